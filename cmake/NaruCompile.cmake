@@ -1,0 +1,81 @@
+# How everything here is compiled: one interface target, naru_flags, and the helpers that make a room or a program of a folder.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or RelWithDebInfo" FORCE)
+endif()
+# -O2 everywhere: our speed comes from code made at run time. host/ holds the few loops that gain from -O3 (src/CMakeLists.txt).
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
+find_program(NARU_CCACHE ccache)
+mark_as_advanced(NARU_CCACHE)
+if(NARU_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  # The sloppiness is what ccache asks for before it will cache a compilation that uses a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${NARU_CCACHE})
+endif()
+
+add_library(naru_flags INTERFACE)
+target_include_directories(naru_flags INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+target_compile_options(naru_flags INTERFACE
+  -Wall -Wextra
+  # The same bits on every machine: a product and a sum are never contracted behind our back.
+  -ffp-contract=off)
+target_compile_definitions(naru_flags INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
+target_link_libraries(naru_flags INTERFACE fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
+
+if(NARU_SANITIZE)
+  target_compile_options(naru_flags INTERFACE
+    -fsanitize=${NARU_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(naru_flags INTERFACE -fsanitize=${NARU_SANITIZE})
+endif()
+
+# naru_precompile(TARGET): the headers that nearly every file includes, parsed once for all targets with the same flags.
+# Every file still includes what it uses: the sanitizer presets build without this, so a forgotten include is found.
+function(naru_precompile target)
+  if(NOT NARU_PCH)
+    return()
+  endif()
+  if(NOT TARGET naru_pch)
+    file(WRITE "${PROJECT_BINARY_DIR}/naru_pch.cpp.new" "// Carries the precompiled header that the rooms share.\n")
+    file(COPY_FILE "${PROJECT_BINARY_DIR}/naru_pch.cpp.new" "${PROJECT_BINARY_DIR}/naru_pch.cpp" ONLY_IF_DIFFERENT)
+    add_library(naru_pch OBJECT "${PROJECT_BINARY_DIR}/naru_pch.cpp")
+    target_link_libraries(naru_pch PRIVATE naru_flags)
+    target_precompile_headers(naru_pch PRIVATE
+      <algorithm> <array> <atomic> <bit> <cmath> <condition_variable> <cstddef> <cstdint> <cstring> <deque> <functional>
+      <initializer_list> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <stdexcept> <string>
+      <string_view> <thread> <tuple> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM naru_pch)
+endfunction()
+
+# naru_objects(TARGET FOLDER [PATTERN]): an object library of the sources under a folder; no target where there are none yet.
+function(naru_objects target folder)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  if(NOT sources)
+    return()
+  endif()
+  add_library(${target} OBJECT ${sources})
+  target_link_libraries(${target} PRIVATE naru_flags)
+endfunction()
+
+# naru_programs(FOLDER PREFIX LIBRARIES...): one executable for every source file directly in a folder.
+function(naru_programs folder prefix)
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  foreach(source IN LISTS sources)
+    get_filename_component(name "${source}" NAME_WE)
+    set(target ${prefix}${name})
+    add_executable(${target} "${source}")
+    target_link_libraries(${target} PRIVATE naru_flags ${ARGN})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
+    naru_precompile(${target})
+    list(APPEND targets ${target})
+  endforeach()
+  set(NARU_PROGRAMS ${targets} PARENT_SCOPE)
+endfunction()
