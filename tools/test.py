@@ -1,0 +1,131 @@
+"""Runs the tests and counts them: what ``./run test`` calls once everything is built.
+
+Each suite is a process of its own, so that a crash of one is a failure and not the end. The last line on standard
+output is the sum, ``N passed, N failed, N skipped``; the exit status is 0 only if nothing failed and something passed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as xml
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+REPORTS = ROOT / "build" / "reports"
+# A suite that hangs must end as a failure with a name, not as a job that somebody's CI kills.
+TIME_LIMIT = 3600
+
+
+@dataclass
+class Count:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def count_gtest(report: Path) -> Count:
+    count = Count()
+    for suite in json.loads(report.read_text(encoding="utf-8"))["testsuites"]:
+        for test in suite["testsuite"]:
+            if test["status"] != "RUN":
+                continue  # filtered out, or disabled by name
+            if test.get("failures"):
+                count.failed += 1
+            elif test["result"] == "SKIPPED":
+                count.skipped += 1
+            else:
+                count.passed += 1
+    return count
+
+
+def count_junit(report: Path) -> Count:
+    count = Count()
+    for suite in xml.parse(report).getroot().iter("testsuite"):
+        total, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
+        failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+        count += Count(max(total - skipped - failed, 0), failed, skipped)
+    return count
+
+
+def run_suite(name: str, command: list[str], report: Path, counter, ok: tuple[int, ...] = (0,), **env: str) -> Count:
+    """Runs one suite and prints its counts; a crash, a hang or a missing report is one more failure."""
+    print(f"== {name}", flush=True)
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
+    start = time.monotonic()
+    try:
+        status = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, timeout=TIME_LIMIT).returncode
+        trouble = f"ended with status {status}"
+    except subprocess.TimeoutExpired:
+        status, trouble = -1, f"did not end within {TIME_LIMIT} s"
+    try:
+        count = counter(report)
+    except (OSError, ValueError, KeyError, xml.ParseError):
+        count = Count()
+    if status not in ok and count.failed == 0:
+        print(f"{name} {trouble}")
+        count.failed += 1
+    print(f"   {name}: {count} ({time.monotonic() - start:.0f} s)", flush=True)
+    return count
+
+
+def pytest(name: str, arguments: list[str], python: str = sys.executable, **env: str) -> Count:
+    report = REPORTS / f"{name.replace(' ', '-')}.xml"
+    command = [python, "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
+    return run_suite(name, command, report, count_junit, ok=(0, 5), **env)  # 5: no test was chosen
+
+
+def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    parser = argparse.ArgumentParser(prog="./run test", allow_abbrev=False)
+    parser.add_argument("-k", metavar="EXPR", help="only the Python tests whose names match")
+    parser.add_argument("--cpp", action="store_true", help="only the C++ tests")
+    parser.add_argument("--python", action="store_true", help="only the Python tests and doctests")
+    parser.add_argument("--torch", action="store_true", help="also the comparison with PyTorch")
+    parser.add_argument("--gtest_filter", help="which of the C++ tests")
+    return parser.parse_known_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    options, rest = parse(arguments)
+    chosen = ["-k", options.k] if options.k else []
+    paths = [argument for argument in rest if not argument.startswith("-") and (ROOT / argument.split("::")[0]).exists()]
+    cpp = not (options.python or options.k or paths)
+    python = not options.cpp
+    oracle = ROOT / "tests" / "python" / "oracle_torch"
+
+    total = Count()
+    if cpp:
+        report = REPORTS / "cpp.json"
+        command = [str(ROOT / "build/release/tests/cpp/naru_tests"), "--gtest_brief=1", f"--gtest_output=json:{report}"]
+        if options.gtest_filter:
+            command.append(f"--gtest_filter={options.gtest_filter}")
+        total += run_suite("C++ tests", command, report, count_gtest)
+    if python:
+        where = [] if paths else ["tests/python", f"--ignore={oracle}"]
+        total += pytest("Python tests", [*where, *chosen, *rest])
+        if not paths:
+            total += pytest("doctests", ["--doctest-modules", "python/naru", *chosen, *rest])
+    if options.torch:
+        peers = os.environ["NARU_PEERS_PYTHON"]
+        total += pytest("comparison with PyTorch", [str(oracle), *chosen, *rest], peers, NARU_ORACLE="torch")
+
+    if total.passed + total.failed == 0:
+        print("no test was run")
+    print(total)
+    return 0 if total.failed == 0 and total.passed > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
