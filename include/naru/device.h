@@ -1,0 +1,48 @@
+// Device: where a tensor lives. A small value; names a place and owns nothing.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace naru {
+
+enum class DeviceType : uint8_t { Cpu, Cuda, Rocm, Mps, Xpu };
+constexpr int kDeviceTypes = 5;
+
+// "cpu", "cuda", "rocm", "mps" or "xpu".
+std::string_view name_of(DeviceType type) noexcept;
+// The kind called `name`. Throws RuntimeError, listing the kinds, for any other word.
+DeviceType parse_device_type(std::string_view name);
+
+// A kind of device and its index. Index -1 means "the current device of that kind", as torch.device("cuda") does;
+// a tensor's own device always has an index, but for cpu, which prints without one.
+struct Device {
+  DeviceType type = DeviceType::Cpu;
+  int8_t index = -1;
+
+  constexpr Device() = default;
+  constexpr explicit Device(DeviceType t, int i = -1) : type(t), index(static_cast<int8_t>(i)) {}
+  Device(const char* text) : Device(parse(text)) {}
+  Device(const std::string& text) : Device(parse(text)) {}
+
+  // Reads "cpu", "cuda", "cuda:1" ... Throws RuntimeError that says what was wanted for anything else.
+  static Device parse(std::string_view text);
+
+  bool is_cpu() const noexcept { return type == DeviceType::Cpu; }
+  bool has_index() const noexcept { return index >= 0; }
+  std::string str() const;   // "cuda:0"
+  std::string repr() const;  // device(type='cuda', index=0)
+
+  friend constexpr bool operator==(Device, Device) = default;
+};
+
+}  // namespace naru
+
+template <>
+struct std::hash<naru::Device> {
+  size_t operator()(naru::Device d) const noexcept { return (static_cast<size_t>(d.type) << 8) ^ static_cast<uint8_t>(d.index); }
+};

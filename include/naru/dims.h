@@ -1,0 +1,123 @@
+// Dims: a short list of int64 (sizes, strides, dimension numbers), kept inline up to six entries.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace naru {
+
+class Dims {
+ public:
+  using value_type = int64_t;
+  static constexpr size_t kInline = 6;
+
+  Dims() noexcept : size_(0), capacity_(kInline) {}
+  explicit Dims(size_t n, int64_t value) : Dims() {
+    resize(n);
+    for (auto& d : *this) d = value;
+  }
+  Dims(std::initializer_list<int64_t> list) : Dims(std::span<const int64_t>(list.begin(), list.size())) {}
+  Dims(const std::vector<int64_t>& list) : Dims(std::span<const int64_t>(list)) {}
+  Dims(std::span<const int64_t> list) : Dims() { assign(list.data(), list.size()); }
+  Dims(const Dims& o) : Dims() { assign(o.data(), o.size_); }
+  Dims(Dims&& o) noexcept : size_(o.size_), capacity_(o.capacity_) {
+    std::memcpy(&inline_, &o.inline_, sizeof inline_);
+    o.capacity_ = kInline;
+    o.size_ = 0;
+  }
+  Dims& operator=(const Dims& o) {
+    if (this != &o) assign(o.data(), o.size_);
+    return *this;
+  }
+  Dims& operator=(Dims&& o) noexcept {
+    if (this != &o) {
+      if (on_heap()) delete[] heap_;
+      size_ = o.size_, capacity_ = o.capacity_;
+      std::memcpy(&inline_, &o.inline_, sizeof inline_);
+      o.capacity_ = kInline, o.size_ = 0;
+    }
+    return *this;
+  }
+  ~Dims() {
+    if (on_heap()) delete[] heap_;
+  }
+
+  size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  int64_t* data() noexcept { return on_heap() ? heap_ : inline_; }
+  const int64_t* data() const noexcept { return on_heap() ? heap_ : inline_; }
+  int64_t& operator[](size_t i) noexcept { return data()[i]; }
+  int64_t operator[](size_t i) const noexcept { return data()[i]; }
+  int64_t* begin() noexcept { return data(); }
+  int64_t* end() noexcept { return data() + size_; }
+  const int64_t* begin() const noexcept { return data(); }
+  const int64_t* end() const noexcept { return data() + size_; }
+  int64_t& back() noexcept { return data()[size_ - 1]; }
+  int64_t back() const noexcept { return data()[size_ - 1]; }
+
+  // New entries are 0.
+  void resize(size_t n) {
+    reserve(n);
+    if (n > size_) std::memset(data() + size_, 0, (n - size_) * sizeof(int64_t));
+    size_ = static_cast<uint32_t>(n);
+  }
+  void push_back(int64_t v) {
+    reserve(size_ + 1);
+    data()[size_++] = v;
+  }
+  void insert(size_t at, int64_t v) {
+    push_back(v);
+    for (size_t i = size_ - 1; i > at; --i) data()[i] = data()[i - 1];
+    data()[at] = v;
+  }
+  void erase(size_t at) {
+    for (size_t i = at; i + 1 < size_; ++i) data()[i] = data()[i + 1];
+    --size_;
+  }
+  void clear() noexcept { size_ = 0; }
+
+  operator std::span<const int64_t>() const noexcept { return {data(), size_}; }
+  std::string str() const;  // "[2, 3]"
+
+  friend bool operator==(const Dims& a, const Dims& b) noexcept {
+    return a.size_ == b.size_ && std::memcmp(a.data(), b.data(), a.size_ * sizeof(int64_t)) == 0;
+  }
+
+ private:
+  bool on_heap() const noexcept { return capacity_ > kInline; }
+  void assign(const int64_t* p, size_t n) {
+    reserve(n);
+    std::memmove(data(), p, n * sizeof(int64_t));
+    size_ = static_cast<uint32_t>(n);
+  }
+  void reserve(size_t n) {
+    if (n <= capacity_) return;
+    const size_t capacity = n < 16 ? 16 : n * 2;
+    auto* grown = new int64_t[capacity];
+    std::memcpy(grown, data(), size_ * sizeof(int64_t));
+    if (on_heap()) delete[] heap_;
+    heap_ = grown;
+    capacity_ = static_cast<uint32_t>(capacity);
+  }
+
+  uint32_t size_, capacity_;
+  union {
+    int64_t inline_[kInline];
+    int64_t* heap_;
+  };
+};
+
+int64_t product(std::span<const int64_t> dims) noexcept;
+// Row-major strides, in elements, of a dense tensor of these sizes (a size 0 counts as 1, as in PyTorch).
+Dims contiguous_strides(std::span<const int64_t> sizes);
+// The shape both broadcast to. Throws RuntimeError with PyTorch's text where they do not.
+Dims broadcast_shapes(const Dims& a, const Dims& b);
+// `dim` counted from the front; throws IndexError with PyTorch's text when it is outside [-rank, rank-1]
+// (a rank of 0 counts as 1).
+int64_t wrap_dim(int64_t dim, int64_t rank);
+
+}  // namespace naru

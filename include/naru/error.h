@@ -1,0 +1,53 @@
+// The errors naru throws. All derive from Error; Python sees the built-in kind that PyTorch raises.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace naru {
+
+// What Python raises for an error.
+enum class ErrorKind { Runtime, Type, Value, Index, NotImplemented, OutOfMemory, Import, Key };
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}
+  ErrorKind kind() const noexcept { return kind_; }
+
+ private:
+  ErrorKind kind_;
+};
+
+template <ErrorKind K>
+class ErrorOf : public Error {
+ public:
+  explicit ErrorOf(const std::string& text) : Error(K, text) {}
+  template <class... Args>
+    requires(sizeof...(Args) > 0)
+  explicit ErrorOf(fmt::format_string<Args...> format, Args&&... args)
+      : Error(K, fmt::format(format, std::forward<Args>(args)...)) {}
+};
+
+using RuntimeError = ErrorOf<ErrorKind::Runtime>;
+using TypeError = ErrorOf<ErrorKind::Type>;
+using ValueError = ErrorOf<ErrorKind::Value>;
+using IndexError = ErrorOf<ErrorKind::Index>;
+using NotImplementedError = ErrorOf<ErrorKind::NotImplemented>;
+using OutOfMemoryError = ErrorOf<ErrorKind::OutOfMemory>;
+
+// Operands live on different devices.
+class DeviceMismatchError : public Error {
+ public:
+  explicit DeviceMismatchError(const std::string& text) : Error(ErrorKind::Runtime, text) {}
+};
+
+// A device was asked for that this machine does not have, or that does not work.
+class DeviceUnavailableError : public Error {
+ public:
+  explicit DeviceUnavailableError(const std::string& text) : Error(ErrorKind::Runtime, text) {}
+};
+
+}  // namespace naru

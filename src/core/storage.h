@@ -1,0 +1,46 @@
+// Storage: a piece of one device's memory, shared by the tensors that are views of it.
+#pragma once
+
+#include <atomic>
+
+#include "core/ref.h"
+#include "naru/device.h"
+
+namespace naru {
+
+namespace runtime {
+class Queue;
+class DeviceStream;
+}  // namespace runtime
+
+// A point in the history of a stream: everything submitted up to number `seq` has been done once the stream has reached it.
+struct Mark {
+  runtime::DeviceStream* stream = nullptr;
+  uint64_t seq = 0;
+};
+
+// Owns its memory through `release_memory`. `data` is an address of `device` (not of the host, unless device is cpu) and null until a queued
+// instruction that writes it has been flushed.
+struct Storage : RefCounted<Storage> {
+  Device device;
+  size_t bytes = 0;
+  void* data = nullptr;
+  // The queue that holds unfinished instructions on this storage, or null. Whoever else touches it flushes that queue first.
+  std::atomic<runtime::Queue*> pending{nullptr};
+  // Counts in-place writes; shared by all views, so that backward sees whether a saved value is still what it was.
+  std::atomic<uint32_t> version{0};
+  Mark written, read;  // the last asynchronous write and read; null streams on synchronous devices
+  bool pinned = false;
+  bool resizable = true;
+  void (*release_memory)(Storage&) noexcept = nullptr;
+  void* owner = nullptr;  // whatever release_memory needs: the allocator, a Python object ...
+
+  Storage(Device d, size_t n) : device(d), bytes(n) {}
+  ~Storage() {
+    if (release_memory) release_memory(*this);
+  }
+  static void* operator new(size_t n) { return pool_allocate(n); }
+  static void operator delete(void* p, size_t n) { pool_release(p, n); }
+};
+
+}  // namespace naru

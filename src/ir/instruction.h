@@ -1,0 +1,119 @@
+// Instructions: all that a device is asked to do. Addresses are the device's own, strides count elements.
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "ir/program.h"
+#include "ir/reduce.h"
+#include "naru/device.h"
+#include "naru/dims.h"
+
+namespace naru::ir {
+
+// An operand over an iteration space: the address of its first element and one stride per dimension (0 repeats).
+struct View {
+  void* data = nullptr;
+  DType dtype = DType::F32;
+  Dims strides;
+};
+
+// outputs[i][p] = program(inputs[...][p]) for every position p of `shape`. An output overlaps an input only if it is exactly that input
+// (same address, same strides). Input k of the program may be marked scalar only if all its strides are 0.
+struct Map {
+  Program program;
+  Dims shape;
+  std::vector<View> inputs, outputs;
+  std::vector<uint64_t> params;
+};
+
+// out[kept] = fold of program(inputs) over the folded dimensions. The iteration space is `shape` = kept dimensions, then the last `folded`
+// dimensions, in the order in which elements are folded. The program has one output, of type vtype-equal to the accumulator.
+// along: fold along the (collapsed) folded dimensions; else across, the last kept dimension being the one of neighbouring results
+// (see ir/reduce.h; whoever makes the instruction chooses, from shape and strides). out.strides has one entry per kept dimension.
+// The accumulator converts to out.dtype at the end.
+struct Reduce {
+  Program program;
+  ReduceOp op;
+  Dims shape;
+  int folded = 0;
+  bool along = true;
+  std::vector<View> inputs;
+  std::vector<uint64_t> params;
+  View out;
+};
+
+// Position of the greatest (or least) element along the last dimension of `shape`, the first among equals, a NaN before all.
+// values (of in.dtype) and indices (I64) have one stride per kept dimension; either may have a null address.
+struct ArgReduce {
+  bool greatest = true;
+  Dims shape;
+  View in, values, indices;
+};
+
+// Running sum or product along the last dimension, in order. in and out may be the same.
+struct Scan {
+  ReduceOp op;      // Sum or Prod
+  Dims shape;
+  View in, out;     // out.dtype is the type accumulated in (F32 for F16 and BF16)
+};
+
+// One index operand: I64 positions over the iteration space; position i addresses element i * step of the indexed dimension,
+// i in [-bound, bound), negative ones counted from the end.
+struct IndexOperand {
+  View positions;
+  int64_t bound = 0, step = 0;
+};
+
+// Gather: out[p] = source[p, indices(p)]: source.strides are 0 in the dimensions that only the indices move in.
+// Scatter: target[p, indices(p)] = value[p] (Add: +=, in order of p). A position out of bounds raises IndexError naming
+// position, value and bound (cpu: from run; others: at the next read of the target).
+struct Gather {
+  Dims shape;
+  View out, source;
+  std::vector<IndexOperand> indices;
+  const char* op = "index";
+};
+struct Scatter {
+  Dims shape;
+  View target, value;
+  std::vector<IndexOperand> indices;
+  bool add = false;
+  const char* op = "index_put_";
+};
+
+// c = a b (+ bias), for `batch` pairs. Strides in elements; all three of one type. bias: n elements, or null.
+struct MatMul {
+  struct Matrix {
+    void* data = nullptr;
+    int64_t batch_stride = 0, row_stride = 0, col_stride = 0;
+  };
+  DType dtype = DType::F32;
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  Matrix a, b, c;
+  const void* bias = nullptr;
+  int64_t bias_stride = 1;
+  bool deterministic = false;  // one chain of fma in the order of k for each element
+};
+
+// Sorts rows of n elements along the last dimension of `shape`; NaN counts as greatest; stable. Writes the first k of the order.
+// values (in.dtype) and indices (I64) may have a null address.
+struct Sort {
+  Dims shape;
+  int64_t k = 0;    // = n for a whole sort
+  bool descending = false;
+  View in, values, indices;
+};
+
+// Copies `bytes` bytes between devices (or within one).
+struct CopyBytes {
+  void* target = nullptr;
+  const void* source = nullptr;
+  size_t bytes = 0;
+  Device target_device, source_device;
+};
+
+using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Sort, CopyBytes>;
+
+}  // namespace naru::ir

@@ -1,0 +1,41 @@
+// Reductions: the operators that fold, and the one order in which every device folds them.
+//
+// The order is chosen from shape and strides alone, never from the device or the number of threads.
+// Along (the folded elements lie behind one another): chunks of kAlongChunk elements; in a chunk 64 lanes, lane l starting from the identity and
+//   taking x[l], x[l+64], x[l+128] ... in order; then lane l takes lane l+32 (l < 32), l+16, l+8, ... l+1.
+// Across (neighbouring elements belong to different results): chunks of kAcrossChunk rows; in a chunk every result starts from the
+//   identity and takes its rows in order.
+// The chunks of one result combine as a tree: for s = 1, 2, 4 ...: chunk i takes chunk i+s, for i a multiple of 2s and i+s < count.
+// "a takes b" is combine(a, b), a first. Finally the epilogue converts to the result's element type.
+#pragma once
+
+#include "ir/expr.h"
+
+namespace naru::ir {
+
+enum class ReduceOp : uint8_t { Sum, Prod, Max, Min, Any, All };
+
+constexpr int64_t kLanes = 64;
+constexpr int64_t kAlongChunk = 16384;
+constexpr int64_t kAcrossChunk = 256;
+
+// combine(a, b) of two values of one type. Max and Min give NaN when either is NaN. Any, All: Bool.
+V combine(ReduceOp op, V a, V b);
+// The bits of the value that changes nothing: 0, 1, -inf or the least integer, inf or the greatest, false, true.
+uint64_t identity_bits(ReduceOp op, VType type);
+
+// A reduction kernel: the value folded is the one result of `map` (no outputs are stored), of type `type`.
+struct ReduceKernel {
+  MapKernel map;      // map.results[0] is folded; map.outputs is empty
+  ReduceOp op;
+  VType type;         // of the accumulators = type of map.results[0]
+};
+
+// Folds n elements (one chunk: n <= kAlongChunk) into *out (one value of kernel.type; Bool as one byte 0/1).
+using AlongFunction = void (*)(void* const* inputs, const uint64_t* params, int64_t n, int64_t index0, void* out);
+// Folds `rows` rows of `cols` neighbouring results into out[0..cols). row_strides: bytes from row to row, one per input
+// (0 for scalar inputs); index0: Index of the first element of the first row; index_stride: from row to row.
+using AcrossFunction = void (*)(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows,
+                                int64_t cols, int64_t index0, int64_t index_stride, void* out);
+
+}  // namespace naru::ir

@@ -1,0 +1,46 @@
+// The numbers of the elementwise table's rows, of their derivatives and of the internal operators.
+#pragma once
+
+#include "ir/program.h"
+
+namespace naru::ir::row {
+
+enum : RowId {
+#define NARU_ROW1(name, ...) name,
+#define NARU_ROW2(name, ...) name,
+#define NARU_ROW3(name, ...) name,
+#include "naru/elementwise.inc"
+#undef NARU_ROW1
+#undef NARU_ROW2
+#undef NARU_ROW3
+  kTable
+};
+
+// The derivative of row r by operand i takes the operands, the result y and the gradient g.
+constexpr RowId derivative(RowId r, int i) noexcept { return static_cast<RowId>(kTable + 3 * r + i); }
+
+// Internal operators. `key` and `offset` are the I64 seed and offset of a random generator.
+enum : RowId {
+  copy = kTable * 4,  // (a) a
+  arange,             // (start, step): start + step * index
+  linspace,           // (start, end, step, count): from both ends, so that both are hit
+  uniform,            // (from, to, key, offset)
+  normal,             // (mean, std, key, offset)
+  normal_of,          // (mean, std, key, offset), mean and std tensors: the same formula
+  random_int,         // (low, range, key, offset): I64
+  bernoulli,          // (p, key, offset) -> Bool
+  exponential,        // (rate, key, offset)
+  masked_scale,       // (a, mask, scale): a * mask * scale (dropout)
+  sub_exp,            // (a, b): exp(a - b)
+  square_diff,        // (a, mean): (a - mean) squared
+  mul_add,            // (a, b, c): a * b + c
+  addcmul,            // (a, b, c, value): a + value * b * c
+  addcdiv,            // (a, b, c, value): a + value * b / c
+  smooth_l1,          // (a, b, beta)
+  abs_power,          // (a, p): |a| to the power p
+  not_zero,           // (a): a != 0 -> Bool
+  is_close,           // (a, b, rtol, atol, equal_nan) -> Bool
+  kCount
+};
+
+}  // namespace naru::ir::row

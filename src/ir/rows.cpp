@@ -1,0 +1,166 @@
+// The scalar forms of the elementwise table, of its derivatives, and of the internal operators.
+#include <limits>
+#include <stdexcept>
+#include <type_traits>
+
+#include "ir/math.h"
+#include "ir/row_ids.h"
+
+namespace naru::ir {
+namespace {
+
+// Words of the table that the mathematics does not define.
+V lit(V like, double value) { return like.lit(value); }
+V zeros(V g) { return g.lit(0); }
+V plus(V a, V b) { return a.type() == VType::Bool ? a | b : a + b; }
+V times(V a, V b) { return a.type() == VType::Bool ? a & b : a * b; }
+V square(V a) { return times(a, a); }
+V absolute(V a) { return a.type() == VType::Bool ? a : abs(a); }
+V less(V a, V b) { return a.type() == VType::Bool ? ~a & b : a < b; }
+V divide_trunc(V a, V b) { return is_float(a.type()) ? trunc(a / b) : a / b; }
+V power(V a, V b) { return is_float(a.type()) ? pow(a, b) : pow_int(a, b); }
+// -0 for -0, NaN for NaN.
+V relu(V a) { return prim_max(a.lit(0), a); }
+// b's NaN is dropped, a's stays.
+V nan_max(V a, V b) { return where(a == a, prim_max(a, b), a); }
+V fmax(V a, V b) { return is_float(a.type()) ? where(a == a, where(b == b, maximum(a, b), a), b) : maximum(a, b); }
+V fmin(V a, V b) { return is_float(a.type()) ? where(a == a, where(b == b, minimum(a, b), a), b) : minimum(a, b); }
+V is_inf(V a) { return is_float(a.type()) ? abs(a) == std::numeric_limits<double>::infinity() : a != a; }
+V is_finite(V a) { return is_float(a.type()) ? abs(a) < std::numeric_limits<double>::infinity() : a == a; }
+V int_bits(V a) { return bitcast(a, a.type() == VType::F32 ? VType::I32 : VType::I64); }
+V sign_bit(V a) {
+  if (a.type() == VType::Bool) return a != a;
+  if (!is_float(a.type())) return a < 0.0;
+  const V bits = int_bits(a);
+  return bits < bits.lit(0);
+}
+V copysign(V a, V b) {
+  const V bits = int_bits(abs(a)), other = int_bits(b);
+  const V sign = other.lit_bits(a.type() == VType::F32 ? 0x80000000u : 0x8000000000000000u);
+  return bitcast(bits | (other & sign), a.type());
+}
+V logaddexp(V a, V b) {
+  const V m = maximum(a, b);
+  const V sum = m + log1p(exp(-abs(a - b)));
+  return where(abs(m) == std::numeric_limits<double>::infinity(), m, sum);
+}
+V shift(Prim prim, V a, V b) {
+  const double width = a.type() == VType::I32 ? 32 : 64;
+  const V inside = (b >= 0.0) & (b < width);
+  const V out = prim == Prim::Shl ? a.lit(0) : where(a < 0.0, a.lit(-1), a.lit(0));
+  return where(inside, make(prim, a.type(), a, where(inside, b, 0.0)), out);
+}
+V shift_left(V a, V b) { return shift(Prim::Shl, a, b); }
+V shift_right(V a, V b) { return shift(Prim::Shr, a, b); }
+
+struct Nothing {};
+constexpr Nothing nothing;
+
+template <class F, size_t... I>
+V apply(F f, std::span<const V> args, std::index_sequence<I...>) {
+  using Result = decltype(f(args[I]...));
+  if constexpr (std::is_same_v<Result, Nothing>) throw std::logic_error("this operator has no such derivative");
+  else return f(args[I]...);
+}
+template <int N, auto F>
+V call(std::span<const V> args) {
+  return apply(F, args, std::make_index_sequence<N>());
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+const Row kForward[] = {
+#define NARU_ROW1(name, rule, lo, hi, expr, da, doc) {#name, 1, &call<1, [](V a) { return expr; }>},
+#define NARU_ROW2(name, rule, lo, hi, expr, da, db, doc) {#name, 2, &call<2, [](V a, V b) { return expr; }>},
+#define NARU_ROW3(name, rule, lo, hi, expr, da, db, dc, doc) {#name, 3, &call<3, [](V a, V b, V c) { return expr; }>},
+#include "naru/elementwise.inc"
+#undef NARU_ROW1
+#undef NARU_ROW2
+#undef NARU_ROW3
+};
+
+const Row kNoDerivative{"", 0, nullptr};
+const Row kDerivatives[] = {
+#define NARU_ROW1(name, rule, lo, hi, expr, da, doc) \
+  {#name "'a", 3, &call<3, [](V a, V y, V g) { return da; }>}, kNoDerivative, kNoDerivative,
+#define NARU_ROW2(name, rule, lo, hi, expr, da, db, doc)          \
+  {#name "'a", 4, &call<4, [](V a, V b, V y, V g) { return da; }>}, \
+      {#name "'b", 4, &call<4, [](V a, V b, V y, V g) { return db; }>}, kNoDerivative,
+#define NARU_ROW3(name, rule, lo, hi, expr, da, db, dc, doc)             \
+  {#name "'a", 5, &call<5, [](V a, V b, V c, V y, V g) { return da; }>},   \
+      {#name "'b", 5, &call<5, [](V a, V b, V c, V y, V g) { return db; }>}, \
+      {#name "'c", 5, &call<5, [](V a, V b, V c, V y, V g) { return dc; }>},
+#include "naru/elementwise.inc"
+#undef NARU_ROW1
+#undef NARU_ROW2
+#undef NARU_ROW3
+};
+#pragma GCC diagnostic pop
+
+using Args = std::span<const V>;
+V index_as(V like) { return convert(index(like.graph()), like.type() == VType::F64 ? DType::F64 : like.type() == VType::F32 ? DType::F32 : DType::I64); }
+Words words(V key, V offset) { return philox(index(key.graph()), offset, key); }
+V unsigned_word(V w) { return convert(w, DType::I64) & convert(w, DType::I64).lit_bits(0xffffffffu); }
+
+const Row kInternal[] = {
+    {"copy", 1, [](Args a) { return a[0]; }},
+    {"arange", 2, [](Args a) { return is_float(a[0].type()) ? fma(index_as(a[0]), a[1], a[0]) : a[0] + index_as(a[0]) * a[1]; }},
+    {"linspace", 4,
+     [](Args a) {
+       const V i = index_as(a[0]), back = a[3] - 1.0 - i;
+       return where(i < a[3] * 0.5, fma(i, a[2], a[0]), fma(-back, a[2], a[1]));
+     }},
+    {"uniform", 4,
+     [](Args a) {
+       const V u = uniform01(words(a[2], a[3]), a[0].type());
+       const V x = fma(u, a[1] - a[0], a[0]);
+       return where((x >= a[1]) & (a[0] < a[1]), a[0], x);  // rounding may reach the upper end, which does not belong to the range
+     }},
+    {"normal", 4, [](Args a) { return fma(normal01(words(a[2], a[3]), a[0].type()), a[1], a[0]); }},
+    {"normal_of", 4, [](Args a) { return fma(normal01(words(a[2], a[3]), a[0].type()), a[1], a[0]); }},
+    {"random_int", 4,
+     [](Args a) {
+       // 63 random bits modulo the range: the bias is below 2^-31 for ranges below 2^32.
+       const Words w = words(a[2], a[3]);
+       const V bits = (shl(unsigned_word(w.w[0]), 31) ^ unsigned_word(w.w[1]));
+       const V positive = bits & bits.lit_bits(0x7fffffffffffffffu);
+       return a[0] + rem(positive, a[1]);
+     }},
+    {"bernoulli", 3, [](Args a) { return uniform01(words(a[1], a[2]), a[0].type()) < a[0]; }},
+    {"exponential", 3, [](Args a) { return -log(1.0 - uniform01(words(a[1], a[2]), a[0].type())) / a[0]; }},
+    {"masked_scale", 3, [](Args a) { return where(a[1], a[0] * a[2], 0.0); }},
+    {"sub_exp", 2, [](Args a) { return exp(a[0] - a[1]); }},
+    {"square_diff", 2, [](Args a) { return square(a[0] - a[1]); }},
+    {"mul_add", 3, [](Args a) { return a[0] * a[1] + a[2]; }},
+    {"addcmul", 4, [](Args a) { return a[0] + a[3] * (a[1] * a[2]); }},
+    {"addcdiv", 4, [](Args a) { return a[0] + a[3] * (a[1] / a[2]); }},
+    {"smooth_l1", 3,
+     [](Args a) {
+       const V d = abs(a[0] - a[1]);
+       return where(d < a[2], d * d * 0.5 / a[2], d - a[2] * 0.5);
+     }},
+    {"abs_power", 2, [](Args a) { return pow(abs(a[0]), a[1]); }},
+    {"not_zero", 1, [](Args a) { return a[0].type() == VType::Bool ? a[0] : a[0] != 0.0; }},
+    {"is_close", 5,
+     [](Args a) {
+       const V finite = abs(a[1]) < std::numeric_limits<double>::infinity();
+       const V close = (a[0] == a[1]) | (finite & (abs(a[0] - a[1]) <= a[3] + a[2] * abs(a[1])));
+       return close | (a[4] & (a[0] != a[0]) & (a[1] != a[1]));
+     }},
+};
+
+}  // namespace
+
+std::span<const Row> rows() {
+  static const std::vector<Row> all = [] {
+    std::vector<Row> v(std::begin(kForward), std::end(kForward));
+    v.insert(v.end(), std::begin(kDerivatives), std::end(kDerivatives));
+    v.insert(v.end(), std::begin(kInternal), std::end(kInternal));
+    return v;
+  }();
+  static_assert(std::size(kForward) == row::kTable && std::size(kDerivatives) == row::kTable * 3 &&
+                std::size(kInternal) == row::kCount - row::copy);
+  return all;
+}
+
+}  // namespace naru::ir

@@ -1,0 +1,21 @@
+// Machine code for kernels, made at run time through asmjit: x86-64 with AVX2 (+FMA, F16C) or AVX-512 (F, BW, DQ, VL).
+#pragma once
+
+#include "ir/expr.h"
+#include "ir/reduce.h"
+
+namespace naru::render {
+
+enum class Isa : uint8_t { None, Avx2, Avx512 };
+
+// What this processor runs (NARU_ISA=avx2|avx512|none lowers it; NARU_JIT=0 means none).
+Isa best_isa() noexcept;
+
+// Code for a kernel, kept until the process ends. nullptr where the instruction set is None or memory may not be made executable; the
+// interpreter then runs the kernel, with the same bits. streaming: outputs are written past the caches (they must be 64-byte aligned).
+// Any n >= 0; reads and writes nothing outside the n elements. Thread-safe.
+ir::MapFunction compile(const ir::MapKernel& kernel, Isa isa, bool streaming = false);
+ir::AlongFunction compile_along(const ir::ReduceKernel& kernel, Isa isa);
+ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa);
+
+}  // namespace naru::render

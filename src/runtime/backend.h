@@ -1,0 +1,72 @@
+// Backend: what a device backend implements, one folder each. Everything above (caching, fusion, streams' ordering, errors) is
+// written once, over this.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/storage.h"
+#include "ir/instruction.h"
+#include "naru/device.h"
+
+namespace naru::runtime {
+
+// Whether devices of a kind can be used; if not, the one reason and the one remedy.
+struct Availability {
+  bool available = false;
+  std::string reason, remedy;
+};
+
+struct Properties {
+  std::string name;             // "AMD EPYC", "Virtual cuda"
+  size_t total_memory = 0;      // bytes
+  bool unified = false;         // the host may use its addresses
+  bool synchronous = false;     // run() has finished when it returns
+  bool fp64 = true, fp16 = true, bf16 = true;
+  std::string driver, libraries;  // "", "oneDNN 2.6.3, OpenBLAS 0.3.34 (SkylakeX)"
+  bool tested_on_hardware = false;
+  std::string uuid, pci;
+  int multi_processor_count = 0, major = 0, minor = 0;
+};
+
+enum class MemoryKind : uint8_t { Device, Pinned };
+
+// An in-order queue of work of one device. Thread-safe. Work has numbers 1, 2, 3 ... in the order of submission.
+class DeviceStream {
+ public:
+  virtual ~DeviceStream() = default;
+  // Starts the instruction behind all that was submitted before; `hold` is kept alive until it has run.
+  // Synchronous devices have finished it, and throw its errors, on return; others keep the first error for synchronize().
+  virtual uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) = 0;
+  // Later work of this stream waits until `other` has reached `seq`.
+  virtual void wait(DeviceStream& other, uint64_t seq) = 0;
+  // The highest number reached.
+  virtual uint64_t completed() const noexcept = 0;
+  // Returns when `seq` has been reached; throws the error kept, once.
+  virtual void synchronize(uint64_t seq) = 0;
+  // The number last given out.
+  virtual uint64_t submitted() const noexcept = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  // "cpu", "virtual", "cuda" ...
+  virtual const char* name() const noexcept = 0;
+  // How many devices of this kind it offers. Opens no driver context, never throws.
+  virtual int device_count(DeviceType kind) noexcept = 0;
+  virtual Availability probe(DeviceType kind) = 0;
+  virtual Properties properties(Device device) = 0;
+  // Raw memory, 64-byte aligned at least; nullptr when there is none left. Caching is done above.
+  virtual void* allocate(Device device, MemoryKind kind, size_t bytes) = 0;
+  virtual void release(Device device, MemoryKind kind, void* memory, size_t bytes) noexcept = 0;
+  virtual std::unique_ptr<DeviceStream> create_stream(Device device) = 0;
+};
+
+// All backends of this build, in the order of src/backends/CMakeLists.txt (generated).
+std::vector<std::unique_ptr<Backend>> make_all_backends();
+
+}  // namespace naru::runtime

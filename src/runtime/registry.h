@@ -1,0 +1,38 @@
+// The registry: which backend serves each kind of device, its devices' allocators and default queues.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/backend.h"
+
+namespace naru::runtime {
+
+class CachingAllocator;
+class Queue;
+
+// The backend that serves `kind`: a virtual one where NARU_VIRTUAL names the kind, else the first that has a device. Throws
+// DeviceUnavailableError with the reason and remedy where none does.
+Backend& backend_of(DeviceType kind);
+// Number of devices of a kind; 0 where there is none.
+int device_count(DeviceType kind);
+// available, or why not.
+Availability availability(DeviceType kind);
+// `device` with its index filled in (the thread's current one). Throws DeviceUnavailableError when it does not exist.
+Device resolve(Device device);
+Properties properties(Device device);
+
+// The thread's current device of a kind (index 0 unless set).
+int current_device(DeviceType kind) noexcept;
+void set_current_device(DeviceType kind, int index);
+
+CachingAllocator& allocator_of(Device device);
+// The queue the calling thread's instructions for `device` go to: one per thread on cpu, one per device elsewhere.
+Queue& queue_of(Device device);
+// Waits until all work of the device is done.
+void synchronize(Device device);
+
+// (Re)defines the virtual devices: "cuda:4,mps:1"; "" removes them. Tensors that live on removed devices stay valid.
+void set_virtual_devices(const std::string& spec);
+
+}  // namespace naru::runtime
