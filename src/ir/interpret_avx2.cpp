@@ -1,0 +1,21 @@
+#if defined(__x86_64__)
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "ir/interpret_loops.h"
+
+// Only what stands below may use the instructions: a function of a standard header compiled with them could be the copy that the
+// linker keeps for everybody.
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define NARU_LOOPS avx2
+#include "ir/interpret_loops.inc"
+#undef NARU_LOOPS
+#pragma GCC pop_options
+
+namespace naru::ir {
+const Loops kAvx2Loops = {avx2::node, avx2::load, avx2::store, avx2::combine};
+}  // namespace naru::ir
+#endif
