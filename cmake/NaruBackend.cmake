@@ -5,7 +5,6 @@ function(naru_backend name)
     message(STATUS "naru: src/backends/${name} has no sources; left out of the list of backends")
     return()
   endif()
-  naru_precompile(naru_backend_${name})
   set_property(GLOBAL APPEND PROPERTY NARU_BACKENDS ${name})
 endfunction()
 

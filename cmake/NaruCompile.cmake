@@ -1,4 +1,4 @@
-# How everything here is compiled: one interface target, naru_flags, and the helpers that make a room or a program of a folder.
+# How everything here is compiled: one interface target, naru_flags, and the helper that compiles a folder.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -36,26 +36,7 @@ if(NARU_SANITIZE)
   target_link_options(naru_flags INTERFACE -fsanitize=${NARU_SANITIZE})
 endif()
 
-# naru_precompile(TARGET): the headers that nearly every file includes, parsed once for all targets with the same flags.
-# Every file still includes what it uses: the sanitizer presets build without this, so a forgotten include is found.
-function(naru_precompile target)
-  if(NOT NARU_PCH)
-    return()
-  endif()
-  if(NOT TARGET naru_pch)
-    file(WRITE "${PROJECT_BINARY_DIR}/naru_pch.cpp.new" "// Carries the precompiled header that the rooms share.\n")
-    file(COPY_FILE "${PROJECT_BINARY_DIR}/naru_pch.cpp.new" "${PROJECT_BINARY_DIR}/naru_pch.cpp" ONLY_IF_DIFFERENT)
-    add_library(naru_pch OBJECT "${PROJECT_BINARY_DIR}/naru_pch.cpp")
-    target_link_libraries(naru_pch PRIVATE naru_flags)
-    target_precompile_headers(naru_pch PRIVATE
-      <algorithm> <array> <atomic> <bit> <cmath> <condition_variable> <cstddef> <cstdint> <cstring> <deque> <functional>
-      <initializer_list> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <stdexcept> <string>
-      <string_view> <thread> <tuple> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
-  endif()
-  target_precompile_headers(${target} REUSE_FROM naru_pch)
-endfunction()
-
-# naru_objects(TARGET FOLDER [PATTERN]): an object library of the sources under a folder; no target where there are none yet.
+# naru_objects(TARGET FOLDER): an object library of the sources under a folder; no target where there are none yet.
 function(naru_objects target folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   if(NOT sources)
@@ -63,19 +44,4 @@ function(naru_objects target folder)
   endif()
   add_library(${target} OBJECT ${sources})
   target_link_libraries(${target} PRIVATE naru_flags)
-endfunction()
-
-# naru_programs(FOLDER PREFIX LIBRARIES...): one executable for every source file directly in a folder.
-function(naru_programs folder prefix)
-  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
-  foreach(source IN LISTS sources)
-    get_filename_component(name "${source}" NAME_WE)
-    set(target ${prefix}${name})
-    add_executable(${target} "${source}")
-    target_link_libraries(${target} PRIVATE naru_flags ${ARGN})
-    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
-    naru_precompile(${target})
-    list(APPEND targets ${target})
-  endforeach()
-  set(NARU_PROGRAMS ${targets} PARENT_SCOPE)
 endfunction()
