@@ -30,6 +30,8 @@ struct TensorImpl : RefCounted<TensorImpl> {
   Dims sizes, strides;
   Origin origin;
   std::unique_ptr<AutogradMeta> autograd;
+  // Views: the tensor whose storage it is a view of (never itself a view), so that an in-place write can reach its history.
+  Ref<TensorImpl> base;
   // The Python object that wraps this tensor while one exists (not owned); cleared by that object's destructor.
   void* python = nullptr;
 

@@ -1,0 +1,43 @@
+// Automatic differentiation: gradient mode, gradients of given inputs, hooks.
+#pragma once
+
+#include <vector>
+
+#include "naru/tensor.h"
+
+namespace naru {
+
+// Whether operators record their history on this thread (true unless switched off).
+bool grad_enabled() noexcept;
+// Returns what it was.
+bool set_grad_enabled(bool on) noexcept;
+
+// Within its life no history is recorded on this thread.
+class NoGrad {
+ public:
+  NoGrad() : before_(set_grad_enabled(false)) {}
+  ~NoGrad() { set_grad_enabled(before_); }
+  NoGrad(const NoGrad&) = delete;
+
+ private:
+  bool before_;
+};
+class EnableGrad {
+ public:
+  EnableGrad() : before_(set_grad_enabled(true)) {}
+  ~EnableGrad() { set_grad_enabled(before_); }
+  EnableGrad(const EnableGrad&) = delete;
+
+ private:
+  bool before_;
+};
+
+// Gradients of `outputs` (weighted by `gradients`; undefined ones count as 1, for one element) with respect to `inputs`, without touching
+// anyone's grad. An input the outputs do not depend on gives an undefined tensor if allow_unused, else a RuntimeError.
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients = {},
+                         bool retain_graph = false, bool create_graph = false, bool allow_unused = false);
+// Accumulates the gradients into the leaves' grad (only of `inputs`, if any are named).
+void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients = {}, bool retain_graph = false,
+              bool create_graph = false, const std::vector<Tensor>& inputs = {});
+
+}  // namespace naru

@@ -1,0 +1,179 @@
+// Functions on tensors beyond the elementwise table (naru/elementwise.inc declares those). Semantics are PyTorch's. Every function throws a typed
+// error (naru/error.h) for operands on different devices, and for dtypes and shapes it does not take.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "naru/random.h"
+#include "naru/tensor.h"
+
+namespace naru {
+
+using OptionalDims = std::optional<Dims>;
+
+// The device of new tensors where none is named: cpu unless set. Per thread.
+Device default_device() noexcept;
+void set_default_device(std::optional<Device> device);
+
+// --- making tensors -------------------------------------------------------------------------------------------------------------
+Tensor empty(const Dims& sizes, const Options& options = {});
+Tensor zeros(const Dims& sizes, const Options& options = {});
+Tensor ones(const Dims& sizes, const Options& options = {});
+Tensor full(const Dims& sizes, Scalar value, const Options& options = {});
+Tensor empty_like(const Tensor& t, const Options& options = {});
+Tensor zeros_like(const Tensor& t, const Options& options = {});
+Tensor ones_like(const Tensor& t, const Options& options = {});
+Tensor full_like(const Tensor& t, Scalar value, const Options& options = {});
+// zeros_like for derivatives.
+Tensor zeros(const Tensor& like);
+// start, start + step ... below end. Throws RuntimeError where step is 0 or leads away from end.
+Tensor arange(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
+Tensor linspace(double start, double end, int64_t steps, const Options& options = {});
+Tensor eye(int64_t n, int64_t m = -1, const Options& options = {});
+// One number, as a tensor without dimensions.
+Tensor scalar_tensor(Scalar value, const Options& options = {});
+// Copies host memory in row-major order.
+Tensor from_data(const void* data, const Dims& sizes, DType dtype, const Options& options = {});
+Tensor tensor(const std::vector<double>& values, const Options& options = {});
+Tensor tensor(const std::vector<int64_t>& values, const Options& options = {});
+Tensor tensor(Scalar value, const Options& options = {});
+// Shares memory that stays the caller's until `release` is called. cpu only; strides in elements.
+Tensor from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, std::function<void()> release);
+
+// --- random numbers (naru/random.h has Generator, manual_seed) ---------------------------------------------------------------------
+Tensor rand(const Dims& sizes, const Options& options = {}, Generator* generator = nullptr);
+Tensor randn(const Dims& sizes, const Options& options = {}, Generator* generator = nullptr);
+Tensor randint(int64_t low, int64_t high, const Dims& sizes, const Options& options = {}, Generator* generator = nullptr);
+Tensor randperm(int64_t n, const Options& options = {}, Generator* generator = nullptr);
+// 1 with the probability of each element, else 0.
+Tensor bernoulli(const Tensor& probabilities, Generator* generator = nullptr);
+// `samples` category numbers per row, by the weights in the rows of `weights` (1-D or 2-D).
+Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement = false, Generator* generator = nullptr);
+Tensor normal(const Operand& mean, const Operand& std, const OptionalDims& sizes = {}, Generator* generator = nullptr);
+void uniform_(const Tensor& t, double from, double to, Generator* generator = nullptr);
+void normal_(const Tensor& t, double mean, double std, Generator* generator = nullptr);
+void bernoulli_(const Tensor& t, double p, Generator* generator = nullptr);
+void random_(const Tensor& t, std::optional<int64_t> low, std::optional<int64_t> high, Generator* generator = nullptr);
+void exponential_(const Tensor& t, double rate, Generator* generator = nullptr);
+
+// --- folding. No dims: all of them ----------------------------------------------------------------------------------------------
+Tensor sum(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false, std::optional<DType> dtype = {});
+Tensor mean(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false, std::optional<DType> dtype = {});
+Tensor prod(const Tensor& t, std::optional<int64_t> dim = {}, bool keepdim = false, std::optional<DType> dtype = {});
+Tensor amax(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false);
+Tensor amin(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false);
+Tensor max(const Tensor& t);
+Tensor min(const Tensor& t);
+// (values, indices)
+std::pair<Tensor, Tensor> max(const Tensor& t, int64_t dim, bool keepdim = false);
+std::pair<Tensor, Tensor> min(const Tensor& t, int64_t dim, bool keepdim = false);
+Tensor argmax(const Tensor& t, std::optional<int64_t> dim = {}, bool keepdim = false);
+Tensor argmin(const Tensor& t, std::optional<int64_t> dim = {}, bool keepdim = false);
+Tensor any(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false);
+Tensor all(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false);
+// correction 1 divides by n - 1.
+Tensor var(const Tensor& t, const OptionalDims& dims = {}, double correction = 1, bool keepdim = false);
+Tensor std(const Tensor& t, const OptionalDims& dims = {}, double correction = 1, bool keepdim = false);
+std::pair<Tensor, Tensor> var_mean(const Tensor& t, const OptionalDims& dims = {}, double correction = 1, bool keepdim = false);
+Tensor norm(const Tensor& t, double p = 2, const OptionalDims& dims = {}, bool keepdim = false);
+Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim = false);
+Tensor cumsum(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
+Tensor cumprod(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
+Tensor count_nonzero(const Tensor& t, const OptionalDims& dims = {});
+bool equal(const Tensor& a, const Tensor& b);     // same shape and elements
+bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+
+// --- products ----------------------------------------------------------------------------------------------------------------------
+// All rank cases of torch.matmul.
+Tensor matmul(const Tensor& a, const Tensor& b);
+Tensor mm(const Tensor& a, const Tensor& b);
+Tensor bmm(const Tensor& a, const Tensor& b);
+Tensor mv(const Tensor& a, const Tensor& v);
+Tensor dot(const Tensor& a, const Tensor& b);
+Tensor outer(const Tensor& a, const Tensor& b);
+// beta * c + alpha * a b
+Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta = 1, Scalar alpha = 1);
+// x wᵀ + bias; x (..., in), w (out, in), bias (out) or undefined
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias = {});
+void use_deterministic_algorithms(bool on) noexcept;
+bool deterministic_algorithms() noexcept;
+
+// --- shapes -------------------------------------------------------------------------------------------------------------------------
+Tensor cat(const std::vector<Tensor>& tensors, int64_t dim = 0);
+Tensor stack(const std::vector<Tensor>& tensors, int64_t dim = 0);
+std::vector<Tensor> split(const Tensor& t, int64_t size, int64_t dim = 0);
+std::vector<Tensor> split(const Tensor& t, const Dims& sizes, int64_t dim = 0);
+std::vector<Tensor> chunk(const Tensor& t, int64_t count, int64_t dim = 0);
+std::vector<Tensor> unbind(const Tensor& t, int64_t dim = 0);
+Tensor repeat(const Tensor& t, const Dims& times);
+Tensor flip(const Tensor& t, const Dims& dims);
+Tensor roll(const Tensor& t, const Dims& shifts, const Dims& dims = {});
+Tensor tril(const Tensor& t, int64_t diagonal = 0);
+Tensor triu(const Tensor& t, int64_t diagonal = 0);
+Tensor broadcast_to(const Tensor& t, const Dims& shape);
+std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors);
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, bool ij = true);
+
+// --- indexing -----------------------------------------------------------------------------------------------------------------------
+Tensor gather(const Tensor& t, int64_t dim, const Tensor& index);
+Tensor scatter(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value);
+Tensor scatter_add(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& value);
+void scatter_(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value);
+void scatter_add_(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& value);
+Tensor index_select(const Tensor& t, int64_t dim, const Tensor& index);
+void index_add_(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& value, Scalar alpha = 1);
+Tensor masked_select(const Tensor& t, const Tensor& mask);
+Tensor masked_fill(const Tensor& t, const Tensor& mask, const Operand& value);
+void masked_fill_(const Tensor& t, const Tensor& mask, const Operand& value);
+Tensor nonzero(const Tensor& t);  // (count, rank) int64
+Tensor take(const Tensor& t, const Tensor& index);
+Tensor where(const Tensor& condition);  // see nonzero; kept apart from the elementwise where
+// (values, indices)
+std::pair<Tensor, Tensor> sort(const Tensor& t, int64_t dim = -1, bool descending = false);
+Tensor argsort(const Tensor& t, int64_t dim = -1, bool descending = false);
+std::pair<Tensor, Tensor> topk(const Tensor& t, int64_t k, int64_t dim = -1, bool largest = true, bool sorted = true);
+Tensor one_hot(const Tensor& t, int64_t classes = -1);
+Tensor bincount(const Tensor& t, int64_t minlength = 0);
+// (unique values sorted, inverse, counts)
+std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t);
+
+// --- neural networks ------------------------------------------------------------------------------------------------------------------
+Tensor softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
+Tensor log_softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
+enum class Reduction : uint8_t { None, Mean, Sum };
+Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);
+Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean, double beta = 1);
+Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Tensor& weight = {}, Reduction reduction = Reduction::Mean,
+                int64_t ignore_index = -100);
+// input (N, C) or (C) or (N, C, d1...); target: class numbers (int64), or probabilities of input's shape
+Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight = {}, Reduction reduction = Reduction::Mean,
+                     int64_t ignore_index = -100, double label_smoothing = 0);
+Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const Tensor& weight = {}, Reduction reduction = Reduction::Mean);
+Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const Tensor& weight = {},
+                                        Reduction reduction = Reduction::Mean, const Tensor& pos_weight = {});
+Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx = -1);
+Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
+// Zeroes each element with probability p and scales the rest by 1 / (1 - p).
+Tensor dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
+
+// --- optimizer steps, each over all parameters; state tensors are updated in place --------------------------------------------------------
+struct SgdOptions {
+  double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
+  bool nesterov = false, maximize = false;
+};
+// momenta[i] may be undefined (first step): it is set then.
+void sgd_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, std::vector<Tensor>& momenta, const SgdOptions& o);
+struct AdamOptions {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  bool decoupled = false, amsgrad = false, maximize = false;  // decoupled: AdamW
+};
+void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, const std::vector<Tensor>& exp_avg,
+               const std::vector<Tensor>& exp_avg_sq, const std::vector<Tensor>& max_exp_avg_sq, int64_t step, const AdamOptions& o);
+
+}  // namespace naru

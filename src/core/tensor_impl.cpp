@@ -1,0 +1,81 @@
+#include "core/tensor_impl.h"
+
+#include <cstdlib>
+#include <new>
+#include <string>
+
+namespace naru {
+
+uint32_t (*current_line)() noexcept = nullptr;
+std::string (*line_text)(uint32_t) = nullptr;
+
+bool is_contiguous(const Dims& sizes, const Dims& strides) noexcept {
+  int64_t step = 1;
+  bool dense = true;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] == 0) return true;
+    if (sizes[i] != 1 && strides[i] != step) dense = false;
+    step *= sizes[i];
+  }
+  return dense;
+}
+
+void TensorImpl::set_geometry(Dims new_sizes, Dims new_strides, int64_t new_offset) {
+  numel = product(new_sizes);
+  contiguous = naru::is_contiguous(new_sizes, new_strides);
+  sizes = std::move(new_sizes);
+  strides = std::move(new_strides);
+  offset = new_offset;
+}
+
+namespace {
+
+// Free lists per thread. A block released on another thread joins that thread's list: blocks are alike.
+constexpr size_t kClass = 64, kClasses = 17, kKeep = 256;
+
+struct FreeLists {
+  void* head[kClasses] = {};
+  uint16_t count[kClasses] = {};
+  bool alive = true;
+  ~FreeLists() {
+    alive = false;
+    for (void* p : head)
+      while (p) {
+        void* next = *static_cast<void**>(p);
+        std::free(p);
+        p = next;
+      }
+  }
+};
+thread_local FreeLists free_lists;
+
+}  // namespace
+
+void* pool_allocate(size_t bytes) {
+  const size_t c = (bytes + kClass - 1) / kClass;
+  if (c < kClasses) {
+    FreeLists& lists = free_lists;
+    if (void* p = lists.head[c]) {
+      lists.head[c] = *static_cast<void**>(p);
+      --lists.count[c];
+      return p;
+    }
+  }
+  void* p = std::aligned_alloc(kClass, (c ? c : 1) * kClass);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+
+void pool_release(void* memory, size_t bytes) noexcept {
+  const size_t c = (bytes + kClass - 1) / kClass;
+  FreeLists& lists = free_lists;
+  if (c > 0 && c < kClasses && lists.alive && lists.count[c] < kKeep) {
+    *static_cast<void**>(memory) = lists.head[c];
+    lists.head[c] = memory;
+    ++lists.count[c];
+  } else {
+    std::free(memory);
+  }
+}
+
+}  // namespace naru

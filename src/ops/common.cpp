@@ -1,0 +1,268 @@
+#include "ops/common.h"
+
+#include <bit>
+
+#include "ir/interpret.h"
+#include "naru/ops.h"
+#include "runtime/memory.h"
+
+namespace naru {
+namespace {
+thread_local std::optional<Device> chosen_device;
+}
+Device default_device() noexcept { return chosen_device.value_or(Device(DeviceType::Cpu)); }
+void set_default_device(std::optional<Device> device) { chosen_device = device; }
+
+namespace ops {
+namespace {
+
+// Up to this many elements cpu work is done at once on the calling thread; more is held back for fusion.
+constexpr int64_t kSmall = 4096;
+// Results above this size remember the line that made them; so do all results on devices, where it costs nothing beside a launch.
+constexpr int64_t kRemember = 16384;
+
+thread_local int fuse_depth = 0;
+
+size_t checked_bytes(const Dims& sizes, DType dtype, const char* op) {
+  __int128 n = static_cast<__int128>(size_of(dtype));
+  for (int64_t s : sizes) {
+    if (s < 0) throw RuntimeError("Trying to create tensor with negative dimension {}: {} ({})", s, sizes.str(), op);
+    n *= s;
+    if (n > (static_cast<__int128>(1) << 62)) throw RuntimeError("{}: a tensor of shape {} is too large for any memory", op, sizes.str());
+  }
+  return static_cast<size_t>(n);
+}
+
+}  // namespace
+
+FuseScope::FuseScope() noexcept { ++fuse_depth; }
+FuseScope::~FuseScope() { --fuse_depth; }
+
+Tensor make_result(const Dims& sizes, DType dtype, Device device, const char* op, bool lazy) {
+  const size_t bytes = checked_bytes(sizes, dtype, op);
+  const Device d = device.is_cpu() ? Device(DeviceType::Cpu, 0) : device.has_index() ? device : runtime::resolve(device);
+  auto* impl = new TensorImpl(lazy ? runtime::make_lazy_storage(d, bytes) : runtime::make_storage(d, bytes), dtype);
+  Tensor t(impl);
+  impl->sizes = sizes;
+  impl->strides = contiguous_strides(sizes);
+  impl->numel = product(sizes);
+  impl->origin.op = op;
+  if (current_line && (impl->numel > kRemember || !d.is_cpu())) impl->origin.where = current_line();
+  return t;
+}
+
+Tensor make_view(const Tensor& base, Dims sizes, Dims strides, int64_t offset, const char* op) {
+  const TensorImpl& b = *base.impl();
+  auto* impl = new TensorImpl(b.storage, b.dtype);
+  Tensor t(impl);
+  impl->set_geometry(std::move(sizes), std::move(strides), offset);
+  impl->base = b.base ? b.base : Ref<TensorImpl>::share(base.impl());
+  impl->origin = b.origin;
+  impl->silent_version = b.silent_version;
+  if (!impl->origin.op) impl->origin.op = op;
+  return t;
+}
+
+void require_defined(const Tensor& t, const char* op, const char* role) {
+  if (!t.defined()) throw RuntimeError("{}: {} is an undefined tensor; wanted a tensor", op, role);
+}
+
+uint64_t param_bits(Scalar s, DType as) {
+  switch (ir::vtype_of(as)) {
+    case ir::VType::Bool: return s.to_bool();
+    case ir::VType::I32: return static_cast<uint32_t>(s.to_int());
+    case ir::VType::I64: return static_cast<uint64_t>(s.to_int());
+    case ir::VType::F32: return std::bit_cast<uint32_t>(static_cast<float>(s.to_double()));
+    case ir::VType::F64: return std::bit_cast<uint64_t>(s.to_double());
+  }
+  return 0;
+}
+
+namespace {
+
+std::string describe(const Tensor& t, const char* role) {
+  const TensorImpl& i = *t.impl();
+  std::string text = fmt::format("\n  {}: shape {}, {}, on {}", role, i.sizes.str(), name_of(i.dtype), t.device().str());
+  if (i.origin.where && line_text) text += fmt::format(", made by {} at {}", i.origin.op ? i.origin.op : "an operator", line_text(i.origin.where));
+  else if (i.origin.op) text += fmt::format(", made by {}", i.origin.op);
+  return text;
+}
+
+[[noreturn]] void throw_mismatch(std::span<const Tensor* const> tensors, std::span<const char* const> roles, const char* op, Device first,
+                                 Device second) {
+  // PyTorch names the accelerator first.
+  if (first.is_cpu()) std::swap(first, second);
+  std::string text = fmt::format("Expected all tensors to be on the same device, but found at least two devices, {} and {}! (operator {})",
+                                 first.str(), second.str(), op);
+  std::string odd;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i]->defined()) continue;
+    text += describe(*tensors[i], roles[i]);
+    if (odd.empty() && tensors[i]->device() == second) odd = roles[i];
+  }
+  throw DeviceMismatchError(text + fmt::format("\n  To mend it, move {0} first: {0} = {0}.to('{1}')", odd, first.str()));
+}
+
+}  // namespace
+
+Device common_device(std::span<const Tensor* const> tensors, std::span<const char* const> roles, const char* op) {
+  Device found = tensors[0]->impl()->storage->device;
+  bool found_is_number = tensors[0]->impl()->sizes.empty();
+  for (size_t i = 1; i < tensors.size(); ++i) {
+    if (!tensors[i]->defined()) continue;
+    const Device d = tensors[i]->impl()->storage->device;
+    if (d == found) {
+      found_is_number &= tensors[i]->impl()->sizes.empty();
+    } else if (d.is_cpu() && tensors[i]->impl()->sizes.empty()) {
+      continue;
+    } else if (found.is_cpu() && found_is_number) {
+      found = d;
+      found_is_number = tensors[i]->impl()->sizes.empty();
+    } else {
+      throw_mismatch(tensors, roles, op, found.is_cpu() ? d : found, found.is_cpu() ? found : d);
+    }
+  }
+  return found;
+}
+
+Scalar read_scalar(const Tensor& t) {
+  const TensorImpl& i = *t.impl();
+  runtime::wait_for_host(*i.storage);
+  if (!i.storage->device.is_cpu()) return read_scalar(t.cpu());
+  const void* p = i.address();
+  switch (i.dtype) {
+    case DType::Bool: return *static_cast<const uint8_t*>(p) != 0;
+    case DType::U8: return *static_cast<const uint8_t*>(p);
+    case DType::I8: return *static_cast<const int8_t*>(p);
+    case DType::I16: return *static_cast<const int16_t*>(p);
+    case DType::I32: return *static_cast<const int32_t*>(p);
+    case DType::I64: return *static_cast<const int64_t*>(p);
+    case DType::F16: return half_to_float(*static_cast<const uint16_t*>(p));
+    case DType::BF16: return bfloat_to_float(*static_cast<const uint16_t*>(p));
+    case DType::F32: return *static_cast<const float*>(p);
+    case DType::F64: return *static_cast<const double*>(p);
+  }
+  return 0;
+}
+
+ir::View view_of(const Tensor& t, const Dims& shape) {
+  const TensorImpl& i = *t.impl();
+  if (runtime::Queue* q = i.storage->pending.load(std::memory_order_acquire)) q->flush();
+  if (!i.storage->data && i.storage->bytes) runtime::materialise(*i.storage);
+  return {i.address(), i.dtype, runtime::expanded_strides(i, shape)};
+}
+
+void submit(ir::Instruction instruction, std::span<const Tensor* const> reads, std::span<const Tensor* const> writes) {
+  runtime::Touches touches;
+  for (const Tensor* t : reads)
+    if (t->defined()) touches.reads.push_back(t->impl()->storage.get());
+  for (const Tensor* t : writes)
+    if (t->defined()) touches.writes.push_back(t->impl()->storage.get());
+  runtime::queue_of(writes[0]->impl()->storage->device).submit(std::move(instruction), touches);
+}
+void submit(ir::Instruction instruction, std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes) {
+  submit(std::move(instruction), std::span<const Tensor* const>(reads.begin(), reads.size()),
+         std::span<const Tensor* const>(writes.begin(), writes.size()));
+}
+
+void bump_version(const Tensor& t) {
+  if (!t.impl()->silent_version) t.impl()->storage->version.fetch_add(1, std::memory_order_relaxed);
+}
+
+namespace {
+
+// Runs a step on the calling thread, if everything it touches is at rest. False: not possible this way.
+bool run_directly(ir::RowId row, std::span<const runtime::Source> sources, const Tensor& out) {
+  const TensorImpl& o = *out.impl();
+  if (runtime::busy(*o.storage) || !o.contiguous) return false;
+  ir::Program program;
+  std::array<void*, ir::kMaxArgs + 1> operands;
+  std::array<uint64_t, ir::kMaxArgs> params;
+  ir::Program::Step& step = program.steps[0];
+  step.row = row;
+  step.out = o.dtype;
+  step.args_count = static_cast<uint8_t>(sources.size());
+  const Dims out_strides = runtime::expanded_strides(o, o.sizes);
+  for (size_t k = 0; k < sources.size(); ++k) {
+    const runtime::Source& s = sources[k];
+    if (!s.tensor) {
+      step.args[k] = {ir::Program::From::Param, s.as, program.params_count};
+      program.params[program.params_count] = ir::vtype_of(s.as);
+      params[program.params_count++] = s.bits;
+      continue;
+    }
+    if (runtime::busy(*s.tensor->storage)) return false;
+    bool repeats = true;
+    for (int64_t stride : s.strides) repeats &= stride == 0;
+    if (!repeats && !(s.strides == out_strides)) return false;
+    // An input that is the output's memory at another place cannot be streamed through.
+    if (s.tensor->storage.get() == o.storage.get() && s.tensor->address() != o.address()) return false;
+    step.args[k] = {ir::Program::From::Input, s.as, program.inputs_count};
+    operands[program.inputs_count] = s.tensor->address();
+    program.inputs[program.inputs_count++] = {s.tensor->dtype, repeats && o.numel > 1};
+  }
+  program.steps_count = program.outputs_count = 1;
+  program.outputs[0] = 0;
+  const runtime::DirectKernel* kernel = runtime::backend_of(DeviceType::Cpu).direct_kernel(program);
+  if (!kernel) return false;
+  if (!o.storage->data) runtime::materialise(*o.storage);
+  operands[program.inputs_count] = o.address();
+  if (kernel->machine) kernel->machine(operands.data(), params.data(), o.numel, 0);
+  else ir::interpret(*kernel->kernel, operands.data(), params.data(), o.numel, 0);
+  return true;
+}
+
+}  // namespace
+
+void run_step(ir::RowId row, std::span<const StepOperand> operands, const Tensor& out) {
+  const TensorImpl& o = *out.impl();
+  if (o.numel == 0) return;
+  std::array<runtime::Source, ir::kMaxArgs> sources;
+  std::array<Tensor, ir::kMaxArgs> held;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const StepOperand& in = operands[k];
+    runtime::Source& s = sources[k];
+    s.as = in.as;
+    if (in.tensor && in.tensor->impl()->storage->device == o.storage->device) {
+      const TensorImpl& t = *in.tensor->impl();
+      s.strides = runtime::expanded_strides(t, o.sizes);
+      // An operand that shares the output's memory elsewhere is copied first.
+      if (t.storage.get() == o.storage.get() && !(t.offset == o.offset && t.dtype == o.dtype && s.strides == runtime::expanded_strides(o, o.sizes))) {
+        held[k] = make_result(t.sizes, t.dtype, t.storage->device, "clone");
+        const StepOperand copy{in.tensor, {}, t.dtype};
+        run_step(ir::row::copy, {&copy, 1}, held[k]);
+        s.tensor = held[k].impl();
+        s.strides = runtime::expanded_strides(*s.tensor, o.sizes);
+      } else {
+        s.tensor = &t;
+      }
+    } else {
+      s.bits = param_bits(in.tensor ? read_scalar(*in.tensor) : in.scalar, in.as);
+    }
+  }
+  const std::span<const runtime::Source> all(sources.data(), operands.size());
+  if (o.storage->device.is_cpu() && o.numel <= kSmall && fuse_depth == 0 && run_directly(row, all, out)) return;
+  runtime::Queue& queue = runtime::queue_of(o.storage->device);
+  queue.append(row, all, o);
+  // Small work at rest does not wait for company.
+  if (queue.synchronous() && o.numel <= kSmall && fuse_depth == 0) queue.flush();
+}
+
+Tensor step(ir::RowId row, std::initializer_list<StepOperand> operands, DType out, const char* op) {
+  Dims shape;
+  Device device;
+  bool first = true;
+  for (const StepOperand& o : operands) {
+    if (!o.tensor) continue;
+    shape = first ? o.tensor->sizes() : broadcast_shapes(shape, o.tensor->sizes());
+    const Device d = o.tensor->impl()->storage->device;
+    if (first || device.is_cpu()) device = d;
+    first = false;
+  }
+  Tensor result = make_result(shape, out, device, op, true);
+  run_step(row, {operands.begin(), operands.size()}, result);
+  return result;
+}
+
+}  // namespace ops
+}  // namespace naru

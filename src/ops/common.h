@@ -1,0 +1,60 @@
+// What the operators share: making results, running elementwise steps, device checks, and the hand-over to autograd.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "core/tensor_impl.h"
+#include "ir/instruction.h"
+#include "ir/row_ids.h"
+#include "naru/tensor.h"
+#include "runtime/queue.h"
+#include "runtime/registry.h"
+
+namespace naru::ops {
+
+// A new tensor with undefined contents; its memory is taken when the first write to it runs (lazy) or now.
+Tensor make_result(const Dims& sizes, DType dtype, Device device, const char* op, bool lazy = false);
+// A view of the same storage. Records nothing for autograd.
+Tensor make_view(const Tensor& base, Dims sizes, Dims strides, int64_t offset, const char* op);
+
+// Operand of an internal elementwise step: a tensor or a number, and the type the operator sees it as.
+struct StepOperand {
+  const Tensor* tensor = nullptr;
+  Scalar scalar;
+  DType as;
+};
+// out = row(operands), converted to out's dtype; tensors broadcast to out's shape. Records nothing for autograd.
+void run_step(ir::RowId row, std::span<const StepOperand> operands, const Tensor& out);
+// The same into a new tensor of the broadcast shape (numbers only: pass the shape via run_step).
+Tensor step(ir::RowId row, std::initializer_list<StepOperand> operands, DType out, const char* op);
+
+// The device all operands live on; cpu tensors without dimensions may stand beside any device (they count as numbers). Throws
+// DeviceMismatchError naming every operand otherwise. `roles` name the operands in the message.
+Device common_device(std::span<const Tensor* const> tensors, std::span<const char* const> roles, const char* op);
+void require_defined(const Tensor& t, const char* op, const char* role);
+
+// The number of a tensor without dimensions, read by the host.
+Scalar read_scalar(const Tensor& t);
+
+// View for an instruction: address (memory is made if there is none yet) and strides over `shape`.
+ir::View view_of(const Tensor& t, const Dims& shape);
+// Submits to the tensor's device.
+void submit(ir::Instruction instruction, std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes);
+void submit(ir::Instruction instruction, std::span<const Tensor* const> reads, std::span<const Tensor* const> writes);
+
+// Counts a write to the tensor's storage.
+void bump_version(const Tensor& t);
+
+// Inside, even small elementwise work is held back, so that chains over small tensors fuse as well.
+class FuseScope {
+ public:
+  FuseScope() noexcept;
+  ~FuseScope();
+};
+
+// Bits of a number as a kernel parameter of type vtype_of(as).
+uint64_t param_bits(Scalar s, DType as);
+
+}  // namespace naru::ops

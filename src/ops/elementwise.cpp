@@ -1,0 +1,484 @@
+// Running the operators of the elementwise table: types, shapes, the quick way for small tensors, and their derivatives.
+#include "ops/elementwise.h"
+
+#include <atomic>
+#include <bit>
+
+#include "autograd/node.h"
+#include "ir/interpret.h"
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "runtime/memory.h"
+
+namespace naru {
+namespace ops {
+namespace {
+
+struct Nothing {};
+constexpr Nothing nothing;
+using TensorDerivative = Tensor (*)(std::span<const Tensor>);
+
+template <auto F, size_t... I>
+constexpr TensorDerivative derivative_impl(std::index_sequence<I...>) {
+  using Result = decltype(F(std::declval<const Tensor&>(), (static_cast<void>(I), std::declval<const Tensor&>())...));
+  if constexpr (std::is_same_v<Result, Nothing>) return nullptr;
+  else return [](std::span<const Tensor> t) -> Tensor { return F(t[0], t[I + 1]...); };
+}
+template <int N, auto F>
+constexpr TensorDerivative derivative() {
+  return derivative_impl<F>(std::make_index_sequence<N - 1>());
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+using T = Tensor;
+const TensorDerivative kDerivatives[][3] = {
+#define NARU_ROW1(name, rule, lo, hi, expr, da, doc) {derivative<3, [](const T& a, const T& y, const T& g) { return da; }>(), nullptr, nullptr},
+#define NARU_ROW2(name, rule, lo, hi, expr, da, db, doc)                                    \
+  {derivative<4, [](const T& a, const T& b, const T& y, const T& g) { return da; }>(),      \
+   derivative<4, [](const T& a, const T& b, const T& y, const T& g) { return db; }>(), nullptr},
+#define NARU_ROW3(name, rule, lo, hi, expr, da, db, dc, doc)                                           \
+  {derivative<5, [](const T& a, const T& b, const T& c, const T& y, const T& g) { return da; }>(),     \
+   derivative<5, [](const T& a, const T& b, const T& c, const T& y, const T& g) { return db; }>(),     \
+   derivative<5, [](const T& a, const T& b, const T& c, const T& y, const T& g) { return dc; }>()},
+#include "naru/elementwise.inc"
+#undef NARU_ROW1
+#undef NARU_ROW2
+#undef NARU_ROW3
+};
+#pragma GCC diagnostic pop
+
+const TableRow kTable[] = {
+#define NARU_ROW1(name, rule, lo, hi, expr, da, doc) {#name, 1, Rule::rule, lo, hi, doc, {}},
+#define NARU_ROW2(name, rule, lo, hi, expr, da, db, doc) {#name, 2, Rule::rule, lo, hi, doc, {}},
+#define NARU_ROW3(name, rule, lo, hi, expr, da, db, dc, doc) {#name, 3, Rule::rule, lo, hi, doc, {}},
+#include "naru/elementwise.inc"
+#undef NARU_ROW1
+#undef NARU_ROW2
+#undef NARU_ROW3
+};
+
+// "AddBackward0" from "add".
+const char* backward_name(ir::RowId row) {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> v;
+    for (const TableRow& r : kTable) {
+      std::string s;
+      bool up = true;
+      for (const char* p = r.name; *p; ++p) {
+        if (*p == '_') {
+          up = true;
+          continue;
+        }
+        s += up ? static_cast<char>(std::toupper(*p)) : *p;
+        up = false;
+      }
+      v.push_back(s + "Backward0");
+    }
+    return v;
+  }();
+  return names[row].c_str();
+}
+
+// What a derivative needs: bit k for argument k of (operands..., y, g); kIsGradient if it is g itself.
+constexpr uint8_t kIsGradient = 0x80;
+uint8_t derivative_needs(ir::RowId row, int operand) {
+  static const std::vector<std::array<uint8_t, 3>> needs = [] {
+    std::vector<std::array<uint8_t, 3>> all;
+    for (size_t r = 0; r < std::size(kTable); ++r) {
+      std::array<uint8_t, 3> row_needs{};
+      const int n = kTable[r].arity + 2;
+      for (int i = 0; i < kTable[r].arity; ++i) {
+        if (!kDerivatives[r][i]) continue;
+        ir::Graph g;
+        std::vector<ir::V> args;
+        for (int k = 0; k < n; ++k) args.push_back(ir::input(g, k, kTable[r].rule == Rule::Where && k == 0 ? DType::Bool : DType::F32));
+        const ir::V result = ir::rows()[ir::row::derivative(static_cast<ir::RowId>(r), i)].expr(args);
+        std::vector<bool> used(g.nodes().size());
+        used[result.id()] = true;
+        for (size_t id = g.nodes().size(); id-- > 0;) {
+          if (!used[id]) continue;
+          const ir::Node& node = g[static_cast<uint32_t>(id)];
+          for (uint32_t in : {node.a, node.b, node.c})
+            if (in != ir::kNoNode) used[in] = true;
+          if (node.prim == ir::Prim::Input) row_needs[i] |= static_cast<uint8_t>(1u << node.bits);
+        }
+        if (g[result.id()].prim == ir::Prim::Input) row_needs[i] |= kIsGradient;
+      }
+      all.push_back(row_needs);
+    }
+    return all;
+  }();
+  return needs[row][operand];
+}
+
+class TableNode final : public autograd::Node {
+ public:
+  TableNode(ir::RowId row, Types types, std::span<const Operand> operands) : Node(backward_name(row)), row_(row), types_(types) {
+    uint8_t needs = 0;
+    const int n = kTable[row].arity;
+    for (int i = 0; i < n; ++i) {
+      const bool wanted = operands[i].is_tensor() && kDerivatives[row][i] && autograd::requires_grad(operands[i].tensor());
+      next().push_back(wanted ? autograd::gradient_edge(operands[i].tensor()) : autograd::Edge{});
+      if (!wanted) continue;
+      needs |= derivative_needs(row, i);
+      shapes_[i] = operands[i].tensor().sizes();
+      dtypes_[i] = operands[i].tensor().dtype();
+    }
+    for (int i = 0; i < n; ++i) {
+      if (!operands[i].is_tensor()) numbers_[i] = operands[i].scalar();
+      else if (needs >> i & 1) saved_[i] = autograd::Saved(operands[i].tensor());
+      is_number_[i] = !operands[i].is_tensor();
+    }
+    wants_result_ = needs >> n & 1;
+  }
+  // Once the result is there.
+  void save_result(const Tensor& y) {
+    if (wants_result_) result_ = autograd::Saved(y, true);
+  }
+  std::vector<Tensor> apply(std::vector<Tensor> grads) override {
+    const int n = kTable[row_].arity;
+    std::vector<Tensor> results(n);
+    Tensor g = std::move(grads[0]);
+    if (!g.defined()) return results;
+    std::array<Tensor, 5> values;
+    uint8_t needs = 0;
+    for (int i = 0; i < n; ++i)
+      if (next()[i].node) needs |= derivative_needs(row_, i);
+    for (int i = 0; i < n; ++i)
+      if ((needs >> i & 1) && !is_number_[i]) values[i] = saved_[i].get(this);
+    if (needs >> n & 1) values[n] = result_.get(this);
+    values[n + 1] = g;
+    for (int i = 0; i < n; ++i)
+      if (next()[i].node) results[i] = one(i, n, values);
+    return results;
+  }
+  void release_saved() override {
+    for (auto& s : saved_) s.release();
+    result_.release();
+  }
+
+ private:
+  Tensor one(int i, int n, const std::array<Tensor, 5>& values) const {
+    const Tensor& g = values[n + 1];
+    const uint8_t needs = derivative_needs(row_, i);
+    Tensor result;
+    if (needs & kIsGradient) {
+      result = g;
+    } else if (grad_enabled()) {
+      std::array<Tensor, 5> args = values;
+      for (int k = 0; k < n; ++k)
+        if (is_number_[k]) args[k] = scalar_tensor(numbers_[k], Options(types_.compute, g.device()));
+      for (int k = 0; k < n + 2; ++k)
+        if (!args[k].defined()) args[k] = g;
+      result = kDerivatives[row_][i]({args.data(), static_cast<size_t>(n + 2)});
+    } else {
+      std::array<StepOperand, 5> args;
+      for (int k = 0; k < n + 2; ++k) {
+        const DType as = kTable[row_].rule == Rule::Where && k == 0 ? DType::Bool : types_.compute;
+        if (k < n && is_number_[k] && (needs >> k & 1)) args[k] = {nullptr, numbers_[k], as};
+        else args[k] = {values[k].defined() && (needs >> k & 1) ? &values[k] : &g, {}, as};
+      }
+      const bool whole = shapes_[i] == g.sizes();
+      result = make_result(g.sizes(), whole ? dtypes_[i] : types_.compute, g.device(), "backward", true);
+      run_step(ir::row::derivative(row_, i), {args.data(), static_cast<size_t>(n + 2)}, result);
+    }
+    result = sum_to(result, shapes_[i]);
+    return result.dtype() == dtypes_[i] ? result : result.to(dtypes_[i]);
+  }
+
+  ir::RowId row_;
+  Types types_;
+  std::array<autograd::Saved, 3> saved_;
+  autograd::Saved result_;
+  std::array<Scalar, 3> numbers_;
+  std::array<Dims, 3> shapes_;
+  std::array<DType, 3> dtypes_{};
+  std::array<bool, 3> is_number_{};
+  bool wants_result_ = false;
+};
+
+bool wants_history(ir::RowId row, std::span<const Operand> operands) {
+  if (!grad_enabled()) return false;
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i].is_tensor() && kDerivatives[row][i] && autograd::requires_grad(operands[i].tensor())) return true;
+  return false;
+}
+
+constexpr const char* kRoles[] = {"input", "other", "third operand"};
+
+Device check_devices(std::span<const Operand> operands, const char* op) {
+  std::array<const Tensor*, 3> tensors;
+  std::array<const char*, 3> roles;
+  size_t n = 0;
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i].is_tensor()) {
+      require_defined(operands[i].tensor(), op, kRoles[i]);
+      tensors[n] = &operands[i].tensor();
+      roles[n++] = kRoles[i];
+    }
+  return common_device({tensors.data(), n}, {roles.data(), n}, op);
+}
+
+// Integer division by zero is an error of the call on cpu, as in PyTorch; elsewhere the result is 0.
+void check_divisor(ir::RowId row, Types types, std::span<const Operand> operands) {
+  namespace r = ir::row;
+  if (is_floating(types.compute) || (row != r::floor_divide && row != r::remainder && row != r::fmod && row != r::div_trunc)) return;
+  const Operand& divisor = operands[1];
+  const bool zero = divisor.is_tensor() ? divisor.tensor().device().is_cpu() && divisor.tensor().numel() > 0 &&
+                                              !all(divisor.tensor().detach()).item().to_bool()
+                                        : !divisor.scalar().to_bool();
+  if (zero) throw RuntimeError("ZeroDivisionError: {} of integers by 0", kTable[row].name);
+}
+
+void fill_steps(std::span<const Operand> operands, Types types, Rule rule, std::array<StepOperand, 3>& steps) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const DType as = rule == Rule::Where && i == 0 ? DType::Bool : types.compute;
+    steps[i] = operands[i].is_tensor() ? StepOperand{&operands[i].tensor(), {}, as} : StepOperand{nullptr, operands[i].scalar(), as};
+  }
+}
+
+// --- the quick way: small, dense, resting cpu tensors of one type and shape (numbers beside them), by a table of ready kernels ------
+
+constexpr int64_t kQuick = 4096;
+struct Quick {
+  const runtime::DirectKernel* kernel;
+  Types types;
+};
+std::atomic<const Quick*> quick_table[ir::row::kTable * kDTypes * 64];
+
+const Quick* make_quick(ir::RowId row, std::span<const Operand> operands, DType dtype) {
+  const Types types = apply_rule(kTable[row].rule, operands, kTable[row].name);
+  ir::Program program;
+  ir::Program::Step& s = program.steps[0];
+  s.row = row;
+  s.out = types.out;
+  s.args_count = static_cast<uint8_t>(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].is_tensor()) {
+      s.args[i] = {ir::Program::From::Input, types.compute, program.inputs_count};
+      program.inputs[program.inputs_count++] = {dtype, false};
+    } else {
+      s.args[i] = {ir::Program::From::Param, types.compute, program.params_count};
+      program.params[program.params_count++] = ir::vtype_of(types.compute);
+    }
+  }
+  program.steps_count = program.outputs_count = 1;
+  program.outputs[0] = 0;
+  const runtime::DirectKernel* kernel = runtime::backend_of(DeviceType::Cpu).direct_kernel(program);
+  return kernel ? new Quick{kernel, types} : nullptr;  // lives as long as the process, like the kernel
+}
+
+// An undefined tensor where the operands need the long way.
+Tensor run_quickly(ir::RowId row, std::span<const Operand> operands) {
+  const TensorImpl* first = nullptr;
+  unsigned mask = 0;
+  void* addresses[4];
+  int tensors = 0;
+  const bool recording = grad_enabled();
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].is_tensor()) {
+      mask |= (1u + static_cast<unsigned>(operands[i].scalar().kind())) << 2 * i;
+      continue;
+    }
+    const TensorImpl* t = operands[i].tensor().impl();
+    if (!t || !t->contiguous || !t->storage->device.is_cpu() || runtime::busy(*t->storage) || (recording && (t->autograd || t->base))) return {};
+    if (!first) {
+      first = t;
+      if (t->numel > kQuick || t->numel == 0) return {};
+    } else if (t->dtype != first->dtype || !(t->sizes == first->sizes)) {
+      return {};
+    }
+    addresses[tensors++] = t->address();
+  }
+  if (!first || kTable[row].rule == Rule::Where || (!is_floating(first->dtype) && (kTable[row].rule == Rule::Float || mask != 0))) return {};
+  if (!is_floating(first->dtype) && (row == ir::row::floor_divide || row == ir::row::remainder || row == ir::row::fmod || row == ir::row::div_trunc))
+    return {};
+  std::atomic<const Quick*>& slot = quick_table[(row * kDTypes + static_cast<int>(first->dtype)) * 64 + mask];
+  const Quick* quick = slot.load(std::memory_order_acquire);
+  if (!quick) {
+    quick = make_quick(row, operands, first->dtype);
+    if (!quick) return {};
+    const Quick* expected = nullptr;
+    if (!slot.compare_exchange_strong(expected, quick)) quick = expected;
+  }
+  auto* impl = new TensorImpl(runtime::make_storage(Device(DeviceType::Cpu, 0), static_cast<size_t>(first->numel) * size_of(quick->types.out)),
+                              quick->types.out);
+  Tensor out(impl);
+  impl->sizes = first->sizes;
+  impl->strides = first->strides;
+  impl->numel = first->numel;
+  impl->origin.op = kTable[row].name;
+  addresses[tensors] = impl->storage->data;
+  uint64_t params[3];
+  int p = 0;
+  for (const Operand& o : operands)
+    if (!o.is_tensor()) params[p++] = param_bits(o.scalar(), quick->types.compute);
+  if (quick->kernel->machine) quick->kernel->machine(addresses, params, impl->numel, 0);
+  else ir::interpret(*quick->kernel->kernel, addresses, params, impl->numel, 0);
+  return out;
+}
+
+}  // namespace
+
+std::span<const TableRow> table() {
+  static const std::vector<TableRow> rows = [] {
+    std::vector<TableRow> v(std::begin(kTable), std::end(kTable));
+    for (size_t r = 0; r < v.size(); ++r)
+      for (int i = 0; i < 3; ++i) v[r].differentiable[i] = kDerivatives[r][i] != nullptr;
+    return v;
+  }();
+  return rows;
+}
+
+Tensor sum_to(const Tensor& g, const Dims& shape) {
+  if (g.sizes() == shape) return g;
+  Dims folded;
+  const size_t shift = g.sizes().size() - shape.size();
+  for (size_t i = 0; i < g.sizes().size(); ++i)
+    if (i < shift || (shape[i - shift] == 1 && g.sizes()[i] != 1)) folded.push_back(static_cast<int64_t>(i));
+  return sum(g, folded, true).view(shape);
+}
+
+Tensor run_row(ir::RowId row, std::span<const Operand> operands) {
+  if (Tensor quick = run_quickly(row, operands); quick.defined()) return quick;
+  const TableRow& r = kTable[row];
+  const Device device = check_devices(operands, r.name);
+  const Types types = apply_rule(r.rule, operands, r.name);
+  Dims shape;
+  bool first = true;
+  for (const Operand& o : operands)
+    if (o.is_tensor()) {
+      shape = first ? o.tensor().sizes() : broadcast_shapes(shape, o.tensor().sizes());
+      first = false;
+    }
+  if (first) return run_row(row, [&] {
+    // Numbers alone: the first becomes a tensor.
+    static thread_local Tensor number;
+    number = scalar_tensor(operands[0].scalar());
+    static thread_local std::vector<Operand> all;
+    all.assign(operands.begin(), operands.end());
+    all[0] = Operand(number);
+    return std::span<const Operand>(all);
+  }());
+  check_divisor(row, types, operands);
+  std::array<StepOperand, 3> steps;
+  fill_steps(operands, types, r.rule, steps);
+  Tensor out = make_result(shape, types.out, device, r.name, true);
+  run_step(row, {steps.data(), operands.size()}, out);
+  if (wants_history(row, operands)) {
+    auto node = make_ref<TableNode>(row, types, operands);
+    node->save_result(out);
+    autograd::set_history(out, Ref<autograd::Node>(node));
+  }
+  return out;
+}
+
+void run_row_in_place(ir::RowId row, const Tensor& target, std::span<const Operand> others) {
+  const TableRow& r = kTable[row];
+  std::array<Operand, 3> all{Operand(target), Operand(0), Operand(0)};
+  for (size_t i = 0; i < others.size(); ++i) all[i + 1] = others[i];
+  const std::span<const Operand> operands(all.data(), others.size() + 1);
+  require_defined(target, r.name, "input");
+  check_devices(operands, r.name);
+  const Types types = apply_rule(r.rule, operands, r.name);
+  const auto category = [](DType t) { return is_floating(t) ? 2 : is_integral(t) ? 1 : 0; };
+  if (category(types.out) > category(target.dtype()))
+    throw RuntimeError("result type {} can't be cast to the desired output type {} ({}_ writes into its operand; use {}() for a new tensor)",
+                       name_of(types.out), name_of(target.dtype()), r.name, r.name);
+  Dims shape = target.sizes();
+  for (const Operand& o : others)
+    if (o.is_tensor()) shape = broadcast_shapes(shape, o.tensor().sizes());
+  if (!(shape == target.sizes()))
+    throw RuntimeError("output with shape {} doesn't match the broadcast shape {} ({}_)", target.sizes().str(), shape.str(), r.name);
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] > 1 && target.strides()[i] == 0)
+      throw RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                         "Please clone() the tensor before performing the operation. ({}_)", r.name);
+  check_divisor(row, types, operands);
+  const bool history = wants_history(row, operands) || (grad_enabled() && autograd::requires_grad(target));
+  Ref<TableNode> node;
+  if (history) {
+    autograd::check_in_place(target, r.name);
+    node = make_ref<TableNode>(row, types, operands);
+  }
+  std::array<StepOperand, 3> steps;
+  fill_steps(operands, types, r.rule, steps);
+  run_step(row, {steps.data(), operands.size()}, target);
+  bump_version(target);
+  target.impl()->origin.op = r.name;
+  if (history) {
+    autograd::rebase_history(target, Ref<autograd::Node>(node));
+    node->save_result(target);
+  }
+}
+
+}  // namespace ops
+
+#define NARU_ROW1(name, ...)                                                                         \
+  Tensor name(const Operand& a) { return ops::run_row(ir::row::name, {&a, 1}); }                     \
+  Tensor Tensor::name() const {                                                                      \
+    const Operand a(*this);                                                                          \
+    return ops::run_row(ir::row::name, {&a, 1});                                                     \
+  }                                                                                                  \
+  Tensor& Tensor::name##_() {                                                                        \
+    ops::run_row_in_place(ir::row::name, *this, {});                                                 \
+    return *this;                                                                                    \
+  }
+#define NARU_ROW2(name, ...)                                                                         \
+  Tensor name(const Operand& a, const Operand& b) {                                                  \
+    const Operand all[] = {a, b};                                                                    \
+    return ops::run_row(ir::row::name, all);                                                         \
+  }                                                                                                  \
+  Tensor Tensor::name(const Operand& b) const { return naru::name(*this, b); }                       \
+  Tensor& Tensor::name##_(const Operand& b) {                                                        \
+    ops::run_row_in_place(ir::row::name, *this, {&b, 1});                                            \
+    return *this;                                                                                    \
+  }
+#define NARU_ROW3(name, ...)                                                                         \
+  Tensor name(const Operand& a, const Operand& b, const Operand& c) {                                \
+    const Operand all[] = {a, b, c};                                                                 \
+    return ops::run_row(ir::row::name, all);                                                         \
+  }                                                                                                  \
+  Tensor Tensor::name(const Operand& b, const Operand& c) const { return naru::name(*this, b, c); }  \
+  Tensor& Tensor::name##_(const Operand& b, const Operand& c) {                                      \
+    const Operand others[] = {b, c};                                                                 \
+    ops::run_row_in_place(ir::row::name, *this, others);                                             \
+    return *this;                                                                                    \
+  }
+#include "naru/elementwise.inc"
+#undef NARU_ROW1
+#undef NARU_ROW2
+#undef NARU_ROW3
+
+#define NARU_OPERATOR(symbol, name)                                                      \
+  Tensor operator symbol(const Tensor& a, const Operand& b) { return name(a, b); }
+NARU_OPERATOR(+, add)
+NARU_OPERATOR(-, sub)
+NARU_OPERATOR(*, mul)
+NARU_OPERATOR(/, div)
+NARU_OPERATOR(<, lt)
+NARU_OPERATOR(<=, le)
+NARU_OPERATOR(>, gt)
+NARU_OPERATOR(>=, ge)
+NARU_OPERATOR(==, eq)
+NARU_OPERATOR(!=, ne)
+NARU_OPERATOR(&, bitwise_and)
+NARU_OPERATOR(|, bitwise_or)
+NARU_OPERATOR(^, bitwise_xor)
+#undef NARU_OPERATOR
+#define NARU_OPERATOR(symbol, name) \
+  Tensor operator symbol(Scalar a, const Tensor& b) { return name(a, b); }
+NARU_OPERATOR(+, add)
+NARU_OPERATOR(-, sub)
+NARU_OPERATOR(*, mul)
+NARU_OPERATOR(/, div)
+#undef NARU_OPERATOR
+Tensor operator-(const Tensor& a) { return neg(a); }
+Tensor operator~(const Tensor& a) { return bitwise_not(a); }
+Tensor& Tensor::operator+=(const Operand& b) { return add_(b); }
+Tensor& Tensor::operator-=(const Operand& b) { return sub_(b); }
+Tensor& Tensor::operator*=(const Operand& b) { return mul_(b); }
+Tensor& Tensor::operator/=(const Operand& b) { return div_(b); }
+
+}  // namespace naru

@@ -1,0 +1,35 @@
+// The rules of the elementwise table: from the operands' types to the type computed in and the result's.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "naru/tensor.h"
+
+namespace naru::ops {
+
+enum class Rule : uint8_t {
+  Arith,        // promoted type; bool allowed
+  ArithNoBool,  // promoted type; bool is a TypeError
+  Float,        // promoted type; integers and bool become the default floating type
+  Power,        // Arith; a negative integer exponent of integers is an error
+  Rounding,     // as Arith, but integers pass unchanged
+  Compare,      // computed in the promoted type, result bool
+  Logical,      // operands become bool, result bool
+  Predicate,    // one operand in its own type, result bool
+  Bits,         // promoted type; bool and integers only
+  Shift,        // promoted type; integers only
+  Where,        // first operand bool, the others promoted
+};
+
+struct Types {
+  DType compute;  // of the operands (of all but the first for Where)
+  DType out;
+};
+// Throws RuntimeError with PyTorch's text where the rule does not admit the types.
+Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op);
+
+// torch.result_type over operands: tensors with dimensions first, then those without, then numbers, each only by category.
+DType result_type(std::span<const Operand> operands);
+
+}  // namespace naru::ops

@@ -1,0 +1,276 @@
+#include "runtime/queue.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+#include "runtime/memory.h"
+#include "runtime/registry.h"
+
+namespace naru::runtime {
+namespace {
+
+std::atomic<bool> fusion_on{[] {
+  const char* text = std::getenv("NARU_FUSE");
+  return !text || std::string_view(text) != "0";
+}()};
+
+// Bytes of results that may be held back before the group is run, so that memory is not kept waiting.
+constexpr size_t kMaxHeld = size_t{1} << 30;
+
+void flush_other(Storage& s, const Queue* self) {
+  Queue* q = s.pending.load(std::memory_order_acquire);
+  if (q && q != self) q->flush();
+}
+
+void* address(const Storage& s, int64_t offset, DType t) {
+  return static_cast<char*>(s.data) + offset * static_cast<int64_t>(size_of(t));
+}
+
+}  // namespace
+
+bool fusion() noexcept { return fusion_on.load(std::memory_order_relaxed); }
+bool set_fusion(bool on) noexcept { return fusion_on.exchange(on); }
+
+Dims expanded_strides(const TensorImpl& t, const Dims& shape) {
+  Dims strides;
+  strides.resize(shape.size());
+  const size_t shift = shape.size() - t.sizes.size();
+  for (size_t i = 0; i < t.sizes.size(); ++i) strides[shift + i] = t.sizes[i] == 1 ? 0 : t.strides[i];
+  return strides;
+}
+
+Queue::Queue(Backend& backend, Device device)
+    : device_(device), backend_(backend), stream_(backend.create_stream(device)), synchronous_(backend.properties(device).synchronous) {}
+
+Queue::~Queue() {
+  try {
+    flush();
+    stream_->synchronize(stream_->submitted());
+  } catch (...) {
+    // Nobody is left to be told.
+  }
+}
+
+void Queue::append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out) {
+  for (const Source& s : sources)
+    if (s.tensor) flush_other(*s.tensor->storage, this);
+  flush_other(*out.storage, this);
+  const Dims out_strides = expanded_strides(out, out.sizes);
+  std::lock_guard lock(mutex_);
+  if (program_.steps_count > 0 && !(shape_ == out.sizes)) flush_locked();
+  if (!try_append(row, sources, out, out_strides)) {
+    flush_locked();
+    if (!try_append(row, sources, out, out_strides)) throw RuntimeError("an elementwise step reads memory it writes at other positions");
+  }
+  size_t held = 0;
+  for (const Piece& p : outputs_) held += p.storage->data ? 0 : p.storage->bytes;
+  if (!fusion() || held > kMaxHeld) flush_locked();
+}
+
+bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides) {
+  using From = ir::Program::From;
+  if (program_.steps_count == ir::kMaxSteps || outputs_.size() == ir::kMaxOutputs) return false;
+  ir::Program::Step step{row, out.dtype, static_cast<uint8_t>(sources.size()), {}};
+  struct Added {
+    const Source* source;
+    int slot;
+  };
+  int new_inputs = 0, new_params = 0;
+  std::array<const Source*, ir::kMaxArgs> added{};
+  for (size_t k = 0; k < sources.size(); ++k) {
+    const Source& s = sources[k];
+    if (!s.tensor) {
+      step.args[k] = {From::Param, s.as, static_cast<uint16_t>(params_.size() + new_params++)};
+      continue;
+    }
+    int found = -1;
+    bool conflict = false;
+    for (size_t i = outputs_.size(); i-- > 0 && found < 0 && !conflict;) {
+      if (outputs_[i].storage.get() != s.tensor->storage.get()) continue;
+      if (outputs_[i].same_place(*s.tensor, s.strides)) found = outputs_[i].step;
+      else conflict = true;
+    }
+    if (conflict) return false;
+    if (found >= 0) {
+      step.args[k] = {From::Step, s.as, static_cast<uint16_t>(found)};
+      continue;
+    }
+    for (size_t i = 0; i < inputs_.size() && found < 0; ++i)
+      if (inputs_[i].same_place(*s.tensor, s.strides)) found = static_cast<int>(i);
+    for (int i = 0; i < new_inputs && found < 0; ++i)
+      if (added[i]->tensor->storage.get() == s.tensor->storage.get() && added[i]->tensor->offset == s.tensor->offset &&
+          added[i]->tensor->dtype == s.tensor->dtype && added[i]->strides == s.strides)
+        found = static_cast<int>(inputs_.size()) + i;
+    if (found < 0) {
+      found = static_cast<int>(inputs_.size()) + new_inputs;
+      added[new_inputs++] = &s;
+    }
+    step.args[k] = {From::Input, s.as, static_cast<uint16_t>(found)};
+  }
+  if (inputs_.size() + new_inputs > ir::kMaxInputs || params_.size() + new_params > ir::kMaxParams) return false;
+  // The target must not lie under anything the group reads or writes at another place.
+  const auto in_the_way = [&](const Piece& p) { return p.storage.get() == out.storage.get() && !p.same_place(out, out_strides); };
+  if (std::any_of(inputs_.begin(), inputs_.end(), in_the_way) || std::any_of(outputs_.begin(), outputs_.end(), in_the_way)) return false;
+  for (int i = 0; i < new_inputs; ++i)
+    if (added[i]->tensor->storage.get() == out.storage.get() &&
+        !(added[i]->tensor->offset == out.offset && added[i]->strides == out_strides && added[i]->tensor->dtype == out.dtype))
+      return false;
+
+  if (program_.steps_count == 0) shape_ = out.sizes;
+  const bool many = out.numel > 1;
+  for (int i = 0; i < new_inputs; ++i) {
+    const Source& s = *added[i];
+    const bool scalar = many && std::all_of(s.strides.begin(), s.strides.end(), [](int64_t d) { return d == 0; });
+    program_.inputs[program_.inputs_count++] = {s.tensor->dtype, scalar};
+    inputs_.push_back({s.tensor->storage, s.tensor->offset, s.strides, s.tensor->dtype, 0});
+    s.tensor->storage->pending.store(this, std::memory_order_release);
+  }
+  for (const Source& s : sources)
+    if (!s.tensor) {
+      program_.params[program_.params_count++] = ir::vtype_of(s.as);
+      params_.push_back(s.bits);
+    }
+  std::erase_if(outputs_, [&](const Piece& p) { return p.storage.get() == out.storage.get(); });
+  outputs_.push_back({out.storage, out.offset, out_strides, out.dtype, program_.steps_count});
+  out.storage->pending.store(this, std::memory_order_release);
+  program_.steps[program_.steps_count++] = step;
+  return true;
+}
+
+void Queue::flush_locked() {
+  if (program_.steps_count == 0) return;
+  ir::Map map;
+  Touches touches;
+  // A result that only this queue still knows was a temporary: it is never written to memory.
+  std::vector<Piece> inputs = std::move(inputs_), outputs = std::move(outputs_);
+  inputs_.clear(), outputs_.clear();
+  for (Piece& p : inputs) p.storage->pending.store(nullptr, std::memory_order_release);
+  program_.outputs_count = 0;
+  for (Piece& p : outputs) {
+    p.storage->pending.store(nullptr, std::memory_order_release);
+    if (p.storage->use_count() == 1) continue;
+    program_.outputs[program_.outputs_count++] = p.step;
+    map.outputs.push_back({nullptr, p.dtype, p.strides});
+    touches.writes.push_back(p.storage.get());
+  }
+  map.program = program_;
+  map.shape = shape_;
+  map.params = std::move(params_);
+  params_.clear();
+  program_.steps_count = program_.inputs_count = program_.params_count = program_.outputs_count = 0;
+  if (map.outputs.empty()) return;
+  size_t o = 0;
+  for (Piece& p : outputs)
+    if (o < touches.writes.size() && touches.writes[o] == p.storage.get()) {
+      if (!p.storage->data) materialise(*p.storage);
+      map.outputs[o++].data = address(*p.storage, p.offset, p.dtype);
+    }
+  for (Piece& p : inputs) {
+    map.inputs.push_back({address(*p.storage, p.offset, p.dtype), p.dtype, p.strides});
+    touches.reads.push_back(p.storage.get());
+  }
+  submit_locked(std::move(map), touches);
+}
+
+uint64_t Queue::submit_locked(ir::Instruction instruction, const Touches& touches) {
+  const auto wait = [&](Mark& mark) {
+    if (!mark.stream || mark.stream == stream_.get()) return;
+    if (synchronous_) mark.stream->synchronize(mark.seq), mark = {};
+    else stream_->wait(*mark.stream, mark.seq);
+  };
+  for (Storage* s : touches.reads) wait(s->written);
+  for (Storage* s : touches.writes) wait(s->written), wait(s->read);
+  std::vector<Ref<Storage>> hold;
+  if (!synchronous_) {
+    for (Storage* s : touches.reads) hold.push_back(Ref<Storage>::share(s));
+    for (Storage* s : touches.writes) hold.push_back(Ref<Storage>::share(s));
+  }
+  const uint64_t seq = stream_->submit(std::move(instruction), std::move(hold));
+  if (!synchronous_) {
+    for (Storage* s : touches.reads) s->read = {stream_.get(), seq};
+    for (Storage* s : touches.writes) s->written = {stream_.get(), seq};
+  }
+  return seq;
+}
+
+void Queue::submit(ir::Instruction instruction, const Touches& touches) {
+  for (Storage* s : touches.reads) flush_other(*s, this);
+  for (Storage* s : touches.writes) flush_other(*s, this);
+  std::lock_guard lock(mutex_);
+  flush_locked();
+  submit_locked(std::move(instruction), touches);
+}
+
+void Queue::flush() {
+  std::lock_guard lock(mutex_);
+  flush_locked();
+}
+
+void Queue::synchronize() {
+  flush();
+  stream_->synchronize(stream_->submitted());
+}
+
+void wait_for_host(Storage& s, bool write) {
+  if (Queue* q = s.pending.load(std::memory_order_acquire)) q->flush();
+  if (s.written.stream) s.written.stream->synchronize(s.written.seq);
+  if (write && s.read.stream) s.read.stream->synchronize(s.read.seq);
+  // On cpu a finished mark need not be looked at again.
+  if (s.device.is_cpu()) {
+    s.written = {};
+    if (write) s.read = {};
+  }
+}
+
+namespace {
+
+// Queues of devices other than cpu. Never destroyed: storages and other streams may hold marks on them until the process ends.
+struct DeviceQueues {
+  std::mutex mutex;
+  std::atomic<Queue*> queues[kDeviceTypes][128] = {};
+};
+DeviceQueues& device_queues() {
+  static auto* all = new DeviceQueues;
+  return *all;
+}
+thread_local std::unique_ptr<Queue> cpu_queue;
+
+}  // namespace
+
+Queue& queue_of(Device device) {
+  if (device.is_cpu()) {
+    if (!cpu_queue) cpu_queue = std::make_unique<Queue>(backend_of(DeviceType::Cpu), Device(DeviceType::Cpu, 0));
+    return *cpu_queue;
+  }
+  const Device d = device.has_index() ? device : resolve(device);
+  DeviceQueues& all = device_queues();
+  std::atomic<Queue*>& slot = all.queues[static_cast<int>(d.type)][d.index];
+  if (Queue* q = slot.load(std::memory_order_acquire)) return *q;
+  resolve(d);
+  std::lock_guard lock(all.mutex);
+  if (!slot.load(std::memory_order_acquire)) slot.store(new Queue(backend_of(d.type), d), std::memory_order_release);
+  return *slot.load(std::memory_order_acquire);
+}
+
+void retire_queues(DeviceType kind) {
+  DeviceQueues& all = device_queues();
+  std::lock_guard lock(all.mutex);
+  for (auto& slot : all.queues[static_cast<int>(kind)])
+    if (Queue* q = slot.load(std::memory_order_acquire)) {
+      q->synchronize();
+      slot.store(nullptr, std::memory_order_release);
+    }
+}
+
+void synchronize(Device device) { queue_of(device).synchronize(); }
+
+void flush_all() {
+  if (cpu_queue) cpu_queue->flush();
+  for (auto& kind : device_queues().queues)
+    for (auto& slot : kind)
+      if (Queue* q = slot.load(std::memory_order_acquire)) q->flush();
+}
+
+}  // namespace naru::runtime

@@ -1,0 +1,95 @@
+// Queue: a stream of instructions in program order. Elementwise steps are held back and fused with their neighbours; everything else is
+// submitted at once, behind what was held back. It also keeps storages' histories, so that no one reads too early or overwrites too soon.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "core/tensor_impl.h"
+#include "runtime/backend.h"
+
+namespace naru::runtime {
+
+// One operand of an elementwise step: a tensor expanded to the iteration shape, or a number.
+struct Source {
+  const TensorImpl* tensor = nullptr;
+  Dims strides;        // over the iteration shape; unused for numbers
+  DType as;            // type the operator sees
+  uint64_t bits = 0;   // the number, of type vtype_of(as)
+};
+
+// Storages an instruction touches.
+struct Touches {
+  std::vector<Storage*> reads, writes;
+};
+
+class Queue {
+ public:
+  Queue(Backend& backend, Device device);
+  ~Queue();
+
+  // Adds row(sources) -> out (converted to out's dtype) over out's shape, to be run no later than somebody looks at the result.
+  void append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out);
+  // Runs `instruction` behind everything before it. Storages written get memory if they have none.
+  void submit(ir::Instruction instruction, const Touches& touches);
+  // Hands what is held back to the device.
+  void flush();
+  // Waits until the device has done all of it; throws the first error kept.
+  void synchronize();
+
+  Device device() const noexcept { return device_; }
+  DeviceStream& stream() noexcept { return *stream_; }
+  bool synchronous() const noexcept { return synchronous_; }
+
+ private:
+  struct Piece {
+    Ref<Storage> storage;
+    int64_t offset;
+    Dims strides;
+    DType dtype;
+    uint8_t step;  // outputs: the step stored
+    bool same_place(const TensorImpl& t, const Dims& s) const noexcept {
+      return storage.get() == t.storage.get() && offset == t.offset && dtype == t.dtype && strides == s;
+    }
+  };
+  enum class Found { Yes, No, Conflict };
+
+  void flush_locked();
+  bool try_append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides);
+  uint64_t submit_locked(ir::Instruction instruction, const Touches& touches);
+
+  Device device_;
+  Backend& backend_;
+  std::unique_ptr<DeviceStream> stream_;
+  bool synchronous_ = true;
+  std::recursive_mutex mutex_;
+  // The group held back.
+  ir::Program program_;
+  Dims shape_;
+  std::vector<Piece> inputs_, outputs_;
+  std::vector<uint64_t> params_;
+};
+
+// Strides of `t` over `shape`, to which it broadcasts: 0 where it repeats and in dimensions of size 1.
+Dims expanded_strides(const TensorImpl& t, const Dims& shape);
+
+// Makes the storage's contents ready for the host to read (write: also to overwrite): flushes the queue that holds work on it and waits.
+void wait_for_host(Storage& storage, bool write = false);
+// Whether wait_for_host would have something to do.
+inline bool busy(const Storage& s) noexcept {
+  return s.pending.load(std::memory_order_acquire) != nullptr || s.written.stream != nullptr || s.read.stream != nullptr;
+}
+
+// NARU_FUSE: false runs every step at once. set_fusion returns what it was.
+bool fusion() noexcept;
+bool set_fusion(bool on) noexcept;
+
+// Forgets the queues of a kind's devices, after waiting for their work; queue_of makes new ones.
+void retire_queues(DeviceType kind);
+
+// Flushes the queues of the calling thread and of all devices.
+void flush_all();
+
+}  // namespace naru::runtime
