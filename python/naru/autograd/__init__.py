@@ -1,0 +1,163 @@
+"""`torch.autograd`: backward, grad, gradient modes, functions with a derivative of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from . import function
+from .function import Function
+from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Tensor = _C.Tensor
+
+__all__ = [
+    "Function", "Variable", "backward", "enable_grad", "function", "grad", "gradcheck", "inference_mode", "no_grad",
+    "set_detect_anomaly", "detect_anomaly", "set_grad_enabled",
+]  # fmt: skip
+
+
+def _sequence(value: Any) -> list:
+    return [value] if isinstance(value, Tensor) or value is None else list(value)
+
+
+def _start_gradients(outputs: list[Tensor], grads: Any) -> list[Tensor]:
+    """For each output the gradient that backward starts with: the one given, or 1 for a single element."""
+    given = _sequence(grads) if grads is not None else [None] * len(outputs)
+    if len(given) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
+    start = []
+    for i, (out, grad) in enumerate(zip(outputs, given)):
+        if grad is None:
+            if out.requires_grad:
+                if out.numel() != 1:
+                    raise RuntimeError("grad can be implicitly created only for scalar outputs")
+                grad = _C.ones_like(out.detach())
+        elif not isinstance(grad, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+        elif grad.shape != out.shape:
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[{i}] has a shape of {grad.shape} and output[{i}] has a shape of {out.shape}."
+            )
+        start.append(grad)
+    return start
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Adds the gradients of `tensors` to the `grad` of the leaves they came from.
+
+    Args:
+        grad_tensors: the gradient of each tensor; may be left out for tensors with one element.
+        retain_graph: keep the graph for another backward (create_graph if None).
+        create_graph: record the backward itself, so that it can be differentiated.
+        inputs: only these tensors get gradients.
+    """
+    outputs = _sequence(tensors)
+    if grad_variables is not None and grad_tensors is None:
+        grad_tensors = grad_variables
+    if inputs is not None and not _sequence(inputs):
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    start = _start_gradients(outputs, grad_tensors)
+    if retain_graph is None:
+        retain_graph = create_graph
+    _C._backward(outputs, start, retain_graph, create_graph, None if inputs is None else _sequence(inputs))
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """The gradients of `outputs` with respect to `inputs`, as a tuple; no tensor's `grad` is changed.
+
+    An input that the outputs do not depend on raises RuntimeError, or gives None with allow_unused (zeros with
+    materialize_grads).
+
+    >>> import naru
+    >>> x = naru.tensor(3.0, requires_grad=True)
+    >>> naru.autograd.grad(x * x, x)
+    (tensor(6.),)
+    """
+    outs, ins = _sequence(outputs), _sequence(inputs)
+    if allow_unused is False and materialize_grads:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    if is_grads_batched:
+        raise NotImplementedError("autograd.grad: is_grads_batched=True is not supported yet")
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    start = _start_gradients(outs, grad_outputs)
+    if retain_graph is None:
+        retain_graph = create_graph
+    result = _C._grad(outs, ins, start, retain_graph, create_graph, allow_unused)
+    if materialize_grads:
+        result = [_C.zeros_like(t) if g is None else g for g, t in zip(result, ins)]
+    return tuple(result)
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_VariableMeta):
+    """The old wrapper around tensors: gives back the tensor itself."""
+
+    def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool | None = None) -> Tensor:  # type: ignore[misc]
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        out = data.detach()
+        if requires_grad:
+            out.requires_grad_(True)
+        return out
+
+
+class set_detect_anomaly:
+    """Accepted for PyTorch's sake; errors of backward name the operation in any case."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+class detect_anomaly(set_detect_anomaly):
+    """The same as `set_detect_anomaly(True)`."""
+
+    def __init__(self, check_nan: bool = True) -> None:
+        super().__init__(True, check_nan)
+
+
+def gradcheck(
+    func: Any,
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    **ignored: Any,
+) -> bool:
+    """Compares the gradients of `func` with finite differences, for each float64 input that requires them."""
+    from .gradcheck import gradcheck as check
+
+    return check(func, inputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)

@@ -1,0 +1,225 @@
+"""`Function`: an operation whose forward and backward are written by the user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+
+Tensor = _C.Tensor
+
+__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+
+
+class FunctionCtx:
+    """What forward leaves for backward."""
+
+    _saved: tuple = ()
+    _outputs_saved: tuple = ()
+    _non_differentiable: tuple = ()
+    _dirty: tuple = ()
+    _materialize: bool = True
+    needs_input_grad: tuple[bool, ...] = ()
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keeps tensors for backward; an in-place change to one of them makes backward fail, as it should."""
+        for tensor in tensors:
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(f"save_for_backward can only save variables, but argument is of type {type(tensor).__name__}")
+        self._saved = tuple((t, None if t is None else t._version) for t in tensors)
+
+    save_for_forward = save_for_backward
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """The tensors given to `save_for_backward`."""
+        for tensor, version in self._saved:
+            if tensor is not None and tensor._version != version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                    f"[{tensor.type()} {list(tensor.shape)}] is at version {tensor._version}; expected version {version} "
+                    "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
+                    "with torch.autograd.set_detect_anomaly(True)."
+                )
+        return tuple(tensor for tensor, _ in self._saved)
+
+    saved_variables = saved_tensors
+
+    def mark_non_differentiable(self, *outputs: Tensor) -> None:
+        """Says that no gradient flows through these outputs."""
+        self._non_differentiable = outputs
+
+    def mark_dirty(self, *inputs: Tensor) -> None:
+        """Says which inputs forward changed in place (and returns)."""
+        self._dirty = inputs
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """With False, gradients that nothing flowed into come as None rather than zeros."""
+        self._materialize = value
+
+    def _release_outputs(self, outputs: list[Tensor]) -> None:
+        """Saved outputs are kept without their graph: else node and output would keep each other alive."""
+        if self._saved:
+            held = {id(t) for t in outputs}
+            self._saved = tuple((t.detach() if id(t) in held else t, v) for t, v in self._saved)
+
+
+class Function:
+    """Base of operations with a derivative of their own.
+
+    A subclass defines the static methods `forward(ctx, *args)` and `backward(ctx, *grads)`, which returns one
+    gradient (or None) for each argument of forward; `forward(*args)` with `setup_context(ctx, inputs, output)`
+    works too. It is called by `apply`.
+
+    >>> import naru
+    >>> class Cube(naru.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x ** 3
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return grad * 3 * x ** 2
+    >>> x = naru.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor(12.)
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        import warnings
+
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
+            "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function with static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """The operation; runs without recording gradients."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Fills `ctx` after forward, where forward does not take it."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """The gradients of forward's arguments, given those of its outputs."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
+
+    vjp = backward
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Runs forward and, where an argument requires gradients, records backward."""
+        ctx = FunctionCtx()
+        tensors = [arg for arg in args if isinstance(arg, Tensor)]
+        recording = _C.is_grad_enabled() and any(t.requires_grad for t in tensors)
+        ctx.needs_input_grad = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
+        with _C.no_grad():
+            if cls.setup_context is not Function.setup_context:
+                result = cls.forward(*args, **kwargs)
+                cls.setup_context(ctx, args, result)
+            else:
+                result = cls.forward(ctx, *args, **kwargs)
+        if not recording:
+            return result
+        single = not isinstance(result, (tuple, list))
+        items = [result] if single else list(result)
+        fixed = {id(t) for t in ctx._non_differentiable}
+        dirty = {id(t) for t in ctx._dirty}
+        given = {id(t) for t in tensors}
+        where = []
+        for i, item in enumerate(items):
+            if not isinstance(item, Tensor):
+                continue
+            if id(item) in fixed or not (item.is_floating_point() or item.is_complex()):
+                continue
+            if id(item) in given and id(item) not in dirty:
+                # An input returned as it is becomes a view, so that it can have a history of its own.
+                with _C.no_grad():
+                    items[i] = item.view_as(item)
+            where.append(i)
+        outputs = [items[i] for i in where]
+        ctx._release_outputs(outputs)
+        if outputs:
+            shapes = [(out.shape, out.dtype, out.device) for out in outputs]
+            node = _Backward(cls, ctx, args, where, shapes, len(items))
+            linked = _C._make_function_node(cls.__name__ + "Backward", tensors, outputs, node)
+            for i, out in zip(where, linked):
+                items[i] = out
+        if single:
+            return items[0]
+        return type(result)(items) if type(result) in (tuple, list) else type(result)(*items)
+
+
+class _Backward:
+    """Called by the engine with a gradient (or None) for each differentiable output; returns one for each tensor argument."""
+
+    def __init__(self, cls: type[Function], ctx: FunctionCtx, args: tuple, where: list[int], shapes: list, count: int) -> None:
+        self.cls = cls
+        self.ctx = ctx
+        self.is_tensor = [isinstance(arg, Tensor) for arg in args]
+        self.where = where
+        self.shapes = shapes
+        self.count = count
+
+    def __call__(self, grads: list[Tensor | None]) -> list[Tensor | None]:
+        full: list[Any] = [None] * self.count
+        for i, grad, (shape, dtype, device) in zip(self.where, grads, self.shapes):
+            if grad is None and self.ctx._materialize:
+                grad = _C.zeros(shape, dtype=dtype, device=device)
+            full[i] = grad
+        backward = self.cls.vjp if self.cls.vjp is not Function.vjp else self.cls.backward
+        result = backward(self.ctx, *full)
+        if not isinstance(result, (tuple, list)):
+            result = (result,)
+        wanted = len(self.is_tensor)
+        if len(result) > wanted and all(r is None for r in result[wanted:]):
+            result = result[:wanted]
+        if len(result) != wanted:
+            raise RuntimeError(
+                f"function {self.cls.__name__}Backward returned an incorrect number of gradients "
+                f"(expected {wanted}, got {len(result)})"
+            )
+        out = []
+        for i, (value, is_tensor) in enumerate(zip(result, self.is_tensor)):
+            if is_tensor:
+                if value is not None and not isinstance(value, Tensor):
+                    raise TypeError(
+                        f"function {self.cls.__name__}Backward returned at position {i} a {type(value).__name__}; "
+                        "expected a Tensor or None"
+                    )
+                out.append(value)
+            elif value is not None:
+                raise RuntimeError(
+                    f"function {self.cls.__name__}Backward returned a gradient different than None at position {i + 1}, "
+                    "but the corresponding forward input was not a Variable"
+                )
+        return out
+
+
+def once_differentiable(fn: Any) -> Any:
+    """Decorator of a backward that is not itself differentiable: runs it without recording."""
+    import functools
+
+    @functools.wraps(fn)
+    def wrapper(ctx: Any, *grads: Any) -> Any:
+        with _C.no_grad():
+            return fn(ctx, *grads)
+
+    return wrapper

@@ -1,0 +1,135 @@
+"""Gradient modes; each is a context manager and a decorator. The switch itself is in the core, one for each thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode"]
+
+_switch = getattr(_C, "_set_grad_enabled", None) or _C.set_grad_enabled
+_is_on = _C.is_grad_enabled
+
+
+def _decorate(fn: Callable[..., Any], mode: Callable[[], Any]) -> Callable[..., Any]:
+    """`fn` with every call, and every step of a generator, inside `mode()`."""
+    import functools
+    import inspect
+
+    if inspect.isclass(fn):
+        raise TypeError("a gradient mode decorates functions and generator functions, not classes; decorate the methods")
+    if inspect.isgeneratorfunction(fn):
+
+        @functools.wraps(fn)
+        def generator(*args: Any, **kwargs: Any) -> Any:
+            inner = fn(*args, **kwargs)
+            send: tuple[str, Any] = ("send", None)
+            while True:
+                try:
+                    with mode():
+                        value = getattr(inner, send[0])(send[1])
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    send = ("send", (yield value))
+                except GeneratorExit:
+                    inner.close()
+                    raise
+                except BaseException as error:
+                    send = ("throw", error)
+
+        return generator
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with mode():
+            return fn(*args, **kwargs)
+
+    return wrapper
+
+
+class _Mode:
+    """Base of the modes that switch to a fixed value."""
+
+    __slots__ = ("_before",)
+    _value = False
+
+    def __new__(cls, orig_func: Any = None) -> Any:
+        if orig_func is None:
+            return object.__new__(cls)
+        return _decorate(orig_func, cls)  # used as `@no_grad`, without parentheses
+
+    def __enter__(self) -> None:
+        self._before = _is_on()
+        _switch(self._value)
+
+    def __exit__(self, *exc: object) -> None:
+        _switch(self._before)
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return _decorate(fn, type(self))
+
+
+class no_grad(_Mode):
+    """Within it, no history is recorded and results do not require gradients.
+
+    >>> import naru
+    >>> x = naru.ones(1, requires_grad=True)
+    >>> with naru.no_grad():
+    ...     (x * 2).requires_grad
+    False
+    """
+
+    __slots__ = ()
+    _value = False
+
+
+class enable_grad(_Mode):
+    """Within it, history is recorded, also inside `no_grad`."""
+
+    __slots__ = ()
+    _value = True
+
+
+class set_grad_enabled:
+    """Switches recording on or off: at once, and back again if used as a context manager."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self._before = _is_on()
+        _switch(self.mode)
+
+    def __enter__(self) -> None:
+        _switch(self.mode)
+
+    def __exit__(self, *exc: object) -> None:
+        _switch(self._before)
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        _switch(self._before)
+        return _decorate(fn, lambda: set_grad_enabled(self.mode))
+
+
+class inference_mode(_Mode):
+    """The same as `no_grad` (or nothing, with mode=False)."""
+
+    __slots__ = ("mode",)
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            self = object.__new__(cls)
+            self.mode = mode
+            return self
+        return _decorate(mode, cls)
+
+    def __enter__(self) -> None:
+        self._before = _is_on()
+        if self.mode:
+            _switch(False)
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return _decorate(fn, lambda: inference_mode(self.mode))

@@ -1,0 +1,10 @@
+"""`torch.nn`: modules, parameters, functional forms, initialisation."""
+
+from __future__ import annotations
+
+from . import functional, init, modules, parameter, utils
+from .modules import *
+from .modules.module import Module
+from .parameter import Buffer, Parameter
+
+__all__ = [name for name in dir() if not name.startswith("_") and name != "annotations"]

@@ -1,0 +1,313 @@
+"""Activation functions of `torch.nn.functional`.
+
+Each takes a tensor of any shape and returns one of the same shape. `inplace=True` writes into the argument.
+A function that the core has is taken from it; the others are expressions over the core's operations.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from .. import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+_INV_SQRT2 = 1.0 / math.sqrt(2.0)
+_SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
+_SELU_ALPHA = 1.6732632423543772848170429916717
+_SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def _core(name: str, composed: Callable) -> Callable:
+    return getattr(_C, name, composed)
+
+
+def _finish(input: Tensor, out: Tensor, inplace: bool) -> Tensor:
+    return input.copy_(out) if inplace else out
+
+
+_relu = _core("relu", lambda x: x.clamp(min=0))
+_tanh = _core("tanh", None)
+_sigmoid = _core("sigmoid", None)
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0)"""
+    return input.relu_() if inplace else _relu(input)
+
+
+def relu_(input: Tensor) -> Tensor:
+    """max(x, 0), in place"""
+    return input.relu_()
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-x))"""
+    return _sigmoid(input)
+
+
+def tanh(input: Tensor) -> Tensor:
+    """tanh(x)"""
+    return _tanh(input)
+
+
+_relu6 = _core("relu6", lambda x: x.clamp(min=0.0, max=6.0))
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x, 0), 6)"""
+    return _finish(input, _relu6(input), inplace)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """x held between min_val and max_val; no gradient at or beyond the limits"""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return _finish(input, input.clamp(min=min_val, max=max_val), inplace)
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """`hardtanh`, in place"""
+    return hardtanh(input, min_val, max_val, True)
+
+
+_hardsigmoid = _core("hardsigmoid", lambda x: (x + 3.0).clamp(min=0.0, max=6.0) / 6.0)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x + 3, 0), 6) / 6"""
+    return _finish(input, _hardsigmoid(input), inplace)
+
+
+_hardswish = _core("hardswish", lambda x: x * (x + 3.0).clamp(min=0.0, max=6.0) / 6.0)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x · hardsigmoid(x)"""
+    return _finish(input, _hardswish(input), inplace)
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x where |x| > lambd, else 0"""
+    return _C.where(input.abs() > lambd, input, _C.zeros_like(input))
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x moved towards 0 by lambd, 0 within lambd of it"""
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    return input - input.clamp(min=-lambd, max=lambd)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """x - tanh(x)"""
+    return input - input.tanh()
+
+
+_softsign = _core("softsign", lambda x: x / (x.abs() + 1.0))
+
+
+def softsign(input: Tensor) -> Tensor:
+    """x / (1 + |x|)"""
+    return _softsign(input)
+
+
+_threshold = _core("threshold", lambda x, limit, value: _C.where(x > limit, x, _C.full_like(x, value)))
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """x where x > threshold, else value"""
+    return _finish(input, _threshold(input, threshold, value), inplace)
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """The function `threshold`, in place"""
+    return input.copy_(_threshold(input, threshold, value))
+
+
+def _composed_leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    return _C.where(input > 0, input, input * negative_slope)
+
+
+_leaky_relu = _core("leaky_relu", _composed_leaky_relu)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """x where x > 0, else negative_slope · x"""
+    return _finish(input, _leaky_relu(input, negative_slope), inplace)
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """`leaky_relu`, in place"""
+    return leaky_relu(input, negative_slope, True)
+
+
+def _composed_elu(input: Tensor, alpha: float = 1.0) -> Tensor:
+    # The branch not taken must stay finite, or its gradient would be 0 · inf.
+    return _C.where(input > 0, input, alpha * _C.expm1(input.clamp(max=0.0)))
+
+
+_elu = _core("elu", _composed_elu)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where x > 0, else alpha · (exp(x) - 1)"""
+    return _finish(input, _elu(input, alpha), inplace)
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """`elu`, in place"""
+    return elu(input, alpha, True)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where x > 0, else alpha · (exp(x / alpha) - 1)"""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    out = _C.where(input > 0, input, alpha * _C.expm1(input.clamp(max=0.0) / alpha))
+    return _finish(input, out, inplace)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """`celu`, in place"""
+    return celu(input, alpha, True)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """scale · elu(x, alpha) with the constants that keep mean 0 and variance 1"""
+    return _finish(input, _SELU_SCALE * _elu(input, _SELU_ALPHA), inplace)
+
+
+def selu_(input: Tensor) -> Tensor:
+    """`selu`, in place"""
+    return selu(input, True)
+
+
+_gelu = _core("gelu", lambda x: 0.5 * x * (1.0 + (x * _INV_SQRT2).erf()))
+_gelu_tanh = _core(
+    "gelu_tanh", lambda x: 0.5 * x * (1.0 + (_SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)).tanh())
+)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """x · Φ(x), Φ the normal distribution's; approximate="tanh" takes the usual approximation of it"""
+    if approximate == "none":
+        return _gelu(input)
+    if approximate == "tanh":
+        return _gelu_tanh(input)
+    raise RuntimeError("approximate argument must be either none or tanh.")
+
+
+_silu = _core("silu", lambda x: x * x.sigmoid())
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x · sigmoid(x)"""
+    return _finish(input, _silu(input), inplace)
+
+
+_mish = _core("mish", lambda x: x * softplus(x).tanh())
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x · tanh(softplus(x))"""
+    return _finish(input, _mish(input), inplace)
+
+
+def _composed_softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    scaled = input * beta
+    # max(x, 0) + log1p(exp(-|x|)) never overflows.
+    smooth = (scaled.clamp(min=0.0) + (-scaled.abs()).exp().log1p()) / beta
+    return _C.where(scaled > threshold, input, smooth)
+
+
+_softplus = _core("softplus", _composed_softplus)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta · x)) / beta; x itself where beta · x > threshold"""
+    return _softplus(input, beta, threshold)
+
+
+_logsigmoid = _core("logsigmoid", lambda x: x.clamp(max=0.0) - (-x.abs()).exp().log1p())
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(x)), without overflow"""
+    return _logsigmoid(input)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """x where x > 0, else weight · x; weight has one element, or one for each channel (dimension 1)"""
+    if weight.numel() != 1:
+        channels = input.shape[1] if input.dim() >= 2 else 1
+        if weight.numel() != channels:
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{weight.numel()} and channel size = {channels}."
+            )
+        if input.dim() > 2:
+            weight = weight.reshape([-1] + [1] * (input.dim() - 2))
+    return _C.where(input > 0, input, weight * input)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """first half · sigmoid(second half), the halves along `dim`"""
+    if input.dim() == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    size = input.shape[dim]
+    if size % 2:
+        raise RuntimeError(
+            f"Halving dimension must be even, but dimension {dim % input.dim()} is size {size}"
+        )
+    first, second = input.chunk(2, dim)
+    return first * second.sigmoid()
+
+
+def _default_dim(name: str, ndim: int) -> int:
+    import warnings
+
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=3,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along `dim`; computed in `dtype` if given"""
+    if dim is None:
+        dim = _default_dim("softmax", input.dim())
+    return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None) -> Tensor:
+    """log(softmax(x)) along `dim`; computed in `dtype` if given"""
+    if dim is None:
+        dim = _default_dim("log_softmax", input.dim())
+    return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None) -> Tensor:
+    """softmax(-x) along `dim`"""
+    if dim is None:
+        dim = _default_dim("softmin", input.dim())
+    return softmax(-input, dim, dtype=dtype)
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A sample of the Gumbel-softmax distribution; `hard` gives one-hot values with the soft ones' gradient"""
+    uniform = _C.rand_like(logits.detach()).clamp(min=_C.finfo(logits.dtype).tiny)
+    soft = softmax((logits - (-uniform.log()).log()) / tau, dim)
+    if not hard:
+        return soft
+    top = soft.argmax(dim, True)
+    positions = _C.arange(soft.shape[dim], device=soft.device)
+    shape = [1] * soft.dim()
+    shape[dim] = -1
+    one_hot = (positions.reshape(shape) == top).to(soft.dtype)
+    return one_hot - soft.detach() + soft

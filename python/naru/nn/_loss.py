@@ -1,0 +1,466 @@
+"""Losses of `torch.nn.functional`.
+
+`reduction` is "mean", "sum" or "none"; the older `size_average` and `reduce` are understood, with a warning.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import _C
+from ._reduction import legacy_reduction, reduce_loss
+
+Tensor = _C.Tensor
+
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+def _check_reduction(reduction: str) -> None:
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def _warn_shapes(input: Tensor, target: Tensor) -> None:
+    if input.shape != target.shape:
+        import warnings
+
+        warnings.warn(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
+            "This will likely lead to incorrect results due to broadcasting. "
+            "Please ensure they have the same size.",
+            stacklevel=3,
+        )
+
+
+def _need_tensors(op: str, **values: Any) -> None:
+    for name, value in values.items():
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(value).__name__}")
+
+
+def _smoothed_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int, label_smoothing: float
+) -> Tensor:
+    """Cross entropy written with log_softmax: for class probabilities and label smoothing."""
+    dim = 0 if input.dim() == 1 else 1
+    log_probs = input.log_softmax(dim)
+    classes = input.shape[dim]
+    shape = [1] * input.dim()
+    shape[dim] = classes
+    scale = None if weight is None else weight.reshape(shape)
+    if target.is_floating_point():
+        if target.shape != input.shape:
+            raise RuntimeError(
+                f"Expected floating point type for target with class probabilities to have the input's shape "
+                f"{list(input.shape)}, got {list(target.shape)}"
+            )
+        if label_smoothing > 0.0:
+            target = target * (1.0 - label_smoothing) + label_smoothing / classes
+        loss = -(log_probs * target if scale is None else log_probs * target * scale).sum(dim)
+        if reduction == "mean":
+            return loss.sum() / max(1, input.numel() // classes)
+        return reduce_loss(loss, reduction)
+    smooth = -(log_probs if scale is None else log_probs * scale).sum(dim)
+    ignored = target == ignore_index
+    smooth = smooth.masked_fill(ignored, 0.0)
+    nll = nll_loss(log_probs, target, weight, ignore_index=ignore_index, reduction="none")
+    mixed = nll * (1.0 - label_smoothing) + smooth * (label_smoothing / classes)
+    if reduction != "mean":
+        return reduce_loss(mixed, reduction)
+    if weight is None:
+        count = ignored.logical_not().sum().to(mixed.dtype)
+    else:
+        count = weight[target.masked_fill(ignored, 0)].masked_fill(ignored, 0.0).sum()
+    return mixed.sum() / count
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """The loss of logits against classes.
+
+    Args:
+        input: logits, (C,), (N, C) or (N, C, d1, ...).
+        target: class indices (), (N,) or (N, d1, ...), or probabilities of the input's shape.
+        weight: a factor for each class, (C,).
+        ignore_index: a class index that counts for nothing.
+        label_smoothing: from 0 to 1, how far the target moves towards uniform.
+
+    >>> import naru
+    >>> naru.nn.functional.cross_entropy(naru.zeros(2, 4), naru.tensor([1, 3]))
+    tensor(1.3863)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    _need_tensors("cross_entropy_loss", input=input, target=target)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if label_smoothing == 0.0 and not target.is_floating_point() and hasattr(_C, "cross_entropy"):
+        return _C.cross_entropy(
+            input, target, weight=weight, reduction=reduction, ignore_index=ignore_index, label_smoothing=0.0
+        )
+    return _smoothed_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
+
+
+def _composed_nll_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", ignore_index: int = -100
+) -> Tensor:
+    dim = 0 if input.dim() == 1 else 1
+    ignored = target == ignore_index
+    safe = target.masked_fill(ignored, 0)
+    picked = -input.gather(dim, safe.unsqueeze(dim)).squeeze(dim)
+    factors = _C.ones_like(picked) if weight is None else weight[safe]
+    factors = factors.masked_fill(ignored, 0.0)
+    losses = picked * factors
+    if reduction == "mean":
+        return losses.sum() / factors.sum()
+    return reduce_loss(losses, reduction)
+
+
+_nll_loss = getattr(_C, "nll_loss", _composed_nll_loss)
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative of the log-probability (N, C, ...) that `input` gives to the class `target` (N, ...)."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    if target.dim() > 0 and input.dim() > 0 and input.dim() > 1 and input.shape[0] != target.shape[0]:
+        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}).")
+    return _nll_loss(input, target, weight=weight, reduction=reduction, ignore_index=ignore_index)
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """(input - target)², reduced. The shapes should be equal; they broadcast with a warning."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    _need_tensors("mse_loss", input=input, target=target)
+    if input.shape != target.shape:
+        _warn_shapes(input, target)
+    elif weight is None and hasattr(_C, "mse_loss"):
+        return _C.mse_loss(input, target, reduction=reduction)
+    losses = (input - target) ** 2
+    if weight is None:
+        return reduce_loss(losses, reduction)
+    if weight.shape != losses.shape:
+        raise ValueError("Inputs and weights must have the same size.")
+    losses = losses * weight
+    return losses.sum() / weight.sum() if reduction == "mean" else reduce_loss(losses, reduction)
+
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """|input - target|, reduced."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    _need_tensors("l1_loss", input=input, target=target)
+    _warn_shapes(input, target)
+    losses = (input - target).abs()
+    if weight is None:
+        return reduce_loss(losses, reduction)
+    losses = losses * weight
+    return losses.sum() / weight.sum() if reduction == "mean" else reduce_loss(losses, reduction)
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2, reduced."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    _warn_shapes(input, target)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0.0:
+        return l1_loss(input, target, reduction=reduction)
+    distance = (input - target).abs()
+    losses = _C.where(distance < beta, 0.5 * distance * distance / beta, distance - 0.5 * beta)
+    return reduce_loss(losses, reduction)
+
+
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
+    """d² / 2 where d = |input - target| <= delta, else delta (d - delta / 2), reduced."""
+    _check_reduction(reduction)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    _warn_shapes(input, target)
+    distance = (input - target).abs()
+    losses = _C.where(distance <= delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
+    if weight is None:
+        return reduce_loss(losses, reduction)
+    losses = losses * weight
+    return losses.sum() / weight.sum() if reduction == "mean" else reduce_loss(losses, reduction)
+
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """-(target log(input) + (1 - target) log(1 - input)), reduced; each logarithm counts as at least -100.
+
+    `input` lies between 0 and 1 (RuntimeError otherwise) and has the target's shape.
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    if target.shape != input.shape:
+        raise ValueError(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
+            "Please ensure they have the same size."
+        )
+    if input.numel() and input.device.type == "cpu":
+        # On other devices the check would stop the host; out-of-range values give NaN there.
+        plain = input.detach()
+        if not (plain.min().item() >= 0.0 and plain.max().item() <= 1.0):
+            raise RuntimeError("all elements of input should be between 0 and 1")
+    losses = _bernoulli_loss(input, target)
+    if weight is not None:
+        losses = losses * weight
+    return reduce_loss(losses, reduction)
+
+
+def _bernoulli_loss(x: Tensor, y: Tensor) -> Tensor:
+    """Binary cross entropy of each element. At x = 0 and x = 1 logarithm and slope are held at -100 and 1e12."""
+    inside = (x > 0) & (x < 1)
+    safe = _C.where(inside, x, _C.full_like(x, 0.5))
+    smooth = -(y * safe.log().clamp(min=-100.0) + (1.0 - y) * (-safe).log1p().clamp(min=-100.0))
+    fixed = x.detach()
+    edge = 100.0 * (y + fixed * (1.0 - 2.0 * y)) + (x - fixed) * (1e12 * (fixed - y.detach()))
+    return _C.where(inside, smooth, edge)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Binary cross entropy of sigmoid(input), without overflow; pos_weight scales the positive targets' part."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    if target.shape != input.shape:
+        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    softened = (-input.abs()).exp().log1p() + (-input).clamp(min=0.0)  # log(1 + exp(-x))
+    if pos_weight is None:
+        losses = (1.0 - target) * input + softened
+    else:
+        losses = (1.0 - target) * input + ((pos_weight - 1.0) * target + 1.0) * softened
+    if weight is not None:
+        losses = losses * weight
+    return reduce_loss(losses, reduction)
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """target (log(target) - input), `input` being log-probabilities; also reduction="batchmean"."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    if reduction == "mean":
+        import warnings
+
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' divides "
+            "only by the batch size, and aligns with the KL math definition.",
+            stacklevel=2,
+        )
+    if log_target:
+        losses = target.exp() * (target - input)
+    else:
+        positive = target > 0
+        safe = _C.where(positive, target, _C.ones_like(target))
+        losses = _C.where(positive, target * safe.log(), _C.zeros_like(target)) - target * input
+    if reduction == "batchmean":
+        return losses.sum() / input.shape[0] if input.dim() else losses.sum()
+    return reduce_loss(losses, reduction)
+
+
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    size_average: bool | None = None,
+    full: bool = False,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """exp(input) - target · input, or input - target · log(input + eps) with log_input=False."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        large = target > 1
+        safe = _C.where(large, target, _C.ones_like(target))
+        stirling = safe * safe.log() - safe + 0.5 * (2 * math.pi * safe).log()
+        losses = losses + _C.where(large, stirling, _C.zeros_like(target))
+    return reduce_loss(losses, reduction)
+
+
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
+    """(log(var) + (input - target)² / var) / 2; var counts as at least eps."""
+    _check_reduction(reduction)
+    if not isinstance(var, Tensor):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * _C.ones_like(input)
+    if var.shape != input.shape:
+        if list(input.shape[:-1]) == list(var.shape):
+            var = var.unsqueeze(-1)
+        elif not (list(input.shape[:-1]) == list(var.shape[:-1]) and var.shape[-1] == 1):
+            raise ValueError("var is of incorrect size")
+    if var.numel() and var.detach().min().item() < 0:
+        raise ValueError("var has negative entry/entries")
+    var = var + (var.detach().clamp(min=eps) - var.detach())  # the floor takes no part in the gradient
+    losses = 0.5 * (var.log() + (input - target) ** 2 / var)
+    if full:
+        losses = losses + 0.5 * math.log(2 * math.pi)
+    return reduce_loss(losses, reduction)
+
+
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """1 - cos where target is 1, max(0, cos - margin) where it is -1; cos over the last dimension."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    eps = 1e-12
+    dots = (input1 * input2).sum(-1)
+    cosine = dots / (((input1 * input1).sum(-1) + eps) * ((input2 * input2).sum(-1) + eps)).sqrt()
+    zeros = _C.zeros_like(cosine)
+    losses = _C.where(target == 1, 1 - cosine, zeros) + _C.where(target == -1, (cosine - margin).clamp(min=0), zeros)
+    return reduce_loss(losses, reduction)
+
+
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """input where target is 1, max(0, margin - input) where it is -1."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    zeros = _C.zeros_like(input)
+    losses = _C.where(target != 1, (margin - input).clamp(min=0), zeros) + _C.where(target != -1, input, zeros)
+    return reduce_loss(losses, reduction)
+
+
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, -target (input1 - input2) + margin)."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    return reduce_loss((-target * (input1 - input2) + margin).clamp(min=0), reduction)
+
+
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """log(1 + exp(-target · input))."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    product = -target * input
+    return reduce_loss(product.clamp(min=0) + (-product.abs()).exp().log1p(), reduction)
+
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, |anchor - positive| - |anchor - negative| + margin), distances as p-norms over the last dimension."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+
+    def distance(a: Tensor, b: Tensor) -> Tensor:
+        return (a - b + eps).norm(p, -1)
+
+    far = distance(anchor, negative)
+    if swap:
+        far = _C.minimum(far, distance(positive, negative))
+    return reduce_loss((distance(anchor, positive) - far + margin).clamp(min=0), reduction)

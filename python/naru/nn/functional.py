@@ -1,0 +1,391 @@
+"""`torch.nn.functional`: layers and losses as functions.
+
+What the core computes in one pass is taken from it; the rest is written with tensor operations.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from ._activation import (
+    celu,
+    celu_,
+    elu,
+    elu_,
+    gelu,
+    glu,
+    gumbel_softmax,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    hardtanh_,
+    leaky_relu,
+    leaky_relu_,
+    log_softmax,
+    logsigmoid,
+    mish,
+    prelu,
+    relu,
+    relu6,
+    relu_,
+    selu,
+    selu_,
+    sigmoid,
+    silu,
+    softmax,
+    softmin,
+    softplus,
+    softshrink,
+    softsign,
+    tanh,
+    tanhshrink,
+    threshold,
+    threshold_,
+)
+from ._loss import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
+    cross_entropy,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    margin_ranking_loss,
+    mse_loss,
+    nll_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Tensor = _C.Tensor
+
+
+def _composed_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    out = _C.matmul(input, weight.t())
+    return out if bias is None else out + bias
+
+
+linear = getattr(_C, "linear", _composed_linear)
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`out[..., k] = input1 · weight[k] · input2 + bias[k]`.
+
+    Args:
+        input1: shape (..., I). input2: shape (..., J), the same leading dimensions.
+        weight: shape (K, I, J). bias: shape (K,).
+    """
+    if input1.shape[:-1] != input2.shape[:-1]:
+        raise RuntimeError(
+            f"bilinear(): input batch dimensions do not match: got {list(input1.shape)} and {list(input2.shape)}"
+        )
+    outs, ins1, ins2 = weight.shape
+    if input1.shape[-1] != ins1:
+        raise RuntimeError(f"bilinear(): input1 size does not match weight size: got {input1.shape[-1]} but expected {ins1}")
+    if input2.shape[-1] != ins2:
+        raise RuntimeError(f"bilinear(): input2 size does not match weight size: got {input2.shape[-1]} but expected {ins2}")
+    lead = list(input1.shape[:-1])
+    left = _C.matmul(input1.reshape(-1, ins1), weight.permute(1, 0, 2).reshape(ins1, outs * ins2))
+    out = (left.reshape(-1, outs, ins2) * input2.reshape(-1, 1, ins2)).sum(-1).reshape([*lead, outs])
+    return out if bias is None else out + bias
+
+
+def _composed_dropout(input: Tensor, p: float, training: bool) -> Tensor:
+    if not training or p == 0.0:
+        return input
+    if p == 1.0:
+        return input * 0.0
+    return input * ((_C.rand_like(input) >= p).to(input.dtype) / (1.0 - p))
+
+
+_dropout = getattr(_C, "dropout", _composed_dropout)
+
+
+def _check_probability(p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes each element with probability `p` and scales the rest by 1 / (1 - p); the identity when not training."""
+    _check_probability(p)
+    if inplace:
+        return input.copy_(_dropout(input, p, training)) if training and p > 0.0 else input
+    return _dropout(input, p, training)
+
+
+def _channel_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    """Zeroes whole channels (dimension 1, or 0 where `input` has no batch dimension)."""
+    _check_probability(p)
+    if not training or p == 0.0:
+        return input
+    shape = [*input.shape[:2]] + [1] * (input.dim() - 2)
+    mask = _dropout(_C.ones(shape, dtype=input.dtype, device=input.device), p, True)
+    return input.mul_(mask) if inplace else input * mask
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes whole channels of (N, C, L) or (C, L)."""
+    if input.dim() == 2:
+        return _channel_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
+    return _channel_dropout(input, p, training, inplace)
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes whole channels of (N, C, H, W)."""
+    return _channel_dropout(input, p, training, inplace)
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes whole channels of (N, C, D, H, W)."""
+    return _channel_dropout(input, p, training, inplace)
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Dropout that keeps mean and variance of a SELU network's activations."""
+    _check_probability(p)
+    if not training or p == 0.0:
+        return input
+    if p == 1.0:
+        return input.mul_(0.0) if inplace else input * 0.0
+    low = -1.7580993408473766
+    scale = 1.0 / math.sqrt((low * low * p + 1.0) * (1.0 - p))
+    keep = (_C.rand_like(input) >= p).to(input.dtype)
+    out = (input * keep + low * (1.0 - keep)) * scale - scale * low * p
+    return input.copy_(out) if inplace else out
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of `weight` (V, D) that the integers `input` (...) name, as a tensor (..., D).
+
+    An index outside [0, V) raises IndexError. `padding_idx` names a row that gets no gradient.
+    """
+    if padding_idx is not None:
+        rows = weight.size(0)
+        if not -rows <= padding_idx < rows:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx %= rows
+    if scale_grad_by_freq:
+        raise NotImplementedError("embedding: scale_grad_by_freq=True is not supported yet")
+    if max_norm is not None:
+        _renorm_rows(weight, input, max_norm, norm_type)
+    if not hasattr(_C, "embedding"):
+        return weight[input]
+    if _C.embedding.__module__ == "torch.nn.functional":  # not the core's argument order
+        return _C.embedding(input, weight, padding_idx)
+    return _C.embedding(weight, input, -1 if padding_idx is None else padding_idx)
+
+
+def _renorm_rows(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
+    """Shrinks, in place, the rows about to be looked up whose norm exceeds `max_norm`."""
+    with _C.no_grad():
+        used = _C.unique(input.reshape(-1))
+        rows = weight[used]
+        norms = rows.norm(norm_type, 1, True)
+        weight[used] = _C.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Integers (...) as int64 rows (..., num_classes) with a single 1.
+
+    >>> import naru
+    >>> naru.nn.functional.one_hot(naru.tensor([0, 2]), 3)
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
+    """
+    if tensor.dtype != _C.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if tensor.numel() == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return _C.empty([*tensor.shape, num_classes], dtype=_C.int64, device=tensor.device)
+    if int(tensor.min().item()) < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    top = int(tensor.max().item())
+    if num_classes == -1:
+        num_classes = top + 1
+    elif num_classes < 1:
+        raise RuntimeError("num_classes should be positive")
+    elif top >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return (tensor.unsqueeze(-1) == _C.arange(num_classes, device=tensor.device)).to(_C.int64)
+
+
+def _composed_layer_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
+    dims = list(range(input.dim() - len(normalized_shape), input.dim()))
+    centred = input - input.mean(dims, True)
+    out = centred * _C.rsqrt((centred * centred).mean(dims, True) + eps)
+    if weight is not None:
+        out = out * weight
+    return out if bias is None else out + bias
+
+
+_layer_norm = getattr(_C, "layer_norm", _composed_layer_norm)
+
+
+def _check_normalized_shape(input: Tensor, normalized_shape: Sequence[int]) -> None:
+    want = list(normalized_shape)
+    if not want or list(input.shape)[-len(want) :] != want:
+        raise RuntimeError(
+            f"Given normalized_shape={want}, expected input with shape [*, {', '.join(map(str, want))}], "
+            f"but got input of size{list(input.shape)}"
+        )
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+) -> Tensor:
+    """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions, which must equal `normalized_shape`."""
+    _check_normalized_shape(input, normalized_shape)
+    return _layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def rms_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """x / sqrt(mean(x²) + eps) * weight over the last dimensions, which must equal `normalized_shape`."""
+    _check_normalized_shape(input, normalized_shape)
+    if eps is None:
+        eps = _C.finfo(input.dtype).eps
+    dims = list(range(input.dim() - len(normalized_shape), input.dim()))
+    out = input * _C.rsqrt((input * input).mean(dims, True) + eps)
+    return out if weight is None else out * weight
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """`input` divided by its p-norm along `dim`, the norm being at least `eps`."""
+    result = input / input.norm(p, dim, True).clamp(min=eps).expand_as(input)
+    return result if out is None else out.copy_(result)
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The p-norm of x1 - x2 + eps along the last dimension."""
+    return (x1 - x2 + eps).norm(p, -1, keepdim)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between x1 and x2 along `dim`; each norm counts as at least `eps`."""
+    norm1 = (x1 * x1).sum(dim, True).sqrt().clamp(min=eps)
+    norm2 = (x2 * x2).sum(dim, True).sqrt().clamp(min=eps)
+    return ((x1 / norm1) * (x2 / norm2)).sum(dim)
+
+
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """Pads the last dimensions: `pad` is (left, right) of the last, then of the one before it, and so on.
+
+    Negative amounts cut. Only mode "constant" is supported so far.
+    """
+    pad = list(pad)
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) // 2 > input.dim():
+        raise RuntimeError(
+            f"Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(pad)} and input of dimension {input.dim()}"
+        )
+    if mode != "constant":
+        raise NotImplementedError(f"pad: mode '{mode}' is not supported yet; only 'constant' is")
+    fill = 0 if value is None else value
+    out = input
+    for i in range(0, len(pad), 2):
+        dim = input.dim() - 1 - i // 2
+        for amount, at_start in ((pad[i], True), (pad[i + 1], False)):
+            size = out.shape[dim]
+            if amount < 0:
+                if size + amount < 0:
+                    raise RuntimeError(
+                        f"The input size {input.shape[dim]}, plus negative padding {pad[i]} and {pad[i + 1]}, resulted in a "
+                        f"negative output size, which is invalid. Check dimension {dim} of your input."
+                    )
+                out = out.narrow(dim, -amount if at_start else 0, size + amount)
+            elif amount > 0:
+                shape = list(out.shape)
+                shape[dim] = amount
+                edge = _C.full(shape, fill, dtype=out.dtype, device=out.device)
+                out = _C.cat((edge, out) if at_start else (out, edge), dim)
+    return out.clone() if out is input else out
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(query · keyᵀ · scale + mask) · value.
+
+    Args:
+        query: (..., L, E). key: (..., S, E). value: (..., S, Ev). The result is (..., L, Ev).
+        attn_mask: boolean (True: takes part) or added to the scores; broadcastable to (..., L, S).
+        is_causal: position i sees positions up to i only; excludes attn_mask.
+        scale: 1 / sqrt(E) if None.
+        enable_gqa: heads (dimension -3) of key and value are repeated to those of query.
+    """
+    if is_causal and attn_mask is not None:
+        raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if enable_gqa:
+        repeats = query.size(-3) // key.size(-3)
+        key = key.repeat_interleave(repeats, -3)
+        value = value.repeat_interleave(repeats, -3)
+    length, source = query.size(-2), key.size(-2)
+    scores = _C.matmul(query * (1.0 / math.sqrt(query.size(-1)) if scale is None else scale), key.transpose(-2, -1))
+    if is_causal:
+        attn_mask = _C.ones((length, source), dtype=_C.bool, device=query.device).tril()
+    if attn_mask is not None:
+        if attn_mask.dtype == _C.bool:
+            scores = scores.masked_fill(attn_mask.logical_not(), -math.inf)
+        else:
+            scores = scores + attn_mask
+    weights = softmax(scores, -1)
+    if dropout_p > 0.0:
+        weights = dropout(weights, dropout_p)
+    return _C.matmul(weights, value)
+
+
+def feature_dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """The same as `dropout2d`."""
+    return _channel_dropout(input, p, training, inplace)
+
+
+def __getattr__(name: str) -> Any:
+    # Functions of the core that this file does not wrap (convolutions, pooling) as soon as the core has them.
+    if not name.startswith("_") and name in _FROM_CORE:
+        found = getattr(_C, name, None)
+        if found is not None:
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+_FROM_CORE = frozenset(
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d avg_pool1d "
+    "avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool2d batch_norm group_norm instance_norm "
+    "interpolate grid_sample fold unfold pixel_shuffle ctc_loss embedding_bag".split()
+)

@@ -1,0 +1,13 @@
+"""The layers, one file for each family."""
+
+from __future__ import annotations
+
+from .activation import *
+from .container import *
+from .dropout import *
+from .flatten import *
+from .linear import *
+from .loss import *
+from .module import Module
+from .normalization import *
+from .sparse import *

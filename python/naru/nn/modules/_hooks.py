@@ -1,0 +1,100 @@
+"""Backward hooks of modules: a marker node around a module's inputs and one around its outputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ... import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+
+def _mark(tensors: tuple, on_grads: Callable[[tuple], tuple]) -> tuple:
+    """Copies of `tensors` behind one graph node whose backward calls `on_grads` with all their gradients."""
+    from ...autograd import Function
+
+    class BackwardHookFunction(Function):
+        @staticmethod
+        def forward(ctx: Any, *inputs: Tensor) -> tuple:
+            ctx.mark_non_differentiable(*[t for t in inputs if not t.requires_grad])
+            return tuple(t.view_as(t) for t in inputs)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Tensor) -> tuple:
+            return on_grads(grads)
+
+    return tuple(BackwardHookFunction.apply(*tensors))
+
+
+class BackwardHooks:
+    """The backward hooks of one call of one module."""
+
+    def __init__(self, module: Any, hooks: list[Callable], pre_hooks: list[Callable]) -> None:
+        self.module = module
+        self.hooks = hooks
+        self.pre_hooks = pre_hooks
+        self.grad_outputs: tuple | None = None
+        self.inputs_watched = False
+        self.count_inputs = 0
+
+    def watch_inputs(self, args: tuple) -> tuple:
+        """`args` with its tensors behind a node that calls the hooks once their gradients are known."""
+        where = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
+        self.count_inputs = len(args)
+        if not _C.is_grad_enabled() or not any(args[i].requires_grad for i in where):
+            return args
+        self.inputs_watched = True
+
+        def on_grads(grads: tuple) -> tuple:
+            full: list[Any] = [None] * len(args)
+            for i, grad in zip(where, grads):
+                full[i] = grad
+            full = list(self._run(tuple(full)))
+            return tuple(full[i] for i in where)
+
+        marked = list(args)
+        for i, tensor in zip(where, _mark(tuple(args[i] for i in where), on_grads)):
+            marked[i] = tensor
+        return tuple(marked)
+
+    def watch_outputs(self, result: Any) -> Any:
+        """`result` with its tensors behind a node that notes the gradients of the outputs."""
+        single = not isinstance(result, (tuple, list))
+        items = [result] if single else list(result)
+        where = [i for i, item in enumerate(items) if isinstance(item, Tensor)]
+        if not where or not _C.is_grad_enabled() or not any(items[i].requires_grad for i in where):
+            return result
+
+        def on_grads(grads: tuple) -> tuple:
+            for hook in self.pre_hooks:
+                new = hook(self.module, grads)
+                if new is not None:
+                    grads = new if isinstance(new, tuple) else (new,)
+            full: list[Any] = [None] * len(items)
+            for i, grad in zip(where, grads):
+                full[i] = grad
+            self.grad_outputs = tuple(full)
+            if not self.inputs_watched:
+                # No input needs a gradient: this is the last that backward sees of the module.
+                self._run((None,) * self.count_inputs)
+            return grads
+
+        for i, tensor in zip(where, _mark(tuple(items[i] for i in where), on_grads)):
+            items[i] = tensor
+        return items[0] if single else type(result)(items) if type(result) in (tuple, list) else type(result)(*items)
+
+    def _run(self, grad_inputs: tuple) -> tuple:
+        for hook in self.hooks:
+            new = hook(self.module, grad_inputs, self.grad_outputs)
+            if new is not None:
+                new = new if isinstance(new, tuple) else (new,)
+                if len(new) != len(grad_inputs):
+                    raise RuntimeError(
+                        "Backward hook returned an invalid number of grad_input, "
+                        f"got {len(new)}, but expected {len(grad_inputs)}"
+                    )
+                grad_inputs = new
+        return grad_inputs

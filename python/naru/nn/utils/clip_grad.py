@@ -1,0 +1,91 @@
+"""Clipping of gradients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ... import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Tensor = _C.Tensor
+
+
+def _as_list(parameters: Any) -> list[Tensor]:
+    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
+
+
+def get_total_norm(
+    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
+    """The norm of all tensors taken as one vector, a tensor without dimensions on the first one's device."""
+    tensors = _as_list(tensors)
+    norm_type = float(norm_type)
+    if not tensors:
+        return _C.tensor(0.0)
+    first = tensors[0].device
+    with _C.no_grad():
+        norms = [t.norm(norm_type).to(first) for t in tensors]
+        total = _C.stack(norms).norm(norm_type)
+    if error_if_nonfinite and not _C.isfinite(total).item():
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
+            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
+        )
+    return total
+
+
+def clip_grads_with_norm_(
+    parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scales the gradients, in place, by max_norm / total_norm where that is below 1."""
+    # No branch on the value: on a device it would make the host wait.
+    factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    with _C.no_grad():
+        for param in _as_list(parameters):
+            if param.grad is not None:
+                param.grad.mul_(factor.to(param.grad.device))
+
+
+def clip_grad_norm_(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scales all gradients, in place, so that their norm as one vector is at most `max_norm`; returns the norm before.
+
+    >>> import naru
+    >>> p = naru.nn.Parameter(naru.zeros(2)); p.grad = naru.tensor([3.0, 4.0])
+    >>> naru.nn.utils.clip_grad_norm_([p], 1.0)
+    tensor(5.)
+    """
+    parameters = _as_list(parameters)
+    grads = [p.grad for p in parameters if p.grad is not None]
+    total = get_total_norm(grads, norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(parameters, max_norm, total)
+    return total
+
+
+def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
+    """The old name of `clip_grad_norm_`."""
+    import warnings
+
+    warnings.warn(
+        "torch.nn.utils.clip_grad_norm is now deprecated in favor of torch.nn.utils.clip_grad_norm_.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(*args, **kwargs)
+
+
+def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
+    """Holds every element of the gradients, in place, between -clip_value and clip_value."""
+    clip_value = float(clip_value)
+    with _C.no_grad():
+        for param in _as_list(parameters):
+            if param.grad is not None:
+                param.grad.clamp_(min=-clip_value, max=clip_value)

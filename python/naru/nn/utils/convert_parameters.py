@@ -1,0 +1,42 @@
+"""All parameters as one vector and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ... import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Tensor = _C.Tensor
+
+
+def _check_devices(parameters: list[Tensor]) -> None:
+    if len({str(p.device) for p in parameters}) > 1:
+        raise TypeError("Found two parameters on different devices, this is currently not supported.")
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """The elements of all parameters, one after the other, in one dimension.
+
+    >>> from naru import nn
+    >>> nn.utils.parameters_to_vector(nn.Linear(3, 2).parameters()).shape
+    torch.Size([8])
+    """
+    parameters = list(parameters)
+    _check_devices(parameters)
+    return _C.cat([p.reshape(-1) for p in parameters])
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Gives each parameter its part of `vec`, in order."""
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"expected torch.Tensor, but got: {type(vec).__name__}")
+    parameters = list(parameters)
+    _check_devices(parameters)
+    start = 0
+    for param in parameters:
+        size = param.numel()
+        param.data = vec[start : start + size].view_as(param).data
+        start += size

@@ -1,0 +1,42 @@
+"""Sequences of different lengths in one tensor."""
+
+from __future__ import annotations
+
+from ... import _C
+
+Tensor = _C.Tensor
+
+__all__ = ["pad_sequence", "unpad_sequence"]
+
+
+def pad_sequence(
+    sequences: list[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Tensor:
+    """Tensors (L_i, ...) stacked as (max L, N, ...), or (N, max L, ...) with batch_first.
+
+    >>> import naru
+    >>> naru.nn.utils.rnn.pad_sequence([naru.ones(2), naru.ones(1)], batch_first=True)
+    tensor([[1., 1.],
+            [1., 0.]])
+    """
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    sequences = list(sequences)
+    if not sequences:
+        raise RuntimeError("pad_sequence: received an empty list of sequences")
+    longest = max(seq.shape[0] for seq in sequences)
+    rows = []
+    for seq in sequences:
+        missing = longest - seq.shape[0]
+        if missing:
+            edge = _C.full([missing, *seq.shape[1:]], padding_value, dtype=seq.dtype, device=seq.device)
+            seq = _C.cat([seq, edge] if padding_side == "right" else [edge, seq])
+        rows.append(seq)
+    return _C.stack(rows, 0 if batch_first else 1)
+
+
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
+    """The sequences of `pad_sequence`, cut back to their lengths."""
+    if not batch_first:
+        padded_sequences = padded_sequences.transpose(0, 1)
+    return [row[: int(length)] for row, length in zip(padded_sequences, lengths.tolist())]

@@ -1,0 +1,191 @@
+"""Adam and AdamW."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from .optimizer import Optimizer, check_option, no_grad, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+__all__ = ["Adam", "AdamW"]
+
+
+class Adam(Optimizer):
+    """Steps scaled by running means of the gradient (m) and of its square (v).
+
+    At step t:  p -= lr · m̂ / (sqrt(v̂) + eps)  with m̂ = m / (1 - beta1ᵗ), v̂ = v / (1 - beta2ᵗ). weight_decay adds
+    weight_decay · p to the gradient, or with decoupled_weight_decay shrinks p itself (AdamW). amsgrad takes the largest v
+    so far.
+
+    >>> import naru
+    >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
+    >>> naru.optim.Adam([p], lr=0.1).step()
+    >>> p.data
+    tensor([0.9000])
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        betas: tuple[Any, Any] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        check_option("learning rate", lr, number(lr) >= 0.0)
+        check_option("epsilon value", eps, eps >= 0.0)
+        for i in (0, 1):
+            check_option(f"beta parameter at index {i}", betas[i], 0.0 <= number(betas[i]) < 1.0)
+        check_option("weight_decay value", weight_decay, weight_decay >= 0.0)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, state: dict[str, Any], param: Tensor, amsgrad: bool) -> None:
+        state["step"] = _C.tensor(0.0, dtype=_C.float32, device="cpu")
+        state["exp_avg"] = _C.zeros_like(param.detach())
+        state["exp_avg_sq"] = _C.zeros_like(param.detach())
+        if amsgrad:
+            state["max_exp_avg_sq"] = _C.zeros_like(param.detach())
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Updates the parameters once."""
+        loss = self._run_closure(closure)
+        for group in self.param_groups:
+            amsgrad = group["amsgrad"]
+            beta1, beta2 = group["betas"]
+            # Parameters that have taken the same number of steps are updated together.
+            batches: dict[float, tuple[list, list, list, list, list]] = {}
+            for param in group["params"]:
+                grad = param.grad
+                if grad is None:
+                    continue
+                if len(self.state[param]) == 0:
+                    self._new_state(self.state[param], param, amsgrad)
+                state = self._state_on_device(param)
+                count = state["step"]
+                if isinstance(count, Tensor):
+                    with no_grad():
+                        count.add_(1)
+                    now = count.item()
+                else:
+                    now = state["step"] = count + 1
+                batch = batches.setdefault(now, ([], [], [], [], []))
+                batch[0].append(param)
+                batch[1].append(grad)
+                batch[2].append(state["exp_avg"])
+                batch[3].append(state["exp_avg_sq"])
+                if amsgrad:
+                    batch[4].append(state["max_exp_avg_sq"])
+            for now, lists in batches.items():
+                _step(
+                    *lists,
+                    int(now),
+                    number(group["lr"]),
+                    number(beta1),
+                    number(beta2),
+                    group["eps"],
+                    group["weight_decay"],
+                    group["decoupled_weight_decay"],
+                    amsgrad,
+                    group["maximize"],
+                )
+        return loss
+
+
+class AdamW(Adam):
+    """Adam whose weight decay shrinks the parameters directly: p -= lr · weight_decay · p."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        betas: tuple[Any, Any] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )
+
+
+def _composed_step(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor],
+    step: int,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    decoupled: bool,
+    amsgrad: bool,
+    maximize: bool,
+) -> None:
+    """One step in place."""
+    step_size = lr / (1 - beta1**step)
+    root = math.sqrt(1 - beta2**step)
+    with no_grad():
+        for i, (param, grad, mean, square) in enumerate(zip(params, grads, exp_avgs, exp_avg_sqs)):
+            if maximize:
+                grad = -grad
+            if weight_decay != 0:
+                if decoupled:
+                    param.mul_(1 - lr * weight_decay)
+                else:
+                    grad = grad + param * weight_decay
+            mean.add_(grad - mean, alpha=1 - beta1)
+            square.mul_(beta2).add_(grad * grad, alpha=1 - beta2)
+            if amsgrad:
+                max_exp_avg_sqs[i].copy_(_C.maximum(max_exp_avg_sqs[i], square))
+                square = max_exp_avg_sqs[i]
+            param.sub_(mean / (square.sqrt() / root + eps) * step_size)
+
+
+_step = getattr(_C, "_adam_step", _composed_step)

@@ -1,0 +1,262 @@
+"""`Optimizer`: parameter groups with their options, and a state for each parameter."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from ..autograd.grad_mode import enable_grad, no_grad
+from ..utils.hooks import RemovableHandle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+Tensor = _C.Tensor
+
+__all__ = ["Optimizer", "required"]
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+
+class Optimizer:
+    """Base of all optimizers.
+
+    Args:
+        params: parameters, pairs of name and parameter, or dicts, each a group with "params" and options of its own.
+        defaults: the options of groups that do not say otherwise.
+
+    A subclass defines `step`. Parameters keep their identity when a model moves to another device, so that an
+    optimizer may be made before or after; its state follows them.
+    """
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self._optimizer_step_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self._optimizer_step_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got " + params.type()
+            )
+        self.state: defaultdict[Tensor, Any] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        step = cls.__dict__.get("step")
+        if step is not None and not hasattr(step, "hooked"):
+            cls.step = _with_hooks(step)  # type: ignore[attr-defined,method-assign]
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds a group: a dict with "params" and any options that differ from the defaults."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, Tensor):
+            params = [params]
+        elif isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+                "will change between runs. Please use a list instead."
+            )
+        params = list(params)
+        names = None
+        if params and isinstance(params[0], tuple):
+            names = [name for name, _ in params]
+            params = [param for _, param in params]
+        for param in params:
+            if not isinstance(param, Tensor):
+                raise TypeError("optimizer can only optimize Tensors, but one of the params is " + type(param).__name__)
+            if not self.defaults.get("differentiable") and not (param.is_leaf or param.grad_fn is None):
+                raise ValueError("can't optimize a non-leaf Tensor")
+        group = {**param_group, "params": params}
+        if names is not None:
+            group["param_names"] = names
+        for name, default in self.defaults.items():
+            if default is required and name not in group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            group.setdefault(name, default)
+        if len({id(p) for p in params}) != len(params):
+            import warnings
+
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
+                "see github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=3,
+            )
+        taken = {id(p) for other in self.param_groups for p in other["params"]}
+        if any(id(p) in taken for p in params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append(group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops the gradients of all parameters, or zeroes them with set_to_none=False."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if set_to_none:
+                    param.grad = None
+                elif param.grad is not None:
+                    if param.grad.grad_fn is not None:
+                        param.grad.detach_()
+                    else:
+                        param.grad.requires_grad_(False)
+                    param.grad.zero_()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Updates the parameters once; `closure` computes the loss again and returns it."""
+        raise NotImplementedError
+
+    def _run_closure(self, closure: Callable[[], Any] | None) -> Any:
+        if closure is None:
+            return None
+        with enable_grad():
+            return closure()
+
+    def _state_on_device(self, param: Tensor) -> dict[str, Any]:
+        """The state of `param`, moved after it if the parameter has changed device."""
+        state = self.state[param]
+        for key, value in state.items():
+            if isinstance(value, Tensor) and key != "step" and value.device != param.device:
+                state[key] = value.to(param.device)
+        return state
+
+    # --- state -------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """{"state": a dict for each parameter's number, "param_groups": the options with the numbers as "params"}."""
+        for hook in getattr(self, "_optimizer_state_dict_pre_hooks", {}).values():
+            hook(self)
+        numbers: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            packed = {key: value for key, value in group.items() if key != "params"}
+            for param in group["params"]:
+                numbers.setdefault(id(param), len(numbers))
+            packed["params"] = [numbers[id(param)] for param in group["params"]]
+            groups.append(packed)
+        state = {(numbers[id(k)] if isinstance(k, Tensor) else k): v for k, v in self.state.items()}
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes back what `state_dict` gave; tensors are copied to each parameter's device and dtype."""
+        import copy
+
+        saved = state_dict["param_groups"]
+        if len(self.param_groups) != len(saved):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(a["params"]) != len(b["params"]) for a, b in zip(self.param_groups, saved)):
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+        params = {
+            number: param
+            for mine, theirs in zip(self.param_groups, saved)
+            for number, param in zip(theirs["params"], mine["params"])
+        }
+
+        def adopt(param: Tensor, value: Any, key: Any = None) -> Any:
+            if isinstance(value, Tensor):
+                if key == "step":
+                    return value.detach().clone()
+                if param.is_floating_point():
+                    return value.detach().to(param.device, param.dtype, False, True)
+                return value.detach().to(param.device, value.dtype, False, True)
+            if isinstance(value, dict):
+                return {k: adopt(param, v, k) for k, v in value.items()}
+            if isinstance(value, (list, tuple)):
+                return type(value)(adopt(param, v, key) for v in value)
+            return copy.deepcopy(value)
+
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for number, value in state_dict["state"].items():
+            if number in params:
+                state[params[number]] = adopt(params[number], value)
+            else:
+                state[number] = value
+        groups = []
+        for mine, theirs in zip(self.param_groups, saved):
+            group = copy.deepcopy({key: value for key, value in theirs.items() if key != "params"})
+            if "param_names" in mine and "param_names" not in group:
+                group["param_names"] = mine["param_names"]
+            groups.append({"params": mine["params"], **group})
+        self.__setstate__({"state": state, "param_groups": groups})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__dict__.setdefault("_optimizer_step_pre_hooks", OrderedDict())
+        self.__dict__.setdefault("_optimizer_step_post_hooks", OrderedDict())
+        for group in self.param_groups:
+            for name, default in self.__dict__.get("defaults", {}).items():
+                group.setdefault(name, default)
+
+    # --- hooks -------------------------------------------------------------------------------------------------
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(optimizer, args, kwargs)` before each step."""
+        handle = RemovableHandle(self._optimizer_step_pre_hooks)
+        self._optimizer_step_pre_hooks[handle.id] = hook
+        return handle
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(optimizer, args, kwargs)` after each step."""
+        handle = RemovableHandle(self._optimizer_step_post_hooks)
+        self._optimizer_step_post_hooks[handle.id] = hook
+        return handle
+
+    def __repr__(self) -> str:
+        text = type(self).__name__ + " ("
+        for i, group in enumerate(self.param_groups):
+            text += f"\nParameter Group {i}\n"
+            for key in sorted(group):
+                if key != "params":
+                    text += f"    {key}: {group[key]}\n"
+        return text + ")"
+
+
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """`step` with the optimizer's step hooks around it."""
+    import functools
+
+    @functools.wraps(step)
+    def wrapper(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        pre, post = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        if not pre and not post:
+            return step(self, *args, **kwargs)
+        for hook in list(pre.values()):
+            new = hook(self, args, kwargs)
+            if new is not None:
+                if not (isinstance(new, tuple) and len(new) == 2):
+                    raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {new}.")
+                args, kwargs = new
+        out = step(self, *args, **kwargs)
+        for hook in list(post.values()):
+            hook(self, args, kwargs)
+        return out
+
+    wrapper.hooked = True  # type: ignore[attr-defined]
+    return wrapper
+
+
+def check_option(name: str, value: Any, good: bool) -> None:
+    """ValueError with PyTorch's text if an option's value is not good."""
+    if not good:
+        raise ValueError(f"Invalid {name}: {value}")
+
+
+def number(value: Any) -> float:
+    """An option that may be given as a tensor with one element."""
+    return float(value.item()) if isinstance(value, Tensor) else value

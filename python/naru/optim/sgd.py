@@ -1,0 +1,130 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from .optimizer import Optimizer, check_option, no_grad, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """Gradient descent with momentum.
+
+    With g the gradient plus weight_decay · p:  v = momentum · v + (1 - dampening) · g (the first time v = g), and
+    p -= lr · v, or lr · (g + momentum · v) with nesterov. maximize climbs instead.
+
+    >>> import naru
+    >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
+    >>> naru.optim.SGD([p], lr=0.1).step()
+    >>> p.data
+    tensor([0.9500])
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: Any = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_option("learning rate", lr, number(lr) >= 0.0)
+        check_option("momentum value", momentum, momentum >= 0.0)
+        check_option("weight_decay value", weight_decay, weight_decay >= 0.0)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        super().__init__(params, defaults)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Updates the parameters once."""
+        loss = self._run_closure(closure)
+        for group in self.param_groups:
+            momentum = group["momentum"]
+            params = [p for p in group["params"] if p.grad is not None]
+            if not params:
+                continue
+            grads = [p.grad for p in params]
+            momenta: list[Any] = []
+            if momentum != 0:
+                momenta = [self._state_on_device(p).get("momentum_buffer") for p in params]
+            _step(
+                params,
+                grads,
+                momenta,
+                number(group["lr"]),
+                momentum,
+                group["dampening"],
+                number(group["weight_decay"]),
+                group["nesterov"],
+                group["maximize"],
+            )
+            for param, buffer in zip(params, momenta):
+                self.state[param]["momentum_buffer"] = buffer
+        return loss
+
+
+def _composed_step(
+    params: list[Tensor],
+    grads: list[Tensor],
+    momenta: list[Any],
+    lr: float,
+    momentum: float,
+    dampening: float,
+    weight_decay: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
+    """One step in place; a None among `momenta` is replaced by a new buffer. `momenta` is empty without momentum."""
+    with no_grad():
+        for i, (param, grad) in enumerate(zip(params, grads)):
+            if maximize:
+                grad = -grad
+            if weight_decay != 0:
+                grad = grad + param * weight_decay
+            if momentum != 0:
+                if momenta[i] is None:
+                    momenta[i] = grad.detach().clone()
+                else:
+                    momenta[i].mul_(momentum).add_(grad, alpha=1 - dampening)
+                grad = grad + momenta[i] * momentum if nesterov else momenta[i]
+            param.add_(grad, alpha=-lr)
+
+
+def _core_step(
+    params: list[Tensor],
+    grads: list[Tensor],
+    momenta: list[Any],
+    *options: Any,
+) -> None:
+    # The core returns the buffers, those it made among them.
+    made = _C._sgd_step(params, grads, momenta, *options)
+    if made is not None:
+        momenta[:] = made
+
+
+_step = _core_step if hasattr(_C, "_sgd_step") else _composed_step

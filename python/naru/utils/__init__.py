@@ -1,0 +1,15 @@
+"""`torch.utils`: data loading, hooks' handles."""
+
+from __future__ import annotations
+
+from . import hooks
+
+__all__ = ["data", "hooks"]
+
+
+def __getattr__(name: str) -> object:
+    if name in ("data", "checkpoint"):
+        import importlib
+
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
