@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "naru/error.h"
 #include "runtime/memory.h"
 #include "runtime/registry.h"
 

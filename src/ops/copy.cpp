@@ -1,0 +1,149 @@
+// Copies: clone, contiguous, copy_, to: within a device, between types, and between devices.
+#include "autograd/node.h"
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "ops/elementwise.h"
+#include "runtime/memory.h"
+
+namespace naru {
+namespace {
+
+using Grads = std::vector<Tensor>&;
+
+// target = source on one device, converted and broadcast.
+void copy_elements(const Tensor& target, const Tensor& source) {
+  const ops::StepOperand operand{&source, {}, target.dtype()};
+  ops::run_step(ir::row::copy, {&operand, 1}, target);
+}
+
+// Dense, in row-major order, with memory, nothing pending.
+Tensor dense(const Tensor& t) {
+  if (t.is_contiguous()) return t;
+  Tensor out = ops::make_result(t.sizes(), t.dtype(), t.device(), "contiguous");
+  copy_elements(out, t);
+  return out;
+}
+
+// Copies between devices, of equal types and sizes; both dense.
+void transfer(const Tensor& target, const Tensor& source, bool non_blocking) {
+  if (source.numel() == 0) return;
+  const TensorImpl &t = *target.impl(), &s = *source.impl();
+  const Device to = t.storage->device, from = s.storage->device;
+  const Dims flat{t.numel};
+  const ir::View out = ops::view_of(target.view(flat), flat), in = ops::view_of(source.view(flat), flat);
+  ir::CopyBytes copy{out.data, in.data, static_cast<size_t>(t.numel) * size_of(t.dtype), to, from};
+  // A device's own queue copies to and from the host.
+  runtime::Queue& queue = runtime::queue_of(to.is_cpu() ? from : to);
+  runtime::Touches touches{{s.storage.get()}, {t.storage.get()}};
+  queue.submit(copy, touches);
+  // Host memory that is not page-locked is copied before the call returns, as drivers do.
+  const bool host_pinned = (to.is_cpu() ? t.storage : s.storage)->pinned;
+  if ((to.is_cpu() || from.is_cpu()) && !(non_blocking && host_pinned))
+    queue.stream().synchronize((to.is_cpu() ? t.storage->written : s.storage->read).seq);
+}
+
+void copy_into(const Tensor& target, const Tensor& source, bool non_blocking) {
+  const Device to = target.impl()->storage->device, from = source.impl()->storage->device;
+  if (target.numel() == 0) return;
+  if (to == from) return copy_elements(target, source);
+  // Narrow types travel: convert on the source's device when that makes fewer bytes, else on the target's.
+  Tensor sent = source;
+  if (size_of(target.dtype()) < size_of(source.dtype())) sent = source.detach().to(target.dtype());
+  sent = dense(sent.detach());
+  const bool direct = target.is_contiguous() && target.dtype() == sent.dtype() && target.sizes() == sent.sizes();
+  Tensor landing = direct ? target : ops::make_result(sent.sizes(), sent.dtype(), to, "copy_");
+  transfer(landing, sent, non_blocking);
+  if (!direct) copy_elements(target, landing);
+}
+
+Tensor converted(const Tensor& t, Device device, DType dtype, bool non_blocking, const char* name) {
+  Tensor out = ops::make_result(t.sizes(), dtype, device, name, device == t.device());
+  if (current_line) out.impl()->origin.where = current_line();
+  copy_into(out, t, non_blocking);
+  return out;
+}
+
+Device full_device(Device d) { return d.is_cpu() ? Device(DeviceType::Cpu) : runtime::resolve(d); }
+
+}  // namespace
+
+Tensor Tensor::to(std::optional<Device> device, std::optional<DType> type, bool non_blocking, bool copy) const {
+  ops::require_defined(*this, "to", "input");
+  const Device to = device ? full_device(*device) : this->device();
+  const DType t = type.value_or(dtype());
+  if (!copy && to == this->device() && t == dtype()) return *this;
+  return autograd::record(converted(*this, to, t, non_blocking, "to"), "ToCopyBackward0", {this}, {},
+                          [from = this->device(), old = dtype()](Grads g, Grads) {
+                            return std::vector{g[0].defined() && is_floating(old) ? g[0].to(from, old, false, false) : Tensor()};
+                          });
+}
+Tensor Tensor::to(Device device, bool non_blocking, bool copy) const { return to(device, {}, non_blocking, copy); }
+Tensor Tensor::to(DType dtype, bool non_blocking, bool copy) const { return to({}, dtype, non_blocking, copy); }
+
+Tensor Tensor::clone() const {
+  ops::require_defined(*this, "clone", "input");
+  Tensor out = ops::make_result(sizes(), dtype(), device(), "clone", true);
+  copy_elements(out, *this);
+  return autograd::record(out, "CloneBackward0", {this}, {}, [](Grads g, Grads) { return std::vector{g[0]}; });
+}
+
+Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+
+Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) {
+  ops::require_defined(*this, "copy_", "input");
+  ops::require_defined(source, "copy_", "source");
+  if (!(broadcast_shapes(sizes(), source.sizes()) == sizes()))
+    throw RuntimeError("output with shape {} doesn't match the broadcast shape {} (copy_)", sizes().str(), broadcast_shapes(sizes(), source.sizes()).str());
+  for (size_t i = 0; i < sizes().size(); ++i)
+    if (sizes()[i] > 1 && strides()[i] == 0)
+      throw RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+                         "clone() the tensor before performing the operation. (copy_)");
+  const bool history = autograd::recording({this, &source});
+  if (history) autograd::check_in_place(*this, "copy_");
+  copy_into(*this, source.sizes() == sizes() ? source : source.detach().expand(sizes()), non_blocking);
+  ops::bump_version(*this);
+  impl_->origin.op = "copy_";
+  if (history) {
+    auto f = [shape = source.sizes(), type = source.dtype(), where = source.device()](Grads g, Grads) {
+      std::vector<Tensor> r(2);
+      if (g[0].defined() && is_floating(type)) r[1] = ops::sum_to(g[0], shape).to(where, type, false, false);
+      return r;
+    };
+    auto node = make_ref<autograd::FunctionNode<decltype(f)>>("CopyBackwards", f);
+    node->next().push_back({});
+    node->next().push_back(autograd::requires_grad(source) ? autograd::gradient_edge(source) : autograd::Edge{});
+    autograd::rebase_history(*this, Ref<autograd::Node>(node));
+  }
+  return *this;
+}
+
+Tensor Tensor::pin_memory() const {
+  if (!device().is_cpu()) throw RuntimeError("cannot pin '{}' tensor: only dense CPU tensors can be pinned", device().str());
+  if (is_pinned()) return *this;
+  Tensor out(new TensorImpl(runtime::make_pinned_storage(static_cast<size_t>(numel()) * element_size()), dtype()));
+  out.impl()->set_geometry(sizes(), contiguous_strides(sizes()), 0);
+  copy_elements(out, *this);
+  return out;
+}
+
+bool Tensor::is_pinned() const { return impl_->storage->pinned; }
+
+Tensor& Tensor::fill_(const Operand& value) {
+  const bool history = grad_enabled() && (requires_grad() || (value.is_tensor() && value.tensor().requires_grad()));
+  if (history) {
+    Tensor v = value.is_tensor() ? value.tensor() : scalar_tensor(value.scalar(), Options(dtype(), device()));
+    if (v.dim() != 0) throw RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", v.dim());
+    return copy_(v);
+  }
+  if (value.is_tensor() && value.tensor().dim() != 0)
+    throw RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", value.tensor().dim());
+  const ops::StepOperand operand = value.is_tensor() ? ops::StepOperand{&value.tensor(), {}, dtype()} : ops::StepOperand{nullptr, value.scalar(), dtype()};
+  ops::run_step(ir::row::copy, {&operand, 1}, *this);
+  ops::bump_version(*this);
+  impl_->origin.op = "fill_";
+  return *this;
+}
+
+Tensor& Tensor::zero_() { return fill_(0); }
+
+}  // namespace naru

@@ -1,0 +1,159 @@
+// Making tensors.
+#include <cmath>
+
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "runtime/memory.h"
+
+namespace naru {
+namespace {
+
+Tensor fresh(const Dims& sizes, const Options& o, const char* op, DType fallback) {
+  const Device device = o.device.value_or(default_device());
+  const DType type = o.dtype.value_or(fallback);
+  Tensor t;
+  if (o.pin_memory && device.is_cpu()) {
+    ops::make_result({0}, type, device, op);
+    t = Tensor(new TensorImpl(runtime::make_pinned_storage(static_cast<size_t>(product(sizes)) * size_of(type)), type));
+    t.impl()->set_geometry(sizes, contiguous_strides(sizes), 0);
+    t.impl()->origin.op = op;
+  } else {
+    t = ops::make_result(sizes, type, device, op, true);
+  }
+  if (current_line) t.impl()->origin.where = current_line();
+  return t;
+}
+
+Tensor finish(Tensor t, const Options& o) {
+  if (o.requires_grad) t.requires_grad_();
+  return t;
+}
+
+Options like(const Tensor& t, const Options& o) {
+  Options out = o;
+  if (!out.dtype) out.dtype = t.dtype();
+  if (!out.device) out.device = t.device();
+  return out;
+}
+
+void run_over(const Tensor& t, ir::RowId row, std::initializer_list<ops::StepOperand> operands) {
+  ops::run_step(row, {operands.begin(), operands.size()}, t);
+}
+
+}  // namespace
+
+Tensor empty(const Dims& sizes, const Options& o) {
+  Tensor t = fresh(sizes, o, "empty", default_dtype());
+  if (!t.impl()->storage->data && t.impl()->storage->bytes) runtime::materialise(*t.impl()->storage);
+  return finish(t, o);
+}
+
+Tensor full(const Dims& sizes, Scalar value, const Options& o) {
+  Tensor t = fresh(sizes, o, "full", value.dtype());
+  run_over(t, ir::row::copy, {{nullptr, value, t.dtype()}});
+  return finish(t, o);
+}
+
+Tensor zeros(const Dims& sizes, const Options& o) {
+  Tensor t = fresh(sizes, o, "zeros", default_dtype());
+  run_over(t, ir::row::copy, {{nullptr, 0, t.dtype()}});
+  return finish(t, o);
+}
+
+Tensor ones(const Dims& sizes, const Options& o) {
+  Tensor t = fresh(sizes, o, "ones", default_dtype());
+  run_over(t, ir::row::copy, {{nullptr, 1, t.dtype()}});
+  return finish(t, o);
+}
+
+Tensor empty_like(const Tensor& t, const Options& o) { return empty(t.sizes(), like(t, o)); }
+Tensor zeros_like(const Tensor& t, const Options& o) { return zeros(t.sizes(), like(t, o)); }
+Tensor ones_like(const Tensor& t, const Options& o) { return ones(t.sizes(), like(t, o)); }
+Tensor full_like(const Tensor& t, Scalar value, const Options& o) { return full(t.sizes(), value, like(t, o)); }
+Tensor zeros(const Tensor& t) { return zeros(t.sizes(), Options(t.dtype(), t.device())); }
+
+Tensor arange(Scalar start, Scalar end, Scalar step, const Options& o) {
+  const bool floating = start.is_float() || end.is_float() || step.is_float();
+  const DType type = o.dtype.value_or(floating ? default_dtype() : DType::I64);
+  const double a = start.to_double(), b = end.to_double(), s = step.to_double();
+  if (s == 0) throw RuntimeError("step must be nonzero (arange from {} to {})", a, b);
+  if (!std::isfinite(a) || !std::isfinite(b)) throw RuntimeError("unsupported range: {} -> {}", a, b);
+  if ((s > 0 && a > b) || (s < 0 && a < b)) throw RuntimeError("upper bound and lower bound inconsistent with step sign (arange from {} to {} by {})", a, b, s);
+  const int64_t n = floating ? static_cast<int64_t>(std::ceil((b - a) / s))
+                             : (end.to_int() - start.to_int() + step.to_int() - (s > 0 ? 1 : -1)) / step.to_int();
+  Options all = o;
+  all.dtype = type;
+  Tensor t = fresh({n}, all, "arange", type);
+  // Computed in float64 (PyTorch's accumulate type) or int64, then rounded once.
+  const DType as = is_floating(type) ? DType::F64 : DType::I64;
+  run_over(t, ir::row::arange, {{nullptr, start, as}, {nullptr, step, as}});
+  return finish(t, o);
+}
+
+Tensor linspace(double start, double end, int64_t steps, const Options& o) {
+  if (steps < 0) throw RuntimeError("number of steps must be non-negative (got {})", steps);
+  Tensor t = fresh({steps}, o, "linspace", default_dtype());
+  const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
+  if (steps == 1) run_over(t, ir::row::copy, {{nullptr, start, t.dtype()}});
+  else if (steps > 1)
+    run_over(t, ir::row::linspace, {{nullptr, start, DType::F64}, {nullptr, end, DType::F64}, {nullptr, step, DType::F64}, {nullptr, steps, DType::F64}});
+  return finish(t, o);
+}
+
+Tensor eye(int64_t n, int64_t m, const Options& o) {
+  if (n < 0) throw RuntimeError("n must be greater or equal to 0, got {}", n);
+  Options plain = o;
+  plain.requires_grad = false;
+  Tensor t = zeros({n, m < 0 ? n : m}, plain);
+  if (t.numel()) t.diagonal().fill_(1);
+  t.impl()->storage->version = 0;
+  return finish(t, o);
+}
+
+Tensor scalar_tensor(Scalar value, const Options& o) {
+  Options all = o;
+  if (!all.dtype) all.dtype = value.dtype();
+  return full({}, value, all);
+}
+
+Tensor from_data(const void* data, const Dims& sizes, DType dtype, const Options& o) {
+  Tensor host(new TensorImpl(runtime::make_storage(Device(DeviceType::Cpu, 0), static_cast<size_t>(product(sizes)) * size_of(dtype)), dtype));
+  host.impl()->set_geometry(sizes, contiguous_strides(sizes), 0);
+  host.impl()->origin.op = "tensor";
+  if (current_line) host.impl()->origin.where = current_line();
+  if (host.numel()) std::memcpy(host.impl()->storage->data, data, host.impl()->storage->bytes);
+  Tensor t = host.to(o.device.value_or(default_device()), o.dtype.value_or(dtype), false, false);
+  if (o.pin_memory) t = t.pin_memory();
+  return finish(t, o);
+}
+
+Tensor tensor(const std::vector<double>& values, const Options& o) {
+  Options all = o;
+  if (!all.dtype) all.dtype = default_dtype();
+  return from_data(values.data(), {static_cast<int64_t>(values.size())}, DType::F64, all);
+}
+Tensor tensor(const std::vector<int64_t>& values, const Options& o) {
+  return from_data(values.data(), {static_cast<int64_t>(values.size())}, DType::I64, o);
+}
+Tensor tensor(Scalar value, const Options& o) { return scalar_tensor(value, o); }
+
+Tensor from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, std::function<void()> release) {
+  int64_t span = product(sizes) == 0 ? 0 : 1;
+  for (size_t i = 0; i < sizes.size() && span; ++i) {
+    if (strides[i] < 0) throw ValueError("from_blob: negative strides are not supported (strides {}); copy the array first", strides.str());
+    span += (sizes[i] - 1) * strides[i];
+  }
+  auto* owner = new std::function<void()>(std::move(release));
+  auto storage = runtime::make_external_storage(Device(DeviceType::Cpu, 0), data, static_cast<size_t>(span) * size_of(dtype), [](void* o) {
+    auto* f = static_cast<std::function<void()>*>(o);
+    if (*f) (*f)();
+    delete f;
+  }, owner);
+  Tensor t(new TensorImpl(std::move(storage), dtype));
+  t.impl()->set_geometry(sizes, strides, 0);
+  t.impl()->origin.op = "from_numpy";
+  if (current_line) t.impl()->origin.where = current_line();
+  return t;
+}
+
+}  // namespace naru
