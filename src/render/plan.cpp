@@ -1,0 +1,102 @@
+#include "render/plan.h"
+
+#include <algorithm>
+
+#include "render/lane_machine.h"
+
+namespace naru::render {
+namespace {
+
+bool is_leaf(Prim p) noexcept { return p <= Prim::Index; }
+bool is_shift(Prim p) noexcept { return p == Prim::Shl || p == Prim::Shr || p == Prim::ShrU; }
+
+template <class F>
+void for_operands(const ir::Node& node, F f) {
+  for (const uint32_t id : {node.a, node.b, node.c})
+    if (id != ir::kNoNode) f(id);
+}
+
+}  // namespace
+
+Plan::Plan(const ir::Graph& graph, std::span<const uint32_t> results, const std::vector<bool>& scalar) {
+  const size_t count = graph.nodes().size();
+  root.resize(count);
+  uniform.resize(count);
+  uses.assign(count, 0);
+  last_use.assign(count, 0);
+  std::vector<bool> needed(count);
+  for (const uint32_t id : results) needed[id] = true;
+  for (size_t i = count; i-- > 0;)
+    if (needed[i]) for_operands(graph[i], [&](uint32_t id) { needed[id] = true; });
+
+  for (uint32_t i = 0; i < count; ++i) {
+    const ir::Node& node = graph[i];
+    root[i] = node.prim == Prim::Bitcast ? root[node.a] : i;
+    if (!needed[i]) continue;
+    if (is_leaf(node.prim)) {
+      uniform[i] = node.prim == Prim::Const || node.prim == Prim::Param || (node.prim == Prim::Input && scalar[node.bits]);
+      uses_index |= node.prim == Prim::Index;
+      continue;
+    }
+    bool all = true;
+    for_operands(node, [&](uint32_t id) { all = all && uniform[id]; });
+    uniform[i] = all;
+    if (node.prim == Prim::Bitcast) continue;
+    calls |= is_called(node);
+    const uint32_t now = static_cast<uint32_t>(2 * order.size());
+    order.push_back(i);
+    for_operands(node, [&](uint32_t id) {
+      const uint32_t r = root[id];
+      if (id == node.b && is_shift(node.prim) && graph[r].prim == Prim::Const) return;
+      ++uses[r];
+      last_use[r] = now;
+    });
+  }
+
+  // The moment of evaluation, and the moment after which no input is read any more.
+  std::vector<uint32_t> made(count, 0);
+  uint32_t read = 0;
+  std::vector<bool> seen(count);
+  for (size_t i = 0; i < order.size(); ++i) {
+    made[order[i]] = static_cast<uint32_t>(2 * i);
+    for_operands(graph[order[i]], [&](uint32_t id) {
+      const uint32_t r = root[id];
+      if (graph[r].prim != Prim::Input || uniform[r] || seen[r]) return;
+      seen[r] = true;
+      read = static_cast<uint32_t>(2 * i);
+    });
+  }
+  for (const uint32_t id : results)
+    if (is_leaf(graph[root[id]].prim)) read = end();
+  for (const uint32_t id : results) {
+    const uint32_t r = root[id];
+    const uint32_t at = read == end() || order.empty() ? end() : std::max(read, made[r]) + 1;
+    store_at.push_back(at);
+    ++uses[r];
+    last_use[r] = std::max(last_use[r], at);
+  }
+
+  // Registers: a value lives from its evaluation (inputs: from their first use) to its last use.
+  std::vector<int> delta(2 * order.size() + 3, 0), bool_delta(delta.size(), 0);
+  std::fill(seen.begin(), seen.end(), false);
+  const auto live = [&](uint32_t r, uint32_t from) {
+    if (uniform[r] || seen[r]) return;
+    seen[r] = true;
+    auto& d = graph[r].type == VType::Bool ? bool_delta : delta;
+    const int width = parts_of(graph[r].type);
+    d[from] += width;
+    d[std::max(from, last_use[r]) + 1] -= width;
+  };
+  for (size_t i = 0; i < order.size(); ++i) {
+    for_operands(graph[order[i]], [&](uint32_t id) { live(root[id], static_cast<uint32_t>(2 * i)); });
+    live(order[i], static_cast<uint32_t>(2 * i + 1));
+  }
+  for (const uint32_t id : results) live(root[id], end());
+  int now = 0, now_bools = 0;
+  for (size_t i = 0; i < delta.size(); ++i) {
+    vectors = std::max(vectors, now += delta[i]);
+    bools = std::max(bools, now_bools += bool_delta[i]);
+  }
+}
+
+}  // namespace naru::render
