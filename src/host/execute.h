@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ir/instruction.h"
+#include "runtime/backend.h"
 
 namespace naru::host {
 
@@ -13,9 +14,7 @@ void execute(const ir::Instruction& instruction);
 
 // The kernel of a one-step program over consecutive elements, for callers that run small work themselves. Never null.
 // Lives as long as the process. `context` is passed on to run().
-struct SmallKernel {
-  ir::MapFunction machine = nullptr;  // null where only the interpreter can run it
-  const ir::MapKernel* kernel = nullptr;
+struct SmallKernel : runtime::DirectKernel {
   void run(void* const* operands, const uint64_t* params, int64_t n) const;
 };
 const SmallKernel& small_kernel(const ir::Program& program);
@@ -26,7 +25,11 @@ bool set_jit(bool on) noexcept;
 const char* isa_name() noexcept;
 bool set_isa(const char* name);
 
-// Libraries in use for products: "oneDNN 2.6.3, OpenBLAS 0.3.34", or "own kernels".
+// Libraries in use for products: "oneDNN 2.6.3, OpenBLAS 0.3.34 (SkylakeX)", or "own kernels". Opens them.
 std::string product_libraries();
+// Which of them may be used: "own", "dnnl", "openblas", or "" for all (NARU_PRODUCTS; for tests). Throws RuntimeError for another word.
+void set_products(const std::string& choice);
+// The file of an OpenBLAS to look at before the usual places; has an effect before the first product.
+void set_openblas_hint(const std::string& path);
 
 }  // namespace naru::host

@@ -1,0 +1,190 @@
+// Positions of greatest and least elements.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "host/instructions.h"
+#include "host/layout.h"
+#include "host/simd.h"
+#include "naru/error.h"
+
+namespace naru::host {
+namespace {
+
+constexpr int64_t kLanes = 64;
+constexpr int64_t kCols = 256;  // results taken together when rows lie across memory
+
+
+// 16-bit floats are compared through integers in the same order: NaN above all for "greatest", below all for "least".
+template <bool kBfloat>
+int32_t ordered(uint16_t bits, bool greatest) {
+  constexpr uint16_t kInf = kBfloat ? 0x7f80 : 0x7c00;
+  const uint16_t magnitude = bits & 0x7fff;
+  if (magnitude > kInf) return greatest ? 0x10000 : -0x10000;
+  return bits & 0x8000 ? -static_cast<int32_t>(magnitude) : magnitude;
+}
+
+template <class T>
+NARU_WIDE int64_t find_best(const T* x, int64_t n, bool greatest) {
+  // Lanes first, so that it runs in vectors; then the first place where the best value stands.
+  T lanes[kLanes];
+  T best = x[0];
+  bool nan = false;
+  for (T& l : lanes) l = x[0];
+  int64_t i = 0;
+  if (greatest) {
+    for (; i + kLanes <= n; i += kLanes)
+      for (int64_t l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+    for (; i < n; ++i) best = x[i] > best ? x[i] : best;
+    for (const T l : lanes) best = l > best ? l : best;
+  } else {
+    for (; i + kLanes <= n; i += kLanes)
+      for (int64_t l = 0; l < kLanes; ++l) lanes[l] = x[i + l] < lanes[l] ? x[i + l] : lanes[l];
+    for (; i < n; ++i) best = x[i] < best ? x[i] : best;
+    for (const T l : lanes) best = l < best ? l : best;
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    int any = 0;
+    for (int64_t k = 0; k < n; ++k) any |= x[k] != x[k];
+    nan = any != 0;
+  }
+  for (int64_t block = 0; block < n; block += kLanes) {
+    const int64_t end = block + kLanes < n ? block + kLanes : n;
+    int any = 0;
+    if (nan) {
+      for (int64_t k = block; k < end; ++k) any |= x[k] != x[k];
+    } else {
+      for (int64_t k = block; k < end; ++k) any |= x[k] == best;
+    }
+    if (!any) continue;
+    for (int64_t k = block; k < end; ++k)
+      if (nan ? x[k] != x[k] : x[k] == best) return k;
+  }
+  return 0;
+}
+
+// One row of results across: `best` and `index` hold what rows before `row` gave.
+template <class T>
+NARU_WIDE void take_row(const T* x, int64_t n, bool greatest, int64_t row, T* best, int64_t* index) {
+  for (int64_t j = 0; j < n; ++j) {
+    const T v = x[j], b = best[j];
+    const bool better = (greatest ? v > b : v < b) || (v != v && b == b);
+    best[j] = better ? v : b;
+    index[j] = better ? row : index[j];
+  }
+}
+
+template <class Stored, class T>
+struct Reader {
+  // n elements `stride` bytes apart as values that compare; in place where they lie so already.
+  static const T* read(const char* at, int64_t stride, int64_t n, T* block, bool greatest, DType dtype) {
+    if constexpr (std::is_same_v<Stored, T>) {
+      if (stride == sizeof(T)) return reinterpret_cast<const T*>(at);
+      for (int64_t i = 0; i < n; ++i) block[i] = *reinterpret_cast<const T*>(at + i * stride);
+    } else {
+      for (int64_t i = 0; i < n; ++i) {
+        const Stored bits = *reinterpret_cast<const Stored*>(at + i * stride);
+        block[i] = dtype == DType::F16 ? ordered<false>(bits, greatest) : ordered<true>(bits, greatest);
+      }
+    }
+    return block;
+  }
+};
+
+struct Rows {
+  const ir::ArgReduce& op;
+  Space kept;      // operands: in, values, indices
+  int64_t length;  // of a row
+  int64_t stride;  // bytes from element to element of a row
+
+  void put(const Walk& walk, int64_t step_in, int64_t step_values, int64_t step_indices, const int64_t* index, int64_t n) const {
+    const auto item = size_of(op.in.dtype);
+    for (int64_t j = 0; j < n; ++j) {
+      if (op.indices.data) *reinterpret_cast<int64_t*>(walk.at(2) + j * step_indices) = index[j];
+      if (op.values.data) std::memcpy(walk.at(1) + j * step_values, walk.at(0) + j * step_in + index[j] * stride, item);
+    }
+  }
+};
+
+template <class Stored, class T>
+void along(const Rows& r) {
+  const bool greatest = r.op.greatest;
+  const int64_t results = r.kept.numel();
+  const bool in_place = std::is_same_v<Stored, T> && r.stride == sizeof(T);
+  split(results, static_cast<double>(results * r.length) * (in_place ? 0.1 : 1), 1, [&](int64_t begin, int64_t end) {
+    T* const block = in_place ? nullptr : reinterpret_cast<T*>(scratch(static_cast<size_t>(r.length) * sizeof(T)));
+    Walk walk(r.kept, r.kept.rank);
+    walk.seek(begin);
+    for (int64_t row = begin; row < end; ++row, walk.next()) {
+      const T* x = Reader<Stored, T>::read(walk.at(0), r.stride, r.length, block, greatest, r.op.in.dtype);
+      const int64_t index = find_best<T>(x, r.length, greatest);
+      r.put(walk, 0, 0, 0, &index, 1);
+    }
+  });
+}
+
+template <class Stored, class T>
+void across(const Rows& r) {
+  const bool greatest = r.op.greatest;
+  const Space& s = r.kept;
+  const int last = s.rank - 1;
+  const int64_t cols = s.sizes[last], outer = s.numel() / cols, blocks = (cols + kCols - 1) / kCols;
+  split(outer * blocks, static_cast<double>(outer * cols * r.length) * 0.3, 1, [&](int64_t begin, int64_t end) {
+    T best[kCols], row[kCols];
+    int64_t index[kCols];
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t col = unit % blocks * kCols, n = std::min(kCols, cols - col);
+      Walk walk(s, s.rank);
+      walk.seek(unit / blocks * cols + col);
+      const int64_t step = s.operands[0].strides[last];
+      for (int64_t i = 0; i < r.length; ++i) {
+        const T* x = Reader<Stored, T>::read(walk.at(0) + i * r.stride, step, n, row, greatest, r.op.in.dtype);
+        if (i == 0) {
+          std::copy(x, x + n, best);
+          std::fill(index, index + n, 0);
+        } else {
+          take_row<T>(x, n, greatest, i, best, index);
+        }
+      }
+      r.put(walk, step, s.operands[1].strides[last], s.operands[2].strides[last], index, n);
+    }
+  });
+}
+
+template <class Stored, class T = Stored>
+void run_typed(const Rows& r) {
+  const Space& s = r.kept;
+  // Neighbouring results in neighbouring memory, and rows that are not: walk down all of them at once.
+  const bool neighbours = s.rank > 0 && s.operands[0].strides[s.rank - 1] == s.operands[0].item && s.sizes[s.rank - 1] >= 8;
+  if (neighbours && r.stride != s.operands[0].item)
+    across<Stored, T>(r);
+  else
+    along<Stored, T>(r);
+}
+
+using RunTyped = void (*)(const Rows&);
+constexpr RunTyped kRun[kDTypes] = {run_typed<uint8_t>,           run_typed<uint8_t>,
+                                    run_typed<int8_t>,            run_typed<int16_t>,
+                                    run_typed<int32_t>,           run_typed<int64_t>,
+                                    run_typed<uint16_t, int32_t>, run_typed<uint16_t, int32_t>,
+                                    run_typed<float>,             run_typed<double>};
+
+}  // namespace
+
+void run(const ir::ArgReduce& op) {
+  const int kept_dims = static_cast<int>(op.shape.size()) - 1;
+  const std::span<const int64_t> shape = op.shape;
+  Rows rows{op, Space(shape.first(kept_dims)), op.shape.back(), op.in.strides[kept_dims] * static_cast<int64_t>(size_of(op.in.dtype))};
+  if (rows.kept.numel() == 0) return;
+  if (rows.length == 0) throw IndexError("argmax/argmin: expected a dimension of non-zero size to reduce, got shape {}", op.shape.str());
+  const Dims none(static_cast<size_t>(kept_dims), 0);
+  rows.kept.add(op.in);
+  rows.kept.add(static_cast<char*>(op.values.data), static_cast<int64_t>(size_of(op.in.dtype)), op.values.data ? op.values.strides.data() : none.data());
+  rows.kept.add(static_cast<char*>(op.indices.data), 8, op.indices.data ? op.indices.strides.data() : none.data());
+  rows.kept.drop_ones();
+  rows.kept.merge();
+  kRun[static_cast<int>(op.in.dtype)](rows);
+}
+
+}  // namespace naru::host

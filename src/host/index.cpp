@@ -1,0 +1,267 @@
+// Gather and Scatter. Positions are checked before anything is written.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "host/instructions.h"
+#include "host/kernels.h"
+#include "host/layout.h"
+#include "naru/error.h"
+
+namespace naru::host {
+namespace {
+
+using ir::IndexOperand;
+
+constexpr int64_t kBlock = 1024;
+
+[[noreturn]] void raise_out_of_bounds(const IndexOperand& index, const Dims& shape, int number, int64_t flat, const char* op) {
+  // The position in the space of the index's own (walked) dimensions.
+  Dims position(shape.size(), 0);
+  const int64_t* data = static_cast<const int64_t*>(index.positions.data);
+  for (int d = static_cast<int>(shape.size()) - 1; d >= 0; --d) {
+    if (index.positions.strides[d] == 0) continue;
+    position[d] = flat % shape[d];
+    flat /= shape[d];
+    data += position[d] * index.positions.strides[d];
+  }
+  const int dimension = index.dimension >= 0 ? index.dimension : number;
+  throw IndexError("index {} is out of bounds for dimension {} with size {} ({}: wanted {} <= index < {}, got {} at position {} of the indices)",
+                   *data, dimension, index.bound, op, -index.bound, index.bound, *data, position.str());
+}
+
+// Looks at every position that the index operand has (once, however often it repeats).
+void check(const IndexOperand& index, const Dims& shape, int number, const char* op) {
+  Dims sizes, strides;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (index.positions.strides[d] != 0) {
+      sizes.push_back(shape[d]);
+      strides.push_back(index.positions.strides[d]);
+    }
+  Space space{std::span<const int64_t>(sizes)};
+  space.add(static_cast<char*>(index.positions.data), 8, strides.data());
+  space.drop_ones();
+  space.merge();
+  const int64_t n = space.numel(), bound = index.bound;
+  const int last = space.rank - 1;
+  const int64_t inner = space.rank ? space.sizes[last] : 1, step = space.rank ? space.operands[0].strides[last] : 8;
+  Walk walk(space, std::max(last, 0));
+  walk.seek(0);
+  for (int64_t row = 0; row * inner < n; ++row, walk.next()) {
+    const char* at = walk.at(0);
+    bool bad = false;
+    for (int64_t i = 0; i < inner; ++i) {
+      const int64_t v = *reinterpret_cast<const int64_t*>(at + i * step);
+      bad |= v < -bound || v >= bound;
+    }
+    if (!bad) continue;
+    for (int64_t i = 0;; ++i) {
+      const int64_t v = *reinterpret_cast<const int64_t*>(at + i * step);
+      if (v < -bound || v >= bound) raise_out_of_bounds(index, shape, number, row * inner + i, op);
+    }
+  }
+}
+
+// The two operands that move together over `shape`, and the indices that move one of them further.
+struct Moves {
+  Space space;  // operands: plain, indexed, positions ...
+  const std::vector<IndexOperand>& indices;
+  int64_t item;
+  int64_t run = 1;        // elements of the innermost dimension that no index moves in
+  bool inner_run = false;
+
+  Moves(const Dims& shape, const ir::View& plain, const ir::View& indexed, const std::vector<IndexOperand>& list)
+      : space(std::span<const int64_t>(shape)), indices(list), item(static_cast<int64_t>(size_of(plain.dtype))) {
+    if (list.size() + 2 > kMaxOperands)
+      throw RuntimeError("index: wanted at most {} index tensors, got {}", kMaxOperands - 2, list.size());
+    space.add(plain);
+    space.add(indexed);
+    for (const auto& i : list) space.add(i.positions);
+    space.drop_ones();
+    space.merge();
+    if (space.rank == 0) {
+      space.rank = 1, space.sizes[0] = 1;
+      for (int k = 0; k < space.count; ++k) space.operands[k].strides[0] = space.operands[k].item;
+    }
+    inner_run = space.rank > 1;
+    for (int k = 2; k < space.count; ++k) inner_run &= space.operands[k].strides[space.rank - 1] == 0;
+    if (inner_run) run = space.sizes[space.rank - 1];
+  }
+  int last() const { return space.rank - 1; }
+  int64_t moved(int64_t position, int i) const {
+    return (position < 0 ? position + indices[i].bound : position) * indices[i].step * item;
+  }
+  // Bytes that the indices add for the row where the walk stands.
+  int64_t shift(const Walk& walk) const {
+    int64_t bytes = 0;
+    for (size_t i = 0; i < indices.size(); ++i)
+      bytes += moved(*reinterpret_cast<const int64_t*>(walk.at(static_cast<int>(i) + 2)), static_cast<int>(i));
+    return bytes;
+  }
+  // The same for n elements of the innermost dimension.
+  void shifts(const Walk& walk, int64_t first, int64_t n, int64_t* bytes) const {
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const int64_t step = space.operands[i + 2].strides[last()];
+      const char* at = walk.at(static_cast<int>(i) + 2) + first * step;
+      const int64_t bound = indices[i].bound, scale = indices[i].step * item;
+      for (int64_t e = 0; e < n; ++e) {
+        const int64_t v = *reinterpret_cast<const int64_t*>(at + e * step);
+        bytes[e] = (i ? bytes[e] : 0) + (v < 0 ? v + bound : v) * scale;
+      }
+    }
+    if (indices.empty()) std::fill(bytes, bytes + n, 0);
+  }
+};
+
+template <class T>
+void copy_indexed(const char* source, int64_t source_step, const int64_t* from, char* target, int64_t target_step, const int64_t* to, int64_t n) {
+  for (int64_t e = 0; e < n; ++e)
+    *reinterpret_cast<T*>(target + e * target_step + (to ? to[e] : 0)) =
+        *reinterpret_cast<const T*>(source + e * source_step + (from ? from[e] : 0));
+}
+
+void copy_indexed(int64_t item, const char* source, int64_t source_step, const int64_t* from, char* target, int64_t target_step,
+                  const int64_t* to, int64_t n) {
+  switch (item) {
+    case 1: return copy_indexed<uint8_t>(source, source_step, from, target, target_step, to, n);
+    case 2: return copy_indexed<uint16_t>(source, source_step, from, target, target_step, to, n);
+    case 4: return copy_indexed<uint32_t>(source, source_step, from, target, target_step, to, n);
+    default: return copy_indexed<uint64_t>(source, source_step, from, target, target_step, to, n);
+  }
+}
+
+void copy_run(int64_t item, const char* source, int64_t source_step, char* target, int64_t target_step, int64_t n) {
+  if (source_step == item && target_step == item) {
+    std::memcpy(target, source, static_cast<size_t>(n * item));
+  } else {
+    copy_indexed(item, source, source_step, nullptr, target, target_step, nullptr, n);
+  }
+}
+
+template <class T>
+struct Plus {
+  static T of(T a, T b) { return static_cast<T>(a + b); }
+};
+// Integers wrap.
+template <class T>
+  requires std::is_signed_v<T> && std::is_integral_v<T>
+struct Plus<T> {
+  static T of(T a, T b) { return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
+};
+template <>
+struct Plus<bool> {
+  static bool of(bool a, bool b) { return a || b; }
+};
+struct Half {
+  uint16_t bits;
+};
+struct Bfloat {
+  uint16_t bits;
+};
+template <>
+struct Plus<Half> {
+  static Half of(Half a, Half b) { return {float_to_half(half_to_float(a.bits) + half_to_float(b.bits))}; }
+};
+template <>
+struct Plus<Bfloat> {
+  static Bfloat of(Bfloat a, Bfloat b) { return {float_to_bfloat(bfloat_to_float(a.bits) + bfloat_to_float(b.bits))}; }
+};
+
+// target[e] += value[e], in order. `to`: what indices add to each element's address, or null.
+using AddRun = void (*)(const char* value, int64_t value_step, char* target, int64_t target_step, const int64_t* to, int64_t n);
+
+template <class T>
+void add_run(const char* value, int64_t value_step, char* target, int64_t target_step, const int64_t* to, int64_t n) {
+  if (!to && value_step == sizeof(T) && target_step == sizeof(T)) {
+    const T* in = reinterpret_cast<const T*>(value);
+    T* out = reinterpret_cast<T*>(target);
+    for (int64_t e = 0; e < n; ++e) out[e] = Plus<T>::of(out[e], in[e]);
+    return;
+  }
+  for (int64_t e = 0; e < n; ++e) {
+    T* out = reinterpret_cast<T*>(target + e * target_step + (to ? to[e] : 0));
+    *out = Plus<T>::of(*out, *reinterpret_cast<const T*>(value + e * value_step));
+  }
+}
+
+constexpr AddRun kAddRun[kDTypes] = {add_run<bool>,    add_run<uint8_t>, add_run<int8_t>, add_run<int16_t>, add_run<int32_t>,
+                                     add_run<int64_t>, add_run<Half>,    add_run<Bfloat>, add_run<float>,   add_run<double>};
+
+bool nothing(const Dims& shape) { return product(shape) == 0; }
+
+}  // namespace
+
+void run(const ir::Gather& g) {
+  if (nothing(g.shape)) return;
+  for (size_t i = 0; i < g.indices.size(); ++i) check(g.indices[i], g.shape, static_cast<int>(i), g.op);
+  const Moves m(g.shape, g.out, g.source, g.indices);
+  const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
+  const int64_t out_step = m.space.operands[0].strides[m.last()], source_step = m.space.operands[1].strides[m.last()];
+  const double time = static_cast<double>(rows) * (m.inner_run ? 8 + 0.05 * static_cast<double>(inner * m.item) : 2.0 * static_cast<double>(inner));
+  if (m.inner_run) {
+    return split(rows, time, 1, [&](int64_t begin, int64_t end) {
+      Walk walk(m.space, m.last());
+      walk.seek(begin);
+      for (int64_t row = begin; row < end; ++row, walk.next())
+        copy_run(m.item, walk.at(1) + m.shift(walk), source_step, walk.at(0), out_step, inner);
+    });
+  }
+  const int64_t blocks = (inner + kBlock - 1) / kBlock;
+  split(rows * blocks, time, 1, [&](int64_t begin, int64_t end) {
+    Walk walk(m.space, m.last());
+    int64_t shifts[kBlock], at = -1;
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t row = unit / blocks, first = unit % blocks * kBlock, n = std::min(kBlock, inner - first);
+      if (row != at) {
+        if (at >= 0 && row == at + 1)
+          walk.next();
+        else
+          walk.seek(row);
+        at = row;
+      }
+      m.shifts(walk, first, n, shifts);
+      copy_indexed(m.item, walk.at(1) + first * source_step, source_step, shifts, walk.at(0) + first * out_step, out_step, nullptr, n);
+    }
+  });
+}
+
+void run(const ir::Scatter& s) {
+  if (nothing(s.shape)) return;
+  for (size_t i = 0; i < s.indices.size(); ++i) check(s.indices[i], s.shape, static_cast<int>(i), s.op);
+  const Moves m(s.shape, s.value, s.target, s.indices);
+  const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
+  const int64_t value_step = m.space.operands[0].strides[m.last()], target_step = m.space.operands[1].strides[m.last()];
+  const AddRun add = s.add ? kAddRun[static_cast<int>(s.value.dtype)] : nullptr;
+  if (m.inner_run) {
+    // Two rows may go to one place, in order: threads share out the columns, not the rows.
+    const double time = static_cast<double>(rows) * (8 + 0.1 * static_cast<double>(inner * m.item));
+    return split(inner, time, 64, [&](int64_t begin, int64_t end) {
+      Walk walk(m.space, m.last());
+      walk.seek(0);
+      for (int64_t row = 0; row < rows; ++row, walk.next()) {
+        const char* value = walk.at(0) + begin * value_step;
+        char* target = walk.at(1) + m.shift(walk) + begin * target_step;
+        if (add)
+          add(value, value_step, target, target_step, nullptr, end - begin);
+        else
+          copy_run(m.item, value, value_step, target, target_step, end - begin);
+      }
+    });
+  }
+  Walk walk(m.space, m.last());
+  walk.seek(0);
+  int64_t shifts[kBlock];
+  for (int64_t row = 0; row < rows; ++row, walk.next())
+    for (int64_t first = 0; first < inner; first += kBlock) {
+      const int64_t n = std::min(kBlock, inner - first);
+      m.shifts(walk, first, n, shifts);
+      const char* value = walk.at(0) + first * value_step;
+      char* target = walk.at(1) + first * target_step;
+      if (add)
+        add(value, value_step, target, target_step, shifts, n);
+      else
+        copy_indexed(m.item, value, value_step, nullptr, target, target_step, shifts, n);
+    }
+}
+
+}  // namespace naru::host

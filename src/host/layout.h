@@ -1,0 +1,114 @@
+// Iteration spaces of strided operands: dropping, ordering and merging dimensions, walking over them, and packing into scratch memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "ir/instruction.h"
+
+namespace naru::host {
+
+constexpr int kMaxRank = 64;
+constexpr int kMaxOperands = ir::kMaxInputs + ir::kMaxOutputs;
+
+struct Operand {
+  char* data;
+  int64_t item;               // bytes of an element
+  int64_t strides[kMaxRank];  // bytes
+};
+
+// A space and its operands. Left uninitialised on purpose: only the first `rank` dimensions of the first `count` operands are in use.
+struct Space {
+  int rank = 0, count = 0;
+  int64_t sizes[kMaxRank];
+  Operand operands[kMaxOperands];
+
+  Space() noexcept {}
+  // Throws RuntimeError for more than kMaxRank dimensions.
+  explicit Space(std::span<const int64_t> shape) { reset(shape); }
+  Space(const Space& o) noexcept { *this = o; }
+  Space& operator=(const Space& o) noexcept;  // only what is in use
+  // These dimensions, no operands.
+  void reset(std::span<const int64_t> shape);
+  void add(const ir::View& view);
+  void add(char* data, int64_t item, const int64_t* strides_in_elements);
+  int64_t numel() const noexcept;
+
+  // Removes dimensions of size 1.
+  void drop_ones();
+  // Orders dimensions so that the first operands' strides fall from the outermost to the innermost (`first`: looked at before the others).
+  // False if they stand so already.
+  bool order_by(int first);
+  // Merges dimensions that every operand walks through without a step. `keep`: that many innermost ones stay apart from the rest.
+  void merge(int keep = 0);
+  void swap_dimensions(int a, int b) noexcept;
+  // Does operand k run through the whole space without a step?
+  bool flat(int k) const noexcept;
+  bool repeats_one(int k) const noexcept;  // all strides 0
+};
+
+// Walks over the outer dimensions [0, dims) of a space, keeping each operand's address.
+class Walk {
+ public:
+  Walk(const Space& space, int dims) : space_(space), dims_(dims) {}
+  void seek(int64_t row);
+  void next();
+  char* at(int k) const noexcept { return at_[k]; }
+
+ private:
+  const Space& space_;
+  int dims_;
+  int64_t index_[kMaxRank];
+  char* at_[kMaxOperands];
+};
+
+// n elements `stride` bytes apart to consecutive ones, and back. item: 1, 2, 4 or 8.
+void pack(const char* source, int64_t stride, int64_t item, int64_t n, char* target) noexcept;
+void unpack(const char* source, int64_t item, int64_t n, char* target, int64_t stride) noexcept;
+// Elements [first, first + n) of operand k, counted through the whole space, to consecutive ones, and back. `shift` bytes are added to its address.
+void pack_flat(const Space& space, int k, int64_t first, int64_t n, char* target, int64_t shift = 0) noexcept;
+void unpack_flat(const Space& space, int k, int64_t first, int64_t n, const char* source) noexcept;
+// target[i * pitch + j] = source[j * stride + i] (bytes; i < rows, j < cols): a block of a transposed matrix, made straight.
+void pack_transposed(const char* source, int64_t stride, int64_t item, int64_t rows, int64_t cols, char* target, int64_t pitch) noexcept;
+
+// This thread's scratch memory of at least `bytes` bytes, 64-byte aligned. One piece a thread: a second call may move it.
+char* scratch(size_t bytes);
+
+// Bytes of the last-level cache.
+size_t cache_bytes() noexcept;
+
+// Splits `count` units into pieces for the pool by the time the whole is thought to take, and runs body(begin, end) on each.
+// Pieces begin at multiples of `grain`.
+template <class Body>
+void split(int64_t count, double nanoseconds, int64_t grain, const Body& body);
+
+}  // namespace naru::host
+
+#include "host/thread_pool.h"
+
+namespace naru::host {
+
+// Less than this is not worth handing to another thread.
+constexpr double kWorthSplitting = 4000;
+
+template <class Body>
+void split(int64_t count, double nanoseconds, int64_t grain, const Body& body) {
+  const int threads = num_threads();
+  if (threads == 1 || nanoseconds < kWorthSplitting || count <= grain) return body(int64_t{0}, count);
+  const int64_t wanted = static_cast<int64_t>(nanoseconds / (kWorthSplitting / 2));
+  int64_t pieces = wanted < 4 * threads ? wanted : 4 * threads;
+  const int64_t grains = (count + grain - 1) / grain;
+  if (pieces > grains) pieces = grains;
+  const int64_t each = (grains + pieces - 1) / pieces * grain;
+  struct Call {
+    const Body& body;
+    int64_t each, count;
+  } call{body, each, count};
+  parallel_for((count + each - 1) / each, [&call](int64_t i) {
+    const int64_t begin = i * call.each;
+    call.body(begin, begin + call.each < call.count ? begin + call.each : call.count);
+  });
+}
+
+}  // namespace naru::host

@@ -1,0 +1,269 @@
+// Elementwise instructions. The kernel wants consecutive elements; what is not so is packed block by block.
+#include <algorithm>
+
+#include "host/instructions.h"
+#include "host/kernels.h"
+#include "host/layout.h"
+
+namespace naru::host {
+namespace {
+
+using ir::Map;
+
+// Elements of a block that goes through scratch memory: a few operands of it stay in the first cache.
+constexpr int64_t kBlock = 1024;
+// Rows shorter than this are packed together.
+constexpr int64_t kShortRow = 48;
+// A tile of a transposed operand: kTileRows elements are one cache line of 4-byte elements.
+constexpr int64_t kTileRows = 16, kTileCols = 256;
+
+enum class Way : uint8_t { Direct, Scalar, Packed, Transposed };
+
+// One run of a Map, laid out. Positions are counted in the (reordered) space; Index needs the original order, so a program that uses
+// it is never reordered.
+struct Run {
+  const Map& map;
+  Space space;
+  const Kernel* kernel = nullptr;
+  int inputs, outputs;
+  Way ways[kMaxOperands];
+  char* slots[kMaxOperands] = {};  // offsets into scratch, per packed operand
+  size_t scratch_bytes = 0;
+  int64_t inner = 1, rows = 1;
+  bool flat = false, streaming = false;
+
+  explicit Run(const Map& m)
+      : map(m), space(m.shape), inputs(static_cast<int>(m.inputs.size())), outputs(static_cast<int>(m.outputs.size())) {
+    for (const auto& v : m.inputs) space.add(v);
+    for (const auto& v : m.outputs) space.add(v);
+  }
+
+  void execute();
+
+ private:
+  bool uses_index() const { return kernel_of(map.program, scalars_of(map.program)).uses_index; }
+  void lay_out();
+  void choose_ways();
+  void reserve(int64_t elements);
+  bool may_stream() const;
+  double nanoseconds() const;
+  void run_rows(int64_t begin, int64_t end) const;
+  void run_row(const Walk& walk, int64_t row, int64_t begin, int64_t end, char* memory) const;
+  void run_flat(int64_t begin, int64_t end) const;
+  void run_tiles(int64_t begin, int64_t end) const;
+  bool any(Way way) const { return std::find(ways, ways + space.count, way) != ways + space.count; }
+};
+
+void Run::lay_out() {
+  space.drop_ones();
+  space.merge();
+  if (space.rank > 1) {
+    const Space before = space;
+    if (space.order_by(inputs)) {
+      if (uses_index())
+        space = before;
+      else
+        space.merge();
+    }
+  }
+  if (space.rank == 0) {
+    space.rank = 1;
+    space.sizes[0] = 1;
+    // One element: neighbours do not matter, so every operand counts as consecutive but those the program itself calls scalar.
+    for (int k = 0; k < space.count; ++k) {
+      const bool scalar = k < inputs && map.program.inputs[k].scalar;
+      space.operands[k].strides[0] = scalar ? 0 : space.operands[k].item;
+    }
+  }
+  inner = space.sizes[space.rank - 1];
+  rows = space.numel() / inner;
+  flat = space.rank > 1 && inner < kShortRow;
+}
+
+void Run::choose_ways() {
+  const int last = space.rank - 1;
+  uint32_t scalars = 0;
+  for (int k = 0; k < space.count; ++k) {
+    const Operand& o = space.operands[k];
+    const bool one = flat ? space.repeats_one(k) : o.strides[last] == 0;
+    const bool direct = flat ? space.flat(k) : o.strides[last] == o.item;
+    ways[k] = k < inputs && one ? Way::Scalar : direct ? Way::Direct : Way::Packed;
+    if (ways[k] == Way::Scalar) scalars |= 1u << k;
+  }
+  kernel = &kernel_of(map.program, scalars);
+  // A packed input that is consecutive along another dimension is read in tiles along both.
+  if (flat || space.rank < 2 || kernel->uses_index) return;
+  for (int k = 0; k < inputs; ++k) {
+    if (ways[k] != Way::Packed) continue;
+    for (int d = 0; d < last; ++d) {
+      if (space.operands[k].strides[d] != space.operands[k].item || space.sizes[d] < 4) continue;
+      if (any(Way::Transposed) && d != last - 1) continue;
+      space.swap_dimensions(d, last - 1);
+      ways[k] = Way::Transposed;
+      break;
+    }
+  }
+}
+
+void Run::reserve(int64_t elements) {
+  for (int k = 0; k < space.count; ++k)
+    if (ways[k] == Way::Packed || ways[k] == Way::Transposed) {
+      slots[k] = reinterpret_cast<char*>(scratch_bytes);
+      scratch_bytes += static_cast<size_t>(elements * space.operands[k].item + 63) / 64 * 64;
+    }
+}
+
+bool Run::may_stream() const {
+  const int64_t n = rows * inner;
+  size_t bytes = 0;
+  for (int k = inputs; k < space.count; ++k) {
+    const Operand& o = space.operands[k];
+    bytes += static_cast<size_t>(n * o.item);
+    if (ways[k] != Way::Direct || reinterpret_cast<uintptr_t>(o.data) % 64 != 0) return false;
+    for (int d = 0; d + 1 < space.rank; ++d)
+      if (o.strides[d] % 64 != 0) return false;
+    // Written where it is read: the line is in the cache anyway.
+    for (int i = 0; i < inputs; ++i)
+      if (space.operands[i].data == o.data) return false;
+  }
+  return bytes > cache_bytes();
+}
+
+double Run::nanoseconds() const {
+  double each = 0.03 * kernel->cost;
+  for (int k = 0; k < space.count; ++k)
+    each += ways[k] == Way::Packed || ways[k] == Way::Transposed ? 1.0 : ways[k] == Way::Direct ? 0.02 * static_cast<double>(space.operands[k].item) : 0;
+  return each * static_cast<double>(rows * inner);
+}
+
+// Elements [begin, end) of one row, whose operands start where `walk` stands.
+void Run::run_row(const Walk& walk, int64_t row, int64_t begin, int64_t end, char* memory) const {
+  const int last = space.rank - 1;
+  const uint64_t* params = map.params.data();
+  void* pointers[kMaxOperands];
+  if (!any(Way::Packed)) {
+    for (int k = 0; k < space.count; ++k) pointers[k] = walk.at(k) + begin * space.operands[k].strides[last];
+    kernel->run(pointers, params, end - begin, row * inner + begin, streaming);
+    return;
+  }
+  for (int64_t at = begin; at < end; at += kBlock) {
+    const int64_t n = std::min(kBlock, end - at);
+    for (int k = 0; k < space.count; ++k) {
+      const Operand& o = space.operands[k];
+      char* from = walk.at(k) + at * o.strides[last];
+      pointers[k] = from;
+      if (ways[k] != Way::Packed) continue;
+      pointers[k] = memory + reinterpret_cast<uintptr_t>(slots[k]);
+      if (k < inputs) pack(from, o.strides[last], o.item, n, static_cast<char*>(pointers[k]));
+    }
+    kernel->run(pointers, params, n, row * inner + at);
+    for (int k = inputs; k < space.count; ++k) {
+      const Operand& o = space.operands[k];
+      if (ways[k] == Way::Packed)
+        unpack(static_cast<char*>(pointers[k]), o.item, n, walk.at(k) + at * o.strides[last], o.strides[last]);
+    }
+  }
+}
+
+// Elements [begin, end), counted row after row.
+void Run::run_rows(int64_t begin, int64_t end) const {
+  char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
+  Walk walk(space, space.rank - 1);
+  int64_t row = begin / inner;
+  walk.seek(row);
+  for (int64_t at = begin; at < end; ++row) {
+    const int64_t first = at - row * inner;
+    const int64_t last = std::min(inner, end - row * inner);
+    run_row(walk, row, first, last, memory);
+    at += last - first;
+    if (at < end) walk.next();
+  }
+}
+
+void Run::run_flat(int64_t begin, int64_t end) const {
+  char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
+  void* pointers[kMaxOperands];
+  for (int64_t at = begin; at < end; at += kBlock) {
+    const int64_t n = std::min(kBlock, end - at);
+    for (int k = 0; k < space.count; ++k) {
+      const Operand& o = space.operands[k];
+      if (ways[k] == Way::Packed) {
+        pointers[k] = memory + reinterpret_cast<uintptr_t>(slots[k]);
+        if (k < inputs) pack_flat(space, k, at, n, static_cast<char*>(pointers[k]));
+      } else {
+        pointers[k] = ways[k] == Way::Scalar ? o.data : o.data + at * o.item;
+      }
+    }
+    kernel->run(pointers, map.params.data(), n, at);
+    for (int k = inputs; k < space.count; ++k)
+      if (ways[k] == Way::Packed) unpack_flat(space, k, at, n, static_cast<char*>(pointers[k]));
+  }
+}
+
+// Tiles [begin, end): kTileRows of the last but one dimension by kTileCols of the last, for every row of the others.
+void Run::run_tiles(int64_t begin, int64_t end) const {
+  char* const memory = scratch(scratch_bytes);
+  const int j = space.rank - 1, i = space.rank - 2;
+  const int64_t down = (space.sizes[i] + kTileRows - 1) / kTileRows, right = (space.sizes[j] + kTileCols - 1) / kTileCols;
+  Walk walk(space, i);
+  int64_t at_row = -1;
+  void* pointers[kMaxOperands];
+  for (int64_t tile = begin; tile < end; ++tile) {
+    const int64_t outer = tile / (down * right);
+    if (outer != at_row) walk.seek(at_row = outer);
+    const int64_t i0 = tile / right % down * kTileRows, j0 = tile % right * kTileCols;
+    const int64_t ni = std::min(kTileRows, space.sizes[i] - i0), nj = std::min(kTileCols, space.sizes[j] - j0);
+    for (int k = 0; k < inputs; ++k) {
+      const Operand& o = space.operands[k];
+      if (ways[k] == Way::Transposed)
+        pack_transposed(walk.at(k) + i0 * o.strides[i] + j0 * o.strides[j], o.strides[j], o.item, ni, nj,
+                        memory + reinterpret_cast<uintptr_t>(slots[k]), kTileCols * o.item);
+    }
+    for (int64_t r = 0; r < ni; ++r) {
+      for (int k = 0; k < space.count; ++k) {
+        const Operand& o = space.operands[k];
+        char* from = walk.at(k) + (i0 + r) * o.strides[i] + j0 * o.strides[j];
+        char* slot = memory + reinterpret_cast<uintptr_t>(slots[k]);
+        pointers[k] = ways[k] == Way::Transposed ? slot + r * kTileCols * o.item : ways[k] == Way::Packed ? slot : from;
+        if (ways[k] == Way::Packed && k < inputs) pack(from, o.strides[j], o.item, nj, slot);
+      }
+      kernel->run(pointers, map.params.data(), nj, 0, streaming);
+      for (int k = inputs; k < space.count; ++k) {
+        const Operand& o = space.operands[k];
+        if (ways[k] == Way::Packed)
+          unpack(static_cast<char*>(pointers[k]), o.item, nj, walk.at(k) + (i0 + r) * o.strides[i] + j0 * o.strides[j], o.strides[j]);
+      }
+    }
+  }
+}
+
+void Run::execute() {
+  lay_out();
+  choose_ways();
+  streaming = !flat && may_stream();
+  const double time = nanoseconds();
+  if (any(Way::Transposed)) {
+    reserve(kTileRows * kTileCols);
+    const int j = space.rank - 1, i = space.rank - 2;
+    const int64_t down = (space.sizes[i] + kTileRows - 1) / kTileRows, right = (space.sizes[j] + kTileCols - 1) / kTileCols;
+    const int64_t outer = rows / space.sizes[i];
+    return split(outer * down * right, time, 1, [this](int64_t b, int64_t e) { run_tiles(b, e); });
+  }
+  reserve(kBlock);
+  if (flat) return split(rows * inner, time, kBlock, [this](int64_t b, int64_t e) { run_flat(b, e); });
+  // Pieces begin at the start of a row, or at a cache line of each operand within one; so streamed rows stay aligned.
+  const int64_t grain = rows == 1 || inner > 65536 ? 512 : inner;
+  if (inner % grain != 0 && rows > 1) streaming = false;
+  split(rows * inner, time, grain, [this](int64_t b, int64_t e) { run_rows(b, e); });
+}
+
+}  // namespace
+
+void run(const Map& map) {
+  for (const int64_t size : map.shape)
+    if (size == 0) return;
+  if (map.outputs.empty()) return;
+  Run(map).execute();
+}
+
+}  // namespace naru::host

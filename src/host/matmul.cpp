@@ -1,0 +1,338 @@
+// Matrix products: which kernel computes them, and how they are shared out. The parts depend on the shape alone, never on the number of
+// threads, so the bits do not depend on it either.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+
+#include "host/instructions.h"
+#include "host/kernels.h"
+#include "host/layout.h"
+#include "host/own_product.h"
+#include "host/products.h"
+#include "ir/row_ids.h"
+#include "naru/error.h"
+
+namespace naru::host {
+namespace {
+
+using ir::MatMul;
+using Matrix = MatMul::Matrix;
+
+// oneDNN from here on, OpenBLAS below.
+constexpr int64_t kBig = 128 * 128 * 128;
+// Multiply-adds worth handing to a thread of its own, and the least rows and columns of a part: each part packs its operands anew.
+constexpr int64_t kPart = 1 << 20, kLeastRows = 32, kLeastCols = 64;
+
+struct Release {
+  void operator()(char* p) const noexcept { std::free(p); }
+};
+using Buffer = std::unique_ptr<char, Release>;
+
+Buffer make_buffer(int64_t bytes) {
+  Buffer b(static_cast<char*>(std::aligned_alloc(64, (static_cast<size_t>(bytes) + 127) / 64 * 64)));
+  if (!b) throw std::bad_alloc();
+  return b;
+}
+
+// A plain copy, with conversion, as an elementwise instruction.
+ir::Map copy_of(const Dims& shape, void* from, DType from_type, Dims from_strides, void* to, DType to_type, Dims to_strides) {
+  ir::Map map;
+  ir::Program& p = map.program;
+  p.steps_count = p.inputs_count = p.outputs_count = 1;
+  p.inputs[0] = {from_type, false};
+  p.outputs[0] = 0;
+  p.steps[0].row = ir::row::copy;
+  p.steps[0].out = to_type;
+  p.steps[0].args_count = 1;
+  p.steps[0].args[0] = {ir::Program::From::Input, to_type, 0};
+  map.shape = shape;
+  map.inputs.push_back({from, from_type, std::move(from_strides)});
+  map.outputs.push_back({to, to_type, std::move(to_strides)});
+  return map;
+}
+
+// An operand as the kernels take it: rows or columns behind one another.
+struct Plain {
+  const char* data;
+  int64_t batch, ld;  // elements
+  bool transposed;
+};
+
+bool straight(const Matrix& x, int64_t rows, int64_t cols) {
+  return (x.col_stride == 1 || cols == 1) && (x.row_stride >= std::max<int64_t>(1, cols) || rows == 1);
+}
+
+template <class T>
+struct Job {
+  MatMul q;  // of type T; c's columns are neighbours
+  Plain a, b;
+  Buffer held_a, held_b;
+  const Products* library = nullptr;  // null: our own kernel
+
+  static constexpr DType kType = std::is_same_v<T, float>     ? DType::F32
+                                 : std::is_same_v<T, double>  ? DType::F64
+                                 : std::is_same_v<T, int32_t> ? DType::I32
+                                                              : DType::I64;
+
+  static Plain plain(const Matrix& x, int64_t rows, int64_t cols, int64_t batch, Buffer& held);
+  void part(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const;
+  void vector_part(int64_t batch, int64_t first, int64_t count) const;
+  void own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const;
+  T* at_c(int64_t batch, int64_t row, int64_t col) const {
+    return static_cast<T*>(q.c.data) + batch * q.c.batch_stride + row * q.c.row_stride + col;
+  }
+  const T* at_bias(int64_t col) const { return static_cast<const T*>(q.bias) + col * q.bias_stride; }
+  void put_bias(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const;
+  void run();
+};
+
+template <class T>
+Plain Job<T>::plain(const Matrix& x, int64_t rows, int64_t cols, int64_t batch, Buffer& held) {
+  const char* data = static_cast<const char*>(x.data);
+  if (straight(x, rows, cols)) return {data, x.batch_stride, rows == 1 ? std::max<int64_t>(1, cols) : x.row_stride, false};
+  if (straight({nullptr, 0, x.col_stride, x.row_stride}, cols, rows))
+    return {data, x.batch_stride, cols == 1 ? std::max<int64_t>(1, rows) : x.col_stride, true};
+  const int64_t copies = x.batch_stride == 0 ? 1 : batch;
+  held = make_buffer(copies * rows * cols * static_cast<int64_t>(sizeof(T)));
+  host::run(copy_of({copies, rows, cols}, x.data, kType, {x.batch_stride, x.row_stride, x.col_stride}, held.get(), kType, {rows * cols, cols, 1}));
+  return {held.get(), x.batch_stride == 0 ? 0 : rows * cols, cols, false};
+}
+
+template <class T>
+void Job<T>::put_bias(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const {
+  for (int64_t i = row; i < row + rows; ++i) {
+    T* c = at_c(batch, i, col);
+    if (q.bias_stride == 1) {
+      std::memcpy(c, at_bias(col), static_cast<size_t>(cols) * sizeof(T));
+    } else {
+      for (int64_t j = 0; j < cols; ++j) c[j] = *at_bias(col + j);
+    }
+  }
+}
+
+template <class T>
+void Job<T>::own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const {
+  OwnProduct<T> p;
+  p.m = rows, p.n = cols, p.k = q.k;
+  p.a_row = a.transposed ? 1 : a.ld, p.a_col = a.transposed ? a.ld : 1;
+  p.b_row = b.transposed ? 1 : b.ld, p.b_col = b.transposed ? b.ld : 1;
+  p.a = reinterpret_cast<const T*>(a.data) + batch * a.batch + row * p.a_row;
+  p.b = reinterpret_cast<const T*>(b.data) + batch * b.batch + col * p.b_col;
+  p.c = at_c(batch, row, col);
+  p.c_row = q.c.row_stride;
+#if defined(__x86_64__)
+  static const int level = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                                   __builtin_cpu_supports("avx512vl")
+                               ? 2
+                           : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 1
+                                                                                              : 0;
+  if (level == 2)
+    avx512::own_product(p);
+  else if (level == 1)
+    avx2::own_product(p);
+  else
+#endif
+    plain::own_product(p);
+  if (!q.bias) return;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < cols; ++j) {
+      T& c = p.c[i * p.c_row + j];
+      if constexpr (std::is_integral_v<T>)
+        c = static_cast<T>(static_cast<std::make_unsigned_t<T>>(c) + static_cast<std::make_unsigned_t<T>>(*at_bias(col + j)));
+      else
+        c += *at_bias(col + j);
+    }
+}
+
+template <class T>
+void Job<T>::part(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (library) {
+      const T* pa = reinterpret_cast<const T*>(a.data) + batch * a.batch + row * (a.transposed ? 1 : a.ld);
+      const T* pb = reinterpret_cast<const T*>(b.data) + batch * b.batch + col * (b.transposed ? b.ld : 1);
+      if (q.bias) put_bias(batch, row, rows, col, cols);
+      Gemm<T> gemm;
+      if constexpr (std::is_same_v<T, float>)
+        gemm = library->big_sgemm && q.m * q.n * q.k >= kBig && q.m >= 8 && q.n >= 8 ? library->big_sgemm : library->small_sgemm;
+      else
+        gemm = library->dgemm;
+      return gemm(a.transposed, b.transposed, rows, cols, q.k, pa, a.ld, pb, b.ld, q.bias ? T(1) : T(0), at_c(batch, row, col), q.c.row_stride);
+    }
+  }
+  own_part(batch, row, rows, col, cols);
+}
+
+// Elements [first, first + count) of a product with one row (or one column) by a library's matrix-vector function.
+template <class T>
+void Job<T>::vector_part(int64_t batch, int64_t first, int64_t count) const {
+  if constexpr (std::is_floating_point_v<T>) {
+    Gemv<T> gemv;
+    if constexpr (std::is_same_v<T, float>)
+      gemv = library->sgemv;
+    else
+      gemv = library->dgemv;
+    const bool row = q.m == 1;  // c = a B: y = B^T x
+    const Plain& matrix = row ? b : a;
+    const Plain& vector = row ? a : b;
+    const T* x = reinterpret_cast<const T*>(vector.data) + batch * vector.batch;
+    const int64_t incx = row == vector.transposed ? vector.ld : 1;
+    const bool transposed = row != matrix.transposed;
+    const T* m = reinterpret_cast<const T*>(matrix.data) + batch * matrix.batch + first * (transposed ? 1 : matrix.ld);
+    T* y = row ? at_c(batch, 0, first) : at_c(batch, first, 0);
+    const int64_t incy = row ? 1 : q.c.row_stride;
+    if (q.bias)
+      for (int64_t i = 0; i < count; ++i) y[i * incy] = *at_bias(row ? first + i : 0);
+    gemv(transposed, count, q.k, m, matrix.ld, x, incx, q.bias ? T(1) : T(0), y, incy);
+  }
+}
+
+template <class T>
+void Job<T>::run() {
+  a = plain(q.a, q.m, q.k, q.batch, held_a);
+  b = plain(q.b, q.k, q.n, q.batch, held_b);
+  const int64_t work = q.m * q.n * q.k;
+  if (library && (q.m == 1 || q.n == 1)) {
+    const bool known = std::is_same_v<T, float> ? library->sgemv != nullptr : library->dgemv != nullptr;
+    if (known) {
+      const int64_t length = q.m == 1 ? q.n : q.m;
+      const int64_t parts = std::clamp<int64_t>(work / (kPart / 8), 1, std::max<int64_t>(1, length / 64));
+      const int64_t each = (length + parts - 1) / parts;
+      const int64_t blocks = (length + each - 1) / each;
+      const auto body = [&, this](int64_t i) {
+        const int64_t first = i % blocks * each;
+        vector_part(i / blocks, first, std::min(each, length - first));
+      };
+      if (work * q.batch < kPart / 8) {
+        for (int64_t i = 0; i < q.batch * blocks; ++i) body(i);
+        return;
+      }
+      return parallel_for(q.batch * blocks, body);
+    }
+  }
+  // Parts: halve the longer side until each is small enough.
+  int64_t down = 1, right = 1;
+  while (work / (down * right) > 2 * kPart && down * right < 64) {
+    const int64_t rows = q.m / down, cols = q.n / right;
+    if (rows >= cols && rows >= 2 * kLeastRows)
+      down *= 2;
+    else if (cols >= 2 * kLeastCols)
+      right *= 2;
+    else if (rows >= 2 * kLeastRows)
+      down *= 2;
+    else
+      break;
+  }
+  const int64_t rows = ((q.m + down - 1) / down + 15) / 16 * 16, cols = ((q.n + right - 1) / right + 31) / 32 * 32;
+  down = (q.m + rows - 1) / rows, right = (q.n + cols - 1) / cols;
+  const auto body = [&, this](int64_t i) {
+    const int64_t batch = i / (down * right), row = i / right % down * rows, col = i % right * cols;
+    part(batch, row, std::min(rows, q.m - row), col, std::min(cols, q.n - col));
+  };
+  const int64_t parts = q.batch * down * right;
+  if (work * q.batch < kPart / 8 || parts == 1) {
+    for (int64_t i = 0; i < parts; ++i) body(i);
+    return;
+  }
+  // Small products are handed out several at a time.
+  const int64_t group = std::max<int64_t>(1, kPart / 8 / std::max<int64_t>(1, work / (down * right)));
+  parallel_for((parts + group - 1) / group, [&](int64_t g) {
+    for (int64_t i = g * group; i < std::min(parts, (g + 1) * group); ++i) body(i);
+  });
+}
+
+bool fits_library(const MatMul& q) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  for (const int64_t v : {q.m, q.n, q.k, q.a.row_stride, q.a.col_stride, q.b.row_stride, q.b.col_stride, q.c.row_stride})
+    if (v > kMost || v < -kMost) return false;
+  return true;
+}
+
+template <class T>
+void run_typed(MatMul q) {
+  Buffer held;
+  const MatMul asked = q;
+  const bool c_straight = q.n == 1 || (q.c.col_stride == 1 && (q.m == 1 || q.c.row_stride >= q.n));
+  if (q.m == 1) q.c.row_stride = std::max<int64_t>(q.n, 1);
+  const bool c_turned = !c_straight && !q.bias && q.c.row_stride == 1 && q.c.col_stride >= q.m;
+  if (c_turned) {
+    // c's rows are neighbours: its transpose is the product of the transposes.
+    std::swap(q.a, q.b);
+    std::swap(q.m, q.n);
+    for (Matrix* x : {&q.a, &q.b, &q.c}) std::swap(x->row_stride, x->col_stride);
+  } else if (!c_straight) {
+    held = make_buffer(q.batch * q.m * q.n * static_cast<int64_t>(sizeof(T)));
+    q.c = {held.get(), q.m * q.n, q.n, 1};
+  }
+  Job<T> job;
+  job.q = q;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!q.deterministic && fits_library(q)) {
+      const Products& p = products();
+      if constexpr (std::is_same_v<T, float>)
+        job.library = p.small_sgemm ? &p : nullptr;
+      else
+        job.library = p.dgemm ? &p : nullptr;
+    }
+  }
+  job.run();
+  if (held)
+    run(copy_of({asked.batch, asked.m, asked.n}, q.c.data, Job<T>::kType, {q.c.batch_stride, q.c.row_stride, 1}, asked.c.data, Job<T>::kType,
+                {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride}));
+}
+
+// Narrow types are computed in a wider one and converted back.
+void run_wider(const MatMul& asked, DType wide) {
+  const auto item = static_cast<int64_t>(size_of(wide));
+  MatMul q = asked;
+  q.dtype = wide;
+  Buffer held[4];
+  const auto widen = [&](const Matrix& x, int64_t rows, int64_t cols, Buffer& to) {
+    const int64_t copies = x.batch_stride == 0 ? 1 : asked.batch;
+    to = make_buffer(copies * rows * cols * item);
+    run(copy_of({copies, rows, cols}, x.data, asked.dtype, {x.batch_stride, x.row_stride, x.col_stride}, to.get(), wide, {rows * cols, cols, 1}));
+    return Matrix{to.get(), x.batch_stride == 0 ? 0 : rows * cols, cols, 1};
+  };
+  q.a = widen(asked.a, q.m, q.k, held[0]);
+  q.b = widen(asked.b, q.k, q.n, held[1]);
+  if (asked.bias) {
+    q.bias = widen({const_cast<void*>(asked.bias), 0, 0, asked.bias_stride}, 1, q.n, held[2]).data;
+    q.bias_stride = 1;
+  }
+  held[3] = make_buffer(q.batch * q.m * q.n * item);
+  q.c = {held[3].get(), q.m * q.n, q.n, 1};
+  run(q);
+  run(copy_of({q.batch, q.m, q.n}, q.c.data, wide, {q.m * q.n, q.n, 1}, asked.c.data, asked.dtype,
+              {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride}));
+}
+
+// k = 0: the bias, or zeros.
+void fill_empty(const MatMul& q) {
+  alignas(8) char zero[8] = {};
+  void* from = q.bias ? const_cast<void*>(q.bias) : zero;
+  run(copy_of({q.batch, q.m, q.n}, from, q.dtype, {0, 0, q.bias ? q.bias_stride : 0}, q.c.data, q.dtype,
+              {q.c.batch_stride, q.c.row_stride, q.c.col_stride}));
+}
+
+}  // namespace
+
+void run(const MatMul& q) {
+  if (q.batch == 0 || q.m == 0 || q.n == 0) return;
+  if (q.k == 0) return fill_empty(q);
+  switch (q.dtype) {
+    case DType::F32: return run_typed<float>(q);
+    case DType::F64: return run_typed<double>(q);
+    case DType::I32: return run_typed<int32_t>(q);
+    case DType::I64: return run_typed<int64_t>(q);
+    case DType::F16:
+    case DType::BF16: return run_wider(q, DType::F32);
+    case DType::U8:
+    case DType::I8:
+    case DType::I16: return run_wider(q, DType::I32);
+    case DType::Bool: break;
+  }
+  throw RuntimeError("matmul: wanted numbers, got bool matrices; convert them first");
+}
+
+}  // namespace naru::host

@@ -1,0 +1,35 @@
+// Our own product kernel: each element is one chain of multiply-adds in the order of k, so its bits are the same however rows and columns
+// are shared out, and on every device.
+#pragma once
+
+#include <cstdint>
+
+namespace naru::host {
+
+template <class T>
+struct OwnProduct {
+  int64_t m, n, k;
+  const T* a;
+  int64_t a_row, a_col;  // strides in elements
+  const T* b;
+  int64_t b_row, b_col;
+  T* c;
+  int64_t c_row;  // columns are neighbours
+};
+
+// The same function for three kinds of processors. float and double: fused multiply-add; int32_t and int64_t wrap.
+#define NARU_OWN_PRODUCT(set)                             \
+  namespace set {                                         \
+  void own_product(const OwnProduct<float>&);             \
+  void own_product(const OwnProduct<double>&);            \
+  void own_product(const OwnProduct<int32_t>&);           \
+  void own_product(const OwnProduct<int64_t>&);           \
+  }
+NARU_OWN_PRODUCT(plain)
+#if defined(__x86_64__)
+NARU_OWN_PRODUCT(avx2)
+NARU_OWN_PRODUCT(avx512)
+#endif
+#undef NARU_OWN_PRODUCT
+
+}  // namespace naru::host

@@ -1,0 +1,226 @@
+#include "host/products.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "host/execute.h"
+#include "naru/error.h"
+
+namespace naru::host {
+namespace {
+
+// An environment variable set for as long as a library starts up, unless the user has set it.
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name), ours_(!std::getenv(name)) {
+    if (ours_) setenv(name, value, 1);
+  }
+  Environment(const Environment&) = delete;
+  ~Environment() {
+    if (ours_) unsetenv(name_);
+  }
+
+ private:
+  const char* name_;
+  bool ours_;
+};
+
+std::string folder_of_this_library() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void*>(&folder_of_this_library), &info) || !info.dli_fname) return {};
+  const std::string path = info.dli_fname;
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string(".") : path.substr(0, slash);
+}
+
+std::mutex hint_mutex;
+std::string& openblas_hint() {
+  static auto* hint = new std::string;
+  return *hint;
+}
+
+std::vector<std::string> openblas_places() {
+  std::vector<std::string> places;
+  if (const char* path = std::getenv("NARU_OPENBLAS"); path && *path) places.push_back(path);
+  {
+    const std::lock_guard lock(hint_mutex);
+    if (!openblas_hint().empty()) places.push_back(openblas_hint());
+  }
+  // The wheel scipy-openblas32 beside this package.
+  if (const std::string folder = folder_of_this_library(); !folder.empty())
+    places.push_back(folder + "/../scipy_openblas32/lib/libscipy_openblas.so");
+  places.push_back("libopenblas.so.0");
+  return places;
+}
+
+// ---- OpenBLAS --------------------------------------------------------------------------------------------------------------------------
+
+enum : int { kRowMajor = 101, kNoTrans = 111, kTrans = 112 };
+using CblasSgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
+using CblasDgemm = void (*)(int, int, int, int, int, int, double, const double*, int, const double*, int, double, double*, int);
+using CblasSgemv = void (*)(int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
+using CblasDgemv = void (*)(int, int, int, int, double, const double*, int, const double*, int, double, double*, int);
+
+CblasSgemm cblas_sgemm;
+CblasDgemm cblas_dgemm;
+CblasSgemv cblas_sgemv;
+CblasDgemv cblas_dgemv;
+
+int as_int(int64_t v) { return static_cast<int>(v); }
+int order(bool transposed) { return transposed ? kTrans : kNoTrans; }
+
+void openblas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float beta,
+                    float* c, int64_t ldc) {
+  cblas_sgemm(kRowMajor, order(ta), order(tb), as_int(m), as_int(n), as_int(k), 1, a, as_int(lda), b, as_int(ldb), beta, c, as_int(ldc));
+}
+void openblas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, const double* b, int64_t ldb, double beta,
+                    double* c, int64_t ldc) {
+  cblas_dgemm(kRowMajor, order(ta), order(tb), as_int(m), as_int(n), as_int(k), 1, a, as_int(lda), b, as_int(ldb), beta, c, as_int(ldc));
+}
+// CBLAS counts the rows and columns of the matrix as it is stored.
+void openblas_sgemv(bool t, int64_t rows, int64_t cols, const float* a, int64_t lda, const float* x, int64_t incx, float beta, float* y, int64_t incy) {
+  cblas_sgemv(kRowMajor, order(t), as_int(t ? cols : rows), as_int(t ? rows : cols), 1, a, as_int(lda), x, as_int(incx), beta, y, as_int(incy));
+}
+void openblas_dgemv(bool t, int64_t rows, int64_t cols, const double* a, int64_t lda, const double* x, int64_t incx, double beta, double* y,
+                    int64_t incy) {
+  cblas_dgemv(kRowMajor, order(t), as_int(t ? cols : rows), as_int(t ? rows : cols), 1, a, as_int(lda), x, as_int(incx), beta, y, as_int(incy));
+}
+
+const char* core_type() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    return "SKYLAKEX";
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "HASWELL";
+#endif
+  return nullptr;
+}
+
+bool open_openblas(Products& p) {
+  void* library = nullptr;
+  {
+    // Read when the library starts; gone again before another one could see it.
+    const char* core = core_type();
+    const Environment one("OPENBLAS_NUM_THREADS", "1");
+    const Environment kernel(core ? "OPENBLAS_CORETYPE" : "NARU_NO_CORETYPE", core ? core : "");
+    for (const std::string& place : openblas_places())
+      if ((library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL))) break;
+  }
+  if (!library) return false;
+  // The wheel's names carry a prefix, Debian's do not.
+  const auto find = [&](const char* name) {
+    if (void* f = dlsym(library, (std::string("scipy_") + name).c_str())) return f;
+    return dlsym(library, name);
+  };
+  cblas_sgemm = reinterpret_cast<CblasSgemm>(find("cblas_sgemm"));
+  cblas_dgemm = reinterpret_cast<CblasDgemm>(find("cblas_dgemm"));
+  cblas_sgemv = reinterpret_cast<CblasSgemv>(find("cblas_sgemv"));
+  cblas_dgemv = reinterpret_cast<CblasDgemv>(find("cblas_dgemv"));
+  if (!cblas_sgemm || !cblas_dgemm || !cblas_sgemv || !cblas_dgemv) return false;
+  if (auto set = reinterpret_cast<void (*)(int)>(find("openblas_set_num_threads"))) set(1);
+  p.small_sgemm = openblas_sgemm, p.dgemm = openblas_dgemm, p.sgemv = openblas_sgemv, p.dgemv = openblas_dgemv;
+  std::string name = "OpenBLAS";
+  if (auto config = reinterpret_cast<const char* (*)()>(find("openblas_get_config"))) {
+    // "OpenBLAS 0.3.34 DYNAMIC_ARCH ..."
+    const std::string_view text = config();
+    const size_t end = text.find(' ', text.find(' ') + 1);
+    name = std::string(text.substr(0, end));
+  }
+  if (auto corename = reinterpret_cast<const char* (*)()>(find("openblas_get_corename"))) name += std::string(" (") + corename() + ")";
+  p.names += (p.names.empty() ? "" : ", ") + name;
+  return true;
+}
+
+// ---- oneDNN ----------------------------------------------------------------------------------------------------------------------------
+
+struct DnnlVersion {
+  int major, minor, patch;
+};
+using DnnlSgemm = int (*)(char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float, float*, int64_t);
+DnnlSgemm dnnl_sgemm;
+void (*omp_set_num_threads)(int);
+int (*omp_get_max_threads)();
+
+// oneDNN asks OpenMP how many threads it may use: one, as the work is spread over our own pool. The setting is the calling thread's.
+class OneOpenMpThread {
+ public:
+  OneOpenMpThread() : before_(omp_get_max_threads ? omp_get_max_threads() : 1) {
+    if (before_ != 1) omp_set_num_threads(1);
+  }
+  OneOpenMpThread(const OneOpenMpThread&) = delete;
+  ~OneOpenMpThread() {
+    if (before_ != 1) omp_set_num_threads(before_);
+  }
+
+ private:
+  int before_;
+};
+
+void onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float beta,
+                  float* c, int64_t ldc) {
+  const OneOpenMpThread one;
+  if (const int status = dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, beta, c, ldc); status != 0)
+    throw RuntimeError("matmul: oneDNN failed with status {} for m = {}, n = {}, k = {}", status, m, n, k);
+}
+
+bool open_onednn(Products& p) {
+  void* library = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
+  if (!library) return false;
+  dnnl_sgemm = reinterpret_cast<DnnlSgemm>(dlsym(library, "dnnl_sgemm"));
+  if (!dnnl_sgemm) return false;
+  // Found among the libraries that oneDNN itself uses; without them it is built for one thread.
+  omp_set_num_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "omp_set_num_threads"));
+  omp_get_max_threads = reinterpret_cast<int (*)()>(dlsym(library, "omp_get_max_threads"));
+  if (!omp_set_num_threads) omp_get_max_threads = nullptr;
+  p.big_sgemm = onednn_sgemm;
+  p.names = "oneDNN";
+  if (auto version = reinterpret_cast<const DnnlVersion* (*)()>(dlsym(library, "dnnl_version"))) {
+    const DnnlVersion* v = version();
+    p.names += fmt::format(" {}.{}.{}", v->major, v->minor, v->patch);
+  }
+  return true;
+}
+
+Products open(const std::string& choice) {
+  Products p;
+  if (choice != "own" && choice != "openblas") open_onednn(p);
+  if (choice != "own" && choice != "dnnl") open_openblas(p);
+  // What one library lacks, the other does.
+  if (!p.small_sgemm) p.small_sgemm = p.big_sgemm;
+  if (p.names.empty()) p.names = "own kernels";
+  return p;
+}
+
+std::atomic<const Products*> chosen{nullptr};
+
+}  // namespace
+
+const Products& products() {
+  if (const Products* p = chosen.load(std::memory_order_acquire)) return *p;
+  const char* choice = std::getenv("NARU_PRODUCTS");
+  set_products(choice ? choice : "");
+  return *chosen.load(std::memory_order_acquire);
+}
+
+void set_products(const std::string& choice) {
+  if (choice != "" && choice != "own" && choice != "dnnl" && choice != "openblas")
+    throw RuntimeError("NARU_PRODUCTS: wanted own, dnnl or openblas, got '{}'", choice);
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  // Never freed: another thread may be using it.
+  chosen.store(new Products(open(choice)), std::memory_order_release);
+}
+
+void set_openblas_hint(const std::string& path) {
+  const std::lock_guard lock(hint_mutex);
+  openblas_hint() = path;
+}
+
+std::string product_libraries() { return products().names; }
+
+}  // namespace naru::host

@@ -1,0 +1,242 @@
+// Workers spin a little, then sleep. A job is one slot that idle workers join; its items are handed out by a counter.
+#include "host/thread_pool.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "naru/error.h"
+
+namespace naru::host {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr auto kSpin = std::chrono::microseconds(50);
+
+void pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+void futex_wait(std::atomic<uint32_t>& word, uint32_t seen) noexcept {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+}
+void futex_wake(std::atomic<uint32_t>& word, int count) noexcept {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+// The processors' share that a cgroup grants, or 0 where none is set.
+double cgroup_processors() {
+  double quota = 0, period = 0;
+  if (FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
+    const int read = std::fscanf(f, "%lf %lf", &quota, &period);
+    std::fclose(f);
+    return read == 2 && quota > 0 && period > 0 ? quota / period : 0;
+  }
+  FILE* f = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "r");
+  FILE* g = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "r");
+  const bool read = f && g && std::fscanf(f, "%lf", &quota) == 1 && std::fscanf(g, "%lf", &period) == 1;
+  if (f) std::fclose(f);
+  if (g) std::fclose(g);
+  return read && quota > 0 && period > 0 ? quota / period : 0;
+}
+
+int default_threads() {
+  for (const char* name : {"NARU_NUM_THREADS", "OMP_NUM_THREADS"})
+    if (const char* text = std::getenv(name))
+      if (const int n = std::atoi(text); n >= 1) return std::min(n, kMaxThreads);
+  int n = 1;
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) n = CPU_COUNT(&set);
+  if (const double share = cgroup_processors(); share > 0) n = std::min(n, static_cast<int>(std::ceil(share)));
+  return std::clamp(n, 1, kMaxThreads);
+}
+
+// `state` says which job is open and how many workers are inside: epoch << 32 | open << 31 | joined. A worker joins by adding one to an open
+// state; the caller closes the job and waits until nobody is inside, so that a sleeper that comes late finds the door shut.
+constexpr uint64_t kOpen = uint64_t{1} << 31, kJoined = kOpen - 1, kEpoch = uint64_t{1} << 32;
+
+thread_local bool inside_pool = false;
+
+class Pool {
+ public:
+  explicit Pool(int threads) {
+    for (int i = 1; i < threads; ++i) {
+      try {
+        std::thread([this] { work(); }).detach();
+        ++workers_;
+      } catch (const std::system_error&) {
+        break;  // fewer threads do the same work
+      }
+    }
+  }
+
+  // Ends the workers; the pool itself is never destroyed, as they may still look at it.
+  void retire() noexcept {
+    stop_.store(true, std::memory_order_seq_cst);
+    signal_.fetch_add(1, std::memory_order_seq_cst);
+    futex_wake(signal_, INT_MAX);
+  }
+
+  bool run(int64_t count, const std::function<void(int64_t)>& body) {
+    if (workers_ == 0 || busy_.exchange(true, std::memory_order_acquire)) return false;
+    body_ = &body;
+    count_ = count;
+    next_.store(0, std::memory_order_relaxed);
+    error_ = nullptr;
+    failed_.store(false, std::memory_order_relaxed);
+    epoch_ += kEpoch;
+    state_.store(epoch_ | kOpen, std::memory_order_seq_cst);
+    signal_.fetch_add(1, std::memory_order_seq_cst);
+    if (const int asleep = asleep_.load(std::memory_order_seq_cst); asleep > 0)
+      futex_wake(signal_, static_cast<int>(std::min<int64_t>(asleep, count - 1)));
+    inside_pool = true;
+    take_items();
+    inside_pool = false;
+    state_.fetch_and(~kOpen, std::memory_order_acq_rel);
+    for (int spins = 0; state_.load(std::memory_order_acquire) & kJoined;) {
+      pause();
+      // A worker that holds an item may have lost its processor; let it have ours.
+      if (++spins > 20000) sched_yield();
+    }
+    const std::exception_ptr error = std::exchange(error_, nullptr);
+    busy_.store(false, std::memory_order_release);
+    if (error) std::rethrow_exception(error);
+    return true;
+  }
+
+ private:
+  void take_items() noexcept {
+    for (;;) {
+      const int64_t i = next_.fetch_add(1, std::memory_order_relaxed);
+      if (i >= count_) return;
+      if (failed_.load(std::memory_order_relaxed)) continue;
+      try {
+        (*body_)(i);
+      } catch (...) {
+        const std::lock_guard lock(error_mutex_);
+        if (!error_) error_ = std::current_exception();
+        failed_.store(true, std::memory_order_relaxed);
+      }
+    }
+  }
+
+  // Takes part in the open job, if there is one that this worker has not seen.
+  bool join(uint64_t& seen) noexcept {
+    uint64_t state = state_.load(std::memory_order_acquire);
+    if (!(state & kOpen) || (state & ~(kEpoch - 1)) == seen) return false;
+    while (state & kOpen) {
+      if (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      seen = state & ~(kEpoch - 1);
+      take_items();
+      state_.fetch_sub(1, std::memory_order_acq_rel);
+      return true;
+    }
+    return false;
+  }
+
+  void work() noexcept {
+    inside_pool = true;
+    uint64_t seen = 0;
+    while (!stop_.load(std::memory_order_acquire)) {
+      const auto deadline = std::chrono::steady_clock::now() + kSpin;
+      bool joined = false;
+      do {
+        for (int i = 0; i < 64 && !joined; ++i) {
+          joined = join(seen);
+          if (!joined) pause();
+        }
+      } while (!joined && std::chrono::steady_clock::now() < deadline);
+      if (joined) continue;
+      const uint32_t before = signal_.load(std::memory_order_seq_cst);
+      asleep_.fetch_add(1, std::memory_order_seq_cst);
+      // A job opened before we counted as asleep has not woken us: look once more.
+      if (!join(seen) && !stop_.load(std::memory_order_acquire)) futex_wait(signal_, before);
+      asleep_.fetch_sub(1, std::memory_order_seq_cst);
+    }
+  }
+
+  alignas(64) std::atomic<uint64_t> state_{0};
+  alignas(64) std::atomic<int64_t> next_{0};
+  alignas(64) std::atomic<uint32_t> signal_{0};
+  std::atomic<int> asleep_{0};
+  std::atomic<bool> stop_{false};
+  alignas(64) std::atomic<bool> busy_{false};
+  const std::function<void(int64_t)>* body_ = nullptr;
+  int64_t count_ = 0;
+  uint64_t epoch_ = 0;
+  std::atomic<bool> failed_{false};
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+  int workers_ = 0;
+};
+
+std::atomic<Pool*> the_pool{nullptr};
+std::atomic<int> threads{0};
+std::atomic_flag making = ATOMIC_FLAG_INIT;
+
+// A forked child has none of the threads: it makes its own when it needs them.
+void forget_pool_in_child() {
+  the_pool.store(nullptr, std::memory_order_relaxed);
+  making.clear();
+  inside_pool = false;
+}
+
+// The pool, or nullptr while another thread is making it.
+Pool* pool() {
+  if (Pool* p = the_pool.load(std::memory_order_acquire)) return p;
+  if (making.test_and_set(std::memory_order_acquire)) return nullptr;
+  Pool* p = the_pool.load(std::memory_order_acquire);
+  if (!p) {
+    static const int registered = pthread_atfork(nullptr, nullptr, forget_pool_in_child);
+    (void)registered;
+    p = new Pool(num_threads());
+    the_pool.store(p, std::memory_order_release);
+  }
+  making.clear(std::memory_order_release);
+  return p;
+}
+
+}  // namespace
+
+int num_threads() noexcept {
+  int n = threads.load(std::memory_order_relaxed);
+  if (n == 0) {
+    n = default_threads();
+    int none = 0;
+    if (!threads.compare_exchange_strong(none, n)) n = none;
+  }
+  return n;
+}
+
+void set_num_threads(int n) {
+  if (n < 1 || n > kMaxThreads)
+    throw RuntimeError("set_num_threads expects a positive integer: wanted 1 to {}, got {}", kMaxThreads, n);
+  if (num_threads() == n) return;
+  threads.store(n, std::memory_order_relaxed);
+  // The old pool is left to its workers, which end; jobs that run in it are not disturbed.
+  if (Pool* old = the_pool.exchange(nullptr, std::memory_order_acq_rel)) old->retire();
+}
+
+void parallel_for(int64_t count, const std::function<void(int64_t)>& body) {
+  if (count > 1 && !inside_pool && num_threads() > 1)
+    if (Pool* p = pool(); p && p->run(count, body)) return;
+  for (int64_t i = 0; i < count; ++i) body(i);
+}
+
+}  // namespace naru::host
