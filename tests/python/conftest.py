@@ -1,0 +1,23 @@
+"""Virtual devices for the whole run, so that every test sees several kinds of device on any machine."""
+import os
+
+os.environ.setdefault("NARU_VIRTUAL", "cuda:2,mps:1")
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+import naru  # noqa: E402
+
+DEVICES = ["cpu", "cuda:0", "mps:0"]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    """Every kind of device that this machine has, virtual ones included."""
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    naru.manual_seed(0)
+    np.random.seed(0)

@@ -1,0 +1,257 @@
+"""The one list of operator cases. Every registered device runs all of it, with NumPy in float64 as the oracle.
+
+A case draws its operands (float64 arrays), says what naru computes from them and what NumPy computes. `layouts` turns each operand
+into tensors whose memory looks different and whose elements are the same.
+"""
+import math
+from dataclasses import dataclass, field
+from typing import Callable, Sequence
+
+import numpy as np
+
+import naru
+from naru import _C
+
+
+@dataclass
+class Case:
+    name: str
+    run: Callable                     # (naru tensors...) -> tensor or tuple of tensors
+    reference: Callable               # (float64 arrays...) -> array or tuple of arrays
+    shapes: Sequence[tuple]           # of the operands
+    lo: float = -3
+    hi: float = 3
+    gradient: bool = True
+    integers: Sequence[int] = ()      # operands that hold integers below this bound: (operand, bound) pairs
+    tolerance: float = 0              # in units of 1e-6 relative, beyond what float32 rounding of the operands explains
+    bits: bool = True                 # the same bits on every device, thread count and instruction set
+    extra: dict = field(default_factory=dict)
+
+    def operands(self, seed: int, shapes=None) -> list:
+        rng = np.random.default_rng(seed)
+        bounds = dict(self.integers)
+        arrays = []
+        for i, shape in enumerate(shapes or self.shapes):
+            if i in bounds:
+                arrays.append(rng.integers(0, bounds[i], shape).astype(np.int64))
+            else:
+                # Values float32 and float64 both hold, so that the oracle sees the operands naru sees.
+                arrays.append(rng.uniform(self.lo, self.hi, shape).astype(np.float32).astype(np.float64))
+        return arrays
+
+
+def layouts(array: np.ndarray, device: str, dtype) -> dict:
+    """The same elements in memory of every kind."""
+    def put(a):
+        kind = dtype if a.dtype.kind == "f" else None
+        return naru.tensor(np.ascontiguousarray(a), dtype=kind, device=device)
+
+    out = {"contiguous": put(array)}
+    if array.ndim >= 2:
+        out["transposed"] = put(np.swapaxes(array, -1, -2)).transpose(-1, -2)
+    if array.ndim >= 1:
+        padded = np.concatenate([np.zeros_like(array[:1]) if array.shape[0] else np.zeros((1,) + array.shape[1:], array.dtype), array])
+        out["offset"] = put(padded)[1:]
+        spread = np.zeros(array.shape[:-1] + (2 * array.shape[-1],), array.dtype)
+        spread[..., ::2] = array
+        out["strided"] = put(spread)[..., ::2]
+    return out
+
+
+_erf = np.vectorize(math.erf, otypes=[float])
+_erfc = np.vectorize(math.erfc, otypes=[float])
+_lgamma = np.vectorize(math.lgamma, otypes=[float])
+
+
+def _digamma(x):
+    # Abramowitz and Stegun 6.3.5 and 6.3.18: up to where the asymptotic series holds, then the series.
+    x = np.array(x, float)
+    shift = np.zeros_like(x)
+    for _ in range(20):
+        shift -= 1 / x
+        x = x + 1
+    i = 1 / (x * x)
+    return shift + np.log(x) - 0.5 / x - i * (1 / 12 - i * (1 / 120 - i / 252))
+
+
+def _erfinv(y):
+    x = np.zeros_like(np.asarray(y, float))
+    for _ in range(60):
+        x = x - (_erf(x) - y) * np.sqrt(np.pi) / 2 * np.exp(x * x)
+    return x
+
+
+def _sigmoid(a):
+    return 1 / (1 + np.exp(-a))
+
+
+def _softplus(a):
+    return np.logaddexp(a, 0)
+
+
+_int = np.int64
+# NumPy's words for the rows of the elementwise table.
+REFERENCES = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "floor_divide": np.floor_divide,
+    "div_trunc": lambda a, b: np.trunc(a / b), "remainder": np.remainder, "fmod": np.fmod, "pow": np.power, "atan2": np.arctan2,
+    "maximum": np.maximum, "minimum": np.minimum, "fmax": np.fmax, "fmin": np.fmin, "hypot": np.hypot, "copysign": np.copysign,
+    "xlogy": lambda a, b: np.where(a == 0, 0, a * np.log(b)), "logaddexp": np.logaddexp,
+    "add_scaled": lambda a, b, c: a + c * b, "lerp": lambda a, b, c: a + c * (b - a),
+    "clamp": lambda a, b, c: np.minimum(np.maximum(a, b), c), "clamp_min": np.maximum, "clamp_max": np.minimum,
+    "neg": np.negative, "positive": np.positive, "abs": np.abs, "sign": np.sign, "square": np.square, "reciprocal": np.reciprocal,
+    "sqrt": np.sqrt, "rsqrt": lambda a: 1 / np.sqrt(a), "floor": np.floor, "ceil": np.ceil, "round": np.round, "trunc": np.trunc,
+    "frac": lambda a: a - np.trunc(a), "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2,
+    "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
+    "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+    "erf": _erf, "erfc": _erfc, "erfinv": _erfinv, "lgamma": _lgamma, "digamma": _digamma, "sigmoid": _sigmoid,
+    "relu": lambda a: np.maximum(a, 0), "relu6": lambda a: np.clip(a, 0, 6), "silu": lambda a: a * _sigmoid(a),
+    "logsigmoid": lambda a: -_softplus(-a), "gelu": lambda a: a * 0.5 * (1 + _erf(a / np.sqrt(2))),
+    "gelu_tanh": lambda a: 0.5 * a * (1 + np.tanh(np.sqrt(2 / np.pi) * (a + 0.044715 * a ** 3))),
+    "softsign": lambda a: a / (1 + np.abs(a)), "mish": lambda a: a * np.tanh(_softplus(a)),
+    "hardsigmoid": lambda a: np.clip(a + 3, 0, 6) / 6, "hardswish": lambda a: a * np.clip(a + 3, 0, 6) / 6,
+    "leaky_relu": lambda a, b: np.where(a > 0, a, a * b), "elu": lambda a, b: np.where(a > 0, a, b * np.expm1(a)),
+    "softplus": lambda a, b, c: np.where(a * b > c, a, _softplus(a * b) / b), "threshold": lambda a, b, c: np.where(a > b, a, c),
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor, "logical_not": np.logical_not,
+    "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite, "isposinf": np.isposinf, "isneginf": np.isneginf, "signbit": np.signbit,
+    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "bitwise_not": np.bitwise_not,
+    "bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift, "where": np.where,
+}
+# Where a rounded operand moves the result by a whole step, or the derivative is 0 or jumps, finite differences say nothing.
+NO_DIFFERENCES = {"floor_divide", "div_trunc", "remainder", "fmod", "copysign"}
+
+
+def elementwise_cases() -> list:
+    cases = []
+    for row in _C._elementwise_table():
+        name, arity = row["name"], row["arity"]
+        call = _C._elementwise(name)
+        integer = row["rule"] in ("Bits", "Shift")
+        cond = row["rule"] == "Where"
+        shapes = {1: [(5, 7)], 2: [(5, 7), (7,)], 3: [(5, 7), (5, 1), (7,)]}[arity]
+        integers = tuple((i, int(row["hi"])) for i in range(arity)) if integer else ((0, 2),) if cond else ()
+        run = (lambda call: lambda c, a, b: call(c != 0, a, b))(call) if cond else call
+        reference = (lambda c, a, b: np.where(c != 0, a, b)) if cond else REFERENCES[name]
+        cases.append(Case(name, run, reference, shapes, row["lo"], row["hi"],
+                          gradient=any(row["differentiable"]) and name not in NO_DIFFERENCES, integers=integers,
+                          extra={"differentiable": row["differentiable"], "broadcasts": arity > 1}))
+    return cases
+
+
+def _keep(f):
+    return lambda a: f(a, -1)
+
+
+def _var(a, axis=None, ddof=1):
+    return np.var(a, axis=axis, ddof=ddof)
+
+
+def _softmax(a, axis):
+    e = np.exp(a - a.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def _cross_entropy(x, t):
+    p = np.log(_softmax(x, 1))
+    return -p[np.arange(len(t)), t].mean()
+
+
+def _layer_norm(x, w, b):
+    m, v = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    return (x - m) / np.sqrt(v + 1e-5) * w + b
+
+
+def _gather(a, i):
+    return np.take_along_axis(a, i, 1)
+
+
+def _topk(a):
+    order = np.argsort(-a, axis=-1, kind="stable")[..., :3]
+    return np.take_along_axis(a, order, -1), order
+
+
+def _scatter_add(a, i, v):
+    out = a.copy()
+    for r in range(i.shape[0]):
+        for c in range(i.shape[1]):
+            out[r, i[r, c]] += v[r, c]
+    return out
+
+
+def other_cases() -> list:
+    t = naru
+    C = Case
+    big = [(67, 130)]
+    return [
+        C("sum", lambda a: a.sum(), lambda a: a.sum(), big),
+        C("sum(0)", lambda a: a.sum(0), lambda a: a.sum(0), big),
+        C("sum(1, keepdim)", lambda a: a.sum(1, keepdim=True), lambda a: a.sum(1, keepdims=True), big),
+        C("sum((0, 2))", lambda a: a.sum((0, 2)), lambda a: a.sum((0, 2)), [(5, 6, 7)]),
+        C("mean", lambda a: a.mean(), lambda a: a.mean(), big),
+        C("mean(-1)", lambda a: a.mean(-1), lambda a: a.mean(-1), big),
+        C("prod(1)", lambda a: a.prod(1), lambda a: a.prod(1), [(5, 7)], 0.5, 1.5),
+        C("amax(1)", lambda a: a.amax(1), lambda a: a.max(1), big),
+        C("amin(0)", lambda a: a.amin(0), lambda a: a.min(0), big),
+        C("max", lambda a: a.max(), lambda a: a.max(), big),
+        C("max(dim)", lambda a: tuple(a.max(1)), lambda a: (a.max(1), a.argmax(1)), big),
+        C("min(dim)", lambda a: tuple(a.min(0)), lambda a: (a.min(0), a.argmin(0)), big),
+        C("argmax", lambda a: a.argmax(), lambda a: a.argmax(), big, gradient=False),
+        C("argmax(1)", lambda a: a.argmax(1), lambda a: a.argmax(1), big, gradient=False),
+        C("argmin(0)", lambda a: a.argmin(0), lambda a: a.argmin(0), big, gradient=False),
+        C("any(1)", lambda a: (a > 2.9).any(1), lambda a: (a > 2.9).any(1), big, gradient=False),
+        C("all(0)", lambda a: (a > -2.9).all(0), lambda a: (a > -2.9).all(0), big, gradient=False),
+        C("var(0)", lambda a: a.var(0), lambda a: _var(a, 0), big),
+        C("std", lambda a: a.std(), lambda a: np.sqrt(_var(a)), big),
+        C("norm", lambda a: a.norm(), lambda a: np.sqrt((a * a).sum()), big),
+        C("logsumexp", lambda a: t.logsumexp(a, 1), lambda a: np.log(np.exp(a).sum(1)), [(5, 9)]),
+        C("cumsum(1)", lambda a: a.cumsum(1), lambda a: a.cumsum(1), [(5, 33)], tolerance=20),
+        C("cumsum(0)", lambda a: a.cumsum(0), lambda a: a.cumsum(0), [(33, 5)], tolerance=20),
+        C("matmul", lambda a, b: a @ b, lambda a, b: a @ b, [(33, 40), (40, 19)], tolerance=20),
+        C("matmul large", lambda a, b: a @ b, lambda a, b: a @ b, [(130, 140), (140, 150)], gradient=False, tolerance=40),
+        C("matmul vector", lambda a, b: a @ b, lambda a, b: a @ b, [(9,), (9, 4)], tolerance=20),
+        C("matmul batch", lambda a, b: a @ b, lambda a, b: a @ b, [(3, 5, 7), (7, 6)], tolerance=20),
+        C("matmul broadcast", lambda a, b: a @ b, lambda a, b: a @ b, [(2, 1, 5, 7), (3, 7, 4)], tolerance=20),
+        C("dot", lambda a, b: a @ b, lambda a, b: a @ b, [(17,), (17,)], tolerance=20),
+        C("linear", lambda x, w, b: t.nn.functional.linear(x, w, b), lambda x, w, b: x @ w.T + b, [(6, 11), (4, 11), (4,)], tolerance=20),
+        C("softmax", lambda a: t.softmax(a, -1), lambda a: _softmax(a, -1), [(7, 13)]),
+        C("softmax(0)", lambda a: t.softmax(a, 0), lambda a: _softmax(a, 0), [(7, 13)]),
+        C("log_softmax", lambda a: t.log_softmax(a, 1), lambda a: np.log(_softmax(a, 1)), [(7, 13)]),
+        C("cross_entropy", lambda a, i: t.nn.functional.cross_entropy(a, i), _cross_entropy, [(8, 10), (8,)], integers=((1, 10),)),
+        C("mse_loss", lambda a, b: t.nn.functional.mse_loss(a, b), lambda a, b: ((a - b) ** 2).mean(), [(8, 10), (8, 10)]),
+        C("layer_norm", lambda x, w, b: t.nn.functional.layer_norm(x, (13,), w, b), _layer_norm, [(6, 13), (13,), (13,)], tolerance=20),
+        C("embedding", lambda w, i: t.nn.functional.embedding(i, w), lambda w, i: w[i], [(11, 5), (3, 4)], integers=((1, 11),)),
+        C("reshape", lambda a: a.reshape(7, 10), lambda a: a.reshape(7, 10), [(5, 14)]),
+        C("permute", lambda a: a.permute(2, 0, 1), lambda a: a.transpose(2, 0, 1), [(3, 4, 5)]),
+        C("transpose clone", lambda a: a.t().clone(), lambda a: a.T, [(37, 41)]),
+        C("expand", lambda a: a.expand(4, 5, 6), lambda a: np.broadcast_to(a, (4, 5, 6)), [(5, 1)]),
+        C("flatten", lambda a: a.flatten(1), lambda a: a.reshape(3, 20), [(3, 4, 5)]),
+        C("cat", lambda a, b: t.cat([a, b], 1), lambda a, b: np.concatenate([a, b], 1), [(4, 3), (4, 5)]),
+        C("stack", lambda a, b: t.stack([a, b], -1), lambda a, b: np.stack([a, b], -1), [(4, 3), (4, 3)]),
+        C("split", lambda a: a.split(3, 1)[1], lambda a: a[:, 3:6], [(4, 7)]),
+        C("chunk", lambda a: a.chunk(3, 0)[2], lambda a: a[6:], [(7, 4)]),
+        C("slice", lambda a: a[1:, ::2], lambda a: a[1:, ::2], [(5, 7)]),
+        C("index row", lambda a: a[2], lambda a: a[2], [(5, 7)]),
+        C("index None Ellipsis", lambda a: a[..., None, 1], lambda a: a[..., None, 1], [(5, 7)]),
+        C("index tensor", lambda a, i: a[i], lambda a, i: a[i], [(5, 7), (3, 2)], integers=((1, 5),)),
+        C("index mixed", lambda a, i: a[:, i, 1:], lambda a, i: a[:, i, 1:], [(5, 7, 4), (3,)], integers=((1, 7),)),
+        C("index two tensors", lambda a, i, j: a[i, :, j], lambda a, i, j: a[i, :, j], [(5, 7, 4), (3,), (3,)], integers=((1, 5), (2, 4))),
+        C("index mask", lambda a: a[a > 0], lambda a: a[a > 0], [(5, 7)]),
+        C("gather", lambda a, i: a.gather(1, i), _gather, [(5, 7), (5, 3)], integers=((1, 7),)),
+        C("index_select", lambda a, i: a.index_select(1, i), lambda a, i: a[:, i], [(5, 7), (4,)], integers=((1, 7),)),
+        C("scatter_add", lambda a, i, v: a.scatter_add(1, i, v), _scatter_add, [(5, 7), (5, 3), (5, 3)], integers=((1, 7),)),
+        C("masked_fill", lambda a: a.masked_fill(a > 1, 9.0), lambda a: np.where(a > 1, 9.0, a), [(5, 7)]),
+        C("sort", lambda a: tuple(a.sort(1)), lambda a: (np.sort(a, 1), np.argsort(a, 1, kind="stable")), [(5, 33)]),
+        C("sort descending", lambda a: a.sort(0, descending=True)[0], lambda a: -np.sort(-a, 0), [(33, 5)]),
+        C("topk", lambda a: tuple(a.topk(3)), _topk, [(5, 33)]),
+        C("tril", lambda a: a.tril(-1), lambda a: np.tril(a, -1), [(6, 7)]),
+        C("triu", lambda a: a.triu(1), lambda a: np.triu(a, 1), [(6, 7)]),
+        C("flip", lambda a: a.flip(0), lambda a: a[::-1], [(6, 7)]),
+        C("repeat", lambda a: a.repeat(2, 3), lambda a: np.tile(a, (2, 3)), [(4, 5)]),
+        C("clone", lambda a: a.clone(), lambda a: a, [(4, 5)]),
+        C("fused chain", lambda a: ((a * 2 + 1).tanh() * a).exp().sum(1), lambda a: np.exp(np.tanh(a * 2 + 1) * a).sum(1), big, tolerance=20),
+        C("gelu in nine", lambda x: 0.5 * x * (1 + (0.7978845608 * (x + 0.044715 * x * x * x)).tanh()),
+          lambda x: 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x ** 3))), [(97, 101)]),
+    ]
+
+
+CASES = elementwise_cases() + other_cases()

@@ -1,0 +1,164 @@
+"""Every operator case on every device, in every layout, against NumPy in float64; gradients against finite differences; and the same bits
+however the work is done."""
+import numpy as np
+import pytest
+
+import naru
+from naru import _C
+from operator_cases import CASES, layouts
+
+IDS = [c.name for c in CASES]
+
+
+def as_tuple(x):
+    return x if isinstance(x, tuple) else (x,)
+
+
+def bits(t):
+    return t.detach().cpu().contiguous().numpy().tobytes()
+
+
+def differentiable(case, arrays):
+    flags = case.extra.get("differentiable", [True] * len(arrays))
+    return [i for i, a in enumerate(arrays) if a.dtype.kind == "f" and flags[i]]
+
+
+def check(case, got, arrays, dtype):
+    wanted = as_tuple(case.reference(*arrays))
+    got = as_tuple(got)
+    assert len(got) == len(wanted)
+    # The result of a few correctly rounded steps: some ulp of its own size, plus what a sum of that many terms loses.
+    step = {naru.float64: 1e-13, naru.float32: 2e-6}[dtype] * (1 + case.tolerance / 2)
+    for g, w in zip(got, wanted):
+        w = np.asarray(w)
+        assert tuple(g.shape) == w.shape
+        g = g.detach().cpu().numpy()
+        if w.dtype.kind in "bi":
+            np.testing.assert_array_equal(g, w)
+        else:
+            scale = max(1.0, float(np.abs(w).max(initial=0)))
+            np.testing.assert_allclose(g, w, rtol=step, atol=step * scale)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_an_operator_agrees_with_numpy_in_every_layout(case, device):
+    for dtype in (naru.float32, naru.float64):
+        arrays = case.operands(1)
+        kinds = [layouts(a, device, dtype) for a in arrays]
+        for name in ("contiguous", "transposed", "offset", "strided"):
+            operands = [k.get(name, k["contiguous"]) for k in kinds]
+            check(case, case.run(*operands), arrays, dtype)
+
+
+BROADCASTING = [c for c in CASES if c.extra.get("broadcasts")]
+
+
+@pytest.mark.parametrize("case", BROADCASTING, ids=[c.name for c in BROADCASTING])
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (1,), (), (1, 1), (3,), (17,), (129,), (1000,), (5000,)], ids=str)
+def test_an_operator_takes_every_size(case, shape, device):
+    arrays = case.operands(2, [shape] * len(case.shapes))
+    operands = [naru.tensor(a, dtype=naru.float32 if a.dtype.kind == "f" else None, device=device) for a in arrays]
+    check(case, case.run(*operands), arrays, naru.float32)
+
+
+@pytest.mark.parametrize("case", BROADCASTING, ids=[c.name for c in BROADCASTING])
+def test_an_operator_reads_a_repeated_element_through_stride_0(case, device):
+    shapes = [(1, 1)] + [(6, 9)] * (len(case.shapes) - 1)
+    arrays = case.operands(3, shapes)
+    operands = [naru.tensor(a, dtype=naru.float32 if a.dtype.kind == "f" else None, device=device) for a in arrays]
+    operands[0] = operands[0].expand(6, 9)
+    check(case, case.run(*operands), [np.broadcast_to(arrays[0], (6, 9))] + arrays[1:], naru.float32)
+
+
+GRADIENTS = [c for c in CASES if c.gradient]
+
+
+@pytest.mark.parametrize("case", GRADIENTS, ids=[c.name for c in GRADIENTS])
+def test_a_gradient_agrees_with_finite_differences(case, device):
+    arrays = case.operands(4)
+    wanted = differentiable(case, arrays)
+    operands = [naru.tensor(a, device=device) for a in arrays]
+    for i in wanted:
+        operands[i].requires_grad_()
+    first = as_tuple(case.run(*operands))[0]
+    rng = np.random.default_rng(5)
+    weights = rng.uniform(-1, 1, tuple(first.shape))
+    first.backward(naru.tensor(weights, device=device))
+
+    def value(values):
+        return float((np.asarray(as_tuple(case.reference(*values))[0], float) * weights).sum())
+
+    for i in wanted:
+        g = operands[i].grad
+        assert g is not None and g.shape == operands[i].shape and g.device == operands[i].device
+        got = g.cpu().numpy()
+        direction = rng.uniform(-1, 1, arrays[i].shape)
+        h = 1e-6
+        plus = [a + h * direction if k == i else a for k, a in enumerate(arrays)]
+        minus = [a - h * direction if k == i else a for k, a in enumerate(arrays)]
+        slope = (value(plus) - value(minus)) / (2 * h)
+        assert abs(slope - float((got * direction).sum())) <= 2e-6 * max(1.0, float(np.abs(got).sum()))
+
+
+def results(case, device="cpu"):
+    arrays = case.operands(6)
+    operands = [naru.tensor(a, dtype=naru.float32 if a.dtype.kind == "f" else None, device=device) for a in arrays]
+    wanted = differentiable(case, arrays) if case.gradient else []
+    for i in wanted:
+        operands[i].requires_grad_()
+    out = as_tuple(case.run(*operands))
+    if wanted:
+        out[0].backward(naru.ones_like(out[0]))
+    return [bits(t) for t in out] + [bits(operands[i].grad) for i in wanted]
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_the_bits_are_the_same_however_the_work_is_done(case):
+    plain = results(case)
+    assert results(case, "cuda:0") == plain, "a virtual device gave other bits than cpu"
+    try:
+        _C.set_fusion(False)
+        assert results(case) == plain, "unfused gave other bits than fused"
+    finally:
+        _C.set_fusion(True)
+    threads = naru.get_num_threads()
+    try:
+        for n in (1, 2, 3):
+            naru.set_num_threads(n)
+            assert results(case) == plain, f"{n} threads gave other bits than {threads}"
+    finally:
+        naru.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_machine_code_gives_the_interpreters_bits(case):
+    plain = results(case)
+    try:
+        _C.set_jit(False)
+        assert results(case) == plain, "the interpreter gave other bits than machine code"
+    finally:
+        _C.set_jit(True)
+    isa = _C.get_isa()
+    if isa == "avx512":
+        try:
+            assert _C.set_isa("avx2")
+            assert results(case) == plain, "AVX2 gave other bits than AVX-512"
+        finally:
+            _C.set_isa(isa)
+
+
+@pytest.mark.parametrize("size", [1, 100, 5000, 70000])
+def test_random_numbers_have_the_same_bits_on_every_device(size):
+    for make in (lambda d: naru.rand(size, device=d), lambda d: naru.randn(size, device=d), lambda d: naru.randint(0, 1000, (size,), device=d),
+                 lambda d: naru.randperm(size, device=d), lambda d: naru.bernoulli(naru.full((size,), 0.3, device=d)),
+                 lambda d: naru.multinomial(naru.full((size,), 1.0, device=d), 1)):
+        seen = []
+        for d in ("cpu", "cuda:0", "cuda:1", "mps:0"):
+            naru.manual_seed(7)
+            seen.append(bits(make(d)))
+        assert len(set(seen)) == 1
+
+
+def test_every_row_of_the_elementwise_table_has_a_reference():
+    from operator_cases import REFERENCES
+    assert {r["name"] for r in _C._elementwise_table()} == set(REFERENCES)

@@ -1,0 +1,46 @@
+"""The rules of the house: which room may include which."""
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SRC = ROOT / "src"
+ALLOWED = {
+    "core": {"core"},
+    "ir": {"core", "ir"},
+    "render": {"core", "ir", "render"},
+    "runtime": {"core", "ir", "render", "runtime"},
+    "host": {"core", "ir", "render", "runtime", "host"},
+    "ops": {"core", "ir", "runtime", "autograd", "ops"},
+    "autograd": {"core", "ir", "runtime", "autograd", "ops"},
+    "nn": {"core", "runtime", "autograd", "ops", "nn"},
+    "optim": {"core", "runtime", "autograd", "ops", "nn", "optim"},
+    "data": {"core", "runtime", "ops", "data"},
+    "backends": {"core", "ir", "render", "runtime", "host", "backends"},
+    "cli": {"core", "runtime", "ops", "cli"},
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+
+
+def sources():
+    return sorted(p for p in SRC.rglob("*") if p.suffix in (".h", ".cpp", ".inc"))
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(SRC)))
+def test_a_room_includes_only_rooms_below_it(path):
+    room = path.relative_to(SRC).parts[0]
+    for included in INCLUDE.findall(path.read_text()):
+        other = included.split("/")[0]
+        if other == "naru" or other not in ALLOWED:
+            continue
+        assert other in ALLOWED[room], f"{path.relative_to(SRC)} includes {included}: {room} may include {sorted(ALLOWED[room])} only"
+        if other == "backends":
+            mine = path.relative_to(SRC).parts[1]
+            assert included.split("/")[1] == mine, f"{path.relative_to(SRC)} includes another backend: {included}"
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(SRC)))
+def test_a_file_has_one_subject(path):
+    lines = len(path.read_text().splitlines())
+    assert lines <= 550, f"{path.relative_to(SRC)} has {lines} lines; a file that grows past about 500 has a second subject in it"
