@@ -1,0 +1,205 @@
+// Compiled reductions against the interpreter, bit for bit, and against the order that ir/reduce.h promises.
+#include <cstring>
+#include <map>
+
+#include "render/random_graph.h"
+
+namespace naru::test {
+namespace {
+
+using ir::ReduceOp;
+using ir::V;
+using ir::VType;
+
+constexpr ReduceOp kOps[] = {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min, ReduceOp::Any, ReduceOp::All};
+
+bool takes(ReduceOp op, VType t) {
+  const bool logical = op == ReduceOp::Any || op == ReduceOp::All;
+  return logical ? t == VType::Bool : t != VType::Bool;
+}
+
+std::string label(ReduceOp op, VType t) { return "op " + std::to_string(static_cast<int>(op)) + " type " + std::to_string(static_cast<int>(t)); }
+
+ir::ReduceKernel plain(ReduceOp op, DType from, DType to) {
+  ir::ReduceKernel k;
+  k.map.inputs = {{from}};
+  k.map.results = {ir::convert(ir::input(k.map.graph, 0, from), to).id()};
+  k.op = op;
+  k.type = ir::vtype_of(to);
+  return k;
+}
+
+testing::AssertionResult equal(VType type, const uint8_t* got, const uint8_t* expected, int64_t count, render::Isa isa) {
+  const DType t = dtype_of(type);
+  for (int64_t i = 0; i < count; ++i) {
+    const size_t at = static_cast<size_t>(i) * size_of(t);
+    if (!same(t, got + at, expected + at))
+      return testing::AssertionFailure() << name_of(isa) << ", result " << i << ": " << text_of(t, got + at)
+                                         << ", the interpreter: " << text_of(t, expected + at);
+  }
+  return testing::AssertionSuccess();
+}
+
+// Inputs hold n elements (scalar ones: one), each placed before a guard page.
+std::vector<std::unique_ptr<GuardedBuffer>> place(const ir::MapKernel& map, const std::vector<std::vector<uint8_t>>& inputs, int64_t n,
+                                                  std::vector<void*>& operands) {
+  std::vector<std::unique_ptr<GuardedBuffer>> placed;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const size_t bytes = size_of(map.inputs[i].dtype) * static_cast<size_t>(map.inputs[i].scalar ? 1 : n);
+    placed.push_back(std::make_unique<GuardedBuffer>(bytes, GuardedBuffer::Side::Behind));
+    if (bytes > 0) std::memcpy(placed.back()->data(), inputs[i].data(), bytes);
+    operands.push_back(placed.back()->data());
+  }
+  return placed;
+}
+
+testing::AssertionResult along_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::AlongFunction>& functions,
+                                      const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t n) {
+  std::vector<void*> operands;
+  const auto placed = place(kernel.map, inputs, n, operands);
+  uint8_t expected[8] = {}, got[8] = {};
+  ir::interpret_along(kernel, operands.data(), params.data(), n, 11, expected);
+  for (size_t k = 0; k < functions.size(); ++k) {
+    if (functions[k] == nullptr) return testing::AssertionFailure() << "no code was made";
+    GuardedBuffer out(ir::size_of(kernel.type), GuardedBuffer::Side::Behind);
+    functions[k](operands.data(), params.data(), n, 11, out.data());
+    std::memcpy(got, out.data(), ir::size_of(kernel.type));
+    if (auto r = equal(kernel.type, got, expected, 1, isas()[k]); !r) return r << ", n = " << n;
+    if (!out.surroundings_intact()) return testing::AssertionFailure() << "wrote outside its result";
+  }
+  return testing::AssertionSuccess();
+}
+
+std::vector<ir::AlongFunction> along_all(const ir::ReduceKernel& kernel) {
+  std::vector<ir::AlongFunction> all;
+  for (const render::Isa isa : isas()) all.push_back(render::compile_along(kernel, isa));
+  return all;
+}
+
+TEST(NativeReductions, AlongEqualTheInterpreterForEveryOperatorTypeAndLength) {
+  for (const ReduceOp op : kOps)
+    for (const VType t : {VType::Bool, VType::I32, VType::I64, VType::F32, VType::F64}) {
+      if (!takes(op, t)) continue;
+      SCOPED_TRACE(label(op, t));
+      const ir::ReduceKernel kernel = plain(op, dtype_of(t), dtype_of(t));
+      const auto functions = along_all(kernel);
+      Bits bits(static_cast<uint64_t>(t));
+      for (int64_t n = 0; n <= 200; ++n) ASSERT_TRUE(along_agrees(kernel, functions, {mixed_elements(dtype_of(t), n, bits)}, {}, n));
+      for (const int64_t n : {1000, 4096, 5000, 16383, 16384})
+        ASSERT_TRUE(along_agrees(kernel, functions, {mixed_elements(dtype_of(t), n, bits)}, {}, n));
+    }
+}
+
+TEST(NativeReductions, AlongFollowTheOrderThatIsPromised) {
+  const ir::ReduceKernel kernel = plain(ReduceOp::Sum, DType::F32, DType::F32);
+  for (const ir::AlongFunction f : along_all(kernel))
+    for (const int64_t n : {1, 5, 63, 64, 65, 127, 777, 16384}) {
+      std::vector<float> x(static_cast<size_t>(n));
+      Bits bits(static_cast<uint64_t>(n));
+      for (float& v : x) v = static_cast<float>(static_cast<double>(bits.next() >> 11) * 0x1p-53 * 1000 - 300);
+      float lane[64] = {};
+      for (size_t i = 0; i < x.size(); ++i) lane[i % 64] += x[i];
+      for (int half = 32; half >= 1; half /= 2)
+        for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
+      void* inputs[] = {x.data()};
+      float sum = 0;
+      ASSERT_NE(f, nullptr);
+      f(inputs, nullptr, n, 0, &sum);
+      EXPECT_EQ(sum, lane[0]) << n;
+    }
+}
+
+TEST(NativeReductions, ConvertWhatTheyFold) {
+  for (int from = 0; from < kDTypes; ++from)
+    for (const DType to : {DType::I64, DType::F32, DType::F64}) {
+      const auto dtype = static_cast<DType>(from);
+      SCOPED_TRACE(std::string(name_of(dtype)) + " " + std::string(name_of(to)));
+      const ir::ReduceKernel kernel = plain(ReduceOp::Sum, dtype, to);
+      const auto functions = along_all(kernel);
+      Bits bits(static_cast<uint64_t>(from));
+      for (const int64_t n : {1, 3, 17, 64, 100, 1000})
+        ASSERT_TRUE(along_agrees(kernel, functions, {mixed_elements(dtype, n, bits)}, {}, n));
+    }
+}
+
+ir::ReduceKernel random_reduce(uint64_t seed, int64_t n, std::vector<std::vector<uint8_t>>& inputs, std::vector<uint64_t>& params) {
+  Bits bits(seed);
+  const ReduceOp op = kOps[bits.below(6)];
+  const bool logical = op == ReduceOp::Any || op == ReduceOp::All;
+  constexpr VType kNumbers[] = {VType::I32, VType::I64, VType::F32, VType::F64};
+  const VType type = logical ? VType::Bool : kNumbers[bits.below(4)];
+  RandomKernel r = random_kernel(seed, static_cast<int>(seed % 25), n, 0, type);
+  inputs = std::move(r.inputs);
+  params = std::move(r.params);
+  return {std::move(r.kernel), op, type};
+}
+
+TEST(NativeReductions, AlongOfRandomGraphsEqualTheInterpreter) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    std::vector<std::vector<uint8_t>> inputs;
+    std::vector<uint64_t> params;
+    const auto n = static_cast<int64_t>(seed * 7 % 411);
+    const ir::ReduceKernel kernel = random_reduce(seed, n, inputs, params);
+    ASSERT_TRUE(along_agrees(kernel, along_all(kernel), inputs, params, n)) << "seed " << seed;
+  }
+}
+
+std::vector<ir::AcrossFunction> across_all(const ir::ReduceKernel& kernel) {
+  std::vector<ir::AcrossFunction> all;
+  for (const render::Isa isa : isas()) all.push_back(render::compile_across(kernel, isa));
+  return all;
+}
+
+// Inputs hold rows * pitch elements, of which the first `columns` of each row are folded; the last row ends at a guard page.
+testing::AssertionResult across_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::AcrossFunction>& functions,
+                                       const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t rows,
+                                       int64_t columns, int64_t pitch) {
+  std::vector<void*> operands;
+  std::vector<int64_t> strides;
+  const int64_t used = rows == 0 ? 0 : (rows - 1) * pitch + columns;
+  const auto placed = place(kernel.map, inputs, used, operands);
+  for (const auto& input : kernel.map.inputs)
+    strides.push_back(input.scalar ? 0 : pitch * static_cast<int64_t>(size_of(input.dtype)));
+  const size_t bytes = ir::size_of(kernel.type) * static_cast<size_t>(columns);
+  std::vector<uint8_t> expected(bytes);
+  ir::interpret_across(kernel, operands.data(), strides.data(), params.data(), rows, columns, 100, 1000, expected.data());
+  for (size_t k = 0; k < functions.size(); ++k) {
+    if (functions[k] == nullptr) return testing::AssertionFailure() << "no code was made";
+    GuardedBuffer out(bytes, GuardedBuffer::Side::Behind);
+    functions[k](operands.data(), strides.data(), params.data(), rows, columns, 100, 1000, out.data());
+    if (auto r = equal(kernel.type, out.data(), expected.data(), columns, isas()[k]); !r)
+      return r << ", rows " << rows << ", columns " << columns;
+    if (!out.surroundings_intact()) return testing::AssertionFailure() << "wrote outside its results";
+  }
+  return testing::AssertionSuccess();
+}
+
+TEST(NativeReductions, AcrossEqualTheInterpreterForEveryOperatorTypeAndWidth) {
+  for (const ReduceOp op : kOps)
+    for (const VType t : {VType::Bool, VType::I32, VType::I64, VType::F32, VType::F64}) {
+      if (!takes(op, t)) continue;
+      SCOPED_TRACE(label(op, t));
+      const ir::ReduceKernel kernel = plain(op, dtype_of(t), dtype_of(t));
+      const auto functions = across_all(kernel);
+      Bits bits(static_cast<uint64_t>(t));
+      for (int64_t columns = 0; columns <= 150; ++columns) {
+        const int64_t rows = 1 + columns % 4, pitch = columns + columns % 3;
+        ASSERT_TRUE(across_agrees(kernel, functions, {mixed_elements(dtype_of(t), rows * pitch, bits)}, {}, rows, columns, pitch));
+      }
+      for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{0, 9}, {256, 1}, {256, 33}, {100, 400}})
+        ASSERT_TRUE(across_agrees(kernel, functions, {mixed_elements(dtype_of(t), rows * columns, bits)}, {}, rows, columns, columns));
+    }
+}
+
+TEST(NativeReductions, AcrossOfRandomGraphsEqualTheInterpreter) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    std::vector<std::vector<uint8_t>> inputs;
+    std::vector<uint64_t> params;
+    const auto rows = static_cast<int64_t>(1 + seed % 5), columns = static_cast<int64_t>(seed * 13 % 300);
+    const ir::ReduceKernel kernel = random_reduce(seed, rows * columns, inputs, params);
+    ASSERT_TRUE(across_agrees(kernel, across_all(kernel), inputs, params, rows, columns, columns)) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace naru::test
