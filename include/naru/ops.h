@@ -2,6 +2,7 @@
 // error (naru/error.h) for operands on different devices, and for dtypes and shapes it does not take.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -41,6 +42,13 @@ Tensor from_data(const void* data, const Dims& sizes, DType dtype, const Options
 Tensor tensor(const std::vector<double>& values, const Options& options = {});
 Tensor tensor(const std::vector<int64_t>& values, const Options& options = {});
 Tensor tensor(Scalar value, const Options& options = {});
+// tensor({1.0, 2.0}) and tensor({1, 2}): exact matches, for a braced list fits both vectors above equally well.
+inline Tensor tensor(std::initializer_list<double> values, const Options& options = {}) {
+  return tensor(std::vector<double>(values), options);
+}
+inline Tensor tensor(std::initializer_list<int> values, const Options& options = {}) {
+  return tensor(std::vector<int64_t>(values.begin(), values.end()), options);
+}
 // Shares memory that stays the caller's until `release` is called. cpu only; strides in elements.
 Tensor from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, std::function<void()> release);
 
