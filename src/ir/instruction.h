@@ -64,6 +64,7 @@ struct Scan {
 struct IndexOperand {
   View positions;
   int64_t bound = 0, step = 0;
+  int dimension = -1;  // the dimension that error messages name; -1: the operand's number
 };
 
 // Gather: out[p] = source[p, indices(p)]: source.strides are 0 in the dimensions that only the indices move in.

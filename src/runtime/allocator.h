@@ -1,11 +1,8 @@
 // CachingAllocator: keeps released blocks of a device's memory for reuse. One per device; one class for all of them.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <mutex>
-#include <set>
-#include <unordered_map>
+#include <cstddef>
+#include <memory>
 
 #include "runtime/backend.h"
 
@@ -13,28 +10,40 @@ namespace naru::runtime {
 
 // Bytes, but for the counts.
 struct MemoryStats {
-  size_t allocated = 0, reserved = 0;
+  size_t allocated = 0, reserved = 0;  // in use (requests rounded up to 512); taken from the device, cached blocks included
   size_t peak_allocated = 0, peak_reserved = 0;
   size_t allocations = 0, releases = 0, driver_allocations = 0;
   size_t limit = 0;  // 0: the device's memory is the limit
 };
 
+// Blocks are cut from slabs of at least 2 MiB, the best fitting first, and merged again when released. Thread-safe.
+// NARU_CACHING=0: every request goes to the device and back, for sanitizers.
 class CachingAllocator {
  public:
   CachingAllocator(Backend& backend, Device device, MemoryKind kind = MemoryKind::Device);
   ~CachingAllocator();
-  // At least `bytes` bytes, 64-byte aligned, with undefined contents. When there is none: empties the cache, tries again, then throws OutOfMemoryError
-  // with requested, allocated, reserved, limit.
+  // At least `bytes` bytes, 64-byte aligned, with undefined contents; nullptr for 0 bytes. When there is none: waits for the device's work,
+  // empties the cache, tries again, then throws OutOfMemoryError with requested, allocated, reserved, limit and the largest blocks.
   void* allocate(size_t bytes);
+  // nullptr is allowed.
   void release(void* memory) noexcept;
-  // Gives cached blocks that nobody uses back to the device.
+  // Gives slabs that nobody uses any part of back to the device.
   void empty_cache();
   MemoryStats stats() const;
   void reset_peak();
   // No more than `bytes` reserved from now on; 0: no limit.
   void set_limit(size_t bytes);
-  // Would a request of this size fail for certain? Cheap; used to fail at the call that asks, before memory is needed.
+  // Throws OutOfMemoryError for a size that could not be had even if all was free. Cheap; used to fail at the call that asks, before memory
+  // is needed.
   void check_plausible(size_t bytes) const;
+  Device device() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
+
+// "2.00 GiB", "512 bytes".
+std::string size_text(size_t bytes);
 
 }  // namespace naru::runtime

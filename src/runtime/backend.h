@@ -51,6 +51,12 @@ class DeviceStream {
   virtual uint64_t submitted() const noexcept = 0;
 };
 
+// A kernel that the host calls itself: machine code, or (machine null) the interpreter's kernel.
+struct DirectKernel {
+  ir::MapFunction machine = nullptr;
+  const ir::MapKernel* kernel = nullptr;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -58,12 +64,21 @@ class Backend {
   virtual const char* name() const noexcept = 0;
   // How many devices of this kind it offers. Opens no driver context, never throws.
   virtual int device_count(DeviceType kind) noexcept = 0;
+  // An empty reason: this backend has nothing to do with the kind.
   virtual Availability probe(DeviceType kind) = 0;
+  // Cheap: asked for whenever a queue or an allocator is made. Leaves out `libraries`.
   virtual Properties properties(Device device) = 0;
+  // Optional: the libraries in use for products and such, which may have to be opened first.
+  virtual std::string libraries(Device) { return {}; }
   // Raw memory, 64-byte aligned at least; nullptr when there is none left. Caching is done above.
   virtual void* allocate(Device device, MemoryKind kind, size_t bytes) = 0;
   virtual void release(Device device, MemoryKind kind, void* memory, size_t bytes) noexcept = 0;
   virtual std::unique_ptr<DeviceStream> create_stream(Device device) = 0;
+  // Optional: waits until all streams of the device have done what they were given, so that memory held by it is free. Errors stay kept.
+  virtual void drain(Device) noexcept {}
+  // Optional, for synchronous devices whose memory the host uses: the kernel of a program over consecutive elements, for small
+  // work that is not worth an instruction. The record lives as long as the process.
+  virtual const DirectKernel* direct_kernel(const ir::Program&) { return nullptr; }
 };
 
 // All backends of this build, in the order of src/backends/CMakeLists.txt (generated).

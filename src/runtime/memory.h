@@ -1,4 +1,4 @@
-// Storages: how tensors get memory of a device, and how it goes back.
+// Memory of storages: how they get it, and where it goes when they die.
 #pragma once
 
 #include "core/storage.h"
@@ -6,20 +6,23 @@
 
 namespace naru::runtime {
 
-// A storage with memory. Small cpu storages come from per-thread free lists, all others from the device's CachingAllocator. `device` has an index.
+// A storage of `bytes` bytes with undefined contents. Throws OutOfMemoryError, or DeviceUnavailableError for a device that is not there.
+// Small ones on cpu come from the pool of small objects and are not counted by the device's allocator.
 Ref<Storage> make_storage(Device device, size_t bytes);
-// A storage whose memory is taken by materialise(), when it is first written. A request that cannot be met for certain fails at once.
+// One whose memory is taken when it is materialised. A size that the device could never hold throws here.
 Ref<Storage> make_lazy_storage(Device device, size_t bytes);
+// Takes the memory of a lazy storage; nothing to do where it has some, or has 0 bytes.
 void materialise(Storage& storage);
-// Memory that belongs to somebody else; `release(owner)` is called when the storage dies.
-Ref<Storage> make_external_storage(Device device, void* data, size_t bytes, void (*release)(void*), void* owner);
-// Page-locked host memory for copies to and from `device`'s kind.
+// Memory that somebody else owns: `release(owner)` is called when the last view is gone. It can't be resized.
+Ref<Storage> make_external_storage(Device device, void* data, size_t bytes, void (*release)(void* owner), void* owner);
+// Host memory that the device kind in use copies from and to without waiting; device cpu.
 Ref<Storage> make_pinned_storage(size_t bytes);
 
-// Figures of a device's allocator, after all work has been handed over.
+// Of one device. An index of -1 means the current one.
 MemoryStats memory_stats(Device device);
-void empty_cache(Device device);
 void reset_peak_memory(Device device);
+void empty_cache(Device device);
+// No more than this many bytes from now on; 0: no limit.
 void set_memory_limit(Device device, size_t bytes);
 
 }  // namespace naru::runtime

@@ -24,15 +24,21 @@ Properties properties(Device device);
 
 // The thread's current device of a kind (index 0 unless set).
 int current_device(DeviceType kind) noexcept;
+// Throws DeviceUnavailableError when there is no such device.
 void set_current_device(DeviceType kind, int index);
 
 CachingAllocator& allocator_of(Device device);
+// Of the host memory that the devices of `kind` copy from and to fastest; cpu: plain memory.
+CachingAllocator& pinned_allocator(DeviceType kind);
 // The queue the calling thread's instructions for `device` go to: one per thread on cpu, one per device elsewhere.
 Queue& queue_of(Device device);
 // Waits until all work of the device is done.
 void synchronize(Device device);
 
-// (Re)defines the virtual devices: "cuda:4,mps:1"; "" removes them. Tensors that live on removed devices stay valid.
+// (Re)defines the virtual devices: "cuda:4,mps:1"; "" removes them. Tensors that live on removed devices stay valid. Until the first call,
+// NARU_VIRTUAL says which there are. Throws RuntimeError that says what is wrong with `spec`.
 void set_virtual_devices(const std::string& spec);
+// How many virtual devices of a kind there are to be; what the virtual backend serves.
+int virtual_device_count(DeviceType kind);
 
 }  // namespace naru::runtime

@@ -1,0 +1,143 @@
+// The virtual backend: devices made of host memory and threads, with addresses of their own, asynchronous streams and a limit on memory.
+// NARU_VIRTUAL (or naru.virtual) says which there are; NARU_VIRTUAL_MEMORY how much memory each has (bytes, or 512M, 4G; default 4G).
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <string_view>
+
+#include "backends/virtual/address.h"
+#include "backends/virtual/stream.h"
+#include "host/execute.h"
+#include "naru/error.h"
+#include "runtime/registry.h"
+
+namespace naru::backends {
+namespace {
+
+using namespace runtime;
+
+size_t memory_of_each() {
+  const char* text = std::getenv("NARU_VIRTUAL_MEMORY");
+  if (!text || !*text) return size_t{4} << 30;
+  const std::string_view s = text;
+  size_t n = 0;
+  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), n);
+  const std::string_view unit(end, static_cast<size_t>(s.data() + s.size() - end));
+  const int shift = unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : unit.empty() ? 0 : -1;
+  if (error != std::errc() || shift < 0 || n == 0)
+    throw RuntimeError("NARU_VIRTUAL_MEMORY: wanted a number of bytes, as in 512M or 4G, got '{}'", s);
+  return n << shift;
+}
+
+class VirtualBackend;
+
+// What a stream tells its backend, so that drain() finds it.
+class ListedStream final : public DeviceStream {
+ public:
+  ListedStream(VirtualBackend& backend, Device device);
+  ~ListedStream() override;
+  uint64_t submit(ir::Instruction i, std::vector<Ref<Storage>> hold) override { return stream.submit(std::move(i), std::move(hold)); }
+  void wait(DeviceStream& other, uint64_t seq) override {
+    auto* listed = dynamic_cast<ListedStream*>(&other);
+    stream.wait(listed ? listed->stream : other, seq);
+  }
+  uint64_t completed() const noexcept override { return stream.completed(); }
+  void synchronize(uint64_t seq) override { stream.synchronize(seq); }
+  uint64_t submitted() const noexcept override { return stream.submitted(); }
+
+  VirtualBackend& backend;
+  const Device device;
+  VirtualStream stream;
+};
+
+class VirtualBackend final : public Backend {
+ public:
+  const char* name() const noexcept override { return "virtual"; }
+
+  int device_count(DeviceType kind) noexcept override {
+    try {
+      return virtual_device_count(kind);
+    } catch (const Error&) {
+      return 0;  // NARU_VIRTUAL can't be read; the registry has said so
+    }
+  }
+
+  Availability probe(DeviceType kind) override {
+    if (kind == DeviceType::Cpu) return {};
+    if (device_count(kind) > 0) return {true, "", ""};
+    return {false, fmt::format("no backend of this build serves '{}'", name_of(kind)),
+            fmt::format("Set NARU_VIRTUAL={}:1, or call naru.virtual('{}:1'), for a virtual one", name_of(kind), name_of(kind))};
+  }
+
+  Properties properties(Device device) override {
+    Properties p;
+    p.name = fmt::format("Virtual {}", name_of(device.type));
+    p.total_memory = memory();
+    p.multi_processor_count = 1;
+    p.uuid = fmt::format("virtual-{}-{}", name_of(device.type), device.index);
+    return p;
+  }
+  std::string libraries(Device) override { return host::product_libraries(); }
+
+  void* allocate(Device device, MemoryKind kind, size_t bytes) override {
+    if (kind == MemoryKind::Pinned) return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    std::atomic<size_t>& used = used_of(device);
+    size_t before = used.load();
+    do {
+      if (bytes > memory() - std::min(before, memory())) return nullptr;
+    } while (!used.compare_exchange_weak(before, before + bytes));
+    void* host = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!host) {
+      used -= bytes;
+      return nullptr;
+    }
+    return to_device(host, device);
+  }
+
+  void release(Device device, MemoryKind kind, void* memory, size_t bytes) noexcept override {
+    if (kind == MemoryKind::Pinned) return std::free(memory);
+    used_of(device) -= bytes;
+    std::free(to_host(memory, device));
+  }
+
+  std::unique_ptr<DeviceStream> create_stream(Device device) override { return std::make_unique<ListedStream>(*this, device); }
+
+  void drain(Device device) noexcept override {
+    const std::lock_guard lock(mutex_);
+    for (ListedStream* s : streams_)
+      if (s->device == device) s->stream.reach(s->stream.submitted());
+  }
+
+  void list(ListedStream* s) {
+    const std::lock_guard lock(mutex_);
+    streams_.insert(s);
+  }
+  void unlist(ListedStream* s) {
+    const std::lock_guard lock(mutex_);
+    streams_.erase(s);
+  }
+
+ private:
+  static size_t memory() {
+    static const size_t bytes = memory_of_each();
+    return bytes;
+  }
+  std::atomic<size_t>& used_of(Device d) noexcept { return used_[static_cast<int>(d.type)][d.index & 127]; }
+
+  std::atomic<size_t> used_[kDeviceTypes][128] = {};
+  std::mutex mutex_;
+  std::set<ListedStream*> streams_;
+};
+
+ListedStream::ListedStream(VirtualBackend& b, Device d) : backend(b), device(d), stream(d) { backend.list(this); }
+ListedStream::~ListedStream() { backend.unlist(this); }
+
+}  // namespace
+
+std::unique_ptr<runtime::Backend> make_virtual() { return std::make_unique<VirtualBackend>(); }
+
+}  // namespace naru::backends

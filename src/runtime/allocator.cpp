@@ -1,0 +1,268 @@
+#include "runtime/allocator.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "naru/error.h"
+
+namespace naru::runtime {
+namespace {
+
+constexpr size_t kRound = 512;
+constexpr size_t kSlab = size_t{2} << 20;
+constexpr size_t kSmall = size_t{1} << 20;         // requests up to this share slabs among themselves
+constexpr size_t kMedium = size_t{8} << 20;        // and up to this, bigger slabs
+constexpr size_t kMediumSlab = size_t{16} << 20;
+constexpr size_t kLeastRest = size_t{1} << 20;     // a large block is cut only if this much is left
+
+size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+bool caching() {
+  const char* text = std::getenv("NARU_CACHING");
+  return !text || std::string_view(text) != "0";
+}
+
+// A piece of a slab. Pieces of one slab are linked in the order of their addresses.
+struct Block {
+  char* data;
+  size_t size;       // bytes it spans
+  size_t used = 0;   // bytes of the request it serves, 0: free
+  bool small;
+  Block *before = nullptr, *after = nullptr;
+};
+
+struct BySize {
+  bool operator()(const Block* a, const Block* b) const noexcept {
+    return a->size != b->size ? a->size < b->size : std::less<>()(a->data, b->data);
+  }
+};
+using FreeList = std::set<Block*, BySize>;
+
+}  // namespace
+
+std::string size_text(size_t bytes) {
+  if (bytes < 1024) return fmt::format("{} bytes", bytes);
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double v = static_cast<double>(bytes) / 1024;
+  int unit = 0;
+  while (v >= 1024 && unit < 5) v /= 1024, ++unit;
+  return fmt::format("{:.2f} {}", v, kUnits[unit]);
+}
+
+struct CachingAllocator::State {
+  Backend& backend;
+  const Device device;
+  const MemoryKind kind;
+  const bool cached = caching();
+  const size_t total;
+  mutable std::mutex mutex;
+  FreeList free_small, free_large;
+  std::unordered_map<void*, Block*> used;
+  MemoryStats stats;
+  std::atomic<size_t> limit{0};
+
+  State(Backend& b, Device d, MemoryKind k) : backend(b), device(d), kind(k), total(b.properties(d).total_memory) {}
+
+  FreeList& free_list(bool small) { return small ? free_small : free_large; }
+
+  void* take(size_t bytes) {
+    const size_t wanted = cached ? round_up(bytes, kRound) : bytes;
+    const bool small = wanted <= kSmall;
+    Block* block = nullptr;
+    FreeList& list = free_list(small);
+    if (cached) {
+      Block probe{nullptr, wanted, 0, small};
+      if (const auto it = list.lower_bound(&probe); it != list.end()) {
+        block = *it;
+        list.erase(it);
+      }
+    }
+    if (!block && !(block = new_slab(wanted, small))) return nullptr;
+    const size_t rest = block->size - wanted;
+    if (cached && rest >= (small ? kRound : kLeastRest)) {
+      Block* tail = new Block{block->data + wanted, rest, 0, small, block, block->after};
+      if (tail->after) tail->after->before = tail;
+      block->after = tail;
+      block->size = wanted;
+      list.insert(tail);
+    }
+    block->used = wanted;
+    used.emplace(block->data, block);
+    stats.allocated += wanted;
+    stats.peak_allocated = std::max(stats.peak_allocated, stats.allocated);
+    ++stats.allocations;
+    return block->data;
+  }
+
+  Block* new_slab(size_t wanted, bool small) {
+    const size_t least = cached ? round_up(wanted, kSlab) : wanted;
+    // Where the roomy size cannot be had, the bare one may.
+    for (const size_t size : {!cached ? least : small ? kSlab : wanted <= kMedium ? kMediumSlab : least, least}) {
+      const size_t most = limit.load(std::memory_order_relaxed);
+      if (most && stats.reserved + size > most) continue;
+      void* data = backend.allocate(device, kind, size);
+      if (!data) continue;
+      stats.reserved += size;
+      stats.peak_reserved = std::max(stats.peak_reserved, stats.reserved);
+      ++stats.driver_allocations;
+      return new Block{static_cast<char*>(data), size, 0, small};
+    }
+    return nullptr;
+  }
+
+  void give_back(void* memory) noexcept {
+    const auto it = used.find(memory);
+    if (it == used.end()) return;
+    Block* block = it->second;
+    used.erase(it);
+    stats.allocated -= block->used;
+    ++stats.releases;
+    block->used = 0;
+    if (!cached) {
+      return drop(block);
+    }
+    FreeList& list = free_list(block->small);
+    if (Block* next = block->after; next && !next->used) {
+      list.erase(next);
+      join(block, next);
+    }
+    if (Block* previous = block->before; previous && !previous->used) {
+      list.erase(previous);
+      join(previous, block);
+      block = previous;
+    }
+    list.insert(block);
+  }
+
+  // Makes one block of two neighbours.
+  void join(Block* first, Block* second) noexcept {
+    first->size += second->size;
+    first->after = second->after;
+    if (first->after) first->after->before = first;
+    delete second;
+  }
+
+  void drop(Block* block) noexcept {
+    stats.reserved -= block->size;
+    backend.release(device, kind, block->data, block->size);
+    delete block;
+  }
+
+  void empty() {
+    for (FreeList* list : {&free_small, &free_large})
+      for (auto it = list->begin(); it != list->end();) {
+        Block* block = *it;
+        if (block->before || block->after) {
+          ++it;
+          continue;
+        }
+        it = list->erase(it);
+        drop(block);
+      }
+  }
+
+  [[noreturn]] void raise(size_t bytes) const {
+    MemoryStats s;
+    std::vector<size_t> largest;
+    {
+      const std::lock_guard lock(mutex);
+      s = stats;
+      for (const auto& [data, block] : used) largest.push_back(block->used);
+    }
+    const size_t shown = std::min<size_t>(10, largest.size());
+    std::partial_sort(largest.begin(), largest.begin() + static_cast<long>(shown), largest.end(), std::greater<>());
+    std::string text;
+    // PyTorch's words first.
+    if (device.type == DeviceType::Cuda || device.type == DeviceType::Rocm)
+      text = fmt::format("CUDA out of memory. Tried to allocate {}.", size_text(bytes));
+    else if (device.is_cpu())
+      text = fmt::format("not enough memory: you tried to allocate {} bytes ({}).", bytes, size_text(bytes));
+    else
+      text = fmt::format("{} backend out of memory. Tried to allocate {}.", device.type == DeviceType::Mps ? "MPS" : "XPU", size_text(bytes));
+    const size_t most = limit.load();
+    text += fmt::format(" Device {} has {} in all{}; {} are allocated, {} more are cached.", device.str(), size_text(total),
+                        most ? ", of which this process may use " + size_text(most) : "", size_text(s.allocated),
+                        size_text(s.reserved - s.allocated));
+    if (shown) {
+      text += " Largest blocks:";
+      for (size_t i = 0; i < shown; ++i) text += (i ? ", " : " ") + size_text(largest[i]);
+      text += ".";
+    }
+    text += " Drop tensors that are no longer needed, or use smaller batches.";
+    throw OutOfMemoryError(text);
+  }
+};
+
+CachingAllocator::CachingAllocator(Backend& backend, Device device, MemoryKind kind)
+    : state_(std::make_unique<State>(backend, device, kind)) {}
+
+CachingAllocator::~CachingAllocator() {
+  const std::lock_guard lock(state_->mutex);
+  state_->empty();
+}
+
+void* CachingAllocator::allocate(size_t bytes) {
+  if (bytes == 0) return nullptr;
+  check_plausible(bytes);
+  State& s = *state_;
+  {
+    const std::lock_guard lock(s.mutex);
+    if (void* p = s.take(bytes)) return p;
+    s.empty();
+    if (void* p = s.take(bytes)) return p;
+  }
+  // Work under way may hold memory that nobody else does.
+  s.backend.drain(s.device);
+  {
+    const std::lock_guard lock(s.mutex);
+    s.empty();
+    if (void* p = s.take(bytes)) return p;
+  }
+  s.raise(bytes);
+}
+
+void CachingAllocator::release(void* memory) noexcept {
+  if (!memory) return;
+  const std::lock_guard lock(state_->mutex);
+  state_->give_back(memory);
+}
+
+void CachingAllocator::empty_cache() {
+  const std::lock_guard lock(state_->mutex);
+  state_->empty();
+}
+
+MemoryStats CachingAllocator::stats() const {
+  const std::lock_guard lock(state_->mutex);
+  MemoryStats s = state_->stats;
+  s.limit = state_->limit.load();
+  return s;
+}
+
+void CachingAllocator::reset_peak() {
+  const std::lock_guard lock(state_->mutex);
+  state_->stats.peak_allocated = state_->stats.allocated;
+  state_->stats.peak_reserved = state_->stats.reserved;
+}
+
+void CachingAllocator::set_limit(size_t bytes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->limit.store(bytes);
+  if (bytes && state_->stats.reserved > bytes) state_->empty();
+}
+
+void CachingAllocator::check_plausible(size_t bytes) const {
+  const size_t most = state_->limit.load(std::memory_order_relaxed);
+  if ((state_->total && bytes > state_->total) || (most && bytes > most)) state_->raise(bytes);
+}
+
+Device CachingAllocator::device() const noexcept { return state_->device; }
+
+}  // namespace naru::runtime

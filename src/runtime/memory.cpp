@@ -1,0 +1,87 @@
+#include "runtime/memory.h"
+
+#include <new>
+#include <utility>
+
+#include "naru/error.h"
+#include "runtime/registry.h"
+
+namespace naru::runtime {
+namespace {
+
+// The pool of small objects has classes up to here.
+constexpr size_t kPooled = 1024;
+
+bool pooled(const Storage& s) noexcept { return s.device.is_cpu() && s.bytes <= kPooled; }
+
+// The size is kept with the memory, as a storage may be resized.
+void release_pooled(Storage& s) noexcept { pool_release(s.data, reinterpret_cast<uintptr_t>(s.owner)); }
+void release_cached(Storage& s) noexcept { static_cast<CachingAllocator*>(s.owner)->release(s.data); }
+
+struct External {
+  void (*release)(void*);
+  void* owner;
+};
+void release_external(Storage& s) noexcept {
+  auto* const e = static_cast<External*>(s.owner);
+  if (e->release) e->release(e->owner);
+  delete e;
+}
+
+}  // namespace
+
+void materialise(Storage& s) {
+  if (s.data || s.bytes == 0) return;
+  if (pooled(s)) {
+    s.data = pool_allocate(s.bytes);
+    s.owner = reinterpret_cast<void*>(s.bytes);
+    s.release_memory = release_pooled;
+    return;
+  }
+  CachingAllocator& allocator = allocator_of(s.device);
+  s.data = allocator.allocate(s.bytes);
+  s.owner = &allocator;
+  s.release_memory = release_cached;
+}
+
+Ref<Storage> make_storage(Device device, size_t bytes) {
+  auto s = make_ref<Storage>(device.is_cpu() ? device : resolve(device), bytes);
+  materialise(*s);
+  return s;
+}
+
+Ref<Storage> make_lazy_storage(Device device, size_t bytes) {
+  auto s = make_ref<Storage>(device.is_cpu() ? device : resolve(device), bytes);
+  if (!pooled(*s)) allocator_of(s->device).check_plausible(bytes);
+  return s;
+}
+
+Ref<Storage> make_external_storage(Device device, void* data, size_t bytes, void (*release)(void*), void* owner) {
+  auto s = make_ref<Storage>(device, bytes);
+  s->owner = new External{release, owner};
+  s->release_memory = release_external;
+  s->data = data;
+  s->resizable = false;
+  return s;
+}
+
+Ref<Storage> make_pinned_storage(size_t bytes) {
+  DeviceType kind = DeviceType::Cpu;
+  for (int t = kDeviceTypes - 1; t > 0; --t)
+    if (device_count(static_cast<DeviceType>(t)) > 0) kind = static_cast<DeviceType>(t);
+  auto s = make_ref<Storage>(Device(DeviceType::Cpu), bytes);
+  s->pinned = true;
+  if (bytes == 0) return s;
+  CachingAllocator& allocator = pinned_allocator(kind);
+  s->data = allocator.allocate(bytes);
+  s->owner = &allocator;
+  s->release_memory = release_cached;
+  return s;
+}
+
+MemoryStats memory_stats(Device device) { return allocator_of(device).stats(); }
+void reset_peak_memory(Device device) { allocator_of(device).reset_peak(); }
+void empty_cache(Device device) { allocator_of(device).empty_cache(); }
+void set_memory_limit(Device device, size_t bytes) { allocator_of(device).set_limit(bytes); }
+
+}  // namespace naru::runtime

@@ -1,0 +1,151 @@
+#include "runtime/registry.h"
+
+#include <array>
+#include <atomic>
+#include <mutex>
+
+#include "naru/error.h"
+#include "runtime/allocator.h"
+
+namespace naru::runtime {
+namespace {
+
+constexpr int kMaxDevices = 128;
+
+// Made at the first use and never destroyed: storages and threads that outlive main() look at it.
+struct Registry {
+  std::vector<std::unique_ptr<Backend>> backends = make_all_backends();
+  std::mutex mutex;
+  // By backend, so that a kind that changes hands (virtual devices come and go) keeps each one's memory apart.
+  struct Allocators {
+    std::atomic<CachingAllocator*> device[kDeviceTypes][kMaxDevices] = {};
+    std::atomic<CachingAllocator*> pinned[kDeviceTypes] = {};
+  };
+  std::vector<std::unique_ptr<Allocators>> allocators;
+
+  Registry() {
+    for (size_t i = 0; i < backends.size(); ++i) allocators.push_back(std::make_unique<Allocators>());
+  }
+};
+
+Registry& registry() {
+  static auto* r = new Registry;
+  return *r;
+}
+
+constexpr bool is_virtual(const Backend& b) { return std::string_view(b.name()) == "virtual"; }
+
+// The number of the backend that serves a kind, or -1.
+int find_backend(DeviceType kind) {
+  Registry& r = registry();
+  // The cpu's place is looked up most often and never changes.
+  static std::atomic<int> cpu{-1};
+  if (kind == DeviceType::Cpu)
+    if (const int found = cpu.load(std::memory_order_relaxed); found >= 0) return found;
+  const bool wants_virtual = kind != DeviceType::Cpu && virtual_device_count(kind) > 0;
+  for (size_t i = 0; i < r.backends.size(); ++i) {
+    if (wants_virtual && !is_virtual(*r.backends[i])) continue;
+    if (r.backends[i]->device_count(kind) <= 0) continue;
+    if (kind == DeviceType::Cpu) cpu.store(static_cast<int>(i), std::memory_order_relaxed);
+    return static_cast<int>(i);
+  }
+  return -1;
+}
+
+[[noreturn]] void raise_unavailable(DeviceType kind) {
+  const Availability a = availability(kind);
+  throw DeviceUnavailableError(
+      fmt::format("device '{}' is not available: {}{}{}", name_of(kind), a.reason, a.remedy.empty() ? "" : ". ", a.remedy));
+}
+
+int require_backend(DeviceType kind) {
+  const int i = find_backend(kind);
+  if (i < 0) raise_unavailable(kind);
+  return i;
+}
+
+thread_local std::array<int8_t, kDeviceTypes> current{};
+
+CachingAllocator& made(std::atomic<CachingAllocator*>& slot, Backend& backend, Device device, MemoryKind kind) {
+  if (CachingAllocator* a = slot.load(std::memory_order_acquire)) return *a;
+  const std::lock_guard lock(registry().mutex);
+  if (!slot.load(std::memory_order_acquire)) slot.store(new CachingAllocator(backend, device, kind), std::memory_order_release);
+  return *slot.load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+Backend& backend_of(DeviceType kind) { return *registry().backends[static_cast<size_t>(require_backend(kind))]; }
+
+int device_count(DeviceType kind) {
+  const int i = find_backend(kind);
+  return i < 0 ? 0 : registry().backends[static_cast<size_t>(i)]->device_count(kind);
+}
+
+Availability availability(DeviceType kind) {
+  Registry& r = registry();
+  if (const int i = find_backend(kind); i >= 0) return r.backends[static_cast<size_t>(i)]->probe(kind);
+  // A real backend's reason says more than that there is no virtual device.
+  Availability found;
+  for (const auto& b : r.backends) {
+    Availability a = b->probe(kind);
+    if (a.available || a.reason.empty()) continue;
+    if (found.reason.empty() || !is_virtual(*b)) found = std::move(a);
+    if (!is_virtual(*b)) break;
+  }
+  if (found.reason.empty()) found.reason = fmt::format("no backend of this build serves '{}'", name_of(kind));
+  return found;
+}
+
+Device resolve(Device device) {
+  if (device.is_cpu()) {
+    if (device.index > 0) throw RuntimeError("CPU device index must be -1 or zero, got {}", device.index);
+    return Device(DeviceType::Cpu);
+  }
+  const int count = device_count(device.type);
+  if (count == 0) raise_unavailable(device.type);
+  if (!device.has_index()) device.index = static_cast<int8_t>(current_device(device.type));
+  if (device.index >= count)
+    throw DeviceUnavailableError(fmt::format("invalid device ordinal: device '{}' does not exist: wanted an index below {}, got {}. {}", device.str(),
+                                             count, device.index,
+                                             count == 1 ? fmt::format("The only {} device is '{}:0'", name_of(device.type), name_of(device.type))
+                                                        : fmt::format("There are '{0}:0' to '{0}:{1}'", name_of(device.type), count - 1)));
+  return device;
+}
+
+Properties properties(Device device) {
+  const Device d = resolve(device);
+  Backend& backend = backend_of(d.type);
+  Properties p = backend.properties(d);
+  p.libraries = backend.libraries(d);
+  return p;
+}
+
+int current_device(DeviceType kind) noexcept { return current[static_cast<size_t>(kind)]; }
+
+void set_current_device(DeviceType kind, int index) {
+  if (index < 0 || index >= kMaxDevices)
+    throw DeviceUnavailableError(fmt::format("device index of '{}': wanted 0 to {}, got {}", name_of(kind), device_count(kind) - 1, index));
+  resolve(Device(kind, index));
+  current[static_cast<size_t>(kind)] = static_cast<int8_t>(index);
+}
+
+CachingAllocator& allocator_of(Device device) {
+  Device d = device;
+  if (!d.is_cpu() && !d.has_index()) d = resolve(device);
+  const auto i = static_cast<size_t>(require_backend(d.type));
+  const int index = d.is_cpu() ? 0 : d.index;
+  Registry& r = registry();
+  auto& slot = r.allocators[i]->device[static_cast<int>(d.type)][index];
+  if (CachingAllocator* a = slot.load(std::memory_order_acquire)) return *a;
+  return made(slot, *r.backends[i], resolve(d), MemoryKind::Device);
+}
+
+CachingAllocator& pinned_allocator(DeviceType kind) {
+  if (kind == DeviceType::Cpu) return allocator_of(Device(DeviceType::Cpu));
+  const auto i = static_cast<size_t>(require_backend(kind));
+  Registry& r = registry();
+  return made(r.allocators[i]->pinned[static_cast<int>(kind)], *r.backends[i], Device(kind, 0), MemoryKind::Pinned);
+}
+
+}  // namespace naru::runtime
