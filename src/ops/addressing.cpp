@@ -1,0 +1,156 @@
+#include "ops/addressing.h"
+
+#include <numeric>
+
+#include "naru/ops.h"
+#include "ops/elementwise.h"
+
+namespace naru::ops {
+namespace {
+
+using Grads = std::vector<Tensor>&;
+
+// The indexed tensor as an operand over the iteration space.
+ir::View indexed_view(const Tensor& t, const Addressing& at) {
+  ir::View v = view_of(t, t.sizes());
+  v.strides = Dims(at.shape.size(), 0);
+  for (size_t d = 0; d < at.shape.size(); ++d)
+    if (at.from[d] >= 0) v.strides[d] = t.strides()[at.from[d]];
+  return v;
+}
+
+std::vector<ir::IndexOperand> index_operands(const Tensor& t, const Addressing& at, const Positions& positions) {
+  std::vector<ir::IndexOperand> list;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const int d = at.dims[i];
+    const bool number = t.sizes().empty();  // counts as one dimension of size 1
+    list.push_back({view_of(positions[i], at.shape), number ? 1 : t.sizes()[d], number ? 1 : t.strides()[d], d});
+  }
+  return list;
+}
+
+std::vector<const Tensor*> pointers(const Positions& positions, const Tensor& first) {
+  std::vector<const Tensor*> list{&first};
+  for (const Tensor& p : positions) list.push_back(&p);
+  return list;
+}
+
+// target[addressed] = value, no history.
+void write_at(const Tensor& target, const Addressing& at, const Positions& positions, const Tensor& value, bool add) {
+  if (product(at.shape) == 0) return;
+  Positions own = positions;
+  for (Tensor& p : own)
+    if (p.impl()->storage.get() == target.impl()->storage.get()) p = p.detach().clone();
+  ir::Scatter s;
+  s.shape = at.shape;
+  s.indices = index_operands(target, at, own);
+  s.value = view_of(value, at.shape);
+  s.target = indexed_view(target, at);
+  s.add = add;
+  s.op = at.op;
+  const std::vector<const Tensor*> reads = pointers(own, value);
+  const Tensor* written = &target;
+  submit(std::move(s), reads, {&written, 1});
+}
+
+// The value as the instruction needs it: of the target's type, on its device, apart from its memory.
+Tensor prepared(const Tensor& target, const Operand& value) {
+  const Options like(target.dtype(), target.device());
+  if (!value.is_tensor()) return full({}, value.scalar(), like);
+  Tensor v = value.tensor().detach().to(target.device(), target.dtype(), false, false);
+  return v.impl()->storage.get() == target.impl()->storage.get() ? v.clone() : v;
+}
+
+}  // namespace
+
+void require_distinct_elements(const Tensor& target, const char* op) {
+  for (size_t i = 0; i < target.sizes().size(); ++i)
+    if (target.sizes()[i] > 1 && target.strides()[i] == 0)
+      throw RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+                         "clone() the tensor before performing the operation. ({})", op);
+}
+
+Tensor gather_at(const Tensor& source, const Addressing& at, const Positions& positions, const char* node) {
+  Tensor out = make_result(at.shape, source.dtype(), source.device(), at.op, true);
+  if (product(at.shape) > 0) {
+    ir::Gather g;
+    g.shape = at.shape;
+    g.indices = index_operands(source, at, positions);
+    g.source = indexed_view(source, at);
+    g.out = view_of(out, at.shape);
+    g.op = at.op;
+    const std::vector<const Tensor*> reads = pointers(positions, source);
+    const Tensor* written = &out;
+    submit(std::move(g), reads, {&written, 1});
+  }
+  return record_saving(out, node, {&source}, positions, [at](Grads g, Grads saved) {
+    return std::vector{g[0].defined() ? accumulate_at(g[0], at, saved) : Tensor()};
+  });
+}
+
+Tensor accumulate_at(const Tensor& g, const Addressing& at, const Positions& positions) {
+  Tensor whole = zeros(at.sizes, Options(g.dtype(), g.device()));
+  write_at(whole, at, positions, g.detach(), true);
+  return record_saving(whole, "IndexPutBackward0", {&g}, positions, [at](Grads gg, Grads saved) {
+    return std::vector{gg[0].defined() ? gather_at(gg[0], at, saved, "IndexBackward0") : Tensor()};
+  });
+}
+
+void scatter_at(const Tensor& target, const Addressing& at, const Positions& positions, const Operand& value, bool add, const char* node) {
+  require_distinct_elements(target, at.op);
+  const Tensor own = value.is_tensor() ? value.tensor() : Tensor();
+  const Dims value_shape = own.defined() ? own.sizes() : Dims();
+  const DType value_type = own.defined() ? own.dtype() : target.dtype();
+  const Device value_device = own.defined() ? own.device() : target.device();
+  write_in_place(
+      target, at.op, node, {&own}, positions, [&] { write_at(target, at, positions, prepared(target, value), add); },
+      [=](Grads g, Grads saved) {
+        std::vector<Tensor> r(2);
+        if (!g[0].defined()) return r;
+        r[0] = g[0];
+        if (!add) {
+          r[0] = g[0].clone();
+          scatter_at(r[0], at, saved, 0, false, "IndexPutBackward0");
+        }
+        if (is_floating(value_type))
+          r[1] = sum_to(gather_at(g[0], at, saved, "IndexBackward0"), value_shape).to(value_device, value_type, false, false);
+        return r;
+      });
+}
+
+Tensor as_positions(const Tensor& index, Device device, const char* op) {
+  if (!is_integral(index.dtype())) throw RuntimeError("{}(): Expected dtype int32/int64 for index, but got {}", op, name_of(index.dtype()));
+  return index.detach().to(device, DType::I64, false, false);
+}
+
+Tensor flat_nonzero(const Tensor& mask) {
+  Tensor host = mask.detach();
+  if (host.dtype() != DType::Bool) host = host.to(DType::Bool);
+  host = host.cpu().contiguous();
+  const uint8_t* p = static_cast<const uint8_t*>(host.data_ptr());
+  const int64_t n = host.numel();
+  int64_t count = 0;
+  for (int64_t i = 0; i < n; ++i) count += p[i] != 0;
+  Tensor out = make_result({count}, DType::I64, Device(DeviceType::Cpu), "nonzero");
+  int64_t* q = count ? out.data<int64_t>() : nullptr;
+  for (int64_t i = 0; i < n && count; ++i)
+    if (p[i]) *q++ = i, --count;
+  return out;
+}
+
+Positions unravel(const Tensor& flat, const Dims& sizes) {
+  Positions columns(sizes.size());
+  const int64_t n = flat.numel();
+  for (size_t d = 0; d < sizes.size(); ++d) columns[d] = make_result({n}, DType::I64, Device(DeviceType::Cpu), "nonzero");
+  if (n == 0) return columns;
+  const int64_t* p = flat.data<int64_t>();
+  int64_t below = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    int64_t* q = columns[d].data<int64_t>();
+    for (int64_t i = 0; i < n; ++i) q[i] = p[i] / below % sizes[d];
+    below *= sizes[d];
+  }
+  return columns;
+}
+
+}  // namespace naru::ops

@@ -1,0 +1,97 @@
+// Masks: nonzero, masked_select, masked_fill.
+#include "naru/ops.h"
+#include "ops/addressing.h"
+#include "ops/elementwise.h"
+
+namespace naru {
+namespace {
+
+using Grads = std::vector<Tensor>&;
+
+void require_mask(const Tensor& t, const Tensor& mask, const char* op) {
+  ops::require_defined(t, op, "input");
+  ops::require_defined(mask, op, "mask");
+  if (mask.dtype() != DType::Bool)
+    throw RuntimeError("{0} only supports boolean masks, but got mask with dtype {1} ({0}: expected BoolTensor for mask)", op, name_of(mask.dtype()));
+  const Tensor* both[] = {&t, &mask};
+  const char* const roles[] = {"input", "mask"};
+  ops::common_device(both, roles, op);
+}
+
+void require_number(const Operand& value, const char* op) {
+  if (value.is_tensor() && value.tensor().dim() != 0)
+    throw RuntimeError("{} only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", op, value.tensor().dim());
+}
+
+// out = mask ? value : t
+void choose(const Tensor& out, const Tensor& t, const Tensor& mask, const Operand& value) {
+  Tensor number;
+  ops::StepOperand chosen{nullptr, value.is_tensor() ? Scalar() : value.scalar(), out.dtype()};
+  if (value.is_tensor()) {
+    number = value.tensor().detach();
+    chosen.tensor = &number;
+  }
+  const ops::StepOperand operands[] = {{&mask, {}, DType::Bool}, chosen, {&t, {}, out.dtype()}};
+  ops::run_step(ir::row::where, operands, out);
+}
+
+// The gradients of t and value.
+auto fill_gradients(const Tensor& t, const Tensor& value) {
+  return [shape = t.sizes(), type = value.defined() ? value.dtype() : t.dtype(), number = value.defined(),
+          device = value.defined() ? value.device() : t.device()](Grads g, Grads saved) {
+    std::vector<Tensor> r(2);
+    if (!g[0].defined()) return r;
+    r[0] = ops::sum_to(masked_fill(g[0], saved[0], 0), shape);
+    if (number && is_floating(type)) r[1] = sum(where(saved[0], g[0], 0)).to(device, type, false, false);
+    return r;
+  };
+}
+
+}  // namespace
+
+Tensor nonzero(const Tensor& t) {
+  ops::require_defined(t, "nonzero", "input");
+  const Tensor flat = ops::flat_nonzero(t);
+  if (t.dim() == 0) return empty({flat.numel(), 0}, Options(DType::I64, t.device()));
+  return stack(ops::unravel(flat, t.sizes()), 1).to(t.device());
+}
+
+Tensor where(const Tensor& condition) { return nonzero(condition); }
+
+Tensor masked_select(const Tensor& t, const Tensor& mask) {
+  require_mask(t, mask, "masked_select");
+  const Dims shape = broadcast_shapes(t.sizes(), mask.sizes());
+  const Tensor flat = t.expand(shape).reshape({-1});
+  const Tensor positions = ops::flat_nonzero(mask.expand(shape)).to(t.device());
+  ops::Addressing at;
+  at.sizes = flat.sizes();
+  at.shape = positions.sizes();
+  at.from = {-1};
+  at.dims = {0};
+  at.op = "masked_select";
+  return ops::gather_at(flat, at, {positions}, "MaskedSelectBackward0");
+}
+
+Tensor masked_fill(const Tensor& t, const Tensor& mask, const Operand& value) {
+  require_mask(t, mask, "masked_fill");
+  require_number(value, "masked_fill");
+  const Tensor number = value.is_tensor() ? value.tensor() : Tensor();
+  Tensor out = ops::make_result(broadcast_shapes(t.sizes(), mask.sizes()), t.dtype(), t.device(), "masked_fill", true);
+  choose(out, t, mask, value);
+  return ops::record_saving(out, number.defined() ? "MaskedFillBackward1" : "MaskedFillBackward0", {&t, &number}, {mask},
+                            fill_gradients(t, number));
+}
+
+void masked_fill_(const Tensor& t, const Tensor& mask, const Operand& value) {
+  require_mask(t, mask, "masked_fill_");
+  require_number(value, "masked_fill_");
+  if (const Dims shape = broadcast_shapes(t.sizes(), mask.sizes()); !(shape == t.sizes()))
+    throw RuntimeError("output with shape {} doesn't match the broadcast shape {} (masked_fill_)", t.sizes().str(), shape.str());
+  ops::require_distinct_elements(t, "masked_fill_");
+  const Tensor number = value.is_tensor() ? value.tensor() : Tensor();
+  ops::write_in_place(
+      t, "masked_fill_", number.defined() ? "MaskedFillBackward1" : "MaskedFillBackward0", {&number}, {mask},
+      [&] { choose(t, t, mask, value); }, fill_gradients(t, number));
+}
+
+}  // namespace naru

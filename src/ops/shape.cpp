@@ -1,0 +1,298 @@
+// Joining, cutting and rearranging tensors.
+#include "naru/ops.h"
+
+#include <algorithm>
+
+#include "ops/addressing.h"
+#include "ops/elementwise.h"
+
+namespace naru {
+namespace {
+
+using Grads = std::vector<Tensor>&;
+
+std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
+  std::vector<const Tensor*> list;
+  for (const Tensor& t : tensors) list.push_back(&t);
+  return list;
+}
+
+// The common device of a list of tensors that must all be on it, numbers or not.
+Device list_device(const std::vector<Tensor>& tensors, const char* op) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    names.push_back(fmt::format("tensors[{}]", i));
+    ops::require_defined(tensors[i], op, names[i].c_str());
+  }
+  std::vector<const char*> roles;
+  for (const std::string& n : names) roles.push_back(n.c_str());
+  return ops::common_device(pointers(tensors), roles, op);
+}
+
+// Writes the parts side by side along `dim` of a new tensor. skip[i]: part i has nothing to give.
+Tensor join(const std::vector<Tensor>& parts, const std::vector<bool>& skip, int64_t dim, Dims shape, DType dtype, Device device, const char* op) {
+  Tensor out = ops::make_result(shape, dtype, device, op);
+  int64_t offset = out.storage_offset();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (skip[i]) continue;
+    shape[dim] = parts[i].sizes()[dim];
+    const Tensor place = ops::make_view(out, shape, out.strides(), offset, op);
+    const ops::StepOperand from{&parts[i], {}, dtype};
+    ops::run_step(ir::row::copy, {&from, 1}, place);
+    offset += shape[dim] * out.strides()[dim];
+  }
+  return out;
+}
+
+template <class F>
+Tensor record_list(Tensor out, const char* name, const std::vector<Tensor>& inputs, F f) {
+  if (!autograd::recording(std::span<const Tensor>(inputs))) return out;
+  auto node = make_ref<autograd::FunctionNode<F>>(name, std::move(f));
+  autograd::connect(*node, std::span<const Tensor>(inputs));
+  autograd::set_history(out, Ref<autograd::Node>(node));
+  return out;
+}
+
+}  // namespace
+
+Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
+  if (tensors.empty()) throw ValueError("torch.cat(): expected a non-empty list of Tensors");
+  const Device device = list_device(tensors, "cat");
+  // Empty tensors of one dimension are left out, whatever the others are.
+  std::vector<bool> skip;
+  int64_t first = -1;
+  DType dtype = tensors[0].dtype();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = tensors[i];
+    if (t.dim() == 0) throw RuntimeError("zero-dimensional tensor (at position {}) cannot be concatenated", i);
+    skip.push_back(t.dim() == 1 && t.numel() == 0);
+    if (!skip[i] && first < 0) first = static_cast<int64_t>(i);
+    dtype = promote(dtype, t.dtype());
+  }
+  const Dims& model = tensors[first < 0 ? 0 : first].sizes();
+  dim = wrap_dim(dim, static_cast<int64_t>(model.size()));
+  Dims shape = model, lengths;
+  shape[dim] = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Dims& sizes = tensors[i].sizes();
+    lengths.push_back(skip[i] ? 0 : sizes[dim]);
+    if (skip[i]) continue;
+    if (sizes.size() != model.size())
+      throw RuntimeError("Tensors must have same number of dimensions: got {} and {} (tensor number {} in the list)", model.size(), sizes.size(), i);
+    for (size_t d = 0; d < sizes.size(); ++d)
+      if (static_cast<int64_t>(d) != dim && sizes[d] != model[d])
+        throw RuntimeError("Sizes of tensors must match except in dimension {}. Expected size {} but got size {} for tensor number {} in the list.",
+                           dim, model[d], sizes[d], i);
+    shape[dim] += sizes[dim];
+  }
+  std::vector<DType> types;
+  for (const Tensor& t : tensors) types.push_back(t.dtype());
+  return record_list(join(tensors, skip, dim, shape, dtype, device, "cat"), "CatBackward0", tensors, [dim, lengths, skip, types](Grads g, Grads) {
+    std::vector<Tensor> r(types.size());
+    if (!g[0].defined()) return r;
+    int64_t start = 0;
+    for (size_t i = 0; i < r.size(); ++i) {
+      if (is_floating(types[i]) && !skip[i]) r[i] = g[0].narrow(dim, start, lengths[i]).to(types[i]);
+      else if (skip[i]) r[i] = zeros({0}, Options(types[i], g[0].device()));
+      start += lengths[i];
+    }
+    return r;
+  });
+}
+
+Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
+  if (tensors.empty()) throw RuntimeError("stack expects a non-empty TensorList");
+  const Device device = list_device(tensors, "stack");
+  const Dims& model = tensors[0].sizes();
+  dim = wrap_dim(dim, tensors[0].dim() + 1);
+  DType dtype = tensors[0].dtype();
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!(tensors[i].sizes() == model))
+      throw RuntimeError("stack expects each tensor to be equal size, but got {} at entry 0 and {} at entry {}", model.str(),
+                         tensors[i].sizes().str(), i);
+    dtype = promote(dtype, tensors[i].dtype());
+    parts.push_back(tensors[i].detach().unsqueeze(dim));
+  }
+  Dims shape = model;
+  shape.insert(static_cast<size_t>(dim), static_cast<int64_t>(tensors.size()));
+  std::vector<DType> types;
+  for (const Tensor& t : tensors) types.push_back(t.dtype());
+  return record_list(join(parts, std::vector<bool>(parts.size()), dim, shape, dtype, device, "stack"), "StackBackward0", tensors,
+                     [dim, types](Grads g, Grads) {
+                       std::vector<Tensor> r(types.size());
+                       for (size_t i = 0; g[0].defined() && i < r.size(); ++i)
+                         if (is_floating(types[i])) r[i] = g[0].select(dim, static_cast<int64_t>(i)).to(types[i]);
+                       return r;
+                     });
+}
+
+std::vector<Tensor> split(const Tensor& t, const Dims& sizes, int64_t dim) {
+  ops::require_defined(t, "split", "input");
+  if (t.dim() == 0) throw RuntimeError("split expects at least a 1-dimensional tensor");
+  dim = wrap_dim(dim, t.dim());
+  int64_t total = 0;
+  for (int64_t s : sizes) {
+    if (s < 0) throw RuntimeError("split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={}", sizes.str());
+    total += s;
+  }
+  if (total != t.size(dim))
+    throw RuntimeError("split_with_sizes expects split_sizes to sum exactly to {} (input tensor's size at dimension {}), but got split_sizes={}",
+                       t.size(dim), dim, sizes.str());
+  std::vector<Tensor> parts;
+  int64_t start = 0;
+  for (int64_t s : sizes) {
+    parts.push_back(t.narrow(dim, start, s));
+    start += s;
+  }
+  return parts;
+}
+
+std::vector<Tensor> split(const Tensor& t, int64_t size, int64_t dim) {
+  ops::require_defined(t, "split", "input");
+  if (t.dim() == 0) throw RuntimeError("split expects at least a 1-dimensional tensor");
+  dim = wrap_dim(dim, t.dim());
+  const int64_t n = t.size(dim);
+  if (size < 0) throw RuntimeError("split expects split_size be non-negative, but got split_size={}", size);
+  if (size == 0 && n != 0) throw RuntimeError("split_size can only be 0 if dimension size is 0, but got dimension size of {}", n);
+  Dims sizes;
+  for (int64_t start = 0; start < n; start += size) sizes.push_back(std::min(size, n - start));
+  if (sizes.empty()) sizes.push_back(0);
+  return split(t, sizes, dim);
+}
+
+std::vector<Tensor> chunk(const Tensor& t, int64_t count, int64_t dim) {
+  ops::require_defined(t, "chunk", "input");
+  if (t.dim() == 0) throw RuntimeError("chunk expects at least a 1-dimensional tensor");
+  if (count <= 0) throw RuntimeError("chunk expects `chunks` to be greater than 0, got: {}", count);
+  const int64_t n = t.size(dim);
+  if (n == 0) return split(t, Dims(static_cast<size_t>(count), 0), dim);
+  return split(t, (n + count - 1) / count, dim);
+}
+
+std::vector<Tensor> unbind(const Tensor& t, int64_t dim) {
+  ops::require_defined(t, "unbind", "input");
+  if (t.dim() == 0) throw IndexError("Dimension specified as {} but tensor has no dimensions", dim);
+  dim = wrap_dim(dim, t.dim());
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < t.size(dim); ++i) parts.push_back(t.select(dim, i));
+  return parts;
+}
+
+Tensor repeat(const Tensor& t, const Dims& times) {
+  ops::require_defined(t, "repeat", "input");
+  if (static_cast<int64_t>(times.size()) < t.dim())
+    throw RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor (repeat {}, shape {})", times.str(),
+                       t.sizes().str());
+  const size_t extra = times.size() - t.sizes().size();
+  // (times, size) side by side: the first of each pair is repeated, then both become one.
+  Dims pairs, spread, shape;
+  for (size_t d = 0; d < times.size(); ++d) {
+    const int64_t n = d < extra ? 1 : t.sizes()[d - extra];
+    shape.push_back(times[d] * n);
+    for (int64_t v : {int64_t{1}, n}) pairs.push_back(v);
+    for (int64_t v : {times[d], n}) spread.push_back(v);
+  }
+  if (std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 0; }))
+    throw RuntimeError("Trying to create tensor with negative dimension: {} (repeat {})", shape.str(), times.str());
+  return t.reshape(pairs).expand(spread).clone().view(shape);
+}
+
+Tensor flip(const Tensor& t, const Dims& dims) {
+  ops::require_defined(t, "flip", "input");
+  std::vector<bool> turned(t.sizes().size());
+  for (int64_t wanted : dims) {
+    const int64_t d = wrap_dim(wanted, t.dim());
+    if (t.dim() == 0) continue;
+    if (turned[d]) throw RuntimeError("dim {} appears multiple times in the list of dims", d);
+    turned[d] = true;
+  }
+  Tensor out = ops::make_result(t.sizes(), t.dtype(), t.device(), "flip", true);
+  if (t.numel() > 0) {
+    ir::Gather g;
+    g.shape = t.sizes();
+    g.source = ops::view_of(t, t.sizes());
+    int64_t first = 0;
+    for (size_t d = 0; d < turned.size(); ++d)
+      if (turned[d]) {
+        first += (t.sizes()[d] - 1) * g.source.strides[d];
+        g.source.strides[d] = -g.source.strides[d];
+      }
+    g.source.data = static_cast<char*>(g.source.data) + first * static_cast<int64_t>(t.element_size());
+    g.out = ops::view_of(out, t.sizes());
+    g.op = "flip";
+    ops::submit(std::move(g), {&t}, {&out});
+  }
+  return autograd::record(out, "FlipBackward0", {&t}, {}, [dims](Grads g, Grads) {
+    return std::vector{g[0].defined() ? flip(g[0], dims) : Tensor()};
+  });
+}
+
+Tensor roll(const Tensor& t, const Dims& shifts, const Dims& dims) {
+  ops::require_defined(t, "roll", "input");
+  if (shifts.empty()) throw RuntimeError("`shifts` required");
+  if (dims.empty() && shifts.size() == 1) return roll(t.reshape({-1}), shifts, {0}).view(t.sizes());
+  if (shifts.size() != dims.size())
+    throw RuntimeError("shifts and dimensions must align. shifts: {}, dims:{}", shifts.size(), dims.size());
+  Tensor out = t;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t d = wrap_dim(dims[i], t.dim()), n = t.dim() == 0 ? 1 : t.size(d);
+    const int64_t shift = n == 0 ? 0 : (shifts[i] % n + n) % n;
+    if (shift != 0) out = cat({out.narrow(d, n - shift, shift), out.narrow(d, 0, n - shift)}, d);
+  }
+  return out.is(t) ? t.clone() : out;
+}
+
+namespace {
+
+// Keeps the elements (r, c) with c <= r + diagonal (lower) or c >= r + diagonal.
+Tensor triangle(const Tensor& t, int64_t diagonal, bool lower, const char* op, const char* node) {
+  ops::require_defined(t, op, "input");
+  if (t.dim() < 2) throw RuntimeError("{}: input tensor must have at least 2 dimensions", op);
+  const Options places(DType::I64, t.device());
+  const Tensor columns = arange(0, t.size(-1), 1, places), rows = arange(diagonal, t.size(-2) + diagonal, 1, places).unsqueeze(1);
+  Tensor out = ops::make_result(t.sizes(), t.dtype(), t.device(), op, true);
+  const Tensor kept = ops::step(lower ? ir::row::le : ir::row::ge, {{&columns, {}, DType::I64}, {&rows, {}, DType::I64}}, DType::Bool, op);
+  const ops::StepOperand operands[] = {{&kept, {}, DType::Bool}, {&t, {}, t.dtype()}, {nullptr, 0, t.dtype()}};
+  ops::run_step(ir::row::where, operands, out);
+  return autograd::record(out, node, {&t}, {}, [diagonal, lower](Grads g, Grads) {
+    return std::vector{!g[0].defined() ? Tensor() : lower ? tril(g[0], diagonal) : triu(g[0], diagonal)};
+  });
+}
+
+}  // namespace
+
+Tensor tril(const Tensor& t, int64_t diagonal) { return triangle(t, diagonal, true, "tril", "TrilBackward0"); }
+Tensor triu(const Tensor& t, int64_t diagonal) { return triangle(t, diagonal, false, "triu", "TriuBackward0"); }
+
+Tensor broadcast_to(const Tensor& t, const Dims& shape) { return t.expand(shape); }
+
+std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {
+  Dims shape;
+  for (const Tensor& t : tensors) shape = broadcast_shapes(shape, t.sizes());
+  std::vector<Tensor> out;
+  for (const Tensor& t : tensors) out.push_back(t.expand(shape));
+  return out;
+}
+
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, bool ij) {
+  if (tensors.empty()) throw RuntimeError("meshgrid expects a non-empty TensorList");
+  list_device(tensors, "meshgrid");
+  Dims shape;
+  for (const Tensor& t : tensors) {
+    if (t.dim() > 1) throw RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: shape {}", t.sizes().str());
+    if (t.dtype() != tensors[0].dtype()) throw RuntimeError("meshgrid expects all tensors to have the same dtype");
+    shape.push_back(t.numel());
+  }
+  std::vector<Tensor> grids;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    Dims one(tensors.size(), 1);
+    one[i] = tensors[i].numel();
+    Tensor grid = tensors[i].view(one).expand(shape);
+    // "xy": the first two dimensions change places.
+    grids.push_back(!ij && tensors.size() > 1 ? grid.transpose(0, 1) : grid);
+  }
+  return grids;
+}
+
+}  // namespace naru

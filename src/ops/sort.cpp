@@ -1,0 +1,112 @@
+// Sorting and what rests on it: sort, argsort, topk, unique, bincount.
+#include "naru/ops.h"
+#include "ops/addressing.h"
+
+namespace naru {
+namespace {
+
+using Grads = std::vector<Tensor>&;
+
+// The first k elements in order along `dim`; a NaN counts as greatest. Without values only their positions.
+std::pair<Tensor, Tensor> ordered(const Tensor& t, int64_t k, int64_t dim, bool descending, bool with_values, const char* op, const char* node) {
+  ops::require_defined(t, op, "input");
+  dim = wrap_dim(dim, t.dim());
+  const int64_t n = t.dim() == 0 ? 1 : t.size(dim);
+  if (k < 0 || k > n) throw RuntimeError("selected index k out of range ({}: wanted 0 to {}, got {})", op, n, k);
+  Dims shape = t.sizes();
+  if (t.dim() > 0) shape[dim] = k;
+  Tensor values, indices = ops::make_result(shape, DType::I64, t.device(), op);
+  if (with_values) values = ops::make_result(shape, t.dtype(), t.device(), op);
+  if (t.numel() > 0 && k > 0) {
+    // The sorted dimension goes last.
+    const auto turned = [&](const Tensor& x) {
+      ir::View v;
+      if (!x.defined()) return v;
+      v = ops::view_of(x, x.sizes());
+      // The instruction walks whole rows: a stride that broadcasting may set to 0 stands for one element only.
+      v.strides = x.strides();
+      if (x.dim() == 0) v.strides.push_back(1);
+      const int64_t step = v.strides[dim];
+      v.strides.erase(dim);
+      v.strides.push_back(step);
+      return v;
+    };
+    ir::Sort s;
+    s.shape = t.sizes();
+    if (t.dim() > 0) s.shape.erase(dim);
+    s.shape.push_back(n);
+    s.k = k;
+    s.descending = descending;
+    s.in = turned(t);
+    s.values = turned(values);
+    s.indices = turned(indices);
+    ops::submit(std::move(s), {&t}, {&indices, &values});
+  }
+  if (!with_values) return {values, indices};
+  values = ops::record_saving(values, node, {&t}, {indices}, [dim, sizes = t.sizes()](Grads g, Grads saved) {
+    if (!g[0].defined()) return std::vector{Tensor()};
+    return std::vector{scatter(zeros(sizes, Options(g[0].dtype(), g[0].device())), dim, saved[0], g[0])};
+  });
+  return {values, indices};
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> sort(const Tensor& t, int64_t dim, bool descending) {
+  ops::require_defined(t, "sort", "input");
+  return ordered(t, t.dim() == 0 ? 1 : t.size(dim), dim, descending, true, "sort", "SortBackward0");
+}
+
+Tensor argsort(const Tensor& t, int64_t dim, bool descending) {
+  ops::require_defined(t, "argsort", "input");
+  return ordered(t, t.dim() == 0 ? 1 : t.size(dim), dim, descending, false, "argsort", "").second;
+}
+
+std::pair<Tensor, Tensor> topk(const Tensor& t, int64_t k, int64_t dim, bool largest, bool) {
+  return ordered(t, k, dim, largest, true, "topk", "TopkBackward0");
+}
+
+std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t) {
+  ops::require_defined(t, "unique", "input");
+  const NoGrad no_grad;
+  const int64_t n = t.numel();
+  const auto [values, order] = sort(t.detach().cpu().reshape({-1}));
+  // A value starts where it differs from the one before.
+  std::vector<int64_t> starts;
+  Tensor inverse = ops::make_result(t.sizes(), DType::I64, Device(DeviceType::Cpu), "unique");
+  if (n > 0) {
+    const Tensor differs = n > 1 ? ne(values.slice(0, 1, {}), values.slice(0, {}, n - 1)) : Tensor();
+    const uint8_t* is_new = n > 1 ? static_cast<const uint8_t*>(differs.data_ptr()) : nullptr;
+    const int64_t* from = order.data<int64_t>();
+    int64_t* to = inverse.data<int64_t>();
+    for (int64_t i = 0; i < n; ++i) {
+      if (i == 0 || is_new[i - 1]) starts.push_back(i);
+      to[from[i]] = static_cast<int64_t>(starts.size()) - 1;
+    }
+  }
+  std::vector<int64_t> counts(starts.size());
+  for (size_t i = 0; i < starts.size(); ++i) counts[i] = (i + 1 < starts.size() ? starts[i + 1] : n) - starts[i];
+  const Options host(Device(DeviceType::Cpu));
+  const Device device = t.device();
+  return {index_select(values, 0, tensor(starts, host)).to(device), inverse.to(device), tensor(counts, host).to(device)};
+}
+
+Tensor bincount(const Tensor& t, int64_t minlength) {
+  ops::require_defined(t, "bincount", "input");
+  if (!is_integral(t.dtype())) throw NotImplementedError("\"bincount_cpu\" not implemented for '{}': wanted integers", name_of(t.dtype()));
+  if (minlength < 0) throw RuntimeError("minlength should be >= 0 (got {})", minlength);
+  const Tensor host = t.detach().to(Device(DeviceType::Cpu), DType::I64, false, false).contiguous();
+  const int64_t n = host.numel();
+  const int64_t* p = n ? host.data<int64_t>() : nullptr;
+  if (t.dim() != 1) throw RuntimeError("bincount only supports 1-d non-negative integral inputs.");
+  int64_t greatest = -1;
+  for (int64_t i = 0; i < n; ++i) {
+    if (p[i] < 0) throw RuntimeError("bincount only supports 1-d non-negative integral inputs.");
+    greatest = std::max(greatest, p[i]);
+  }
+  std::vector<int64_t> counts(static_cast<size_t>(std::max(greatest + 1, minlength)));
+  for (int64_t i = 0; i < n; ++i) ++counts[static_cast<size_t>(p[i])];
+  return tensor(counts, Options(Device(DeviceType::Cpu))).to(t.device());
+}
+
+}  // namespace naru
