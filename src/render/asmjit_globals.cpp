@@ -1,8 +1,8 @@
 // Three functions of asmjit, defined here so that its archive can be linked into a shared library.
 //
-// Debian's libasmjit.a is compiled for position-independent executables only. One of its objects, globals.cpp.o, refers to
-// `stderr` in a way that a shared library may not; a linker takes that object from the archive only while one of these
-// three is undefined, so defining all of them keeps it out. They are asmjit's diagnostics and of no other use.
+// Debian's libasmjit.a is compiled for position-independent executables only. One of its objects, globals.cpp.o, refers
+// to `stderr` in a way that a shared library may not; a linker takes that object from the archive only while one of
+// these three is undefined, so defining all of them keeps it out. They are asmjit's diagnostics and of no other use.
 #include <asmjit/core.h>
 
 #include <cstdio>
@@ -31,7 +31,9 @@ const char* DebugUtils::errorAsString(Error error) noexcept {
   }
 }
 
-void DebugUtils::debugOutput(const char* text) noexcept { std::fputs(text, stderr); }
+void DebugUtils::debugOutput(const char* text) noexcept {
+  std::fputs(text, stderr);
+}
 
 void DebugUtils::assertionFailed(const char* file, int line, const char* message) noexcept {
   std::fprintf(stderr, "asmjit: assertion failed at %s:%d: %s\n", file, line, message);

@@ -22,8 +22,12 @@ void for_lanes(void* scratch, int64_t lanes, F f) {
   for (int64_t i = 0; i < lanes; ++i) a[i] = f(a[i], b[i]);
 }
 
-void rem_f32(void* s, int64_t lanes) { for_lanes<float>(s, lanes, [](float a, float b) { return std::fmod(a, b); }); }
-void rem_f64(void* s, int64_t lanes) { for_lanes<double>(s, lanes, [](double a, double b) { return std::fmod(a, b); }); }
+void rem_f32(void* s, int64_t lanes) {
+  for_lanes<float>(s, lanes, [](float a, float b) { return std::fmod(a, b); });
+}
+void rem_f64(void* s, int64_t lanes) {
+  for_lanes<double>(s, lanes, [](double a, double b) { return std::fmod(a, b); });
+}
 void div_i64(void* s, int64_t lanes) {
   for_lanes<int64_t>(s, lanes, [](int64_t a, int64_t b) -> int64_t {
     return b == 0 ? 0 : b == -1 ? static_cast<int64_t>(0 - static_cast<uint64_t>(a)) : a / b;
@@ -35,14 +39,20 @@ void rem_i64(void* s, int64_t lanes) {
 
 InstId of_type(VType t, InstId i32, InstId i64, InstId f32, InstId f64) noexcept {
   switch (t) {
-    case VType::I32: return i32;
-    case VType::I64: return i64;
-    case VType::F32: return f32;
-    default: return f64;
+    case VType::I32:
+      return i32;
+    case VType::I64:
+      return i64;
+    case VType::F32:
+      return f32;
+    default:
+      return f64;
   }
 }
 
-uint64_t sign_bit(VType t) noexcept { return parts_of(t) == 2 ? uint64_t{1} << 63 : uint64_t{1} << 31; }
+uint64_t sign_bit(VType t) noexcept {
+  return parts_of(t) == 2 ? uint64_t{1} << 63 : uint64_t{1} << 31;
+}
 
 }  // namespace
 
@@ -274,27 +284,36 @@ Value LaneMachine::convert(const Arg& a, DType to) {
 
   Arg whole{type, {v.part[0], v.part[1]}, from != type || a.dying};
   switch (to) {
-    case DType::U8: return binary(bitwise(Prim::And, type), whole, constant_arg(type, 0xff), true);
+    case DType::U8:
+      return binary(bitwise(Prim::And, type), whole, constant_arg(type, 0xff), true);
     case DType::I8:
     case DType::I16: {
       const int unused = to == DType::I8 ? 24 : 16;
       const Value up = unary(I::kIdVpslld, whole, type, unused);
       return unary(I::kIdVpsrad, temporary(type, up), type, unused);
     }
-    case DType::F16: return round_to_half(whole);
-    case DType::BF16: return round_to_bfloat(whole);
-    default: return from == type ? copy(type, in_registers(a)) : v;
+    case DType::F16:
+      return round_to_half(whole);
+    case DType::BF16:
+      return round_to_bfloat(whole);
+    default:
+      return from == type ? copy(type, in_registers(a)) : v;
   }
 }
 
 Value LaneMachine::arithmetic64(const ir::Node& node, const Arg* args) {
   const Arg &a = args[0], &b = args[1];
   switch (node.prim) {
-    case Prim::Mul: return binary(I::kIdVpmullq, a, b, true);
-    case Prim::Min: return binary(I::kIdVpminsq, a, b, true);
-    case Prim::Max: return binary(I::kIdVpmaxsq, a, b, true);
-    case Prim::Abs: return unary(I::kIdVpabsq, a, node.type);
-    default: return shift(node.prim, a, b);
+    case Prim::Mul:
+      return binary(I::kIdVpmullq, a, b, true);
+    case Prim::Min:
+      return binary(I::kIdVpminsq, a, b, true);
+    case Prim::Max:
+      return binary(I::kIdVpmaxsq, a, b, true);
+    case Prim::Abs:
+      return unary(I::kIdVpabsq, a, node.type);
+    default:
+      return shift(node.prim, a, b);
   }
 }
 
@@ -312,7 +331,8 @@ Value LaneMachine::eval(const ir::Node& node, const Arg* args) {
     case Prim::Mul:
       if (t == VType::I64) return arithmetic64(node, args);
       return binary(of_type(t, I::kIdVpmulld, I::kIdNone, I::kIdVmulps, I::kIdVmulpd), a, b, true);
-    case Prim::Fma: return multiply_add(a, b, c);
+    case Prim::Fma:
+      return multiply_add(a, b, c);
     case Prim::Div:
       if (t == VType::I32) return divide_int32(a, b, false);
       if (t == VType::I64) return call(div_i64, t, a, b);
@@ -328,33 +348,47 @@ Value LaneMachine::eval(const ir::Node& node, const Arg* args) {
     case Prim::Abs:
       if (flt) return binary(bitwise(Prim::And, t), a, constant_arg(t, sign_bit(t) - 1), true);
       return t == VType::I32 ? unary(I::kIdVpabsd, a, t) : arithmetic64(node, args);
-    case Prim::Sqrt: return unary(t == VType::F32 ? I::kIdVsqrtps : I::kIdVsqrtpd, a, t);
+    case Prim::Sqrt:
+      return unary(t == VType::F32 ? I::kIdVsqrtps : I::kIdVsqrtpd, a, t);
     case Prim::Min:
       if (t == VType::I64) return arithmetic64(node, args);
       return binary(of_type(t, I::kIdVpminsd, I::kIdNone, I::kIdVminps, I::kIdVminpd), a, b, !flt);
     case Prim::Max:
       if (t == VType::I64) return arithmetic64(node, args);
       return binary(of_type(t, I::kIdVpmaxsd, I::kIdNone, I::kIdVmaxps, I::kIdVmaxpd), a, b, !flt);
-    case Prim::Round: return unary(rounding(t), a, t, 8);
-    case Prim::Floor: return unary(rounding(t), a, t, 9);
-    case Prim::Ceil: return unary(rounding(t), a, t, 10);
-    case Prim::Trunc: return unary(rounding(t), a, t, 11);
-    case Prim::Scale: return scale(a, b);
+    case Prim::Round:
+      return unary(rounding(t), a, t, 8);
+    case Prim::Floor:
+      return unary(rounding(t), a, t, 9);
+    case Prim::Ceil:
+      return unary(rounding(t), a, t, 10);
+    case Prim::Trunc:
+      return unary(rounding(t), a, t, 11);
+    case Prim::Scale:
+      return scale(a, b);
     case Prim::Lt:
     case Prim::Le:
     case Prim::Eq:
-    case Prim::Ne: return compare(node.prim, a, b);
-    case Prim::Select: return select(a, b, c);
+    case Prim::Ne:
+      return compare(node.prim, a, b);
+    case Prim::Select:
+      return select(a, b, c);
     case Prim::And:
     case Prim::Or:
-    case Prim::Xor: return binary(bitwise(node.prim, t), a, b, true);
-    case Prim::Not: return binary(bitwise(Prim::Xor, t), a, constant_arg(t, ~uint64_t{0}), true);
+    case Prim::Xor:
+      return binary(bitwise(node.prim, t), a, b, true);
+    case Prim::Not:
+      return binary(bitwise(Prim::Xor, t), a, constant_arg(t, ~uint64_t{0}), true);
     case Prim::Shl:
     case Prim::Shr:
-    case Prim::ShrU: return t == VType::I64 ? arithmetic64(node, args) : shift(node.prim, a, b);
-    case Prim::MulHiU: return mul_hi_unsigned(a, b);
-    case Prim::Convert: return convert(a, node.dtype);
-    default: return {};  // leaves and Bitcast are the walker's
+    case Prim::ShrU:
+      return t == VType::I64 ? arithmetic64(node, args) : shift(node.prim, a, b);
+    case Prim::MulHiU:
+      return mul_hi_unsigned(a, b);
+    case Prim::Convert:
+      return convert(a, node.dtype);
+    default:
+      return {};  // leaves and Bitcast are the walker's
   }
 }
 

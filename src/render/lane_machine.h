@@ -1,5 +1,5 @@
-// A lane machine emits the code of one primitive over a step of L lanes (AVX-512: 16, AVX2: 8). What is written once for both
-// instruction sets stands in LaneMachine; loads, stores, compares, selections and changes of width are theirs.
+// A lane machine emits the code of one primitive over a step of L lanes (AVX-512: 16, AVX2: 8). What is written once
+// for both instruction sets stands in LaneMachine; loads, stores, compares, selections and changes of width are theirs.
 #pragma once
 
 #include <asmjit/x86.h>
@@ -17,7 +17,9 @@ using ir::Prim;
 using ir::VType;
 using InstId = asmjit::x86::Inst::Id;
 
-constexpr int parts_of(VType t) noexcept { return t == VType::I64 || t == VType::F64 ? 2 : 1; }
+constexpr int parts_of(VType t) noexcept {
+  return t == VType::I64 || t == VType::F64 ? 2 : 1;
+}
 
 // A step of values in virtual registers. 32-bit types: one vector. 64-bit types: two, the lower lanes first.
 // Bool: a mask register (AVX-512) or a vector of 32-bit lanes, all ones or all zeros (AVX2).
@@ -29,9 +31,9 @@ struct Value {
 struct Arg {
   VType type = VType::F32;
   asmjit::Operand part[2];
-  bool dying = false;    // nobody reads these registers afterwards: the result may take their place
+  bool dying = false;  // nobody reads these registers afterwards: the result may take their place
   bool constant = false;
-  uint64_t bits = 0;     // of a constant
+  uint64_t bits = 0;  // of a constant
 };
 
 enum class StoreMode : uint8_t { Full, Streaming, Tail };
@@ -82,8 +84,8 @@ class LaneMachine {
  protected:
   LaneMachine(x86::Compiler& cc, int lanes, int registers) : cc_(cc), lanes_(lanes), registers_(registers) {}
 
-  virtual x86::Vec vec() = 0;                             // a new register
-  virtual asmjit::BaseReg bool_register() = 0;            // a new register for a Bool
+  virtual x86::Vec vec() = 0;                   // a new register
+  virtual asmjit::BaseReg bool_register() = 0;  // a new register for a Bool
   virtual void load_operand(VType type, x86::Vec to, x86::Mem from) = 0;
   virtual Value arithmetic64(const ir::Node& node, const Arg* args);  // what AVX2 lacks for I64
   virtual Value compare(Prim prim, const Arg& a, const Arg& b) = 0;   // of numbers
@@ -109,7 +111,8 @@ class LaneMachine {
   Value divide_int32(const Arg& a, const Arg& b, bool remainder);
   Value convert(const Arg& a, DType to);
   Value round_to_bfloat(const Arg& a);
-  // Lanes without an instruction go through memory to a function and back: scratch()+0 and +128 hold the operands, +0 the result.
+  // Lanes without an instruction go through memory to a function and back: scratch()+0 and +128 hold the operands, +0
+  // the result.
   using Helper = void (*)(void* scratch, int64_t lanes);
   Value call(Helper helper, VType type, const Arg& a, const Arg& b);
   x86::Mem scratch(int offset);

@@ -11,7 +11,9 @@ x86::Mem part_at(x86::Mem at, int part) {
   return at;
 }
 
-x86::Vec vec_of(const asmjit::Operand& o) { return o.as<x86::Vec>(); }
+x86::Vec vec_of(const asmjit::Operand& o) {
+  return o.as<x86::Vec>();
+}
 
 }  // namespace
 
@@ -61,7 +63,9 @@ void MachineAvx2::set_tail(x86::Gp count) {
   for (int p = 0; p < 2; ++p) wide_mask_[p] = wide_mask(mask_, p);
 }
 
-x86::Mem MachineAvx2::tail_scratch() { return scratch(0); }
+x86::Mem MachineAvx2::tail_scratch() {
+  return scratch(0);
+}
 
 void MachineAvx2::copy_tail(Direction direction, x86::Mem at, int size) {
   x86::Gp done = cc_.newInt64(), source = cc_.newIntPtr();
@@ -118,10 +122,18 @@ Value MachineAvx2::load(DType dtype, x86::Mem at, bool tail) {
         cc_.vpmovzxbd(d, from);
         cc_.vpcmpgtd(d, d, zeros());
         break;
-      case DType::U8: cc_.vpmovzxbd(d, from); break;
-      case DType::I8: cc_.vpmovsxbd(d, from); break;
-      case DType::I16: cc_.vpmovsxwd(d, from); break;
-      case DType::F16: cc_.vcvtph2ps(d, from); break;
+      case DType::U8:
+        cc_.vpmovzxbd(d, from);
+        break;
+      case DType::I8:
+        cc_.vpmovsxbd(d, from);
+        break;
+      case DType::I16:
+        cc_.vpmovsxwd(d, from);
+        break;
+      case DType::F16:
+        cc_.vcvtph2ps(d, from);
+        break;
       case DType::BF16:
         cc_.vpmovzxwd(d, from);
         cc_.vpslld(d, d, imm(16));
@@ -260,7 +272,9 @@ Value MachineAvx2::broadcast(DType dtype, x86::Mem at) {
       cc_.vbroadcastsd(d, at);
       v.part[1] = d;
       break;
-    default: cc_.vbroadcastss(d, at); break;
+    default:
+      cc_.vbroadcastss(d, at);
+      break;
   }
   v.part[0] = d;
   return v;
@@ -280,7 +294,9 @@ Arg MachineAvx2::broadcast_arg(VType type, x86::Mem at) {
   return Arg{type, {v.part[0], v.part[1]}};
 }
 
-void MachineAvx2::load_operand(VType, x86::Vec to, x86::Mem from) { cc_.vmovups(to, from); }
+void MachineAvx2::load_operand(VType, x86::Vec to, x86::Mem from) {
+  cc_.vmovups(to, from);
+}
 
 Value MachineAvx2::index(x86::Gp base, int offset) {
   x86::Xmm one = cc_.newXmm();
@@ -342,9 +358,12 @@ void MachineAvx2::store_first(VType type, const Value& value, x86::Mem at) {
 InstId MachineAvx2::bitwise(Prim prim, VType type) const noexcept {
   const bool flt = ir::is_float(type);
   switch (prim) {
-    case Prim::And: return flt ? I::kIdVandps : I::kIdVpand;
-    case Prim::Or: return flt ? I::kIdVorps : I::kIdVpor;
-    default: return flt ? I::kIdVxorps : I::kIdVpxor;
+    case Prim::And:
+      return flt ? I::kIdVandps : I::kIdVpand;
+    case Prim::Or:
+      return flt ? I::kIdVorps : I::kIdVpor;
+    default:
+      return flt ? I::kIdVxorps : I::kIdVpxor;
   }
 }
 

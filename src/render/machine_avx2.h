@@ -43,8 +43,8 @@ class MachineAvx2 final : public LaneMachine {
   // The tail's elements, between memory and the head of the scratch buffer, in pieces of 8, 4, 2 and 1.
   void copy_tail(Direction direction, x86::Mem at, int size);
   x86::Mem tail_scratch();
-  x86::Vec wide_mask(x86::Vec mask, int part);      // 32-bit lanes of a Bool -> the 64-bit lanes of one part
-  x86::Vec narrow(x86::Vec low, x86::Vec high);     // the low words of 64-bit lanes
+  x86::Vec wide_mask(x86::Vec mask, int part);   // 32-bit lanes of a Bool -> the 64-bit lanes of one part
+  x86::Vec narrow(x86::Vec low, x86::Vec high);  // the low words of 64-bit lanes
   x86::Vec ones();
   x86::Vec zeros();
   Value scale32(const Arg& a, const Arg& b);

@@ -7,7 +7,9 @@ namespace {
 namespace I = x86::Inst;
 using asmjit::imm;
 
-x86::Vec vec_of(const asmjit::Operand& o) { return o.as<x86::Vec>(); }
+x86::Vec vec_of(const asmjit::Operand& o) {
+  return o.as<x86::Vec>();
+}
 
 }  // namespace
 
@@ -51,12 +53,24 @@ Value MachineAvx2::bool_logic(const ir::Node& node, const Arg* args) {
   const auto m = [&](int i) { return vec_of(args[i].part[0]); };
   x86::Vec d = vec();
   switch (node.prim) {
-    case Prim::And: cc_.vpand(d, m(0), m(1)); break;
-    case Prim::Or: cc_.vpor(d, m(0), m(1)); break;
-    case Prim::Not: cc_.vpxor(d, m(0), ones()); break;
-    case Prim::Eq: cc_.vpcmpeqd(d, m(0), m(1)); break;
-    case Prim::Select: cc_.vblendvps(d, m(2), m(1), m(0)); break;
-    default: cc_.vpxor(d, m(0), m(1)); break;  // Xor, Ne
+    case Prim::And:
+      cc_.vpand(d, m(0), m(1));
+      break;
+    case Prim::Or:
+      cc_.vpor(d, m(0), m(1));
+      break;
+    case Prim::Not:
+      cc_.vpxor(d, m(0), ones());
+      break;
+    case Prim::Eq:
+      cc_.vpcmpeqd(d, m(0), m(1));
+      break;
+    case Prim::Select:
+      cc_.vblendvps(d, m(2), m(1), m(0));
+      break;
+    default:
+      cc_.vpxor(d, m(0), m(1));
+      break;  // Xor, Ne
   }
   return Value{{d}};
 }
@@ -134,10 +148,12 @@ Value MachineAvx2::mul_hi_unsigned(const Arg& a, const Arg& b) {
   return Value{{odd}};
 }
 
-Value MachineAvx2::scale(const Arg& a, const Arg& b) { return a.type == VType::F32 ? scale32(a, b) : scale64(a, b); }
+Value MachineAvx2::scale(const Arg& a, const Arg& b) {
+  return a.type == VType::F32 ? scale32(a, b) : scale64(a, b);
+}
 
-// a * 2^b as (a * 2^h) * 2^(b - h). h >= -66 keeps the first product normal, so that only the second one rounds. Its factor may
-// be denormal, and is then a shifted bit.
+// a * 2^b as (a * 2^h) * 2^(b - h). h >= -66 keeps the first product normal, so that only the second one rounds. Its
+// factor may be denormal, and is then a shifted bit.
 Value MachineAvx2::scale32(const Arg& a, const Arg& b) {
   const auto constant = [&](VType t, uint64_t bits) { return constant_arg(t, bits).part[0].as<x86::Mem>(); };
   const auto flt = [&](float x) { return constant(VType::F32, std::bit_cast<uint32_t>(x)); };
@@ -233,9 +249,7 @@ Value MachineAvx2::change_width(VType from, VType to, const Arg& a) {
   if (parts_of(from) == 1) {  // one vector becomes two
     if (from == VType::F32 && to == VType::I64)
       return convert_by_lane(VType::F64, to, change_width(from, VType::F64, kept(from, s)));
-    const InstId id = to == VType::I64       ? I::kIdVpmovsxdq
-                      : from == VType::I32 ? I::kIdVcvtdq2pd
-                                           : I::kIdVcvtps2pd;
+    const InstId id = to == VType::I64 ? I::kIdVpmovsxdq : from == VType::I32 ? I::kIdVcvtdq2pd : I::kIdVcvtps2pd;
     x86::Xmm high = cc_.newXmm();
     cc_.vextractf128(high, s0, imm(1));
     x86::Vec d0 = vec(), d1 = vec();
@@ -257,9 +271,11 @@ Value MachineAvx2::change_width(VType from, VType to, const Arg& a) {
   }
   if (from == VType::F64) return convert_by_lane(from, to, s);
 
-  // int64 -> float64: the upper 16 bits and the lower 48 each become a float64 by setting an exponent above them; the sum
-  // without both exponents rounds once.
-  const auto bits = [&](double x) { return constant_arg(VType::F64, std::bit_cast<uint64_t>(x)).part[0].as<x86::Mem>(); };
+  // int64 -> float64: the upper 16 bits and the lower 48 each become a float64 by setting an exponent above them; the
+  // sum without both exponents rounds once.
+  const auto bits = [&](double x) {
+    return constant_arg(VType::F64, std::bit_cast<uint64_t>(x)).part[0].as<x86::Mem>();
+  };
   Value v;
   for (int p = 0; p < 2; ++p) {
     const x86::Vec x = vec_of(s.part[p]);

@@ -11,8 +11,12 @@ x86::Mem part_at(x86::Mem at, int part) {
   return at;
 }
 
-x86::Vec vec_of(const asmjit::Operand& o) { return o.as<x86::Vec>(); }
-x86::KReg mask_of(const Value& v) { return v.part[0].as<x86::KReg>(); }
+x86::Vec vec_of(const asmjit::Operand& o) {
+  return o.as<x86::Vec>();
+}
+x86::KReg mask_of(const Value& v) {
+  return v.part[0].as<x86::KReg>();
+}
 
 }  // namespace
 
@@ -54,18 +58,31 @@ Value MachineAvx512::load(DType dtype, x86::Mem at, bool tail) {
         v.part[p] = d;
       }
       return v;
-    default: break;
+    default:
+      break;
   }
   x86::Vec d = vec();
   v.part[0] = d;
   masked(0);
   switch (dtype) {
-    case DType::U8: cc_.vpmovzxbd(d, at); break;
-    case DType::I8: cc_.vpmovsxbd(d, at); break;
-    case DType::I16: cc_.vpmovsxwd(d, at); break;
-    case DType::F16: cc_.vcvtph2ps(d, at); break;
-    case DType::BF16: cc_.vpmovzxwd(d, at); break;
-    default: cc_.vmovups(d, at); break;
+    case DType::U8:
+      cc_.vpmovzxbd(d, at);
+      break;
+    case DType::I8:
+      cc_.vpmovsxbd(d, at);
+      break;
+    case DType::I16:
+      cc_.vpmovsxwd(d, at);
+      break;
+    case DType::F16:
+      cc_.vcvtph2ps(d, at);
+      break;
+    case DType::BF16:
+      cc_.vpmovzxwd(d, at);
+      break;
+    default:
+      cc_.vmovups(d, at);
+      break;
   }
   if (dtype == DType::BF16) cc_.vpslld(d, d, imm(16));
   return v;
@@ -188,7 +205,9 @@ Value MachineAvx512::broadcast(DType dtype, x86::Mem at) {
       cc_.vbroadcastsd(d, at);
       v.part[1] = d;
       break;
-    default: cc_.vbroadcastss(d, at); break;
+    default:
+      cc_.vbroadcastss(d, at);
+      break;
   }
   v.part[0] = d;
   return v;
@@ -294,10 +313,18 @@ Value MachineAvx512::compare(Prim prim, const Arg& a, const Arg& b) {
   const bool flt = ir::is_float(a.type);
   int predicate = 0;
   switch (prim) {
-    case Prim::Lt: predicate = flt ? 0x11 : 1; break;
-    case Prim::Le: predicate = flt ? 0x12 : 2; break;
-    case Prim::Eq: predicate = 0; break;
-    default: predicate = 4; break;
+    case Prim::Lt:
+      predicate = flt ? 0x11 : 1;
+      break;
+    case Prim::Le:
+      predicate = flt ? 0x12 : 2;
+      break;
+    case Prim::Eq:
+      predicate = 0;
+      break;
+    default:
+      predicate = 4;
+      break;
   }
   InstId id = I::kIdVcmpps;
   if (a.type == VType::F64) id = I::kIdVcmppd;
@@ -335,10 +362,18 @@ Value MachineAvx512::bool_logic(const ir::Node& node, const Arg* args) {
   const auto k = [&](int i) { return args[i].part[0].as<x86::KReg>(); };
   x86::KReg d = cc_.newKw();
   switch (node.prim) {
-    case Prim::And: cc_.kandw(d, k(0), k(1)); break;
-    case Prim::Or: cc_.korw(d, k(0), k(1)); break;
-    case Prim::Not: cc_.knotw(d, k(0)); break;
-    case Prim::Eq: cc_.kxnorw(d, k(0), k(1)); break;
+    case Prim::And:
+      cc_.kandw(d, k(0), k(1));
+      break;
+    case Prim::Or:
+      cc_.korw(d, k(0), k(1));
+      break;
+    case Prim::Not:
+      cc_.knotw(d, k(0));
+      break;
+    case Prim::Eq:
+      cc_.kxnorw(d, k(0), k(1));
+      break;
     case Prim::Select: {
       x86::KReg otherwise = cc_.newKw();
       cc_.kandnw(otherwise, k(0), k(2));
@@ -346,7 +381,9 @@ Value MachineAvx512::bool_logic(const ir::Node& node, const Arg* args) {
       cc_.korw(d, d, otherwise);
       break;
     }
-    default: cc_.kxorw(d, k(0), k(1)); break;  // Xor, Ne
+    default:
+      cc_.kxorw(d, k(0), k(1));
+      break;  // Xor, Ne
   }
   return Value{{d}};
 }
@@ -416,9 +453,12 @@ Value MachineAvx512::round_to_half(const Arg& a) {
 InstId MachineAvx512::bitwise(Prim prim, VType type) const noexcept {
   const bool wide = parts_of(type) == 2;
   switch (prim) {
-    case Prim::And: return wide ? I::kIdVpandq : I::kIdVpandd;
-    case Prim::Or: return wide ? I::kIdVporq : I::kIdVpord;
-    default: return wide ? I::kIdVpxorq : I::kIdVpxord;
+    case Prim::And:
+      return wide ? I::kIdVpandq : I::kIdVpandd;
+    case Prim::Or:
+      return wide ? I::kIdVporq : I::kIdVpord;
+    default:
+      return wide ? I::kIdVpxorq : I::kIdVpxord;
   }
 }
 

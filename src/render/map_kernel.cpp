@@ -18,7 +18,8 @@ int unrolling(const Plan& plan, const LaneMachine& machine, bool bools_in_vector
   const int vectors = plan.vectors + (bools_in_vectors ? plan.bools : 0);
   const int room = machine.registers() - 2;
   for (int steps : {4, 2})
-    if (steps * (vectors + (steps == 4 ? 1 : 0)) <= room * 3 / 4 && (bools_in_vectors || steps * plan.bools <= 6)) return steps;
+    if (steps * (vectors + (steps == 4 ? 1 : 0)) <= room * 3 / 4 && (bools_in_vectors || steps * plan.bools <= 6))
+      return steps;
   return 1;
 }
 
@@ -61,7 +62,8 @@ ir::MapFunction compile(const ir::MapKernel& kernel, Isa isa, bool streaming) {
       const DType dtype = kernel.outputs[result];
       const int size = static_cast<int>(size_of(dtype));
       const auto shift = static_cast<uint32_t>(std::countr_zero(size_of(dtype)));
-      machine->store(dtype, value, x86::ptr(outputs[result], frame.position, shift, step * machine->lanes() * size), mode);
+      machine->store(dtype, value, x86::ptr(outputs[result], frame.position, shift, step * machine->lanes() * size),
+                     mode);
     };
   };
 

@@ -1,5 +1,5 @@
-// What is known of a graph before any code is emitted: which nodes are needed, in what order, which are the same for every
-// element, when each is read for the last time, how many registers they take.
+// What is known of a graph before any code is emitted: which nodes are needed, in what order, which are the same for
+// every element, when each is read for the last time, how many registers they take.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ struct Plan {
   static constexpr uint32_t kNever = 0;
   uint32_t end() const noexcept { return static_cast<uint32_t>(2 * order.size()) + 1; }
 
-  std::vector<uint32_t> order;      // the nodes to evaluate, operands first: no leaf, no Bitcast
-  std::vector<uint32_t> root;       // the node whose registers hold a node: another one for Bitcasts
-  std::vector<bool> uniform;        // the same for all elements
-  std::vector<uint32_t> uses;       // by nodes and results; shift counts that are constants are not counted
-  std::vector<uint32_t> last_use;   // the moment of the last use (of roots)
-  std::vector<uint32_t> store_at;   // per result: the moment when it may be stored, all inputs having been read
-  int vectors = 0;                  // 32-bit-lane registers alive at once, of values that are not uniform
+  std::vector<uint32_t> order;     // the nodes to evaluate, operands first: no leaf, no Bitcast
+  std::vector<uint32_t> root;      // the node whose registers hold a node: another one for Bitcasts
+  std::vector<bool> uniform;       // the same for all elements
+  std::vector<uint32_t> uses;      // by nodes and results; shift counts that are constants are not counted
+  std::vector<uint32_t> last_use;  // the moment of the last use (of roots)
+  std::vector<uint32_t> store_at;  // per result: the moment when it may be stored, all inputs having been read
+  int vectors = 0;                 // 32-bit-lane registers alive at once, of values that are not uniform
   int bools = 0;
-  bool calls = false;               // some primitive is a call per step
+  bool calls = false;  // some primitive is a call per step
   bool uses_index = false;
 };
 

@@ -39,7 +39,9 @@ struct Combine {
 class Combiner {
  public:
   Combiner(ir::ReduceOp op, VType type, LaneMachine& machine)
-      : combine_(op, type), plan_(combine_.graph, combine_.result, {false, false}), machine_(machine),
+      : combine_(op, type),
+        plan_(combine_.graph, combine_.result, {false, false}),
+        machine_(machine),
         walker_(combine_.graph, plan_, machine, frame_) {
     walker_.results = combine_.result;
   }
@@ -68,8 +70,12 @@ class Combiner {
 // What both kinds of reduction share: the map's plan, the machine, accumulators.
 struct Folding {
   Folding(const ir::ReduceKernel& kernel, Isa isa)
-      : kernel(kernel), plan(kernel.map.graph, std::span(kernel.map.results.data(), 1), scalars(kernel.map)), code(isa),
-        cc(code.cc()), machine(LaneMachine::make(isa, cc)), bools_in_vectors(isa == Isa::Avx2) {}
+      : kernel(kernel),
+        plan(kernel.map.graph, std::span(kernel.map.results.data(), 1), scalars(kernel.map)),
+        code(isa),
+        cc(code.cc()),
+        machine(LaneMachine::make(isa, cc)),
+        bools_in_vectors(isa == Isa::Avx2) {}
 
   Walker walker() {
     Walker w(kernel.map.graph, plan, *machine, frame);
@@ -82,19 +88,23 @@ struct Folding {
     for (int i = 0; i < count; ++i) all.push_back(machine->copy(kernel.type, one));
     return all;
   }
-  int accumulator_registers() const { return kernel.type == VType::Bool && !bools_in_vectors ? 0 : parts_of(kernel.type); }
+  int accumulator_registers() const {
+    return kernel.type == VType::Bool && !bools_in_vectors ? 0 : parts_of(kernel.type);
+  }
   int step_registers() const { return std::max(1, plan.vectors + (bools_in_vectors ? plan.bools : 0)); }
   // Steps to interleave, a divisor of `steps`.
   int interleaved(int steps, int room) const {
     if (plan.calls) return 1;
     int together = steps;
-    while (together > 1 && (together * step_registers() > room || (!bools_in_vectors && together * plan.bools > 5))) together /= 2;
+    while (together > 1 && (together * step_registers() > room || (!bools_in_vectors && together * plan.bools > 5)))
+      together /= 2;
     return together;
   }
   // The next `count` steps of the map, each value in registers of its own, taken by the accumulators.
   void take(Walker& walker, Combiner& combiner, int first, int count, const std::vector<Value>& accumulators) {
     std::vector<Value> values(static_cast<size_t>(count));
-    walker.run(count, first, false, [&](size_t, int step, const Value& v) { values[static_cast<size_t>(step)] = own(v); });
+    walker.run(count, first, false,
+               [&](size_t, int step, const Value& v) { values[static_cast<size_t>(step)] = own(v); });
     const std::vector<Value> some(accumulators.begin() + first, accumulators.begin() + first + count);
     const std::vector<Value> results = combiner.run(some, values);
     for (size_t i = 0; i < some.size(); ++i) machine->move(kernel.type, some[i], results[i]);
@@ -114,7 +124,9 @@ struct Folding {
   Frame frame;
 };
 
-x86::Mem at(const x86::Gp& base, int offset = 0) { return x86::ptr(base, offset); }
+x86::Mem at(const x86::Gp& base, int offset = 0) {
+  return x86::ptr(base, offset);
+}
 
 }  // namespace
 
@@ -218,8 +230,8 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
   x86::Compiler& cc = f.cc;
   LaneMachine& machine = *f.machine;
   const VType type = kernel.type;
-  asmjit::FuncNode* function = f.code.begin(asmjit::FuncSignatureT<void, void* const*, const int64_t*, const uint64_t*, int64_t,
-                                                                  int64_t, int64_t, int64_t, void*>());
+  asmjit::FuncNode* function = f.code.begin(asmjit::FuncSignatureT<void, void* const*, const int64_t*, const uint64_t*,
+                                                                   int64_t, int64_t, int64_t, int64_t, void*>());
   if (function == nullptr) return nullptr;
 
   x86::Gp inputs = cc.newIntPtr(), strides = cc.newIntPtr(), rows = cc.newInt64(), columns = cc.newInt64();
@@ -262,7 +274,8 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
     const int room = machine.registers() - 3;
     int steps = f.plan.calls ? 1 : kMaxColumnSteps;
     const int each = std::max(1, f.accumulator_registers());
-    while (steps > 1 && (steps * each + f.step_registers() > room || (type == VType::Bool && !f.bools_in_vectors && steps > 2)))
+    while (steps > 1 &&
+           (steps * each + f.step_registers() > room || (type == VType::Bool && !f.bools_in_vectors && steps > 2)))
       steps /= 2;
     const int together = std::min(f.interleaved(steps, room - steps * each), 4);
     Walker walker = f.walker();
@@ -287,7 +300,8 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
     cc.bind(empty);
     for (int s = 0; s < steps; ++s)
       machine.store(dtype, accumulators[static_cast<size_t>(s)],
-                    x86::ptr(out, f.frame.position, shift, s * lanes * static_cast<int>(size_of(dtype))), StoreMode::Full);
+                    x86::ptr(out, f.frame.position, shift, s * lanes * static_cast<int>(size_of(dtype))),
+                    StoreMode::Full);
     cc.add(f.frame.position, imm(steps * lanes));
     cc.cmp(f.frame.position, last);
     cc.jle(block);

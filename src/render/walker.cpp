@@ -7,10 +7,16 @@ namespace {
 
 constexpr int kMaxSteps = 8;
 
-bool is_leaf(Prim p) noexcept { return p <= Prim::Index; }
-int log2_size(DType t) noexcept { return std::countr_zero(size_of(t)); }
+bool is_leaf(Prim p) noexcept {
+  return p <= Prim::Index;
+}
+int log2_size(DType t) noexcept {
+  return std::countr_zero(size_of(t));
+}
 // Element types that an instruction can take from memory as they are.
-bool is_direct(DType t) noexcept { return size_of(t) >= 4; }
+bool is_direct(DType t) noexcept {
+  return size_of(t) >= 4;
+}
 DType dtype_of(VType t) noexcept {
   constexpr DType kOf[] = {DType::Bool, DType::I32, DType::I64, DType::F32, DType::F64};
   return kOf[static_cast<int>(t)];
@@ -60,7 +66,8 @@ Arg Walker::uniform_arg(uint32_t id) {
         keep_uniform(r, machine_.broadcast(node.dtype, at));
         break;
       }
-      default: break;
+      default:
+        break;
     }
   }
   arg.part[0] = uniform_values_[r].part[0];
@@ -136,7 +143,8 @@ void Walker::hoist(int registers) {
     if (node.prim == Prim::Const)
       keep_uniform(r, machine_.constant(node.type, node.bits));
     else if (node.prim == Prim::Param)
-      keep_uniform(r, machine_.broadcast(dtype_of(node.type), x86::ptr(frame_.params, static_cast<int>(8 * node.bits))));
+      keep_uniform(r,
+                   machine_.broadcast(dtype_of(node.type), x86::ptr(frame_.params, static_cast<int>(8 * node.bits))));
     else
       keep_uniform(r, machine_.broadcast(node.dtype, x86::ptr(frame_.base[node.bits])));
   }

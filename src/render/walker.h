@@ -1,5 +1,5 @@
-// The walk over a graph that emits code for one or more steps, whatever the lane machine: order, liveness, loads at first
-// use, values that are the same for all elements.
+// The walk over a graph that emits code for one or more steps, whatever the lane machine: order, liveness, loads at
+// first use, values that are the same for all elements.
 #pragma once
 
 #include <functional>
@@ -12,18 +12,18 @@ namespace naru::render {
 
 // Where the leaves of a graph are found at run time. Element 0 of the first step is base[slot][position].
 struct Frame {
-  std::vector<x86::Gp> base;   // per input
+  std::vector<x86::Gp> base;  // per input
   x86::Gp position;
   x86::Gp params;
-  x86::Gp index;               // the value of Index there; only where the plan uses it
+  x86::Gp index;  // the value of Index there; only where the plan uses it
 };
 
 class Walker {
  public:
   Walker(const ir::Graph& graph, const Plan& plan, LaneMachine& machine, const Frame& frame);
 
-  // Brings values that are the same for all elements to registers, ahead of a loop: the computed ones, and of those that
-  // instructions could take from memory the most used ones, as far as `registers` go.
+  // Brings values that are the same for all elements to registers, ahead of a loop: the computed ones, and of those
+  // that instructions could take from memory the most used ones, as far as `registers` go.
   void hoist(int registers);
 
   using Store = std::function<void(size_t result, int step, const Value& value)>;
@@ -51,7 +51,7 @@ class Walker {
   bool tail_ = false;
   std::vector<Value> uniform_values_;
   std::vector<bool> has_uniform_;
-  std::vector<std::vector<Value>> values_;   // by step, then node
+  std::vector<std::vector<Value>> values_;  // by step, then node
   std::vector<std::vector<bool>> has_value_;
 };
 

@@ -26,10 +26,43 @@ template <class T>
 std::vector<uint64_t> specials_of_float() {
   using L = std::numeric_limits<T>;
   std::vector<uint64_t> all;
-  for (const T x : {T(0), T(1), T(2), T(0.5), T(1.5), T(2.5), T(3.5), T(0.49999997), T(1) / 3, L::max(), L::min(), L::denorm_min(),
-                    L::min() / 4, L::infinity(), T(127), T(128), T(255), T(256), T(32767.5), T(65504), T(65519), T(65520), T(2147483520),
-                    T(2147483648.0), T(4294967296.0), T(9.2233715e18), T(9.223372036854775808e18), T(1e20), T(5.9604645e-8), T(2.98e-8),
-                    T(6.1e-5), T(16777217), T(8388607.5), T(1.00390625), T(1.01171875), T(3.3895e38), L::epsilon()}) {
+  for (const T x : {T(0),
+                    T(1),
+                    T(2),
+                    T(0.5),
+                    T(1.5),
+                    T(2.5),
+                    T(3.5),
+                    T(0.49999997),
+                    T(1) / 3,
+                    L::max(),
+                    L::min(),
+                    L::denorm_min(),
+                    L::min() / 4,
+                    L::infinity(),
+                    T(127),
+                    T(128),
+                    T(255),
+                    T(256),
+                    T(32767.5),
+                    T(65504),
+                    T(65519),
+                    T(65520),
+                    T(2147483520),
+                    T(2147483648.0),
+                    T(4294967296.0),
+                    T(9.2233715e18),
+                    T(9.223372036854775808e18),
+                    T(1e20),
+                    T(5.9604645e-8),
+                    T(2.98e-8),
+                    T(6.1e-5),
+                    T(16777217),
+                    T(8388607.5),
+                    T(1.00390625),
+                    T(1.01171875),
+                    T(3.3895e38),
+                    L::epsilon()}) {
     all.push_back(as_bits(x));
     all.push_back(as_bits(-x));
   }
@@ -42,11 +75,37 @@ template <class T>
 std::vector<uint64_t> specials_of_int() {
   using L = std::numeric_limits<T>;
   std::vector<uint64_t> all;
-  for (const int64_t x : {int64_t{L::min()}, int64_t{L::min()} + 1, int64_t{L::max()}, int64_t{L::max()} - 1, int64_t{0}, int64_t{1},
-                          int64_t{-1}, int64_t{2}, int64_t{-2}, int64_t{3}, int64_t{7}, int64_t{-7}, int64_t{127}, int64_t{128}, int64_t{255},
-                          int64_t{256}, int64_t{-128}, int64_t{-129}, int64_t{32767}, int64_t{32768}, int64_t{65535}, int64_t{65536},
-                          int64_t{16777217}, int64_t{0x7fffffff}, int64_t{0x80000000}, int64_t{-0x80000000LL}, int64_t{0xffffffff},
-                          int64_t{0x100000000}, int64_t{0x123456789abcdef}, int64_t{9007199254740993}, int64_t{0x4000004000000001}})
+  for (const int64_t x : {int64_t{L::min()},
+                          int64_t{L::min()} + 1,
+                          int64_t{L::max()},
+                          int64_t{L::max()} - 1,
+                          int64_t{0},
+                          int64_t{1},
+                          int64_t{-1},
+                          int64_t{2},
+                          int64_t{-2},
+                          int64_t{3},
+                          int64_t{7},
+                          int64_t{-7},
+                          int64_t{127},
+                          int64_t{128},
+                          int64_t{255},
+                          int64_t{256},
+                          int64_t{-128},
+                          int64_t{-129},
+                          int64_t{32767},
+                          int64_t{32768},
+                          int64_t{65535},
+                          int64_t{65536},
+                          int64_t{16777217},
+                          int64_t{0x7fffffff},
+                          int64_t{0x80000000},
+                          int64_t{-0x80000000LL},
+                          int64_t{0xffffffff},
+                          int64_t{0x100000000},
+                          int64_t{0x123456789abcdef},
+                          int64_t{9007199254740993},
+                          int64_t{0x4000004000000001}})
     all.push_back(as_bits(static_cast<T>(x)));
   return all;
 }
@@ -58,15 +117,24 @@ double value_of(DType t, const uint8_t* p) {
   };
   switch (t) {
     case DType::Bool:
-    case DType::U8: return *p;
-    case DType::I8: return at(int8_t{});
-    case DType::I16: return at(int16_t{});
-    case DType::I32: return at(int32_t{});
-    case DType::I64: return static_cast<double>(at(int64_t{}));
-    case DType::F16: return half_to_float(at(uint16_t{}));
-    case DType::BF16: return bfloat_to_float(at(uint16_t{}));
-    case DType::F32: return at(float{});
-    case DType::F64: return at(double{});
+    case DType::U8:
+      return *p;
+    case DType::I8:
+      return at(int8_t{});
+    case DType::I16:
+      return at(int16_t{});
+    case DType::I32:
+      return at(int32_t{});
+    case DType::I64:
+      return static_cast<double>(at(int64_t{}));
+    case DType::F16:
+      return half_to_float(at(uint16_t{}));
+    case DType::BF16:
+      return bfloat_to_float(at(uint16_t{}));
+    case DType::F32:
+      return at(float{});
+    case DType::F64:
+      return at(double{});
   }
   return 0;
 }
@@ -85,7 +153,9 @@ GuardedBuffer::GuardedBuffer(size_t bytes, Side side) : bytes_(bytes) {
   data_ = side == Side::Before ? mapping_ + page : mapping_ + page + inside - bytes;
 }
 
-GuardedBuffer::~GuardedBuffer() { munmap(mapping_, mapped_); }
+GuardedBuffer::~GuardedBuffer() {
+  munmap(mapping_, mapped_);
+}
 
 bool GuardedBuffer::surroundings_intact() const noexcept {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -106,14 +176,17 @@ const std::vector<render::Isa>& isas() {
       if (render::compile(probe, isa) != nullptr)
         found.push_back(isa);
       else
-        std::printf("[   NOTE   ] %s is not tested: this processor does not have it, or code may not be made\n", name_of(isa).c_str());
+        std::printf("[   NOTE   ] %s is not tested: this processor does not have it, or code may not be made\n",
+                    name_of(isa).c_str());
     }
     return found;
   }();
   return all;
 }
 
-std::string name_of(render::Isa isa) { return isa == render::Isa::Avx512 ? "AVX-512" : isa == render::Isa::Avx2 ? "AVX2" : "none"; }
+std::string name_of(render::Isa isa) {
+  return isa == render::Isa::Avx512 ? "AVX-512" : isa == render::Isa::Avx2 ? "AVX2" : "none";
+}
 
 uint64_t Bits::next() noexcept {
   uint64_t z = state_ += 0x9e3779b97f4a7c15u;
@@ -207,8 +280,8 @@ testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<s
 }
 
 testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<ir::MapFunction>& functions,
-                                const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t n,
-                                int64_t index0) {
+                                const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params,
+                                int64_t n, int64_t index0) {
   for (const auto side : {GuardedBuffer::Side::Behind, GuardedBuffer::Side::Before}) {
     std::vector<std::unique_ptr<GuardedBuffer>> sources;
     std::vector<void*> operands;
@@ -228,8 +301,9 @@ testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<i
       function(all.data(), params.data(), n, index0);
       return targets;
     };
-    const auto expected =
-        run([&](void* const* o, const uint64_t* p, int64_t count, int64_t first) { ir::interpret(kernel, o, p, count, first); });
+    const auto expected = run([&](void* const* o, const uint64_t* p, int64_t count, int64_t first) {
+      ir::interpret(kernel, o, p, count, first);
+    });
     for (size_t k = 0; k < functions.size(); ++k) {
       if (functions[k] == nullptr) return testing::AssertionFailure() << name_of(isas()[k]) << ": no code was made";
       const auto got = run(functions[k]);
@@ -240,10 +314,13 @@ testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<i
           if (same(t, expected[o]->data() + at, got[o]->data() + at)) continue;
           auto failure = testing::AssertionFailure();
           failure << name_of(isas()[k]) << ", n = " << n << ", output " << o << " at " << i << ": "
-                  << text_of(t, got[o]->data() + at) << ", the interpreter: " << text_of(t, expected[o]->data() + at) << "; inputs:";
+                  << text_of(t, got[o]->data() + at) << ", the interpreter: " << text_of(t, expected[o]->data() + at)
+                  << "; inputs:";
           for (size_t j = 0; j < inputs.size(); ++j) {
             const DType it = kernel.inputs[j].dtype;
-            failure << ' ' << text_of(it, inputs[j].data() + (kernel.inputs[j].scalar ? 0 : static_cast<size_t>(i) * size_of(it)));
+            failure << ' '
+                    << text_of(it,
+                               inputs[j].data() + (kernel.inputs[j].scalar ? 0 : static_cast<size_t>(i) * size_of(it)));
           }
           return failure;
         }

@@ -14,7 +14,8 @@
 
 namespace naru::test {
 
-// `bytes` bytes that end (or begin) where a page without access begins (or ends). The other side is filled with a pattern.
+// `bytes` bytes that end (or begin) where a page without access begins (or ends). The other side is filled with a
+// pattern.
 class GuardedBuffer {
  public:
   enum class Side : uint8_t { Before, Behind };
@@ -66,8 +67,8 @@ testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<s
                                 const std::vector<uint64_t>& params, int64_t n, int64_t index0 = 0);
 // The same for compiled functions already there, one per instruction set in isas().
 testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<ir::MapFunction>& functions,
-                                const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t n,
-                                int64_t index0 = 0);
+                                const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params,
+                                int64_t n, int64_t index0 = 0);
 std::vector<ir::MapFunction> compile_all(const ir::MapKernel& kernel, bool streaming = false);
 
 }  // namespace naru::test

@@ -57,15 +57,23 @@ class Grower {
   V boolean() {
     const uint64_t kind = bits_.below(10);
     const VType t = kTypes[1 + bits_.below(4)];
-    if (kind < 4) return ir::make(static_cast<Prim>(static_cast<int>(Prim::Lt) + static_cast<int>(kind)), VType::Bool, of(t), of(t));
+    if (kind < 4)
+      return ir::make(static_cast<Prim>(static_cast<int>(Prim::Lt) + static_cast<int>(kind)), VType::Bool, of(t),
+                      of(t));
     const V a = of(VType::Bool), b = of(VType::Bool);
     switch (kind) {
-      case 4: return a & b;
-      case 5: return a | b;
-      case 6: return a ^ b;
-      case 7: return ~a;
-      case 8: return ir::make(bits_.below(2) == 0 ? Prim::Eq : Prim::Ne, VType::Bool, a, b);
-      default: return ir::where(a, b, of(VType::Bool));
+      case 4:
+        return a & b;
+      case 5:
+        return a | b;
+      case 6:
+        return a ^ b;
+      case 7:
+        return ~a;
+      case 8:
+        return ir::make(bits_.below(2) == 0 ? Prim::Eq : Prim::Ne, VType::Bool, a, b);
+      default:
+        return ir::where(a, b, of(VType::Bool));
     }
   }
 
@@ -73,26 +81,45 @@ class Grower {
     const int width = t == VType::I32 ? 32 : 64;
     const V a = of(t);
     switch (bits_.below(20)) {
-      case 0: return a + of(t);
-      case 1: return a - of(t);
-      case 2: return a * of(t);
-      case 3: return a / of(t);
-      case 4: return ir::rem(a, of(t));
-      case 5: return -a;
-      case 6: return ir::abs(a);
-      case 7: return ir::prim_min(a, of(t));
-      case 8: return ir::prim_max(a, of(t));
-      case 9: return a & of(t);
-      case 10: return a | of(t);
-      case 11: return a ^ of(t);
-      case 12: return ~a;
-      case 13: return ir::shl(a, static_cast<int>(bits_.below(static_cast<uint64_t>(width))));
-      case 14: return ir::shr(a, static_cast<int>(bits_.below(static_cast<uint64_t>(width))));
+      case 0:
+        return a + of(t);
+      case 1:
+        return a - of(t);
+      case 2:
+        return a * of(t);
+      case 3:
+        return a / of(t);
+      case 4:
+        return ir::rem(a, of(t));
+      case 5:
+        return -a;
+      case 6:
+        return ir::abs(a);
+      case 7:
+        return ir::prim_min(a, of(t));
+      case 8:
+        return ir::prim_max(a, of(t));
+      case 9:
+        return a & of(t);
+      case 10:
+        return a | of(t);
+      case 11:
+        return a ^ of(t);
+      case 12:
+        return ~a;
+      case 13:
+        return ir::shl(a, static_cast<int>(bits_.below(static_cast<uint64_t>(width))));
+      case 14:
+        return ir::shr(a, static_cast<int>(bits_.below(static_cast<uint64_t>(width))));
       case 15:
         return ir::make(bits_.below(2) == 0 ? Prim::Shr : Prim::Shl, t, a, of(t) & ir::constant(graph(), t, width - 1));
-      case 16: return t == VType::I32 ? ir::mul_hi_unsigned(a, of(t)) : ir::shr_unsigned(a, 13);
-      case 17: return ir::where(of(VType::Bool), a, of(t));
-      case 18: return ir::convert(a, static_cast<DType>(1 + bits_.below(t == VType::I32 ? 4 : 5))).type() == t ? a + a : a - of(t);
+      case 16:
+        return t == VType::I32 ? ir::mul_hi_unsigned(a, of(t)) : ir::shr_unsigned(a, 13);
+      case 17:
+        return ir::where(of(VType::Bool), a, of(t));
+      case 18:
+        return ir::convert(a, static_cast<DType>(1 + bits_.below(t == VType::I32 ? 4 : 5))).type() == t ? a + a
+                                                                                                        : a - of(t);
       default: {
         const V x = of(t == VType::I32 ? VType::F32 : VType::F64);
         // The bits of a NaN are nobody's promise.
@@ -104,28 +131,42 @@ class Grower {
   V floating(VType t) {
     const V a = of(t);
     switch (bits_.below(20)) {
-      case 0: return a + of(t);
-      case 1: return a - of(t);
+      case 0:
+        return a + of(t);
+      case 1:
+        return a - of(t);
       case 2:
-      case 3: return a * of(t);
-      case 4: return a / of(t);
+      case 3:
+        return a * of(t);
+      case 4:
+        return a / of(t);
       case 5:
       case 6:
-      case 7: return ir::fma(a, of(t), of(t));
-      case 8: return -a;
-      case 9: return ir::abs(a);
-      case 10: return ir::sqrt(a);
-      case 11: return ir::prim_min(a, of(t));
-      case 12: return ir::prim_max(a, of(t));
-      case 13: return ir::make(static_cast<Prim>(static_cast<int>(Prim::Floor) + static_cast<int>(bits_.below(4))), t, a);
+      case 7:
+        return ir::fma(a, of(t), of(t));
+      case 8:
+        return -a;
+      case 9:
+        return ir::abs(a);
+      case 10:
+        return ir::sqrt(a);
+      case 11:
+        return ir::prim_min(a, of(t));
+      case 12:
+        return ir::prim_max(a, of(t));
+      case 13:
+        return ir::make(static_cast<Prim>(static_cast<int>(Prim::Floor) + static_cast<int>(bits_.below(4))), t, a);
       case 14: {  // inside the domain of Scale
         const V base = ir::prim_min(ir::prim_max(ir::abs(a), a.lit(0x1p-60)), a.lit(0x1p60));
         return ir::scale(base, ir::round(ir::prim_min(ir::prim_max(of(t), a.lit(-2100)), a.lit(2100))));
       }
       case 15:
-      case 16: return ir::where(of(VType::Bool), a, of(t));
-      case 17: return bits_.below(4) == 0 ? ir::rem(a, of(t)) : a * 0.5;
-      case 18: return ir::convert(ir::convert(a, bits_.below(2) == 0 ? DType::F16 : DType::BF16), dtype_of(t));
+      case 16:
+        return ir::where(of(VType::Bool), a, of(t));
+      case 17:
+        return bits_.below(4) == 0 ? ir::rem(a, of(t)) : a * 0.5;
+      case 18:
+        return ir::convert(ir::convert(a, bits_.below(2) == 0 ? DType::F16 : DType::BF16), dtype_of(t));
       default: {
         const V x = ir::bitcast(of(t == VType::F32 ? VType::I32 : VType::I64), t);
         return ir::where(ir::isnan(x), a, x);

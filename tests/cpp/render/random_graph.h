@@ -11,8 +11,8 @@ struct RandomKernel {
   std::vector<uint64_t> params;
 };
 
-// About `size` operations; inputs of n elements. With `results` > 0 there are as many outputs, else one result of `type` without
-// an output, as reductions have.
+// About `size` operations; inputs of n elements. With `results` > 0 there are as many outputs, else one result of
+// `type` without an output, as reductions have.
 RandomKernel random_kernel(uint64_t seed, int size, int64_t n, int results, ir::VType type = ir::VType::F32);
 
 }  // namespace naru::test

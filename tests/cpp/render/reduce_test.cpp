@@ -18,7 +18,9 @@ bool takes(ReduceOp op, VType t) {
   return logical ? t == VType::Bool : t != VType::Bool;
 }
 
-std::string label(ReduceOp op, VType t) { return "op " + std::to_string(static_cast<int>(op)) + " type " + std::to_string(static_cast<int>(t)); }
+std::string label(ReduceOp op, VType t) {
+  return "op " + std::to_string(static_cast<int>(op)) + " type " + std::to_string(static_cast<int>(t));
+}
 
 ir::ReduceKernel plain(ReduceOp op, DType from, DType to) {
   ir::ReduceKernel k;
@@ -29,7 +31,8 @@ ir::ReduceKernel plain(ReduceOp op, DType from, DType to) {
   return k;
 }
 
-testing::AssertionResult equal(VType type, const uint8_t* got, const uint8_t* expected, int64_t count, render::Isa isa) {
+testing::AssertionResult equal(VType type, const uint8_t* got, const uint8_t* expected, int64_t count,
+                               render::Isa isa) {
   const DType t = dtype_of(type);
   for (int64_t i = 0; i < count; ++i) {
     const size_t at = static_cast<size_t>(i) * size_of(t);
@@ -41,7 +44,8 @@ testing::AssertionResult equal(VType type, const uint8_t* got, const uint8_t* ex
 }
 
 // Inputs hold n elements (scalar ones: one), each placed before a guard page.
-std::vector<std::unique_ptr<GuardedBuffer>> place(const ir::MapKernel& map, const std::vector<std::vector<uint8_t>>& inputs, int64_t n,
+std::vector<std::unique_ptr<GuardedBuffer>> place(const ir::MapKernel& map,
+                                                  const std::vector<std::vector<uint8_t>>& inputs, int64_t n,
                                                   std::vector<void*>& operands) {
   std::vector<std::unique_ptr<GuardedBuffer>> placed;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -54,7 +58,8 @@ std::vector<std::unique_ptr<GuardedBuffer>> place(const ir::MapKernel& map, cons
 }
 
 testing::AssertionResult along_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::AlongFunction>& functions,
-                                      const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t n) {
+                                      const std::vector<std::vector<uint8_t>>& inputs,
+                                      const std::vector<uint64_t>& params, int64_t n) {
   std::vector<void*> operands;
   const auto placed = place(kernel.map, inputs, n, operands);
   uint8_t expected[8] = {}, got[8] = {};
@@ -84,7 +89,8 @@ TEST(NativeReductions, AlongEqualTheInterpreterForEveryOperatorTypeAndLength) {
       const ir::ReduceKernel kernel = plain(op, dtype_of(t), dtype_of(t));
       const auto functions = along_all(kernel);
       Bits bits(static_cast<uint64_t>(t));
-      for (int64_t n = 0; n <= 200; ++n) ASSERT_TRUE(along_agrees(kernel, functions, {mixed_elements(dtype_of(t), n, bits)}, {}, n));
+      for (int64_t n = 0; n <= 200; ++n)
+        ASSERT_TRUE(along_agrees(kernel, functions, {mixed_elements(dtype_of(t), n, bits)}, {}, n));
       for (const int64_t n : {1000, 4096, 5000, 16383, 16384})
         ASSERT_TRUE(along_agrees(kernel, functions, {mixed_elements(dtype_of(t), n, bits)}, {}, n));
     }
@@ -122,7 +128,8 @@ TEST(NativeReductions, ConvertWhatTheyFold) {
     }
 }
 
-ir::ReduceKernel random_reduce(uint64_t seed, int64_t n, std::vector<std::vector<uint8_t>>& inputs, std::vector<uint64_t>& params) {
+ir::ReduceKernel random_reduce(uint64_t seed, int64_t n, std::vector<std::vector<uint8_t>>& inputs,
+                               std::vector<uint64_t>& params) {
   Bits bits(seed);
   const ReduceOp op = kOps[bits.below(6)];
   const bool logical = op == ReduceOp::Any || op == ReduceOp::All;
@@ -150,10 +157,12 @@ std::vector<ir::AcrossFunction> across_all(const ir::ReduceKernel& kernel) {
   return all;
 }
 
-// Inputs hold rows * pitch elements, of which the first `columns` of each row are folded; the last row ends at a guard page.
+// Inputs hold rows * pitch elements, of which the first `columns` of each row are folded; the last row ends at a guard
+// page.
 testing::AssertionResult across_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::AcrossFunction>& functions,
-                                       const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t rows,
-                                       int64_t columns, int64_t pitch) {
+                                       const std::vector<std::vector<uint8_t>>& inputs,
+                                       const std::vector<uint64_t>& params, int64_t rows, int64_t columns,
+                                       int64_t pitch) {
   std::vector<void*> operands;
   std::vector<int64_t> strides;
   const int64_t used = rows == 0 ? 0 : (rows - 1) * pitch + columns;
@@ -162,7 +171,8 @@ testing::AssertionResult across_agrees(const ir::ReduceKernel& kernel, const std
     strides.push_back(input.scalar ? 0 : pitch * static_cast<int64_t>(size_of(input.dtype)));
   const size_t bytes = ir::size_of(kernel.type) * static_cast<size_t>(columns);
   std::vector<uint8_t> expected(bytes);
-  ir::interpret_across(kernel, operands.data(), strides.data(), params.data(), rows, columns, 100, 1000, expected.data());
+  ir::interpret_across(kernel, operands.data(), strides.data(), params.data(), rows, columns, 100, 1000,
+                       expected.data());
   for (size_t k = 0; k < functions.size(); ++k) {
     if (functions[k] == nullptr) return testing::AssertionFailure() << "no code was made";
     GuardedBuffer out(bytes, GuardedBuffer::Side::Behind);
@@ -184,10 +194,12 @@ TEST(NativeReductions, AcrossEqualTheInterpreterForEveryOperatorTypeAndWidth) {
       Bits bits(static_cast<uint64_t>(t));
       for (int64_t columns = 0; columns <= 150; ++columns) {
         const int64_t rows = 1 + columns % 4, pitch = columns + columns % 3;
-        ASSERT_TRUE(across_agrees(kernel, functions, {mixed_elements(dtype_of(t), rows * pitch, bits)}, {}, rows, columns, pitch));
+        ASSERT_TRUE(across_agrees(kernel, functions, {mixed_elements(dtype_of(t), rows * pitch, bits)}, {}, rows,
+                                  columns, pitch));
       }
       for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{0, 9}, {256, 1}, {256, 33}, {100, 400}})
-        ASSERT_TRUE(across_agrees(kernel, functions, {mixed_elements(dtype_of(t), rows * columns, bits)}, {}, rows, columns, columns));
+        ASSERT_TRUE(across_agrees(kernel, functions, {mixed_elements(dtype_of(t), rows * columns, bits)}, {}, rows,
+                                  columns, columns));
     }
 }
 
