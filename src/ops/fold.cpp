@@ -1,0 +1,160 @@
+#include "ops/fold.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "ops/common.h"
+
+namespace naru::ops {
+
+DimSet dim_set(const OptionalDims& dims, int64_t rank, bool empty_is_none) {
+  DimSet set;
+  if (!dims || (dims->empty() && !empty_is_none)) {
+    for (int64_t d = 0; d < rank; ++d) set.set(static_cast<size_t>(d));
+    return set;
+  }
+  for (int64_t d : *dims) {
+    const auto wrapped = static_cast<size_t>(wrap_dim(d, rank));
+    if (set[wrapped]) throw RuntimeError("dim {} appears multiple times in the list of dims", wrapped);
+    set.set(wrapped);
+  }
+  return set;
+}
+
+DimSet dim_set(int64_t dim, int64_t rank) { return DimSet().set(static_cast<size_t>(wrap_dim(dim, rank))); }
+
+Dims folded_shape(const Dims& sizes, const DimSet& set, bool keepdim) {
+  Dims shape;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (!set[d]) shape.push_back(sizes[d]);
+    else if (keepdim) shape.push_back(1);
+  return shape;
+}
+
+int64_t folded_count(const Dims& sizes, const DimSet& set) {
+  int64_t n = 1;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (set[d]) n *= sizes[d];
+  return n;
+}
+
+Tensor restore_dims(const Tensor& t, const DimSet& set, bool keepdim) {
+  // Without dimensions it broadcasts as it is.
+  if (keepdim || t.dim() == 0) return t;
+  Tensor r = t;
+  for (size_t d = 0; d < set.size(); ++d)
+    if (set[d]) r = r.unsqueeze(static_cast<int64_t>(d));
+  return r;
+}
+
+DType accumulator_of(DType t) noexcept {
+  if (!is_floating(t)) return DType::I64;
+  return t == DType::F64 ? DType::F64 : DType::F32;
+}
+
+namespace {
+
+// The iteration space's dimensions in the order of the instruction: kept ones, then folded ones. Sizes of 1 are left out.
+struct Order {
+  std::vector<size_t> kept, folded;
+  bool along = true;
+};
+
+// Chosen from the shape and the first tensor's strides alone, so that every device folds in the same order: folded dimensions from
+// the widest stride to the narrowest, so that memory is read in order; repeated ones (stride 0) outermost.
+Order order_of(const Dims& shape, const Dims& strides, const DimSet& set) {
+  Order order;
+  const auto width = [&](size_t d) { return strides[d] == 0 ? INT64_MAX : std::abs(strides[d]); };
+  bool found = false;
+  size_t narrowest = 0;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    (set[d] ? order.folded : order.kept).push_back(d);
+    if (!found || width(d) <= width(narrowest)) narrowest = d;
+    found = true;
+  }
+  std::stable_sort(order.folded.begin(), order.folded.end(), [&](size_t a, size_t b) { return width(a) > width(b); });
+  order.along = !found || set[narrowest];
+  if (!order.along) {
+    order.kept.erase(std::find(order.kept.begin(), order.kept.end(), narrowest));
+    order.kept.push_back(narrowest);
+  }
+  return order;
+}
+
+Dims pick(const Dims& from, const Order& order) {
+  Dims to;
+  for (size_t d : order.kept) to.push_back(from[d]);
+  for (size_t d : order.folded) to.push_back(from[d]);
+  return to;
+}
+
+}  // namespace
+
+Tensor fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type,
+            const char* name) {
+  const Tensor* first = nullptr;
+  Device device;
+  for (const auto& step : prologue.steps_)
+    for (const auto& a : step.args) {
+      if (!a.tensor) continue;
+      const Device d = a.tensor->impl()->storage->device;
+      if (!first || (device.is_cpu() && !d.is_cpu())) device = d;
+      if (!first) first = a.tensor;
+    }
+  Tensor out = make_result(folded_shape(shape, set, keepdim), out_type, device, name);
+  if (out.numel() == 0) return out;
+
+  const Order order = order_of(shape, runtime::expanded_strides(*first->impl(), shape), set);
+  ir::Reduce r;
+  r.op = op;
+  r.along = order.along;
+  r.folded = static_cast<int>(order.folded.size());
+  r.shape = pick(shape, order);
+  const bool many = product(r.shape) > 1;
+  std::vector<const Tensor*> reads;
+  ir::Program& program = r.program;
+  for (const auto& step : prologue.steps_) {
+    ir::Program::Step& s = program.steps[program.steps_count];
+    s = {step.row, step.out, static_cast<uint8_t>(step.args.size()), {}};
+    for (size_t k = 0; k < step.args.size(); ++k) {
+      const Prologue::Arg& a = step.args[k];
+      if (a.previous) {
+        s.args[k] = {ir::Program::From::Step, a.as, static_cast<uint16_t>(program.steps_count - 1)};
+        continue;
+      }
+      if (!a.tensor || a.tensor->impl()->storage->device != device) {
+        s.args[k] = {ir::Program::From::Param, a.as, program.params_count};
+        program.params[program.params_count++] = ir::vtype_of(a.as);
+        r.params.push_back(param_bits(a.tensor ? read_scalar(*a.tensor) : a.number, a.as));
+        continue;
+      }
+      const auto seen = std::find(reads.begin(), reads.end(), a.tensor);
+      s.args[k] = {ir::Program::From::Input, a.as, static_cast<uint16_t>(seen - reads.begin())};
+      if (seen != reads.end()) continue;
+      ir::View view = view_of(*a.tensor, shape);
+      view.strides = pick(view.strides, order);
+      const bool one = std::all_of(view.strides.begin(), view.strides.end(), [](int64_t d) { return d == 0; });
+      program.inputs[program.inputs_count++] = {view.dtype, many && one};
+      r.inputs.push_back(std::move(view));
+      reads.push_back(a.tensor);
+    }
+    ++program.steps_count;
+  }
+  program.outputs_count = 1;
+  program.outputs[0] = static_cast<uint8_t>(program.steps_count - 1);
+
+  const Dims with_ones = folded_shape(shape, set, true), strides = contiguous_strides(with_ones);
+  r.out = view_of(out, out.sizes());
+  r.out.strides.clear();
+  for (size_t d : order.kept) r.out.strides.push_back(strides[d]);
+  const Tensor* writes[] = {&out};
+  submit(std::move(r), reads, writes);
+  return out;
+}
+
+Tensor fold_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DType out, const char* name) {
+  return fold(ir::ReduceOp::Sum, Prologue::copy(t, as, accumulator_of(as)), t.sizes(), set, keepdim, out, name);
+}
+
+}  // namespace naru::ops

@@ -1,0 +1,73 @@
+// Building reductions: from tensors, an elementwise prologue and the dimensions to fold, to one ir::Reduce.
+#pragma once
+
+#include <bitset>
+#include <initializer_list>
+#include <vector>
+
+#include "ir/instruction.h"
+#include "ir/row_ids.h"
+#include "naru/ops.h"
+#include "naru/tensor.h"
+
+namespace naru::ops {
+
+// A set of dimensions.
+using DimSet = std::bitset<64>;
+
+// The dimensions named, all of them where none are. Throws IndexError for one out of range, RuntimeError for one named twice.
+// An empty list means all, as in torch.sum, unless empty_is_none (torch.any).
+DimSet dim_set(const OptionalDims& dims, int64_t rank, bool empty_is_none = false);
+DimSet dim_set(int64_t dim, int64_t rank);
+// The shape left when the dimensions of `set` are folded.
+Dims folded_shape(const Dims& sizes, const DimSet& set, bool keepdim);
+// How many elements fold into one.
+int64_t folded_count(const Dims& sizes, const DimSet& set);
+// A result of folding seen with the dimensions of `set` put back, of size 1 (differentiable).
+Tensor restore_dims(const Tensor& t, const DimSet& set, bool keepdim);
+
+// The type sums are accumulated in: float32 for the 16-bit types, int64 for integers and bool.
+DType accumulator_of(DType t) noexcept;
+
+// What is folded: a chain of rows over tensors and numbers. Tensors must outlive it.
+class Prologue {
+ public:
+  struct Arg {
+    const Tensor* tensor = nullptr;
+    Scalar number;
+    DType as;
+    bool previous = false;
+  };
+  static Arg of(const Tensor& t, DType as) { return {&t, {}, as, false}; }
+  static Arg of(Scalar s, DType as) { return {nullptr, s, as, false}; }
+  // The result of the step before.
+  static Arg previous(DType as) { return {nullptr, {}, as, true}; }
+
+  Prologue(ir::RowId row, DType out, std::initializer_list<Arg> args) { then(row, out, args); }
+  Prologue& then(ir::RowId row, DType out, std::initializer_list<Arg> args) {
+    steps_.push_back({row, out, args});
+    return *this;
+  }
+  // t itself, converted to `as`, then to `accumulator`.
+  static Prologue copy(const Tensor& t, DType as, DType accumulator) {
+    return Prologue(ir::row::copy, accumulator, {of(t, as)});
+  }
+
+ private:
+  friend Tensor fold(ir::ReduceOp, const Prologue&, const Dims&, const DimSet&, bool, DType, const char*);
+  struct Step {
+    ir::RowId row;
+    DType out;
+    std::vector<Arg> args;
+  };
+  std::vector<Step> steps_;
+};
+
+// Folds the prologue's values over `shape`, to which its tensors broadcast, along the dimensions of `set`. The last step's type is the
+// accumulators'. Strides of the first tensor choose the order (ir/reduce.h). Records nothing for autograd.
+Tensor fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out, const char* name);
+
+// Sum of t, in its own type for floating point (rounded once), int64 else. No autograd.
+Tensor fold_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DType out, const char* name);
+
+}  // namespace naru::ops

@@ -1,0 +1,68 @@
+// linear: the layer y = x wT + bias.
+#include "autograd/node.h"
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "ops/products.h"
+#include "ops/type_names.h"
+
+namespace naru {
+
+using autograd::record;
+using autograd::requires_grad;
+using Tensors = std::vector<Tensor>;
+
+namespace {
+
+const Tensor kNone;
+
+// x (n, in), w (out, in), bias (out) or undefined.
+Tensor linear_of_matrix(const Tensor& x, const Tensor& w, const Tensor& bias) {
+  Tensor y = ops::product_of(x, w, bias, true, "linear");
+  const bool for_x = requires_grad(x), for_w = requires_grad(w), for_bias = bias.defined() && requires_grad(bias);
+  return record(std::move(y), bias.defined() ? "AddmmBackward0" : "MmBackward0", {&x, &w, &bias}, {for_w ? &x : &kNone, for_x ? &w : &kNone},
+                [=](const Tensors& g, const Tensors& saved) -> Tensors {
+                  return {for_x ? mm(g[0], saved[1]) : Tensor(), for_w ? mm(g[0].t(), saved[0]) : Tensor(),
+                          for_bias ? sum(g[0], Dims{0}) : Tensor()};
+                });
+}
+
+void check_bias(const Tensor& x, const Tensor& w, const Tensor& bias) {
+  if (bias.dtype() != w.dtype())
+    throw RuntimeError("self and mat2 must have the same dtype, but got {} and {} (linear: the bias and the weight)",
+                       ops::torch_name(bias.dtype()), ops::torch_name(w.dtype()));
+  const int64_t out = w.size(0);
+  if (bias.dim() != 1 || bias.numel() != out)
+    throw RuntimeError("The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension 1.  Target sizes: "
+                       "[{}, {}].  Tensor sizes: {} (linear: the bias)", out, bias.dim() ? bias.size(-1) : 1,
+                       x.dim() > 1 ? x.numel() / std::max<int64_t>(1, x.size(-1)) : 1, out, bias.sizes().str());
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
+  ops::require_defined(x, "linear", "input");
+  ops::require_defined(w, "linear", "weight");
+  const Device device = x.impl()->storage->device;
+  if (w.impl()->storage->device != device || (bias.defined() && bias.impl()->storage->device != device)) {
+    const Tensor* tensors[] = {&x, &w, &bias};
+    const char* roles[] = {"input", "weight", "bias"};
+    ops::common_device(std::span(tensors, bias.defined() ? 3 : 2), roles, "linear");
+  }
+  if (w.dim() == 1) return bias.defined() ? matmul(x, w) + bias : matmul(x, w);
+  if (w.dim() != 2 || x.dim() == 0)
+    throw RuntimeError("linear: wanted an input of at least 1 dimension and a weight of 2 (out, in), got shapes {} and {}", x.sizes().str(),
+                       w.sizes().str());
+  ops::check_factors(x, w, "linear");
+  const Dims &sx = x.sizes(), &sw = w.sizes();
+  const int64_t in = sx[sx.size() - 1];
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < sx.size(); ++d) rows *= sx[d];
+  if (in != sw[1]) ops::throw_not_multiplicable({rows, in}, {sw[1], sw[0]}, "linear");
+  if (bias.defined()) check_bias(x, w, bias);
+  if (sx.size() == 2) return linear_of_matrix(x, w, bias);
+  Dims out = sx;
+  out.back() = sw[0];
+  return linear_of_matrix(x.reshape({rows, in}), w, bias).view(out);
+}
+
+}  // namespace naru

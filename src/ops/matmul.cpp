@@ -1,0 +1,270 @@
+// matmul, mm, bmm, mv, dot, outer, addmm.
+#include <atomic>
+
+#include "autograd/node.h"
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "ops/elementwise.h"
+#include "ops/products.h"
+#include "ops/type_names.h"
+
+namespace naru {
+
+using autograd::record;
+using autograd::requires_grad;
+using ops::check_factors;
+using ops::product_of;
+using Tensors = std::vector<Tensor>;
+
+namespace {
+std::atomic<bool> deterministic{false};
+}
+void use_deterministic_algorithms(bool on) noexcept { deterministic.store(on, std::memory_order_relaxed); }
+bool deterministic_algorithms() noexcept { return deterministic.load(std::memory_order_relaxed); }
+
+namespace ops {
+
+void check_factors(const Tensor& a, const Tensor& b, const char* op) {
+  require_defined(a, op, "the first factor");
+  require_defined(b, op, "the second factor");
+  if (a.impl()->storage->device != b.impl()->storage->device) {
+    const Tensor* tensors[] = {&a, &b};
+    const char* roles[] = {"the first factor", "the second factor"};
+    common_device(tensors, roles, op);
+  }
+  if (a.dtype() != b.dtype())
+    throw RuntimeError("expected m1 and m2 to have the same dtype, but got: {} != {} ({}: convert one with .to())", c_name(a.dtype()),
+                       c_name(b.dtype()), op);
+  if (a.dtype() == DType::Bool) throw NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool' ({}: convert to numbers first)", op);
+}
+
+void throw_not_multiplicable(const Dims& a, const Dims& b, const char* op) {
+  throw RuntimeError("mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{}): {} wants as many columns of the first as rows of the second",
+                     a[0], a[1], b[0], b[1], op);
+}
+
+namespace {
+
+ir::MatMul::Matrix matrix_of(const Tensor& t, bool transposed) {
+  const ir::View v = view_of(t, t.sizes());
+  const size_t n = v.strides.size();
+  ir::MatMul::Matrix m{v.data, n == 3 ? v.strides[0] : 0, v.strides[n - 2], v.strides[n - 1]};
+  if (transposed) std::swap(m.row_stride, m.col_stride);
+  return m;
+}
+
+}  // namespace
+
+Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_transposed, const char* op) {
+  const Dims &sa = a.sizes(), &sb = b.sizes();
+  const size_t n = sa.size();
+  ir::MatMul q;
+  q.dtype = a.dtype();
+  q.batch = n == 3 ? sa[0] : 1;
+  q.m = sa[n - 2], q.k = sa[n - 1], q.n = b_transposed ? sb[n - 2] : sb[n - 1];
+  q.deterministic = deterministic_algorithms();
+  Dims sizes{q.m, q.n};
+  if (n == 3) sizes.insert(0, q.batch);
+  Tensor out = make_result(sizes, q.dtype, a.impl()->storage->device, op);
+  if (out.numel() == 0) return out;
+  q.a = matrix_of(a, false);
+  q.b = matrix_of(b, b_transposed);
+  if (bias.defined()) {
+    const ir::View v = view_of(bias, bias.sizes());
+    q.bias = v.data;
+    q.bias_stride = v.strides.back();
+  }
+  q.c = matrix_of(out, false);
+  submit(std::move(q), {&a, &b, &bias}, {&out});
+  return out;
+}
+
+}  // namespace ops
+
+namespace {
+
+const Tensor kNone;
+
+void require_matrix(const Tensor& t, const char* role, const char* op) {
+  ops::require_defined(t, op, role);
+  if (t.dim() != 2) throw RuntimeError("{} must be a matrix, got {}-D tensor ({}: shape {})", role, t.dim(), op, t.sizes().str());
+}
+
+Tensor mm_as(const Tensor& a, const Tensor& b, const char* op) {
+  require_matrix(a, "mat1", op);
+  require_matrix(b, "mat2", op);
+  check_factors(a, b, op);
+  if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), op);
+  const bool for_a = requires_grad(a), for_b = requires_grad(b);
+  return record(product_of(a, b, {}, false, op), "MmBackward0", {&a, &b}, {for_b ? &a : &kNone, for_a ? &b : &kNone},
+                [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
+                  return {for_a ? mm(g[0], saved[1].t()) : Tensor(), for_b ? mm(saved[0].t(), g[0]) : Tensor()};
+                });
+}
+
+}  // namespace
+
+// a (m, k), b (k, n) -> (m, n)
+Tensor mm(const Tensor& a, const Tensor& b) { return mm_as(a, b, "mm"); }
+
+// a (batch, m, k), b (batch, k, n) -> (batch, m, n)
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  ops::require_defined(a, "bmm", "batch1");
+  ops::require_defined(b, "bmm", "batch2");
+  for (const Tensor* t : {&a, &b})
+    if (t->dim() != 3)
+      throw RuntimeError("{} must be a 3D tensor (bmm: got shape {})", t == &a ? "batch1" : "batch2", t->sizes().str());
+  const Dims &sa = a.sizes(), &sb = b.sizes();
+  if (sa[0] != sb[0] || sa[2] != sb[1])
+    throw RuntimeError("Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].", sa[0], sa[2], sb[0], sb[1]);
+  check_factors(a, b, "bmm");
+  const bool for_a = requires_grad(a), for_b = requires_grad(b);
+  return record(product_of(a, b, {}, false, "bmm"), "BmmBackward0", {&a, &b}, {&a, &b},
+                [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
+                  return {for_a ? bmm(g[0], saved[1].transpose(1, 2)) : Tensor(), for_b ? bmm(saved[0].transpose(1, 2), g[0]) : Tensor()};
+                });
+}
+
+namespace {
+
+// The same elements in another shape: for fresh results of products, of which no view is needed.
+Tensor seen_as(const Tensor& t, Dims sizes) {
+  const Dims strides = contiguous_strides(sizes);
+  t.impl()->set_geometry(std::move(sizes), strides, t.storage_offset());
+  return t;
+}
+// A vector as a matrix of one column (or row).
+Tensor column_of(const Tensor& v) { return ops::make_view(v, {v.numel(), 1}, {v.strides()[0], 1}, v.storage_offset(), "matmul"); }
+Tensor row_of(const Tensor& v) { return ops::make_view(v, {1, v.numel()}, {v.numel(), v.strides()[0]}, v.storage_offset(), "matmul"); }
+
+}  // namespace
+
+// a (m, k), v (k) -> (m)
+Tensor mv(const Tensor& a, const Tensor& v) {
+  ops::require_defined(a, "mv", "input");
+  ops::require_defined(v, "mv", "vec");
+  if (a.dim() != 2 || v.dim() != 1)
+    throw RuntimeError("vector + matrix @ vector expected, got 1, {}, {} (mv wants a matrix and a vector, got shapes {} and {})", a.dim(),
+                       v.dim(), a.sizes().str(), v.sizes().str());
+  if (a.sizes()[1] != v.sizes()[0])
+    throw RuntimeError("size mismatch, got input ({}), mat ({}x{}), vec ({})", a.sizes()[0], a.sizes()[0], a.sizes()[1], v.sizes()[0]);
+  check_factors(a, v, "mv");
+  const bool for_a = requires_grad(a), for_v = requires_grad(v);
+  Tensor y = product_of(a, column_of(v), {}, false, "mv");
+  return record(seen_as(y, {a.sizes()[0]}), "MvBackward0", {&a, &v}, {&a, &v},
+                [for_a, for_v](const Tensors& g, const Tensors& saved) -> Tensors {
+                  return {for_a ? outer(g[0], saved[1]) : Tensor(), for_v ? mv(saved[0].t(), g[0]) : Tensor()};
+                });
+}
+
+// The sum of the products of the elements of two vectors.
+Tensor dot(const Tensor& a, const Tensor& b) {
+  ops::require_defined(a, "dot", "input");
+  ops::require_defined(b, "dot", "tensor");
+  if (a.dim() != 1 || b.dim() != 1) throw RuntimeError("1D tensors expected, but got {}D and {}D tensors", a.dim(), b.dim());
+  if (a.dtype() != b.dtype())
+    throw RuntimeError("dot : expected both vectors to have same dtype, but found {} and {}", ops::torch_name(a.dtype()),
+                       ops::torch_name(b.dtype()));
+  if (a.numel() != b.numel())
+    throw RuntimeError("inconsistent tensor size, expected tensor [{0}] and src [{1}] to have the same number of elements, but got {0} and {1} "
+                       "elements respectively", a.numel(), b.numel());
+  check_factors(a, b, "dot");
+  const bool for_a = requires_grad(a), for_b = requires_grad(b);
+  Tensor y = product_of(row_of(a), column_of(b), {}, false, "dot");
+  return record(seen_as(y, {}), "DotBackward0", {&a, &b}, {&a, &b}, [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
+    return {for_a ? g[0] * saved[1] : Tensor(), for_b ? g[0] * saved[0] : Tensor()};
+  });
+}
+
+// a (m), b (n) -> (m, n)
+Tensor outer(const Tensor& a, const Tensor& b) {
+  ops::require_defined(a, "outer", "self");
+  ops::require_defined(b, "outer", "vec2");
+  for (const Tensor* t : {&a, &b})
+    if (t->dim() != 1) throw RuntimeError("outer: Expected 1-D argument {}, but got {}-D", t == &a ? "self" : "vec2", t->dim());
+  return a.unsqueeze(1) * b;
+}
+
+// Formula: beta * c + alpha * a b, c broadcast to the product's shape. beta = 0 ignores c, also where it is NaN.
+Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  ops::require_defined(c, "addmm", "input");
+  require_matrix(a, "mat1", "addmm");
+  require_matrix(b, "mat2", "addmm");
+  if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), "addmm");
+  if (c.dtype() != b.dtype())
+    throw RuntimeError("self and mat2 must have the same dtype, but got {} and {}", ops::torch_name(c.dtype()), ops::torch_name(b.dtype()));
+  check_factors(a, b, "addmm");
+  check_factors(a, c, "addmm");
+  const Dims sizes{a.sizes()[0], b.sizes()[1]};
+  const DType type = a.dtype();
+  {
+    NoGrad guard;
+    c.detach().expand(sizes);  // throws where it does not fit
+  }
+  const bool plain = beta.to_double() == 1 && alpha.to_double() == 1;
+  Tensor y;
+  if (plain && c.dim() == 1 && c.numel() == sizes[1]) {
+    y = product_of(a, b, c, false, "addmm");
+  } else {
+    y = product_of(a, b, {}, false, "addmm");
+    if (alpha.to_double() != 1) {
+      const ops::StepOperand scale[] = {{&y, {}, type}, {nullptr, alpha, type}};
+      ops::run_step(ir::row::mul, scale, y);
+    }
+    if (beta.to_double() != 0) {
+      const ops::StepOperand add[] = {{&y, {}, type}, {&c, {}, type}, {nullptr, beta, type}};
+      ops::run_step(ir::row::add_scaled, add, y);
+    }
+  }
+  const bool for_c = requires_grad(c), for_a = requires_grad(a), for_b = requires_grad(b);
+  return record(std::move(y), "AddmmBackward0", {&c, &a, &b}, {&a, &b},
+                [=, shape = c.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
+                  const auto scaled = [](const Tensor& t, Scalar s) { return s.to_double() == 1 ? t : t * s; };
+                  return {for_c ? scaled(ops::sum_to(g[0], shape), beta) : Tensor(), for_a ? scaled(mm(g[0], saved[1].t()), alpha) : Tensor(),
+                          for_b ? scaled(mm(saved[0].t(), g[0]), alpha) : Tensor()};
+                });
+}
+
+namespace {
+
+// Both have at least one dimension, one of them more than two: the leading dimensions broadcast, the last two multiply.
+Tensor batched(const Tensor& a, const Tensor& b) {
+  const Dims &sa = a.sizes(), &sb = b.sizes();
+  const size_t na = sa.size(), nb = sb.size();
+  // One matrix on the right: the rows of all the left ones make one tall matrix.
+  if (nb <= 2) {
+    Dims out(std::span<const int64_t>(sa).first(na - 1));
+    const Tensor tall = a.reshape({product(out), sa[na - 1]});
+    if (nb == 2) out.push_back(sb[1]);
+    return (nb == 1 ? mv(tall, b) : mm_as(tall, b, "matmul")).view(out);
+  }
+  if (na == 1) return batched(a.unsqueeze(0), b).squeeze(-2);
+  const Dims batch = broadcast_shapes(std::span<const int64_t>(sa).first(na - 2), std::span<const int64_t>(sb).first(nb - 2));
+  const int64_t count = product(batch);
+  const auto flat = [&](const Tensor& t) {
+    const int64_t rows = t.size(-2), cols = t.size(-1);
+    Dims all = batch;
+    all.push_back(rows), all.push_back(cols);
+    return t.expand(all).reshape({count, rows, cols});
+  };
+  Dims out = batch;
+  out.push_back(sa[na - 2]), out.push_back(sb[nb - 1]);
+  return bmm(flat(a), flat(b)).view(out);
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  ops::require_defined(a, "matmul", "input");
+  ops::require_defined(b, "matmul", "other");
+  const int64_t na = a.dim(), nb = b.dim();
+  if (na == 2 && nb == 2) return mm_as(a, b, "matmul");
+  if (na == 0 || nb == 0)
+    throw RuntimeError("both arguments to matmul need to be at least 1D, but they are {}D and {}D (multiply by a number with *)", na, nb);
+  if (na == 1 && nb == 1) return dot(a, b);
+  if (na == 2 && nb == 1) return mv(a, b);
+  if (na == 1 && nb == 2) return mm_as(a.unsqueeze(0), b, "matmul").squeeze(0);
+  return batched(a, b);
+}
+
+}  // namespace naru

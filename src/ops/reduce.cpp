@@ -1,0 +1,194 @@
+// sum, mean, prod, any, all, count_nonzero, equal, isclose, allclose.
+#include "autograd/node.h"
+#include "ops/common.h"
+#include "ops/reductions.h"
+#include "ops/type_names.h"
+
+namespace naru {
+
+using autograd::record;
+using ir::ReduceOp;
+using ops::DimSet;
+using ops::Prologue;
+using Tensors = std::vector<Tensor>;
+
+namespace {
+
+// Several operators share a name; PyTorch numbers their nodes: 0 without dims, 1 with them.
+const char* node_name(const OptionalDims& dims, const char* without, const char* with) { return dims ? with : without; }
+
+// What `t` looks like to an operator that computes in `as`: gradients for it are converted back to t's type.
+Tensor back_to(const Tensor& g, DType dtype) { return g.dtype() == dtype ? g : g.to(dtype); }
+
+}  // namespace
+
+namespace ops {
+
+Tensor fold_mean(const Tensor& t, const DimSet& set, bool keepdim, DType out, const char* name) {
+  const DType acc = accumulator_of(out);
+  Tensor s = fold_sum(t, set, keepdim, out, acc, name);
+  const double n = static_cast<double>(folded_count(t.sizes(), set));
+  if (acc != out) return step(ir::row::div, {{&s, {}, acc}, {nullptr, n, acc}}, out, name);
+  const StepOperand operands[] = {{&s, {}, acc}, {nullptr, n, acc}};
+  run_step(ir::row::div, operands, s);
+  return s;
+}
+
+}  // namespace ops
+
+// Formula: the sum of all elements over the folded dimensions; its gradient is that of the result, repeated.
+Tensor sum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
+  ops::require_defined(t, "sum", "input");
+  const DimSet set = ops::dim_set(dims, t.dim());
+  const DType out = dtype.value_or(is_floating(t.dtype()) ? t.dtype() : DType::I64);
+  return record(ops::fold_sum(t, set, keepdim, out, out, "sum"), node_name(dims, "SumBackward0", "SumBackward1"), {&t}, {},
+                [set, keepdim, sizes = t.sizes(), type = t.dtype()](const Tensors& g, const Tensors&) -> Tensors {
+                  return {back_to(ops::restore_dims(g[0], set, keepdim), type).expand(sizes)};
+                });
+}
+
+// Formula: the sum divided by the count, each rounded once. Throws NotImplementedError unless the result's type is floating point.
+Tensor mean(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
+  ops::require_defined(t, "mean", "input");
+  const DType out = dtype.value_or(t.dtype());
+  if (!is_floating(out))
+    throw NotImplementedError(
+        "mean(): could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: {}. "
+        "Convert it first (t.float()) or name a type (dtype=float32)",
+        dtype ? "Optional" : "Input", ops::torch_name(out));
+  const DimSet set = ops::dim_set(dims, t.dim());
+  return record(ops::fold_mean(t, set, keepdim, out, "mean"), node_name(dims, "MeanBackward0", "MeanBackward1"), {&t}, {},
+                [set, keepdim, sizes = t.sizes(), type = t.dtype()](const Tensors& g, const Tensors&) -> Tensors {
+                  const auto n = static_cast<double>(ops::folded_count(sizes, set));
+                  return {back_to(ops::restore_dims(g[0] / n, set, keepdim), type).expand(sizes)};
+                });
+}
+
+namespace {
+
+// The product of all other elements along `dim`: what is before times what is behind. For elements of which some are zero.
+Tensor product_of_others(const Tensor& t, int64_t dim) {
+  const int64_t n = t.size(dim);
+  Dims first = t.sizes();
+  first[static_cast<size_t>(dim)] = 1;
+  const Tensor one = ones(first, Options(t.dtype(), t.device()));
+  if (n == 1) return one;
+  const Tensor before = cat({one, cumprod(t.narrow(dim, 0, n - 1), dim)}, dim);
+  const Tensor behind = cat({one, cumprod(flip(t.narrow(dim, 1, n - 1), {dim}), dim)}, dim);
+  return before * flip(behind, {dim});
+}
+
+bool has_zero(const Tensor& t) {
+  NoGrad guard;
+  return ops::fold(ReduceOp::Any, Prologue(ir::row::logical_not, DType::Bool, {Prologue::of(t, DType::Bool)}), t.sizes(),
+                   ops::dim_set(std::nullopt, t.dim()), false, DType::Bool, "prod")
+      .item()
+      .to_bool();
+}
+
+}  // namespace
+
+// Formula: the product of the elements; gradient: that of the result times the product of the others.
+Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::optional<DType> dtype) {
+  ops::require_defined(t, "prod", "input");
+  const DType out = dtype.value_or(is_floating(t.dtype()) ? t.dtype() : DType::I64);
+  const DimSet set = dim ? ops::dim_set(*dim, t.dim()) : ops::dim_set(std::nullopt, t.dim());
+  Tensor y = ops::fold(ReduceOp::Prod, Prologue::copy(t, out, ops::accumulator_of(out)), t.sizes(), set, keepdim, out, "prod");
+  return record(
+      std::move(y), dim ? "ProdBackward1" : "ProdBackward0", {&t}, {&t},
+      [set, keepdim, dim, out](const Tensors& g, const Tensors& saved) -> Tensors {
+        const Tensor& original = saved[0];
+        if (original.numel() == 0) return {zeros_like(original)};
+        const Tensor x = back_to(original, out);
+        const Tensor grad = ops::restore_dims(g[0], set, keepdim);
+        Tensor gx;
+        if (!has_zero(x)) {
+          // Computed anew, so that gradients of gradients reach x through it too.
+          const Tensor product = dim ? prod(x, dim, true) : prod(x);
+          gx = grad * product / x;
+        } else if (dim && x.dim() > 0) {
+          gx = grad * product_of_others(x, wrap_dim(*dim, x.dim()));
+        } else {
+          gx = grad * product_of_others(x.reshape({-1}), 0).reshape(x.sizes());
+        }
+        return {back_to(gx, original.dtype())};
+      });
+}
+
+namespace {
+
+Tensor any_or_all(ReduceOp op, const Tensor& t, const OptionalDims& dims, bool keepdim, const char* name) {
+  ops::require_defined(t, name, "input");
+  const DimSet set = ops::dim_set(dims, t.dim(), true);
+  // PyTorch keeps uint8, the type its masks once had.
+  const DType out = t.dtype() == DType::U8 ? DType::U8 : DType::Bool;
+  return ops::fold(op, Prologue(ir::row::not_zero, DType::Bool, {Prologue::of(t, t.dtype())}), t.sizes(), set, keepdim, out, name);
+}
+
+}  // namespace
+
+// bool (uint8 for uint8). An empty list of dims folds nothing, as in PyTorch.
+Tensor any(const Tensor& t, const OptionalDims& dims, bool keepdim) { return any_or_all(ReduceOp::Any, t, dims, keepdim, "any"); }
+Tensor all(const Tensor& t, const OptionalDims& dims, bool keepdim) { return any_or_all(ReduceOp::All, t, dims, keepdim, "all"); }
+
+Tensor count_nonzero(const Tensor& t, const OptionalDims& dims) {
+  ops::require_defined(t, "count_nonzero", "input");
+  const DimSet set = ops::dim_set(dims, t.dim());
+  return ops::fold(ReduceOp::Sum, Prologue(ir::row::not_zero, DType::I64, {Prologue::of(t, t.dtype())}), t.sizes(), set, false,
+                   DType::I64, "count_nonzero");
+}
+
+namespace {
+
+Device pair_device(const Tensor& a, const Tensor& b, const char* op) {
+  ops::require_defined(a, op, "input");
+  ops::require_defined(b, op, "other");
+  const Tensor* tensors[] = {&a, &b};
+  const char* roles[] = {"input", "other"};
+  return ops::common_device(tensors, roles, op);
+}
+
+bool all_true(const Prologue& prologue, const Dims& shape, const char* name) {
+  return ops::fold(ReduceOp::All, prologue, shape, ops::dim_set(std::nullopt, static_cast<int64_t>(shape.size())), false, DType::Bool,
+                   name)
+      .item()
+      .to_bool();
+}
+
+// The type isclose compares in.
+DType closeness_type(const Tensor& a, const Tensor& b, double rtol, double atol, const char* op) {
+  pair_device(a, b, op);
+  if (a.dtype() != b.dtype())
+    throw RuntimeError("{} did not match {} ({} wants both of one dtype: convert one with .to())", ops::torch_name(a.dtype()),
+                       ops::torch_name(b.dtype()), op);
+  if (!(rtol >= 0)) throw RuntimeError("rtol must be greater than or equal to zero, but got {}", rtol);
+  if (!(atol >= 0)) throw RuntimeError("atol must be greater than or equal to zero, but got {}", atol);
+  return is_floating(a.dtype()) ? a.dtype() : DType::F64;
+}
+
+}  // namespace
+
+bool equal(const Tensor& a, const Tensor& b) {
+  pair_device(a, b, "equal");
+  if (!(a.sizes() == b.sizes())) return false;
+  const DType type = promote(a.dtype(), b.dtype());
+  return all_true(Prologue(ir::row::eq, DType::Bool, {Prologue::of(a, type), Prologue::of(b, type)}), a.sizes(), "equal");
+}
+
+// Formula: |a - b| <= atol + rtol * |b|, for finite b; equal infinities are close, NaNs only by equal_nan.
+Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
+  const DType type = closeness_type(a, b, rtol, atol, "isclose");
+  return ops::step(ir::row::is_close,
+                   {{&a, {}, type}, {&b, {}, type}, {nullptr, rtol, type}, {nullptr, atol, type}, {nullptr, equal_nan, DType::Bool}},
+                   DType::Bool, "isclose");
+}
+
+bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
+  const DType type = closeness_type(a, b, rtol, atol, "allclose");
+  return all_true(Prologue(ir::row::is_close, DType::Bool,
+                           {Prologue::of(a, type), Prologue::of(b, type), Prologue::of(rtol, type), Prologue::of(atol, type),
+                            Prologue::of(equal_nan, DType::Bool)}),
+                  broadcast_shapes(a.sizes(), b.sizes()), "allclose");
+}
+
+}  // namespace naru

@@ -1,0 +1,99 @@
+// cumsum, cumprod.
+#include "autograd/node.h"
+#include "ops/common.h"
+#include "ops/fold.h"
+
+namespace naru {
+
+using autograd::record;
+using Tensors = std::vector<Tensor>;
+
+namespace {
+
+Tensor raw_scan(ir::ReduceOp op, const Tensor& t, int64_t dim, DType type, const char* name) {
+  // Converted first where the running type could not be made from t's elements directly.
+  const DType acc = is_floating(type) ? ops::accumulator_of(type) : type == DType::Bool ? DType::I64 : type;
+  const Tensor from = t.dtype() == type ? t : ops::step(ir::row::copy, {{&t, {}, type}}, type, name);
+  Tensor out = ops::make_result(t.sizes(), acc, t.device(), name);
+  if (out.numel() > 0) {
+    ir::Scan s;
+    s.op = op;
+    s.shape = t.sizes();
+    s.in = ops::view_of(from, t.sizes());
+    s.out = ops::view_of(out, t.sizes());
+    if (s.shape.empty()) {
+      s.shape.push_back(1), s.in.strides.push_back(0), s.out.strides.push_back(0);
+    } else {
+      const auto d = static_cast<size_t>(dim);
+      for (Dims* dims : {&s.shape, &s.in.strides, &s.out.strides}) {
+        const int64_t last = (*dims)[d];
+        dims->erase(d);
+        dims->push_back(last);
+      }
+    }
+    ops::submit(std::move(s), {&from}, {&out});
+  }
+  return acc == type ? out : ops::step(ir::row::copy, {{&out, {}, type}}, type, name);
+}
+
+DType scan_type(const Tensor& t, std::optional<DType> dtype) {
+  return dtype.value_or(is_floating(t.dtype()) ? t.dtype() : DType::I64);
+}
+
+}  // namespace
+
+// y[i] = x[0] + ... + x[i], in order. Integers and bool give int64. Gradient: the running sum from the end.
+Tensor cumsum(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
+  ops::require_defined(t, "cumsum", "input");
+  const int64_t d = wrap_dim(dim, t.dim());
+  const bool flat = t.dim() == 0;
+  return record(raw_scan(ir::ReduceOp::Sum, t, d, scan_type(t, dtype), "cumsum"), "CumsumBackward0", {&t}, {},
+                [d, flat, type = t.dtype()](const Tensors& g, const Tensors&) -> Tensors {
+                  const Tensor grad = flat ? g[0] : flip(cumsum(flip(g[0], {d}), d), {d});
+                  return {grad.to(type)};
+                });
+}
+
+namespace {
+
+// s[i] = gy[i] + x[i + 1] s[i + 1], from the end: the gradient of cumprod that needs no division, one position after another.
+Tensor cumprod_gradient_by_steps(const Tensor& g, const Tensor& x, int64_t dim) {
+  const int64_t n = x.size(dim);
+  Dims first = x.sizes();
+  first[static_cast<size_t>(dim)] = 1;
+  std::vector<Tensor> parts(static_cast<size_t>(n));
+  Tensor s;
+  for (int64_t i = n; i-- > 0;) {
+    const Tensor gi = g.narrow(dim, i, 1);
+    s = s.defined() ? gi + x.narrow(dim, i + 1, 1) * s : gi;
+    parts[static_cast<size_t>(i)] = s;
+  }
+  const Tensor one = ones(first, Options(x.dtype(), x.device()));
+  const Tensor before = n == 1 ? one : cat({one, cumprod(x.narrow(dim, 0, n - 1), dim)}, dim);
+  return before * cat(parts, dim);
+}
+
+}  // namespace
+
+// y[i] = x[0] * ... * x[i], in order.
+Tensor cumprod(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
+  ops::require_defined(t, "cumprod", "input");
+  const int64_t d = wrap_dim(dim, t.dim());
+  const DType type = scan_type(t, dtype);
+  return record(raw_scan(ir::ReduceOp::Prod, t, d, type, "cumprod"), "CumprodBackward0", {&t}, {&t},
+                [d, type](const Tensors& g, const Tensors& saved) -> Tensors {
+                  const Tensor& original = saved[0];
+                  if (original.dim() == 0 || original.numel() == 0) return {g[0].to(original.dtype())};
+                  const Tensor x = original.to(type);
+                  Tensor gx;
+                  if (all(x).item().to_bool()) {
+                    const Tensor y = cumprod(x, d);
+                    gx = flip(cumsum(flip(g[0] * y, {d}), d), {d}) / x;
+                  } else {
+                    gx = cumprod_gradient_by_steps(g[0], x, d);
+                  }
+                  return {gx.to(original.dtype())};
+                });
+}
+
+}  // namespace naru
