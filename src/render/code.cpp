@@ -32,15 +32,18 @@ bool can_run(Isa isa) noexcept {
   return isa != Isa::None && isa <= best;
 }
 
+Isa choose_isa(Isa have, const char* jit, const char* wanted) noexcept {
+  if (jit != nullptr && std::string_view(jit) == "0") return Isa::None;
+  const std::string_view isa = wanted != nullptr ? wanted : "";
+  if (isa == "none") return Isa::None;
+  if (isa == "avx2") return std::min(have, Isa::Avx2);
+  if (!isa.empty() && isa != "avx512")
+    std::fprintf(stderr, "naru: NARU_ISA=%s is unknown and has no effect; it may be avx512, avx2 or none\n", wanted);
+  return have;
+}
+
 Isa best_isa() noexcept {
-  static const Isa best = [] {
-    const char* jit = std::getenv("NARU_JIT");
-    const char* wanted = std::getenv("NARU_ISA");
-    const std::string_view isa = wanted != nullptr ? wanted : "";
-    if ((jit != nullptr && std::string_view(jit) == "0") || isa == "none") return Isa::None;
-    const Isa have = isa_of_processor();
-    return isa == "avx2" ? std::min(have, Isa::Avx2) : have;
-  }();
+  static const Isa best = choose_isa(isa_of_processor(), std::getenv("NARU_JIT"), std::getenv("NARU_ISA"));
   return best;
 }
 

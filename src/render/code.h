@@ -36,4 +36,7 @@ class Code {
 // Whether this processor has `isa`.
 bool can_run(Isa isa) noexcept;
 
+// What best_isa() says on a processor that has `have`, given the values of NARU_JIT and NARU_ISA (nullptr where unset).
+Isa choose_isa(Isa have, const char* jit, const char* wanted) noexcept;
+
 }  // namespace naru::render

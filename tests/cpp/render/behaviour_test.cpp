@@ -3,6 +3,7 @@
 #include <cstring>
 #include <thread>
 
+#include "render/code.h"
 #include "render/kernel_support.h"
 
 namespace naru::test {
@@ -193,6 +194,21 @@ TEST(NativeKernels, AreNotMadeWithoutAnInstructionSet) {
   reduce.type = VType::F32;
   EXPECT_EQ(render::compile_along(reduce, render::Isa::None), nullptr);
   EXPECT_EQ(render::compile_across(reduce, render::Isa::None), nullptr);
+}
+
+TEST(NativeKernels, UseNoMoreThanTheEnvironmentAllows) {
+  using render::choose_isa, render::Isa;
+  for (const Isa have : {Isa::None, Isa::Avx2, Isa::Avx512}) {
+    EXPECT_EQ(choose_isa(have, nullptr, nullptr), have);
+    EXPECT_EQ(choose_isa(have, "1", ""), have);
+    EXPECT_EQ(choose_isa(have, nullptr, "avx512"), have);
+    EXPECT_EQ(choose_isa(have, "0", "avx512"), Isa::None);
+    EXPECT_EQ(choose_isa(have, nullptr, "none"), Isa::None);
+    EXPECT_EQ(choose_isa(have, nullptr, "avx2"), have == Isa::None ? Isa::None : Isa::Avx2);
+  }
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(choose_isa(Isa::Avx512, nullptr, "sse9"), Isa::Avx512);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("NARU_ISA=sse9 is unknown"), std::string::npos);
 }
 
 }  // namespace
