@@ -90,8 +90,9 @@ std::string describe(const Tensor& t, const char* role) {
 
 [[noreturn]] void throw_mismatch(std::span<const Tensor* const> tensors, std::span<const char* const> roles, const char* op, Device first,
                                  Device second) {
-  // PyTorch names the accelerator first.
+  // PyTorch names the accelerator first, and cpu without an index.
   if (first.is_cpu()) std::swap(first, second);
+  if (second.is_cpu()) second = Device(DeviceType::Cpu);
   std::string text = fmt::format("Expected all tensors to be on the same device, but found at least two devices, {} and {}! (operator {})",
                                  first.str(), second.str(), op);
   std::string odd;
