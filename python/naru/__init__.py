@@ -1,0 +1,106 @@
+"""naru: tensors and neural networks, with the device in plain sight. PyTorch's names, PyTorch's semantics.
+
+>>> import naru as torch
+>>> x = torch.ones(2, 3, requires_grad=True)
+>>> (x * 2).sum().backward()
+>>> x.grad
+tensor([[2., 2., 2.],
+        [2., 2., 2.]])
+"""
+
+from __future__ import annotations
+
+from math import e, inf, nan, pi
+from typing import TYPE_CHECKING, Any
+
+from . import _C
+from ._C import *  # also `float`, `int`, `bool`, `abs` ...: in this file the built-in ones are hidden
+from ._version import __version__
+
+if TYPE_CHECKING:
+    from . import (
+        accelerator,
+        autograd,
+        backends,
+        cuda,
+        legacy,
+        mps,
+        nn,
+        optim,
+        random,
+        serialization,
+        testing,
+        torch_version,
+        utils,
+        version,
+    )
+    from ._info import finfo, iinfo
+    from ._tensor_str import get_printoptions, set_printoptions
+    from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+    from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+    from .serialization import load, save
+
+if getattr(_C.Tensor, "__module__", "").split(".")[0] == "naru":
+    from . import _tensor
+
+    _tensor.install()
+    del _tensor
+
+newaxis = None
+
+# Imported when they are first asked for: `import naru` stays fast.
+_SUBMODULES = frozenset(
+    "accelerator autograd backends cuda legacy mps nn optim random serialization testing torch_version utils version "
+    "amp distributions distributed fft func hub jit linalg multiprocessing onnx overrides profiler sparse special "
+    "types xpu _utils _tensor_str".split()
+)
+_LAZY = {
+    **dict.fromkeys(("finfo", "iinfo"), "_info"),
+    **dict.fromkeys(("set_printoptions", "get_printoptions"), "_tensor_str"),
+    **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"), "autograd.grad_mode"),
+    **dict.fromkeys(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"), "random"),
+    **dict.fromkeys(("save", "load"), "serialization"),
+    **dict.fromkeys(
+        (
+            "is_tensor", "is_storage", "typename", "compile", "is_grad_enabled", "set_default_tensor_type",
+            "get_default_device", "are_deterministic_algorithms_enabled", "get_num_threads", "set_num_threads",
+            "set_float32_matmul_precision", "get_float32_matmul_precision", "is_inference_mode_enabled", "autocast",
+            "set_flush_denormal", "broadcast_shapes", "atleast_1d", "atleast_2d", "atleast_3d",
+        ),
+        "functional",
+    ),
+}  # fmt: skip
+_LEGACY = frozenset(
+    "FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor BoolTensor".split()
+)
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _LAZY:
+        value = getattr(importlib.import_module("." + _LAZY[name], __name__), name)
+        globals()[name] = value
+        return value
+    if name in _SUBMODULES:
+        try:
+            return importlib.import_module("." + name, __name__)
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+    if name in _LEGACY:
+        from .legacy import tensor_types
+
+        globals().update(tensor_types("cpu"))
+        return globals()[name]
+    raise AttributeError(f"module 'torch' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_LEGACY})
+
+
+# Names that Python decides on, whether or not the core has them too.
+for _name in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "manual_seed", "finfo", "iinfo"):
+    globals().pop(_name, None)
+del _name

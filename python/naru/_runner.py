@@ -1,0 +1,127 @@
+"""`naru run`: runs a script in which `torch` is naru."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, ModuleType, TracebackType
+
+_ALIAS = "torch"
+_REAL = "naru"
+
+
+class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Answers `import torch` and `import torch.X` with the same module objects as `import naru` and `import naru.X`.
+
+    It stands before all other finders, so that an installed PyTorch is never loaded.
+    """
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != _ALIAS and not name.startswith(_ALIAS + "."):
+            return None
+        real = _REAL + name[len(_ALIAS) :]
+        try:
+            module = importlib.import_module(real)
+        except ModuleNotFoundError as error:
+            if error.name is None or not real.startswith(error.name):
+                raise
+            raise ModuleNotFoundError(f"No module named '{name}' (naru does not have it yet)", name=name) from None
+        return importlib.machinery.ModuleSpec(name, self, is_package=hasattr(module, "__path__"), loader_state=module)
+
+    def create_module(self, spec: Any) -> ModuleType:
+        module = spec.loader_state
+        # The import system writes its spec into the module; naru's own is put back below.
+        spec.loader_state = (module, module.__spec__)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        assert spec is not None
+        module.__spec__ = spec.loader_state[1]
+
+
+def install_torch_alias() -> None:
+    """Makes `torch` mean naru in this process, and in those it forks."""
+    if any(isinstance(finder, TorchFinder) for finder in sys.meta_path):
+        return
+    loaded = sys.modules.get(_ALIAS)
+    if loaded is not None and loaded is not sys.modules.get(_REAL):
+        raise RuntimeError("torch is already loaded in this process, so it can't be made to mean naru")
+    sys.meta_path.insert(0, TorchFinder())
+
+
+def _is_ours(filename: str) -> bool:
+    return filename == __file__ or filename.startswith("<frozen ") or os.path.basename(filename) == "runpy.py"
+
+
+def _without_runner(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback from the script's first line on."""
+    while trace is not None and _is_ours(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    return trace
+
+
+def _call(action: Callable[[], Any]) -> int:
+    """Runs `action`; an exception is shown as the interpreter would show the script's own."""
+    try:
+        action()
+    except SystemExit:
+        raise
+    except BaseException as error:
+        trace = _without_runner(error.__traceback__)
+        error.__traceback__ = trace
+        chained: BaseException | None = error
+        seen: set[int] = set()
+        while chained is not None and id(chained) not in seen:
+            seen.add(id(chained))
+            chained.__traceback__ = _without_runner(chained.__traceback__)
+            chained = chained.__cause__ or chained.__context__
+        sys.excepthook(type(error), error, trace)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+    return 0
+
+
+def run_script(path: str, arguments: list[str]) -> int:
+    """Runs a file as `__main__` with `arguments`; returns the exit status."""
+    if os.path.isdir(path):
+        path = os.path.join(path, "__main__.py")
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+    except OSError as error:
+        print(f"naru run: can't open file '{path}': {error.strerror}", file=sys.stderr)
+        return 2
+    install_torch_alias()
+    sys.argv = [path, *arguments]
+    sys.path[0:1] = [os.path.dirname(os.path.abspath(path))]
+
+    import types
+
+    module = types.ModuleType("__main__")
+    module.__dict__.update(
+        __file__=path, __builtins__=__builtins__, __cached__=None, __loader__=importlib.machinery.SourceFileLoader("__main__", path)
+    )
+    sys.modules["__main__"] = module
+
+    def action() -> None:
+        code: CodeType = compile(source, path, "exec", dont_inherit=True)
+        exec(code, module.__dict__)
+
+    return _call(action)
+
+
+def run_module(name: str, arguments: list[str]) -> int:
+    """Runs a module as `__main__` with `arguments`, as `python -m` does; returns the exit status."""
+    import runpy
+
+    install_torch_alias()
+    sys.argv = [name, *arguments]
+    sys.path[0:1] = [os.getcwd()]
+    return _call(lambda: runpy.run_module(name, run_name="__main__", alter_sys=True))

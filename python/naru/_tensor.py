@@ -1,0 +1,125 @@
+"""Methods of `Tensor` that are written in Python: printing, pickling, backward's front."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _C
+
+Tensor = _C.Tensor
+
+
+def _repr(self: Tensor) -> str:
+    from ._tensor_str import tensor_str
+
+    return tensor_str(self)
+
+
+def _format(self: Tensor, spec: str) -> str:
+    if self.dim() == 0 and type(self) is Tensor and self.device.type != "meta":
+        return format(self.item(), spec)
+    return object.__format__(self, spec) if spec else str(self)
+
+
+def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    """The name of the tensor's type, e.g. "torch.FloatTensor"; with `dtype`, the tensor converted to it."""
+    from .legacy import parse_type, type_name
+
+    if dtype is None:
+        return type_name(self)
+    wanted, kind = parse_type(dtype)
+    if kind is not None and kind != self.device.type:
+        return self.to(kind, wanted, non_blocking)
+    return self.to(wanted)
+
+
+def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """A tensor of the same dtype on the same device: of the given sizes, or with the given data."""
+    from .legacy import legacy_tensor
+
+    return legacy_tensor(self.dtype, self.device if device is None else device, args)
+
+
+def _backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Adds the gradients of this tensor to the `grad` of the leaves it came from.
+
+    `gradient` has the tensor's shape; it may be left out for a tensor with one element, and counts as 1 then.
+    """
+    from .autograd import backward
+
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def _deepcopy(self: Tensor, memo: dict) -> Tensor:
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "
+            "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
+    if id(self) not in memo:
+        copy = self.detach().clone()
+        if self.requires_grad:
+            copy.requires_grad_(True)
+        if self.grad is not None:
+            copy.grad = self.grad.__deepcopy__(memo)
+        memo[id(self)] = copy
+    return memo[id(self)]
+
+
+def _reduce(self: Tensor, protocol: Any) -> tuple:
+    from ._utils import _tensor_from_bytes
+    from .serialization import tensor_to_bytes
+
+    return _tensor_from_bytes, (
+        tensor_to_bytes(self),
+        _DTypeByName(self.dtype),
+        tuple(self.shape),
+        str(self.device),
+        self.requires_grad and self.is_leaf,
+    )
+
+
+class _DTypeByName:
+    """Pickles a dtype by its name, whether or not the core's dtype can be pickled."""
+
+    def __init__(self, dtype: Any) -> None:
+        self._name = str(dtype).removeprefix("torch.")
+
+    def __reduce__(self) -> tuple:
+        return getattr, (_C, self._name)
+
+
+def _share_memory(self: Tensor) -> Tensor:
+    """Returns the tensor; sharing between processes is yet to come."""
+    return self
+
+
+def _is_shared(self: Tensor) -> bool:
+    return False
+
+
+def install() -> None:
+    """Gives `Tensor` these methods. What the core defines itself stays, but for printing and pickling."""
+    own = vars(Tensor)
+    for name, method in {
+        "__repr__": _repr,
+        "__str__": _repr,
+        "__format__": _format,
+        "__deepcopy__": _deepcopy,
+        "__reduce_ex__": _reduce,
+        "type": _type,
+        "backward": _backward,
+    }.items():
+        method.__name__ = name
+        method.__qualname__ = "Tensor." + name
+        setattr(Tensor, name, method)
+    for name, method in {"new": _new, "share_memory_": _share_memory, "is_shared": _is_shared}.items():
+        if name not in own:
+            setattr(Tensor, name, method)

@@ -1,0 +1,74 @@
+"""What pickled tensors are rebuilt with. The names are those in PyTorch's files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _C
+
+Tensor = _C.Tensor
+
+
+def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
+    """The tensor of the given geometry over a storage; ValueError if it would reach outside."""
+    size, stride = list(size), list(stride)
+    if len(size) != len(stride) or storage_offset < 0 or any(n < 0 for n in size) or any(s < 0 for s in stride):
+        raise ValueError(f"a stored tensor has size {size}, stride {stride}, offset {storage_offset}, which no tensor can have")
+    base = storage.tensor
+    last = storage_offset + sum((n - 1) * s for n, s in zip(size, stride))
+    if 0 not in size and last >= base.numel():
+        raise ValueError(
+            f"a stored tensor of size {size}, stride {stride} and offset {storage_offset} reaches beyond its storage of "
+            f"{base.numel()} elements"
+        )
+    return base.as_strided(size, stride, storage_offset).detach()
+
+
+def _rebuild_tensor_v2(
+    storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool, backward_hooks: Any, metadata: Any = None
+) -> Tensor:
+    """A tensor as PyTorch's files describe it."""
+    tensor = _rebuild_tensor(storage, storage_offset, size, stride)
+    if requires_grad:
+        tensor.requires_grad_(True)
+    return tensor
+
+
+def _rebuild_tensor_v3(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
+) -> Tensor:
+    """A tensor over a storage of bytes."""
+    return _rebuild_tensor_v2(storage.as_dtype(dtype), storage_offset, size, stride, requires_grad, backward_hooks)
+
+
+def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
+    """A parameter over `data`."""
+    from .nn.parameter import Parameter
+
+    return Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any) -> Any:
+    """A parameter over `data` with attributes of its own."""
+    param = _rebuild_parameter(data, requires_grad, backward_hooks)
+    for name, value in dict(state).items():
+        setattr(param, name, value)
+    return param
+
+
+def _tensor_from_bytes(data: bytes, dtype: Any, size: tuple[int, ...], device: str, requires_grad: bool) -> Tensor:
+    """A tensor that was pickled by `pickle` itself; on the CPU where its device is absent."""
+    from .serialization import bytes_to_tensor, device_if_present
+
+    tensor = bytes_to_tensor(data, dtype).reshape(size)
+    target = device_if_present(device)
+    if target is not None:
+        tensor = tensor.to(target)
+    return tensor.requires_grad_(True) if requires_grad else tensor

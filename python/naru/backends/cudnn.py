@@ -1,0 +1,35 @@
+"""`torch.backends.cudnn`: accepted for PyTorch's sake; results are deterministic in any case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+enabled: bool = True
+benchmark: bool = False
+benchmark_limit: int | None = 10
+deterministic: bool = False
+allow_tf32: bool = False
+
+
+def is_available() -> bool:
+    """Whether cuDNN is in use: no."""
+    return False
+
+
+def version() -> int | None:
+    """cuDNN's version: None, as it is not in use."""
+    return None
+
+
+class flags:
+    """A context manager that sets the switches and puts the old values back at its end."""
+
+    def __init__(self, **switches: Any) -> None:
+        self._switches = switches
+
+    def __enter__(self) -> None:
+        self._before = {name: globals()[name] for name in self._switches}
+        globals().update(self._switches)
+
+    def __exit__(self, *exc: object) -> None:
+        globals().update(self._before)

@@ -1,0 +1,228 @@
+"""`torch.cuda`: NVIDIA devices, and virtual ones of that kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from .._kind import DeviceGuard, DeviceProperties, to_device
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_KIND = "cuda"
+
+# Streams and events, as far as the core has them.
+if hasattr(_C, "Stream"):
+    Stream = _C.Stream
+if hasattr(_C, "Event"):
+    Event = _C.Event
+
+OutOfMemoryError: type[BaseException] = getattr(_C, "OutOfMemoryError", None) or type(
+    "OutOfMemoryError", (RuntimeError,), {"__module__": "torch"}
+)
+
+
+def is_available() -> bool:
+    """Whether there is a device that works. `naru doctor` says why there is none."""
+    return _C.is_available(_KIND)
+
+
+def device_count() -> int:
+    """The number of devices."""
+    return _C.device_count(_KIND)
+
+
+def current_device() -> int:
+    """The index of the current device; RuntimeError with the reason where there is none."""
+    _lazy_init()
+    return _C.current_device(_KIND)
+
+
+def set_device(device: Any) -> None:
+    """Makes a device the current one; a negative index does nothing."""
+    _lazy_init()
+    if isinstance(device, int) and device < 0:
+        return
+    _C.set_device(to_device(_KIND, device))
+
+
+def init() -> None:
+    """Raises RuntimeError with the reason where there is no device."""
+    _lazy_init()
+
+
+def is_initialized() -> bool:
+    """Whether there is a device to use."""
+    return is_available()
+
+
+def _lazy_init() -> None:
+    if not _C.is_available(_KIND):
+        raise RuntimeError(f"cuda is not available: {_C.why_unavailable(_KIND)}")
+
+
+def synchronize(device: Any = None) -> None:
+    """Waits for all work on a device (the current one)."""
+    _lazy_init()
+    _C.synchronize(to_device(_KIND, device))
+
+
+def get_device_name(device: Any = None) -> str:
+    """The name of a device."""
+    _lazy_init()
+    return _C.device_name(to_device(_KIND, device))
+
+
+def get_device_properties(device: Any = None) -> DeviceProperties:
+    """Name, memory and the like of a device."""
+    _lazy_init()
+    return DeviceProperties(to_device(_KIND, device))
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The compute capability, (major, minor)."""
+    properties = get_device_properties(device)
+    return properties.major, properties.minor
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Whether copies between the devices need not pass through the host's memory."""
+    return False
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes in tensors on a device; 0 where there is none."""
+    return _C.memory_allocated(to_device(_KIND, device)) if is_available() else 0
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """The most bytes in tensors so far, or since `reset_peak_memory_stats`."""
+    return _C.max_memory_allocated(to_device(_KIND, device)) if is_available() else 0
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Bytes held from the device, in tensors or kept for new ones."""
+    return _C.memory_reserved(to_device(_KIND, device)) if is_available() else 0
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """The most bytes held from the device."""
+    largest = getattr(_C, "max_memory_reserved", _C.memory_reserved)
+    return largest(to_device(_KIND, device)) if is_available() else 0
+
+
+memory_cached = memory_reserved
+max_memory_cached = max_memory_reserved
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Starts the peaks anew."""
+    if is_available():
+        _C.reset_peak_memory_stats(to_device(_KIND, device))
+
+
+reset_max_memory_allocated = reset_peak_memory_stats
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """(free, total) bytes of a device."""
+    _lazy_init()
+    target = to_device(_KIND, device)
+    total = _C.total_memory(target)
+    return total - _C.memory_reserved(target), total
+
+
+def empty_cache() -> None:
+    """Gives memory that is kept for new tensors back to the devices."""
+    for i in range(device_count()):
+        _C.empty_cache(_C.device(_KIND, i))
+
+
+def ipc_collect() -> None:
+    """Does nothing: there is no memory shared between processes yet."""
+
+
+def manual_seed(seed: int) -> None:
+    """Sets the seed; there is one generator for all devices."""
+    from ..random import manual_seed as set_seed
+
+    set_seed(seed)
+
+
+manual_seed_all = manual_seed
+
+
+def seed() -> None:
+    """Sets a seed that the operating system draws."""
+    from ..random import seed as draw_seed
+
+    draw_seed()
+
+
+seed_all = seed
+
+
+def initial_seed() -> int:
+    """The seed set last."""
+    return _C.default_generator.initial_seed()
+
+
+def get_rng_state(device: Any = "cuda") -> _C.Tensor:
+    """The generator's state."""
+    return _C.default_generator.get_state()
+
+
+def set_rng_state(new_state: _C.Tensor, device: Any = "cuda") -> None:
+    """Takes back a state from `get_rng_state`."""
+    _C.default_generator.set_state(new_state)
+
+
+def get_rng_state_all() -> list[_C.Tensor]:
+    """The generator's state, once for each device."""
+    return [get_rng_state() for _ in range(device_count())]
+
+
+def set_rng_state_all(new_states: Iterable[_C.Tensor]) -> None:
+    """Takes back a state from `get_rng_state_all`."""
+    for state in new_states:
+        set_rng_state(state)
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether bfloat16 works on the devices; naru computes it everywhere."""
+    return is_available()
+
+
+def get_arch_list() -> list[str]:
+    """Empty: kernels are compiled as they are needed, for the device at hand."""
+    return []
+
+
+class device(DeviceGuard):
+    """`with torch.cuda.device(1):` makes cuda:1 the current device."""
+
+
+class device_of(DeviceGuard):
+    """`with torch.cuda.device_of(tensor):` makes the tensor's device the current one."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.device.index if obj.device.type == _KIND else -1)
+
+
+def __getattr__(name: str) -> Any:
+    if name.endswith("Tensor"):
+        from ..legacy import tensor_types
+
+        types = tensor_types(_KIND)
+        if name in types:
+            globals().update(types)
+            return types[name]
+    if name in ("amp", "random", "memory", "streams"):
+        import importlib
+
+        try:
+            return importlib.import_module("." + name, __name__)
+        except ModuleNotFoundError:
+            pass
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,178 @@
+"""Functions of the top-level namespace that are written in Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether an object is a tensor.
+
+    >>> is_tensor(3)
+    False
+    """
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj: Any) -> bool:
+    """Whether an object is a storage."""
+    return type(obj).__name__ in ("UntypedStorage", "TypedStorage")
+
+
+def typename(obj: Any) -> str:
+    """The name of an object's type; of a tensor, e.g. "torch.FloatTensor"."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    kind = obj if isinstance(obj, type) else type(obj)
+    module = kind.__module__
+    if module.split(".")[0] == "naru":
+        module = "torch" + module[4:]
+    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
+
+
+def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Returns the function or module as it is: naru compiles while it runs. Also a decorator with options."""
+    if model is None:
+        return lambda fn: fn
+    return model
+
+
+def is_grad_enabled() -> bool:
+    """Whether history is being recorded on this thread."""
+    return _C.is_grad_enabled()
+
+
+def is_inference_mode_enabled() -> bool:
+    """False: `inference_mode` is `no_grad` here."""
+    return False
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Sets the default dtype, and the default device if the type names one."""
+    from .legacy import parse_type
+
+    dtype, kind = parse_type(t)
+    _C.set_default_dtype(dtype)
+    if kind is not None:
+        _C.set_default_device(kind)
+
+
+def get_default_device() -> _C.device:
+    """The device on which tensors are made where none is named."""
+    return _C.empty(0).device
+
+
+_matmul_precision = "highest"
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Noted and otherwise without effect: products of float32 are always computed in float32."""
+    global _matmul_precision
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"Invalid float32_matmul_precision: {precision}; expected 'highest', 'high' or 'medium'")
+    _matmul_precision = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """What was set last."""
+    return _matmul_precision
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether `use_deterministic_algorithms(True)` holds."""
+    ask = getattr(_C, "deterministic_algorithms", None)
+    return bool(ask()) if ask is not None else False
+
+
+def get_num_threads() -> int:
+    """The number of threads that the CPU's work is spread over."""
+    import os
+
+    return int(os.environ.get("NARU_NUM_THREADS", 0)) or len(os.sched_getaffinity(0))
+
+
+def set_num_threads(threads: int) -> None:
+    """Accepted; the number is fixed at the start, by NARU_NUM_THREADS. Results do not depend on it."""
+    if not isinstance(threads, int) or threads <= 0:
+        raise RuntimeError(f"set_num_threads expects a positive integer, got {threads}")
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """False: denormal numbers are always kept."""
+    return False
+
+
+class autocast:
+    """Accepted, with a warning where it is enabled: mixed precision is yet to come."""
+
+    def __init__(
+        self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None
+    ) -> None:
+        self._enabled = enabled
+        self.device = device_type
+
+    def __enter__(self) -> autocast:
+        if self._enabled:
+            import warnings
+
+            warnings.warn("autocast has no effect yet: operations run in the dtype of their operands", stacklevel=2)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return fn
+
+
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The shape that tensors of the given shapes broadcast to."""
+    result: list[int] = []
+    for shape in shapes:
+        sizes = [shape] if isinstance(shape, int) else list(shape)
+        if len(sizes) > len(result):
+            result = [1] * (len(sizes) - len(result)) + result
+        for i in range(1, len(sizes) + 1):
+            if sizes[-i] == 1 or sizes[-i] == result[-i]:
+                continue
+            if result[-i] != 1:
+                raise RuntimeError(
+                    "Shape mismatch: objects cannot be broadcast to a single shape: " + ", ".join(str(s) for s in shapes)
+                )
+            result[-i] = sizes[-i]
+    return _C.Size(result)
+
+
+def _atleast(tensors: tuple, grow: Callable[[Tensor], Tensor]) -> Any:
+    if len(tensors) == 1:
+        single = tensors[0]
+        return grow(single) if isinstance(single, Tensor) else tuple(grow(t) for t in single)
+    return tuple(grow(t) for t in tensors)
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """The tensors with at least one dimension."""
+    return _atleast(tensors, lambda t: t.reshape(1) if t.dim() == 0 else t)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """The tensors with at least two dimensions."""
+    return _atleast(tensors, lambda t: t.reshape(1, -1) if t.dim() < 2 else t)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """The tensors with at least three dimensions."""
+
+    def grow(t: Tensor) -> Tensor:
+        if t.dim() < 2:
+            return t.reshape(1, -1, 1)
+        return t.unsqueeze(-1) if t.dim() == 2 else t
+
+    return _atleast(tensors, grow)

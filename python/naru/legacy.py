@@ -1,0 +1,99 @@
+"""The old tensor types: torch.FloatTensor, torch.LongTensor, ... and torch.cuda.FloatTensor, ..."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _C
+
+Tensor = _C.Tensor
+
+_DTYPES = {
+    "FloatTensor": "float32",
+    "DoubleTensor": "float64",
+    "HalfTensor": "float16",
+    "BFloat16Tensor": "bfloat16",
+    "ByteTensor": "uint8",
+    "CharTensor": "int8",
+    "ShortTensor": "int16",
+    "IntTensor": "int32",
+    "LongTensor": "int64",
+    "BoolTensor": "bool",
+}
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+
+
+class _TensorType(type):
+    """The type of the old tensor types: `isinstance(x, torch.FloatTensor)` asks for dtype and device."""
+
+    dtype: Any
+    kind: str
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype == cls.dtype and instance.device.type == cls.kind
+
+    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        return legacy_tensor(cls.dtype, cls.kind if device is None else device, args)
+
+    def __repr__(cls) -> str:
+        return f"<class '{full_name(cls)}'>"
+
+
+def full_name(cls: Any) -> str:
+    """The name as `Tensor.type()` writes it, e.g. "torch.cuda.FloatTensor"."""
+    return ("torch." if cls.kind == "cpu" else f"torch.{cls.kind}.") + cls.__name__
+
+
+def legacy_tensor(dtype: Any, device: Any, args: tuple) -> Tensor:
+    """What `torch.FloatTensor(*args)` gives: sizes make an uninitialised tensor, a sequence or array is copied."""
+    if not args:
+        return _C.empty(0, dtype=dtype, device=device)
+    first = args[0]
+    if len(args) == 1 and isinstance(first, Tensor):
+        if first.dtype != dtype:
+            raise TypeError(f"expected a tensor of dtype={dtype} (got dtype={first.dtype}); convert it with tensor.to({dtype})")
+        return first.detach()
+    if len(args) == 1 and isinstance(first, _C.Size):
+        return _C.empty(tuple(first), dtype=dtype, device=device)
+    if len(args) == 1 and (hasattr(first, "__array__") or isinstance(first, (list, tuple, range))):
+        return _C.tensor(list(first) if isinstance(first, range) else first, dtype=dtype, device=device)
+    if all(hasattr(arg, "__index__") and not isinstance(arg, bool) for arg in args):
+        return _C.empty(tuple(arg.__index__() for arg in args), dtype=dtype, device=device)
+    bad = next(arg for arg in args if not hasattr(arg, "__index__"))
+    if isinstance(bad, str):
+        raise TypeError("new(): invalid data type 'str'")
+    raise TypeError(f"new(): data must be a sequence (got {type(bad).__name__})")
+
+
+def tensor_types(kind: str) -> dict[str, Any]:
+    """The old tensor types of a kind of device, by name."""
+    module = "torch" if kind == "cpu" else f"torch.{kind}"
+    return {
+        name: _TensorType(name, (), {"dtype": getattr(_C, dtype), "kind": kind, "__module__": module})
+        for name, dtype in _DTYPES.items()
+    }
+
+
+def type_name(tensor: Tensor) -> str:
+    """`tensor.type()`: e.g. "torch.FloatTensor", "torch.cuda.LongTensor"."""
+    kind = tensor.device.type
+    prefix = "torch." if kind == "cpu" else f"torch.{kind}."
+    return prefix + _NAMES[str(tensor.dtype).removeprefix("torch.")]
+
+
+def parse_type(wanted: Any) -> tuple[Any, Any]:
+    """The (dtype, device kind or None) that the argument of `Tensor.type` names."""
+    if isinstance(wanted, _C.dtype):
+        return wanted, None
+    if isinstance(wanted, _TensorType):
+        return wanted.dtype, wanted.kind
+    if wanted is Tensor:
+        return _C.get_default_dtype(), None
+    if isinstance(wanted, str):
+        parts = wanted.split(".")
+        if parts[0] == "torch" and parts[-1] in _DTYPES and len(parts) in (2, 3):
+            return getattr(_C, _DTYPES[parts[-1]]), parts[1] if len(parts) == 3 else "cpu"
+        if parts[0] == "torch" and len(parts) == 2 and isinstance(getattr(_C, parts[1], None), _C.dtype):
+            return getattr(_C, parts[1]), None
+        raise ValueError(f"invalid type: '{wanted}'")
+    raise TypeError(f"type(): dtype must be a type, str, or dtype object, got {type(wanted).__name__}")

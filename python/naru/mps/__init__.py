@@ -1,0 +1,76 @@
+"""`torch.mps`: Apple's devices, and virtual ones of that kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+from .._kind import to_device
+
+_KIND = "mps"
+
+
+def is_available() -> bool:
+    """Whether there is a device that works."""
+    return _C.is_available(_KIND)
+
+
+def device_count() -> int:
+    """The number of devices."""
+    return _C.device_count(_KIND)
+
+
+def _need() -> _C.device:
+    if not is_available():
+        raise RuntimeError(f"mps is not available: {_C.why_unavailable(_KIND)}")
+    return to_device(_KIND)
+
+
+def synchronize() -> None:
+    """Waits for all work on the device."""
+    _C.synchronize(_need())
+
+
+def empty_cache() -> None:
+    """Gives memory that is kept for new tensors back to the device."""
+    if is_available():
+        _C.empty_cache(to_device(_KIND))
+
+
+def current_allocated_memory() -> int:
+    """Bytes in tensors on the device."""
+    return _C.memory_allocated(_need())
+
+
+def driver_allocated_memory() -> int:
+    """Bytes held from the device, in tensors or kept for new ones."""
+    return _C.memory_reserved(_need())
+
+
+def recommended_max_memory() -> int:
+    """The device's memory in bytes."""
+    return _C.total_memory(_need())
+
+
+def manual_seed(seed: int) -> None:
+    """Sets the seed; there is one generator for all devices."""
+    from ..random import manual_seed as set_seed
+
+    set_seed(seed)
+
+
+def seed() -> None:
+    """Sets a seed that the operating system draws."""
+    from ..random import seed as draw_seed
+
+    draw_seed()
+
+
+def get_rng_state() -> Any:
+    """The generator's state."""
+    return _C.default_generator.get_state()
+
+
+def set_rng_state(new_state: Any) -> None:
+    """Takes back a state from `get_rng_state`."""
+    _C.default_generator.set_state(new_state)

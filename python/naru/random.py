@@ -1,0 +1,72 @@
+"""`torch.random`: the seed and the state of the generator that random functions use unless they are given another.
+
+There is one for all devices: a program draws the same numbers wherever it runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+default_generator = _C.default_generator
+
+
+def manual_seed(seed: int) -> _C.Generator:
+    """Sets the seed, so that the numbers drawn from now on are always the same; returns the generator.
+
+    >>> import naru
+    >>> _ = naru.manual_seed(1); a = naru.rand(3)
+    >>> _ = naru.manual_seed(1); b = naru.rand(3)
+    >>> bool((a == b).all())
+    True
+    """
+    value = int(seed)
+    if not -(2**63) <= value < 2**64:
+        raise RuntimeError(f"Overflow when unpacking long long: manual_seed expects a value from -2**63 to 2**64 - 1, got {value}")
+    default_generator.manual_seed(value % 2**64)
+    return default_generator
+
+
+def seed() -> int:
+    """Sets a seed that the operating system draws, and returns it."""
+    import os
+
+    value = int.from_bytes(os.urandom(8), "little") >> 1
+    default_generator.manual_seed(value)
+    return value
+
+
+def initial_seed() -> int:
+    """The seed set last."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> _C.Tensor:
+    """The generator's state as a uint8 tensor."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: _C.Tensor) -> None:
+    """Takes back a state from `get_rng_state`."""
+    default_generator.set_state(new_state)
+
+
+class fork_rng:
+    """A context manager after which the generator is as it was before."""
+
+    def __init__(self, devices: Iterable[Any] | None = None, enabled: bool = True, *args: Any, **kwargs: Any) -> None:
+        self._enabled = enabled
+
+    def __enter__(self) -> None:
+        if self._enabled:
+            self._state = get_rng_state()
+
+    def __exit__(self, *exc: object) -> None:
+        if self._enabled:
+            set_rng_state(self._state)

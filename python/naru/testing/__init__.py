@@ -1,0 +1,189 @@
+"""`torch.testing`: comparing tensors in tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+
+Tensor = _C.Tensor
+
+__all__ = ["assert_close", "assert_allclose", "make_tensor"]
+
+# The tolerances for each dtype, relative and absolute.
+_TOLERANCES = {
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}
+
+
+def _tolerance(dtype: Any) -> tuple[float, float]:
+    return _TOLERANCES.get(str(dtype).removeprefix("torch."), (0.0, 0.0))
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: Any = None,
+) -> None:
+    """AssertionError unless |actual - expected| <= atol + rtol · |expected| everywhere.
+
+    Takes tensors, numbers, arrays, and sequences and dicts of them. Tolerances that are not given follow the dtype.
+
+    >>> import naru
+    >>> assert_close(naru.tensor([1.0]), naru.tensor([1.0000001]))
+    """
+    try:
+        _compare(actual, expected, "", rtol, atol, equal_nan, check_device, check_dtype, check_stride)
+    except AssertionError as error:
+        if msg is None:
+            raise
+        raise AssertionError(msg(str(error)) if callable(msg) else msg) from None
+
+
+def _compare(a: Any, b: Any, where: str, rtol: Any, atol: Any, equal_nan: bool, device: bool, dtype: bool, stride: bool) -> None:
+    rest = (rtol, atol, equal_nan, device, dtype, stride)
+    if (rtol is None) != (atol is None):
+        raise ValueError(
+            f"Both 'rtol' and 'atol' must be either specified or unspecified, but got rtol={rtol} and atol={atol} instead."
+        )
+    if isinstance(a, dict) and isinstance(b, dict):
+        if a.keys() != b.keys():
+            raise AssertionError(
+                f"The keys of the mappings do not match:\nMissing keys in the actual mapping: {sorted(b.keys() - a.keys())}\n"
+                f"Additional keys in the actual mapping: {sorted(a.keys() - b.keys())}"
+            )
+        for key in b:
+            _compare(a[key], b[key], f"{where}[{key!r}]", *rest)
+        return
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        if len(a) != len(b):
+            raise AssertionError(f"The length of the sequences mismatch: {len(a)} != {len(b)}")
+        for i, (x, y) in enumerate(zip(a, b)):
+            _compare(x, y, f"{where}[{i}]", *rest)
+        return
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)) and dtype and type(a) is not type(b):
+        if isinstance(a, bool) or isinstance(b, bool):
+            raise AssertionError(f"Scalars are not equal!\n\nExpected {b} but got {a}." + _place(where))
+    scalars = not isinstance(a, Tensor) and not isinstance(b, Tensor)
+    try:
+        x = a if isinstance(a, Tensor) else _C.as_tensor(a, **({"dtype": _C.float64} if isinstance(a, float) else {}))
+        y = b if isinstance(b, Tensor) else _C.as_tensor(b, **({"dtype": _C.float64} if isinstance(b, float) else {}))
+    except (TypeError, RuntimeError, ValueError):
+        raise TypeError(f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}.") from None
+    _compare_tensors(x.detach(), y.detach(), where, scalars, *rest)
+
+
+def _place(where: str) -> str:
+    return f"\n\nThe failure occurred for item {where}" if where else ""
+
+
+def _compare_tensors(
+    a: Tensor, b: Tensor, where: str, scalars: bool, rtol: Any, atol: Any, equal_nan: bool, device: bool, dtype: bool, stride: bool
+) -> None:
+    if a.shape != b.shape:
+        raise AssertionError(f"The values for attribute 'shape' do not match: {a.shape} != {b.shape}." + _place(where))
+    if device and a.device != b.device:
+        raise AssertionError(f"The values for attribute 'device' do not match: {a.device} != {b.device}." + _place(where))
+    if dtype and a.dtype != b.dtype and not scalars:
+        raise AssertionError(f"The values for attribute 'dtype' do not match: {a.dtype} != {b.dtype}." + _place(where))
+    if stride and a.stride() != b.stride():
+        raise AssertionError(f"The values for attribute 'stride()' do not match: {a.stride()} != {b.stride()}." + _place(where))
+    if rtol is None:
+        both = [_tolerance(a.dtype), _tolerance(b.dtype)]
+        rtol, atol = max(r for r, _ in both), max(t for _, t in both)
+    x, y = a.to("cpu"), b.to("cpu")
+    if x.numel() == 0:
+        return
+    if not (x.is_floating_point() or y.is_floating_point()):
+        x, y = x.to(_C.int64), y.to(_C.int64)
+        distance = (x - y).abs().to(_C.float64)
+        good = distance <= atol + rtol * y.abs().to(_C.float64)
+    else:
+        x, y = x.to(_C.float64), y.to(_C.float64)
+        distance = (x - y).abs()
+        good = (x == y) | (distance.isfinite() & (distance <= atol + rtol * y.abs()))
+        if equal_nan:
+            good = good | (x.isnan() & y.isnan())
+    bad = good.logical_not()
+    count = int(bad.sum().item())
+    if not count:
+        return
+    if scalars:
+        kind = "not close" if rtol or atol else "not equal"
+        text = f"Scalars are {kind}!\n\nExpected {b.item()} but got {a.item()}."
+        if rtol or atol:
+            text += f"\nAbsolute difference: {distance.item()} (up to {atol} allowed)"
+            text += f"\nRelative difference: {(distance / y.abs()).item()} (up to {rtol} allowed)"
+        raise AssertionError(text + _place(where))
+    counted = _C.where(bad, distance, _C.zeros_like(distance))
+    relative = _C.where(bad, distance / y.abs().to(_C.float64), _C.zeros_like(distance))
+    kind = "close" if rtol or atol else "equal"
+    text = f"Tensor-likes are not {kind}!\n\nMismatched elements: {count} / {x.numel()} ({100 * count / x.numel():.1f}%)"
+    text += f"\nGreatest absolute difference: {_largest(counted)}" + (f" (up to {atol} allowed)" if kind == "close" else "")
+    text += f"\nGreatest relative difference: {_largest(relative)}" + (f" (up to {rtol} allowed)" if kind == "close" else "")
+    raise AssertionError(text + _place(where))
+
+
+def _largest(values: Tensor) -> str:
+    """The largest value and its index."""
+    flat = int(values.reshape(-1).argmax().item())
+    value = values.reshape(-1)[flat].item()
+    index = []
+    for size in reversed(values.shape):
+        flat, i = divmod(flat, size)
+        index.append(i)
+    return f"{value} at index {tuple(reversed(index))}" if index else f"{value}"
+
+
+def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True, msg: str = "") -> None:
+    """The older form of `assert_close`: takes anything that becomes a tensor, and does not compare dtypes."""
+    if not isinstance(actual, Tensor):
+        actual = _C.tensor(actual)
+    if not isinstance(expected, Tensor):
+        expected = _C.tensor(expected, dtype=actual.dtype)
+    assert_close(
+        actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True, check_dtype=False, msg=msg or None
+    )
+
+
+def make_tensor(
+    *shape: Any,
+    dtype: Any,
+    device: Any = "cpu",
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """A tensor of random values between low and high (by default -9 to 9, 0 to 9 for uint8, False or True for bool)."""
+    sizes = list(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else list(shape)
+    name = str(dtype).removeprefix("torch.")
+    if name == "bool":
+        out = _C.randint(0, 2, sizes, device=device).to(dtype)
+    elif dtype.is_floating_point:
+        low, high = (-9.0 if low is None else low), (9.0 if high is None else high)
+        out = (_C.rand(sizes, dtype=_C.float64, device=device) * (high - low) + low).to(dtype)
+    else:
+        start = (0 if name == "uint8" else -9) if low is None else int(low)
+        out = _C.randint(start, 10 if high is None else int(high), sizes, device=device).to(dtype)
+    if exclude_zero:
+        out = _C.where(out == 0, _C.ones_like(out), out)
+    if noncontiguous and out.numel() > 1:
+        out = out.repeat_interleave(2, -1)[..., ::2]
+    return out.requires_grad_(True) if requires_grad else out

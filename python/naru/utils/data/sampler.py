@@ -1,0 +1,149 @@
+"""Samplers: the order in which a data set's samples are taken."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ... import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence, Sized
+
+T_co = TypeVar("T_co", covariant=True)
+
+__all__ = ["BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler"]
+
+
+class Sampler(Generic[T_co]):
+    """Base of samplers: a subclass defines `__iter__`, over sample numbers or lists of them, and may define `__len__`."""
+
+    def __init__(self, data_source: Any = None) -> None:
+        pass
+
+    def __iter__(self) -> Iterator[T_co]:
+        raise NotImplementedError
+
+
+class SequentialSampler(Sampler[int]):
+    """0, 1, 2 ..."""
+
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+def _seeded(generator: Any) -> dict[str, Any]:
+    """Keywords that draw from `generator`, or from a generator of its own seeded by the default one."""
+    if generator is None:
+        generator = _C.Generator()
+        generator.manual_seed(int(_C.randint(0, 2**62, (1,), dtype=_C.int64, device="cpu").item()))
+    return {"generator": generator}
+
+
+class RandomSampler(Sampler[int]):
+    """Sample numbers in random order, or drawn with replacement; `num_samples` of them (all, if None)."""
+
+    def __init__(
+        self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, generator: Any = None
+    ) -> None:
+        self.data_source = data_source
+        self.replacement = replacement
+        self._num_samples = num_samples
+        self.generator = generator
+        if not isinstance(replacement, bool):
+            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
+        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples}")
+
+    @property
+    def num_samples(self) -> int:
+        """How many numbers one pass gives."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        size = len(self.data_source)
+        seeded = _seeded(self.generator)
+        left = self.num_samples
+        while left > 0:
+            if self.replacement:
+                numbers = _C.randint(0, size, (min(left, 65536),), dtype=_C.int64, device="cpu", **seeded).tolist()
+            else:
+                numbers = _C.randperm(size, device="cpu", **seeded).tolist()[:left]
+            left -= len(numbers)
+            yield from numbers
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler[int]):
+    """The given numbers in random order."""
+
+    def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
+        self.indices = indices
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        seeded = {} if self.generator is None else {"generator": self.generator}
+        for i in _C.randperm(len(self.indices), device="cpu", **seeded).tolist():
+            yield self.indices[i]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler[int]):
+    """Numbers 0 to len(weights) - 1, drawn with probabilities in proportion to `weights`."""
+
+    def __init__(self, weights: Any, num_samples: int, replacement: bool = True, generator: Any = None) -> None:
+        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
+        if not isinstance(replacement, bool):
+            raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
+        table = _C.as_tensor(weights, dtype=_C.float64)
+        if table.dim() != 1:
+            raise ValueError(f"weights should be a 1d sequence but given weights have shape {tuple(table.shape)}")
+        self.weights = table
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        seeded = {} if self.generator is None else {"generator": self.generator}
+        yield from _C.multinomial(self.weights, self.num_samples, self.replacement, **seeded).tolist()
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler[list[int]]):
+    """Lists of `batch_size` numbers from another sampler; the last may be shorter, or is left out with drop_last.
+
+    >>> list(BatchSampler(range(5), 2, drop_last=False))
+    [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
+        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        numbers = iter(self.sampler)
+        while batch := list(itertools.islice(numbers, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield batch
+
+    def __len__(self) -> int:
+        size = len(self.sampler)  # type: ignore[arg-type]
+        return size // self.batch_size if self.drop_last else -(-size // self.batch_size)
