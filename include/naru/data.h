@@ -1,0 +1,110 @@
+// Data sets and batches in C++, as torch.utils.data has them.
+//
+//   data::DataLoader loader(std::make_shared<data::TensorDataset>(images, labels), {.batch_size = 32, .shuffle = true});
+//   for (const data::Sample& batch : loader) train(batch[0], batch[1]);
+#pragma once
+
+#include <iterator>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "naru/random.h"
+#include "naru/tensor.h"
+
+namespace naru::data {
+
+// The tensors of one sample or of one batch: input, target ...
+using Sample = std::vector<Tensor>;
+
+// Samples by number.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual int64_t size() const = 0;
+  virtual Sample get(int64_t i) const = 0;
+  // The samples of a batch stacked along a new first dimension.
+  virtual Sample batch(std::span<const int64_t> numbers) const;
+};
+
+// Sample i: the i-th rows of the tensors. Batches are gathered at once.
+class TensorDataset : public Dataset {
+ public:
+  // ValueError unless there is a tensor and all have the same first size.
+  explicit TensorDataset(std::vector<Tensor> tensors);
+  template <class... T>
+  explicit TensorDataset(const Tensor& first, const T&... others) : TensorDataset(std::vector<Tensor>{first, others...}) {}
+  int64_t size() const override { return tensors_[0].size(0); }
+  Sample get(int64_t i) const override;
+  Sample batch(std::span<const int64_t> numbers) const override;
+  const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
+
+ private:
+  std::vector<Tensor> tensors_;
+};
+
+// Some of another data set's samples.
+class Subset : public Dataset {
+ public:
+  Subset(std::shared_ptr<const Dataset> whole, std::vector<int64_t> numbers) : whole_(std::move(whole)), numbers_(std::move(numbers)) {}
+  int64_t size() const override { return static_cast<int64_t>(numbers_.size()); }
+  Sample get(int64_t i) const override;
+  Sample batch(std::span<const int64_t> numbers) const override;
+  const std::vector<int64_t>& numbers() const noexcept { return numbers_; }
+
+ private:
+  std::vector<int64_t> at(std::span<const int64_t> numbers) const;
+  std::shared_ptr<const Dataset> whole_;
+  std::vector<int64_t> numbers_;
+};
+
+// The data set cut, in random order, into parts of these lengths. ValueError unless they add up to its size.
+std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset> whole, const std::vector<int64_t>& lengths,
+                                                  Generator* generator = nullptr);
+
+struct LoaderOptions {
+  int64_t batch_size = 1;
+  bool shuffle = false;    // a new order for each pass
+  bool drop_last = false;  // leave out a last batch that is not full
+  Generator* generator = nullptr;  // draws the order; must outlive the loader
+};
+
+// Iterates over a data set in batches.
+class DataLoader {
+ public:
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Sample;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Sample*;
+    using reference = const Sample&;
+    Iterator() = default;  // the end
+    const Sample& operator*() const { return batch_; }
+    const Sample* operator->() const { return &batch_; }
+    Iterator& operator++();
+    void operator++(int) { ++*this; }
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.loader_ == b.loader_ && (!a.loader_ || a.next_ == b.next_); }
+
+   private:
+    friend class DataLoader;
+    const DataLoader* loader_ = nullptr;
+    std::vector<int64_t> order_;
+    size_t next_ = 0;  // where the batch behind this one starts
+    Sample batch_;
+  };
+
+  // ValueError for an empty data set and for a batch size below 1.
+  explicit DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options = {});
+  int64_t size() const noexcept;  // batches in a pass
+  const Dataset& dataset() const noexcept { return *dataset_; }
+  // A new pass.
+  Iterator begin() const;
+  Iterator end() const noexcept { return {}; }
+
+ private:
+  std::shared_ptr<const Dataset> dataset_;
+  LoaderOptions options_;
+};
+
+}  // namespace naru::data
