@@ -1,0 +1,124 @@
+// The queue: what is held back, what is fused, and that nobody can tell.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "core/tensor_impl.h"
+#include "naru/ops.h"
+#include "runtime/queue.h"
+#include "runtime/registry.h"
+
+namespace naru {
+namespace {
+
+constexpr int64_t kLarge = 100000;  // above what is done at once
+
+bool pending(const Tensor& t) { return t.impl()->storage->pending.load() != nullptr; }
+bool in_memory(const Tensor& t) { return t.impl()->storage->data != nullptr; }
+
+TEST(Queue, SmallWorkIsDoneAtOnce) {
+  const Tensor x = ones({100});
+  EXPECT_FALSE(pending(x + 1));
+}
+
+TEST(Queue, LargeElementwiseWorkIsHeldBackUntilItIsRead) {
+  const Tensor x = ones({kLarge});
+  const Tensor y = x * 2 + 1;
+  EXPECT_TRUE(pending(y));
+  EXPECT_FALSE(in_memory(y));
+  EXPECT_EQ(y.slice(0, 7, 8).item<double>(), 3);
+  EXPECT_FALSE(pending(y));
+}
+
+TEST(Queue, ATemporaryIsNeverWrittenToMemory) {
+  const Tensor x = ones({kLarge});
+  Storage* temporary = nullptr;
+  Tensor y;
+  {
+    const Tensor t = x * 2;
+    temporary = t.impl()->storage.get();
+    temporary->retain();
+    y = t + 1;
+  }
+  // Held by this test: it counts as alive and is written.
+  y.data_ptr();
+  EXPECT_NE(temporary->data, nullptr);
+  temporary->release();
+  Tensor z;
+  {
+    const Tensor t = x * 2;
+    z = t + 1;
+  }
+  z.data_ptr();
+  EXPECT_EQ(z.sum().item<double>(), 3.0 * kLarge);
+}
+
+TEST(Queue, AWriteInPlaceIsSeenByWhatCameAfterAndNotByWhatCameBefore) {
+  Tensor x = ones({kLarge});
+  const Tensor before = x * 10;
+  x.add_(1);
+  const Tensor after = x * 10;
+  EXPECT_EQ(before.max().item<double>(), 10);
+  EXPECT_EQ(before.min().item<double>(), 10);
+  EXPECT_EQ(after.max().item<double>(), 20);
+  EXPECT_EQ(after.min().item<double>(), 20);
+}
+
+TEST(Queue, AReadAtOtherPositionsThanWereWrittenIsNotFused) {
+  Tensor x = arange(0, kLarge, 1, DType::F32);
+  x.mul_(2);
+  const Tensor shifted = x.slice(0, 1, kLarge) - x.slice(0, 0, kLarge - 1);
+  EXPECT_EQ(shifted.min().item<double>(), 2);
+  EXPECT_EQ(shifted.max().item<double>(), 2);
+  Tensor square = arange(0, 400 * 400, 1, DType::F64).reshape({400, 400});
+  square.add_(square.t());
+  EXPECT_EQ(square.select(0, 3).select(0, 5).item<double>(), 3 * 400 + 5 + 5 * 400 + 3);
+  EXPECT_EQ(square.select(0, 399).select(0, 0).item<double>(), 399 * 400 + 399);
+}
+
+TEST(Queue, OtherThreadsSeeWhatThisOneHoldsBack) {
+  const Tensor x = ones({kLarge});
+  const Tensor y = x * 3;
+  ASSERT_TRUE(pending(y));
+  double seen = 0;
+  std::thread([&] { seen = (y + 1).sum().item<double>(); }).join();
+  EXPECT_EQ(seen, 4.0 * kLarge);
+}
+
+TEST(Queue, ManyThreadsMayUseOneDevice) {
+  const Tensor x = ones({kLarge});
+  std::vector<double> sums(8);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&, i] {
+      Tensor y = x;
+      for (int k = 0; k < 20; ++k) y = (y + i) * 1.0;
+      sums[i] = y.sum().item<double>();
+    });
+  for (auto& t : threads) t.join();
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(sums[i], (1.0 + 20 * i) * kLarge);
+}
+
+TEST(Queue, UnfusedGivesTheSameBits) {
+  const Tensor x = linspace(-4, 4, kLarge);
+  const auto chain = [&] { return ((x * 0.3 + 1).exp() / (x.square() + 2)).to_doubles(); };
+  const auto fused = chain();
+  const bool before = runtime::set_fusion(false);
+  const auto unfused = chain();
+  runtime::set_fusion(before);
+  EXPECT_EQ(fused, unfused);
+}
+
+TEST(Queue, ALongChainIsSplitWhereAGroupIsFull) {
+  Tensor y = zeros({kLarge}, DType::F64);
+  std::vector<Tensor> alive;
+  for (int i = 0; i < 200; ++i) {
+    y = y + i;
+    if (i % 3 == 0) alive.push_back(y);
+  }
+  EXPECT_EQ(y.max().item<double>(), 199 * 200 / 2);
+  EXPECT_EQ(alive[10].min().item<double>(), 30 * 31 / 2);
+}
+
+}  // namespace
+}  // namespace naru
