@@ -6,6 +6,7 @@
 
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "ir/math.h"
 
@@ -37,6 +38,12 @@ inline V polynomial(V x, std::span<const double> c) {
 // The one of the two that belongs to this value's type.
 inline V polynomial(V x, std::span<const double> f32, std::span<const double> f64) { return polynomial(x, is32(x) ? f32 : f64); }
 
+// x + x^3 p(x^2). Not for -0, which would lose its sign.
+inline V odd_polynomial(V x, std::span<const double> f32, std::span<const double> f64) {
+  const V square = x * x;
+  return fma(polynomial(square, f32, f64), square * x, x);
+}
+
 // The bits of a float as an integer, and back.
 inline V bits(V x) { return bitcast(x, is32(x) ? VType::I32 : VType::I64); }
 inline V from_bits(V i) { return bitcast(i, i.type() == VType::I32 ? VType::F32 : VType::F64); }
@@ -67,5 +74,18 @@ struct Scaled {
   V m;
 };
 Scaled normalise(V x);
+
+// |x| = quadrant pi/2 + hi + lo, the quadrant (I32) modulo 4 and |hi| <= pi/4 or a hair more; NaN for infinite x. For F32 x, hi is in F64
+// and lo is none.
+struct Angle {
+  V quadrant, hi, lo;
+};
+Angle reduce_angle(V x);
+
+// sin and cos of t quarter turns, |t| <= 1/2.
+V sin_of_quarters(V t);
+V cos_of_quarters(V t);
+// cos(2 pi v), 0 <= v <= 1.
+V cos_of_turn(V v);
 
 }  // namespace naru::ir::detail

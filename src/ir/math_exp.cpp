@@ -1,6 +1,4 @@
 // Exponential functions: x = n ln 2 + r with |r| <= ln(2)/2, a polynomial in r, and an exact scaling by 2^n.
-#include <cmath>
-
 #include "ir/math_detail.h"
 
 namespace naru::ir {
@@ -34,20 +32,27 @@ constexpr double kExpm1F64[] = {0.5,
                                 2.5051967401320373e-08,
                                 2.0922662830274312e-09,
                                 1.6120192423368041e-10};
-// (1 - e^(-2r) - 2r) / r^2, for |r| <= ln(2)/4.
-constexpr double kTanhF32[] = {-2, 1.33333325, -0.666663468, 0.266676605, -0.0891842619, 0.0251678918};
-constexpr double kTanhF64[] = {-2,
-                               1.3333333333333333,
-                               -0.66666666666666707,
-                               0.26666666666666705,
-                               -0.088888888888769016,
-                               0.025396825396745832,
-                               -0.0063492063625612029,
-                               0.0014109347513684902,
-                               -0.00028218622558006079,
-                               5.1306429237904124e-05,
-                               -8.5699226952803583e-06,
-                               1.3205661633223099e-06};
+// (e^(2r) - 1 - 2r) / r^2, fitted for e^(2r), |r| <= ln(2)/4.
+constexpr double kExpTwiceF32[] = {1.99999976, 1.33332133, 0.666689634, 0.267814398, 0.0885702968};
+constexpr double kExpTwiceF64[] = {2,
+                                   1.3333333333333346,
+                                   0.66666666666665753,
+                                   0.26666666666614347,
+                                   0.088888888890341938,
+                                   0.025396825467535782,
+                                   0.0063492062531607784,
+                                   0.0014109304182239294,
+                                   0.00028218963743680063,
+                                   5.1429546669289797e-05,
+                                   8.5306235130368232e-06};
+// (tanh(x) - x) / x^3 as a polynomial in x^2, |x| <= 0.26.
+constexpr double kTanhF32[] = {-0.333332151, 0.133226886, -0.0512254387};
+constexpr double kTanhF64[] = {-0.33333333333333326,   0.13333333333329611,  -0.053968253962143733,  0.021869488050482524,
+                               -0.0088632141431347865, 0.00359157790336359, -0.0014475861449413133, 0.00052273867218698708};
+// (sinh(x) - x) / x^3 as a polynomial in x^2, |x| <= 1.
+constexpr double kSinhF32[] = {0.166666672, 0.00833331048, 0.000198428956, 2.78221182e-06};
+constexpr double kSinhF64[] = {0.16666666666666666,    0.0083333333333333332,  0.000198412698412696,   2.7557319224116268e-06,
+                               2.5052108346514458e-08, 1.6059050600550665e-10, 7.6464829427022754e-13, 2.8482317709327277e-15};
 // (2^r - 1) / r, for |r| <= 1/2.
 constexpr double kExp2F32[] = {0.693147242, 0.240226552, 0.0555027239, 0.00961706787, 0.00134178973, 0.000158248062};
 constexpr double kExp2F64[] = {0.69314718055994529,
@@ -80,13 +85,8 @@ V exp_within(V x, double down = 0) {
   return scale(p, down == 0 ? n : n - down);
 }
 
-// (e^x - 1) / 2^down. The power of two is scaled down first, so that nothing overflows before the result does.
-V expm1_within(V x, double down) {
-  const auto [n, r] = reduce(x);
-  const V p = fma(polynomial(r, kExpm1F32, kExpm1F64), r * r, r);
-  const V power = scale(x.lit(1), n - down);
-  return fma(power, p, power - std::ldexp(1.0, -static_cast<int>(down)));
-}
+// e^|x| / 4, which overflows later than sinh and cosh do.
+V quarter_exp(V x) { return exp_within(at_most(abs(x), pick(x, 89.5, 710.5)), 2); }
 
 }  // namespace
 
@@ -99,33 +99,34 @@ V exp2(V x) {
 }
 
 V expm1(V x) {
-  const V clamped = at_most(at_least(x, pick(x, -40, -80)), pick(x, 88.75, 709.8));
+  const auto [n, r] = reduce(at_most(at_least(x, pick(x, -40, -80)), pick(x, 88.75, 709.8)));
+  const V p = fma(polynomial(r, kExpm1F32, kExpm1F64), r * r, r);  // e^r - 1
+  // Half of the power of two, so that it does not overflow before the result does.
+  const V half = scale(x.lit(1), n - 1);
   // Below, x is the result; the formula would lose the sign of zero and the last bit of a denormal.
-  return where(abs(x) < pick(x, 0x1p-25, 0x1p-54), x, expm1_within(clamped, 1) * 2);
+  return where(abs(x) < pick(x, 0x1p-25, 0x1p-54), x, fma(half, p, half - 0.5) * 2);
 }
 
 V sinh(V x) {
-  const V a = at_most(abs(x), pick(x, 89.5, 710.5));
-  const V g = expm1_within(a, 2);  // (e^a - 1) / 4
-  const V magnitude = (g + g / fma(g, 4.0, 1.0)) * 2;
-  return where(abs(x) < pick(x, 0x1p-12, 0x1p-26), x, with_sign(magnitude, sign_of(x)));
+  const V a = abs(x), e = quarter_exp(x);
+  return with_sign(where(a < 1.0, odd_polynomial(a, kSinhF32, kSinhF64), (e - 0.0625 / e) * 2), sign_of(x));
 }
 
 V cosh(V x) {
-  const V e = exp_within(at_most(abs(x), pick(x, 89.5, 710.5)), 2);  // e^|x| / 4
+  const V e = quarter_exp(x);
   return (e + 0.0625 / e) * 2;
 }
 
-// s / (2 - s) with s = 1 - e^(-2|x|): one formula for all x, because s keeps its relative accuracy near 0.
+// t / (t + 2) with t = e^(2|x|) - 1; near 0, where the rounding of t + 2 would show, an odd polynomial.
 V tanh(V x) {
-  const V a = at_most(abs(x), pick(x, 9.1, 19.1));
+  const V a = abs(x), limited = at_most(a, pick(x, 9.1, 19.1));
   const Split ln2 = pick(x, kLn2F32, kLn2F64);
-  const V n = round(a * (-2 * kLog2E));  // -2a = n ln 2 - 2r
-  const V r = fma(n, ln2.lo / 2, fma(n, ln2.hi / 2, a));
-  const V p = fma(polynomial(r, kTanhF32, kTanhF64), r * r, r + r);  // 1 - e^(-2r)
+  const V n = round(limited * (2 * kLog2E));
+  const V r = fma(n, -ln2.lo / 2, fma(n, -ln2.hi / 2, limited));  // 2|x| = n ln 2 + 2r
+  const V p = fma(polynomial(r, kExpTwiceF32, kExpTwiceF64), r * r, r + r);
   const V power = scale(x.lit(1), n);
-  const V s = fma(power, p, 1 - power);
-  return with_sign(s / (2 - s), sign_of(x));
+  const V t = fma(power, p, power - 1);
+  return with_sign(where(a < 0.2575, odd_polynomial(a, kTanhF32, kTanhF64), t / (t + 2)), sign_of(x));
 }
 
 V sigmoid(V x) {

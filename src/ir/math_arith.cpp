@@ -1,0 +1,59 @@
+// Functions that need no approximation.
+#include "ir/math_detail.h"
+
+namespace naru::ir {
+
+using namespace detail;
+
+V rsqrt(V x) { return x.lit(1) / sqrt(x); }
+
+V pow_int(V x, V n) {
+  // Every bit of n counts: powers of an odd number repeat only after 2^(width - 2).
+  const int width = static_cast<int>(size_of(x.type())) * 8;
+  V power = x.lit(1), base = x;
+  for (int bit = 0; bit < width - 1; ++bit) {
+    power = where((n & n.lit_bits(uint64_t{1} << bit)) != n.lit(0), power * base, power);
+    base = base * base;
+  }
+  const V odd = (n & n.lit(1)) != n.lit(0);
+  const V reciprocal = where(x == 1.0, x, where(x == -1.0, where(odd, x, 1.0), 0.0));
+  return where(n < 0.0, reciprocal, power);
+}
+
+V maximum(V a, V b) {
+  if (a.type() == VType::Bool) return a | b;
+  return is_float(a.type()) ? where(isnan(a), a, prim_max(a, b)) : prim_max(a, b);
+}
+
+V minimum(V a, V b) {
+  if (a.type() == VType::Bool) return a & b;
+  return is_float(a.type()) ? where(isnan(a), a, prim_min(a, b)) : prim_min(a, b);
+}
+
+V sign(V x) {
+  if (x.type() == VType::Bool) return x;
+  return where(x > 0.0, x.lit(1), where(x < 0.0, x.lit(-1), 0.0));
+}
+
+V floor_divide(V a, V b) {
+  const V zero = a.lit(0);
+  if (!is_float(a.type())) {
+    const V quotient = a / b, rest = rem(a, b);
+    return where(rest != zero, where((rest < zero) != (b < zero), quotient - 1, quotient), quotient);
+  }
+  // (a - fmod(a, b)) / b is an integer but for its rounding; lower it by one where fmod has the other sign.
+  const V rest = rem(a, b);
+  const V whole = (a - rest) / b;
+  const V lower = where((rest != zero) & ((rest < zero) != (b < zero)), whole - 1, whole);
+  const V down = floor(lower);
+  const V nearest = where(lower - down > 0.5, down + 1, down);
+  const V quotient = a / b;
+  return where(b == zero, quotient, where(lower != zero, nearest, with_sign(zero, sign_of(quotient))));
+}
+
+V remainder(V a, V b) {
+  const V zero = a.lit(0), rest = rem(a, b);
+  return where((rest != zero) & ((rest < zero) != (b < zero)), rest + b, rest);
+}
+
+}  // namespace naru::ir
