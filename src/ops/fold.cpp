@@ -119,8 +119,8 @@ Tensor fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const 
     s = {step.row, step.out, static_cast<uint8_t>(step.args.size()), {}};
     for (size_t k = 0; k < step.args.size(); ++k) {
       const Prologue::Arg& a = step.args[k];
-      if (a.previous) {
-        s.args[k] = {ir::Program::From::Step, a.as, static_cast<uint16_t>(program.steps_count - 1)};
+      if (a.step >= 0) {
+        s.args[k] = {ir::Program::From::Step, a.as, static_cast<uint16_t>(a.step)};
         continue;
       }
       if (!a.tensor || a.tensor->impl()->storage->device != device) {

@@ -29,25 +29,27 @@ Tensor restore_dims(const Tensor& t, const DimSet& set, bool keepdim);
 // The type sums are accumulated in: float32 for the 16-bit types, int64 for integers and bool.
 DType accumulator_of(DType t) noexcept;
 
-// What is folded: a chain of rows over tensors and numbers. Tensors must outlive it.
+// What is folded: rows, one after another, over tensors, numbers and each other's results; the last one's is folded. Tensors must outlive it.
 class Prologue {
  public:
   struct Arg {
     const Tensor* tensor = nullptr;
     Scalar number;
     DType as;
-    bool previous = false;
+    int step = -1;
   };
-  static Arg of(const Tensor& t, DType as) { return {&t, {}, as, false}; }
-  static Arg of(Scalar s, DType as) { return {nullptr, s, as, false}; }
-  // The result of the step before.
-  static Arg previous(DType as) { return {nullptr, {}, as, true}; }
+  static Arg of(const Tensor& t, DType as) { return {&t, {}, as, -1}; }
+  static Arg of(Scalar s, DType as) { return {nullptr, s, as, -1}; }
+  // The result of an earlier step.
+  static Arg step(int number, DType as) { return {nullptr, {}, as, number}; }
 
   Prologue(ir::RowId row, DType out, std::initializer_list<Arg> args) { then(row, out, args); }
   Prologue& then(ir::RowId row, DType out, std::initializer_list<Arg> args) {
     steps_.push_back({row, out, args});
     return *this;
   }
+  // The number of the last step.
+  int last() const { return static_cast<int>(steps_.size()) - 1; }
   // t itself, converted to `as`, then to `accumulator`.
   static Prologue copy(const Tensor& t, DType as, DType accumulator) {
     return Prologue(ir::row::copy, accumulator, {of(t, as)});

@@ -1,0 +1,59 @@
+// multinomial: sampling category numbers by weight.
+#include "naru/autograd.h"
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "ops/fold.h"
+#include "ops/type_names.h"
+
+namespace naru {
+
+namespace {
+
+bool all_weights_fit(const Tensor& w) {
+  const DType type = w.dtype();
+  ops::Prologue fits(ir::row::ge, DType::Bool, {ops::Prologue::of(w, type), ops::Prologue::of(0.0, type)});
+  fits.then(ir::row::isfinite, DType::Bool, {ops::Prologue::of(w, type)});
+  fits.then(ir::row::logical_and, DType::Bool, {ops::Prologue::step(0, DType::Bool), ops::Prologue::step(1, DType::Bool)});
+  return ops::fold(ir::ReduceOp::All, fits, w.sizes(), ops::dim_set(std::nullopt, w.dim()), false, DType::Bool, "multinomial").item().to_bool();
+}
+
+}  // namespace
+
+// With replacement: each sample is the first category whose running sum of weights exceeds a uniform part of the whole. Without: a race of
+// exponential times with the weights as rates; the first to arrive are the samples, in the order of arrival.
+Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, Generator* generator) {
+  const char* op = "multinomial";
+  ops::require_defined(weights, op, "input");
+  NoGrad guard;
+  if (weights.dim() != 1 && weights.dim() != 2) throw RuntimeError("prob_dist must be 1 or 2 dim (multinomial: got shape {})", weights.sizes().str());
+  if (!is_floating(weights.dtype()))
+    throw RuntimeError("multinomial only supports floating-point dtypes for input, got: {}", ops::torch_name(weights.dtype()));
+  if (samples <= 0) throw RuntimeError("cannot sample n_sample <= 0 samples (got {})", samples);
+  const int64_t categories = weights.size(-1);
+  if (!replacement && samples > categories)
+    throw RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement (got {} of {})", samples, categories);
+  if (categories > (int64_t{1} << 24)) throw RuntimeError("number of categories cannot exceed 2^24 (got {})", categories);
+  const bool flat = weights.dim() == 1;
+  const Tensor w = (flat ? weights.detach().unsqueeze(0) : weights.detach()).to(weights.dtype() == DType::F64 ? DType::F64 : DType::F32);
+  const int64_t rows = w.size(0);
+  if (rows == 0) return empty({0, samples}, Options(DType::I64, w.device()));
+  if (!all_weights_fit(w)) throw RuntimeError("probability tensor contains either `inf`, `nan` or element < 0");
+  if (amin(sum(w, Dims{1})).item().to_double() <= 0) throw RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)");
+  Tensor chosen;
+  if (replacement) {
+    const Tensor running = cumsum(w, 1);
+    const Tensor u = rand({rows, samples}, Options(w.dtype(), w.device()), generator) * running.narrow(1, categories - 1, 1);
+    const Tensor lines = running.unsqueeze(1), at = u.unsqueeze(2);
+    chosen = ops::fold(ir::ReduceOp::Sum, ops::Prologue(ir::row::le, DType::I64, {ops::Prologue::of(lines, w.dtype()), ops::Prologue::of(at, w.dtype())}),
+                       {rows, samples, categories}, ops::dim_set(2, 3), false, DType::I64, op);
+  } else {
+    Tensor times = empty(w.sizes(), Options(w.dtype(), w.device()));
+    exponential_(times, 1, generator);
+    // A time of 0 would make 0 / 0 of a weight of 0, whose time is never.
+    times = clamp_min(times, 1e-30) / w;
+    chosen = samples == 1 ? argmin(times, 1, true) : topk(times, samples, 1, false, true).second;
+  }
+  return flat ? chosen.squeeze(0) : chosen;
+}
+
+}  // namespace naru

@@ -1,0 +1,269 @@
+// layer_norm, dropout, embedding.
+#include "autograd/node.h"
+#include "ops/common.h"
+#include "ops/elementwise.h"
+#include "ops/reductions.h"
+#include "ops/type_names.h"
+
+namespace naru {
+
+using autograd::record;
+using autograd::requires_grad;
+using ir::ReduceOp;
+using ops::DimSet;
+using ops::Prologue;
+using ops::step;
+using Tensors = std::vector<Tensor>;
+
+namespace {
+
+struct Norm {
+  DimSet inner, outer;  // the dimensions normalised over, and the others
+  DType acc;
+  double eps;
+  Dims inner_dims;
+};
+
+// Gradients of layer_norm by its definition, in operators that have gradients themselves.
+Tensors layer_norm_gradients_of_gradients(const Tensor& g, const Tensor& x, const Tensor& w, const Norm& n, bool for_x, bool for_w, bool for_b,
+                                          const Dims& w_shape) {
+  const Tensor centred = x - mean(x, n.inner_dims, true);
+  const Tensor r = rsqrt(mean(square(centred), n.inner_dims, true) + n.eps);
+  const Tensor hat = centred * r;
+  const Tensor gw = w.defined() ? g * w : g;
+  Tensor gx;
+  if (for_x) gx = r * (gw - mean(gw, n.inner_dims, true) - hat * mean(gw * hat, n.inner_dims, true));
+  return {gx, for_w ? ops::sum_to(g * hat, w_shape) : Tensor(), for_b ? ops::sum_to(g, w_shape) : Tensor()};
+}
+
+// As above, in few instructions: with h = (x - mean) r, gx = r (gw - mean(gw) - h mean(gw h)).
+Tensors layer_norm_gradients(const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& m, const Tensor& r, const Norm& n, bool for_x,
+                             bool for_w, bool for_b) {
+  const char* op = "layer_norm";
+  const DType acc = n.acc;
+  const auto hat = [&](Prologue& p) {
+    const int first = p.last();
+    p.then(ir::row::sub, acc, {Prologue::of(x, acc), Prologue::of(m, acc)});
+    p.then(ir::row::mul, acc, {Prologue::step(first + 1, acc), Prologue::of(r, acc)});
+    p.then(ir::row::mul, acc, {Prologue::step(first, acc), Prologue::step(first + 2, acc)});
+  };
+  const auto weighted = [&] {
+    return w.defined() ? Prologue(ir::row::mul, acc, {Prologue::of(g, acc), Prologue::of(w, acc)}) : Prologue::copy(g, acc, acc);
+  };
+  Tensors out(3);
+  if (for_x) {
+    Prologue with_hat = weighted();
+    hat(with_hat);
+    const auto count = static_cast<double>(ops::folded_count(x.sizes(), n.inner));
+    Tensor a = ops::fold(ReduceOp::Sum, weighted(), x.sizes(), n.inner, true, acc, op);
+    Tensor b = ops::fold(ReduceOp::Sum, with_hat, x.sizes(), n.inner, true, acc, op);
+    ops::FuseScope fuse;
+    a = step(ir::row::div, {{&a, {}, acc}, {nullptr, count, acc}}, acc, op);
+    b = step(ir::row::div, {{&b, {}, acc}, {nullptr, count, acc}}, acc, op);
+    const Tensor gw = w.defined() ? step(ir::row::mul, {{&g, {}, acc}, {&w, {}, acc}}, acc, op) : g;
+    const Tensor centred = step(ir::row::sub, {{&x, {}, acc}, {&m, {}, acc}}, acc, op);
+    const Tensor h = step(ir::row::mul, {{&centred, {}, acc}, {&r, {}, acc}}, acc, op);
+    const Tensor hb = step(ir::row::mul, {{&h, {}, acc}, {&b, {}, acc}}, acc, op);
+    const Tensor less = step(ir::row::sub, {{&gw, {}, acc}, {&a, {}, acc}}, acc, op);
+    const Tensor rest = step(ir::row::sub, {{&less, {}, acc}, {&hb, {}, acc}}, acc, op);
+    out[0] = step(ir::row::mul, {{&rest, {}, acc}, {&r, {}, acc}}, x.dtype(), op);
+  }
+  if (for_w) {
+    Prologue p = Prologue::copy(g, acc, acc);
+    hat(p);
+    out[1] = ops::fold(ReduceOp::Sum, p, x.sizes(), n.outer, false, w.dtype(), op);
+  }
+  if (for_b) out[2] = ops::fold(ReduceOp::Sum, Prologue::copy(g, acc, acc), x.sizes(), n.outer, false, g.dtype(), op);
+  return out;
+}
+
+void check_layer_norm(const Tensor& x, const Dims& shape, const Tensor& w, const Tensor& b) {
+  ops::require_defined(x, "layer_norm", "input");
+  const Tensor* tensors[] = {&x, &w, &b};
+  const char* roles[] = {"input", "weight", "bias"};
+  ops::common_device(tensors, roles, "layer_norm");
+  if (shape.empty())
+    throw RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []");
+  const Dims& sizes = x.sizes();
+  bool fits = sizes.size() >= shape.size();
+  std::string wanted = "[*";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (fits) fits = sizes[sizes.size() - shape.size() + i] == shape[i];
+    wanted += fmt::format(", {}", shape[i]);
+  }
+  if (!fits)
+    throw RuntimeError("Given normalized_shape={}, expected input with shape {}], but got input of size{}", shape.str(), wanted, sizes.str());
+  for (const Tensor* t : {&w, &b}) {
+    if (!t->defined()) continue;
+    const char* role = t == &w ? "weight" : "bias";
+    if (!(t->sizes() == shape))
+      throw RuntimeError("Expected {} to be of same shape as normalized_shape, but got {} of shape {} and normalized_shape = {}", role, role,
+                         t->sizes().str(), shape.str());
+    if (t->dtype() != x.dtype() && t->dtype() != DType::F32)
+      throw RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float (layer_norm: {} is {}, the input {})", role,
+                         ops::torch_name(t->dtype()), ops::torch_name(x.dtype()));
+  }
+  if (!is_floating(x.dtype())) throw NotImplementedError("\"LayerNormKernelImpl\" not implemented for '{}'", ops::torch_name(x.dtype()));
+}
+
+}  // namespace
+
+// Formula: (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions (Ba, Kiros and Hinton, 2016); the variance without
+// correction.
+Tensor layer_norm(const Tensor& x, const Dims& shape, const Tensor& weight, const Tensor& bias, double eps) {
+  check_layer_norm(x, shape, weight, bias);
+  const char* op = "layer_norm";
+  Norm n;
+  n.acc = ops::accumulator_of(x.dtype());
+  n.eps = eps;
+  for (int64_t d = 0; d < x.dim(); ++d) {
+    const bool inner = d >= x.dim() - static_cast<int64_t>(shape.size());
+    (inner ? n.inner : n.outer).set(static_cast<size_t>(d));
+    if (inner) n.inner_dims.push_back(d - x.dim());
+  }
+  const DType acc = n.acc;
+  const Tensor m = ops::fold_mean(x, n.inner, true, acc, op);
+  const Tensor v = ops::fold(ReduceOp::Sum, Prologue(ir::row::square_diff, acc, {Prologue::of(x, acc), Prologue::of(m, acc)}), x.sizes(), n.inner,
+                             true, acc, op);
+  Tensor r, y;
+  {
+    ops::FuseScope fuse;
+    const Tensor d = step(ir::row::div, {{&v, {}, acc}, {nullptr, static_cast<double>(product(shape)), acc}}, acc, op);
+    const Tensor e = step(ir::row::add, {{&d, {}, acc}, {nullptr, eps, acc}}, acc, op);
+    r = step(ir::row::rsqrt, {{&e, {}, acc}}, acc, op);
+    const Tensor centred = step(ir::row::sub, {{&x, {}, acc}, {&m, {}, acc}}, acc, op);
+    y = step(ir::row::mul, {{&centred, {}, acc}, {&r, {}, acc}}, weight.defined() || bias.defined() ? acc : x.dtype(), op);
+    if (weight.defined()) y = step(ir::row::mul, {{&y, {}, acc}, {&weight, {}, acc}}, bias.defined() ? acc : x.dtype(), op);
+    if (bias.defined()) y = step(ir::row::add, {{&y, {}, acc}, {&bias, {}, acc}}, x.dtype(), op);
+  }
+  const bool for_x = requires_grad(x), for_w = weight.defined() && requires_grad(weight), for_b = bias.defined() && requires_grad(bias);
+  return record(std::move(y), "NativeLayerNormBackward0", {&x, &weight, &bias}, {&x, &weight},
+                [=](const Tensors& g, const Tensors& saved) -> Tensors {
+                  if (grad_enabled()) return layer_norm_gradients_of_gradients(g[0], saved[0], saved[1], n, for_x, for_w, for_b, shape);
+                  return layer_norm_gradients(g[0], saved[0], saved[1], m, r, n, for_x, for_w, for_b);
+                });
+}
+
+namespace {
+
+Tensor scale_masked(const Tensor& x, const Tensor& mask, double scale) {
+  return record(step(ir::row::masked_scale, {{&x, {}, x.dtype()}, {&mask, {}, DType::Bool}, {nullptr, scale, x.dtype()}}, x.dtype(), "dropout"),
+                "DropoutBackward0", {&x}, {&mask}, [scale](const Tensors& g, const Tensors& saved) -> Tensors {
+                  return {scale_masked(g[0], saved[0], scale)};
+                });
+}
+
+}  // namespace
+
+// Throws ValueError unless 0 <= p <= 1. Without training it is x itself.
+Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
+  ops::require_defined(x, "dropout", "input");
+  if (!(p >= 0 && p <= 1)) throw ValueError("dropout probability has to be between 0 and 1, but got {}", p);
+  if (!training || p == 0 || x.numel() == 0) return x;
+  if (!is_floating(x.dtype()))
+    throw RuntimeError("result type Float can't be cast to the desired output type {} (dropout wants floating point; convert first)",
+                       ops::torch_name(x.dtype()));
+  const auto [key, offset] = (generator ? *generator : default_generator()).draw();
+  Tensor mask = ops::make_result(x.sizes(), DType::Bool, x.device(), "dropout", true);
+  const ops::StepOperand draw[] = {{nullptr, 1 - p, DType::F32},
+                                   {nullptr, static_cast<int64_t>(key), DType::I64},
+                                   {nullptr, static_cast<int64_t>(offset), DType::I64}};
+  ops::FuseScope fuse;
+  ops::run_step(ir::row::bernoulli, draw, mask);
+  return scale_masked(x, mask, p == 1 ? 0.0 : 1 / (1 - p));
+}
+
+namespace {
+
+// Rows of a table (n, width) chosen by `index`.
+Tensor rows_of(const Tensor& table, const Tensor& index) {
+  Dims shape = index.sizes();
+  shape.push_back(table.size(1));
+  Tensor out = ops::make_result(shape, table.dtype(), table.device(), "embedding");
+  if (out.numel() == 0) return out;
+  ir::Gather g;
+  g.op = "embedding";
+  g.shape = shape;
+  g.out = ops::view_of(out, shape);
+  g.source = ops::view_of(table, table.sizes());
+  const int64_t stride = table.strides()[0], inner = table.size(1) == 1 ? 0 : table.strides()[1];
+  g.source.strides = Dims(shape.size(), 0);
+  g.source.strides.back() = inner;
+  ir::IndexOperand i{ops::view_of(index, index.sizes()), table.size(0), stride, 0};
+  i.positions.strides.push_back(0);
+  g.indices.push_back(std::move(i));
+  ops::submit(std::move(g), {&table, &index}, {&out});
+  return out;
+}
+
+Tensor embedding_of(const Tensor& weight, const Tensor& index, int64_t padding);
+
+// The gradient of the table: each row of g added to the row of the table it came from, in order; the padding row gets none.
+Tensor embedding_gradient(const Tensor& g, const Tensor& index, int64_t rows, int64_t padding) {
+  const int64_t width = g.size(-1);
+  Tensor out;
+  {
+    NoGrad guard;
+    out = zeros({rows, width}, Options(g.dtype(), g.device()));
+    const Tensor kept = padding < 0 ? g : where((index != padding).unsqueeze(-1), g, 0.0);
+    if (kept.numel() > 0) {
+      ir::Scatter s;
+      s.op = "embedding";
+      s.add = true;
+      s.shape = g.sizes();
+      s.value = ops::view_of(kept, s.shape);
+      s.target = ops::view_of(out, out.sizes());
+      s.target.strides = Dims(s.shape.size(), 0);
+      s.target.strides.back() = width == 1 ? 0 : 1;
+      ir::IndexOperand i{ops::view_of(index, index.sizes()), rows, width, 0};
+      i.positions.strides.push_back(0);
+      s.indices.push_back(std::move(i));
+      ops::submit(std::move(s), {&kept, &index, &out}, {&out});
+    }
+  }
+  return record(std::move(out), "EmbeddingDenseBackwardBackward0", {&g}, {&index}, [padding](const Tensors& gg, const Tensors& saved) -> Tensors {
+    const Tensor& index = saved[0];
+    Tensor r = embedding_of(gg[0], index, -1);
+    if (padding >= 0) r = where((index != padding).unsqueeze(-1), r, 0.0);
+    return {r};
+  });
+}
+
+Tensor embedding_of(const Tensor& weight, const Tensor& index, int64_t padding) {
+  return record(rows_of(weight, index), "EmbeddingBackward0", {&weight}, {&index},
+                [padding, rows = weight.size(0)](const Tensors& g, const Tensors& saved) -> Tensors {
+                  return {embedding_gradient(g[0], saved[0], rows, padding)};
+                });
+}
+
+}  // namespace
+
+// weight (n, width), index of integers of any shape -> (index's shape, width). Throws IndexError for an index outside [0, n) (on devices, at
+// the next read). The row `padding_idx` gets no gradient.
+Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx) {
+  ops::require_defined(weight, "embedding", "weight");
+  ops::require_defined(index, "embedding", "input");
+  if (weight.impl()->storage->device != index.impl()->storage->device) {
+    const Tensor* tensors[] = {&weight, &index};
+    const char* roles[] = {"weight", "input"};
+    ops::common_device(tensors, roles, "embedding");
+  }
+  if (weight.dim() != 2) throw RuntimeError("'weight' must be 2-D (embedding: got shape {})", weight.sizes().str());
+  if (index.dtype() != DType::I64 && index.dtype() != DType::I32)
+    throw RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.{}Tensor "
+                       "instead (while checking arguments for embedding)", ops::torch_name(index.dtype()));
+  const int64_t rows = weight.size(0);
+  if (padding_idx >= rows) throw RuntimeError("Padding_idx must be within num_embeddings (got {} of {})", padding_idx, rows);
+  const Tensor positions = index.detach().to(DType::I64);
+  if (positions.device().is_cpu()) {
+    runtime::wait_for_host(*positions.impl()->storage);
+    const Tensor dense = positions.contiguous();
+    const auto* p = static_cast<const int64_t*>(dense.data_ptr());
+    for (int64_t i = 0; i < dense.numel(); ++i)
+      if (p[i] < 0 || p[i] >= rows)
+        throw IndexError("index out of range in self (embedding: wanted 0 <= index < {}, got {} at position {})", rows, p[i], i);
+  }
+  return embedding_of(weight, positions, padding_idx);
+}
+
+}  // namespace naru

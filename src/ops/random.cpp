@@ -1,0 +1,264 @@
+// Random numbers: one draw of the generator gives every element its own, by its position in row-major order.
+#include <cmath>
+#include <limits>
+
+#include "autograd/node.h"
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "ops/fold.h"
+#include "ops/type_names.h"
+
+namespace naru {
+
+using ops::StepOperand;
+
+Generator& default_generator() {
+  static Generator generator;
+  return generator;
+}
+void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
+
+namespace {
+
+Generator& chosen(Generator* g) { return g ? *g : default_generator(); }
+
+// Appends (key, offset) of a fresh draw.
+std::vector<StepOperand> with_draw(std::vector<StepOperand> operands, Generator* generator) {
+  const auto [key, offset] = chosen(generator).draw();
+  operands.push_back({nullptr, static_cast<int64_t>(key), DType::I64});
+  operands.push_back({nullptr, static_cast<int64_t>(offset), DType::I64});
+  return operands;
+}
+
+// Calls f with a contiguous tensor of t's shape and type, whose elements are t's afterwards: positions are counted in row-major order.
+template <class F>
+void write_in_order(const Tensor& t, const char* op, F f) {
+  autograd::check_in_place(t, op);
+  if (t.numel() > 0) {
+    NoGrad guard;
+    if (t.is_contiguous()) {
+      f(t);
+    } else {
+      const Tensor dense = ops::make_result(t.sizes(), t.dtype(), t.device(), op, true);
+      f(dense);
+      const StepOperand copy[] = {{&dense, {}, t.dtype()}};
+      ops::run_step(ir::row::copy, copy, t);
+    }
+  }
+  ops::bump_version(t);
+}
+
+void fill_row(const Tensor& t, ir::RowId row, std::vector<StepOperand> operands, Generator* generator, const char* op) {
+  write_in_order(t, op, [&](const Tensor& out) { ops::run_step(row, with_draw(operands, generator), out); });
+}
+
+void require_floating(const Tensor& t, const char* op, const char* kernel) {
+  ops::require_defined(t, op, "self");
+  if (!is_floating(t.dtype()))
+    throw NotImplementedError("\"{}\" not implemented for '{}' ({} wants a floating point type)", kernel, ops::torch_name(t.dtype()), op);
+}
+
+// Greatest finite number of a floating type.
+double greatest(DType t) {
+  switch (t) {
+    case DType::F16: return 65504;
+    case DType::BF16: return 3.3895313892515355e38;
+    case DType::F32: return std::numeric_limits<float>::max();
+    default: return std::numeric_limits<double>::max();
+  }
+}
+
+// Least and greatest integer that random_ may give.
+std::pair<int64_t, int64_t> integer_range(DType t) {
+  switch (t) {
+    case DType::Bool: return {0, 1};
+    case DType::U8: return {0, 255};
+    case DType::I8: return {-128, 127};
+    case DType::I16: return {INT16_MIN, INT16_MAX};
+    case DType::I32: return {INT32_MIN, INT32_MAX};
+    case DType::I64: return {INT64_MIN, INT64_MAX};
+    case DType::F16: return {-(1 << 11), 1 << 11};
+    case DType::BF16: return {-(1 << 8), 1 << 8};
+    case DType::F32: return {-(1 << 24), 1 << 24};
+    case DType::F64: return {-(int64_t{1} << 53), int64_t{1} << 53};
+  }
+  return {0, 0};
+}
+
+void check_limit(int64_t value, DType t, const char* what) {
+  const auto [low, high] = integer_range(t);
+  if (!is_floating(t) && (value < low || value > high)) throw RuntimeError("{} is out of bounds for {}", what, ops::c_name(t));
+}
+
+Tensor made(const Dims& sizes, const Options& options, DType type) {
+  Options o = options;
+  o.requires_grad = false;
+  o.dtype = type;
+  return empty(sizes, o);
+}
+
+Tensor finished(Tensor t, const Options& options) {
+  if (options.requires_grad) t.requires_grad_();
+  return t;
+}
+
+void draw_uniform(const Tensor& out, double from, double to, Generator* generator) {
+  const DType type = out.dtype();
+  ops::FuseScope fuse;
+  ops::run_step(ir::row::uniform, with_draw({{nullptr, from, type}, {nullptr, to, type}}, generator), out);
+  if (size_of(type) != 2 || !(from < to)) return;
+  // Rounded to 16 bits, numbers may reach the upper end, which does not belong to the range.
+  const Tensor above = ops::step(ir::row::ge, {{&out, {}, type}, {nullptr, to, type}}, DType::Bool, "uniform_");
+  const StepOperand choice[] = {{&above, {}, DType::Bool}, {nullptr, from, type}, {&out, {}, type}};
+  ops::run_step(ir::row::where, choice, out);
+}
+
+}  // namespace
+
+// Uniform in [from, to). Floating point only.
+void uniform_(const Tensor& t, double from, double to, Generator* generator) {
+  require_floating(t, "uniform_", "check_uniform_bounds");
+  if (!(from >= -greatest(t.dtype()) && from <= greatest(t.dtype()))) throw RuntimeError("from is out of bounds for {} (got {})", ops::c_name(t.dtype()), from);
+  if (!(to >= -greatest(t.dtype()) && to <= greatest(t.dtype()))) throw RuntimeError("to is out of bounds for {} (got {})", ops::c_name(t.dtype()), to);
+  if (from > to) throw RuntimeError("uniform_ expects to return a [from, to) range, but found from={} > to={}", from, to);
+  write_in_order(t, "uniform_", [&](const Tensor& out) { draw_uniform(out, from, to, generator); });
+}
+
+// Normal, by Box and Muller's formula. Floating point only.
+void normal_(const Tensor& t, double mean, double std, Generator* generator) {
+  require_floating(t, "normal_", "normal_kernel_cpu");
+  if (!(std >= 0)) throw RuntimeError("normal expects std >= 0.0, but found std {}", std);
+  const DType type = t.dtype();
+  fill_row(t, ir::row::normal, {{nullptr, mean, type}, {nullptr, std, type}}, generator, "normal_");
+}
+
+// 1 with probability p, else 0.
+void bernoulli_(const Tensor& t, double p, Generator* generator) {
+  ops::require_defined(t, "bernoulli_", "self");
+  if (!(p >= 0 && p <= 1)) throw RuntimeError("bernoulli_ expects p to be in [0, 1], but got p={}", p);
+  fill_row(t, ir::row::bernoulli, {{nullptr, p, t.dtype() == DType::F64 ? DType::F64 : DType::F32}}, generator, "bernoulli_");
+}
+
+// Whole numbers in [low, high). One limit missing: from 0 to the type's greatest (floating point: to the last whole number before gaps).
+void random_(const Tensor& t, std::optional<int64_t> low, std::optional<int64_t> high, Generator* generator) {
+  ops::require_defined(t, "random_", "self");
+  const DType type = t.dtype();
+  const int64_t most = integer_range(type).second;
+  const int64_t from = low.value_or(0);
+  // The range is [from, from + range); 2^63 - 1 numbers are the most that one draw tells apart.
+  const int64_t to = high.value_or(most == INT64_MAX ? most : most + 1);
+  if (from >= to) throw RuntimeError("random_ expects 'from' to be less than 'to', but got from={} >= to={}", from, to);
+  if (low) check_limit(from, type, "from");
+  if (high) check_limit(to - 1, type, "to - 1");
+  const __int128 range = static_cast<__int128>(to) - from;
+  if (range > INT64_MAX) throw RuntimeError("random_: a range of more than 2^63 - 1 numbers is not supported (from={}, to={})", from, to);
+  fill_row(t, ir::row::random_int, {{nullptr, from, DType::I64}, {nullptr, static_cast<int64_t>(range), DType::I64}}, generator, "random_");
+}
+
+// Exponential with density rate * exp(-rate x). Floating point only.
+void exponential_(const Tensor& t, double rate, Generator* generator) {
+  ops::require_defined(t, "exponential_", "self");
+  if (!is_floating(t.dtype()))
+    throw RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {}",
+                       ops::torch_name(t.dtype()));
+  if (!(rate > 0)) throw RuntimeError("exponential_ expects lambda > 0.0, but found lambda={}", rate);
+  fill_row(t, ir::row::exponential, {{nullptr, rate, t.dtype()}}, generator, "exponential_");
+}
+
+Tensor rand(const Dims& sizes, const Options& options, Generator* generator) {
+  const Tensor t = made(sizes, options, options.dtype.value_or(default_dtype()));
+  uniform_(t, 0, 1, generator);
+  return finished(t, options);
+}
+
+Tensor randn(const Dims& sizes, const Options& options, Generator* generator) {
+  const Tensor t = made(sizes, options, options.dtype.value_or(default_dtype()));
+  normal_(t, 0, 1, generator);
+  return finished(t, options);
+}
+
+// int64 unless another type is named.
+Tensor randint(int64_t low, int64_t high, const Dims& sizes, const Options& options, Generator* generator) {
+  const Tensor t = made(sizes, options, options.dtype.value_or(DType::I64));
+  random_(t, low, high, generator);
+  return finished(t, options);
+}
+
+// The numbers below n in random order (Fisher and Yates' shuffle). Shuffled by the host from numbers drawn on cpu, so that every device has
+// the same.
+Tensor randperm(int64_t n, const Options& options, Generator* generator) {
+  if (n < 0) throw RuntimeError("Trying to create tensor with negative dimension {}: [{}] (randperm)", n, n);
+  const DType type = options.dtype.value_or(DType::I64);
+  if (n > 0 && (is_floating(type) ? n > integer_range(type).second : n - 1 > integer_range(type).second))
+    throw RuntimeError("value cannot be converted to type {} without overflow (randperm({}))", ops::c_name(type), n);
+  const Tensor words = randint(0, int64_t{1} << 62, {n}, Options(DType::I64, Device(DeviceType::Cpu)), generator);
+  const auto* word = static_cast<const int64_t*>(words.data_ptr());
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto further = static_cast<int64_t>((static_cast<unsigned __int128>(word[i]) * static_cast<uint64_t>(n - i)) >> 62);
+    std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(i + further)]);
+  }
+  Options o = options;
+  o.dtype = type;
+  o.requires_grad = false;
+  return finished(from_data(order.data(), {n}, DType::I64, o), options);
+}
+
+Tensor bernoulli(const Tensor& p, Generator* generator) {
+  ops::require_defined(p, "bernoulli", "input");
+  if (!is_floating(p.dtype()))
+    throw NotImplementedError("\"bernoulli_tensor_cpu_p_\" not implemented for '{}' (bernoulli wants probabilities of a floating point type)",
+                              ops::torch_name(p.dtype()));
+  const DType type = p.dtype();
+  if (p.device().is_cpu() && p.numel() > 0) {
+    ops::Prologue inside(ir::row::ge, DType::Bool, {ops::Prologue::of(p, type), ops::Prologue::of(0.0, type)});
+    inside.then(ir::row::le, DType::Bool, {ops::Prologue::of(p, type), ops::Prologue::of(1.0, type)});
+    inside.then(ir::row::logical_and, DType::Bool, {ops::Prologue::step(0, DType::Bool), ops::Prologue::step(1, DType::Bool)});
+    if (!ops::fold(ir::ReduceOp::All, inside, p.sizes(), ops::dim_set(std::nullopt, p.dim()), false, DType::Bool, "bernoulli").item().to_bool())
+      throw RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false. (bernoulli: wanted probabilities between 0 and 1)");
+  }
+  Tensor out = ops::make_result(p.sizes(), type, p.device(), "bernoulli", true);
+  if (out.numel() > 0) ops::run_step(ir::row::bernoulli, with_draw({{&p, {}, type}}, generator), out);
+  return autograd::record(std::move(out), "BernoulliBackward0", {&p}, {}, [](const std::vector<Tensor>& g, const std::vector<Tensor>&) {
+    return std::vector<Tensor>{zeros_like(g[0])};
+  });
+}
+
+// mean and std: tensors that broadcast, or numbers; two numbers need sizes.
+Tensor normal(const Operand& mean, const Operand& std, const OptionalDims& sizes, Generator* generator) {
+  if (!std.is_tensor() && !(std.scalar().to_double() >= 0)) throw RuntimeError("normal expects std >= 0.0, but found std {}", std.scalar().to_double());
+  if (!mean.is_tensor() && !std.is_tensor()) {
+    if (!sizes) throw TypeError("normal: with a number for both mean and std it needs the sizes");
+    Tensor t = empty(*sizes);
+    normal_(t, mean.scalar().to_double(), std.scalar().to_double(), generator);
+    return t;
+  }
+  const Tensor none;
+  const Tensor& m = mean.is_tensor() ? mean.tensor() : none;
+  const Tensor& s = std.is_tensor() ? std.tensor() : none;
+  for (const Tensor* t : {&m, &s})
+    if (t->defined()) require_floating(*t, "normal", "normal_kernel_cpu");
+  const Tensor& first = m.defined() ? m : s;
+  Dims shape = first.sizes();
+  Device device = first.device();
+  if (m.defined() && s.defined()) {
+    const Tensor* tensors[] = {&m, &s};
+    const char* roles[] = {"mean", "std"};
+    device = ops::common_device(tensors, roles, "normal");
+    shape = broadcast_shapes(m.sizes(), s.sizes());
+  }
+  if (s.defined() && s.numel() > 0 && s.device().is_cpu() && amin(s.detach()).item().to_double() < 0)
+    throw RuntimeError("normal expects all elements of std >= 0.0");
+  const DType type = first.dtype();
+  Tensor out = ops::make_result(shape, type, device, "normal", true);
+  if (out.numel() > 0)
+    ops::run_step(ir::row::normal_of,
+                  with_draw({{m.defined() ? &m : nullptr, mean.is_tensor() ? Scalar() : mean.scalar(), type},
+                             {s.defined() ? &s : nullptr, std.is_tensor() ? Scalar() : std.scalar(), type}},
+                            generator),
+                  out);
+  return out;
+}
+
+}  // namespace naru
