@@ -4,6 +4,7 @@
 #include "naru/autograd.h"
 #include "naru/data.h"
 #include "naru/device.h"
+#include "naru/devices.h"
 #include "naru/dims.h"
 #include "naru/dtype.h"
 #include "naru/error.h"
