@@ -51,42 +51,66 @@ void check_count(size_t got, size_t wanted, const char* name, const char* op) {
   if (got != wanted) throw RuntimeError("{}: got {} of {} for {} parameters", op, got, name, wanted);
 }
 
+// Formula: g += weight_decay p; b = momentum b + (1 - dampening) g (b = g at first); p -= lr (g + momentum b if nesterov, else b).
+void sgd_one(const Tensor& p, Tensor g, Tensor& b, const SgdOptions& o) {
+  const Chain chain(p.dtype(), "SGD");
+  if (o.maximize) g = chain.make(ir::row::neg, {chain.in(g)});
+  if (o.weight_decay != 0) g = chain.make(ir::row::add_scaled, {chain.in(g), chain.in(p), chain.in(o.weight_decay)});
+  if (o.momentum != 0) {
+    if (!b.defined()) {
+      b = ops::make_result(p.sizes(), p.dtype(), p.device(), "SGD", true);
+      chain.write(ir::row::copy, b, {chain.in(g)});
+    } else {
+      chain.write(ir::row::mul, b, {chain.in(b), chain.in(o.momentum)});
+      chain.write(ir::row::add_scaled, b, {chain.in(b), chain.in(g), chain.in(1 - o.dampening)});
+    }
+    g = o.nesterov ? chain.make(ir::row::add_scaled, {chain.in(g), chain.in(b), chain.in(o.momentum)}) : b;
+  }
+  chain.write(ir::row::add_scaled, p, {chain.in(p), chain.in(g), chain.in(-o.lr)});
+}
+
+struct AdamState {
+  const Tensor &m, &v, &greatest;
+};
+
+// Formula (Kingma and Ba, 2015; decoupled: Loshchilov and Hutter, 2019): m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
+// p -= lr / (1 - beta1^step) m / (sqrt(v) / sqrt(1 - beta2^step) + eps).
+void adam_one(const Tensor& p, Tensor g, const AdamState& s, double step_size, double root, const AdamOptions& o) {
+  const Chain chain(p.dtype(), "Adam");
+  if (o.maximize) g = chain.make(ir::row::neg, {chain.in(g)});
+  if (o.weight_decay != 0 && o.decoupled) chain.write(ir::row::mul, p, {chain.in(p), chain.in(1 - o.lr * o.weight_decay)});
+  else if (o.weight_decay != 0) g = chain.make(ir::row::add_scaled, {chain.in(g), chain.in(p), chain.in(o.weight_decay)});
+  chain.write(ir::row::lerp, s.m, {chain.in(s.m), chain.in(g), chain.in(1 - o.beta1)});
+  chain.write(ir::row::mul, s.v, {chain.in(s.v), chain.in(o.beta2)});
+  chain.write(ir::row::addcmul, s.v, {chain.in(s.v), chain.in(g), chain.in(g), chain.in(1 - o.beta2)});
+  if (o.amsgrad) chain.write(ir::row::maximum, s.greatest, {chain.in(s.greatest), chain.in(s.v)});
+  Tensor d = chain.make(ir::row::sqrt, {chain.in(o.amsgrad ? s.greatest : s.v)});
+  d = chain.make(ir::row::div, {chain.in(d), chain.in(root)});
+  d = chain.make(ir::row::add, {chain.in(d), chain.in(o.eps)});
+  chain.write(ir::row::addcdiv, p, {chain.in(p), chain.in(s.m), chain.in(d), chain.in(-step_size)});
+}
+
+// The update of one parameter is one kernel, whatever its neighbours' shapes are.
+void run_held_back(const Tensor& p) { runtime::queue_of(p.impl()->storage->device).flush(); }
+
 }  // namespace
 
-// Formula: g += weight_decay p; b = momentum b + (1 - dampening) g (b = g at first); p -= lr (g + momentum b if nesterov, else b).
 // Parameters whose gradient is undefined are left alone.
 void sgd_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, std::vector<Tensor>& momenta, const SgdOptions& o) {
-  const char* op = "SGD";
-  check_count(grads.size(), params.size(), "gradients", op);
-  if (o.momentum != 0) momenta.resize(params.size());
+  check_count(grads.size(), params.size(), "gradients", "SGD");
+  momenta.resize(params.size());
   NoGrad guard;
   ops::FuseScope fuse;
   for (size_t i = 0; i < params.size(); ++i) {
-    const Tensor& p = params[i];
     if (!grads[i].defined()) continue;
-    check(p, grads[i], i, op);
-    const Chain chain(p.dtype(), op);
-    Tensor g = grads[i];
-    if (o.maximize) g = chain.make(ir::row::neg, {chain.in(g)});
-    if (o.weight_decay != 0) g = chain.make(ir::row::add_scaled, {chain.in(g), chain.in(p), chain.in(o.weight_decay)});
-    if (o.momentum != 0) {
-      Tensor& b = momenta[i];
-      if (!b.defined()) {
-        b = ops::make_result(p.sizes(), p.dtype(), p.device(), op, true);
-        chain.write(ir::row::copy, b, {chain.in(g)});
-      } else {
-        check_state(b, p, "momentum_buffer", i, op);
-        chain.write(ir::row::mul, b, {chain.in(b), chain.in(o.momentum)});
-        chain.write(ir::row::add_scaled, b, {chain.in(b), chain.in(g), chain.in(1 - o.dampening)});
-      }
-      g = o.nesterov ? chain.make(ir::row::add_scaled, {chain.in(g), chain.in(b), chain.in(o.momentum)}) : b;
-    }
-    chain.write(ir::row::add_scaled, p, {chain.in(p), chain.in(g), chain.in(-o.lr)});
+    check(params[i], grads[i], i, "SGD");
+    if (momenta[i].defined()) check_state(momenta[i], params[i], "momentum_buffer", i, "SGD");
+    sgd_one(params[i], grads[i], momenta[i], o);
+    run_held_back(params[i]);
   }
 }
 
-// Formula (Kingma and Ba, 2015; decoupled: Loshchilov and Hutter, 2019): m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
-// p -= lr / (1 - beta1^step) m / (sqrt(v) / sqrt(1 - beta2^step) + eps). `step` counts from 1.
+// `step` counts from 1. Parameters whose gradient is undefined are left alone.
 void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, const std::vector<Tensor>& exp_avg,
                const std::vector<Tensor>& exp_avg_sq, const std::vector<Tensor>& max_exp_avg_sq, int64_t step, const AdamOptions& o) {
   const char* op = o.decoupled ? "AdamW" : "Adam";
@@ -97,31 +121,17 @@ void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& gra
   if (step < 1) throw ValueError("{}: step counts from 1, got {}", op, step);
   const auto t = static_cast<double>(step);
   const double step_size = o.lr / (1 - std::pow(o.beta1, t)), root = std::sqrt(1 - std::pow(o.beta2, t));
+  const Tensor none;
   NoGrad guard;
   ops::FuseScope fuse;
   for (size_t i = 0; i < params.size(); ++i) {
-    const Tensor& p = params[i];
     if (!grads[i].defined()) continue;
-    check(p, grads[i], i, op);
-    const Tensor &m = exp_avg[i], &v = exp_avg_sq[i];
-    check_state(m, p, "exp_avg", i, op);
-    check_state(v, p, "exp_avg_sq", i, op);
-    const Chain chain(p.dtype(), op);
-    Tensor g = grads[i];
-    if (o.maximize) g = chain.make(ir::row::neg, {chain.in(g)});
-    if (o.weight_decay != 0 && o.decoupled) chain.write(ir::row::mul, p, {chain.in(p), chain.in(1 - o.lr * o.weight_decay)});
-    else if (o.weight_decay != 0) g = chain.make(ir::row::add_scaled, {chain.in(g), chain.in(p), chain.in(o.weight_decay)});
-    chain.write(ir::row::lerp, m, {chain.in(m), chain.in(g), chain.in(1 - o.beta1)});
-    chain.write(ir::row::mul, v, {chain.in(v), chain.in(o.beta2)});
-    chain.write(ir::row::addcmul, v, {chain.in(v), chain.in(g), chain.in(g), chain.in(1 - o.beta2)});
-    if (o.amsgrad) {
-      check_state(max_exp_avg_sq[i], p, "max_exp_avg_sq", i, op);
-      chain.write(ir::row::maximum, max_exp_avg_sq[i], {chain.in(max_exp_avg_sq[i]), chain.in(v)});
-    }
-    Tensor d = chain.make(ir::row::sqrt, {chain.in(o.amsgrad ? max_exp_avg_sq[i] : v)});
-    d = chain.make(ir::row::div, {chain.in(d), chain.in(root)});
-    d = chain.make(ir::row::add, {chain.in(d), chain.in(o.eps)});
-    chain.write(ir::row::addcdiv, p, {chain.in(p), chain.in(m), chain.in(d), chain.in(-step_size)});
+    check(params[i], grads[i], i, op);
+    check_state(exp_avg[i], params[i], "exp_avg", i, op);
+    check_state(exp_avg_sq[i], params[i], "exp_avg_sq", i, op);
+    if (o.amsgrad) check_state(max_exp_avg_sq[i], params[i], "max_exp_avg_sq", i, op);
+    adam_one(params[i], grads[i], {exp_avg[i], exp_avg_sq[i], o.amsgrad ? max_exp_avg_sq[i] : none}, step_size, root, o);
+    run_held_back(params[i]);
   }
 }
 
