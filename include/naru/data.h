@@ -25,6 +25,8 @@ class Dataset {
   virtual Sample get(int64_t i) const = 0;
   // The samples of a batch stacked along a new first dimension.
   virtual Sample batch(std::span<const int64_t> numbers) const;
+  // All samples as one batch.
+  Sample all() const;
 };
 
 // Sample i: the i-th rows of the tensors. Batches are gathered at once.

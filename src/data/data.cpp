@@ -34,6 +34,12 @@ Sample Dataset::batch(std::span<const int64_t> numbers) const {
   return all;
 }
 
+Sample Dataset::all() const {
+  std::vector<int64_t> numbers(static_cast<size_t>(size()));
+  std::iota(numbers.begin(), numbers.end(), int64_t{0});
+  return batch(numbers);
+}
+
 TensorDataset::TensorDataset(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
   if (tensors_.empty()) throw ValueError("TensorDataset: wanted at least one tensor, got none");
   for (size_t i = 0; i < tensors_.size(); ++i) {
