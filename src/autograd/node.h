@@ -98,6 +98,9 @@ class FunctionNode final : public Node {
   FunctionNode(const char* name, F f) : Node(name), f_(std::move(f)) {}
   std::vector<Saved> saved;
   std::vector<Tensor> apply(std::vector<Tensor> grads) override {
+    bool any = false;
+    for (const Tensor& g : grads) any |= g.defined();
+    if (!any) return std::vector<Tensor>(next().size());
     std::vector<Tensor> values;
     values.reserve(saved.size());
     for (const Saved& s : saved) values.push_back(s.get(this));
