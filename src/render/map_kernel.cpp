@@ -10,17 +10,19 @@ namespace {
 
 using asmjit::imm;
 
-constexpr size_t kLargeGraph = 400;  // from here on one body serves whole steps and tails: it takes long enough
+// Large graphs take long to compile: from here on four steps are not interleaved, and where two have no room in
+// registers one body, the tail's, serves all steps.
+constexpr size_t kLargeGraph = 100;
 
-// How many steps the main loop interleaves; constants want registers as well.
+// How many steps the main loop interleaves; 0 for no such loop. Constants want registers as well.
 int unrolling(const Plan& plan, const LaneMachine& machine, bool bools_in_vectors) {
-  if (plan.calls || plan.order.size() > kLargeGraph) return 1;
+  if (plan.calls) return 0;
+  const bool large = plan.order.size() > kLargeGraph;
   const int vectors = plan.vectors + (bools_in_vectors ? plan.bools : 0);
-  const int room = machine.registers() - 2;
-  for (int steps : {4, 2})
-    if (steps * (vectors + (steps == 4 ? 1 : 0)) <= room * 3 / 4 && (bools_in_vectors || steps * plan.bools <= 6))
-      return steps;
-  return 1;
+  const int room = (machine.registers() - 2) * 3 / 4;
+  if (!large && 4 * (vectors + 1) <= room && (bools_in_vectors || 4 * plan.bools <= 6)) return 4;
+  if (2 * vectors <= room && (bools_in_vectors || 2 * plan.bools <= 6)) return 2;
+  return large ? 0 : 1;
 }
 
 }  // namespace
@@ -70,7 +72,7 @@ ir::MapFunction compile(const ir::MapKernel& kernel, Isa isa, bool streaming) {
   const int lanes = machine->lanes();
   const int steps = unrolling(plan, *machine, isa == Isa::Avx2);
   const asmjit::Label done = cc.newLabel(), single = cc.newLabel();
-  if (!plan.calls && plan.order.size() <= kLargeGraph) {
+  if (steps > 0) {
     Walker walker(kernel.graph, plan, *machine, frame);
     walker.results = kernel.results;
     x86::Gp last = cc.newInt64();

@@ -141,6 +141,7 @@ TEST(NativeKernels, WithMoreOperandsThanRegistersWork) {
   for (const int64_t n : {1, 31, 64, 300}) EXPECT_TRUE(agrees(kernel, inputs, {}, n));
 }
 
+#if defined(__x86_64__)
 TEST(NativeKernels, KeepDenormalsAndTheControlWord) {
   for (const ir::MapFunction f : compile_all(sum_of(DType::F32, DType::F32, DType::F32))) {
     float a[20], b[20], c[20];
@@ -152,6 +153,7 @@ TEST(NativeKernels, KeepDenormalsAndTheControlWord) {
     for (const float x : c) EXPECT_EQ(x, 1e-42f + 2e-42f);
   }
 }
+#endif
 
 TEST(NativeKernels, MayBeCompiledAndRunByManyThreadsAtOnce) {
   std::vector<std::thread> threads;

@@ -1,7 +1,5 @@
 #include "render/kernel_support.h"
 
-#include "render/code.h"
-
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +9,8 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+
+#include "render/code.h"
 
 namespace naru::test {
 namespace {
