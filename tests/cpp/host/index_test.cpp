@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "host/arrays.h"
 #include "host/execute.h"
+#include "host/switches.h"
 #include "naru/error.h"
+#include "support/arrays.h"
 
 namespace naru::host {
 namespace {

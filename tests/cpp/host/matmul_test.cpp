@@ -2,9 +2,10 @@
 
 #include <cmath>
 
-#include "host/arrays.h"
 #include "host/execute.h"
+#include "host/switches.h"
 #include "naru/error.h"
+#include "support/arrays.h"
 
 namespace naru::host {
 namespace {

@@ -3,11 +3,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "host/arrays.h"
 #include "host/execute.h"
 #include "host/kernels.h"
+#include "host/switches.h"
 #include "ir/interpret.h"
 #include "ir/row_ids.h"
+#include "support/arrays.h"
 
 namespace naru::host {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/arrays.h"
+#include "host/switches.h"
 #include "naru/error.h"
 
 namespace naru::host {

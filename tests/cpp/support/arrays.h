@@ -50,23 +50,4 @@ ir::Program program_of(ir::RowId row, std::vector<DType> inputs, DType out, DTyp
 // Calls f(position) for each multi-index of a shape, in row-major order.
 void each_position(const Dims& shape, const std::function<void(const Dims& index, int64_t flat)>& f);
 
-// Sets the number of threads, and sets it back.
-class Threads {
- public:
-  explicit Threads(int n);
-  ~Threads();
-
- private:
-  int before_;
-};
-// Machine code off, and on again.
-class Interpreted {
- public:
-  Interpreted();
-  ~Interpreted();
-
- private:
-  bool before_;
-};
-
 }  // namespace naru::testing

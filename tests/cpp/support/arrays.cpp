@@ -1,11 +1,8 @@
-#include "host/arrays.h"
+#include "support/arrays.h"
 
 #include <cmath>
 #include <cstring>
 #include <limits>
-
-#include "host/execute.h"
-#include "host/thread_pool.h"
 
 namespace naru::testing {
 
@@ -145,10 +142,5 @@ void each_position(const Dims& shape, const std::function<void(const Dims&, int6
     }
   }
 }
-
-Threads::Threads(int n) : before_(host::num_threads()) { host::set_num_threads(n); }
-Threads::~Threads() { host::set_num_threads(before_); }
-Interpreted::Interpreted() : before_(host::set_jit(false)) {}
-Interpreted::~Interpreted() { host::set_jit(before_); }
 
 }  // namespace naru::testing

@@ -1,0 +1,35 @@
+// Instructions on storages of any device, without the operators above.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "runtime/memory.h"
+#include "runtime/queue.h"
+#include "runtime/registry.h"
+#include "support/arrays.h"
+
+namespace naru::testing {
+
+// Virtual devices for the length of a test.
+class Virtual {
+ public:
+  explicit Virtual(const std::string& spec) { runtime::set_virtual_devices(spec); }
+  ~Virtual() { runtime::set_virtual_devices(""); }
+};
+
+inline Ref<Storage> upload(runtime::DeviceStream& stream, Device device, const void* data, size_t bytes) {
+  auto host = runtime::make_storage(Device("cpu"), bytes);
+  auto storage = runtime::make_storage(device, bytes);
+  std::memcpy(host->data, data, bytes);
+  stream.submit(ir::CopyBytes{storage->data, host->data, bytes, device, Device("cpu")}, {host, storage});
+  return storage;
+}
+inline std::vector<char> download(runtime::DeviceStream& stream, const Ref<Storage>& storage) {
+  std::vector<char> bytes(storage->bytes);
+  const uint64_t seq = stream.submit(ir::CopyBytes{bytes.data(), storage->data, bytes.size(), Device("cpu"), storage->device}, {storage});
+  stream.synchronize(seq);
+  return bytes;
+}
+
+}  // namespace naru::testing

@@ -1,0 +1,255 @@
+#include "runtime/allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "naru/error.h"
+
+namespace naru::runtime {
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+// A device of limited memory that remembers what it gave out.
+class Meter final : public Backend {
+ public:
+  explicit Meter(size_t total) : total_(total) {}
+  ~Meter() override { EXPECT_TRUE(given.empty()) << "memory was not given back"; }
+  const char* name() const noexcept override { return "meter"; }
+  int device_count(DeviceType) noexcept override { return 1; }
+  Availability probe(DeviceType) override { return {true, "", ""}; }
+  Properties properties(Device) override {
+    Properties p;
+    p.total_memory = total_;
+    return p;
+  }
+  void* allocate(Device, MemoryKind, size_t bytes) override {
+    const std::lock_guard lock(mutex);
+    if (used + bytes > total_) return nullptr;
+    void* p = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    used += bytes, given[p] = bytes;
+    return p;
+  }
+  void release(Device, MemoryKind, void* memory, size_t bytes) noexcept override {
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(given.at(memory), bytes);
+    used -= bytes, given.erase(memory);
+    std::free(memory);
+  }
+  std::unique_ptr<DeviceStream> create_stream(Device) override { return nullptr; }
+  void drain(Device) noexcept override {
+    ++drains;
+    if (on_drain) on_drain();
+  }
+
+  std::mutex mutex;
+  std::map<void*, size_t> given;
+  size_t used = 0;
+  int drains = 0;
+  std::function<void()> on_drain;
+
+ private:
+  const size_t total_;
+};
+
+const Device kDevice("cuda:0");
+
+TEST(CachingAllocator, counts_requests_rounded_to_512_bytes) {
+  Meter meter(100 * kMiB);
+  CachingAllocator a(meter, kDevice);
+  void* x = a.allocate(1);
+  void* y = a.allocate(513);
+  EXPECT_EQ(a.stats().allocated, 512u + 1024u);
+  EXPECT_EQ(a.stats().reserved, meter.used);
+  EXPECT_EQ(a.stats().allocations, 2u);
+  a.release(x);
+  EXPECT_EQ(a.stats().allocated, 1024u);
+  EXPECT_EQ(a.stats().peak_allocated, 1536u);
+  a.reset_peak();
+  EXPECT_EQ(a.stats().peak_allocated, 1024u);
+  a.release(y);
+  EXPECT_EQ(a.stats().allocated, 0u);
+  EXPECT_EQ(a.stats().releases, 2u);
+  EXPECT_EQ(a.allocate(0), nullptr);
+  a.release(nullptr);
+}
+
+TEST(CachingAllocator, a_released_block_serves_the_next_request_of_its_size) {
+  Meter meter(1000 * kMiB);
+  CachingAllocator a(meter, kDevice);
+  for (size_t size : {size_t{100}, size_t{70000}, 5 * kMiB, 64 * kMiB}) {
+    void* x = a.allocate(size);
+    const size_t asked = a.stats().driver_allocations;
+    a.release(x);
+    void* y = a.allocate(size);
+    EXPECT_EQ(x, y);
+    EXPECT_EQ(a.stats().driver_allocations, asked);
+    a.release(y);
+  }
+}
+
+TEST(CachingAllocator, takes_the_best_fitting_block_and_merges_neighbours) {
+  Meter meter(1000 * kMiB);
+  CachingAllocator a(meter, kDevice);
+  void* big = a.allocate(40 * kMiB);
+  void* small = a.allocate(20 * kMiB);
+  a.release(big), a.release(small);
+  EXPECT_EQ(a.allocate(18 * kMiB), small);
+  void* first = a.allocate(10 * kMiB);  // a part of the 40
+  EXPECT_EQ(first, big);
+  void* second = a.allocate(10 * kMiB);
+  EXPECT_EQ(second, static_cast<char*>(first) + 10 * kMiB);
+  a.release(first), a.release(second);
+  EXPECT_EQ(a.allocate(40 * kMiB), big) << "the parts did not become one again";
+  a.release(big), a.release(small);
+  a.empty_cache();
+  EXPECT_EQ(meter.used, 0u);
+  EXPECT_EQ(a.stats().reserved, 0u);
+}
+
+TEST(CachingAllocator, random_requests_never_overlap_and_are_all_given_back) {
+  Meter meter(4000 * kMiB);
+  CachingAllocator a(meter, kDevice);
+  std::mt19937_64 random(1);
+  std::map<char*, size_t> live;
+  size_t expected = 0;
+  for (int step = 0; step < 20000; ++step) {
+    if (live.empty() || random() % 100 < 52) {
+      const size_t shift = random() % 24;
+      const size_t bytes = 1 + random() % (size_t{1} << shift);
+      if (live.size() > 200) continue;
+      char* p = static_cast<char*>(a.allocate(bytes));
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(p) % 64, 0u);
+      const auto next = live.lower_bound(p);
+      ASSERT_TRUE(next == live.end() || p + bytes <= next->first);
+      ASSERT_TRUE(next == live.begin() || std::prev(next)->first + std::prev(next)->second <= p);
+      live[p] = bytes;
+      p[0] = p[bytes - 1] = 1;
+      expected += (bytes + 511) / 512 * 512;
+    } else {
+      auto it = std::next(live.begin(), static_cast<long>(random() % live.size()));
+      expected -= (it->second + 511) / 512 * 512;
+      a.release(it->first);
+      live.erase(it);
+    }
+    const MemoryStats s = a.stats();
+    ASSERT_EQ(s.allocated, expected);
+    ASSERT_GE(s.reserved, s.allocated);
+    ASSERT_EQ(s.reserved, meter.used);
+  }
+  for (auto& [p, bytes] : live) a.release(p);
+  a.empty_cache();
+  EXPECT_EQ(meter.used, 0u);
+}
+
+TEST(CachingAllocator, empties_its_cache_before_it_gives_up) {
+  Meter meter(100 * kMiB);
+  CachingAllocator a(meter, kDevice);
+  void* x = a.allocate(30 * kMiB);
+  void* y = a.allocate(30 * kMiB);
+  void* z = a.allocate(30 * kMiB);
+  a.release(x), a.release(y);
+  void* w = a.allocate(60 * kMiB);  // fits only after both slabs went back
+  EXPECT_NE(w, nullptr);
+  a.release(z), a.release(w);
+}
+
+TEST(CachingAllocator, waits_for_the_device_before_it_gives_up) {
+  Meter meter(100 * kMiB);
+  CachingAllocator a(meter, kDevice);
+  void* held = a.allocate(80 * kMiB);
+  meter.on_drain = [&] { a.release(std::exchange(held, nullptr)); };
+  void* x = a.allocate(90 * kMiB);
+  EXPECT_EQ(meter.drains, 1);
+  a.release(x);
+}
+
+TEST(CachingAllocator, out_of_memory_says_what_was_wanted_and_what_there_is_and_the_program_goes_on) {
+  Meter meter(100 * kMiB);
+  CachingAllocator a(meter, kDevice);
+  void* x = a.allocate(70 * kMiB);
+  try {
+    a.allocate(50 * kMiB);
+    FAIL();
+  } catch (const OutOfMemoryError& e) {
+    const std::string text = e.what();
+    EXPECT_EQ(text.rfind("CUDA out of memory. Tried to allocate 50.00 MiB.", 0), 0u) << text;
+    EXPECT_NE(text.find("cuda:0 has 100.00 MiB in all"), std::string::npos) << text;
+    EXPECT_NE(text.find("70.00 MiB are allocated"), std::string::npos) << text;
+    EXPECT_NE(text.find("Largest blocks: 70.00 MiB"), std::string::npos) << text;
+  }
+  void* y = a.allocate(20 * kMiB);
+  EXPECT_NE(y, nullptr);
+  EXPECT_THROW(a.check_plausible(101 * kMiB), OutOfMemoryError);
+  a.check_plausible(99 * kMiB);
+  a.release(x), a.release(y);
+}
+
+TEST(CachingAllocator, keeps_to_its_limit) {
+  Meter meter(100 * kMiB);
+  CachingAllocator a(meter, kDevice);
+  a.set_limit(20 * kMiB);
+  EXPECT_EQ(a.stats().limit, 20 * kMiB);
+  EXPECT_THROW(a.check_plausible(21 * kMiB), OutOfMemoryError);
+  EXPECT_THROW(a.allocate(21 * kMiB), OutOfMemoryError);
+  void* x = a.allocate(15 * kMiB);
+  EXPECT_THROW(a.allocate(10 * kMiB), OutOfMemoryError);
+  a.set_limit(0);
+  void* y = a.allocate(50 * kMiB);
+  a.release(x), a.release(y);
+}
+
+TEST(CachingAllocator, several_threads_share_it) {
+  Meter meter(1000 * kMiB);
+  CachingAllocator a(meter, kDevice);
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&a, t] {
+      std::mt19937_64 random(t);
+      std::vector<std::pair<char*, size_t>> mine;
+      for (int step = 0; step < 3000; ++step) {
+        if (mine.size() < 20 && random() % 2) {
+          const size_t bytes = 1 + random() % 100000;
+          char* p = static_cast<char*>(a.allocate(bytes));
+          std::memset(p, static_cast<int>(t), bytes);
+          mine.emplace_back(p, bytes);
+        } else if (!mine.empty()) {
+          const auto [p, bytes] = mine.back();
+          EXPECT_EQ(p[0], static_cast<char>(t));
+          EXPECT_EQ(p[bytes - 1], static_cast<char>(t));
+          a.release(p);
+          mine.pop_back();
+        }
+      }
+      for (auto& [p, bytes] : mine) a.release(p);
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(a.stats().allocated, 0u);
+}
+
+TEST(CachingAllocator, passes_every_request_through_when_caching_is_off) {
+  Meter meter(100 * kMiB);
+  setenv("NARU_CACHING", "0", 1);
+  CachingAllocator a(meter, kDevice);
+  unsetenv("NARU_CACHING");
+  void* x = a.allocate(100);
+  EXPECT_EQ(meter.given.at(x), 100u);
+  a.release(x);
+  EXPECT_EQ(meter.used, 0u);
+  EXPECT_EQ(a.stats().reserved, 0u);
+}
+
+TEST(SizeText, picks_a_unit) {
+  EXPECT_EQ(size_text(512), "512 bytes");
+  EXPECT_EQ(size_text(1536), "1.50 KiB");
+  EXPECT_EQ(size_text(size_t{2} << 30), "2.00 GiB");
+}
+
+}  // namespace
+}  // namespace naru::runtime
