@@ -1,45 +1,50 @@
-// The definitions of mathematics: functions as expressions over the primitives, for F32 and F64 values.
-// Each says its error in ulp (measured by tests/cpp/ir/math_test.cpp). float16 and bfloat16 compute in F32.
+// The definitions of mathematics: functions as expressions over the primitives, for F32 and F64 values. Special values are C's
+// (NaN, infinities, the sign of zero, denormals). float16 and bfloat16 compute in F32.
+//
+// The comment of a function states its greatest error in ulp, for F32 and for F64. tests/cpp/ir/math_test.cpp asserts these numbers
+// over every float16, some four million float32 (all exponents, and where the function bends) and 600,000 float64.
 #pragma once
 
 #include "ir/expr.h"
 
 namespace naru::ir {
 
-V exp(V x);
-V exp2(V x);
-V expm1(V x);
-V log(V x);
-V log2(V x);
-V log10(V x);
-V log1p(V x);
-V sin(V x);
-V cos(V x);
-V tan(V x);
-V asin(V x);
-V acos(V x);
-V atan(V x);
-V atan2(V y, V x);
-V sinh(V x);
-V cosh(V x);
-V tanh(V x);
-V asinh(V x);
-V acosh(V x);
-V atanh(V x);
-V erf(V x);
-V erfc(V x);
-V erfinv(V x);
-V lgamma(V x);
-V digamma(V x);
-V pow(V x, V y);       // C's special cases
-V rsqrt(V x);          // 1 / sqrt(x)
-V sigmoid(V x);        // 1 / (1 + exp(-x))
-V softplus(V x);       // log(1 + exp(x)) without overflow
-V pow_int(V x, V n);   // integers: x to the n by squaring, wrapping; n < 0 gives 0, but 1 for x = 1 and ±1 for x = -1
+V exp(V x);         // 0.9 ulp; 0.9
+V exp2(V x);        // 0.9 ulp; 0.9
+V expm1(V x);       // 1.3 ulp; 1.8
+V log(V x);         // 0.9 ulp; 0.9
+V log2(V x);        // 1.1 ulp; 1.0
+V log10(V x);       // 1.0 ulp; 1.1
+V log1p(V x);       // 1.0 ulp; 0.9
+V sin(V x);         // 1.6 ulp; 0.8. Every finite x is reduced exactly, here and below
+V cos(V x);         // 1.6 ulp; 0.8
+V tan(V x);         // 0.6 ulp; 2.3
+V asin(V x);        // 1.4 ulp; 1.5
+V acos(V x);        // 1.1 ulp; 1.1
+V atan(V x);        // 1.3 ulp; 1.6
+V atan2(V y, V x);  // 1.5 ulp; 1.7
+V sinh(V x);        // 1.6 ulp; 1.6
+V cosh(V x);        // 1.4 ulp; 1.3
+V tanh(V x);        // 1.5 ulp; 1.5
+V asinh(V x);       // 1.7 ulp; 1.7
+V acosh(V x);       // 2.0 ulp; 1.9
+V atanh(V x);       // 1.8 ulp; 1.6
+V erf(V x);         // 1.2 ulp; 1.1
+V erfc(V x);        // 0.6 ulp; 3.8. F32 by way of F64
+V erfinv(V x);      // 2.5 ulp; 3.5
+V lgamma(V x);      // 0.6 ulp; 2.5. F32 by way of F64. F64, x < 0: 7 units of 2^-53 near its zeros
+V digamma(V x);     // 0.6 ulp; 32. F32 by way of F64. F64: near its zeros, 32 units of 2^-53
+V pow(V x, V y);    // 0.6 ulp; 1.0. C's special cases. F32 by way of F64
+V rsqrt(V x);       // 1.5 ulp; 1.5. 1 / sqrt(x)
+V sigmoid(V x);     // 1.8 ulp; 1.8. 1 / (1 + exp(-x)), without overflow
+V softplus(V x);    // 1.5 ulp; 1.5. log(1 + exp(x)), without overflow
+// Integers: x to the n by squaring, wrapping; n < 0 gives 0, but 1 for x = 1 and ±1 for x = -1.
+V pow_int(V x, V n);
 
 // NaN where either is NaN (torch.maximum, minimum).
 V maximum(V a, V b);
 V minimum(V a, V b);
+// -1, 0 or 1; 0 for NaN, as in PyTorch.
 V sign(V x);
 // Integers: rounds toward -inf; x/0 = 0. Floats: Python's //, exactly as torch.floor_divide.
 V floor_divide(V a, V b);

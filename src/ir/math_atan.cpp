@@ -13,11 +13,14 @@ constexpr double kAtanF64[] = {
     0.076922798415377927, -0.066664040732452787, 0.058805278945191213,  -0.052535188594803682,  0.047223231197225504,
     -0.04219181022393869, 0.036641947935057997,  -0.02990391047278778,  0.02198491035802716,    -0.013900608433938089,
     0.0071965342767052664, -0.0028849331184358402, 0.00083132663155108266, -0.00015216183018692501, 1.3225166185784373e-05};
-// (asin(s) - s) / s^3 as a polynomial in s^2, 0 <= s <= 1/2.
-constexpr double kAsinF32[] = {0.166666597, 0.0750052184, 0.0445133708, 0.0318391286, 0.0143148778, 0.0376961417};
-constexpr double kAsinF64[] = {0.1666666666666676,    0.074999999999706399, 0.044642857174773537,  0.030381942699629152, 0.02237221522778219,
-                               0.017351607525065638,  0.013980876347253542, 0.011398440043514479,  0.010782984026757907, 0.0036957811935513767,
-                               0.021734043118206946, -0.021037721994656259, 0.032653426719009872};
+// (asin(s) - s) / s^3 as a polynomial in s^2, s^2 <= 0.3.
+constexpr double kAsinF32[] = {0.166666418, 0.0750154778, 0.0443243757, 0.0333456546, 0.00889848825, 0.044905439};
+constexpr double kAsinF64[] = {0.1666666666666668,   0.074999999999956116,  0.044642857148072736, 0.030381944130682629, 0.022372170309387984,
+                               0.017352503921800488, 0.013968989049484064,  0.011505077895823909, 0.010141690971526032, 0.0061431140433078129,
+                               0.016924955005380753, -0.022739713054321823, 0.066101501377887117, -0.07285417861738494, 0.05540487281773436};
+
+// Where asin turns to sqrt((1 - x)/2): not at 1/2, so that twice the small angle stays below 1/2 ulp of the result's last place.
+constexpr double kTurn = 0.5475;
 
 constexpr Split kHalfPiF32{0x1.921fb6p+0, -0x1.777a5cp-25}, kHalfPiF64{0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
 
@@ -34,14 +37,14 @@ V from_pi(V value) {
   return p.hi * 2 - (value - p.lo * 2);
 }
 
-// asin(sqrt(z)) for s = sqrt(z) <= 1/2
+// asin(sqrt(z)) for s = sqrt(z), z <= 0.3
 V asin_core(V s, V z) { return fma(s * z, polynomial(z, kAsinF32, kAsinF64), s); }
 
 }  // namespace
 
 V asin(V x) {
   const V a = abs(x);
-  const V small = a <= 0.5;
+  const V small = a <= kTurn;
   const V z = where(small, a * a, (1 - a) * 0.5);
   const V p = asin_core(where(small, a, sqrt(z)), z);
   return with_sign(where(small, p, from_half_pi(p + p)), sign_of(x));
@@ -49,7 +52,7 @@ V asin(V x) {
 
 V acos(V x) {
   const V a = abs(x);
-  const V small = a <= 0.5;
+  const V small = a <= kTurn;
   const V z = where(small, a * a, (1 - a) * 0.5);
   const V p = asin_core(where(small, a, sqrt(z)), z);
   const V twice = p + p;

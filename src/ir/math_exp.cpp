@@ -129,9 +129,14 @@ V tanh(V x) {
   return with_sign(where(a < 0.2575, odd_polynomial(a, kTanhF32, kTanhF64), t / (t + 2)), sign_of(x));
 }
 
+// 1 / (1 + e) or e / (1 + e) with e = e^-|x|. What rounding 1 + e lost is put back into the numerator before that is rounded.
 V sigmoid(V x) {
-  const V e = exp_within(at_least(-abs(x), pick(x, -104, -746)));
-  return where(x < 0.0, e, 1.0) / (e + 1);
+  const auto [n, r] = reduce(at_least(-abs(x), pick(x, -104, -746)));
+  const V s = fma(polynomial(r, kExpF32, kExpF64), r * r, r);  // e^r - 1
+  const V e = scale(s + 1, n);
+  const V d = e + 1;
+  const V lost = e - (d - 1);
+  return where(x < 0.0, scale((s - lost) + 1, n), 1.0) / d;
 }
 
 V softplus(V x) { return at_least(x, 0) + log1p(exp_within(at_least(-abs(x), pick(x, -104, -746)))); }

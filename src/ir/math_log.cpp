@@ -74,9 +74,10 @@ V log10(V x) {
 V log1p(V x) {
   const V k = normalise(x + 1).k;
   const V down = scale(x.lit(1), -k);
-  const V f = fma(x, down, down - 1);  // (1 + x) / 2^k - 1, rounded once though 1 + x is not exact
+  // (1 + x) / 2^k - 1 = f + f_lo, though 1 + x is not exact.
+  const V f = fma(x, down, down - 1), f_lo = fma(x, down, (down - 1) - f);
   const Split ln2 = pick(x, kLn2F32, kLn2F64);
-  const V value = fma(k, ln2.hi, f + fma(k, ln2.lo, log1p_correction(f)));
+  const V value = fma(k, ln2.hi, f + (f_lo + fma(k, ln2.lo, log1p_correction(f))));
   return where(x == 0.0, x, with_special(x + 1, value));
 }
 

@@ -1,0 +1,95 @@
+// log |gamma| and its derivative, for F64; floats go through F64, because both cancel near their zeros.
+#include "ir/math_detail.h"
+
+namespace naru::ir {
+namespace {
+using namespace detail;
+
+// lgamma(y) / ((y - 1) (y - 2)) as a polynomial in y - 3/2, 0.75 <= y <= 2.25.
+constexpr double kLgamma[] = {0.48312895054098087,    -0.14595989591430605,    0.062911401074567122,    -0.031308487501019291,   0.016797098630937611,
+                              -0.0094256224478692155, 0.0054464578557177458,   -0.0032120740974785574,  0.0019229158797840638,   -0.0011644140868461805,
+                              0.00071152588832867306, -0.00043799975434882083, 0.00027124444667285205,  -0.00016885740916453381, 0.00010582200572813732,
+                              -6.6516558461313433e-05, 4.0942979046358621e-05, -2.5614755087690283e-05, 1.9173299718835218e-05,  -1.2767840083843271e-05,
+                              1.8136187958814976e-06, -2.4218420479835149e-07, 9.4603061078646683e-06,  -6.9801551673901749e-06, -4.4903814379729492e-06,
+                              3.4295083891791587e-06, 2.8816199485112594e-06,  -1.9987577517020433e-06};
+// (lgamma(x) - (x - 1/2) (log(x) - 1) - (log(2 pi) - 1) / 2) x as a polynomial in 1/x^2, x >= 8: Stirling's series, economised.
+constexpr double kStirling[] = {0.083333333333333329, -0.002777777777767435, 0.00079365078641002393, -0.00059523585329021545,
+                                0.0008413922762089027, -0.0018864069936053653, 0.0049877367361967117};
+// (log(x) - digamma(x) - 1/2x) x^2 as a polynomial in 1/x^2, x >= 10.
+constexpr double kDigamma[] = {0.08333333333333276, -0.0083333333322179615, 0.0039682532396715453, -0.0041664471647546875, 0.0075420907849233455, -0.018506667046295659};
+
+constexpr double kPi = 3.141592653589793;
+
+// |sin(pi x)| and |cos(pi x)|
+struct SinCosPi {
+  V sin, cos;
+};
+SinCosPi sin_cos_pi(V x) {
+  const V t = abs(x - round(x)) * 2;  // quarter turns, exact, at most 1
+  const V steep = t > 0.5;
+  const V u = where(steep, 1 - t, t);
+  const V s = sin_of_quarters(u), c = cos_of_quarters(u);
+  return {where(steep, c, s), where(steep, s, c)};
+}
+
+// x > 0
+V lgamma_positive(V x) {
+  // (0, 0.75): lgamma(x + 1) - log(x). [2.25, 8): steps down, whose factors multiply. Beyond: Stirling.
+  const V below = x < 0.75, big = x >= 8.0;
+  V y = where(below, x + 1, where(big, x.lit(1.5), x));
+  V factors = where(below | big, x, 1.0);
+  for (int step = 0; step < 6; ++step) {
+    const V above = y >= 2.25;
+    const V lower = y - 1;
+    factors = where(above, factors * lower, factors);
+    y = where(above, lower, y);
+  }
+  const V l = log(factors);
+  const V near = (y - 1) * (y - 2) * polynomial(y - 1.5, kLgamma);
+  const V inverse = 1 / x;
+  const V far = fma(x - 0.5, l - 1, fma(polynomial(inverse * inverse, kStirling), inverse, 0.41893853320467274));
+  return where(big, far, where(below, near - l, near + l));
+}
+
+V lgamma_wide(V x) {
+  const V a = abs(x);
+  const V reflect = x < -0x1p-60;
+  // x < 0: log(pi / |sin(pi x)|) - lgamma(1 - x). Closer to 0 both signs give -log |x|.
+  const V positive = lgamma_positive(where(reflect, 1 - x, a));
+  const V s = sin_cos_pi(x).sin;
+  const V reflected = where(s > 0.0, log(kPi / s) - positive, inf(x));
+  return where(a < kInf, where(reflect, reflected, positive), a);
+}
+
+V digamma_wide(V x) {
+  // x < 0: digamma(1 - x) - pi cot(pi x)
+  const V reflect = x < 0.0;
+  const V positive = where(reflect, 1 - x, x);
+  // digamma(x) = digamma(x + 10) - sum 1/(x + k), the sum as one fraction.
+  const V low = positive < 10.0;
+  V numerator = x.lit(1), denominator = positive, term = positive;
+  for (int k = 1; k < 10; ++k) {
+    term = positive + k;
+    numerator = fma(numerator, term, denominator);
+    denominator = denominator * term;
+  }
+  const V y = where(low, positive + 10, positive);
+  const V inverse = 1 / y, z = inverse * inverse;
+  const V series = log(y) - fma(z, polynomial(z, kDigamma), inverse * 0.5);
+  const V value = where(low, series - numerator / denominator, series);
+  const auto [s, c] = sin_cos_pi(x);
+  const V r = x - round(x);
+  const V cot = flip_sign(c / s, sign_of(r));  // |r| <= 1/2
+  const V reflected = fma(cot, -kPi, value);
+  const V finite = where(reflect, where(r == 0.0, nan(x), reflected), value);
+  return where(x == 0.0, flip_sign(inf(x), sign_of(-x)), where(x < kInf, finite, x));
+}
+
+V through_f64(V x, V (*f)(V)) { return convert(f(convert(x, DType::F64)), float_dtype(x)); }
+
+}  // namespace
+
+V lgamma(V x) { return through_f64(x, lgamma_wide); }
+V digamma(V x) { return through_f64(x, digamma_wide); }
+
+}  // namespace naru::ir
