@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import struct
 import sys
 from collections import Counter, OrderedDict, defaultdict
 from typing import IO, TYPE_CHECKING, Any
@@ -426,7 +427,7 @@ def load(
         )
     try:
         archive = ZipFile(f)
-    except BadZipFile as error:
+    except (BadZipFile, NotImplementedError, ValueError, EOFError, struct.error) as error:
         raise RuntimeError(_not_an_archive(f)) from error
     with archive:
         try:
@@ -456,13 +457,20 @@ def _not_an_archive(f: Any) -> str:
     return f"PytorchStreamReader failed reading zip archive: {where} is not a file written by torch.save (no zip archive)"
 
 
+def _read_record(archive: ZipFile, name: str) -> bytes:
+    try:
+        return archive.read(name)
+    except Exception as error:  # zipfile raises many kinds for a damaged archive
+        raise RuntimeError(f"PytorchStreamReader failed reading file {name}: the file is damaged: {error}") from error
+
+
 def _load_archive(archive: ZipFile, place: Callable[[Tensor, str], Tensor], weights_only: bool) -> Any:
     names = {info.filename: info for info in archive.infolist()}
     pickles = [name for name in names if name.split("/", 1)[-1] == "data.pkl"]
     if len(pickles) != 1:
         raise RuntimeError("PytorchStreamReader failed locating file data.pkl: file not found (no file written by torch.save)")
     root = pickles[0][: -len("data.pkl")]
-    swap = f"{root}byteorder" in names and archive.read(f"{root}byteorder").decode() != sys.byteorder
+    swap = f"{root}byteorder" in names and _read_record(archive, f"{root}byteorder").decode() != sys.byteorder
     storages: dict[str, _Storage] = {}
 
     def read(key: str, dtype: Any, location: str, numel: int) -> _Storage:
@@ -474,7 +482,7 @@ def _load_archive(archive: ZipFile, place: Callable[[Tensor, str], Tensor], weig
             size = _C.empty(0, dtype=dtype).element_size()
             if held != numel * size:
                 raise ValueError(f"storage {key} should have {numel * size} bytes and has {held}")
-            data = archive.read(name)
+            data = _read_record(archive, name)
             if swap:
                 import numpy as np
 
@@ -482,7 +490,7 @@ def _load_archive(archive: ZipFile, place: Callable[[Tensor, str], Tensor], weig
             storages[key] = _Storage(place(bytes_to_tensor(data, dtype), location), location)
         return storages[key]
 
-    unpickler = _Unpickler(io.BytesIO(archive.read(pickles[0])), read, weights_only)
+    unpickler = _Unpickler(io.BytesIO(_read_record(archive, pickles[0])), read, weights_only)
     try:
         return unpickler.load()
     except pickle.UnpicklingError:

@@ -30,6 +30,16 @@ def _finish(input: Tensor, out: Tensor, inplace: bool) -> Tensor:
     return input.copy_(out) if inplace else out
 
 
+def _negative_part(x: Tensor) -> Tensor:
+    """x where it is not positive, else 0: keeps the branch of a `where` that is not taken, and its gradient, finite."""
+    return _C.where(x > 0, _C.zeros_like(x), x)
+
+
+def positive_part(x: Tensor) -> Tensor:
+    """max(x, 0) with the slope 1/2 at 0, as smooth functions made of it need."""
+    return _C.maximum(x, _C.zeros_like(x))
+
+
 _relu = _core("relu", lambda x: x.clamp(min=0))
 _tanh = _core("tanh", None)
 _sigmoid = _core("sigmoid", None)
@@ -147,8 +157,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 
 def _composed_elu(input: Tensor, alpha: float = 1.0) -> Tensor:
-    # The branch not taken must stay finite, or its gradient would be 0 · inf.
-    return _C.where(input > 0, input, alpha * _C.expm1(input.clamp(max=0.0)))
+    return _C.where(input > 0, input, alpha * _C.expm1(_negative_part(input)))
 
 
 _elu = _core("elu", _composed_elu)
@@ -168,7 +177,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha · (exp(x / alpha) - 1)"""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    out = _C.where(input > 0, input, alpha * _C.expm1(input.clamp(max=0.0) / alpha))
+    out = _C.where(input > 0, input, alpha * _C.expm1(_negative_part(input) / alpha))
     return _finish(input, out, inplace)
 
 
@@ -221,7 +230,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def _composed_softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     scaled = input * beta
     # max(x, 0) + log1p(exp(-|x|)) never overflows.
-    smooth = (scaled.clamp(min=0.0) + (-scaled.abs()).exp().log1p()) / beta
+    smooth = (positive_part(scaled) + (-scaled.abs()).exp().log1p()) / beta
     return _C.where(scaled > threshold, input, smooth)
 
 
@@ -233,7 +242,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     return _softplus(input, beta, threshold)
 
 
-_logsigmoid = _core("logsigmoid", lambda x: x.clamp(max=0.0) - (-x.abs()).exp().log1p())
+_logsigmoid = _core("logsigmoid", lambda x: -positive_part(-x) - (-x.abs()).exp().log1p())
 
 
 def logsigmoid(input: Tensor) -> Tensor:

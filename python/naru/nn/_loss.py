@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from .. import _C
+from ._activation import positive_part
 from ._reduction import legacy_reduction, reduce_loss
 
 Tensor = _C.Tensor
@@ -288,7 +289,7 @@ def binary_cross_entropy_with_logits(
     _check_reduction(reduction)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
-    softened = (-input.abs()).exp().log1p() + (-input).clamp(min=0.0)  # log(1 + exp(-x))
+    softened = (-input.abs()).exp().log1p() + positive_part(-input)  # log(1 + exp(-x))
     if pos_weight is None:
         losses = (1.0 - target) * input + softened
     else:
@@ -355,7 +356,8 @@ def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
     """(log(var) + (input - target)² / var) / 2; var counts as at least eps."""
-    _check_reduction(reduction)
+    if reduction not in _REDUCTIONS:
+        raise ValueError(reduction + " is not valid")
     if not isinstance(var, Tensor):
         if var < 0:
             raise ValueError("var has negative entry/entries")
@@ -438,7 +440,7 @@ def soft_margin_loss(
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     product = -target * input
-    return reduce_loss(product.clamp(min=0) + (-product.abs()).exp().log1p(), reduction)
+    return reduce_loss(positive_part(product) + (-product.abs()).exp().log1p(), reduction)
 
 
 def triplet_margin_loss(

@@ -187,8 +187,6 @@ def embedding(
         raise NotImplementedError("embedding: scale_grad_by_freq=True is not supported yet")
     if max_norm is not None:
         _renorm_rows(weight, input, max_norm, norm_type)
-    if not hasattr(_C, "embedding"):
-        return weight[input]
     if _C.embedding.__module__ == "torch.nn.functional":  # not the core's argument order
         return _C.embedding(input, weight, padding_idx)
     return _C.embedding(weight, input, -1 if padding_idx is None else padding_idx)
@@ -318,7 +316,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             if amount < 0:
                 if size + amount < 0:
                     raise RuntimeError(
-                        f"The input size {input.shape[dim]}, plus negative padding {pad[i]} and {pad[i + 1]}, resulted in a "
+                        f"narrow(): length must be non-negative. The input size {input.shape[dim]}, plus negative padding {pad[i]} and {pad[i + 1]}, resulted in a "
                         f"negative output size, which is invalid. Check dimension {dim} of your input."
                     )
                 out = out.narrow(dim, -amount if at_start else 0, size + amount)

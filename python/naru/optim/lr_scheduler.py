@@ -621,7 +621,7 @@ class SequentialLR(LRScheduler):
 
     def state_dict(self) -> dict[str, Any]:
         """The state, with that of each schedule."""
-        state = {k: v for k, v in super().state_dict().items() if k != "_schedulers"}
+        state = {k: v for k, v in LRScheduler.state_dict(self).items() if k != "_schedulers"}
         state["_schedulers"] = [s.state_dict() for s in self._schedulers]
         return state
 

@@ -62,9 +62,6 @@ class _ModuleSequence(Module):
         """Inserts a module before position `index`."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
-        size = len(self._modules)
-        if not -size <= index <= size:
-            raise IndexError(f"Index out of range: {index}")
         modules = list(self._modules.values())
         modules.insert(index, module)
         self._renumber(modules)
@@ -317,10 +314,8 @@ class ParameterList(Module):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterList should not be called.")
 
-    def __repr__(self) -> str:
-        return self._get_name() + "(" + "".join(f"\n    ({i}): {_describe(v, True)}" for i, v in enumerate(self)) + (
-            "\n)" if len(self) else ")"
-        )
+    def extra_repr(self) -> str:
+        return "\n".join(f"  ({i}): {_describe(v, True)}" for i, v in enumerate(self))
 
 
 class ParameterDict(Module):
@@ -403,7 +398,5 @@ class ParameterDict(Module):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterDict should not be called.")
 
-    def __repr__(self) -> str:
-        return self._get_name() + "(" + "".join(f"\n    ({k}): {_describe(v, False)}" for k, v in self.items()) + (
-            "\n)" if len(self) else ")"
-        )
+    def extra_repr(self) -> str:
+        return "\n".join(f"  ({k}): {_describe(v, False)}" for k, v in self.items())

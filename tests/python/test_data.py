@@ -1,0 +1,172 @@
+"""Data sets, samplers and the loader."""
+import collections
+
+import naru as torch
+import numpy as np
+import pytest
+from naru.utils import data as D
+
+Point = collections.namedtuple("Point", "x y")
+
+
+class Squares(D.Dataset):
+    def __len__(self):
+        return 7
+
+    def __getitem__(self, i):
+        if i >= 7:
+            raise IndexError(i)
+        return torch.tensor([i, i * i]), i
+
+
+class Count(D.IterableDataset):
+    def __iter__(self):
+        return iter(range(7))
+
+
+def numbers(loader):
+    return [batch[1].tolist() for batch in loader]
+
+
+def test_batches_come_in_order():
+    assert numbers(D.DataLoader(Squares(), batch_size=3)) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert numbers(D.DataLoader(Squares(), batch_size=3, drop_last=True)) == [[0, 1, 2], [3, 4, 5]]
+    assert len(D.DataLoader(Squares(), batch_size=3)) == 3
+    assert len(D.DataLoader(Squares(), batch_size=3, drop_last=True)) == 2
+    batch = next(iter(D.DataLoader(Squares(), batch_size=3)))
+    assert isinstance(batch, list) and batch[0].tolist() == [[0, 0], [1, 1], [2, 4]]
+
+
+def test_shuffling_takes_each_sample_once_and_another_order_each_time():
+    loader = D.DataLoader(D.TensorDataset(torch.arange(100)), batch_size=10, shuffle=True)
+    first, second = ([n for (batch,) in loader for n in batch.tolist()] for _ in range(2))
+    assert sorted(first) == sorted(second) == list(range(100))
+    assert first != second and first != list(range(100))
+
+
+def test_a_generator_decides_the_order():
+    orders = []
+    for _ in range(2):
+        generator = torch.Generator()
+        generator.manual_seed(5)
+        orders.append(numbers(D.DataLoader(Squares(), batch_size=2, shuffle=True, generator=generator)))
+    assert orders[0] == orders[1]
+
+
+def test_the_seed_decides_the_order():
+    orders = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        orders.append(numbers(D.DataLoader(Squares(), shuffle=True)))
+    assert orders[0] == orders[1]
+
+
+@pytest.mark.parametrize("options", [{"batch_size": 3}, {"batch_size": 2, "drop_last": True}, {"batch_sampler": [[4, 1], [0]]}])
+def test_gathering_a_whole_batch_gives_what_collating_samples_gives(options):
+    whole = D.TensorDataset(torch.arange(7), torch.arange(14.0).reshape(7, 2))
+    part = D.Subset(D.Subset(whole, [6, 5, 4, 3, 2, 1, 0]), [0, 2, 4, 6, 1, 3, 5])
+    for data in (whole, part):
+        plain = D.DataLoader([data[i] for i in range(7)], **options)
+        for fast, slow in zip(D.DataLoader(data, **options), plain, strict=True):
+            assert type(fast) is type(slow) and [t.tolist() for t in fast] == [t.tolist() for t in slow]
+
+
+def test_an_iterable_data_set_is_cut_into_batches():
+    assert [b.tolist() for b in D.DataLoader(Count(), batch_size=3)] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert list(D.DataLoader(Count(), batch_size=None)) == list(range(7))
+
+
+def test_without_batches_samples_come_converted():
+    sample = next(iter(D.DataLoader([np.ones(2)], batch_size=None)))
+    assert isinstance(sample, torch.Tensor) and sample.dtype == torch.float64
+
+
+COLLATED = [
+    ([1, 2], "tensor([1, 2])"),
+    ([1.5, 2.0], "tensor([1.5000, 2.0000], dtype=torch.float64)"),
+    ([True, False], "tensor([ True, False])"),
+    ([(1, 2.0), (3, 4.0)], "[tensor([1, 3]), tensor([2., 4.], dtype=torch.float64)]"),
+    ([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}], "{'a': tensor([1, 2]), 'b': ['x', 'y']}"),
+    ([Point(1, 2), Point(3, 4)], "Point(x=tensor([1, 3]), y=tensor([2, 4]))"),
+    ([np.zeros(2), np.ones(2)], "tensor([[0., 0.],\n        [1., 1.]], dtype=torch.float64)"),
+    ([np.float32(1), np.float32(2)], "tensor([1., 2.])"),
+    (["a", "b"], "['a', 'b']"),
+]
+
+
+@pytest.mark.parametrize("samples, text", COLLATED)
+def test_samples_are_collated_as_pytorch_collates_them(samples, text):
+    assert repr(D.default_collate(samples)) == text
+
+
+def test_what_cannot_be_collated_is_named():
+    with pytest.raises(TypeError, match="default_collate: batch must contain tensors, .* found <class 'NoneType'>"):
+        next(iter(D.DataLoader([None])))
+    with pytest.raises(RuntimeError, match="each element in list of batch should be of equal size"):
+        D.default_collate([(1, 2), (1,)])
+    with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
+        D.default_collate([torch.zeros(2), torch.zeros(3)])
+
+
+def test_random_split_takes_lengths_and_shares():
+    parts = D.random_split(range(10), [7, 3])
+    assert [len(p) for p in parts] == [7, 3]
+    assert sorted(x for p in parts for x in p) == list(range(10))
+    assert [len(p) for p in D.random_split(range(11), [0.5, 0.3, 0.2])] == [6, 3, 2]
+    a, b = (D.random_split(range(50), [25, 25], generator=seeded(4))[0].indices for _ in range(2))
+    assert a == b
+
+
+def seeded(seed):
+    generator = torch.Generator()
+    generator.manual_seed(seed)
+    return generator
+
+
+def test_data_sets_concatenate_and_stack():
+    both = Squares() + Squares()
+    assert len(both) == 14 and both[8][1] == 1 and both[-1][1] == 6
+    stacked = D.StackDataset(a=range(3), b=[5, 6, 7])
+    assert stacked[1] == {"a": 1, "b": 6}
+    assert list(D.ChainDataset([Count(), Count()])) == [*range(7), *range(7)]
+
+
+def test_samplers():
+    assert list(D.SequentialSampler("abc")) == [0, 1, 2]
+    assert sorted(D.RandomSampler(range(5))) == [0, 1, 2, 3, 4]
+    drawn = list(D.RandomSampler(range(3), replacement=True, num_samples=50))
+    assert len(drawn) == 50 and set(drawn) == {0, 1, 2}
+    assert sorted(D.SubsetRandomSampler([4, 8, 9])) == [4, 8, 9]
+    weighted = list(D.WeightedRandomSampler([0.0, 1.0, 3.0], 4000))
+    assert 0 not in weighted and abs(weighted.count(2) / 4000 - 0.75) < 0.05
+    assert list(D.BatchSampler(range(5), 2, True)) == [[0, 1], [2, 3]]
+
+
+def test_workers_and_pinning_are_accepted():
+    assert numbers(D.DataLoader(Squares(), batch_size=4, num_workers=2, pin_memory=True)) == [[0, 1, 2, 3], [4, 5, 6]]
+
+
+BAD_USE = [
+    (lambda: D.DataLoader(D.TensorDataset(torch.zeros(0, 2)), shuffle=True), ValueError, "num_samples should be a positive integer value, but got num_samples=0"),
+    (lambda: D.DataLoader([1], batch_size=0), ValueError, "batch_size should be a positive integer value, but got batch_size=0"),
+    (lambda: D.DataLoader([1], batch_size=None, drop_last=True), ValueError, "batch_size=None option disables auto-batching"),
+    (lambda: D.DataLoader([1], batch_sampler=[[0]], shuffle=True), ValueError, "batch_sampler option is mutually exclusive"),
+    (lambda: D.DataLoader([1], sampler=[0], shuffle=True), ValueError, "sampler option is mutually exclusive with shuffle"),
+    (lambda: D.DataLoader([1], num_workers=-1), ValueError, "num_workers option should be non-negative"),
+    (lambda: D.DataLoader(Count(), shuffle=True), ValueError, "expected unspecified shuffle option, but got shuffle=True"),
+    (lambda: D.random_split(range(3), [1, 1]), ValueError, "Sum of input lengths does not equal the length of the input dataset!"),
+    (lambda: D.TensorDataset(torch.ones(2), torch.ones(3)), AssertionError, "Size mismatch between tensors"),
+    (lambda: D.DataLoader(3, shuffle=True), TypeError, "object of type 'int' has no len()"),
+    (lambda: D.ConcatDataset([]), AssertionError, "datasets should not be an empty iterable"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("use, kind, text", BAD_USE)
+def test_bad_use_raises_pytorchs_error(use, kind, text):
+    with pytest.raises(kind) as error:
+        use()
+    assert text in str(error.value)
+
+
+def test_a_loader_over_nothing_gives_nothing():
+    assert list(D.DataLoader([], batch_size=2)) == []

@@ -1,0 +1,186 @@
+"""`naru run`: scripts that say `import torch` run unchanged. Each test is a process of its own."""
+import os
+import subprocess
+import sys
+import textwrap
+
+import naru
+import pytest
+
+HOME = os.path.dirname(os.path.dirname(os.path.abspath(naru.__file__)))
+
+
+def command(*arguments, cwd, **environment):
+    env = {**os.environ, "PYTHONPATH": HOME, **environment}
+    done = subprocess.run(
+        [sys.executable, "-m", "naru", *arguments], cwd=cwd, env=env, capture_output=True, text=True, timeout=120
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def script(tmp_path, text, *arguments, name="script.py"):
+    (tmp_path / name).write_text(textwrap.dedent(text))
+    return command("run", name, *arguments, cwd=tmp_path)
+
+
+def test_torch_and_its_submodules_are_narus_own_module_objects(tmp_path):
+    code, out, err = script(
+        tmp_path,
+        """
+        import naru
+        import torch
+        from torch import nn
+        import torch.nn.functional as F
+        import torch.optim as optim
+        from torch.utils.data import DataLoader
+        import torch.optim.lr_scheduler
+        import naru.optim.lr_scheduler as schedules
+        assert torch is naru and nn is naru.nn and F is naru.nn.functional
+        assert torch.optim.lr_scheduler is schedules
+        assert torch.__spec__.name == "naru" and torch.nn.__spec__.name == "naru.nn"
+        print(torch.__version__)
+        """,
+    )
+    assert (code, err) == (0, "") and out.startswith("2.15.0+naru")
+
+
+def test_a_small_training_program_runs(tmp_path):
+    code, out, err = script(
+        tmp_path,
+        """
+        import torch
+        from torch import nn
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 1))
+            def forward(self, x):
+                return self.fc(x)
+
+        torch.manual_seed(0)
+        x = torch.linspace(-1, 1, 64).reshape(-1, 1)
+        y = x ** 2
+        net = Net()
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.02)
+        loss_fn = nn.MSELoss()
+        for step in range(300):
+            optimizer.zero_grad()
+            loss = loss_fn(net(x), y)
+            loss.backward()
+            optimizer.step()
+        print("good" if loss.item() < 1e-3 else loss.item())
+        """,
+    )
+    assert (code, out, err) == (0, "good\n", "")
+
+
+def test_the_script_is_main_with_its_own_arguments_and_folder(tmp_path):
+    (tmp_path / "helper.py").write_text("import torch\nvalue = torch.ones(2).sum().item()\n")
+    code, out, err = script(
+        tmp_path,
+        """
+        import sys, os
+        import helper
+        if __name__ == "__main__":
+            print(sys.argv, helper.value, os.path.basename(__file__), sys.modules["__main__"].helper is helper)
+        """,
+        "--lr",
+        "0.1",
+    )
+    assert (code, err) == (0, "")
+    assert out == "['script.py', '--lr', '0.1'] 2.0 script.py True\n"
+
+
+def test_a_traceback_shows_the_scripts_lines_and_not_the_runner(tmp_path):
+    code, out, err = script(
+        tmp_path,
+        """
+        import torch
+        def train():
+            raise ValueError("boom")
+        train()
+        """,
+    )
+    assert code == 1
+    assert err == (
+        'Traceback (most recent call last):\n  File "script.py", line 5, in <module>\n    train()\n'
+        '  File "script.py", line 4, in train\n    raise ValueError("boom")\nValueError: boom\n'
+    )
+
+
+def test_a_syntax_error_is_shown_as_the_interpreter_shows_it(tmp_path):
+    code, out, err = script(tmp_path, "x = (\n")
+    assert code == 1
+    assert err == "  File \"script.py\", line 1\n    x = (\n        ^\nSyntaxError: '(' was never closed\n"
+
+
+def test_exit_codes_pass_through(tmp_path):
+    assert script(tmp_path, "import sys\nsys.exit(7)\n")[0] == 7
+    assert command("run", "none.py", cwd=tmp_path)[0] == 2
+
+
+def test_a_submodule_that_is_not_there_is_an_import_error(tmp_path):
+    code, out, err = script(
+        tmp_path,
+        """
+        try:
+            import torch.no_such_thing
+        except ModuleNotFoundError as error:
+            print(error)
+        """,
+    )
+    assert (code, err) == (0, "") and out.startswith("No module named 'torch.no_such_thing'")
+
+
+def test_an_installed_torch_is_never_loaded(tmp_path):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("raise SystemExit('the other torch')\n")
+    (tmp_path / "torch" / "extra.py").write_text("raise SystemExit('the other torch')\n")
+    code, out, err = script(
+        tmp_path,
+        """
+        import torch
+        try:
+            import torch.extra
+        except ImportError:
+            print(torch.__name__)
+        """,
+    )
+    assert (code, out, err) == (0, "naru\n", "")
+
+
+def test_a_module_runs_with_m(tmp_path):
+    (tmp_path / "tool.py").write_text("import sys, torch\nprint(__name__, sys.argv[1:], torch.__name__)\n")
+    assert command("run", "-m", "tool", "x", cwd=tmp_path) == (0, "__main__ ['x'] naru\n", "")
+
+
+def test_devices_and_doctor_name_every_kind(tmp_path):
+    code, out, err = command("devices", cwd=tmp_path, NARU_VIRTUAL="cuda:2")
+    assert code == 0 and "cpu" in out and "cuda:0" in out and "cuda:1" in out
+    code, out, err = command("doctor", cwd=tmp_path, NARU_VIRTUAL="cuda:2")
+    assert code == 0
+    for kind in ("cpu", "cuda", "rocm", "xpu", "mps"):
+        assert any(line.startswith(kind) for line in out.splitlines())
+
+
+def test_an_unknown_command_is_refused(tmp_path):
+    code, out, err = command("fly", cwd=tmp_path)
+    assert code == 2 and "there is no command 'fly'" in err
+
+
+def test_importing_naru_does_not_import_numpy_or_the_heavy_parts(tmp_path):
+    code = "import sys, naru; print([m for m in ('numpy', 'naru.nn', 'naru.optim', 'inspect', 'zipfile') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": HOME}, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    "other, less, greater",
+    [("1.8", False, True), ("2.15.0", False, True), ("2.16", True, False), ((2, 0), False, True), ("3.0.0a0", True, False)],
+)
+def test_versions_compare(other, less, greater):
+    version = naru.__version__
+    assert (version < other, version > other) == (less, greater)
+    assert (version <= other, version >= other) == (less, greater) and version != other
+    assert version == "2.15.0+naru0.1.0" and isinstance(version, str) and version.split(".")[0] == "2"
