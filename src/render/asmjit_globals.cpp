@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+extern "C" void naru_asmjit_globals() {}
+
 namespace asmjit {
 
 const char* DebugUtils::errorAsString(Error error) noexcept {
