@@ -210,7 +210,11 @@ Tensor& Tensor::requires_grad_(bool on) {
     throw RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that "
                        "doesn't require differentiation use var_no_grad = var.detach().");
   if (on || autograd::meta_of(*this))
-    if (is_leaf()) autograd::ensure_meta(*this).requires_grad = on;
+    if (is_leaf()) {
+      autograd::ensure_meta(*this).requires_grad = on;
+      // A leaf is the base of its views: a write through one of them must be found out.
+      if (on) impl_->base = nullptr;
+    }
   return *this;
 }
 
