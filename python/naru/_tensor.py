@@ -79,21 +79,11 @@ def _reduce(self: Tensor, protocol: Any) -> tuple:
 
     return _tensor_from_bytes, (
         tensor_to_bytes(self),
-        _DTypeByName(self.dtype),
+        str(self.dtype).removeprefix("torch."),
         tuple(self.shape),
         str(self.device),
         self.requires_grad and self.is_leaf,
     )
-
-
-class _DTypeByName:
-    """Pickles a dtype by its name, whether or not the core's dtype can be pickled."""
-
-    def __init__(self, dtype: Any) -> None:
-        self._name = str(dtype).removeprefix("torch.")
-
-    def __reduce__(self) -> tuple:
-        return getattr, (_C, self._name)
 
 
 def _share_memory(self: Tensor) -> Tensor:

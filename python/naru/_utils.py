@@ -63,11 +63,11 @@ def _rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_ho
     return param
 
 
-def _tensor_from_bytes(data: bytes, dtype: Any, size: tuple[int, ...], device: str, requires_grad: bool) -> Tensor:
+def _tensor_from_bytes(data: bytes, dtype: str, size: tuple[int, ...], device: str, requires_grad: bool) -> Tensor:
     """A tensor that was pickled by `pickle` itself; on the CPU where its device is absent."""
     from .serialization import bytes_to_tensor, device_if_present
 
-    tensor = bytes_to_tensor(data, dtype).reshape(size)
+    tensor = bytes_to_tensor(data, getattr(_C, dtype)).reshape(size)
     target = device_if_present(device)
     if target is not None:
         tensor = tensor.to(target)

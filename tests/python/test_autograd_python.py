@@ -147,7 +147,7 @@ def test_grad_leaves_dot_grad_alone():
     x = torch.tensor(3.0, requires_grad=True)
     y = torch.tensor(1.0, requires_grad=True)
     assert grad(x * x, x)[0].item() == 6.0 and x.grad is None
-    with pytest.raises(RuntimeError, match="One of the differentiated Tensors appears to not have been used in the graph"):
+    with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
         grad(x * x, [x, y])
     assert grad(x * x, [x, y], allow_unused=True)[1] is None
     assert grad(x * x, [x, y], materialize_grads=True)[1].item() == 0.0

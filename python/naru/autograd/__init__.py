@@ -158,6 +158,6 @@ def gradcheck(
     **ignored: Any,
 ) -> bool:
     """Compares the gradients of `func` with finite differences, for each float64 input that requires them."""
-    from .gradcheck import gradcheck as check
+    from ._gradcheck import gradcheck as check
 
     return check(func, inputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)

@@ -167,7 +167,7 @@ class Optimizer:
 
         def adopt(param: Tensor, value: Any, key: Any = None) -> Any:
             if isinstance(value, Tensor):
-                if key == "step":
+                if key in ("step", "mu_product"):  # counted in float32 whatever the parameter
                     return value.detach().clone()
                 if param.is_floating_point():
                     return value.detach().to(param.device, param.dtype, False, True)
