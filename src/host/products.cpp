@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <string_view>
 #include <vector>
@@ -211,9 +212,11 @@ void set_products(const std::string& choice) {
   if (choice != "" && choice != "own" && choice != "dnnl" && choice != "openblas")
     throw RuntimeError("NARU_PRODUCTS: wanted own, dnnl or openblas, got '{}'", choice);
   static std::mutex mutex;
+  // Never freed: another thread may be using one.
+  static auto* const all = new std::vector<std::unique_ptr<Products>>;
   const std::lock_guard lock(mutex);
-  // Never freed: another thread may be using it.
-  chosen.store(new Products(open(choice)), std::memory_order_release);
+  all->push_back(std::make_unique<Products>(open(choice)));
+  chosen.store(all->back().get(), std::memory_order_release);
 }
 
 void set_openblas_hint(const std::string& path) {

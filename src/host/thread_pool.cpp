@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <climits>
@@ -16,6 +17,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "naru/error.h"
 
@@ -86,8 +88,9 @@ class Pool {
     }
   }
 
-  // Ends the workers; the pool itself is never destroyed, as they may still look at it.
-  void retire() noexcept {
+  // Ends the workers; the pool itself is never destroyed, as they may still look at it. `before`: the pool that was retired last.
+  void retire(Pool* before) noexcept {
+    retired_before_ = before;
     stop_.store(true, std::memory_order_seq_cst);
     signal_.fetch_add(1, std::memory_order_seq_cst);
     futex_wake(signal_, INT_MAX);
@@ -184,6 +187,7 @@ class Pool {
   std::mutex error_mutex_;
   std::exception_ptr error_;
   int workers_ = 0;
+  Pool* retired_before_ = nullptr;  // keeps it reachable, which leak checkers want
 };
 
 std::atomic<Pool*> the_pool{nullptr};
@@ -230,7 +234,10 @@ void set_num_threads(int n) {
   if (num_threads() == n) return;
   threads.store(n, std::memory_order_relaxed);
   // The old pool is left to its workers, which end; jobs that run in it are not disturbed.
-  if (Pool* old = the_pool.exchange(nullptr, std::memory_order_acq_rel)) old->retire();
+  static std::mutex mutex;
+  static Pool* retired = nullptr;
+  const std::lock_guard lock(mutex);
+  if (Pool* old = the_pool.exchange(nullptr, std::memory_order_acq_rel)) old->retire(std::exchange(retired, old));
 }
 
 void parallel_for(int64_t count, const std::function<void(int64_t)>& body) {

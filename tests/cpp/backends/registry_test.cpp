@@ -90,7 +90,9 @@ TEST(Memory, small_storages_on_cpu_come_from_the_pool_and_are_not_counted) {
   const auto small = make_storage(Device("cpu"), 100);
   EXPECT_EQ(memory_stats(Device("cpu")).allocated, before);
   const auto large = make_storage(Device("cpu"), 100000);
-  EXPECT_EQ(memory_stats(Device("cpu")).allocated, before + 100352);
+  // Rounded up, unless NARU_CACHING=0 passes requests on as they are.
+  EXPECT_GE(memory_stats(Device("cpu")).allocated, before + 100000);
+  EXPECT_LE(memory_stats(Device("cpu")).allocated, before + 100352);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(large->data) % 64, 0u);
 }
 

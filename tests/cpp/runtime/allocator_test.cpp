@@ -60,7 +60,27 @@ class Meter final : public Backend {
 
 const Device kDevice("cuda:0");
 
+// NARU_CACHING for the length of a test (sanitizers run the others without a cache).
+class Caching {
+ public:
+  explicit Caching(const char* value) {
+    if (const char* text = std::getenv("NARU_CACHING")) before_ = text;
+    setenv("NARU_CACHING", value, 1);
+  }
+  Caching(const Caching&) = delete;
+  ~Caching() {
+    if (before_)
+      setenv("NARU_CACHING", before_->c_str(), 1);
+    else
+      unsetenv("NARU_CACHING");
+  }
+
+ private:
+  std::optional<std::string> before_;
+};
+
 TEST(CachingAllocator, counts_requests_rounded_to_512_bytes) {
+  const Caching on("1");
   Meter meter(100 * kMiB);
   CachingAllocator a(meter, kDevice);
   void* x = a.allocate(1);
@@ -81,6 +101,7 @@ TEST(CachingAllocator, counts_requests_rounded_to_512_bytes) {
 }
 
 TEST(CachingAllocator, a_released_block_serves_the_next_request_of_its_size) {
+  const Caching on("1");
   Meter meter(1000 * kMiB);
   CachingAllocator a(meter, kDevice);
   for (size_t size : {size_t{100}, size_t{70000}, 5 * kMiB, 64 * kMiB}) {
@@ -95,6 +116,7 @@ TEST(CachingAllocator, a_released_block_serves_the_next_request_of_its_size) {
 }
 
 TEST(CachingAllocator, takes_the_best_fitting_block_and_merges_neighbours) {
+  const Caching on("1");
   Meter meter(1000 * kMiB);
   CachingAllocator a(meter, kDevice);
   void* big = a.allocate(40 * kMiB);
@@ -114,6 +136,7 @@ TEST(CachingAllocator, takes_the_best_fitting_block_and_merges_neighbours) {
 }
 
 TEST(CachingAllocator, random_requests_never_overlap_and_are_all_given_back) {
+  const Caching on("1");
   Meter meter(4000 * kMiB);
   CachingAllocator a(meter, kDevice);
   std::mt19937_64 random(1);
@@ -149,6 +172,7 @@ TEST(CachingAllocator, random_requests_never_overlap_and_are_all_given_back) {
 }
 
 TEST(CachingAllocator, empties_its_cache_before_it_gives_up) {
+  const Caching on("1");
   Meter meter(100 * kMiB);
   CachingAllocator a(meter, kDevice);
   void* x = a.allocate(30 * kMiB);
@@ -161,6 +185,7 @@ TEST(CachingAllocator, empties_its_cache_before_it_gives_up) {
 }
 
 TEST(CachingAllocator, waits_for_the_device_before_it_gives_up) {
+  const Caching on("1");
   Meter meter(100 * kMiB);
   CachingAllocator a(meter, kDevice);
   void* held = a.allocate(80 * kMiB);
@@ -171,6 +196,7 @@ TEST(CachingAllocator, waits_for_the_device_before_it_gives_up) {
 }
 
 TEST(CachingAllocator, out_of_memory_says_what_was_wanted_and_what_there_is_and_the_program_goes_on) {
+  const Caching on("1");
   Meter meter(100 * kMiB);
   CachingAllocator a(meter, kDevice);
   void* x = a.allocate(70 * kMiB);
@@ -192,6 +218,7 @@ TEST(CachingAllocator, out_of_memory_says_what_was_wanted_and_what_there_is_and_
 }
 
 TEST(CachingAllocator, keeps_to_its_limit) {
+  const Caching on("1");
   Meter meter(100 * kMiB);
   CachingAllocator a(meter, kDevice);
   a.set_limit(20 * kMiB);
@@ -206,6 +233,7 @@ TEST(CachingAllocator, keeps_to_its_limit) {
 }
 
 TEST(CachingAllocator, several_threads_share_it) {
+  const Caching on("1");
   Meter meter(1000 * kMiB);
   CachingAllocator a(meter, kDevice);
   std::vector<std::thread> threads;
@@ -235,9 +263,8 @@ TEST(CachingAllocator, several_threads_share_it) {
 
 TEST(CachingAllocator, passes_every_request_through_when_caching_is_off) {
   Meter meter(100 * kMiB);
-  setenv("NARU_CACHING", "0", 1);
+  const Caching off("0");
   CachingAllocator a(meter, kDevice);
-  unsetenv("NARU_CACHING");
   void* x = a.allocate(100);
   EXPECT_EQ(meter.given.at(x), 100u);
   a.release(x);
