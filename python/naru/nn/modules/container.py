@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _C
 from ..parameter import Parameter
-from .module import Module, _C_typename, _indent
+from .module import Module, _indent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -1,0 +1,175 @@
+"""Moving, casting and switching of whole modules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ... import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Self
+
+Tensor = _C.Tensor
+
+
+class ConvertMethods:
+    """The part of `Module` that changes all of its parameters and buffers."""
+
+    if TYPE_CHECKING:
+        training: bool
+        _parameters: dict[str, Any]
+        _buffers: dict[str, Any]
+        children: Callable[[], Iterator[Any]]
+        parameters: Callable[[], Iterator[Any]]
+
+    def apply(self, fn: Callable[[Any], Any]) -> Self:
+        """Calls `fn` on every submodule, children first, and on this module; returns self."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replaces the values of all parameters, gradients and buffers by `fn` of them.
+
+        Parameters stay the same objects, so that an optimizer made before keeps working.
+        """
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for param in self._parameters.values():
+            if param is None:
+                continue
+            grad = param.grad
+            with _C.no_grad():
+                param.data = fn(param.data)
+                if grad is not None:
+                    new_grad = fn(grad.detach())
+                    param.grad = new_grad if new_grad.requires_grad == grad.requires_grad else new_grad.requires_grad_()
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Moves and casts parameters and buffers, in place: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`.
+
+        Only floating-point tensors are cast. Returns self.
+        """
+        device, dtype, non_blocking = _parse_to(args, kwargs)
+        if dtype is not None and not dtype.is_floating_point and not dtype.is_complex:
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+
+        def convert(t: Tensor) -> Tensor:
+            new_dtype = dtype if dtype is not None and t.is_floating_point() else t.dtype
+            new_device = device if device is not None else t.device
+            if device is not None:
+                return t.to(new_device, new_dtype, non_blocking)
+            return t.to(new_dtype)
+
+        return self._apply(convert)
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Moves parameters and buffers to `device` without copying their values."""
+        return self._apply(lambda t: _C.empty_like(t, device=device), recurse=recurse)
+
+    def cpu(self) -> Self:
+        """Moves parameters and buffers to the CPU."""
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device: Any = None) -> Self:
+        """Moves parameters and buffers to a cuda device (the current one if None)."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def float(self) -> Self:
+        """Casts floating-point parameters and buffers to float32."""
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+
+    def double(self) -> Self:
+        """Casts floating-point parameters and buffers to float64."""
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+
+    def half(self) -> Self:
+        """Casts floating-point parameters and buffers to float16."""
+        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+
+    def bfloat16(self) -> Self:
+        """Casts floating-point parameters and buffers to bfloat16."""
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
+    def type(self, dst_type: Any) -> Self:
+        """Casts all parameters and buffers to `dst_type`."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def train(self, mode: bool = True) -> Self:
+        """Sets training mode (Dropout and the like act) on all submodules; returns self."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Sets evaluation mode: the same as `train(False)`."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Switches gradients on or off for all parameters; returns self."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops all gradients, or zeroes them with set_to_none=False."""
+        for param in self.parameters():
+            if param.grad is None:
+                continue
+            if set_to_none:
+                param.grad = None
+            else:
+                if param.grad.grad_fn is not None:
+                    param.grad.detach_()
+                else:
+                    param.grad.requires_grad_(False)
+                param.grad.zero_()
+
+    def share_memory(self) -> Self:
+        """Moves parameters and buffers into shared memory."""
+        return self._apply(lambda t: t.share_memory_())
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Does nothing: naru compiles as it runs."""
+
+
+def _parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
+    """The (device, dtype, non_blocking) that the arguments of `Module.to` name."""
+    device, dtype, non_blocking = kwargs.pop("device", None), kwargs.pop("dtype", None), kwargs.pop("non_blocking", False)
+    tensor = kwargs.pop("tensor", None)
+    kwargs.pop("memory_format", None)
+    kwargs.pop("copy", None)
+    if kwargs:
+        raise TypeError(f"to() received an invalid combination of arguments - unexpected keyword '{next(iter(kwargs))}'")
+    rest = list(args)
+    if rest and isinstance(rest[0], Tensor):
+        tensor = rest.pop(0)
+    if tensor is not None:
+        device, dtype = tensor.device, tensor.dtype
+    elif rest:
+        if isinstance(rest[0], _C.dtype):
+            dtype = rest.pop(0)
+        else:
+            device = rest.pop(0)
+            if rest and (rest[0] is None or isinstance(rest[0], _C.dtype)):
+                dtype = rest.pop(0)
+    if rest:
+        non_blocking = rest.pop(0)
+    if device is not None and not isinstance(device, _C.device):
+        if not isinstance(device, (str, int)):
+            raise TypeError(
+                f"to() received an invalid combination of arguments - got ({type(device).__name__}), but expected a "
+                "device, a dtype or a tensor"
+            )
+        device = _C.device(device)
+    return device, dtype, bool(non_blocking)

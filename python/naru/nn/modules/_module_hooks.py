@@ -1,0 +1,177 @@
+"""Hooks of modules: their registration and the calls that run them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...utils.hooks import RemovableHandle
+from ._hooks import BackwardHooks
+
+if TYPE_CHECKING:
+    from collections import OrderedDict
+    from collections.abc import Callable
+
+_global_forward_hooks: dict[int, Callable] = {}
+_global_forward_always: dict[int, bool] = {}
+_global_forward_kwargs: dict[int, bool] = {}
+_global_forward_pre_hooks: dict[int, Callable] = {}
+_global_backward_hooks: dict[int, Callable] = {}
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, args)` before every module's forward."""
+    handle = RemovableHandle(_global_forward_pre_hooks)
+    _global_forward_pre_hooks[handle.id] = hook
+    return handle
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Calls `hook(module, args, output)` after every module's forward."""
+    handle = RemovableHandle(_global_forward_hooks, extra_dict=[_global_forward_kwargs, _global_forward_always])
+    _global_forward_hooks[handle.id] = hook
+    if with_kwargs:
+        _global_forward_kwargs[handle.id] = True
+    if always_call:
+        _global_forward_always[handle.id] = True
+    return handle
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, grad_input, grad_output)` when a module's input gradients have been computed."""
+    handle = RemovableHandle(_global_backward_hooks)
+    _global_backward_hooks[handle.id] = hook
+    return handle
+
+
+class HookMethods:
+    """The part of `Module` that has to do with hooks."""
+
+    if TYPE_CHECKING:
+        forward: Callable[..., Any]
+        _backward_pre_hooks: OrderedDict[int, Any]
+        _backward_hooks: OrderedDict[int, Any]
+        _forward_hooks: OrderedDict[int, Any]
+        _forward_hooks_with_kwargs: OrderedDict[int, bool]
+        _forward_hooks_always_called: OrderedDict[int, bool]
+        _forward_pre_hooks: OrderedDict[int, Any]
+        _forward_pre_hooks_with_kwargs: OrderedDict[int, bool]
+
+    # Becomes True on an instance when its first hook is registered, so that a call without hooks tests one flag.
+    _hooked: bool = False
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Calls `hook(module, args)` before forward; what it returns, if not None, becomes the arguments."""
+        self._hooked = True
+        handle = RemovableHandle(self._forward_pre_hooks, extra_dict=self._forward_pre_hooks_with_kwargs)
+        self._forward_pre_hooks[handle.id] = hook
+        if with_kwargs:
+            self._forward_pre_hooks_with_kwargs[handle.id] = True
+        if prepend:
+            self._forward_pre_hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Calls `hook(module, args, output)` after forward; what it returns, if not None, becomes the output."""
+        self._hooked = True
+        handle = RemovableHandle(
+            self._forward_hooks, extra_dict=[self._forward_hooks_with_kwargs, self._forward_hooks_always_called]
+        )
+        self._forward_hooks[handle.id] = hook
+        if with_kwargs:
+            self._forward_hooks_with_kwargs[handle.id] = True
+        if always_call:
+            self._forward_hooks_always_called[handle.id] = True
+        if prepend:
+            self._forward_hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(module, grad_input, grad_output)` once the gradients of the inputs have been computed.
+
+        What it returns, if not None, replaces grad_input in what follows.
+        """
+        self._hooked = True
+        handle = RemovableHandle(self._backward_hooks)
+        self._backward_hooks[handle.id] = hook
+        if prepend:
+            self._backward_hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(module, grad_output)` before the module's backward; what it returns replaces grad_output."""
+        self._hooked = True
+        handle = RemovableHandle(self._backward_pre_hooks)
+        self._backward_pre_hooks[handle.id] = hook
+        if prepend:
+            self._backward_pre_hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    register_backward_hook = register_full_backward_hook
+
+    def _call_with_hooks(self, args: tuple, kwargs: dict) -> Any:
+        called: set[int] = set()
+        result: Any = None
+        try:
+            args, kwargs = self._run_pre_hooks(args, kwargs)
+            backward = None
+            if self._backward_hooks or self._backward_pre_hooks or _global_backward_hooks:
+                backward = BackwardHooks(
+                    self,
+                    [*_global_backward_hooks.values(), *self._backward_hooks.values()],
+                    list(self._backward_pre_hooks.values()),
+                )
+                args = backward.watch_inputs(args)
+            result = self.forward(*args, **kwargs)
+            for key, hook in [*_global_forward_hooks.items(), *self._forward_hooks.items()]:
+                called.add(key)
+                with_kwargs = key in self._forward_hooks_with_kwargs or key in _global_forward_kwargs
+                new = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+                if new is not None:
+                    result = new
+            if backward is not None:
+                result = backward.watch_outputs(result)
+            return result
+        except Exception:
+            # Hooks registered with always_call run although forward failed; what they raise gives way to the cause.
+            for key, hook in [*_global_forward_hooks.items(), *self._forward_hooks.items()]:
+                always = key in self._forward_hooks_always_called or key in _global_forward_always
+                if always and key not in called:
+                    try:
+                        if key in self._forward_hooks_with_kwargs or key in _global_forward_kwargs:
+                            hook(self, args, kwargs, result)
+                        else:
+                            hook(self, args, result)
+                    except Exception as error:
+                        import warnings
+
+                        warnings.warn(
+                            "module forward hook with ``always_call=True`` raised an exception that was silenced "
+                            f"as another error was raised in forward: {error}",
+                            stacklevel=3,
+                        )
+            raise
+
+    def _run_pre_hooks(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        for key, hook in [*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()]:
+            if key in self._forward_pre_hooks_with_kwargs:
+                new = hook(self, args, kwargs)
+                if new is not None:
+                    if not (isinstance(new, tuple) and len(new) == 2):
+                        raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {new}.")
+                    args, kwargs = new
+            else:
+                new = hook(self, args)
+                if new is not None:
+                    args = new if isinstance(new, tuple) else (new,)
+        return args, kwargs

@@ -1,0 +1,258 @@
+"""The state of modules: what `state_dict` collects and `load_state_dict` takes back."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ... import _C
+from ...utils.hooks import RemovableHandle
+from ..parameter import Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Tensor = _C.Tensor
+
+
+class _IncompatibleKeys(NamedTuple("IncompatibleKeys", [("missing_keys", list), ("unexpected_keys", list)])):
+    """What `load_state_dict` returns: keys the module lacks and keys it does not know."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return super().__repr__()
+
+    __str__ = __repr__
+
+
+class StateMethods:
+    """The part of `Module` that saves and loads."""
+
+    if TYPE_CHECKING:
+        _parameters: dict[str, Any]
+        _buffers: dict[str, Any]
+        _modules: dict[str, Any]
+        _non_persistent_buffers_set: set[str]
+        _state_dict_hooks: OrderedDict[int, Any]
+        _state_dict_pre_hooks: OrderedDict[int, Any]
+        _load_state_dict_pre_hooks: OrderedDict[int, Any]
+        _load_state_dict_post_hooks: OrderedDict[int, Any]
+
+    _version: int = 1
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(module, prefix, keep_vars)` before `state_dict` collects."""
+        handle = RemovableHandle(self._state_dict_pre_hooks)
+        self._state_dict_pre_hooks[handle.id] = hook
+        return handle
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(module, state_dict, prefix, local_metadata)` after `state_dict` has collected."""
+        handle = RemovableHandle(self._state_dict_hooks)
+        self._state_dict_hooks[handle.id] = (hook, False)
+        return handle
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        handle = RemovableHandle(self._state_dict_hooks)
+        self._state_dict_hooks[handle.id] = (hook, True)
+        return handle
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)` before loading."""
+        handle = RemovableHandle(self._load_state_dict_pre_hooks)
+        self._load_state_dict_pre_hooks[handle.id] = (hook, True)
+        return handle
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
+        handle = RemovableHandle(self._load_state_dict_pre_hooks)
+        self._load_state_dict_pre_hooks[handle.id] = (hook, with_module)
+        return handle
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(module, incompatible_keys)` after loading; it may change the lists of keys."""
+        handle = RemovableHandle(self._load_state_dict_post_hooks)
+        self._load_state_dict_post_hooks[handle.id] = hook
+        return handle
+
+    def get_extra_state(self) -> Any:
+        """State beyond parameters and buffers, for a subclass to define together with `set_extra_state`."""
+        raise RuntimeError(
+            "Reached a code path in Module.get_extra_state() that should never be called. A subclass that defines "
+            "set_extra_state() must define get_extra_state() too."
+        )
+
+    def set_extra_state(self, state: Any) -> None:
+        """Takes back what `get_extra_state` gave."""
+        raise RuntimeError(
+            "Reached a code path in Module.set_extra_state() that should never be called. A subclass that defines "
+            "get_extra_state() must define set_extra_state() too."
+        )
+
+    def _has_extra_state(self, method: str) -> bool:
+        return getattr(type(self), method) is not getattr(StateMethods, method)
+
+    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
+        for name, param in self._parameters.items():
+            if param is not None:
+                destination[prefix + name] = param if keep_vars else param.detach()
+        for name, buffer in self._buffers.items():
+            if buffer is not None and name not in self._non_persistent_buffers_set:
+                destination[prefix + name] = buffer if keep_vars else buffer.detach()
+        if self._has_extra_state("get_extra_state"):
+            destination[prefix + "_extra_state"] = self.get_extra_state()
+
+    def state_dict(
+        self, *args: Any, destination: dict | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
+        """All parameters and persistent buffers by dotted name, detached but sharing memory with the module.
+
+        >>> from naru import nn
+        >>> list(nn.Linear(2, 1).state_dict())
+        ['weight', 'bias']
+        """
+        for name, value in zip(("destination", "prefix", "keep_vars"), args):
+            if name == "destination":
+                destination = value
+            elif name == "prefix":
+                prefix = value
+            else:
+                keep_vars = value
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()  # type: ignore[attr-defined]
+        local_metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = local_metadata
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars)
+        for hook, may_replace in self._state_dict_hooks.values():
+            result = hook(self, destination, prefix, local_metadata)
+            if may_replace and result is not None:
+                destination = result
+        return destination  # type: ignore[return-value]
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        prefix: str,
+        local_metadata: dict,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        for hook, with_module in self._load_state_dict_pre_hooks.values():
+            rest = (state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+            hook(self, *rest) if with_module else hook(*rest)
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        mine = {**self._parameters, **{k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}}
+        for name, target in mine.items():
+            if target is None:
+                continue
+            key = prefix + name
+            if key not in state_dict:
+                if strict:
+                    missing_keys.append(key)
+                continue
+            self._load_one(name, key, target, state_dict[key], assign, error_msgs)
+        extra_key = prefix + "_extra_state"
+        if self._has_extra_state("set_extra_state"):
+            if extra_key in state_dict:
+                self.set_extra_state(state_dict[extra_key])
+            elif strict:
+                missing_keys.append(extra_key)
+        elif strict and extra_key in state_dict:
+            unexpected_keys.append(extra_key)
+        if strict:
+            for key in state_dict:
+                if key.startswith(prefix) and key != extra_key:
+                    head, *rest = key[len(prefix) :].split(".", 1)
+                    if (rest and head not in self._modules) or (not rest and head not in mine):
+                        unexpected_keys.append(key)
+
+    def _load_one(self, name: str, key: str, target: Tensor, value: Any, assign: bool, error_msgs: list[str]) -> None:
+        if not isinstance(value, Tensor):
+            error_msgs.append(
+                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
+                f"checkpoint but received {type(value)}"
+            )
+            return
+        if target.dim() == 0 and value.dim() == 1 and value.numel() == 1:
+            value = value[0]  # scalars were saved with one dimension before PyTorch 0.4
+        if value.shape != target.shape:
+            error_msgs.append(
+                f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
+                f"the shape in current model is {target.shape}."
+            )
+            return
+        try:
+            if assign:
+                if isinstance(target, Parameter) and not isinstance(value, Parameter):
+                    value = Parameter(value, requires_grad=target.requires_grad)
+                setattr(self, name, value)
+            else:
+                with _C.no_grad():
+                    target.copy_(value)
+        except Exception as error:
+            error_msgs.append(
+                f'While {"swapping" if assign else "copying"} the parameter named "{key}", whose dimensions in the '
+                f"model are {target.size()} and whose dimensions in the checkpoint are {value.size()}, "
+                f"an exception occurred : {error.args}."
+            )
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> _IncompatibleKeys:
+        """Copies the values of `state_dict` into parameters and buffers.
+
+        Args:
+            state_dict: what `state_dict()` returned; tensors may be on any device.
+            strict: keys that are missing or unknown raise RuntimeError.
+            assign: take the tensors themselves instead of copying their values.
+
+        Returns:
+            the lists missing_keys and unexpected_keys.
+        """
+        from collections.abc import Mapping as MappingType
+
+        if not isinstance(state_dict, MappingType):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        missing: list[str] = []
+        unexpected: list[str] = []
+        errors: list[str] = []
+        metadata = getattr(state_dict, "_metadata", None)
+        state_dict = OrderedDict(state_dict)
+        if metadata is not None:
+            state_dict._metadata = metadata  # type: ignore[attr-defined]
+
+        def load(module: Any, local: Mapping[str, Any], prefix: str) -> None:
+            local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+            if assign:
+                local_metadata["assign_to_params_buffers"] = True
+            module._load_from_state_dict(local, prefix, local_metadata, True, missing, unexpected, errors)
+            for name, child in module._modules.items():
+                if child is not None:
+                    path = prefix + name + "."
+                    load(child, {k: v for k, v in local.items() if k.startswith(path)}, path)
+            keys = _IncompatibleKeys(missing, unexpected)
+            for hook in module._load_state_dict_post_hooks.values():
+                hook(module, keys)
+
+        load(self, state_dict, "")
+        if strict:
+            if unexpected:
+                errors.insert(0, "Unexpected key(s) in state_dict: {}. ".format(", ".join(f'"{k}"' for k in unexpected)))
+            if missing:
+                errors.insert(0, "Missing key(s) in state_dict: {}. ".format(", ".join(f'"{k}"' for k in missing)))
+        if errors:
+            raise RuntimeError(
+                "Error(s) in loading state_dict for {}:\n\t{}".format(type(self).__name__, "\n\t".join(errors))
+            )
+        return _IncompatibleKeys(missing, unexpected)

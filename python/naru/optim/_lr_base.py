@@ -1,0 +1,124 @@
+"""The base of learning-rate schedules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .optimizer import Optimizer
+
+
+def _warn(text: str, stacklevel: int = 3) -> None:
+    import warnings
+
+    warnings.warn(text, UserWarning, stacklevel=stacklevel)
+
+
+def _set_rate(group: dict[str, Any], value: Any) -> None:
+    if hasattr(group["lr"], "fill_"):  # a rate given as a tensor stays one
+        group["lr"].fill_(value)
+    else:
+        group["lr"] = value
+
+
+def _number(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
+
+
+class LRScheduler:
+    """Base of the schedules. A subclass defines `get_lr`, the rates for `last_epoch`, in order of the groups.
+
+    Args:
+        optimizer: the optimizer whose groups' "lr" is set.
+        last_epoch: the epoch to go on from; -1 starts anew and notes each group's rate as "initial_lr".
+    """
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        self.optimizer = optimizer
+        if last_epoch == -1:
+            for group in optimizer.param_groups:
+                group.setdefault("initial_lr", _number(group["lr"]))
+        else:
+            for i, group in enumerate(optimizer.param_groups):
+                if "initial_lr" not in group:
+                    raise KeyError(
+                        f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch "
+                        f">= 0.\nThis typically happens when:\n1. You're trying to resume training from a checkpoint but "
+                        f"haven't properly loaded the optimizer state\n2. You're using last_epoch >= 0 for a fresh training "
+                        f"run (not recommended)"
+                    )
+        self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._count_steps_of(optimizer)
+        self._initial_step()
+
+    @staticmethod
+    def _count_steps_of(optimizer: Optimizer) -> None:
+        """Lets the schedule see whether the optimizer has stepped."""
+        if hasattr(optimizer, "_opt_called"):
+            return
+        optimizer._opt_called = False  # type: ignore[attr-defined]
+
+        def note(opt: Any, args: Any, kwargs: Any) -> None:
+            opt._opt_called = True
+            handle.remove()  # once is enough
+
+        handle = optimizer.register_step_post_hook(note)
+
+    def _initial_step(self) -> None:
+        self._step_count = 0
+        self._is_initial = True
+        self.step()
+        self._is_initial = False
+
+    _is_initial = False
+
+    def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`; for subclasses."""
+        raise NotImplementedError
+
+    def get_last_lr(self) -> list[float]:
+        """The rates set last."""
+        return self._last_lr
+
+    def step(self, epoch: int | None = None) -> None:
+        """Goes one epoch on (or to `epoch`) and sets the rates."""
+        if self._step_count == 1 and not self._is_initial and not getattr(self.optimizer, "_opt_called", True):
+            _warn(
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should "
+                "call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will "
+                "result in PyTorch skipping the first value of the learning rate schedule. See more details at "
+                "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+            )
+        self._step_count += 1
+        if epoch is None:
+            self.last_epoch += 1
+            rates = self.get_lr()
+        else:
+            self.last_epoch = epoch
+            closed = getattr(self, "_get_closed_form_lr", None)
+            rates = closed() if closed is not None else self.get_lr()
+        for group, rate in zip(self.optimizer.param_groups, rates):
+            _set_rate(group, rate)
+        self._last_lr = [_number(group["lr"]) for group in self.optimizer.param_groups]
+
+    def _rates(self) -> list[Any]:
+        return [_number(group["lr"]) for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of the schedule's state but the optimizer."""
+        return {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_is_initial")}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes back what `state_dict` gave."""
+        self.__dict__.update(state_dict)
+
+
+def _per_group(value: Any, optimizer: Optimizer, name: str) -> list[Any]:
+    count = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        return [value] * count
+    if len(value) != count:
+        raise ValueError(f"Expected {count} {name}, but got {len(value)}")
+    return list(value)
