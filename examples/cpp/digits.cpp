@@ -1,5 +1,5 @@
-// The job of `./run demo` in C++: trains Linear(784, 256), ReLU, Linear(256, 10) on handwritten digits and says how well it reads a fifth of
-// them that it has not seen.
+// The job of `./run demo` in C++: trains Linear(784, 256), ReLU, Linear(256, 10) on handwritten digits and says how
+// well it reads a fifth of them that it has not seen.
 //
 //   ./run python examples/export_digits.py digits.bin
 //   ./run build examples && build/release/examples/cpp/digits digits.bin [--seed 0] [--steps 900] [--device cuda:1]
@@ -29,7 +29,8 @@ struct Settings {
   naru::Device device = naru::best_device();
 };
 
-// The file of examples/export_digits.py, which describes its format: (count, 784) float32 pixels and (count) int64 labels.
+// The file of examples/export_digits.py, which describes its format: (count, 784) float32 pixels and (count) int64
+// labels.
 data::Sample read_digits(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
@@ -38,14 +39,18 @@ data::Sample read_digits(const std::string& path) {
   int32_t shape[3] = {};
   file.read(magic, sizeof magic);
   file.read(reinterpret_cast<char*>(shape), sizeof shape);
-  if (!file || std::memcmp(magic, "NARUDIG1", 8) != 0 || shape[0] < 10 || shape[0] > 1000000 || shape[1] != 28 || shape[2] != 28)
-    throw naru::RuntimeError("{} is not a file of digits of 28 x 28 pixels. Make it anew: ./run python examples/export_digits.py {}", path, path);
+  if (!file || std::memcmp(magic, "NARUDIG1", 8) != 0 || shape[0] < 10 || shape[0] > 1000000 || shape[1] != 28 ||
+      shape[2] != 28)
+    throw naru::RuntimeError(
+        "{} is not a file of digits of 28 x 28 pixels. Make it anew: ./run python examples/export_digits.py {}", path,
+        path);
   const int64_t count = shape[0], pixels = int64_t{shape[1]} * shape[2];
   std::vector<uint8_t> labels(static_cast<size_t>(count));
   std::vector<float> images(static_cast<size_t>(count * pixels));
   file.read(reinterpret_cast<char*>(labels.data()), count);
   file.read(reinterpret_cast<char*>(images.data()), static_cast<std::streamsize>(images.size() * sizeof(float)));
-  if (!file) throw naru::RuntimeError("{} ends too early. Make it anew: ./run python examples/export_digits.py {}", path, path);
+  if (!file)
+    throw naru::RuntimeError("{} ends too early. Make it anew: ./run python examples/export_digits.py {}", path, path);
   return {naru::from_data(images.data(), {count, pixels}, naru::DType::F32),
           naru::from_data(labels.data(), {count}, naru::DType::U8).to(naru::DType::I64)};
 }
@@ -60,10 +65,14 @@ Settings parse(int argc, char** argv) {
     }
     if (i + 1 == argc) throw naru::ValueError("{} wants a value behind it", word);
     const std::string value = argv[++i];
-    if (word == "--seed") s.seed = std::stoull(value);
-    else if (word == "--steps") s.steps = std::stoll(value);
-    else if (word == "--device") s.device = naru::Device(value);
-    else throw naru::ValueError("unknown option {}; there are --seed, --steps and --device", word);
+    if (word == "--seed")
+      s.seed = std::stoull(value);
+    else if (word == "--steps")
+      s.steps = std::stoll(value);
+    else if (word == "--device")
+      s.device = naru::Device(value);
+    else
+      throw naru::ValueError("unknown option {}; there are --seed, --steps and --device", word);
   }
   if (s.steps < 1) throw naru::ValueError("--steps must be at least 1, got {}", s.steps);
   return s;
@@ -81,7 +90,8 @@ int run(const Settings& s) {
   model.to(s.device);
   nn::CrossEntropyLoss loss_of;
   naru::optim::Adam optimizer(model.parameters(), kLearningRate);
-  std::printf("%s\ntraining on %s (%s)\n", model.str().c_str(), s.device.str().c_str(), naru::device_name(s.device).c_str());
+  std::printf("%s\ntraining on %s (%s)\n", model.str().c_str(), s.device.str().c_str(),
+              naru::device_name(s.device).c_str());
 
   naru::synchronize(s.device);
   const auto start = std::chrono::steady_clock::now();
@@ -92,7 +102,8 @@ int run(const Settings& s) {
       optimizer.zero_grad();
       loss.backward();
       optimizer.step();
-      if (++step % 100 == 0) std::printf("  step %5lld   loss %.4f\n", static_cast<long long>(step), loss.item<double>());
+      if (++step % 100 == 0)
+        std::printf("  step %5lld   loss %.4f\n", static_cast<long long>(step), loss.item<double>());
       if (step == s.steps) break;
     }
   }
@@ -112,9 +123,7 @@ int run(const Settings& s) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  return run(parse(argc, argv));
-} catch (const std::exception& e) {
+int main(int argc, char** argv) try { return run(parse(argc, argv)); } catch (const std::exception& e) {
   std::fprintf(stderr, "digits: %s\n", e.what());
   return 1;
 }

@@ -1,7 +1,7 @@
 // Data sets and batches in C++, as torch.utils.data has them.
 //
-//   data::DataLoader loader(std::make_shared<data::TensorDataset>(images, labels), {.batch_size = 32, .shuffle = true});
-//   for (const data::Sample& batch : loader) train(batch[0], batch[1]);
+//   data::DataLoader loader(std::make_shared<data::TensorDataset>(images, labels), {.batch_size = 32, .shuffle =
+//   true}); for (const data::Sample& batch : loader) train(batch[0], batch[1]);
 #pragma once
 
 #include <iterator>
@@ -35,7 +35,8 @@ class TensorDataset : public Dataset {
   // ValueError unless there is a tensor and all have the same first size.
   explicit TensorDataset(std::vector<Tensor> tensors);
   template <class... T>
-  explicit TensorDataset(const Tensor& first, const T&... others) : TensorDataset(std::vector<Tensor>{first, others...}) {}
+  explicit TensorDataset(const Tensor& first, const T&... others)
+      : TensorDataset(std::vector<Tensor>{first, others...}) {}
   int64_t size() const override { return tensors_[0].size(0); }
   Sample get(int64_t i) const override;
   Sample batch(std::span<const int64_t> numbers) const override;
@@ -48,7 +49,8 @@ class TensorDataset : public Dataset {
 // Some of another data set's samples.
 class Subset : public Dataset {
  public:
-  Subset(std::shared_ptr<const Dataset> whole, std::vector<int64_t> numbers) : whole_(std::move(whole)), numbers_(std::move(numbers)) {}
+  Subset(std::shared_ptr<const Dataset> whole, std::vector<int64_t> numbers)
+      : whole_(std::move(whole)), numbers_(std::move(numbers)) {}
   int64_t size() const override { return static_cast<int64_t>(numbers_.size()); }
   Sample get(int64_t i) const override;
   Sample batch(std::span<const int64_t> numbers) const override;
@@ -61,13 +63,13 @@ class Subset : public Dataset {
 };
 
 // The data set cut, in random order, into parts of these lengths. ValueError unless they add up to its size.
-std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset> whole, const std::vector<int64_t>& lengths,
-                                                  Generator* generator = nullptr);
+std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset> whole,
+                                                  const std::vector<int64_t>& lengths, Generator* generator = nullptr);
 
 struct LoaderOptions {
   int64_t batch_size = 1;
-  bool shuffle = false;    // a new order for each pass
-  bool drop_last = false;  // leave out a last batch that is not full
+  bool shuffle = false;            // a new order for each pass
+  bool drop_last = false;          // leave out a last batch that is not full
   Generator* generator = nullptr;  // draws the order; must outlive the loader
 };
 
@@ -86,7 +88,9 @@ class DataLoader {
     const Sample* operator->() const { return &batch_; }
     Iterator& operator++();
     void operator++(int) { ++*this; }
-    friend bool operator==(const Iterator& a, const Iterator& b) { return a.loader_ == b.loader_ && (!a.loader_ || a.next_ == b.next_); }
+    friend bool operator==(const Iterator& a, const Iterator& b) {
+      return a.loader_ == b.loader_ && (!a.loader_ || a.next_ == b.next_);
+    }
 
    private:
     friend class DataLoader;

@@ -18,7 +18,8 @@ std::string device_name(Device device);
 Device best_device();
 // Waits until all work of the device is done, and throws the errors it had.
 void synchronize(Device device);
-// Defines the virtual devices: "cuda:4,mps:1"; "" removes them. Until the first call the environment variable NARU_VIRTUAL says which there are.
+// Defines the virtual devices: "cuda:4,mps:1"; "" removes them. Until the first call the environment variable
+// NARU_VIRTUAL says which there are.
 void set_virtual_devices(const std::string& spec);
 
 }  // namespace naru

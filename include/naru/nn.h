@@ -1,5 +1,5 @@
-// Neural networks in C++: modules that hold parameters, buffers and other modules by name. Semantics, names in the state dict and
-// initialisation are those of torch.nn; the work is done by the functions of naru/ops.h.
+// Neural networks in C++: modules that hold parameters, buffers and other modules by name. Semantics, names in the
+// state dict and initialisation are those of torch.nn; the work is done by the functions of naru/ops.h.
 //
 //   nn::Sequential model(nn::Linear(784, 256), nn::ReLU(), nn::Linear(256, 10));
 //   model.to("cuda");
@@ -29,8 +29,8 @@ namespace naru::nn {
 // Tensors with the names of their places ("0.weight"), in the order of registration.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-// A module can be moved, not copied: its parameters are its own. `to` changes the parameters themselves, so handles to them (an optimizer's,
-// a member's) stay right.
+// A module can be moved, not copied: its parameters are its own. `to` changes the parameters themselves, so handles to
+// them (an optimizer's, a member's) stay right.
 class Module {
  public:
   Module() = default;
@@ -39,24 +39,25 @@ class Module {
   Module(const Module&) = delete;
   virtual ~Module() = default;
 
-  // The module's function. Modules of several arguments declare a function of their own; this one then throws NotImplementedError.
+  // The module's function. Modules of several arguments declare a function of their own; this one then throws
+  // NotImplementedError.
   virtual Tensor forward(const Tensor& x);
   Tensor operator()(const Tensor& x) { return forward(x); }
 
-  // Gives a place to a tensor that the optimizer changes (it requires grad from now on; an undefined one stands for "none")...
+  // Gives a place to a tensor that the optimizer changes (it requires grad from now on; an undefined one stands for
+  // "none")...
   Tensor register_parameter(std::string name, Tensor t);
   // ... to one that moves with the module and is saved (unless not persistent) but not trained...
   Tensor register_buffer(std::string name, Tensor t, bool persistent = true);
   // ... and to another module.
   template <class M>
-    requires std::is_base_of_v<Module, M>
-  std::shared_ptr<M> register_module(std::string name, std::shared_ptr<M> module) {
+  requires std::is_base_of_v<Module, M> std::shared_ptr<M> register_module(std::string name,
+                                                                           std::shared_ptr<M> module) {
     add_child(std::move(name), module);
     return module;
   }
   template <class M>
-    requires std::is_base_of_v<Module, M>
-  std::shared_ptr<M> register_module(std::string name, M&& module) {
+  requires std::is_base_of_v<Module, M> std::shared_ptr<M> register_module(std::string name, M&& module) {
     return register_module(std::move(name), std::make_shared<M>(std::move(module)));
   }
 
@@ -65,12 +66,14 @@ class Module {
   NamedTensors named_buffers(bool recurse = true) const;
   std::vector<Tensor> parameters(bool recurse = true) const;
   std::vector<Tensor> buffers(bool recurse = true) const;
-  const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& named_children() const noexcept { return children_; }
+  const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& named_children() const noexcept {
+    return children_;
+  }
 
   // Parameters and persistent buffers, sharing memory with the module.
   NamedTensors state_dict() const;
-  // Copies values into the module's own tensors (any device, any dtype). With `strict`, RuntimeError for keys missing or unexpected, in
-  // PyTorch's words; always for shapes that differ. Nothing is written if there is an error.
+  // Copies values into the module's own tensors (any device, any dtype). With `strict`, RuntimeError for keys missing
+  // or unexpected, in PyTorch's words; always for shapes that differ. Nothing is written if there is an error.
   void load_state_dict(const NamedTensors& state, bool strict = true);
 
   // Dropout and its like behave differently in training.
@@ -111,24 +114,23 @@ class Module {
   bool training_ = true;
 };
 
-// --- containers -------------------------------------------------------------------------------------------------------------------
+// --- containers
+// -------------------------------------------------------------------------------------------------------------------
 
 // Calls its modules one after another. Names: "0", "1" ...
 class Sequential : public Module {
  public:
   Sequential() = default;
   template <class... M>
-    requires(sizeof...(M) > 0 && (std::is_base_of_v<Module, std::remove_cvref_t<M>> && ...))
-  explicit Sequential(M&&... modules) {
+  requires(sizeof...(M) > 0 &&
+           (std::is_base_of_v<Module, std::remove_cvref_t<M>> && ...)) explicit Sequential(M&&... modules) {
     (push_back(std::forward<M>(modules)), ...);
   }
   Sequential(Sequential&&) = default;
   Sequential& operator=(Sequential&&) = default;
   template <class M>
-    requires std::is_base_of_v<Module, M>
-  void push_back(M&& module) {
-    push_back(std::make_shared<M>(std::move(module)));
-  }
+  requires std::is_base_of_v<Module, M>
+  void push_back(M&& module) { push_back(std::make_shared<M>(std::move(module))); }
   void push_back(std::shared_ptr<Module> module);
   size_t size() const noexcept { return named_children().size(); }
   Module& operator[](size_t i) const;
@@ -142,10 +144,8 @@ class ModuleList : public Module {
  public:
   ModuleList() = default;
   template <class M>
-    requires std::is_base_of_v<Module, M>
-  void push_back(M&& module) {
-    push_back(std::make_shared<M>(std::move(module)));
-  }
+  requires std::is_base_of_v<Module, M>
+  void push_back(M&& module) { push_back(std::make_shared<M>(std::move(module))); }
   void push_back(std::shared_ptr<Module> module);
   size_t size() const noexcept { return named_children().size(); }
   Module& operator[](size_t i) const;
@@ -157,17 +157,16 @@ class ModuleDict : public Module {
  public:
   ModuleDict() = default;
   template <class M>
-    requires std::is_base_of_v<Module, M>
-  void insert(std::string key, M&& module) {
-    add_child(std::move(key), std::make_shared<M>(std::move(module)));
-  }
+  requires std::is_base_of_v<Module, M>
+  void insert(std::string key, M&& module) { add_child(std::move(key), std::make_shared<M>(std::move(module))); }
   size_t size() const noexcept { return named_children().size(); }
   bool contains(const std::string& key) const noexcept;
   Module& operator[](const std::string& key) const;  // IndexError, with the keys there are
   std::string name() const override { return "ModuleDict"; }
 };
 
-// --- layers -----------------------------------------------------------------------------------------------------------------------
+// --- layers
+// -----------------------------------------------------------------------------------------------------------------------
 
 // y = x wᵀ + b: (..., in) to (..., out). weight (out, in) and bias (out) start uniform in ± 1 / sqrt(in).
 class Linear : public Module {
@@ -180,7 +179,8 @@ class Linear : public Module {
   Tensor weight, bias;  // bias: undefined if there is none
 };
 
-// Row i of weight (count, width) for each integer i; rows start normal(0, 1), that of padding_idx zero and without gradient.
+// Row i of weight (count, width) for each integer i; rows start normal(0, 1), that of padding_idx zero and without
+// gradient.
 class Embedding : public Module {
  public:
   Embedding(int64_t count, int64_t width, int64_t padding_idx = -1, const Options& options = {});
@@ -197,7 +197,8 @@ class Embedding : public Module {
 // (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, of shape normalized_shape.
 class LayerNorm : public Module {
  public:
-  explicit LayerNorm(Dims normalized_shape, double eps = 1e-5, bool elementwise_affine = true, bool bias = true, const Options& options = {});
+  explicit LayerNorm(Dims normalized_shape, double eps = 1e-5, bool elementwise_affine = true, bool bias = true,
+                     const Options& options = {});
   explicit LayerNorm(int64_t width) : LayerNorm(Dims{width}) {}
   Tensor forward(const Tensor& x) override { return layer_norm(x, shape_, weight, bias, eps_); }
   std::string name() const override { return "LayerNorm"; }
@@ -257,12 +258,14 @@ class Flatten : public Module {
   int64_t start_, end_;
 };
 
-// --- losses -------------------------------------------------------------------------------------------------------------------------
+// --- losses
+// -------------------------------------------------------------------------------------------------------------------------
 
 // cross_entropy: input (N, C) of unnormalised log probabilities, target class numbers (N), or probabilities (N, C).
 class CrossEntropyLoss : public Module {
  public:
-  explicit CrossEntropyLoss(Reduction reduction = Reduction::Mean, double label_smoothing = 0, Tensor weight = {}, int64_t ignore_index = -100);
+  explicit CrossEntropyLoss(Reduction reduction = Reduction::Mean, double label_smoothing = 0, Tensor weight = {},
+                            int64_t ignore_index = -100);
   using Module::forward;
   Tensor forward(const Tensor& input, const Tensor& target) {
     return cross_entropy(input, target, weight_, reduction_, ignore_index_, label_smoothing_);
@@ -290,9 +293,11 @@ class MSELoss : public Module {
   Reduction reduction_;
 };
 
-// --- initialisation (He et al., 2015) -----------------------------------------------------------------------------------------------
+// --- initialisation (He et al., 2015)
+// -----------------------------------------------------------------------------------------------
 
-// Uniform in ± gain · sqrt(3 / fan_in), gain = sqrt(2 / (1 + a²)); a is the slope that the following leaky ReLU has. At least 2 dimensions.
+// Uniform in ± gain · sqrt(3 / fan_in), gain = sqrt(2 / (1 + a²)); a is the slope that the following leaky ReLU has. At
+// least 2 dimensions.
 void kaiming_uniform_(const Tensor& t, double a = 0);
 
 }  // namespace naru::nn

@@ -1,4 +1,5 @@
-// Optimizers in C++: SGD, Adam and AdamW as torch.optim has them, each a list of parameters, its state, and one step over all of them.
+// Optimizers in C++: SGD, Adam and AdamW as torch.optim has them, each a list of parameters, its state, and one step
+// over all of them.
 #pragma once
 
 #include <memory>
@@ -11,8 +12,8 @@
 
 namespace naru::optim {
 
-// Parameters without a gradient are left out of a step. Works on the tensors themselves: a module moved with Module::to keeps its optimizer,
-// whose state follows at the next step.
+// Parameters without a gradient are left out of a step. Works on the tensors themselves: a module moved with Module::to
+// keeps its optimizer, whose state follows at the next step.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -25,7 +26,8 @@ class Optimizer {
   // What the optimizer remembers, by name: "step", "momentum_buffer.0", "exp_avg.3" ...
   using State = std::vector<std::pair<std::string, Tensor>>;
   State state_dict() const;
-  // Copies the state in. Throws RuntimeError for names and shapes that do not fit these parameters; nothing is changed then.
+  // Copies the state in. Throws RuntimeError for names and shapes that do not fit these parameters; nothing is changed
+  // then.
   void load_state_dict(const State& state);
 
  protected:
@@ -50,7 +52,8 @@ class Optimizer {
   std::vector<std::unique_ptr<Slot>> slots_;  // their addresses stay
 };
 
-// v = momentum * v + (1 - dampening) * g; p -= lr * v (nesterov: lr * (g + momentum * v)); g includes weight_decay * p. The first v is g.
+// v = momentum * v + (1 - dampening) * g; p -= lr * v (nesterov: lr * (g + momentum * v)); g includes weight_decay * p.
+// The first v is g.
 class SGD : public Optimizer {
  public:
   // ValueError for negative values, and for nesterov without momentum or with dampening.
@@ -80,7 +83,8 @@ class Adam : public Optimizer {
 class AdamW : public Adam {
  public:
   AdamW(std::vector<Tensor> params, AdamOptions options) : Adam(std::move(params), decoupled(options)) {}
-  AdamW(std::vector<Tensor> params, double lr = 1e-3) : Adam(std::move(params), AdamOptions{.lr = lr, .weight_decay = 1e-2, .decoupled = true}) {}
+  AdamW(std::vector<Tensor> params, double lr = 1e-3)
+      : Adam(std::move(params), AdamOptions{.lr = lr, .weight_decay = 1e-2, .decoupled = true}) {}
 
  private:
   static AdamOptions decoupled(AdamOptions o) {

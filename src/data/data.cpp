@@ -25,8 +25,9 @@ Sample Dataset::batch(std::span<const int64_t> numbers) const {
     const Sample sample = get(numbers[k]);
     if (k == 0) columns.resize(sample.size());
     if (sample.size() != columns.size())
-      throw RuntimeError("each element in list of batch should be of equal size: sample {} has {} tensors, sample {} has {}", numbers[0],
-                         columns.size(), numbers[k], sample.size());
+      throw RuntimeError(
+          "each element in list of batch should be of equal size: sample {} has {} tensors, sample {} has {}",
+          numbers[0], columns.size(), numbers[k], sample.size());
     for (size_t c = 0; c < sample.size(); ++c) columns[c].push_back(sample[c]);
   }
   Sample all;
@@ -45,8 +46,8 @@ TensorDataset::TensorDataset(std::vector<Tensor> tensors) : tensors_(std::move(t
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (!tensors_[i].defined() || tensors_[i].dim() == 0) throw ValueError("TensorDataset: tensor {} has no rows", i);
     if (tensors_[i].size(0) != tensors_[0].size(0))
-      throw ValueError("Size mismatch between tensors: TensorDataset got {} rows in tensor 0 and {} in tensor {}", tensors_[0].size(0),
-                       tensors_[i].size(0), i);
+      throw ValueError("Size mismatch between tensors: TensorDataset got {} rows in tensor 0 and {} in tensor {}",
+                       tensors_[0].size(0), tensors_[i].size(0), i);
   }
 }
 
@@ -78,16 +79,20 @@ std::vector<int64_t> Subset::at(std::span<const int64_t> numbers) const {
   return list;
 }
 
-Sample Subset::batch(std::span<const int64_t> numbers) const { return whole_->batch(at(numbers)); }
+Sample Subset::batch(std::span<const int64_t> numbers) const {
+  return whole_->batch(at(numbers));
+}
 
-std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset> whole, const std::vector<int64_t>& lengths, Generator* generator) {
+std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset> whole,
+                                                  const std::vector<int64_t>& lengths, Generator* generator) {
   int64_t total = 0;
   for (int64_t n : lengths) {
     if (n < 0) throw ValueError("random_split: wanted lengths of at least 0, got {}", n);
     total += n;
   }
   if (total != whole->size())
-    throw ValueError("Sum of input lengths does not equal the length of the input dataset! (random_split: {} and {})", total, whole->size());
+    throw ValueError("Sum of input lengths does not equal the length of the input dataset! (random_split: {} and {})",
+                     total, whole->size());
   const std::vector<int64_t> order = shuffled(total, generator);
   std::vector<std::shared_ptr<Subset>> parts;
   auto from = order.begin();
@@ -98,11 +103,15 @@ std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset>
   return parts;
 }
 
-DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options) : dataset_(std::move(dataset)), options_(options) {
+DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
+    : dataset_(std::move(dataset)), options_(options) {
   if (!dataset_) throw ValueError("DataLoader: the data set is null");
-  if (options_.batch_size < 1) throw ValueError("batch_size should be a positive integer value, but got batch_size={}", options_.batch_size);
+  if (options_.batch_size < 1)
+    throw ValueError("batch_size should be a positive integer value, but got batch_size={}", options_.batch_size);
   if (dataset_->size() < 1)
-    throw ValueError("num_samples should be a positive integer value, but got num_samples={} (DataLoader: the data set is empty)", dataset_->size());
+    throw ValueError(
+        "num_samples should be a positive integer value, but got num_samples={} (DataLoader: the data set is empty)",
+        dataset_->size());
 }
 
 int64_t DataLoader::size() const noexcept {
@@ -121,7 +130,8 @@ DataLoader::Iterator DataLoader::begin() const {
     it.order_ = shuffled(n, options_.generator);
   } else {
     // A generator of its own, seeded by the default one, as the Python front end does: both give the same order.
-    Generator own(static_cast<uint64_t>(randint(0, int64_t{1} << 62, {1}, Options(DType::I64, Device(DeviceType::Cpu))).item().to_int()));
+    Generator own(static_cast<uint64_t>(
+        randint(0, int64_t{1} << 62, {1}, Options(DType::I64, Device(DeviceType::Cpu))).item().to_int()));
     it.order_ = shuffled(n, &own);
   }
   return ++it;

@@ -66,8 +66,11 @@ Tensor prepared(const Tensor& target, const Operand& value) {
 void require_distinct_elements(const Tensor& target, const char* op) {
   for (size_t i = 0; i < target.sizes().size(); ++i)
     if (target.sizes()[i] > 1 && target.strides()[i] == 0)
-      throw RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
-                         "clone() the tensor before performing the operation. ({})", op);
+      throw RuntimeError(
+          "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+          "Please "
+          "clone() the tensor before performing the operation. ({})",
+          op);
 }
 
 Tensor gather_at(const Tensor& source, const Addressing& at, const Positions& positions, const char* node) {
@@ -96,7 +99,8 @@ Tensor accumulate_at(const Tensor& g, const Addressing& at, const Positions& pos
   });
 }
 
-void scatter_at(const Tensor& target, const Addressing& at, const Positions& positions, const Operand& value, bool add, const char* node) {
+void scatter_at(const Tensor& target, const Addressing& at, const Positions& positions, const Operand& value, bool add,
+                const char* node) {
   require_distinct_elements(target, at.op);
   const Tensor own = value.is_tensor() ? value.tensor() : Tensor();
   const Dims value_shape = own.defined() ? own.sizes() : Dims();
@@ -113,13 +117,15 @@ void scatter_at(const Tensor& target, const Addressing& at, const Positions& pos
           scatter_at(r[0], at, saved, 0, false, "IndexPutBackward0");
         }
         if (is_floating(value_type))
-          r[1] = sum_to(gather_at(g[0], at, saved, "IndexBackward0"), value_shape).to(value_device, value_type, false, false);
+          r[1] = sum_to(gather_at(g[0], at, saved, "IndexBackward0"), value_shape)
+                     .to(value_device, value_type, false, false);
         return r;
       });
 }
 
 Tensor as_positions(const Tensor& index, Device device, const char* op) {
-  if (!is_integral(index.dtype())) throw RuntimeError("{}(): Expected dtype int32/int64 for index, but got {}", op, name_of(index.dtype()));
+  if (!is_integral(index.dtype()))
+    throw RuntimeError("{}(): Expected dtype int32/int64 for index, but got {}", op, name_of(index.dtype()));
   return index.detach().to(device, DType::I64, false, false);
 }
 
@@ -141,7 +147,8 @@ Tensor flat_nonzero(const Tensor& mask) {
 Positions unravel(const Tensor& flat, const Dims& sizes) {
   Positions columns(sizes.size());
   const int64_t n = flat.numel();
-  for (size_t d = 0; d < sizes.size(); ++d) columns[d] = make_result({n}, DType::I64, Device(DeviceType::Cpu), "nonzero");
+  for (size_t d = 0; d < sizes.size(); ++d)
+    columns[d] = make_result({n}, DType::I64, Device(DeviceType::Cpu), "nonzero");
   if (n == 0) return columns;
   const int64_t* p = flat.data<int64_t>();
   int64_t below = 1;

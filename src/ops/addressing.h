@@ -1,5 +1,6 @@
-// Addressing: how positions held in tensors reach into another tensor. Every gather, scatter and index is one of these, and so are their
-// derivatives: the gradient of a gather is an accumulation under the same addressing, and the other way round.
+// Addressing: how positions held in tensors reach into another tensor. Every gather, scatter and index is one of these,
+// and so are their derivatives: the gradient of a gather is an accumulation under the same addressing, and the other
+// way round.
 #pragma once
 
 #include <vector>
@@ -9,8 +10,9 @@
 
 namespace naru::ops {
 
-// Over the iteration space `shape`, dimension d moves along dimension from[d] of the indexed tensor, or along none (-1). Besides, dimension
-// dims[i] of the indexed tensor is addressed by the i-th positions tensor, which broadcasts to `shape`.
+// Over the iteration space `shape`, dimension d moves along dimension from[d] of the indexed tensor, or along none
+// (-1). Besides, dimension dims[i] of the indexed tensor is addressed by the i-th positions tensor, which broadcasts to
+// `shape`.
 struct Addressing {
   Dims sizes;  // of the indexed tensor
   Dims shape;
@@ -25,12 +27,15 @@ using Positions = std::vector<Tensor>;
 Tensor gather_at(const Tensor& source, const Addressing& at, const Positions& positions, const char* node);
 // A tensor of zeros of at.sizes to which g has been added at the addressed places.
 Tensor accumulate_at(const Tensor& g, const Addressing& at, const Positions& positions);
-// In place: target[addressed(p)] = value[p], or += with `add`. value broadcasts to at.shape and is converted to the target's type.
-void scatter_at(const Tensor& target, const Addressing& at, const Positions& positions, const Operand& value, bool add, const char* node);
+// In place: target[addressed(p)] = value[p], or += with `add`. value broadcasts to at.shape and is converted to the
+// target's type.
+void scatter_at(const Tensor& target, const Addressing& at, const Positions& positions, const Operand& value, bool add,
+                const char* node);
 
 // Positions as instructions want them: int64 on `device`. Throws RuntimeError for floating-point and bool tensors.
 Tensor as_positions(const Tensor& index, Device device, const char* op);
-// Positions of the true elements of a bool tensor, counted in row-major order: one int64 dimension, on cpu. Waits for the mask.
+// Positions of the true elements of a bool tensor, counted in row-major order: one int64 dimension, on cpu. Waits for
+// the mask.
 Tensor flat_nonzero(const Tensor& mask);
 // The same, split into one tensor of positions per dimension of `sizes`.
 Positions unravel(const Tensor& flat, const Dims& sizes);
@@ -40,7 +45,8 @@ void require_distinct_elements(const Tensor& target, const char* op);
 
 // autograd::record with a list of saved tensors.
 template <class F>
-Tensor record_saving(Tensor out, const char* name, std::initializer_list<const Tensor*> inputs, const Positions& saves, F f) {
+Tensor record_saving(Tensor out, const char* name, std::initializer_list<const Tensor*> inputs, const Positions& saves,
+                     F f) {
   if (!autograd::recording(inputs)) return out;
   auto node = make_ref<autograd::FunctionNode<F>>(name, std::move(f));
   autograd::connect(*node, inputs);
@@ -49,7 +55,8 @@ Tensor record_saving(Tensor out, const char* name, std::initializer_list<const T
   return out;
 }
 
-// An in-place operator with a history: `write` does the work, f(grads, saved) gives the gradients of the target (as it was) and of `others`.
+// An in-place operator with a history: `write` does the work, f(grads, saved) gives the gradients of the target (as it
+// was) and of `others`.
 template <class W, class F>
 void write_in_place(const Tensor& target, const char* op, const char* name, std::initializer_list<const Tensor*> others,
                     const Positions& saves, W write, F f) {

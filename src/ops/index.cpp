@@ -1,5 +1,5 @@
-// Tensor::index and index_put_: what x[...] means. Integers, slices, None and Ellipsis make a view; masks and index tensors then address
-// into that view.
+// Tensor::index and index_put_: what x[...] means. Integers, slices, None and Ellipsis make a view; masks and index
+// tensors then address into that view.
 #include <algorithm>
 
 #include "naru/ops.h"
@@ -24,25 +24,33 @@ struct Parsed {
   std::vector<Placed> placed;
 };
 
-bool is_mask(const Tensor& t) { return t.dtype() == DType::Bool || t.dtype() == DType::U8; }
+bool is_mask(const Tensor& t) {
+  return t.dtype() == DType::Bool || t.dtype() == DType::U8;
+}
 
 int64_t dims_taken(const Index& i) {
   switch (i.kind) {
     case Index::Kind::Integer:
-    case Index::Kind::Slice: return 1;
-    case Index::Kind::Tensor: return i.tensor.defined() && is_mask(i.tensor) ? i.tensor.dim() : 1;
-    default: return 0;
+    case Index::Kind::Slice:
+      return 1;
+    case Index::Kind::Tensor:
+      return i.tensor.defined() && is_mask(i.tensor) ? i.tensor.dim() : 1;
+    default:
+      return 0;
   }
 }
 
 Tensor select_checked(const Tensor& view, int64_t dim, int64_t index, int64_t dim_of_self) {
   const int64_t n = view.sizes()[dim];
-  if (index < -n || index >= n) throw IndexError("index {} is out of bounds for dimension {} with size {}", index, dim_of_self, n);
+  if (index < -n || index >= n)
+    throw IndexError("index {} is out of bounds for dimension {} with size {}", index, dim_of_self, n);
   return view.select(dim, index);
 }
 
 // One position along a new dimension of size 1, or none.
-Tensor whole_or_nothing(bool all, Device device) { return zeros({all ? 1 : 0}, Options(DType::I64, device)); }
+Tensor whole_or_nothing(bool all, Device device) {
+  return zeros({all ? 1 : 0}, Options(DType::I64, device));
+}
 
 void parse_tensor(Parsed& p, const Tensor& t, int64_t& dim, int64_t& taken) {
   if (!t.defined()) throw TypeError("index: got an undefined tensor; wanted integers or a mask");
@@ -50,8 +58,9 @@ void parse_tensor(Parsed& p, const Tensor& t, int64_t& dim, int64_t& taken) {
     throw IndexError("tensors used as indices must be long, int, byte or bool tensors (got {})", name_of(t.dtype()));
   const Device device = p.view.device();
   if (t.device() != device && !t.device().is_cpu())
-    throw RuntimeError("indices should be either on cpu or on the same device as the indexed tensor ({}), got one on {}", device.str(),
-                       t.device().str());
+    throw RuntimeError(
+        "indices should be either on cpu or on the same device as the indexed tensor ({}), got one on {}", device.str(),
+        t.device().str());
   if (t.dim() == 0 && is_mask(t)) {
     p.view = p.view.unsqueeze(dim);
     p.placed.push_back({whole_or_nothing(t.item().to_bool(), device), dim++, false});
@@ -69,20 +78,27 @@ Parsed parse(const Tensor& self, std::span<const Index> indices) {
   int64_t wanted = 0;
   for (const Index& i : indices) wanted += dims_taken(i);
   if (self.dim() == 0 && indices.size() == 1 && indices[0].kind == Index::Kind::Integer)
-    throw IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor "
-                     "to a number");
+    throw IndexError(
+        "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+        "0-dim tensor "
+        "to a number");
   if (wanted > self.dim()) throw IndexError("too many indices for tensor of dimension {}", self.dim());
 
   Parsed p{self, {}};
   int64_t dim = 0, taken = 0;  // in the view; in self
   bool ellipsis = false;
   for (const Index& i : indices) switch (i.kind) {
-      case Index::Kind::Integer: p.view = select_checked(p.view, dim, i.integer, taken++); break;
+      case Index::Kind::Integer:
+        p.view = select_checked(p.view, dim, i.integer, taken++);
+        break;
       case Index::Kind::Slice:
-        if (i.slice.start || i.slice.stop || i.slice.step != 1) p.view = p.view.slice(dim, i.slice.start, i.slice.stop, i.slice.step);
+        if (i.slice.start || i.slice.stop || i.slice.step != 1)
+          p.view = p.view.slice(dim, i.slice.start, i.slice.stop, i.slice.step);
         ++dim, ++taken;
         break;
-      case Index::Kind::None: p.view = p.view.unsqueeze(dim++); break;
+      case Index::Kind::None:
+        p.view = p.view.unsqueeze(dim++);
+        break;
       case Index::Kind::Ellipsis:
         // A second one stands for no dimension.
         if (!ellipsis) dim += self.dim() - wanted, taken += self.dim() - wanted;
@@ -92,17 +108,21 @@ Parsed parse(const Tensor& self, std::span<const Index> indices) {
         p.view = p.view.unsqueeze(dim);
         p.placed.push_back({whole_or_nothing(i.integer != 0, p.view.device()), dim++, false});
         break;
-      case Index::Kind::Tensor: parse_tensor(p, i.tensor, dim, taken); break;
+      case Index::Kind::Tensor:
+        parse_tensor(p, i.tensor, dim, taken);
+        break;
     }
   for (size_t k = 0; k < p.placed.size(); ++k)
     for (int64_t j = 0; p.placed[k].mask && j < p.placed[k].rank(); ++j)
       if (const int64_t d = p.placed[k].dim + j; p.placed[k].tensor.sizes()[j] != p.view.sizes()[d])
-        throw IndexError("The shape of the mask {} at index {} does not match the shape of the indexed tensor {} at index {}",
-                         p.placed[k].tensor.sizes().str(), d, p.view.sizes().str(), d);
+        throw IndexError(
+            "The shape of the mask {} at index {} does not match the shape of the indexed tensor {} at index {}",
+            p.placed[k].tensor.sizes().str(), d, p.view.sizes().str(), d);
   return p;
 }
 
-// A view in which the dimensions under a mask of several dimensions are one, if strides allow: one position then says what would take several.
+// A view in which the dimensions under a mask of several dimensions are one, if strides allow: one position then says
+// what would take several.
 void flatten_under_mask(Parsed& p) {
   if (p.placed.size() != 1 || !p.placed[0].mask || p.placed[0].rank() < 2) return;
   const int64_t first = p.placed[0].dim, last = first + p.placed[0].rank() - 1;
@@ -140,7 +160,9 @@ Addressing address(const Parsed& p, Positions& positions) {
   }
 
   const bool neighbours = at.dims.back() - at.dims.front() + 1 == static_cast<int>(at.dims.size());
-  const auto indexed = [&](int64_t d) { return std::find(at.dims.begin(), at.dims.end(), static_cast<int>(d)) != at.dims.end(); };
+  const auto indexed = [&](int64_t d) {
+    return std::find(at.dims.begin(), at.dims.end(), static_cast<int>(d)) != at.dims.end();
+  };
   const auto add_index_dims = [&] {
     for (int64_t n : index_shape) at.shape.push_back(n), at.from.push_back(-1);
   };
@@ -169,18 +191,24 @@ Tensor without_leading_ones(Tensor t, int64_t rank) {
   return t;
 }
 
-bool is_number(const Operand& o) { return !o.is_tensor() || o.tensor().dim() == 0; }
+bool is_number(const Operand& o) {
+  return !o.is_tensor() || o.tensor().dim() == 0;
+}
 
 void assign_view(Tensor view, const Operand& value, bool accumulate) {
   if (!value.is_tensor()) {
-    if (accumulate) view.add_(value);
-    else view.fill_(value);
+    if (accumulate)
+      view.add_(value);
+    else
+      view.fill_(value);
     return;
   }
   const Tensor v = without_leading_ones(value.tensor(), view.dim());
   const Tensor spread = v.sizes() == view.sizes() || v.dim() == 0 ? v : v.expand(view.sizes());
-  if (accumulate) view.add_(spread);
-  else view.copy_(spread);
+  if (accumulate)
+    view.add_(spread);
+  else
+    view.copy_(spread);
 }
 
 }  // namespace
@@ -199,7 +227,9 @@ Tensor Tensor::operator[](int64_t i) const {
   return this->index({&index, 1});
 }
 
-Tensor Tensor::operator[](std::initializer_list<Index> indices) const { return index({indices.begin(), indices.size()}); }
+Tensor Tensor::operator[](std::initializer_list<Index> indices) const {
+  return index({indices.begin(), indices.size()});
+}
 
 void Tensor::index_put_(std::span<const Index> indices, const Operand& value, bool accumulate) {
   if (value.is_tensor()) ops::require_defined(value.tensor(), "index_put_", "value");
@@ -227,8 +257,8 @@ void Tensor::index_put_(std::span<const Index> indices, const Operand& value, bo
     fits = n == 1 || n == at.shape[at.shape.size() - 1 - d];
   }
   if (!fits)
-    throw RuntimeError("shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}", v.sizes().str(),
-                       at.shape.str());
+    throw RuntimeError("shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}",
+                       v.sizes().str(), at.shape.str());
   ops::scatter_at(p.view, at, positions, v, accumulate, "IndexPutBackward0");
 }
 

@@ -30,7 +30,8 @@ Device list_device(const std::vector<Tensor>& tensors, const char* op) {
 }
 
 // Writes the parts side by side along `dim` of a new tensor. skip[i]: part i has nothing to give.
-Tensor join(const std::vector<Tensor>& parts, const std::vector<bool>& skip, int64_t dim, Dims shape, DType dtype, Device device, const char* op) {
+Tensor join(const std::vector<Tensor>& parts, const std::vector<bool>& skip, int64_t dim, Dims shape, DType dtype,
+            Device device, const char* op) {
   Tensor out = ops::make_result(shape, dtype, device, op);
   int64_t offset = out.storage_offset();
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -78,26 +79,32 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
     lengths.push_back(skip[i] ? 0 : sizes[dim]);
     if (skip[i]) continue;
     if (sizes.size() != model.size())
-      throw RuntimeError("Tensors must have same number of dimensions: got {} and {} (tensor number {} in the list)", model.size(), sizes.size(), i);
+      throw RuntimeError("Tensors must have same number of dimensions: got {} and {} (tensor number {} in the list)",
+                         model.size(), sizes.size(), i);
     for (size_t d = 0; d < sizes.size(); ++d)
       if (static_cast<int64_t>(d) != dim && sizes[d] != model[d])
-        throw RuntimeError("Sizes of tensors must match except in dimension {}. Expected size {} but got size {} for tensor number {} in the list.",
-                           dim, model[d], sizes[d], i);
+        throw RuntimeError(
+            "Sizes of tensors must match except in dimension {}. Expected size {} but got size {} for tensor number {} "
+            "in the list.",
+            dim, model[d], sizes[d], i);
     shape[dim] += sizes[dim];
   }
   std::vector<DType> types;
   for (const Tensor& t : tensors) types.push_back(t.dtype());
-  return record_list(join(tensors, skip, dim, shape, dtype, device, "cat"), "CatBackward0", tensors, [dim, lengths, skip, types](Grads g, Grads) {
-    std::vector<Tensor> r(types.size());
-    if (!g[0].defined()) return r;
-    int64_t start = 0;
-    for (size_t i = 0; i < r.size(); ++i) {
-      if (is_floating(types[i]) && !skip[i]) r[i] = g[0].narrow(dim, start, lengths[i]).to(types[i]);
-      else if (skip[i]) r[i] = zeros({0}, Options(types[i], g[0].device()));
-      start += lengths[i];
-    }
-    return r;
-  });
+  return record_list(join(tensors, skip, dim, shape, dtype, device, "cat"), "CatBackward0", tensors,
+                     [dim, lengths, skip, types](Grads g, Grads) {
+                       std::vector<Tensor> r(types.size());
+                       if (!g[0].defined()) return r;
+                       int64_t start = 0;
+                       for (size_t i = 0; i < r.size(); ++i) {
+                         if (is_floating(types[i]) && !skip[i])
+                           r[i] = g[0].narrow(dim, start, lengths[i]).to(types[i]);
+                         else if (skip[i])
+                           r[i] = zeros({0}, Options(types[i], g[0].device()));
+                         start += lengths[i];
+                       }
+                       return r;
+                     });
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
@@ -109,8 +116,8 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
   std::vector<Tensor> parts;
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!(tensors[i].sizes() == model))
-      throw RuntimeError("stack expects each tensor to be equal size, but got {} at entry 0 and {} at entry {}", model.str(),
-                         tensors[i].sizes().str(), i);
+      throw RuntimeError("stack expects each tensor to be equal size, but got {} at entry 0 and {} at entry {}",
+                         model.str(), tensors[i].sizes().str(), i);
     dtype = promote(dtype, tensors[i].dtype());
     parts.push_back(tensors[i].detach().unsqueeze(dim));
   }
@@ -118,8 +125,8 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
   shape.insert(static_cast<size_t>(dim), static_cast<int64_t>(tensors.size()));
   std::vector<DType> types;
   for (const Tensor& t : tensors) types.push_back(t.dtype());
-  return record_list(join(parts, std::vector<bool>(parts.size()), dim, shape, dtype, device, "stack"), "StackBackward0", tensors,
-                     [dim, types](Grads g, Grads) {
+  return record_list(join(parts, std::vector<bool>(parts.size()), dim, shape, dtype, device, "stack"), "StackBackward0",
+                     tensors, [dim, types](Grads g, Grads) {
                        std::vector<Tensor> r(types.size());
                        for (size_t i = 0; g[0].defined() && i < r.size(); ++i)
                          if (is_floating(types[i])) r[i] = g[0].select(dim, static_cast<int64_t>(i)).to(types[i]);
@@ -133,12 +140,16 @@ std::vector<Tensor> split(const Tensor& t, const Dims& sizes, int64_t dim) {
   dim = wrap_dim(dim, t.dim());
   int64_t total = 0;
   for (int64_t s : sizes) {
-    if (s < 0) throw RuntimeError("split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={}", sizes.str());
+    if (s < 0)
+      throw RuntimeError("split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={}",
+                         sizes.str());
     total += s;
   }
   if (total != t.size(dim))
-    throw RuntimeError("split_with_sizes expects split_sizes to sum exactly to {} (input tensor's size at dimension {}), but got split_sizes={}",
-                       t.size(dim), dim, sizes.str());
+    throw RuntimeError(
+        "split_with_sizes expects split_sizes to sum exactly to {} (input tensor's size at dimension {}), but got "
+        "split_sizes={}",
+        t.size(dim), dim, sizes.str());
   std::vector<Tensor> parts;
   int64_t start = 0;
   for (int64_t s : sizes) {
@@ -154,7 +165,8 @@ std::vector<Tensor> split(const Tensor& t, int64_t size, int64_t dim) {
   dim = wrap_dim(dim, t.dim());
   const int64_t n = t.size(dim);
   if (size < 0) throw RuntimeError("split expects split_size be non-negative, but got split_size={}", size);
-  if (size == 0 && n != 0) throw RuntimeError("split_size can only be 0 if dimension size is 0, but got dimension size of {}", n);
+  if (size == 0 && n != 0)
+    throw RuntimeError("split_size can only be 0 if dimension size is 0, but got dimension size of {}", n);
   Dims sizes;
   for (int64_t start = 0; start < n; start += size) sizes.push_back(std::min(size, n - start));
   if (sizes.empty()) sizes.push_back(0);
@@ -182,8 +194,10 @@ std::vector<Tensor> unbind(const Tensor& t, int64_t dim) {
 Tensor repeat(const Tensor& t, const Dims& times) {
   ops::require_defined(t, "repeat", "input");
   if (static_cast<int64_t>(times.size()) < t.dim())
-    throw RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor (repeat {}, shape {})", times.str(),
-                       t.sizes().str());
+    throw RuntimeError(
+        "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor (repeat {}, shape "
+        "{})",
+        times.str(), t.sizes().str());
   const size_t extra = times.size() - t.sizes().size();
   // (times, size) side by side: the first of each pair is repeated, then both become one.
   Dims pairs, spread, shape;
@@ -223,9 +237,8 @@ Tensor flip(const Tensor& t, const Dims& dims) {
     g.op = "flip";
     ops::submit(std::move(g), {&t}, {&out});
   }
-  return autograd::record(out, "FlipBackward0", {&t}, {}, [dims](Grads g, Grads) {
-    return std::vector{g[0].defined() ? flip(g[0], dims) : Tensor()};
-  });
+  return autograd::record(out, "FlipBackward0", {&t}, {},
+                          [dims](Grads g, Grads) { return std::vector{g[0].defined() ? flip(g[0], dims) : Tensor()}; });
 }
 
 Tensor roll(const Tensor& t, const Dims& shifts, const Dims& dims) {
@@ -250,9 +263,11 @@ Tensor triangle(const Tensor& t, int64_t diagonal, bool lower, const char* op, c
   ops::require_defined(t, op, "input");
   if (t.dim() < 2) throw RuntimeError("{}: input tensor must have at least 2 dimensions", op);
   const Options places(DType::I64, t.device());
-  const Tensor columns = arange(0, t.size(-1), 1, places), rows = arange(diagonal, t.size(-2) + diagonal, 1, places).unsqueeze(1);
+  const Tensor columns = arange(0, t.size(-1), 1, places),
+               rows = arange(diagonal, t.size(-2) + diagonal, 1, places).unsqueeze(1);
   Tensor out = ops::make_result(t.sizes(), t.dtype(), t.device(), op, true);
-  const Tensor kept = ops::step(lower ? ir::row::le : ir::row::ge, {{&columns, {}, DType::I64}, {&rows, {}, DType::I64}}, DType::Bool, op);
+  const Tensor kept = ops::step(lower ? ir::row::le : ir::row::ge,
+                                {{&columns, {}, DType::I64}, {&rows, {}, DType::I64}}, DType::Bool, op);
   const ops::StepOperand operands[] = {{&kept, {}, DType::Bool}, {&t, {}, t.dtype()}, {nullptr, 0, t.dtype()}};
   ops::run_step(ir::row::where, operands, out);
   return autograd::record(out, node, {&t}, {}, [diagonal, lower](Grads g, Grads) {
@@ -262,10 +277,16 @@ Tensor triangle(const Tensor& t, int64_t diagonal, bool lower, const char* op, c
 
 }  // namespace
 
-Tensor tril(const Tensor& t, int64_t diagonal) { return triangle(t, diagonal, true, "tril", "TrilBackward0"); }
-Tensor triu(const Tensor& t, int64_t diagonal) { return triangle(t, diagonal, false, "triu", "TriuBackward0"); }
+Tensor tril(const Tensor& t, int64_t diagonal) {
+  return triangle(t, diagonal, true, "tril", "TrilBackward0");
+}
+Tensor triu(const Tensor& t, int64_t diagonal) {
+  return triangle(t, diagonal, false, "triu", "TriuBackward0");
+}
 
-Tensor broadcast_to(const Tensor& t, const Dims& shape) { return t.expand(shape); }
+Tensor broadcast_to(const Tensor& t, const Dims& shape) {
+  return t.expand(shape);
+}
 
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {
   Dims shape;
@@ -280,7 +301,9 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, bool ij) {
   list_device(tensors, "meshgrid");
   Dims shape;
   for (const Tensor& t : tensors) {
-    if (t.dim() > 1) throw RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: shape {}", t.sizes().str());
+    if (t.dim() > 1)
+      throw RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: shape {}",
+                         t.sizes().str());
     if (t.dtype() != tensors[0].dtype()) throw RuntimeError("meshgrid expects all tensors to have the same dtype");
     shape.push_back(t.numel());
   }

@@ -9,9 +9,11 @@ Optimizer::Optimizer(std::vector<Tensor> params) : params_(std::move(params)), s
   if (params_.empty()) throw ValueError("optimizer got an empty parameter list");
   for (size_t i = 0; i < params_.size(); ++i) {
     if (!params_[i].defined()) throw TypeError("optimizer: parameter {} is an undefined tensor", i);
-    if (!params_[i].is_leaf()) throw ValueError("can't optimize a non-leaf Tensor (parameter {}, shape {})", i, params_[i].sizes().str());
+    if (!params_[i].is_leaf())
+      throw ValueError("can't optimize a non-leaf Tensor (parameter {}, shape {})", i, params_[i].sizes().str());
     for (size_t j = 0; j < i; ++j)
-      if (params_[j].is(params_[i])) throw ValueError("optimizer contains a parameter group with duplicate parameters ({} and {})", j, i);
+      if (params_[j].is(params_[i]))
+        throw ValueError("optimizer contains a parameter group with duplicate parameters ({} and {})", j, i);
   }
 }
 
@@ -24,8 +26,10 @@ void Optimizer::zero_grad(bool set_to_none) {
   for (Tensor& p : params_) {
     Tensor g = p.grad();
     if (!g.defined()) continue;
-    if (set_to_none) p.set_grad({});
-    else g.detach_().zero_();
+    if (set_to_none)
+      p.set_grad({});
+    else
+      g.detach_().zero_();
   }
 }
 
@@ -61,8 +65,8 @@ void Optimizer::load_state_dict(const State& state) {
   std::map<std::string, Tensor> given(state.begin(), state.end());
   const auto steps = given.find("step");
   if (steps == given.end() || steps->second.numel() != static_cast<int64_t>(params_.size()))
-    throw RuntimeError("optimizer.load_state_dict: wanted \"step\" with {} numbers, one per parameter; got {}", params_.size(),
-                       steps == given.end() ? "none" : steps->second.sizes().str());
+    throw RuntimeError("optimizer.load_state_dict: wanted \"step\" with {} numbers, one per parameter; got {}",
+                       params_.size(), steps == given.end() ? "none" : steps->second.sizes().str());
   const std::vector<int64_t> counts = steps->second.to_ints();
   given.erase(steps);
   std::vector<std::pair<Tensor*, Tensor>> found;
@@ -72,12 +76,13 @@ void Optimizer::load_state_dict(const State& state) {
       found.emplace_back(&slot->tensors[i], Tensor());
       if (entry == given.end()) continue;
       if (!(entry->second.sizes() == params_[i].sizes()))
-        throw RuntimeError("optimizer.load_state_dict: {} has shape {}, its parameter {}", entry->first, entry->second.sizes().str(),
-                           params_[i].sizes().str());
+        throw RuntimeError("optimizer.load_state_dict: {} has shape {}, its parameter {}", entry->first,
+                           entry->second.sizes().str(), params_[i].sizes().str());
       found.back().second = entry->second.detach().to(params_[i].device(), params_[i].dtype(), false, true);
       given.erase(entry);
     }
-  if (!given.empty()) throw RuntimeError("optimizer.load_state_dict: this optimizer has no state called \"{}\"", given.begin()->first);
+  if (!given.empty())
+    throw RuntimeError("optimizer.load_state_dict: this optimizer has no state called \"{}\"", given.begin()->first);
   for (auto& [place, value] : found) *place = value;
   steps_ = counts;
 }
@@ -103,11 +108,13 @@ std::vector<Tensor> gradients(const std::vector<Tensor>& params, const std::vect
 
 }  // namespace
 
-SGD::SGD(std::vector<Tensor> params, SgdOptions o) : Optimizer(std::move(params)), options(o), momenta_(add_slot("momentum_buffer")) {
+SGD::SGD(std::vector<Tensor> params, SgdOptions o)
+    : Optimizer(std::move(params)), options(o), momenta_(add_slot("momentum_buffer")) {
   require(o.lr >= 0, "learning rate", o.lr);
   require(o.momentum >= 0, "momentum value", o.momentum);
   require(o.weight_decay >= 0, "weight_decay value", o.weight_decay);
-  if (o.nesterov && (o.momentum <= 0 || o.dampening != 0)) throw ValueError("Nesterov momentum requires a momentum and zero dampening");
+  if (o.nesterov && (o.momentum <= 0 || o.dampening != 0))
+    throw ValueError("Nesterov momentum requires a momentum and zero dampening");
 }
 
 void SGD::step() {
@@ -124,7 +131,10 @@ void SGD::step() {
 }
 
 Adam::Adam(std::vector<Tensor> params, AdamOptions o)
-    : Optimizer(std::move(params)), options(o), exp_avg_(add_slot("exp_avg")), exp_avg_sq_(add_slot("exp_avg_sq")),
+    : Optimizer(std::move(params)),
+      options(o),
+      exp_avg_(add_slot("exp_avg")),
+      exp_avg_sq_(add_slot("exp_avg_sq")),
       max_exp_avg_sq_(add_slot("max_exp_avg_sq")) {
   require(o.lr >= 0, "learning rate", o.lr);
   require(o.eps >= 0, "epsilon value", o.eps);

@@ -7,7 +7,8 @@ namespace {
 
 using namespace naru::testing;
 
-// --- basic indices -------------------------------------------------------------------------------------------------------------------
+// --- basic indices
+// -------------------------------------------------------------------------------------------------------------------
 
 TEST(BasicIndex, GivesAViewThatSharesMemory) {
   Tensor x = counted({3, 4});
@@ -49,7 +50,8 @@ TEST(BasicIndex, ErrorsSpeakLikePyTorch) {
   expect_starts(text_of<ValueError>([&] { x[{Slice({}, {}, -1)}]; }), "step must be greater than zero");
 }
 
-// --- masks and index tensors ------------------------------------------------------------------------------------------------------------
+// --- masks and index tensors
+// ------------------------------------------------------------------------------------------------------------
 
 TEST(AdvancedIndex, TakesRowsInTheOrderOfThePositionsNegativeOnesFromTheEnd) {
   const Tensor x = counted({3, 2});
@@ -102,16 +104,29 @@ TEST(AdvancedIndex, EmptyPositionsGiveAnEmptyResult) {
 
 TEST(AdvancedIndex, ErrorsSpeakLikePyTorch) {
   const Tensor x = counted({2, 3});
-  expect_starts(text_of<IndexError>([&] { x[{ints({0, 5})}]; }), "index 5 is out of bounds for dimension 0 with size 2");
-  expect_starts(text_of<IndexError>([&] { x[{Slice(), ints({-4})}]; }), "index -4 is out of bounds for dimension 1 with size 3");
-  expect_starts(text_of<IndexError>([&] { x[{bools({1, 0, 1}, {3})}]; }),
-                "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [2, 3] at index 0");
-  expect_starts(text_of<IndexError>([&] { x[{tensor(Doubles{0.5})}]; }), "tensors used as indices must be long, int, byte or bool tensors");
-  expect_starts(text_of<IndexError>([&] { x[{ints({0, 1}), ints({0, 1, 2})}]; }),
+  expect_starts(text_of<IndexError>([&] {
+                  x[{ints({0, 5})}];
+                }),
+                "index 5 is out of bounds for dimension 0 with size 2");
+  expect_starts(text_of<IndexError>([&] {
+                  x[{Slice(), ints({-4})}];
+                }),
+                "index -4 is out of bounds for dimension 1 with size 3");
+  expect_starts(
+      text_of<IndexError>([&] {
+        x[{bools({1, 0, 1}, {3})}];
+      }),
+      "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [2, 3] at index 0");
+  expect_starts(text_of<IndexError>([&] { x[{tensor(Doubles{0.5})}]; }),
+                "tensors used as indices must be long, int, byte or bool tensors");
+  expect_starts(text_of<IndexError>([&] {
+                  x[{ints({0, 1}), ints({0, 1, 2})}];
+                }),
                 "shape mismatch: indexing tensors could not be broadcast together with shapes [2], [3]");
 }
 
-// --- assignment ---------------------------------------------------------------------------------------------------------------------------
+// --- assignment
+// ---------------------------------------------------------------------------------------------------------------------------
 
 void put(Tensor x, std::initializer_list<Index> indices, const Operand& value, bool accumulate = false) {
   x.index_put_({indices.begin(), indices.size()}, value, accumulate);
@@ -167,14 +182,17 @@ TEST(IndexAssignment, ErrorsSpeakLikePyTorchAndWriteNothing) {
   const Tensor x = counted({2, 3});
   expect_starts(text_of<RuntimeError>([&] { put(x, {0}, zeros({2})); }),
                 "The expanded size of the tensor (3) must match the existing size (2) at non-singleton dimension 0.");
-  expect_starts(text_of<RuntimeError>([&] { put(x, {ints({0, 1})}, zeros({7})); }),
+  expect_starts(text_of<RuntimeError>([&] {
+                  put(x, {ints({0, 1})}, zeros({7}));
+                }),
                 "shape mismatch: value tensor of shape [7] cannot be broadcast to indexing result of shape [2, 3]");
   EXPECT_THROW(put(x, {ints({0, 9})}, 1.0), IndexError);
   EXPECT_THROW(put(zeros({3}).expand({2, 3}), {ints({0})}, 1.0), RuntimeError);
   EXPECT_EQ(x.to_doubles(), counted({2, 3}).to_doubles());
 }
 
-// --- gradients ------------------------------------------------------------------------------------------------------------------------------
+// --- gradients
+// ------------------------------------------------------------------------------------------------------------------------------
 
 TEST(IndexGradient, FlowsToEveryElementTakenAsOftenAsItWasTaken) {
   const Tensor x = counted({3, 4}) * 0.1;
@@ -188,7 +206,8 @@ TEST(IndexGradient, FlowsToEveryElementTakenAsOftenAsItWasTaken) {
 
 TEST(IndexGradient, OfAssignmentLeavesOutWhatWasOverwrittenAndReachesTheValue) {
   const Tensor x = counted({3, 2}) * 0.1, v = tensor(Doubles{0.5, 0.7});
-  const auto assign = [](const Tensor& t, std::initializer_list<Index> indices, const Operand& value, bool accumulate = false) {
+  const auto assign = [](const Tensor& t, std::initializer_list<Index> indices, const Operand& value,
+                         bool accumulate = false) {
     Tensor y = t * 1.0;
     y.index_put_({indices.begin(), indices.size()}, value, accumulate);
     return y.square();
@@ -236,22 +255,27 @@ TEST(IndexGradient, AnAssignmentToALeafIsAnErrorButUnderNoGrad) {
   EXPECT_EQ(x.to_doubles(), (Doubles{9, 1, 2}));
 }
 
-// --- gather, scatter and their like -----------------------------------------------------------------------------------------------------------
+// --- gather, scatter and their like
+// -----------------------------------------------------------------------------------------------------------
 
 TEST(Gather, TakesOneElementForEachPosition) {
   const Tensor x = counted({2, 3});
   EXPECT_EQ(gather(x, 1, ints({0, 2, 1, 1}, {2, 2})).to_doubles(), (Doubles{0, 2, 4, 4}));
   EXPECT_EQ(gather(x, 0, ints({1, 0}, {1, 2})).to_doubles(), (Doubles{3, 1}));
   expect_gradient([](const Tensor& t) { return gather(t, 1, ints({0, 2, 1, 1}, {2, 2})).square(); }, x);
-  expect_starts(text_of<RuntimeError>([&] { gather(x, 1, ints({0, 0, 0}, {3, 1})); }),
-                "Size does not match at dimension 0 expected index [3, 1] to be no larger than self [2, 3] apart from dimension 1");
+  expect_starts(text_of<RuntimeError>([&] {
+                  gather(x, 1, ints({0, 0, 0}, {3, 1}));
+                }),
+                "Size does not match at dimension 0 expected index [3, 1] to be no larger than self [2, 3] apart from "
+                "dimension 1");
   EXPECT_THROW(gather(x, 1, ints({7}, {1, 1})), IndexError);
   EXPECT_THROW(gather(x, 1, zeros({1, 1})), RuntimeError);
 }
 
 TEST(Scatter, WritesOneElementForEachPosition) {
   const Tensor index = ints({0, 2, 1, 1}, {2, 2});
-  EXPECT_EQ(scatter(zeros({2, 3}), 1, index, ints({5, 6, 7, 8}, {2, 2}).to(DType::F32)).to_doubles(), (Doubles{5, 0, 6, 0, 8, 0}));
+  EXPECT_EQ(scatter(zeros({2, 3}), 1, index, ints({5, 6, 7, 8}, {2, 2}).to(DType::F32)).to_doubles(),
+            (Doubles{5, 0, 6, 0, 8, 0}));
   EXPECT_EQ(scatter(zeros({2, 3}), 1, index, 4).to_doubles(), (Doubles{4, 0, 4, 0, 4, 0}));
   EXPECT_EQ(scatter_add(zeros({2, 3}), 1, index, ones({2, 2})).to_doubles(), (Doubles{1, 0, 1, 0, 2, 0}));
   const Tensor x = counted({2, 3});
@@ -290,7 +314,8 @@ TEST(Masks, SelectAndFill) {
   expect_gradient([&](const Tensor& t) { return masked_fill(x, mask, t).square(); }, scalar_tensor(0.5));
   EXPECT_EQ(nonzero(bools({0, 1, 1, 0, 0, 1}, {2, 3})).to_ints(), (Ints{0, 1, 0, 2, 1, 2}));
   EXPECT_EQ(nonzero(zeros({3})).sizes(), (Dims{0, 1}));
-  expect_starts(text_of<RuntimeError>([&] { masked_fill(x, mask, zeros({3})); }), "masked_fill only supports a 0-dimensional value tensor");
+  expect_starts(text_of<RuntimeError>([&] { masked_fill(x, mask, zeros({3})); }),
+                "masked_fill only supports a 0-dimensional value tensor");
 }
 
 TEST(Indexing, OnAVirtualDeviceGivesTheSameAndAnErrorAtTheNextRead) {

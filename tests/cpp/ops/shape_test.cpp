@@ -21,13 +21,25 @@ TEST(Cat, SplitsTheGradientAmongItsOperands) {
 
 TEST(Cat, ErrorsSpeakLikePyTorch) {
   const Tensor x = counted({2, 2});
-  expect_starts(text_of<RuntimeError>([&] { cat({x, counted({2, 3})}); }),
-                "Sizes of tensors must match except in dimension 0. Expected size 2 but got size 3 for tensor number 1 in the list.");
-  expect_starts(text_of<RuntimeError>([&] { cat({x, scalar_tensor(1.0)}); }), "zero-dimensional tensor (at position 1) cannot be concatenated");
-  expect_starts(text_of<RuntimeError>([&] { cat({x, counted({3})}); }), "Tensors must have same number of dimensions: got 2 and 1");
+  expect_starts(text_of<RuntimeError>([&] {
+                  cat({x, counted({2, 3})});
+                }),
+                "Sizes of tensors must match except in dimension 0. Expected size 2 but got size 3 for tensor number 1 "
+                "in the list.");
+  expect_starts(text_of<RuntimeError>([&] {
+                  cat({x, scalar_tensor(1.0)});
+                }),
+                "zero-dimensional tensor (at position 1) cannot be concatenated");
+  expect_starts(text_of<RuntimeError>([&] {
+                  cat({x, counted({3})});
+                }),
+                "Tensors must have same number of dimensions: got 2 and 1");
   EXPECT_THROW(cat({}), ValueError);
   EXPECT_THROW(cat({x, x}, 2), IndexError);
-  expect_starts(text_of<RuntimeError>([&] { stack({x, counted({3})}); }), "stack expects each tensor to be equal size, but got [2, 2] at entry 0 and [3] at entry 1");
+  expect_starts(text_of<RuntimeError>([&] {
+                  stack({x, counted({3})});
+                }),
+                "stack expects each tensor to be equal size, but got [2, 2] at entry 0 and [3] at entry 1");
 }
 
 TEST(Stack, AddsADimension) {
@@ -46,8 +58,11 @@ TEST(Split, GivesViewsOfTheParts) {
   EXPECT_EQ(split(x, Dims{1, 4})[1].sizes(), (Dims{4, 2}));
   EXPECT_EQ(chunk(x, 4).size(), 3u);
   EXPECT_EQ(unbind(x, 1)[1].to_doubles(), (Doubles{0, 0, 5, 7, 9}));
-  expect_starts(text_of<RuntimeError>([&] { split(x, Dims{1, 2}); }),
-                "split_with_sizes expects split_sizes to sum exactly to 5 (input tensor's size at dimension 0), but got split_sizes=[1, 2]");
+  expect_starts(text_of<RuntimeError>([&] {
+                  split(x, Dims{1, 2});
+                }),
+                "split_with_sizes expects split_sizes to sum exactly to 5 (input tensor's size at dimension 0), but "
+                "got split_sizes=[1, 2]");
   expect_starts(text_of<RuntimeError>([&] { chunk(x, 0); }), "chunk expects `chunks` to be greater than 0, got: 0");
 }
 

@@ -44,9 +44,11 @@ Doubles sgd_by_hand(Doubles p, int steps, const SgdOptions& o) {
 }
 
 TEST(SGD, FollowsItsFormulaWithEveryOption) {
-  for (const SgdOptions& o : {SgdOptions{.lr = 0.1}, SgdOptions{.lr = 0.1, .momentum = 0.9}, SgdOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.5},
-                              SgdOptions{.lr = 0.1, .weight_decay = 0.2}, SgdOptions{.lr = 0.1, .momentum = 0.8, .weight_decay = 0.1, .nesterov = true},
-                              SgdOptions{.lr = 0.01, .maximize = true}}) {
+  for (const SgdOptions& o :
+       {SgdOptions{.lr = 0.1}, SgdOptions{.lr = 0.1, .momentum = 0.9},
+        SgdOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.5}, SgdOptions{.lr = 0.1, .weight_decay = 0.2},
+        SgdOptions{.lr = 0.1, .momentum = 0.8, .weight_decay = 0.1, .nesterov = true},
+        SgdOptions{.lr = 0.01, .maximize = true}}) {
     Job job;
     optim::SGD sgd({job.p}, o);
     job.run(sgd, 4);
@@ -60,8 +62,10 @@ Doubles adam_by_hand(Doubles p, int steps, const AdamOptions& o) {
     for (size_t i = 0; i < p.size(); ++i) {
       double g = 2 * p[i];
       if (o.maximize) g = -g;
-      if (o.decoupled) p[i] *= 1 - o.lr * o.weight_decay;
-      else g += o.weight_decay * p[i];
+      if (o.decoupled)
+        p[i] *= 1 - o.lr * o.weight_decay;
+      else
+        g += o.weight_decay * p[i];
       m[i] = o.beta1 * m[i] + (1 - o.beta1) * g;
       v[i] = o.beta2 * v[i] + (1 - o.beta2) * g * g;
       greatest[i] = std::max(greatest[i], v[i]);
@@ -72,8 +76,10 @@ Doubles adam_by_hand(Doubles p, int steps, const AdamOptions& o) {
 }
 
 TEST(Adam, FollowsItsFormulaWithEveryOption) {
-  for (const AdamOptions& o : {AdamOptions{.lr = 0.1}, AdamOptions{.lr = 0.1, .weight_decay = 0.3}, AdamOptions{.lr = 0.1, .weight_decay = 0.3, .decoupled = true},
-                               AdamOptions{.lr = 0.1, .amsgrad = true}, AdamOptions{.lr = 0.1, .beta1 = 0.5, .beta2 = 0.7, .maximize = true}}) {
+  for (const AdamOptions& o :
+       {AdamOptions{.lr = 0.1}, AdamOptions{.lr = 0.1, .weight_decay = 0.3},
+        AdamOptions{.lr = 0.1, .weight_decay = 0.3, .decoupled = true}, AdamOptions{.lr = 0.1, .amsgrad = true},
+        AdamOptions{.lr = 0.1, .beta1 = 0.5, .beta2 = 0.7, .maximize = true}}) {
     Job job;
     optim::Adam adam({job.p}, o);
     job.run(adam, 5);
