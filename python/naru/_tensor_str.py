@@ -114,7 +114,7 @@ class _Style:
             self.width = max((len(str(v)) for v in values), default=1)
             return
         precision = PRINT_OPTS.precision
-        plain, sci = "{:.%df}" % precision, "{:.%de}" % precision
+        plain, sci = f"{{:.{precision}f}}", f"{{:.{precision}e}}"
         finite = [v for v in values if v != 0 and math.isfinite(v)]
         integral = all(v == math.floor(v) for v in finite)
         if not finite:  # zeros, infinities and NaN alone never ask for scientific notation

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from ._activation import (
+from ._activation import (  # noqa: F401
     celu,
     celu_,
     elu,
@@ -45,7 +45,7 @@ from ._activation import (
     threshold,
     threshold_,
 )
-from ._loss import (
+from ._loss import (  # noqa: F401
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cosine_embedding_loss,

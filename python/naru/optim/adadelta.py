@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from .optimizer import Optimizer, check_option, no_grad, number
+from ..autograd.grad_mode import no_grad
+from .optimizer import Optimizer, check_option, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from collections import OrderedDict, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from ..autograd.grad_mode import enable_grad, no_grad
+from ..autograd.grad_mode import enable_grad
 from ..utils.hooks import RemovableHandle
 
 if TYPE_CHECKING:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import _C
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Tensor = _C.Tensor
 
