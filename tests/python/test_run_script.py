@@ -184,3 +184,63 @@ def test_versions_compare(other, less, greater):
     assert (version < other, version > other) == (less, greater)
     assert (version <= other, version >= other) == (less, greater) and version != other
     assert version == "2.15.0+naru0.1.0" and isinstance(version, str) and version.split(".")[0] == "2"
+
+
+def test_the_device_idioms_of_beginners_pages_run(tmp_path):
+    (tmp_path / "idioms.py").write_text(
+        textwrap.dedent(
+            """
+            import gc
+            import torch
+            import torch.nn as nn
+            from torch.utils.data import DataLoader, TensorDataset
+
+            device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+            print(f"Using {device}", torch.cuda.device_count(), torch.mps.device_count())
+            print(torch.device("cuda"), repr(torch.device("cuda:1")), torch.cuda.get_device_name(0) != "")
+            x = torch.tensor([1., 2., 3.]).cuda("cuda:0")
+            print(x.device, x.cpu().device, x.cuda(1).device, x.to(device=device, dtype=torch.float16).dtype)
+            print(x.cpu().cpu().numpy(), x.to("cuda:0") is x)
+            with torch.cuda.device(1):
+                print(torch.zeros(3, device="cuda").device)
+            model = nn.Linear(100, 10).to(device)
+            print(model(torch.randn(32, 100, device=device)).shape, next(model.parameters()).is_cuda)
+            try:
+                model(torch.randn(32, 100))
+            except RuntimeError as error:
+                print(str(error).split("!")[0])
+            try:
+                x.numpy()
+            except TypeError as error:
+                print(str(error).split(".")[0])
+            loader = DataLoader(TensorDataset(torch.randn(8, 100), torch.arange(8)), batch_size=4, num_workers=4, pin_memory=True)
+            for a, b in loader:
+                a = a.to(device, non_blocking=True)
+                b = b.to(device, non_blocking=True)
+                print(a.device, b.tolist())
+            before = torch.cuda.memory_allocated(0)
+            large = torch.randn(1000, 1000, device="cuda")
+            print(torch.cuda.memory_allocated(0) - before >= 4_000_000, torch.cuda.memory_reserved(0) > 0)
+            del large
+            gc.collect()
+            torch.cuda.empty_cache()
+            print(torch.cuda.memory_allocated(0) == before, torch.cuda.get_device_properties(0).total_memory > 0)
+            """
+        )
+    )
+    code, out, err = command("run", "idioms.py", cwd=tmp_path, NARU_VIRTUAL="cuda:2,mps:1")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "Using cuda 2 1",
+        "cuda device(type='cuda', index=1) True",
+        "cuda:0 cpu cuda:1 torch.float16",
+        "[1. 2. 3.] True",
+        "cuda:1",
+        "torch.Size([32, 10]) True",
+        "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu",
+        "can't convert cuda:0 device type tensor to numpy",
+        "cuda:0 [0, 1, 2, 3]",
+        "cuda:0 [4, 5, 6, 7]",
+        "True True",
+        "True True",
+    ]
