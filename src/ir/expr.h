@@ -21,11 +21,18 @@ constexpr VType vtype_of(DType t) noexcept {
                                   VType::I64,  VType::F32, VType::F32, VType::F32, VType::F64};
   return kOf[static_cast<int>(t)];
 }
-constexpr bool is_float(VType t) noexcept { return t >= VType::F32; }
-constexpr bool is_int(VType t) noexcept { return t == VType::I32 || t == VType::I64; }
-constexpr size_t size_of(VType t) noexcept { return t == VType::Bool ? 1 : t == VType::I32 || t == VType::F32 ? 4 : 8; }
+constexpr bool is_float(VType t) noexcept {
+  return t >= VType::F32;
+}
+constexpr bool is_int(VType t) noexcept {
+  return t == VType::I32 || t == VType::I64;
+}
+constexpr size_t size_of(VType t) noexcept {
+  return t == VType::Bool ? 1 : t == VType::I32 || t == VType::F32 ? 4 : 8;
+}
 
 // Unless a line says otherwise, operands and result have one type.
+// clang-format off
 enum class Prim : uint8_t {
   Input,   // element of input `bits`, loaded as vtype_of(dtype)
   Param,   // run-time scalar number `bits`, of type `type` (its bits stand in the low bytes of a uint64)
@@ -41,30 +48,33 @@ enum class Prim : uint8_t {
   Min,     // a < b ? a : b  (so b where either is NaN or both are zero: what x86 minps does)
   Max,     // a > b ? a : b
   Floor, Ceil, Trunc, Round,  // floats; Round is to nearest, ties to even
-  Scale,   // floats: a * 2^b rounded once; b is a float with an integral value; defined for |b| <= 2100 and a normal, finite
-           // or zero/inf/NaN a with 2^-60 <= |a| <= 2^60 when finite and nonzero
+  Scale,   // floats: a * 2^b rounded once; b is a float with an integral value; defined for |b| <= 2100 and for an a that
+           // is zero, infinite, NaN, or 2^-60 <= |a| <= 2^60
   Lt, Le, Eq, Ne,  // -> Bool; floats: false with NaN, but Ne: true. Also on integers (signed); Eq, Ne on Bool
   Select,  // a (Bool) ? b : c
   And, Or, Xor, Not,  // Bool, integers (bitwise)
   Shl, Shr, ShrU,     // integers; b an integer of the same type in [0, width); Shr keeps the sign, ShrU fills with zeros
   MulHiU,  // I32: high 32 bits of the product of both as unsigned numbers
   Convert, // to element type `dtype`: result has type vtype_of(dtype) and a value that the element type can hold.
-           //   float -> int: truncates; NaN and what int32 (for targets up to 32 bits) or int64 cannot hold give its minimum; then wraps to the width
+           //   float -> int: truncates; NaN and what int32 (for targets up to 32 bits) or int64 cannot hold give its
+           //     minimum; then wraps to the width
            //   int -> narrower int: wraps.  anything -> Bool: x != 0 (NaN is true).  Bool -> number: 0 or 1
-           //   float -> float16/bfloat16/float32: rounds to nearest even once (F64 -> F16/BF16 goes through F32), the result again in F32
+           //   float -> float16/bfloat16/float32: rounds to nearest even once (F64 -> F16/BF16 goes through F32), the
+           //     result again in F32
            //   int -> float: rounds to nearest even (int -> F16/BF16 goes through F32)
   Bitcast, // I32 <-> F32, I64 <-> F64: the same bits as `type`
 };
+// clang-format on
 constexpr int kPrims = static_cast<int>(Prim::Bitcast) + 1;
 
 constexpr uint32_t kNoNode = ~0u;
 
 struct Node {
   Prim prim;
-  VType type;                    // of the result
-  DType dtype = DType::F32;      // Input, Convert
+  VType type;                // of the result
+  DType dtype = DType::F32;  // Input, Convert
   uint32_t a = kNoNode, b = kNoNode, c = kNoNode;
-  uint64_t bits = 0;             // Const: value; Input, Param: slot
+  uint64_t bits = 0;  // Const: value; Input, Param: slot
   friend bool operator==(const Node&, const Node&) = default;
 };
 
@@ -173,12 +183,12 @@ struct MapKernel {
   Graph graph;
   std::vector<Operand> inputs;
   std::vector<VType> params;
-  std::vector<DType> outputs;       // consecutive elements
-  std::vector<uint32_t> results;    // results[i]: the node stored to output i; its value fits outputs[i]
+  std::vector<DType> outputs;     // consecutive elements
+  std::vector<uint32_t> results;  // results[i]: the node stored to output i; its value fits outputs[i]
 };
 
-// Runs a kernel over `n` consecutive elements. operands: inputs, then outputs, each pointing at its first element (an output may
-// be exactly an input). params: one uint64 per parameter. index0: the value of Index at the first element.
+// Runs a kernel over `n` consecutive elements. operands: inputs, then outputs, each pointing at its first element (an
+// output may be exactly an input). params: one uint64 per parameter. index0: the value of Index at the first element.
 using MapFunction = void (*)(void* const* operands, const uint64_t* params, int64_t n, int64_t index0);
 
 }  // namespace naru::ir

@@ -13,8 +13,9 @@ constexpr int64_t kBlock = 256;
 constexpr size_t kSlotBytes = kBlock * 8;
 constexpr uint32_t kNoSlot = ~0u;
 
-// One kernel made ready for a run: which nodes are evaluated, in which order, and into which slot of scratch memory. What is
-// the same for every element keeps a slot of its own and is written once; other slots are used again after the last reader.
+// One kernel made ready for a run: which nodes are evaluated, in which order, and into which slot of scratch memory.
+// What is the same for every element keeps a slot of its own and is written once; other slots are used again after the
+// last reader.
 class Evaluation {
  public:
   Evaluation(const MapKernel& kernel, const uint64_t* params, int64_t n)
@@ -48,7 +49,9 @@ class Evaluation {
     for (const uint32_t id : steps_) {
       const Node& node = kernel_.graph[id];
       switch (node.prim) {
-        case Prim::Input: loops_.load(node.dtype, at(id), inputs[node.bits] + first * size_of(node.dtype), n); break;
+        case Prim::Input:
+          loops_.load(node.dtype, at(id), inputs[node.bits] + first * size_of(node.dtype), n);
+          break;
         case Prim::Index: {
           auto* out = reinterpret_cast<int64_t*>(at(id));
           for (int64_t i = 0; i < n; ++i) out[i] = index + i;
@@ -66,7 +69,8 @@ class Evaluation {
 
  private:
   bool is_uniform(const Node& node) const {
-    return node.prim == Prim::Const || node.prim == Prim::Param || (node.prim == Prim::Input && kernel_.inputs[node.bits].scalar);
+    return node.prim == Prim::Const || node.prim == Prim::Param ||
+           (node.prim == Prim::Input && kernel_.inputs[node.bits].scalar);
   }
 
   void plan() {
@@ -93,7 +97,8 @@ class Evaluation {
       }
       // After the result has its slot, so that no loop writes where it reads.
       const Node& node = nodes[id];
-      for (const uint32_t operand : {node.a, node.b != node.a ? node.b : kNoNode, node.c != node.a && node.c != node.b ? node.c : kNoNode})
+      for (const uint32_t operand :
+           {node.a, node.b != node.a ? node.b : kNoNode, node.c != node.a && node.c != node.b ? node.c : kNoNode})
         if (operand != kNoNode && last[operand] == id && !is_uniform(nodes[operand])) free.push_back(slot_[operand]);
     }
   }
@@ -136,13 +141,15 @@ void interpret(const MapKernel& kernel, void* const* operands, const uint64_t* p
     evaluation.run(inputs.data(), first, count, index0 + first);
     for (size_t i = 0; i < kernel.outputs.size(); ++i) {
       const DType dtype = kernel.outputs[i];
-      evaluation.loops_of().store(dtype, static_cast<std::byte*>(outputs[i]) + first * static_cast<int64_t>(size_of(dtype)),
+      evaluation.loops_of().store(dtype,
+                                  static_cast<std::byte*>(outputs[i]) + first * static_cast<int64_t>(size_of(dtype)),
                                   evaluation.at(kernel.results[i]), count);
     }
   }
 }
 
-void interpret_along(const ReduceKernel& kernel, void* const* inputs, const uint64_t* params, int64_t n, int64_t index0, void* out) {
+void interpret_along(const ReduceKernel& kernel, void* const* inputs, const uint64_t* params, int64_t n, int64_t index0,
+                     void* out) {
   static_assert(kBlock % kLanes == 0);
   const auto size = static_cast<int64_t>(size_of(kernel.type));
   alignas(64) std::byte lanes[kLanes * 8];
@@ -160,12 +167,14 @@ void interpret_along(const ReduceKernel& kernel, void* const* inputs, const uint
         loop.combine(kernel.op, kernel.type, lanes, values + i * size, std::min(kLanes, count - i));
     }
   }
-  for (int64_t half = kLanes / 2; half > 0; half /= 2) loop.combine(kernel.op, kernel.type, lanes, lanes + half * size, half);
+  for (int64_t half = kLanes / 2; half > 0; half /= 2)
+    loop.combine(kernel.op, kernel.type, lanes, lanes + half * size, half);
   std::memcpy(out, lanes, static_cast<size_t>(size));
 }
 
-void interpret_across(const ReduceKernel& kernel, void* const* inputs, const int64_t* row_strides, const uint64_t* params,
-                      int64_t rows, int64_t cols, int64_t index0, int64_t index_stride, void* out) {
+void interpret_across(const ReduceKernel& kernel, void* const* inputs, const int64_t* row_strides,
+                      const uint64_t* params, int64_t rows, int64_t cols, int64_t index0, int64_t index_stride,
+                      void* out) {
   if (cols <= 0) return;
   fill_identity(kernel, static_cast<std::byte*>(out), cols);
   if (rows <= 0) return;
@@ -184,6 +193,8 @@ void interpret_across(const ReduceKernel& kernel, void* const* inputs, const int
   }
 }
 
-void combine_values(ReduceOp op, VType type, void* a, const void* b, int64_t n) { loops().combine(op, type, a, b, n); }
+void combine_values(ReduceOp op, VType type, void* a, const void* b, int64_t n) {
+  loops().combine(op, type, a, b, n);
+}
 
 }  // namespace naru::ir

@@ -1,5 +1,5 @@
-// The plain interpreter: evaluates kernels node by node, in blocks of elements. Slower than machine code, with the same bits;
-// it runs where code may not be generated and is the oracle in tests.
+// The plain interpreter: evaluates kernels node by node, in blocks of elements. Slower than machine code, with the same
+// bits; it runs where code may not be generated and is the oracle in tests.
 #pragma once
 
 #include "ir/expr.h"
@@ -10,9 +10,11 @@ namespace naru::ir {
 // As MapFunction, for the kernel given.
 void interpret(const MapKernel& kernel, void* const* operands, const uint64_t* params, int64_t n, int64_t index0);
 // As AlongFunction and AcrossFunction.
-void interpret_along(const ReduceKernel& kernel, void* const* inputs, const uint64_t* params, int64_t n, int64_t index0, void* out);
-void interpret_across(const ReduceKernel& kernel, void* const* inputs, const int64_t* row_strides, const uint64_t* params,
-                      int64_t rows, int64_t cols, int64_t index0, int64_t index_stride, void* out);
+void interpret_along(const ReduceKernel& kernel, void* const* inputs, const uint64_t* params, int64_t n, int64_t index0,
+                     void* out);
+void interpret_across(const ReduceKernel& kernel, void* const* inputs, const int64_t* row_strides,
+                      const uint64_t* params, int64_t rows, int64_t cols, int64_t index0, int64_t index_stride,
+                      void* out);
 // combine(a, b) for one pair of values of `type`, in place of a. Used for the trees.
 void combine_values(ReduceOp op, VType type, void* a, const void* b, int64_t n);
 

@@ -6,8 +6,8 @@
 
 #include "ir/interpret_loops.h"
 
-// Only what stands below may use the instructions: a function of a standard header compiled with them could be the copy that the
-// linker keeps for everybody.
+// Only what stands below may use the instructions: a function of a standard header compiled with them could be the copy
+// that the linker keeps for everybody.
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #define NARU_LOOPS avx2

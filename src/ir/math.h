@@ -1,8 +1,9 @@
-// The definitions of mathematics: functions as expressions over the primitives, for F32 and F64 values. Special values are C's
-// (NaN, infinities, the sign of zero, denormals). float16 and bfloat16 compute in F32.
+// The definitions of mathematics: functions as expressions over the primitives, for F32 and F64 values. Special values
+// are C's (NaN, infinities, the sign of zero, denormals). float16 and bfloat16 compute in F32.
 //
-// The comment of a function states its greatest error in ulp, for F32 and for F64. tests/cpp/ir/math_test.cpp asserts these numbers
-// over every float16, some four million float32 (all exponents, and where the function bends) and 600,000 float64.
+// The comment of a function states its greatest error in ulp, for F32 and for F64. tests/cpp/ir/math_test.cpp asserts
+// these numbers over every float16, some four million float32 (all exponents, and where the function bends) and 600,000
+// float64.
 #pragma once
 
 #include "ir/expr.h"
@@ -51,9 +52,11 @@ V floor_divide(V a, V b);
 // Python's %: the sign of the divisor.
 V remainder(V a, V b);
 
-// Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011): four I32 words for the
-// counter (I64 position, I64 offset) and the I64 key.
-struct Words { V w[4]; };
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011): four I32 words
+// for the counter (I64 position, I64 offset) and the I64 key.
+struct Words {
+  V w[4];
+};
 Words philox(V counter, V offset, V key);
 // From philox words: uniform in [0, 1) with 24 (F32) or 53 (F64) bits; standard normal by Box and Muller's formula.
 V uniform01(const Words& words, VType type);

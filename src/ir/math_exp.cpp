@@ -47,26 +47,20 @@ constexpr double kExpTwiceF64[] = {2,
                                    8.5306235130368232e-06};
 // (tanh(x) - x) / x^3 as a polynomial in x^2, |x| <= 0.26.
 constexpr double kTanhF32[] = {-0.333332151, 0.133226886, -0.0512254387};
-constexpr double kTanhF64[] = {-0.33333333333333326,   0.13333333333329611,  -0.053968253962143733,  0.021869488050482524,
-                               -0.0088632141431347865, 0.00359157790336359, -0.0014475861449413133, 0.00052273867218698708};
+constexpr double kTanhF64[] = {-0.33333333333333326,   0.13333333333329611,    -0.053968253962143733,
+                               0.021869488050482524,   -0.0088632141431347865, 0.00359157790336359,
+                               -0.0014475861449413133, 0.00052273867218698708};
 // (sinh(x) - x) / x^3 as a polynomial in x^2, |x| <= 1.
 constexpr double kSinhF32[] = {0.166666672, 0.00833331048, 0.000198428956, 2.78221182e-06};
-constexpr double kSinhF64[] = {0.16666666666666666,    0.0083333333333333332,  0.000198412698412696,   2.7557319224116268e-06,
-                               2.5052108346514458e-08, 1.6059050600550665e-10, 7.6464829427022754e-13, 2.8482317709327277e-15};
+constexpr double kSinhF64[] = {0.16666666666666666,    0.0083333333333333332,  0.000198412698412696,
+                               2.7557319224116268e-06, 2.5052108346514458e-08, 1.6059050600550665e-10,
+                               7.6464829427022754e-13, 2.8482317709327277e-15};
 // (2^r - 1) / r, for |r| <= 1/2.
 constexpr double kExp2F32[] = {0.693147242, 0.240226552, 0.0555027239, 0.00961706787, 0.00134178973, 0.000158248062};
-constexpr double kExp2F64[] = {0.69314718055994529,
-                               0.24022650695910072,
-                               0.055504108664821736,
-                               0.0096181291076285619,
-                               0.0013333558146381666,
-                               0.0001540353039317162,
-                               1.5252733864915858e-05,
-                               1.3215487003585603e-06,
-                               1.0178047501261671e-07,
-                               7.0548147828486977e-09,
-                               4.4572438722617689e-10,
-                               2.585528181469166e-11};
+constexpr double kExp2F64[] = {0.69314718055994529,    0.24022650695910072,    0.055504108664821736,
+                               0.0096181291076285619,  0.0013333558146381666,  0.0001540353039317162,
+                               1.5252733864915858e-05, 1.3215487003585603e-06, 1.0178047501261671e-07,
+                               7.0548147828486977e-09, 4.4572438722617689e-10, 2.585528181469166e-11};
 
 struct Reduced {
   V n, r;
@@ -86,11 +80,15 @@ V exp_within(V x, double down = 0) {
 }
 
 // e^|x| / 4, which overflows later than sinh and cosh do.
-V quarter_exp(V x) { return exp_within(at_most(abs(x), pick(x, 89.5, 710.5)), 2); }
+V quarter_exp(V x) {
+  return exp_within(at_most(abs(x), pick(x, 89.5, 710.5)), 2);
+}
 
 }  // namespace
 
-V exp(V x) { return exp_within(at_most(at_least(x, pick(x, -104, -746)), pick(x, 89, 710))); }
+V exp(V x) {
+  return exp_within(at_most(at_least(x, pick(x, -104, -746)), pick(x, 89, 710)));
+}
 
 V exp2(V x) {
   x = at_most(at_least(x, pick(x, -151, -1076)), pick(x, 128, 1024));
@@ -129,7 +127,8 @@ V tanh(V x) {
   return with_sign(where(a < 0.2575, odd_polynomial(a, kTanhF32, kTanhF64), t / (t + 2)), sign_of(x));
 }
 
-// 1 / (1 + e) or e / (1 + e) with e = e^-|x|. What rounding 1 + e lost is put back into the numerator before that is rounded.
+// 1 / (1 + e) or e / (1 + e) with e = e^-|x|. What rounding 1 + e lost is put back into the numerator before that is
+// rounded.
 V sigmoid(V x) {
   const auto [n, r] = reduce(at_least(-abs(x), pick(x, -104, -746)));
   const V s = fma(polynomial(r, kExpF32, kExpF64), r * r, r);  // e^r - 1
@@ -139,6 +138,8 @@ V sigmoid(V x) {
   return where(x < 0.0, scale((s - lost) + 1, n), 1.0) / d;
 }
 
-V softplus(V x) { return at_least(x, 0) + log1p(exp_within(at_least(-abs(x), pick(x, -104, -746)))); }
+V softplus(V x) {
+  return at_least(x, 0) + log1p(exp_within(at_least(-abs(x), pick(x, -104, -746))));
+}
 
 }  // namespace naru::ir

@@ -1,11 +1,12 @@
-// Logarithms: x = 2^k m with m in [sqrt(1/2), sqrt(2)), f = m - 1 exactly, log(x) = k ln 2 + log(1 + f); and their inverses' kin.
+// Logarithms: x = 2^k m with m in [sqrt(1/2), sqrt(2)), f = m - 1 exactly, log(x) = k ln 2 + log(1 + f); and their
+// inverses' kin.
 #include "ir/math_detail.h"
 
 namespace naru::ir {
 namespace detail {
 
 // (log(1 + f) - f) / f^2
-constexpr double kLogF32[] = {-0.5,         0.333333313, -0.250008225, 0.20001258,   -0.166233525,
+constexpr double kLogF32[] = {-0.5,        0.333333313,  -0.250008225, 0.20001258,   -0.166233525,
                               0.142011583, -0.131595761, 0.127650589,  -0.0764026865};
 // (log((1 + s) / (1 - s)) - 2s) / s^3 as a polynomial in s^2
 constexpr double kLogF64[] = {0.6666666666666734,  0.39999999999414126, 0.28571428742527816, 0.22222198557218559,
@@ -63,12 +64,14 @@ V log(V x) {
 }
 
 V log2(V x) {
-  return log_to_base(x, {1, 0}, pick(x, Split{0x1.715476p+0, 0x1.4ae0cp-26}, Split{0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56}));
+  return log_to_base(x, {1, 0},
+                     pick(x, Split{0x1.715476p+0, 0x1.4ae0cp-26}, Split{0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56}));
 }
 
 V log10(V x) {
-  return log_to_base(x, pick(x, Split{0x1.344136p-2, -0x1.ec10cp-27}, Split{0x1.34413509f79ffp-2, -0x1.9dc1da994fd21p-59}),
-                     pick(x, Split{0x1.bcb7b2p-2, -0x1.5b235ep-27}, Split{0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57}));
+  return log_to_base(
+      x, pick(x, Split{0x1.344136p-2, -0x1.ec10cp-27}, Split{0x1.34413509f79ffp-2, -0x1.9dc1da994fd21p-59}),
+      pick(x, Split{0x1.bcb7b2p-2, -0x1.5b235ep-27}, Split{0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57}));
 }
 
 V log1p(V x) {

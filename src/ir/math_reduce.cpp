@@ -1,8 +1,9 @@
 // |x| as a number of quarter turns and a rest, right for every finite x.
 //
-// F32 is reduced in F64: 2/pi enters as a sum of two doubles from which the bits are dropped that only add whole turns to x; which
-// bits those are depends on the size of x. F64 uses Cody and Waite's three-part pi/2 below 2^27 and above it the method of
-// M. Payne and R. Hanek, "Radian reduction for trigonometric functions", SIGNUM Newsletter 18 (1983), in 64-bit integers.
+// F32 is reduced in F64: 2/pi enters as a sum of two doubles from which the bits are dropped that only add whole turns
+// to x; which bits those are depends on the size of x. F64 uses Cody and Waite's three-part pi/2 below 2^27 and above
+// it the method of M. Payne and R. Hanek, "Radian reduction for trigonometric functions", SIGNUM Newsletter 18 (1983),
+// in 64-bit integers.
 #include "ir/math_detail.h"
 
 namespace naru::ir::detail {
@@ -15,18 +16,24 @@ struct Tail {
   double from;  // used for |x| >= this
   double hi, lo;
 };
-constexpr Tail kTails[] = {{0, 0x1.45f306dc9c883p-1, -0x1.6b01ec5417056p-55},        {0x1p28, 0x1.7cc1b727220a9p-7, 0x1.3f84eafa3ea6ap-61},
-                           {0x1p48, 0x1.6e4e441529fc2p-24, 0x1.d5f47d4d37703p-78},  {0x1p68, 0x1.054a7f09d5f48p-46, -0x1.596447e493ad5p-101},
-                           {0x1p88, 0x1.fc2757d1f534ep-64, -0x1.1f924eb53361ep-119}, {0x1p108, 0x1.7d1f534ddc0dbp-84, 0x1.8a5664f10e410p-138}};
+constexpr Tail kTails[] = {
+    {0, 0x1.45f306dc9c883p-1, -0x1.6b01ec5417056p-55},        {0x1p28, 0x1.7cc1b727220a9p-7, 0x1.3f84eafa3ea6ap-61},
+    {0x1p48, 0x1.6e4e441529fc2p-24, 0x1.d5f47d4d37703p-78},   {0x1p68, 0x1.054a7f09d5f48p-46, -0x1.596447e493ad5p-101},
+    {0x1p88, 0x1.fc2757d1f534ep-64, -0x1.1f924eb53361ep-119}, {0x1p108, 0x1.7d1f534ddc0dbp-84, 0x1.8a5664f10e410p-138}};
 
 // The bits of 2/pi, the first one behind the point in bit 30 of the first word.
-constexpr uint64_t kBits[] = {0x00000000517cc1b7u, 0x27220a94fe13abe8u, 0xfa9a6ee06db14accu, 0x9e21c820ff28b1d5u, 0xef5de2b0db92371du,
-                              0x2126e97003249775u, 0x04e8c90e7f0ef58eu, 0x5894d39f74411afau, 0x975da24274ce3813u, 0x5a2fbf209cc8eb1cu,
-                              0xc1a99cfa4e422fc5u, 0xdefc941d8ffc4bffu, 0xef02cc07f79788c5u, 0xad05368fb69b3f67u, 0x93e584dba7a31fb3u,
-                              0x4f2ff516ba93dd63u, 0xf5f2f8bd9e839cfbu, 0xc529497535fdafd8u, 0x8fc6ae842b019823u};
+constexpr uint64_t kBits[] = {0x00000000517cc1b7u, 0x27220a94fe13abe8u, 0xfa9a6ee06db14accu, 0x9e21c820ff28b1d5u,
+                              0xef5de2b0db92371du, 0x2126e97003249775u, 0x04e8c90e7f0ef58eu, 0x5894d39f74411afau,
+                              0x975da24274ce3813u, 0x5a2fbf209cc8eb1cu, 0xc1a99cfa4e422fc5u, 0xdefc941d8ffc4bffu,
+                              0xef02cc07f79788c5u, 0xad05368fb69b3f67u, 0x93e584dba7a31fb3u, 0x4f2ff516ba93dd63u,
+                              0xf5f2f8bd9e839cfbu, 0xc529497535fdafd8u, 0x8fc6ae842b019823u};
 
-V low_half(V x) { return x & x.lit_bits(0xffffffffu); }
-V high_half(V x) { return shr_unsigned(x, 32); }
+V low_half(V x) {
+  return x & x.lit_bits(0xffffffffu);
+}
+V high_half(V x) {
+  return shr_unsigned(x, 32);
+}
 V less_unsigned(V a, V b) {
   const V flip = a.lit_bits(0x8000000000000000u);
   return (a ^ flip) < (b ^ flip);
@@ -43,10 +50,12 @@ V mul_high(V a, V b) {
 Angle reduce_huge(V a) {
   const V i = bits(a);
   const V mantissa = (i & i.lit_bits(0xfffffffffffffu)) | i.lit_bits(0x10000000000000u);
-  // a = mantissa 2^e. Bits of 2/pi worth more than 2^(1 - e) only add multiples of 4; the first that matters stands at e + 31.
+  // a = mantissa 2^e. Bits of 2/pi worth more than 2^(1 - e) only add multiples of 4; the first that matters stands at
+  // e + 31.
   const V position = shr_unsigned(i, 52) - i.lit_bits(1075 - 31);
   const V word = shr_unsigned(position, 6), shift = position & position.lit_bits(63);
-  // Four words from number `word` on, by halving: what is left stands 8, 4, 2 or 1 words further where that bit of `word` is set.
+  // Four words from number `word` on, by halving: what is left stands 8, 4, 2 or 1 words further where that bit of
+  // `word` is set.
   std::vector<V> words;
   for (const uint64_t w : kBits) words.push_back(i.lit_bits(w));
   for (size_t step = 8; step > 0; step /= 2) {
@@ -66,7 +75,8 @@ Angle reduce_huge(V a) {
   const V quadrant = shr_unsigned(high + i.lit_bits(uint64_t{1} << 61), 62);
   const V rest = high - shl(quadrant, 62);  // in [-2^61, 2^61)
   const V top = convert(rest, DType::F64);
-  const V bottom = convert(rest - convert(top, DType::I64), DType::F64) * 0x1p-62 + convert(shr_unsigned(low, 11), DType::F64) * 0x1p-115;
+  const V bottom = convert(rest - convert(top, DType::I64), DType::F64) * 0x1p-62 +
+                   convert(shr_unsigned(low, 11), DType::F64) * 0x1p-115;
   // In radians.
   const double pi2 = 0x1.921fb54442d18p+0;
   const V quarter = top * 0x1p-62;
@@ -85,7 +95,8 @@ Angle reduce_double(V x) {
   const V lo = (rest - (hi - back)) - (product + back) - fma(n, -0x1.f1976b7ed8fbcp-110, error);
   const Angle huge = reduce_huge(a);
   const V big = a >= 0x1p27;
-  return {where(big, huge.quadrant, convert(n, DType::I32)), where(a < kInf, where(big, huge.hi, hi), nan(a)), where(big, huge.lo, lo)};
+  return {where(big, huge.quadrant, convert(n, DType::I32)), where(a < kInf, where(big, huge.hi, hi), nan(a)),
+          where(big, huge.lo, lo)};
 }
 
 }  // namespace

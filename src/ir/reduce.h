@@ -1,12 +1,14 @@
 // Reductions: the operators that fold, and the one order in which every device folds them.
 //
 // The order is chosen from shape and strides alone, never from the device or the number of threads.
-// Along (the folded elements lie behind one another): chunks of kAlongChunk elements; in a chunk 64 lanes, lane l starting from the identity and
+// Along (the folded elements lie behind one another): chunks of kAlongChunk elements; in a chunk 64 lanes, lane l
+// starting from the identity and
 //   taking x[l], x[l+64], x[l+128] ... in order; then lane l takes lane l+32 (l < 32), l+16, l+8, ... l+1.
-// Across (neighbouring elements belong to different results): chunks of kAcrossChunk rows; in a chunk every result starts from the
+// Across (neighbouring elements belong to different results): chunks of kAcrossChunk rows; in a chunk every result
+// starts from the
 //   identity and takes its rows in order.
-// The chunks of one result combine as a tree: for s = 1, 2, 4 ...: chunk i takes chunk i+s, for i a multiple of 2s and i+s < count.
-// "a takes b" is combine(a, b), a first. Finally the epilogue converts to the result's element type.
+// The chunks of one result combine as a tree: for s = 1, 2, 4 ...: chunk i takes chunk i+s, for i a multiple of 2s and
+// i+s < count. "a takes b" is combine(a, b), a first. Finally the epilogue converts to the result's element type.
 #pragma once
 
 #include "ir/expr.h"
@@ -26,9 +28,9 @@ uint64_t identity_bits(ReduceOp op, VType type);
 
 // A reduction kernel: the value folded is the one result of `map` (no outputs are stored), of type `type`.
 struct ReduceKernel {
-  MapKernel map;      // map.results[0] is folded; map.outputs is empty
+  MapKernel map;  // map.results[0] is folded; map.outputs is empty
   ReduceOp op;
-  VType type;         // of the accumulators = type of map.results[0]
+  VType type;  // of the accumulators = type of map.results[0]
 };
 
 // Folds n elements (one chunk: n <= kAlongChunk) into *out (one value of kernel.type; Bool as one byte 0/1).

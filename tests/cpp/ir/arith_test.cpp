@@ -11,7 +11,10 @@ namespace naru::ir {
 namespace {
 
 template <class T>
-constexpr DType kDTypeOf = std::is_same_v<T, float> ? DType::F32 : std::is_same_v<T, double> ? DType::F64 : std::is_same_v<T, int32_t> ? DType::I32 : DType::I64;
+constexpr DType kDTypeOf = std::is_same_v<T, float>     ? DType::F32
+                           : std::is_same_v<T, double>  ? DType::F64
+                           : std::is_same_v<T, int32_t> ? DType::I32
+                                                        : DType::I64;
 
 template <class T>
 std::vector<T> apply(V (*f)(V, V), std::vector<T> a, std::vector<T> b) {
@@ -30,8 +33,11 @@ template <class T>
 void expect_same(const std::vector<T>& got, const std::vector<T>& want) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
-    if (std::isnan(want[i])) EXPECT_TRUE(std::isnan(got[i])) << i;
-    else EXPECT_TRUE(got[i] == want[i] && std::signbit(got[i]) == std::signbit(want[i])) << i << ": " << got[i] << " for " << want[i];
+    if (std::isnan(want[i]))
+      EXPECT_TRUE(std::isnan(got[i])) << i;
+    else
+      EXPECT_TRUE(got[i] == want[i] && std::signbit(got[i]) == std::signbit(want[i]))
+          << i << ": " << got[i] << " for " << want[i];
   }
 }
 
@@ -39,13 +45,15 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 
 // The values are PyTorch's.
 TEST(FloorDivide, OfFloatsIsPythons) {
-  expect_same<float>(apply<float>(floor_divide, {5.5f, -5.5f, 5.5f, -5.5f, 0.0f, -0.0f, 1.0f, 1e30f, kInf, 3.0f}, {2, 2, -2, -2, 3, 3, 0, 1e-30f, 2, kInf}),
+  expect_same<float>(apply<float>(floor_divide, {5.5f, -5.5f, 5.5f, -5.5f, 0.0f, -0.0f, 1.0f, 1e30f, kInf, 3.0f},
+                                  {2, 2, -2, -2, 3, 3, 0, 1e-30f, 2, kInf}),
                      {2, -3, -3, 2, 0.0f, -0.0f, kInf, kInf, NAN, 0});
   expect_same<double>(apply<double>(floor_divide, {1.0, 7.0, -7.0}, {0.1, 7.0, 7.0}), {9, 1, -1});
 }
 
 TEST(Remainder, OfFloatsHasTheSignOfTheDivisor) {
-  expect_same<float>(apply<float>(remainder, {5.5f, -5.5f, 5.5f, -5.5f, 0.0f, -0.0f, 1.0f, kInf, 3.0f, -1.0f}, {2, 2, -2, -2, 3, 3, 0, 2, kInf, kInf}),
+  expect_same<float>(apply<float>(remainder, {5.5f, -5.5f, 5.5f, -5.5f, 0.0f, -0.0f, 1.0f, kInf, 3.0f, -1.0f},
+                                  {2, 2, -2, -2, 3, 3, 0, 2, kInf, kInf}),
                      {1.5f, 0.5f, -0.5f, -1.5f, 0.0f, -0.0f, NAN, NAN, 3, kInf});
 }
 
@@ -90,7 +98,8 @@ TEST(IntegerPower, WrapsAndKnowsNegativeExponents) {
   std::vector<int64_t> a, b;
   std::vector<int32_t> c, d;
   for (int64_t x : {0ll, 1ll, -1ll, 2ll, -2ll, 3ll, 10ll, -12345ll, 4611686018427387905ll})
-    for (int64_t n : {0ll, 1ll, 2ll, 3ll, 5ll, 31ll, 62ll, 63ll, 64ll, 100ll, 123456789012ll, 9223372036854775807ll, -1ll, -2ll, -9ll}) {
+    for (int64_t n : {0ll, 1ll, 2ll, 3ll, 5ll, 31ll, 62ll, 63ll, 64ll, 100ll, 123456789012ll, 9223372036854775807ll,
+                      -1ll, -2ll, -9ll}) {
       a.push_back(x), b.push_back(n);
       c.push_back(static_cast<int32_t>(x)), d.push_back(static_cast<int32_t>(n));
     }

@@ -62,7 +62,8 @@ template <class T>
 std::vector<T> interesting() {
   using L = std::numeric_limits<T>;
   if constexpr (std::is_floating_point_v<T>) {
-    std::vector<T> out = {0, L::denorm_min(), L::min(), T(0.1), T(0.5), 1, T(1.5), 2, T(2.5), 3, T(7.75), T(1e9), T(3e9), T(1e19), L::max(), L::infinity()};
+    std::vector<T> out = {0, L::denorm_min(), L::min(), T(0.1), T(0.5),  1,        T(1.5),       2, T(2.5),
+                          3, T(7.75),         T(1e9),   T(3e9), T(1e19), L::max(), L::infinity()};
     for (size_t i = out.size(); i-- > 0;) out.push_back(-out[i]);
     out.push_back(L::quiet_NaN());
     return out;
@@ -79,7 +80,8 @@ void pairs(std::vector<T>& a, std::vector<T>& b) {
 }
 
 template <class Out, class T>
-void expect_unary(const char* name, const std::function<V(V)>& f, const std::function<Out(T)>& want, std::vector<T> in = interesting<T>()) {
+void expect_unary(const char* name, const std::function<V(V)>& f, const std::function<Out(T)>& want,
+                  std::vector<T> in = interesting<T>()) {
   const auto got = run<Out>([&](std::vector<V> v) { return f(v[0]); }, in);
   for (size_t i = 0; i < in.size(); ++i) EXPECT_EQ(bits_of(got[i]), bits_of(want(in[i]))) << name << " of " << +in[i];
 }
@@ -89,7 +91,8 @@ void expect_binary(const char* name, const std::function<V(V, V)>& f, const std:
   std::vector<T> a, b;
   pairs(a, b);
   const auto got = run<Out>([&](std::vector<V> v) { return f(v[0], v[1]); }, a, b);
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(bits_of(got[i]), bits_of(want(a[i], b[i]))) << name << " of " << +a[i] << ", " << +b[i];
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_EQ(bits_of(got[i]), bits_of(want(a[i], b[i]))) << name << " of " << +a[i] << ", " << +b[i];
 }
 
 template <class T>
@@ -99,78 +102,110 @@ TYPED_TEST_SUITE(Floats, FloatTypes);
 
 TYPED_TEST(Floats, ArithmeticIsThatOfIeee) {
   using T = TypeParam;
-  expect_binary<T, T>("add", [](V a, V b) { return a + b; }, [](T a, T b) { return a + b; });
-  expect_binary<T, T>("sub", [](V a, V b) { return a - b; }, [](T a, T b) { return a - b; });
-  expect_binary<T, T>("mul", [](V a, V b) { return a * b; }, [](T a, T b) { return a * b; });
-  expect_binary<T, T>("div", [](V a, V b) { return a / b; }, [](T a, T b) { return a / b; });
-  expect_binary<T, T>("rem", [](V a, V b) { return rem(a, b); }, [](T a, T b) { return std::fmod(a, b); });
-  expect_binary<T, T>("fma", [](V a, V b) { return fma(a, b, a); }, [](T a, T b) { return std::fma(a, b, a); });
-  expect_unary<T, T>("neg", [](V a) { return -a; }, [](T a) { return -a; });
-  expect_unary<T, T>("abs", [](V a) { return abs(a); }, [](T a) { return std::fabs(a); });
-  expect_unary<T, T>("sqrt", [](V a) { return sqrt(a); }, [](T a) { return std::sqrt(a); });
+  expect_binary<T, T>(
+      "add", [](V a, V b) { return a + b; }, [](T a, T b) { return a + b; });
+  expect_binary<T, T>(
+      "sub", [](V a, V b) { return a - b; }, [](T a, T b) { return a - b; });
+  expect_binary<T, T>(
+      "mul", [](V a, V b) { return a * b; }, [](T a, T b) { return a * b; });
+  expect_binary<T, T>(
+      "div", [](V a, V b) { return a / b; }, [](T a, T b) { return a / b; });
+  expect_binary<T, T>(
+      "rem", [](V a, V b) { return rem(a, b); }, [](T a, T b) { return std::fmod(a, b); });
+  expect_binary<T, T>(
+      "fma", [](V a, V b) { return fma(a, b, a); }, [](T a, T b) { return std::fma(a, b, a); });
+  expect_unary<T, T>(
+      "neg", [](V a) { return -a; }, [](T a) { return -a; });
+  expect_unary<T, T>(
+      "abs", [](V a) { return abs(a); }, [](T a) { return std::fabs(a); });
+  expect_unary<T, T>(
+      "sqrt", [](V a) { return sqrt(a); }, [](T a) { return std::sqrt(a); });
 }
 
 TYPED_TEST(Floats, MinAndMaxGiveTheSecondUnlessTheFirstIsBeyondIt) {
   using T = TypeParam;
-  expect_binary<T, T>("min", [](V a, V b) { return prim_min(a, b); }, [](T a, T b) { return a < b ? a : b; });
-  expect_binary<T, T>("max", [](V a, V b) { return prim_max(a, b); }, [](T a, T b) { return a > b ? a : b; });
+  expect_binary<T, T>(
+      "min", [](V a, V b) { return prim_min(a, b); }, [](T a, T b) { return a < b ? a : b; });
+  expect_binary<T, T>(
+      "max", [](V a, V b) { return prim_max(a, b); }, [](T a, T b) { return a > b ? a : b; });
 }
 
 TYPED_TEST(Floats, RoundingsKeepTheSignOfZeroAndTiesGoToEven) {
   using T = TypeParam;
-  expect_unary<T, T>("floor", [](V a) { return floor(a); }, [](T a) { return std::floor(a); });
-  expect_unary<T, T>("ceil", [](V a) { return ceil(a); }, [](T a) { return std::ceil(a); });
-  expect_unary<T, T>("trunc", [](V a) { return trunc(a); }, [](T a) { return std::trunc(a); });
-  expect_unary<T, T>("round", [](V a) { return round(a); }, [](T a) { return std::nearbyint(a); });
+  expect_unary<T, T>(
+      "floor", [](V a) { return floor(a); }, [](T a) { return std::floor(a); });
+  expect_unary<T, T>(
+      "ceil", [](V a) { return ceil(a); }, [](T a) { return std::ceil(a); });
+  expect_unary<T, T>(
+      "trunc", [](V a) { return trunc(a); }, [](T a) { return std::trunc(a); });
+  expect_unary<T, T>(
+      "round", [](V a) { return round(a); }, [](T a) { return std::nearbyint(a); });
 }
 
 TYPED_TEST(Floats, ComparisonsAreFalseWithNaNButNotEqualIsTrue) {
   using T = TypeParam;
-  expect_binary<bool, T>("lt", [](V a, V b) { return a < b; }, [](T a, T b) { return a < b; });
-  expect_binary<bool, T>("le", [](V a, V b) { return a <= b; }, [](T a, T b) { return a <= b; });
-  expect_binary<bool, T>("gt", [](V a, V b) { return a > b; }, [](T a, T b) { return a > b; });
-  expect_binary<bool, T>("eq", [](V a, V b) { return a == b; }, [](T a, T b) { return a == b; });
-  expect_binary<bool, T>("ne", [](V a, V b) { return a != b; }, [](T a, T b) { return a != b; });
+  expect_binary<bool, T>(
+      "lt", [](V a, V b) { return a < b; }, [](T a, T b) { return a < b; });
+  expect_binary<bool, T>(
+      "le", [](V a, V b) { return a <= b; }, [](T a, T b) { return a <= b; });
+  expect_binary<bool, T>(
+      "gt", [](V a, V b) { return a > b; }, [](T a, T b) { return a > b; });
+  expect_binary<bool, T>(
+      "eq", [](V a, V b) { return a == b; }, [](T a, T b) { return a == b; });
+  expect_binary<bool, T>(
+      "ne", [](V a, V b) { return a != b; }, [](T a, T b) { return a != b; });
 }
 
 TYPED_TEST(Floats, ScalingByAPowerOfTwoRoundsOnce) {
   using T = TypeParam;
   std::vector<T> a, b;
-  for (const T x : {T(0), T(-0.0), T(1), T(-1.2345678901234567), T(0x1p60), T(0x1.fffffep-60), std::numeric_limits<T>::infinity(), T(NAN)})
+  for (const T x : {T(0), T(-0.0), T(1), T(-1.2345678901234567), T(0x1p60), T(0x1.fffffep-60),
+                    std::numeric_limits<T>::infinity(), T(NAN)})
     for (int e = -2100; e <= 2100; e += e > -200 && e < 200 ? 1 : 7) a.push_back(x), b.push_back(static_cast<T>(e));
   const auto got = run<T>([](std::vector<V> v) { return scale(v[0], v[1]); }, a, b);
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(bits_of(got[i]), bits_of(std::scalbn(a[i], static_cast<int>(b[i])))) << a[i] << " 2^" << b[i];
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_EQ(bits_of(got[i]), bits_of(std::scalbn(a[i], static_cast<int>(b[i])))) << a[i] << " 2^" << b[i];
 }
 
 TYPED_TEST(Floats, BitcastKeepsTheBits) {
   using T = TypeParam;
   using I = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
   constexpr VType kInt = sizeof(T) == 4 ? VType::I32 : VType::I64, kFloat = sizeof(T) == 4 ? VType::F32 : VType::F64;
-  expect_unary<I, T>("to int", [](V a) { return bitcast(a, kInt); }, [](T a) { return std::bit_cast<I>(a); });
-  expect_unary<T, I>("to float", [](V a) { return bitcast(a, kFloat); }, [](I a) { return std::bit_cast<T>(a); });
+  expect_unary<I, T>(
+      "to int", [](V a) { return bitcast(a, kInt); }, [](T a) { return std::bit_cast<I>(a); });
+  expect_unary<T, I>(
+      "to float", [](V a) { return bitcast(a, kFloat); }, [](I a) { return std::bit_cast<T>(a); });
 }
 
 template <class To, class From>
 To truncated(From x) {
   using Wide = std::conditional_t<sizeof(To) == 8, int64_t, int32_t>;
   const long double v = x;
-  const bool fits = v > static_cast<long double>(std::numeric_limits<Wide>::min()) - 1 && v < static_cast<long double>(std::numeric_limits<Wide>::max()) + 1;
+  const bool fits = v > static_cast<long double>(std::numeric_limits<Wide>::min()) - 1 &&
+                    v < static_cast<long double>(std::numeric_limits<Wide>::max()) + 1;
   return static_cast<To>(fits ? static_cast<Wide>(v) : std::numeric_limits<Wide>::min());
 }
 
 TYPED_TEST(Floats, ConversionToIntegersTruncatesAndGivesTheMinimumForWhatDoesNotFit) {
   using T = TypeParam;
-  expect_unary<int32_t, T>("i32", [](V a) { return convert(a, DType::I32); }, truncated<int32_t, T>);
-  expect_unary<int64_t, T>("i64", [](V a) { return convert(a, DType::I64); }, truncated<int64_t, T>);
-  expect_unary<int16_t, T>("i16", [](V a) { return convert(a, DType::I16); }, truncated<int16_t, T>);
-  expect_unary<uint8_t, T>("u8", [](V a) { return convert(a, DType::U8); }, truncated<uint8_t, T>);
-  expect_unary<bool, T>("bool", [](V a) { return convert(a, DType::Bool); }, [](T a) { return a != 0; });
+  expect_unary<int32_t, T>(
+      "i32", [](V a) { return convert(a, DType::I32); }, truncated<int32_t, T>);
+  expect_unary<int64_t, T>(
+      "i64", [](V a) { return convert(a, DType::I64); }, truncated<int64_t, T>);
+  expect_unary<int16_t, T>(
+      "i16", [](V a) { return convert(a, DType::I16); }, truncated<int16_t, T>);
+  expect_unary<uint8_t, T>(
+      "u8", [](V a) { return convert(a, DType::U8); }, truncated<uint8_t, T>);
+  expect_unary<bool, T>(
+      "bool", [](V a) { return convert(a, DType::Bool); }, [](T a) { return a != 0; });
 }
 
 TYPED_TEST(Floats, ConversionToFloatsRoundsToNearest) {
   using T = TypeParam;
-  expect_unary<float, T>("f32", [](V a) { return convert(a, DType::F32); }, [](T a) { return static_cast<float>(a); });
-  expect_unary<double, T>("f64", [](V a) { return convert(a, DType::F64); }, [](T a) { return static_cast<double>(a); });
+  expect_unary<float, T>(
+      "f32", [](V a) { return convert(a, DType::F32); }, [](T a) { return static_cast<float>(a); });
+  expect_unary<double, T>(
+      "f64", [](V a) { return convert(a, DType::F64); }, [](T a) { return static_cast<double>(a); });
 }
 
 TEST(Halves, EveryValueIsReadAndWrittenUnchanged) {
@@ -201,10 +236,12 @@ TEST(Halves, RoundingIsToNearestEvenOnce) {
   for (uint32_t i = 0; i < 0x7c00; ++i) {
     const float low = half_to_float(static_cast<uint16_t>(i)), high = half_to_float(static_cast<uint16_t>(i + 1));
     const float middle = i + 1 == 0x7c00 ? 65520.0f : low + (high - low) / 2;
-    for (const float v : {low, middle, std::nextafterf(middle, 0), std::nextafterf(middle, 1e9f)}) in.push_back(v), in.push_back(-v);
+    for (const float v : {low, middle, std::nextafterf(middle, 0), std::nextafterf(middle, 1e9f)})
+      in.push_back(v), in.push_back(-v);
   }
   for (uint32_t high = 0; high < 65536; ++high)
-    for (const uint32_t low : {0x0000u, 0x7fffu, 0x8000u, 0x8001u}) in.push_back(std::bit_cast<float>(high << 16 | low));
+    for (const uint32_t low : {0x0000u, 0x7fffu, 0x8000u, 0x8001u})
+      in.push_back(std::bit_cast<float>(high << 16 | low));
   const auto half = run<float>([](std::vector<V> v) { return convert(v[0], DType::F16); }, in);
   const auto brain = run<float>([](std::vector<V> v) { return convert(v[0], DType::BF16); }, in);
   for (size_t i = 0; i < in.size(); ++i) {
@@ -221,60 +258,94 @@ TYPED_TEST_SUITE(Integers, IntegerTypes);
 TYPED_TEST(Integers, ArithmeticWraps) {
   using T = TypeParam;
   using U = std::make_unsigned_t<T>;
-  expect_binary<T, T>("add", [](V a, V b) { return a + b; }, [](T a, T b) { return static_cast<T>(U(a) + U(b)); });
-  expect_binary<T, T>("sub", [](V a, V b) { return a - b; }, [](T a, T b) { return static_cast<T>(U(a) - U(b)); });
-  expect_binary<T, T>("mul", [](V a, V b) { return a * b; }, [](T a, T b) { return static_cast<T>(U(a) * U(b)); });
-  expect_unary<T, T>("neg", [](V a) { return -a; }, [](T a) { return static_cast<T>(U{0} - U(a)); });
-  expect_unary<T, T>("abs", [](V a) { return abs(a); }, [](T a) { return a < 0 ? static_cast<T>(U{0} - U(a)) : a; });
+  expect_binary<T, T>(
+      "add", [](V a, V b) { return a + b; }, [](T a, T b) { return static_cast<T>(U(a) + U(b)); });
+  expect_binary<T, T>(
+      "sub", [](V a, V b) { return a - b; }, [](T a, T b) { return static_cast<T>(U(a) - U(b)); });
+  expect_binary<T, T>(
+      "mul", [](V a, V b) { return a * b; }, [](T a, T b) { return static_cast<T>(U(a) * U(b)); });
+  expect_unary<T, T>(
+      "neg", [](V a) { return -a; }, [](T a) { return static_cast<T>(U{0} - U(a)); });
+  expect_unary<T, T>(
+      "abs", [](V a) { return abs(a); }, [](T a) { return a < 0 ? static_cast<T>(U{0} - U(a)) : a; });
 }
 
 TYPED_TEST(Integers, DivisionByZeroGivesZeroAndTheLeastByMinusOneStays) {
   using T = TypeParam;
   constexpr T kLeast = std::numeric_limits<T>::min();
-  expect_binary<T, T>("div", [](V a, V b) { return a / b; }, [](T a, T b) { return b == 0 ? T(0) : a == kLeast && b == -1 ? kLeast : T(a / b); });
-  expect_binary<T, T>("rem", [](V a, V b) { return rem(a, b); }, [](T a, T b) { return b == 0 || b == -1 ? T(0) : T(a % b); });
+  expect_binary<T, T>(
+      "div", [](V a, V b) { return a / b; },
+      [](T a, T b) { return b == 0                   ? T(0)
+                            : a == kLeast && b == -1 ? kLeast
+                                                     : T(a / b); });
+  expect_binary<T, T>(
+      "rem", [](V a, V b) { return rem(a, b); }, [](T a, T b) { return b == 0 || b == -1 ? T(0) : T(a % b); });
 }
 
 TYPED_TEST(Integers, BitsAndShifts) {
   using T = TypeParam;
   using U = std::make_unsigned_t<T>;
-  expect_binary<T, T>("and", [](V a, V b) { return a & b; }, [](T a, T b) { return a & b; });
-  expect_binary<T, T>("or", [](V a, V b) { return a | b; }, [](T a, T b) { return a | b; });
-  expect_binary<T, T>("xor", [](V a, V b) { return a ^ b; }, [](T a, T b) { return a ^ b; });
-  expect_unary<T, T>("not", [](V a) { return ~a; }, [](T a) { return ~a; });
-  expect_binary<T, T>("min", [](V a, V b) { return prim_min(a, b); }, [](T a, T b) { return std::min(a, b); });
-  expect_binary<T, T>("max", [](V a, V b) { return prim_max(a, b); }, [](T a, T b) { return std::max(a, b); });
-  expect_binary<bool, T>("lt", [](V a, V b) { return a < b; }, [](T a, T b) { return a < b; });
-  expect_binary<bool, T>("ne", [](V a, V b) { return a != b; }, [](T a, T b) { return a != b; });
+  expect_binary<T, T>(
+      "and", [](V a, V b) { return a & b; }, [](T a, T b) { return a & b; });
+  expect_binary<T, T>(
+      "or", [](V a, V b) { return a | b; }, [](T a, T b) { return a | b; });
+  expect_binary<T, T>(
+      "xor", [](V a, V b) { return a ^ b; }, [](T a, T b) { return a ^ b; });
+  expect_unary<T, T>(
+      "not", [](V a) { return ~a; }, [](T a) { return ~a; });
+  expect_binary<T, T>(
+      "min", [](V a, V b) { return prim_min(a, b); }, [](T a, T b) { return std::min(a, b); });
+  expect_binary<T, T>(
+      "max", [](V a, V b) { return prim_max(a, b); }, [](T a, T b) { return std::max(a, b); });
+  expect_binary<bool, T>(
+      "lt", [](V a, V b) { return a < b; }, [](T a, T b) { return a < b; });
+  expect_binary<bool, T>(
+      "ne", [](V a, V b) { return a != b; }, [](T a, T b) { return a != b; });
   for (const int count : {0, 1, 7, 31}) {
-    expect_unary<T, T>("shl", [=](V a) { return shl(a, count); }, [=](T a) { return static_cast<T>(U(a) << count); });
-    expect_unary<T, T>("shr", [=](V a) { return shr(a, count); }, [=](T a) { return static_cast<T>(a >> count); });
-    expect_unary<T, T>("shru", [=](V a) { return shr_unsigned(a, count); }, [=](T a) { return static_cast<T>(U(a) >> count); });
+    expect_unary<T, T>(
+        "shl", [=](V a) { return shl(a, count); }, [=](T a) { return static_cast<T>(U(a) << count); });
+    expect_unary<T, T>(
+        "shr", [=](V a) { return shr(a, count); }, [=](T a) { return static_cast<T>(a >> count); });
+    expect_unary<T, T>(
+        "shru", [=](V a) { return shr_unsigned(a, count); }, [=](T a) { return static_cast<T>(U(a) >> count); });
   }
 }
 
 TYPED_TEST(Integers, ConversionWrapsOrRounds) {
   using T = TypeParam;
-  expect_unary<uint8_t, T>("u8", [](V a) { return convert(a, DType::U8); }, [](T a) { return static_cast<uint8_t>(a); });
-  expect_unary<int8_t, T>("i8", [](V a) { return convert(a, DType::I8); }, [](T a) { return static_cast<int8_t>(a); });
-  expect_unary<int32_t, T>("i32", [](V a) { return convert(a, DType::I32); }, [](T a) { return static_cast<int32_t>(a); });
-  expect_unary<int64_t, T>("i64", [](V a) { return convert(a, DType::I64); }, [](T a) { return static_cast<int64_t>(a); });
-  expect_unary<float, T>("f32", [](V a) { return convert(a, DType::F32); }, [](T a) { return static_cast<float>(a); });
-  expect_unary<double, T>("f64", [](V a) { return convert(a, DType::F64); }, [](T a) { return static_cast<double>(a); });
-  expect_unary<float, T>("f16", [](V a) { return convert(a, DType::F16); }, [](T a) { return half_to_float(float_to_half(static_cast<float>(a))); });
-  expect_unary<bool, T>("bool", [](V a) { return convert(a, DType::Bool); }, [](T a) { return a != 0; });
+  expect_unary<uint8_t, T>(
+      "u8", [](V a) { return convert(a, DType::U8); }, [](T a) { return static_cast<uint8_t>(a); });
+  expect_unary<int8_t, T>(
+      "i8", [](V a) { return convert(a, DType::I8); }, [](T a) { return static_cast<int8_t>(a); });
+  expect_unary<int32_t, T>(
+      "i32", [](V a) { return convert(a, DType::I32); }, [](T a) { return static_cast<int32_t>(a); });
+  expect_unary<int64_t, T>(
+      "i64", [](V a) { return convert(a, DType::I64); }, [](T a) { return static_cast<int64_t>(a); });
+  expect_unary<float, T>(
+      "f32", [](V a) { return convert(a, DType::F32); }, [](T a) { return static_cast<float>(a); });
+  expect_unary<double, T>(
+      "f64", [](V a) { return convert(a, DType::F64); }, [](T a) { return static_cast<double>(a); });
+  expect_unary<float, T>(
+      "f16", [](V a) { return convert(a, DType::F16); },
+      [](T a) { return half_to_float(float_to_half(static_cast<float>(a))); });
+  expect_unary<bool, T>(
+      "bool", [](V a) { return convert(a, DType::Bool); }, [](T a) { return a != 0; });
 }
 
 TEST(Integers32, HighHalfOfTheUnsignedProduct) {
-  expect_binary<int32_t, int32_t>("mul_hi", [](V a, V b) { return mul_hi_unsigned(a, b); }, [](int32_t a, int32_t b) {
-    return static_cast<int32_t>(uint64_t{static_cast<uint32_t>(a)} * static_cast<uint32_t>(b) >> 32);
-  });
+  expect_binary<int32_t, int32_t>(
+      "mul_hi", [](V a, V b) { return mul_hi_unsigned(a, b); },
+      [](int32_t a, int32_t b) {
+        return static_cast<int32_t>(uint64_t{static_cast<uint32_t>(a)} * static_cast<uint32_t>(b) >> 32);
+      });
 }
 
 TEST(Bools, LogicComparesAndConverts) {
   const std::vector<int32_t> a = {0, 0, 1, 1}, b = {0, 1, 0, 1};
   const auto logic = [&](const std::function<V(V, V)>& f) {
-    return run<uint8_t>([&](std::vector<V> v) { return convert(f(convert(v[0], DType::Bool), convert(v[1], DType::Bool)), DType::U8); }, a, b);
+    return run<uint8_t>(
+        [&](std::vector<V> v) { return convert(f(convert(v[0], DType::Bool), convert(v[1], DType::Bool)), DType::U8); },
+        a, b);
   };
   using Bytes = std::vector<uint8_t>;
   EXPECT_EQ(logic([](V x, V y) { return x & y; }), (Bytes{0, 0, 0, 1}));
@@ -288,7 +359,8 @@ TEST(Bools, LogicComparesAndConverts) {
 TEST(Select, TakesWhatTheConditionSaysForEveryWidth) {
   const std::vector<int32_t> c = {0, 1, 5, 0};
   const std::vector<double> x = {1, 2, 3, NAN}, y = {10, 20, 30, 40};
-  const auto wide = run<double>([](std::vector<V> v) { return where(convert(v[0], DType::Bool), v[1], v[2]); }, c, x, y);
+  const auto wide =
+      run<double>([](std::vector<V> v) { return where(convert(v[0], DType::Bool), v[1], v[2]); }, c, x, y);
   EXPECT_EQ(wide, (std::vector<double>{10, 2, 3, 40}));
   const auto narrow = run<int32_t>([](std::vector<V> v) { return where(v[0] != v[0].lit(0), v[0] * 2, v[0] - 1); }, c);
   EXPECT_EQ(narrow, (std::vector<int32_t>{-1, 2, 10, -1}));
@@ -297,7 +369,8 @@ TEST(Select, TakesWhatTheConditionSaysForEveryWidth) {
 TEST(Interpreter, RunsAnyNumberOfElementsAndTouchesNoOthers) {
   for (const int64_t n : {0, 1, 7, 255, 256, 257, 1000}) {
     MapKernel kernel;
-    const V x = input(kernel.graph, 0, DType::I16), s = input(kernel.graph, 1, DType::F64), p = param(kernel.graph, 0, VType::I64);
+    const V x = input(kernel.graph, 0, DType::I16), s = input(kernel.graph, 1, DType::F64),
+            p = param(kernel.graph, 0, VType::I64);
     kernel.inputs = {{DType::I16}, {DType::F64, true}};
     kernel.params = {VType::I64};
     kernel.outputs = {DType::F64};
@@ -359,17 +432,20 @@ TEST(Interpreter, GivesTheSameBitsWithAndWithoutAvx2) {
     std::vector<std::byte> a(kCount * 8), b(kCount * 8), c(kCount * 8), plain(kCount * 8), fast(kCount * 8);
     uint64_t state = 1;
     for (auto* v : {&a, &b, &c})
-      for (auto& byte : *v) byte = static_cast<std::byte>((state = state * 6364136223846793005u + 1442695040888963407u) >> 56);
+      for (auto& byte : *v)
+        byte = static_cast<std::byte>((state = state * 6364136223846793005u + 1442695040888963407u) >> 56);
     for (int p = static_cast<int>(Prim::Add); p < kPrims; ++p) {
       const Prim prim = static_cast<Prim>(p);
       const bool floats = is_floating(type);
       const bool bit_op = prim >= Prim::And && prim <= Prim::MulHiU;
       const bool float_op = prim == Prim::Fma || prim == Prim::Sqrt || (prim >= Prim::Floor && prim <= Prim::Scale);
       if ((floats && bit_op) || (!floats && float_op) || (prim == Prim::MulHiU && type != DType::I32)) continue;
-      if (prim == Prim::Select || prim == Prim::Scale || (prim >= Prim::Shl && prim <= Prim::ShrU)) continue;  // operands of their own
+      if (prim == Prim::Select || prim == Prim::Scale || (prim >= Prim::Shl && prim <= Prim::ShrU))
+        continue;  // operands of their own
       const bool compares = prim >= Prim::Lt && prim <= Prim::Ne;
       VType result = compares ? VType::Bool : vtype_of(type);
-      if (prim == Prim::Bitcast) result = floats ? (size == 4 ? VType::I32 : VType::I64) : (size == 4 ? VType::F32 : VType::F64);
+      if (prim == Prim::Bitcast)
+        result = floats ? (size == 4 ? VType::I32 : VType::I64) : (size == 4 ? VType::F32 : VType::F64);
       const Node node{.prim = prim, .type = result, .dtype = type == DType::F32 ? DType::I16 : DType::F32};
       kPlainLoops.node(node, vtype_of(type), plain.data(), a.data(), b.data(), c.data(), kCount);
       kAvx2Loops.node(node, vtype_of(type), fast.data(), a.data(), b.data(), c.data(), kCount);
@@ -385,7 +461,8 @@ TEST(Interpreter, GivesTheSameBitsWithAndWithoutAvx2) {
           std::memcpy(&x, &plain[i * 8], 8), std::memcpy(&y, &fast[i * 8], 8);
           if (std::isnan(x) && std::isnan(y)) continue;
         }
-        ASSERT_EQ(std::memcmp(&plain[i * out_size], &fast[i * out_size], out_size), 0) << "primitive " << p << " of " << name_of(type) << ", element " << i;
+        ASSERT_EQ(std::memcmp(&plain[i * out_size], &fast[i * out_size], out_size), 0)
+            << "primitive " << p << " of " << name_of(type) << ", element " << i;
       }
     }
   }

@@ -11,8 +11,8 @@
 
 namespace naru::ir::testing {
 
-// The error of `got` in units of the last place of float (digits 24) or double (digits 53) at the true value `want`; infinite where one is
-// NaN and the other not, or where one is an infinity to which the other does not round.
+// The error of `got` in units of the last place of float (digits 24) or double (digits 53) at the true value `want`;
+// infinite where one is NaN and the other not, or where one is an infinity to which the other does not round.
 double ulps(double got, long double want, VType type);
 
 struct Worst {

@@ -13,7 +13,10 @@ namespace naru::ir {
 namespace {
 
 template <class T>
-constexpr DType kDTypeOf = std::is_same_v<T, float> ? DType::F32 : std::is_same_v<T, double> ? DType::F64 : std::is_same_v<T, int32_t> ? DType::I32 : DType::I64;
+constexpr DType kDTypeOf = std::is_same_v<T, float>     ? DType::F32
+                           : std::is_same_v<T, double>  ? DType::F64
+                           : std::is_same_v<T, int32_t> ? DType::I32
+                                                        : DType::I64;
 
 ReduceKernel plain_kernel(ReduceOp op, DType dtype) {
   ReduceKernel kernel;
@@ -29,7 +32,8 @@ std::vector<float> noise(size_t n, uint64_t state = 1) {
   std::vector<float> out(n);
   for (float& v : out) {
     state = state * 6364136223846793005u + 1442695040888963407u;
-    v = std::ldexp(static_cast<float>(static_cast<int64_t>(state >> 40) - (1 << 23)), -23 + static_cast<int>(state >> 33 & 7));
+    v = std::ldexp(static_cast<float>(static_cast<int64_t>(state >> 40) - (1 << 23)),
+                   -23 + static_cast<int>(state >> 33 & 7));
   }
   return out;
 }
@@ -83,7 +87,8 @@ TEST(Along, FoldsWhatTheExpressionGives) {
   ReduceKernel kernel;
   kernel.map.inputs = {{DType::F16}, {DType::F32, true}};
   kernel.map.params = {VType::F32};
-  const V x = input(kernel.map.graph, 0, DType::F16), s = input(kernel.map.graph, 1, DType::F32), p = param(kernel.map.graph, 0, VType::F32);
+  const V x = input(kernel.map.graph, 0, DType::F16), s = input(kernel.map.graph, 1, DType::F32),
+          p = param(kernel.map.graph, 0, VType::F32);
   kernel.map.results = {((x * s) > p).id()};
   kernel.op = ReduceOp::Any;
   kernel.type = VType::Bool;
@@ -124,7 +129,8 @@ TEST(Reductions, ExtremesAndProductsOfEveryType) {
   EXPECT_EQ(fold<int64_t>(ReduceOp::Min, {-3, -1, -2}), -3);
   EXPECT_EQ(fold<int64_t>(ReduceOp::Prod, {-3, -1, -2}), -6);
   EXPECT_EQ(fold<double>(ReduceOp::Prod, {0.5, 4, 3}), 6);
-  EXPECT_EQ(fold<int32_t>(ReduceOp::Sum, {std::numeric_limits<int32_t>::max(), 1}), std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(fold<int32_t>(ReduceOp::Sum, {std::numeric_limits<int32_t>::max(), 1}),
+            std::numeric_limits<int32_t>::min());
 }
 
 TEST(Reductions, OfNothingGiveTheIdentity) {
@@ -151,8 +157,10 @@ TEST(Reductions, CombinedValuesAreThoseOfTheExpression) {
     interpret(kernel, operands, nullptr, static_cast<int64_t>(a.size()), 0);
     combine_values(op, VType::F32, got.data(), b.data(), static_cast<int64_t>(a.size()));
     for (size_t i = 0; i < a.size(); ++i) {
-      if (std::isnan(want[i])) EXPECT_TRUE(std::isnan(got[i]));
-      else EXPECT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(want[i])) << a[i] << ", " << b[i];
+      if (std::isnan(want[i]))
+        EXPECT_TRUE(std::isnan(got[i]));
+      else
+        EXPECT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(want[i])) << a[i] << ", " << b[i];
     }
   }
 }
