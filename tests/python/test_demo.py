@@ -1,0 +1,50 @@
+"""The demo: it reads digits it has not seen, and trains the same way each time."""
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import naru
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def demo():
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        yield importlib.import_module("demo")
+    finally:
+        sys.path.remove(str(EXAMPLES))
+
+
+def test_five_seeds_read_96_of_100_unseen_digits_on_average(demo):
+    cpu = naru.device("cpu")
+    accuracies = [demo.train(cpu, cpu, seed, 900).accuracy for seed in range(5)]
+    assert sum(accuracies) / 5 >= 0.96, accuracies
+
+
+def test_the_same_seed_gives_the_same_bits(demo):
+    cpu = naru.device("cpu")
+    first, second = demo.train(cpu, cpu, 3, 30), demo.train(cpu, cpu, 3, 30)
+    assert demo.same_bits(first.losses, second.losses)
+    assert not demo.same_bits(first.losses, demo.train(cpu, cpu, 4, 30).losses)
+
+
+def test_two_devices_give_the_bits_of_one(demo):
+    cpu = naru.device("cpu")
+    one, two = demo.train(cpu, cpu, 0, 60), demo.train(naru.device("cuda:0"), naru.device("cuda:1"), 0, 60)
+    assert demo.same_bits(one.losses, two.losses)
+    for a, b in zip(one.model.parameters(), two.model.parameters()):
+        assert demo.same_bits(a, b)
+
+
+def test_the_program_ends_with_its_line_and_leaves_a_picture(tmp_path):
+    command = [sys.executable, str(EXAMPLES / "demo.py"), "--steps", "50", "--device", "cpu", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].startswith("held-out accuracy "), done.stdout
+    assert " % on cpu, 50 steps, " in done.stdout.splitlines()[-1]
+    assert (tmp_path / "digits.png").stat().st_size > 10_000
