@@ -1,0 +1,234 @@
+// Conversion of Python arguments and results.
+#include "convert.h"
+
+#include <map>
+
+namespace naru::py {
+
+namespace {
+
+int64_t long_value(PyObject* o) {
+  int overflow = 0;
+  const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+  if (overflow) {
+    PyErr_SetString(PyExc_OverflowError, "Overflow when unpacking long long: an integer lies outside the range of int64");
+    nb::raise_python_error();
+  }
+  if (v == -1 && PyErr_Occurred()) nb::raise_python_error();
+  return v;
+}
+
+}  // namespace
+
+bool scalar_from(PyObject* o, Scalar& s, bool tensors) {
+  if (PyFloat_Check(o)) {
+    s = Scalar(PyFloat_AS_DOUBLE(o));
+    return true;
+  }
+  if (PyBool_Check(o)) {
+    s = Scalar(o == Py_True);
+    return true;
+  }
+  if (PyLong_Check(o)) {
+    s = Scalar(long_value(o));
+    return true;
+  }
+  if (is_tensor(o)) {
+    const Tensor& t = tensor_of(o);
+    if (!tensors || t.numel() != 1) return false;
+    s = t.item();
+    return true;
+  }
+  const NumPy& np = numpy();
+  if (!np.generic || !PyObject_TypeCheck(o, np.generic)) return false;
+  if (PyObject_TypeCheck(o, np.boolean)) {
+    s = Scalar(PyObject_IsTrue(o) == 1);
+    return true;
+  }
+  if (PyObject_TypeCheck(o, np.integer)) {
+    nb::object i = nb::steal(check(PyNumber_Index(o)));
+    s = Scalar(long_value(i.ptr()));
+    return true;
+  }
+  if (PyComplex_Check(o)) return false;
+  nb::object f = nb::steal(PyNumber_Float(o));
+  if (!f.is_valid()) {
+    PyErr_Clear();
+    return false;
+  }
+  s = Scalar(PyFloat_AS_DOUBLE(f.ptr()));
+  return true;
+}
+
+bool int_from(PyObject* o, int64_t& v) {
+  if (PyLong_Check(o)) {
+    v = long_value(o);
+    return true;
+  }
+  if (PyFloat_Check(o) || !PyIndex_Check(o)) return false;
+  if (is_tensor(o)) {
+    const Tensor& t = tensor_of(o);
+    if (t.numel() != 1 || is_floating(t.dtype())) return false;
+    v = t.item().to_int();
+    return true;
+  }
+  if (PyObject* i = PyNumber_Index(o)) {
+    nb::object held = nb::steal(i);
+    v = long_value(i);
+    return true;
+  }
+  PyErr_Clear();
+  return false;
+}
+
+bool dims_from(PyObject* o, Dims& d) {
+  if (!PyTuple_Check(o) && !PyList_Check(o)) {
+    if (!is_array(o)) return false;
+    nb::object list = nb::steal(check(PySequence_List(o)));
+    return dims_from(list.ptr(), d);
+  }
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  d.clear();
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    int64_t v = 0;
+    PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+    if (!int_from(item, v)) return false;
+    d.push_back(v);
+  }
+  return true;
+}
+
+bool tensors_from(PyObject* o, std::vector<Tensor>& list) {
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  list.clear();
+  list.reserve(static_cast<size_t>(n));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+    if (!is_tensor(item)) return false;
+    list.push_back(tensor_of(item));
+  }
+  return true;
+}
+
+bool Arg<bool>::load(PyObject* const* o) {
+  if (PyBool_Check(*o)) {
+    value = *o == Py_True;
+    return true;
+  }
+  const NumPy& np = numpy();
+  if (!np.boolean || !PyObject_TypeCheck(*o, np.boolean)) return false;
+  value = PyObject_IsTrue(*o) == 1;
+  return true;
+}
+
+bool Arg<std::string_view>::load(PyObject* const* o) {
+  if (!PyUnicode_Check(*o)) return false;
+  Py_ssize_t n = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(*o, &n);
+  if (!text) nb::raise_python_error();
+  value = {text, static_cast<size_t>(n)};
+  return true;
+}
+
+bool Arg<Generator*>::load(PyObject* const* o) {
+  if (*o == Py_None) return true;
+  return nb::try_cast<Generator*>(nb::handle(*o), value);
+}
+
+bool Arg<Reduction>::load(PyObject* const* o) {
+  Arg<std::string_view> text;
+  if (!text.load(o)) return false;
+  if (text.value == "none") value = Reduction::None;
+  else if (text.value == "mean") value = Reduction::Mean;
+  else if (text.value == "sum") value = Reduction::Sum;
+  else throw ValueError("{} is not a valid value for reduction; wanted 'none', 'mean' or 'sum'", text.value);
+  return true;
+}
+
+bool Arg<Options>::load(PyObject* const* o) {
+  DType t{};
+  Device d;
+  Arg<bool> flag;
+  if (o[0] != Py_None) {
+    if (!dtype_from(o[0], t)) return false;
+    value.dtype = t;
+  }
+  if (o[2] != Py_None) {
+    if (!device_from(o[2], d)) return false;
+    value.device = d;
+  }
+  if (o[3] != Py_None) {
+    if (!flag.load(o + 3)) return false;
+    value.pin_memory = flag.value;
+  }
+  if (o[4] != Py_None) {
+    if (!flag.load(o + 4)) return false;
+    value.requires_grad = flag.value;
+  }
+  return true;
+}
+
+PyObject* scalar_object(const Scalar& s) {
+  switch (s.kind()) {
+    case Scalar::Kind::Bool: return PyBool_FromLong(s.to_bool());
+    case Scalar::Kind::Int: return PyLong_FromLongLong(s.to_int());
+    default: return PyFloat_FromDouble(s.to_double());
+  }
+}
+
+PyObject* to_python(const std::vector<Tensor>& list) {
+  nb::object tuple = nb::steal(check(PyTuple_New(static_cast<Py_ssize_t>(list.size()))));
+  for (size_t i = 0; i < list.size(); ++i) PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), check(wrap(list[i])));
+  return tuple.release().ptr();
+}
+
+PyObject* to_python(const std::pair<Tensor, Tensor>& pair) {
+  nb::object a = wrapped(pair.first), b = wrapped(pair.second);
+  return PyTuple_Pack(2, a.ptr(), b.ptr());
+}
+
+// --- named pairs --------------------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// As PyTorch prints them: each field on a line of its own.
+PyObject* named_repr(PyObject* o) {
+  return guarded([&] {
+    std::string text = std::string(Py_TYPE(o)->tp_name) + "(\n";
+    nb::object fields = nb::borrow(o).attr("__match_args__");
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) {
+      if (i) text += ",\n";
+      nb::object value = nb::steal(check(PyObject_Repr(PyTuple_GET_ITEM(o, i))));
+      text += std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(fields.ptr(), i))) + "=" + PyUnicode_AsUTF8(value.ptr());
+    }
+    return to_python(text + ")");
+  });
+}
+
+}  // namespace
+
+PyTypeObject* return_type(const char* name, const char* first, const char* second) {
+  static std::map<std::string, PyTypeObject*> known;
+  PyTypeObject*& type = known[name];
+  if (type) return type;
+  auto* text = new std::string(std::string("torch.return_types.") + name);  // the type refers to it for ever
+  auto* fields = new PyStructSequence_Field[3]{{first, nullptr}, {second, nullptr}, {nullptr, nullptr}};
+  PyStructSequence_Desc desc = {text->c_str(), nullptr, fields, 2};
+  type = PyStructSequence_NewType(&desc);
+  check(reinterpret_cast<PyObject*>(type));
+  type->tp_repr = named_repr;
+  type->tp_str = named_repr;
+  PyType_Modified(type);
+  return type;
+}
+
+PyObject* to_python(const Named& n) {
+  nb::object a = wrapped(n.first), b = wrapped(n.second);
+  PyObject* o = check(PyStructSequence_New(n.kind));
+  PyStructSequence_SET_ITEM(o, 0, a.release().ptr());
+  PyStructSequence_SET_ITEM(o, 1, b.release().ptr());
+  return o;
+}
+
+}  // namespace naru::py

@@ -1,0 +1,276 @@
+// Conversion of Python arguments and results. Arg<T>::load reads one argument; false means "not of this type", which lets the next overload try.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "object.h"
+
+namespace naru::py {
+
+// Numbers: bool, int, float, NumPy's scalars, and tensors with one element if `tensors`. Throws for integers beyond 64 bits.
+bool scalar_from(PyObject* o, Scalar& s, bool tensors = true);
+// An integer (also through __index__; no floats, no bool from NumPy).
+bool int_from(PyObject* o, int64_t& v);
+// A tuple, list or torch.Size of integers.
+bool dims_from(PyObject* o, Dims& d);
+bool tensors_from(PyObject* o, std::vector<Tensor>& list);
+
+template <class T>
+struct Arg;
+
+template <>
+struct Arg<Tensor> {
+  static constexpr const char* kName = "Tensor";
+  static constexpr const char* kHint = "Tensor";
+  const Tensor* value = nullptr;
+  bool load(PyObject* const* o) {
+    if (!is_tensor(*o)) return false;
+    value = &tensor_of(*o);
+    return true;
+  }
+  const Tensor& get() { return *value; }
+  int64_t work() const { return value->numel(); }
+};
+
+template <>
+struct Arg<Operand> {
+  static constexpr const char* kName = "Tensor";
+  static constexpr const char* kHint = "Tensor | float | bool";
+  std::optional<Operand> value;
+  bool load(PyObject* const* o) {
+    if (is_tensor(*o)) {
+      value.emplace(tensor_of(*o));
+      return true;
+    }
+    Scalar s;
+    if (!scalar_from(*o, s, false)) return false;
+    value.emplace(s);
+    return true;
+  }
+  const Operand& get() { return *value; }
+  int64_t work() const { return value->is_tensor() ? value->tensor().numel() : 0; }
+};
+
+template <>
+struct Arg<Scalar> {
+  static constexpr const char* kName = "Number";
+  static constexpr const char* kHint = "float | bool";
+  Scalar value;
+  bool load(PyObject* const* o) { return scalar_from(*o, value); }
+  Scalar get() { return value; }
+};
+
+template <>
+struct Arg<int64_t> {
+  static constexpr const char* kName = "int";
+  static constexpr const char* kHint = "int";
+  int64_t value = 0;
+  bool load(PyObject* const* o) { return int_from(*o, value); }
+  int64_t get() { return value; }
+};
+
+template <>
+struct Arg<double> {
+  static constexpr const char* kName = "float";
+  static constexpr const char* kHint = "float";
+  Scalar value;
+  bool load(PyObject* const* o) { return scalar_from(*o, value); }
+  double get() { return value.to_double(); }
+};
+
+template <>
+struct Arg<bool> {
+  static constexpr const char* kName = "bool";
+  static constexpr const char* kHint = "bool";
+  bool value = false;
+  bool load(PyObject* const* o);
+  bool get() { return value; }
+};
+
+template <>
+struct Arg<std::string_view> {
+  static constexpr const char* kName = "str";
+  static constexpr const char* kHint = "str";
+  std::string_view value;
+  bool load(PyObject* const* o);
+  std::string_view get() { return value; }
+};
+
+template <>
+struct Arg<DType> {
+  static constexpr const char* kName = "torch.dtype";
+  static constexpr const char* kHint = "dtype";
+  DType value = DType::F32;
+  bool load(PyObject* const* o) { return dtype_from(*o, value); }
+  DType get() { return value; }
+};
+
+template <>
+struct Arg<Device> {
+  static constexpr const char* kName = "torch.device";
+  static constexpr const char* kHint = "device | str | int";
+  Device value;
+  bool load(PyObject* const* o) { return device_from(*o, value); }
+  Device get() { return value; }
+};
+
+// A list of integers. One integer alone is a list too.
+template <>
+struct Arg<Dims> {
+  static constexpr const char* kName = "tuple of ints";
+  static constexpr const char* kHint = "int | Sequence[int]";
+  Dims value;
+  bool load(PyObject* const* o) {
+    int64_t one = 0;
+    if (dims_from(*o, value)) return true;
+    if (PyFloat_Check(*o) || !int_from(*o, one)) return false;
+    value = {one};
+    return true;
+  }
+  const Dims& get() { return value; }
+};
+
+// Only tuples and lists of integers: where one integer means something else.
+struct Sequence {
+  Dims dims;
+};
+template <>
+struct Arg<Sequence> {
+  static constexpr const char* kName = "tuple of ints";
+  static constexpr const char* kHint = "Sequence[int]";
+  Sequence value;
+  bool load(PyObject* const* o) { return dims_from(*o, value.dims); }
+  const Sequence& get() { return value; }
+};
+
+template <>
+struct Arg<std::vector<Tensor>> {
+  static constexpr const char* kName = "tuple of Tensors";
+  static constexpr const char* kHint = "Sequence[Tensor]";
+  std::vector<Tensor> value;
+  bool load(PyObject* const* o) { return tensors_from(*o, value); }
+  const std::vector<Tensor>& get() { return value; }
+};
+
+template <>
+struct Arg<Generator*> {
+  static constexpr const char* kName = "Generator";
+  static constexpr const char* kHint = "Generator | None";
+  Generator* value = nullptr;
+  bool load(PyObject* const* o);
+  Generator* get() { return value; }
+};
+
+// Any object, borrowed.
+template <>
+struct Arg<PyObject*> {
+  static constexpr const char* kName = "object";
+  static constexpr const char* kHint = "Any";
+  PyObject* value = nullptr;
+  bool load(PyObject* const* o) {
+    value = *o;
+    return true;
+  }
+  PyObject* get() { return value; }
+};
+
+// Accepted for PyTorch's sake and not looked at (memory_format, layout ...).
+struct Ignored {};
+template <>
+struct Arg<Ignored> {
+  static constexpr const char* kName = "object";
+  static constexpr const char* kHint = "Any";
+  bool load(PyObject* const*) { return true; }
+  Ignored get() { return {}; }
+};
+
+// "none", "mean" or "sum".
+template <>
+struct Arg<Reduction> {
+  static constexpr const char* kName = "str";
+  static constexpr const char* kHint = "str";
+  Reduction value = Reduction::Mean;
+  bool load(PyObject* const* o);
+  Reduction get() { return value; }
+};
+
+template <class T>
+struct Arg<std::optional<T>> {
+  static constexpr const char* kName = Arg<T>::kName;
+  static constexpr const char* kHint = Arg<T>::kHint;
+  static constexpr bool kOptional = true;
+  Arg<T> inner;
+  bool present = false;
+  bool load(PyObject* const* o) {
+    if (*o == Py_None) return true;
+    present = true;
+    return inner.load(o);
+  }
+  std::optional<T> get() { return present ? std::optional<T>(inner.get()) : std::nullopt; }
+};
+
+// Five arguments: dtype, layout, device, pin_memory, requires_grad. In a parameter list they stand as "@options".
+template <>
+struct Arg<Options> {
+  static constexpr const char* kName = "torch.dtype";
+  static constexpr const char* kHint = "dtype | None";
+  static constexpr int kSlots = 5;
+  Options value;
+  bool load(PyObject* const* o);
+  const Options& get() { return value; }
+};
+
+template <class A>
+constexpr int slots_of() {
+  if constexpr (requires { A::kSlots; }) return A::kSlots;
+  else return 1;
+}
+
+// --- results ------------------------------------------------------------------------------------------------------------------------------
+
+// The first argument, which was written to.
+struct Self {};
+
+// A pair with names: torch.return_types.max ... `kind` is from return_type().
+struct Named {
+  PyTypeObject* kind;
+  Tensor first, second;
+};
+// The type torch.return_types.<name> with fields, made once per name.
+PyTypeObject* return_type(const char* name, const char* first = "values", const char* second = "indices");
+
+inline PyObject* to_python(const Tensor& t) { return wrap(t); }
+inline PyObject* to_python(bool v) { return PyBool_FromLong(v); }
+inline PyObject* to_python(int64_t v) { return PyLong_FromLongLong(v); }
+inline PyObject* to_python(double v) { return PyFloat_FromDouble(v); }
+inline PyObject* to_python(const Scalar& s) { return scalar_object(s); }
+inline PyObject* to_python(const std::string& s) { return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())); }
+inline PyObject* to_python(DType t) { return dtype_object(t); }
+inline PyObject* to_python(Device d) { return device_object(d); }
+inline PyObject* to_python(const Dims& d) { return size_object(d); }
+inline PyObject* to_python(PyObject* o) { return o; }
+inline PyObject* to_python(nb::object o) { return o.release().ptr(); }
+PyObject* to_python(const Named& n);
+PyObject* to_python(const std::pair<Tensor, Tensor>& pair);
+PyObject* to_python(const std::vector<Tensor>& list);  // a tuple
+
+template <class R>
+struct Result {
+  static constexpr const char* kHint = "Any";
+};
+template <> struct Result<Tensor> { static constexpr const char* kHint = "Tensor"; };
+template <> struct Result<Self> { static constexpr const char* kHint = "Tensor"; };
+template <> struct Result<void> { static constexpr const char* kHint = "None"; };
+template <> struct Result<bool> { static constexpr const char* kHint = "bool"; };
+template <> struct Result<int64_t> { static constexpr const char* kHint = "int"; };
+template <> struct Result<double> { static constexpr const char* kHint = "float"; };
+template <> struct Result<std::string> { static constexpr const char* kHint = "str"; };
+template <> struct Result<DType> { static constexpr const char* kHint = "dtype"; };
+template <> struct Result<Device> { static constexpr const char* kHint = "device"; };
+template <> struct Result<Dims> { static constexpr const char* kHint = "Size"; };
+template <> struct Result<std::vector<Tensor>> { static constexpr const char* kHint = "tuple[Tensor, ...]"; };
+template <> struct Result<std::pair<Tensor, Tensor>> { static constexpr const char* kHint = "tuple[Tensor, Tensor]"; };
+template <> struct Result<Named> { static constexpr const char* kHint = "tuple[Tensor, Tensor]"; };
+
+}  // namespace naru::py

@@ -1,0 +1,125 @@
+// Devices, their memory, and the core's switches.
+#include "naru/device.h"
+
+#include "host/thread_pool.h"
+#include "naru/devices.h"
+#include "runtime/allocator.h"
+#include "runtime/queue.h"
+#include "runtime/registry.h"
+#include "tensor_object.h"
+
+namespace naru::py {
+namespace {
+
+runtime::CachingAllocator& allocator(Device d) { return runtime::allocator_of(runtime::resolve(d)); }
+
+nb::dict statistics(Device d) {
+  const runtime::MemoryStats s = allocator(d).stats();
+  nb::dict out;
+  out["allocated"] = s.allocated;
+  out["reserved"] = s.reserved;
+  out["peak_allocated"] = s.peak_allocated;
+  out["peak_reserved"] = s.peak_reserved;
+  out["allocations"] = s.allocations;
+  out["releases"] = s.releases;
+  out["driver_allocations"] = s.driver_allocations;
+  out["limit"] = s.limit;
+  return out;
+}
+
+nb::list all_devices() {
+  nb::list list;
+  for (int k = 0; k < kDeviceTypes; ++k) {
+    const auto kind = static_cast<DeviceType>(k);
+    for (int i = 0; i < runtime::device_count(kind); ++i) {
+      const Device d = kind == DeviceType::Cpu ? Device(kind) : Device(kind, i);
+      const runtime::Properties p = runtime::properties(d);
+      nb::dict one;
+      one["kind"] = std::string(name_of(kind));
+      one["index"] = i;
+      one["device"] = d.str();
+      one["backend"] = runtime::backend_of(kind).name();
+      one["name"] = p.name;
+      one["memory"] = p.total_memory;
+      one["unified"] = p.unified;
+      one["driver"] = p.driver;
+      one["libraries"] = p.libraries;
+      one["tested_on_hardware"] = p.tested_on_hardware;
+      one["uuid"] = p.uuid;
+      one["pci"] = p.pci;
+      list.append(one);
+    }
+  }
+  return list;
+}
+
+void define_kinds() {
+  def(kFunction, "is_available", "kind", "Whether there is a device of a kind ('cuda', 'mps' ...) that works.",
+      [](std::string_view kind) { return runtime::availability(parse_device_type(kind)).available; });
+  def(kFunction, "why_unavailable", "kind", "The reason and the remedy where there is none; '' where there is one.",
+      [](std::string_view kind) { return why_unavailable(parse_device_type(kind)); });
+  def(kFunction, "device_count", "kind", "The number of devices of a kind.", [](std::string_view kind) { return int64_t{runtime::device_count(parse_device_type(kind))}; });
+  def(kFunction, "current_device", "kind", "The index of the thread's current device of a kind.",
+      [](std::string_view kind) { return int64_t{runtime::current_device(parse_device_type(kind))}; });
+  def(kFunction, "set_device", "device", "Makes a device the thread's current one of its kind.", [](Device d) {
+    const Device found = runtime::resolve(d);
+    if (!found.is_cpu()) runtime::set_current_device(found.type, found.index);
+  });
+  def(kFunction, "device_name", "device", "The name of a device.", [](Device d) { return runtime::properties(runtime::resolve(d)).name; });
+  def(kFunction, "total_memory", "device", "Bytes of memory of a device.", [](Device d) { return static_cast<int64_t>(runtime::properties(runtime::resolve(d)).total_memory); });
+  def(kFunction, "devices", "", "All devices: a list of dicts with kind, index, name, memory, driver, libraries, tested_on_hardware ...",
+      []() -> nb::object { return all_devices(); });
+  def(kFunction, "_best_device", "", "The device programs should use: an accelerator where there is one, else the cpu.", [] { return best_device(); });
+  def(kFunction, "_set_virtual_devices", "spec", "(Re)defines the virtual devices, e.g. 'cuda:4,mps:1'; '' removes them.", [](std::string_view spec) -> PyObject* {
+    const std::string text(spec);
+    {
+      Unlocked scope;
+      runtime::set_virtual_devices(text);
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+void define_memory() {
+  const auto figure = [](const char* name, const char* doc, size_t runtime::MemoryStats::* field) {
+    def(kFunction, name, "device", doc, [field](Device d) { return static_cast<int64_t>(allocator(d).stats().*field); });
+  };
+  figure("memory_allocated", "Bytes in tensors on a device.", &runtime::MemoryStats::allocated);
+  figure("memory_reserved", "Bytes taken from a device, cached ones included.", &runtime::MemoryStats::reserved);
+  figure("max_memory_allocated", "The most bytes that were in tensors at one time.", &runtime::MemoryStats::peak_allocated);
+  figure("max_memory_reserved", "The most bytes that were taken from a device at one time.", &runtime::MemoryStats::peak_reserved);
+  def(kFunction, "memory_stats", "device", "Figures of a device's allocator, as a dict.", [](Device d) -> nb::object { return statistics(d); });
+  def(kFunction, "reset_peak_memory_stats", "device", "Starts the maxima anew.", [](Device d) { allocator(d).reset_peak(); });
+  def(kFunction, "empty_cache", "device", "Gives cached memory back to a device.", [](Device d) { allocator(d).empty_cache(); });
+  def(kFunction, "set_memory_limit", "device, bytes", "Takes no more than so many bytes from a device; 0 lifts the limit.",
+      [](Device d, int64_t bytes) {
+        if (bytes < 0) throw ValueError("set_memory_limit: wanted bytes >= 0, got {}", bytes);
+        allocator(d).set_limit(static_cast<size_t>(bytes));
+      });
+  def(kFunction, "synchronize", "device", "Waits for all work on a device.", [](Device d) -> PyObject* {
+    {
+      Unlocked scope;
+      runtime::synchronize(runtime::resolve(d));
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+void define_switches() {
+  def(kFunction, "set_fusion", "on", "Whether elementwise steps are held back and fused. Returns what it was.", [](bool on) { return runtime::set_fusion(on); });
+  def(kFunction, "set_num_threads", "n", "Over how many threads the cpu's work is spread.", [](int64_t n) {
+    if (n < 1 || n > 1024) throw RuntimeError("set_num_threads expects a positive integer (up to 1024), got {}", n);
+    host::set_num_threads(static_cast<int>(n));
+  });
+  def(kFunction, "get_num_threads", "", "Over how many threads the cpu's work is spread.", [] { return int64_t{host::num_threads()}; });
+}
+
+}  // namespace
+
+void define_devices(nb::module_&) {
+  define_kinds();
+  define_memory();
+  define_switches();
+}
+
+}  // namespace naru::py

@@ -1,0 +1,36 @@
+// naru._C: the module.
+#include <dlfcn.h>
+
+#include "lines.h"
+#include "tensor_object.h"
+
+NB_MODULE(_C, m) {
+  using namespace naru;
+  using namespace naru::py;
+  m.doc() = "The core of naru: tensors and functions on them.";
+  out_of_memory_error = PyErr_NewExceptionWithDoc("naru.OutOfMemoryError", "A device has not enough memory for a request.", PyExc_RuntimeError, nullptr);
+  m.attr("OutOfMemoryError") = nb::handle(check(out_of_memory_error));
+  make_tensor_type(m);
+  define_types(m);
+  define_random(m);
+  define_data();
+  define_creation();
+  define_elementwise();
+  define_folds();
+  define_shapes();
+  define_indexing();
+  define_networks();
+  define_storage(m);
+  define_methods();
+  define_autograd(m);
+  define_devices(m);
+  install_functions(m);
+  // Nothing of ours is the user's line.
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&program_line), &info) && info.dli_fname) {
+    const std::string path = info.dli_fname;
+    set_package_folder(path.substr(0, path.rfind('/') + 1));
+  }
+  current_line = program_line;
+  line_text = program_line_text;
+}

@@ -1,0 +1,193 @@
+// Errors on their way to Python, the GIL, lines of the user's program, and NumPy's types.
+#include "object.h"
+
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "lines.h"
+
+namespace naru::py {
+
+void set_python_error() noexcept {
+  const auto set = [](PyObject* type, const char* text) { PyErr_SetString(type, text); };
+  try {
+    throw;
+  } catch (nb::python_error& e) {
+    e.restore();
+  } catch (const Error& e) {
+    switch (e.kind()) {
+      case ErrorKind::Type: return set(PyExc_TypeError, e.what());
+      case ErrorKind::Value: return set(PyExc_ValueError, e.what());
+      case ErrorKind::Index: return set(PyExc_IndexError, e.what());
+      case ErrorKind::NotImplemented: return set(PyExc_NotImplementedError, e.what());
+      case ErrorKind::OutOfMemory: return set(out_of_memory_error ? out_of_memory_error : PyExc_MemoryError, e.what());
+      case ErrorKind::Import: return set(PyExc_ImportError, e.what());
+      case ErrorKind::Key: return set(PyExc_KeyError, e.what());
+      case ErrorKind::Runtime: break;
+    }
+    set(PyExc_RuntimeError, e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    set(PyExc_RuntimeError, e.what());
+  } catch (...) {
+    set(PyExc_SystemError, "naru: an unknown C++ exception");
+  }
+}
+
+// --- objects given up by threads that do not hold the GIL ---------------------------------------------------------------------------------
+
+namespace {
+
+struct Waiting {
+  std::mutex mutex;
+  std::vector<PyObject*> objects;
+};
+Waiting& waiting() {
+  static auto* w = new Waiting;  // never destroyed: worker threads may outlive static objects
+  return *w;
+}
+
+int release_waiting(void*) {
+  std::vector<PyObject*> objects;
+  {
+    std::lock_guard lock(waiting().mutex);
+    objects.swap(waiting().objects);
+  }
+  for (PyObject* o : objects) Py_DECREF(o);
+  return 0;
+}
+
+}  // namespace
+
+void release_later(PyObject* o) noexcept {
+  if (!Py_IsInitialized()) return;
+  if (PyGILState_Check()) {
+    Py_DECREF(o);
+    return;
+  }
+  // Taking the GIL here could wait for a thread that waits for this one.
+  {
+    std::lock_guard lock(waiting().mutex);
+    waiting().objects.push_back(o);
+    if (waiting().objects.size() > 1) return;
+  }
+  if (Py_AddPendingCall(release_waiting, nullptr) != 0) {
+    // The list of pending calls is full; the next object asks again.
+  }
+}
+
+std::shared_ptr<PyObject> keep(PyObject* o) { return {Py_NewRef(o), release_later}; }
+
+// --- lines of the program -----------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// A place is (file << 20) | line.
+constexpr int kLineBits = 20;
+
+struct Files {
+  std::unordered_map<PyObject*, uint32_t> known;  // file name objects (kept alive) -> number, 0 for files of this package
+  std::vector<std::string> names{""};
+  std::mutex mutex;
+};
+Files& files() {
+  static auto* f = new Files;
+  return *f;
+}
+std::string package_folder;  // with a slash at its end
+
+uint32_t file_number(PyObject* name) {
+  Files& f = files();
+  if (const auto it = f.known.find(name); it != f.known.end()) return it->second;
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) {
+    PyErr_Clear();
+    return 0;
+  }
+  const std::string path(text);
+  uint32_t number = 0;
+  const bool ours = !package_folder.empty() && path.starts_with(package_folder);
+  if (!ours && !path.starts_with("<frozen")) {
+    std::lock_guard lock(f.mutex);
+    if (f.names.size() < (1u << (32 - kLineBits))) {
+      number = static_cast<uint32_t>(f.names.size());
+      f.names.push_back(path);
+    }
+  }
+  f.known.emplace(Py_NewRef(name), number);
+  return number;
+}
+
+// The line noted before the GIL was let go.
+thread_local uint32_t noted_line = 0;
+
+}  // namespace
+
+uint32_t program_line() noexcept {
+  if (!PyGILState_Check()) return noted_line;
+  PyFrameObject* frame = PyEval_GetFrame();
+  Py_XINCREF(frame);
+  uint32_t place = 0;
+  while (frame && !place) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    if (const uint32_t file = file_number(code->co_filename))
+      place = file << kLineBits | (static_cast<uint32_t>(PyFrame_GetLineNumber(frame)) & ((1u << kLineBits) - 1));
+    Py_DECREF(code);
+    PyFrameObject* back = place ? nullptr : PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+  Py_XDECREF(frame);
+  return place;
+}
+
+std::string program_line_text(uint32_t place) {
+  Files& f = files();
+  std::lock_guard lock(f.mutex);
+  const uint32_t file = place >> kLineBits;
+  if (file == 0 || file >= f.names.size()) return "";
+  return f.names[file] + ":" + std::to_string(place & ((1u << kLineBits) - 1));
+}
+
+void set_package_folder(std::string folder) {
+  package_folder = std::move(folder);
+  for (auto& [name, number] : files().known) Py_DECREF(name);
+  files().known.clear();
+}
+
+Unlocked::Unlocked() {
+  noted_line = program_line();
+  state_ = PyEval_SaveThread();
+}
+Unlocked::~Unlocked() {
+  PyEval_RestoreThread(state_);
+  noted_line = 0;
+}
+
+// --- NumPy --------------------------------------------------------------------------------------------------------------------------------
+
+const NumPy& numpy(bool load) {
+  static NumPy np;
+  if (np.array) return np;
+  PyObject* module = load ? PyImport_ImportModule("numpy") : PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
+  if (!module) {
+    if (load) throw RuntimeError("Numpy is not available; `pip install numpy`");
+    return np;
+  }
+  if (!load) Py_INCREF(module);
+  nb::object held = nb::steal(module);
+  // While NumPy is being imported its types are not there yet.
+  const auto type = [&](const char* name) -> PyTypeObject* {
+    PyObject* t = PyObject_GetAttrString(module, name);
+    if (!t) PyErr_Clear();
+    return reinterpret_cast<PyTypeObject*>(t);
+  };
+  NumPy found{type("ndarray"), type("generic"), type("bool_"), type("integer")};
+  if (found.array && found.generic && found.boolean && found.integer) np = found;
+  return np;
+}
+
+}  // namespace naru::py

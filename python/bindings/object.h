@@ -1,0 +1,97 @@
+// What every file of the extension shares: the Python object that is a tensor, and errors on their way to Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "core/tensor_impl.h"
+#include "naru/ops.h"
+#include "naru/tensor.h"
+
+namespace naru::py {
+
+namespace nb = nanobind;
+
+// A Python tensor: one handle. The tensor's impl points back at it (TensorImpl::python), so that a tensor has one Python object at a time.
+struct TensorObject {
+  PyObject_HEAD
+  Tensor tensor;
+  PyObject* dict;
+  PyObject* weakrefs;
+};
+
+extern PyTypeObject* tensor_type;  // naru.Tensor
+extern PyTypeObject* size_type;    // torch.Size
+
+inline bool is_tensor(PyObject* o) noexcept { return Py_TYPE(o) == tensor_type || PyType_IsSubtype(Py_TYPE(o), tensor_type); }
+inline Tensor& tensor_of(PyObject* o) noexcept { return reinterpret_cast<TensorObject*>(o)->tensor; }
+
+// A new reference to the Python object of `t`, made now if there is none; None for an undefined tensor.
+PyObject* wrap(const Tensor& t);
+// A new object of `type` (Tensor or a subclass) that is the Python object of `t` from now on.
+PyObject* wrap_as(PyTypeObject* type, const Tensor& t);
+inline nb::object wrapped(const Tensor& t) { return nb::steal(wrap(t)); }
+
+// torch.Size of the dims.
+PyObject* size_object(const Dims& dims);
+// The interned objects torch.float32 ..., and torch.device(...). New references.
+PyObject* dtype_object(DType t);
+PyObject* device_object(Device d);
+// Whether `o` is one, and which.
+bool dtype_from(PyObject* o, DType& t);
+bool device_from(PyObject* o, Device& d);
+// A Python number.
+PyObject* scalar_object(const Scalar& s);
+
+// Sets the Python error that stands for the exception being handled. Call it in a catch (...) block.
+void set_python_error() noexcept;
+// Raises where Python has set an error.
+inline PyObject* check(PyObject* o) {
+  if (!o) nb::raise_python_error();
+  return o;
+}
+inline void check(int status) {
+  if (status < 0) nb::raise_python_error();
+}
+extern PyObject* out_of_memory_error;  // naru.OutOfMemoryError
+
+// A Python callable or object that C++ may let go on any thread: where the GIL is not held, the reference is given up later by the main thread.
+std::shared_ptr<PyObject> keep(PyObject* o);
+void release_later(PyObject* o) noexcept;
+
+// Lets other Python threads run for the length of a scope; the line of the program is noted first, for errors and origins.
+class Unlocked {
+ public:
+  Unlocked();
+  ~Unlocked();
+  Unlocked(const Unlocked&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// The bytes of numpy's answer: whether the module is loaded, and two of its types (null where it is not).
+struct NumPy {
+  PyTypeObject* array = nullptr;    // numpy.ndarray
+  PyTypeObject* generic = nullptr;  // numpy.generic: its scalars
+  PyTypeObject* boolean = nullptr;  // numpy.bool_
+  PyTypeObject* integer = nullptr;  // numpy.integer
+};
+// load: import it if it is not there yet.
+const NumPy& numpy(bool load = false);
+inline bool is_array(PyObject* o) {
+  const NumPy& np = numpy();
+  return np.array && PyObject_TypeCheck(o, np.array);
+}
+
+// Runs `f` and turns C++ exceptions into Python's. For C slots.
+template <class F>
+PyObject* guarded(F&& f) noexcept {
+  try {
+    return f();
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+}  // namespace naru::py

@@ -1,0 +1,189 @@
+// Python's operators on tensors, as C slots: the fast path of small work.
+#include "ops/elementwise.h"
+#include "tensor_object.h"
+
+namespace naru::py {
+namespace {
+
+// An operand of an operator: a tensor or a number. False for anything else, so that Python asks the other side.
+struct Side {
+  std::optional<Operand> operand;
+  Tensor held;  // of an array
+  int64_t work = 0;
+  bool load(PyObject* o) {
+    if (is_tensor(o)) {
+      const Tensor& t = tensor_of(o);
+      work = t.numel();
+      operand.emplace(t);
+      return true;
+    }
+    Scalar s;
+    if (scalar_from(o, s, false)) {
+      operand.emplace(s);
+      return true;
+    }
+    if (!is_array(o)) return false;
+    held = from_array(o);
+    operand.emplace(held);
+    return true;
+  }
+};
+
+template <auto F>
+PyObject* binary(PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    Side x, y;
+    if (!x.load(a) || !y.load(b)) Py_RETURN_NOTIMPLEMENTED;
+    if (x.work + y.work < detail::kLongWork) return wrap(F(*x.operand, *y.operand));
+    Tensor result;
+    {
+      Unlocked scope;
+      result = F(*x.operand, *y.operand);
+    }
+    return wrap(result);
+  });
+}
+
+template <auto F>
+PyObject* in_place(PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    Side y;
+    if (!is_tensor(a) || !y.load(b)) Py_RETURN_NOTIMPLEMENTED;
+    (tensor_of(a).*F)(*y.operand);
+    return Py_NewRef(a);
+  });
+}
+
+template <auto F>
+PyObject* unary(PyObject* a) {
+  return guarded([&] { return wrap(F(Operand(tensor_of(a)))); });
+}
+
+PyObject* matmul_slot(PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    if (!is_tensor(a) || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
+    const Tensor &x = tensor_of(a), &y = tensor_of(b);
+    if (x.numel() + y.numel() < detail::kLongWork) return wrap(matmul(x, y));
+    Tensor result;
+    {
+      Unlocked scope;
+      result = matmul(x, y);
+    }
+    return wrap(result);
+  });
+}
+
+PyObject* imatmul_slot(PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    if (!is_tensor(a) || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
+    tensor_of(a).copy_(matmul(tensor_of(a), tensor_of(b)));
+    return Py_NewRef(a);
+  });
+}
+
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) {
+    PyErr_SetString(PyExc_TypeError, "pow() of tensors takes no modulus");
+    return nullptr;
+  }
+  return binary<static_cast<Tensor (*)(const Operand&, const Operand&)>(&naru::pow)>(a, b);
+}
+PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<&Tensor::pow_>(a, b); }
+
+PyObject* invert(PyObject* a) {
+  return guarded([&] {
+    const Tensor& t = tensor_of(a);
+    if (is_floating(t.dtype())) throw TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+    return wrap(bitwise_not(t));
+  });
+}
+
+
+PyObject* compare(PyObject* a, PyObject* b, int op) {
+  switch (op) {
+    case Py_LT: return binary<&naru::lt>(a, b);
+    case Py_LE: return binary<&naru::le>(a, b);
+    case Py_GT: return binary<&naru::gt>(a, b);
+    case Py_GE: return binary<&naru::ge>(a, b);
+    case Py_EQ: return binary<&naru::eq>(a, b);
+    default: return binary<&naru::ne>(a, b);
+  }
+}
+
+int truth(PyObject* a) {
+  try {
+    const Tensor& t = tensor_of(a);
+    if (t.numel() == 0) throw RuntimeError("Boolean value of Tensor with no values is ambiguous");
+    if (t.numel() > 1) throw RuntimeError("Boolean value of Tensor with more than one value is ambiguous");
+    return item_of(t).to_bool();
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+Scalar single(PyObject* a) {
+  const Tensor& t = tensor_of(a);
+  if (t.numel() != 1) throw ValueError("only one element tensors can be converted to Python scalars");
+  return item_of(t);
+}
+
+PyObject* as_float(PyObject* a) {
+  return guarded([&] { return PyFloat_FromDouble(single(a).to_double()); });
+}
+PyObject* as_int(PyObject* a) {
+  return guarded([&] {
+    const Scalar s = single(a);
+    return s.is_float() ? PyLong_FromDouble(s.to_double()) : PyLong_FromLongLong(s.to_int());
+  });
+}
+PyObject* as_index(PyObject* a) {
+  return guarded([&] {
+    const Tensor& t = tensor_of(a);
+    if (t.numel() != 1 || is_floating(t.dtype())) throw TypeError("only integer tensors of a single element can be converted to an index");
+    return PyLong_FromLongLong(item_of(t).to_int());
+  });
+}
+
+}  // namespace
+
+void add_number_slots(std::vector<PyType_Slot>& slots) {
+  const auto add = [&](int id, auto* f) { slots.push_back({id, reinterpret_cast<void*>(f)}); };
+  add(Py_nb_add, &binary<&naru::add>);
+  add(Py_nb_subtract, &binary<&naru::sub>);
+  add(Py_nb_multiply, &binary<&naru::mul>);
+  add(Py_nb_true_divide, &binary<&naru::div>);
+  add(Py_nb_floor_divide, &binary<static_cast<Tensor (*)(const Operand&, const Operand&)>(&naru::floor_divide)>);
+  add(Py_nb_remainder, &binary<static_cast<Tensor (*)(const Operand&, const Operand&)>(&naru::remainder)>);
+  add(Py_nb_and, &binary<&naru::bitwise_and>);
+  add(Py_nb_or, &binary<&naru::bitwise_or>);
+  add(Py_nb_xor, &binary<&naru::bitwise_xor>);
+  add(Py_nb_lshift, &binary<&naru::bitwise_left_shift>);
+  add(Py_nb_rshift, &binary<&naru::bitwise_right_shift>);
+  add(Py_nb_inplace_add, &in_place<&Tensor::add_>);
+  add(Py_nb_inplace_subtract, &in_place<&Tensor::sub_>);
+  add(Py_nb_inplace_multiply, &in_place<&Tensor::mul_>);
+  add(Py_nb_inplace_true_divide, &in_place<&Tensor::div_>);
+  add(Py_nb_inplace_floor_divide, &in_place<&Tensor::floor_divide_>);
+  add(Py_nb_inplace_remainder, &in_place<&Tensor::remainder_>);
+  add(Py_nb_inplace_and, &in_place<&Tensor::bitwise_and_>);
+  add(Py_nb_inplace_or, &in_place<&Tensor::bitwise_or_>);
+  add(Py_nb_inplace_xor, &in_place<&Tensor::bitwise_xor_>);
+  add(Py_nb_inplace_lshift, &in_place<&Tensor::bitwise_left_shift_>);
+  add(Py_nb_inplace_rshift, &in_place<&Tensor::bitwise_right_shift_>);
+  add(Py_nb_power, &power);
+  add(Py_nb_inplace_power, &in_place_power);
+  add(Py_nb_matrix_multiply, &matmul_slot);
+  add(Py_nb_inplace_matrix_multiply, &imatmul_slot);
+  add(Py_nb_negative, &unary<static_cast<Tensor (*)(const Operand&)>(&naru::neg)>);
+  add(Py_nb_positive, &unary<static_cast<Tensor (*)(const Operand&)>(&naru::positive)>);
+  add(Py_nb_absolute, &unary<static_cast<Tensor (*)(const Operand&)>(&naru::abs)>);
+  add(Py_nb_invert, &invert);
+  add(Py_nb_bool, &truth);
+  add(Py_nb_float, &as_float);
+  add(Py_nb_int, &as_int);
+  add(Py_nb_index, &as_index);
+  add(Py_tp_richcompare, &compare);
+}
+
+}  // namespace naru::py

@@ -1,0 +1,146 @@
+// naru.Tensor: the Python type, its life, and the way from a tensor to its Python object.
+#include "tensor_object.h"
+
+#include <structmember.h>
+
+#include <mutex>
+
+#include "naru/autograd.h"
+
+namespace naru::py {
+
+PyTypeObject* tensor_type = nullptr;
+PyObject* out_of_memory_error = nullptr;
+
+namespace {
+
+// Memory of dead plain tensors, kept for new ones.
+constexpr int kKept = 128;
+PyObject* kept[kKept];
+int kept_count = 0;
+
+// A plain tensor is tracked by the garbage collector only once it has attributes of its own: without them it can be part of no cycle that
+// Python could see.
+PyObject* new_plain() {
+  if (kept_count > 0) return PyObject_Init(kept[--kept_count], tensor_type);
+  return reinterpret_cast<PyObject*>(PyObject_GC_New(TensorObject, tensor_type));
+}
+
+PyObject* make(PyTypeObject* type, const Tensor& t) {
+  PyObject* o = type == tensor_type ? new_plain() : type->tp_alloc(type, 0);
+  auto* self = reinterpret_cast<TensorObject*>(check(o));
+  new (&self->tensor) Tensor(t);
+  self->dict = nullptr;
+  self->weakrefs = nullptr;
+  t.impl()->python = o;
+  return o;
+}
+
+void tensor_dealloc(PyObject* o) {
+  auto* self = reinterpret_cast<TensorObject*>(o);
+  PyTypeObject* type = Py_TYPE(o);
+  if (PyObject_GC_IsTracked(o)) PyObject_GC_UnTrack(o);
+  if (self->tensor.defined() && self->tensor.impl()->python == o) self->tensor.impl()->python = nullptr;
+  if (self->weakrefs) PyObject_ClearWeakRefs(o);
+  Py_CLEAR(self->dict);
+  self->tensor.~Tensor();
+  if (type == tensor_type && kept_count < kKept) kept[kept_count++] = o;
+  else type->tp_free(o);
+  Py_DECREF(type);
+}
+
+int tensor_traverse(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(o));
+  Py_VISIT(reinterpret_cast<TensorObject*>(o)->dict);
+  return 0;
+}
+
+int tensor_clear(PyObject* o) {
+  Py_CLEAR(reinterpret_cast<TensorObject*>(o)->dict);
+  return 0;
+}
+
+int tensor_setattr(PyObject* o, PyObject* name, PyObject* value) {
+  const int status = PyObject_GenericSetAttr(o, name, value);
+  if (reinterpret_cast<TensorObject*>(o)->dict && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
+  return status;
+}
+
+PyObject* get_dict(PyObject* o, void* closure) {
+  PyObject* dict = PyObject_GenericGetDict(o, closure);
+  if (dict && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
+  return dict;
+}
+
+int set_dict(PyObject* o, PyObject* value, void* closure) {
+  const int status = PyObject_GenericSetDict(o, value, closure);
+  if (status == 0 && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
+  return status;
+}
+
+PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
+                         {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weakrefs), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
+
+// Tensor(), Tensor(2, 3), Tensor([1, 2]), Tensor(other): the old constructor, in the default dtype.
+PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    std::optional<Device> device;
+    bool requires_grad = false;
+    if (kwargs) {
+      PyObject *key, *value;
+      Py_ssize_t at = 0;
+      while (PyDict_Next(kwargs, &at, &key, &value)) {
+        Device d;
+        if (PyUnicode_CompareWithASCIIString(key, "device") == 0 && (value == Py_None || device_from(value, d))) {
+          if (value != Py_None) device = d;
+        } else if (PyUnicode_CompareWithASCIIString(key, "requires_grad") == 0 && PyBool_Check(value)) {
+          requires_grad = value == Py_True;
+        } else {
+          throw TypeError("new() got an unexpected keyword argument '{}'", PyUnicode_AsUTF8(key));
+        }
+      }
+    }
+    Tensor t = legacy_tensor(default_dtype(), device, args);
+    if (requires_grad) t.requires_grad_();
+    return make(type, t);
+  });
+}
+
+int tensor_init(PyObject*, PyObject*, PyObject*) { return 0; }
+
+}  // namespace
+
+PyObject* wrap(const Tensor& t) {
+  if (!t.defined()) Py_RETURN_NONE;
+  if (auto* known = static_cast<PyObject*>(t.impl()->python)) return Py_NewRef(known);
+  return make(tensor_type, t);
+}
+
+PyObject* wrap_as(PyTypeObject* type, const Tensor& t) { return make(type, t); }
+
+void make_tensor_type(nb::module_& m) {
+  static std::vector<PyGetSetDef> getset;
+  getset.push_back({"__dict__", get_dict, set_dict, nullptr, nullptr});
+  add_attributes(getset);
+  getset.push_back({nullptr, nullptr, nullptr, nullptr, nullptr});
+
+  std::vector<PyType_Slot> slots = {{Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
+                                    {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
+                                    {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
+                                    {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
+                                    {Py_tp_init, reinterpret_cast<void*>(tensor_init)},
+                                    {Py_tp_setattro, reinterpret_cast<void*>(tensor_setattr)},
+                                    {Py_tp_members, members},
+                                    {Py_tp_getset, getset.data()},
+                                    {Py_tp_hash, reinterpret_cast<void*>(PyBaseObject_Type.tp_hash)},
+                                    {Py_tp_doc, const_cast<char*>("An n-dimensional array of one dtype that lives on exactly one device.")}};
+  add_number_slots(slots);
+  add_index_slots(slots);
+  slots.push_back({0, nullptr});
+  PyType_Spec spec = {"naru.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
+  tensor_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
+  m.attr("Tensor") = nb::handle(reinterpret_cast<PyObject*>(tensor_type));
+}
+
+}  // namespace naru::py

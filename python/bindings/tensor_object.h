@@ -1,0 +1,41 @@
+// How the Python type Tensor is put together: each file adds its part.
+#pragma once
+
+#include <vector>
+
+#include "function.h"
+
+namespace naru::py {
+
+void make_tensor_type(nb::module_& m);
+void add_attributes(std::vector<PyGetSetDef>& getset);      // attributes.cpp
+void add_number_slots(std::vector<PyType_Slot>& slots);     // operators.cpp
+void add_index_slots(std::vector<PyType_Slot>& slots);      // subscript.cpp
+
+// What torch.FloatTensor(*args) gives (data.cpp).
+Tensor legacy_tensor(DType dtype, std::optional<Device> device, PyObject* args);
+// A tensor from numbers, nested sequences, NumPy arrays, tensors, in the dtype given or found (data.cpp). Copies unless `share`.
+Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device, bool share = false);
+// An array over the same memory (data.cpp); the tensor must be on cpu.
+PyObject* array_from(const Tensor& t);
+Tensor from_array(PyObject* array);
+PyObject* tolist(const Tensor& t);
+// The one element.
+Scalar item_of(const Tensor& t);
+
+// The functions of each family.
+void define_data();
+void define_creation();
+void define_elementwise();
+void define_folds();
+void define_shapes();
+void define_indexing();
+void define_networks();
+void define_random(nb::module_& m);
+void define_methods();
+void define_autograd(nb::module_& m);
+void define_devices(nb::module_& m);
+void define_types(nb::module_& m);
+void define_storage(nb::module_& m);
+
+}  // namespace naru::py

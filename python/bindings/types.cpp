@@ -1,0 +1,264 @@
+// torch.Size, torch.dtype, torch.device, layouts and memory formats.
+#include <array>
+
+#include "naru/device.h"
+#include "runtime/registry.h"
+#include "tensor_object.h"
+
+namespace naru::py {
+
+PyTypeObject* size_type = nullptr;
+
+namespace {
+
+// --- torch.Size ---------------------------------------------------------------------------------------------------------------------------
+
+PyObject* as_size(PyObject* tuple) {
+  if (!tuple || !PyTuple_Check(tuple)) return tuple;
+  nb::object held = nb::steal(tuple);
+  const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+  PyObject* o = size_type->tp_alloc(size_type, n);
+  if (!o) return nullptr;
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(o, i, Py_NewRef(PyTuple_GET_ITEM(tuple, i)));
+  return o;
+}
+
+PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    nb::object made = nb::steal(check(PyTuple_Type.tp_new(type, args, kwargs)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(made.ptr()); ++i) {
+      PyObject* item = PyTuple_GET_ITEM(made.ptr(), i);
+      int64_t v = 0;
+      if (PyLong_Check(item)) continue;
+      if (!int_from(item, v)) throw TypeError("torch.Size() takes an iterable of 'int' (item {} is '{}')", i, Py_TYPE(item)->tp_name);
+      PyTuple_SET_ITEM(made.ptr(), i, check(PyLong_FromLongLong(v)));
+      Py_DECREF(item);
+    }
+    return made.release().ptr();
+  });
+}
+
+PyObject* size_repr(PyObject* o) {
+  return guarded([&] {
+    std::string text = "torch.Size([";
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) text += (i ? ", " : "") + std::to_string(PyLong_AsLongLong(PyTuple_GET_ITEM(o, i)));
+    return to_python(text + "])");
+  });
+}
+
+PyObject* size_concat(PyObject* a, PyObject* b) {
+  if (!PyTuple_Check(a) || !PyTuple_Check(b)) {
+    if (PyList_Check(b)) PyErr_Format(PyExc_TypeError, "can only concatenate tuple (not \"%s\") to torch.Size", Py_TYPE(b)->tp_name);
+    else PyErr_Format(PyExc_TypeError, "can only concatenate tuple to torch.Size (not \"%s\")", Py_TYPE(b)->tp_name);
+    return nullptr;
+  }
+  return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
+}
+PyObject* size_repeat(PyObject* a, Py_ssize_t n) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n)); }
+PyObject* size_subscript(PyObject* o, PyObject* key) {
+  PyObject* item = PyTuple_Type.tp_as_mapping->mp_subscript(o, key);
+  return PySlice_Check(key) ? as_size(item) : item;
+}
+PyObject* size_numel(PyObject* o, PyObject*) {
+  int64_t n = 1;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) n *= PyLong_AsLongLong(PyTuple_GET_ITEM(o, i));
+  return PyLong_FromLongLong(n);
+}
+PyObject* size_reduce(PyObject* o, PyObject*) {
+  nb::object plain = nb::steal(PySequence_List(o));
+  return plain.is_valid() ? Py_BuildValue("(O(O))", reinterpret_cast<PyObject*>(size_type), plain.ptr()) : nullptr;
+}
+
+void make_size(nb::module_& m) {
+  static PyMethodDef methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."},
+                                  {"__reduce__", size_reduce, METH_NOARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(size_new)},
+                         {Py_tp_repr, reinterpret_cast<void*>(size_repr)},
+                         {Py_tp_str, reinterpret_cast<void*>(size_repr)},
+                         {Py_sq_concat, reinterpret_cast<void*>(size_concat)},
+                         {Py_sq_repeat, reinterpret_cast<void*>(size_repeat)},
+                         {Py_mp_subscript, reinterpret_cast<void*>(size_subscript)},
+                         {Py_tp_methods, methods},
+                         {Py_tp_doc, const_cast<char*>("The sizes of a tensor: a tuple of integers.")},
+                         {0, nullptr}};
+  PyType_Spec spec = {"naru._C.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  nb::object bases = nb::steal(PyTuple_Pack(1, reinterpret_cast<PyObject*>(&PyTuple_Type)));
+  size_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpecWithBases(&spec, bases.ptr())));
+  m.attr("Size") = nb::handle(reinterpret_cast<PyObject*>(size_type));
+}
+
+// --- torch.dtype --------------------------------------------------------------------------------------------------------------------------
+
+struct PyDType {
+  DType value;
+};
+std::array<PyObject*, kDTypes> dtypes;
+
+void make_dtypes(nb::module_& m) {
+  auto type = nb::class_<PyDType>(m, "dtype", "The type of a tensor's elements.")
+                  .def("__repr__", [](PyDType t) { return "torch." + std::string(name_of(t.value)); })
+                  .def("__reduce__", [](PyDType t) { return "_dtype_" + std::string(name_of(t.value)); })
+                  .def("to_complex", [](PyDType t) -> nb::object { throw NotImplementedError("{}.to_complex(): complex types are not supported yet", name_of(t.value)); })
+                  .def_prop_ro("itemsize", [](PyDType t) { return static_cast<int64_t>(size_of(t.value)); }, "Bytes of one element.")
+                  .def_prop_ro("is_floating_point", [](PyDType t) { return is_floating(t.value); })
+                  .def_prop_ro("is_complex", [](PyDType) { return false; })
+                  .def_prop_ro("is_signed", [](PyDType t) { return t.value != DType::Bool && t.value != DType::U8; });
+  for (int i = 0; i < kDTypes; ++i) {
+    const auto t = static_cast<DType>(i);
+    nb::object o = nb::cast(PyDType{t});
+    dtypes[static_cast<size_t>(i)] = o.ptr();
+    m.attr(std::string(name_of(t)).c_str()) = o;
+    m.attr(("_dtype_" + std::string(name_of(t))).c_str()) = o;  // under this name it is pickled
+    o.inc_ref();
+  }
+  constexpr std::pair<const char*, DType> kAliases[] = {{"float", DType::F32}, {"double", DType::F64}, {"half", DType::F16},
+                                                        {"short", DType::I16}, {"int", DType::I32}, {"long", DType::I64}};
+  for (auto [name, t] : kAliases) m.attr(name) = nb::handle(dtypes[static_cast<size_t>(t)]);
+  // There is one object per type; `copy` must not make another.
+  type.def("__copy__", [](nb::object self) { return self; }).def("__deepcopy__", [](nb::object self, nb::object) { return self; });
+}
+
+// --- torch.device -------------------------------------------------------------------------------------------------------------------------
+
+struct PyDevice {
+  Device value;
+};
+constexpr int kCached = 16;
+PyObject* devices[kDeviceTypes][kCached + 1];
+
+// The defaults that `with torch.device(...)` blocks of this thread have replaced.
+thread_local std::vector<Device> replaced;
+
+Device index_device(int64_t index) {
+  if (index < 0) throw RuntimeError("Device index must not be negative, got {}", index);
+  if (index > 127) throw RuntimeError("Device index must be below 128, got {}", index);
+  // A number alone means a device of the accelerator that is there; PyTorch's default is cuda.
+  DeviceType kind = DeviceType::Cuda;
+  for (DeviceType k : {DeviceType::Cuda, DeviceType::Rocm, DeviceType::Mps, DeviceType::Xpu})
+    if (runtime::device_count(k) > 0) {
+      kind = k;
+      break;
+    }
+  return Device(kind, static_cast<int>(index));
+}
+
+void make_device(nb::module_& m) {
+  nb::class_<PyDevice>(m, "device", "A kind of device and its index: device('cuda:1'), device('cuda', 1), device('cpu').")
+      .def("__init__",
+           [](PyDevice* self, nb::object type, std::optional<int64_t> index) {
+             Device d;
+             if (!device_from(type.ptr(), d))
+               throw TypeError("device(): argument 'type' (position 1) must be str, int or device, not {}", Py_TYPE(type.ptr())->tp_name);
+             if (index) {
+               if (d.has_index()) throw RuntimeError("type (string) must not include an index because index was passed explicitly: {}", d.str());
+               if (*index < 0 || *index > 127) throw RuntimeError("Device index must be from 0 to 127, got {}", *index);
+               d.index = static_cast<int8_t>(*index);
+             }
+             new (self) PyDevice{d};
+           },
+           nb::arg("type"), nb::arg("index") = nb::none())
+      .def("__repr__", [](PyDevice d) { return d.value.repr(); })
+      .def("__str__", [](PyDevice d) { return d.value.str(); })
+      .def("__eq__", [](PyDevice a, nb::object b) { return nb::isinstance<PyDevice>(b) && nb::cast<PyDevice>(b).value == a.value; })
+      .def("__ne__", [](PyDevice a, nb::object b) { return !nb::isinstance<PyDevice>(b) || !(nb::cast<PyDevice>(b).value == a.value); })
+      .def("__hash__", [](PyDevice d) { return static_cast<int64_t>(std::hash<Device>()(d.value)); })
+      .def("__reduce__",
+           [](nb::object self) {
+             const PyDevice d = nb::cast<PyDevice>(self);
+             nb::object args = d.value.has_index() ? nb::make_tuple(std::string(name_of(d.value.type)), static_cast<int>(d.value.index))
+                                                   : nb::make_tuple(std::string(name_of(d.value.type)));
+             return nb::make_tuple(self.type(), args);
+           })
+      .def("__enter__",
+           [](nb::object self) {
+             replaced.push_back(default_device());
+             set_default_device(nb::cast<PyDevice>(self).value);
+             return self;
+           })
+      .def("__exit__",
+           [](PyDevice, nb::args) {
+             if (replaced.empty()) return;
+             set_default_device(replaced.back());
+             replaced.pop_back();
+           })
+      .def_prop_ro("type", [](PyDevice d) { return std::string(name_of(d.value.type)); })
+      .def_prop_ro("index", [](PyDevice d) { return d.value.has_index() ? std::optional<int>(d.value.index) : std::nullopt; });
+}
+
+// --- layouts and formats: names that are accepted -----------------------------------------------------------------------------------------
+
+struct Word {
+  std::string text;
+};
+
+}  // namespace
+
+PyObject* size_object(const Dims& dims) {
+  PyObject* o = check(size_type->tp_alloc(size_type, static_cast<Py_ssize_t>(dims.size())));
+  for (size_t i = 0; i < dims.size(); ++i) PyTuple_SET_ITEM(o, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(dims[i]));
+  return o;
+}
+
+PyObject* dtype_object(DType t) { return Py_NewRef(dtypes[static_cast<size_t>(t)]); }
+
+PyObject* device_object(Device d) {
+  if (d.index >= kCached) return nb::cast(PyDevice{d}).release().ptr();
+  PyObject*& slot = devices[static_cast<int>(d.type)][d.index + 1];
+  if (!slot) slot = nb::cast(PyDevice{d}).release().ptr();
+  return Py_NewRef(slot);
+}
+
+bool dtype_from(PyObject* o, DType& t) {
+  for (int i = 0; i < kDTypes; ++i)
+    if (o == dtypes[static_cast<size_t>(i)]) {
+      t = static_cast<DType>(i);
+      return true;
+    }
+  if (!PyType_Check(o)) return false;
+  if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) t = DType::F64;
+  else if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) t = DType::I64;
+  else if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) t = DType::Bool;
+  else return false;
+  return true;
+}
+
+bool device_from(PyObject* o, Device& d) {
+  if (nb::isinstance<PyDevice>(nb::handle(o))) {
+    d = nb::inst_ptr<PyDevice>(nb::handle(o))->value;
+    return true;
+  }
+  if (PyUnicode_Check(o)) {
+    d = Device::parse(PyUnicode_AsUTF8(o));
+    return true;
+  }
+  if (!PyLong_Check(o) || PyBool_Check(o)) return false;
+  d = index_device(PyLong_AsLongLong(o));
+  return true;
+}
+
+void define_types(nb::module_& m) {
+  make_size(m);
+  make_dtypes(m);
+  make_device(m);
+  nb::class_<Word>(m, "layout").def("__repr__", [](const Word& n) { return "torch." + n.text; });
+  for (const char* name : {"strided", "sparse_coo"}) m.attr(name) = nb::cast(Word{name});
+  struct Format : Word {};
+  nb::class_<Format>(m, "memory_format").def("__repr__", [](const Format& n) { return "torch." + n.text; });
+  for (const char* name : {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"})
+    m.attr(name) = nb::cast(Format{{name}});
+  def(kFunction, "get_default_dtype", "", "The type of floating-point results of integers and of Python floats.", [] { return default_dtype(); });
+  def(kFunction, "set_default_dtype", "d", "Sets the default dtype; TypeError unless it is a floating-point type.",
+      [](DType d) { set_default_dtype(d); });
+  def(kFunction, "get_default_device", "", "The device of new tensors where none is named.", [] { return default_device(); });
+  def(kFunction, "set_default_device", "device", "Sets the device of new tensors where none is named (None: cpu).",
+      [](std::optional<Device> device) { set_default_device(device ? std::optional(runtime::resolve(*device)) : std::nullopt); });
+  def(kFunction, "promote_types", "type1, type2", "The type that holds both.", [](DType a, DType b) { return promote(a, b); });
+  def(kFunction, "can_cast", "from_, to", "Whether promotion may turn one type into the other: no float to integer, no integer to bool.",
+      [](DType from, DType to) {
+        const auto category = [](DType t) { return is_floating(t) ? 2 : is_integral(t) ? 1 : 0; };
+        return category(from) <= category(to);
+      });
+}
+
+}  // namespace naru::py
