@@ -37,8 +37,40 @@ if TYPE_CHECKING:
     from ._info import finfo, iinfo
     from ._tensor_str import get_printoptions, set_printoptions
     from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+    from .functional import (
+        are_deterministic_algorithms_enabled,
+        atleast_1d,
+        atleast_2d,
+        atleast_3d,
+        autocast,
+        broadcast_shapes,
+        compile,
+        get_default_device,
+        get_float32_matmul_precision,
+        get_num_threads,
+        is_grad_enabled,
+        is_inference_mode_enabled,
+        is_storage,
+        is_tensor,
+        set_default_tensor_type,
+        set_float32_matmul_precision,
+        set_flush_denormal,
+        set_num_threads,
+        typename,
+    )
     from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
     from .serialization import load, save
+
+    FloatTensor: type[_C.Tensor]
+    DoubleTensor: type[_C.Tensor]
+    HalfTensor: type[_C.Tensor]
+    BFloat16Tensor: type[_C.Tensor]
+    ByteTensor: type[_C.Tensor]
+    CharTensor: type[_C.Tensor]
+    ShortTensor: type[_C.Tensor]
+    IntTensor: type[_C.Tensor]
+    LongTensor: type[_C.Tensor]
+    BoolTensor: type[_C.Tensor]
 
 if getattr(_C.Tensor, "__module__", "").split(".")[0] == "naru":
     from . import _tensor
