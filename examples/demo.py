@@ -173,7 +173,7 @@ def compare_with_virtual(seed: int, steps: int, on_cpu: Result | None) -> bool:
     if on_cpu is None:
         cpu = torch.device("cpu")
         on_cpu = train(cpu, cpu, seed, steps)
-    with torch.virtual("cuda:2"):
+    with torch.virtual("cuda", 2):
         spread = train(torch.device("cuda:0"), torch.device("cuda:1"), seed, steps)
         pairs = list(zip(on_cpu.model.parameters(), spread.model.parameters()))
         same = same_bits(on_cpu.losses, spread.losses) and all(same_bits(a, b) for a, b in pairs)
