@@ -1,4 +1,7 @@
 // Automatic differentiation: the engine's entry points, nodes as Python sees them, hooks, and operators whose derivative is written in Python.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
 #include "naru/autograd.h"
 
 #include "autograd/node.h"

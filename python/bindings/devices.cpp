@@ -1,4 +1,7 @@
 // Devices, their memory, and the core's switches.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
 #include "naru/device.h"
 
 #include "host/thread_pool.h"

@@ -1,4 +1,7 @@
 // Tensor's methods that belong to no family: moving, converting, reading, and the odds and ends that programs ask for.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
 #include <algorithm>
 
 #include "naru/autograd.h"

@@ -8,6 +8,14 @@ NB_MODULE(_C, m) {
   using namespace naru;
   using namespace naru::py;
   m.doc() = "The core of naru: tensors and functions on them.";
+  nb::set_leak_warnings(false);  // dtypes and devices live as long as the process
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const Error&) {
+      set_python_error();
+    }
+  });
   out_of_memory_error = PyErr_NewExceptionWithDoc("naru.OutOfMemoryError", "A device has not enough memory for a request.", PyExc_RuntimeError, nullptr);
   m.attr("OutOfMemoryError") = nb::handle(check(out_of_memory_error));
   make_tensor_type(m);

@@ -1,4 +1,7 @@
 // Random numbers.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
 #include <cstring>
 #include <random>
 

@@ -1,4 +1,7 @@
 // torch.Size, torch.dtype, torch.device, layouts and memory formats.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
 #include <array>
 
 #include "naru/device.h"
