@@ -65,7 +65,7 @@ Tensor prepared(const Tensor& target, const Operand& value) {
 
 void require_distinct_elements(const Tensor& target, const char* op) {
   for (size_t i = 0; i < target.sizes().size(); ++i)
-    if (target.sizes()[i] > 1 && target.strides()[i] == 0)
+    if (target.numel() > 0 && target.sizes()[i] > 1 && target.strides()[i] == 0)
       throw RuntimeError(
           "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
           "Please "

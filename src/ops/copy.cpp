@@ -95,7 +95,7 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) {
   if (!(broadcast_shapes(sizes(), source.sizes()) == sizes()))
     throw RuntimeError("output with shape {} doesn't match the broadcast shape {} (copy_)", sizes().str(), broadcast_shapes(sizes(), source.sizes()).str());
   for (size_t i = 0; i < sizes().size(); ++i)
-    if (sizes()[i] > 1 && strides()[i] == 0)
+    if (numel() > 0 && sizes()[i] > 1 && strides()[i] == 0)
       throw RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
                          "clone() the tensor before performing the operation. (copy_)");
   const bool history = autograd::recording({this, &source});

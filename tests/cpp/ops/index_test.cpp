@@ -178,6 +178,14 @@ TEST(IndexAssignment, OverlappingSourceIsReadBeforeItIsWritten) {
   EXPECT_EQ(y.to_ints(), (Ints{0, 1, 2}));
 }
 
+TEST(IndexAssignment, IntoATensorWithoutElementsIsNoError) {
+  // NumPy's empty arrays have strides of 0: nothing shares memory there.
+  const Tensor x = zeros({3, 0, 2}).as_strided({3, 0, 2}, {0, 0, 0}, 0);
+  put(x, {Ellipsis, 1}, 1);
+  put(x, {ints({2, 0})}, zeros({2, 0, 2}));
+  EXPECT_EQ(x.numel(), 0);
+}
+
 TEST(IndexAssignment, ErrorsSpeakLikePyTorchAndWriteNothing) {
   const Tensor x = counted({2, 3});
   expect_starts(text_of<RuntimeError>([&] { put(x, {0}, zeros({2})); }),
