@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         typename,
     )
     from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+    from ._virtual import virtual
     from .serialization import load, save
 
     FloatTensor: type[_C.Tensor]
@@ -92,6 +93,7 @@ _LAZY = {
     **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"), "autograd.grad_mode"),
     **dict.fromkeys(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"), "random"),
     **dict.fromkeys(("save", "load"), "serialization"),
+    "virtual": "_virtual",
     **dict.fromkeys(
         (
             "is_tensor", "is_storage", "typename", "compile", "is_grad_enabled", "set_default_tensor_type",

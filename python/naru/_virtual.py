@@ -27,6 +27,8 @@ class virtual:
     ...     print(naru.cuda.device_count(), naru.ones(2, device="cuda:3").device)
     4 cuda:3
 
+    Several kinds at once are written as in NARU_VIRTUAL: naru.virtual("cuda:4,mps:1").
+
     Errors: RuntimeError for a kind that is not a device kind, or a count below 0.
     """
 
@@ -36,7 +38,7 @@ class virtual:
             raise RuntimeError(f"virtual: count must not be negative, got {count}")
         self._before = _spec
         counts = _parse(_spec)
-        counts[kind] = count
+        counts.update(_parse(kind) if ":" in kind else {kind: count})
         self._set(",".join(f"{k}:{n}" for k, n in counts.items() if n))
 
     @staticmethod
