@@ -69,7 +69,7 @@ Ref<Storage> make_pinned_storage(size_t bytes) {
   DeviceType kind = DeviceType::Cpu;
   for (int t = kDeviceTypes - 1; t > 0; --t)
     if (device_count(static_cast<DeviceType>(t)) > 0) kind = static_cast<DeviceType>(t);
-  auto s = make_ref<Storage>(Device(DeviceType::Cpu), bytes);
+  auto s = make_ref<Storage>(Device(DeviceType::Cpu, 0), bytes);
   s->pinned = true;
   if (bytes == 0) return s;
   CachingAllocator& allocator = pinned_allocator(kind);
