@@ -141,6 +141,7 @@ DType number_type(PyObject* o) {
   if (PyUnicode_Check(o)) fail(PyExc_TypeError, "new(): invalid data type 'str'");
   if (PyComplex_Check(o)) fail(PyExc_NotImplementedError, "tensor(): complex numbers are not supported yet");
   if (PyIndex_Check(o)) return DType::I64;
+  if (is_sequence(o)) fail(PyExc_TypeError, fmt::format("'{}' object cannot be interpreted as an integer: the sequence nests deeper here than at its start", Py_TYPE(o)->tp_name));
   fail(PyExc_RuntimeError, std::string("Could not infer dtype of ") + Py_TYPE(o)->tp_name);
 }
 
@@ -281,7 +282,6 @@ class Filler {
       return put_int(v);
     }
     if (!scalar_from(o, s)) {
-      if (is_sequence(o)) fail(PyExc_TypeError, fmt::format("'{}' object cannot be interpreted as a number: the sequence nests deeper here than at its start", Py_TYPE(o)->tp_name));
       if (is_tensor(o)) fail(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
       int64_t v = 0;
       if (int_from(o, v)) return put_int(v);
@@ -362,7 +362,7 @@ PyTypeObject* buffer_type = nullptr;
 int buffer_get(PyObject* o, Py_buffer* view, int) {
   auto* b = reinterpret_cast<BufferObject*>(o);
   const Tensor& t = b->tensor;
-  constexpr const char* kFormats[kDTypes] = {"?", "B", "b", "h", "i", "q", "e", "", "f", "d"};
+  constexpr const char* kFormats[kDTypes] = {"?", "B", "b", "h", "i", sizeof(long) == 8 ? "l" : "q", "e", "", "f", "d"};
   static char nothing[8];
   void* data = t.data_ptr();
   view->obj = Py_NewRef(o);
@@ -448,7 +448,8 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
     return t.to(device, dtype, false, false);
   }
   if (is_array(data)) return moved(tensor_over(data), dtype, device, !share);
-  if (PyObject_HasAttrString(data, "__array__") && !PyObject_TypeCheck(data, numpy(true).generic)) {
+  const bool plain = PyFloat_CheckExact(data) || PyLong_CheckExact(data) || PyList_CheckExact(data) || PyTuple_CheckExact(data);
+  if (!plain && PyObject_HasAttrString(data, "__array__") && !PyObject_TypeCheck(data, numpy(true).generic)) {
     nb::object array = nb::module_::import_("numpy").attr("asarray")(nb::borrow(data));
     if (is_array(array.ptr())) return moved(tensor_over(array.ptr()), dtype, device, true);
   }

@@ -232,15 +232,26 @@ void define_elementwise() {
   define_choices();
   define_activations();
   for (auto [alias, name] : kAliases) add_alias(alias, name);
-  def(kFunction, "_elementwise_table", "", "The rows: (name, arity, low, high, differentiable operands, docstring); operands are drawn from low to high.",
-      []() -> nb::object {
+  def(kFunction, "_elementwise_table", "",
+      "The rows: (name, arity, rule, low, high, differentiable operands, docstring); operands are drawn from low to high.", []() -> nb::object {
         nb::list list;
         for (const ops::TableRow& r : ops::table()) {
           nb::list flows;
           for (int i = 0; i < r.arity; ++i) flows.append(r.differentiable[i]);
-          list.append(nb::make_tuple(r.name, r.arity, r.lo, r.hi, nb::tuple(flows), r.doc));
+          list.append(nb::make_tuple(r.name, r.arity, ops::name_of(r.rule), r.lo, r.hi, nb::tuple(flows), r.doc));
         }
         return list;
+      });
+  // Under its own name a row may have other parameters in Python (alpha, rounding_mode ...); here it has its operands.
+  def(kFunction, "_elementwise", "name, a, b=None, c=None", "The row called `name`, of as many operands as it takes.",
+      [](std::string_view name, const Operand& a, const std::optional<Operand>& b, const std::optional<Operand>& c) {
+        const auto rows = ops::table();
+        for (size_t i = 0; i < rows.size(); ++i) {
+          if (rows[i].name != name) continue;
+          const std::array operands = {a, b.value_or(Operand(0)), c.value_or(Operand(0))};
+          return run_row(static_cast<ir::RowId>(i), {operands.data(), static_cast<size_t>(rows[i].arity)});
+        }
+        throw ValueError("_elementwise: there is no row called '{}'", name);
       });
 }
 

@@ -109,6 +109,12 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 
 int tensor_init(PyObject*, PyObject*, PyObject*) { return 0; }
 
+// Tensors are keys by identity; as in PyTorch, the hash is id().
+Py_hash_t tensor_hash(PyObject* o) {
+  const auto h = static_cast<Py_hash_t>(reinterpret_cast<intptr_t>(o));
+  return h == -1 ? -2 : h;
+}
+
 }  // namespace
 
 PyObject* wrap(const Tensor& t) {
@@ -133,13 +139,14 @@ void make_tensor_type(nb::module_& m) {
                                     {Py_tp_setattro, reinterpret_cast<void*>(tensor_setattr)},
                                     {Py_tp_members, members},
                                     {Py_tp_getset, getset.data()},
-                                    {Py_tp_hash, reinterpret_cast<void*>(PyBaseObject_Type.tp_hash)},
+                                    {Py_tp_hash, reinterpret_cast<void*>(tensor_hash)},
                                     {Py_tp_doc, const_cast<char*>("An n-dimensional array of one dtype that lives on exactly one device.")}};
   add_number_slots(slots);
   add_index_slots(slots);
   slots.push_back({0, nullptr});
   PyType_Spec spec = {"naru.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   tensor_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
+  tensor_type->tp_name = "Tensor";  // in messages; __module__ and __qualname__ have been read off already
   m.attr("Tensor") = nb::handle(reinterpret_cast<PyObject*>(tensor_type));
 }
 
