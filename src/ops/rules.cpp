@@ -25,6 +25,12 @@ DType result_type(std::span<const Operand> operands) {
   return type;
 }
 
+const char* name_of(Rule rule) noexcept {
+  constexpr const char* kNames[] = {"Arith",   "ArithNoBool", "Float",     "Power", "Rounding", "Compare",
+                                    "Logical", "Predicate",   "Bits",      "Shift", "Where"};
+  return kNames[static_cast<int>(rule)];
+}
+
 Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
   if (rule == Rule::Where) {
     const DType t = result_type(operands.subspan(1));

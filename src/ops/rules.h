@@ -22,6 +22,8 @@ enum class Rule : uint8_t {
   Where,        // first operand bool, the others promoted
 };
 
+const char* name_of(Rule rule) noexcept;
+
 struct Types {
   DType compute;  // of the operands (of all but the first for Where)
   DType out;

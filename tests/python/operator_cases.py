@@ -3,6 +3,9 @@
 A case draws its operands (float64 arrays), says what naru computes from them and what NumPy computes. `layouts` turns each operand
 into tensors whose memory looks different and whose elements are the same.
 """
+import functools
+import hashlib
+import json
 import math
 from dataclasses import dataclass, field
 from typing import Callable, Sequence
@@ -123,18 +126,17 @@ NO_DIFFERENCES = {"floor_divide", "div_trunc", "remainder", "fmod", "copysign"}
 
 def elementwise_cases() -> list:
     cases = []
-    for row in _C._elementwise_table():
-        name, arity = row["name"], row["arity"]
-        call = _C._elementwise(name)
-        integer = row["rule"] in ("Bits", "Shift")
-        cond = row["rule"] == "Where"
+    for name, arity, rule, lo, hi, differentiable, _ in _C._elementwise_table():
+        call = functools.partial(_C._elementwise, name)
+        integer = rule in ("Bits", "Shift")
+        cond = rule == "Where"
         shapes = {1: [(5, 7)], 2: [(5, 7), (7,)], 3: [(5, 7), (5, 1), (7,)]}[arity]
-        integers = tuple((i, int(row["hi"])) for i in range(arity)) if integer else ((0, 2),) if cond else ()
+        integers = tuple((i, int(hi)) for i in range(arity)) if integer else ((0, 2),) if cond else ()
         run = (lambda call: lambda c, a, b: call(c != 0, a, b))(call) if cond else call
         reference = (lambda c, a, b: np.where(c != 0, a, b)) if cond else REFERENCES[name]
-        cases.append(Case(name, run, reference, shapes, row["lo"], row["hi"],
-                          gradient=any(row["differentiable"]) and name not in NO_DIFFERENCES, integers=integers,
-                          extra={"differentiable": row["differentiable"], "broadcasts": arity > 1}))
+        cases.append(Case(name, run, reference, shapes, lo, hi,
+                          gradient=any(differentiable) and name not in NO_DIFFERENCES, integers=integers,
+                          extra={"differentiable": differentiable, "broadcasts": arity > 1}))
     return cases
 
 
@@ -255,3 +257,46 @@ def other_cases() -> list:
 
 
 CASES = elementwise_cases() + other_cases()
+
+
+def as_tuple(x):
+    return x if isinstance(x, tuple) else (x,)
+
+
+def differentiable(case, arrays) -> list:
+    """Numbers of the operands that a gradient flows to."""
+    flags = case.extra.get("differentiable", [True] * len(arrays))
+    return [i for i, a in enumerate(arrays) if a.dtype.kind == "f" and flags[i]]
+
+
+def bits(t) -> bytes:
+    """The elements of a tensor, byte by byte."""
+    return t.detach().cpu().contiguous().numpy().tobytes()
+
+
+def result_bits(case, device: str = "cpu", shapes=None) -> list:
+    """What a case gives in float32, and its gradients, byte by byte."""
+    arrays = case.operands(6, shapes)
+    operands = [naru.tensor(a, dtype=naru.float32 if a.dtype.kind == "f" else None, device=device) for a in arrays]
+    wanted = differentiable(case, arrays) if case.gradient else []
+    for i in wanted:
+        operands[i].requires_grad_()
+    out = as_tuple(case.run(*operands))
+    if wanted:
+        out[0].backward(naru.ones_like(out[0]))
+    return [bits(t) for t in out] + [bits(operands[i].grad) for i in wanted]
+
+
+def digests() -> dict:
+    """A digest of each case's bits; elementwise cases also over a shape that is worth fusing."""
+    out = {}
+    for case in CASES:
+        data = b"".join(result_bits(case))
+        if case.extra.get("broadcasts"):
+            data += b"".join(result_bits(case, shapes=[(131, 67)] * len(case.shapes)))
+        out[case.name] = hashlib.sha256(data).hexdigest()
+    return out
+
+
+if __name__ == "__main__":
+    print(json.dumps(digests()))
