@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from ._info import finfo, iinfo
     from ._tensor_str import get_printoptions, set_printoptions
+    from ._virtual import virtual
     from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
     from .functional import (
         are_deterministic_algorithms_enabled,
@@ -93,6 +94,7 @@ _LAZY = {
     **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"), "autograd.grad_mode"),
     **dict.fromkeys(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"), "random"),
     **dict.fromkeys(("save", "load"), "serialization"),
+    "virtual": "_virtual",
     "virtual": "_virtual",
     **dict.fromkeys(
         (

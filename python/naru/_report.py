@@ -18,18 +18,17 @@ def _table(rows: list[tuple[str, ...]]) -> str:
 
 def devices_table() -> str:
     """A line for each device, and one for each kind that has none."""
-    rows: list[tuple[str, ...]] = [("device", "name", "memory")]
-    absent = []
-    for kind in KINDS:
-        count = _C.device_count(kind) if _C.is_available(kind) else 0
-        for i in range(count):
-            device = _C.device(kind, i) if kind != "cpu" else _C.device("cpu")
-            rows.append((str(device), _C.device_name(device), _size(_C.total_memory(device))))
-        if not count:
-            absent.append((kind, "not available"))
+    rows: list[tuple[str, ...]] = [("device", "name", "memory", "backend", "works with")]
+    kinds = set()
+    for found in _C.devices():
+        kinds.add(found["kind"])
+        rows.append(
+            (found["device"], found["name"], _size(found["memory"]), found["backend"], found["libraries"] or found["driver"])
+        )
+    absent = [kind for kind in KINDS if kind not in kinds]
     text = _table(rows)
     if absent:
-        text += "\n\n" + _table(absent) + "\n\n`naru doctor` says why."
+        text += "\n\nnot available: " + ", ".join(absent) + " (`naru doctor` says why)"
     return text
 
 

@@ -14,7 +14,7 @@ bool is_available(DeviceType kind) {
 std::string why_unavailable(DeviceType kind) {
   const runtime::Availability a = runtime::availability(kind);
   if (a.available) return "";
-  return a.remedy.empty() ? a.reason : a.reason + " " + a.remedy;
+  return a.remedy.empty() ? a.reason : a.reason + ". " + a.remedy;
 }
 
 std::string device_name(Device device) {

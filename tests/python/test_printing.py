@@ -31,7 +31,9 @@ def test_notes_come_in_pytorchs_order():
     x = torch.ones(2, dtype=torch.float64, device="cuda:0", requires_grad=True)
     assert repr(x) == "tensor([1., 1.], device='cuda:0', dtype=torch.float64, requires_grad=True)"
     y = x + 1
-    assert repr(y) == "tensor([2., 2.], device='cuda:0', dtype=torch.float64,\n       grad_fn=<AddBackward0>)"
+    assert repr(y) == "tensor([2., 2.], device='cuda:0', dtype=torch.float64, grad_fn=<AddBackward0>)"
+    z = torch.ones(3, dtype=torch.float64, device="cuda:0", requires_grad=True) + 1
+    assert repr(z) == "tensor([2., 2., 2.], device='cuda:0', dtype=torch.float64,\n       grad_fn=<AddBackward0>)"
 
 
 def test_a_large_tensor_on_a_device_prints_its_edges():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from .._kind import DeviceGuard, to_device
+from .._kind import DeviceGuard, measured, to_device
 
 # The order in which kinds are looked for.
 KINDS = ("cuda", "rocm", "xpu", "mps")
@@ -78,17 +78,17 @@ def empty_cache() -> None:
 
 def memory_allocated(device: Any = None) -> int:
     """Bytes in tensors on a device."""
-    return _C.memory_allocated(to_device(_need(), device))
+    return measured(_C.memory_allocated, to_device(_need(), device))
 
 
 def memory_reserved(device: Any = None) -> int:
     """Bytes held from the device, in tensors or kept for new ones."""
-    return _C.memory_reserved(to_device(_need(), device))
+    return measured(_C.memory_reserved, to_device(_need(), device))
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The most bytes in tensors so far."""
-    return _C.max_memory_allocated(to_device(_need(), device))
+    return measured(_C.max_memory_allocated, to_device(_need(), device))
 
 
 class device_index(DeviceGuard):

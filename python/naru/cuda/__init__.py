@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from .._kind import DeviceGuard, DeviceProperties, to_device
+from .._kind import DeviceGuard, DeviceProperties, measured, to_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,24 +92,24 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes in tensors on a device; 0 where there is none."""
-    return _C.memory_allocated(to_device(_KIND, device)) if is_available() else 0
+    """Bytes in tensors on a device; 0 where there is none. Work that is queued is done first, so that it counts."""
+    return measured(_C.memory_allocated, to_device(_KIND, device)) if is_available() else 0
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The most bytes in tensors so far, or since `reset_peak_memory_stats`."""
-    return _C.max_memory_allocated(to_device(_KIND, device)) if is_available() else 0
+    return measured(_C.max_memory_allocated, to_device(_KIND, device)) if is_available() else 0
 
 
 def memory_reserved(device: Any = None) -> int:
     """Bytes held from the device, in tensors or kept for new ones."""
-    return _C.memory_reserved(to_device(_KIND, device)) if is_available() else 0
+    return measured(_C.memory_reserved, to_device(_KIND, device)) if is_available() else 0
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """The most bytes held from the device."""
     largest = getattr(_C, "max_memory_reserved", _C.memory_reserved)
-    return largest(to_device(_KIND, device)) if is_available() else 0
+    return measured(largest, to_device(_KIND, device)) if is_available() else 0
 
 
 memory_cached = memory_reserved
@@ -119,7 +119,7 @@ max_memory_cached = max_memory_reserved
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Starts the peaks anew."""
     if is_available():
-        _C.reset_peak_memory_stats(to_device(_KIND, device))
+        measured(_C.reset_peak_memory_stats, to_device(_KIND, device))
 
 
 reset_max_memory_allocated = reset_peak_memory_stats
@@ -130,7 +130,7 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
     _lazy_init()
     target = to_device(_KIND, device)
     total = _C.total_memory(target)
-    return total - _C.memory_reserved(target), total
+    return total - measured(_C.memory_reserved, target), total
 
 
 def empty_cache() -> None:
