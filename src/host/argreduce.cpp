@@ -4,6 +4,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "host/find_best.h"
 #include "host/instructions.h"
 #include "host/layout.h"
 #include "host/simd.h"
@@ -12,7 +13,6 @@
 namespace naru::host {
 namespace {
 
-constexpr int64_t kLanes = 64;
 constexpr int64_t kCols = 256;  // results taken together when rows lie across memory
 
 
@@ -25,45 +25,6 @@ int32_t ordered(uint16_t bits, bool greatest) {
   return bits & 0x8000 ? -static_cast<int32_t>(magnitude) : magnitude;
 }
 
-template <class T>
-NARU_WIDE int64_t find_best(const T* x, int64_t n, bool greatest) {
-  // Lanes first, so that it runs in vectors; then the first place where the best value stands.
-  T lanes[kLanes];
-  T best = x[0];
-  bool nan = false;
-  for (T& l : lanes) l = x[0];
-  int64_t i = 0;
-  if (greatest) {
-    for (; i + kLanes <= n; i += kLanes)
-      for (int64_t l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
-    for (; i < n; ++i) best = x[i] > best ? x[i] : best;
-    for (const T l : lanes) best = l > best ? l : best;
-  } else {
-    for (; i + kLanes <= n; i += kLanes)
-      for (int64_t l = 0; l < kLanes; ++l) lanes[l] = x[i + l] < lanes[l] ? x[i + l] : lanes[l];
-    for (; i < n; ++i) best = x[i] < best ? x[i] : best;
-    for (const T l : lanes) best = l < best ? l : best;
-  }
-  if constexpr (std::is_floating_point_v<T>) {
-    int any = 0;
-    for (int64_t k = 0; k < n; ++k) any |= x[k] != x[k];
-    nan = any != 0;
-  }
-  for (int64_t block = 0; block < n; block += kLanes) {
-    const int64_t end = block + kLanes < n ? block + kLanes : n;
-    int any = 0;
-    if (nan) {
-      for (int64_t k = block; k < end; ++k) any |= x[k] != x[k];
-    } else {
-      for (int64_t k = block; k < end; ++k) any |= x[k] == best;
-    }
-    if (!any) continue;
-    for (int64_t k = block; k < end; ++k)
-      if (nan ? x[k] != x[k] : x[k] == best) return k;
-  }
-  return 0;
-}
-
 // One row of results across: `best` and `index` hold what rows before `row` gave.
 template <class T>
 NARU_WIDE void take_row(const T* x, int64_t n, bool greatest, int64_t row, T* best, int64_t* index) {
@@ -72,6 +33,17 @@ NARU_WIDE void take_row(const T* x, int64_t n, bool greatest, int64_t row, T* be
     const bool better = (greatest ? v > b : v < b) || (v != v && b == b);
     best[j] = better ? v : b;
     index[j] = better ? row : index[j];
+  }
+}
+
+template <class T>
+int64_t find_best(const T* x, int64_t n, bool greatest) {
+  switch (wide_level()) {
+#if defined(__x86_64__)
+    case 2: return avx512::find_best(x, n, greatest);
+    case 1: return avx2::find_best(x, n, greatest);
+#endif
+    default: return plain::find_best(x, n, greatest);
   }
 }
 
@@ -118,7 +90,7 @@ void along(const Rows& r) {
     walk.seek(begin);
     for (int64_t row = begin; row < end; ++row, walk.next()) {
       const T* x = Reader<Stored, T>::read(walk.at(0), r.stride, r.length, block, greatest, r.op.in.dtype);
-      const int64_t index = find_best<T>(x, r.length, greatest);
+      const int64_t index = find_best(x, r.length, greatest);
       r.put(walk, 0, 0, 0, &index, 1);
     }
   });

@@ -127,6 +127,8 @@ const Kernel& kernel_of(const Program& program, uint32_t scalars) {
   return table<Kernel>().find(program, scalars, [&](Kernel& k) {
     k.kernel = with_scalars(program, scalars).lower();
     inspect(k.kernel, k.uses_index, k.cost);
+    if (k.kernel.inputs.size() == 1 && k.kernel.results.size() == 1)
+      k.copies = k.kernel.graph[k.kernel.results[0]].prim == Prim::Input && k.kernel.inputs[0].dtype == k.kernel.outputs[0];
   });
 }
 

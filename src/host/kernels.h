@@ -15,9 +15,11 @@ namespace naru::host {
 struct Kernel {
   ir::MapKernel kernel;
   bool uses_index = false;
-  int cost = 1;  // roughly: vector instructions per vector of elements
+  bool copies = false;  // the one result is the one input, unchanged
+  int cost = 1;         // roughly: vector instructions per vector of elements
 
-  // Runs over n consecutive elements. streaming: past the caches; every output must be 64-byte aligned.
+  // Runs over n consecutive elements. streaming: past the caches; every output must be 64-byte aligned, and
+  // the caller calls stream_fence() in the end.
   void run(void* const* operands, const uint64_t* params, int64_t n, int64_t index0, bool streaming = false) const;
 
   mutable std::atomic<ir::MapFunction> code[2][2] = {};  // [instruction set][streaming]

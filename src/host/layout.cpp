@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "host/simd.h"
 #include "naru/error.h"
 
 namespace naru::host {
@@ -31,18 +32,6 @@ template <class T>
 void unpack_as(const char* source, int64_t n, char* target, int64_t stride) noexcept {
   const T* in = reinterpret_cast<const T*>(source);
   for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(target + i * stride) = in[i];
-}
-
-template <class T>
-void transpose_as(const char* source, int64_t stride, int64_t rows, int64_t cols, char* target, int64_t pitch) noexcept {
-  constexpr int64_t kBlock = 8;
-  for (int64_t j = 0; j < cols; j += kBlock) {
-    const int64_t end = j + kBlock < cols ? j + kBlock : cols;
-    for (int64_t i = 0; i < rows; ++i) {
-      T* out = reinterpret_cast<T*>(target + i * pitch);
-      for (int64_t c = j; c < end; ++c) out[c] = reinterpret_cast<const T*>(source + c * stride)[i];
-    }
-  }
 }
 
 // Calls f(address, stride of the innermost dimension, elements) for each innermost run of elements [first, first + n) of operand k.
@@ -266,15 +255,6 @@ void unpack_flat(const Space& space, int k, int64_t first, int64_t n, const char
   });
 }
 
-void pack_transposed(const char* source, int64_t stride, int64_t item, int64_t rows, int64_t cols, char* target, int64_t pitch) noexcept {
-  switch (item) {
-    case 1: return transpose_as<uint8_t>(source, stride, rows, cols, target, pitch);
-    case 2: return transpose_as<uint16_t>(source, stride, rows, cols, target, pitch);
-    case 4: return transpose_as<uint32_t>(source, stride, rows, cols, target, pitch);
-    default: return transpose_as<uint64_t>(source, stride, rows, cols, target, pitch);
-  }
-}
-
 char* scratch(size_t bytes) {
   struct Release {
     void operator()(char* p) const noexcept { std::free(p); }
@@ -288,6 +268,19 @@ char* scratch(size_t bytes) {
     if (!memory) throw std::bad_alloc();
   }
   return memory.get();
+}
+
+int wide_level() noexcept {
+#if defined(__x86_64__)
+  static const int level = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                                   __builtin_cpu_supports("avx512vl")
+                               ? 2
+                           : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 1
+                                                                                              : 0;
+  return level;
+#else
+  return 0;
+#endif
 }
 
 size_t cache_bytes() noexcept {

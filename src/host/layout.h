@@ -69,8 +69,6 @@ void unpack(const char* source, int64_t item, int64_t n, char* target, int64_t s
 // Elements [first, first + n) of operand k, counted through the whole space, to consecutive ones, and back. `shift` bytes are added to its address.
 void pack_flat(const Space& space, int k, int64_t first, int64_t n, char* target, int64_t shift = 0) noexcept;
 void unpack_flat(const Space& space, int k, int64_t first, int64_t n, const char* source) noexcept;
-// target[i * pitch + j] = source[j * stride + i] (bytes; i < rows, j < cols): a block of a transposed matrix, made straight.
-void pack_transposed(const char* source, int64_t stride, int64_t item, int64_t rows, int64_t cols, char* target, int64_t pitch) noexcept;
 
 // This thread's scratch memory of at least `bytes` bytes, 64-byte aligned. One piece a thread: a second call may move it.
 char* scratch(size_t bytes);

@@ -4,6 +4,7 @@
 #include "host/instructions.h"
 #include "host/kernels.h"
 #include "host/layout.h"
+#include "host/transpose.h"
 
 namespace naru::host {
 namespace {
@@ -16,6 +17,8 @@ constexpr int64_t kBlock = 1024;
 constexpr int64_t kShortRow = 48;
 // A tile of a transposed operand: kTileRows elements are one cache line of 4-byte elements.
 constexpr int64_t kTileRows = 16, kTileCols = 256;
+// A part of a plain transposed copy.
+constexpr int64_t kTurnRows = 2048, kTurnCols = 64;
 
 enum class Way : uint8_t { Direct, Scalar, Packed, Transposed };
 
@@ -51,6 +54,7 @@ struct Run {
   void run_row(const Walk& walk, int64_t row, int64_t begin, int64_t end, char* memory) const;
   void run_flat(int64_t begin, int64_t end) const;
   void run_tiles(int64_t begin, int64_t end) const;
+  void run_turns(int64_t begin, int64_t end) const;
   bool any(Way way) const { return std::find(ways, ways + space.count, way) != ways + space.count; }
 };
 
@@ -211,13 +215,13 @@ void Run::run_tiles(int64_t begin, int64_t end) const {
   for (int64_t tile = begin; tile < end; ++tile) {
     const int64_t outer = tile / (down * right);
     if (outer != at_row) walk.seek(at_row = outer);
-    const int64_t i0 = tile / right % down * kTileRows, j0 = tile % right * kTileCols;
+    const int64_t i0 = tile % down * kTileRows, j0 = tile / down % right * kTileCols;
     const int64_t ni = std::min(kTileRows, space.sizes[i] - i0), nj = std::min(kTileCols, space.sizes[j] - j0);
     for (int k = 0; k < inputs; ++k) {
       const Operand& o = space.operands[k];
       if (ways[k] == Way::Transposed)
-        pack_transposed(walk.at(k) + i0 * o.strides[i] + j0 * o.strides[j], o.strides[j], o.item, ni, nj,
-                        memory + reinterpret_cast<uintptr_t>(slots[k]), kTileCols * o.item);
+        transpose(walk.at(k) + i0 * o.strides[i] + j0 * o.strides[j], o.strides[j], o.item, ni, nj,
+                  memory + reinterpret_cast<uintptr_t>(slots[k]), kTileCols * o.item);
     }
     for (int64_t r = 0; r < ni; ++r) {
       for (int k = 0; k < space.count; ++k) {
@@ -237,24 +241,49 @@ void Run::run_tiles(int64_t begin, int64_t end) const {
   }
 }
 
+// Parts [begin, end) of a plain copy of a transposed operand.
+void Run::run_turns(int64_t begin, int64_t end) const {
+  const int j = space.rank - 1, i = space.rank - 2;
+  const int64_t down = (space.sizes[i] + kTurnRows - 1) / kTurnRows, right = (space.sizes[j] + kTurnCols - 1) / kTurnCols;
+  const Operand &in = space.operands[0], &out = space.operands[1];
+  Walk walk(space, i);
+  int64_t at_row = -1;
+  for (int64_t part = begin; part < end; ++part) {
+    const int64_t outer = part / (down * right);
+    if (outer != at_row) walk.seek(at_row = outer);
+    const int64_t i0 = part % down * kTurnRows, j0 = part / down % right * kTurnCols;
+    transpose(walk.at(0) + i0 * in.strides[i] + j0 * in.strides[j], in.strides[j], in.item, std::min(kTurnRows, space.sizes[i] - i0),
+              std::min(kTurnCols, space.sizes[j] - j0), walk.at(1) + i0 * out.strides[i] + j0 * out.item, out.strides[i], streaming);
+  }
+}
+
 void Run::execute() {
   lay_out();
   choose_ways();
   streaming = !flat && may_stream();
   const double time = nanoseconds();
+  const auto in_pieces = [&](int64_t count, int64_t grain, auto member) {
+    split(count, time, grain, [this, member](int64_t begin, int64_t end) {
+      (this->*member)(begin, end);
+      if (streaming) stream_fence();
+    });
+  };
   if (any(Way::Transposed)) {
-    reserve(kTileRows * kTileCols);
+    const bool turn = kernel->copies && ways[1] == Way::Direct;
+    const int64_t tile_rows = turn ? kTurnRows : kTileRows, tile_cols = turn ? kTurnCols : kTileCols;
     const int j = space.rank - 1, i = space.rank - 2;
-    const int64_t down = (space.sizes[i] + kTileRows - 1) / kTileRows, right = (space.sizes[j] + kTileCols - 1) / kTileCols;
-    const int64_t outer = rows / space.sizes[i];
-    return split(outer * down * right, time, 1, [this](int64_t b, int64_t e) { run_tiles(b, e); });
+    const int64_t down = (space.sizes[i] + tile_rows - 1) / tile_rows, right = (space.sizes[j] + tile_cols - 1) / tile_cols;
+    const int64_t tiles = rows / space.sizes[i] * down * right;
+    if (turn) return in_pieces(tiles, 1, &Run::run_turns);
+    reserve(kTileRows * kTileCols);
+    return in_pieces(tiles, 1, &Run::run_tiles);
   }
   reserve(kBlock);
-  if (flat) return split(rows * inner, time, kBlock, [this](int64_t b, int64_t e) { run_flat(b, e); });
+  if (flat) return in_pieces(rows * inner, kBlock, &Run::run_flat);
   // Pieces begin at the start of a row, or at a cache line of each operand within one; so streamed rows stay aligned.
   const int64_t grain = rows == 1 || inner > 65536 ? 512 : inner;
   if (inner % grain != 0 && rows > 1) streaming = false;
-  split(rows * inner, time, grain, [this](int64_t b, int64_t e) { run_rows(b, e); });
+  in_pieces(rows * inner, grain, &Run::run_rows);
 }
 
 }  // namespace

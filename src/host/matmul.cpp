@@ -11,6 +11,7 @@
 #include "host/layout.h"
 #include "host/own_product.h"
 #include "host/products.h"
+#include "host/simd.h"
 #include "ir/row_ids.h"
 #include "naru/error.h"
 
@@ -123,11 +124,7 @@ void Job<T>::own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int
   p.c = at_c(batch, row, col);
   p.c_row = q.c.row_stride;
 #if defined(__x86_64__)
-  static const int level = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                                   __builtin_cpu_supports("avx512vl")
-                               ? 2
-                           : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 1
-                                                                                              : 0;
+  const int level = wide_level();
   if (level == 2)
     avx512::own_product(p);
   else if (level == 1)

@@ -5,6 +5,7 @@
 #include "host/instructions.h"
 #include "host/kernels.h"
 #include "host/layout.h"
+#include "host/transpose.h"
 #include "naru/error.h"
 
 namespace naru::host {
@@ -39,14 +40,54 @@ void chain(T* block, T* running, int64_t n) {
     }
 }
 
+// Do the rows' addresses lie one step apart?
+bool evenly(char* const* rows, int64_t count, int64_t& step) {
+  step = count > 1 ? rows[1] - rows[0] : 0;
+  for (int64_t r = 1; r < count; ++r)
+    if (rows[r] - rows[r - 1] != step) return false;
+  return count > 1;
+}
+
+// Results that are neighbours in memory, rows that are not: all of a block's results go down their rows together.
+template <class T>
+void run_across(const ir::Scan& scan, const Space& space, int64_t length) {
+  constexpr auto kItem = static_cast<int64_t>(sizeof(T));
+  const int64_t cols = space.sizes[space.rank - 1], outer = space.numel() / cols, blocks = (cols + kBlock - 1) / kBlock;
+  const int64_t in_step = scan.in.strides.back() * kItem, out_step = scan.out.strides.back() * kItem;
+  const bool sum = scan.op == ir::ReduceOp::Sum;
+  split(outer * blocks, static_cast<double>(outer * cols * length) * 0.3, 1, [&](int64_t begin, int64_t end) {
+    T running[kBlock];
+    Walk walk(space, space.rank);
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t col = unit % blocks * kBlock, n = std::min(kBlock, cols - col);
+      walk.seek(unit / blocks * cols + col);
+      std::fill(running, running + n, sum ? T(0) : T(1));
+      for (int64_t i = 0; i < length; ++i) {
+        const T* x = reinterpret_cast<const T*>(walk.at(0) + i * in_step);
+        T* y = reinterpret_cast<T*>(walk.at(1) + i * out_step);
+        if (sum)
+          for (int64_t j = 0; j < n; ++j) y[j] = running[j] = add(running[j], x[j]);
+        else
+          for (int64_t j = 0; j < n; ++j) y[j] = running[j] = multiply(running[j], x[j]);
+      }
+    }
+  });
+}
+
 template <class T>
 void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType type) {
   const int64_t rows = space.numel();
   const int64_t in_item = static_cast<int64_t>(size_of(scan.in.dtype)), out_item = static_cast<int64_t>(size_of(scan.out.dtype));
   const int64_t in_step = scan.in.strides.back() * in_item, out_step = scan.out.strides.back() * out_item;
   const bool sum = scan.op == ir::ReduceOp::Sum;
+  const bool plain_in = scan.in.dtype == type && in_step == in_item, plain_out = scan.out.dtype == type && out_step == out_item;
+  if (scan.in.dtype == type && scan.out.dtype == type && space.rank > 0 && !(plain_in && plain_out)) {
+    const int last = space.rank - 1;
+    if (space.sizes[last] >= 16 && space.operands[0].strides[last] == in_item && space.operands[1].strides[last] == out_item)
+      return run_across<T>(scan, space, length);
+  }
   const int64_t groups = (rows + kRows - 1) / kRows;
-  split(groups, static_cast<double>(rows * length) * 1.0, 1, [&](int64_t begin, int64_t end) {
+  split(groups, static_cast<double>(rows * length) * 0.3, 1, [&](int64_t begin, int64_t end) {
     alignas(64) T block[kBlock * kRows], line[kBlock];
     alignas(64) char raw[kBlock * 8];
     T running[kRows];
@@ -60,13 +101,17 @@ void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType t
         if (r + 1 < count) walk.next();
         running[r] = sum ? T(0) : T(1);
       }
+      int64_t in_pitch = 0, out_pitch = 0;
+      const bool turn_in = plain_in && count == kRows && evenly(from, count, in_pitch);
+      const bool turn_out = plain_out && count == kRows && evenly(to, count, out_pitch);
       if (count < kRows) std::fill(std::begin(block), std::end(block), T(0));
       for (int64_t at = 0; at < length; at += kBlock) {
         const int64_t n = std::min(kBlock, length - at);
-        for (int64_t r = 0; r < count; ++r) {
+        if (turn_in) transpose(from[0] + at * in_step, in_pitch, in_item, n, kRows, reinterpret_cast<char*>(block), kRows * in_item);
+        for (int64_t r = 0; r < count && !turn_in; ++r) {
           const char* source = from[r] + at * in_step;
           const T* x = line;
-          if (scan.in.dtype == type && in_step == in_item) {
+          if (plain_in) {
             x = reinterpret_cast<const T*>(source);
           } else {
             pack(source, in_step, in_item, n, raw);
@@ -78,9 +123,10 @@ void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType t
           chain<T, true>(block, running, n);
         else
           chain<T, false>(block, running, n);
-        for (int64_t r = 0; r < count; ++r) {
+        if (turn_out) transpose(reinterpret_cast<const char*>(block), kRows * out_item, out_item, kRows, n, to[0] + at * out_step, out_pitch);
+        for (int64_t r = 0; r < count && !turn_out; ++r) {
           char* target = to[r] + at * out_step;
-          if (scan.out.dtype == type && out_step == out_item) {
+          if (plain_out) {
             T* y = reinterpret_cast<T*>(target);
             for (int64_t i = 0; i < n; ++i) y[i] = block[i * kRows + r];
           } else {

@@ -1,5 +1,5 @@
-// Functions compiled several times, for processors with and without wide vectors; the loader picks. IEEE operations are the same on all of
-// them and are never contracted, so the bits are too.
+// Code for several kinds of processors: wide_level() tells which of the namespaces plain, avx2 and avx512 to call; NARU_WIDE compiles plain loops
+// several times, and the loader picks. IEEE operations are the same on all of them and are never contracted, so the bits are too.
 #pragma once
 
 // Function multiversioning goes through ifuncs, which run before a sanitizer's own start-up.
@@ -8,3 +8,10 @@
 #else
 #define NARU_WIDE
 #endif
+
+namespace naru::host {
+
+// 2: AVX-512 (F, BW, DQ, VL); 1: AVX2 with FMA; 0: neither.
+int wide_level() noexcept;
+
+}  // namespace naru::host

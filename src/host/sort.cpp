@@ -79,11 +79,24 @@ Item* radix_sort(Item* a, Item* b, int64_t n) {
   return a;
 }
 
-constexpr int64_t kRadixFrom = 200;
+constexpr int64_t kRadixFrom = 200, kHeap = 64;
 
 // The first k of n items in order, somewhere in a or b.
 template <int kDigits, class Item>
 Item* first_in_order(Item* a, Item* b, int64_t n, int64_t k) {
+  if (k < n && k <= kHeap) {
+    // The k least seen so far, the greatest of them on top: most items are only compared with that.
+    std::copy(a, a + k, b);
+    std::make_heap(b, b + k);
+    for (int64_t i = k; i < n; ++i) {
+      if (!(a[i] < b[0])) continue;
+      std::pop_heap(b, b + k);
+      b[k - 1] = a[i];
+      std::push_heap(b, b + k);
+    }
+    std::sort_heap(b, b + k);
+    return b;
+  }
   if (k < n && k <= n / 8) {
     std::nth_element(a, a + k, a + n);
     std::sort(a, a + k);

@@ -105,7 +105,6 @@ ir::MapFunction compile(const ir::MapKernel& kernel, Isa isa, bool streaming) {
     cc.jg(loop);
   }
   cc.bind(done);
-  if (streaming) cc.sfence();
   cc.ret();
   return reinterpret_cast<ir::MapFunction>(code.finish());
 }

@@ -19,7 +19,7 @@ Isa best_isa() noexcept;
 
 // Code for a kernel, kept until the process ends. nullptr where the instruction set is None or memory may not be made
 // executable; the interpreter then runs the kernel, with the same bits. streaming: outputs are written past the caches
-// (they must be 64-byte aligned). Any n >= 0; reads and writes nothing outside the n elements. Thread-safe.
+// (they must be 64-byte aligned), and the caller puts a store fence behind the last call. Any n >= 0; reads and writes nothing outside the n elements. Thread-safe.
 ir::MapFunction compile(const ir::MapKernel& kernel, Isa isa, bool streaming = false);
 ir::AlongFunction compile_along(const ir::ReduceKernel& kernel, Isa isa);
 ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa);

@@ -1,0 +1,15 @@
+// find_best.h for processors with AVX2; the pragma stands behind the headers.
+#include "host/find_best.h"
+
+#include <type_traits>
+
+#if defined(__x86_64__)
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+
+namespace naru::host::avx2 {
+#include "host/find_best.inc"
+}  // namespace naru::host::avx2
+
+#pragma GCC pop_options
+#endif
