@@ -27,8 +27,18 @@ def load(extension: str) -> types.ModuleType:
     return module
 
 
+class Stubs(StubGen):
+    """naru's functions are of a type of their own, and carry their signatures as nanobind's do."""
+
+    def put(self, value: object, name: str | None = None, parent: object | None = None) -> None:
+        if hasattr(type(value), "__nb_signature__") and name is not None:
+            self.put_nb_func(value, name)
+        else:
+            super().put(value, name, parent)
+
+
 def main(extension: str, output: str) -> None:
-    stub = StubGen(module=load(extension))
+    stub = Stubs(module=load(extension))
     stub.put(stub.module)
     Path(output).write_text(stub.get(), encoding="utf-8")
 
