@@ -36,7 +36,7 @@ struct Arg<Tensor> {
 template <>
 struct Arg<Operand> {
   static constexpr const char* kName = "Tensor";
-  static constexpr const char* kHint = "Tensor | float | bool";
+  static constexpr const char* kHint = "Tensor | builtins.float | builtins.bool";
   std::optional<Operand> value;
   bool load(PyObject* const* o) {
     if (is_tensor(*o)) {
@@ -55,7 +55,7 @@ struct Arg<Operand> {
 template <>
 struct Arg<Scalar> {
   static constexpr const char* kName = "Number";
-  static constexpr const char* kHint = "float | bool";
+  static constexpr const char* kHint = "builtins.float | builtins.bool";
   Scalar value;
   bool load(PyObject* const* o) { return scalar_from(*o, value); }
   Scalar get() { return value; }
@@ -64,7 +64,7 @@ struct Arg<Scalar> {
 template <>
 struct Arg<int64_t> {
   static constexpr const char* kName = "int";
-  static constexpr const char* kHint = "int";
+  static constexpr const char* kHint = "builtins.int";
   int64_t value = 0;
   bool load(PyObject* const* o) { return int_from(*o, value); }
   int64_t get() { return value; }
@@ -73,7 +73,7 @@ struct Arg<int64_t> {
 template <>
 struct Arg<double> {
   static constexpr const char* kName = "float";
-  static constexpr const char* kHint = "float";
+  static constexpr const char* kHint = "builtins.float";
   Scalar value;
   bool load(PyObject* const* o) { return scalar_from(*o, value); }
   double get() { return value.to_double(); }
@@ -82,7 +82,7 @@ struct Arg<double> {
 template <>
 struct Arg<bool> {
   static constexpr const char* kName = "bool";
-  static constexpr const char* kHint = "bool";
+  static constexpr const char* kHint = "builtins.bool";
   bool value = false;
   bool load(PyObject* const* o);
   bool get() { return value; }
@@ -100,7 +100,7 @@ struct Arg<std::string_view> {
 template <>
 struct Arg<DType> {
   static constexpr const char* kName = "torch.dtype";
-  static constexpr const char* kHint = "dtype";
+  static constexpr const char* kHint = "_dtype";
   DType value = DType::F32;
   bool load(PyObject* const* o) { return dtype_from(*o, value); }
   DType get() { return value; }
@@ -109,7 +109,7 @@ struct Arg<DType> {
 template <>
 struct Arg<Device> {
   static constexpr const char* kName = "torch.device";
-  static constexpr const char* kHint = "device | str | int";
+  static constexpr const char* kHint = "_device | str | builtins.int";
   Device value;
   bool load(PyObject* const* o) { return device_from(*o, value); }
   Device get() { return value; }
@@ -119,7 +119,7 @@ struct Arg<Device> {
 template <>
 struct Arg<Dims> {
   static constexpr const char* kName = "tuple of ints";
-  static constexpr const char* kHint = "int | Sequence[int]";
+  static constexpr const char* kHint = "builtins.int | Sequence[builtins.int]";
   Dims value;
   bool load(PyObject* const* o) {
     int64_t one = 0;
@@ -138,7 +138,7 @@ struct Sequence {
 template <>
 struct Arg<Sequence> {
   static constexpr const char* kName = "tuple of ints";
-  static constexpr const char* kHint = "Sequence[int]";
+  static constexpr const char* kHint = "Sequence[builtins.int]";
   Sequence value;
   bool load(PyObject* const* o) { return dims_from(*o, value.dims); }
   const Sequence& get() { return value; }
@@ -214,7 +214,7 @@ struct Arg<std::optional<T>> {
 template <>
 struct Arg<Options> {
   static constexpr const char* kName = "torch.dtype";
-  static constexpr const char* kHint = "dtype | None";
+  static constexpr const char* kHint = "_dtype | None";
   static constexpr int kSlots = 5;
   Options value;
   bool load(PyObject* const* o);
@@ -262,12 +262,12 @@ struct Result {
 template <> struct Result<Tensor> { static constexpr const char* kHint = "Tensor"; };
 template <> struct Result<Self> { static constexpr const char* kHint = "Tensor"; };
 template <> struct Result<void> { static constexpr const char* kHint = "None"; };
-template <> struct Result<bool> { static constexpr const char* kHint = "bool"; };
-template <> struct Result<int64_t> { static constexpr const char* kHint = "int"; };
-template <> struct Result<double> { static constexpr const char* kHint = "float"; };
+template <> struct Result<bool> { static constexpr const char* kHint = "builtins.bool"; };
+template <> struct Result<int64_t> { static constexpr const char* kHint = "builtins.int"; };
+template <> struct Result<double> { static constexpr const char* kHint = "builtins.float"; };
 template <> struct Result<std::string> { static constexpr const char* kHint = "str"; };
-template <> struct Result<DType> { static constexpr const char* kHint = "dtype"; };
-template <> struct Result<Device> { static constexpr const char* kHint = "device"; };
+template <> struct Result<DType> { static constexpr const char* kHint = "_dtype"; };
+template <> struct Result<Device> { static constexpr const char* kHint = "_device"; };
 template <> struct Result<Dims> { static constexpr const char* kHint = "Size"; };
 template <> struct Result<std::vector<Tensor>> { static constexpr const char* kHint = "tuple[Tensor, ...]"; };
 template <> struct Result<std::pair<Tensor, Tensor>> { static constexpr const char* kHint = "tuple[Tensor, Tensor]"; };

@@ -14,7 +14,16 @@
 namespace naru::py {
 namespace {
 
-runtime::CachingAllocator& allocator(Device d) { return runtime::allocator_of(runtime::resolve(d)); }
+// The device's allocator, when all that was asked of the device has been done: what is still queued has no memory yet, or holds some that is
+// no longer needed.
+runtime::CachingAllocator& allocator(Device device) {
+  const Device d = runtime::resolve(device);
+  if (!d.is_cpu()) {
+    Unlocked scope;
+    runtime::synchronize(d);
+  }
+  return runtime::allocator_of(d);
+}
 
 nb::dict statistics(Device d) {
   const runtime::MemoryStats s = allocator(d).stats();

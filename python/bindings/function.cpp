@@ -80,9 +80,9 @@ std::unique_ptr<Overload> read_params(std::string_view text, const std::vector<T
       keyword_only = true;
     } else if (item == "@options") {
       keyword_only = true;
-      const std::vector<TypeInfo> five = {{"torch.dtype", "dtype | None", 1, false}, {"torch.layout", "Any", 1, false},
-                                          {"torch.device", "device | str | int | None", 1, false}, {"bool", "bool", 1, false},
-                                          {"bool", "bool", 1, false}};
+      const std::vector<TypeInfo> five = {{"torch.dtype", "_dtype | None", 1, false}, {"torch.layout", "Any", 1, false},
+                                          {"torch.device", "_device | str | builtins.int | None", 1, false}, {"bool", "builtins.bool", 1, false},
+                                          {"bool", "builtins.bool", 1, false}};
       size_t i = 0;
       for (const char* name : {"dtype=None", "layout=None", "device=None", "pin_memory=False", "requires_grad=False"})
         add_param(*o, name, keyword_only, five, i);
@@ -311,8 +311,8 @@ PyObject* get_module(PyObject*, void*) { return PyUnicode_FromString("naru._C");
 PyObject* get_doc(PyObject* self, void*) {
   const Definition& d = definition_of(self);
   std::string text;
-  for (const auto& o : d.overloads) text += d.name + text_of(*o, d.method) + "\n";
-  return PyUnicode_FromFormat("%s\n%s", text.c_str(), d.doc);
+  for (const auto& o : d.overloads) text += (text.empty() ? "" : "\n\n") + std::string(d.name) + text_of(*o, d.method) + "\n\n" + o->doc;
+  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 // The signatures in the form nanobind's functions have them, for stubs: a tuple of (signature, docstring, defaults).
 PyObject* get_signatures(PyObject* self, void*) {
@@ -343,7 +343,7 @@ PyObject* get_signatures(PyObject* self, void*) {
       if (p.fallback) s += " = " + p.text;
     }
     s += fmt::format(") -> {}", o.result);
-    PyObject* item = Py_BuildValue("(ssO)", s.c_str(), d.doc, Py_None);
+    PyObject* item = Py_BuildValue("(ssO)", s.c_str(), o.doc, Py_None);
     if (!item) {
       Py_DECREF(list);
       return nullptr;
@@ -400,11 +400,12 @@ nb::object make_function(PyTypeObject* type, Definition* d) {
 void add_to(std::map<std::string, Definition*>& map, const char* name, const char* doc, bool method, bool is_static, std::string_view params,
             Thunk thunk, const void* state, const std::vector<TypeInfo>& types, const char* result) {
   Definition*& d = map[name];
-  if (!d) d = new Definition{.name = name, .doc = doc, .method = method, .is_static = is_static, .overloads = {}};
+  if (!d) d = new Definition{.name = name, .method = method, .is_static = is_static, .overloads = {}};
   auto o = read_params(params, types);
   o->thunk = thunk;
   o->state = state;
   o->result = result;
+  o->doc = doc;
   d->overloads.push_back(std::move(o));
 }
 
@@ -421,7 +422,7 @@ void add_alias(const char* alias, const char* name) {
   for (auto* map : {&functions(), &methods()}) {
     const auto it = map->find(name);
     if (it == map->end()) continue;
-    auto* d = new Definition{.name = alias, .doc = it->second->doc, .method = it->second->method, .is_static = it->second->is_static, .overloads = {}};
+    auto* d = new Definition{.name = alias, .method = it->second->method, .is_static = it->second->is_static, .overloads = {}};
     for (const auto& o : it->second->overloads) d->overloads.push_back(std::make_unique<Overload>(*o));
     (*map)[alias] = d;
   }

@@ -35,12 +35,12 @@ struct Overload {
   Thunk thunk = nullptr;
   const void* state = nullptr;
   const char* result = "Any";
+  const char* doc = "";
 };
 
 // All overloads under one name.
 struct Definition {
   const char* name;
-  const char* doc = "";
   bool method = false, is_static = false;
   std::vector<std::unique_ptr<Overload>> overloads;
 };
