@@ -1,4 +1,4 @@
-"""Methods of `Tensor` that are written in Python: printing, pickling, backward's front."""
+"""Methods of `Tensor` that are written in Python: printing, copying and pickling."""
 
 from __future__ import annotations
 
@@ -38,22 +38,6 @@ def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     from .legacy import legacy_tensor
 
     return legacy_tensor(self.dtype, self.device if device is None else device, args)
-
-
-def _backward(
-    self: Tensor,
-    gradient: Tensor | None = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    inputs: Any = None,
-) -> None:
-    """Adds the gradients of this tensor to the `grad` of the leaves it came from.
-
-    `gradient` has the tensor's shape; it may be left out for a tensor with one element, and counts as 1 then.
-    """
-    from .autograd import backward
-
-    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 def _deepcopy(self: Tensor, memo: dict) -> Tensor:
@@ -105,7 +89,6 @@ def install() -> None:
         "__deepcopy__": _deepcopy,
         "__reduce_ex__": _reduce,
         "type": _type,
-        "backward": _backward,
     }.items():
         method.__name__ = name
         method.__qualname__ = "Tensor." + name

@@ -225,3 +225,26 @@ def test_stepping_the_schedule_first_warns_as_pytorch_does():
     schedule = optim.lr_scheduler.StepLR(optimizer, 2)
     with pytest.warns(UserWarning, match="Detected call of `lr_scheduler.step\\(\\)` before `optimizer.step\\(\\)`"):
         schedule.step()
+
+
+def test_the_state_of_a_parameter_without_dimensions_moves_too():
+    p = nn.Parameter(torch.tensor(1.0))
+    optimizer = optim.Adam([p], lr=0.1)
+    for device in ("cpu", "cuda:0", "mps:0"):
+        p.data = p.data.to(device)
+        p.grad = torch.ones((), device=device)
+        optimizer.step()
+        assert str(optimizer.state[p]["exp_avg"].device) == device and optimizer.state[p]["step"].device.type == "cpu"
+    assert p.item() == pytest.approx(0.7, rel=1e-5)
+
+
+def test_old_states_with_plain_numbers_of_steps_load():
+    p, optimizer = train("Adam", {"lr": 0.1}, steps=3)
+    state = copy.deepcopy(optimizer.state_dict())
+    state["state"][0]["step"] = 3
+    twin = nn.Parameter(p.detach().clone())
+    other = optim.Adam([twin], lr=0.1)
+    other.load_state_dict(state)
+    train("Adam", {}, optimizer=other, p=twin, start=3)
+    want, _ = train("Adam", {"lr": 0.1})
+    np.testing.assert_allclose(twin.detach().numpy(), want.detach().numpy(), rtol=1e-12)

@@ -23,21 +23,37 @@ def _check_reduction(reduction: str) -> None:
 
 
 def _warn_shapes(input: Tensor, target: Tensor) -> None:
-    if input.shape != target.shape:
-        import warnings
+    import warnings
 
-        warnings.warn(
-            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
-            "This will likely lead to incorrect results due to broadcasting. "
-            "Please ensure they have the same size.",
-            stacklevel=3,
-        )
+    warnings.warn(
+        f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
+        "This will likely lead to incorrect results due to broadcasting. "
+        "Please ensure they have the same size.",
+        stacklevel=3,
+    )
 
 
-def _need_tensors(op: str, **values: Any) -> None:
-    for name, value in values.items():
+def _need_tensors(op: str, input: Any, target: Any) -> None:
+    for name, value in (("input", input), ("target", target)):
         if not isinstance(value, Tensor):
             raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(value).__name__}")
+
+
+def _weighted(losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    """The losses reduced; with a weight for each, their mean is the weighted one."""
+    if weight is None:
+        return reduce_loss(losses, reduction)
+    if weight.shape != losses.shape:
+        raise ValueError("Inputs and weights must have the same size.")
+    losses = losses * weight
+    return losses.sum() / weight.sum() if reduction == "mean" else reduce_loss(losses, reduction)
+
+
+def _composed_mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    return reduce_loss((input - target) ** 2, reduction)
+
+
+_mse_loss = getattr(_C, "mse_loss", _composed_mse_loss)
 
 
 def _smoothed_cross_entropy(
@@ -102,7 +118,7 @@ def cross_entropy(
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
-    _need_tensors("cross_entropy_loss", input=input, target=target)
+    _need_tensors("cross_entropy_loss", input, target)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if label_smoothing == 0.0 and not target.is_floating_point() and hasattr(_C, "cross_entropy"):
@@ -160,18 +176,12 @@ def mse_loss(
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
-    _need_tensors("mse_loss", input=input, target=target)
+    _need_tensors("mse_loss", input, target)
     if input.shape != target.shape:
         _warn_shapes(input, target)
-    elif weight is None and hasattr(_C, "mse_loss"):
-        return _C.mse_loss(input, target, reduction=reduction)
-    losses = (input - target) ** 2
-    if weight is None:
-        return reduce_loss(losses, reduction)
-    if weight.shape != losses.shape:
-        raise ValueError("Inputs and weights must have the same size.")
-    losses = losses * weight
-    return losses.sum() / weight.sum() if reduction == "mean" else reduce_loss(losses, reduction)
+    elif weight is None:
+        return _mse_loss(input, target, reduction=reduction)
+    return _weighted((input - target) ** 2, weight, reduction)
 
 
 def l1_loss(
@@ -186,13 +196,10 @@ def l1_loss(
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
-    _need_tensors("l1_loss", input=input, target=target)
-    _warn_shapes(input, target)
-    losses = (input - target).abs()
-    if weight is None:
-        return reduce_loss(losses, reduction)
-    losses = losses * weight
-    return losses.sum() / weight.sum() if reduction == "mean" else reduce_loss(losses, reduction)
+    _need_tensors("l1_loss", input, target)
+    if input.shape != target.shape:
+        _warn_shapes(input, target)
+    return _weighted((input - target).abs(), weight, reduction)
 
 
 def smooth_l1_loss(
@@ -207,7 +214,8 @@ def smooth_l1_loss(
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
-    _warn_shapes(input, target)
+    if input.shape != target.shape:
+        _warn_shapes(input, target)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0.0:
@@ -224,13 +232,11 @@ def huber_loss(
     _check_reduction(reduction)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    _warn_shapes(input, target)
+    if input.shape != target.shape:
+        _warn_shapes(input, target)
     distance = (input - target).abs()
     losses = _C.where(distance <= delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
-    if weight is None:
-        return reduce_loss(losses, reduction)
-    losses = losses * weight
-    return losses.sum() / weight.sum() if reduction == "mean" else reduce_loss(losses, reduction)
+    return _weighted(losses, weight, reduction)
 
 
 def binary_cross_entropy(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from ..autograd.grad_mode import no_grad
-from .optimizer import Optimizer, check_option, number
+from .optimizer import Optimizer, _move_state, check_option, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,44 +79,56 @@ class Adam(Optimizer):
         loss = self._run_closure(closure)
         for group in self.param_groups:
             amsgrad = group["amsgrad"]
-            beta1, beta2 = group["betas"]
             # Parameters that have taken the same number of steps are updated together.
-            batches: dict[float, tuple[list, list, list, list, list]] = {}
+            lists: tuple[list[Tensor], ...] = ([], [], [], [], [])
+            count = 0
             for param in group["params"]:
                 grad = param.grad
                 if grad is None:
                     continue
-                if len(self.state[param]) == 0:
-                    self._new_state(self.state[param], param, amsgrad)
-                state = self._state_on_device(param)
-                count = state["step"]
-                if isinstance(count, Tensor):
-                    with no_grad():
-                        count.add_(1)
-                    now = count.item()
-                else:
-                    now = state["step"] = count + 1
-                batch = batches.setdefault(now, ([], [], [], [], []))
-                batch[0].append(param)
-                batch[1].append(grad)
-                batch[2].append(state["exp_avg"])
-                batch[3].append(state["exp_avg_sq"])
+                state = self.state[param]
+                if not state:
+                    self._new_state(state, param, amsgrad)
+                mean = state["exp_avg"]
+                if mean.device != param.device:
+                    _move_state(state, param.device)
+                    mean = state["exp_avg"]
+                steps = state["step"]
+                if isinstance(steps, Tensor):
+                    steps.add_(1)
+                    now = int(steps.item())
+                else:  # a number, in files from before PyTorch 1.12
+                    now = state["step"] = steps + 1
+                if now != count:
+                    if count:
+                        self._update(lists, count, group)
+                        lists = ([], [], [], [], [])
+                    count = now
+                lists[0].append(param)
+                lists[1].append(grad)
+                lists[2].append(mean)
+                lists[3].append(state["exp_avg_sq"])
                 if amsgrad:
-                    batch[4].append(state["max_exp_avg_sq"])
-            for now, lists in batches.items():
-                _step(
-                    *lists,
-                    int(now),
-                    number(group["lr"]),
-                    number(beta1),
-                    number(beta2),
-                    group["eps"],
-                    group["weight_decay"],
-                    group["decoupled_weight_decay"],
-                    amsgrad,
-                    group["maximize"],
-                )
+                    lists[4].append(state["max_exp_avg_sq"])
+            if count:
+                self._update(lists, count, group)
         return loss
+
+    def _update(self, lists: tuple[list[Tensor], ...], count: int, group: dict[str, Any]) -> None:
+        """Step number `count` of the parameters in lists[0]."""
+        beta1, beta2 = group["betas"]
+        _step(
+            *lists,
+            count,
+            number(group["lr"]),
+            number(beta1),
+            number(beta2),
+            group["eps"],
+            group["weight_decay"],
+            group["decoupled_weight_decay"],
+            group["amsgrad"],
+            group["maximize"],
+        )
 
 
 class AdamW(Adam):

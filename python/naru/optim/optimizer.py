@@ -24,6 +24,9 @@ class _Required:
 
 required = _Required()
 
+# State that is counted on the host in float32, whatever the parameter is.
+_ON_HOST = ("step", "mu_product")
+
 
 class Optimizer:
     """Base of all optimizers.
@@ -128,9 +131,11 @@ class Optimizer:
     def _state_on_device(self, param: Tensor) -> dict[str, Any]:
         """The state of `param`, moved after it if the parameter has changed device."""
         state = self.state[param]
+        device = param.device
         for key, value in state.items():
-            if isinstance(value, Tensor) and key != "step" and value.device != param.device:
-                state[key] = value.to(param.device)
+            if isinstance(value, Tensor) and value.device != device and key not in _ON_HOST:
+                _move_state(state, device)
+                break
         return state
 
     # --- state -------------------------------------------------------------------------------------------------
@@ -167,7 +172,7 @@ class Optimizer:
 
         def adopt(param: Tensor, value: Any, key: Any = None) -> Any:
             if isinstance(value, Tensor):
-                if key in ("step", "mu_product"):  # counted in float32 whatever the parameter
+                if key in _ON_HOST:
                     return value.detach().clone()
                 if param.is_floating_point():
                     return value.detach().to(param.device, param.dtype, False, True)
@@ -249,6 +254,13 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     wrapper.hooked = True  # type: ignore[attr-defined]
     return wrapper
+
+
+def _move_state(state: dict[str, Any], device: _C.device) -> None:
+    """Moves a parameter's state to where the parameter is."""
+    for key, value in state.items():
+        if isinstance(value, Tensor) and key not in _ON_HOST:
+            state[key] = value.to(device)
 
 
 def check_option(name: str, value: Any, good: bool) -> None:

@@ -66,10 +66,14 @@ class SGD(Optimizer):
         loss = self._run_closure(closure)
         for group in self.param_groups:
             momentum = group["momentum"]
-            params = [p for p in group["params"] if p.grad is not None]
+            params, grads = [], []
+            for param in group["params"]:
+                grad = param.grad
+                if grad is not None:
+                    params.append(param)
+                    grads.append(grad)
             if not params:
                 continue
-            grads = [p.grad for p in params]
             momenta: list[Any] = []
             if momentum != 0:
                 momenta = [self._state_on_device(p).get("momentum_buffer") for p in params]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ class _ModuleSequence(Module):
     """What Sequential and ModuleList share: modules registered under the names "0", "1", ..."""
 
     def _name_at(self, index: int) -> str:
-        return list(self._modules)[_position(index, len(self._modules))]
+        return next(itertools.islice(self._modules, _position(index, len(self._modules)), None))
 
     def _renumber(self, modules: Iterable[Module]) -> None:
         modules = list(modules)
