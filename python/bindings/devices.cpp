@@ -4,6 +4,7 @@
 
 #include "naru/device.h"
 
+#include "host/execute.h"
 #include "host/thread_pool.h"
 #include "naru/devices.h"
 #include "runtime/allocator.h"
@@ -118,6 +119,8 @@ void define_memory() {
 }
 
 void define_switches() {
+  def(kFunction, "_set_openblas_hint", "path", "Where an OpenBLAS library may be found; looked at when the first product needs it.",
+      [](std::string_view path) { host::set_openblas_hint(std::string(path)); });
   def(kFunction, "set_fusion", "on", "Whether elementwise steps are held back and fused. Returns what it was.", [](bool on) { return runtime::set_fusion(on); });
   def(kFunction, "set_num_threads", "n", "Over how many threads the cpu's work is spread.", [](int64_t n) {
     if (n < 1 || n > 1024) throw RuntimeError("set_num_threads expects a positive integer (up to 1024), got {}", n);

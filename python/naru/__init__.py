@@ -82,6 +82,21 @@ if getattr(_C.Tensor, "__module__", "").split(".")[0] == "naru":
 
 newaxis = None
 
+
+def _point_to_openblas() -> None:
+    """Tells the core where the wheel scipy-openblas32 lies, if it is installed; it is opened at the first product."""
+    import os
+    import sys
+
+    for folder in sys.path:
+        path = f"{folder}/scipy_openblas32/lib/libscipy_openblas.so"
+        if os.path.exists(path):
+            return _C._set_openblas_hint(path)
+
+
+_point_to_openblas()
+del _point_to_openblas
+
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(
     "accelerator autograd backends cuda legacy mps nn optim random serialization testing torch_version utils version "
@@ -94,7 +109,6 @@ _LAZY = {
     **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"), "autograd.grad_mode"),
     **dict.fromkeys(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"), "random"),
     **dict.fromkeys(("save", "load"), "serialization"),
-    "virtual": "_virtual",
     "virtual": "_virtual",
     **dict.fromkeys(
         (
