@@ -23,8 +23,20 @@ using Matrix = MatMul::Matrix;
 
 // oneDNN from here on, OpenBLAS below.
 constexpr int64_t kBig = 128 * 128 * 128;
-// Multiply-adds worth handing to a thread of its own, and the least rows and columns of a part: each part packs its operands anew.
-constexpr int64_t kPart = 1 << 20, kLeastRows = 32, kLeastCols = 64;
+// Multiply-adds that keep a thread busy for some microseconds.
+constexpr int64_t kWorthHanding = 1 << 17;
+// Parts a product is cut into, by its multiply-adds: each packs its operands anew, so they are few. And the least rows and columns of one.
+struct PartsFrom {
+  int64_t work, parts;
+};
+constexpr PartsFrom kParts[] = {{int64_t{32} << 30, 32}, {int64_t{4} << 30, 16}, {64 << 20, 8}, {8 << 20, 4}, {3 << 19, 2}};
+constexpr int64_t kLeastRows = 32, kLeastCols = 64, kLeastVector = 256;
+
+int64_t parts_for(int64_t work) noexcept {
+  for (const PartsFrom& p : kParts)
+    if (work >= p.work) return p.parts;
+  return 1;
+}
 
 struct Release {
   void operator()(char* p) const noexcept { std::free(p); }
@@ -194,23 +206,24 @@ void Job<T>::run() {
     const bool known = std::is_same_v<T, float> ? library->sgemv != nullptr : library->dgemv != nullptr;
     if (known) {
       const int64_t length = q.m == 1 ? q.n : q.m;
-      const int64_t parts = std::clamp<int64_t>(work / (kPart / 8), 1, std::max<int64_t>(1, length / 64));
+      const int64_t parts = std::clamp<int64_t>(length / kLeastVector, 1, parts_for(work * 8));
       const int64_t each = (length + parts - 1) / parts;
       const int64_t blocks = (length + each - 1) / each;
       const auto body = [&, this](int64_t i) {
         const int64_t first = i % blocks * each;
         vector_part(i / blocks, first, std::min(each, length - first));
       };
-      if (work * q.batch < kPart / 8) {
+      if (work * q.batch < kWorthHanding) {
         for (int64_t i = 0; i < q.batch * blocks; ++i) body(i);
         return;
       }
       return parallel_for(q.batch * blocks, body);
     }
   }
-  // Parts: halve the longer side until each is small enough.
+  // Halve the longer side until there are enough.
+  const int64_t wanted = parts_for(work);
   int64_t down = 1, right = 1;
-  while (work / (down * right) > 2 * kPart && down * right < 64) {
+  while (down * right < wanted) {
     const int64_t rows = q.m / down, cols = q.n / right;
     if (rows >= cols && rows >= 2 * kLeastRows)
       down *= 2;
@@ -228,12 +241,12 @@ void Job<T>::run() {
     part(batch, row, std::min(rows, q.m - row), col, std::min(cols, q.n - col));
   };
   const int64_t parts = q.batch * down * right;
-  if (work * q.batch < kPart / 8 || parts == 1) {
+  if (work * q.batch < kWorthHanding || parts == 1) {
     for (int64_t i = 0; i < parts; ++i) body(i);
     return;
   }
   // Small products are handed out several at a time.
-  const int64_t group = std::max<int64_t>(1, kPart / 8 / std::max<int64_t>(1, work / (down * right)));
+  const int64_t group = std::max<int64_t>(1, kWorthHanding / std::max<int64_t>(1, work / (down * right)));
   parallel_for((parts + group - 1) / group, [&](int64_t g) {
     for (int64_t i = g * group; i < std::min(parts, (g + 1) * group); ++i) body(i);
   });
