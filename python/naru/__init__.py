@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         utils,
         version,
     )
+    from ._einsum import einsum
     from ._info import finfo, iinfo
     from ._tensor_str import get_printoptions, set_printoptions
     from ._virtual import virtual
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         set_float32_matmul_precision,
         set_flush_denormal,
         set_num_threads,
+        tensordot,
         typename,
     )
     from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
@@ -109,13 +111,14 @@ _LAZY = {
     **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"), "autograd.grad_mode"),
     **dict.fromkeys(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"), "random"),
     **dict.fromkeys(("save", "load"), "serialization"),
+    "einsum": "_einsum",
     "virtual": "_virtual",
     **dict.fromkeys(
         (
             "is_tensor", "is_storage", "typename", "compile", "is_grad_enabled", "set_default_tensor_type",
             "get_default_device", "are_deterministic_algorithms_enabled", "get_num_threads", "set_num_threads",
             "set_float32_matmul_precision", "get_float32_matmul_precision", "is_inference_mode_enabled", "autocast",
-            "set_flush_denormal", "broadcast_shapes", "atleast_1d", "atleast_2d", "atleast_3d",
+            "set_flush_denormal", "broadcast_shapes", "atleast_1d", "atleast_2d", "atleast_3d", "tensordot",
         ),
         "functional",
     ),

@@ -15,6 +15,10 @@ def _repr(self: Tensor) -> str:
     return tensor_str(self)
 
 
+def _str(self: Tensor) -> str:
+    return repr(self)  # also where a subclass has a __repr__ of its own
+
+
 def _format(self: Tensor, spec: str) -> str:
     if self.dim() == 0 and type(self) is Tensor and self.device.type != "meta":
         return format(self.item(), spec)
@@ -84,7 +88,7 @@ def install() -> None:
     own = vars(Tensor)
     for name, method in {
         "__repr__": _repr,
-        "__str__": _repr,
+        "__str__": _str,
         "__format__": _format,
         "__deepcopy__": _deepcopy,
         "__reduce_ex__": _reduce,

@@ -176,3 +176,47 @@ def atleast_3d(*tensors: Any) -> Any:
         return t.unsqueeze(-1) if t.dim() == 2 else t
 
     return _atleast(tensors, grow)
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """Sums the products of `a` and `b` over dimensions: the last `dims` of a and first of b, or two lists of them.
+
+    >>> import naru
+    >>> tensordot(naru.ones(2, 3), naru.ones(3, 4), 1).shape
+    torch.Size([2, 4])
+    """
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        dims_a, dims_b = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if len(dims_a) != len(dims_b):
+        raise RuntimeError("both dimension lists should have same length")
+    dims_a, dims_b = [d % a.dim() for d in dims_a], [d % b.dim() for d in dims_b]
+    for i, j in zip(dims_a, dims_b):
+        if a.shape[i] != b.shape[j]:
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has size "
+                f"{b.shape[j]} in dim {j}"
+            )
+    free_a = [d for d in range(a.dim()) if d not in dims_a]
+    free_b = [d for d in range(b.dim()) if d not in dims_b]
+    inner = 1
+    for i in dims_a:
+        inner *= a.shape[i]
+    left = a.permute(free_a + dims_a).reshape(_product(a.shape[d] for d in free_a), inner)
+    right = b.permute(dims_b + free_b).reshape(inner, _product(b.shape[d] for d in free_b))
+    result = left.matmul(right).reshape([a.shape[d] for d in free_a] + [b.shape[d] for d in free_b])
+    return result if out is None else out.copy_(result)
+
+
+def _product(sizes: Any) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total

@@ -264,7 +264,7 @@ def test_a_parameter_is_a_tensor_with_identity():
     assert isinstance(p, torch.Tensor) and p.requires_grad and p.is_leaf
     assert type(p + 1) is torch.Tensor and type(p.data) is torch.Tensor and type(p.detach()) is torch.Tensor
     assert {p: 1}[p] == 1
-    assert repr(p) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
+    assert repr(p) == str(p) == f"{p}" == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
 
 
 def test_extra_state_is_saved_and_loaded():

@@ -1,0 +1,70 @@
+"""einsum and tensordot against NumPy's."""
+import naru as torch
+import numpy as np
+import pytest
+
+RNG = np.random.default_rng(1)
+EQUATIONS = [
+    ("ij,jk->ik", [(2, 3), (3, 4)]),
+    ("ij,jk", [(2, 3), (3, 4)]),
+    ("ji,jk->ki", [(2, 3), (2, 4)]),
+    ("bij,bjk->bik", [(5, 2, 3), (5, 3, 4)]),
+    ("bhqd,bhkd->bhqk", [(2, 3, 4, 5), (2, 3, 6, 5)]),
+    ("ii", [(3, 3)]),
+    ("ii->i", [(3, 3)]),
+    ("ij->ji", [(2, 3)]),
+    ("ij->", [(2, 3)]),
+    ("ij->j", [(2, 3)]),
+    ("i,j->ij", [(2,), (3,)]),
+    ("i,i->", [(4,), (4,)]),
+    ("i,i->i", [(4,), (4,)]),
+    ("...ij,...jk->...ik", [(5, 2, 3), (5, 3, 4)]),
+    ("...ij,jk", [(5, 6, 2, 3), (3, 4)]),
+    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]),
+    ("ij,ik,il->jkl", [(2, 3), (2, 4), (2, 5)]),
+    ("iij,jk->ik", [(3, 3, 2), (2, 4)]),
+    ("b i , i j -> b j", [(2, 3), (3, 4)]),
+    ("ba,b->", [(2, 3), (2,)]),
+    ("ij,jk->ik", [(0, 3), (3, 4)]),
+]
+
+
+@pytest.mark.parametrize("equation, shapes", EQUATIONS)
+def test_einsum_is_numpys(equation, shapes):
+    arrays = [RNG.normal(size=shape) for shape in shapes]
+    got = torch.einsum(equation, *(torch.from_numpy(a) for a in arrays))
+    np.testing.assert_allclose(got.numpy(), np.einsum(equation.replace(" ", ""), *arrays), rtol=1e-12, atol=1e-13)
+
+
+def test_einsum_takes_lists_and_has_gradients():
+    a = torch.from_numpy(RNG.normal(size=(2, 3))).requires_grad_()
+    b = torch.from_numpy(RNG.normal(size=(3, 4))).requires_grad_()
+    same = torch.einsum(a, [0, 1], b, [1, 2], [0, 2])
+    np.testing.assert_allclose(same.detach().numpy(), (a @ b).detach().numpy(), rtol=1e-12)
+    assert torch.autograd.gradcheck(lambda x, y: torch.einsum("ij,jk->ki", x, y), [a, b])
+
+
+BAD_USE = [
+    (lambda: torch.einsum("ij", torch.ones(2)), RuntimeError, "does not match the number of dimensions (1) for operand 0"),
+    (lambda: torch.einsum("i,j", torch.ones(2)), RuntimeError, "fewer operands were provided"),
+    (lambda: torch.einsum("i->j", torch.ones(2)), RuntimeError, "output subscript j does not appear"),
+    (lambda: torch.einsum("i,i", torch.ones(2), torch.ones(3)), RuntimeError, "operands do not broadcast"),
+    (lambda: torch.tensordot(torch.ones(2, 3), torch.ones(2, 3), 1), RuntimeError, "contracted dimensions need to match"),
+    (lambda: torch.tensordot(torch.ones(2), torch.ones(2), 2), RuntimeError, "tensordot expects dims"),
+]
+
+
+@pytest.mark.parametrize("use, kind, text", BAD_USE)
+def test_bad_equations_are_refused(use, kind, text):
+    with pytest.raises(kind) as error:
+        use()
+    assert text in str(error.value)
+
+
+@pytest.mark.parametrize("dims", [0, 1, 2, ([0, 1], [1, 0]), ([2], [0])])
+def test_tensordot_is_numpys(dims):
+    shapes = {0: ((2, 3), (4,)), 1: ((2, 3), (3, 4)), 2: ((5, 2, 3), (2, 3, 4))}
+    shape_a, shape_b = shapes[dims] if isinstance(dims, int) else ((2, 3, 4), (3, 2, 5)) if len(dims[0]) == 2 else ((2, 3, 4), (4, 5))
+    a, b = RNG.normal(size=shape_a), RNG.normal(size=shape_b)
+    got = torch.tensordot(torch.from_numpy(a), torch.from_numpy(b), dims)
+    np.testing.assert_allclose(got.numpy(), np.tensordot(a, b, dims), rtol=1e-12)
