@@ -62,7 +62,6 @@ if TYPE_CHECKING:
         typename,
     )
     from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-    from ._virtual import virtual
     from .serialization import load, save
 
     FloatTensor: type[_C.Tensor]

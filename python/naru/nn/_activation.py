@@ -1,29 +1,18 @@
 """Activation functions of `torch.nn.functional`.
 
 Each takes a tensor of any shape and returns one of the same shape. `inplace=True` writes into the argument.
-A function that the core has is taken from it; the others are expressions over the core's operations.
+Most are functions of the core; the others are expressions over its operations.
 """
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
-
 from .. import _C
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from .._info import finfo
 
 Tensor = _C.Tensor
 
-_INV_SQRT2 = 1.0 / math.sqrt(2.0)
-_SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
-
-
-def _core(name: str, composed: Callable) -> Callable:
-    return getattr(_C, name, composed)
 
 
 def _finish(input: Tensor, out: Tensor, inplace: bool) -> Tensor:
@@ -40,14 +29,9 @@ def positive_part(x: Tensor) -> Tensor:
     return _C.maximum(x, _C.zeros_like(x))
 
 
-_relu = _core("relu", lambda x: x.clamp(min=0))
-_tanh = _core("tanh", None)
-_sigmoid = _core("sigmoid", None)
-
-
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)"""
-    return input.relu_() if inplace else _relu(input)
+    return input.relu_() if inplace else input.relu()
 
 
 def relu_(input: Tensor) -> Tensor:
@@ -57,20 +41,17 @@ def relu_(input: Tensor) -> Tensor:
 
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x))"""
-    return _sigmoid(input)
+    return input.sigmoid()
 
 
 def tanh(input: Tensor) -> Tensor:
     """tanh(x)"""
-    return _tanh(input)
-
-
-_relu6 = _core("relu6", lambda x: x.clamp(min=0.0, max=6.0))
+    return input.tanh()
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6)"""
-    return _finish(input, _relu6(input), inplace)
+    return _finish(input, _C.relu6(input), inplace)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -85,20 +66,14 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
     return hardtanh(input, min_val, max_val, True)
 
 
-_hardsigmoid = _core("hardsigmoid", lambda x: (x + 3.0).clamp(min=0.0, max=6.0) / 6.0)
-
-
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6"""
-    return _finish(input, _hardsigmoid(input), inplace)
-
-
-_hardswish = _core("hardswish", lambda x: x * (x + 3.0).clamp(min=0.0, max=6.0) / 6.0)
+    return _finish(input, _C.hardsigmoid(input), inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · hardsigmoid(x)"""
-    return _finish(input, _hardswish(input), inplace)
+    return _finish(input, _C.hardswish(input), inplace)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -118,37 +93,24 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - input.tanh()
 
 
-_softsign = _core("softsign", lambda x: x / (x.abs() + 1.0))
-
-
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)"""
-    return _softsign(input)
-
-
-_threshold = _core("threshold", lambda x, limit, value: _C.where(x > limit, x, _C.full_like(x, value)))
+    return _C.softsign(input)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value"""
-    return _finish(input, _threshold(input, threshold, value), inplace)
+    return _finish(input, _C.threshold(input, threshold, value), inplace)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """The function `threshold`, in place"""
-    return input.copy_(_threshold(input, threshold, value))
-
-
-def _composed_leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    return _C.where(input > 0, input, input * negative_slope)
-
-
-_leaky_relu = _core("leaky_relu", _composed_leaky_relu)
+    return input.copy_(_C.threshold(input, threshold, value))
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope · x"""
-    return _finish(input, _leaky_relu(input, negative_slope), inplace)
+    return _finish(input, _C.leaky_relu(input, negative_slope), inplace)
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
@@ -156,16 +118,9 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return leaky_relu(input, negative_slope, True)
 
 
-def _composed_elu(input: Tensor, alpha: float = 1.0) -> Tensor:
-    return _C.where(input > 0, input, alpha * _C.expm1(_negative_part(input)))
-
-
-_elu = _core("elu", _composed_elu)
-
-
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha · (exp(x) - 1)"""
-    return _finish(input, _elu(input, alpha), inplace)
+    return _finish(input, _C.elu(input, alpha), inplace)
 
 
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
@@ -188,7 +143,7 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """scale · elu(x, alpha) with the constants that keep mean 0 and variance 1"""
-    return _finish(input, _SELU_SCALE * _elu(input, _SELU_ALPHA), inplace)
+    return _finish(input, _SELU_SCALE * _C.elu(input, _SELU_ALPHA), inplace)
 
 
 def selu_(input: Tensor) -> Tensor:
@@ -196,58 +151,33 @@ def selu_(input: Tensor) -> Tensor:
     return selu(input, True)
 
 
-_gelu = _core("gelu", lambda x: 0.5 * x * (1.0 + (x * _INV_SQRT2).erf()))
-_gelu_tanh = _core(
-    "gelu_tanh", lambda x: 0.5 * x * (1.0 + (_SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)).tanh())
-)
-
-
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x · Φ(x), Φ the normal distribution's; approximate="tanh" takes the usual approximation of it"""
     if approximate == "none":
-        return _gelu(input)
+        return _C.gelu(input)
     if approximate == "tanh":
-        return _gelu_tanh(input)
+        return _C.gelu_tanh(input)
     raise RuntimeError("approximate argument must be either none or tanh.")
-
-
-_silu = _core("silu", lambda x: x * x.sigmoid())
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x · sigmoid(x)"""
-    return _finish(input, _silu(input), inplace)
-
-
-_mish = _core("mish", lambda x: x * softplus(x).tanh())
+    return _finish(input, _C.silu(input), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · tanh(softplus(x))"""
-    return _finish(input, _mish(input), inplace)
-
-
-def _composed_softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    scaled = input * beta
-    # max(x, 0) + log1p(exp(-|x|)) never overflows.
-    smooth = (positive_part(scaled) + (-scaled.abs()).exp().log1p()) / beta
-    return _C.where(scaled > threshold, input, smooth)
-
-
-_softplus = _core("softplus", _composed_softplus)
+    return _finish(input, _C.mish(input), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta · x)) / beta; x itself where beta · x > threshold"""
-    return _softplus(input, beta, threshold)
-
-
-_logsigmoid = _core("logsigmoid", lambda x: -positive_part(-x) - (-x.abs()).exp().log1p())
+    return _C.softplus(input, beta, threshold)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), without overflow"""
-    return _logsigmoid(input)
+    return _C.logsigmoid(input)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -310,7 +240,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A sample of the Gumbel-softmax distribution; `hard` gives one-hot values with the soft ones' gradient"""
-    uniform = _C.rand_like(logits.detach()).clamp(min=_C.finfo(logits.dtype).tiny)
+    uniform = _C.rand_like(logits.detach()).clamp(min=finfo(logits.dtype).tiny)
     soft = softmax((logits - (-uniform.log()).log()) / tau, dim)
     if not hard:
         return soft

@@ -49,49 +49,6 @@ def _weighted(losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     return losses.sum() / weight.sum() if reduction == "mean" else reduce_loss(losses, reduction)
 
 
-def _composed_mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    return reduce_loss((input - target) ** 2, reduction)
-
-
-_mse_loss = getattr(_C, "mse_loss", _composed_mse_loss)
-
-
-def _smoothed_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int, label_smoothing: float
-) -> Tensor:
-    """Cross entropy written with log_softmax: for class probabilities and label smoothing."""
-    dim = 0 if input.dim() == 1 else 1
-    log_probs = input.log_softmax(dim)
-    classes = input.shape[dim]
-    shape = [1] * input.dim()
-    shape[dim] = classes
-    scale = None if weight is None else weight.reshape(shape)
-    if target.is_floating_point():
-        if target.shape != input.shape:
-            raise RuntimeError(
-                f"Expected floating point type for target with class probabilities to have the input's shape "
-                f"{list(input.shape)}, got {list(target.shape)}"
-            )
-        if label_smoothing > 0.0:
-            target = target * (1.0 - label_smoothing) + label_smoothing / classes
-        loss = -(log_probs * target if scale is None else log_probs * target * scale).sum(dim)
-        if reduction == "mean":
-            return loss.sum() / max(1, input.numel() // classes)
-        return reduce_loss(loss, reduction)
-    smooth = -(log_probs if scale is None else log_probs * scale).sum(dim)
-    ignored = target == ignore_index
-    smooth = smooth.masked_fill(ignored, 0.0)
-    nll = nll_loss(log_probs, target, weight, ignore_index=ignore_index, reduction="none")
-    mixed = nll * (1.0 - label_smoothing) + smooth * (label_smoothing / classes)
-    if reduction != "mean":
-        return reduce_loss(mixed, reduction)
-    if weight is None:
-        count = ignored.logical_not().sum().to(mixed.dtype)
-    else:
-        count = weight[target.masked_fill(ignored, 0)].masked_fill(ignored, 0.0).sum()
-    return mixed.sum() / count
-
-
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -121,29 +78,14 @@ def cross_entropy(
     _need_tensors("cross_entropy_loss", input, target)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    if label_smoothing == 0.0 and not target.is_floating_point() and hasattr(_C, "cross_entropy"):
-        return _C.cross_entropy(
-            input, target, weight=weight, reduction=reduction, ignore_index=ignore_index, label_smoothing=0.0
-        )
-    return _smoothed_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
-
-
-def _composed_nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", ignore_index: int = -100
-) -> Tensor:
-    dim = 0 if input.dim() == 1 else 1
-    ignored = target == ignore_index
-    safe = target.masked_fill(ignored, 0)
-    picked = -input.gather(dim, safe.unsqueeze(dim)).squeeze(dim)
-    factors = _C.ones_like(picked) if weight is None else weight[safe]
-    factors = factors.masked_fill(ignored, 0.0)
-    losses = picked * factors
-    if reduction == "mean":
-        return losses.sum() / factors.sum()
-    return reduce_loss(losses, reduction)
-
-
-_nll_loss = getattr(_C, "nll_loss", _composed_nll_loss)
+    return _C.cross_entropy(
+        input,
+        target,
+        weight=weight,
+        reduction=reduction,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+    )
 
 
 def nll_loss(
@@ -161,7 +103,7 @@ def nll_loss(
     _check_reduction(reduction)
     if target.dim() > 0 and input.dim() > 0 and input.dim() > 1 and input.shape[0] != target.shape[0]:
         raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}).")
-    return _nll_loss(input, target, weight=weight, reduction=reduction, ignore_index=ignore_index)
+    return _C.nll_loss(input, target, weight=weight, reduction=reduction, ignore_index=ignore_index)
 
 
 def mse_loss(
@@ -180,7 +122,7 @@ def mse_loss(
     if input.shape != target.shape:
         _warn_shapes(input, target)
     elif weight is None:
-        return _mse_loss(input, target, reduction=reduction)
+        return _C.mse_loss(input, target, reduction=reduction)
     return _weighted((input - target) ** 2, weight, reduction)
 
 
@@ -220,9 +162,7 @@ def smooth_l1_loss(
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0.0:
         return l1_loss(input, target, reduction=reduction)
-    distance = (input - target).abs()
-    losses = _C.where(distance < beta, 0.5 * distance * distance / beta, distance - 0.5 * beta)
-    return reduce_loss(losses, reduction)
+    return _C.smooth_l1_loss(input, target, reduction, beta)
 
 
 def huber_loss(
@@ -259,25 +199,7 @@ def binary_cross_entropy(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
             "Please ensure they have the same size."
         )
-    if input.numel() and input.device.type == "cpu":
-        # On other devices the check would stop the host; out-of-range values give NaN there.
-        plain = input.detach()
-        if not (plain.min().item() >= 0.0 and plain.max().item() <= 1.0):
-            raise RuntimeError("all elements of input should be between 0 and 1")
-    losses = _bernoulli_loss(input, target)
-    if weight is not None:
-        losses = losses * weight
-    return reduce_loss(losses, reduction)
-
-
-def _bernoulli_loss(x: Tensor, y: Tensor) -> Tensor:
-    """Binary cross entropy of each element. At x = 0 and x = 1 logarithm and slope are held at -100 and 1e12."""
-    inside = (x > 0) & (x < 1)
-    safe = _C.where(inside, x, _C.full_like(x, 0.5))
-    smooth = -(y * safe.log().clamp(min=-100.0) + (1.0 - y) * (-safe).log1p().clamp(min=-100.0))
-    fixed = x.detach()
-    edge = 100.0 * (y + fixed * (1.0 - 2.0 * y)) + (x - fixed) * (1e12 * (fixed - y.detach()))
-    return _C.where(inside, smooth, edge)
+    return _C.binary_cross_entropy(input, target, weight, reduction)
 
 
 def binary_cross_entropy_with_logits(
@@ -295,14 +217,7 @@ def binary_cross_entropy_with_logits(
     _check_reduction(reduction)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
-    softened = (-input.abs()).exp().log1p() + positive_part(-input)  # log(1 + exp(-x))
-    if pos_weight is None:
-        losses = (1.0 - target) * input + softened
-    else:
-        losses = (1.0 - target) * input + ((pos_weight - 1.0) * target + 1.0) * softened
-    if weight is not None:
-        losses = losses * weight
-    return reduce_loss(losses, reduction)
+    return _C.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
 
 def kl_div(

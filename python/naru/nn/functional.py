@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
+from .._info import finfo
 from ._activation import (  # noqa: F401
     celu,
     celu_,
@@ -70,12 +71,7 @@ if TYPE_CHECKING:
 Tensor = _C.Tensor
 
 
-def _composed_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    out = _C.matmul(input, weight.t())
-    return out if bias is None else out + bias
-
-
-linear = getattr(_C, "linear", _composed_linear)
+linear = _C.linear
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -100,15 +96,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return out if bias is None else out + bias
 
 
-def _composed_dropout(input: Tensor, p: float, training: bool) -> Tensor:
-    if not training or p == 0.0:
-        return input
-    if p == 1.0:
-        return input * 0.0
-    return input * ((_C.rand_like(input) >= p).to(input.dtype) / (1.0 - p))
-
-
-_dropout = getattr(_C, "dropout", _composed_dropout)
+_dropout = _C.dropout
 
 
 def _check_probability(p: float) -> None:
@@ -187,8 +175,6 @@ def embedding(
         raise NotImplementedError("embedding: scale_grad_by_freq=True is not supported yet")
     if max_norm is not None:
         _renorm_rows(weight, input, max_norm, norm_type)
-    if _C.embedding.__module__ == "torch.nn.functional":  # not the core's argument order
-        return _C.embedding(input, weight, padding_idx)
     return _C.embedding(weight, input, -1 if padding_idx is None else padding_idx)
 
 
@@ -227,18 +213,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return (tensor.unsqueeze(-1) == _C.arange(num_classes, device=tensor.device)).to(_C.int64)
 
 
-def _composed_layer_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
-) -> Tensor:
-    dims = list(range(input.dim() - len(normalized_shape), input.dim()))
-    centred = input - input.mean(dims, True)
-    out = centred * _C.rsqrt((centred * centred).mean(dims, True) + eps)
-    if weight is not None:
-        out = out * weight
-    return out if bias is None else out + bias
-
-
-_layer_norm = getattr(_C, "layer_norm", _composed_layer_norm)
+_layer_norm = _C.layer_norm
 
 
 def _check_normalized_shape(input: Tensor, normalized_shape: Sequence[int]) -> None:
@@ -268,7 +243,7 @@ def rms_norm(
     """x / sqrt(mean(x²) + eps) * weight over the last dimensions, which must equal `normalized_shape`."""
     _check_normalized_shape(input, normalized_shape)
     if eps is None:
-        eps = _C.finfo(input.dtype).eps
+        eps = finfo(input.dtype).eps
     dims = list(range(input.dim() - len(normalized_shape), input.dim()))
     out = input * _C.rsqrt((input * input).mean(dims, True) + eps)
     return out if weight is None else out * weight

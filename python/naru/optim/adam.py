@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from ..autograd.grad_mode import no_grad
 from .optimizer import Optimizer, _move_state, check_option, number
 
 if TYPE_CHECKING:
@@ -117,7 +115,7 @@ class Adam(Optimizer):
     def _update(self, lists: tuple[list[Tensor], ...], count: int, group: dict[str, Any]) -> None:
         """Step number `count` of the parameters in lists[0]."""
         beta1, beta2 = group["betas"]
-        _step(
+        _C._adam_step(
             *lists,
             count,
             number(group["lr"]),
@@ -163,42 +161,3 @@ class AdamW(Adam):
             fused=fused,
             decoupled_weight_decay=True,
         )
-
-
-def _composed_step(
-    params: list[Tensor],
-    grads: list[Tensor],
-    exp_avgs: list[Tensor],
-    exp_avg_sqs: list[Tensor],
-    max_exp_avg_sqs: list[Tensor],
-    step: int,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-    decoupled: bool,
-    amsgrad: bool,
-    maximize: bool,
-) -> None:
-    """One step in place."""
-    step_size = lr / (1 - beta1**step)
-    root = math.sqrt(1 - beta2**step)
-    with no_grad():
-        for i, (param, grad, mean, square) in enumerate(zip(params, grads, exp_avgs, exp_avg_sqs)):
-            if maximize:
-                grad = -grad
-            if weight_decay != 0:
-                if decoupled:
-                    param.mul_(1 - lr * weight_decay)
-                else:
-                    grad = grad + param * weight_decay
-            mean.add_(grad - mean, alpha=1 - beta1)
-            square.mul_(beta2).add_(grad * grad, alpha=1 - beta2)
-            if amsgrad:
-                max_exp_avg_sqs[i].copy_(_C.maximum(max_exp_avg_sqs[i], square))
-                square = max_exp_avg_sqs[i]
-            param.sub_(mean / (square.sqrt() / root + eps) * step_size)
-
-
-_step = getattr(_C, "_adam_step", _composed_step)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from ..autograd.grad_mode import no_grad
 from .optimizer import Optimizer, check_option, number
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class SGD(Optimizer):
             momenta: list[Any] = []
             if momentum != 0:
                 momenta = [self._state_on_device(p).get("momentum_buffer") for p in params]
-            _step(
+            made = _C._sgd_step(
                 params,
                 grads,
                 momenta,
@@ -88,48 +87,7 @@ class SGD(Optimizer):
                 group["nesterov"],
                 group["maximize"],
             )
-            for param, buffer in zip(params, momenta):
-                self.state[param]["momentum_buffer"] = buffer
-        return loss
-
-
-def _composed_step(
-    params: list[Tensor],
-    grads: list[Tensor],
-    momenta: list[Any],
-    lr: float,
-    momentum: float,
-    dampening: float,
-    weight_decay: float,
-    nesterov: bool,
-    maximize: bool,
-) -> None:
-    """One step in place; a None among `momenta` is replaced by a new buffer. `momenta` is empty without momentum."""
-    with no_grad():
-        for i, (param, grad) in enumerate(zip(params, grads)):
-            if maximize:
-                grad = -grad
-            if weight_decay != 0:
-                grad = grad + param * weight_decay
             if momentum != 0:
-                if momenta[i] is None:
-                    momenta[i] = grad.detach().clone()
-                else:
-                    momenta[i].mul_(momentum).add_(grad, alpha=1 - dampening)
-                grad = grad + momenta[i] * momentum if nesterov else momenta[i]
-            param.add_(grad, alpha=-lr)
-
-
-def _core_step(
-    params: list[Tensor],
-    grads: list[Tensor],
-    momenta: list[Any],
-    *options: Any,
-) -> None:
-    # The core returns the buffers, those it made among them.
-    made = _C._sgd_step(params, grads, momenta, *options)
-    if made is not None:
-        momenta[:] = made
-
-
-_step = _core_step if hasattr(_C, "_sgd_step") else _composed_step
+                for param, buffer in zip(params, made):
+                    self.state[param]["momentum_buffer"] = buffer
+        return loss
