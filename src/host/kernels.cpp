@@ -6,6 +6,7 @@
 #include <string>
 
 #include "render/native.h"
+#include "runtime/fork.h"
 
 namespace naru::host {
 namespace {
@@ -34,6 +35,8 @@ class Table {
     return entry.release()->value;
   }
 
+  std::mutex& mutex() noexcept { return mutex_; }
+
  private:
   struct Entry {
     Program program;
@@ -54,7 +57,11 @@ class Table {
 // Never destroyed: kernels are used by threads that outlive main().
 template <class Value>
 Table<Value>& table() {
-  static auto* const t = new Table<Value>;
+  static auto* const t = [] {
+    auto* made = new Table<Value>;
+    runtime::hold_at_fork(made->mutex());
+    return made;
+  }();
   return *t;
 }
 

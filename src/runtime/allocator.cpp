@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "naru/error.h"
+#include "runtime/fork.h"
 
 namespace naru::runtime {
 namespace {
@@ -68,7 +69,8 @@ struct CachingAllocator::State {
   MemoryStats stats;
   std::atomic<size_t> limit{0};
 
-  State(Backend& b, Device d, MemoryKind k) : backend(b), device(d), kind(k), total(b.properties(d).total_memory) {}
+  State(Backend& b, Device d, MemoryKind k) : backend(b), device(d), kind(k), total(b.properties(d).total_memory) { hold_at_fork(mutex); }
+  ~State() { forget_at_fork(mutex); }
 
   FreeList& free_list(bool small) { return small ? free_small : free_large; }
 

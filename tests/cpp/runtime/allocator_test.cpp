@@ -1,7 +1,10 @@
 #include "runtime/allocator.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -271,6 +274,31 @@ TEST(CachingAllocator, passes_every_request_through_when_caching_is_off) {
   EXPECT_EQ(meter.used, 0u);
   EXPECT_EQ(a.stats().reserved, 0u);
 }
+
+#if !defined(__SANITIZE_THREAD__)
+TEST(CachingAllocator, a_child_forked_while_others_allocate_can_allocate) {
+  const Caching on("1");
+  Meter meter(1000 * kMiB);
+  CachingAllocator a(meter, kDevice);
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) a.release(a.allocate(5000));
+  });
+  for (int round = 0; round < 50; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      a.release(a.allocate(3000));
+      _exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << "the child hung";
+  }
+  stop = true;
+  other.join();
+}
+#endif
 
 TEST(SizeText, picks_a_unit) {
   EXPECT_EQ(size_text(512), "512 bytes");

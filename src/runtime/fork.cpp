@@ -1,0 +1,50 @@
+#include "runtime/fork.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace naru::runtime {
+namespace {
+
+struct Held {
+  std::mutex mutex;  // of the list
+  std::vector<std::mutex*> mutexes;
+};
+Held& held() {
+  static auto* const h = [] {
+    auto* made = new Held;
+    pthread_atfork(
+        [] {
+          held().mutex.lock();
+          for (std::mutex* m : held().mutexes) m->lock();
+        },
+        [] {
+          for (std::mutex* m : held().mutexes) m->unlock();
+          held().mutex.unlock();
+        },
+        [] {
+          for (std::mutex* m : held().mutexes) m->unlock();
+          held().mutex.unlock();
+        });
+    return made;
+  }();
+  return *h;
+}
+
+}  // namespace
+
+void hold_at_fork(std::mutex& mutex) {
+  Held& h = held();
+  const std::lock_guard lock(h.mutex);
+  h.mutexes.push_back(&mutex);
+}
+
+void forget_at_fork(std::mutex& mutex) {
+  Held& h = held();
+  const std::lock_guard lock(h.mutex);
+  std::erase(h.mutexes, &mutex);
+}
+
+}  // namespace naru::runtime
