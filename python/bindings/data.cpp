@@ -50,11 +50,10 @@ DType type_of_format(PyObject* array, const Py_buffer& view) {
 struct Exported {
   Py_buffer view{};
 };
-int give_back(void* p) {
+void give_back(void* p) {
   auto* e = static_cast<Exported*>(p);
   PyBuffer_Release(&e->view);
   delete e;
-  return 0;
 }
 
 Tensor tensor_over(PyObject* array) {
@@ -98,11 +97,7 @@ Tensor tensor_over(PyObject* array) {
                    1) != 0)
     fail_released([] { throw nb::python_error(); });
   Exported* e = exported.release();
-  return from_blob(e->view.buf, sizes, strides, type, [e] {
-    if (!Py_IsInitialized()) return;
-    if (PyGILState_Check()) give_back(e);
-    else Py_AddPendingCall(give_back, e);
-  });
+  return from_blob(e->view.buf, sizes, strides, type, [e] { with_gil_later(give_back, e); });
 }
 
 // --- nested sequences ---------------------------------------------------------------------------------------------------------------------
@@ -171,7 +166,7 @@ class Filler {
     if (is_sequence(o)) return o;
     for (auto& [from, list] : lists_)
       if (from == o) return list.ptr();
-    nb::object list = is_tensor(o) && tensor_of(o).dim() == 0 ? nb::object() : as_list(o);
+    nb::object list = is_tensor(o) && tensor_of(o).numel() == 1 ? nb::object() : as_list(o);
     if (!list.is_valid()) return nullptr;
     lists_.emplace_back(o, list);
     return list.ptr();

@@ -43,43 +43,41 @@ namespace {
 
 struct Waiting {
   std::mutex mutex;
-  std::vector<PyObject*> objects;
+  std::vector<std::pair<void (*)(void*), void*>> calls;
+  bool scheduled = false;
 };
 Waiting& waiting() {
   static auto* w = new Waiting;  // never destroyed: worker threads may outlive static objects
   return *w;
 }
 
-int release_waiting(void*) {
-  std::vector<PyObject*> objects;
+int run_waiting(void*) {
+  Waiting& w = waiting();
+  std::vector<std::pair<void (*)(void*), void*>> calls;
   {
-    std::lock_guard lock(waiting().mutex);
-    objects.swap(waiting().objects);
+    std::lock_guard lock(w.mutex);
+    calls.swap(w.calls);
+    w.scheduled = false;
   }
-  for (PyObject* o : objects) Py_DECREF(o);
+  for (auto [f, p] : calls) f(p);
   return 0;
 }
 
 }  // namespace
 
-void release_later(PyObject* o) noexcept {
+void with_gil_later(void (*f)(void*), void* p) noexcept {
   if (!Py_IsInitialized()) return;
-  if (PyGILState_Check()) {
-    Py_DECREF(o);
-    return;
-  }
-  // Taking the GIL here could wait for a thread that waits for this one.
-  {
-    std::lock_guard lock(waiting().mutex);
-    waiting().objects.push_back(o);
-    if (waiting().objects.size() > 1) return;
-  }
-  if (Py_AddPendingCall(release_waiting, nullptr) != 0) {
-    // The list of pending calls is full; the next object asks again.
-  }
+  if (PyGILState_Check()) return f(p);
+  Waiting& w = waiting();
+  std::lock_guard lock(w.mutex);
+  w.calls.emplace_back(f, p);
+  // Where Python's list of pending calls is full, the next one asks again.
+  if (!w.scheduled) w.scheduled = Py_AddPendingCall(run_waiting, nullptr) == 0;
 }
 
-std::shared_ptr<PyObject> keep(PyObject* o) { return {Py_NewRef(o), release_later}; }
+std::shared_ptr<PyObject> keep(PyObject* o) {
+  return {Py_NewRef(o), [](PyObject* held) { with_gil_later([](void* p) { Py_DECREF(static_cast<PyObject*>(p)); }, held); }};
+}
 
 // --- lines of the program -----------------------------------------------------------------------------------------------------------------
 
@@ -158,13 +156,13 @@ void set_package_folder(std::string folder) {
   files().known.clear();
 }
 
-Unlocked::Unlocked() {
+Unlocked::Unlocked() : line_before_(noted_line) {
   noted_line = program_line();
   state_ = PyEval_SaveThread();
 }
 Unlocked::~Unlocked() {
   PyEval_RestoreThread(state_);
-  noted_line = 0;
+  noted_line = line_before_;
 }
 
 // --- NumPy --------------------------------------------------------------------------------------------------------------------------------

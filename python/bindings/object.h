@@ -56,7 +56,9 @@ extern PyObject* out_of_memory_error;  // naru.OutOfMemoryError
 
 // A Python callable or object that C++ may let go on any thread: where the GIL is not held, the reference is given up later by the main thread.
 std::shared_ptr<PyObject> keep(PyObject* o);
-void release_later(PyObject* o) noexcept;
+// Calls f(p) with the GIL: now where this thread holds it, else soon, on the main thread. Never waits for the GIL, whose holder may be waiting
+// for this thread.
+void with_gil_later(void (*f)(void*), void* p) noexcept;
 
 // Lets other Python threads run for the length of a scope; the line of the program is noted first, for errors and origins.
 class Unlocked {
@@ -66,6 +68,7 @@ class Unlocked {
   Unlocked(const Unlocked&) = delete;
 
  private:
+  uint32_t line_before_;
   PyThreadState* state_;
 };
 
