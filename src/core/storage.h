@@ -19,6 +19,12 @@ struct Mark {
   uint64_t seq = 0;
 };
 
+// Where a tensor came from, for error messages: the operator, and the line of the user's program (0: not recorded).
+struct Origin {
+  const char* op = nullptr;
+  uint32_t where = 0;
+};
+
 // Owns its memory through `release_memory`. `data` is an address of `device` (not of the host, unless device is cpu) and null until a queued
 // instruction that writes it has been flushed.
 struct Storage : RefCounted<Storage> {
@@ -31,7 +37,9 @@ struct Storage : RefCounted<Storage> {
   std::atomic<uint32_t> version{0};
   Mark written, read;  // the last asynchronous write and read; null streams on synchronous devices
   bool pinned = false;
+  bool lost = false;  // what should have been written here never was: there was no memory
   bool resizable = true;
+  Origin origin;  // of the tensor it was made for
   void (*release_memory)(Storage&) noexcept = nullptr;
   void* owner = nullptr;  // whatever release_memory needs: the allocator, a Python object ...
 

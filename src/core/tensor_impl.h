@@ -14,12 +14,6 @@ struct AutogradMeta {
   virtual ~AutogradMeta() = default;
 };
 
-// Where a tensor came from, for error messages: the operator, and the line of the user's program (0: not recorded).
-struct Origin {
-  const char* op = nullptr;
-  uint32_t where = 0;
-};
-
 struct TensorImpl : RefCounted<TensorImpl> {
   Ref<Storage> storage;
   int64_t offset = 0;  // elements

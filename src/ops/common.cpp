@@ -48,6 +48,7 @@ Tensor make_result(const Dims& sizes, DType dtype, Device device, const char* op
   impl->numel = product(sizes);
   impl->origin.op = op;
   if (current_line && (impl->numel > kRemember || !d.is_cpu())) impl->origin.where = current_line();
+  impl->storage->origin = impl->origin;
   return t;
 }
 

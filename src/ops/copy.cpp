@@ -59,6 +59,7 @@ void copy_into(const Tensor& target, const Tensor& source, bool non_blocking) {
 Tensor converted(const Tensor& t, Device device, DType dtype, bool non_blocking, const char* name) {
   Tensor out = ops::make_result(t.sizes(), dtype, device, name, device == t.device());
   if (current_line) out.impl()->origin.where = current_line();
+  out.impl()->storage->origin = out.impl()->origin;
   copy_into(out, t, non_blocking);
   return out;
 }

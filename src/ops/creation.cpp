@@ -21,6 +21,7 @@ Tensor fresh(const Dims& sizes, const Options& o, const char* op, DType fallback
     t = ops::make_result(sizes, type, device, op, true);
   }
   if (current_line) t.impl()->origin.where = current_line();
+  t.impl()->storage->origin = t.impl()->origin;
   return t;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/tensor_impl.h"
 #include "naru/error.h"
 #include "runtime/fork.h"
 
@@ -36,6 +37,7 @@ struct Block {
   size_t size;       // bytes it spans
   size_t used = 0;   // bytes of the request it serves, 0: free
   bool small;
+  const Storage* holder = nullptr;
   Block *before = nullptr, *after = nullptr;
 };
 
@@ -68,13 +70,14 @@ struct CachingAllocator::State {
   std::unordered_map<void*, Block*> used;
   MemoryStats stats;
   std::atomic<size_t> limit{0};
+  std::atomic<size_t> promised{0}, allocated{0};  // allocated: stats.allocated, to be read without the lock
 
   State(Backend& b, Device d, MemoryKind k) : backend(b), device(d), kind(k), total(b.properties(d).total_memory) { hold_at_fork(mutex); }
   ~State() { forget_at_fork(mutex); }
 
   FreeList& free_list(bool small) { return small ? free_small : free_large; }
 
-  void* take(size_t bytes) {
+  void* take(size_t bytes, const Storage* holder) {
     const size_t wanted = cached ? round_up(bytes, kRound) : bytes;
     const bool small = wanted <= kSmall;
     Block* block = nullptr;
@@ -89,15 +92,17 @@ struct CachingAllocator::State {
     if (!block && !(block = new_slab(wanted, small))) return nullptr;
     const size_t rest = block->size - wanted;
     if (cached && rest >= (small ? kRound : kLeastRest)) {
-      Block* tail = new Block{block->data + wanted, rest, 0, small, block, block->after};
+      Block* tail = new Block{block->data + wanted, rest, 0, small, nullptr, block, block->after};
       if (tail->after) tail->after->before = tail;
       block->after = tail;
       block->size = wanted;
       list.insert(tail);
     }
     block->used = wanted;
+    block->holder = holder;
     used.emplace(block->data, block);
     stats.allocated += wanted;
+    allocated.store(stats.allocated, std::memory_order_relaxed);
     stats.peak_allocated = std::max(stats.peak_allocated, stats.allocated);
     ++stats.allocations;
     return block->data;
@@ -125,6 +130,7 @@ struct CachingAllocator::State {
     Block* block = it->second;
     used.erase(it);
     stats.allocated -= block->used;
+    allocated.store(stats.allocated, std::memory_order_relaxed);
     ++stats.releases;
     block->used = 0;
     if (!cached) {
@@ -172,14 +178,15 @@ struct CachingAllocator::State {
 
   [[noreturn]] void raise(size_t bytes) const {
     MemoryStats s;
-    std::vector<size_t> largest;
+    std::vector<std::pair<size_t, Origin>> largest;
     {
       const std::lock_guard lock(mutex);
       s = stats;
-      for (const auto& [data, block] : used) largest.push_back(block->used);
+      for (const auto& [data, block] : used) largest.emplace_back(block->used, block->holder ? block->holder->origin : Origin());
     }
     const size_t shown = std::min<size_t>(10, largest.size());
-    std::partial_sort(largest.begin(), largest.begin() + static_cast<long>(shown), largest.end(), std::greater<>());
+    std::partial_sort(largest.begin(), largest.begin() + static_cast<long>(shown), largest.end(),
+                      [](const auto& a, const auto& b) { return a.first > b.first; });
     std::string text;
     // PyTorch's words first.
     if (device.type == DeviceType::Cuda || device.type == DeviceType::Rocm)
@@ -193,11 +200,16 @@ struct CachingAllocator::State {
                         most ? ", of which this process may use " + size_text(most) : "", size_text(s.allocated),
                         size_text(s.reserved - s.allocated));
     if (shown) {
-      text += " Largest blocks:";
-      for (size_t i = 0; i < shown; ++i) text += (i ? ", " : " ") + size_text(largest[i]);
-      text += ".";
+      text += " The largest holders:";
+      for (size_t i = 0; i < shown; ++i) {
+        const auto& [size, origin] = largest[i];
+        text += "\n  " + size_text(size);
+        if (origin.op) text += fmt::format(" made by {}", origin.op);
+        if (origin.where && line_text) text += " at " + line_text(origin.where);
+      }
+      text += "\n";
     }
-    text += " Drop tensors that are no longer needed, or use smaller batches.";
+    text += " To mend it, drop tensors that are no longer needed, or use smaller batches.";
     throw OutOfMemoryError(text);
   }
 };
@@ -210,22 +222,22 @@ CachingAllocator::~CachingAllocator() {
   state_->empty();
 }
 
-void* CachingAllocator::allocate(size_t bytes) {
+void* CachingAllocator::allocate(size_t bytes, const Storage* holder) {
   if (bytes == 0) return nullptr;
   check_plausible(bytes);
   State& s = *state_;
   {
     const std::lock_guard lock(s.mutex);
-    if (void* p = s.take(bytes)) return p;
+    if (void* p = s.take(bytes, holder)) return p;
     s.empty();
-    if (void* p = s.take(bytes)) return p;
+    if (void* p = s.take(bytes, holder)) return p;
   }
   // Work under way may hold memory that nobody else does.
   s.backend.drain(s.device);
   {
     const std::lock_guard lock(s.mutex);
     s.empty();
-    if (void* p = s.take(bytes)) return p;
+    if (void* p = s.take(bytes, holder)) return p;
   }
   s.raise(bytes);
 }
@@ -264,6 +276,17 @@ void CachingAllocator::check_plausible(size_t bytes) const {
   const size_t most = state_->limit.load(std::memory_order_relaxed);
   if ((state_->total && bytes > state_->total) || (most && bytes > most)) state_->raise(bytes);
 }
+
+bool CachingAllocator::promise(size_t bytes) noexcept {
+  State& s = *state_;
+  const size_t limit = s.limit.load(std::memory_order_relaxed), most = limit ? limit : s.total;
+  const size_t promised = s.promised.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (!most || s.allocated.load(std::memory_order_relaxed) + promised <= most) return true;
+  s.promised.fetch_sub(bytes, std::memory_order_relaxed);
+  return false;
+}
+
+void CachingAllocator::end_promise(size_t bytes) noexcept { state_->promised.fetch_sub(bytes, std::memory_order_relaxed); }
 
 Device CachingAllocator::device() const noexcept { return state_->device; }
 

@@ -23,8 +23,9 @@ class CachingAllocator {
   CachingAllocator(Backend& backend, Device device, MemoryKind kind = MemoryKind::Device);
   ~CachingAllocator();
   // At least `bytes` bytes, 64-byte aligned, with undefined contents; nullptr for 0 bytes. When there is none: waits for the device's work,
-  // empties the cache, tries again, then throws OutOfMemoryError with requested, allocated, reserved, limit and the largest blocks.
-  void* allocate(size_t bytes);
+  // empties the cache, tries again, then throws OutOfMemoryError with requested, allocated, cached, limit and the largest holders by the line
+  // that made them. `holder`: the storage the memory is for; it must release the memory before it dies.
+  void* allocate(size_t bytes, const Storage* holder = nullptr);
   // nullptr is allowed.
   void release(void* memory) noexcept;
   // Gives slabs that nobody uses any part of back to the device.
@@ -36,6 +37,9 @@ class CachingAllocator {
   // Throws OutOfMemoryError for a size that could not be had even if all was free. Cheap; used to fail at the call that asks, before memory
   // is needed.
   void check_plausible(size_t bytes) const;
+  // Sets bytes aside that will be asked for later. False, and nothing is set aside, if what is allocated and promised would exceed what there is.
+  bool promise(size_t bytes) noexcept;
+  void end_promise(size_t bytes) noexcept;
   Device device() const noexcept;
 
  private:

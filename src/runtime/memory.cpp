@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "naru/error.h"
+#include "runtime/queue.h"
 #include "runtime/registry.h"
 
 namespace naru::runtime {
@@ -16,6 +17,7 @@ bool pooled(const Storage& s) noexcept { return s.device.is_cpu() && s.bytes <= 
 
 // The size is kept with the memory, as a storage may be resized.
 void release_pooled(Storage& s) noexcept { pool_release(s.data, reinterpret_cast<uintptr_t>(s.owner)); }
+void release_promised(Storage& s) noexcept { static_cast<CachingAllocator*>(s.owner)->end_promise(s.bytes); }
 void release_cached(Storage& s) noexcept { static_cast<CachingAllocator*>(s.owner)->release(s.data); }
 
 struct External {
@@ -32,14 +34,19 @@ void release_external(Storage& s) noexcept {
 
 void materialise(Storage& s) {
   if (s.data || s.bytes == 0) return;
+  if (s.lost)
+    throw RuntimeError("a result of {} was never computed: memory on {} ran out when it was due. Compute it anew", s.origin.op ? s.origin.op : "an operator",
+                       s.device.str());
   if (pooled(s)) {
     s.data = pool_allocate(s.bytes);
     s.owner = reinterpret_cast<void*>(s.bytes);
     s.release_memory = release_pooled;
     return;
   }
-  CachingAllocator& allocator = allocator_of(s.device);
-  s.data = allocator.allocate(s.bytes);
+  CachingAllocator& allocator = s.owner ? *static_cast<CachingAllocator*>(s.owner) : allocator_of(s.device);
+  if (s.release_memory == release_promised) release_promised(s);
+  s.release_memory = nullptr;
+  s.data = allocator.allocate(s.bytes, &s);
   s.owner = &allocator;
   s.release_memory = release_cached;
 }
@@ -52,7 +59,19 @@ Ref<Storage> make_storage(Device device, size_t bytes) {
 
 Ref<Storage> make_lazy_storage(Device device, size_t bytes) {
   auto s = make_ref<Storage>(device.is_cpu() ? device : resolve(device), bytes);
-  if (!pooled(*s)) allocator_of(s->device).check_plausible(bytes);
+  if (pooled(*s) || bytes == 0) return s;
+  CachingAllocator& allocator = allocator_of(s->device);
+  allocator.check_plausible(bytes);
+  if (!allocator.promise(bytes)) {
+    // Held-back results that nobody wants any more give their claims back.
+    flush_all();
+    if (!allocator.promise(bytes)) {
+      materialise(*s);
+      return s;
+    }
+  }
+  s->owner = &allocator;
+  s->release_memory = release_promised;
   return s;
 }
 
@@ -73,7 +92,7 @@ Ref<Storage> make_pinned_storage(size_t bytes) {
   s->pinned = true;
   if (bytes == 0) return s;
   CachingAllocator& allocator = pinned_allocator(kind);
-  s->data = allocator.allocate(bytes);
+  s->data = allocator.allocate(bytes, s.get());
   s->owner = &allocator;
   s->release_memory = release_cached;
   return s;

@@ -162,12 +162,16 @@ void Queue::flush_locked() {
   params_.clear();
   program_.steps_count = program_.inputs_count = program_.params_count = program_.outputs_count = 0;
   if (map.outputs.empty()) return;
+  try {
+    for (Storage* s : touches.writes) materialise(*s);
+    for (Piece& p : inputs) materialise(*p.storage);
+  } catch (...) {
+    for (Storage* s : touches.writes) s->lost = !s->data;
+    throw;
+  }
   size_t o = 0;
   for (Piece& p : outputs)
-    if (o < touches.writes.size() && touches.writes[o] == p.storage.get()) {
-      if (!p.storage->data) materialise(*p.storage);
-      map.outputs[o++].data = address(*p.storage, p.offset, p.dtype);
-    }
+    if (o < touches.writes.size() && touches.writes[o] == p.storage.get()) map.outputs[o++].data = address(*p.storage, p.offset, p.dtype);
   for (Piece& p : inputs) {
     map.inputs.push_back({address(*p.storage, p.offset, p.dtype), p.dtype, p.strides});
     touches.reads.push_back(p.storage.get());
