@@ -40,24 +40,19 @@ if TYPE_CHECKING:
     from ._virtual import virtual
     from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
     from .functional import (
-        are_deterministic_algorithms_enabled,
         atleast_1d,
         atleast_2d,
         atleast_3d,
         autocast,
         broadcast_shapes,
         compile,
-        get_default_device,
         get_float32_matmul_precision,
-        get_num_threads,
-        is_grad_enabled,
         is_inference_mode_enabled,
         is_storage,
         is_tensor,
         set_default_tensor_type,
         set_float32_matmul_precision,
         set_flush_denormal,
-        set_num_threads,
         tensordot,
         typename,
     )
@@ -114,8 +109,8 @@ _LAZY = {
     "virtual": "_virtual",
     **dict.fromkeys(
         (
-            "is_tensor", "is_storage", "typename", "compile", "is_grad_enabled", "set_default_tensor_type",
-            "get_default_device", "are_deterministic_algorithms_enabled", "get_num_threads", "set_num_threads",
+            "is_tensor", "is_storage", "typename", "compile", "set_default_tensor_type",
+
             "set_float32_matmul_precision", "get_float32_matmul_precision", "is_inference_mode_enabled", "autocast",
             "set_flush_denormal", "broadcast_shapes", "atleast_1d", "atleast_2d", "atleast_3d", "tensordot",
         ),

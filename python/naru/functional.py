@@ -44,11 +44,6 @@ def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
     return model
 
 
-def is_grad_enabled() -> bool:
-    """Whether history is being recorded on this thread."""
-    return _C.is_grad_enabled()
-
-
 def is_inference_mode_enabled() -> bool:
     """False: `inference_mode` is `no_grad` here."""
     return False
@@ -62,11 +57,6 @@ def set_default_tensor_type(t: Any) -> None:
     _C.set_default_dtype(dtype)
     if kind is not None:
         _C.set_default_device(kind)
-
-
-def get_default_device() -> _C.device:
-    """The device on which tensors are made where none is named."""
-    return _C.empty(0).device
 
 
 _matmul_precision = "highest"
@@ -83,25 +73,6 @@ def set_float32_matmul_precision(precision: str) -> None:
 def get_float32_matmul_precision() -> str:
     """What was set last."""
     return _matmul_precision
-
-
-def are_deterministic_algorithms_enabled() -> bool:
-    """Whether `use_deterministic_algorithms(True)` holds."""
-    ask = getattr(_C, "deterministic_algorithms", None)
-    return bool(ask()) if ask is not None else False
-
-
-def get_num_threads() -> int:
-    """The number of threads that the CPU's work is spread over."""
-    import os
-
-    return int(os.environ.get("NARU_NUM_THREADS", 0)) or len(os.sched_getaffinity(0))
-
-
-def set_num_threads(threads: int) -> None:
-    """Accepted; the number is fixed at the start, by NARU_NUM_THREADS. Results do not depend on it."""
-    if not isinstance(threads, int) or threads <= 0:
-        raise RuntimeError(f"set_num_threads expects a positive integer, got {threads}")
 
 
 def set_flush_denormal(mode: bool) -> bool:

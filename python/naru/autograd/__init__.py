@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _C
 from . import function
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Tensor = _C.Tensor
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode"]
 
-_switch = getattr(_C, "_set_grad_enabled", None) or _C.set_grad_enabled
+_switch = _C._set_grad_enabled
 _is_on = _C.is_grad_enabled
 
 

@@ -115,8 +115,13 @@ class Adam(Optimizer):
     def _update(self, lists: tuple[list[Tensor], ...], count: int, group: dict[str, Any]) -> None:
         """Step number `count` of the parameters in lists[0]."""
         beta1, beta2 = group["betas"]
+        params, grads, means, squares, largest = lists
         _C._adam_step(
-            *lists,
+            params,
+            grads,
+            means,
+            squares,
+            largest,
             count,
             number(group["lr"]),
             number(beta1),
