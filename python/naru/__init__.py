@@ -110,7 +110,6 @@ _LAZY = {
     **dict.fromkeys(
         (
             "is_tensor", "is_storage", "typename", "compile", "set_default_tensor_type",
-
             "set_float32_matmul_precision", "get_float32_matmul_precision", "is_inference_mode_enabled", "autocast",
             "set_flush_denormal", "broadcast_shapes", "atleast_1d", "atleast_2d", "atleast_3d", "tensordot",
         ),
