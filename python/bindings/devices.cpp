@@ -5,6 +5,7 @@
 #include "naru/device.h"
 
 #include "host/execute.h"
+#include "host/execute.h"
 #include "host/thread_pool.h"
 #include "naru/devices.h"
 #include "runtime/allocator.h"
@@ -122,6 +123,15 @@ void define_switches() {
   def(kFunction, "_set_openblas_hint", "path", "Where an OpenBLAS library may be found; looked at when the first product needs it.",
       [](std::string_view path) { host::set_openblas_hint(std::string(path)); });
   def(kFunction, "set_fusion", "on", "Whether elementwise steps are held back and fused. Returns what it was.", [](bool on) { return runtime::set_fusion(on); });
+  def(kFunction, "set_jit", "on", "Whether kernels are compiled to machine code on the host. Returns what it was.", [](bool on) { return host::set_jit(on); });
+  def(kFunction, "set_isa", "name", "The instruction set of new kernels: 'avx2', 'avx512' or 'none'. False where the processor does not have it.",
+      [](std::string_view name) { return host::set_isa(std::string(name).c_str()); });
+  def(kFunction, "isa_name", "", "The instruction set that kernels are compiled for: 'avx512', 'avx2' or 'none'.", [] { return std::string(host::isa_name()); });
+  def(kFunction, "product_libraries", "", "The libraries that compute matrix products.", [] { return host::product_libraries(); });
+  def(kFunction, "set_products", "choice", "Which library may compute products: 'own', 'dnnl', 'openblas', or '' for all. For tests.",
+      [](std::string_view choice) { host::set_products(std::string(choice)); });
+  def(kFunction, "_set_openblas_hint", "path", "A file of OpenBLAS to look at before the usual places; before the first product.",
+      [](std::string_view path) { host::set_openblas_hint(std::string(path)); });
   def(kFunction, "set_num_threads", "n", "Over how many threads the cpu's work is spread.", [](int64_t n) {
     if (n < 1 || n > 1024) throw RuntimeError("set_num_threads expects a positive integer (up to 1024), got {}", n);
     host::set_num_threads(static_cast<int>(n));
