@@ -211,7 +211,7 @@ TEST(CachingAllocator, out_of_memory_says_what_was_wanted_and_what_there_is_and_
     EXPECT_EQ(text.rfind("CUDA out of memory. Tried to allocate 50.00 MiB.", 0), 0u) << text;
     EXPECT_NE(text.find("cuda:0 has 100.00 MiB in all"), std::string::npos) << text;
     EXPECT_NE(text.find("70.00 MiB are allocated"), std::string::npos) << text;
-    EXPECT_NE(text.find("Largest blocks: 70.00 MiB"), std::string::npos) << text;
+    EXPECT_NE(text.find("The largest holders:\n  70.00 MiB"), std::string::npos) << text;
   }
   void* y = a.allocate(20 * kMiB);
   EXPECT_NE(y, nullptr);
