@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <concepts>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -29,8 +30,11 @@ Tensor empty_like(const Tensor& t, const Options& options = {});
 Tensor zeros_like(const Tensor& t, const Options& options = {});
 Tensor ones_like(const Tensor& t, const Options& options = {});
 Tensor full_like(const Tensor& t, Scalar value, const Options& options = {});
-// zeros_like for derivatives.
-Tensor zeros(const Tensor& like);
+// zeros_like, as the table's derivatives write it. A template, so that zeros({0}) means a shape.
+template <std::same_as<Tensor> T>
+Tensor zeros(const T& like) {
+  return zeros_like(like);
+}
 // start, start + step ... below end. Throws RuntimeError where step is 0 or leads away from end.
 Tensor arange(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
 Tensor linspace(double start, double end, int64_t steps, const Options& options = {});

@@ -239,6 +239,9 @@ void run_step(ir::RowId row, std::span<const StepOperand> operands, const Tensor
         s.tensor = &t;
       }
     } else {
+      if (in.tensor && in.tensor->numel() != 1)
+        throw DeviceMismatchError(fmt::format("{}: an operand of shape {} is on {}, the result on {}", ir::rows()[row].name, in.tensor->sizes().str(),
+                                              in.tensor->device().str(), out.device().str()));
       s.bits = param_bits(in.tensor ? read_scalar(*in.tensor) : in.scalar, in.as);
     }
   }

@@ -71,7 +71,6 @@ Tensor empty_like(const Tensor& t, const Options& o) { return empty(t.sizes(), l
 Tensor zeros_like(const Tensor& t, const Options& o) { return zeros(t.sizes(), like(t, o)); }
 Tensor ones_like(const Tensor& t, const Options& o) { return ones(t.sizes(), like(t, o)); }
 Tensor full_like(const Tensor& t, Scalar value, const Options& o) { return full(t.sizes(), value, like(t, o)); }
-Tensor zeros(const Tensor& t) { return zeros(t.sizes(), Options(t.dtype(), t.device())); }
 
 Tensor arange(Scalar start, Scalar end, Scalar step, const Options& o) {
   const bool floating = start.is_float() || end.is_float() || step.is_float();
