@@ -15,7 +15,6 @@ namespace {
 
 constexpr int64_t kCols = 256;  // results taken together when rows lie across memory
 
-
 // 16-bit floats are compared through integers in the same order: NaN above all for "greatest", below all for "least".
 template <bool kBfloat>
 int32_t ordered(uint16_t bits, bool greatest) {
@@ -40,10 +39,13 @@ template <class T>
 int64_t find_best(const T* x, int64_t n, bool greatest) {
   switch (wide_level()) {
 #if defined(__x86_64__)
-    case 2: return avx512::find_best(x, n, greatest);
-    case 1: return avx2::find_best(x, n, greatest);
+    case 2:
+      return avx512::find_best(x, n, greatest);
+    case 1:
+      return avx2::find_best(x, n, greatest);
 #endif
-    default: return plain::find_best(x, n, greatest);
+    default:
+      return plain::find_best(x, n, greatest);
   }
 }
 
@@ -70,7 +72,8 @@ struct Rows {
   int64_t length;  // of a row
   int64_t stride;  // bytes from element to element of a row
 
-  void put(const Walk& walk, int64_t step_in, int64_t step_values, int64_t step_indices, const int64_t* index, int64_t n) const {
+  void put(const Walk& walk, int64_t step_in, int64_t step_values, int64_t step_indices, const int64_t* index,
+           int64_t n) const {
     const auto item = size_of(op.in.dtype);
     for (int64_t j = 0; j < n; ++j) {
       if (op.indices.data) *reinterpret_cast<int64_t*>(walk.at(2) + j * step_indices) = index[j];
@@ -128,7 +131,8 @@ template <class Stored, class T = Stored>
 void run_typed(const Rows& r) {
   const Space& s = r.kept;
   // Neighbouring results in neighbouring memory, and rows that are not: walk down all of them at once.
-  const bool neighbours = s.rank > 0 && s.operands[0].strides[s.rank - 1] == s.operands[0].item && s.sizes[s.rank - 1] >= 8;
+  const bool neighbours =
+      s.rank > 0 && s.operands[0].strides[s.rank - 1] == s.operands[0].item && s.sizes[s.rank - 1] >= 8;
   if (neighbours && r.stride != s.operands[0].item)
     across<Stored, T>(r);
   else
@@ -136,23 +140,31 @@ void run_typed(const Rows& r) {
 }
 
 using RunTyped = void (*)(const Rows&);
-constexpr RunTyped kRun[kDTypes] = {run_typed<uint8_t>,           run_typed<uint8_t>,
-                                    run_typed<int8_t>,            run_typed<int16_t>,
-                                    run_typed<int32_t>,           run_typed<int64_t>,
-                                    run_typed<uint16_t, int32_t>, run_typed<uint16_t, int32_t>,
-                                    run_typed<float>,             run_typed<double>};
+constexpr RunTyped kRun[kDTypes] = {run_typed<uint8_t>,
+                                    run_typed<uint8_t>,
+                                    run_typed<int8_t>,
+                                    run_typed<int16_t>,
+                                    run_typed<int32_t>,
+                                    run_typed<int64_t>,
+                                    run_typed<uint16_t, int32_t>,
+                                    run_typed<uint16_t, int32_t>,
+                                    run_typed<float>,
+                                    run_typed<double>};
 
 }  // namespace
 
 void run(const ir::ArgReduce& op) {
   const int kept_dims = static_cast<int>(op.shape.size()) - 1;
   const std::span<const int64_t> shape = op.shape;
-  Rows rows{op, Space(shape.first(kept_dims)), op.shape.back(), op.in.strides[kept_dims] * static_cast<int64_t>(size_of(op.in.dtype))};
+  Rows rows{op, Space(shape.first(kept_dims)), op.shape.back(),
+            op.in.strides[kept_dims] * static_cast<int64_t>(size_of(op.in.dtype))};
   if (rows.kept.numel() == 0) return;
-  if (rows.length == 0) throw IndexError("argmax/argmin: expected a dimension of non-zero size to reduce, got shape {}", op.shape.str());
+  if (rows.length == 0)
+    throw IndexError("argmax/argmin: expected a dimension of non-zero size to reduce, got shape {}", op.shape.str());
   const Dims none(static_cast<size_t>(kept_dims), 0);
   rows.kept.add(op.in);
-  rows.kept.add(static_cast<char*>(op.values.data), static_cast<int64_t>(size_of(op.in.dtype)), op.values.data ? op.values.strides.data() : none.data());
+  rows.kept.add(static_cast<char*>(op.values.data), static_cast<int64_t>(size_of(op.in.dtype)),
+                op.values.data ? op.values.strides.data() : none.data());
   rows.kept.add(static_cast<char*>(op.indices.data), 8, op.indices.data ? op.indices.strides.data() : none.data());
   rows.kept.drop_ones();
   rows.kept.merge();

@@ -8,8 +8,8 @@
 
 namespace naru::host {
 
-// Runs it to its end on the calling thread and the pool. All addresses are host addresses. Throws IndexError for a position out of bounds (nothing is
-// written then), and the errors of the libraries used.
+// Runs it to its end on the calling thread and the pool. All addresses are host addresses. Throws IndexError for a
+// position out of bounds (nothing is written then), and the errors of the libraries used.
 void execute(const ir::Instruction& instruction);
 
 // The kernel of a one-step program over consecutive elements, for callers that run small work themselves. Never null.
@@ -27,7 +27,8 @@ bool set_isa(const char* name);
 
 // Libraries in use for products: "oneDNN 2.6.3, OpenBLAS 0.3.34 (SkylakeX)", or "own kernels". Opens them.
 std::string product_libraries();
-// Which of them may be used: "own", "dnnl", "openblas", or "" for all (NARU_PRODUCTS; for tests). Throws RuntimeError for another word.
+// Which of them may be used: "own", "dnnl", "openblas", or "" for all (NARU_PRODUCTS; for tests). Throws RuntimeError
+// for another word.
 void set_products(const std::string& choice);
 // The file of an OpenBLAS to look at before the usual places; has an effect before the first product.
 void set_openblas_hint(const std::string& path);

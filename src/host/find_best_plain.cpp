@@ -3,7 +3,6 @@
 
 #include <type_traits>
 
-
 namespace naru::host::plain {
 #include "host/find_best.inc"
 }  // namespace naru::host::plain

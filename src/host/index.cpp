@@ -15,7 +15,8 @@ using ir::IndexOperand;
 
 constexpr int64_t kBlock = 1024;
 
-[[noreturn]] void raise_out_of_bounds(const IndexOperand& index, const Dims& shape, int number, int64_t flat, const char* op) {
+[[noreturn]] void raise_out_of_bounds(const IndexOperand& index, const Dims& shape, int number, int64_t flat,
+                                      const char* op) {
   // The position in the space of the index's own (walked) dimensions.
   Dims position(shape.size(), 0);
   const int64_t* data = static_cast<const int64_t*>(index.positions.data);
@@ -26,8 +27,10 @@ constexpr int64_t kBlock = 1024;
     data += position[d] * index.positions.strides[d];
   }
   const int dimension = index.dimension >= 0 ? index.dimension : number;
-  throw IndexError("index {} is out of bounds for dimension {} with size {} ({}: wanted {} <= index < {}, got {} at position {} of the indices)",
-                   *data, dimension, index.bound, op, -index.bound, index.bound, *data, position.str());
+  throw IndexError(
+      "index {} is out of bounds for dimension {} with size {} ({}: wanted {} <= index < {}, got {} at position {} of "
+      "the indices)",
+      *data, dimension, index.bound, op, -index.bound, index.bound, *data, position.str());
 }
 
 // Looks at every position that the index operand has (once, however often it repeats).
@@ -67,7 +70,7 @@ struct Moves {
   Space space;  // operands: plain, indexed, positions ...
   const std::vector<IndexOperand>& indices;
   int64_t item;
-  int64_t run = 1;        // elements of the innermost dimension that no index moves in
+  int64_t run = 1;  // elements of the innermost dimension that no index moves in
   bool inner_run = false;
 
   Moves(const Dims& shape, const ir::View& plain, const ir::View& indexed, const std::vector<IndexOperand>& list)
@@ -114,19 +117,24 @@ struct Moves {
 };
 
 template <class T>
-void copy_indexed(const char* source, int64_t source_step, const int64_t* from, char* target, int64_t target_step, const int64_t* to, int64_t n) {
+void copy_indexed(const char* source, int64_t source_step, const int64_t* from, char* target, int64_t target_step,
+                  const int64_t* to, int64_t n) {
   for (int64_t e = 0; e < n; ++e)
     *reinterpret_cast<T*>(target + e * target_step + (to ? to[e] : 0)) =
         *reinterpret_cast<const T*>(source + e * source_step + (from ? from[e] : 0));
 }
 
-void copy_indexed(int64_t item, const char* source, int64_t source_step, const int64_t* from, char* target, int64_t target_step,
-                  const int64_t* to, int64_t n) {
+void copy_indexed(int64_t item, const char* source, int64_t source_step, const int64_t* from, char* target,
+                  int64_t target_step, const int64_t* to, int64_t n) {
   switch (item) {
-    case 1: return copy_indexed<uint8_t>(source, source_step, from, target, target_step, to, n);
-    case 2: return copy_indexed<uint16_t>(source, source_step, from, target, target_step, to, n);
-    case 4: return copy_indexed<uint32_t>(source, source_step, from, target, target_step, to, n);
-    default: return copy_indexed<uint64_t>(source, source_step, from, target, target_step, to, n);
+    case 1:
+      return copy_indexed<uint8_t>(source, source_step, from, target, target_step, to, n);
+    case 2:
+      return copy_indexed<uint16_t>(source, source_step, from, target, target_step, to, n);
+    case 4:
+      return copy_indexed<uint32_t>(source, source_step, from, target, target_step, to, n);
+    default:
+      return copy_indexed<uint64_t>(source, source_step, from, target, target_step, to, n);
   }
 }
 
@@ -144,7 +152,7 @@ struct Plus {
 };
 // Integers wrap.
 template <class T>
-  requires std::is_signed_v<T> && std::is_integral_v<T>
+requires std::is_signed_v<T> && std::is_integral_v<T>
 struct Plus<T> {
   static T of(T a, T b) { return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 };
@@ -168,7 +176,8 @@ struct Plus<Bfloat> {
 };
 
 // target[e] += value[e], in order. `to`: what indices add to each element's address, or null.
-using AddRun = void (*)(const char* value, int64_t value_step, char* target, int64_t target_step, const int64_t* to, int64_t n);
+using AddRun = void (*)(const char* value, int64_t value_step, char* target, int64_t target_step, const int64_t* to,
+                        int64_t n);
 
 template <class T>
 void add_run(const char* value, int64_t value_step, char* target, int64_t target_step, const int64_t* to, int64_t n) {
@@ -184,10 +193,13 @@ void add_run(const char* value, int64_t value_step, char* target, int64_t target
   }
 }
 
-constexpr AddRun kAddRun[kDTypes] = {add_run<bool>,    add_run<uint8_t>, add_run<int8_t>, add_run<int16_t>, add_run<int32_t>,
-                                     add_run<int64_t>, add_run<Half>,    add_run<Bfloat>, add_run<float>,   add_run<double>};
+constexpr AddRun kAddRun[kDTypes] = {add_run<bool>,    add_run<uint8_t>, add_run<int8_t>, add_run<int16_t>,
+                                     add_run<int32_t>, add_run<int64_t>, add_run<Half>,   add_run<Bfloat>,
+                                     add_run<float>,   add_run<double>};
 
-bool nothing(const Dims& shape) { return product(shape) == 0; }
+bool nothing(const Dims& shape) {
+  return product(shape) == 0;
+}
 
 }  // namespace
 
@@ -197,7 +209,8 @@ void run(const ir::Gather& g) {
   const Moves m(g.shape, g.out, g.source, g.indices);
   const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
   const int64_t out_step = m.space.operands[0].strides[m.last()], source_step = m.space.operands[1].strides[m.last()];
-  const double time = static_cast<double>(rows) * (m.inner_run ? 8 + 0.05 * static_cast<double>(inner * m.item) : 2.0 * static_cast<double>(inner));
+  const double time = static_cast<double>(rows) *
+                      (m.inner_run ? 8 + 0.05 * static_cast<double>(inner * m.item) : 2.0 * static_cast<double>(inner));
   if (m.inner_run) {
     return split(rows, time, 1, [&](int64_t begin, int64_t end) {
       Walk walk(m.space, m.last());
@@ -220,7 +233,8 @@ void run(const ir::Gather& g) {
         at = row;
       }
       m.shifts(walk, first, n, shifts);
-      copy_indexed(m.item, walk.at(1) + first * source_step, source_step, shifts, walk.at(0) + first * out_step, out_step, nullptr, n);
+      copy_indexed(m.item, walk.at(1) + first * source_step, source_step, shifts, walk.at(0) + first * out_step,
+                   out_step, nullptr, n);
     }
   });
 }

@@ -1,4 +1,5 @@
-// The cache of kernels: a program with its variants (which operands repeat one element, how it is stored) compiled once per process.
+// The cache of kernels: a program with its variants (which operands repeat one element, how it is stored) compiled once
+// per process.
 #pragma once
 
 #include <atomic>
@@ -36,15 +37,16 @@ struct FoldKernel {
   int cost = 1;
 
   void along(void* const* inputs, const uint64_t* params, int64_t n, int64_t index0, void* out) const;
-  void across(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows, int64_t cols, int64_t index0,
-              int64_t index_stride, void* out) const;
+  void across(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows, int64_t cols,
+              int64_t index0, int64_t index_stride, void* out) const;
 
   mutable std::atomic<ir::AlongFunction> along_code[2] = {};
   mutable std::atomic<ir::AcrossFunction> across_code[2] = {};
 };
 const FoldKernel& fold_kernel_of(const ir::Program& program, ir::ReduceOp op, uint32_t scalars);
 
-// n consecutive values of `from` as values of `to`, by the definition of Prim::Convert. target and source may not overlap unless equal.
+// n consecutive values of `from` as values of `to`, by the definition of Prim::Convert. target and source may not
+// overlap unless equal.
 void convert(DType from, const void* source, DType to, void* target, int64_t n);
 
 // The element type whose values a VType's are.

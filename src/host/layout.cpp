@@ -34,7 +34,8 @@ void unpack_as(const char* source, int64_t n, char* target, int64_t stride) noex
   for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(target + i * stride) = in[i];
 }
 
-// Calls f(address, stride of the innermost dimension, elements) for each innermost run of elements [first, first + n) of operand k.
+// Calls f(address, stride of the innermost dimension, elements) for each innermost run of elements [first, first + n)
+// of operand k.
 template <class F>
 void each_run(const Space& space, int k, int64_t first, int64_t n, F f) {
   const Operand& o = space.operands[k];
@@ -141,7 +142,8 @@ void Space::swap_dimensions(int a, int b) noexcept {
 }
 
 bool Space::order_by(int first) {
-  // Is dimension a better placed further in than b? +1 yes, -1 no, 0 undecided. The operand `first`, those after it, then those before.
+  // Is dimension a better placed further in than b? +1 yes, -1 no, 0 undecided. The operand `first`, those after it,
+  // then those before.
   const auto inner = [&](int a, int b) {
     for (int i = 0; i < count; ++i) {
       const Operand& o = operands[(first + i) % count];
@@ -165,8 +167,7 @@ void Space::merge(int keep) {
   int kept = 0;  // the dimension that takes the next one in, if it can
   for (int d = 1; d < rank; ++d) {
     bool can = d != rank - keep;
-    for (int k = 0; can && k < count; ++k)
-      can = operands[k].strides[kept] == operands[k].strides[d] * sizes[d];
+    for (int k = 0; can && k < count; ++k) can = operands[k].strides[kept] == operands[k].strides[d] * sizes[d];
     if (can) {
       sizes[kept] *= sizes[d];
     } else {
@@ -219,10 +220,14 @@ void pack(const char* source, int64_t stride, int64_t item, int64_t n, char* tar
     return;
   }
   switch (item) {
-    case 1: return pack_as<uint8_t>(source, stride, n, target);
-    case 2: return pack_as<uint16_t>(source, stride, n, target);
-    case 4: return pack_as<uint32_t>(source, stride, n, target);
-    default: return pack_as<uint64_t>(source, stride, n, target);
+    case 1:
+      return pack_as<uint8_t>(source, stride, n, target);
+    case 2:
+      return pack_as<uint16_t>(source, stride, n, target);
+    case 4:
+      return pack_as<uint32_t>(source, stride, n, target);
+    default:
+      return pack_as<uint64_t>(source, stride, n, target);
   }
 }
 
@@ -232,10 +237,14 @@ void unpack(const char* source, int64_t item, int64_t n, char* target, int64_t s
     return;
   }
   switch (item) {
-    case 1: return unpack_as<uint8_t>(source, n, target, stride);
-    case 2: return unpack_as<uint16_t>(source, n, target, stride);
-    case 4: return unpack_as<uint32_t>(source, n, target, stride);
-    default: return unpack_as<uint64_t>(source, n, target, stride);
+    case 1:
+      return unpack_as<uint8_t>(source, n, target, stride);
+    case 2:
+      return unpack_as<uint16_t>(source, n, target, stride);
+    case 4:
+      return unpack_as<uint32_t>(source, n, target, stride);
+    default:
+      return unpack_as<uint64_t>(source, n, target, stride);
   }
 }
 
@@ -272,11 +281,11 @@ char* scratch(size_t bytes) {
 
 int wide_level() noexcept {
 #if defined(__x86_64__)
-  static const int level = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                                   __builtin_cpu_supports("avx512vl")
+  static const int level = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
                                ? 2
                            : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 1
-                                                                                              : 0;
+                                                                                             : 0;
   return level;
 #else
   return 0;

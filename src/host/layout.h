@@ -1,4 +1,5 @@
-// Iteration spaces of strided operands: dropping, ordering and merging dimensions, walking over them, and packing into scratch memory.
+// Iteration spaces of strided operands: dropping, ordering and merging dimensions, walking over them, and packing into
+// scratch memory.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,8 @@ struct Operand {
   int64_t strides[kMaxRank];  // bytes
 };
 
-// A space and its operands. Left uninitialised on purpose: only the first `rank` dimensions of the first `count` operands are in use.
+// A space and its operands. Left uninitialised on purpose: only the first `rank` dimensions of the first `count`
+// operands are in use.
 struct Space {
   int rank = 0, count = 0;
   int64_t sizes[kMaxRank];
@@ -37,10 +39,11 @@ struct Space {
 
   // Removes dimensions of size 1.
   void drop_ones();
-  // Orders dimensions so that the first operands' strides fall from the outermost to the innermost (`first`: looked at before the others).
-  // False if they stand so already.
+  // Orders dimensions so that the first operands' strides fall from the outermost to the innermost (`first`: looked at
+  // before the others). False if they stand so already.
   bool order_by(int first);
-  // Merges dimensions that every operand walks through without a step. `keep`: that many innermost ones stay apart from the rest.
+  // Merges dimensions that every operand walks through without a step. `keep`: that many innermost ones stay apart from
+  // the rest.
   void merge(int keep = 0);
   void swap_dimensions(int a, int b) noexcept;
   // Does operand k run through the whole space without a step?
@@ -66,18 +69,20 @@ class Walk {
 // n elements `stride` bytes apart to consecutive ones, and back. item: 1, 2, 4 or 8.
 void pack(const char* source, int64_t stride, int64_t item, int64_t n, char* target) noexcept;
 void unpack(const char* source, int64_t item, int64_t n, char* target, int64_t stride) noexcept;
-// Elements [first, first + n) of operand k, counted through the whole space, to consecutive ones, and back. `shift` bytes are added to its address.
+// Elements [first, first + n) of operand k, counted through the whole space, to consecutive ones, and back. `shift`
+// bytes are added to its address.
 void pack_flat(const Space& space, int k, int64_t first, int64_t n, char* target, int64_t shift = 0) noexcept;
 void unpack_flat(const Space& space, int k, int64_t first, int64_t n, const char* source) noexcept;
 
-// This thread's scratch memory of at least `bytes` bytes, 64-byte aligned. One piece a thread: a second call may move it.
+// This thread's scratch memory of at least `bytes` bytes, 64-byte aligned. One piece a thread: a second call may move
+// it.
 char* scratch(size_t bytes);
 
 // Bytes of the last-level cache.
 size_t cache_bytes() noexcept;
 
-// Splits `count` units into pieces for the pool by the time the whole is thought to take, and runs body(begin, end) on each.
-// Pieces begin at multiples of `grain`.
+// Splits `count` units into pieces for the pool by the time the whole is thought to take, and runs body(begin, end) on
+// each. Pieces begin at multiples of `grain`.
 template <class Body>
 void split(int64_t count, double nanoseconds, int64_t grain, const Body& body);
 

@@ -22,8 +22,8 @@ constexpr int64_t kTurnRows = 2048, kTurnCols = 64;
 
 enum class Way : uint8_t { Direct, Scalar, Packed, Transposed };
 
-// One run of a Map, laid out. Positions are counted in the (reordered) space; Index needs the original order, so a program that uses
-// it is never reordered.
+// One run of a Map, laid out. Positions are counted in the (reordered) space; Index needs the original order, so a
+// program that uses it is never reordered.
 struct Run {
   const Map& map;
   Space space;
@@ -73,7 +73,8 @@ void Run::lay_out() {
   if (space.rank == 0) {
     space.rank = 1;
     space.sizes[0] = 1;
-    // One element: neighbours do not matter, so every operand counts as consecutive but those the program itself calls scalar.
+    // One element: neighbours do not matter, so every operand counts as consecutive but those the program itself calls
+    // scalar.
     for (int k = 0; k < space.count; ++k) {
       const bool scalar = k < inputs && map.program.inputs[k].scalar;
       space.operands[k].strides[0] = scalar ? 0 : space.operands[k].item;
@@ -136,7 +137,9 @@ bool Run::may_stream() const {
 double Run::nanoseconds() const {
   double each = 0.03 * kernel->cost;
   for (int k = 0; k < space.count; ++k)
-    each += ways[k] == Way::Packed || ways[k] == Way::Transposed ? 1.0 : ways[k] == Way::Direct ? 0.02 * static_cast<double>(space.operands[k].item) : 0;
+    each += ways[k] == Way::Packed || ways[k] == Way::Transposed ? 1.0
+            : ways[k] == Way::Direct                             ? 0.02 * static_cast<double>(space.operands[k].item)
+                                                                 : 0;
   return each * static_cast<double>(rows * inner);
 }
 
@@ -208,7 +211,8 @@ void Run::run_flat(int64_t begin, int64_t end) const {
 void Run::run_tiles(int64_t begin, int64_t end) const {
   char* const memory = scratch(scratch_bytes);
   const int j = space.rank - 1, i = space.rank - 2;
-  const int64_t down = (space.sizes[i] + kTileRows - 1) / kTileRows, right = (space.sizes[j] + kTileCols - 1) / kTileCols;
+  const int64_t down = (space.sizes[i] + kTileRows - 1) / kTileRows,
+                right = (space.sizes[j] + kTileCols - 1) / kTileCols;
   Walk walk(space, i);
   int64_t at_row = -1;
   void* pointers[kMaxOperands];
@@ -235,7 +239,8 @@ void Run::run_tiles(int64_t begin, int64_t end) const {
       for (int k = inputs; k < space.count; ++k) {
         const Operand& o = space.operands[k];
         if (ways[k] == Way::Packed)
-          unpack(static_cast<char*>(pointers[k]), o.item, nj, walk.at(k) + (i0 + r) * o.strides[i] + j0 * o.strides[j], o.strides[j]);
+          unpack(static_cast<char*>(pointers[k]), o.item, nj, walk.at(k) + (i0 + r) * o.strides[i] + j0 * o.strides[j],
+                 o.strides[j]);
       }
     }
   }
@@ -244,7 +249,8 @@ void Run::run_tiles(int64_t begin, int64_t end) const {
 // Parts [begin, end) of a plain copy of a transposed operand.
 void Run::run_turns(int64_t begin, int64_t end) const {
   const int j = space.rank - 1, i = space.rank - 2;
-  const int64_t down = (space.sizes[i] + kTurnRows - 1) / kTurnRows, right = (space.sizes[j] + kTurnCols - 1) / kTurnCols;
+  const int64_t down = (space.sizes[i] + kTurnRows - 1) / kTurnRows,
+                right = (space.sizes[j] + kTurnCols - 1) / kTurnCols;
   const Operand &in = space.operands[0], &out = space.operands[1];
   Walk walk(space, i);
   int64_t at_row = -1;
@@ -252,8 +258,9 @@ void Run::run_turns(int64_t begin, int64_t end) const {
     const int64_t outer = part / (down * right);
     if (outer != at_row) walk.seek(at_row = outer);
     const int64_t i0 = part % down * kTurnRows, j0 = part / down % right * kTurnCols;
-    transpose(walk.at(0) + i0 * in.strides[i] + j0 * in.strides[j], in.strides[j], in.item, std::min(kTurnRows, space.sizes[i] - i0),
-              std::min(kTurnCols, space.sizes[j] - j0), walk.at(1) + i0 * out.strides[i] + j0 * out.item, out.strides[i], streaming);
+    transpose(walk.at(0) + i0 * in.strides[i] + j0 * in.strides[j], in.strides[j], in.item,
+              std::min(kTurnRows, space.sizes[i] - i0), std::min(kTurnCols, space.sizes[j] - j0),
+              walk.at(1) + i0 * out.strides[i] + j0 * out.item, out.strides[i], streaming);
   }
 }
 
@@ -272,7 +279,8 @@ void Run::execute() {
     const bool turn = kernel->copies && ways[1] == Way::Direct;
     const int64_t tile_rows = turn ? kTurnRows : kTileRows, tile_cols = turn ? kTurnCols : kTileCols;
     const int j = space.rank - 1, i = space.rank - 2;
-    const int64_t down = (space.sizes[i] + tile_rows - 1) / tile_rows, right = (space.sizes[j] + tile_cols - 1) / tile_cols;
+    const int64_t down = (space.sizes[i] + tile_rows - 1) / tile_rows,
+                  right = (space.sizes[j] + tile_cols - 1) / tile_cols;
     const int64_t tiles = rows / space.sizes[i] * down * right;
     if (turn) return in_pieces(tiles, 1, &Run::run_turns);
     reserve(kTileRows * kTileCols);

@@ -1,5 +1,5 @@
-// Matrix products: which kernel computes them, and how they are shared out. The parts depend on the shape alone, never on the number of
-// threads, so the bits do not depend on it either.
+// Matrix products: which kernel computes them, and how they are shared out. The parts depend on the shape alone, never
+// on the number of threads, so the bits do not depend on it either.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -25,11 +25,13 @@ using Matrix = MatMul::Matrix;
 constexpr int64_t kBig = 128 * 128 * 128;
 // Multiply-adds that keep a thread busy for some microseconds.
 constexpr int64_t kWorthHanding = 1 << 17;
-// Parts a product is cut into, by its multiply-adds: each packs its operands anew, so they are few. And the least rows and columns of one.
+// Parts a product is cut into, by its multiply-adds: each packs its operands anew, so they are few. And the least rows
+// and columns of one.
 struct PartsFrom {
   int64_t work, parts;
 };
-constexpr PartsFrom kParts[] = {{int64_t{32} << 30, 32}, {int64_t{4} << 30, 16}, {64 << 20, 8}, {8 << 20, 4}, {3 << 19, 2}};
+constexpr PartsFrom kParts[] = {
+    {int64_t{32} << 30, 32}, {int64_t{4} << 30, 16}, {64 << 20, 8}, {8 << 20, 4}, {3 << 19, 2}};
 constexpr int64_t kLeastRows = 32, kLeastCols = 64, kLeastVector = 256;
 
 int64_t parts_for(int64_t work) noexcept {
@@ -50,7 +52,8 @@ Buffer make_buffer(int64_t bytes) {
 }
 
 // A plain copy, with conversion, as an elementwise instruction.
-ir::Map copy_of(const Dims& shape, void* from, DType from_type, Dims from_strides, void* to, DType to_type, Dims to_strides) {
+ir::Map copy_of(const Dims& shape, void* from, DType from_type, Dims from_strides, void* to, DType to_type,
+                Dims to_strides) {
   ir::Map map;
   ir::Program& p = map.program;
   p.steps_count = p.inputs_count = p.outputs_count = 1;
@@ -104,12 +107,14 @@ struct Job {
 template <class T>
 Plain Job<T>::plain(const Matrix& x, int64_t rows, int64_t cols, int64_t batch, Buffer& held) {
   const char* data = static_cast<const char*>(x.data);
-  if (straight(x, rows, cols)) return {data, x.batch_stride, rows == 1 ? std::max<int64_t>(1, cols) : x.row_stride, false};
+  if (straight(x, rows, cols))
+    return {data, x.batch_stride, rows == 1 ? std::max<int64_t>(1, cols) : x.row_stride, false};
   if (straight({nullptr, 0, x.col_stride, x.row_stride}, cols, rows))
     return {data, x.batch_stride, cols == 1 ? std::max<int64_t>(1, rows) : x.col_stride, true};
   const int64_t copies = x.batch_stride == 0 ? 1 : batch;
   held = make_buffer(copies * rows * cols * static_cast<int64_t>(sizeof(T)));
-  host::run(copy_of({copies, rows, cols}, x.data, kType, {x.batch_stride, x.row_stride, x.col_stride}, held.get(), kType, {rows * cols, cols, 1}));
+  host::run(copy_of({copies, rows, cols}, x.data, kType, {x.batch_stride, x.row_stride, x.col_stride}, held.get(),
+                    kType, {rows * cols, cols, 1}));
   return {held.get(), x.batch_stride == 0 ? 0 : rows * cols, cols, false};
 }
 
@@ -149,7 +154,8 @@ void Job<T>::own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int
     for (int64_t j = 0; j < cols; ++j) {
       T& c = p.c[i * p.c_row + j];
       if constexpr (std::is_integral_v<T>)
-        c = static_cast<T>(static_cast<std::make_unsigned_t<T>>(c) + static_cast<std::make_unsigned_t<T>>(*at_bias(col + j)));
+        c = static_cast<T>(static_cast<std::make_unsigned_t<T>>(c) +
+                           static_cast<std::make_unsigned_t<T>>(*at_bias(col + j)));
       else
         c += *at_bias(col + j);
     }
@@ -164,10 +170,12 @@ void Job<T>::part(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t
       if (q.bias) put_bias(batch, row, rows, col, cols);
       Gemm<T> gemm;
       if constexpr (std::is_same_v<T, float>)
-        gemm = library->big_sgemm && q.m * q.n * q.k >= kBig && q.m >= 8 && q.n >= 8 ? library->big_sgemm : library->small_sgemm;
+        gemm = library->big_sgemm && q.m * q.n * q.k >= kBig && q.m >= 8 && q.n >= 8 ? library->big_sgemm
+                                                                                     : library->small_sgemm;
       else
         gemm = library->dgemm;
-      return gemm(a.transposed, b.transposed, rows, cols, q.k, pa, a.ld, pb, b.ld, q.bias ? T(1) : T(0), at_c(batch, row, col), q.c.row_stride);
+      return gemm(a.transposed, b.transposed, rows, cols, q.k, pa, a.ld, pb, b.ld, q.bias ? T(1) : T(0),
+                  at_c(batch, row, col), q.c.row_stride);
     }
   }
   own_part(batch, row, rows, col, cols);
@@ -254,7 +262,8 @@ void Job<T>::run() {
 
 bool fits_library(const MatMul& q) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  for (const int64_t v : {q.m, q.n, q.k, q.a.row_stride, q.a.col_stride, q.b.row_stride, q.b.col_stride, q.c.row_stride})
+  for (const int64_t v :
+       {q.m, q.n, q.k, q.a.row_stride, q.a.col_stride, q.b.row_stride, q.b.col_stride, q.c.row_stride})
     if (v > kMost || v < -kMost) return false;
   return true;
 }
@@ -288,8 +297,8 @@ void run_typed(MatMul q) {
   }
   job.run();
   if (held)
-    run(copy_of({asked.batch, asked.m, asked.n}, q.c.data, Job<T>::kType, {q.c.batch_stride, q.c.row_stride, 1}, asked.c.data, Job<T>::kType,
-                {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride}));
+    run(copy_of({asked.batch, asked.m, asked.n}, q.c.data, Job<T>::kType, {q.c.batch_stride, q.c.row_stride, 1},
+                asked.c.data, Job<T>::kType, {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride}));
 }
 
 // Narrow types are computed in a wider one and converted back.
@@ -301,7 +310,8 @@ void run_wider(const MatMul& asked, DType wide) {
   const auto widen = [&](const Matrix& x, int64_t rows, int64_t cols, Buffer& to) {
     const int64_t copies = x.batch_stride == 0 ? 1 : asked.batch;
     to = make_buffer(copies * rows * cols * item);
-    run(copy_of({copies, rows, cols}, x.data, asked.dtype, {x.batch_stride, x.row_stride, x.col_stride}, to.get(), wide, {rows * cols, cols, 1}));
+    run(copy_of({copies, rows, cols}, x.data, asked.dtype, {x.batch_stride, x.row_stride, x.col_stride}, to.get(), wide,
+                {rows * cols, cols, 1}));
     return Matrix{to.get(), x.batch_stride == 0 ? 0 : rows * cols, cols, 1};
   };
   q.a = widen(asked.a, q.m, q.k, held[0]);
@@ -331,16 +341,23 @@ void run(const MatMul& q) {
   if (q.batch == 0 || q.m == 0 || q.n == 0) return;
   if (q.k == 0) return fill_empty(q);
   switch (q.dtype) {
-    case DType::F32: return run_typed<float>(q);
-    case DType::F64: return run_typed<double>(q);
-    case DType::I32: return run_typed<int32_t>(q);
-    case DType::I64: return run_typed<int64_t>(q);
+    case DType::F32:
+      return run_typed<float>(q);
+    case DType::F64:
+      return run_typed<double>(q);
+    case DType::I32:
+      return run_typed<int32_t>(q);
+    case DType::I64:
+      return run_typed<int64_t>(q);
     case DType::F16:
-    case DType::BF16: return run_wider(q, DType::F32);
+    case DType::BF16:
+      return run_wider(q, DType::F32);
     case DType::U8:
     case DType::I8:
-    case DType::I16: return run_wider(q, DType::I32);
-    case DType::Bool: break;
+    case DType::I16:
+      return run_wider(q, DType::I32);
+    case DType::Bool:
+      break;
   }
   throw RuntimeError("matmul: wanted numbers, got bool matrices; convert them first");
 }

@@ -1,5 +1,5 @@
-// Our own product kernel: each element is one chain of multiply-adds in the order of k, so its bits are the same however rows and columns
-// are shared out, and on every device.
+// Our own product kernel: each element is one chain of multiply-adds in the order of k, so its bits are the same
+// however rows and columns are shared out, and on every device.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ struct OwnProduct {
 };
 
 // The same function for three kinds of processors. float and double: fused multiply-add; int32_t and int64_t wrap.
-#define NARU_OWN_PRODUCT(set)                             \
-  namespace set {                                         \
-  void own_product(const OwnProduct<float>&);             \
-  void own_product(const OwnProduct<double>&);            \
-  void own_product(const OwnProduct<int32_t>&);           \
-  void own_product(const OwnProduct<int64_t>&);           \
+#define NARU_OWN_PRODUCT(set)                   \
+  namespace set {                               \
+  void own_product(const OwnProduct<float>&);   \
+  void own_product(const OwnProduct<double>&);  \
+  void own_product(const OwnProduct<int32_t>&); \
+  void own_product(const OwnProduct<int64_t>&); \
   }
 NARU_OWN_PRODUCT(plain)
 #if defined(__x86_64__)

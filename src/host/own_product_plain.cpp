@@ -1,4 +1,5 @@
-// own_product.h for any processor. Without a fused multiply-add of its own the library's is called: slow, with the same bits.
+// own_product.h for any processor. Without a fused multiply-add of its own the library's is called: slow, with the same
+// bits.
 #include "host/own_product.h"
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// Reductions in the order of ir/reduce.h: partial results of chunks, which threads share out among themselves, then a tree over the chunks.
+// Reductions in the order of ir/reduce.h: partial results of chunks, which threads share out among themselves, then a
+// tree over the chunks.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -66,7 +67,8 @@ struct Fold {
   void along();
   void along_unit(Walk& walk, int64_t row, int64_t chunk, void* out, char* memory) const;
   void across();
-  void across_unit(const char* const* base, int64_t row, int64_t first_row, int64_t rows, int64_t col, int64_t n, char* out, char* memory) const;
+  void across_unit(const char* const* base, int64_t row, int64_t first_row, int64_t rows, int64_t col, int64_t n,
+                   char* out, char* memory) const;
 };
 
 void Fold::reserve(int64_t elements) {
@@ -115,7 +117,8 @@ void combine_chunks(ir::ReduceOp op, ir::VType type, char* partial, int64_t chun
   const size_t pitch = static_cast<size_t>(n) * item;
   for (int64_t s = 1; s < chunks; s *= 2)
     for (int64_t i = 0; i + s < chunks; i += 2 * s)
-      ir::combine_values(op, type, partial + static_cast<size_t>(i) * pitch, partial + static_cast<size_t>(i + s) * pitch, n);
+      ir::combine_values(op, type, partial + static_cast<size_t>(i) * pitch,
+                         partial + static_cast<size_t>(i + s) * pitch, n);
 }
 
 void Fold::along_unit(Walk& walk, int64_t row, int64_t chunk, void* out, char* memory) const {
@@ -154,7 +157,8 @@ void Fold::along() {
       walk.seek(begin);
       for (int64_t row = begin; row < end;) {
         const int64_t n = std::min(each, end - row);
-        for (int64_t i = 0; i < n; ++i, walk.next()) along_unit(walk, row + i, 0, block + static_cast<size_t>(i) * item, memory);
+        for (int64_t i = 0; i < n; ++i, walk.next())
+          along_unit(walk, row + i, 0, block + static_cast<size_t>(i) * item, memory);
         store(row, n, block);
         row += n;
       }
@@ -179,8 +183,8 @@ void Fold::along() {
 }
 
 // Rows [first_row, first_row + rows) of columns [col, col + n) of outer position `row`, whose inputs start at `base`.
-void Fold::across_unit(const char* const* base, int64_t row, int64_t first_row, int64_t rows, int64_t col, int64_t n, char* out,
-                       char* memory) const {
+void Fold::across_unit(const char* const* base, int64_t row, int64_t first_row, int64_t rows, int64_t col, int64_t n,
+                       char* out, char* memory) const {
   void* pointers[ir::kMaxInputs];
   int64_t row_strides[ir::kMaxInputs];
   for (int k = 0; k < inputs; ++k) {
@@ -203,14 +207,14 @@ void Fold::across_unit(const char* const* base, int64_t row, int64_t first_row, 
     }
   }
   const uint64_t* params = reduce.params.data();
-  if (!kernel->uses_index)
-    return kernel->across(pointers, row_strides, params, rows, n, 0, 0, out);
+  if (!kernel->uses_index) return kernel->across(pointers, row_strides, params, rows, n, 0, 0, out);
   // Neighbouring columns are `length` apart in Index, not 1: one column at a time.
   for (int64_t j = 0; j < n; ++j) {
     void* at[ir::kMaxInputs];
     for (int k = 0; k < inputs; ++k)
       at[k] = static_cast<char*>(pointers[k]) + (kernel->kernel.map.inputs[k].scalar ? 0 : j * outer.operands[k].item);
-    kernel->across(at, row_strides, params, rows, 1, (row * cols + col + j) * length + first_row, 1, out + static_cast<size_t>(j) * item);
+    kernel->across(at, row_strides, params, rows, 1, (row * cols + col + j) * length + first_row, 1,
+                   out + static_cast<size_t>(j) * item);
   }
 }
 
@@ -233,7 +237,8 @@ void Fold::across() {
   int64_t width = cols;
   if (packs) width = std::min(width, kPackedCols);
   const int64_t wanted = time > kWorthSplitting ? 4 * num_threads() : 1;
-  if (outers * chunks < wanted) width = std::min(width, std::max<int64_t>(64, cols / (wanted / (outers * chunks)) / 64 * 64));
+  if (outers * chunks < wanted)
+    width = std::min(width, std::max<int64_t>(64, cols / (wanted / (outers * chunks)) / 64 * 64));
   const int64_t blocks = (cols + width - 1) / width;
   reserve(std::min(length, ir::kAcrossChunk) * width);
   std::vector<char> partial(static_cast<size_t>(kept * chunks) * item);
@@ -271,6 +276,8 @@ void Fold::execute() {
 
 }  // namespace
 
-void run(const Reduce& reduce) { Fold(reduce).execute(); }
+void run(const Reduce& reduce) {
+  Fold(reduce).execute();
+}
 
 }  // namespace naru::host

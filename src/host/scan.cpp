@@ -77,13 +77,16 @@ void run_across(const ir::Scan& scan, const Space& space, int64_t length) {
 template <class T>
 void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType type) {
   const int64_t rows = space.numel();
-  const int64_t in_item = static_cast<int64_t>(size_of(scan.in.dtype)), out_item = static_cast<int64_t>(size_of(scan.out.dtype));
+  const int64_t in_item = static_cast<int64_t>(size_of(scan.in.dtype)),
+                out_item = static_cast<int64_t>(size_of(scan.out.dtype));
   const int64_t in_step = scan.in.strides.back() * in_item, out_step = scan.out.strides.back() * out_item;
   const bool sum = scan.op == ir::ReduceOp::Sum;
-  const bool plain_in = scan.in.dtype == type && in_step == in_item, plain_out = scan.out.dtype == type && out_step == out_item;
+  const bool plain_in = scan.in.dtype == type && in_step == in_item,
+             plain_out = scan.out.dtype == type && out_step == out_item;
   if (scan.in.dtype == type && scan.out.dtype == type && space.rank > 0 && !(plain_in && plain_out)) {
     const int last = space.rank - 1;
-    if (space.sizes[last] >= 16 && space.operands[0].strides[last] == in_item && space.operands[1].strides[last] == out_item)
+    if (space.sizes[last] >= 16 && space.operands[0].strides[last] == in_item &&
+        space.operands[1].strides[last] == out_item)
       return run_across<T>(scan, space, length);
   }
   const int64_t groups = (rows + kRows - 1) / kRows;
@@ -107,7 +110,9 @@ void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType t
       if (count < kRows) std::fill(std::begin(block), std::end(block), T(0));
       for (int64_t at = 0; at < length; at += kBlock) {
         const int64_t n = std::min(kBlock, length - at);
-        if (turn_in) transpose(from[0] + at * in_step, in_pitch, in_item, n, kRows, reinterpret_cast<char*>(block), kRows * in_item);
+        if (turn_in)
+          transpose(from[0] + at * in_step, in_pitch, in_item, n, kRows, reinterpret_cast<char*>(block),
+                    kRows * in_item);
         for (int64_t r = 0; r < count && !turn_in; ++r) {
           const char* source = from[r] + at * in_step;
           const T* x = line;
@@ -123,7 +128,9 @@ void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType t
           chain<T, true>(block, running, n);
         else
           chain<T, false>(block, running, n);
-        if (turn_out) transpose(reinterpret_cast<const char*>(block), kRows * out_item, out_item, kRows, n, to[0] + at * out_step, out_pitch);
+        if (turn_out)
+          transpose(reinterpret_cast<const char*>(block), kRows * out_item, out_item, kRows, n, to[0] + at * out_step,
+                    out_pitch);
         for (int64_t r = 0; r < count && !turn_out; ++r) {
           char* target = to[r] + at * out_step;
           if (plain_out) {
@@ -155,9 +162,12 @@ void run(const ir::Scan& scan) {
   switch (scan.out.dtype) {
     case DType::F16:
     case DType::BF16:
-    case DType::F32: return run_typed<float>(scan, space, length, DType::F32);
-    case DType::F64: return run_typed<double>(scan, space, length, DType::F64);
-    case DType::I64: return run_typed<int64_t>(scan, space, length, DType::I64);
+    case DType::F32:
+      return run_typed<float>(scan, space, length, DType::F32);
+    case DType::F64:
+      return run_typed<double>(scan, space, length, DType::F64);
+    case DType::I64:
+      return run_typed<int64_t>(scan, space, length, DType::I64);
     default:
       // The narrow integers wrap, so their sums may be taken wider.
       return run_typed<int32_t>(scan, space, length, DType::I32);

@@ -1,5 +1,5 @@
-// Stable sorts, NaN greatest. Elements become unsigned keys in the same order; a key and its position make one number, so that no two are
-// equal and every way of sorting is stable.
+// Stable sorts, NaN greatest. Elements become unsigned keys in the same order; a key and its position make one number,
+// so that no two are equal and every way of sorting is stable.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -74,8 +74,8 @@ NARU_WIDE void make_items(const char* in, int64_t step, int64_t n, Key flip, Ite
   }
 }
 
-// Sorts by keys of kDigits bytes, which stand in order of position already: least digit first, passes in which all agree left out.
-// Returns which of the two arrays holds the result.
+// Sorts by keys of kDigits bytes, which stand in order of position already: least digit first, passes in which all
+// agree left out. Returns which of the two arrays holds the result.
 template <int kDigits, class Item>
 Item* radix_sort(Item* a, Item* b, int64_t n) {
   uint32_t counts[kDigits][256] = {};
@@ -156,23 +156,26 @@ void run_typed(const Rows& r) {
         if (out == in) {
           char* const copy = reinterpret_cast<char*>(sorted == a ? b : a);
           pack(in, r.in_step, item, n, copy);
-          for (int64_t i = 0; i < k; ++i) std::memcpy(out + i * r.values_step, copy + sorted[i].index() * item, static_cast<size_t>(item));
+          for (int64_t i = 0; i < k; ++i)
+            std::memcpy(out + i * r.values_step, copy + sorted[i].index() * item, static_cast<size_t>(item));
         } else {
           for (int64_t i = 0; i < k; ++i)
             std::memcpy(out + i * r.values_step, in + sorted[i].index() * r.in_step, static_cast<size_t>(item));
         }
       }
       if (r.op.indices.data)
-        for (int64_t i = 0; i < k; ++i) *reinterpret_cast<int64_t*>(walk.at(2) + i * r.indices_step) = sorted[i].index();
+        for (int64_t i = 0; i < k; ++i)
+          *reinterpret_cast<int64_t*>(walk.at(2) + i * r.indices_step) = sorted[i].index();
     }
   });
 }
 
 using RunTyped = void (*)(const Rows&);
-constexpr RunTyped kRun[kDTypes] = {
-    run_typed<DType::Bool, 1, Narrow>, run_typed<DType::U8, 1, Narrow>, run_typed<DType::I8, 1, Narrow>,  run_typed<DType::I16, 2, Narrow>,
-    run_typed<DType::I32, 4, Narrow>,  run_typed<DType::I64, 8, Wide>,  run_typed<DType::F16, 2, Narrow>, run_typed<DType::BF16, 2, Narrow>,
-    run_typed<DType::F32, 4, Narrow>,  run_typed<DType::F64, 8, Wide>};
+constexpr RunTyped kRun[kDTypes] = {run_typed<DType::Bool, 1, Narrow>, run_typed<DType::U8, 1, Narrow>,
+                                    run_typed<DType::I8, 1, Narrow>,   run_typed<DType::I16, 2, Narrow>,
+                                    run_typed<DType::I32, 4, Narrow>,  run_typed<DType::I64, 8, Wide>,
+                                    run_typed<DType::F16, 2, Narrow>,  run_typed<DType::BF16, 2, Narrow>,
+                                    run_typed<DType::F32, 4, Narrow>,  run_typed<DType::F64, 8, Wide>};
 
 }  // namespace
 

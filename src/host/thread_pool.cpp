@@ -69,8 +69,9 @@ int default_threads() {
   return std::clamp(n, 1, kMaxThreads);
 }
 
-// `state` says which job is open and how many workers are inside: epoch << 32 | open << 31 | joined. A worker joins by adding one to an open
-// state; the caller closes the job and waits until nobody is inside, so that a sleeper that comes late finds the door shut.
+// `state` says which job is open and how many workers are inside: epoch << 32 | open << 31 | joined. A worker joins by
+// adding one to an open state; the caller closes the job and waits until nobody is inside, so that a sleeper that comes
+// late finds the door shut.
 constexpr uint64_t kOpen = uint64_t{1} << 31, kJoined = kOpen - 1, kEpoch = uint64_t{1} << 32;
 
 thread_local bool inside_pool = false;
@@ -88,7 +89,8 @@ class Pool {
     }
   }
 
-  // Ends the workers; the pool itself is never destroyed, as they may still look at it. `before`: the pool that was retired last.
+  // Ends the workers; the pool itself is never destroyed, as they may still look at it. `before`: the pool that was
+  // retired last.
   void retire(Pool* before) noexcept {
     retired_before_ = before;
     stop_.store(true, std::memory_order_seq_cst);
@@ -144,7 +146,8 @@ class Pool {
     uint64_t state = state_.load(std::memory_order_acquire);
     if (!(state & kOpen) || (state & ~(kEpoch - 1)) == seen) return false;
     while (state & kOpen) {
-      if (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      if (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel, std::memory_order_acquire))
+        continue;
       seen = state & ~(kEpoch - 1);
       take_items();
       state_.fetch_sub(1, std::memory_order_acq_rel);

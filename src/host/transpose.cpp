@@ -10,7 +10,8 @@ namespace {
 
 // Any part of a block, element by element, in pieces that stay in the first cache.
 template <class T>
-void plain(const char* source, int64_t source_step, int64_t rows, int64_t cols, char* target, int64_t target_step) noexcept {
+void plain(const char* source, int64_t source_step, int64_t rows, int64_t cols, char* target,
+           int64_t target_step) noexcept {
   constexpr int64_t kPiece = 16;
   for (int64_t i0 = 0; i0 < rows; i0 += kPiece)
     for (int64_t j0 = 0; j0 < cols; j0 += kPiece) {
@@ -23,18 +24,23 @@ void plain(const char* source, int64_t source_step, int64_t rows, int64_t cols, 
 
 #if defined(__x86_64__)
 
-// A tile is one cache line of the source (rows) by one of the target (cols). The lines that the tile after next in the source's direction will
-// read are asked for ahead, as they lie too far apart for the processor to foresee.
+// A tile is one cache line of the source (rows) by one of the target (cols). The lines that the tile after next in the
+// source's direction will read are asked for ahead, as they lie too far apart for the processor to foresee.
 constexpr int64_t kLine = 64, kAhead = 128;
 
-NARU_AVX2 inline __m256 low_pair(__m256 a, __m256 b) { return _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b))); }
-NARU_AVX2 inline __m256 high_pair(__m256 a, __m256 b) { return _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b))); }
+NARU_AVX2 inline __m256 low_pair(__m256 a, __m256 b) {
+  return _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
+}
+NARU_AVX2 inline __m256 high_pair(__m256 a, __m256 b) {
+  return _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
+}
 
 // 8 by 8 elements of 4 bytes.
 NARU_AVX2 inline void turn8(const char* s, int64_t step, __m256 out[8]) {
   __m256 r[8], h[8], q[8];
   for (int k = 0; k < 8; ++k) r[k] = _mm256_loadu_ps(reinterpret_cast<const float*>(s + k * step));
-  for (int k = 0; k < 8; k += 2) h[k] = _mm256_unpacklo_ps(r[k], r[k + 1]), h[k + 1] = _mm256_unpackhi_ps(r[k], r[k + 1]);
+  for (int k = 0; k < 8; k += 2)
+    h[k] = _mm256_unpacklo_ps(r[k], r[k + 1]), h[k + 1] = _mm256_unpackhi_ps(r[k], r[k + 1]);
   for (int k = 0; k < 8; k += 4) {
     q[k] = low_pair(h[k], h[k + 2]), q[k + 1] = high_pair(h[k], h[k + 2]);
     q[k + 2] = low_pair(h[k + 1], h[k + 3]), q[k + 3] = high_pair(h[k + 1], h[k + 3]);
@@ -95,7 +101,8 @@ NARU_AVX2 inline void tile8(const char* s, int64_t source_step, char* t, int64_t
 
 // Whole tiles of rows by cols elements, both multiples of the tile's side.
 template <int kItem, bool kStream>
-NARU_AVX2 void tiles(const char* source, int64_t source_step, int64_t rows, int64_t cols, char* target, int64_t target_step) {
+NARU_AVX2 void tiles(const char* source, int64_t source_step, int64_t rows, int64_t cols, char* target,
+                     int64_t target_step) {
   constexpr int64_t kSide = kLine / kItem;
   // A few lines of each target row at a time, then on along the source's rows.
   constexpr int64_t kCols = 4 * kSide;
@@ -119,7 +126,8 @@ bool has_avx2() noexcept {
 #endif
 
 template <class T>
-void turn(const char* source, int64_t source_step, int64_t rows, int64_t cols, char* target, int64_t target_step, bool streaming) noexcept {
+void turn(const char* source, int64_t source_step, int64_t rows, int64_t cols, char* target, int64_t target_step,
+          bool streaming) noexcept {
 #if defined(__x86_64__)
   if constexpr (sizeof(T) >= 4) {
     constexpr int64_t kSide = kLine / static_cast<int64_t>(sizeof(T));
@@ -141,13 +149,17 @@ void turn(const char* source, int64_t source_step, int64_t rows, int64_t cols, c
 
 }  // namespace
 
-void transpose(const char* source, int64_t source_step, int64_t item, int64_t rows, int64_t cols, char* target, int64_t target_step,
-               bool streaming) noexcept {
+void transpose(const char* source, int64_t source_step, int64_t item, int64_t rows, int64_t cols, char* target,
+               int64_t target_step, bool streaming) noexcept {
   switch (item) {
-    case 1: return turn<uint8_t>(source, source_step, rows, cols, target, target_step, streaming);
-    case 2: return turn<uint16_t>(source, source_step, rows, cols, target, target_step, streaming);
-    case 4: return turn<uint32_t>(source, source_step, rows, cols, target, target_step, streaming);
-    default: return turn<uint64_t>(source, source_step, rows, cols, target, target_step, streaming);
+    case 1:
+      return turn<uint8_t>(source, source_step, rows, cols, target, target_step, streaming);
+    case 2:
+      return turn<uint16_t>(source, source_step, rows, cols, target, target_step, streaming);
+    case 4:
+      return turn<uint32_t>(source, source_step, rows, cols, target, target_step, streaming);
+    default:
+      return turn<uint64_t>(source, source_step, rows, cols, target, target_step, streaming);
   }
 }
 

@@ -19,12 +19,14 @@ namespace {
 
 constexpr size_t kRound = 512;
 constexpr size_t kSlab = size_t{2} << 20;
-constexpr size_t kSmall = size_t{1} << 20;         // requests up to this share slabs among themselves
-constexpr size_t kMedium = size_t{8} << 20;        // and up to this, bigger slabs
+constexpr size_t kSmall = size_t{1} << 20;   // requests up to this share slabs among themselves
+constexpr size_t kMedium = size_t{8} << 20;  // and up to this, bigger slabs
 constexpr size_t kMediumSlab = size_t{16} << 20;
-constexpr size_t kLeastRest = size_t{1} << 20;     // a large block is cut only if this much is left
+constexpr size_t kLeastRest = size_t{1} << 20;  // a large block is cut only if this much is left
 
-size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+size_t round_up(size_t n, size_t to) {
+  return (n + to - 1) / to * to;
+}
 
 bool caching() {
   const char* text = std::getenv("NARU_CACHING");
@@ -34,8 +36,8 @@ bool caching() {
 // A piece of a slab. Pieces of one slab are linked in the order of their addresses.
 struct Block {
   char* data;
-  size_t size;       // bytes it spans
-  size_t used = 0;   // bytes of the request it serves, 0: free
+  size_t size;      // bytes it spans
+  size_t used = 0;  // bytes of the request it serves, 0: free
   bool small;
   const Storage* holder = nullptr;
   Block *before = nullptr, *after = nullptr;
@@ -72,7 +74,9 @@ struct CachingAllocator::State {
   std::atomic<size_t> limit{0};
   std::atomic<size_t> promised{0}, allocated{0};  // allocated: stats.allocated, to be read without the lock
 
-  State(Backend& b, Device d, MemoryKind k) : backend(b), device(d), kind(k), total(b.properties(d).total_memory) { hold_at_fork(mutex); }
+  State(Backend& b, Device d, MemoryKind k) : backend(b), device(d), kind(k), total(b.properties(d).total_memory) {
+    hold_at_fork(mutex);
+  }
   ~State() { forget_at_fork(mutex); }
 
   FreeList& free_list(bool small) { return small ? free_small : free_large; }
@@ -182,7 +186,8 @@ struct CachingAllocator::State {
     {
       const std::lock_guard lock(mutex);
       s = stats;
-      for (const auto& [data, block] : used) largest.emplace_back(block->used, block->holder ? block->holder->origin : Origin());
+      for (const auto& [data, block] : used)
+        largest.emplace_back(block->used, block->holder ? block->holder->origin : Origin());
     }
     const size_t shown = std::min<size_t>(10, largest.size());
     std::partial_sort(largest.begin(), largest.begin() + static_cast<long>(shown), largest.end(),
@@ -194,11 +199,12 @@ struct CachingAllocator::State {
     else if (device.is_cpu())
       text = fmt::format("not enough memory: you tried to allocate {} bytes ({}).", bytes, size_text(bytes));
     else
-      text = fmt::format("{} backend out of memory. Tried to allocate {}.", device.type == DeviceType::Mps ? "MPS" : "XPU", size_text(bytes));
+      text = fmt::format("{} backend out of memory. Tried to allocate {}.",
+                         device.type == DeviceType::Mps ? "MPS" : "XPU", size_text(bytes));
     const size_t most = limit.load();
-    text += fmt::format(" Device {} has {} in all{}; {} are allocated, {} more are cached.", device.str(), size_text(total),
-                        most ? ", of which this process may use " + size_text(most) : "", size_text(s.allocated),
-                        size_text(s.reserved - s.allocated));
+    text += fmt::format(" Device {} has {} in all{}; {} are allocated, {} more are cached.", device.str(),
+                        size_text(total), most ? ", of which this process may use " + size_text(most) : "",
+                        size_text(s.allocated), size_text(s.reserved - s.allocated));
     if (shown) {
       text += " The largest holders:";
       for (size_t i = 0; i < shown; ++i) {
@@ -286,8 +292,12 @@ bool CachingAllocator::promise(size_t bytes) noexcept {
   return false;
 }
 
-void CachingAllocator::end_promise(size_t bytes) noexcept { state_->promised.fetch_sub(bytes, std::memory_order_relaxed); }
+void CachingAllocator::end_promise(size_t bytes) noexcept {
+  state_->promised.fetch_sub(bytes, std::memory_order_relaxed);
+}
 
-Device CachingAllocator::device() const noexcept { return state_->device; }
+Device CachingAllocator::device() const noexcept {
+  return state_->device;
+}
 
 }  // namespace naru::runtime

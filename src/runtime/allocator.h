@@ -10,7 +10,8 @@ namespace naru::runtime {
 
 // Bytes, but for the counts.
 struct MemoryStats {
-  size_t allocated = 0, reserved = 0;  // in use (requests rounded up to 512); taken from the device, cached blocks included
+  size_t allocated = 0,
+         reserved = 0;  // in use (requests rounded up to 512); taken from the device, cached blocks included
   size_t peak_allocated = 0, peak_reserved = 0;
   size_t allocations = 0, releases = 0, driver_allocations = 0;
   size_t limit = 0;  // 0: the device's memory is the limit
@@ -22,9 +23,10 @@ class CachingAllocator {
  public:
   CachingAllocator(Backend& backend, Device device, MemoryKind kind = MemoryKind::Device);
   ~CachingAllocator();
-  // At least `bytes` bytes, 64-byte aligned, with undefined contents; nullptr for 0 bytes. When there is none: waits for the device's work,
-  // empties the cache, tries again, then throws OutOfMemoryError with requested, allocated, cached, limit and the largest holders by the line
-  // that made them. `holder`: the storage the memory is for; it must release the memory before it dies.
+  // At least `bytes` bytes, 64-byte aligned, with undefined contents; nullptr for 0 bytes. When there is none: waits
+  // for the device's work, empties the cache, tries again, then throws OutOfMemoryError with requested, allocated,
+  // cached, limit and the largest holders by the line that made them. `holder`: the storage the memory is for; it must
+  // release the memory before it dies.
   void* allocate(size_t bytes, const Storage* holder = nullptr);
   // nullptr is allowed.
   void release(void* memory) noexcept;
@@ -34,10 +36,11 @@ class CachingAllocator {
   void reset_peak();
   // No more than `bytes` reserved from now on; 0: no limit.
   void set_limit(size_t bytes);
-  // Throws OutOfMemoryError for a size that could not be had even if all was free. Cheap; used to fail at the call that asks, before memory
-  // is needed.
+  // Throws OutOfMemoryError for a size that could not be had even if all was free. Cheap; used to fail at the call that
+  // asks, before memory is needed.
   void check_plausible(size_t bytes) const;
-  // Sets bytes aside that will be asked for later. False, and nothing is set aside, if what is allocated and promised would exceed what there is.
+  // Sets bytes aside that will be asked for later. False, and nothing is set aside, if what is allocated and promised
+  // would exceed what there is.
   bool promise(size_t bytes) noexcept;
   void end_promise(size_t bytes) noexcept;
   Device device() const noexcept;

@@ -1,5 +1,5 @@
-// Backend: what a device backend implements, one folder each. Everything above (caching, fusion, streams' ordering, errors) is
-// written once, over this.
+// Backend: what a device backend implements, one folder each. Everything above (caching, fusion, streams' ordering,
+// errors) is written once, over this.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,10 @@ struct Availability {
 };
 
 struct Properties {
-  std::string name;             // "AMD EPYC", "Virtual cuda"
-  size_t total_memory = 0;      // bytes
-  bool unified = false;         // the host may use its addresses
-  bool synchronous = false;     // run() has finished when it returns
+  std::string name;          // "AMD EPYC", "Virtual cuda"
+  size_t total_memory = 0;   // bytes
+  bool unified = false;      // the host may use its addresses
+  bool synchronous = false;  // run() has finished when it returns
   bool fp64 = true, fp16 = true, bf16 = true;
   std::string driver, libraries;  // "", "oneDNN 2.6.3, OpenBLAS 0.3.34 (SkylakeX)"
   bool tested_on_hardware = false;
@@ -39,7 +39,8 @@ class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
   // Starts the instruction behind all that was submitted before; `hold` is kept alive until it has run.
-  // Synchronous devices have finished it, and throw its errors, on return; others keep the first error for synchronize().
+  // Synchronous devices have finished it, and throw its errors, on return; others keep the first error for
+  // synchronize().
   virtual uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) = 0;
   // Later work of this stream waits until `other` has reached `seq`.
   virtual void wait(DeviceStream& other, uint64_t seq) = 0;
@@ -74,10 +75,11 @@ class Backend {
   virtual void* allocate(Device device, MemoryKind kind, size_t bytes) = 0;
   virtual void release(Device device, MemoryKind kind, void* memory, size_t bytes) noexcept = 0;
   virtual std::unique_ptr<DeviceStream> create_stream(Device device) = 0;
-  // Optional: waits until all streams of the device have done what they were given, so that memory held by it is free. Errors stay kept.
+  // Optional: waits until all streams of the device have done what they were given, so that memory held by it is free.
+  // Errors stay kept.
   virtual void drain(Device) noexcept {}
-  // Optional, for synchronous devices whose memory the host uses: the kernel of a program over consecutive elements, for small
-  // work that is not worth an instruction. The record lives as long as the process.
+  // Optional, for synchronous devices whose memory the host uses: the kernel of a program over consecutive elements,
+  // for small work that is not worth an instruction. The record lives as long as the process.
   virtual const DirectKernel* direct_kernel(const ir::Program&) { return nullptr; }
 };
 

@@ -5,8 +5,8 @@
 
 namespace naru::runtime {
 
-// From now on `mutex` is held by the forking thread while the process forks, and free afterwards in both processes. It must live as long as the
-// process, or until released with forget_at_fork; nothing else may be locked while it is held.
+// From now on `mutex` is held by the forking thread while the process forks, and free afterwards in both processes. It
+// must live as long as the process, or until released with forget_at_fork; nothing else may be locked while it is held.
 void hold_at_fork(std::mutex& mutex);
 void forget_at_fork(std::mutex& mutex);
 

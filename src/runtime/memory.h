@@ -6,8 +6,9 @@
 
 namespace naru::runtime {
 
-// A storage of `bytes` bytes with undefined contents. Throws OutOfMemoryError, or DeviceUnavailableError for a device that is not there.
-// Small ones on cpu come from the pool of small objects and are not counted by the device's allocator.
+// A storage of `bytes` bytes with undefined contents. Throws OutOfMemoryError, or DeviceUnavailableError for a device
+// that is not there. Small ones on cpu come from the pool of small objects and are not counted by the device's
+// allocator.
 Ref<Storage> make_storage(Device device, size_t bytes);
 // One whose memory is taken when it is materialised. A size that the device could never hold throws here.
 Ref<Storage> make_lazy_storage(Device device, size_t bytes);

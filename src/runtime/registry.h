@@ -11,8 +11,8 @@ namespace naru::runtime {
 class CachingAllocator;
 class Queue;
 
-// The backend that serves `kind`: a virtual one where NARU_VIRTUAL names the kind, else the first that has a device. Throws
-// DeviceUnavailableError with the reason and remedy where none does.
+// The backend that serves `kind`: a virtual one where NARU_VIRTUAL names the kind, else the first that has a device.
+// Throws DeviceUnavailableError with the reason and remedy where none does.
 Backend& backend_of(DeviceType kind);
 // Number of devices of a kind; 0 where there is none.
 int device_count(DeviceType kind);
@@ -35,8 +35,8 @@ Queue& queue_of(Device device);
 // Waits until all work of the device is done.
 void synchronize(Device device);
 
-// (Re)defines the virtual devices: "cuda:4,mps:1"; "" removes them. Tensors that live on removed devices stay valid. Until the first call,
-// NARU_VIRTUAL says which there are. Throws RuntimeError that says what is wrong with `spec`.
+// (Re)defines the virtual devices: "cuda:4,mps:1"; "" removes them. Tensors that live on removed devices stay valid.
+// Until the first call, NARU_VIRTUAL says which there are. Throws RuntimeError that says what is wrong with `spec`.
 void set_virtual_devices(const std::string& spec);
 // How many virtual devices of a kind there are to be; what the virtual backend serves.
 int virtual_device_count(DeviceType kind);

@@ -41,7 +41,8 @@ Counts parse(std::string_view spec) {
     bool known = false;
     for (int t = 1; t < kDeviceTypes; ++t)
       if (kind == name_of(static_cast<DeviceType>(t))) counts[t] = n, known = true;
-    if (!known) raise_bad(spec, fmt::format("'{}' is not a kind of device that can be virtual (cuda, rocm, mps, xpu)", kind));
+    if (!known)
+      raise_bad(spec, fmt::format("'{}' is not a kind of device that can be virtual (cuda, rocm, mps, xpu)", kind));
   }
   return counts;
 }
@@ -71,7 +72,9 @@ State& initialised() {
 
 }  // namespace
 
-int virtual_device_count(DeviceType kind) { return initialised().counts[static_cast<int>(kind)].load(std::memory_order_acquire); }
+int virtual_device_count(DeviceType kind) {
+  return initialised().counts[static_cast<int>(kind)].load(std::memory_order_acquire);
+}
 
 void set_virtual_devices(const std::string& spec) {
   const Counts counts = parse(spec);

@@ -26,7 +26,9 @@ struct Translator {
     for (auto& v : r.inputs) view(v, "input of a reduction");
     view(r.out, "result of a reduction");
   }
-  void operator()(ir::ArgReduce& r) const { view(r.in, "input of argmax/argmin"), view(r.values, "values"), view(r.indices, "indices"); }
+  void operator()(ir::ArgReduce& r) const {
+    view(r.in, "input of argmax/argmin"), view(r.values, "values"), view(r.indices, "indices");
+  }
   void operator()(ir::Scan& s) const { view(s.in, "input of a scan"), view(s.out, "result of a scan"); }
   void operator()(ir::Gather& g) const {
     view(g.out, "result of an indexing"), view(g.source, "source of an indexing");
@@ -42,7 +44,9 @@ struct Translator {
     m.c.data = address(m.c.data, "product", device);
     m.bias = address(const_cast<void*>(m.bias), "bias", device);
   }
-  void operator()(ir::Sort& s) const { view(s.in, "input of a sort"), view(s.values, "sorted values"), view(s.indices, "sorted indices"); }
+  void operator()(ir::Sort& s) const {
+    view(s.in, "input of a sort"), view(s.values, "sorted values"), view(s.indices, "sorted indices");
+  }
   void operator()(ir::CopyBytes& c) const {
     if (!c.target_device.is_cpu()) c.target = address(c.target, "target of a copy", c.target_device);
     if (!c.source_device.is_cpu()) c.source = address(const_cast<void*>(c.source), "source of a copy", c.source_device);

@@ -1,5 +1,5 @@
-// Addresses of virtual devices: host addresses with a tag in bits that no real address has set, so that the host faults at once if it
-// touches one. The tag names the device.
+// Addresses of virtual devices: host addresses with a tag in bits that no real address has set, so that the host faults
+// at once if it touches one. The tag names the device.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,15 @@ constexpr uintptr_t tag_of(Device d) noexcept {
   const auto number = (static_cast<uintptr_t>(d.type) * 16 + static_cast<uintptr_t>(d.index)) % kVirtualDevices;
   return (uintptr_t{64} | number) << kTagShift;
 }
-inline void* to_device(void* host, Device d) noexcept { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(host) + tag_of(d)); }
-inline void* to_host(void* address, Device d) noexcept { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) - tag_of(d)); }
+inline void* to_device(void* host, Device d) noexcept {
+  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(host) + tag_of(d));
+}
+inline void* to_host(void* address, Device d) noexcept {
+  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) - tag_of(d));
+}
 
-// Makes every address of an instruction for `device` a host address. Throws RuntimeError that names the operand for an address of another
-// device or of the host. Copies between devices are translated by their own devices.
+// Makes every address of an instruction for `device` a host address. Throws RuntimeError that names the operand for an
+// address of another device or of the host. Copies between devices are translated by their own devices.
 void translate(ir::Instruction& instruction, Device device);
 
 }  // namespace naru::backends

@@ -36,13 +36,17 @@ VirtualStream::~VirtualStream() {
   thread_.join();
 }
 
-bool VirtualStream::forked() const noexcept { return getpid() != process_; }
+bool VirtualStream::forked() const noexcept {
+  return getpid() != process_;
+}
 
 void VirtualStream::check_process() const {
   if (forked())
-    throw RuntimeError("Cannot re-initialize {} in forked subprocess: virtual device '{}' was first used by process {}, before it forked this one "
-                       "({}). Start processes with the 'spawn' method, or use the device first in the child",
-                       device_.type == DeviceType::Cuda ? "CUDA" : name_of(device_.type), device_.str(), process_, getpid());
+    throw RuntimeError(
+        "Cannot re-initialize {} in forked subprocess: virtual device '{}' was first used by process {}, before it "
+        "forked this one "
+        "({}). Start processes with the 'spawn' method, or use the device first in the child",
+        device_.type == DeviceType::Cuda ? "CUDA" : name_of(device_.type), device_.str(), process_, getpid());
 }
 
 uint64_t VirtualStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {

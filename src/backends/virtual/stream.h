@@ -25,7 +25,8 @@ class VirtualStream final : public runtime::DeviceStream {
   void synchronize(uint64_t seq) override;
   uint64_t submitted() const noexcept override { return given_.load(std::memory_order_acquire); }
 
-  // Returns when `seq` has been reached; throws nothing. In a forked child, where nothing runs any more, returns at once.
+  // Returns when `seq` has been reached; throws nothing. In a forked child, where nothing runs any more, returns at
+  // once.
   void reach(uint64_t seq) noexcept;
 
  private:

@@ -1,5 +1,6 @@
-// The virtual backend: devices made of host memory and threads, with addresses of their own, asynchronous streams and a limit on memory.
-// NARU_VIRTUAL (or naru.virtual) says which there are; NARU_VIRTUAL_MEMORY how much memory each has (bytes, or 512M, 4G; default 4G).
+// The virtual backend: devices made of host memory and threads, with addresses of their own, asynchronous streams and a
+// limit on memory. NARU_VIRTUAL (or naru.virtual) says which there are; NARU_VIRTUAL_MEMORY how much memory each has
+// (bytes, or 512M, 4G; default 4G).
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -40,7 +41,9 @@ class ListedStream final : public DeviceStream {
  public:
   ListedStream(VirtualBackend& backend, Device device);
   ~ListedStream() override;
-  uint64_t submit(ir::Instruction i, std::vector<Ref<Storage>> hold) override { return stream.submit(std::move(i), std::move(hold)); }
+  uint64_t submit(ir::Instruction i, std::vector<Ref<Storage>> hold) override {
+    return stream.submit(std::move(i), std::move(hold));
+  }
   void wait(DeviceStream& other, uint64_t seq) override {
     auto* listed = dynamic_cast<ListedStream*>(&other);
     stream.wait(listed ? listed->stream : other, seq);
@@ -70,7 +73,8 @@ class VirtualBackend final : public Backend {
     if (kind == DeviceType::Cpu) return {};
     if (device_count(kind) > 0) return {true, "", ""};
     return {false, fmt::format("no backend of this build serves '{}'", name_of(kind)),
-            fmt::format("Set NARU_VIRTUAL={}:1, or call naru.virtual('{}:1'), for a virtual one", name_of(kind), name_of(kind))};
+            fmt::format("Set NARU_VIRTUAL={}:1, or call naru.virtual('{}:1'), for a virtual one", name_of(kind),
+                        name_of(kind))};
   }
 
   Properties properties(Device device) override {
@@ -104,7 +108,9 @@ class VirtualBackend final : public Backend {
     std::free(to_host(memory, device));
   }
 
-  std::unique_ptr<DeviceStream> create_stream(Device device) override { return std::make_unique<ListedStream>(*this, device); }
+  std::unique_ptr<DeviceStream> create_stream(Device device) override {
+    return std::make_unique<ListedStream>(*this, device);
+  }
 
   void drain(Device device) noexcept override {
     const std::lock_guard lock(mutex_);
@@ -133,11 +139,17 @@ class VirtualBackend final : public Backend {
   std::set<ListedStream*> streams_;
 };
 
-ListedStream::ListedStream(VirtualBackend& b, Device d) : backend(b), device(d), stream(d) { backend.list(this); }
-ListedStream::~ListedStream() { backend.unlist(this); }
+ListedStream::ListedStream(VirtualBackend& b, Device d) : backend(b), device(d), stream(d) {
+  backend.list(this);
+}
+ListedStream::~ListedStream() {
+  backend.unlist(this);
+}
 
 }  // namespace
 
-std::unique_ptr<runtime::Backend> make_virtual() { return std::make_unique<VirtualBackend>(); }
+std::unique_ptr<runtime::Backend> make_virtual() {
+  return std::make_unique<VirtualBackend>();
+}
 
 }  // namespace naru::backends

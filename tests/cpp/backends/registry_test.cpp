@@ -55,7 +55,8 @@ TEST(Registry, virtual_devices_come_and_go) {
     EXPECT_EQ(resolve(Device("cuda")), Device("cuda:0"));
     EXPECT_EQ(properties(Device("cuda:1")).name, "Virtual cuda");
     EXPECT_TRUE(availability(DeviceType::Cuda).available);
-    EXPECT_NE(text_of<DeviceUnavailableError>([] { resolve(Device("cuda:3")); }).find("wanted an index below 3, got 3"), std::string::npos);
+    EXPECT_NE(text_of<DeviceUnavailableError>([] { resolve(Device("cuda:3")); }).find("wanted an index below 3, got 3"),
+              std::string::npos);
     const auto kept = make_storage(Device("cuda:2"), 4096);
     set_virtual_devices("cuda:1");
     EXPECT_THROW(resolve(Device("cuda:2")), DeviceUnavailableError);
@@ -77,7 +78,8 @@ TEST(Registry, the_current_device_is_the_threads_own) {
 
 TEST(VirtualDevices, a_specification_that_cannot_be_read_is_an_error_that_says_what_is_wrong) {
   const Virtual before("cuda:1");
-  for (const char* bad : {"cuda:", "cuda:x", "cuda:-1", "cuda:99", "gpu:1", "cpu:2", "cuda:1,,mps:1", "cuda:1:2", ":3", "cuda 2"}) {
+  for (const char* bad :
+       {"cuda:", "cuda:x", "cuda:-1", "cuda:99", "gpu:1", "cpu:2", "cuda:1,,mps:1", "cuda:1:2", ":3", "cuda 2"}) {
     const std::string text = text_of<RuntimeError>([&] { set_virtual_devices(bad); });
     EXPECT_NE(text.find(std::string("got '") + bad + "'"), std::string::npos) << text;
     EXPECT_NE(text.find("cuda:4,mps:1"), std::string::npos) << text;
@@ -116,7 +118,8 @@ TEST(Memory, external_memory_goes_back_to_its_owner_when_the_last_view_is_gone) 
   static int released = 0;
   int value = 5;
   {
-    const auto s = make_external_storage(Device("cpu"), &value, sizeof value, [](void* owner) { released += *static_cast<int*>(owner); }, &value);
+    const auto s = make_external_storage(
+        Device("cpu"), &value, sizeof value, [](void* owner) { released += *static_cast<int*>(owner); }, &value);
     const Ref<Storage> again = s;
     EXPECT_EQ(s->data, &value);
     EXPECT_FALSE(s->resizable);

@@ -91,7 +91,11 @@ TEST(ThreadPool, several_callers_at_once_all_get_their_work_done) {
 
 TEST(ThreadPool, the_first_exception_reaches_the_caller_and_the_pool_goes_on) {
   const Threads four(4);
-  EXPECT_THROW(parallel_for(100, [](int64_t i) { if (i == 57) throw std::invalid_argument("57"); }), std::invalid_argument);
+  EXPECT_THROW(parallel_for(100,
+                            [](int64_t i) {
+                              if (i == 57) throw std::invalid_argument("57");
+                            }),
+               std::invalid_argument);
   std::atomic<int> n{0};
   parallel_for(100, [&](int64_t) { ++n; });
   EXPECT_EQ(n.load(), 100);

@@ -8,11 +8,16 @@ namespace naru::testing {
 
 std::string name_of(Layout layout) {
   switch (layout) {
-    case Layout::Contiguous: return "contiguous";
-    case Layout::Transposed: return "transposed";
-    case Layout::Offset: return "offset";
-    case Layout::Stepped: return "stepped";
-    case Layout::Repeated: return "repeated";
+    case Layout::Contiguous:
+      return "contiguous";
+    case Layout::Transposed:
+      return "transposed";
+    case Layout::Offset:
+      return "offset";
+    case Layout::Stepped:
+      return "stepped";
+    case Layout::Repeated:
+      return "repeated";
   }
   return "?";
 }
@@ -20,47 +25,80 @@ std::string name_of(Layout layout) {
 double read(DType dtype, const void* p) {
   switch (dtype) {
     case DType::Bool:
-    case DType::U8: return *static_cast<const uint8_t*>(p);
-    case DType::I8: return *static_cast<const int8_t*>(p);
-    case DType::I16: return *static_cast<const int16_t*>(p);
-    case DType::I32: return *static_cast<const int32_t*>(p);
-    case DType::I64: return static_cast<double>(*static_cast<const int64_t*>(p));
-    case DType::F16: return half_to_float(*static_cast<const uint16_t*>(p));
-    case DType::BF16: return bfloat_to_float(*static_cast<const uint16_t*>(p));
-    case DType::F32: return *static_cast<const float*>(p);
-    case DType::F64: return *static_cast<const double*>(p);
+    case DType::U8:
+      return *static_cast<const uint8_t*>(p);
+    case DType::I8:
+      return *static_cast<const int8_t*>(p);
+    case DType::I16:
+      return *static_cast<const int16_t*>(p);
+    case DType::I32:
+      return *static_cast<const int32_t*>(p);
+    case DType::I64:
+      return static_cast<double>(*static_cast<const int64_t*>(p));
+    case DType::F16:
+      return half_to_float(*static_cast<const uint16_t*>(p));
+    case DType::BF16:
+      return bfloat_to_float(*static_cast<const uint16_t*>(p));
+    case DType::F32:
+      return *static_cast<const float*>(p);
+    case DType::F64:
+      return *static_cast<const double*>(p);
   }
   return 0;
 }
 
 void write(DType dtype, void* p, double v) {
   switch (dtype) {
-    case DType::Bool: *static_cast<uint8_t*>(p) = v != 0; break;
-    case DType::U8: *static_cast<uint8_t*>(p) = static_cast<uint8_t>(static_cast<int64_t>(v)); break;
-    case DType::I8: *static_cast<int8_t*>(p) = static_cast<int8_t>(static_cast<int64_t>(v)); break;
-    case DType::I16: *static_cast<int16_t*>(p) = static_cast<int16_t>(static_cast<int64_t>(v)); break;
-    case DType::I32: *static_cast<int32_t*>(p) = static_cast<int32_t>(static_cast<int64_t>(v)); break;
-    case DType::I64: *static_cast<int64_t*>(p) = static_cast<int64_t>(v); break;
-    case DType::F16: *static_cast<uint16_t*>(p) = float_to_half(static_cast<float>(v)); break;
-    case DType::BF16: *static_cast<uint16_t*>(p) = float_to_bfloat(static_cast<float>(v)); break;
-    case DType::F32: *static_cast<float*>(p) = static_cast<float>(v); break;
-    case DType::F64: *static_cast<double*>(p) = v; break;
+    case DType::Bool:
+      *static_cast<uint8_t*>(p) = v != 0;
+      break;
+    case DType::U8:
+      *static_cast<uint8_t*>(p) = static_cast<uint8_t>(static_cast<int64_t>(v));
+      break;
+    case DType::I8:
+      *static_cast<int8_t*>(p) = static_cast<int8_t>(static_cast<int64_t>(v));
+      break;
+    case DType::I16:
+      *static_cast<int16_t*>(p) = static_cast<int16_t>(static_cast<int64_t>(v));
+      break;
+    case DType::I32:
+      *static_cast<int32_t*>(p) = static_cast<int32_t>(static_cast<int64_t>(v));
+      break;
+    case DType::I64:
+      *static_cast<int64_t*>(p) = static_cast<int64_t>(v);
+      break;
+    case DType::F16:
+      *static_cast<uint16_t*>(p) = float_to_half(static_cast<float>(v));
+      break;
+    case DType::BF16:
+      *static_cast<uint16_t*>(p) = float_to_bfloat(static_cast<float>(v));
+      break;
+    case DType::F32:
+      *static_cast<float*>(p) = static_cast<float>(v);
+      break;
+    case DType::F64:
+      *static_cast<double*>(p) = v;
+      break;
   }
 }
 
-Array::Array(Dims shape, DType dtype, Layout layout, uint64_t seed, bool specials) : shape_(std::move(shape)), dtype_(dtype) {
+Array::Array(Dims shape, DType dtype, Layout layout, uint64_t seed, bool specials)
+    : shape_(std::move(shape)), dtype_(dtype) {
   const size_t rank = shape_.size();
   strides_ = contiguous_strides(shape_);
   int64_t elements = std::max<int64_t>(1, numel());
   offset_ = 16;
   switch (layout) {
-    case Layout::Contiguous: break;
+    case Layout::Contiguous:
+      break;
     case Layout::Transposed: {
       int64_t step = 1;
       for (size_t d = 0; d < rank; ++d) strides_[d] = step, step *= std::max<int64_t>(1, shape_[d]);
       break;
     }
-    case Layout::Offset: offset_ = 19; break;
+    case Layout::Offset:
+      offset_ = 19;
+      break;
     case Layout::Stepped:
       for (auto& s : strides_) s *= 3;
       elements *= 3;
@@ -99,8 +137,12 @@ void* Array::at(int64_t p) {
   return memory_.data() + static_cast<size_t>(e) * naru::size_of(dtype_);
 }
 
-double Array::value(int64_t p) { return read(dtype_, at(p)); }
-void Array::set(int64_t p, double v) { write(dtype_, at(p), v); }
+double Array::value(int64_t p) {
+  return read(dtype_, at(p));
+}
+void Array::set(int64_t p, double v) {
+  write(dtype_, at(p), v);
+}
 void Array::fill(double v) {
   for (int64_t p = 0; p < numel(); ++p) set(p, v);
 }
