@@ -91,7 +91,7 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(prog="./run test", allow_abbrev=False)
     parser.add_argument("-k", metavar="EXPR", help="only the Python tests whose names match")
     parser.add_argument("--cpp", action="store_true", help="only the C++ tests")
-    parser.add_argument("--python", action="store_true", help="only the Python tests and doctests")
+    parser.add_argument("--python", action="store_true", help="only the Python tests")
     parser.add_argument("--torch", action="store_true", help="also the comparison with PyTorch")
     parser.add_argument("--gtest_filter", help="which of the C++ tests")
     return parser.parse_known_args(arguments)
@@ -115,8 +115,6 @@ def main(arguments: list[str]) -> int:
     if python:
         where = [] if paths else ["tests/python", f"--ignore={oracle}"]
         total += pytest("Python tests", [*where, *chosen, *rest])
-        if not paths:
-            total += pytest("doctests", ["--doctest-modules", "python/naru", *chosen, *rest])
     if options.torch:
         peers = os.environ["NARU_PEERS_PYTHON"]
         total += pytest("comparison with PyTorch", [str(oracle), *chosen, *rest], peers, NARU_ORACLE="torch")
