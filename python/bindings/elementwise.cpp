@@ -10,8 +10,17 @@
 namespace naru::py {
 namespace {
 
-using ops::run_row;
 using ops::run_row_in_place;
+
+// The operator of a row. Numbers alone, as in torch.add(1, 2), count as tensors without dimensions.
+Tensor run_row(ir::RowId row, std::span<const Operand> operands) {
+  for (const Operand& o : operands)
+    if (o.is_tensor()) return ops::run_row(row, operands);
+  const Tensor first = scalar_tensor(operands[0].scalar());
+  std::vector<Operand> all(operands.begin(), operands.end());
+  all[0] = Operand(first);
+  return ops::run_row(row, all);
+}
 
 namespace row = ir::row;
 

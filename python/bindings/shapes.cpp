@@ -72,6 +72,11 @@ void define_views() {
       if (from.size() != to.size())
         throw RuntimeError("movedim: Invalid source or destination dims: source ({} dims) should contain the same number of dims as destination ({} dims)", from.str(), to.str());
       const int64_t n = t.dim();
+      if (n == 0) {
+        for (int64_t d : from) wrap_dim(d, 0);
+        for (int64_t d : to) wrap_dim(d, 0);
+        return t.view(t.sizes());
+      }
       std::vector<int64_t> order(static_cast<size_t>(n), -1);
       std::vector<bool> taken(static_cast<size_t>(n), false);
       for (size_t i = 0; i < from.size(); ++i) {

@@ -44,6 +44,9 @@ Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
     case Rule::ArithNoBool:
       if (t == DType::Bool) throw RuntimeError("{}: not defined for bool tensors; wanted numbers. For bool use ~, ^ or logical_xor()", op);
       return {t, t};
+    case Rule::Rounding:
+      if (t == DType::Bool) throw RuntimeError("\"{}\" not implemented for 'Bool': wanted numbers", op);
+      return {t, t};
     case Rule::Float: {
       const DType f = is_floating(t) ? t : default_dtype();
       return {f, f};
