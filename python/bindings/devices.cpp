@@ -110,6 +110,17 @@ void define_memory() {
         if (bytes < 0) throw ValueError("set_memory_limit: wanted bytes >= 0, got {}", bytes);
         allocator(d).set_limit(static_cast<size_t>(bytes));
       });
+  def(kFunction, "_record_memory_history", "device, on", "Starts a history of a device's allocations, or stops and forgets it.",
+      [](Device d, bool on) { allocator(d).record_history(on); });
+  def(kFunction, "_memory_history", "device",
+      "The history: a list of (seconds, bytes, number of the allocation, allocated, reserved, operator, line); releases have negative bytes.",
+      [](Device d) -> nb::object {
+        nb::list list;
+        for (const runtime::MemoryEvent& e : allocator(d).history())
+          list.append(nb::make_tuple(e.seconds, e.bytes, e.number, e.allocated, e.reserved, e.origin.op ? e.origin.op : "",
+                                     e.origin.where && line_text ? line_text(e.origin.where) : std::string()));
+        return list;
+      });
   def(kFunction, "synchronize", "device", "Waits for all work on a device.", [](Device d) -> PyObject* {
     {
       Unlocked scope;

@@ -107,6 +107,7 @@ _LAZY = {
     **dict.fromkeys(("save", "load"), "serialization"),
     "einsum": "_einsum",
     "virtual": "_virtual",
+    "memory_history": "_memory",
     **dict.fromkeys(
         (
             "is_tensor", "is_storage", "typename", "compile", "set_default_tensor_type",

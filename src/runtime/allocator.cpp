@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <mutex>
 #include <set>
@@ -40,6 +41,7 @@ struct Block {
   size_t used = 0;  // bytes of the request it serves, 0: free
   bool small;
   const Storage* holder = nullptr;
+  uint64_t number = 0;  // of the allocation it serves
   Block *before = nullptr, *after = nullptr;
 };
 
@@ -72,6 +74,9 @@ struct CachingAllocator::State {
   std::unordered_map<void*, Block*> used;
   MemoryStats stats;
   std::atomic<size_t> limit{0};
+  bool recording = false;
+  std::chrono::steady_clock::time_point began;
+  std::vector<MemoryEvent> events;
   std::atomic<size_t> promised{0}, allocated{0};  // allocated: stats.allocated, to be read without the lock
 
   State(Backend& b, Device d, MemoryKind k) : backend(b), device(d), kind(k), total(b.properties(d).total_memory) {
@@ -96,7 +101,7 @@ struct CachingAllocator::State {
     if (!block && !(block = new_slab(wanted, small))) return nullptr;
     const size_t rest = block->size - wanted;
     if (cached && rest >= (small ? kRound : kLeastRest)) {
-      Block* tail = new Block{block->data + wanted, rest, 0, small, nullptr, block, block->after};
+      Block* tail = new Block{block->data + wanted, rest, 0, small, nullptr, 0, block, block->after};
       if (tail->after) tail->after->before = tail;
       block->after = tail;
       block->size = wanted;
@@ -104,12 +109,21 @@ struct CachingAllocator::State {
     }
     block->used = wanted;
     block->holder = holder;
+    block->number = stats.allocations;
     used.emplace(block->data, block);
     stats.allocated += wanted;
     allocated.store(stats.allocated, std::memory_order_relaxed);
     stats.peak_allocated = std::max(stats.peak_allocated, stats.allocated);
     ++stats.allocations;
+    note(*block, static_cast<int64_t>(wanted));
     return block->data;
+  }
+
+  // Under the lock, after the figures have changed.
+  void note(const Block& block, int64_t bytes) {
+    if (!recording) return;
+    const std::chrono::duration<double> since = std::chrono::steady_clock::now() - began;
+    events.push_back({since.count(), bytes, block.number, stats.allocated, stats.reserved, block.holder ? block.holder->origin : Origin()});
   }
 
   Block* new_slab(size_t wanted, bool small) {
@@ -136,6 +150,7 @@ struct CachingAllocator::State {
     stats.allocated -= block->used;
     allocated.store(stats.allocated, std::memory_order_relaxed);
     ++stats.releases;
+    note(*block, -static_cast<int64_t>(block->used));
     block->used = 0;
     if (!cached) {
       return drop(block);
@@ -281,6 +296,28 @@ void CachingAllocator::set_limit(size_t bytes) {
 void CachingAllocator::check_plausible(size_t bytes) const {
   const size_t most = state_->limit.load(std::memory_order_relaxed);
   if ((state_->total && bytes > state_->total) || (most && bytes > most)) state_->raise(bytes);
+}
+
+void CachingAllocator::record_history(bool on) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  s.events.clear();
+  s.recording = on;
+  s.began = std::chrono::steady_clock::now();
+  if (!on) return;
+  std::vector<const Block*> blocks;
+  for (const auto& [data, block] : s.used) blocks.push_back(block);
+  std::sort(blocks.begin(), blocks.end(), [](const Block* a, const Block* b) { return a->number < b->number; });
+  size_t allocated = 0;
+  for (const Block* b : blocks) {
+    allocated += b->used;
+    s.events.push_back({0, static_cast<int64_t>(b->used), b->number, allocated, s.stats.reserved, b->holder ? b->holder->origin : Origin()});
+  }
+}
+
+std::vector<MemoryEvent> CachingAllocator::history() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->events;
 }
 
 bool CachingAllocator::promise(size_t bytes) noexcept {

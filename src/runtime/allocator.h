@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "runtime/backend.h"
 
@@ -15,6 +16,15 @@ struct MemoryStats {
   size_t peak_allocated = 0, peak_reserved = 0;
   size_t allocations = 0, releases = 0, driver_allocations = 0;
   size_t limit = 0;  // 0: the device's memory is the limit
+};
+
+// One change of the memory in use, for a history.
+struct MemoryEvent {
+  double seconds = 0;      // since the history began
+  int64_t bytes = 0;       // taken, or given back (negative)
+  uint64_t number = 0;     // of the allocation: its release carries the same
+  size_t allocated = 0, reserved = 0;  // after it
+  Origin origin;           // of the tensor it was made for
 };
 
 // Blocks are cut from slabs of at least 2 MiB, the best fitting first, and merged again when released. Thread-safe.
@@ -36,6 +46,9 @@ class CachingAllocator {
   void reset_peak();
   // No more than `bytes` reserved from now on; 0: no limit.
   void set_limit(size_t bytes);
+  // Starts a history of allocations and releases (on), or stops and forgets it. Blocks in use already stand at its beginning.
+  void record_history(bool on);
+  std::vector<MemoryEvent> history() const;
   // Throws OutOfMemoryError for a size that could not be had even if all was free. Cheap; used to fail at the call that
   // asks, before memory is needed.
   void check_plausible(size_t bytes) const;

@@ -210,6 +210,27 @@ class device_of(DeviceGuard):
         super().__init__(obj.device.index if obj.device.type == _KIND else -1)
 
 
+def memory_stats(device: Any = None) -> dict[str, int]:
+    """The allocator's figures, under PyTorch's names."""
+    from .._memory import stats
+
+    return stats(to_device(_KIND, device))
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """The allocator's figures as a table."""
+    from .._memory import summary
+
+    return summary(to_device(_KIND, device))
+
+
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """Lets this process take no more than that part of a device's memory; ValueError outside [0, 1]."""
+    from .._memory import set_fraction
+
+    set_fraction(fraction, to_device(_KIND, device))
+
+
 def __getattr__(name: str) -> Any:
     if name.endswith("Tensor"):
         from ..legacy import tensor_types
