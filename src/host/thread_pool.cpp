@@ -25,7 +25,14 @@ namespace naru::host {
 namespace {
 
 constexpr int kMaxThreads = 1024;
+using Clock = std::chrono::steady_clock;
 constexpr auto kSpin = std::chrono::microseconds(50);
+
+// When the machine is busy with other work, a worker that holds an item may be off its processor for milliseconds. A
+// job that waits for its workers longer than this, and longer than the caller itself worked, is a late one: the pool
+// then rests, ever longer while jobs stay late.
+constexpr auto kLate = std::chrono::microseconds(150);
+constexpr auto kShortRest = std::chrono::milliseconds(5), kLongRest = std::chrono::milliseconds(160);
 
 void pause() noexcept {
 #if defined(__x86_64__)
@@ -100,6 +107,11 @@ class Pool {
 
   bool run(int64_t count, const std::function<void(int64_t)>& body) {
     if (workers_ == 0 || busy_.exchange(true, std::memory_order_acquire)) return false;
+    const auto start = Clock::now();
+    if (start < resting_until_) {
+      busy_.store(false, std::memory_order_release);
+      return false;
+    }
     body_ = &body;
     count_ = count;
     next_.store(0, std::memory_order_relaxed);
@@ -113,12 +125,14 @@ class Pool {
     inside_pool = true;
     take_items();
     inside_pool = false;
+    const auto done = Clock::now();
     state_.fetch_and(~kOpen, std::memory_order_acq_rel);
     for (int spins = 0; state_.load(std::memory_order_acquire) & kJoined;) {
       pause();
       // A worker that holds an item may have lost its processor; let it have ours.
       if (++spins > 20000) sched_yield();
     }
+    rest_if_late(start, done, Clock::now());
     const std::exception_ptr error = std::exchange(error_, nullptr);
     busy_.store(false, std::memory_order_release);
     if (error) std::rethrow_exception(error);
@@ -126,6 +140,15 @@ class Pool {
   }
 
  private:
+  void rest_if_late(Clock::time_point start, Clock::time_point done, Clock::time_point end) noexcept {
+    if (end - done < kLate || end - done < done - start) {
+      rest_ = std::max<Clock::duration>(kShortRest, rest_ * 7 / 8);
+      return;
+    }
+    resting_until_ = end + rest_;
+    rest_ = std::min<Clock::duration>(kLongRest, rest_ * 2);
+  }
+
   void take_items() noexcept {
     for (;;) {
       const int64_t i = next_.fetch_add(1, std::memory_order_relaxed);
@@ -160,14 +183,14 @@ class Pool {
     inside_pool = true;
     uint64_t seen = 0;
     while (!stop_.load(std::memory_order_acquire)) {
-      const auto deadline = std::chrono::steady_clock::now() + kSpin;
+      const auto deadline = Clock::now() + kSpin;
       bool joined = false;
       do {
         for (int i = 0; i < 64 && !joined; ++i) {
           joined = join(seen);
           if (!joined) pause();
         }
-      } while (!joined && std::chrono::steady_clock::now() < deadline);
+      } while (!joined && Clock::now() < deadline);
       if (joined) continue;
       const uint32_t before = signal_.load(std::memory_order_seq_cst);
       asleep_.fetch_add(1, std::memory_order_seq_cst);
@@ -189,6 +212,9 @@ class Pool {
   std::atomic<bool> failed_{false};
   std::mutex error_mutex_;
   std::exception_ptr error_;
+  // Of whoever holds busy_.
+  Clock::time_point resting_until_{};
+  Clock::duration rest_ = kShortRest;
   int workers_ = 0;
   Pool* retired_before_ = nullptr;  // keeps it reachable, which leak checkers want
 };

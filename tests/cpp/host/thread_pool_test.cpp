@@ -48,7 +48,8 @@ TEST(ThreadPool, wakes_again_after_sleeping) {
 }
 
 TEST(ThreadPool, uses_more_than_one_thread_when_items_take_time) {
-  const Threads two(2);
+  const Threads one(1);
+  set_num_threads(2);
   std::atomic<int> inside{0}, most{0};
   parallel_for(2, [&](int64_t) {
     const int now = ++inside;
@@ -60,6 +61,30 @@ TEST(ThreadPool, uses_more_than_one_thread_when_items_take_time) {
     --inside;
   });
   EXPECT_EQ(most.load(), 2);
+}
+
+TEST(ThreadPool, rests_when_its_threads_do_not_get_to_run_and_comes_back) {
+  const Threads one(1);
+  set_num_threads(2);
+  const auto caller = std::this_thread::get_id();
+  std::atomic<int> elsewhere{0};
+  const auto job = [&](std::chrono::milliseconds worker, std::chrono::milliseconds self) {
+    elsewhere = 0;
+    parallel_for(2, [&](int64_t) {
+      const bool here = std::this_thread::get_id() == caller;
+      if (!here) ++elsewhere;
+      std::this_thread::sleep_for(here ? self : worker);
+    });
+    return elsewhere.load();
+  };
+  // The caller waits a moment in its item, so that the worker gets the other one, and holds it for long.
+  using std::chrono::milliseconds;
+  for (int tries = 0; job(milliseconds(60), milliseconds(20)) == 0; ++tries) ASSERT_LT(tries, 100);
+  EXPECT_EQ(job(milliseconds(0), milliseconds(1)), 0) << "the late thread was asked again at once";
+  std::this_thread::sleep_for(milliseconds(200));
+  int tries = 0;
+  while (job(milliseconds(0), milliseconds(20)) == 0 && tries < 100) ++tries;
+  EXPECT_LT(tries, 100) << "the pool never came back";
 }
 
 TEST(ThreadPool, nested_loops_run_on_the_thread_that_meets_them) {
