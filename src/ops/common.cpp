@@ -18,7 +18,7 @@ namespace {
 
 // Up to this many elements cpu work is done at once on the calling thread; more is held back for fusion.
 constexpr int64_t kSmall = 4096;
-// Results above this size remember the line that made them; so do all results on devices, where it costs nothing beside a launch.
+// Results above this many bytes remember the line that made them; so do all results on devices, where it costs nothing beside a launch.
 constexpr int64_t kRemember = 16384;
 
 thread_local int fuse_depth = 0;
@@ -41,14 +41,14 @@ FuseScope::~FuseScope() { --fuse_depth; }
 Tensor make_result(const Dims& sizes, DType dtype, Device device, const char* op, bool lazy) {
   const size_t bytes = checked_bytes(sizes, dtype, op);
   const Device d = device.is_cpu() ? Device(DeviceType::Cpu, 0) : device.has_index() ? device : runtime::resolve(device);
-  auto* impl = new TensorImpl(lazy ? runtime::make_lazy_storage(d, bytes) : runtime::make_storage(d, bytes), dtype);
+  Origin origin{op, 0};
+  if (current_line && (bytes > kRemember || !d.is_cpu())) origin.where = current_line();
+  auto* impl = new TensorImpl(lazy ? runtime::make_lazy_storage(d, bytes, origin) : runtime::make_storage(d, bytes, origin), dtype);
   Tensor t(impl);
   impl->sizes = sizes;
   impl->strides = contiguous_strides(sizes);
   impl->numel = product(sizes);
-  impl->origin.op = op;
-  if (current_line && (impl->numel > kRemember || !d.is_cpu())) impl->origin.where = current_line();
-  impl->storage->origin = impl->origin;
+  impl->origin = origin;
   return t;
 }
 

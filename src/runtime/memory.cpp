@@ -59,14 +59,16 @@ void materialise(Storage& s) {
   s.release_memory = release_cached;
 }
 
-Ref<Storage> make_storage(Device device, size_t bytes) {
+Ref<Storage> make_storage(Device device, size_t bytes, Origin origin) {
   auto s = make_ref<Storage>(device.is_cpu() ? device : resolve(device), bytes);
+  s->origin = origin;
   materialise(*s);
   return s;
 }
 
-Ref<Storage> make_lazy_storage(Device device, size_t bytes) {
+Ref<Storage> make_lazy_storage(Device device, size_t bytes, Origin origin) {
   auto s = make_ref<Storage>(device.is_cpu() ? device : resolve(device), bytes);
+  s->origin = origin;
   if (pooled(*s) || bytes == 0) return s;
   CachingAllocator& allocator = allocator_of(s->device);
   allocator.check_plausible(bytes);

@@ -9,9 +9,9 @@ namespace naru::runtime {
 // A storage of `bytes` bytes with undefined contents. Throws OutOfMemoryError, or DeviceUnavailableError for a device
 // that is not there. Small ones on cpu come from the pool of small objects and are not counted by the device's
 // allocator.
-Ref<Storage> make_storage(Device device, size_t bytes);
+Ref<Storage> make_storage(Device device, size_t bytes, Origin origin = {});
 // One whose memory is taken when it is materialised. A size that the device could never hold throws here.
-Ref<Storage> make_lazy_storage(Device device, size_t bytes);
+Ref<Storage> make_lazy_storage(Device device, size_t bytes, Origin origin = {});
 // Takes the memory of a lazy storage; nothing to do where it has some, or has 0 bytes.
 void materialise(Storage& storage);
 // Memory that somebody else owns: `release(owner)` is called when the last view is gone. It can't be resized.
