@@ -31,6 +31,8 @@ void define_creation() {
   def(kFunction, "empty_strided", "size, stride, @options", "A tensor of the given sizes and strides with undefined contents.",
       [](const Dims& sizes, const Dims& strides, const Options& o) {
         if (sizes.size() != strides.size()) throw RuntimeError("empty_strided: sizes {} and strides {} differ in length", sizes.str(), strides.str());
+        for (size_t i = 0; i < sizes.size(); ++i)
+          if (sizes[i] < 0 || strides[i] < 0) throw RuntimeError("empty_strided: wanted sizes and strides >= 0, got {} and {}", sizes.str(), strides.str());
         int64_t count = 1;
         for (size_t i = 0; i < sizes.size(); ++i) count = sizes[i] == 0 ? 0 : count ? count + (sizes[i] - 1) * strides[i] : 0;
         return empty({count}, o).as_strided(sizes, strides, 0);

@@ -44,7 +44,7 @@ void define_views() {
   def(kMethod, "expand", "input, *size, implicit=False", "Repeated along dimensions of size 1, without a copy; -1 keeps a size.",
       [](const Tensor& t, const Dims& size, Ignored) { return t.expand(size); });
   def(kMethod, "expand_as", "input, other", "Expanded to other's shape.", [](const Tensor& t, const Tensor& o) { return t.expand(o.sizes()); });
-  def(kBoth, "broadcast_to", "input, *size", "Repeated to a shape, without a copy.", [](const Tensor& t, const Dims& size) { return broadcast_to(t, size); });
+  def(kBoth, "broadcast_to", "input, *size", "Repeated to a shape, without a copy.", [](const Tensor& t, const Dims& size) { return t.expand(size); });
   def(kBoth, "flatten", "input, start_dim=0, end_dim=-1", "Dimensions from start_dim to end_dim as one.",
       [](const Tensor& t, int64_t a, int64_t b) { return t.flatten(a, b); });
   def(kBoth, "ravel", "input", "All dimensions as one.", [](const Tensor& t) { return t.reshape({-1}); });

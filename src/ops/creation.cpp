@@ -11,15 +11,8 @@ namespace {
 Tensor fresh(const Dims& sizes, const Options& o, const char* op, DType fallback) {
   const Device device = o.device.value_or(default_device());
   const DType type = o.dtype.value_or(fallback);
-  Tensor t;
-  if (o.pin_memory && device.is_cpu()) {
-    ops::make_result({0}, type, device, op);
-    t = Tensor(new TensorImpl(runtime::make_pinned_storage(static_cast<size_t>(product(sizes)) * size_of(type)), type));
-    t.impl()->set_geometry(sizes, contiguous_strides(sizes), 0);
-    t.impl()->origin.op = op;
-  } else {
-    t = ops::make_result(sizes, type, device, op, true);
-  }
+  Tensor t = ops::make_result(sizes, type, device, op, true);  // checks the sizes; takes no memory yet
+  if (o.pin_memory && device.is_cpu()) t.impl()->storage = runtime::make_pinned_storage(t.impl()->storage->bytes);
   if (current_line) t.impl()->origin.where = current_line();
   t.impl()->storage->origin = t.impl()->origin;
   return t;

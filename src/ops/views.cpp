@@ -168,7 +168,7 @@ Tensor Tensor::expand(const Dims& shape) const {
     if (shape[i] == -1) {
       if (i < shift) throw RuntimeError("The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {}", i);
       new_sizes[i] = old;
-    } else if (shape[i] != old && old != 1) {
+    } else if (shape[i] < 0 || (shape[i] != old && old != 1)) {
       throw RuntimeError("The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension {}.  Target sizes: {}.  Tensor sizes: {}",
                          shape[i], old, i, shape.str(), sizes().str());
     }
@@ -297,14 +297,17 @@ Tensor Tensor::unfold(int64_t d, int64_t size, int64_t step) const {
 Tensor Tensor::as_strided(const Dims& new_sizes, const Dims& new_strides, int64_t offset) const {
   if (new_sizes.size() != new_strides.size())
     throw RuntimeError("mismatch in length of strides and shape (shape {}, strides {})", new_sizes.str(), new_strides.str());
-  int64_t last = offset;
+  __int128 last = offset;  // of sizes and strides that may be anything
+  bool none = false;
   for (size_t i = 0; i < new_sizes.size(); ++i) {
+    if (new_sizes[i] < 0) throw RuntimeError("as_strided: negative sizes are not allowed, got {}", new_sizes.str());
+    none = none || new_sizes[i] == 0;
     if (new_strides[i] < 0) throw RuntimeError("as_strided: Negative strides are not supported at the moment, got strides: {}", new_strides.str());
-    last += (new_sizes[i] - 1) * new_strides[i];
+    last += static_cast<__int128>(new_sizes[i] - 1) * new_strides[i];
   }
-  if (product(new_sizes) > 0 && (offset < 0 || static_cast<size_t>(last + 1) * element_size() > impl_->storage->bytes))
+  if (!none && (offset < 0 || (last + 1) * static_cast<int64_t>(element_size()) > static_cast<__int128>(impl_->storage->bytes)))
     throw RuntimeError("setStorage: sizes {}, strides {}, storage offset {}, and itemsize {} requiring a storage size of {} are out of bounds for storage of size {}",
-                       new_sizes.str(), new_strides.str(), offset, element_size(), (last + 1) * static_cast<int64_t>(element_size()), impl_->storage->bytes);
+                       new_sizes.str(), new_strides.str(), offset, element_size(), static_cast<double>((last + 1) * static_cast<int64_t>(element_size())), impl_->storage->bytes);
   return record(ops::make_view(*this, new_sizes, new_strides, offset, "as_strided"), "AsStridedBackward0", {this}, {},
                 [old = sizes(), old_strides = strides(), new_sizes, new_strides, shift = offset - storage_offset()](Grads g, Grads) {
                   if (!g[0].defined()) return std::vector{Tensor()};
