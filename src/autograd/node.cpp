@@ -113,6 +113,23 @@ Tensor base_of(const Tensor& t) {
 
 Node::Node(const char* name) : name_(name), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
 
+// A node that holds the last reference to the one before it would free it from within its own destructor, and so on down a
+// history of any length: a deep stack. The outermost destructor frees them instead, one after the other.
+Node::~Node() {
+  thread_local std::vector<Ref<Node>>* waiting = nullptr;
+  std::vector<Ref<Node>> own;
+  const bool outermost = waiting == nullptr;
+  if (outermost) waiting = &own;
+  for (Edge& e : next_)
+    if (e.node && e.node->use_count() == 1) waiting->push_back(std::move(e.node));
+  if (!outermost) return;
+  while (!own.empty()) {
+    const Ref<Node> last = std::move(own.back());
+    own.pop_back();
+  }
+  waiting = nullptr;
+}
+
 Meta::~Meta() {
   if (grad_fn)
     std::erase_if(grad_fn->retained, [&](const auto& r) { return r.second == owner; });

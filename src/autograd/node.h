@@ -27,7 +27,7 @@ using Hook = std::function<Tensor(const Tensor&)>;
 class Node : public RefCounted<Node> {
  public:
   explicit Node(const char* name);
-  virtual ~Node() = default;
+  virtual ~Node();
   // From the gradients of the node's outputs (undefined = zero) to those of its inputs, one for each of next().
   virtual std::vector<Tensor> apply(std::vector<Tensor> grads) = 0;
   // Frees what was saved; a second backward through the node is then an error.
