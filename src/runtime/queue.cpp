@@ -65,9 +65,11 @@ void Queue::append(ir::RowId row, std::span<const Source> sources, const TensorI
     flush_locked();
     if (!try_append(row, sources, out, out_strides)) throw RuntimeError("an elementwise step reads memory it writes at other positions");
   }
+  bool exposed = out.storage->exposed.load(std::memory_order_relaxed) > 0;
+  for (const Source& s : sources) exposed = exposed || (s.tensor && s.tensor->storage->exposed.load(std::memory_order_relaxed) > 0);
   size_t held = 0;
   for (const Piece& p : outputs_) held += p.storage->data ? 0 : p.storage->bytes;
-  if (!fusion() || held > kMaxHeld) flush_locked();
+  if (!fusion() || held > kMaxHeld || (exposed && synchronous_)) flush_locked();
 }
 
 bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides) {
@@ -235,6 +237,7 @@ namespace {
 struct DeviceQueues {
   std::mutex mutex;
   std::atomic<Queue*> queues[kDeviceTypes][128] = {};
+  std::vector<Queue*> retired;
 };
 DeviceQueues& device_queues() {
   static auto* all = new DeviceQueues;
@@ -265,6 +268,7 @@ void retire_queues(DeviceType kind) {
   for (auto& slot : all.queues[static_cast<int>(kind)])
     if (Queue* q = slot.load(std::memory_order_acquire)) {
       q->synchronize();
+      all.retired.push_back(q);
       slot.store(nullptr, std::memory_order_release);
     }
 }
