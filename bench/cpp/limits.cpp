@@ -50,6 +50,7 @@ __attribute__((target("avx2,fma"))) void fma256(float* out) {
   for (int i = 0; i < 12; ++i) r[i] = _mm256_set1_ps(static_cast<float>(i));
   const __m256 k = _mm256_set1_ps(0.999f);
   for (long n = 0; n < kRounds; ++n)
+#pragma GCC unroll 16
     for (auto& x : r) x = _mm256_fmadd_ps(x, k, k);
   for (auto& x : r) out[0] += x[0];
 }
@@ -58,6 +59,7 @@ __attribute__((target("avx512f"))) void fma512(float* out) {
   for (int i = 0; i < 16; ++i) r[i] = _mm512_set1_ps(static_cast<float>(i));
   const __m512 k = _mm512_set1_ps(0.999f);
   for (long n = 0; n < kRounds; ++n)
+#pragma GCC unroll 16
     for (auto& x : r) x = _mm512_fmadd_ps(x, k, k);
   for (auto& x : r) out[0] += x[0];
 }
