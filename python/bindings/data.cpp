@@ -1,6 +1,7 @@
 // Data from Python and back: nested sequences, NumPy arrays, numbers.
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "naru/autograd.h"
 #include "tensor_object.h"
@@ -8,99 +9,8 @@
 namespace naru::py {
 namespace {
 
-[[noreturn]] void fail(PyObject* type, const std::string& text) {
-  PyErr_SetString(type, text.c_str());
-  throw nb::python_error();
-}
-
-// --- NumPy arrays -------------------------------------------------------------------------------------------------------------------------
-
-std::string array_type(PyObject* array) {
-  nb::object name = nb::borrow(array).attr("dtype").attr("type").attr("__name__");
-  return "numpy." + std::string(nb::str(name).c_str());
-}
-
-[[noreturn]] void fail_array_type(PyObject* array) {
-  fail(PyExc_TypeError, "can't convert np.ndarray of type " + array_type(array) +
-                            ". The only supported types are: float64, float32, float16, int64, int32, int16, int8, uint8, and bool.");
-}
-
-DType type_of_format(PyObject* array, const Py_buffer& view) {
-  const char* f = view.format ? view.format : "B";
-  if (*f == '<' || *f == '=' || *f == '@') ++f;
-  else if (*f == '>' || *f == '!')
-    fail(PyExc_ValueError, "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.");
-  if (f[0] == '\0' || f[1] != '\0') fail_array_type(array);
-  switch (*f) {
-    case '?': return DType::Bool;
-    case 'B': return DType::U8;
-    case 'b': return DType::I8;
-    case 'h': return DType::I16;
-    case 'i': return DType::I32;
-    case 'l':
-    case 'q': return view.itemsize == 8 ? DType::I64 : DType::I32;
-    case 'e': return DType::F16;
-    case 'f': return DType::F32;
-    case 'd': return DType::F64;
-    default: fail_array_type(array);
-  }
-}
-
-// A buffer that stays exported as long as the tensor over it lives. Given back by a thread that holds the GIL.
-struct Exported {
-  Py_buffer view{};
-};
-void give_back(void* p) {
-  auto* e = static_cast<Exported*>(p);
-  PyBuffer_Release(&e->view);
-  delete e;
-}
-
-Tensor tensor_over(PyObject* array) {
-  auto exported = std::make_unique<Exported>();
-  Py_buffer& view = exported->view;
-  if (PyObject_GetBuffer(array, &view, PyBUF_FULL_RO) != 0) {
-    PyErr_Clear();
-    fail_array_type(array);
-  }
-  const auto fail_released = [&](auto&& raise) {
-    PyBuffer_Release(&view);
-    raise();
-  };
-  DType type{};
-  try {
-    type = type_of_format(array, view);
-  } catch (...) {
-    PyBuffer_Release(&view);
-    throw;
-  }
-  Dims sizes, strides;
-  for (int i = 0; i < view.ndim; ++i) {
-    const int64_t step = view.strides[i];
-    if (step < 0)
-      fail_released([] {
-        fail(PyExc_ValueError, "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
-                               "supported. (You can probably work around this by making a copy of your array  with array.copy().) ");
-      });
-    if (step % view.itemsize != 0)
-      fail_released([] {
-        fail(PyExc_ValueError, "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.");
-      });
-    sizes.push_back(view.shape[i]);
-    strides.push_back(step / view.itemsize);
-  }
-  if (view.readonly &&
-      PyErr_WarnEx(PyExc_UserWarning,
-                   "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor "
-                   "will result in undefined behavior. You may want to copy the array to protect its data or make it writable before converting "
-                   "it to a tensor.",
-                   1) != 0)
-    fail_released([] { throw nb::python_error(); });
-  Exported* e = exported.release();
-  return from_blob(e->view.buf, sizes, strides, type, [e] { with_gil_later(give_back, e); });
-}
-
-// --- nested sequences ---------------------------------------------------------------------------------------------------------------------
+// --- nested sequences
+// ---------------------------------------------------------------------------------------------------------------------
 
 struct Found {
   bool any = false;
@@ -111,7 +21,9 @@ struct Found {
   }
 };
 
-bool is_sequence(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
+bool is_sequence(PyObject* o) {
+  return PyList_Check(o) || PyTuple_Check(o);
+}
 
 // Other sequences (range, arrays in lists, user-defined ones) as lists; null for what is no sequence.
 nb::object as_list(PyObject* o) {
@@ -129,14 +41,20 @@ DType number_type(PyObject* o) {
   if (is_tensor(o)) return tensor_of(o).dtype();
   const NumPy& np = numpy();
   if (np.generic && PyObject_TypeCheck(o, np.generic)) {
+    static std::map<PyTypeObject*, DType> known;  // NumPy's scalar types live as long as NumPy
+    if (const auto it = known.find(Py_TYPE(o)); it != known.end()) return it->second;
     nb::object zero_dim = nb::module_::import_("numpy").attr("asarray")(nb::borrow(o));
-    return tensor_over(zero_dim.ptr()).dtype();
+    return known[Py_TYPE(o)] = from_array(zero_dim.ptr()).dtype();
   }
   if (PyFloat_Check(o)) return default_dtype();
   if (PyUnicode_Check(o)) fail(PyExc_TypeError, "new(): invalid data type 'str'");
   if (PyComplex_Check(o)) fail(PyExc_NotImplementedError, "tensor(): complex numbers are not supported yet");
   if (PyIndex_Check(o)) return DType::I64;
-  if (is_sequence(o)) fail(PyExc_TypeError, fmt::format("'{}' object cannot be interpreted as an integer: the sequence nests deeper here than at its start", Py_TYPE(o)->tp_name));
+  if (is_sequence(o))
+    fail(
+        PyExc_TypeError,
+        fmt::format("'{}' object cannot be interpreted as an integer: the sequence nests deeper here than at its start",
+                    Py_TYPE(o)->tp_name));
   fail(PyExc_RuntimeError, std::string("Could not infer dtype of ") + Py_TYPE(o)->tp_name);
 }
 
@@ -179,24 +97,30 @@ class Filler {
       if (PySequence_Fast_GET_SIZE(list) == 0) return;
       o = PySequence_Fast_GET_ITEM(list, 0);
     }
-    if (PyUnicode_Check(o) && !sizes_.empty()) fail(PyExc_ValueError, std::string("too many dimensions '") + Py_TYPE(o)->tp_name + "'");
-    if (is_tensor(o) && tensor_of(o).numel() != 1) fail(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
+    if (PyUnicode_Check(o) && !sizes_.empty())
+      fail(PyExc_ValueError, std::string("too many dimensions '") + Py_TYPE(o)->tp_name + "'");
+    if (is_tensor(o) && tensor_of(o).numel() != 1)
+      fail(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
   }
 
   void check_length(PyObject* list, size_t depth) const {
     if (PySequence_Fast_GET_SIZE(list) != sizes_[depth])
-      fail(PyExc_ValueError, fmt::format("expected sequence of length {} at dim {} (got {})", sizes_[depth], depth, PySequence_Fast_GET_SIZE(list)));
+      fail(PyExc_ValueError, fmt::format("expected sequence of length {} at dim {} (got {})", sizes_[depth], depth,
+                                         PySequence_Fast_GET_SIZE(list)));
   }
   PyObject* list_at(PyObject* o, size_t depth) {
     PyObject* list = listed(o);
-    if (!list) fail(PyExc_TypeError, fmt::format("expected a sequence of length {} at dim {} (got {})", sizes_[depth], depth, Py_TYPE(o)->tp_name));
+    if (!list)
+      fail(PyExc_TypeError, fmt::format("expected a sequence of length {} at dim {} (got {})", sizes_[depth], depth,
+                                        Py_TYPE(o)->tp_name));
     check_length(list, depth);
     return list;
   }
   void check_lengths(PyObject* o, size_t depth) {
     if (depth == sizes_.size()) return;
     PyObject* list = list_at(o, depth);
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); ++i) check_lengths(PySequence_Fast_GET_ITEM(list, i), depth + 1);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); ++i)
+      check_lengths(PySequence_Fast_GET_ITEM(list, i), depth + 1);
   }
 
   void find(PyObject* o, size_t depth, Found& found) {
@@ -224,25 +148,40 @@ class Filler {
   }
   void put_float(double v) {
     switch (type_) {
-      case DType::F64: return put(v);
-      case DType::F32: return put(static_cast<float>(v));
-      case DType::F16: return put(float_to_half(static_cast<float>(v)));
-      case DType::BF16: return put(float_to_bfloat(static_cast<float>(v)));
-      case DType::Bool: return put(static_cast<uint8_t>(v != 0));
-      default: break;
+      case DType::F64:
+        return put(v);
+      case DType::F32:
+        return put(static_cast<float>(v));
+      case DType::F16:
+        return put(float_to_half(static_cast<float>(v)));
+      case DType::BF16:
+        return put(float_to_bfloat(static_cast<float>(v)));
+      case DType::Bool:
+        return put(static_cast<uint8_t>(v != 0));
+      default:
+        break;
     }
-    if (!std::isfinite(v)) fail(PyExc_ValueError, std::isnan(v) ? "cannot convert float NaN to integer" : "cannot convert float infinity to integer");
+    if (!std::isfinite(v))
+      fail(PyExc_ValueError,
+           std::isnan(v) ? "cannot convert float NaN to integer" : "cannot convert float infinity to integer");
     put_int(static_cast<int64_t>(v));
   }
   void put_int(int64_t v) {
     switch (type_) {
-      case DType::I64: return put(v);
-      case DType::I32: return put(ranged<int32_t>(v));
-      case DType::I16: return put(ranged<int16_t>(v));
-      case DType::I8: return put(ranged<int8_t>(v));
-      case DType::U8: return put(ranged<uint8_t>(v));
-      case DType::Bool: return put(static_cast<uint8_t>(v != 0));
-      default: return put_float(static_cast<double>(v));
+      case DType::I64:
+        return put(v);
+      case DType::I32:
+        return put(ranged<int32_t>(v));
+      case DType::I16:
+        return put(ranged<int16_t>(v));
+      case DType::I8:
+        return put(ranged<int8_t>(v));
+      case DType::U8:
+        return put(ranged<uint8_t>(v));
+      case DType::Bool:
+        return put(static_cast<uint8_t>(v != 0));
+      default:
+        return put_float(static_cast<double>(v));
     }
   }
   template <class T>
@@ -250,7 +189,8 @@ class Filler {
     // Negative numbers wrap around in uint8, as in PyTorch.
     const int64_t low = std::is_same_v<T, uint8_t> ? -255 : std::numeric_limits<T>::min();
     if (v < low || v > std::numeric_limits<T>::max())
-      fail(PyExc_RuntimeError, fmt::format("value cannot be converted to type {} without overflow: {}", name_of(type_), v));
+      fail(PyExc_RuntimeError,
+           fmt::format("value cannot be converted to type {} without overflow: {}", name_of(type_), v));
     return static_cast<T>(v);
   }
 
@@ -263,8 +203,10 @@ class Filler {
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(list, i);
-      if (depth + 1 == sizes_.size() && Py_TYPE(item) == &PyFloat_Type) put_float(PyFloat_AS_DOUBLE(item));
-      else fill(item, depth + 1);
+      if (depth + 1 == sizes_.size() && Py_TYPE(item) == &PyFloat_Type)
+        put_float(PyFloat_AS_DOUBLE(item));
+      else
+        fill(item, depth + 1);
     }
   }
   void fill_one(PyObject* o) {
@@ -288,8 +230,10 @@ class Filler {
       number_type(o);  // throws with the right text
       fail(PyExc_TypeError, fmt::format("must be real number, not {}", Py_TYPE(o)->tp_name));
     }
-    if (s.is_float()) put_float(s.to_double());
-    else put_int(s.to_int());
+    if (s.is_float())
+      put_float(s.to_double());
+    else
+      put_int(s.to_int());
   }
 
   Dims sizes_;
@@ -327,95 +271,35 @@ PyObject* list_of(const char* at, const Tensor& t, size_t depth) {
       return v;
     };
     switch (t.dtype()) {
-      case DType::Bool: return PyBool_FromLong(read(uint8_t{}) != 0);
-      case DType::U8: return PyLong_FromLong(read(uint8_t{}));
-      case DType::I8: return PyLong_FromLong(read(int8_t{}));
-      case DType::I16: return PyLong_FromLong(read(int16_t{}));
-      case DType::I32: return PyLong_FromLong(read(int32_t{}));
-      case DType::I64: return PyLong_FromLongLong(read(int64_t{}));
-      case DType::F16: return PyFloat_FromDouble(half_to_float(read(uint16_t{})));
-      case DType::BF16: return PyFloat_FromDouble(bfloat_to_float(read(uint16_t{})));
-      case DType::F32: return PyFloat_FromDouble(read(float{}));
-      default: return PyFloat_FromDouble(read(double{}));
+      case DType::Bool:
+        return PyBool_FromLong(read(uint8_t{}) != 0);
+      case DType::U8:
+        return PyLong_FromLong(read(uint8_t{}));
+      case DType::I8:
+        return PyLong_FromLong(read(int8_t{}));
+      case DType::I16:
+        return PyLong_FromLong(read(int16_t{}));
+      case DType::I32:
+        return PyLong_FromLong(read(int32_t{}));
+      case DType::I64:
+        return PyLong_FromLongLong(read(int64_t{}));
+      case DType::F16:
+        return PyFloat_FromDouble(half_to_float(read(uint16_t{})));
+      case DType::BF16:
+        return PyFloat_FromDouble(bfloat_to_float(read(uint16_t{})));
+      case DType::F32:
+        return PyFloat_FromDouble(read(float{}));
+      default:
+        return PyFloat_FromDouble(read(double{}));
     }
   }
   nb::object list = nb::steal(check(PyList_New(sizes[depth])));
-  for (int64_t i = 0; i < sizes[depth]; ++i) PyList_SET_ITEM(list.ptr(), i, check(list_of(at + i * strides[depth] * size, t, depth + 1)));
+  for (int64_t i = 0; i < sizes[depth]; ++i)
+    PyList_SET_ITEM(list.ptr(), i, check(list_of(at + i * strides[depth] * size, t, depth + 1)));
   return list.release().ptr();
 }
 
-// --- arrays over tensors ------------------------------------------------------------------------------------------------------------------
-
-// Exports a tensor's memory by the buffer protocol; numpy.asarray keeps it alive.
-struct BufferObject {
-  PyObject_HEAD
-  Tensor tensor;
-  Py_ssize_t shape[64], strides[64];
-};
-PyTypeObject* buffer_type = nullptr;
-
-int buffer_get(PyObject* o, Py_buffer* view, int) {
-  auto* b = reinterpret_cast<BufferObject*>(o);
-  const Tensor& t = b->tensor;
-  constexpr const char* kFormats[kDTypes] = {"?", "B", "b", "h", "i", sizeof(long) == 8 ? "l" : "q", "e", "", "f", "d"};
-  static char nothing[8];
-  void* data = t.data_ptr();
-  view->obj = Py_NewRef(o);
-  view->buf = data ? data : nothing;
-  view->itemsize = static_cast<Py_ssize_t>(t.element_size());
-  view->len = static_cast<Py_ssize_t>(t.numel()) * view->itemsize;
-  view->readonly = 0;
-  view->ndim = static_cast<int>(t.dim());
-  view->format = const_cast<char*>(kFormats[static_cast<int>(t.dtype())]);
-  view->shape = b->shape;
-  view->strides = b->strides;
-  view->suboffsets = nullptr;
-  view->internal = nullptr;
-  return 0;
-}
-void buffer_dealloc(PyObject* o) {
-  PyTypeObject* type = Py_TYPE(o);
-  reinterpret_cast<BufferObject*>(o)->tensor.~Tensor();
-  type->tp_free(o);
-  Py_DECREF(type);
-}
-
-void make_buffer_type() {
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(buffer_dealloc)}, {Py_bf_getbuffer, reinterpret_cast<void*>(buffer_get)}, {0, nullptr}};
-  PyType_Spec spec = {"naru._C.Buffer", sizeof(BufferObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-  buffer_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
-}
-
 }  // namespace
-
-Tensor from_array(PyObject* array) {
-  const NumPy& np = numpy(true);
-  if (!PyObject_TypeCheck(array, np.array)) throw TypeError("expected np.ndarray (got {})", Py_TYPE(array)->tp_name);
-  return tensor_over(array);
-}
-
-PyObject* array_from(const Tensor& t) {
-  if (!t.device().is_cpu())
-    throw TypeError("can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.", t.device().str());
-  if (t.dtype() == DType::BF16) throw TypeError("Got unsupported ScalarType BFloat16");
-  {
-    // Waiting happens here, without the GIL; the buffer then finds the memory ready.
-    if (t.numel() >= detail::kLongWork) {
-      Unlocked scope;
-      t.data_ptr();
-    }
-  }
-  auto* b = reinterpret_cast<BufferObject*>(check(buffer_type->tp_alloc(buffer_type, 0)));
-  nb::object held = nb::steal(reinterpret_cast<PyObject*>(b));
-  new (&b->tensor) Tensor(t.detach());
-  for (int64_t i = 0; i < t.dim(); ++i) {
-    b->shape[i] = t.sizes()[static_cast<size_t>(i)];
-    b->strides[i] = t.strides()[static_cast<size_t>(i)] * static_cast<int64_t>(t.element_size());
-  }
-  numpy(true);
-  static PyObject* asarray = PyObject_GetAttrString(nb::module_::import_("numpy").ptr(), "asarray");
-  return check(PyObject_CallOneArg(check(asarray), held.ptr()));
-}
 
 PyObject* tolist(const Tensor& t) {
   Tensor host = t.detach();
@@ -442,15 +326,16 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
     }
     return t.to(device, dtype, false, false);
   }
-  if (is_array(data)) return moved(tensor_over(data), dtype, device, !share);
-  const bool plain = PyFloat_CheckExact(data) || PyLong_CheckExact(data) || PyList_CheckExact(data) || PyTuple_CheckExact(data);
+  if (is_array(data)) return moved(from_array(data), dtype, device, !share);
+  const bool plain =
+      PyFloat_CheckExact(data) || PyLong_CheckExact(data) || PyList_CheckExact(data) || PyTuple_CheckExact(data);
   if (!plain && PyObject_HasAttrString(data, "__array__") && !PyObject_TypeCheck(data, numpy(true).generic)) {
     nb::object array = nb::module_::import_("numpy").attr("asarray")(nb::borrow(data));
-    if (is_array(array.ptr())) return moved(tensor_over(array.ptr()), dtype, device, true);
+    if (is_array(array.ptr())) return moved(from_array(array.ptr()), dtype, device, true);
   }
   if (starts_with_array(data)) {
     nb::object array = nb::module_::import_("numpy").attr("array")(nb::borrow(data));
-    return moved(tensor_over(array.ptr()), dtype, device, false);
+    return moved(from_array(array.ptr()), dtype, device, false);
   }
   if (PyUnicode_Check(data)) throw TypeError("new(): invalid data type 'str'");
   Filler filler(data, dtype);
@@ -468,7 +353,9 @@ Tensor legacy_tensor(DType dtype, std::optional<Device> device, PyObject* args) 
   PyObject* first = PyTuple_GET_ITEM(args, 0);
   if (n == 1 && is_tensor(first)) {
     const Tensor& t = tensor_of(first);
-    if (t.dtype() != dtype) throw TypeError("expected {} (got {}); convert the tensor with .to(torch.{})", name_of(dtype), name_of(t.dtype()), name_of(dtype));
+    if (t.dtype() != dtype)
+      throw TypeError("expected {} (got {}); convert the tensor with .to(torch.{})", name_of(dtype), name_of(t.dtype()),
+                      name_of(dtype));
     return t.detach();
   }
   if (n == 1 && Py_TYPE(first) == size_type) {
@@ -484,46 +371,59 @@ Tensor legacy_tensor(DType dtype, std::optional<Device> device, PyObject* args) 
 }
 
 void define_data() {
-  make_buffer_type();
+  define_arrays();
   def(kFunction, "tensor", "data, *, dtype=None, device=None, requires_grad=False, pin_memory=False",
-      "A tensor with a copy of the data: a number, nested sequences of numbers, an array or a tensor. The dtype is found from the data: bool, "
+      "A tensor with a copy of the data: a number, nested sequences of numbers, an array or a tensor. The dtype is "
+      "found from the data: bool, "
       "int64, or the default floating-point type. ValueError where the lengths of sequences disagree.",
-      [](PyObject* data, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad, bool pin) -> PyObject* {
+      [](PyObject* data, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad,
+         bool pin) -> PyObject* {
         if (is_tensor(data))
-          check(PyErr_WarnEx(PyExc_UserWarning,
-                             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                             "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
-                             1));
+          check(PyErr_WarnEx(
+              PyExc_UserWarning,
+              "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+              "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+              1));
         Tensor t = tensor_from(data, dtype, device);
         if (pin) t = t.pin_memory();
         if (requires_grad) {
-          if (!is_floating(t.dtype())) throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
+          if (!is_floating(t.dtype()))
+            throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
           t.requires_grad_();
         }
         return wrap(t);
       });
-  const auto as_tensor = [](PyObject* data, std::optional<DType> dtype, std::optional<Device> device, Ignored, bool requires_grad) -> PyObject* {
+  const auto as_tensor = [](PyObject* data, std::optional<DType> dtype, std::optional<Device> device, Ignored,
+                            bool requires_grad) -> PyObject* {
     Tensor t = tensor_from(data, dtype, device, true);
     if (requires_grad) t.requires_grad_();
     return wrap(t);
   };
   def(kFunction, "as_tensor", "data, dtype=None, device=None, *, copy=None, requires_grad=False",
-      "The data as a tensor: itself if it is one of that dtype and device, over the same memory if it is an array, else a copy.", as_tensor);
-  def(kFunction, "asarray", "obj, *, dtype=None, device=None, copy=None, requires_grad=False", "The same as as_tensor.", as_tensor);
-  def(kFunction, "from_numpy", "ndarray", "A tensor over the memory of a NumPy array: writes to one are seen in the other.",
+      "The data as a tensor: itself if it is one of that dtype and device, over the same memory if it is an array, "
+      "else a copy.",
+      as_tensor);
+  def(kFunction, "asarray", "obj, *, dtype=None, device=None, copy=None, requires_grad=False", "The same as as_tensor.",
+      as_tensor);
+  def(kFunction, "from_numpy", "ndarray",
+      "A tensor over the memory of a NumPy array: writes to one are seen in the other.",
       [](PyObject* array) -> PyObject* { return wrap(from_array(array)); });
   def(kMethod, "new_tensor", "input, data, *, dtype=None, device=None, requires_grad=False",
       "A tensor with a copy of the data, of this tensor's dtype and on its device unless others are named.",
-      [](const Tensor& self, PyObject* data, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) -> PyObject* {
+      [](const Tensor& self, PyObject* data, std::optional<DType> dtype, std::optional<Device> device,
+         bool requires_grad) -> PyObject* {
         Tensor t = tensor_from(data, dtype ? *dtype : self.dtype(), device ? *device : self.device());
         if (requires_grad) t.requires_grad_();
         return wrap(t);
       });
-  def(kFunction, "frombuffer", "buffer, *, dtype, count=-1, offset=0, requires_grad=False", "A 1-D tensor over the memory of a buffer.",
+  def(kFunction, "frombuffer", "buffer, *, dtype, count=-1, offset=0, requires_grad=False",
+      "A 1-D tensor over the memory of a buffer.",
       [](PyObject* buffer, DType dtype, int64_t count, int64_t offset, bool requires_grad) -> PyObject* {
         nb::object np = nb::module_::import_("numpy");
-        if (dtype == DType::BF16) throw TypeError("frombuffer(): bfloat16 is not supported; read int16 and view(torch.bfloat16)");
-        nb::object array = np.attr("frombuffer")(nb::borrow(buffer), np.attr("dtype")(std::string(name_of(dtype)).c_str()), count, offset);
+        if (dtype == DType::BF16)
+          throw TypeError("frombuffer(): bfloat16 is not supported; read int16 and view(torch.bfloat16)");
+        nb::object array = np.attr("frombuffer")(nb::borrow(buffer),
+                                                 np.attr("dtype")(std::string(name_of(dtype)).c_str()), count, offset);
         Tensor t = from_array(array.ptr());
         if (requires_grad) t.requires_grad_();
         return wrap(t);

@@ -122,8 +122,10 @@ void define_reads() {
   def(kMethod, "__array_wrap__", "input, array, context=None, return_scalar=False", "A tensor of what NumPy computed.",
       [](const Tensor&, PyObject* array, Ignored, Ignored) -> PyObject* { return wrap(tensor_from(array, std::nullopt, Device(DeviceType::Cpu), true)); });
   def(kMethod, "__reversed__", "input", "Along the first dimension, from the end.", [](const Tensor& t) { return t.dim() ? flip(t, {0}) : t; });
-  def(kMethod, "data_ptr", "input", "The address of the first element, on its device.",
-      [](const Tensor& t) { return static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data_ptr())); });
+  def(kMethod, "data_ptr", "input", "The address of the first element, on its device.", [](const Tensor& t) {
+    ++t.impl()->storage->exposed;  // for good: whoever has the address may keep it
+    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data_ptr()));
+  });
   def(kBoth, "is_nonzero", "input", "Whether the one element is not 0.", [](const Tensor& t) {
     if (t.numel() != 1) throw RuntimeError("Boolean value of Tensor with {} is ambiguous", t.numel() ? "more than one value" : "no values");
     return t.item().to_bool();

@@ -18,14 +18,22 @@ void set_python_error() noexcept {
     e.restore();
   } catch (const Error& e) {
     switch (e.kind()) {
-      case ErrorKind::Type: return set(PyExc_TypeError, e.what());
-      case ErrorKind::Value: return set(PyExc_ValueError, e.what());
-      case ErrorKind::Index: return set(PyExc_IndexError, e.what());
-      case ErrorKind::NotImplemented: return set(PyExc_NotImplementedError, e.what());
-      case ErrorKind::OutOfMemory: return set(out_of_memory_error ? out_of_memory_error : PyExc_MemoryError, e.what());
-      case ErrorKind::Import: return set(PyExc_ImportError, e.what());
-      case ErrorKind::Key: return set(PyExc_KeyError, e.what());
-      case ErrorKind::Runtime: break;
+      case ErrorKind::Type:
+        return set(PyExc_TypeError, e.what());
+      case ErrorKind::Value:
+        return set(PyExc_ValueError, e.what());
+      case ErrorKind::Index:
+        return set(PyExc_IndexError, e.what());
+      case ErrorKind::NotImplemented:
+        return set(PyExc_NotImplementedError, e.what());
+      case ErrorKind::OutOfMemory:
+        return set(out_of_memory_error ? out_of_memory_error : PyExc_MemoryError, e.what());
+      case ErrorKind::Import:
+        return set(PyExc_ImportError, e.what());
+      case ErrorKind::Key:
+        return set(PyExc_KeyError, e.what());
+      case ErrorKind::Runtime:
+        break;
     }
     set(PyExc_RuntimeError, e.what());
   } catch (const std::bad_alloc&) {
@@ -37,7 +45,13 @@ void set_python_error() noexcept {
   }
 }
 
-// --- objects given up by threads that do not hold the GIL ---------------------------------------------------------------------------------
+void fail(PyObject* type, const std::string& text) {
+  PyErr_SetString(type, text.c_str());
+  throw nb::python_error();
+}
+
+// --- objects given up by threads that do not hold the GIL
+// ---------------------------------------------------------------------------------
 
 namespace {
 
@@ -76,10 +90,12 @@ void with_gil_later(void (*f)(void*), void* p) noexcept {
 }
 
 std::shared_ptr<PyObject> keep(PyObject* o) {
-  return {Py_NewRef(o), [](PyObject* held) { with_gil_later([](void* p) { Py_DECREF(static_cast<PyObject*>(p)); }, held); }};
+  return {Py_NewRef(o),
+          [](PyObject* held) { with_gil_later([](void* p) { Py_DECREF(static_cast<PyObject*>(p)); }, held); }};
 }
 
-// --- lines of the program -----------------------------------------------------------------------------------------------------------------
+// --- lines of the program
+// -----------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -87,7 +103,8 @@ namespace {
 constexpr int kLineBits = 20;
 
 struct Files {
-  std::unordered_map<PyObject*, uint32_t> known;  // file name objects (kept alive) -> number, 0 for files of this package
+  std::unordered_map<PyObject*, uint32_t>
+      known;  // file name objects (kept alive) -> number, 0 for files of this package
   std::vector<std::string> names{""};
   std::mutex mutex;
 };
@@ -165,7 +182,8 @@ Unlocked::~Unlocked() {
   noted_line = line_before_;
 }
 
-// --- NumPy --------------------------------------------------------------------------------------------------------------------------------
+// --- NumPy
+// --------------------------------------------------------------------------------------------------------------------------------
 
 const NumPy& numpy(bool load) {
   static NumPy np;

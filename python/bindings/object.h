@@ -11,10 +11,10 @@ namespace naru::py {
 
 namespace nb = nanobind;
 
-// A Python tensor: one handle. The tensor's impl points back at it (TensorImpl::python), so that a tensor has one Python object at a time.
+// A Python tensor: one handle. The tensor's impl points back at it (TensorImpl::python), so that a tensor has one
+// Python object at a time.
 struct TensorObject {
-  PyObject_HEAD
-  Tensor tensor;
+  PyObject_HEAD Tensor tensor;
   PyObject* dict;
   PyObject* weakrefs;
 };
@@ -22,14 +22,20 @@ struct TensorObject {
 extern PyTypeObject* tensor_type;  // naru.Tensor
 extern PyTypeObject* size_type;    // torch.Size
 
-inline bool is_tensor(PyObject* o) noexcept { return Py_TYPE(o) == tensor_type || PyType_IsSubtype(Py_TYPE(o), tensor_type); }
-inline Tensor& tensor_of(PyObject* o) noexcept { return reinterpret_cast<TensorObject*>(o)->tensor; }
+inline bool is_tensor(PyObject* o) noexcept {
+  return Py_TYPE(o) == tensor_type || PyType_IsSubtype(Py_TYPE(o), tensor_type);
+}
+inline Tensor& tensor_of(PyObject* o) noexcept {
+  return reinterpret_cast<TensorObject*>(o)->tensor;
+}
 
 // A new reference to the Python object of `t`, made now if there is none; None for an undefined tensor.
 PyObject* wrap(const Tensor& t);
 // A new object of `type` (Tensor or a subclass) that is the Python object of `t` from now on.
 PyObject* wrap_as(PyTypeObject* type, const Tensor& t);
-inline nb::object wrapped(const Tensor& t) { return nb::steal(wrap(t)); }
+inline nb::object wrapped(const Tensor& t) {
+  return nb::steal(wrap(t));
+}
 
 // torch.Size of the dims.
 PyObject* size_object(const Dims& dims);
@@ -52,15 +58,19 @@ inline PyObject* check(PyObject* o) {
 inline void check(int status) {
   if (status < 0) nb::raise_python_error();
 }
+// Sets a Python error and throws.
+[[noreturn]] void fail(PyObject* type, const std::string& text);
 extern PyObject* out_of_memory_error;  // naru.OutOfMemoryError
 
-// A Python callable or object that C++ may let go on any thread: where the GIL is not held, the reference is given up later by the main thread.
+// A Python callable or object that C++ may let go on any thread: where the GIL is not held, the reference is given up
+// later by the main thread.
 std::shared_ptr<PyObject> keep(PyObject* o);
-// Calls f(p) with the GIL: now where this thread holds it, else soon, on the main thread. Never waits for the GIL, whose holder may be waiting
-// for this thread.
+// Calls f(p) with the GIL: now where this thread holds it, else soon, on the main thread. Never waits for the GIL,
+// whose holder may be waiting for this thread.
 void with_gil_later(void (*f)(void*), void* p) noexcept;
 
-// Lets other Python threads run for the length of a scope; the line of the program is noted first, for errors and origins.
+// Lets other Python threads run for the length of a scope; the line of the program is noted first, for errors and
+// origins.
 class Unlocked {
  public:
   Unlocked();

@@ -19,8 +19,8 @@ constexpr int kKept = 128;
 PyObject* kept[kKept];
 int kept_count = 0;
 
-// A plain tensor is tracked by the garbage collector only once it has attributes of its own: without them it can be part of no cycle that
-// Python could see.
+// A plain tensor is tracked by the garbage collector only once it has attributes of its own: without them it can be
+// part of no cycle that Python could see.
 PyObject* new_plain() {
   if (kept_count > 0) return PyObject_Init(kept[--kept_count], tensor_type);
   return reinterpret_cast<PyObject*>(PyObject_GC_New(TensorObject, tensor_type));
@@ -44,8 +44,10 @@ void tensor_dealloc(PyObject* o) {
   if (self->weakrefs) PyObject_ClearWeakRefs(o);
   Py_CLEAR(self->dict);
   self->tensor.~Tensor();
-  if (type == tensor_type && kept_count < kKept) kept[kept_count++] = o;
-  else type->tp_free(o);
+  if (type == tensor_type && kept_count < kKept)
+    kept[kept_count++] = o;
+  else
+    type->tp_free(o);
   Py_DECREF(type);
 }
 
@@ -107,7 +109,9 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   });
 }
 
-int tensor_init(PyObject*, PyObject*, PyObject*) { return 0; }
+int tensor_init(PyObject*, PyObject*, PyObject*) {
+  return 0;
+}
 
 // Tensors are keys by identity; as in PyTorch, the hash is id().
 Py_hash_t tensor_hash(PyObject* o) {
@@ -123,7 +127,9 @@ PyObject* wrap(const Tensor& t) {
   return make(tensor_type, t);
 }
 
-PyObject* wrap_as(PyTypeObject* type, const Tensor& t) { return make(type, t); }
+PyObject* wrap_as(PyTypeObject* type, const Tensor& t) {
+  return make(type, t);
+}
 
 void make_tensor_type(nb::module_& m) {
   static std::vector<PyGetSetDef> getset;
@@ -131,20 +137,22 @@ void make_tensor_type(nb::module_& m) {
   add_attributes(getset);
   getset.push_back({nullptr, nullptr, nullptr, nullptr, nullptr});
 
-  std::vector<PyType_Slot> slots = {{Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
-                                    {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
-                                    {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
-                                    {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
-                                    {Py_tp_init, reinterpret_cast<void*>(tensor_init)},
-                                    {Py_tp_setattro, reinterpret_cast<void*>(tensor_setattr)},
-                                    {Py_tp_members, members},
-                                    {Py_tp_getset, getset.data()},
-                                    {Py_tp_hash, reinterpret_cast<void*>(tensor_hash)},
-                                    {Py_tp_doc, const_cast<char*>("An n-dimensional array of one dtype that lives on exactly one device.")}};
+  std::vector<PyType_Slot> slots = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
+      {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
+      {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
+      {Py_tp_init, reinterpret_cast<void*>(tensor_init)},
+      {Py_tp_setattro, reinterpret_cast<void*>(tensor_setattr)},
+      {Py_tp_members, members},
+      {Py_tp_getset, getset.data()},
+      {Py_tp_hash, reinterpret_cast<void*>(tensor_hash)},
+      {Py_tp_doc, const_cast<char*>("An n-dimensional array of one dtype that lives on exactly one device.")}};
   add_number_slots(slots);
   add_index_slots(slots);
   slots.push_back({0, nullptr});
-  PyType_Spec spec = {"naru.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
+  PyType_Spec spec = {"naru.Tensor", sizeof(TensorObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   tensor_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
   tensor_type->tp_name = "Tensor";  // in messages; __module__ and __qualname__ have been read off already
   m.attr("Tensor") = nb::handle(reinterpret_cast<PyObject*>(tensor_type));

@@ -8,17 +8,20 @@
 namespace naru::py {
 
 void make_tensor_type(nb::module_& m);
-void add_attributes(std::vector<PyGetSetDef>& getset);      // attributes.cpp
-void add_number_slots(std::vector<PyType_Slot>& slots);     // operators.cpp
-void add_index_slots(std::vector<PyType_Slot>& slots);      // subscript.cpp
+void add_attributes(std::vector<PyGetSetDef>& getset);   // attributes.cpp
+void add_number_slots(std::vector<PyType_Slot>& slots);  // operators.cpp
+void add_index_slots(std::vector<PyType_Slot>& slots);   // subscript.cpp
 
 // What torch.FloatTensor(*args) gives (data.cpp).
 Tensor legacy_tensor(DType dtype, std::optional<Device> device, PyObject* args);
-// A tensor from numbers, nested sequences, NumPy arrays, tensors, in the dtype given or found (data.cpp). Copies unless `share`.
+// A tensor from numbers, nested sequences, NumPy arrays, tensors, in the dtype given or found (data.cpp). Copies unless
+// `share`.
 Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device, bool share = false);
-// An array over the same memory (data.cpp); the tensor must be on cpu.
+// An array over the same memory (arrays.cpp); the tensor must be on cpu.
 PyObject* array_from(const Tensor& t);
+// A tensor over the memory of an array.
 Tensor from_array(PyObject* array);
+void define_arrays();
 PyObject* tolist(const Tensor& t);
 // The one element.
 Scalar item_of(const Tensor& t);

@@ -35,6 +35,9 @@ struct Storage : RefCounted<Storage> {
   std::atomic<runtime::Queue*> pending{nullptr};
   // Counts in-place writes; shared by all views, so that backward sees whether a saved value is still what it was.
   std::atomic<uint32_t> version{0};
+  // How many hold the address and look at it on their own: NumPy arrays over it, whoever owns foreign memory. What is asked of such a
+  // storage on cpu happens at once, for they know of no queue.
+  std::atomic<int> exposed{0};
   Mark written, read;  // the last asynchronous write and read; null streams on synchronous devices
   bool pinned = false;
   bool lost = false;  // what should have been written here never was: there was no memory

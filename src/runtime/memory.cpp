@@ -90,6 +90,7 @@ Ref<Storage> make_external_storage(Device device, void* data, size_t bytes, void
   s->owner = new External{release, owner};
   s->release_memory = release_external;
   s->data = data;
+  s->exposed = 1;
   s->resizable = false;
   return s;
 }

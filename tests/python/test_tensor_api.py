@@ -359,3 +359,41 @@ def test_apply_map_and_storage():
     y = torch.arange(4)
     assert y[2:].untyped_storage().data_ptr() == y.data_ptr() and y[2:].data_ptr() == y.data_ptr() + 16
     assert x.share_memory_() is x
+
+
+# --- memory that NumPy sees is never behind, however large the tensor: what is asked of it is not held back -----------------------------------------
+
+LARGE = 1 << 20
+
+
+def test_a_large_copy_is_made_before_the_array_changes():
+    a = np.zeros(LARGE)
+    copied, read = torch.tensor(a), torch.from_numpy(a) + 1
+    a[:] = 5
+    assert copied.sum().item() == 0.0 and read.sum().item() == LARGE
+
+
+def test_a_large_array_sees_writes_to_its_tensor():
+    t = torch.zeros(LARGE)
+    a = t.numpy()
+    t.add_(1).mul_(3)
+    assert a[0] == a[-1] == 3.0
+    shared = np.zeros(LARGE, np.float32)
+    torch.from_numpy(shared).fill_(2)
+    assert shared.min() == 2.0
+
+
+def test_what_was_read_before_an_array_was_made_stays_read():
+    t = torch.zeros(LARGE)
+    y = t + 1
+    t.numpy()[:] = 5
+    assert y.max().item() == 1.0
+
+
+def test_an_address_stays_good():
+    import ctypes
+
+    t = torch.zeros(LARGE)
+    p = ctypes.cast(t.data_ptr(), ctypes.POINTER(ctypes.c_float))
+    t.add_(4)
+    assert p[LARGE - 1] == 4.0

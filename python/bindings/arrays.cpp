@@ -1,0 +1,194 @@
+// NumPy arrays: tensors over their memory, and arrays over tensors'.
+#include "tensor_object.h"
+
+namespace naru::py {
+namespace {
+
+std::string array_type(PyObject* array) {
+  nb::object name = nb::borrow(array).attr("dtype").attr("type").attr("__name__");
+  return "numpy." + std::string(nb::str(name).c_str());
+}
+
+[[noreturn]] void fail_array_type(PyObject* array) {
+  fail(PyExc_TypeError,
+       "can't convert np.ndarray of type " + array_type(array) +
+           ". The only supported types are: float64, float32, float16, int64, int32, int16, int8, uint8, and bool.");
+}
+
+DType type_of_format(PyObject* array, const Py_buffer& view) {
+  const char* f = view.format ? view.format : "B";
+  if (*f == '<' || *f == '=' || *f == '@')
+    ++f;
+  else if (*f == '>' || *f == '!')
+    fail(PyExc_ValueError,
+         "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
+         "currently not supported.");
+  if (f[0] == '\0' || f[1] != '\0') fail_array_type(array);
+  switch (*f) {
+    case '?':
+      return DType::Bool;
+    case 'B':
+      return DType::U8;
+    case 'b':
+      return DType::I8;
+    case 'h':
+      return DType::I16;
+    case 'i':
+      return DType::I32;
+    case 'l':
+    case 'q':
+      return view.itemsize == 8 ? DType::I64 : DType::I32;
+    case 'e':
+      return DType::F16;
+    case 'f':
+      return DType::F32;
+    case 'd':
+      return DType::F64;
+    default:
+      fail_array_type(array);
+  }
+}
+
+// A buffer that stays exported as long as the tensor over it lives. Given back by a thread that holds the GIL.
+struct Exported {
+  Py_buffer view{};
+};
+void give_back(void* p) {
+  auto* e = static_cast<Exported*>(p);
+  PyBuffer_Release(&e->view);
+  delete e;
+}
+
+Tensor tensor_over(PyObject* array) {
+  auto exported = std::make_unique<Exported>();
+  Py_buffer& view = exported->view;
+  if (PyObject_GetBuffer(array, &view, PyBUF_FULL_RO) != 0) {
+    PyErr_Clear();
+    fail_array_type(array);
+  }
+  const auto fail_released = [&](auto&& raise) {
+    PyBuffer_Release(&view);
+    raise();
+  };
+  DType type{};
+  try {
+    type = type_of_format(array, view);
+  } catch (...) {
+    PyBuffer_Release(&view);
+    throw;
+  }
+  Dims sizes, strides;
+  for (int i = 0; i < view.ndim; ++i) {
+    const int64_t step = view.strides[i];
+    if (step < 0)
+      fail_released([] {
+        fail(PyExc_ValueError,
+             "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+             "currently "
+             "supported. (You can probably work around this by making a copy of your array  with array.copy().) ");
+      });
+    if (step % view.itemsize != 0)
+      fail_released([] {
+        fail(PyExc_ValueError,
+             "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate "
+             "the memory.");
+      });
+    sizes.push_back(view.shape[i]);
+    strides.push_back(step / view.itemsize);
+  }
+  if (view.readonly && PyErr_WarnEx(PyExc_UserWarning,
+                                    "The given NumPy array is not writable, and PyTorch does not support non-writable "
+                                    "tensors. This means writing to this tensor "
+                                    "will result in undefined behavior. You may want to copy the array to protect its "
+                                    "data or make it writable before converting "
+                                    "it to a tensor.",
+                                    1) != 0)
+    fail_released([] { throw nb::python_error(); });
+  Exported* e = exported.release();
+  return from_blob(e->view.buf, sizes, strides, type, [e] { with_gil_later(give_back, e); });
+}
+
+// --- arrays over tensors
+// ------------------------------------------------------------------------------------------------------------------
+
+// Exports a tensor's memory by the buffer protocol; numpy.asarray keeps it alive.
+struct BufferObject {
+  PyObject_HEAD Tensor tensor;
+  Py_ssize_t shape[64], strides[64];
+};
+PyTypeObject* buffer_type = nullptr;
+
+int buffer_get(PyObject* o, Py_buffer* view, int) {
+  auto* b = reinterpret_cast<BufferObject*>(o);
+  const Tensor& t = b->tensor;
+  constexpr const char* kFormats[kDTypes] = {"?", "B", "b", "h", "i", sizeof(long) == 8 ? "l" : "q", "e", "", "f", "d"};
+  static char nothing[8];
+  void* data = t.data_ptr();
+  view->obj = Py_NewRef(o);
+  view->buf = data ? data : nothing;
+  view->itemsize = static_cast<Py_ssize_t>(t.element_size());
+  view->len = static_cast<Py_ssize_t>(t.numel()) * view->itemsize;
+  view->readonly = 0;
+  view->ndim = static_cast<int>(t.dim());
+  view->format = const_cast<char*>(kFormats[static_cast<int>(t.dtype())]);
+  view->shape = b->shape;
+  view->strides = b->strides;
+  view->suboffsets = nullptr;
+  view->internal = nullptr;
+  return 0;
+}
+void buffer_dealloc(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  Tensor& t = reinterpret_cast<BufferObject*>(o)->tensor;
+  --t.impl()->storage->exposed;
+  t.~Tensor();
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+void make_buffer_type() {
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(buffer_dealloc)},
+                         {Py_bf_getbuffer, reinterpret_cast<void*>(buffer_get)},
+                         {0, nullptr}};
+  PyType_Spec spec = {"naru._C.Buffer", sizeof(BufferObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                      slots};
+  buffer_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
+}
+
+}  // namespace
+
+Tensor from_array(PyObject* array) {
+  const NumPy& np = numpy(true);
+  if (!PyObject_TypeCheck(array, np.array)) throw TypeError("expected np.ndarray (got {})", Py_TYPE(array)->tp_name);
+  return tensor_over(array);
+}
+
+PyObject* array_from(const Tensor& t) {
+  if (!t.device().is_cpu())
+    throw TypeError(
+        "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
+        t.device().str());
+  if (t.dtype() == DType::BF16) throw TypeError("Got unsupported ScalarType BFloat16");
+  if (t.numel() >= detail::kLongWork) {
+    // Waiting happens here, without the GIL; the buffer then finds the memory ready.
+    Unlocked scope;
+    t.data_ptr();
+  }
+  auto* b = reinterpret_cast<BufferObject*>(check(buffer_type->tp_alloc(buffer_type, 0)));
+  nb::object held = nb::steal(reinterpret_cast<PyObject*>(b));
+  new (&b->tensor) Tensor(t.detach());
+  ++t.impl()->storage->exposed;
+  for (int64_t i = 0; i < t.dim(); ++i) {
+    b->shape[i] = t.sizes()[static_cast<size_t>(i)];
+    b->strides[i] = t.strides()[static_cast<size_t>(i)] * static_cast<int64_t>(t.element_size());
+  }
+  numpy(true);
+  static PyObject* asarray = PyObject_GetAttrString(nb::module_::import_("numpy").ptr(), "asarray");
+  return check(PyObject_CallOneArg(check(asarray), held.ptr()));
+}
+
+void define_arrays() {
+  make_buffer_type();
+}
+
+}  // namespace naru::py
