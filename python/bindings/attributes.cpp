@@ -32,18 +32,22 @@ Tensor reversed(const Tensor& t) {
   return t.permute(order);
 }
 Tensor matrix_transposed(const Tensor& t) {
-  if (t.dim() < 2) throw RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got {}-D tensor.", t.dim());
+  if (t.dim() < 2)
+    throw RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got {}-D tensor.", t.dim());
   return t.transpose(-2, -1);
 }
 Tensor hermitian(const Tensor& t) {
-  if (t.dim() != 2) throw RuntimeError("tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", t.dim());
+  if (t.dim() != 2)
+    throw RuntimeError("tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", t.dim());
   return t.t();
 }
 template <DeviceType Kind>
 bool on(const Tensor& t) {
   return t.device().type == Kind;
 }
-bool never(const Tensor&) { return false; }
+bool never(const Tensor&) {
+  return false;
+}
 Tensor base_of(const Tensor& t) {
   TensorImpl* base = t.impl()->base.get();
   if (base) base->retain();
@@ -56,7 +60,8 @@ bool retains(const Tensor& t) {
 
 void set_grad(Tensor& t, PyObject* value) {
   if (!value || value == Py_None) return t.set_grad({});
-  if (!is_tensor(value)) throw TypeError("assigned grad expected to be a Tensor or None but got grad of type {}", Py_TYPE(value)->tp_name);
+  if (!is_tensor(value))
+    throw TypeError("assigned grad expected to be a Tensor or None but got grad of type {}", Py_TYPE(value)->tp_name);
   if (tensor_of(value).is(t)) throw RuntimeError("can't assign Variable as its own grad");
   t.set_grad(tensor_of(value));
 }
@@ -66,9 +71,11 @@ void set_requires_grad(Tensor& t, PyObject* value) {
 }
 // The tensor takes over the other's elements; its history and its grad stay.
 void set_data(Tensor& t, PyObject* value) {
-  if (!value || !is_tensor(value)) throw TypeError("Variable data has to be a tensor, but got {}", value ? Py_TYPE(value)->tp_name : "nothing");
+  if (!value || !is_tensor(value))
+    throw TypeError("Variable data has to be a tensor, but got {}", value ? Py_TYPE(value)->tp_name : "nothing");
   const Tensor& from = tensor_of(value);
-  if (t.requires_grad() && !is_floating(from.dtype())) throw RuntimeError("data set to a tensor that requires gradients must be floating point");
+  if (t.requires_grad() && !is_floating(from.dtype()))
+    throw RuntimeError("data set to a tensor that requires gradients must be floating point");
   TensorImpl& to = *t.impl();
   to.storage = from.impl()->storage;
   to.dtype = from.dtype();
@@ -79,25 +86,34 @@ PyObject* layout_of(const Tensor&) {
   static PyObject* strided = PyObject_GetAttrString(nb::module_::import_("naru._C").ptr(), "strided");
   return Py_XNewRef(strided);
 }
-PyObject* none(const Tensor&) { return Py_NewRef(Py_None); }
+PyObject* none(const Tensor&) {
+  return Py_NewRef(Py_None);
+}
 
 }  // namespace
 
 void add_attributes(std::vector<PyGetSetDef>& list) {
-  const auto add = [&](const char* name, getter g, const char* doc, setter s = nullptr) { list.push_back({name, g, s, doc, nullptr}); };
+  const auto add = [&](const char* name, getter g, const char* doc, setter s = nullptr) {
+    list.push_back({name, g, s, doc, nullptr});
+  };
   add("shape", get<[](const Tensor& t) -> const Dims& { return t.sizes(); }>, "The sizes.");
   add("dtype", get<[](const Tensor& t) { return t.dtype(); }>, "The type of the elements.");
   add("device", get<[](const Tensor& t) { return t.device(); }>, "Where the tensor lives.");
   add("ndim", get<[](const Tensor& t) { return t.dim(); }>, "The number of dimensions.");
   add("itemsize", get<[](const Tensor& t) { return static_cast<int64_t>(t.element_size()); }>, "Bytes of one element.");
-  add("nbytes", get<[](const Tensor& t) { return t.numel() * static_cast<int64_t>(t.element_size()); }>, "Bytes of all elements.");
-  add("grad", get<[](const Tensor& t) { return t.grad(); }>, "The gradient that backward has added up, or None.", set<set_grad>);
+  add("nbytes", get<[](const Tensor& t) { return t.numel() * static_cast<int64_t>(t.element_size()); }>,
+      "Bytes of all elements.");
+  add("grad", get<[](const Tensor& t) { return t.grad(); }>, "The gradient that backward has added up, or None.",
+      set<set_grad>);
   add("_grad", get<[](const Tensor& t) { return t.grad(); }>, "The same as grad.", set<set_grad>);
-  add("requires_grad", get<[](const Tensor& t) { return t.requires_grad(); }>, "Whether history is recorded for it.", set<set_requires_grad>);
-  add("is_leaf", get<[](const Tensor& t) { return t.is_leaf(); }>, "Whether it is no operator's result with a history.");
+  add("requires_grad", get<[](const Tensor& t) { return t.requires_grad(); }>, "Whether history is recorded for it.",
+      set<set_requires_grad>);
+  add("is_leaf", get<[](const Tensor& t) { return t.is_leaf(); }>,
+      "Whether it is no operator's result with a history.");
   add("grad_fn", get<[](const Tensor& t) { return grad_fn_of(t); }>, "The operator it came from, or None.");
   add("retains_grad", get<retains>, "Whether retain_grad() was called.");
-  add("data", get<[](const Tensor& t) { return t.data(); }>, "The same elements without history; assigning takes over another tensor's elements.", set<set_data>);
+  add("data", get<[](const Tensor& t) { return t.data(); }>,
+      "The same elements without history; assigning takes over another tensor's elements.", set<set_data>);
   add("T", get<reversed>, "The dimensions in reverse order.");
   add("mT", get<matrix_transposed>, "The last two dimensions exchanged.");
   add("H", get<hermitian>, "The transpose of a matrix.");
@@ -107,10 +123,12 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
   add("is_cuda", get<on<DeviceType::Cuda>>, "Whether it lives on a cuda device.");
   add("is_mps", get<on<DeviceType::Mps>>, "Whether it lives on an mps device.");
   add("is_xpu", get<on<DeviceType::Xpu>>, "Whether it lives on an xpu device.");
-  for (const char* name : {"is_sparse", "is_sparse_csr", "is_quantized", "is_meta", "is_nested", "is_mkldnn", "is_hpu", "is_vulkan", "is_ipu", "is_xla"})
+  for (const char* name : {"is_sparse", "is_sparse_csr", "is_quantized", "is_meta", "is_nested", "is_mkldnn", "is_hpu",
+                           "is_vulkan", "is_ipu", "is_xla"})
     add(name, get<never>, "False.");
   add("layout", get<layout_of>, "torch.strided.");
-  add("_version", get<[](const Tensor& t) { return static_cast<int64_t>(t.version()); }>, "How many times the storage was written in place.");
+  add("_version", get<[](const Tensor& t) { return static_cast<int64_t>(t.version()); }>,
+      "How many times the storage was written in place.");
   add("_base", get<base_of>, "The tensor it is a view of, or None.");
   add("output_nr", get<[](const Tensor&) { return int64_t{0}; }>, "0.");
   add("name", get<none>, "None.");

@@ -1,4 +1,5 @@
-// Automatic differentiation: the engine's entry points, nodes as Python sees them, hooks, and operators whose derivative is written in Python.
+// Automatic differentiation: the engine's entry points, nodes as Python sees them, hooks, and operators whose
+// derivative is written in Python.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -28,10 +29,12 @@ class Locked {
 List tensors_or_none(PyObject* o, const char* what) {
   List list;
   if (o == Py_None) return list;
-  if (!PyList_Check(o) && !PyTuple_Check(o)) throw TypeError("{}: wanted a list of Tensors, got {}", what, Py_TYPE(o)->tp_name);
+  if (!PyList_Check(o) && !PyTuple_Check(o))
+    throw TypeError("{}: wanted a list of Tensors, got {}", what, Py_TYPE(o)->tp_name);
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(o, i);
-    if (item != Py_None && !is_tensor(item)) throw TypeError("{}: wanted Tensor or None at {}, got {}", what, i, Py_TYPE(item)->tp_name);
+    if (item != Py_None && !is_tensor(item))
+      throw TypeError("{}: wanted Tensor or None at {}, got {}", what, i, Py_TYPE(item)->tp_name);
     list.push_back(item == Py_None ? Tensor() : tensor_of(item));
   }
   return list;
@@ -39,7 +42,8 @@ List tensors_or_none(PyObject* o, const char* what) {
 
 nb::object list_of(const List& tensors) {
   nb::object list = nb::steal(check(PyList_New(static_cast<Py_ssize_t>(tensors.size()))));
-  for (size_t i = 0; i < tensors.size(); ++i) PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), check(wrap(tensors[i])));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), check(wrap(tensors[i])));
   return list;
 }
 
@@ -50,8 +54,11 @@ class PythonNode final : public Node {
   std::string name() const override { return text_; }
   List apply(List grads) override {
     if (!function_)
-      throw RuntimeError("Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
-                         "Specify retain_graph=True for the first backward. (in {})", text_);
+      throw RuntimeError(
+          "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+          "already been freed). "
+          "Specify retain_graph=True for the first backward. (in {})",
+          text_);
     Locked gil;
     nb::object result = nb::steal(check(PyObject_CallOneArg(function_.get(), list_of(grads).ptr())));
     return tensors_or_none(result.ptr(), text_.c_str());
@@ -68,19 +75,23 @@ struct PyNode {
   Ref<Node> node;
 };
 
-nb::object node_object(Ref<Node> node) { return node ? nb::cast(PyNode{std::move(node)}) : nb::none(); }
+nb::object node_object(Ref<Node> node) {
+  return node ? nb::cast(PyNode{std::move(node)}) : nb::none();
+}
 
 autograd::Hook hook_of(PyObject* f) {
   return [f = keep(f)](const Tensor& g) -> Tensor {
     Locked gil;
     nb::object result = nb::steal(check(PyObject_CallOneArg(f.get(), wrapped(g).ptr())));
     if (result.is_none()) return {};
-    if (!is_tensor(result.ptr())) throw TypeError("hook must return None or a Tensor, got {}", Py_TYPE(result.ptr())->tp_name);
+    if (!is_tensor(result.ptr()))
+      throw TypeError("hook must return None or a Tensor, got {}", Py_TYPE(result.ptr())->tp_name);
     return tensor_of(result.ptr());
   };
 }
 
-// The handle register_hook gives. Holds the tensor without keeping it alive would need a weak count; hooks are few, so it keeps it.
+// The handle register_hook gives. Holds the tensor without keeping it alive would need a weak count; hooks are few, so
+// it keeps it.
 struct HookHandle {
   Tensor tensor;
   int64_t number;
@@ -93,12 +104,18 @@ struct HookHandle {
 void define_nodes(nb::module_& m) {
   nb::class_<PyNode>(m, "Node", "An operator in the graph that backward walks.")
       .def("name", [](const PyNode& n) { return n.node->name(); })
-      .def("__repr__", [](const PyNode& n) { return fmt::format("<{} object at {}>", n.node->name(), static_cast<const void*>(n.node.get())); })
-      .def("__eq__", [](const PyNode& a, nb::object b) { return nb::isinstance<PyNode>(b) && nb::cast<PyNode>(b).node == a.node; })
-      .def("__hash__", [](const PyNode& n) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(n.node.get()) >> 4); })
+      .def("__repr__",
+           [](const PyNode& n) {
+             return fmt::format("<{} object at {}>", n.node->name(), static_cast<const void*>(n.node.get()));
+           })
+      .def("__eq__", [](const PyNode& a,
+                        nb::object b) { return nb::isinstance<PyNode>(b) && nb::cast<PyNode>(b).node == a.node; })
+      .def("__hash__",
+           [](const PyNode& n) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(n.node.get()) >> 4); })
       .def_prop_ro("next_functions", [](const PyNode& n) {
         nb::list list;
-        for (const autograd::Edge& e : n.node->next()) list.append(nb::make_tuple(node_object(e.node), static_cast<int64_t>(e.slot)));
+        for (const autograd::Edge& e : n.node->next())
+          list.append(nb::make_tuple(node_object(e.node), static_cast<int64_t>(e.slot)));
         return nb::tuple(list);
       });
   nb::class_<HookHandle>(m, "HookHandle", "Takes a hook out again.")
@@ -109,18 +126,22 @@ void define_nodes(nb::module_& m) {
 }
 
 void define_engine() {
-  def(kFunction, "_backward", "tensors, gradients, retain_graph, create_graph, inputs", "Adds the gradients of the tensors to the leaves' grad.",
+  def(kFunction, "_backward", "tensors, gradients, retain_graph, create_graph, inputs",
+      "Adds the gradients of the tensors to the leaves' grad.",
       [](PyObject* tensors, PyObject* gradients, bool retain, bool create, PyObject* inputs) -> PyObject* {
-        const List outputs = tensors_or_none(tensors, "backward"), start = tensors_or_none(gradients, "backward"), leaves = tensors_or_none(inputs, "backward");
+        const List outputs = tensors_or_none(tensors, "backward"), start = tensors_or_none(gradients, "backward"),
+                   leaves = tensors_or_none(inputs, "backward");
         {
           Unlocked scope;
           backward(outputs, start, retain, create, leaves);
         }
         Py_RETURN_NONE;
       });
-  def(kFunction, "_grad", "outputs, inputs, gradients, retain_graph, create_graph, allow_unused", "The gradients of the outputs with respect to the inputs.",
+  def(kFunction, "_grad", "outputs, inputs, gradients, retain_graph, create_graph, allow_unused",
+      "The gradients of the outputs with respect to the inputs.",
       [](PyObject* outputs, PyObject* inputs, PyObject* gradients, bool retain, bool create, bool unused) -> PyObject* {
-        const List outs = tensors_or_none(outputs, "grad"), ins = tensors_or_none(inputs, "grad"), start = tensors_or_none(gradients, "grad");
+        const List outs = tensors_or_none(outputs, "grad"), ins = tensors_or_none(inputs, "grad"),
+                   start = tensors_or_none(gradients, "grad");
         List result;
         {
           Unlocked scope;
@@ -129,9 +150,12 @@ void define_engine() {
         return list_of(result).release().ptr();
       });
   def(kFunction, "is_grad_enabled", "", "Whether history is recorded on this thread.", [] { return grad_enabled(); });
-  def(kFunction, "_set_grad_enabled", "mode", "Switches the recording of history on this thread on or off.", [](bool on) { set_grad_enabled(on); });
-  def(kFunction, "set_grad_enabled", "mode", "Switches the recording of history on this thread on or off.", [](bool on) { set_grad_enabled(on); });
-  def(kFunction, "_make_function_node", "name, inputs, outputs, backward", "Gives the outputs a history: the callable, which maps a list of gradients of "
+  def(kFunction, "_set_grad_enabled", "mode", "Switches the recording of history on this thread on or off.",
+      [](bool on) { set_grad_enabled(on); });
+  def(kFunction, "set_grad_enabled", "mode", "Switches the recording of history on this thread on or off.",
+      [](bool on) { set_grad_enabled(on); });
+  def(kFunction, "_make_function_node", "name, inputs, outputs, backward",
+      "Gives the outputs a history: the callable, which maps a list of gradients of "
       "the outputs to gradients of the inputs. Returns the outputs.",
       [](std::string_view name, const List& inputs, const List& outputs, PyObject* f) {
         Ref<Node> node = make_ref<PythonNode>(std::string(name), f);
@@ -139,7 +163,8 @@ void define_engine() {
         node->outputs = static_cast<uint32_t>(outputs.size());
         for (size_t i = 0; i < outputs.size(); ++i) {
           // An input that forward wrote to and returned.
-          const bool written = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t.is(outputs[i]); });
+          const bool written =
+              std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t.is(outputs[i]); });
           if (written) {
             autograd::check_in_place(outputs[i], "an autograd.Function");
             autograd::rebase_history(outputs[i], node);
@@ -149,13 +174,17 @@ void define_engine() {
         }
         return outputs;
       });
-  def(kMethod, "register_hook", "input, hook", "Calls hook(grad) when the gradient is known; what it returns replaces it. Returns a handle with remove().",
+  def(kMethod, "register_hook", "input, hook",
+      "Calls hook(grad) when the gradient is known; what it returns replaces it. Returns a handle with remove().",
       [](const Tensor& t, PyObject* hook) -> PyObject* {
-        if (!PyCallable_Check(hook)) throw TypeError("register_hook(): hook must be callable, got {}", Py_TYPE(hook)->tp_name);
+        if (!PyCallable_Check(hook))
+          throw TypeError("register_hook(): hook must be callable, got {}", Py_TYPE(hook)->tp_name);
         return nb::cast(HookHandle{t, t.register_hook(hook_of(hook))}).release().ptr();
       });
-  def(kMethod, "backward", "input, gradient=None, retain_graph=None, create_graph=False, inputs=None", "Adds the gradients of this tensor to the leaves' grad.",
-      [](const Tensor& t, const std::optional<Tensor>& gradient, std::optional<bool> retain, bool create, PyObject* inputs) -> PyObject* {
+  def(kMethod, "backward", "input, gradient=None, retain_graph=None, create_graph=False, inputs=None",
+      "Adds the gradients of this tensor to the leaves' grad.",
+      [](const Tensor& t, const std::optional<Tensor>& gradient, std::optional<bool> retain, bool create,
+         PyObject* inputs) -> PyObject* {
         const List leaves = is_tensor(inputs) ? List{tensor_of(inputs)} : tensors_or_none(inputs, "backward");
         if (inputs != Py_None && leaves.empty()) throw RuntimeError("'inputs' argument to backward cannot be empty.");
         {

@@ -11,7 +11,8 @@ int64_t long_value(PyObject* o) {
   int overflow = 0;
   const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
   if (overflow) {
-    PyErr_SetString(PyExc_OverflowError, "Overflow when unpacking long long: an integer lies outside the range of int64");
+    PyErr_SetString(PyExc_OverflowError,
+                    "Overflow when unpacking long long: an integer lies outside the range of int64");
     nb::raise_python_error();
   }
   if (v == -1 && PyErr_Occurred()) nb::raise_python_error();
@@ -61,6 +62,7 @@ bool scalar_from(PyObject* o, Scalar& s, bool tensors) {
 }
 
 bool int_from(PyObject* o, int64_t& v) {
+  if (PyBool_Check(o)) return false;
   if (PyLong_Check(o)) {
     v = long_value(o);
     return true;
@@ -139,10 +141,14 @@ bool Arg<Generator*>::load(PyObject* const* o) {
 bool Arg<Reduction>::load(PyObject* const* o) {
   Arg<std::string_view> text;
   if (!text.load(o)) return false;
-  if (text.value == "none") value = Reduction::None;
-  else if (text.value == "mean") value = Reduction::Mean;
-  else if (text.value == "sum") value = Reduction::Sum;
-  else throw ValueError("{} is not a valid value for reduction; wanted 'none', 'mean' or 'sum'", text.value);
+  if (text.value == "none")
+    value = Reduction::None;
+  else if (text.value == "mean")
+    value = Reduction::Mean;
+  else if (text.value == "sum")
+    value = Reduction::Sum;
+  else
+    throw ValueError("{} is not a valid value for reduction; wanted 'none', 'mean' or 'sum'", text.value);
   return true;
 }
 
@@ -171,15 +177,19 @@ bool Arg<Options>::load(PyObject* const* o) {
 
 PyObject* scalar_object(const Scalar& s) {
   switch (s.kind()) {
-    case Scalar::Kind::Bool: return PyBool_FromLong(s.to_bool());
-    case Scalar::Kind::Int: return PyLong_FromLongLong(s.to_int());
-    default: return PyFloat_FromDouble(s.to_double());
+    case Scalar::Kind::Bool:
+      return PyBool_FromLong(s.to_bool());
+    case Scalar::Kind::Int:
+      return PyLong_FromLongLong(s.to_int());
+    default:
+      return PyFloat_FromDouble(s.to_double());
   }
 }
 
 PyObject* to_python(const std::vector<Tensor>& list) {
   nb::object tuple = nb::steal(check(PyTuple_New(static_cast<Py_ssize_t>(list.size()))));
-  for (size_t i = 0; i < list.size(); ++i) PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), check(wrap(list[i])));
+  for (size_t i = 0; i < list.size(); ++i)
+    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), check(wrap(list[i])));
   return tuple.release().ptr();
 }
 
@@ -188,7 +198,8 @@ PyObject* to_python(const std::pair<Tensor, Tensor>& pair) {
   return PyTuple_Pack(2, a.ptr(), b.ptr());
 }
 
-// --- named pairs --------------------------------------------------------------------------------------------------------------------------
+// --- named pairs
+// --------------------------------------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -1,4 +1,5 @@
-// Conversion of Python arguments and results. Arg<T>::load reads one argument; false means "not of this type", which lets the next overload try.
+// Conversion of Python arguments and results. Arg<T>::load reads one argument; false means "not of this type", which
+// lets the next overload try.
 #pragma once
 
 #include <string_view>
@@ -8,9 +9,10 @@
 
 namespace naru::py {
 
-// Numbers: bool, int, float, NumPy's scalars, and tensors with one element if `tensors`. Throws for integers beyond 64 bits.
+// Numbers: bool, int, float, NumPy's scalars, and tensors with one element if `tensors`. Throws for integers beyond 64
+// bits.
 bool scalar_from(PyObject* o, Scalar& s, bool tensors = true);
-// An integer (also through __index__; no floats, no bool from NumPy).
+// An integer (also through __index__; no bool, no float).
 bool int_from(PyObject* o, int64_t& v);
 // A tuple, list or torch.Size of integers.
 bool dims_from(PyObject* o, Dims& d);
@@ -223,11 +225,14 @@ struct Arg<Options> {
 
 template <class A>
 constexpr int slots_of() {
-  if constexpr (requires { A::kSlots; }) return A::kSlots;
-  else return 1;
+  if constexpr (requires { A::kSlots; })
+    return A::kSlots;
+  else
+    return 1;
 }
 
-// --- results ------------------------------------------------------------------------------------------------------------------------------
+// --- results
+// ------------------------------------------------------------------------------------------------------------------------------
 
 // The first argument, which was written to.
 struct Self {};
@@ -240,17 +245,39 @@ struct Named {
 // The type torch.return_types.<name> with fields, made once per name.
 PyTypeObject* return_type(const char* name, const char* first = "values", const char* second = "indices");
 
-inline PyObject* to_python(const Tensor& t) { return wrap(t); }
-inline PyObject* to_python(bool v) { return PyBool_FromLong(v); }
-inline PyObject* to_python(int64_t v) { return PyLong_FromLongLong(v); }
-inline PyObject* to_python(double v) { return PyFloat_FromDouble(v); }
-inline PyObject* to_python(const Scalar& s) { return scalar_object(s); }
-inline PyObject* to_python(const std::string& s) { return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())); }
-inline PyObject* to_python(DType t) { return dtype_object(t); }
-inline PyObject* to_python(Device d) { return device_object(d); }
-inline PyObject* to_python(const Dims& d) { return size_object(d); }
-inline PyObject* to_python(PyObject* o) { return o; }
-inline PyObject* to_python(nb::object o) { return o.release().ptr(); }
+inline PyObject* to_python(const Tensor& t) {
+  return wrap(t);
+}
+inline PyObject* to_python(bool v) {
+  return PyBool_FromLong(v);
+}
+inline PyObject* to_python(int64_t v) {
+  return PyLong_FromLongLong(v);
+}
+inline PyObject* to_python(double v) {
+  return PyFloat_FromDouble(v);
+}
+inline PyObject* to_python(const Scalar& s) {
+  return scalar_object(s);
+}
+inline PyObject* to_python(const std::string& s) {
+  return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()));
+}
+inline PyObject* to_python(DType t) {
+  return dtype_object(t);
+}
+inline PyObject* to_python(Device d) {
+  return device_object(d);
+}
+inline PyObject* to_python(const Dims& d) {
+  return size_object(d);
+}
+inline PyObject* to_python(PyObject* o) {
+  return o;
+}
+inline PyObject* to_python(nb::object o) {
+  return o.release().ptr();
+}
 PyObject* to_python(const Named& n);
 PyObject* to_python(const std::pair<Tensor, Tensor>& pair);
 PyObject* to_python(const std::vector<Tensor>& list);  // a tuple
@@ -259,18 +286,57 @@ template <class R>
 struct Result {
   static constexpr const char* kHint = "Any";
 };
-template <> struct Result<Tensor> { static constexpr const char* kHint = "Tensor"; };
-template <> struct Result<Self> { static constexpr const char* kHint = "Tensor"; };
-template <> struct Result<void> { static constexpr const char* kHint = "None"; };
-template <> struct Result<bool> { static constexpr const char* kHint = "builtins.bool"; };
-template <> struct Result<int64_t> { static constexpr const char* kHint = "builtins.int"; };
-template <> struct Result<double> { static constexpr const char* kHint = "builtins.float"; };
-template <> struct Result<std::string> { static constexpr const char* kHint = "str"; };
-template <> struct Result<DType> { static constexpr const char* kHint = "_dtype"; };
-template <> struct Result<Device> { static constexpr const char* kHint = "_device"; };
-template <> struct Result<Dims> { static constexpr const char* kHint = "Size"; };
-template <> struct Result<std::vector<Tensor>> { static constexpr const char* kHint = "tuple[Tensor, ...]"; };
-template <> struct Result<std::pair<Tensor, Tensor>> { static constexpr const char* kHint = "tuple[Tensor, Tensor]"; };
-template <> struct Result<Named> { static constexpr const char* kHint = "tuple[Tensor, Tensor]"; };
+template <>
+struct Result<Tensor> {
+  static constexpr const char* kHint = "Tensor";
+};
+template <>
+struct Result<Self> {
+  static constexpr const char* kHint = "Tensor";
+};
+template <>
+struct Result<void> {
+  static constexpr const char* kHint = "None";
+};
+template <>
+struct Result<bool> {
+  static constexpr const char* kHint = "builtins.bool";
+};
+template <>
+struct Result<int64_t> {
+  static constexpr const char* kHint = "builtins.int";
+};
+template <>
+struct Result<double> {
+  static constexpr const char* kHint = "builtins.float";
+};
+template <>
+struct Result<std::string> {
+  static constexpr const char* kHint = "str";
+};
+template <>
+struct Result<DType> {
+  static constexpr const char* kHint = "_dtype";
+};
+template <>
+struct Result<Device> {
+  static constexpr const char* kHint = "_device";
+};
+template <>
+struct Result<Dims> {
+  static constexpr const char* kHint = "Size";
+};
+template <>
+struct Result<std::vector<Tensor>> {
+  static constexpr const char* kHint = "tuple[Tensor, ...]";
+};
+template <>
+struct Result<std::pair<Tensor, Tensor>> {
+  static constexpr const char* kHint = "tuple[Tensor, Tensor]";
+};
+template <>
+struct Result<Named> {
+  static constexpr const char* kHint = "tuple[Tensor, Tensor]";
+};
 
 }  // namespace naru::py

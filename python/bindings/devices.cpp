@@ -5,7 +5,6 @@
 #include "naru/device.h"
 
 #include "host/execute.h"
-#include "host/execute.h"
 #include "host/thread_pool.h"
 #include "naru/devices.h"
 #include "runtime/allocator.h"
@@ -16,8 +15,8 @@
 namespace naru::py {
 namespace {
 
-// The device's allocator, when all that was asked of the device has been done: what is still queued has no memory yet, or holds some that is
-// no longer needed.
+// The device's allocator, when all that was asked of the device has been done: what is still queued has no memory yet,
+// or holds some that is no longer needed.
 runtime::CachingAllocator& allocator(Device device) {
   const Device d = runtime::resolve(device);
   if (!d.is_cpu()) {
@@ -72,52 +71,67 @@ void define_kinds() {
       [](std::string_view kind) { return runtime::availability(parse_device_type(kind)).available; });
   def(kFunction, "why_unavailable", "kind", "The reason and the remedy where there is none; '' where there is one.",
       [](std::string_view kind) { return why_unavailable(parse_device_type(kind)); });
-  def(kFunction, "device_count", "kind", "The number of devices of a kind.", [](std::string_view kind) { return int64_t{runtime::device_count(parse_device_type(kind))}; });
+  def(kFunction, "device_count", "kind", "The number of devices of a kind.",
+      [](std::string_view kind) { return int64_t{runtime::device_count(parse_device_type(kind))}; });
   def(kFunction, "current_device", "kind", "The index of the thread's current device of a kind.",
       [](std::string_view kind) { return int64_t{runtime::current_device(parse_device_type(kind))}; });
   def(kFunction, "set_device", "device", "Makes a device the thread's current one of its kind.", [](Device d) {
     const Device found = runtime::resolve(d);
     if (!found.is_cpu()) runtime::set_current_device(found.type, found.index);
   });
-  def(kFunction, "device_name", "device", "The name of a device.", [](Device d) { return runtime::properties(runtime::resolve(d)).name; });
-  def(kFunction, "total_memory", "device", "Bytes of memory of a device.", [](Device d) { return static_cast<int64_t>(runtime::properties(runtime::resolve(d)).total_memory); });
-  def(kFunction, "devices", "", "All devices: a list of dicts with kind, index, name, memory, driver, libraries, tested_on_hardware ...",
+  def(kFunction, "device_name", "device", "The name of a device.",
+      [](Device d) { return runtime::properties(runtime::resolve(d)).name; });
+  def(kFunction, "total_memory", "device", "Bytes of memory of a device.",
+      [](Device d) { return static_cast<int64_t>(runtime::properties(runtime::resolve(d)).total_memory); });
+  def(kFunction, "devices", "",
+      "All devices: a list of dicts with kind, index, name, memory, driver, libraries, tested_on_hardware ...",
       []() -> nb::object { return all_devices(); });
-  def(kFunction, "_best_device", "", "The device programs should use: an accelerator where there is one, else the cpu.", [] { return best_device(); });
-  def(kFunction, "_set_virtual_devices", "spec", "(Re)defines the virtual devices, e.g. 'cuda:4,mps:1'; '' removes them.", [](std::string_view spec) -> PyObject* {
-    const std::string text(spec);
-    {
-      Unlocked scope;
-      runtime::set_virtual_devices(text);
-    }
-    Py_RETURN_NONE;
-  });
+  def(kFunction, "_best_device", "", "The device programs should use: an accelerator where there is one, else the cpu.",
+      [] { return best_device(); });
+  def(kFunction, "_set_virtual_devices", "spec",
+      "(Re)defines the virtual devices, e.g. 'cuda:4,mps:1'; '' removes them.", [](std::string_view spec) -> PyObject* {
+        const std::string text(spec);
+        {
+          Unlocked scope;
+          runtime::set_virtual_devices(text);
+        }
+        Py_RETURN_NONE;
+      });
 }
 
 void define_memory() {
-  const auto figure = [](const char* name, const char* doc, size_t runtime::MemoryStats::* field) {
-    def(kFunction, name, "device", doc, [field](Device d) { return static_cast<int64_t>(allocator(d).stats().*field); });
+  const auto figure = [](const char* name, const char* doc, size_t runtime::MemoryStats::*field) {
+    def(kFunction, name, "device", doc,
+        [field](Device d) { return static_cast<int64_t>(allocator(d).stats().*field); });
   };
   figure("memory_allocated", "Bytes in tensors on a device.", &runtime::MemoryStats::allocated);
   figure("memory_reserved", "Bytes taken from a device, cached ones included.", &runtime::MemoryStats::reserved);
-  figure("max_memory_allocated", "The most bytes that were in tensors at one time.", &runtime::MemoryStats::peak_allocated);
-  figure("max_memory_reserved", "The most bytes that were taken from a device at one time.", &runtime::MemoryStats::peak_reserved);
-  def(kFunction, "memory_stats", "device", "Figures of a device's allocator, as a dict.", [](Device d) -> nb::object { return statistics(d); });
-  def(kFunction, "reset_peak_memory_stats", "device", "Starts the maxima anew.", [](Device d) { allocator(d).reset_peak(); });
-  def(kFunction, "empty_cache", "device", "Gives cached memory back to a device.", [](Device d) { allocator(d).empty_cache(); });
-  def(kFunction, "set_memory_limit", "device, bytes", "Takes no more than so many bytes from a device; 0 lifts the limit.",
-      [](Device d, int64_t bytes) {
+  figure("max_memory_allocated", "The most bytes that were in tensors at one time.",
+         &runtime::MemoryStats::peak_allocated);
+  figure("max_memory_reserved", "The most bytes that were taken from a device at one time.",
+         &runtime::MemoryStats::peak_reserved);
+  def(kFunction, "memory_stats", "device", "Figures of a device's allocator, as a dict.",
+      [](Device d) -> nb::object { return statistics(d); });
+  def(kFunction, "reset_peak_memory_stats", "device", "Starts the maxima anew.",
+      [](Device d) { allocator(d).reset_peak(); });
+  def(kFunction, "empty_cache", "device", "Gives cached memory back to a device.",
+      [](Device d) { allocator(d).empty_cache(); });
+  def(kFunction, "set_memory_limit", "device, bytes",
+      "Takes no more than so many bytes from a device; 0 lifts the limit.", [](Device d, int64_t bytes) {
         if (bytes < 0) throw ValueError("set_memory_limit: wanted bytes >= 0, got {}", bytes);
         allocator(d).set_limit(static_cast<size_t>(bytes));
       });
-  def(kFunction, "_record_memory_history", "device, on", "Starts a history of a device's allocations, or stops and forgets it.",
+  def(kFunction, "_record_memory_history", "device, on",
+      "Starts a history of a device's allocations, or stops and forgets it.",
       [](Device d, bool on) { allocator(d).record_history(on); });
   def(kFunction, "_memory_history", "device",
-      "The history: a list of (seconds, bytes, number of the allocation, allocated, reserved, operator, line); releases have negative bytes.",
+      "The history: a list of (seconds, bytes, number of the allocation, allocated, reserved, operator, line); "
+      "releases have negative bytes.",
       [](Device d) -> nb::object {
         nb::list list;
         for (const runtime::MemoryEvent& e : allocator(d).history())
-          list.append(nb::make_tuple(e.seconds, e.bytes, e.number, e.allocated, e.reserved, e.origin.op ? e.origin.op : "",
+          list.append(nb::make_tuple(e.seconds, e.bytes, e.number, e.allocated, e.reserved,
+                                     e.origin.op ? e.origin.op : "",
                                      e.origin.where && line_text ? line_text(e.origin.where) : std::string()));
         return list;
       });
@@ -131,23 +145,32 @@ void define_memory() {
 }
 
 void define_switches() {
-  def(kFunction, "_set_openblas_hint", "path", "Where an OpenBLAS library may be found; looked at when the first product needs it.",
+  def(kFunction, "_set_openblas_hint", "path",
+      "Where an OpenBLAS library may be found; looked at when the first product needs it.",
       [](std::string_view path) { host::set_openblas_hint(std::string(path)); });
-  def(kFunction, "set_fusion", "on", "Whether elementwise steps are held back and fused. Returns what it was.", [](bool on) { return runtime::set_fusion(on); });
-  def(kFunction, "set_jit", "on", "Whether kernels are compiled to machine code on the host. Returns what it was.", [](bool on) { return host::set_jit(on); });
-  def(kFunction, "set_isa", "name", "The instruction set of new kernels: 'avx2', 'avx512' or 'none'. False where the processor does not have it.",
+  def(kFunction, "set_fusion", "on", "Whether elementwise steps are held back and fused. Returns what it was.",
+      [](bool on) { return runtime::set_fusion(on); });
+  def(kFunction, "set_jit", "on", "Whether kernels are compiled to machine code on the host. Returns what it was.",
+      [](bool on) { return host::set_jit(on); });
+  def(kFunction, "set_isa", "name",
+      "The instruction set of new kernels: 'avx2', 'avx512' or 'none'. False where the processor does not have it.",
       [](std::string_view name) { return host::set_isa(std::string(name).c_str()); });
-  def(kFunction, "isa_name", "", "The instruction set that kernels are compiled for: 'avx512', 'avx2' or 'none'.", [] { return std::string(host::isa_name()); });
-  def(kFunction, "product_libraries", "", "The libraries that compute matrix products.", [] { return host::product_libraries(); });
-  def(kFunction, "set_products", "choice", "Which library may compute products: 'own', 'dnnl', 'openblas', or '' for all. For tests.",
+  def(kFunction, "isa_name", "", "The instruction set that kernels are compiled for: 'avx512', 'avx2' or 'none'.",
+      [] { return std::string(host::isa_name()); });
+  def(kFunction, "product_libraries", "", "The libraries that compute matrix products.",
+      [] { return host::product_libraries(); });
+  def(kFunction, "set_products", "choice",
+      "Which library may compute products: 'own', 'dnnl', 'openblas', or '' for all. For tests.",
       [](std::string_view choice) { host::set_products(std::string(choice)); });
-  def(kFunction, "_set_openblas_hint", "path", "A file of OpenBLAS to look at before the usual places; before the first product.",
+  def(kFunction, "_set_openblas_hint", "path",
+      "A file of OpenBLAS to look at before the usual places; before the first product.",
       [](std::string_view path) { host::set_openblas_hint(std::string(path)); });
   def(kFunction, "set_num_threads", "n", "Over how many threads the cpu's work is spread.", [](int64_t n) {
     if (n < 1 || n > 1024) throw RuntimeError("set_num_threads expects a positive integer (up to 1024), got {}", n);
     host::set_num_threads(static_cast<int>(n));
   });
-  def(kFunction, "get_num_threads", "", "Over how many threads the cpu's work is spread.", [] { return int64_t{host::num_threads()}; });
+  def(kFunction, "get_num_threads", "", "Over how many threads the cpu's work is spread.",
+      [] { return int64_t{host::num_threads()}; });
 }
 
 }  // namespace

@@ -25,8 +25,9 @@ Tensor run_row(ir::RowId row, std::span<const Operand> operands) {
 namespace row = ir::row;
 
 // Rows with parameters of their own in PyTorch, defined below.
-constexpr std::array kSpecial = {"add", "sub", "div", "clamp", "where", "gelu", "gelu_tanh", "pow", "add_scaled", "div_trunc",
-                                 "leaky_relu", "elu", "softplus", "threshold", "lerp", "clamp_min", "clamp_max", "round"};
+constexpr std::array kSpecial = {"add",       "sub",       "div",        "clamp",     "where",      "gelu",
+                                 "gelu_tanh", "pow",       "add_scaled", "div_trunc", "leaky_relu", "elu",
+                                 "softplus",  "threshold", "lerp",       "clamp_min", "clamp_max",  "round"};
 
 void define_rows() {
   const auto rows = ops::table();
@@ -58,12 +59,16 @@ void define_rows() {
   }
 }
 
-Tensor run(ir::RowId row, std::initializer_list<Operand> operands) { return run_row(row, {operands.begin(), operands.size()}); }
+Tensor run(ir::RowId row, std::initializer_list<Operand> operands) {
+  return run_row(row, {operands.begin(), operands.size()});
+}
 void run_in_place(ir::RowId row, const Tensor& t, std::initializer_list<Operand> others) {
   run_row_in_place(row, t, {others.begin(), others.size()});
 }
 
-bool is_one(const Scalar& s) { return s.to_double() == 1; }
+bool is_one(const Scalar& s) {
+  return s.to_double() == 1;
+}
 
 ir::RowId division(std::optional<std::string_view> mode) {
   if (!mode) return row::div;
@@ -86,7 +91,10 @@ void define_arithmetic() {
         const Operand operands[] = {a, b};
         return run_row(id, operands);
       }
-      return run(row::add_scaled, {a, b, sign > 0 ? Operand(alpha) : alpha.is_float() ? Operand(-alpha.to_double()) : Operand(-alpha.to_int())});
+      return run(row::add_scaled, {a, b,
+                                   sign > 0           ? Operand(alpha)
+                                   : alpha.is_float() ? Operand(-alpha.to_double())
+                                                      : Operand(-alpha.to_int())});
     };
   };
   const auto scaled_in_place = [](ir::RowId id, double sign) {
@@ -95,7 +103,10 @@ void define_arithmetic() {
         const Operand others[] = {b};
         run_row_in_place(id, a, others);
       } else {
-        run_in_place(row::add_scaled, a, {b, sign > 0 ? Operand(alpha) : alpha.is_float() ? Operand(-alpha.to_double()) : Operand(-alpha.to_int())});
+        run_in_place(row::add_scaled, a,
+                     {b, sign > 0           ? Operand(alpha)
+                         : alpha.is_float() ? Operand(-alpha.to_double())
+                                            : Operand(-alpha.to_int())});
       }
       return Self();
     };
@@ -104,43 +115,61 @@ void define_arithmetic() {
   def(kBoth, "sub", "input, other, *, alpha=1, out=None", "input - alpha * other.", scaled(row::sub, -1));
   def(kMethod, "add_", "input, other, *, alpha=1", "input += alpha * other.", scaled_in_place(row::add, 1));
   def(kMethod, "sub_", "input, other, *, alpha=1", "input -= alpha * other.", scaled_in_place(row::sub, -1));
-  def(kBoth, "rsub", "input, other, *, alpha=1", "other - alpha * input.", [](const Tensor& a, const Operand& b, const Scalar& alpha) {
-    return is_one(alpha) ? run(row::sub, {b, a}) : run(row::sub, {b, run(row::mul, {a, Operand(alpha)})});
-  });
-  def(kBoth, "div", "input, other, *, rounding_mode=None, out=None", "input / other; rounding_mode 'trunc' rounds towards zero, 'floor' down.",
-      [](const Operand& a, const Operand& b, std::optional<std::string_view> mode) { return run(division(mode), {a, b}); });
+  def(kBoth, "rsub", "input, other, *, alpha=1", "other - alpha * input.",
+      [](const Tensor& a, const Operand& b, const Scalar& alpha) {
+        return is_one(alpha) ? run(row::sub, {b, a}) : run(row::sub, {b, run(row::mul, {a, Operand(alpha)})});
+      });
+  def(kBoth, "div", "input, other, *, rounding_mode=None, out=None",
+      "input / other; rounding_mode 'trunc' rounds towards zero, 'floor' down.",
+      [](const Operand& a, const Operand& b, std::optional<std::string_view> mode) {
+        return run(division(mode), {a, b});
+      });
   def(kMethod, "div_", "input, other, *, rounding_mode=None", "Division in place.",
       [](const Tensor& a, const Operand& b, std::optional<std::string_view> mode) {
         run_in_place(division(mode), a, {b});
         return Self();
       });
-  def(kBoth, "pow", "input, exponent, *, out=None", "input to the power exponent.", [](const Operand& a, const Operand& b) { return run(row::pow, {a, b}); });
+  def(kBoth, "pow", "input, exponent, *, out=None", "input to the power exponent.",
+      [](const Operand& a, const Operand& b) {
+        return run(row::pow, {a, b});
+      });
   def(kMethod, "pow_", "input, exponent", "A power in place.", [](const Tensor& a, const Operand& b) {
     run_in_place(row::pow, a, {b});
     return Self();
   });
-  def(kBoth, "float_power", "input, exponent, *, out=None", "The power, computed in float64.", [](const Operand& a, const Operand& b) {
-    const Tensor x = a.is_tensor() ? a.tensor().to(DType::F64) : scalar_tensor(a.scalar(), DType::F64);
-    const Tensor y = b.is_tensor() ? b.tensor().to(DType::F64) : scalar_tensor(b.scalar(), DType::F64);
-    return run(row::pow, {x, y});
-  });
-  def(kBoth, "round", "input, *, decimals=0, out=None", "The nearest integer, the even one of two; with decimals, the nearest such number.",
+  def(kBoth, "float_power", "input, exponent, *, out=None", "The power, computed in float64.",
+      [](const Operand& a, const Operand& b) {
+        const Tensor x = a.is_tensor() ? a.tensor().to(DType::F64) : scalar_tensor(a.scalar(), DType::F64);
+        const Tensor y = b.is_tensor() ? b.tensor().to(DType::F64) : scalar_tensor(b.scalar(), DType::F64);
+        return run(row::pow, {x, y});
+      });
+  def(kBoth, "round", "input, *, decimals=0, out=None",
+      "The nearest integer, the even one of two; with decimals, the nearest such number.",
       [](const Tensor& a, int64_t decimals) { return rounded(a, decimals); });
   def(kMethod, "round_", "input, *, decimals=0", "Rounding in place.", [](const Tensor& a, int64_t decimals) {
-    if (decimals == 0) run_in_place(row::round, a, {});
-    else Tensor(a).copy_(rounded(a, decimals));
+    if (decimals == 0)
+      run_in_place(row::round, a, {});
+    else
+      Tensor(a).copy_(rounded(a, decimals));
     return Self();
   });
   def(kBoth, "lerp", "input, end, weight, *, out=None", "input + weight * (end - input).",
-      [](const Tensor& a, const Tensor& b, const Operand& w) { return run(row::lerp, {a, b, w}); });
-  def(kMethod, "lerp_", "input, end, weight", "Linear interpolation in place.", [](const Tensor& a, const Tensor& b, const Operand& w) {
-    run_in_place(row::lerp, a, {b, w});
-    return Self();
-  });
+      [](const Tensor& a, const Tensor& b, const Operand& w) {
+        return run(row::lerp, {a, b, w});
+      });
+  def(kMethod, "lerp_", "input, end, weight", "Linear interpolation in place.",
+      [](const Tensor& a, const Tensor& b, const Operand& w) {
+        run_in_place(row::lerp, a, {b, w});
+        return Self();
+      });
   def(kBoth, "addcmul", "input, tensor1, tensor2, *, value=1, out=None", "input + value * tensor1 * tensor2.",
-      [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) { return run(row::add_scaled, {a, run(row::mul, {b, c}), Operand(v)}); });
+      [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
+        return run(row::add_scaled, {a, run(row::mul, {b, c}), Operand(v)});
+      });
   def(kBoth, "addcdiv", "input, tensor1, tensor2, *, value=1, out=None", "input + value * tensor1 / tensor2.",
-      [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) { return run(row::add_scaled, {a, run(row::div, {b, c}), Operand(v)}); });
+      [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
+        return run(row::add_scaled, {a, run(row::div, {b, c}), Operand(v)});
+      });
   def(kMethod, "addcmul_", "input, tensor1, tensor2, *, value=1", "input += value * tensor1 * tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
         run_in_place(row::add_scaled, a, {run(row::mul, {b, c}), Operand(v)});
@@ -156,17 +185,26 @@ void define_arithmetic() {
     return Self();
   });
   def(kBoth, "sgn", "input, *, out=None", "-1, 0 or 1.", [](const Tensor& a) { return run(row::sign, {a}); });
-  def(kBoth, "rad2deg", "input, *, out=None", "Radians to degrees.", [](const Tensor& a) { return run(row::mul, {a, Operand(57.29577951308232)}); });
-  def(kBoth, "deg2rad", "input, *, out=None", "Degrees to radians.", [](const Tensor& a) { return run(row::mul, {a, Operand(0.017453292519943295)}); });
-  def(kBoth, "logit", "input, eps=None, *, out=None", "log(input / (1 - input)); input is limited to [eps, 1 - eps] first.",
+  def(kBoth, "rad2deg", "input, *, out=None", "Radians to degrees.", [](const Tensor& a) {
+    return run(row::mul, {a, Operand(57.29577951308232)});
+  });
+  def(kBoth, "deg2rad", "input, *, out=None", "Degrees to radians.", [](const Tensor& a) {
+    return run(row::mul, {a, Operand(0.017453292519943295)});
+  });
+  def(kBoth, "logit", "input, eps=None, *, out=None",
+      "log(input / (1 - input)); input is limited to [eps, 1 - eps] first.",
       [](const Tensor& a, std::optional<double> eps) {
         const Tensor x = eps ? run(row::clamp, {a, Operand(*eps), Operand(1 - *eps)}) : a;
         return run(row::log, {run(row::div, {x, run(row::sub, {Operand(1.0), x})})});
       });
-  def(kBoth, "nan_to_num", "input, nan=0.0, posinf=None, neginf=None, *, out=None", "NaN and infinities replaced by numbers.",
+  def(kBoth, "nan_to_num", "input, nan=0.0, posinf=None, neginf=None, *, out=None",
+      "NaN and infinities replaced by numbers.",
       [](const Tensor& a, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
         if (!is_floating(a.dtype())) return a.clone();
-        const double most = a.dtype() == DType::F64 ? 1.7976931348623157e308 : a.dtype() == DType::F16 ? 65504.0 : a.dtype() == DType::BF16 ? 3.3895313892515355e38 : 3.4028234663852886e38;
+        const double most = a.dtype() == DType::F64    ? 1.7976931348623157e308
+                            : a.dtype() == DType::F16  ? 65504.0
+                            : a.dtype() == DType::BF16 ? 3.3895313892515355e38
+                                                       : 3.4028234663852886e38;
         Tensor x = run(row::where, {run(row::isnan, {a}), Operand(nan.value_or(0)), a});
         x = run(row::where, {run(row::isposinf, {a}), Operand(posinf.value_or(most)), x});
         return run(row::where, {run(row::isneginf, {a}), Operand(neginf.value_or(-most)), x});
@@ -180,17 +218,29 @@ void define_choices() {
     if (high) return run(row::clamp_max, {a, *high});
     throw RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None");
   };
-  const auto clamped_in_place = [](const Tensor& a, const std::optional<Operand>& low, const std::optional<Operand>& high) {
-    if (low && high) run_in_place(row::clamp, a, {*low, *high});
-    else if (low) run_in_place(row::clamp_min, a, {*low});
-    else if (high) run_in_place(row::clamp_max, a, {*high});
-    else throw RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None");
+  const auto clamped_in_place = [](const Tensor& a, const std::optional<Operand>& low,
+                                   const std::optional<Operand>& high) {
+    if (low && high)
+      run_in_place(row::clamp, a, {*low, *high});
+    else if (low)
+      run_in_place(row::clamp_min, a, {*low});
+    else if (high)
+      run_in_place(row::clamp_max, a, {*high});
+    else
+      throw RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None");
     return Self();
   };
-  def(kBoth, "clamp", "input, min=None, max=None, *, out=None", "input limited to the range from min to max; either may be None.", clamped);
+  def(kBoth, "clamp", "input, min=None, max=None, *, out=None",
+      "input limited to the range from min to max; either may be None.", clamped);
   def(kBoth, "clamp_", "input, min=None, max=None", "Limits in place.", clamped_in_place);
-  def(kBoth, "clamp_min", "input, min, *, out=None", "The greater of input and min.", [](const Tensor& a, const Operand& b) { return run(row::clamp_min, {a, b}); });
-  def(kBoth, "clamp_max", "input, max, *, out=None", "The lesser of input and max.", [](const Tensor& a, const Operand& b) { return run(row::clamp_max, {a, b}); });
+  def(kBoth, "clamp_min", "input, min, *, out=None", "The greater of input and min.",
+      [](const Tensor& a, const Operand& b) {
+        return run(row::clamp_min, {a, b});
+      });
+  def(kBoth, "clamp_max", "input, max, *, out=None", "The lesser of input and max.",
+      [](const Tensor& a, const Operand& b) {
+        return run(row::clamp_max, {a, b});
+      });
   def(kBoth, "clamp_min_", "input, min", "A lower limit, in place.", [](const Tensor& a, const Operand& b) {
     run_in_place(row::clamp_min, a, {b});
     return Self();
@@ -200,9 +250,13 @@ void define_choices() {
     return Self();
   });
   def(kFunction, "where", "condition, input, other, *, out=None", "input where condition is true, else other.",
-      [](const Tensor& c, const Operand& a, const Operand& b) { return run(row::where, {c, a, b}); });
+      [](const Tensor& c, const Operand& a, const Operand& b) {
+        return run(row::where, {c, a, b});
+      });
   def(kMethod, "where", "input, condition, other", "This tensor where condition is true, else other.",
-      [](const Tensor& self, const Tensor& c, const Operand& b) { return run(row::where, {c, self, b}); });
+      [](const Tensor& self, const Tensor& c, const Operand& b) {
+        return run(row::where, {c, self, b});
+      });
   def(kFunction, "where", "condition", "The positions of true elements, one tensor for each dimension.",
       [](const Tensor& c) { return unbind(nonzero(c.dim() ? c : c.unsqueeze(0)), 1); });
 }
@@ -213,24 +267,37 @@ void define_activations() {
     if (approximate == "tanh") return row::gelu_tanh;
     throw RuntimeError("approximate argument must be either none or tanh.");
   };
-  def(kFunction, "gelu", "input, *, approximate='none', out=None", "input times the standard normal distribution function of it.",
+  def(kFunction, "gelu", "input, *, approximate='none', out=None",
+      "input times the standard normal distribution function of it.",
       [gelu_row](const Tensor& a, std::string_view approximate) { return run(gelu_row(approximate), {a}); });
-  def(kFunction, "gelu_tanh", "input", "gelu by its formula with tanh.", [](const Tensor& a) { return run(row::gelu_tanh, {a}); });
+  def(kFunction, "gelu_tanh", "input", "gelu by its formula with tanh.",
+      [](const Tensor& a) { return run(row::gelu_tanh, {a}); });
   def(kFunction, "leaky_relu", "input, negative_slope=0.01", "input where positive, else negative_slope * input.",
-      [](const Tensor& a, const Scalar& slope) { return run(row::leaky_relu, {a, Operand(slope)}); });
+      [](const Tensor& a, const Scalar& slope) {
+        return run(row::leaky_relu, {a, Operand(slope)});
+      });
   def(kFunction, "elu", "input, alpha=1.0", "input where positive, else alpha * (exp(input) - 1).",
-      [](const Tensor& a, const Scalar& alpha) { return run(row::elu, {a, Operand(alpha)}); });
-  def(kFunction, "softplus", "input, beta=1.0, threshold=20.0", "log(1 + exp(beta * input)) / beta; input itself where beta * input > threshold.",
-      [](const Tensor& a, const Scalar& beta, const Scalar& limit) { return run(row::softplus, {a, Operand(beta.to_double()), Operand(limit.to_double())}); });
+      [](const Tensor& a, const Scalar& alpha) {
+        return run(row::elu, {a, Operand(alpha)});
+      });
+  def(kFunction, "softplus", "input, beta=1.0, threshold=20.0",
+      "log(1 + exp(beta * input)) / beta; input itself where beta * input > threshold.",
+      [](const Tensor& a, const Scalar& beta, const Scalar& limit) {
+        return run(row::softplus, {a, Operand(beta.to_double()), Operand(limit.to_double())});
+      });
   def(kFunction, "threshold", "input, threshold, value", "input where above the threshold, else value.",
-      [](const Tensor& a, const Scalar& limit, const Scalar& value) { return run(row::threshold, {a, Operand(limit), Operand(value)}); });
+      [](const Tensor& a, const Scalar& limit, const Scalar& value) {
+        return run(row::threshold, {a, Operand(limit), Operand(value)});
+      });
 }
 
 constexpr std::pair<const char*, const char*> kAliases[] = {
-    {"absolute", "abs"}, {"multiply", "mul"}, {"divide", "div"}, {"true_divide", "div"}, {"subtract", "sub"}, {"negative", "neg"},
-    {"greater", "gt"}, {"greater_equal", "ge"}, {"less", "lt"}, {"less_equal", "le"}, {"not_equal", "ne"}, {"arccos", "acos"},
-    {"arcsin", "asin"}, {"arctan", "atan"}, {"arctan2", "atan2"}, {"arccosh", "acosh"}, {"arcsinh", "asinh"}, {"arctanh", "atanh"},
-    {"clip", "clamp"}, {"clip_", "clamp_"}, {"fix", "trunc"}, {"multiply_", "mul_"}, {"divide_", "div_"}, {"true_divide_", "div_"},
+    {"absolute", "abs"},   {"multiply", "mul"},   {"divide", "div"},     {"true_divide", "div"},
+    {"subtract", "sub"},   {"negative", "neg"},   {"greater", "gt"},     {"greater_equal", "ge"},
+    {"less", "lt"},        {"less_equal", "le"},  {"not_equal", "ne"},   {"arccos", "acos"},
+    {"arcsin", "asin"},    {"arctan", "atan"},    {"arctan2", "atan2"},  {"arccosh", "acosh"},
+    {"arcsinh", "asinh"},  {"arctanh", "atanh"},  {"clip", "clamp"},     {"clip_", "clamp_"},
+    {"fix", "trunc"},      {"multiply_", "mul_"}, {"divide_", "div_"},   {"true_divide_", "div_"},
     {"subtract_", "sub_"}, {"negative_", "neg_"}, {"absolute_", "abs_"}, {"expit", "sigmoid"}};
 
 }  // namespace
@@ -242,7 +309,9 @@ void define_elementwise() {
   define_activations();
   for (auto [alias, name] : kAliases) add_alias(alias, name);
   def(kFunction, "_elementwise_table", "",
-      "The rows: (name, arity, rule, low, high, differentiable operands, docstring); operands are drawn from low to high.", []() -> nb::object {
+      "The rows: (name, arity, rule, low, high, differentiable operands, docstring); operands are drawn from low to "
+      "high.",
+      []() -> nb::object {
         nb::list list;
         for (const ops::TableRow& r : ops::table()) {
           nb::list flows;

@@ -15,7 +15,9 @@ double correction_of(const std::optional<bool>& unbiased, const std::optional<Sc
   return correction ? correction->to_double() : unbiased.value_or(true) ? 1 : 0;
 }
 
-Named named(const char* name, std::pair<Tensor, Tensor> pair) { return {return_type(name), pair.first, pair.second}; }
+Named named(const char* name, std::pair<Tensor, Tensor> pair) {
+  return {return_type(name), pair.first, pair.second};
+}
 
 double order_of(PyObject* p) {
   Scalar s;
@@ -29,50 +31,68 @@ double order_of(PyObject* p) {
 }
 
 void define_sums() {
-  def(kBoth, "sum", "input, dim=None, keepdim=False, *, dtype=None, out=None", "The sum of the elements, of all or along dimensions; integers are summed in int64.",
+  def(kBoth, "sum", "input, dim=None, keepdim=False, *, dtype=None, out=None",
+      "The sum of the elements, of all or along dimensions; integers are summed in int64.",
       [](const Tensor& t, const OptDims& dim, bool keepdim, OptType dtype) { return sum(t, dim, keepdim, dtype); });
   def(kBoth, "nansum", "input, dim=None, keepdim=False, *, dtype=None", "The sum without NaNs.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim, OptType dtype) { return sum(where(isnan(t), Operand(0.0), t), dim, keepdim, dtype); });
-  def(kBoth, "mean", "input, dim=None, keepdim=False, *, dtype=None, out=None", "The mean of the elements, of all or along dimensions; floating point only.",
+      [](const Tensor& t, const OptDims& dim, bool keepdim, OptType dtype) {
+        return sum(where(isnan(t), Operand(0.0), t), dim, keepdim, dtype);
+      });
+  def(kBoth, "mean", "input, dim=None, keepdim=False, *, dtype=None, out=None",
+      "The mean of the elements, of all or along dimensions; floating point only.",
       [](const Tensor& t, const OptDims& dim, bool keepdim, OptType dtype) { return mean(t, dim, keepdim, dtype); });
-  def(kBoth, "prod", "input, dim=None, keepdim=False, *, dtype=None, out=None", "The product of the elements, of all or along one dimension.",
+  def(kBoth, "prod", "input, dim=None, keepdim=False, *, dtype=None, out=None",
+      "The product of the elements, of all or along one dimension.",
       [](const Tensor& t, OptInt dim, bool keepdim, OptType dtype) { return prod(t, dim, keepdim, dtype); });
   def(kBoth, "cumsum", "input, dim, *, dtype=None, out=None", "Sums of the elements up to each place of a dimension.",
       [](const Tensor& t, int64_t dim, OptType dtype) { return cumsum(t, dim, dtype); });
-  def(kBoth, "cumprod", "input, dim, *, dtype=None, out=None", "Products of the elements up to each place of a dimension.",
+  def(kBoth, "cumprod", "input, dim, *, dtype=None, out=None",
+      "Products of the elements up to each place of a dimension.",
       [](const Tensor& t, int64_t dim, OptType dtype) { return cumprod(t, dim, dtype); });
-  def(kBoth, "logsumexp", "input, dim, keepdim=False, *, out=None", "log(sum(exp(input))) along dimensions, without overflow.",
+  def(kBoth, "logsumexp", "input, dim, keepdim=False, *, out=None",
+      "log(sum(exp(input))) along dimensions, without overflow.",
       [](const Tensor& t, const Dims& dim, bool keepdim) { return logsumexp(t, dim, keepdim); });
-  def(kBoth, "count_nonzero", "input, dim=None", "How many elements are not 0.", [](const Tensor& t, const OptDims& dim) { return count_nonzero(t, dim); });
-  def(kBoth, "norm", "input, p='fro', dim=None, keepdim=False, dtype=None, *, out=None", "The p-norm, of all elements or along dimensions.",
+  def(kBoth, "count_nonzero", "input, dim=None", "How many elements are not 0.",
+      [](const Tensor& t, const OptDims& dim) { return count_nonzero(t, dim); });
+  def(kBoth, "norm", "input, p='fro', dim=None, keepdim=False, dtype=None, *, out=None",
+      "The p-norm, of all elements or along dimensions.",
       [](const Tensor& t, PyObject* p, const OptDims& dim, bool keepdim, OptType dtype) -> PyObject* {
         return wrap(norm(dtype ? t.to(*dtype) : t, order_of(p), dim, keepdim));
       });
-  def(kFunction, "_vector_norm", "input, ord=2, dim=None, keepdim=False, *, dtype=None", "The p-norm, of all elements or along dimensions.",
-      [](const Tensor& t, double p, const OptDims& dim, bool keepdim, OptType dtype) { return norm(dtype ? t.to(*dtype) : t, p, dim, keepdim); });
+  def(kFunction, "_vector_norm", "input, ord=2, dim=None, keepdim=False, *, dtype=None",
+      "The p-norm, of all elements or along dimensions.",
+      [](const Tensor& t, double p, const OptDims& dim, bool keepdim, OptType dtype) {
+        return norm(dtype ? t.to(*dtype) : t, p, dim, keepdim);
+      });
 }
 
 void define_spreads() {
   const auto spread = [](const char* name, auto f) {
-    def(kBoth, name, "input, dim=None, *, correction=1, keepdim=False, out=None", "Variance or standard deviation, over n - correction.",
+    def(kBoth, name, "input, dim=None, *, correction=1, keepdim=False, out=None",
+        "Variance or standard deviation, over n - correction.",
         [f](const Tensor& t, const OptDims& dim, const std::optional<Scalar>& correction, bool keepdim) {
           return f(t, dim, correction ? correction->to_double() : 1, keepdim);
         });
     def(kBoth, name, "input, unbiased", "Over n - 1 if unbiased, else n.",
         [f](const Tensor& t, bool unbiased) { return f(t, OptDims(), unbiased ? 1 : 0, false); });
     def(kBoth, name, "input, dim, unbiased=True, keepdim=False, *, out=None", "Over n - 1 if unbiased, else n.",
-        [f](const Tensor& t, const OptDims& dim, bool unbiased, bool keepdim) { return f(t, dim, unbiased ? 1 : 0, keepdim); });
+        [f](const Tensor& t, const OptDims& dim, bool unbiased, bool keepdim) {
+          return f(t, dim, unbiased ? 1 : 0, keepdim);
+        });
     def(kBoth, name, "input, *, unbiased", "Over n - 1 if unbiased, else n.",
         [f](const Tensor& t, bool unbiased) { return f(t, OptDims(), unbiased ? 1 : 0, false); });
   };
   spread("var", [](const Tensor& t, const OptDims& d, double c, bool k) { return var(t, d, c, k); });
   spread("std", [](const Tensor& t, const OptDims& d, double c, bool k) { return naru::std(t, d, c, k); });
   def(kFunction, "var_mean", "input, dim=None, unbiased=None, keepdim=False, *, correction=None", "(variance, mean).",
-      [](const Tensor& t, const OptDims& dim, const std::optional<bool>& unbiased, bool keepdim, const std::optional<Scalar>& correction) {
+      [](const Tensor& t, const OptDims& dim, const std::optional<bool>& unbiased, bool keepdim,
+         const std::optional<Scalar>& correction) {
         return var_mean(t, dim, correction_of(unbiased, correction), keepdim);
       });
-  def(kFunction, "std_mean", "input, dim=None, unbiased=None, keepdim=False, *, correction=None", "(standard deviation, mean).",
-      [](const Tensor& t, const OptDims& dim, const std::optional<bool>& unbiased, bool keepdim, const std::optional<Scalar>& correction) {
+  def(kFunction, "std_mean", "input, dim=None, unbiased=None, keepdim=False, *, correction=None",
+      "(standard deviation, mean).",
+      [](const Tensor& t, const OptDims& dim, const std::optional<bool>& unbiased, bool keepdim,
+         const std::optional<Scalar>& correction) {
         auto [v, m] = var_mean(t, dim, correction_of(unbiased, correction), keepdim);
         return std::pair<Tensor, Tensor>(sqrt(v), m);
       });
@@ -80,25 +100,35 @@ void define_spreads() {
 
 void define_extremes() {
   def(kBoth, "max", "input, *, out=None", "The greatest element.", [](const Tensor& t) { return max(t); });
-  def(kBoth, "max", "input, dim, keepdim=False, *, out=None", "The greatest elements along a dimension and their places: (values, indices).",
+  def(kBoth, "max", "input, dim, keepdim=False, *, out=None",
+      "The greatest elements along a dimension and their places: (values, indices).",
       [](const Tensor& t, int64_t dim, bool keepdim) { return named("max", max(t, dim, keepdim)); });
-  def(kBoth, "max", "input, other, *, out=None", "The greater of both, element by element.", [](const Tensor& a, const Tensor& b) { return maximum(a, b); });
+  def(kBoth, "max", "input, other, *, out=None", "The greater of both, element by element.",
+      [](const Tensor& a, const Tensor& b) { return maximum(a, b); });
   def(kBoth, "min", "input, *, out=None", "The least element.", [](const Tensor& t) { return min(t); });
-  def(kBoth, "min", "input, dim, keepdim=False, *, out=None", "The least elements along a dimension and their places: (values, indices).",
+  def(kBoth, "min", "input, dim, keepdim=False, *, out=None",
+      "The least elements along a dimension and their places: (values, indices).",
       [](const Tensor& t, int64_t dim, bool keepdim) { return named("min", min(t, dim, keepdim)); });
-  def(kBoth, "min", "input, other, *, out=None", "The lesser of both, element by element.", [](const Tensor& a, const Tensor& b) { return minimum(a, b); });
+  def(kBoth, "min", "input, other, *, out=None", "The lesser of both, element by element.",
+      [](const Tensor& a, const Tensor& b) { return minimum(a, b); });
   def(kBoth, "amax", "input, dim=(), keepdim=False, *, out=None", "The greatest elements, of all or along dimensions.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim) { return amax(t, dim && dim->empty() ? OptDims() : dim, keepdim); });
+      [](const Tensor& t, const OptDims& dim, bool keepdim) {
+        return amax(t, dim && dim->empty() ? OptDims() : dim, keepdim);
+      });
   def(kBoth, "amin", "input, dim=(), keepdim=False, *, out=None", "The least elements, of all or along dimensions.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim) { return amin(t, dim && dim->empty() ? OptDims() : dim, keepdim); });
+      [](const Tensor& t, const OptDims& dim, bool keepdim) {
+        return amin(t, dim && dim->empty() ? OptDims() : dim, keepdim);
+      });
   def(kBoth, "aminmax", "input, *, dim=None, keepdim=False", "(min, max), of all elements or along a dimension.",
       [](const Tensor& t, OptInt dim, bool keepdim) {
         const OptDims d = dim ? OptDims(Dims{*dim}) : OptDims();
         return Named{return_type("aminmax", "min", "max"), amin(t, d, keepdim), amax(t, d, keepdim)};
       });
-  def(kBoth, "argmax", "input, dim=None, keepdim=False", "The place of the greatest element (the first of several), in all or along a dimension.",
+  def(kBoth, "argmax", "input, dim=None, keepdim=False",
+      "The place of the greatest element (the first of several), in all or along a dimension.",
       [](const Tensor& t, OptInt dim, bool keepdim) { return argmax(t, dim, keepdim); });
-  def(kBoth, "argmin", "input, dim=None, keepdim=False", "The place of the least element (the first of several), in all or along a dimension.",
+  def(kBoth, "argmin", "input, dim=None, keepdim=False",
+      "The place of the least element (the first of several), in all or along a dimension.",
       [](const Tensor& t, OptInt dim, bool keepdim) { return argmin(t, dim, keepdim); });
   def(kBoth, "any", "input, dim=None, keepdim=False, *, out=None", "Whether any element is true.",
       [](const Tensor& t, const OptDims& dim, bool keepdim) { return any(t, dim, keepdim); });
@@ -109,7 +139,8 @@ void define_extremes() {
     if (flat.numel() == 0) throw RuntimeError("median(): the input has no elements");
     return sort(flat, 0).first.select(0, (flat.numel() - 1) / 2);
   });
-  def(kBoth, "median", "input, dim, keepdim=False", "The lower medians along a dimension and their places: (values, indices).",
+  def(kBoth, "median", "input, dim, keepdim=False",
+      "The lower medians along a dimension and their places: (values, indices).",
       [](const Tensor& t, int64_t dim, bool keepdim) {
         auto [values, places] = sort(t, dim);
         const int64_t middle = (t.size(dim) - 1) / 2;
@@ -117,40 +148,63 @@ void define_extremes() {
         if (keepdim) v = v.unsqueeze(dim), p = p.unsqueeze(dim);
         return named("median", {v, p});
       });
-  def(kBoth, "equal", "input, other", "Whether shapes and all elements are equal.", [](const Tensor& a, const Tensor& b) { return equal(a, b); });
-  def(kBoth, "allclose", "input, other, rtol=1e-05, atol=1e-08, equal_nan=False", "Whether |input - other| <= atol + rtol * |other| everywhere.",
-      [](const Tensor& a, const Tensor& b, double rtol, double atol, bool nan) { return allclose(a, b, rtol, atol, nan); });
-  def(kBoth, "isclose", "input, other, rtol=1e-05, atol=1e-08, equal_nan=False", "Where |input - other| <= atol + rtol * |other|.",
-      [](const Tensor& a, const Tensor& b, double rtol, double atol, bool nan) { return isclose(a, b, rtol, atol, nan); });
+  def(kBoth, "equal", "input, other", "Whether shapes and all elements are equal.",
+      [](const Tensor& a, const Tensor& b) { return equal(a, b); });
+  def(kBoth, "allclose", "input, other, rtol=1e-05, atol=1e-08, equal_nan=False",
+      "Whether |input - other| <= atol + rtol * |other| everywhere.",
+      [](const Tensor& a, const Tensor& b, double rtol, double atol, bool nan) {
+        return allclose(a, b, rtol, atol, nan);
+      });
+  def(kBoth, "isclose", "input, other, rtol=1e-05, atol=1e-08, equal_nan=False",
+      "Where |input - other| <= atol + rtol * |other|.",
+      [](const Tensor& a, const Tensor& b, double rtol, double atol, bool nan) {
+        return isclose(a, b, rtol, atol, nan);
+      });
 }
 
 void define_products() {
-  def(kBoth, "matmul", "input, other, *, out=None", "The matrix product; leading dimensions broadcast, vectors count as rows or columns.",
+  def(kBoth, "matmul", "input, other, *, out=None",
+      "The matrix product; leading dimensions broadcast, vectors count as rows or columns.",
       [](const Tensor& a, const Tensor& b) { return matmul(a, b); });
-  def(kBoth, "mm", "input, mat2, *, out=None", "The product of two matrices.", [](const Tensor& a, const Tensor& b) { return mm(a, b); });
+  def(kBoth, "mm", "input, mat2, *, out=None", "The product of two matrices.",
+      [](const Tensor& a, const Tensor& b) { return mm(a, b); });
   def(kBoth, "bmm", "input, mat2, *, out=None", "Products of two batches of matrices, (b, n, m) and (b, m, p).",
       [](const Tensor& a, const Tensor& b) { return bmm(a, b); });
-  def(kBoth, "mv", "input, vec, *, out=None", "A matrix times a vector.", [](const Tensor& a, const Tensor& b) { return mv(a, b); });
-  def(kBoth, "dot", "input, tensor, *, out=None", "The sum of the products of two vectors.", [](const Tensor& a, const Tensor& b) { return dot(a, b); });
+  def(kBoth, "mv", "input, vec, *, out=None", "A matrix times a vector.",
+      [](const Tensor& a, const Tensor& b) { return mv(a, b); });
+  def(kBoth, "dot", "input, tensor, *, out=None", "The sum of the products of two vectors.",
+      [](const Tensor& a, const Tensor& b) { return dot(a, b); });
   def(kBoth, "inner", "input, other, *, out=None", "Sums of products along the last dimension.",
-      [](const Tensor& a, const Tensor& b) { return a.dim() && b.dim() ? matmul(a, b.dim() > 1 ? b.transpose(-1, -2) : b) : mul(a, b); });
-  def(kBoth, "outer", "input, vec2, *, out=None", "The products of all pairs of elements of two vectors.", [](const Tensor& a, const Tensor& b) { return outer(a, b); });
+      [](const Tensor& a, const Tensor& b) {
+        return a.dim() && b.dim() ? matmul(a, b.dim() > 1 ? b.transpose(-1, -2) : b) : mul(a, b);
+      });
+  def(kBoth, "outer", "input, vec2, *, out=None", "The products of all pairs of elements of two vectors.",
+      [](const Tensor& a, const Tensor& b) { return outer(a, b); });
   add_alias("ger", "outer");
   add_alias("vdot", "dot");
   def(kBoth, "addmm", "input, mat1, mat2, *, beta=1, alpha=1, out=None", "beta * input + alpha * mat1 mat2.",
-      [](const Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) { return addmm(c, a, b, beta, alpha); });
+      [](const Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+        return addmm(c, a, b, beta, alpha);
+      });
   const auto scaled = [](const Tensor& c, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
     const Tensor x = alpha.to_double() == 1 ? product : mul(product, Operand(alpha));
     return beta.to_double() == 1 ? add(c, x) : add(mul(c, Operand(beta)), x);
   };
   def(kBoth, "baddbmm", "input, batch1, batch2, *, beta=1, alpha=1, out=None", "beta * input + alpha * batch1 batch2.",
-      [scaled](const Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) { return scaled(c, bmm(a, b), beta, alpha); });
+      [scaled](const Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+        return scaled(c, bmm(a, b), beta, alpha);
+      });
   def(kBoth, "addmv", "input, mat, vec, *, beta=1, alpha=1, out=None", "beta * input + alpha * mat vec.",
-      [scaled](const Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) { return scaled(c, mv(a, b), beta, alpha); });
-  def(kFunction, "use_deterministic_algorithms", "mode, *, warn_only=False", "Takes naru's own product everywhere, whose bits are the same on every device.",
+      [scaled](const Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+        return scaled(c, mv(a, b), beta, alpha);
+      });
+  def(kFunction, "use_deterministic_algorithms", "mode, *, warn_only=False",
+      "Takes naru's own product everywhere, whose bits are the same on every device.",
       [](bool on, Ignored) { use_deterministic_algorithms(on); });
-  def(kFunction, "are_deterministic_algorithms_enabled", "", "Whether use_deterministic_algorithms(True) holds.", [] { return deterministic_algorithms(); });
-  def(kFunction, "deterministic_algorithms", "", "Whether use_deterministic_algorithms(True) holds.", [] { return deterministic_algorithms(); });
+  def(kFunction, "are_deterministic_algorithms_enabled", "", "Whether use_deterministic_algorithms(True) holds.",
+      [] { return deterministic_algorithms(); });
+  def(kFunction, "deterministic_algorithms", "", "Whether use_deterministic_algorithms(True) holds.",
+      [] { return deterministic_algorithms(); });
 }
 
 }  // namespace

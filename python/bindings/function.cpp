@@ -20,7 +20,8 @@ std::map<std::string, Definition*>& methods() {
   return map;
 }
 
-// --- parameter lists ----------------------------------------------------------------------------------------------------------------------
+// --- parameter lists
+// ----------------------------------------------------------------------------------------------------------------------
 
 std::string_view trimmed(std::string_view s) {
   while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
@@ -33,12 +34,15 @@ PyObject* literal(std::string_view text) {
   if (text == "True") return Py_NewRef(Py_True);
   if (text == "False") return Py_NewRef(Py_False);
   if (text == "()") return PyTuple_New(0);
-  if (text.front() == '\'') return PyUnicode_FromStringAndSize(text.data() + 1, static_cast<Py_ssize_t>(text.size()) - 2);
+  if (text.front() == '\'')
+    return PyUnicode_FromStringAndSize(text.data() + 1, static_cast<Py_ssize_t>(text.size()) - 2);
   const std::string s(text);
-  return s.find_first_of(".e") == std::string::npos ? PyLong_FromString(s.c_str(), nullptr, 10) : PyFloat_FromDouble(std::stod(s));
+  return s.find_first_of(".e") == std::string::npos ? PyLong_FromString(s.c_str(), nullptr, 10)
+                                                    : PyFloat_FromDouble(std::stod(s));
 }
 
-void add_param(Overload& o, std::string_view item, bool& keyword_only, const std::vector<TypeInfo>& types, size_t& type) {
+void add_param(Overload& o, std::string_view item, bool& keyword_only, const std::vector<TypeInfo>& types,
+               size_t& type) {
   Param p;
   p.keyword_only = keyword_only;
   if (item.front() == '*') {
@@ -80,8 +84,10 @@ std::unique_ptr<Overload> read_params(std::string_view text, const std::vector<T
       keyword_only = true;
     } else if (item == "@options") {
       keyword_only = true;
-      const std::vector<TypeInfo> five = {{"torch.dtype", "_dtype | None", 1, false}, {"torch.layout", "Any", 1, false},
-                                          {"torch.device", "_device | str | builtins.int | None", 1, false}, {"bool", "builtins.bool", 1, false},
+      const std::vector<TypeInfo> five = {{"torch.dtype", "_dtype | None", 1, false},
+                                          {"torch.layout", "Any", 1, false},
+                                          {"torch.device", "_device | str | builtins.int | None", 1, false},
+                                          {"bool", "builtins.bool", 1, false},
                                           {"bool", "builtins.bool", 1, false}};
       size_t i = 0;
       for (const char* name : {"dtype=None", "layout=None", "device=None", "pin_memory=False", "requires_grad=False"})
@@ -91,11 +97,13 @@ std::unique_ptr<Overload> read_params(std::string_view text, const std::vector<T
       add_param(*o, item, keyword_only, types, type);
     }
   }
-  if (type != types.size() || o->params.size() > kMaxParams) throw ValueError("binding: parameter names and types differ in number");
+  if (type != types.size() || o->params.size() > kMaxParams)
+    throw ValueError("binding: parameter names and types differ in number");
   return o;
 }
 
-// --- matching -----------------------------------------------------------------------------------------------------------------------------
+// --- matching
+// -----------------------------------------------------------------------------------------------------------------------------
 
 struct Failure {
   enum Kind { None, TooMany, Missing, Unexpected, Twice, Type } kind = None;
@@ -113,7 +121,7 @@ struct Binding {
 
 // Other names that PyTorch takes for parameters.
 constexpr std::pair<const char*, const char*> kSynonyms[] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"},
-                                                             {"a", "input"}, {"x1", "input"}, {"x2", "other"}};
+                                                             {"a", "input"},  {"x1", "input"},         {"x2", "other"}};
 
 int find_param(const Overload& o, PyObject* name, bool method) {
   const int n = static_cast<int>(o.params.size());
@@ -172,7 +180,9 @@ bool bind(const Overload& o, PyObject* const* args, int nargs, PyObject* kwnames
   return true;
 }
 
-std::string type_name(PyObject* o) { return Py_TYPE(o) == tensor_type ? "Tensor" : Py_TYPE(o)->tp_name; }
+std::string type_name(PyObject* o) {
+  return Py_TYPE(o) == tensor_type ? "Tensor" : Py_TYPE(o)->tp_name;
+}
 std::string short_name(PyObject* o) {
   const std::string full = type_name(o);
   const size_t dot = full.rfind('.');
@@ -211,20 +221,28 @@ void raise_no_match(const Definition& d, PyObject* const* args, int nargs, PyObj
         text += fmt::format(" but {} {} given", nargs - method, nargs - method == 1 ? "was" : "were");
         break;
       }
-      case Failure::Missing: text += fmt::format(" missing 1 required positional arguments: \"{}\"", param()); break;
-      case Failure::Unexpected: text += fmt::format(" got an unexpected keyword argument '{}'", PyUnicode_AsUTF8(f.object)); break;
-      case Failure::Twice: text += fmt::format(" got multiple values for argument '{}'", PyUnicode_AsUTF8(f.object)); break;
+      case Failure::Missing:
+        text += fmt::format(" missing 1 required positional arguments: \"{}\"", param());
+        break;
+      case Failure::Unexpected:
+        text += fmt::format(" got an unexpected keyword argument '{}'", PyUnicode_AsUTF8(f.object));
+        break;
+      case Failure::Twice:
+        text += fmt::format(" got multiple values for argument '{}'", PyUnicode_AsUTF8(f.object));
+        break;
       default: {
-        if (std::string_view(o.params[f.param].type) == "tuple of Tensors" && (PyList_Check(f.object) || PyTuple_Check(f.object))) {
+        if (std::string_view(o.params[f.param].type) == "tuple of Tensors" &&
+            (PyList_Check(f.object) || PyTuple_Check(f.object))) {
           for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(f.object); ++i)
             if (PyObject* item = PySequence_Fast_GET_ITEM(f.object, i); !is_tensor(item)) {
-              PyErr_Format(PyExc_TypeError, "%s(): expected Tensor as element %zd in argument %d, but got %s", d.name, i, f.param - method,
-                           short_name(item).c_str());
+              PyErr_Format(PyExc_TypeError, "%s(): expected Tensor as element %zd in argument %d, but got %s", d.name,
+                           i, f.param - method, short_name(item).c_str());
               return;
             }
         }
         const std::string position = f.param < nargs ? fmt::format(" (position {})", f.param + 1 - method) : "";
-        text += fmt::format(": argument '{}'{} must be {}, not {}", param(), position, o.params[f.param].type, short_name(f.object));
+        text += fmt::format(": argument '{}'{} must be {}, not {}", param(), position, o.params[f.param].type,
+                            short_name(f.object));
       }
     }
   } else {
@@ -232,7 +250,8 @@ void raise_no_match(const Definition& d, PyObject* const* args, int nargs, PyObj
     for (int i = method; i < nargs; ++i) text += (i > method ? ", " : "") + short_name(args[i]);
     const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
     for (Py_ssize_t k = 0; k < keywords; ++k)
-      text += fmt::format("{}{}={}", nargs > method || k ? ", " : "", PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k)), short_name(args[nargs + k]));
+      text += fmt::format("{}{}={}", nargs > method || k ? ", " : "", PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k)),
+                          short_name(args[nargs + k]));
     text += "), but expected one of:\n";
     for (const auto& each : d.overloads) text += " * " + text_of(*each, method) + "\n";
   }
@@ -249,7 +268,8 @@ PyObject* with_out(const Definition& d, PyObject* out, nb::object result) {
     if (PySequence_Fast_GET_SIZE(out) == n) {
       for (Py_ssize_t i = 0; i < n; ++i) {
         PyObject* target = PySequence_Fast_GET_ITEM(out, i);
-        if (!is_tensor(target)) throw TypeError("{}(): out must be a tuple of Tensors, got {} at position {}", d.name, short_name(target), i);
+        if (!is_tensor(target))
+          throw TypeError("{}(): out must be a tuple of Tensors, got {} at position {}", d.name, short_name(target), i);
         write_out(d.name, tensor_of(target), tensor_of(PyTuple_GET_ITEM(result.ptr(), i)));
       }
       return Py_NewRef(out);
@@ -272,17 +292,18 @@ PyObject* call(const Definition& d, PyObject* const* args, int nargs, PyObject* 
     PyObject* result = o->thunk(o->state, binding.slots, match);
     if (result) return out == Py_None ? result : with_out(d, out, nb::steal(result));
     if (match.bad < 0) return nullptr;  // a Python error
-    if (failure.kind == Failure::None || failure.kind != Failure::Type) failure = {Failure::Type, match.bad, binding.slots[match.bad]};
+    if (failure.kind == Failure::None || failure.kind != Failure::Type)
+      failure = {Failure::Type, match.bad, binding.slots[match.bad]};
   }
   raise_no_match(d, args, nargs, kwnames, failure);
   return nullptr;
 }
 
-// --- the objects --------------------------------------------------------------------------------------------------------------------------
+// --- the objects
+// --------------------------------------------------------------------------------------------------------------------------
 
 struct FunctionObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   Definition* definition;
 };
 
@@ -291,7 +312,8 @@ PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, Py
     const Definition& d = *reinterpret_cast<FunctionObject*>(self)->definition;
     const int nargs = static_cast<int>(PyVectorcall_NARGS(nargsf));
     if (d.method && (nargs == 0 || !is_tensor(args[0])))
-      throw TypeError("descriptor '{}' for 'Tensor' objects doesn't apply to a '{}' object", d.name, nargs ? short_name(args[0]) : "missing");
+      throw TypeError("descriptor '{}' for 'Tensor' objects doesn't apply to a '{}' object", d.name,
+                      nargs ? short_name(args[0]) : "missing");
     return call(d, args, nargs, kwnames);
   });
 }
@@ -300,18 +322,25 @@ PyObject* method_get(PyObject* self, PyObject* object, PyObject*) {
   return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 
-const Definition& definition_of(PyObject* self) { return *reinterpret_cast<FunctionObject*>(self)->definition; }
+const Definition& definition_of(PyObject* self) {
+  return *reinterpret_cast<FunctionObject*>(self)->definition;
+}
 
-PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(definition_of(self).name); }
+PyObject* get_name(PyObject* self, void*) {
+  return PyUnicode_FromString(definition_of(self).name);
+}
 PyObject* get_qualname(PyObject* self, void*) {
   const Definition& d = definition_of(self);
   return PyUnicode_FromFormat(d.method || d.is_static ? "Tensor.%s" : "%s", d.name);
 }
-PyObject* get_module(PyObject*, void*) { return PyUnicode_FromString("naru._C"); }
+PyObject* get_module(PyObject*, void*) {
+  return PyUnicode_FromString("naru._C");
+}
 PyObject* get_doc(PyObject* self, void*) {
   const Definition& d = definition_of(self);
   std::string text;
-  for (const auto& o : d.overloads) text += (text.empty() ? "" : "\n\n") + std::string(d.name) + text_of(*o, d.method) + "\n\n" + o->doc;
+  for (const auto& o : d.overloads)
+    text += (text.empty() ? "" : "\n\n") + std::string(d.name) + text_of(*o, d.method) + "\n\n" + o->doc;
   return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 // The signatures in the form nanobind's functions have them, for stubs: a tuple of (signature, docstring, defaults).
@@ -371,9 +400,11 @@ PyGetSetDef function_getset[] = {{"__name__", get_name, nullptr, nullptr, nullpt
                                  {"__doc__", get_doc, nullptr, nullptr, nullptr},
                                  {"__nb_signature__", get_signatures, nullptr, nullptr, nullptr},
                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef function_methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
-PyMemberDef function_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(FunctionObject, vectorcall), READONLY, nullptr},
-                                  {nullptr, 0, 0, 0, nullptr}};
+PyMethodDef function_methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
+PyMemberDef function_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(FunctionObject, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
 
 PyTypeObject* make_type(const char* name, bool method) {
   PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
@@ -383,8 +414,8 @@ PyTypeObject* make_type(const char* name, bool method) {
                          {Py_tp_members, function_members},
                          {method ? Py_tp_descr_get : 0, reinterpret_cast<void*>(method_get)},
                          {0, nullptr}};
-  const unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE |
-                         (method ? Py_TPFLAGS_METHOD_DESCRIPTOR : 0);
+  const unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION |
+                         Py_TPFLAGS_IMMUTABLETYPE | (method ? Py_TPFLAGS_METHOD_DESCRIPTOR : 0);
   PyType_Spec spec = {name, sizeof(FunctionObject), 0, flags, slots};
   return reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
 }
@@ -397,8 +428,9 @@ nb::object make_function(PyTypeObject* type, Definition* d) {
   return nb::steal(reinterpret_cast<PyObject*>(f));
 }
 
-void add_to(std::map<std::string, Definition*>& map, const char* name, const char* doc, bool method, bool is_static, std::string_view params,
-            Thunk thunk, const void* state, const std::vector<TypeInfo>& types, const char* result) {
+void add_to(std::map<std::string, Definition*>& map, const char* name, const char* doc, bool method, bool is_static,
+            std::string_view params, Thunk thunk, const void* state, const std::vector<TypeInfo>& types,
+            const char* result) {
   Definition*& d = map[name];
   if (!d) d = new Definition{.name = name, .method = method, .is_static = is_static, .overloads = {}};
   auto o = read_params(params, types);
@@ -422,7 +454,8 @@ void add_alias(const char* alias, const char* name) {
   for (auto* map : {&functions(), &methods()}) {
     const auto it = map->find(name);
     if (it == map->end()) continue;
-    auto* d = new Definition{.name = alias, .method = it->second->method, .is_static = it->second->is_static, .overloads = {}};
+    auto* d = new Definition{
+        .name = alias, .method = it->second->method, .is_static = it->second->is_static, .overloads = {}};
     for (const auto& o : it->second->overloads) d->overloads.push_back(std::make_unique<Overload>(*o));
     (*map)[alias] = d;
   }
@@ -431,21 +464,27 @@ void add_alias(const char* alias, const char* name) {
 void install_functions(nb::module_& m) {
   PyTypeObject* function_type = make_type("naru._C.function", false);
   PyTypeObject* method_type = make_type("naru._C.method", true);
-  for (auto& [name, d] : functions()) check(PyObject_SetAttrString(m.ptr(), d->name, make_function(function_type, d).ptr()));
+  for (auto& [name, d] : functions())
+    check(PyObject_SetAttrString(m.ptr(), d->name, make_function(function_type, d).ptr()));
   PyObject* dict = tensor_type->tp_dict;
   for (auto& [name, d] : methods()) {
     nb::object f = make_function(d->is_static ? function_type : method_type, d);
     if (d->is_static) f = nb::steal(check(PyStaticMethod_New(f.ptr())));
     // Special names have slots behind them, which only setattr keeps up to date.
-    if (name.starts_with("__")) check(PyObject_SetAttrString(reinterpret_cast<PyObject*>(tensor_type), d->name, f.ptr()));
-    else check(PyDict_SetItemString(dict, d->name, f.ptr()));
+    if (name.starts_with("__"))
+      check(PyObject_SetAttrString(reinterpret_cast<PyObject*>(tensor_type), d->name, f.ptr()));
+    else
+      check(PyDict_SetItemString(dict, d->name, f.ptr()));
   }
   PyType_Modified(tensor_type);
 }
 
 void write_out(const char* op, const Tensor& target, const Tensor& result) {
   if (grad_enabled() && (target.requires_grad() || result.requires_grad()))
-    throw RuntimeError("{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.", op);
+    throw RuntimeError(
+        "{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+        "requires grad.",
+        op);
   NoGrad off;
   if (target.is(result)) return;
   if (target.sizes() == result.sizes()) {

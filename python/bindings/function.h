@@ -1,4 +1,5 @@
-// Binding: one definition makes a function of the module, a method of Tensor, or both, with PyTorch's parameter names, defaults and overloads.
+// Binding: one definition makes a function of the module, a method of Tensor, or both, with PyTorch's parameter names,
+// defaults and overloads.
 #pragma once
 
 #include <memory>
@@ -66,8 +67,10 @@ namespace detail {
 
 template <class A>
 constexpr bool is_optional() {
-  if constexpr (requires { A::kOptional; }) return true;
-  else return false;
+  if constexpr (requires { A::kOptional; })
+    return true;
+  else
+    return false;
 }
 
 // Elements that make work long enough to let other Python threads run.
@@ -75,8 +78,10 @@ constexpr int64_t kLongWork = 1 << 16;
 
 template <class A>
 int64_t work_of(const A& a) {
-  if constexpr (requires { a.work(); }) return a.work();
-  else return 0;
+  if constexpr (requires { a.work(); })
+    return a.work();
+  else
+    return 0;
 }
 
 template <class F, class R, class... A>
@@ -89,7 +94,8 @@ struct Invoker {
     return at;
   }
   // Neither takes nor gives Python objects: may run without the GIL.
-  static constexpr bool kPure = !(std::is_same_v<A, PyObject*> || ...) && !std::is_same_v<R, PyObject*> && !std::is_same_v<R, nb::object>;
+  static constexpr bool kPure =
+      !(std::is_same_v<A, PyObject*> || ...) && !std::is_same_v<R, PyObject*> && !std::is_same_v<R, nb::object>;
 
   template <size_t... I>
   static PyObject* run(const F& f, PyObject* const* slots, Match& match, std::index_sequence<I...>) {
@@ -142,9 +148,11 @@ void add(unsigned where, const char* name, const char* params, const char* doc, 
 
 }  // namespace detail
 
-// Binds a lambda. `params` lists its parameters as PyTorch names them: "input, dim=None, keepdim=False, *, dtype=None, out=None";
-// "*size" takes a tuple or all further positions, "@options" stands for dtype, layout, device, pin_memory, requires_grad (taken as one Options),
-// "out=None" is not passed on: the result is written there. Overloads of a name are tried in the order of their definition.
+// Binds a lambda. `params` lists its parameters as PyTorch names them: "input, dim=None, keepdim=False, *, dtype=None,
+// out=None";
+// "*size" takes a tuple or all further positions, "@options" stands for dtype, layout, device, pin_memory,
+// requires_grad (taken as one Options), "out=None" is not passed on: the result is written there. Overloads of a name
+// are tried in the order of their definition.
 template <class F>
 void def(unsigned where, const char* name, const char* params, const char* doc, F f) {
   detail::add(where, name, params, doc, std::move(f), &F::operator());

@@ -6,21 +6,30 @@ namespace {
 
 using OptInt = std::optional<int64_t>;
 
-Named named(const char* name, std::pair<Tensor, Tensor> pair) { return {return_type(name), pair.first, pair.second}; }
+Named named(const char* name, std::pair<Tensor, Tensor> pair) {
+  return {return_type(name), pair.first, pair.second};
+}
 
 void define_gathers() {
-  def(kBoth, "gather", "input, dim, index, *, sparse_grad=False, out=None", "out[i][j] = input[index[i][j]][j] for dim 0, and so on.",
+  def(kBoth, "gather", "input, dim, index, *, sparse_grad=False, out=None",
+      "out[i][j] = input[index[i][j]][j] for dim 0, and so on.",
       [](const Tensor& t, int64_t dim, const Tensor& index, Ignored) { return gather(t, dim, index); });
-  def(kBoth, "take_along_dim", "input, indices, dim=None, *, out=None", "The same as gather; without dim, in the flattened input.",
-      [](const Tensor& t, const Tensor& index, OptInt dim) { return dim ? gather(t, *dim, index) : gather(t.reshape({-1}), 0, index.reshape({-1})); });
+  def(kBoth, "take_along_dim", "input, indices, dim=None, *, out=None",
+      "The same as gather; without dim, in the flattened input.", [](const Tensor& t, const Tensor& index, OptInt dim) {
+        return dim ? gather(t, *dim, index) : gather(t.reshape({-1}), 0, index.reshape({-1}));
+      });
   const auto reduced = [](const char* op, std::string_view reduce) {
     if (reduce == "add" || reduce == "sum") return true;
     throw NotImplementedError("{}: reduce '{}' is not supported yet; 'add' is", op, reduce);
   };
   def(kBoth, "scatter", "input, dim, index, src", "A copy with out[index[i][j]][j] = src[i][j] for dim 0, and so on.",
-      [](const Tensor& t, int64_t dim, const Tensor& index, const Operand& src) { return scatter(t, dim, index, src); });
+      [](const Tensor& t, int64_t dim, const Tensor& index, const Operand& src) {
+        return scatter(t, dim, index, src);
+      });
   def(kBoth, "scatter", "input, dim, index, value", "A copy with the value at the indexed places.",
-      [](const Tensor& t, int64_t dim, const Tensor& index, const Scalar& value) { return scatter(t, dim, index, Operand(value)); });
+      [](const Tensor& t, int64_t dim, const Tensor& index, const Scalar& value) {
+        return scatter(t, dim, index, Operand(value));
+      });
   def(kMethod, "scatter_", "input, dim, index, src", "Writes src at the indexed places.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Operand& src) {
         scatter_(t, dim, index, src);
@@ -34,11 +43,15 @@ void define_gathers() {
   def(kMethod, "scatter_", "input, dim, index, src, *, reduce", "Adds src at the indexed places (reduce='add').",
       [reduced](const Tensor& t, int64_t dim, const Tensor& index, const Operand& src, std::string_view reduce) {
         reduced("scatter_", reduce);
-        scatter_add_(t, dim, index, src.is_tensor() ? src.tensor() : full(index.sizes(), src.scalar(), Options(t.dtype(), t.device())));
+        scatter_add_(
+            t, dim, index,
+            src.is_tensor() ? src.tensor() : full(index.sizes(), src.scalar(), Options(t.dtype(), t.device())));
         return Self();
       });
   def(kBoth, "scatter_add", "input, dim, index, src", "A copy to which src is added at the indexed places.",
-      [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& src) { return scatter_add(t, dim, index, src); });
+      [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& src) {
+        return scatter_add(t, dim, index, src);
+      });
   def(kMethod, "scatter_add_", "input, dim, index, src", "Adds src at the indexed places.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& src) {
         scatter_add_(t, dim, index, src);
@@ -46,12 +59,14 @@ void define_gathers() {
       });
   def(kBoth, "index_select", "input, dim, index, *, out=None", "The places `index` of a dimension.",
       [](const Tensor& t, int64_t dim, const Tensor& index) { return index_select(t, dim, index); });
-  def(kMethod, "index_add_", "input, dim, index, source, *, alpha=1", "Adds alpha * source at the places `index` of a dimension.",
+  def(kMethod, "index_add_", "input, dim, index, source, *, alpha=1",
+      "Adds alpha * source at the places `index` of a dimension.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
         index_add_(t, dim, index, source, alpha);
         return Self();
       });
-  def(kBoth, "index_add", "input, dim, index, source, *, alpha=1", "A copy with alpha * source added at the places `index` of a dimension.",
+  def(kBoth, "index_add", "input, dim, index, source, *, alpha=1",
+      "A copy with alpha * source added at the places `index` of a dimension.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
         Tensor out = t.clone();
         index_add_(out, dim, index, source, alpha);
@@ -83,17 +98,23 @@ void define_gathers() {
       });
   const auto put = [](const Tensor& t, PyObject* indices, const Operand& value, bool accumulate) {
     std::vector<Index> parts;
-    if (!PyTuple_Check(indices) && !PyList_Check(indices)) throw TypeError("index_put_(): argument 'indices' must be tuple of Tensors, not {}", Py_TYPE(indices)->tp_name);
+    if (!PyTuple_Check(indices) && !PyList_Check(indices))
+      throw TypeError("index_put_(): argument 'indices' must be tuple of Tensors, not {}", Py_TYPE(indices)->tp_name);
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(indices); ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(indices, i);
-      if (item == Py_None) parts.push_back(Index(Slice()));
-      else if (is_tensor(item)) parts.push_back(Index(tensor_of(item)));
-      else throw TypeError("index_put_(): argument 'indices' must be tuple of Tensors, got {} at {}", Py_TYPE(item)->tp_name, i);
+      if (item == Py_None)
+        parts.push_back(Index(Slice()));
+      else if (is_tensor(item))
+        parts.push_back(Index(tensor_of(item)));
+      else
+        throw TypeError("index_put_(): argument 'indices' must be tuple of Tensors, got {} at {}",
+                        Py_TYPE(item)->tp_name, i);
     }
     Tensor target = t;
     target.index_put_(parts, value, accumulate);
   };
-  def(kMethod, "index_put_", "input, indices, values, accumulate=False", "input[indices] = values, or += with accumulate.",
+  def(kMethod, "index_put_", "input, indices, values, accumulate=False",
+      "input[indices] = values, or += with accumulate.",
       [put](const Tensor& t, PyObject* indices, const Operand& value, bool accumulate) {
         put(t, indices, value, accumulate);
         return Self();
@@ -104,7 +125,8 @@ void define_gathers() {
         put(out, indices, value, accumulate);
         return out;
       });
-  def(kBoth, "take", "input, index", "Elements by their place in the flattened input.", [](const Tensor& t, const Tensor& index) { return take(t, index); });
+  def(kBoth, "take", "input, index", "Elements by their place in the flattened input.",
+      [](const Tensor& t, const Tensor& index) { return take(t, index); });
 }
 
 void define_masks() {
@@ -122,39 +144,52 @@ void define_masks() {
         Tensor target = t;
         const Tensor full_mask = broadcast_to(mask, t.sizes());
         const int64_t n = sum(full_mask).item<int64_t>();
-        if (source.numel() < n) throw RuntimeError("masked_scatter: expected self and source to have same dtypes and source to have at least {} elements, got {}", n, source.numel());
+        if (source.numel() < n)
+          throw RuntimeError(
+              "masked_scatter: expected self and source to have same dtypes and source to have at least {} elements, "
+              "got {}",
+              n, source.numel());
         const std::vector<Index> parts{Index(full_mask)};
         target.index_put_(parts, source.reshape({-1}).narrow(0, 0, n));
         return Self();
       });
-  def(kBoth, "nonzero", "input, *, as_tuple=False", "(n, rank): the positions of elements that are not 0; as_tuple: one tensor for each dimension.",
+  def(kBoth, "nonzero", "input, *, as_tuple=False",
+      "(n, rank): the positions of elements that are not 0; as_tuple: one tensor for each dimension.",
       [](const Tensor& t, bool as_tuple) -> PyObject* {
         if (!as_tuple) return wrap(nonzero(t));
         return to_python(unbind(nonzero(t.dim() ? t : t.unsqueeze(0)), 1));
       });
-  def(kBoth, "argwhere", "input", "(n, rank): the positions of elements that are not 0.", [](const Tensor& t) { return nonzero(t); });
+  def(kBoth, "argwhere", "input", "(n, rank): the positions of elements that are not 0.",
+      [](const Tensor& t) { return nonzero(t); });
 }
 
 void define_orders() {
-  def(kBoth, "sort", "input, dim=-1, descending=False, stable=False", "Sorted along a dimension, equal elements in their order: (values, indices).",
+  def(kBoth, "sort", "input, dim=-1, descending=False, stable=False",
+      "Sorted along a dimension, equal elements in their order: (values, indices).",
       [](const Tensor& t, int64_t dim, bool descending, Ignored) { return named("sort", sort(t, dim, descending)); });
   def(kBoth, "sort", "input, *, stable, dim=-1, descending=False", "Sorted along a dimension: (values, indices).",
       [](const Tensor& t, Ignored, int64_t dim, bool descending) { return named("sort", sort(t, dim, descending)); });
   def(kBoth, "msort", "input", "Sorted along the first dimension.", [](const Tensor& t) { return sort(t, 0).first; });
   def(kBoth, "argsort", "input, dim=-1, descending=False, stable=False", "The places that sort along a dimension.",
       [](const Tensor& t, int64_t dim, bool descending, Ignored) { return argsort(t, dim, descending); });
-  def(kBoth, "topk", "input, k, dim=-1, largest=True, sorted=True", "The k greatest (least) elements along a dimension: (values, indices).",
-      [](const Tensor& t, int64_t k, int64_t dim, bool largest, bool sorted) { return named("topk", topk(t, k, dim, largest, sorted)); });
-  def(kBoth, "kthvalue", "input, k, dim=-1, keepdim=False", "The k-th least elements along a dimension: (values, indices).",
+  def(kBoth, "topk", "input, k, dim=-1, largest=True, sorted=True",
+      "The k greatest (least) elements along a dimension: (values, indices).",
+      [](const Tensor& t, int64_t k, int64_t dim, bool largest, bool sorted) {
+        return named("topk", topk(t, k, dim, largest, sorted));
+      });
+  def(kBoth, "kthvalue", "input, k, dim=-1, keepdim=False",
+      "The k-th least elements along a dimension: (values, indices).",
       [](const Tensor& t, int64_t k, int64_t dim, bool keepdim) {
         auto [values, places] = sort(t, dim);
-        if (k < 1 || k > t.size(dim)) throw RuntimeError("kthvalue(): selected number k out of range for dimension {}: {}", dim, k);
+        if (k < 1 || k > t.size(dim))
+          throw RuntimeError("kthvalue(): selected number k out of range for dimension {}: {}", dim, k);
         Tensor v = values.select(dim, k - 1), p = places.select(dim, k - 1);
         if (keepdim) v = v.unsqueeze(dim), p = p.unsqueeze(dim);
         return named("kthvalue", {v, p});
       });
   def(kBoth, "unique", "input, sorted=True, return_inverse=False, return_counts=False, dim=None",
-      "The distinct elements in order; with return_inverse and return_counts a tuple of them, each element's place, and their counts.",
+      "The distinct elements in order; with return_inverse and return_counts a tuple of them, each element's place, "
+      "and their counts.",
       [](const Tensor& t, Ignored, bool inverse, bool counts, OptInt dim) -> PyObject* {
         if (dim) throw NotImplementedError("unique(): dim is not supported yet");
         auto [values, places, numbers] = unique(t);
@@ -164,7 +199,8 @@ void define_orders() {
         if (counts) parts.push_back(numbers);
         return to_python(parts);
       });
-  def(kBoth, "bincount", "input, weights=None, minlength=0", "How often each number occurs, or the sums of its weights.",
+  def(kBoth, "bincount", "input, weights=None, minlength=0",
+      "How often each number occurs, or the sums of its weights.",
       [](const Tensor& t, const std::optional<Tensor>& weights, int64_t minlength) {
         const Tensor counts = bincount(t, minlength);
         if (!weights) return counts;

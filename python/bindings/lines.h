@@ -6,8 +6,8 @@
 
 namespace naru::py {
 
-uint32_t program_line() noexcept;                // for naru::current_line
-std::string program_line_text(uint32_t place);   // for naru::line_text: "train.py:12"
+uint32_t program_line() noexcept;               // for naru::current_line
+std::string program_line_text(uint32_t place);  // for naru::line_text: "train.py:12"
 // Files in this folder are not the user's.
 void set_package_folder(std::string folder);
 

@@ -16,51 +16,69 @@ using OptDevice = std::optional<Device>;
 using OptType = std::optional<DType>;
 using OptInt = std::optional<int64_t>;
 
-struct UntypedStorage {
+struct Storage {
   Tensor tensor;
+  size_t unit = 1;  // bytes of what is counted: bytes, or elements
 };
 
 void define_moves() {
-  def(kMethod, "to", "input, other, non_blocking=False, copy=False, *, memory_format=None", "On other's device and in its dtype.",
-      [](const Tensor& t, const Tensor& o, bool non_blocking, bool copy, Ignored) { return t.to(o.device(), o.dtype(), non_blocking, copy); });
-  def(kMethod, "to", "input, dtype, non_blocking=False, copy=False, *, memory_format=None", "Converted; the tensor itself if it has the dtype.",
-      [](const Tensor& t, DType type, bool non_blocking, bool copy, Ignored) { return t.to(OptDevice(), type, non_blocking, copy); });
+  def(kMethod, "to", "input, other, non_blocking=False, copy=False, *, memory_format=None",
+      "On other's device and in its dtype.",
+      [](const Tensor& t, const Tensor& o, bool non_blocking, bool copy, Ignored) {
+        return t.to(o.device(), o.dtype(), non_blocking, copy);
+      });
+  def(kMethod, "to", "input, dtype, non_blocking=False, copy=False, *, memory_format=None",
+      "Converted; the tensor itself if it has the dtype.",
+      [](const Tensor& t, DType type, bool non_blocking, bool copy, Ignored) {
+        return t.to(OptDevice(), type, non_blocking, copy);
+      });
   def(kMethod, "to", "input, device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=None",
       "On a device and in a dtype; the tensor itself where nothing changes, unless copy.",
-      [](const Tensor& t, OptDevice device, OptType type, bool non_blocking, bool copy, Ignored) { return t.to(device, type, non_blocking, copy); });
-  def(kMethod, "cpu", "input, memory_format=None", "On the cpu; the tensor itself if it is there.", [](const Tensor& t, Ignored) { return t.cpu(); });
+      [](const Tensor& t, OptDevice device, OptType type, bool non_blocking, bool copy, Ignored) {
+        return t.to(device, type, non_blocking, copy);
+      });
+  def(kMethod, "cpu", "input, memory_format=None", "On the cpu; the tensor itself if it is there.",
+      [](const Tensor& t, Ignored) { return t.cpu(); });
   const auto mover = [](DeviceType kind) {
     return [kind](const Tensor& t, OptDevice device, bool non_blocking, Ignored) {
-      if (device && device->type != kind) throw RuntimeError("Invalid device, must be {} device, got {}", name_of(kind), device->str());
+      if (device && device->type != kind)
+        throw RuntimeError("Invalid device, must be {} device, got {}", name_of(kind), device->str());
       return t.to(device ? *device : Device(kind), non_blocking, false);
     };
   };
-  constexpr std::pair<const char*, DeviceType> kKinds[] = {{"cuda", DeviceType::Cuda}, {"mps", DeviceType::Mps}, {"xpu", DeviceType::Xpu}};
+  constexpr std::pair<const char*, DeviceType> kKinds[] = {
+      {"cuda", DeviceType::Cuda}, {"mps", DeviceType::Mps}, {"xpu", DeviceType::Xpu}};
   for (auto [name, kind] : kKinds)
-    def(kMethod, name, "input, device=None, non_blocking=False, memory_format=None", "On a device of this kind, the current one unless named.", mover(kind));
-  constexpr std::pair<const char*, DType> kTypes[] = {{"float", DType::F32}, {"double", DType::F64}, {"half", DType::F16}, {"bfloat16", DType::BF16},
-                                                      {"int", DType::I32}, {"long", DType::I64}, {"short", DType::I16}, {"char", DType::I8},
-                                                      {"byte", DType::U8}, {"bool", DType::Bool}};
+    def(kMethod, name, "input, device=None, non_blocking=False, memory_format=None",
+        "On a device of this kind, the current one unless named.", mover(kind));
+  constexpr std::pair<const char*, DType> kTypes[] = {
+      {"float", DType::F32}, {"double", DType::F64}, {"half", DType::F16},  {"bfloat16", DType::BF16},
+      {"int", DType::I32},   {"long", DType::I64},   {"short", DType::I16}, {"char", DType::I8},
+      {"byte", DType::U8},   {"bool", DType::Bool}};
   for (auto [name, type] : kTypes)
     def(kMethod, name, "input, memory_format=None", "Converted to this dtype; the tensor itself if it has it.",
         [type = type](const Tensor& t, Ignored) { return t.to(type); });
-  def(kMethod, "type_as", "input, other", "On other's device and in its dtype.", [](const Tensor& t, const Tensor& o) { return t.to(o.device(), o.dtype(), false, false); });
+  def(kMethod, "type_as", "input, other", "On other's device and in its dtype.",
+      [](const Tensor& t, const Tensor& o) { return t.to(o.device(), o.dtype(), false, false); });
   def(kBoth, "clone", "input, *, memory_format=None", "A copy.", [](const Tensor& t, Ignored) { return t.clone(); });
-  def(kMethod, "contiguous", "input, memory_format=None", "Dense in row-major order: the tensor itself, or a copy.", [](const Tensor& t, Ignored) { return t.contiguous(); });
+  def(kMethod, "contiguous", "input, memory_format=None", "Dense in row-major order: the tensor itself, or a copy.",
+      [](const Tensor& t, Ignored) { return t.contiguous(); });
   def(kBoth, "detach", "input", "The same elements without history.", [](const Tensor& t) { return t.detach(); });
   def(kMethod, "detach_", "input", "Cuts the tensor off from its history.", [](const Tensor& t) {
     Tensor(t).detach_();
     return Self();
   });
-  def(kMethod, "copy_", "input, src, non_blocking=False", "Writes src's elements, converted and broadcast; from any device.",
+  def(kMethod, "copy_", "input, src, non_blocking=False",
+      "Writes src's elements, converted and broadcast; from any device.",
       [](const Tensor& t, const Tensor& src, bool non_blocking) {
         Tensor(t).copy_(src, non_blocking);
         return Self();
       });
-  def(kMethod, "copy_", "input, other, non_blocking=False", "Writes a number.", [](const Tensor& t, const Operand& other, Ignored) {
-    Tensor(t).fill_(other);
-    return Self();
-  });
+  def(kMethod, "copy_", "input, other, non_blocking=False", "Writes a number.",
+      [](const Tensor& t, const Operand& other, Ignored) {
+        Tensor(t).fill_(other);
+        return Self();
+      });
   def(kBoth, "fill_", "input, value", "Writes one value everywhere.", [](const Tensor& t, const Operand& value) {
     Tensor(t).fill_(value);
     return Self();
@@ -74,11 +92,12 @@ void define_moves() {
     Tensor(t).zero_();
     return Self();
   });
-  def(kMethod, "fill_diagonal_", "input, fill_value, wrap=False", "Writes a value to the diagonal.", [](const Tensor& t, const Operand& value, Ignored) {
-    if (t.dim() < 2) throw RuntimeError("fill_diagonal_: dimensions must larger than 1, got {}", t.dim());
-    t.diagonal(0, 0, 1).fill_(value);
-    return Self();
-  });
+  def(kMethod, "fill_diagonal_", "input, fill_value, wrap=False", "Writes a value to the diagonal.",
+      [](const Tensor& t, const Operand& value, Ignored) {
+        if (t.dim() < 2) throw RuntimeError("fill_diagonal_: dimensions must larger than 1, got {}", t.dim());
+        t.diagonal(0, 0, 1).fill_(value);
+        return Self();
+      });
   def(kMethod, "tril_", "input, diagonal=0", "The lower triangle, in place.", [](const Tensor& t, int64_t k) {
     Tensor(t).copy_(tril(t, k));
     return Self();
@@ -91,64 +110,82 @@ void define_moves() {
     Tensor(t).copy_(cumsum(t, dim));
     return Self();
   });
-  def(kMethod, "pin_memory", "input, device=None", "A copy in page-locked memory; the tensor itself if it is there.", [](const Tensor& t, Ignored) { return t.pin_memory(); });
-  def(kMethod, "is_pinned", "input, device=None", "Whether it lies in page-locked memory.", [](const Tensor& t, Ignored) { return t.is_pinned(); });
+  def(kMethod, "pin_memory", "input, device=None", "A copy in page-locked memory; the tensor itself if it is there.",
+      [](const Tensor& t, Ignored) { return t.pin_memory(); });
+  def(kMethod, "is_pinned", "input, device=None", "Whether it lies in page-locked memory.",
+      [](const Tensor& t, Ignored) { return t.is_pinned(); });
   def(kMethod, "share_memory_", "input", "Returns the tensor.", [](const Tensor&) { return Self(); });
   def(kMethod, "is_shared", "input", "False.", [](const Tensor&) { return false; });
-  def(kMethod, "set_", "input, source", "Takes over another tensor's elements.", [](const Tensor& t, const Tensor& from) {
-    t.impl()->storage = from.impl()->storage;
-    t.impl()->dtype = from.dtype();
-    t.impl()->set_geometry(from.sizes(), from.strides(), from.storage_offset());
-    return Self();
-  });
+  def(kMethod, "set_", "input, source", "Takes over another tensor's elements.",
+      [](const Tensor& t, const Tensor& from) {
+        t.impl()->storage = from.impl()->storage;
+        t.impl()->dtype = from.dtype();
+        t.impl()->set_geometry(from.sizes(), from.strides(), from.storage_offset());
+        return Self();
+      });
 }
 
 void define_reads() {
   def(kMethod, "item", "input", "The one element as a Python number. RuntimeError unless there is exactly one.",
       [](const Tensor& t) -> PyObject* { return scalar_object(item_of(t)); });
-  def(kMethod, "tolist", "input", "The elements as nested lists; a number where there are no dimensions.", [](const Tensor& t) -> PyObject* { return tolist(t); });
+  def(kMethod, "tolist", "input", "The elements as nested lists; a number where there are no dimensions.",
+      [](const Tensor& t) -> PyObject* { return tolist(t); });
   const auto array = [](const Tensor& t) {
-    if (grad_enabled() && t.requires_grad()) throw RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+    if (grad_enabled() && t.requires_grad())
+      throw RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     return array_from(t);
   };
-  def(kMethod, "numpy", "input, *, force=False", "An array over the same memory. TypeError unless the tensor is on the cpu; force copies what must be.",
+  def(kMethod, "numpy", "input, *, force=False",
+      "An array over the same memory. TypeError unless the tensor is on the cpu; force copies what must be.",
       [array](const Tensor& t, bool force) -> PyObject* { return force ? array_from(t.detach().cpu()) : array(t); });
-  def(kMethod, "__array__", "input, dtype=None, copy=None", "An array, for NumPy.", [array](const Tensor& t, PyObject* dtype, PyObject* copy) -> PyObject* {
-    nb::object a = nb::steal(array(t));
-    if (dtype != Py_None) a = a.attr("astype")(nb::handle(dtype), nb::arg("copy") = copy == Py_True);
-    else if (copy == Py_True) a = a.attr("copy")();
-    return a.release().ptr();
-  });
+  def(kMethod, "__array__", "input, dtype=None, copy=None", "An array, for NumPy.",
+      [array](const Tensor& t, PyObject* dtype, PyObject* copy) -> PyObject* {
+        nb::object a = nb::steal(array(t));
+        if (dtype != Py_None)
+          a = a.attr("astype")(nb::handle(dtype), nb::arg("copy") = copy == Py_True);
+        else if (copy == Py_True)
+          a = a.attr("copy")();
+        return a.release().ptr();
+      });
   def(kMethod, "__array_wrap__", "input, array, context=None, return_scalar=False", "A tensor of what NumPy computed.",
-      [](const Tensor&, PyObject* array, Ignored, Ignored) -> PyObject* { return wrap(tensor_from(array, std::nullopt, Device(DeviceType::Cpu), true)); });
-  def(kMethod, "__reversed__", "input", "Along the first dimension, from the end.", [](const Tensor& t) { return t.dim() ? flip(t, {0}) : t; });
+      [](const Tensor&, PyObject* array, Ignored, Ignored) -> PyObject* {
+        return wrap(tensor_from(array, std::nullopt, Device(DeviceType::Cpu), true));
+      });
+  def(kMethod, "__reversed__", "input", "Along the first dimension, from the end.",
+      [](const Tensor& t) { return t.dim() ? flip(t, {0}) : t; });
   def(kMethod, "data_ptr", "input", "The address of the first element, on its device.", [](const Tensor& t) {
     ++t.impl()->storage->exposed;  // for good: whoever has the address may keep it
     return static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data_ptr()));
   });
   def(kBoth, "is_nonzero", "input", "Whether the one element is not 0.", [](const Tensor& t) {
-    if (t.numel() != 1) throw RuntimeError("Boolean value of Tensor with {} is ambiguous", t.numel() ? "more than one value" : "no values");
+    if (t.numel() != 1)
+      throw RuntimeError("Boolean value of Tensor with {} is ambiguous",
+                         t.numel() ? "more than one value" : "no values");
     return t.item().to_bool();
   });
   // Element by element through Python.
   const auto mapped = [](const Tensor& t, PyObject* f, const Tensor* other) {
-    if (!t.device().is_cpu()) throw TypeError("apply_ and map_ are only implemented on CPU tensors, got {}", t.device().str());
+    if (!t.device().is_cpu())
+      throw TypeError("apply_ and map_ are only implemented on CPU tensors, got {}", t.device().str());
     const Tensor a = t.detach().contiguous().reshape({-1});
     nb::object values = nb::steal(check(tolist(a)));
     nb::object others;
     if (other) others = nb::steal(check(tolist(broadcast_to(other->detach(), t.sizes()).reshape({-1}))));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.ptr()); ++i) {
       PyObject* x = PyList_GET_ITEM(values.ptr(), i);
-      PyObject* y = other ? PyObject_CallFunctionObjArgs(f, x, PyList_GET_ITEM(others.ptr(), i), nullptr) : PyObject_CallOneArg(f, x);
+      PyObject* y = other ? PyObject_CallFunctionObjArgs(f, x, PyList_GET_ITEM(others.ptr(), i), nullptr)
+                          : PyObject_CallOneArg(f, x);
       check(PyList_SetItem(values.ptr(), i, check(y)));
     }
     Tensor(t).copy_(tensor_from(values.ptr(), t.dtype(), Device(DeviceType::Cpu)).reshape(t.sizes()));
   };
-  def(kMethod, "apply_", "input, callable", "Replaces each element by what a Python function makes of it. Slow.", [mapped](const Tensor& t, PyObject* f) {
-    mapped(t, f, nullptr);
-    return Self();
-  });
-  def(kMethod, "map_", "input, tensor, callable", "Replaces each element by what a Python function makes of it and of another tensor's. Slow.",
+  def(kMethod, "apply_", "input, callable", "Replaces each element by what a Python function makes of it. Slow.",
+      [mapped](const Tensor& t, PyObject* f) {
+        mapped(t, f, nullptr);
+        return Self();
+      });
+  def(kMethod, "map_", "input, tensor, callable",
+      "Replaces each element by what a Python function makes of it and of another tensor's. Slow.",
       [mapped](const Tensor& t, const Tensor& other, PyObject* f) {
         mapped(t, f, &other);
         return Self();
@@ -156,62 +193,88 @@ void define_reads() {
 }
 
 void define_geometry() {
-  def(kMethod, "size", "input, dim=None", "The sizes, or that of one dimension.", [](const Tensor& t, OptInt dim) -> PyObject* {
-    return dim ? PyLong_FromLongLong(t.size(*dim)) : size_object(t.sizes());
-  });
-  def(kMethod, "stride", "input, dim=None", "The strides in elements, or that of one dimension.", [](const Tensor& t, OptInt dim) -> PyObject* {
-    const Dims& s = t.strides();
-    if (dim) return PyLong_FromLongLong(s[static_cast<size_t>(wrap_dim(*dim, t.dim()))]);
-    PyObject* tuple = check(PyTuple_New(static_cast<Py_ssize_t>(s.size())));
-    for (size_t i = 0; i < s.size(); ++i) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(s[i]));
-    return tuple;
-  });
-  for (const char* name : {"dim", "ndimension"}) def(kMethod, name, "input", "The number of dimensions.", [](const Tensor& t) { return t.dim(); });
+  def(kMethod, "size", "input, dim=None", "The sizes, or that of one dimension.",
+      [](const Tensor& t, OptInt dim) -> PyObject* {
+        return dim ? PyLong_FromLongLong(t.size(*dim)) : size_object(t.sizes());
+      });
+  def(kMethod, "stride", "input, dim=None", "The strides in elements, or that of one dimension.",
+      [](const Tensor& t, OptInt dim) -> PyObject* {
+        const Dims& s = t.strides();
+        if (dim) return PyLong_FromLongLong(s[static_cast<size_t>(wrap_dim(*dim, t.dim()))]);
+        PyObject* tuple = check(PyTuple_New(static_cast<Py_ssize_t>(s.size())));
+        for (size_t i = 0; i < s.size(); ++i)
+          PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(s[i]));
+        return tuple;
+      });
+  for (const char* name : {"dim", "ndimension"})
+    def(kMethod, name, "input", "The number of dimensions.", [](const Tensor& t) { return t.dim(); });
   def(kBoth, "numel", "input", "The number of elements.", [](const Tensor& t) { return t.numel(); });
   def(kMethod, "nelement", "input", "The number of elements.", [](const Tensor& t) { return t.numel(); });
-  def(kMethod, "storage_offset", "input", "Where in its storage the tensor begins, in elements.", [](const Tensor& t) { return t.storage_offset(); });
-  def(kMethod, "element_size", "input", "Bytes of one element.", [](const Tensor& t) { return static_cast<int64_t>(t.element_size()); });
-  def(kMethod, "is_contiguous", "input, memory_format=None", "Whether it is dense in row-major order.", [](const Tensor& t, Ignored) { return t.is_contiguous(); });
-  def(kBoth, "is_floating_point", "input", "Whether the dtype is floating point.", [](const Tensor& t) { return is_floating(t.dtype()); });
+  def(kMethod, "storage_offset", "input", "Where in its storage the tensor begins, in elements.",
+      [](const Tensor& t) { return t.storage_offset(); });
+  def(kMethod, "element_size", "input", "Bytes of one element.",
+      [](const Tensor& t) { return static_cast<int64_t>(t.element_size()); });
+  def(kMethod, "is_contiguous", "input, memory_format=None", "Whether it is dense in row-major order.",
+      [](const Tensor& t, Ignored) { return t.is_contiguous(); });
+  def(kBoth, "is_floating_point", "input", "Whether the dtype is floating point.",
+      [](const Tensor& t) { return is_floating(t.dtype()); });
   def(kBoth, "is_complex", "input", "False.", [](const Tensor&) { return false; });
-  def(kBoth, "is_signed", "input", "Whether the dtype has negative numbers.", [](const Tensor& t) { return t.dtype() != DType::Bool && t.dtype() != DType::U8; });
-  def(kBoth, "is_same_size", "input, other", "Whether the shapes are equal.", [](const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes(); });
-  def(kMethod, "is_set_to", "input, tensor", "Whether both are the same view of the same storage.", [](const Tensor& a, const Tensor& b) {
-    return a.impl()->storage == b.impl()->storage && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() && a.strides() == b.strides();
-  });
-  def(kMethod, "get_device", "input", "The device's index; -1 on the cpu.", [](const Tensor& t) { return int64_t{t.device().is_cpu() ? -1 : t.device().index}; });
+  def(kBoth, "is_signed", "input", "Whether the dtype has negative numbers.",
+      [](const Tensor& t) { return t.dtype() != DType::Bool && t.dtype() != DType::U8; });
+  def(kBoth, "is_same_size", "input, other", "Whether the shapes are equal.",
+      [](const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes(); });
+  def(kMethod, "is_set_to", "input, tensor", "Whether both are the same view of the same storage.",
+      [](const Tensor& a, const Tensor& b) {
+        return a.impl()->storage == b.impl()->storage && a.storage_offset() == b.storage_offset() &&
+               a.sizes() == b.sizes() && a.strides() == b.strides();
+      });
+  def(kMethod, "get_device", "input", "The device's index; -1 on the cpu.",
+      [](const Tensor& t) { return int64_t{t.device().is_cpu() ? -1 : t.device().index}; });
   def(kBoth, "conj", "input", "The tensor itself: there are no complex types yet.", [](const Tensor& t) { return t; });
   for (const char* name : {"resolve_conj", "resolve_neg", "coalesce", "to_dense"})
     def(kMethod, name, "input", "The tensor itself.", [](const Tensor&) { return Self(); });
-  def(kFunction, "result_type", "tensor1, tensor2", "The type that an operator over both gives.", [](const Operand& a, const Operand& b) {
-    const Operand operands[] = {a, b};
-    return ops::result_type(operands);
-  });
-  for (const char* name : {"untyped_storage", "storage"})
-    def(kMethod, name, "input", "The storage, with data_ptr() and nbytes().", [](const Tensor& t) -> PyObject* { return nb::cast(UntypedStorage{t}).release().ptr(); });
+  def(kFunction, "result_type", "tensor1, tensor2", "The type that an operator over both gives.",
+      [](const Operand& a, const Operand& b) {
+        const Operand operands[] = {a, b};
+        return ops::result_type(operands);
+      });
+  def(kMethod, "untyped_storage", "input", "The storage, with data_ptr() and nbytes(), in bytes.",
+      [](const Tensor& t) -> PyObject* {
+        return nb::cast(Storage{t, 1}).release().ptr();
+      });
+  def(kMethod, "storage", "input", "The storage, with data_ptr() and nbytes(), its size in elements.",
+      [](const Tensor& t) -> PyObject* {
+        return nb::cast(Storage{t, t.element_size()}).release().ptr();
+      });
 }
 
 void define_gradients() {
-  def(kMethod, "requires_grad_", "input, requires_grad=True", "Says whether history is recorded for it.", [](const Tensor& t, bool on) {
-    Tensor(t).requires_grad_(on);
-    return Self();
-  });
-  def(kMethod, "retain_grad", "input", "Keeps the gradient although it is no leaf.", [](const Tensor& t) { t.retain_grad(); });
-  def(kStatic, "_make_subclass", "cls, data, require_grad=False", "An object of a subclass of Tensor over data's elements, without its history.",
+  def(kMethod, "requires_grad_", "input, requires_grad=True", "Says whether history is recorded for it.",
+      [](const Tensor& t, bool on) {
+        Tensor(t).requires_grad_(on);
+        return Self();
+      });
+  def(kMethod, "retain_grad", "input", "Keeps the gradient although it is no leaf.",
+      [](const Tensor& t) { t.retain_grad(); });
+  def(kStatic, "_make_subclass", "cls, data, require_grad=False",
+      "An object of a subclass of Tensor over data's elements, without its history.",
       [](PyObject* cls, const Tensor& data, bool requires_grad) -> PyObject* {
         if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type))
           throw TypeError("cls must be a subclass of Tensor, got {}", Py_TYPE(cls)->tp_name);
         Tensor t = data.detach();
         if (requires_grad) {
-          if (!is_floating(t.dtype())) throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
+          if (!is_floating(t.dtype()))
+            throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
           t.requires_grad_();
         }
         return wrap_as(reinterpret_cast<PyTypeObject*>(cls), t);
       });
-  def(kMethod, "as_subclass", "input, cls", "The same elements as an object of a subclass.", [](const Tensor& t, PyObject* cls) -> PyObject* {
-    if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type)) throw TypeError("as_subclass(): cls must be a subclass of Tensor");
-    return wrap_as(reinterpret_cast<PyTypeObject*>(cls), t.view(t.sizes()));
-  });
+  def(kMethod, "as_subclass", "input, cls", "The same elements as an object of a subclass.",
+      [](const Tensor& t, PyObject* cls) -> PyObject* {
+        if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type))
+          throw TypeError("as_subclass(): cls must be a subclass of Tensor");
+        return wrap_as(reinterpret_cast<PyTypeObject*>(cls), t.view(t.sizes()));
+      });
 }
 
 }  // namespace
@@ -226,12 +289,16 @@ void define_methods() {
 }
 
 void define_storage(nb::module_& m) {
-  nb::class_<UntypedStorage>(m, "UntypedStorage", "The memory that a tensor and its views share.")
-      .def("data_ptr", [](const UntypedStorage& s) { return reinterpret_cast<uintptr_t>(s.tensor.data_ptr()) - static_cast<uintptr_t>(s.tensor.storage_offset()) * s.tensor.element_size(); })
-      .def("nbytes", [](const UntypedStorage& s) { return s.tensor.impl()->storage->bytes; })
-      .def("size", [](const UntypedStorage& s) { return s.tensor.impl()->storage->bytes; })
-      .def("__len__", [](const UntypedStorage& s) { return s.tensor.impl()->storage->bytes; })
-      .def_prop_ro("device", [](const UntypedStorage& s) { return nb::steal(device_object(s.tensor.device())); });
+  nb::class_<Storage>(m, "UntypedStorage", "The memory that a tensor and its views share.")
+      .def("data_ptr",
+           [](const Storage& s) {
+             return reinterpret_cast<uintptr_t>(s.tensor.data_ptr()) -
+                    static_cast<uintptr_t>(s.tensor.storage_offset()) * s.tensor.element_size();
+           })
+      .def("nbytes", [](const Storage& s) { return s.tensor.impl()->storage->bytes; })
+      .def("size", [](const Storage& s) { return s.tensor.impl()->storage->bytes / s.unit; })
+      .def("__len__", [](const Storage& s) { return s.tensor.impl()->storage->bytes / s.unit; })
+      .def_prop_ro("device", [](const Storage& s) { return nb::steal(device_object(s.tensor.device())); });
 }
 
 }  // namespace naru::py

@@ -16,7 +16,8 @@ NB_MODULE(_C, m) {
       set_python_error();
     }
   });
-  out_of_memory_error = PyErr_NewExceptionWithDoc("naru.OutOfMemoryError", "A device has not enough memory for a request.", PyExc_RuntimeError, nullptr);
+  out_of_memory_error = PyErr_NewExceptionWithDoc(
+      "naru.OutOfMemoryError", "A device has not enough memory for a request.", PyExc_RuntimeError, nullptr);
   m.attr("OutOfMemoryError") = nb::handle(check(out_of_memory_error));
   make_tensor_type(m);
   define_types(m);
@@ -30,6 +31,7 @@ NB_MODULE(_C, m) {
   define_networks();
   define_storage(m);
   define_methods();
+  define_compositions();
   define_autograd(m);
   define_devices(m);
   install_functions(m);

@@ -88,25 +88,33 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   }
   return binary<static_cast<Tensor (*)(const Operand&, const Operand&)>(&naru::pow)>(a, b);
 }
-PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<&Tensor::pow_>(a, b); }
+PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) {
+  return in_place<&Tensor::pow_>(a, b);
+}
 
 PyObject* invert(PyObject* a) {
   return guarded([&] {
     const Tensor& t = tensor_of(a);
-    if (is_floating(t.dtype())) throw TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+    if (is_floating(t.dtype()))
+      throw TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors");
     return wrap(bitwise_not(t));
   });
 }
 
-
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   switch (op) {
-    case Py_LT: return binary<&naru::lt>(a, b);
-    case Py_LE: return binary<&naru::le>(a, b);
-    case Py_GT: return binary<&naru::gt>(a, b);
-    case Py_GE: return binary<&naru::ge>(a, b);
-    case Py_EQ: return binary<&naru::eq>(a, b);
-    default: return binary<&naru::ne>(a, b);
+    case Py_LT:
+      return binary<&naru::lt>(a, b);
+    case Py_LE:
+      return binary<&naru::le>(a, b);
+    case Py_GT:
+      return binary<&naru::gt>(a, b);
+    case Py_GE:
+      return binary<&naru::ge>(a, b);
+    case Py_EQ:
+      return binary<&naru::eq>(a, b);
+    default:
+      return binary<&naru::ne>(a, b);
   }
 }
 
@@ -140,7 +148,8 @@ PyObject* as_int(PyObject* a) {
 PyObject* as_index(PyObject* a) {
   return guarded([&] {
     const Tensor& t = tensor_of(a);
-    if (t.numel() != 1 || is_floating(t.dtype())) throw TypeError("only integer tensors of a single element can be converted to an index");
+    if (t.numel() != 1 || is_floating(t.dtype()))
+      throw TypeError("only integer tensors of a single element can be converted to an index");
     return PyLong_FromLongLong(item_of(t).to_int());
   });
 }

@@ -18,81 +18,106 @@ List gathered(PyObject* given, const char* op) {
 }
 
 void define_views() {
-  def(kMethod, "view", "input, dtype", "The same bytes as elements of another type.", [](const Tensor& t, DType type) { return t.view(type); });
-  def(kMethod, "view", "input, *size", "The same elements in another shape; -1 stands for what is left. RuntimeError where that needs a copy.",
+  def(kMethod, "view", "input, dtype", "The same bytes as elements of another type.",
+      [](const Tensor& t, DType type) { return t.view(type); });
+  def(kMethod, "view", "input, *size",
+      "The same elements in another shape; -1 stands for what is left. RuntimeError where that needs a copy.",
       [](const Tensor& t, const Dims& size) { return t.view(size); });
-  def(kMethod, "view_as", "input, other", "A view of other's shape.", [](const Tensor& t, const Tensor& o) { return t.view(o.sizes()); });
+  def(kMethod, "view_as", "input, other", "A view of other's shape.",
+      [](const Tensor& t, const Tensor& o) { return t.view(o.sizes()); });
   def(kBoth, "reshape", "input, *shape", "The same elements in another shape: a view where possible, else a copy.",
       [](const Tensor& t, const Dims& shape) { return t.reshape(shape); });
-  def(kMethod, "reshape_as", "input, other", "The same elements in other's shape.", [](const Tensor& t, const Tensor& o) { return t.reshape(o.sizes()); });
-  def(kBoth, "permute", "input, *dims", "The dimensions in another order.", [](const Tensor& t, const Dims& dims) { return t.permute(dims); });
+  def(kMethod, "reshape_as", "input, other", "The same elements in other's shape.",
+      [](const Tensor& t, const Tensor& o) { return t.reshape(o.sizes()); });
+  def(kBoth, "permute", "input, *dims", "The dimensions in another order.",
+      [](const Tensor& t, const Dims& dims) { return t.permute(dims); });
   for (const char* name : {"transpose", "swapaxes", "swapdims"})
-    def(kBoth, name, "input, dim0, dim1", "Two dimensions exchanged.", [](const Tensor& t, int64_t a, int64_t b) { return t.transpose(a, b); });
+    def(kBoth, name, "input, dim0, dim1", "Two dimensions exchanged.",
+        [](const Tensor& t, int64_t a, int64_t b) { return t.transpose(a, b); });
   def(kBoth, "t", "input", "The transpose of a matrix.", [](const Tensor& t) { return t.t(); });
-  def(kBoth, "adjoint", "input", "The last two dimensions exchanged.", [](const Tensor& t) { return t.transpose(-2, -1); });
+  def(kBoth, "adjoint", "input", "The last two dimensions exchanged.",
+      [](const Tensor& t) { return t.transpose(-2, -1); });
   def(kBoth, "squeeze", "input", "Without the dimensions of size 1.", [](const Tensor& t) { return t.squeeze(); });
-  def(kBoth, "squeeze", "input, dim", "Without the named dimensions, where they are of size 1.", [](const Tensor& t, const Dims& dims) {
-    if (dims.size() == 1) return t.squeeze(dims[0]);
-    std::vector<int64_t> order;
-    for (int64_t d : dims) order.push_back(wrap_dim(d, t.dim()));
-    std::sort(order.rbegin(), order.rend());
-    Tensor out = t;
-    for (int64_t d : order) out = out.squeeze(d);
-    return out;
-  });
-  def(kBoth, "unsqueeze", "input, dim", "With a dimension of size 1 inserted.", [](const Tensor& t, int64_t dim) { return t.unsqueeze(dim); });
-  def(kMethod, "expand", "input, *size, implicit=False", "Repeated along dimensions of size 1, without a copy; -1 keeps a size.",
+  def(kBoth, "squeeze", "input, dim", "Without the named dimensions, where they are of size 1.",
+      [](const Tensor& t, const Dims& dims) {
+        if (dims.size() == 1) return t.squeeze(dims[0]);
+        std::vector<int64_t> order;
+        for (int64_t d : dims) order.push_back(wrap_dim(d, t.dim()));
+        std::sort(order.rbegin(), order.rend());
+        Tensor out = t;
+        for (int64_t d : order) out = out.squeeze(d);
+        return out;
+      });
+  def(kBoth, "unsqueeze", "input, dim", "With a dimension of size 1 inserted.",
+      [](const Tensor& t, int64_t dim) { return t.unsqueeze(dim); });
+  def(kMethod, "expand", "input, *size, implicit=False",
+      "Repeated along dimensions of size 1, without a copy; -1 keeps a size.",
       [](const Tensor& t, const Dims& size, Ignored) { return t.expand(size); });
-  def(kMethod, "expand_as", "input, other", "Expanded to other's shape.", [](const Tensor& t, const Tensor& o) { return t.expand(o.sizes()); });
-  def(kBoth, "broadcast_to", "input, *size", "Repeated to a shape, without a copy.", [](const Tensor& t, const Dims& size) { return t.expand(size); });
+  def(kMethod, "expand_as", "input, other", "Expanded to other's shape.",
+      [](const Tensor& t, const Tensor& o) { return t.expand(o.sizes()); });
+  def(kBoth, "broadcast_to", "input, *size", "Repeated to a shape, without a copy.",
+      [](const Tensor& t, const Dims& size) { return t.expand(size); });
   def(kBoth, "flatten", "input, start_dim=0, end_dim=-1", "Dimensions from start_dim to end_dim as one.",
       [](const Tensor& t, int64_t a, int64_t b) { return t.flatten(a, b); });
   def(kBoth, "ravel", "input", "All dimensions as one.", [](const Tensor& t) { return t.reshape({-1}); });
-  def(kBoth, "unflatten", "input, dim, sizes", "A dimension split into several.", [](const Tensor& t, int64_t dim, const Dims& sizes) { return t.unflatten(dim, sizes); });
+  def(kBoth, "unflatten", "input, dim, sizes", "A dimension split into several.",
+      [](const Tensor& t, int64_t dim, const Dims& sizes) { return t.unflatten(dim, sizes); });
   def(kBoth, "narrow", "input, dim, start, length", "`length` elements of a dimension, from `start` on.",
       [](const Tensor& t, int64_t dim, int64_t start, int64_t length) { return t.narrow(dim, start, length); });
-  def(kBoth, "select", "input, dim, index", "One place of a dimension.", [](const Tensor& t, int64_t dim, int64_t i) { return t.select(dim, i); });
+  def(kBoth, "select", "input, dim, index", "One place of a dimension.",
+      [](const Tensor& t, int64_t dim, int64_t i) { return t.select(dim, i); });
   def(kBoth, "diagonal", "input, offset=0, dim1=0, dim2=1", "The diagonal of two dimensions, as the last one.",
       [](const Tensor& t, int64_t offset, int64_t a, int64_t b) { return t.diagonal(offset, a, b); });
-  def(kBoth, "diag", "input, diagonal=0, *, out=None", "The diagonal of a matrix, or a matrix with this diagonal.", [](const Tensor& t, int64_t k) {
-    if (t.dim() == 2) return t.diagonal(k, 0, 1).clone();
-    if (t.dim() != 1) throw RuntimeError("diag(): Supports 1D or 2D tensors. Got {}D", t.dim());
-    const int64_t n = t.numel() + std::abs(k);
-    const Tensor line = mul(ones({n, 1}, Options(t.dtype(), t.device())), cat({zeros({std::max<int64_t>(k, 0)}, Options(t.dtype(), t.device())), t,
-                                                                                 zeros({std::max<int64_t>(-k, 0)}, Options(t.dtype(), t.device()))}));
-    const Tensor rows = arange(0, n, 1, Options(t.device())).unsqueeze(1), columns = arange(0, n, 1, Options(t.device())).unsqueeze(0);
-    return where(eq(columns, add(rows, Operand(k))), line, Operand(0));
-  });
+  def(kBoth, "diag", "input, diagonal=0, *, out=None", "The diagonal of a matrix, or a matrix with this diagonal.",
+      [](const Tensor& t, int64_t k) {
+        if (t.dim() == 2) return t.diagonal(k, 0, 1).clone();
+        if (t.dim() != 1) throw RuntimeError("diag(): Supports 1D or 2D tensors. Got {}D", t.dim());
+        const int64_t n = t.numel() + std::abs(k);
+        const Tensor line = mul(ones({n, 1}, Options(t.dtype(), t.device())),
+                                cat({zeros({std::max<int64_t>(k, 0)}, Options(t.dtype(), t.device())), t,
+                                     zeros({std::max<int64_t>(-k, 0)}, Options(t.dtype(), t.device()))}));
+        const Tensor rows = arange(0, n, 1, Options(t.device())).unsqueeze(1),
+                     columns = arange(0, n, 1, Options(t.device())).unsqueeze(0);
+        return where(eq(columns, add(rows, Operand(k))), line, Operand(0));
+      });
   def(kMethod, "unfold", "input, dimension, size, step", "Windows of a dimension, as a new last one.",
       [](const Tensor& t, int64_t dim, int64_t size, int64_t step) { return t.unfold(dim, size, step); });
-  def(kBoth, "as_strided", "input, size, stride, storage_offset=None", "A view by sizes, strides and offset in elements.",
-      [](const Tensor& t, const Dims& size, const Dims& stride, OptInt offset) { return t.as_strided(size, stride, offset.value_or(t.storage_offset())); });
+  def(kBoth, "as_strided", "input, size, stride, storage_offset=None",
+      "A view by sizes, strides and offset in elements.",
+      [](const Tensor& t, const Dims& size, const Dims& stride, OptInt offset) {
+        return t.as_strided(size, stride, offset.value_or(t.storage_offset()));
+      });
   for (const char* name : {"movedim", "moveaxis"}) {
-    def(kBoth, name, "input, source, destination", "Dimensions moved to other places.", [](const Tensor& t, const Dims& from, const Dims& to) {
-      if (from.size() != to.size())
-        throw RuntimeError("movedim: Invalid source or destination dims: source ({} dims) should contain the same number of dims as destination ({} dims)", from.str(), to.str());
-      const int64_t n = t.dim();
-      if (n == 0) {
-        for (int64_t d : from) wrap_dim(d, 0);
-        for (int64_t d : to) wrap_dim(d, 0);
-        return t.view(t.sizes());
-      }
-      std::vector<int64_t> order(static_cast<size_t>(n), -1);
-      std::vector<bool> taken(static_cast<size_t>(n), false);
-      for (size_t i = 0; i < from.size(); ++i) {
-        const int64_t a = wrap_dim(from[i], n), b = wrap_dim(to[i], n);
-        if (taken[static_cast<size_t>(a)] || order[static_cast<size_t>(b)] >= 0) throw RuntimeError("movedim: repeated dim in source or destination");
-        order[static_cast<size_t>(b)] = a;
-        taken[static_cast<size_t>(a)] = true;
-      }
-      int64_t next = 0;
-      for (auto& d : order) {
-        if (d >= 0) continue;
-        while (taken[static_cast<size_t>(next)]) ++next;
-        d = next++;
-      }
-      return t.permute(Dims(order));
-    });
+    def(kBoth, name, "input, source, destination", "Dimensions moved to other places.",
+        [](const Tensor& t, const Dims& from, const Dims& to) {
+          if (from.size() != to.size())
+            throw RuntimeError(
+                "movedim: Invalid source or destination dims: source ({} dims) should contain the same number of dims "
+                "as destination ({} dims)",
+                from.str(), to.str());
+          const int64_t n = t.dim();
+          if (n == 0) {
+            for (int64_t d : from) wrap_dim(d, 0);
+            for (int64_t d : to) wrap_dim(d, 0);
+            return t.view(t.sizes());
+          }
+          std::vector<int64_t> order(static_cast<size_t>(n), -1);
+          std::vector<bool> taken(static_cast<size_t>(n), false);
+          for (size_t i = 0; i < from.size(); ++i) {
+            const int64_t a = wrap_dim(from[i], n), b = wrap_dim(to[i], n);
+            if (taken[static_cast<size_t>(a)] || order[static_cast<size_t>(b)] >= 0)
+              throw RuntimeError("movedim: repeated dim in source or destination");
+            order[static_cast<size_t>(b)] = a;
+            taken[static_cast<size_t>(a)] = true;
+          }
+          int64_t next = 0;
+          for (auto& d : order) {
+            if (d >= 0) continue;
+            while (taken[static_cast<size_t>(next)]) ++next;
+            d = next++;
+          }
+          return t.permute(Dims(order));
+        });
   }
 }
 
@@ -102,7 +127,10 @@ void def_geometry(const char* name, const char* params, F view) {
   def(kMethod, name, params, "In place.", view);
 }
 void take_geometry(const Tensor& t, const Tensor& view) {
-  if (t.requires_grad()) throw RuntimeError("an in-place change of shape is not supported for a tensor that requires grad; use the form without underscore");
+  if (t.requires_grad())
+    throw RuntimeError(
+        "an in-place change of shape is not supported for a tensor that requires grad; use the form without "
+        "underscore");
   t.impl()->set_geometry(view.sizes(), view.strides(), view.storage_offset());
 }
 
@@ -143,18 +171,19 @@ void define_in_place_views() {
 
 void define_joins() {
   for (const char* name : {"cat", "concat", "concatenate"})
-    def(kFunction, name, "tensors, dim=0, *, out=None", "Tensors one behind the other along a dimension; their other sizes must agree.",
+    def(kFunction, name, "tensors, dim=0, *, out=None",
+        "Tensors one behind the other along a dimension; their other sizes must agree.",
         [](const List& tensors, int64_t dim) { return cat(tensors, dim); });
   def(kFunction, "stack", "tensors, dim=0, *, out=None", "Tensors of one shape side by side along a new dimension.",
       [](const List& tensors, int64_t dim) { return stack(tensors, dim); });
-  def(kFunction, "hstack", "tensors, *, out=None", "Tensors side by side: along dimension 1, vectors along 0.", [](const List& tensors) {
-    return cat(tensors, !tensors.empty() && tensors[0].dim() > 1 ? 1 : 0);
-  });
-  def(kFunction, "vstack", "tensors, *, out=None", "Tensors above each other; vectors count as rows.", [](const List& tensors) {
-    List rows;
-    for (const Tensor& t : tensors) rows.push_back(t.dim() < 2 ? t.reshape({1, -1}) : t);
-    return cat(rows, 0);
-  });
+  def(kFunction, "hstack", "tensors, *, out=None", "Tensors side by side: along dimension 1, vectors along 0.",
+      [](const List& tensors) { return cat(tensors, !tensors.empty() && tensors[0].dim() > 1 ? 1 : 0); });
+  def(kFunction, "vstack", "tensors, *, out=None", "Tensors above each other; vectors count as rows.",
+      [](const List& tensors) {
+        List rows;
+        for (const Tensor& t : tensors) rows.push_back(t.dim() < 2 ? t.reshape({1, -1}) : t);
+        return cat(rows, 0);
+      });
   add_alias("row_stack", "vstack");
   for (const char* name : {"split", "split_with_sizes"}) {
     def(kBoth, name, "input, split_size, dim=0", "Pieces of a size along a dimension; the last one may be smaller.",
@@ -164,7 +193,8 @@ void define_joins() {
     def(kBoth, name, "input, split_sizes, dim=0", "Pieces of the given sizes along a dimension.",
         [](const Tensor& t, const Sequence& sizes, int64_t dim) { return split(t, sizes.dims, dim); });
   }
-  def(kBoth, "tensor_split", "input, indices_or_sections, dim=0", "That many pieces, the first ones larger by one where it does not divide.",
+  def(kBoth, "tensor_split", "input, indices_or_sections, dim=0",
+      "That many pieces, the first ones larger by one where it does not divide.",
       [](const Tensor& t, int64_t sections, int64_t dim) {
         if (sections <= 0) throw RuntimeError("number of sections must be larger than 0, got {}", sections);
         const int64_t n = t.size(dim);
@@ -186,15 +216,18 @@ void define_joins() {
       });
   def(kBoth, "chunk", "input, chunks, dim=0", "Up to that many pieces of equal size along a dimension.",
       [](const Tensor& t, int64_t count, int64_t dim) { return chunk(t, count, dim); });
-  def(kBoth, "unbind", "input, dim=0", "The places of a dimension, one tensor each.", [](const Tensor& t, int64_t dim) { return unbind(t, dim); });
+  def(kBoth, "unbind", "input, dim=0", "The places of a dimension, one tensor each.",
+      [](const Tensor& t, int64_t dim) { return unbind(t, dim); });
   def(kMethod, "repeat", "input, *repeats", "Copies one behind the other, that many along each dimension.",
       [](const Tensor& t, const Dims& times) { return repeat(t, times); });
-  def(kBoth, "tile", "input, *dims", "Copies one behind the other; missing leading counts are 1.", [](const Tensor& t, const Dims& dims) {
-    Dims times = dims;
-    while (static_cast<int64_t>(times.size()) < t.dim()) times.insert(0, 1);
-    return repeat(t, times);
-  });
-  def(kBoth, "repeat_interleave", "input, repeats, dim=None, *, output_size=None", "Each element that many times in a row.",
+  def(kBoth, "tile", "input, *dims", "Copies one behind the other; missing leading counts are 1.",
+      [](const Tensor& t, const Dims& dims) {
+        Dims times = dims;
+        while (static_cast<int64_t>(times.size()) < t.dim()) times.insert(0, 1);
+        return repeat(t, times);
+      });
+  def(kBoth, "repeat_interleave", "input, repeats, dim=None, *, output_size=None",
+      "Each element that many times in a row.",
       [](const Tensor& t, PyObject* repeats, OptInt dim, Ignored) -> PyObject* {
         const Tensor x = dim ? t : t.reshape({-1});
         const int64_t d = wrap_dim(dim.value_or(0), x.dim()), n = x.size(d);
@@ -203,38 +236,51 @@ void define_joins() {
         if (is_tensor(repeats) && tensor_of(repeats).numel() != 1) {
           const auto counts = tensor_of(repeats).to_ints();
           if (static_cast<int64_t>(counts.size()) != n)
-            throw RuntimeError("repeat_interleave: repeats must have the same size as input along dim, got {} and {}", counts.size(), n);
+            throw RuntimeError("repeat_interleave: repeats must have the same size as input along dim, got {} and {}",
+                               counts.size(), n);
           std::vector<int64_t> places;
-          for (int64_t i = 0; i < n; ++i) places.insert(places.end(), static_cast<size_t>(std::max<int64_t>(counts[static_cast<size_t>(i)], 0)), i);
+          for (int64_t i = 0; i < n; ++i)
+            places.insert(places.end(), static_cast<size_t>(std::max<int64_t>(counts[static_cast<size_t>(i)], 0)), i);
           index = tensor(places, Options(DType::I64, x.device()));
         } else {
-          if (!int_from(repeats, times)) throw TypeError("repeat_interleave(): argument 'repeats' must be int or Tensor, not {}", Py_TYPE(repeats)->tp_name);
+          if (!int_from(repeats, times))
+            throw TypeError("repeat_interleave(): argument 'repeats' must be int or Tensor, not {}",
+                            Py_TYPE(repeats)->tp_name);
           if (times < 0) throw RuntimeError("repeats has to be non-negative, got {}", times);
           index = floor_divide(arange(0, n * times, 1, Options(x.device())), Operand(std::max<int64_t>(times, 1)));
         }
         return wrap(index_select(x, d, index));
       });
-  def(kBoth, "flip", "input, *dims", "Dimensions in reverse order.", [](const Tensor& t, const Dims& dims) { return flip(t, dims); });
+  def(kBoth, "flip", "input, *dims", "Dimensions in reverse order.",
+      [](const Tensor& t, const Dims& dims) { return flip(t, dims); });
   def(kBoth, "fliplr", "input", "Dimension 1 in reverse order.", [](const Tensor& t) { return flip(t, {1}); });
   def(kBoth, "flipud", "input", "Dimension 0 in reverse order.", [](const Tensor& t) { return flip(t, {0}); });
   def(kBoth, "roll", "input, shifts, dims=()", "Elements moved on along dimensions, round the end.",
       [](const Tensor& t, const Dims& shifts, const Dims& dims) { return roll(t, shifts, dims); });
-  def(kBoth, "rot90", "input, k=1, dims=None", "Turned by 90 degrees k times, from the first towards the second dimension.",
+  def(kBoth, "rot90", "input, k=1, dims=None",
+      "Turned by 90 degrees k times, from the first towards the second dimension.",
       [](const Tensor& t, int64_t k, const std::optional<Dims>& given) {
         const Dims dims = given.value_or(Dims{0, 1});
         if (dims.size() != 2) throw RuntimeError("expected total rotation dims == 2, but got dims = {}", dims.size());
         switch (((k % 4) + 4) % 4) {
-          case 1: return flip(t, {dims[1]}).transpose(dims[0], dims[1]);
-          case 2: return flip(t, dims);
-          case 3: return flip(t, {dims[0]}).transpose(dims[0], dims[1]);
-          default: return t.clone();
+          case 1:
+            return flip(t, {dims[1]}).transpose(dims[0], dims[1]);
+          case 2:
+            return flip(t, dims);
+          case 3:
+            return flip(t, {dims[0]}).transpose(dims[0], dims[1]);
+          default:
+            return t.clone();
         }
       });
-  def(kBoth, "tril", "input, diagonal=0, *, out=None", "The lower triangle of matrices, 0 above.", [](const Tensor& t, int64_t k) { return tril(t, k); });
-  def(kBoth, "triu", "input, diagonal=0, *, out=None", "The upper triangle of matrices, 0 below.", [](const Tensor& t, int64_t k) { return triu(t, k); });
+  def(kBoth, "tril", "input, diagonal=0, *, out=None", "The lower triangle of matrices, 0 above.",
+      [](const Tensor& t, int64_t k) { return tril(t, k); });
+  def(kBoth, "triu", "input, diagonal=0, *, out=None", "The upper triangle of matrices, 0 below.",
+      [](const Tensor& t, int64_t k) { return triu(t, k); });
   for (const bool lower : {true, false})
     def(kFunction, lower ? "tril_indices" : "triu_indices", "row, col, offset=0, *, dtype=None, device=None",
-        "(2, n): rows and columns of a triangle's elements.", [lower](int64_t rows, int64_t columns, int64_t k, std::optional<DType> dtype, std::optional<Device> device) {
+        "(2, n): rows and columns of a triangle's elements.",
+        [lower](int64_t rows, int64_t columns, int64_t k, std::optional<DType> dtype, std::optional<Device> device) {
           std::vector<int64_t> places[2];
           for (int64_t i = 0; i < rows; ++i)
             for (int64_t j = 0; j < columns; ++j)
@@ -243,16 +289,20 @@ void define_joins() {
           o.device = device;
           return stack({tensor(places[0], o), tensor(places[1], o)});
         });
-  def(kBoth, "trace", "input", "The sum of a matrix's diagonal.", [](const Tensor& t) { return sum(t.diagonal(0, 0, 1)); });
-  def(kFunction, "broadcast_tensors", "*tensors", "The tensors, each repeated to the shape all broadcast to.", [](PyObject* given) -> PyObject* {
-    const List list = gathered(given, "broadcast_tensors");
-    return to_python(broadcast_tensors(list));
-  });
-  def(kFunction, "meshgrid", "*tensors, indexing='ij'", "Grids of coordinates from vectors of them.", [](PyObject* given, std::string_view indexing) -> PyObject* {
-    const List list = gathered(given, "meshgrid");
-    if (indexing != "ij" && indexing != "xy") throw RuntimeError("torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {}", indexing);
-    return to_python(meshgrid(list, indexing == "ij"));
-  });
+  def(kBoth, "trace", "input", "The sum of a matrix's diagonal.",
+      [](const Tensor& t) { return sum(t.diagonal(0, 0, 1)); });
+  def(kFunction, "broadcast_tensors", "*tensors", "The tensors, each repeated to the shape all broadcast to.",
+      [](PyObject* given) -> PyObject* {
+        const List list = gathered(given, "broadcast_tensors");
+        return to_python(broadcast_tensors(list));
+      });
+  def(kFunction, "meshgrid", "*tensors, indexing='ij'", "Grids of coordinates from vectors of them.",
+      [](PyObject* given, std::string_view indexing) -> PyObject* {
+        const List list = gathered(given, "meshgrid");
+        if (indexing != "ij" && indexing != "xy")
+          throw RuntimeError("torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {}", indexing);
+        return to_python(meshgrid(list, indexing == "ij"));
+      });
 }
 
 }  // namespace

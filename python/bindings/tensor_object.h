@@ -36,6 +36,7 @@ void define_indexing();
 void define_networks();
 void define_random(nb::module_& m);
 void define_methods();
+void define_compositions();
 void define_autograd(nb::module_& m);
 void define_devices(nb::module_& m);
 void define_types(nb::module_& m);

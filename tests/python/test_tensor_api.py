@@ -397,3 +397,39 @@ def test_an_address_stays_good():
     p = ctypes.cast(t.data_ptr(), ctypes.POINTER(ctypes.c_float))
     t.add_(4)
     assert p[LARGE - 1] == 4.0
+
+
+# --- functions composed of others --------------------------------------------------------------------------------------------------------------
+
+
+def test_compositions_agree_with_numpy():
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((4, 3)), rng.standard_normal((5, 3))
+    x, y = torch.from_numpy(a), torch.from_numpy(b)
+
+    def close(t, wanted):
+        assert np.allclose(t.numpy(), wanted, rtol=1e-12, atol=1e-12)
+
+    close(torch.cdist(x, y), np.sqrt(((a[:, None] - b[None]) ** 2).sum(-1)))
+    close(torch.cross(x, x.flip(0), dim=1), np.cross(a, a[::-1]))
+    close(torch.kron(x, y), np.kron(a, b))
+    close(torch.diff(x, dim=0), np.diff(a, axis=0))
+    close(torch.diff(x, n=2, dim=0), np.diff(a, n=2, axis=0))
+    close(torch.trapezoid(x), np.trapezoid(a) if hasattr(np, "trapezoid") else np.trapz(a))
+    close(torch.quantile(x, 0.3), np.quantile(a, 0.3))
+    close(torch.quantile(x, torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64), dim=1), np.quantile(a, [0.0, 0.5, 1.0], axis=1))
+    close(torch.column_stack((x[:, 0], x)), np.column_stack((a[:, 0], a)))
+    close(torch.dist(x, x.flip(0)), np.linalg.norm(a - a[::-1]))
+    close(torch.searchsorted(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.0, 2.0, 9.0])), [0, 1, 3])
+    close(torch.bucketize(torch.tensor([[1, 5], [2, 3]]), torch.tensor([2, 4]), right=True), [[0, 2], [1, 1]])
+    close(torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 5])), [False, True, False])
+    close(torch.histc(torch.tensor([0.0, 1.0, 1.5, 4.0]), bins=4, min=0, max=4), [1.0, 2.0, 0.0, 1.0])
+    close(torch.heaviside(torch.tensor([-1.0, 0.0, 2.0]), torch.tensor([0.5])), [0.0, 0.5, 1.0])
+    close(torch.nanmean(torch.tensor([1.0, float("nan"), 3.0])), 2.0)
+
+
+def test_a_bool_is_no_dimension():
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.std(x, False).shape == () and torch.std(x, unbiased=False).item() == torch.std(x, False).item()
+    with pytest.raises(TypeError):
+        x.sum(True)

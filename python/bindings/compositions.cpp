@@ -1,0 +1,199 @@
+// Functions that are a few other functions: nothing here but expressions, so that gradients follow of themselves.
+#include <algorithm>
+#include <cmath>
+
+#include "tensor_object.h"
+
+namespace naru::py {
+namespace {
+
+using OptInt = std::optional<int64_t>;
+using OptTensor = std::optional<Tensor>;
+using List = std::vector<Tensor>;
+
+Tensor differences(const Tensor& t, int64_t dim) {
+  const int64_t n = t.size(dim);
+  if (n == 0) return t;
+  return sub(t.narrow(dim, 1, n - 1), t.narrow(dim, 0, n - 1));
+}
+
+// The distances of each row of a to each row of b.
+Tensor pairwise(const Tensor& a, const Tensor& b, double p) {
+  if (a.dim() < 2 || b.dim() < 2)
+    throw RuntimeError("cdist only supports at least 2D tensors, got {} and {}", a.sizes().str(), b.sizes().str());
+  if (a.size(-1) != b.size(-1))
+    throw RuntimeError("X1 and X2 must have the same number of columns. X1: {} X2: {}", a.size(-1), b.size(-1));
+  return norm(sub(a.unsqueeze(-2), b.unsqueeze(-3)), p, Dims{-1});
+}
+
+Tensor crossed(const Tensor& a, const Tensor& b, OptInt given) {
+  const Dims shape = broadcast_shapes(a.sizes(), b.sizes());
+  const Tensor x = a.expand(shape), y = b.expand(shape);
+  int64_t dim = -1;
+  if (given) {
+    dim = wrap_dim(*given, x.dim());
+  } else {
+    for (int64_t d = 0; d < x.dim() && dim < 0; ++d)
+      if (x.size(d) == 3) dim = d;
+    if (dim < 0) throw RuntimeError("no dimension of size 3 in input of shape {}", shape.str());
+  }
+  if (x.size(dim) != 3)
+    throw RuntimeError("linalg.cross: inputs dimension {} must have length 3. Got {} and {}", dim, a.size(dim),
+                       b.size(dim));
+  const auto part = [&](const Tensor& t, int64_t i) { return t.select(dim, i % 3); };
+  List parts;
+  for (int64_t i = 0; i < 3; ++i)
+    parts.push_back(sub(mul(part(x, i + 1), part(y, i + 2)), mul(part(x, i + 2), part(y, i + 1))));
+  return stack(parts, dim);
+}
+
+// The value at share q of the way through the sorted elements, between two of them linearly.
+Tensor quantile(const Tensor& t, const Tensor& q, OptInt given, bool keepdim) {
+  if (!is_floating(t.dtype()))
+    throw RuntimeError("quantile() input tensor must be either float or double dtype, got {}", name_of(t.dtype()));
+  const Tensor x = given ? t : t.reshape({-1});
+  const int64_t dim = wrap_dim(given.value_or(0), x.dim()), n = x.size(dim);
+  if (n == 0) throw RuntimeError("quantile() input tensor must be non-empty");
+  const Tensor sorted = sort(x, dim).first;
+  List results;
+  const auto shares = q.to_doubles();
+  for (double share : shares) {
+    if (!(share >= 0 && share <= 1))
+      throw RuntimeError("quantile() q values must be in the range [0, 1], got {}", share);
+    const double place = share * static_cast<double>(n - 1);
+    const auto low = static_cast<int64_t>(std::floor(place));
+    const Tensor a = sorted.select(dim, low), b = sorted.select(dim, std::min(low + 1, n - 1));
+    Tensor value = lerp(a, b, Operand(place - static_cast<double>(low)));
+    if (keepdim) {
+      if (given)
+        value = value.unsqueeze(dim);
+      else
+        for (int64_t d = 0; d < t.dim(); ++d) value = value.unsqueeze(0);
+    }
+    results.push_back(value);
+  }
+  return q.dim() == 0 ? results[0] : stack(results, 0);
+}
+
+Tensor kronecker(const Tensor& a, const Tensor& b) {
+  const int64_t rank = std::max(a.dim(), b.dim());
+  const auto padded = [&](const Tensor& t) {
+    Dims shape(static_cast<size_t>(rank - t.dim()), 1);
+    for (int64_t s : t.sizes()) shape.push_back(s);
+    return shape;
+  };
+  const Dims x = padded(a), y = padded(b);
+  Dims left, right, out;
+  for (size_t d = 0; d < x.size(); ++d) {
+    left.push_back(x[d]), left.push_back(1);
+    right.push_back(1), right.push_back(y[d]);
+    out.push_back(x[d] * y[d]);
+  }
+  return mul(a.reshape(left), b.reshape(right)).reshape(out);
+}
+
+// How many elements of the sorted last dimension lie below each value (or at it, right). Compares each with each.
+Tensor places(const Tensor& sorted, const Tensor& values, bool right) {
+  const Tensor s = sorted.unsqueeze(-2), v = values.unsqueeze(-1);
+  return sum(right ? le(s, v) : lt(s, v), Dims{-1});
+}
+
+void define_vectors() {
+  def(kBoth, "dist", "input, other, p=2", "The p-norm of the difference.",
+      [](const Tensor& a, const Tensor& b, double p) { return norm(sub(a, b), p); });
+  def(kFunction, "cdist", "x1, x2, p=2.0, compute_mode=None",
+      "(..., n, m): the p-norm distances of the rows (..., n, d) and (..., m, d).",
+      [](const Tensor& a, const Tensor& b, double p, Ignored) { return pairwise(a, b, p); });
+  def(kBoth, "cross", "input, other, dim=None",
+      "The cross product along a dimension of size 3, the first such one unless named.",
+      [](const Tensor& a, const Tensor& b, OptInt dim) { return crossed(a, b, dim); });
+  def(kBoth, "kron", "input, other", "The Kronecker product.",
+      [](const Tensor& a, const Tensor& b) { return kronecker(a, b); });
+  def(kBoth, "diff", "input, n=1, dim=-1, prepend=None, append=None",
+      "Differences of neighbours along a dimension, n times over.",
+      [](const Tensor& t, int64_t n, int64_t dim, const OptTensor& before, const OptTensor& behind) {
+        List parts;
+        if (before) parts.push_back(*before);
+        parts.push_back(t);
+        if (behind) parts.push_back(*behind);
+        Tensor out = parts.size() > 1 ? cat(parts, dim) : t;
+        for (int64_t i = 0; i < n; ++i) out = differences(out, dim);
+        return out;
+      });
+  def(kFunction, "trapezoid", "y, x=None, *, dx=1, dim=-1", "The integral by the trapezoidal rule.",
+      [](const Tensor& y, const OptTensor& x, const Scalar& dx, int64_t dim) {
+        const int64_t n = y.size(dim);
+        const Tensor heights = mul(add(y.narrow(dim, 1, n - 1), y.narrow(dim, 0, n - 1)), Operand(0.5));
+        return sum(x ? mul(heights, differences(*x, -1)) : mul(heights, Operand(dx)), Dims{dim});
+      });
+  add_alias("trapz", "trapezoid");
+  def(kFunction, "column_stack", "tensors", "Tensors side by side; vectors count as columns.", [](const List& tensors) {
+    List columns;
+    for (const Tensor& t : tensors) columns.push_back(t.dim() < 2 ? t.reshape({-1, 1}) : t);
+    return cat(columns, 1);
+  });
+  def(kFunction, "dstack", "tensors", "Tensors behind each other, along dimension 2.", [](const List& tensors) {
+    List deep;
+    for (const Tensor& t : tensors)
+      deep.push_back(t.dim() < 2 ? t.reshape({1, -1, 1}) : t.dim() == 2 ? t.unsqueeze(2) : t);
+    return cat(deep, 2);
+  });
+}
+
+void define_statistics() {
+  def(kBoth, "nanmean", "input, dim=None, keepdim=False, *, dtype=None", "The mean without NaNs.",
+      [](const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
+        const Tensor x = dtype ? t.to(*dtype) : t;
+        return div(sum(where(isnan(x), Operand(0.0), x), dim, keepdim), sum(logical_not(isnan(x)), dim, keepdim));
+      });
+  def(kBoth, "quantile", "input, q, dim=None, keepdim=False, *, interpolation='linear'",
+      "The elements at shares q of the sorted input, or between two.",
+      [](const Tensor& t, const Operand& q, OptInt dim, bool keepdim, std::string_view interpolation) {
+        if (interpolation != "linear")
+          throw NotImplementedError("quantile(): interpolation '{}' is not supported yet; 'linear' is", interpolation);
+        return quantile(t, q.is_tensor() ? q.tensor() : scalar_tensor(q.scalar(), DType::F64), dim, keepdim);
+      });
+  def(kBoth, "histc", "input, bins=100, min=0, max=0",
+      "How many elements lie in each of `bins` equal parts of [min, max]; the input's range where both are 0.",
+      [](const Tensor& t, int64_t bins, double low, double high) {
+        if (bins < 1) throw RuntimeError("bins must be > 0, got {}", bins);
+        const Tensor x = t.detach().reshape({-1});
+        if (low == 0 && high == 0 && x.numel() > 0) low = min(x).item<double>(), high = max(x).item<double>();
+        if (low == high) low -= 1, high += 1;
+        if (low > high) throw RuntimeError("max must be larger than min, got {} and {}", high, low);
+        const Tensor inside = masked_select(x, logical_and(ge(x, Operand(low)), le(x, Operand(high))));
+        const Tensor place =
+            mul(sub(inside, Operand(low)), Operand(static_cast<double>(bins) / (high - low))).to(DType::I64);
+        return bincount(clamp_max(place, Operand(bins - 1)), bins).to(t.dtype());
+      });
+  def(kFunction, "searchsorted", "sorted_sequence, input, *, out_int32=False, right=False",
+      "Where each value belongs in a sorted last dimension. Compares each with each.",
+      [](const Tensor& sorted, const Operand& values, bool narrow, bool right) {
+        const Tensor v = values.is_tensor() ? values.tensor() : scalar_tensor(values.scalar(), sorted.device());
+        const Tensor out = v.dim() == 0 ? places(sorted, v.reshape({1}), right).reshape({}) : places(sorted, v, right);
+        return narrow ? out.to(DType::I32) : out;
+      });
+  def(kBoth, "bucketize", "input, boundaries, *, out_int32=False, right=False",
+      "Where each value belongs among sorted boundaries. Compares each with each.",
+      [](const Tensor& values, const Tensor& boundaries, bool narrow, bool right) {
+        const Tensor out = places(boundaries, values.reshape({-1}), right).reshape(values.sizes());
+        return narrow ? out.to(DType::I32) : out;
+      });
+  def(kFunction, "isin", "elements, test_elements, *, assume_unique=False, invert=False",
+      "Whether each element is one of the others. Compares each with each.",
+      [](const Tensor& a, const Operand& b, Ignored, bool invert) {
+        const Tensor found = b.is_tensor() ? any(eq(a.unsqueeze(-1), b.tensor().reshape({-1})), Dims{-1}) : eq(a, b);
+        return invert ? logical_not(found) : found;
+      });
+  def(kBoth, "heaviside", "input, values", "0 below 0, 1 above, and `values` at 0.",
+      [](const Tensor& a, const Tensor& v) { return where(eq(a, Operand(0)), v, gt(a, Operand(0)).to(a.dtype())); });
+}
+
+}  // namespace
+
+void define_compositions() {
+  define_vectors();
+  define_statistics();
+}
+
+}  // namespace naru::py
