@@ -1,10 +1,6 @@
 # naru_backend(NAME): compiles src/backends/NAME and adds make_NAME() to the generated list.
 function(naru_backend name)
   naru_objects(naru_backend_${name} "${CMAKE_CURRENT_SOURCE_DIR}/${name}")
-  if(NOT TARGET naru_backend_${name})
-    message(STATUS "naru: src/backends/${name} has no sources; left out of the list of backends")
-    return()
-  endif()
   set_property(GLOBAL APPEND PROPERTY NARU_BACKENDS ${name})
 endfunction()
 

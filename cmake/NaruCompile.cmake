@@ -36,11 +36,11 @@ if(NARU_SANITIZE)
   target_link_options(naru_flags INTERFACE -fsanitize=${NARU_SANITIZE})
 endif()
 
-# naru_objects(TARGET FOLDER): an object library of the sources under a folder; no target where there are none yet.
+# naru_objects(TARGET FOLDER): an object library of the sources under a folder.
 function(naru_objects target folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   if(NOT sources)
-    return()
+    message(FATAL_ERROR "no sources in ${folder}")
   endif()
   add_library(${target} OBJECT ${sources})
   target_link_libraries(${target} PRIVATE naru_flags)

@@ -5,9 +5,6 @@ set(destination "${CMAKE_INSTALL_LIBDIR}/cmake/naru")
 install(TARGETS naru EXPORT naruTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
 install(EXPORT naruTargets NAMESPACE naru:: DESTINATION "${destination}")
-if(TARGET naru_cli)
-  install(TARGETS naru_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-endif()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/naruConfig.cmake.in" "${PROJECT_BINARY_DIR}/naruConfig.cmake"
   INSTALL_DESTINATION "${destination}")
