@@ -11,14 +11,9 @@
 #include "core/storage.h"
 #include "ir/instruction.h"
 #include "naru/device.h"
+#include "runtime/availability.h"
 
 namespace naru::runtime {
-
-// Whether devices of a kind can be used; if not, the one reason and the one remedy.
-struct Availability {
-  bool available = false;
-  std::string reason, remedy;
-};
 
 struct Properties {
   std::string name;          // "AMD EPYC", "Virtual cuda"

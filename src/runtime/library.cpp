@@ -1,0 +1,50 @@
+#include "runtime/library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <link.h>
+#include <stdlib.h>
+
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+namespace naru::runtime {
+
+Library Library::open(const char* variable, std::initializer_list<const char*> names) {
+  const char* chosen = variable ? std::getenv(variable) : nullptr;
+  const std::vector<const char*> places = chosen && *chosen ? std::vector<const char*>{chosen} : std::vector(names);
+  Library library;
+  for (const char* name : places) {
+    library.handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library.handle_) {
+      library.name_ = name;
+      library.error_.clear();
+      return library;
+    }
+    // The first name is the usual one: what is said of it tells most.
+    const char* error = dlerror();
+    if (library.error_.empty()) library.error_ = error ? error : fmt::format("{}: can't be opened", name);
+  }
+  return library;
+}
+
+void* Library::address(const char* symbol) {
+  void* found = handle_ ? dlsym(handle_, symbol) : nullptr;
+  if (handle_ && !found && missing_.empty()) missing_ = symbol;
+  return found;
+}
+
+std::string Library::path() const {
+  const link_map* map = nullptr;
+  if (!handle_ || dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0 || !map) return name_;
+  const std::unique_ptr<char, decltype(&free)> real(realpath(map->l_name, nullptr), &free);
+  return real ? real.get() : map->l_name;
+}
+
+std::string Library::trouble() const {
+  if (!handle_) return error_;
+  return missing_.empty() ? "" : fmt::format("{} has no function {}", name_, missing_);
+}
+
+}  // namespace naru::runtime

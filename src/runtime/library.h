@@ -1,0 +1,39 @@
+// Library: a driver or a vendor's library, opened at run time. Nothing of them is linked.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+
+namespace naru::runtime {
+
+class Library {
+ public:
+  Library() = default;
+  // Opens the file that the environment's `variable` names, where it is set; else the first of `names` that there is.
+  // Libraries are never closed: drivers leave threads and exit handlers behind.
+  static Library open(const char* variable, std::initializer_list<const char*> names);
+
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
+  // Sets `function` to the library's function; false (and `function` null) where it has none: see missing().
+  template <class F>
+  bool find(F*& function, const char* symbol) {
+    function = reinterpret_cast<F*>(address(symbol));
+    return function != nullptr;
+  }
+  // The name under which it was opened: "libcuda.so.1".
+  const std::string& name() const noexcept { return name_; }
+  // The file that was opened: "/usr/lib/x86_64-linux-gnu/libcuda.so.570.86".
+  std::string path() const;
+  // The first function that was looked for in vain; "" where all were found.
+  const std::string& missing() const noexcept { return missing_; }
+  // In a few words why it can't be used: not there, damaged, or lacking a function; "" where nothing is wrong.
+  std::string trouble() const;
+
+ private:
+  void* address(const char* symbol);
+
+  void* handle_ = nullptr;
+  std::string name_, error_, missing_;
+};
+
+}  // namespace naru::runtime
