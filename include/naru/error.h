@@ -50,4 +50,10 @@ class DeviceUnavailableError : public Error {
   explicit DeviceUnavailableError(const std::string& text) : Error(ErrorKind::Runtime, text) {}
 };
 
+// The host was about to wait for a device where that is forbidden (see naru/sync.h).
+class SynchronizationError : public Error {
+ public:
+  explicit SynchronizationError(const std::string& text) : Error(ErrorKind::Runtime, text) {}
+};
+
 }  // namespace naru

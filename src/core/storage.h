@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "core/history.h"
 #include "core/ref.h"
 #include "naru/device.h"
 
@@ -10,14 +11,7 @@ namespace naru {
 
 namespace runtime {
 class Queue;
-class DeviceStream;
 }  // namespace runtime
-
-// A point in the history of a stream: everything submitted up to number `seq` has been done once the stream has reached it.
-struct Mark {
-  runtime::DeviceStream* stream = nullptr;
-  uint64_t seq = 0;
-};
 
 // Where a tensor came from, for error messages: the operator, and the line of the user's program (0: not recorded).
 struct Origin {
@@ -38,10 +32,11 @@ struct Storage : RefCounted<Storage> {
   // How many hold the address and look at it on their own: NumPy arrays over it, whoever owns foreign memory. What is asked of such a
   // storage on cpu happens at once, for they know of no queue.
   std::atomic<int> exposed{0};
-  Mark written, read;  // the last asynchronous write and read; null streams on synchronous devices
+  History history;  // what streams have still to do here
   bool pinned = false;
   bool lost = false;  // what should have been written here never was: there was no memory
   bool resizable = true;
+  bool ordered = false;  // the memory goes back with its history: work under way need not keep the storage alive
   Origin origin;  // of the tensor it was made for
   void (*release_memory)(Storage&) noexcept = nullptr;
   void* owner = nullptr;  // whatever release_memory needs: the allocator, a Python object ...

@@ -4,6 +4,7 @@
 #include "ops/common.h"
 #include "ops/elementwise.h"
 #include "runtime/memory.h"
+#include "runtime/sync.h"
 
 namespace naru {
 namespace {
@@ -34,12 +35,14 @@ void transfer(const Tensor& target, const Tensor& source, bool non_blocking) {
   ir::CopyBytes copy{out.data, in.data, static_cast<size_t>(t.numel) * size_of(t.dtype), to, from};
   // A device's own queue copies to and from the host.
   runtime::Queue& queue = runtime::queue_of(to.is_cpu() ? from : to);
-  runtime::Touches touches{{s.storage.get()}, {t.storage.get()}};
-  queue.submit(copy, touches);
   // Host memory that is not page-locked is copied before the call returns, as drivers do.
   const bool host_pinned = (to.is_cpu() ? t.storage : s.storage)->pinned;
-  if ((to.is_cpu() || from.is_cpu()) && !(non_blocking && host_pinned))
-    queue.stream().synchronize((to.is_cpu() ? t.storage->written : s.storage->read).seq);
+  const bool waits = (to.is_cpu() || from.is_cpu()) && !(non_blocking && host_pinned);
+  if (waits) runtime::note_synchronization("copy", queue.device());
+  const uint64_t seq = queue.submit(copy, {{s.storage.get()}, {t.storage.get()}});
+  if (!waits) return;
+  queue.stream().synchronize(seq);
+  (to.is_cpu() ? t : s).storage->history.reached({&queue.stream(), seq});
 }
 
 void copy_into(const Tensor& target, const Tensor& source, bool non_blocking) {

@@ -23,6 +23,7 @@ constexpr size_t kSlab = size_t{2} << 20;
 constexpr size_t kSmall = size_t{1} << 20;   // requests up to this share slabs among themselves
 constexpr size_t kMedium = size_t{8} << 20;  // and up to this, bigger slabs
 constexpr size_t kMediumSlab = size_t{16} << 20;
+constexpr int kTries = 16;                    // free blocks looked at for one that need not be waited for
 constexpr size_t kLeastRest = size_t{1} << 20;  // a large block is cut only if this much is left
 
 size_t round_up(size_t n, size_t to) {
@@ -43,6 +44,17 @@ struct Block {
   const Storage* holder = nullptr;
   uint64_t number = 0;  // of the allocation it serves
   Block *before = nullptr, *after = nullptr;
+  std::vector<Mark> under_way;  // free ones: work of the last owners
+
+  // Whether `stream` may use it without waiting for another (null: without waiting at all).
+  bool ready_for(const DeviceStream* stream) {
+    std::erase_if(under_way, [](const Mark& m) { return m.stream->completed() >= m.seq; });
+    return std::all_of(under_way.begin(), under_way.end(), [&](const Mark& m) { return m.stream == stream; });
+  }
+  void finish() noexcept {
+    for (const Mark& m : under_way) m.stream->reach(m.seq);
+    under_way.clear();
+  }
 };
 
 struct BySize {
@@ -86,22 +98,31 @@ struct CachingAllocator::State {
 
   FreeList& free_list(bool small) { return small ? free_small : free_large; }
 
-  void* take(size_t bytes, const Storage* holder) {
+  // The smallest free block that is large enough, preferably one that `stream` need not wait for.
+  Block* find(size_t wanted, bool small, DeviceStream* stream, bool may_wait) {
+    FreeList& list = free_list(small);
+    Block probe{nullptr, wanted, 0, small};
+    auto it = list.lower_bound(&probe);
+    if (!may_wait)
+      for (int tries = 0; it != list.end() && !(*it)->ready_for(stream); ++it)
+        if (++tries == kTries) return nullptr;
+    if (it == list.end()) return nullptr;
+    Block* block = *it;
+    list.erase(it);
+    return block;
+  }
+
+  void* take(size_t bytes, Storage* holder, DeviceStream* stream) {
     const size_t wanted = cached ? round_up(bytes, kRound) : bytes;
     const bool small = wanted <= kSmall;
-    Block* block = nullptr;
+    Block* block = cached ? find(wanted, small, stream, false) : nullptr;
+    if (!block) block = new_slab(wanted, small);
+    if (!block && cached) block = find(wanted, small, stream, true);
+    if (!block) return nullptr;
     FreeList& list = free_list(small);
-    if (cached) {
-      Block probe{nullptr, wanted, 0, small};
-      if (const auto it = list.lower_bound(&probe); it != list.end()) {
-        block = *it;
-        list.erase(it);
-      }
-    }
-    if (!block && !(block = new_slab(wanted, small))) return nullptr;
     const size_t rest = block->size - wanted;
     if (cached && rest >= (small ? kRound : kLeastRest)) {
-      Block* tail = new Block{block->data + wanted, rest, 0, small, nullptr, 0, block, block->after};
+      Block* tail = new Block{block->data + wanted, rest, 0, small, nullptr, 0, block, block->after, block->under_way};
       if (tail->after) tail->after->before = tail;
       block->after = tail;
       block->size = wanted;
@@ -110,6 +131,9 @@ struct CachingAllocator::State {
     block->used = wanted;
     block->holder = holder;
     block->number = stats.allocations;
+    if (holder) holder->history.inherit(block->under_way);
+    else block->finish();
+    block->under_way.clear();
     used.emplace(block->data, block);
     stats.allocated += wanted;
     allocated.store(stats.allocated, std::memory_order_relaxed);
@@ -142,7 +166,7 @@ struct CachingAllocator::State {
     return nullptr;
   }
 
-  void give_back(void* memory) noexcept {
+  void give_back(void* memory, std::vector<Mark> under_way) noexcept {
     const auto it = used.find(memory);
     if (it == used.end()) return;
     Block* block = it->second;
@@ -152,9 +176,8 @@ struct CachingAllocator::State {
     ++stats.releases;
     note(*block, -static_cast<int64_t>(block->used));
     block->used = 0;
-    if (!cached) {
-      return drop(block);
-    }
+    block->under_way = std::move(under_way);
+    if (!cached) return drop(block);
     FreeList& list = free_list(block->small);
     if (Block* next = block->after; next && !next->used) {
       list.erase(next);
@@ -173,10 +196,12 @@ struct CachingAllocator::State {
     first->size += second->size;
     first->after = second->after;
     if (first->after) first->after->before = first;
+    for (const Mark& m : second->under_way) add_mark(first->under_way, m);
     delete second;
   }
 
   void drop(Block* block) noexcept {
+    block->finish();
     stats.reserved -= block->size;
     backend.release(device, kind, block->data, block->size);
     delete block;
@@ -243,30 +268,23 @@ CachingAllocator::~CachingAllocator() {
   state_->empty();
 }
 
-void* CachingAllocator::allocate(size_t bytes, const Storage* holder) {
+void* CachingAllocator::allocate(size_t bytes, Storage* holder, DeviceStream* stream) {
   if (bytes == 0) return nullptr;
   check_plausible(bytes);
   State& s = *state_;
   {
     const std::lock_guard lock(s.mutex);
-    if (void* p = s.take(bytes, holder)) return p;
+    if (void* p = s.take(bytes, holder, stream)) return p;
     s.empty();
-    if (void* p = s.take(bytes, holder)) return p;
-  }
-  // Work under way may hold memory that nobody else does.
-  s.backend.drain(s.device);
-  {
-    const std::lock_guard lock(s.mutex);
-    s.empty();
-    if (void* p = s.take(bytes, holder)) return p;
+    if (void* p = s.take(bytes, holder, stream)) return p;
   }
   s.raise(bytes);
 }
 
-void CachingAllocator::release(void* memory) noexcept {
+void CachingAllocator::release(void* memory, std::vector<Mark> under_way) noexcept {
   if (!memory) return;
   const std::lock_guard lock(state_->mutex);
-  state_->give_back(memory);
+  state_->give_back(memory, std::move(under_way));
 }
 
 void CachingAllocator::empty_cache() {

@@ -33,13 +33,14 @@ class CachingAllocator {
  public:
   CachingAllocator(Backend& backend, Device device, MemoryKind kind = MemoryKind::Device);
   ~CachingAllocator();
-  // At least `bytes` bytes, 64-byte aligned, with undefined contents; nullptr for 0 bytes. When there is none: waits
-  // for the device's work, empties the cache, tries again, then throws OutOfMemoryError with requested, allocated,
-  // cached, limit and the largest holders by the line that made them. `holder`: the storage the memory is for; it must
-  // release the memory before it dies.
-  void* allocate(size_t bytes, const Storage* holder = nullptr);
-  // nullptr is allowed.
-  void release(void* memory) noexcept;
+  // At least `bytes` bytes, 64-byte aligned, with undefined contents; nullptr for 0 bytes. When there is none: empties
+  // the cache, tries again, then throws OutOfMemoryError with requested, allocated, cached, limit and the largest
+  // holders by the line that made them. `holder`: the storage the memory is for; it must release the memory before it
+  // dies. It inherits what is still under way in the memory; without a holder that is waited for. `stream`: who will
+  // use it first (null: the host), so that memory is preferred which that one need not wait for.
+  void* allocate(size_t bytes, Storage* holder = nullptr, DeviceStream* stream = nullptr);
+  // Takes memory back at once; `under_way`: work that still uses it. nullptr is allowed.
+  void release(void* memory, std::vector<Mark> under_way = {}) noexcept;
   // Gives slabs that nobody uses any part of back to the device.
   void empty_cache();
   MemoryStats stats() const;

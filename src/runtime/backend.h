@@ -2,8 +2,11 @@
 // errors) is written once, over this.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,22 +32,62 @@ struct Properties {
 
 enum class MemoryKind : uint8_t { Device, Pinned };
 
-// An in-order queue of work of one device. Thread-safe. Work has numbers 1, 2, 3 ... in the order of submission.
+// Errors of work that nobody has waited for yet; the first one stays. One a device, shared by its streams. Thread-safe.
+class KeptErrors {
+ public:
+  void keep(std::exception_ptr error) noexcept;
+  // From now on whoever waits here also hears of the errors there: work here reads what was made there.
+  void follow(KeptErrors& other);
+  // Throws the error kept here, or by one that is followed, and forgets it.
+  void raise();
+
+ private:
+  std::exception_ptr take() noexcept;
+  std::mutex mutex_;
+  std::exception_ptr error_;
+  std::atomic<bool> any_{false};
+  std::vector<KeptErrors*> followed_;
+};
+
+// A point in the time of a device, once its stream has reached it.
+class TimeStamp {
+ public:
+  virtual ~TimeStamp() = default;
+  // Both of one kind of device, and reached.
+  virtual double milliseconds_since(const TimeStamp& earlier) const = 0;
+};
+
+// An in-order queue of work of one device. Thread-safe. Work has numbers 1, 2, 3 ... in the order of submission. A stream is never
+// destroyed while memory remembers it (see core/history.h).
 class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
-  // Starts the instruction behind all that was submitted before; `hold` is kept alive until it has run.
-  // Synchronous devices have finished it, and throw its errors, on return; others keep the first error for
-  // synchronize().
+  // Starts the instruction behind all that was submitted before; `hold` is kept alive until it has run (memory of the host that is not
+  // handed on with its history; all else may be gone by then). Synchronous devices have finished it, and throw its errors, on return;
+  // others keep the errors for synchronize().
   virtual uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) = 0;
   // Later work of this stream waits until `other` has reached `seq`.
   virtual void wait(DeviceStream& other, uint64_t seq) = 0;
   // The highest number reached.
   virtual uint64_t completed() const noexcept = 0;
-  // Returns when `seq` has been reached; throws the error kept, once.
-  virtual void synchronize(uint64_t seq) = 0;
   // The number last given out.
   virtual uint64_t submitted() const noexcept = 0;
+  // Returns when `seq` has been reached; errors stay kept.
+  virtual void reach(uint64_t seq) noexcept = 0;
+  // reach(), then throws the error kept, once.
+  virtual void synchronize(uint64_t seq) {
+    reach(seq);
+    errors().raise();
+  }
+  // Takes the time behind all that was submitted; it counts as work, with a number of its own.
+  virtual std::unique_ptr<TimeStamp> stamp() = 0;
+
+  KeptErrors& errors() const noexcept { return *errors_; }
+  void set_errors(KeptErrors& errors) noexcept { errors_ = &errors; }
+
+ private:
+  KeptErrors own_;
+  KeptErrors* errors_ = &own_;
 };
 
 // A kernel that the host calls itself: machine code, or (machine null) the interpreter's kernel.
@@ -69,10 +112,8 @@ class Backend {
   // Raw memory, 64-byte aligned at least; nullptr when there is none left. Caching is done above.
   virtual void* allocate(Device device, MemoryKind kind, size_t bytes) = 0;
   virtual void release(Device device, MemoryKind kind, void* memory, size_t bytes) noexcept = 0;
-  virtual std::unique_ptr<DeviceStream> create_stream(Device device) = 0;
-  // Optional: waits until all streams of the device have done what they were given, so that memory held by it is free.
-  // Errors stay kept.
-  virtual void drain(Device) noexcept {}
+  // Work of streams of a lower priority number goes first, where the device can.
+  virtual std::unique_ptr<DeviceStream> create_stream(Device device, int priority) = 0;
   // Optional, for synchronous devices whose memory the host uses: the kernel of a program over consecutive elements,
   // for small work that is not worth an instruction. The record lives as long as the process.
   virtual const DirectKernel* direct_kernel(const ir::Program&) { return nullptr; }

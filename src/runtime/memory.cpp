@@ -25,7 +25,7 @@ void release_promised(Storage& s) noexcept {
   static_cast<CachingAllocator*>(s.owner)->end_promise(s.bytes);
 }
 void release_cached(Storage& s) noexcept {
-  static_cast<CachingAllocator*>(s.owner)->release(s.data);
+  static_cast<CachingAllocator*>(s.owner)->release(s.data, s.history.take());
 }
 
 struct External {
@@ -40,7 +40,7 @@ void release_external(Storage& s) noexcept {
 
 }  // namespace
 
-void materialise(Storage& s) {
+void materialise(Storage& s, DeviceStream* stream) {
   if (s.data || s.bytes == 0) return;
   if (s.lost)
     throw RuntimeError("a result of {} was never computed: memory on {} ran out when it was due. Compute it anew",
@@ -54,9 +54,11 @@ void materialise(Storage& s) {
   CachingAllocator& allocator = s.owner ? *static_cast<CachingAllocator*>(s.owner) : allocator_of(s.device);
   if (s.release_memory == release_promised) release_promised(s);
   s.release_memory = nullptr;
-  s.data = allocator.allocate(s.bytes, &s);
+  if (!stream && !s.device.is_cpu()) stream = &queue_of(s.device).stream();
+  s.data = allocator.allocate(s.bytes, &s, stream);
   s.owner = &allocator;
   s.release_memory = release_cached;
+  s.ordered = true;
 }
 
 Ref<Storage> make_storage(Device device, size_t bytes, Origin origin) {
@@ -106,6 +108,7 @@ Ref<Storage> make_pinned_storage(size_t bytes) {
   s->data = allocator.allocate(bytes, s.get());
   s->owner = &allocator;
   s->release_memory = release_cached;
+  s->ordered = true;
   return s;
 }
 

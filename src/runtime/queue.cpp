@@ -8,6 +8,7 @@
 #include "naru/error.h"
 #include "runtime/memory.h"
 #include "runtime/registry.h"
+#include "runtime/sync.h"
 
 namespace naru::runtime {
 namespace {
@@ -42,8 +43,13 @@ Dims expanded_strides(const TensorImpl& t, const Dims& shape) {
   return strides;
 }
 
-Queue::Queue(Backend& backend, Device device)
-    : device_(device), backend_(backend), stream_(backend.create_stream(device)), synchronous_(backend.properties(device).synchronous) {}
+Queue::Queue(Backend& backend, Device device, int number, int priority)
+    : device_(device),
+      number_(number),
+      priority_(priority),
+      backend_(backend),
+      stream_(backend.create_stream(device, priority)),
+      synchronous_(backend.properties(device).synchronous) {}
 
 Queue::~Queue() {
   try {
@@ -165,8 +171,8 @@ void Queue::flush_locked() {
   program_.steps_count = program_.inputs_count = program_.params_count = program_.outputs_count = 0;
   if (map.outputs.empty()) return;
   try {
-    for (Storage* s : touches.writes) materialise(*s);
-    for (Piece& p : inputs) materialise(*p.storage);
+    for (Storage* s : touches.writes) materialise(*s, stream_.get());
+    for (Piece& p : inputs) materialise(*p.storage, stream_.get());
   } catch (...) {
     for (Storage* s : touches.writes) s->lost = !s->data;
     throw;
@@ -181,33 +187,42 @@ void Queue::flush_locked() {
   submit_locked(std::move(map), touches);
 }
 
+// Makes this stream wait for what others have still to do there.
+void Queue::await(Storage& s, bool write) {
+  if (s.history.empty()) return;
+  if (synchronous_) return wait_for_host(s, write);
+  if (write)
+    for (const Mark m : s.history.marks()) wait(m);
+  else
+    wait(s.history.written());
+}
+
+void Queue::wait(Mark m) {
+  if (!m.stream || m.stream == stream_.get()) return;
+  stream_->errors().follow(m.stream->errors());
+  stream_->wait(*m.stream, m.seq);
+}
+
 uint64_t Queue::submit_locked(ir::Instruction instruction, const Touches& touches) {
-  const auto wait = [&](Mark& mark) {
-    if (!mark.stream || mark.stream == stream_.get()) return;
-    if (synchronous_) mark.stream->synchronize(mark.seq), mark = {};
-    else stream_->wait(*mark.stream, mark.seq);
-  };
-  for (Storage* s : touches.reads) wait(s->written);
-  for (Storage* s : touches.writes) wait(s->written), wait(s->read);
+  for (Storage* s : touches.reads) await(*s, false);
+  for (Storage* s : touches.writes) await(*s, true);
+  if (synchronous_) return stream_->submit(std::move(instruction), {});
   std::vector<Ref<Storage>> hold;
-  if (!synchronous_) {
-    for (Storage* s : touches.reads) hold.push_back(Ref<Storage>::share(s));
-    for (Storage* s : touches.writes) hold.push_back(Ref<Storage>::share(s));
-  }
+  for (const auto* list : {&touches.reads, &touches.writes})
+    for (Storage* s : *list)
+      if (!s->ordered) hold.push_back(Ref<Storage>::share(s));
   const uint64_t seq = stream_->submit(std::move(instruction), std::move(hold));
-  if (!synchronous_) {
-    for (Storage* s : touches.reads) s->read = {stream_.get(), seq};
-    for (Storage* s : touches.writes) s->written = {stream_.get(), seq};
-  }
+  for (Storage* s : touches.reads) s->history.add_read({stream_.get(), seq});
+  for (Storage* s : touches.writes) s->history.set_written({stream_.get(), seq});
   return seq;
 }
 
-void Queue::submit(ir::Instruction instruction, const Touches& touches) {
+uint64_t Queue::submit(ir::Instruction instruction, const Touches& touches) {
   for (Storage* s : touches.reads) flush_other(*s, this);
   for (Storage* s : touches.writes) flush_other(*s, this);
   std::lock_guard lock(mutex_);
   flush_locked();
-  submit_locked(std::move(instruction), touches);
+  return submit_locked(std::move(instruction), touches);
 }
 
 void Queue::flush() {
@@ -220,66 +235,31 @@ void Queue::synchronize() {
   stream_->synchronize(stream_->submitted());
 }
 
+void Queue::wait(Queue& other) {
+  if (&other != this) wait(Mark{other.stream_.get(), other.mark()});
+}
+
+uint64_t Queue::mark(std::unique_ptr<TimeStamp>* stamp) {
+  std::lock_guard lock(mutex_);
+  flush_locked();
+  if (stamp) *stamp = stream_->stamp();
+  return stream_->submitted();
+}
+
 void wait_for_host(Storage& s, bool write) {
   if (Queue* q = s.pending.load(std::memory_order_acquire)) q->flush();
-  if (s.written.stream) s.written.stream->synchronize(s.written.seq);
-  if (write && s.read.stream) s.read.stream->synchronize(s.read.seq);
-  // On cpu a finished mark need not be looked at again.
-  if (s.device.is_cpu()) {
-    s.written = {};
-    if (write) s.read = {};
+  if (s.history.empty()) return;
+  const Mark written = s.history.written();
+  if (written.stream) {
+    note_synchronization("the host reads what a device writes", s.device);
+    written.stream->synchronize(written.seq);
   }
-}
-
-namespace {
-
-// Queues of devices other than cpu. Never destroyed: storages and other streams may hold marks on them until the process ends.
-struct DeviceQueues {
-  std::mutex mutex;
-  std::atomic<Queue*> queues[kDeviceTypes][128] = {};
-  std::vector<Queue*> retired;
-};
-DeviceQueues& device_queues() {
-  static auto* all = new DeviceQueues;
-  return *all;
-}
-thread_local std::unique_ptr<Queue> cpu_queue;
-
-}  // namespace
-
-Queue& queue_of(Device device) {
-  if (device.is_cpu()) {
-    if (!cpu_queue) cpu_queue = std::make_unique<Queue>(backend_of(DeviceType::Cpu), Device(DeviceType::Cpu, 0));
-    return *cpu_queue;
+  if (!write) return s.history.reached(written);
+  for (const Mark m : s.history.marks()) {
+    if (m.stream->completed() < m.seq) note_synchronization("the host writes what a device reads", s.device);
+    m.stream->synchronize(m.seq);
   }
-  const Device d = device.has_index() ? device : resolve(device);
-  DeviceQueues& all = device_queues();
-  std::atomic<Queue*>& slot = all.queues[static_cast<int>(d.type)][d.index];
-  if (Queue* q = slot.load(std::memory_order_acquire)) return *q;
-  resolve(d);
-  std::lock_guard lock(all.mutex);
-  if (!slot.load(std::memory_order_acquire)) slot.store(new Queue(backend_of(d.type), d), std::memory_order_release);
-  return *slot.load(std::memory_order_acquire);
-}
-
-void retire_queues(DeviceType kind) {
-  DeviceQueues& all = device_queues();
-  std::lock_guard lock(all.mutex);
-  for (auto& slot : all.queues[static_cast<int>(kind)])
-    if (Queue* q = slot.load(std::memory_order_acquire)) {
-      q->synchronize();
-      all.retired.push_back(q);
-      slot.store(nullptr, std::memory_order_release);
-    }
-}
-
-void synchronize(Device device) { queue_of(device).synchronize(); }
-
-void flush_all() {
-  if (cpu_queue) cpu_queue->flush();
-  for (auto& kind : device_queues().queues)
-    for (auto& slot : kind)
-      if (Queue* q = slot.load(std::memory_order_acquire)) q->flush();
+  s.history.take();
 }
 
 }  // namespace naru::runtime

@@ -27,19 +27,28 @@ struct Touches {
 
 class Queue {
  public:
-  Queue(Backend& backend, Device device);
+  // `number` and `priority` of the stream (see runtime/streams.h).
+  Queue(Backend& backend, Device device, int number = 0, int priority = 0);
   ~Queue();
 
   // Adds row(sources) -> out (converted to out's dtype) over out's shape, to be run no later than somebody looks at the result.
   void append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out);
-  // Runs `instruction` behind everything before it. Storages written get memory if they have none.
-  void submit(ir::Instruction instruction, const Touches& touches);
+  // Runs `instruction` behind everything before it. Storages written get memory if they have none. Returns its number.
+  uint64_t submit(ir::Instruction instruction, const Touches& touches);
   // Hands what is held back to the device.
   void flush();
   // Waits until the device has done all of it; throws the first error kept.
   void synchronize();
 
+  // Everything later waits for what `other` has been given so far.
+  void wait(Queue& other);
+  void wait(Mark mark);
+  // Behind everything so far: its number, and the time it was reached if `stamp` is not null.
+  uint64_t mark(std::unique_ptr<TimeStamp>* stamp = nullptr);
+
   Device device() const noexcept { return device_; }
+  int number() const noexcept { return number_; }
+  int priority() const noexcept { return priority_; }
   DeviceStream& stream() noexcept { return *stream_; }
   bool synchronous() const noexcept { return synchronous_; }
 
@@ -59,8 +68,10 @@ class Queue {
   void flush_locked();
   bool try_append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides);
   uint64_t submit_locked(ir::Instruction instruction, const Touches& touches);
+  void await(Storage& storage, bool write);
 
   Device device_;
+  int number_, priority_;
   Backend& backend_;
   std::unique_ptr<DeviceStream> stream_;
   bool synchronous_ = true;
@@ -78,16 +89,11 @@ Dims expanded_strides(const TensorImpl& t, const Dims& shape);
 // Makes the storage's contents ready for the host to read (write: also to overwrite): flushes the queue that holds work on it and waits.
 void wait_for_host(Storage& storage, bool write = false);
 // Whether wait_for_host would have something to do.
-inline bool busy(const Storage& s) noexcept {
-  return s.pending.load(std::memory_order_acquire) != nullptr || s.written.stream != nullptr || s.read.stream != nullptr;
-}
+inline bool busy(const Storage& s) noexcept { return s.pending.load(std::memory_order_acquire) != nullptr || !s.history.empty(); }
 
 // NARU_FUSE: false runs every step at once. set_fusion returns what it was.
 bool fusion() noexcept;
 bool set_fusion(bool on) noexcept;
-
-// Forgets the queues of a kind's devices, after waiting for their work; queue_of makes new ones.
-void retire_queues(DeviceType kind);
 
 // Flushes the queues of the calling thread and of all devices.
 void flush_all();

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "naru/error.h"
-#include "runtime/queue.h"
+#include "runtime/streams.h"
 #include "runtime/registry.h"
 
 namespace naru::runtime {

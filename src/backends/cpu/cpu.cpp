@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "host/execute.h"
+#include "host/host_time.h"
 #include "host/thread_pool.h"
 #include "runtime/backend.h"
 
@@ -27,7 +28,8 @@ class CpuStream final : public DeviceStream {
   }
   void wait(DeviceStream& other, uint64_t seq) override { other.synchronize(seq); }
   uint64_t completed() const noexcept override { return done_.load(std::memory_order_acquire); }
-  void synchronize(uint64_t) override {}
+  void reach(uint64_t) noexcept override {}
+  std::unique_ptr<TimeStamp> stamp() override { return std::make_unique<host::HostTime>(); }
   uint64_t submitted() const noexcept override { return completed(); }
 
  private:
@@ -107,7 +109,7 @@ class CpuBackend final : public Backend {
       munmap(memory, bytes);
   }
 
-  std::unique_ptr<DeviceStream> create_stream(Device) override { return std::make_unique<CpuStream>(); }
+  std::unique_ptr<DeviceStream> create_stream(Device, int) override { return std::make_unique<CpuStream>(); }
   const DirectKernel* direct_kernel(const ir::Program& program) override { return &host::small_kernel(program); }
 };
 

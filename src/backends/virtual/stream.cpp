@@ -2,24 +2,12 @@
 
 #include <unistd.h>
 
-#include <chrono>
-#include <new>
-
 #include "backends/virtual/address.h"
 #include "host/execute.h"
+#include "host/host_time.h"
 #include "naru/error.h"
 
 namespace naru::backends {
-namespace {
-
-void wait_for(runtime::DeviceStream& other, uint64_t seq) {
-  if (auto* v = dynamic_cast<VirtualStream*>(&other)) return v->reach(seq);
-  // A stream of another backend: its errors are for whoever synchronizes with it, so it is only watched.
-  while (other.completed() < seq) std::this_thread::sleep_for(std::chrono::microseconds(20));
-}
-
-}  // namespace
-
 VirtualStream::VirtualStream(Device device) : device_(device), process_(getpid()), thread_([this] { work(); }) {}
 
 VirtualStream::~VirtualStream() {
@@ -49,23 +37,33 @@ void VirtualStream::check_process() const {
         device_.type == DeviceType::Cuda ? "CUDA" : name_of(device_.type), device_.str(), process_, getpid());
 }
 
-uint64_t VirtualStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {
-  check_process();
-  translate(instruction, device_);
+uint64_t VirtualStream::push(Item item, bool numbered) {
   const std::lock_guard lock(mutex_);
-  const uint64_t seq = given_.load(std::memory_order_relaxed) + 1;
-  items_.push_back({std::move(instruction), std::move(hold), seq});
+  const uint64_t seq = given_.load(std::memory_order_relaxed) + (numbered ? 1 : 0);
+  item.seq = numbered ? seq : 0;
+  items_.push_back(std::move(item));
   given_.store(seq, std::memory_order_release);
   if (items_.size() == 1) arrived_.notify_one();
   return seq;
 }
 
+uint64_t VirtualStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {
+  check_process();
+  translate(instruction, device_);
+  return push({std::move(instruction), std::move(hold), 0}, true);
+}
+
 void VirtualStream::wait(runtime::DeviceStream& other, uint64_t seq) {
   check_process();
   if (&other == this || other.completed() >= seq) return;
-  const std::lock_guard lock(mutex_);
-  items_.push_back({Wait{&other, seq}, {}, 0});
-  if (items_.size() == 1) arrived_.notify_one();
+  push({Wait{&other, seq}, {}, 0}, false);
+}
+
+std::unique_ptr<runtime::TimeStamp> VirtualStream::stamp() {
+  check_process();
+  auto time = std::make_shared<std::chrono::steady_clock::time_point>();
+  push({time, {}, 0}, true);
+  return std::make_unique<host::HostTime>(time);
 }
 
 void VirtualStream::reach(uint64_t seq) noexcept {
@@ -76,17 +74,15 @@ void VirtualStream::reach(uint64_t seq) noexcept {
 
 void VirtualStream::synchronize(uint64_t seq) {
   check_process();
-  reach(seq);
-  std::exception_ptr error;
-  {
-    const std::lock_guard lock(mutex_);
-    error = std::exchange(error_, nullptr);
-  }
-  if (error) std::rethrow_exception(error);
+  DeviceStream::synchronize(seq);
 }
 
 void VirtualStream::run(Item& item) {
-  if (const Wait* w = std::get_if<Wait>(&item.work)) return wait_for(*w->other, w->seq);
+  if (const Wait* w = std::get_if<Wait>(&item.work)) return w->other->reach(w->seq);
+  if (const Time* t = std::get_if<Time>(&item.work)) {
+    **t = std::chrono::steady_clock::now();
+    return;
+  }
   host::execute(std::get<ir::Instruction>(item.work));
 }
 
@@ -97,17 +93,15 @@ void VirtualStream::work() noexcept {
     if (items_.empty()) return;
     Item item = std::move(items_.front());
     lock.unlock();
-    std::exception_ptr error;
     try {
       run(item);
     } catch (...) {
-      error = std::current_exception();
+      errors().keep(std::current_exception());
     }
-    // Storages whose last handle this is go back to the allocator now, before anyone hears that the work is done.
+    // Storages whose last handle this is go now, before anyone hears that the work is done.
     item.hold.clear();
     lock.lock();
     items_.pop_front();
-    if (error && !error_) error_ = error;
     if (item.seq) {
       done_.store(item.seq, std::memory_order_release);
       reached_.notify_all();

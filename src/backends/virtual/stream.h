@@ -2,9 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <variant>
@@ -23,26 +24,26 @@ class VirtualStream final : public runtime::DeviceStream {
   void wait(runtime::DeviceStream& other, uint64_t seq) override;
   uint64_t completed() const noexcept override { return done_.load(std::memory_order_acquire); }
   void synchronize(uint64_t seq) override;
+  // In a forked child, where nothing runs any more, returns at once.
+  void reach(uint64_t seq) noexcept override;
+  std::unique_ptr<runtime::TimeStamp> stamp() override;
   uint64_t submitted() const noexcept override { return given_.load(std::memory_order_acquire); }
-
-  // Returns when `seq` has been reached; throws nothing. In a forked child, where nothing runs any more, returns at
-  // once.
-  void reach(uint64_t seq) noexcept;
 
  private:
   struct Wait {
     runtime::DeviceStream* other;
     uint64_t seq;
   };
+  using Time = std::shared_ptr<std::chrono::steady_clock::time_point>;  // to be set when it is reached
   struct Item {
-    std::variant<ir::Instruction, Wait> work;
+    std::variant<ir::Instruction, Wait, Time> work;
     std::vector<Ref<Storage>> hold;
     uint64_t seq;  // 0: takes no number
   };
 
   void check_process() const;
   bool forked() const noexcept;
-  void push(Item item);
+  uint64_t push(Item item, bool numbered);
   void work() noexcept;
   void run(Item& item);
 
@@ -53,7 +54,6 @@ class VirtualStream final : public runtime::DeviceStream {
   std::condition_variable arrived_, reached_;
   std::deque<Item> items_;
   bool ends_ = false;
-  std::exception_ptr error_;
   std::thread thread_;
 };
 

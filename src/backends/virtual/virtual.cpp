@@ -6,8 +6,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <set>
 #include <string_view>
 
 #include "backends/virtual/address.h"
@@ -33,29 +31,6 @@ size_t memory_of_each() {
     throw RuntimeError("NARU_VIRTUAL_MEMORY: wanted a number of bytes, as in 512M or 4G, got '{}'", s);
   return n << shift;
 }
-
-class VirtualBackend;
-
-// What a stream tells its backend, so that drain() finds it.
-class ListedStream final : public DeviceStream {
- public:
-  ListedStream(VirtualBackend& backend, Device device);
-  ~ListedStream() override;
-  uint64_t submit(ir::Instruction i, std::vector<Ref<Storage>> hold) override {
-    return stream.submit(std::move(i), std::move(hold));
-  }
-  void wait(DeviceStream& other, uint64_t seq) override {
-    auto* listed = dynamic_cast<ListedStream*>(&other);
-    stream.wait(listed ? listed->stream : other, seq);
-  }
-  uint64_t completed() const noexcept override { return stream.completed(); }
-  void synchronize(uint64_t seq) override { stream.synchronize(seq); }
-  uint64_t submitted() const noexcept override { return stream.submitted(); }
-
-  VirtualBackend& backend;
-  const Device device;
-  VirtualStream stream;
-};
 
 class VirtualBackend final : public Backend {
  public:
@@ -108,23 +83,8 @@ class VirtualBackend final : public Backend {
     std::free(to_host(memory, device));
   }
 
-  std::unique_ptr<DeviceStream> create_stream(Device device) override {
-    return std::make_unique<ListedStream>(*this, device);
-  }
-
-  void drain(Device device) noexcept override {
-    const std::lock_guard lock(mutex_);
-    for (ListedStream* s : streams_)
-      if (s->device == device) s->stream.reach(s->stream.submitted());
-  }
-
-  void list(ListedStream* s) {
-    const std::lock_guard lock(mutex_);
-    streams_.insert(s);
-  }
-  void unlist(ListedStream* s) {
-    const std::lock_guard lock(mutex_);
-    streams_.erase(s);
+  std::unique_ptr<DeviceStream> create_stream(Device device, int) override {
+    return std::make_unique<VirtualStream>(device);
   }
 
  private:
@@ -135,16 +95,7 @@ class VirtualBackend final : public Backend {
   std::atomic<size_t>& used_of(Device d) noexcept { return used_[static_cast<int>(d.type)][d.index & 127]; }
 
   std::atomic<size_t> used_[kDeviceTypes][128] = {};
-  std::mutex mutex_;
-  std::set<ListedStream*> streams_;
 };
-
-ListedStream::ListedStream(VirtualBackend& b, Device d) : backend(b), device(d), stream(d) {
-  backend.list(this);
-}
-ListedStream::~ListedStream() {
-  backend.unlist(this);
-}
 
 }  // namespace
 

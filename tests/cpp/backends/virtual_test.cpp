@@ -22,7 +22,7 @@ using testing::upload;
 using testing::Virtual;
 
 std::unique_ptr<DeviceStream> stream_of(Device d) {
-  return backend_of(d.type).create_stream(d);
+  return backend_of(d.type).create_stream(d, 0);
 }
 
 // The array's memory on the device, and a view of it there.

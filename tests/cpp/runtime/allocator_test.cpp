@@ -45,17 +45,11 @@ class Meter final : public Backend {
     used -= bytes, given.erase(memory);
     std::free(memory);
   }
-  std::unique_ptr<DeviceStream> create_stream(Device) override { return nullptr; }
-  void drain(Device) noexcept override {
-    ++drains;
-    if (on_drain) on_drain();
-  }
+  std::unique_ptr<DeviceStream> create_stream(Device, int) override { return nullptr; }
 
   std::mutex mutex;
   std::map<void*, size_t> given;
   size_t used = 0;
-  int drains = 0;
-  std::function<void()> on_drain;
 
  private:
   const size_t total_;
@@ -185,17 +179,6 @@ TEST(CachingAllocator, empties_its_cache_before_it_gives_up) {
   void* w = a.allocate(60 * kMiB);  // fits only after both slabs went back
   EXPECT_NE(w, nullptr);
   a.release(z), a.release(w);
-}
-
-TEST(CachingAllocator, waits_for_the_device_before_it_gives_up) {
-  const Caching on("1");
-  Meter meter(100 * kMiB);
-  CachingAllocator a(meter, kDevice);
-  void* held = a.allocate(80 * kMiB);
-  meter.on_drain = [&] { a.release(std::exchange(held, nullptr)); };
-  void* x = a.allocate(90 * kMiB);
-  EXPECT_EQ(meter.drains, 1);
-  a.release(x);
 }
 
 TEST(CachingAllocator, out_of_memory_says_what_was_wanted_and_what_there_is_and_the_program_goes_on) {

@@ -1,0 +1,63 @@
+// History: which streams have still to write or read a piece of memory. It stays with the memory when a storage dies, so that memory
+// can be handed on while work on it is under way: whoever writes it next waits.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace naru {
+
+namespace runtime {
+class DeviceStream;
+}  // namespace runtime
+
+// A point in the work of a stream: everything submitted up to number `seq` has been done once the stream has reached it.
+struct Mark {
+  runtime::DeviceStream* stream = nullptr;
+  uint64_t seq = 0;
+};
+
+// Thread-safe: several streams may read a tensor for several threads. Empty on synchronous devices.
+class History {
+ public:
+  bool empty() const noexcept { return !any_.load(std::memory_order_acquire); }
+  // What a reader waits for: the last write; no stream where there is none.
+  Mark written() const;
+  // What a writer waits for: the last write and what was read since.
+  std::vector<Mark> marks() const;
+  void add_read(Mark m);
+  // Ends the list of reads: who wrote has waited for them.
+  void set_written(Mark m);
+  // The stream of `m` has reached it, which need not be waited for any more.
+  void reached(Mark m);
+  // Forgets everything; what it was.
+  std::vector<Mark> take();
+  // Of a new storage: `marks` are what the memory's last owner left under way. Only writers wait for them.
+  void inherit(const std::vector<Mark>& marks);
+
+ private:
+  class Guard {
+   public:
+    explicit Guard(std::atomic_flag& f) noexcept : flag_(f) {
+      while (flag_.test_and_set(std::memory_order_acquire)) flag_.wait(true, std::memory_order_relaxed);
+    }
+    ~Guard() {
+      flag_.clear(std::memory_order_release);
+      flag_.notify_one();
+    }
+
+   private:
+    std::atomic_flag& flag_;
+  };
+
+  std::atomic<bool> any_{false};
+  mutable std::atomic_flag locked_ = ATOMIC_FLAG_INIT;
+  Mark written_;
+  std::vector<Mark> read_;  // at most one a stream
+};
+
+// Adds m, in place of an earlier point of its stream.
+void add_mark(std::vector<Mark>& marks, Mark m);
+
+}  // namespace naru

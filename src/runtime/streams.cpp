@@ -1,0 +1,141 @@
+#include "runtime/streams.h"
+
+#include <array>
+
+#include "naru/error.h"
+#include "runtime/registry.h"
+#include "runtime/sync.h"
+
+namespace naru::runtime {
+namespace {
+
+constexpr int kDevices = 128;
+
+struct DeviceQueues {
+  std::atomic<Queue*> queues[kStreams] = {};
+  std::array<int, kStreams> priorities{};
+  std::atomic<unsigned> handed_out{0};
+  KeptErrors errors;
+};
+
+struct AllQueues {
+  std::mutex mutex;
+  std::atomic<DeviceQueues*> devices[kDeviceTypes][kDevices] = {};
+  std::vector<DeviceQueues*> retired;
+};
+AllQueues& all_queues() {
+  static auto* all = new AllQueues;
+  return *all;
+}
+thread_local std::unique_ptr<Queue> cpu_queue;
+thread_local std::array<int8_t, size_t{kDeviceTypes} * kDevices> current{};
+
+DeviceQueues* known(Device d) noexcept {
+  return all_queues().devices[static_cast<int>(d.type)][d.index].load(std::memory_order_acquire);
+}
+
+DeviceQueues& queues_of(Device d) {
+  if (DeviceQueues* q = known(d)) return *q;
+  resolve(d);
+  AllQueues& all = all_queues();
+  const std::lock_guard lock(all.mutex);
+  auto& slot = all.devices[static_cast<int>(d.type)][d.index];
+  if (!slot.load(std::memory_order_acquire)) slot.store(new DeviceQueues, std::memory_order_release);
+  return *slot.load(std::memory_order_acquire);
+}
+
+template <class F>
+void each_queue(DeviceQueues& device, F f) {
+  for (auto& slot : device.queues)
+    if (Queue* q = slot.load(std::memory_order_acquire)) f(*q);
+}
+template <class F>
+void each_device(F f) {
+  for (auto& kind : all_queues().devices)
+    for (auto& slot : kind)
+      if (DeviceQueues* d = slot.load(std::memory_order_acquire)) f(*d);
+}
+
+Queue& host_queue() {
+  if (!cpu_queue) cpu_queue = std::make_unique<Queue>(backend_of(DeviceType::Cpu), Device(DeviceType::Cpu, 0));
+  return *cpu_queue;
+}
+
+size_t place(Device d) noexcept { return static_cast<size_t>(d.type) * kDevices + static_cast<size_t>(d.index); }
+
+}  // namespace
+
+Queue& queue_of(Device d, int number) {
+  if (d.is_cpu()) return host_queue();
+  DeviceQueues& device = queues_of(d);
+  std::atomic<Queue*>& slot = device.queues[number];
+  if (Queue* q = slot.load(std::memory_order_acquire)) return *q;
+  const std::lock_guard lock(all_queues().mutex);
+  if (!slot.load(std::memory_order_acquire)) {
+    auto* q = new Queue(backend_of(d.type), d, number, device.priorities[static_cast<size_t>(number)]);
+    q->stream().set_errors(device.errors);
+    slot.store(q, std::memory_order_release);
+  }
+  return *slot.load(std::memory_order_acquire);
+}
+
+Queue& queue_of(Device device) {
+  if (device.is_cpu()) return host_queue();
+  const Device d = device.has_index() ? device : resolve(device);
+  return queue_of(d, current_stream(d));
+}
+
+int next_stream(Device d, int priority) {
+  DeviceQueues& device = queues_of(d);
+  const int number = 1 + static_cast<int>(device.handed_out.fetch_add(1) % (kStreams - 1));
+  const std::lock_guard lock(all_queues().mutex);
+  if (!device.queues[number].load(std::memory_order_acquire)) device.priorities[static_cast<size_t>(number)] = priority;
+  return number;
+}
+
+int current_stream(Device d) noexcept { return d.is_cpu() ? 0 : current[place(d)]; }
+void set_current_stream(Device d, int number) noexcept {
+  if (!d.is_cpu()) current[place(d)] = static_cast<int8_t>(number);
+}
+
+void retire_queues(DeviceType kind) {
+  AllQueues& all = all_queues();
+  for (auto& slot : all.devices[static_cast<int>(kind)]) {
+    DeviceQueues* d = slot.exchange(nullptr, std::memory_order_acq_rel);
+    if (!d) continue;
+    {
+      const std::lock_guard lock(all.mutex);
+      all.retired.push_back(d);
+    }
+    each_queue(*d, [](Queue& q) {
+      try {
+        q.synchronize();
+      } catch (const std::exception&) {
+        // The device is gone with its errors.
+      }
+    });
+  }
+}
+
+void synchronize(Device device) {
+  if (device.is_cpu()) return host_queue().synchronize();
+  const Device d = resolve(device);
+  note_synchronization("synchronize", d);
+  queue_of(d, 0);
+  std::exception_ptr error;
+  each_queue(queues_of(d), [&](Queue& q) {
+    try {
+      q.synchronize();
+    } catch (...) {
+      if (!error) error = std::current_exception();
+    }
+  });
+  if (error) std::rethrow_exception(error);
+}
+
+void flush_all() {
+  if (cpu_queue) cpu_queue->flush();
+  each_device([](DeviceQueues& d) { each_queue(d, [](Queue& q) { q.flush(); }); });
+}
+
+}  // namespace naru::runtime

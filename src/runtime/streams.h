@@ -1,0 +1,22 @@
+// The queues of all devices: up to kStreams each, made at their first use and never destroyed, for memory remembers them.
+#pragma once
+
+#include "runtime/queue.h"
+
+namespace naru::runtime {
+
+constexpr int kStreams = 33;  // the default one and those of Stream()
+
+// The queue of a stream of a device (with index).
+Queue& queue_of(Device device, int number);
+// The next stream beside the default one, in turn.
+int next_stream(Device device, int priority);
+// The calling thread's current stream of a device (with index).
+int current_stream(Device device) noexcept;
+void set_current_stream(Device device, int number) noexcept;
+
+// Forgets the queues of a kind's devices, after waiting for their work; queue_of makes new ones. Errors that nobody has waited for are
+// dropped.
+void retire_queues(DeviceType kind);
+
+}  // namespace naru::runtime

@@ -1,0 +1,51 @@
+#include "runtime/sync.h"
+
+#include <atomic>
+#include <cstdio>
+
+#include "core/tensor_impl.h"
+#include "naru/error.h"
+
+namespace naru {
+namespace {
+
+thread_local CountSyncs* counting = nullptr;
+thread_local SyncMode mode = SyncMode::Default;
+
+void print_warning(const std::string& text) { std::fprintf(stderr, "naru: warning: %s\n", text.c_str()); }
+std::atomic<void (*)(const std::string&)> warner{print_warning};
+
+}  // namespace
+
+CountSyncs::CountSyncs() : outer_(counting) { counting = this; }
+CountSyncs::~CountSyncs() { counting = outer_; }
+
+struct SyncWatch {
+  static void note(const Synchronization& s) {
+    for (CountSyncs* c = counting; c; c = c->outer_) c->list_.push_back(s);
+  }
+};
+
+SyncMode sync_mode() noexcept { return mode; }
+void set_sync_mode(SyncMode m) noexcept { mode = m; }
+void set_sync_warner(void (*warn)(const std::string&)) { warner = warn ? warn : print_warning; }
+
+namespace runtime {
+
+void note_synchronization(const char* what, Device device) {
+  if (!counting && mode == SyncMode::Default) return;
+  Synchronization s{what, device, {}};
+  if (current_line && line_text)
+    if (const uint32_t line = current_line()) s.where = line_text(line);
+  if (mode == SyncMode::Error)
+    throw SynchronizationError(fmt::format(
+        "called a synchronizing operation where that is forbidden: {} ({}{}{}). To mend it, keep the value on the device, copy "
+        "with non_blocking=True from or to pinned memory, or move the read behind the region",
+        s.what, device.str(), s.where.empty() ? "" : ", at ", s.where));
+  SyncWatch::note(s);
+  if (mode == SyncMode::Warn)
+    warner.load()(fmt::format("called a synchronizing operation: {} ({}{}{})", s.what, device.str(), s.where.empty() ? "" : ", at ", s.where));
+}
+
+}  // namespace runtime
+}  // namespace naru
