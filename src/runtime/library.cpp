@@ -7,15 +7,14 @@
 
 #include <cstdlib>
 #include <memory>
-#include <vector>
 
 namespace naru::runtime {
 
-Library Library::open(const char* variable, std::initializer_list<const char*> names) {
+Library Library::open(const char* variable, std::span<const char* const> names) {
   const char* chosen = variable ? std::getenv(variable) : nullptr;
-  const std::vector<const char*> places = chosen && *chosen ? std::vector<const char*>{chosen} : std::vector(names);
+  if (chosen && *chosen) names = {&chosen, 1};
   Library library;
-  for (const char* name : places) {
+  for (const char* name : names) {
     library.handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library.handle_) {
       library.name_ = name;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string>
 
 namespace naru::runtime {
@@ -11,7 +12,10 @@ class Library {
   Library() = default;
   // Opens the file that the environment's `variable` names, where it is set; else the first of `names` that there is.
   // Libraries are never closed: drivers leave threads and exit handlers behind.
-  static Library open(const char* variable, std::initializer_list<const char*> names);
+  static Library open(const char* variable, std::span<const char* const> names);
+  static Library open(const char* variable, std::initializer_list<const char*> names) {
+    return open(variable, std::span(names.begin(), names.size()));
+  }
 
   explicit operator bool() const noexcept { return handle_ != nullptr; }
   // Sets `function` to the library's function; false (and `function` null) where it has none: see missing().

@@ -1,0 +1,21 @@
+// The metal backend, of kind mps. There is none yet, and there can be one on macOS only.
+#include "runtime/unusable_backend.h"
+
+namespace naru::backends {
+namespace {
+
+runtime::Availability ask() {
+#ifdef __APPLE__
+  return unavailable(runtime::DriverState::NoKernels, {{"driver", "Metal"}, {"devices", "macOS"}, {"kind", "mps"}});
+#else
+  return unavailable(runtime::DriverState::OtherSystem, {{"system", "macOS and an Apple GPU"}, {"kind", "mps"}});
+#endif
+}
+
+}  // namespace
+
+std::unique_ptr<runtime::Backend> make_metal() {
+  return std::make_unique<runtime::UnusableBackend>("metal", DeviceType::Mps, ask);
+}
+
+}  // namespace naru::backends

@@ -1,0 +1,67 @@
+// What a driver of CUDA's shape (libcuda, and AMD's libamdhip64) says of itself and its devices, without opening a
+// context and without leaving a trace in this process: a child asks. A backend's folder holds its table.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "naru/device.h"
+#include "runtime/availability.h"
+
+namespace naru::runtime {
+
+struct ErrorText {
+  int code;
+  const char *name, *cause, *cure;
+};
+
+// All that differs between two such drivers.
+struct GpuDriver {
+  DeviceType kind;
+  const char* words;           // "the NVIDIA driver"
+  const char* install;         // how to
+  const char* load;            // what to do where the device node is missing
+  const char* nodes;           // "/dev/nvidia[0-9]*", of which there must be one where the driver finds no device
+  const char* nodes_variable;  // of the environment, names other nodes
+  std::span<const char* const> libraries;  // "libcuda.so.1"
+  const char* library_variable;            // of the environment, names another file
+  // Its functions.
+  const char *init, *version, *count, *get, *name, *uuid, *memory, *pci, *attribute;
+  bool uuid_is_text;  // else a number
+  int major_attribute, minor_attribute, multiprocessors_attribute;
+  std::string (*version_text)(int version);  // "CUDA 12.8"
+  int need_version;
+  const char* need_driver;  // the oldest driver that supports it: "460.27"
+  int need_major, need_minor;
+  const char* capability;  // "compute capability"
+  std::span<const ErrorText> errors;
+  // The environment's variables: those that choose devices, and the one that says in which order the driver lists them.
+  const char *visible, *order;
+};
+
+struct Gpu {
+  std::string name, uuid, pci;  // "NVIDIA H200", "GPU-5a1b6c...", "0000:17:00.0"
+  int major = 0, minor = 0, multiprocessors = 0;
+  size_t memory = 0;  // bytes
+};
+
+struct GpuProbe {
+  Availability state;     // Works where the devices can be used, as far as the driver can tell
+  std::vector<Gpu> gpus;  // those that the environment leaves visible, in the order of PCI addresses or of the variable
+  std::string driver;     // "CUDA 12.8"
+};
+
+// Takes as long as the driver does (a second or less). Never throws for a driver that does not work.
+GpuProbe probe_gpus(const GpuDriver& driver);
+
+// "0: NVIDIA H200 GPU-5a1b6c... 0000:17:00.0, 1: ...".
+std::string list_of(std::span<const Gpu> gpus);
+
+// Which devices a variable like CUDA_VISIBLE_DEVICES leaves, in its order: it lists indices, or uuids or what only one
+// of them begins with. As in CUDA the list ends before the first entry that names no device, and naming one twice
+// leaves none.
+std::vector<int> visible_devices(std::string_view list, std::span<const std::string> uuids);
+
+}  // namespace naru::runtime

@@ -1,0 +1,134 @@
+/* A small driver in place of libcuda or libamdhip64 (the names are chosen by FAKE_HIP). What it has and does is said by
+   the environment:
+     NARU_FAKE_GPUS     devices, e.g. "0000:65:00.0 1234 8.0 40000 NVIDIA A100;0000:17:00.0 ...": PCI address, number of
+                        the uuid in hexadecimal, compute capability, MiB, name; in the order in which the driver lists them
+     NARU_FAKE_VERSION  of the driver (default 12080; HIP 60400000)
+     NARU_FAKE_ERROR    "cuInit=803": the function fails with the code
+     NARU_FAKE_CRASH    the function that crashes
+     NARU_FAKE_HANG     the function that never returns
+     NARU_FAKE_LOG      a file; each call adds a line "PID FUNCTION" */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef FAKE_HIP
+#define NAME(cuda, hip) hip
+enum { kMajor = 23, kMinor = 61, kMultiprocessors = 63, kVersion = 60400000 };
+#else
+#define NAME(cuda, hip) cuda
+enum { kMajor = 75, kMinor = 76, kMultiprocessors = 16, kVersion = 12080 };
+#endif
+#define EXPORT __attribute__((visibility("default")))
+
+typedef struct {
+  char pci[32], name[128];
+  unsigned uuid;
+  int major, minor;
+  size_t mib;
+} Gpu;
+
+static Gpu gpus[16];
+
+static int load(void) {
+  const char* text = getenv("NARU_FAKE_GPUS");
+  int n = 0;
+  while (text && *text && n < 16) {
+    Gpu* g = &gpus[n];
+    if (sscanf(text, " %31s %x %d.%d %zu %127[^;]", g->pci, &g->uuid, &g->major, &g->minor, &g->mib, g->name) != 6) abort();
+    ++n;
+    text = strchr(text, ';');
+    if (text) ++text;
+  }
+  return n;
+}
+
+/* The code that a call is to return. */
+static int called(const char* function) {
+  const char* path = getenv("NARU_FAKE_LOG");
+  if (path) {
+    FILE* log = fopen(path, "a");
+    if (log) {
+      fprintf(log, "%d %s\n", (int)getpid(), function);
+      fclose(log);
+    }
+  }
+  const char* crash = getenv("NARU_FAKE_CRASH");
+  if (crash && !strcmp(crash, function)) abort();
+  const char* hang = getenv("NARU_FAKE_HANG");
+  if (hang && !strcmp(hang, function))
+    for (;;) pause();
+  const char* error = getenv("NARU_FAKE_ERROR");
+  size_t length = strlen(function);
+  if (error && !strncmp(error, function, length) && error[length] == '=') return atoi(error + length + 1);
+  return 0;
+}
+#define CALLED(cuda, hip)                       \
+  const int code = called(NAME(#cuda, #hip));   \
+  if (code) return code
+
+EXPORT int NAME(cuInit, hipInit)(unsigned flags) {
+  (void)flags;
+  CALLED(cuInit, hipInit);
+  return load() ? 0 : 100;
+}
+EXPORT int NAME(cuDriverGetVersion, hipDriverGetVersion)(int* version) {
+  CALLED(cuDriverGetVersion, hipDriverGetVersion);
+  const char* text = getenv("NARU_FAKE_VERSION");
+  *version = text ? atoi(text) : kVersion;
+  return 0;
+}
+EXPORT int NAME(cuDeviceGetCount, hipGetDeviceCount)(int* count) {
+  CALLED(cuDeviceGetCount, hipGetDeviceCount);
+  *count = load();
+  return 0;
+}
+EXPORT int NAME(cuDeviceGet, hipDeviceGet)(int* device, int ordinal) {
+  CALLED(cuDeviceGet, hipDeviceGet);
+  *device = ordinal;
+  return 0;
+}
+EXPORT int NAME(cuDeviceGetName, hipDeviceGetName)(char* name, int length, int device) {
+  CALLED(cuDeviceGetName, hipDeviceGetName);
+  snprintf(name, (size_t)length, "%s", gpus[device].name);
+  return 0;
+}
+EXPORT int NAME(cuDeviceGetUuid, hipDeviceGetUuid)(unsigned char* uuid, int device) {
+  CALLED(cuDeviceGetUuid, hipDeviceGetUuid);
+#ifdef FAKE_HIP
+  char text[17];
+  snprintf(text, sizeof text, "%016x", gpus[device].uuid);
+  memcpy(uuid, text, 16);
+#else
+  memset(uuid, 0, 16);
+  for (int i = 0; i < 4; ++i) uuid[i] = (unsigned char)(gpus[device].uuid >> (24 - 8 * i));
+#endif
+  return 0;
+}
+EXPORT int NAME(cuDeviceTotalMem_v2, hipDeviceTotalMem)(size_t* bytes, int device) {
+  CALLED(cuDeviceTotalMem_v2, hipDeviceTotalMem);
+  *bytes = gpus[device].mib << 20;
+  return 0;
+}
+EXPORT int NAME(cuDeviceGetPCIBusId, hipDeviceGetPCIBusId)(char* pci, int length, int device) {
+  CALLED(cuDeviceGetPCIBusId, hipDeviceGetPCIBusId);
+  snprintf(pci, (size_t)length, "%s", gpus[device].pci);
+  return 0;
+}
+EXPORT int NAME(cuDeviceGetAttribute, hipDeviceGetAttribute)(int* value, int attribute, int device) {
+  CALLED(cuDeviceGetAttribute, hipDeviceGetAttribute);
+  *value = attribute == kMajor ? gpus[device].major
+           : attribute == kMinor ? gpus[device].minor
+           : attribute == kMultiprocessors ? 108 : 0;
+  return 0;
+}
+EXPORT int NAME(cuDevicePrimaryCtxRetain, hipDevicePrimaryCtxRetain)(void** context, int device) {
+  (void)context, (void)device;
+  CALLED(cuDevicePrimaryCtxRetain, hipDevicePrimaryCtxRetain);
+  return 0;
+}
+EXPORT int NAME(cuCtxCreate_v2, hipCtxCreate)(void** context, unsigned flags, int device) {
+  (void)context, (void)flags, (void)device;
+  CALLED(cuCtxCreate_v2, hipCtxCreate);
+  return 0;
+}

@@ -1,0 +1,164 @@
+"""What keeps a kind of device from being used, as `naru doctor` and `why_unavailable` say it: each state comes from a small driver in
+place of the real one, in a process of its own."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import naru
+from naru import _C
+
+BUILD = Path(_C.__file__).resolve().parents[1]
+FAKES = next(p for p in (BUILD / "tests/fakes", BUILD.parent / "build/release/tests/fakes") if p.is_dir())
+
+TWO = "00000000:65:00.0 1a 8.0 40000 NVIDIA A100;00000000:17:00.0 2b 9.0 80000 NVIDIA H100"
+H100, A100 = "GPU-0000002b-0000-0000-0000-000000000000", "GPU-0000001a-0000-0000-0000-000000000000"
+NO_KERNELS = "but this build has no kernels for it yet"
+
+
+def environment(**variables):
+    """The environment without virtual devices and with the small drivers; a value None takes the variable out."""
+    variables = {
+        "NARU_VIRTUAL": None, "CUDA_VISIBLE_DEVICES": None, "CUDA_DEVICE_ORDER": None, "HIP_VISIBLE_DEVICES": None,
+        "NARU_CUDA_LIBRARY": str(FAKES / "libcuda.so"), "NARU_ROCM_LIBRARY": str(FAKES / "libhip.so"),
+        "NARU_NVRTC_LIBRARY": "libc.so.6", "NARU_CUDA_DEVICE_NODE": "/dev/null", "NARU_ROCM_DEVICE_NODE": "/dev/null",
+        **variables,
+    }  # fmt: skip
+    full = {**os.environ, **variables}
+    return {k: v for k, v in full.items() if v is not None}
+
+
+def python(text, **variables):
+    """What a program prints."""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, env=environment(**variables))
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def why(kind="cuda", **variables):
+    return python(f"import naru; print(naru.why_unavailable('{kind}'))", **variables)
+
+
+STATES = {
+    "no library": (
+        "cuda", {"NARU_CUDA_LIBRARY": "/nowhere/libcuda.so.1"},
+        "no driver library: /nowhere/libcuda.so.1: cannot open shared object file", "Install the NVIDIA driver ("),
+    "a library of another kind": (
+        "cuda", {"NARU_CUDA_LIBRARY": "libc.so.6"}, "no driver library: libc.so.6 has no function cuInit", "Install the NVIDIA driver ("),
+    "driver too old": (
+        "cuda", {"NARU_FAKE_GPUS": TWO, "NARU_FAKE_VERSION": "10020"},
+        "the NVIDIA driver is too old: it supports CUDA 10.2, naru needs CUDA 11.2", "Update the NVIDIA driver to 460.27 or newer"),
+    "no device node": (
+        "cuda", {"NARU_CUDA_DEVICE_NODE": "/nowhere/nvidia[0-9]*"},
+        "the NVIDIA driver is installed, but there is no /nowhere/nvidia[0-9]*", "Load its module (sudo modprobe nvidia"),
+    "hidden": ("cuda", {"CUDA_VISIBLE_DEVICES": "", "NARU_FAKE_GPUS": TWO}, 'CUDA_VISIBLE_DEVICES="" hides every device', "Unset CUDA_VISIBLE"),
+    "hidden by -1": (
+        "cuda", {"CUDA_VISIBLE_DEVICES": "-1", "NARU_FAKE_GPUS": TWO}, "CUDA_VISIBLE_DEVICES=-1 hides every device", "Unset CUDA_VISIBLE"),
+    "hidden by an index that is not there": (
+        "cuda", {"CUDA_VISIBLE_DEVICES": "2", "NARU_FAKE_GPUS": TWO},
+        f"CUDA_VISIBLE_DEVICES=2 hides every device; there are 0: NVIDIA H100 {H100}", "Unset CUDA_VISIBLE"),
+    "unsupported architecture": (
+        "cuda", {"NARU_FAKE_GPUS": "0000:01:00.0 1 3.5 12000 Tesla K40"},
+        "Tesla K40 has compute capability 3.5, and naru's kernels need 5.0", "Use a newer device"),
+    "no GPU": ("cuda", {}, "cuInit failed with 100 CUDA_ERROR_NO_DEVICE: the driver finds no GPU", "If `nvidia-smi -L`"),
+    "another driver than module": (
+        "cuda", {"NARU_FAKE_ERROR": "cuInit=803"},
+        "cuInit failed with 803 CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: library and kernel module", "Restart the machine"),
+    "fabric not up": ("cuda", {"NARU_FAKE_ERROR": "cuInit=802"}, "cuInit failed with 802 CUDA_ERROR_SYSTEM_NOT_READY", "Start its manager"),
+    "an unknown code": ("cuda", {"NARU_FAKE_ERROR": "cuInit=12345"}, "cuInit failed with 12345: an error that naru", "Look the code up"),
+    "an error after initialisation": (
+        "cuda", {"NARU_FAKE_GPUS": TWO, "NARU_FAKE_ERROR": "cuDeviceGetName=999"}, "cuDeviceGetName failed with 999 CUDA_ERROR_UNKNOWN", "sudo"),
+    "a driver that crashes": (
+        "cuda", {"NARU_FAKE_GPUS": TWO, "NARU_FAKE_CRASH": "cuInit"}, "cuInit failed with signal 6 (Aborted)", "Restart the machine"),
+    "no compiler": (
+        "cuda", {"NARU_FAKE_GPUS": TWO, "NARU_NVRTC_LIBRARY": "/nowhere/libnvrtc.so"},
+        "no driver library: /nowhere/libnvrtc.so", "Install NVRTC, CUDA's run-time compiler (pip install nvidia-cuda-nvrtc"),
+    "no kernels": (
+        "cuda", {"NARU_FAKE_GPUS": TWO}, f"the NVIDIA driver works (CUDA 12.8; 0: NVIDIA H100 {H100} 00000000:17:00.0, 1: NVIDIA A100",
+        "Use another kind of device"),
+    "rocm: no library": (
+        "rocm", {"NARU_ROCM_LIBRARY": "/nowhere/libamdhip64.so"}, "no driver library: /nowhere/libamdhip64.so", "Install AMD's ROCm ("),
+    "rocm: too old": ("rocm", {"NARU_FAKE_VERSION": "40300000"}, "AMD's ROCm is too old: it supports HIP 4.3, naru needs HIP 5.2", "Update AMD's"),
+    "rocm: no device node": ("rocm", {"NARU_ROCM_DEVICE_NODE": "/nowhere/kfd"}, "AMD's ROCm is installed, but there is no /nowhere/kfd", "Load"),
+    "rocm: hidden": ("rocm", {"HIP_VISIBLE_DEVICES": "-1"}, "HIP_VISIBLE_DEVICES=-1 hides every device", "Unset HIP_VISIBLE_DEVICES"),
+    "rocm: too old a device": (
+        "rocm", {"NARU_FAKE_GPUS": "0000:01:00.0 1 8.3 8000 Radeon R9"}, "Radeon R9 has architecture gfx 8.3, and naru's kernels need 9.0", "Use"),
+    "rocm: error": ("rocm", {"NARU_FAKE_ERROR": "hipInit=35"}, "hipInit failed with 35 hipErrorInsufficientDriver", "Update the amdgpu module"),
+    "rocm: no kernels": (
+        "rocm", {"NARU_FAKE_GPUS": "0000:01:00.0 1f 9.4 192000 AMD Instinct"},
+        "AMD's ROCm works (HIP 6.4; 0: AMD Instinct GPU-000000000000001f 0000:01:00.0), " + NO_KERNELS, "Use another kind"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_each_state_has_its_one_reason_and_its_one_remedy(state):
+    kind, variables, reason, remedy = STATES[state]
+    text = why(kind, **variables)
+    assert text.startswith(reason), text
+    assert f". {remedy}" in text, text
+
+
+def test_metal_needs_macos():
+    assert why("mps").startswith("needs macOS") or sys.platform == "darwin"
+
+
+def chosen(**variables):
+    """The names of the devices, in naru's order."""
+    text = why(**variables)
+    assert NO_KERNELS in text, text
+    listed = text[text.index("; 0: ") : text.index("), but")]
+    return [part.split("GPU-")[0].split(":", 1)[1].strip() for part in listed[2:].split(", ")]
+
+
+def test_devices_come_in_the_order_of_their_pci_addresses():
+    assert chosen(NARU_FAKE_GPUS=TWO) == ["NVIDIA H100", "NVIDIA A100"]
+    assert chosen(NARU_FAKE_GPUS=TWO, CUDA_DEVICE_ORDER="PCI_BUS_ID") == ["NVIDIA H100", "NVIDIA A100"]
+    assert chosen(NARU_FAKE_GPUS=TWO, CUDA_DEVICE_ORDER="FASTEST_FIRST") == ["NVIDIA A100", "NVIDIA H100"]
+    many = ";".join(f"0000:{bus:02X}:00.0 {bus:x} 9.0 1000 bus {bus}" for bus in (0x9A, 0x0B, 0xE1, 0x02))
+    assert chosen(NARU_FAKE_GPUS=many) == ["bus 2", "bus 11", "bus 154", "bus 225"]
+
+
+@pytest.mark.parametrize("value, names", [("0", ["NVIDIA H100"]), ("1,0", ["NVIDIA A100", "NVIDIA H100"]), ("1,5,0", ["NVIDIA A100"]),
+                                          (A100, ["NVIDIA A100"]), ("GPU-0000001a", ["NVIDIA A100"]), ("GPU-000000,0", None),
+                                          ("GPU-0000002b,1", ["NVIDIA H100", "NVIDIA A100"]), ("1,1", None)])  # fmt: skip
+def test_cuda_visible_devices_chooses_by_index_and_uuid_and_gives_the_order(value, names):
+    if names is None:
+        assert why(NARU_FAKE_GPUS=TWO, CUDA_VISIBLE_DEVICES=value).startswith(f"CUDA_VISIBLE_DEVICES={value} hides every device")
+    else:
+        assert chosen(NARU_FAKE_GPUS=TWO, CUDA_VISIBLE_DEVICES=value) == names
+
+
+def test_probing_opens_no_context_and_initialises_no_driver_in_this_process(tmp_path):
+    log = tmp_path / "calls"
+    pid = python(
+        "import naru, os; naru.is_available('cuda'); naru.is_available('cuda'); naru.why_unavailable('cuda'); print(os.getpid())",
+        NARU_FAKE_GPUS=TWO, NARU_FAKE_LOG=str(log),
+    )  # fmt: skip
+    calls = [line.split() for line in log.read_text().splitlines()]
+    assert [name for _, name in calls].count("cuInit") == 1, "a driver was asked twice"
+    assert pid not in {process for process, _ in calls}
+    assert not any("Ctx" in name for _, name in calls)
+
+
+def test_importing_and_computing_on_cpu_asks_no_driver(tmp_path):
+    log = tmp_path / "calls"
+    python("import naru; (naru.ones(3) + 1).sum().item(); naru.device('cuda:3')", NARU_FAKE_GPUS=TWO, NARU_FAKE_LOG=str(log))
+    assert not log.exists()
+
+
+def test_a_forked_child_knows_what_its_parent_found(tmp_path):
+    log = tmp_path / "calls"
+    text = python(
+        "import naru, os\nnaru.is_available('cuda')\nif os.fork() == 0:\n    print(naru.why_unavailable('cuda'), flush=True)\n    os._exit(0)\nos.wait()",
+        NARU_FAKE_GPUS=TWO, NARU_FAKE_LOG=str(log),
+    )  # fmt: skip
+    assert NO_KERNELS in text
+    assert log.read_text().count("cuInit") == 1
+
+
+def test_the_error_on_use_contains_the_reason_and_the_remedy():
+    text = python(
+        "import naru\nd = naru.device('cuda')\ntry: naru.ones(1, device=d)\nexcept RuntimeError as e: print(e)", CUDA_VISIBLE_DEVICES="")
+    assert text == "device 'cuda' is not available: " + why(CUDA_VISIBLE_DEVICES="")
