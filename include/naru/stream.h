@@ -43,7 +43,8 @@ class Stream {
 
  private:
   friend class Event;
-  Stream(Device device, int number) : device_(device), number_(number) {}
+  enum class Number : int {};
+  Stream(Device device, Number number) : device_(device), number_(static_cast<int>(number)) {}
   Device device_;
   int number_;
 };

@@ -15,13 +15,13 @@
 namespace naru::py {
 namespace {
 
-// The device's allocator, when all that was asked of the device has been done: what is still queued has no memory yet,
-// or holds some that is no longer needed.
+// The device's allocator, when all that was asked of the device has been handed to it: what is held back for fusion has
+// no memory yet.
 runtime::CachingAllocator& allocator(Device device) {
   const Device d = runtime::resolve(device);
-  if (!d.is_cpu()) {
+  {
     Unlocked scope;
-    runtime::synchronize(d);
+    runtime::flush_all();
   }
   return runtime::allocator_of(d);
 }

@@ -34,6 +34,7 @@ NB_MODULE(_C, m) {
   define_compositions();
   define_autograd(m);
   define_devices(m);
+  define_streams(m);
   install_functions(m);
   // Nothing of ours is the user's line.
   Dl_info info;

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ._einsum import einsum
     from ._info import finfo, iinfo
     from ._tensor_str import get_printoptions, set_printoptions
+    from ._sync import count_syncs, forbid_sync
     from ._virtual import virtual
     from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
     from .functional import (
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     )
     from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
     from .serialization import load, save
+    from .streams import Event, Stream
 
     FloatTensor: type[_C.Tensor]
     DoubleTensor: type[_C.Tensor]
@@ -108,6 +110,8 @@ _LAZY = {
     "einsum": "_einsum",
     "virtual": "_virtual",
     "memory_history": "_memory",
+    **dict.fromkeys(("Stream", "Event"), "streams"),
+    **dict.fromkeys(("count_syncs", "forbid_sync"), "_sync"),
     **dict.fromkeys(
         (
             "is_tensor", "is_storage", "typename", "compile", "set_default_tensor_type",

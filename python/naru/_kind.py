@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _C
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 def to_device(kind: str, device: Any = None) -> _C.device:
     """`device` (None: the current one; an index; a name; a device) as a device of that kind; ValueError for another kind."""
@@ -21,12 +17,6 @@ def to_device(kind: str, device: Any = None) -> _C.device:
     if device.type != kind:
         raise ValueError(f"Expected a {kind} device, but got: {device}")
     return device if device.index is not None else _C.device(kind, _C.current_device(kind))
-
-
-def measured(figure: Callable[[_C.device], Any], device: _C.device) -> Any:
-    """`figure(device)` once queued work is done: a tensor whose making is still queued has no memory yet."""
-    _C.synchronize(device)
-    return figure(device)
 
 
 class DeviceGuard:

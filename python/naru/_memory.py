@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from . import _C
-from ._kind import measured
 
 
 def as_device(device: Any = None) -> Any:
@@ -29,7 +28,7 @@ def size_text(n: float) -> str:
 
 def stats(device: Any = None) -> dict[str, int]:
     """The allocator's figures under PyTorch's names ('allocated_bytes.all.current', ...), in bytes and counts."""
-    s = measured(_C.memory_stats, as_device(device))
+    s = _C.memory_stats(as_device(device))
     return {
         "allocated_bytes.all.current": s["allocated"],
         "allocated_bytes.all.peak": s["peak_allocated"],
@@ -47,7 +46,7 @@ def stats(device: Any = None) -> dict[str, int]:
 def summary(device: Any = None) -> str:
     """The figures as a table."""
     target = as_device(device)
-    s = measured(_C.memory_stats, target)
+    s = _C.memory_stats(target)
     total = _C.total_memory(target)
     rows = [
         ("in tensors", size_text(s["allocated"]), size_text(s["peak_allocated"])),

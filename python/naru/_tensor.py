@@ -44,6 +44,12 @@ def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     return legacy_tensor(self.dtype, self.device if device is None else device, args)
 
 
+def _record_stream(self: Tensor, stream: Any) -> None:
+    """Nothing is to be done: memory remembers by itself which streams still use it."""
+    if self.device.type == "cpu":
+        raise RuntimeError(f"record_stream: wanted a tensor on the stream's device ({stream.device}), got one on cpu")
+
+
 def _deepcopy(self: Tensor, memo: dict) -> Tensor:
     if not self.is_leaf:
         raise RuntimeError(
@@ -90,6 +96,7 @@ def install() -> None:
         "__repr__": _repr,
         "__str__": _str,
         "__format__": _format,
+        "record_stream": _record_stream,
         "__deepcopy__": _deepcopy,
         "__reduce_ex__": _reduce,
         "type": _type,

@@ -129,8 +129,8 @@ Device common_device(std::span<const Tensor* const> tensors, std::span<const cha
 
 Scalar read_scalar(const Tensor& t) {
   const TensorImpl& i = *t.impl();
-  runtime::wait_for_host(*i.storage);
   if (!i.storage->device.is_cpu()) return read_scalar(t.cpu());
+  runtime::wait_for_host(*i.storage);
   const void* p = i.address();
   switch (i.dtype) {
     case DType::Bool: return *static_cast<const uint8_t*>(p) != 0;

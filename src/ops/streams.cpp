@@ -17,10 +17,10 @@ Device with_index(Device d) { return d.is_cpu() ? Device(DeviceType::Cpu, 0) : r
 Stream::Stream(std::optional<Device> device, int priority) : device_(with_index(device.value_or(best_device()))), number_(0) {
   if (!device_.is_cpu()) number_ = runtime::next_stream(device_, priority);
 }
-Stream Stream::default_stream(Device device) { return {with_index(device), 0}; }
+Stream Stream::default_stream(Device device) { return {with_index(device), Number{0}}; }
 Stream Stream::current(Device device) {
   const Device d = with_index(device);
-  return {d, runtime::current_stream(d)};
+  return {d, Number{runtime::current_stream(d)}};
 }
 
 int Stream::priority() const { return runtime::queue_of(device_, number_).priority(); }

@@ -83,9 +83,11 @@ class DeviceStream {
   virtual std::unique_ptr<TimeStamp> stamp() = 0;
 
   KeptErrors& errors() const noexcept { return *errors_; }
-  void set_errors(KeptErrors& errors) noexcept { errors_ = &errors; }
+  Device device() const noexcept { return device_; }
+  void belong_to(Device device, KeptErrors& errors) noexcept { device_ = device, errors_ = &errors; }
 
  private:
+  Device device_;
   KeptErrors own_;
   KeptErrors* errors_ = &own_;
 };

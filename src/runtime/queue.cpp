@@ -251,12 +251,12 @@ void wait_for_host(Storage& s, bool write) {
   if (s.history.empty()) return;
   const Mark written = s.history.written();
   if (written.stream) {
-    note_synchronization("the host reads what a device writes", s.device);
+    note_synchronization("the host reads what a device writes", written.stream->device());
     written.stream->synchronize(written.seq);
   }
   if (!write) return s.history.reached(written);
   for (const Mark m : s.history.marks()) {
-    if (m.stream->completed() < m.seq) note_synchronization("the host writes what a device reads", s.device);
+    if (m.stream->completed() < m.seq) note_synchronization("the host writes what a device reads", m.stream->device());
     m.stream->synchronize(m.seq);
   }
   s.history.take();

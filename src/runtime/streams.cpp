@@ -73,7 +73,7 @@ Queue& queue_of(Device d, int number) {
   const std::lock_guard lock(all_queues().mutex);
   if (!slot.load(std::memory_order_acquire)) {
     auto* q = new Queue(backend_of(d.type), d, number, device.priorities[static_cast<size_t>(number)]);
-    q->stream().set_errors(device.errors);
+    q->stream().belong_to(d, device.errors);
     slot.store(q, std::memory_order_release);
   }
   return *slot.load(std::memory_order_acquire);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from .._kind import DeviceGuard, measured, to_device
+from .._kind import DeviceGuard, to_device
 
 # The order in which kinds are looked for.
 KINDS = ("cuda", "rocm", "xpu", "mps")
@@ -70,6 +70,20 @@ def synchronize(device: Any = None) -> None:
     _C.synchronize(to_device(_need(), device))
 
 
+def current_stream(device: Any = None) -> Any:
+    """Where the thread's work for a device (the current one) goes."""
+    from ..streams import current_stream
+
+    return current_stream(None, to_device(_need(), device))
+
+
+def set_stream(stream: Any) -> None:
+    """Makes a stream the current one of its device, and its device the current one."""
+    from ..streams import set_stream
+
+    set_stream(stream)
+
+
 def empty_cache() -> None:
     """Gives memory that is kept for new tensors back to the devices."""
     for i in range(device_count()):
@@ -78,17 +92,17 @@ def empty_cache() -> None:
 
 def memory_allocated(device: Any = None) -> int:
     """Bytes in tensors on a device."""
-    return measured(_C.memory_allocated, to_device(_need(), device))
+    return _C.memory_allocated(to_device(_need(), device))
 
 
 def memory_reserved(device: Any = None) -> int:
     """Bytes held from the device, in tensors or kept for new ones."""
-    return measured(_C.memory_reserved, to_device(_need(), device))
+    return _C.memory_reserved(to_device(_need(), device))
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The most bytes in tensors so far."""
-    return measured(_C.max_memory_allocated, to_device(_need(), device))
+    return _C.max_memory_allocated(to_device(_need(), device))
 
 
 class device_index(DeviceGuard):

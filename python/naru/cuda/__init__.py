@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from .._kind import DeviceGuard, DeviceProperties, measured, to_device
+from .._kind import DeviceGuard, DeviceProperties, to_device
+from .._sync import get_sync_debug_mode, set_sync_debug_mode
+from ..streams import StreamContext, of_kind, set_stream, stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _KIND = "cuda"
 
-# Streams and events, as far as the core has them.
-if hasattr(_C, "Stream"):
-    Stream = _C.Stream
-if hasattr(_C, "Event"):
-    Event = _C.Event
+Stream, Event, current_stream, default_stream = of_kind(_KIND)
 
 OutOfMemoryError: type[BaseException] = getattr(_C, "OutOfMemoryError", None) or type(
     "OutOfMemoryError", (RuntimeError,), {"__module__": "torch"}
@@ -92,24 +90,24 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes in tensors on a device; 0 where there is none. Work that is queued is done first, so that it counts."""
-    return measured(_C.memory_allocated, to_device(_KIND, device)) if is_available() else 0
+    """Bytes in tensors on a device; 0 where there is none.."""
+    return _C.memory_allocated(to_device(_KIND, device)) if is_available() else 0
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The most bytes in tensors so far, or since `reset_peak_memory_stats`."""
-    return measured(_C.max_memory_allocated, to_device(_KIND, device)) if is_available() else 0
+    return _C.max_memory_allocated(to_device(_KIND, device)) if is_available() else 0
 
 
 def memory_reserved(device: Any = None) -> int:
     """Bytes held from the device, in tensors or kept for new ones."""
-    return measured(_C.memory_reserved, to_device(_KIND, device)) if is_available() else 0
+    return _C.memory_reserved(to_device(_KIND, device)) if is_available() else 0
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """The most bytes held from the device."""
     largest = getattr(_C, "max_memory_reserved", _C.memory_reserved)
-    return measured(largest, to_device(_KIND, device)) if is_available() else 0
+    return largest(to_device(_KIND, device)) if is_available() else 0
 
 
 memory_cached = memory_reserved
@@ -119,7 +117,7 @@ max_memory_cached = max_memory_reserved
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Starts the peaks anew."""
     if is_available():
-        measured(_C.reset_peak_memory_stats, to_device(_KIND, device))
+        _C.reset_peak_memory_stats(to_device(_KIND, device))
 
 
 reset_max_memory_allocated = reset_peak_memory_stats
@@ -130,7 +128,7 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
     _lazy_init()
     target = to_device(_KIND, device)
     total = _C.total_memory(target)
-    return total - measured(_C.memory_reserved, target), total
+    return total - _C.memory_reserved(target), total
 
 
 def empty_cache() -> None:

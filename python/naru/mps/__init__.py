@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from .._kind import measured, to_device
+from .._kind import to_device
 
 _KIND = "mps"
 
@@ -39,12 +39,12 @@ def empty_cache() -> None:
 
 def current_allocated_memory() -> int:
     """Bytes in tensors on the device."""
-    return measured(_C.memory_allocated, _need())
+    return _C.memory_allocated(_need())
 
 
 def driver_allocated_memory() -> int:
     """Bytes held from the device, in tensors or kept for new ones."""
-    return measured(_C.memory_reserved, _need())
+    return _C.memory_reserved(_need())
 
 
 def recommended_max_memory() -> int:
