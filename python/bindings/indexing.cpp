@@ -15,8 +15,12 @@ void define_gathers() {
       "out[i][j] = input[index[i][j]][j] for dim 0, and so on.",
       [](const Tensor& t, int64_t dim, const Tensor& index, Ignored) { return gather(t, dim, index); });
   def(kBoth, "take_along_dim", "input, indices, dim=None, *, out=None",
-      "The same as gather; without dim, in the flattened input.", [](const Tensor& t, const Tensor& index, OptInt dim) {
-        return dim ? gather(t, *dim, index) : gather(t.reshape({-1}), 0, index.reshape({-1}));
+      "The same as gather; negative positions count from the end. Without dim, in the flattened input.", [](const Tensor& t, const Tensor& index, OptInt dim) {
+        const Tensor source = dim ? t : t.reshape({-1});
+        const int64_t d = dim ? wrap_dim(*dim, t.dim()) : 0;
+        const Tensor flat = dim ? index : index.reshape({-1});
+        // Here, unlike in gather, negative positions count from the end.
+        return gather(source, d, where(flat < 0, flat + source.size(d), flat));
       });
   const auto reduced = [](const char* op, std::string_view reduce) {
     if (reduce == "add" || reduce == "sum") return true;

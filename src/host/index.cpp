@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/tensor_impl.h"
 #include "host/instructions.h"
 #include "host/kernels.h"
 #include "host/layout.h"
@@ -15,8 +16,14 @@ using ir::IndexOperand;
 
 constexpr int64_t kBlock = 1024;
 
+// The operator that asked, for errors.
+struct Named {
+  const char* op;
+  uint32_t where;
+};
+
 [[noreturn]] void raise_out_of_bounds(const IndexOperand& index, const Dims& shape, int number, int64_t flat,
-                                      const char* op) {
+                                      const Named& named) {
   // The position in the space of the index's own (walked) dimensions.
   Dims position(shape.size(), 0);
   const int64_t* data = static_cast<const int64_t*>(index.positions.data);
@@ -29,12 +36,13 @@ constexpr int64_t kBlock = 1024;
   const int dimension = index.dimension >= 0 ? index.dimension : number;
   throw IndexError(
       "index {} is out of bounds for dimension {} with size {} ({}: wanted {} <= index < {}, got {} at position {} of "
-      "the indices)",
-      *data, dimension, index.bound, op, -index.bound, index.bound, *data, position.str());
+      "the indices{})",
+      *data, dimension, index.bound, named.op, index.least(), index.bound, *data, position.str(),
+      named.where && line_text ? "; called at " + line_text(named.where) : "");
 }
 
 // Looks at every position that the index operand has (once, however often it repeats).
-void check(const IndexOperand& index, const Dims& shape, int number, const char* op) {
+void check(const IndexOperand& index, const Dims& shape, int number, const Named& named) {
   Dims sizes, strides;
   for (size_t d = 0; d < shape.size(); ++d)
     if (index.positions.strides[d] != 0) {
@@ -45,7 +53,7 @@ void check(const IndexOperand& index, const Dims& shape, int number, const char*
   space.add(static_cast<char*>(index.positions.data), 8, strides.data());
   space.drop_ones();
   space.merge();
-  const int64_t n = space.numel(), bound = index.bound;
+  const int64_t n = space.numel(), least = index.least(), bound = index.bound;
   const int last = space.rank - 1;
   const int64_t inner = space.rank ? space.sizes[last] : 1, step = space.rank ? space.operands[0].strides[last] : 8;
   Walk walk(space, std::max(last, 0));
@@ -55,12 +63,12 @@ void check(const IndexOperand& index, const Dims& shape, int number, const char*
     bool bad = false;
     for (int64_t i = 0; i < inner; ++i) {
       const int64_t v = *reinterpret_cast<const int64_t*>(at + i * step);
-      bad |= v < -bound || v >= bound;
+      bad |= v < least || v >= bound;
     }
     if (!bad) continue;
     for (int64_t i = 0;; ++i) {
       const int64_t v = *reinterpret_cast<const int64_t*>(at + i * step);
-      if (v < -bound || v >= bound) raise_out_of_bounds(index, shape, number, row * inner + i, op);
+      if (v < least || v >= bound) raise_out_of_bounds(index, shape, number, row * inner + i, named);
     }
   }
 }
@@ -205,7 +213,7 @@ bool nothing(const Dims& shape) {
 
 void run(const ir::Gather& g) {
   if (nothing(g.shape)) return;
-  for (size_t i = 0; i < g.indices.size(); ++i) check(g.indices[i], g.shape, static_cast<int>(i), g.op);
+  for (size_t i = 0; i < g.indices.size(); ++i) check(g.indices[i], g.shape, static_cast<int>(i), {g.op, g.where});
   const Moves m(g.shape, g.out, g.source, g.indices);
   const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
   const int64_t out_step = m.space.operands[0].strides[m.last()], source_step = m.space.operands[1].strides[m.last()];
@@ -241,7 +249,7 @@ void run(const ir::Gather& g) {
 
 void run(const ir::Scatter& s) {
   if (nothing(s.shape)) return;
-  for (size_t i = 0; i < s.indices.size(); ++i) check(s.indices[i], s.shape, static_cast<int>(i), s.op);
+  for (size_t i = 0; i < s.indices.size(); ++i) check(s.indices[i], s.shape, static_cast<int>(i), {s.op, s.where});
   const Moves m(s.shape, s.value, s.target, s.indices);
   const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
   const int64_t value_step = m.space.operands[0].strides[m.last()], target_step = m.space.operands[1].strides[m.last()];

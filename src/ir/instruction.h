@@ -60,21 +60,24 @@ struct Scan {
 };
 
 // One index operand: I64 positions over the iteration space; position i addresses element i * step of the indexed dimension,
-// i in [-bound, bound), negative ones counted from the end.
+// i in [-bound, bound), negative ones counted from the end (from_end), else in [0, bound).
 struct IndexOperand {
   View positions;
   int64_t bound = 0, step = 0;
   int dimension = -1;  // the dimension that error messages name; -1: the operand's number
+  bool from_end = true;
+  int64_t least() const noexcept { return from_end ? -bound : 0; }
 };
 
 // Gather: out[p] = source[p, indices(p)]: source.strides are 0 in the dimensions that only the indices move in.
 // Scatter: target[p, indices(p)] = value[p] (Add: +=, in order of p). A position out of bounds raises IndexError naming
-// position, value and bound (cpu: from run; others: at the next read of the target).
+// position, value and bound (cpu: from run; others: at the next read of anything on the device, with the line of the call).
 struct Gather {
   Dims shape;
   View out, source;
   std::vector<IndexOperand> indices;
   const char* op = "index";
+  uint32_t where = 0;  // the line of the call (see core/storage.h: Origin)
 };
 struct Scatter {
   Dims shape;
@@ -82,6 +85,7 @@ struct Scatter {
   std::vector<IndexOperand> indices;
   bool add = false;
   const char* op = "index_put_";
+  uint32_t where = 0;
 };
 
 // c = a b (+ bias), for `batch` pairs. Strides in elements; all three of one type. bias: n elements, or null.

@@ -24,7 +24,7 @@ std::vector<ir::IndexOperand> index_operands(const Tensor& t, const Addressing& 
   for (size_t i = 0; i < positions.size(); ++i) {
     const int d = at.dims[i];
     const bool number = t.sizes().empty();  // counts as one dimension of size 1
-    list.push_back({view_of(positions[i], at.shape), number ? 1 : t.sizes()[d], number ? 1 : t.strides()[d], d});
+    list.push_back({view_of(positions[i], at.shape), number ? 1 : t.sizes()[d], number ? 1 : t.strides()[d], d, at.from_end});
   }
   return list;
 }

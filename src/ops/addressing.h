@@ -19,6 +19,7 @@ struct Addressing {
   Dims from;
   std::vector<int> dims;
   const char* op = "index";
+  bool from_end = true;  // negative positions count from the end; else they are errors
 };
 // int64, on the indexed tensor's device.
 using Positions = std::vector<Tensor>;

@@ -160,7 +160,13 @@ void submit(ir::Instruction instruction, std::span<const Tensor* const> reads, s
     if (t->defined()) touches.reads.push_back(t->impl()->storage.get());
   for (const Tensor* t : writes)
     if (t->defined()) touches.writes.push_back(t->impl()->storage.get());
-  runtime::queue_of(writes[0]->impl()->storage->device).submit(std::move(instruction), touches);
+  const Device device = writes[0]->impl()->storage->device;
+  // An index out of bounds is found when the call is long past.
+  if (!device.is_cpu() && current_line) {
+    if (auto* gather = std::get_if<ir::Gather>(&instruction)) gather->where = current_line();
+    else if (auto* scatter = std::get_if<ir::Scatter>(&instruction)) scatter->where = current_line();
+  }
+  runtime::queue_of(device).submit(std::move(instruction), touches);
 }
 void submit(ir::Instruction instruction, std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes) {
   submit(std::move(instruction), std::span<const Tensor* const>(reads.begin(), reads.size()),

@@ -34,7 +34,7 @@ Tensor choose(const Tensor& x, int64_t dim, const Tensor& target, const char* op
   g.out = ops::view_of(out, g.shape);
   g.source = ops::view_of(x, x.sizes());
   const auto d = static_cast<size_t>(dim);
-  g.indices.push_back({ops::view_of(target, g.shape), x.size(dim), x.strides()[d], static_cast<int>(dim)});
+  g.indices.push_back({ops::view_of(target, g.shape), x.size(dim), x.strides()[d], static_cast<int>(dim), false});
   g.source.strides.erase(d);
   // One row for all targets.
   if (x.dim() == 1) g.source.strides = Dims(g.shape.size(), 0);

@@ -30,6 +30,7 @@ Addressing along(const Tensor& t, int64_t dim, const Tensor& index, const char* 
     if (d != dim) at.from[d] = d;
   at.dims = {static_cast<int>(dim)};
   at.op = op;
+  at.from_end = false;
   return at;
 }
 
@@ -89,6 +90,7 @@ Addressing slices_along(const Tensor& t, int64_t dim, const Tensor& index, const
   if (t.dim() > 0) at.shape[dim] = index.numel();
   at.dims = {static_cast<int>(dim)};
   at.op = op;
+  at.from_end = false;
   Dims aligned(t.dim() > 0 ? static_cast<size_t>(t.dim() - dim) : 0, 1);
   if (t.dim() > 0) aligned[0] = index.numel();
   positions = {ops::as_positions(index, t.device(), op).reshape(aligned)};

@@ -189,7 +189,7 @@ Tensor rows_of(const Tensor& table, const Tensor& index) {
   const int64_t stride = table.strides()[0], inner = table.size(1) == 1 ? 0 : table.strides()[1];
   g.source.strides = Dims(shape.size(), 0);
   g.source.strides.back() = inner;
-  ir::IndexOperand i{ops::view_of(index, index.sizes()), table.size(0), stride, 0};
+  ir::IndexOperand i{ops::view_of(index, index.sizes()), table.size(0), stride, 0, false};
   i.positions.strides.push_back(0);
   g.indices.push_back(std::move(i));
   ops::submit(std::move(g), {&table, &index}, {&out});
@@ -215,7 +215,7 @@ Tensor embedding_gradient(const Tensor& g, const Tensor& index, int64_t rows, in
       s.target = ops::view_of(out, out.sizes());
       s.target.strides = Dims(s.shape.size(), 0);
       s.target.strides.back() = width == 1 ? 0 : 1;
-      ir::IndexOperand i{ops::view_of(index, index.sizes()), rows, width, 0};
+      ir::IndexOperand i{ops::view_of(index, index.sizes()), rows, width, 0, false};
       i.positions.strides.push_back(0);
       s.indices.push_back(std::move(i));
       ops::submit(std::move(s), {&kept, &index, &out}, {&out});
