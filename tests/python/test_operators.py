@@ -9,28 +9,10 @@ import numpy as np
 import pytest
 
 import naru
-import operator_cases
 from naru import _C
-from operator_cases import CASES, as_tuple, bits, differentiable, layouts, result_bits
+from naru.testing.operator_cases import CASES, as_tuple, bits, compare, differentiable, layouts, on_device, result_bits
 
 IDS = [c.name for c in CASES]
-
-
-def check(case, got, arrays, dtype):
-    wanted = as_tuple(case.reference(*arrays))
-    got = as_tuple(got)
-    assert len(got) == len(wanted)
-    # The result of a few correctly rounded steps: some ulp of its own size, plus what a sum of that many terms loses.
-    step = {naru.float64: 1e-13, naru.float32: 2e-6}[dtype] * (1 + case.tolerance / 2)
-    for g, w in zip(got, wanted):
-        w = np.asarray(w)
-        assert tuple(g.shape) == w.shape
-        g = g.detach().cpu().numpy()
-        if w.dtype.kind in "bi":
-            np.testing.assert_array_equal(g, w)
-        else:
-            scale = max(1.0, float(np.abs(w).max(initial=0)))
-            np.testing.assert_allclose(g, w, rtol=step, atol=step * scale)
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
@@ -40,7 +22,7 @@ def test_an_operator_agrees_with_numpy_in_every_layout(case, device):
         kinds = [layouts(a, device, dtype) for a in arrays]
         for name in ("contiguous", "transposed", "offset", "strided"):
             operands = [k.get(name, k["contiguous"]) for k in kinds]
-            check(case, case.run(*operands), arrays, dtype)
+            compare(case, case.run(*operands), arrays, dtype)
 
 
 BROADCASTING = [c for c in CASES if c.extra.get("broadcasts")]
@@ -50,17 +32,17 @@ BROADCASTING = [c for c in CASES if c.extra.get("broadcasts")]
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (1,), (), (1, 1), (3,), (17,), (129,), (1000,), (5000,)], ids=str)
 def test_an_operator_takes_every_size(case, shape, device):
     arrays = case.operands(2, [shape] * len(case.shapes))
-    operands = [naru.tensor(a, dtype=naru.float32 if a.dtype.kind == "f" else None, device=device) for a in arrays]
-    check(case, case.run(*operands), arrays, naru.float32)
+    operands = on_device(arrays, device, naru.float32)
+    compare(case, case.run(*operands), arrays, naru.float32)
 
 
 @pytest.mark.parametrize("case", BROADCASTING, ids=[c.name for c in BROADCASTING])
 def test_an_operator_reads_a_repeated_element_through_stride_0(case, device):
     shapes = [(1, 1)] + [(6, 9)] * (len(case.shapes) - 1)
     arrays = case.operands(3, shapes)
-    operands = [naru.tensor(a, dtype=naru.float32 if a.dtype.kind == "f" else None, device=device) for a in arrays]
+    operands = on_device(arrays, device, naru.float32)
     operands[0] = operands[0].expand(6, 9)
-    check(case, case.run(*operands), [np.broadcast_to(arrays[0], (6, 9))] + arrays[1:], naru.float32)
+    compare(case, case.run(*operands), [np.broadcast_to(arrays[0], (6, 9))] + arrays[1:], naru.float32)
 
 
 GRADIENTS = [c for c in CASES if c.gradient]
@@ -119,7 +101,7 @@ def digests_of():
     def run(**environment):
         key = tuple(environment.items())
         if key not in kept:
-            done = subprocess.run([sys.executable, operator_cases.__file__], capture_output=True, text=True, env={**os.environ, **environment})
+            done = subprocess.run([sys.executable, "-m", "naru.testing.operator_cases"], capture_output=True, text=True, env={**os.environ, **environment})
             assert done.returncode == 0, done.stderr
             kept[key] = json.loads(done.stdout)
         return kept[key]
@@ -146,5 +128,5 @@ def test_random_numbers_have_the_same_bits_on_every_device(size):
 
 
 def test_every_row_of_the_elementwise_table_has_a_reference():
-    from operator_cases import REFERENCES
+    from naru.testing.operator_cases import REFERENCES
     assert {r[0] for r in _C._elementwise_table()} == set(REFERENCES)

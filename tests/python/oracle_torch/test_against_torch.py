@@ -1,9 +1,7 @@
 """The operator cases, type promotion and a training run beside PyTorch itself. `./run test --torch` runs this in PyTorch's environment."""
 import itertools
 import os
-import sys
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +9,11 @@ import pytest
 if os.environ.get("NARU_ORACLE") != "torch":
     pytest.skip("PyTorch is compared with by ./run test --torch only", allow_module_level=True)
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 torch = pytest.importorskip("torch")
 
 import naru  # noqa: E402
-import operator_cases  # noqa: E402
-from operator_cases import as_tuple, differentiable  # noqa: E402
+from naru.testing import operator_cases  # noqa: E402
+from naru.testing.operator_cases import as_tuple, differentiable  # noqa: E402
 
 OURS = operator_cases.other_cases()
 # The same list, with torch in naru's place.

@@ -1,14 +1,17 @@
-"""The one list of operator cases. Every registered device runs all of it, with NumPy in float64 as the oracle.
+"""The one list of operator cases, for `naru selftest` and for naru's own tests: every device runs all of it, with NumPy in float64 as the oracle.
 
 A case draws its operands (float64 arrays), says what naru computes from them and what NumPy computes. `layouts` turns each operand
 into tensors whose memory looks different and whose elements are the same.
 """
+
+from __future__ import annotations
+
 import functools
 import hashlib
 import json
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Callable, Sequence
 
 import numpy as np
 
@@ -136,7 +139,7 @@ def elementwise_cases() -> list:
         reference = (lambda c, a, b: np.where(c != 0, a, b)) if cond else REFERENCES[name]
         cases.append(Case(name, run, reference, shapes, lo, hi,
                           gradient=any(differentiable) and name not in NO_DIFFERENCES, integers=integers,
-                          extra={"differentiable": differentiable, "broadcasts": arity > 1}))
+                          extra={"differentiable": differentiable, "broadcasts": arity > 1, "elementwise": True}))
     return cases
 
 
@@ -263,10 +266,42 @@ def as_tuple(x):
     return x if isinstance(x, tuple) else (x,)
 
 
+# What a few correctly rounded steps lose at most, relative to the largest element.
+STEPS = {"float32": 2e-6, "float64": 1e-13}
+
+
+def compare(case: Case, got, arrays: list, dtype) -> float:
+    """The largest error of a case's results in ulp of `dtype` at the largest element; AssertionError where they are wrong."""
+    wanted, got = as_tuple(case.reference(*arrays)), as_tuple(got)
+    assert len(got) == len(wanted), f"{len(got)} results in place of {len(wanted)}"
+    name = str(dtype).removeprefix("torch.")
+    # Some ulp of its own size, plus what a sum of that many terms loses.
+    step = STEPS[name] * (1 + case.tolerance / 2)
+    worst = 0.0
+    for g, w in zip(got, wanted):
+        w = np.asarray(w)
+        assert tuple(g.shape) == w.shape, f"shape {tuple(g.shape)} in place of {w.shape}"
+        g = g.detach().cpu().numpy()
+        if w.dtype.kind in "bi":
+            np.testing.assert_array_equal(g, w)
+            continue
+        scale = max(1.0, float(np.abs(w).max(initial=0)))
+        np.testing.assert_allclose(g, w, rtol=step, atol=step * scale)
+        finite = np.isfinite(w)
+        error = np.abs(g[finite].astype(np.float64) - w[finite]).max(initial=0)
+        worst = max(worst, float(error / np.spacing(scale, dtype=name)))
+    return worst
+
+
 def differentiable(case, arrays) -> list:
     """Numbers of the operands that a gradient flows to."""
     flags = case.extra.get("differentiable", [True] * len(arrays))
     return [i for i, a in enumerate(arrays) if a.dtype.kind == "f" and flags[i]]
+
+
+def on_device(arrays: list, device: str, dtype) -> list:
+    """Operands as tensors: floating-point ones of that dtype, the others as they are."""
+    return [naru.tensor(a, dtype=dtype if a.dtype.kind == "f" else None, device=device) for a in arrays]
 
 
 def bits(t) -> bytes:
@@ -277,7 +312,7 @@ def bits(t) -> bytes:
 def result_bits(case, device: str = "cpu", shapes=None) -> list:
     """What a case gives in float32, and its gradients, byte by byte."""
     arrays = case.operands(6, shapes)
-    operands = [naru.tensor(a, dtype=naru.float32 if a.dtype.kind == "f" else None, device=device) for a in arrays]
+    operands = on_device(arrays, device, naru.float32)
     wanted = differentiable(case, arrays) if case.gradient else []
     for i in wanted:
         operands[i].requires_grad_()

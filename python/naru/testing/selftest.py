@@ -1,0 +1,117 @@
+"""`naru selftest DEVICE`: every operator case on a device, in memory of every kind, against float64 on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import naru
+from naru.testing.operator_cases import CASES, Case, compare, layouts, on_device, result_bits
+
+FAMILIES = {
+    "reductions": "sum mean prod amax amin max min argmax argmin any all var std norm logsumexp cumsum",
+    "products": "matmul dot linear",
+    "networks": "softmax log_softmax cross_entropy mse_loss layer_norm embedding",
+    "indexing": "index gather index_select scatter_add masked_fill sort topk",
+    "fused": "fused gelu",
+}
+_FAMILY = {word: family for family, words in FAMILIES.items() for word in words.split()}
+# Empty, one element, and tails that fill no vector.
+SIZES = [(0,), (3, 0), (), (1,), (17,), (129,), (1000,), (5000,)]
+
+
+def family_of(case: Case) -> str:
+    """'elementwise', 'reductions', 'products', 'networks', 'indexing', 'fused' or 'shapes'."""
+    if case.extra.get("elementwise"):
+        return "elementwise"
+    return _FAMILY.get(case.name.split("(")[0].split()[0], "shapes")
+
+
+@dataclass
+class Family:
+    """What came of a family's checks."""
+
+    checks: int = 0
+    wrong: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    cases: int = 0
+    same_bits: int = 0
+    worst: float = 0.0
+    worst_case: str = ""
+
+
+def variants(case: Case, device: str, dtype, quick: bool) -> Iterator[tuple[str, list, list]]:
+    """A case's operands in memory of every kind: (name, tensors, the arrays that they hold)."""
+    arrays = case.operands(1)
+    kinds = [layouts(a, device, dtype) for a in arrays]
+    for name in ("contiguous", "transposed") if quick else ("contiguous", "transposed", "offset", "strided"):
+        yield name, [k.get(name, k["contiguous"]) for k in kinds], arrays
+    if not case.extra.get("elementwise"):
+        return
+    for size in SIZES[:5] if quick else SIZES:
+        arrays = case.operands(2, [size] * len(case.shapes))
+        yield f"size {size}", on_device(arrays, device, dtype), arrays
+    arrays = case.operands(3, [(1, 1)] + [(6, 9)] * (len(case.shapes) - 1))
+    operands = on_device(arrays, device, dtype)
+    operands[0] = operands[0].expand(6, 9)
+    yield "stride 0", operands, [np.broadcast_to(arrays[0], (6, 9)), *arrays[1:]]
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _check(case: Case, device: str, dtypes: list, quick: bool, found: Family) -> None:
+    found.cases += 1
+    for dtype in dtypes:
+        for name, operands, arrays in variants(case, device, dtype, quick):
+            found.checks += 1
+            try:
+                error = compare(case, case.run(*operands), arrays, dtype)
+            except NotImplementedError as lacking:
+                found.missing.append(f"{case.name}: {_reason(lacking)}")
+                return
+            except Exception as wrong:  # whatever a device does wrong is a finding, and the next case is tried all the same
+                found.wrong.append(f"{case.name}, {name}, {str(dtype).removeprefix('torch.')}: {_reason(wrong)}")
+                continue
+            if dtype is naru.float32 and error > found.worst:
+                found.worst, found.worst_case = error, case.name
+    if device == "cpu" or quick:
+        return
+    try:
+        found.same_bits += result_bits(case, device) == result_bits(case)
+    except Exception as wrong:
+        found.wrong.append(f"{case.name}, gradient: {_reason(wrong)}")
+
+
+def run(device: str, quick: bool = False) -> dict[str, Family]:
+    """Runs all cases on a device; what came of it, by family. Quick: float32 in two layouts, no gradients."""
+    dtypes = [naru.float32]
+    if not quick and naru._C.devices_support(device, "float64"):
+        dtypes.append(naru.float64)
+    families: dict[str, Family] = {}
+    for case in CASES:
+        _check(case, device, dtypes, quick, families.setdefault(family_of(case), Family()))
+    return families
+
+
+def report(device: str, quick: bool = False) -> tuple[str, bool]:
+    """The table of a run, and whether nothing was wrong."""
+    found = run(device, quick)
+    bits = not quick and device != "cpu"
+    rows = [("operators", "cases", "checks", "wrong", "missing", "worst error") + (("bits of cpu",) if bits else ())]
+    for name, f in found.items():
+        worst = f"{f.worst:.2f} ulp ({f.worst_case})" if f.worst_case else "-"
+        row = (name, f.cases, f.checks, len(f.wrong), len(f.missing), worst) + ((f"{f.same_bits} of {f.cases}",) if bits else ())
+        rows.append(tuple(map(str, row)))
+    from .._report import table
+
+    lines = [f"{device}: {naru._C.device_name(device)}", "", table(rows)]
+    for f in found.values():
+        lines += [f"wrong: {text}" for text in f.wrong] + [f"missing: {text}" for text in f.missing]
+    right = not any(f.wrong for f in found.values())
+    checks = sum(f.checks for f in found.values())
+    lines.append(f"\n{checks} checks against float64 on the CPU: " + ("all right" if right else "some WRONG"))
+    return "\n".join(lines), right
