@@ -40,30 +40,55 @@ nb::dict statistics(Device d) {
   return out;
 }
 
+nb::dict describe(Device device) {
+  const Device d = runtime::resolve(device);
+  const runtime::Properties p = runtime::properties(d);
+  nb::dict one;
+  one["kind"] = std::string(name_of(d.type));
+  one["index"] = d.is_cpu() ? 0 : d.index;
+  one["device"] = d.str();
+  one["backend"] = runtime::backend_of(d.type).name();
+  one["name"] = p.name;
+  one["memory"] = p.total_memory;
+  one["free"] = runtime::free_memory(d);
+  one["unified"] = p.unified;
+  one["driver"] = p.driver;
+  one["libraries"] = p.libraries;
+  one["tested_on_hardware"] = p.tested_on_hardware;
+  one["uuid"] = p.uuid;
+  one["pci"] = p.pci;
+  one["major"] = p.major;
+  one["minor"] = p.minor;
+  one["multi_processor_count"] = p.multi_processor_count;
+  one["warp_size"] = p.warp_size;
+  one["max_threads_per_block"] = p.max_threads_per_block;
+  one["max_threads_per_multi_processor"] = p.max_threads_per_multi_processor;
+  one["regs_per_multiprocessor"] = p.regs_per_multiprocessor;
+  one["shared_memory_per_block"] = p.shared_memory_per_block;
+  one["l2_cache_size"] = p.l2_cache_size;
+  one["fp64"] = p.fp64;
+  one["fp16"] = p.fp16;
+  one["bf16"] = p.bf16;
+  return one;
+}
+
 nb::list all_devices() {
   nb::list list;
   for (int k = 0; k < kDeviceTypes; ++k) {
     const auto kind = static_cast<DeviceType>(k);
-    for (int i = 0; i < runtime::device_count(kind); ++i) {
-      const Device d = kind == DeviceType::Cpu ? Device(kind) : Device(kind, i);
-      const runtime::Properties p = runtime::properties(d);
-      nb::dict one;
-      one["kind"] = std::string(name_of(kind));
-      one["index"] = i;
-      one["device"] = d.str();
-      one["backend"] = runtime::backend_of(kind).name();
-      one["name"] = p.name;
-      one["memory"] = p.total_memory;
-      one["unified"] = p.unified;
-      one["driver"] = p.driver;
-      one["libraries"] = p.libraries;
-      one["tested_on_hardware"] = p.tested_on_hardware;
-      one["uuid"] = p.uuid;
-      one["pci"] = p.pci;
-      list.append(one);
-    }
+    for (int i = 0; i < runtime::device_count(kind); ++i) list.append(describe(Device(kind, i)));
   }
   return list;
+}
+
+nb::dict availability(DeviceType kind) {
+  const runtime::Availability a = runtime::availability(kind);
+  nb::dict out;
+  out["available"] = a.available;
+  out["state"] = std::string(name_of(a.state));
+  out["reason"] = a.reason;
+  out["remedy"] = a.remedy;
+  return out;
 }
 
 void define_kinds() {
@@ -86,6 +111,12 @@ void define_kinds() {
   def(kFunction, "devices", "",
       "All devices: a list of dicts with kind, index, name, memory, driver, libraries, tested_on_hardware ...",
       []() -> nb::object { return all_devices(); });
+  def(kFunction, "_describe_device", "device", "One device, as in `devices`.",
+      [](Device d) -> nb::object { return describe(d); });
+  def(kFunction, "_availability", "kind", "What keeps a kind from being used: available, state, reason, remedy.",
+      [](std::string_view kind) -> nb::object { return availability(parse_device_type(kind)); });
+  def(kFunction, "_free_memory", "device", "Bytes of a device that nobody holds.",
+      [](Device d) { return static_cast<int64_t>(runtime::free_memory(d)); });
   def(kFunction, "_best_device", "", "The device programs should use: an accelerator where there is one, else the cpu.",
       [] { return best_device(); });
   def(kFunction, "_set_virtual_devices", "spec",

@@ -2,8 +2,10 @@
 
     naru run SCRIPT [ARGS...]      runs a script that says `import torch`, unchanged
     naru run -m MODULE [ARGS...]   the same for a module
-    naru devices                   a table of the devices of this machine
-    naru doctor                    for each kind of device: available, or the reason and the remedy
+    naru devices [--json]          a table of the devices of this machine
+    naru doctor [KIND] [--json]    for each kind of device: available, or the reason and the remedy;
+                                   with a kind, the exit status is 1 where it is not available
+    naru selftest DEVICE [--quick] every operator on a device against float64 on the CPU; exit status 1 where one is wrong
     naru version                   the version
 """
 
@@ -12,18 +14,56 @@ from __future__ import annotations
 import sys
 
 
-def _devices(arguments: list[str]) -> int:
-    from ._report import devices_table
+def _split(command: str, arguments: list[str], words: int, flags: tuple[str, ...]) -> tuple[list[str], set[str]]:
+    """Words and flags; ends the program with status 2 where there are others than the command knows."""
+    given = [a for a in arguments if not a.startswith("-")]
+    marked = {a for a in arguments if a.startswith("-")}
+    unknown = sorted(marked - set(flags)) + given[words:]
+    if unknown:
+        print(f"naru {command}: what is '{unknown[0]}'? `naru help` lists what there is", file=sys.stderr)
+        raise SystemExit(2)
+    return given, marked
 
-    print(devices_table())
+
+def _devices(arguments: list[str]) -> int:
+    from ._report import devices_json, devices_table
+
+    _, flags = _split("devices", arguments, 0, ("--json",))
+    print(devices_json() if flags else devices_table())
     return 0
 
 
 def _doctor(arguments: list[str]) -> int:
-    from ._report import doctor_report
+    import json
 
-    print(doctor_report())
-    return 0
+    from ._report import KINDS, diagnosis, doctor_report
+
+    kinds, flags = _split("doctor", arguments, 1, ("--json",))
+    if kinds and kinds[0] not in KINDS:
+        print(f"naru doctor: there is no kind '{kinds[0]}'; the kinds are {', '.join(KINDS)}", file=sys.stderr)
+        return 2
+    asked = tuple(kinds) or KINDS
+    print(json.dumps([diagnosis(kind) for kind in asked], indent=2) if flags else doctor_report(asked))
+    return 0 if not kinds or diagnosis(kinds[0])["available"] else 1
+
+
+def _selftest(arguments: list[str]) -> int:
+    from . import _C
+
+    words, flags = _split("selftest", arguments, 1, ("--quick",))
+    if not words:
+        print("naru selftest: which device? e.g. naru selftest cuda:0", file=sys.stderr)
+        return 2
+    try:
+        device = _C._describe_device(_C.device(words[0]))["device"]
+    except RuntimeError as error:
+        print(f"naru selftest: {error}", file=sys.stderr)
+        return 2
+    from .testing.selftest import report
+
+    text, right = report(device, bool(flags))
+    print(text)
+    return 0 if right else 1
 
 
 def _run(arguments: list[str]) -> int:
@@ -47,7 +87,7 @@ def _version(arguments: list[str]) -> int:
     return 0
 
 
-_COMMANDS = {"run": _run, "devices": _devices, "doctor": _doctor, "version": _version, "--version": _version}
+_COMMANDS = {"run": _run, "devices": _devices, "doctor": _doctor, "selftest": _selftest, "version": _version, "--version": _version}
 
 
 def main(arguments: list[str] | None = None) -> int:

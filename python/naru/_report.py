@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from . import _C
 
 KINDS = ("cpu", "cuda", "rocm", "xpu", "mps")
@@ -11,34 +14,48 @@ def _size(count: int) -> str:
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB" if count else "-"
 
 
-def _table(rows: list[tuple[str, ...]]) -> str:
+def table(rows: list[tuple[str, ...]]) -> str:
+    """Rows of cells as aligned text."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
 def devices_table() -> str:
-    """A line for each device, and one for each kind that has none."""
-    rows: list[tuple[str, ...]] = [("device", "name", "memory", "backend", "works with")]
+    """A line for each device, and one for all kinds that have none."""
+    rows: list[tuple[str, ...]] = [("kind", "index", "name", "memory", "free", "driver", "libraries", "on hardware")]
     kinds = set()
-    for found in _C.devices():
-        kinds.add(found["kind"])
+    for d in _C.devices():
+        kinds.add(d["kind"])
+        tested = "tested" if d["tested_on_hardware"] else "virtual" if d["backend"] == "virtual" else "not tested"
         rows.append(
-            (found["device"], found["name"], _size(found["memory"]), found["backend"], found["libraries"] or found["driver"])
+            (d["kind"], str(d["index"]), d["name"], _size(d["memory"]), _size(d["free"]), d["driver"] or "-", d["libraries"] or "-", tested)
         )
     absent = [kind for kind in KINDS if kind not in kinds]
-    text = _table(rows)
+    text = table(rows)
     if absent:
         text += "\n\nnot available: " + ", ".join(absent) + " (`naru doctor` says why)"
     return text
 
 
-def doctor_report() -> str:
-    """For each kind: how many devices work, or the reason why none does and what to do."""
-    rows = []
-    for kind in KINDS:
-        if _C.is_available(kind):
-            count = _C.device_count(kind)
-            rows.append((kind, "available", f"{count} device" + ("s" if count != 1 else "")))
+def devices_json() -> str:
+    """All that is known of each device, and why the other kinds have none."""
+    absent = {kind: _C._availability(kind) for kind in KINDS if not _C.is_available(kind)}
+    return json.dumps({"devices": _C.devices(), "not_available": absent}, indent=2)
+
+
+def diagnosis(kind: str) -> dict[str, Any]:
+    """Whether devices of a kind can be used, how many there are, and else the state, the reason and the remedy."""
+    return {"kind": kind, "devices": _C.device_count(kind), **_C._availability(kind)}
+
+
+def doctor_report(kinds: tuple[str, ...] = KINDS) -> str:
+    """For each kind: how many devices work, or the one reason why none does and the one remedy."""
+    lines = []
+    for kind in kinds:
+        found = diagnosis(kind)
+        count = found["devices"]
+        if found["available"]:
+            lines.append(f"{kind}: available, {count} device" + ("s" if count != 1 else ""))
         else:
-            rows.append((kind, "not available", _C.why_unavailable(kind)))
-    return _table(rows)
+            lines.append(f"{kind}: not available ({found['state']})\n  reason: {found['reason']}\n  remedy: {found['remedy']}")
+    return "\n".join(lines)

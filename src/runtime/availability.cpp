@@ -32,6 +32,8 @@ constexpr Row kTable[kDriverStates] = {
      "Use another kind of device (`naru devices` lists them), or set NARU_VIRTUAL={kind}:1 for a virtual one"},
     {"other system", "needs {system}",
      "Use another kind of device (`naru devices` lists them), or set NARU_VIRTUAL={kind}:1 for a virtual one"},
+    {"no backend", "no backend of this build serves '{kind}'",
+     "Use another kind of device (`naru devices` lists them), or set NARU_VIRTUAL={kind}:1 for a virtual one"},
 };
 
 const Row& row(DriverState state) {

@@ -21,8 +21,9 @@ enum class DriverState : uint8_t {
   WrongNumbers,     // a kernel ran, and its result was wrong
   NoKernels,        // all is well, but this build can't compute there
   OtherSystem,      // not on this operating system
+  NoBackend,        // nothing in this build knows the kind
 };
-constexpr int kDriverStates = 10;
+constexpr int kDriverStates = 11;
 
 // "works", "no library", "driver too old" ...
 std::string_view name_of(DriverState state) noexcept;

@@ -26,8 +26,11 @@ struct Properties {
   bool fp64 = true, fp16 = true, bf16 = true;
   std::string driver, libraries;  // "", "oneDNN 2.6.3, OpenBLAS 0.3.34 (SkylakeX)"
   bool tested_on_hardware = false;
-  std::string uuid, pci;
+  std::string uuid, pci;  // "GPU-5a1b...", "0000:17:00.0"; "" where the device has none
   int multi_processor_count = 0, major = 0, minor = 0;
+  // 0 where it means nothing for the device.
+  int warp_size = 0, max_threads_per_block = 0, max_threads_per_multi_processor = 0, regs_per_multiprocessor = 0;
+  size_t shared_memory_per_block = 0, l2_cache_size = 0;  // bytes
 };
 
 enum class MemoryKind : uint8_t { Device, Pinned };
@@ -109,6 +112,8 @@ class Backend {
   virtual Availability probe(DeviceType kind) = 0;
   // Cheap: asked for whenever a queue or an allocator is made. Leaves out `libraries`.
   virtual Properties properties(Device device) = 0;
+  // Bytes that nobody holds, this process or another; what a new request could get at most.
+  virtual size_t free_memory(Device device) { return properties(device).total_memory; }
   // Optional: the libraries in use for products and such, which may have to be opened first.
   virtual std::string libraries(Device) { return {}; }
   // Raw memory, 64-byte aligned at least; nullptr when there is none left. Caching is done above.

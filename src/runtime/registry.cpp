@@ -90,16 +90,9 @@ int device_count(DeviceType kind) {
 Availability availability(DeviceType kind) {
   Registry& r = registry();
   if (const int i = find_backend(kind); i >= 0) return r.backends[static_cast<size_t>(i)]->probe(kind);
-  // A real backend's reason says more than that there is no virtual device.
-  Availability found;
-  for (const auto& b : r.backends) {
-    Availability a = b->probe(kind);
-    if (a.available || a.reason.empty()) continue;
-    if (found.reason.empty() || !is_virtual(*b)) found = std::move(a);
-    if (!is_virtual(*b)) break;
-  }
-  if (found.reason.empty()) found.reason = fmt::format("no backend of this build serves '{}'", name_of(kind));
-  return found;
+  for (const auto& b : r.backends)
+    if (Availability a = b->probe(kind); !a.available && !a.reason.empty()) return a;
+  return unavailable(DriverState::NoBackend, {{"kind", name_of(kind)}});
 }
 
 Device resolve(Device device) {
@@ -125,6 +118,11 @@ Properties properties(Device device) {
   Properties p = backend.properties(d);
   p.libraries = backend.libraries(d);
   return p;
+}
+
+size_t free_memory(Device device) {
+  const Device d = resolve(device);
+  return backend_of(d.type).free_memory(d);
 }
 
 int current_device(DeviceType kind) noexcept {

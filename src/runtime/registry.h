@@ -21,6 +21,8 @@ Availability availability(DeviceType kind);
 // `device` with its index filled in (the thread's current one). Throws DeviceUnavailableError when it does not exist.
 Device resolve(Device device);
 Properties properties(Device device);
+// Bytes of the device that nobody holds, this process or another. What the allocator keeps for new tensors is held.
+size_t free_memory(Device device);
 
 // The thread's current device of a kind (index 0 unless set).
 int current_device(DeviceType kind) noexcept;

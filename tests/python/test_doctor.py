@@ -1,5 +1,6 @@
 """What keeps a kind of device from being used, as `naru doctor` and `why_unavailable` say it: each state comes from a small driver in
 place of the real one, in a process of its own."""
+import json
 import os
 import subprocess
 import sys
@@ -162,3 +163,45 @@ def test_the_error_on_use_contains_the_reason_and_the_remedy():
     text = python(
         "import naru\nd = naru.device('cuda')\ntry: naru.ones(1, device=d)\nexcept RuntimeError as e: print(e)", CUDA_VISIBLE_DEVICES="")
     assert text == "device 'cuda' is not available: " + why(CUDA_VISIBLE_DEVICES="")
+
+
+def command(*arguments, **variables):
+    """(exit status, output, errors) of the naru command."""
+    done = subprocess.run([sys.executable, "-m", "naru", *arguments], capture_output=True, text=True, timeout=120, env=environment(**variables))
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_doctor_gives_a_reason_and_a_remedy_for_each_kind():
+    status, text, _ = command("doctor", CUDA_VISIBLE_DEVICES="", NARU_VIRTUAL="xpu:2")
+    assert status == 0
+    lines = text.splitlines()
+    assert "cpu: available, 1 device" in lines and "xpu: available, 2 devices" in lines
+    at = lines.index("cuda: not available (hidden by environment)")
+    reason, remedy = lines[at + 1], lines[at + 2]
+    assert f"{reason.removeprefix('  reason: ')}. {remedy.removeprefix('  remedy: ')}" == why(CUDA_VISIBLE_DEVICES="")
+    assert "mps: not available (other system)" in lines or sys.platform == "darwin"
+
+
+def test_doctor_of_a_kind_says_with_its_status_whether_it_is_available():
+    assert command("doctor", "cuda", NARU_VIRTUAL="cuda")[:2] == (0, "cuda: available, 1 device\n")
+    assert command("doctor", "cuda", CUDA_VISIBLE_DEVICES="")[0] == 1
+    status, _, errors = command("doctor", "tpu")
+    assert status == 2 and "the kinds are cpu, cuda, rocm, xpu, mps" in errors
+    assert command("doctor", "cuda", "--fast")[0] == 2
+    found = json.loads(command("doctor", "cuda", "--json", CUDA_VISIBLE_DEVICES="")[1])
+    assert [(d["kind"], d["available"], d["state"]) for d in found] == [("cuda", False, "hidden by environment")]
+
+
+def test_devices_is_a_table_and_json():
+    status, text, _ = command("devices", NARU_VIRTUAL="cuda:2", NARU_VIRTUAL_MEMORY="64M")
+    assert status == 0
+    head, *rows = (line.split("  ") for line in text.splitlines())
+    assert [c for c in head if c][:4] == ["kind", "index", "name", "memory"]
+    rows = [[c.strip() for c in row if c] for row in rows]
+    assert [row[:5] for row in rows[1:3]] == [["cuda", str(i), "Virtual cuda", "64 MiB", "64 MiB"] for i in range(2)]
+    assert rows[0][0] == "cpu" and rows[0][-1] == "tested" and rows[1][-1] == "virtual"
+    assert text.splitlines()[-1].startswith("not available: ") and "mps" in text.splitlines()[-1]
+    found = json.loads(command("devices", "--json", NARU_VIRTUAL="cuda:2")[1])
+    assert [d["device"] for d in found["devices"]] == ["cpu", "cuda:0", "cuda:1"]
+    assert len({d["uuid"] for d in found["devices"]}) == 3
+    assert found["not_available"]["rocm"]["reason"]

@@ -19,6 +19,7 @@ FAMILIES = {
 }
 _FAMILY = {word: family for family, words in FAMILIES.items() for word in words.split()}
 # Empty, one element, and tails that fill no vector.
+REDUCED = [(2, 1), (3, 129), (129, 3), (2, 500)]
 SIZES = [(0,), (3, 0), (), (1,), (17,), (129,), (1000,), (5000,)]
 
 
@@ -48,15 +49,19 @@ def variants(case: Case, device: str, dtype, quick: bool) -> Iterator[tuple[str,
     kinds = [layouts(a, device, dtype) for a in arrays]
     for name in ("contiguous", "transposed") if quick else ("contiguous", "transposed", "offset", "strided"):
         yield name, [k.get(name, k["contiguous"]) for k in kinds], arrays
-    if not case.extra.get("elementwise"):
+    # The first row again and again, through stride 0.
+    arrays = [np.repeat(a[:1], len(a), 0) if a.ndim and a.shape[0] else a for a in arrays]
+    operands = on_device([a[:1] if a.ndim else a for a in arrays], device, dtype)
+    yield "stride 0", [t.expand(a.shape) for t, a in zip(operands, arrays)], arrays
+    if case.extra.get("elementwise"):
+        shapes = SIZES[:5] if quick else SIZES
+    elif family_of(case) == "reductions" and len(case.shapes[0]) == 2:
+        shapes = REDUCED[:2] if quick else REDUCED
+    else:
         return
-    for size in SIZES[:5] if quick else SIZES:
-        arrays = case.operands(2, [size] * len(case.shapes))
-        yield f"size {size}", on_device(arrays, device, dtype), arrays
-    arrays = case.operands(3, [(1, 1)] + [(6, 9)] * (len(case.shapes) - 1))
-    operands = on_device(arrays, device, dtype)
-    operands[0] = operands[0].expand(6, 9)
-    yield "stride 0", operands, [np.broadcast_to(arrays[0], (6, 9)), *arrays[1:]]
+    for shape in shapes:
+        arrays = case.operands(2, [shape] * len(case.shapes))
+        yield f"size {shape}", on_device(arrays, device, dtype), arrays
 
 
 def _reason(error: BaseException) -> str:
@@ -89,7 +94,7 @@ def _check(case: Case, device: str, dtypes: list, quick: bool, found: Family) ->
 def run(device: str, quick: bool = False) -> dict[str, Family]:
     """Runs all cases on a device; what came of it, by family. Quick: float32 in two layouts, no gradients."""
     dtypes = [naru.float32]
-    if not quick and naru._C.devices_support(device, "float64"):
+    if not quick and naru._C._describe_device(device)["fp64"]:
         dtypes.append(naru.float64)
     families: dict[str, Family] = {}
     for case in CASES:

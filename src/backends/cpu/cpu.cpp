@@ -2,7 +2,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -81,6 +83,13 @@ class CpuBackend final : public Backend {
     p.tested_on_hardware = true;
     p.multi_processor_count = host::num_threads();
     return p;
+  }
+
+  size_t free_memory(Device device) override {
+    size_t kib = 0;
+    const std::string text = field("/proc/meminfo", "MemAvailable");
+    std::from_chars(text.data(), text.data() + text.size(), kib);
+    return std::min(kib * 1024, properties(device).total_memory);
   }
 
   std::string libraries(Device) override {

@@ -44,21 +44,22 @@ class VirtualBackend final : public Backend {
     }
   }
 
-  Availability probe(DeviceType kind) override {
-    if (kind == DeviceType::Cpu) return {};
-    if (device_count(kind) > 0) return {true, "", ""};
-    return {false, fmt::format("no backend of this build serves '{}'", name_of(kind)),
-            fmt::format("Set NARU_VIRTUAL={}:1, or call naru.virtual('{}:1'), for a virtual one", name_of(kind),
-                        name_of(kind))};
-  }
+  Availability probe(DeviceType kind) override { return {kind != DeviceType::Cpu && device_count(kind) > 0, "", ""}; }
 
   Properties properties(Device device) override {
     Properties p;
     p.name = fmt::format("Virtual {}", name_of(device.type));
     p.total_memory = memory();
     p.multi_processor_count = 1;
-    p.uuid = fmt::format("virtual-{}-{}", name_of(device.type), device.index);
+    p.warp_size = 32, p.max_threads_per_block = 1024, p.max_threads_per_multi_processor = 2048;
+    // Made up, and always the same: the kind and the index.
+    p.uuid = fmt::format("GPU-76697274-7561-6c00-{:04x}-{:012x}", static_cast<int>(device.type), device.index);
+    p.pci = fmt::format("ff{:02x}:{:02x}:00.0", static_cast<int>(device.type), device.index + 1);
     return p;
+  }
+  size_t free_memory(Device device) override {
+    const size_t used = used_of(device).load();
+    return memory() - std::min(used, memory());
   }
   std::string libraries(Device) override { return host::product_libraries(); }
 
