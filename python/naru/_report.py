@@ -22,13 +22,13 @@ def table(rows: list[tuple[str, ...]]) -> str:
 
 def devices_table() -> str:
     """A line for each device, and one for all kinds that have none."""
-    rows: list[tuple[str, ...]] = [("kind", "index", "name", "memory", "free", "driver", "libraries", "on hardware")]
+    rows: list[tuple[str, ...]] = [("device", "kind", "index", "name", "memory", "free", "driver", "libraries", "on hardware")]
     kinds = set()
     for d in _C.devices():
         kinds.add(d["kind"])
         tested = "tested" if d["tested_on_hardware"] else "virtual" if d["backend"] == "virtual" else "not tested"
         rows.append(
-            (d["kind"], str(d["index"]), d["name"], _size(d["memory"]), _size(d["free"]), d["driver"] or "-", d["libraries"] or "-", tested)
+            (d["device"], d["kind"], str(d["index"]), d["name"], _size(d["memory"]), _size(d["free"]), d["driver"] or "-", d["libraries"] or "-", tested)
         )
     absent = [kind for kind in KINDS if kind not in kinds]
     text = table(rows)

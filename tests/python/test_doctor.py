@@ -196,9 +196,9 @@ def test_devices_is_a_table_and_json():
     status, text, _ = command("devices", NARU_VIRTUAL="cuda:2", NARU_VIRTUAL_MEMORY="64M")
     assert status == 0
     head, *rows = (line.split("  ") for line in text.splitlines())
-    assert [c for c in head if c][:4] == ["kind", "index", "name", "memory"]
+    assert [c for c in head if c][:5] == ["device", "kind", "index", "name", "memory"]
     rows = [[c.strip() for c in row if c] for row in rows]
-    assert [row[:5] for row in rows[1:3]] == [["cuda", str(i), "Virtual cuda", "64 MiB", "64 MiB"] for i in range(2)]
+    assert [row[:6] for row in rows[1:3]] == [[f"cuda:{i}", "cuda", str(i), "Virtual cuda", "64 MiB", "64 MiB"] for i in range(2)]
     assert rows[0][0] == "cpu" and rows[0][-1] == "tested" and rows[1][-1] == "virtual"
     assert text.splitlines()[-1].startswith("not available: ") and "mps" in text.splitlines()[-1]
     found = json.loads(command("devices", "--json", NARU_VIRTUAL="cuda:2")[1])
