@@ -1,7 +1,10 @@
 // The devices of this machine: how many, what they are called, why there are none, and waiting for them.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "naru/device.h"
 
@@ -14,8 +17,27 @@ bool is_available(DeviceType kind);
 std::string why_unavailable(DeviceType kind);
 // "AMD EPYC 7763". Throws DeviceUnavailableError for a device that does not exist.
 std::string device_name(Device device);
-// The first device beside the cpu (cuda, rocm, xpu, mps, in this order), else the cpu.
-Device best_device();
+
+// What best_device() chose; for each other kind but cpu why it was not.
+struct BestDevice {
+  Device device;
+  std::vector<std::pair<DeviceType, std::string>> others;
+  operator Device() const noexcept { return device; }
+};
+// The first device beside the cpu (kinds in the order cuda, rocm, xpu, mps), else the cpu.
+BestDevice best_device();
+
+// What a device is to have; members left as they are want nothing.
+struct PickOptions {
+  std::optional<DeviceType> kind;  // cpu only if it is asked for
+  size_t free_memory = 0;          // bytes that new tensors could take
+  std::string uuid;                // or its beginning; "GPU-" in front may be left out
+  std::string pci;                 // "0000:17:00.0", "17:00.0" or "17:00"
+};
+// Of the first kind (in best_device()'s order) that has a fitting device the one with the most free memory. Throws
+// DeviceUnavailableError that lists what each device has when none fits, ValueError for a pci that is none.
+Device pick(const PickOptions& wanted = {});
+
 // Waits until all work of the device is done, and throws the errors it had.
 void synchronize(Device device);
 // Defines the virtual devices: "cuda:4,mps:1"; "" removes them. Until the first call the environment variable

@@ -115,10 +115,24 @@ void define_kinds() {
       [](Device d) -> nb::object { return describe(d); });
   def(kFunction, "_availability", "kind", "What keeps a kind from being used: available, state, reason, remedy.",
       [](std::string_view kind) -> nb::object { return availability(parse_device_type(kind)); });
-  def(kFunction, "_free_memory", "device", "Bytes of a device that nobody holds.",
-      [](Device d) { return static_cast<int64_t>(runtime::free_memory(d)); });
-  def(kFunction, "_best_device", "", "The device programs should use: an accelerator where there is one, else the cpu.",
-      [] { return best_device(); });
+  def(kFunction, "_free_memory", "device", "Bytes of a device that nobody holds.", [](Device d) {
+    allocator(d);
+    return static_cast<int64_t>(runtime::free_memory(d));
+  });
+  def(kFunction, "_best_device", "", "The device programs should use, and why the other kinds were not chosen.",
+      []() -> nb::object {
+        const BestDevice best = best_device();
+        nb::dict others;
+        for (const auto& [kind, why] : best.others) others[std::string(name_of(kind)).c_str()] = why;
+        return nb::make_tuple(best.device.str(), others);
+      });
+  def(kFunction, "_pick", "kind, free_memory, uuid, pci", "The device that has what is wanted; see naru.pick.",
+      [](std::string_view kind, int64_t free_memory, std::string_view uuid, std::string_view pci) {
+        if (free_memory < 0) throw ValueError("pick: wanted free_memory >= 0, got {}", free_memory);
+        PickOptions wanted{std::nullopt, static_cast<size_t>(free_memory), std::string(uuid), std::string(pci)};
+        if (!kind.empty()) wanted.kind = parse_device_type(kind);
+        return pick(wanted);
+      });
   def(kFunction, "_set_virtual_devices", "spec",
       "(Re)defines the virtual devices, e.g. 'cuda:4,mps:1'; '' removes them.", [](std::string_view spec) -> PyObject* {
         const std::string text(spec);

@@ -19,6 +19,9 @@ NB_MODULE(_C, m) {
   out_of_memory_error = PyErr_NewExceptionWithDoc(
       "naru.OutOfMemoryError", "A device has not enough memory for a request.", PyExc_RuntimeError, nullptr);
   m.attr("OutOfMemoryError") = nb::handle(check(out_of_memory_error));
+  device_unavailable_error = PyErr_NewExceptionWithDoc(
+      "naru.DeviceUnavailableError", "A device that is not there, or does not work.", PyExc_RuntimeError, nullptr);
+  m.attr("DeviceUnavailableError") = nb::handle(check(device_unavailable_error));
   make_tensor_type(m);
   define_types(m);
   define_random(m);

@@ -16,6 +16,8 @@ void set_python_error() noexcept {
     throw;
   } catch (nb::python_error& e) {
     e.restore();
+  } catch (const DeviceUnavailableError& e) {
+    set(device_unavailable_error ? device_unavailable_error : PyExc_RuntimeError, e.what());
   } catch (const Error& e) {
     switch (e.kind()) {
       case ErrorKind::Type:

@@ -60,7 +60,8 @@ inline void check(int status) {
 }
 // Sets a Python error and throws.
 [[noreturn]] void fail(PyObject* type, const std::string& text);
-extern PyObject* out_of_memory_error;  // naru.OutOfMemoryError
+extern PyObject* out_of_memory_error;       // naru.OutOfMemoryError
+extern PyObject* device_unavailable_error;  // naru.DeviceUnavailableError
 
 // A Python callable or object that C++ may let go on any thread: where the GIL is not held, the reference is given up
 // later by the main thread.

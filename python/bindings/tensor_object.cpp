@@ -11,6 +11,7 @@ namespace naru::py {
 
 PyTypeObject* tensor_type = nullptr;
 PyObject* out_of_memory_error = nullptr;
+PyObject* device_unavailable_error = nullptr;
 
 namespace {
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         utils,
         version,
     )
+    from ._devices import best_device, pick
     from ._einsum import einsum
     from ._info import finfo, iinfo
     from ._tensor_str import get_printoptions, set_printoptions
@@ -109,6 +110,7 @@ _LAZY = {
     **dict.fromkeys(("save", "load"), "serialization"),
     "einsum": "_einsum",
     "virtual": "_virtual",
+    **dict.fromkeys(("best_device", "pick"), "_devices"),
     "memory_history": "_memory",
     **dict.fromkeys(("Stream", "Event"), "streams"),
     **dict.fromkeys(("count_syncs", "forbid_sync"), "_sync"),

@@ -40,14 +40,43 @@ class DeviceGuard:
             _C.set_device(_C.device(self._kind, self.prev_idx))
 
 
+class Uuid(str):
+    """The unique number of a device, as text without "GPU-" in front; `bytes` has its 16 bytes."""
+
+    @property
+    def bytes(self) -> list[int]:
+        return list(bytes.fromhex(self.replace("-", "")))
+
+
 class DeviceProperties:
-    """Name and memory of a device."""
+    """What a device is and has; 0 and "" stand where it does not say."""
 
     def __init__(self, device: _C.device) -> None:
-        self.name: str = _C.device_name(device)
-        self.total_memory: int = _C.total_memory(device)
-        self.major, self.minor = 0, 0
-        self.multi_processor_count = 0
+        found = _C._describe_device(device)
+        self._kind: str = found["kind"]
+        self.name: str = found["name"]
+        self.total_memory: int = found["memory"]
+        self.major: int = found["major"]
+        self.minor: int = found["minor"]
+        self.multi_processor_count: int = found["multi_processor_count"]
+        self.uuid = Uuid(found["uuid"].removeprefix("GPU-"))
+        domain, bus, place = (found["pci"].split(":") + ["", "", ""])[:3] if found["pci"] else ("0", "0", "0")
+        self.pci_domain_id, self.pci_bus_id, self.pci_device_id = int(domain, 16), int(bus, 16), int(place.split(".")[0], 16)
+        self.is_integrated = int(found["unified"])
+        self.is_multi_gpu_board = 0
+        self.L2_cache_size: int = found["l2_cache_size"]
+        self.warp_size: int = found["warp_size"]
+        self.max_threads_per_block: int = found["max_threads_per_block"]
+        self.max_threads_per_multi_processor: int = found["max_threads_per_multi_processor"]
+        self.regs_per_multiprocessor: int = found["regs_per_multiprocessor"]
+        self.shared_memory_per_block: int = found["shared_memory_per_block"]
+        self.has_fp16, self.has_fp64 = found["fp16"], found["fp64"]
+        self.driver_version: str = found["driver"]
 
     def __repr__(self) -> str:
-        return f"_DeviceProperties(name='{self.name}', total_memory={self.total_memory // 2**20}MB)"
+        return (
+            f"_{self._kind.capitalize()}DeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
+            f"total_memory={self.total_memory // 2**20}MB, multi_processor_count={self.multi_processor_count}, uuid={self.uuid}, "
+            f"pci_bus_id={self.pci_bus_id}, pci_device_id={self.pci_device_id}, pci_domain_id={self.pci_domain_id}, "
+            f"L2_cache_size={self.L2_cache_size // 2**20}MB)"
+        )

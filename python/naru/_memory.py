@@ -27,9 +27,18 @@ def size_text(n: float) -> str:
 
 
 def stats(device: Any = None) -> dict[str, int]:
-    """The allocator's figures under PyTorch's names ('allocated_bytes.all.current', ...), in bytes and counts."""
-    s = _C.memory_stats(as_device(device))
+    """The allocator's figures under PyTorch's names ('allocated_bytes.all.current', ...), in bytes and counts.
+
+    'driver_used_bytes' is what the driver says is in use; it is allocated + inactive (cached) + 'other_bytes', which are held by
+    the driver itself and by other programs.
+    """
+    target = as_device(device)
+    s = _C.memory_stats(target)
+    # Where memory that we took is not yet filled with pages, the system still calls it free.
+    used = max(_C.total_memory(target) - _C._free_memory(target), s["reserved"])
     return {
+        "driver_used_bytes": used,
+        "other_bytes": used - s["reserved"],
         "allocated_bytes.all.current": s["allocated"],
         "allocated_bytes.all.peak": s["peak_allocated"],
         "reserved_bytes.all.current": s["reserved"],
@@ -52,6 +61,7 @@ def summary(device: Any = None) -> str:
         ("in tensors", size_text(s["allocated"]), size_text(s["peak_allocated"])),
         ("cached", size_text(s["reserved"] - s["allocated"]), ""),
         ("taken from the device", size_text(s["reserved"]), size_text(s["peak_reserved"])),
+        ("held by others", size_text(stats(target)["other_bytes"]), ""),
         ("limit", size_text(s["limit"] or total), ""),
         ("allocations", str(s["allocations"]), ""),
         ("releases", str(s["releases"]), ""),

@@ -21,12 +21,6 @@ std::string device_name(Device device) {
   return runtime::properties(runtime::resolve(device)).name;
 }
 
-Device best_device() {
-  for (DeviceType kind : {DeviceType::Cuda, DeviceType::Rocm, DeviceType::Xpu, DeviceType::Mps})
-    if (device_count(kind) > 0) return Device(kind, 0);
-  return Device(DeviceType::Cpu);
-}
-
 void synchronize(Device device) {
   runtime::synchronize(runtime::resolve(device));
 }

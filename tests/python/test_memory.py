@@ -1,4 +1,5 @@
 """Figures of memory, their identity, and the history's page."""
+import random
 from html.parser import HTMLParser
 
 import pytest
@@ -26,6 +27,36 @@ def test_what_is_taken_is_what_is_in_tensors_and_what_is_cached(device):
     assert _memory.stats(d)["allocated_bytes.all.current"] == before
     _C.empty_cache(d)
     assert _memory.stats(d)["reserved_bytes.all.current"] <= s["reserved_bytes.all.current"]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:1", "mps:0"])
+def test_what_the_driver_says_is_used_is_allocated_and_cached_and_other(device):
+    def figures():
+        s = _memory.stats(device)
+        used, allocated, cached = (s[k] for k in ("driver_used_bytes", "allocated_bytes.all.current", "inactive_split_bytes.all.current"))
+        assert used == allocated + cached + s["other_bytes"] <= _C.total_memory(naru.device(device))
+        assert min(allocated, cached, s["other_bytes"]) >= 0
+        return s
+
+    draw, kept = random.Random(11), []
+    for _ in range(200):
+        step = draw.random()
+        if step < 0.55 or not kept:
+            kept.append(naru.empty(draw.choice([1, 100, 5000, 300_000, 2 * MIB]), device=device))
+        elif step < 0.95:
+            kept.pop(draw.randrange(len(kept)))
+        else:
+            _C.empty_cache(naru.device(device))
+        s = figures()
+        if device != "cpu":  # nobody else takes memory of a virtual device
+            assert s["other_bytes"] == 0
+            assert s["driver_used_bytes"] == s["reserved_bytes.all.current"]
+        if device == "cuda:1":
+            free, total = naru.cuda.mem_get_info(1)
+            assert total - free == s["driver_used_bytes"]
+    kept.clear()
+    _C.empty_cache(naru.device(device))
+    figures()
 
 
 def test_a_tensor_counts_until_it_is_deleted_and_the_cache_until_it_is_emptied():

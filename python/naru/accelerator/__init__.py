@@ -21,13 +21,18 @@ def _kind() -> str | None:
 def _need() -> str:
     kind = _kind()
     if kind is None:
-        raise RuntimeError("Cannot access accelerator device when none is available. `naru doctor` gives the reason for each kind.")
+        raise RuntimeError("Cannot access accelerator device when none is available.\n" + why_unavailable())
     return kind
 
 
 def is_available() -> bool:
     """Whether there is a device beside the CPU."""
     return _kind() is not None
+
+
+def why_unavailable() -> str:
+    """For each kind of device why there is none that works, and what to do about it, a line each; "" where there is one of any kind."""
+    return "" if is_available() else "\n".join(f"{kind}: {_C.why_unavailable(kind)}" for kind in KINDS)
 
 
 def current_accelerator(check_available: bool = False) -> _C.device | None:

@@ -26,6 +26,11 @@ def is_available() -> bool:
     return _C.is_available(_KIND)
 
 
+def why_unavailable() -> str:
+    """The reason why there is no device that works, and what to do about it, as `naru doctor` says it; "" where there is one."""
+    return _C.why_unavailable(_KIND)
+
+
 def device_count() -> int:
     """The number of devices."""
     return _C.device_count(_KIND)
@@ -127,8 +132,7 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
     """(free, total) bytes of a device."""
     _lazy_init()
     target = to_device(_KIND, device)
-    total = _C.total_memory(target)
-    return total - _C.memory_reserved(target), total
+    return _C._free_memory(target), _C.total_memory(target)
 
 
 def empty_cache() -> None:

@@ -15,6 +15,11 @@ def is_available() -> bool:
     return _C.is_available(_KIND)
 
 
+def why_unavailable() -> str:
+    """The reason why there is no device that works, and what to do about it, as `naru doctor` says it; "" where there is one."""
+    return _C.why_unavailable(_KIND)
+
+
 def device_count() -> int:
     """The number of devices."""
     return _C.device_count(_KIND)
