@@ -217,14 +217,13 @@ PyObject* named_repr(PyObject* o) {
   });
 }
 
-}  // namespace
-
-PyTypeObject* return_type(const char* name, const char* first, const char* second) {
+// Made once per name. Wants the GIL.
+PyTypeObject* return_type(const Named& n) {
   static std::map<std::string, PyTypeObject*> known;
-  PyTypeObject*& type = known[name];
+  PyTypeObject*& type = known[n.kind];
   if (type) return type;
-  auto* text = new std::string(std::string("torch.return_types.") + name);  // the type refers to it for ever
-  auto* fields = new PyStructSequence_Field[3]{{first, nullptr}, {second, nullptr}, {nullptr, nullptr}};
+  auto* text = new std::string(std::string("torch.return_types.") + n.kind);  // the type refers to it for ever
+  auto* fields = new PyStructSequence_Field[3]{{n.first_name, nullptr}, {n.second_name, nullptr}, {nullptr, nullptr}};
   PyStructSequence_Desc desc = {text->c_str(), nullptr, fields, 2};
   type = PyStructSequence_NewType(&desc);
   check(reinterpret_cast<PyObject*>(type));
@@ -234,9 +233,11 @@ PyTypeObject* return_type(const char* name, const char* first, const char* secon
   return type;
 }
 
+}  // namespace
+
 PyObject* to_python(const Named& n) {
   nb::object a = wrapped(n.first), b = wrapped(n.second);
-  PyObject* o = check(PyStructSequence_New(n.kind));
+  PyObject* o = check(PyStructSequence_New(return_type(n)));
   PyStructSequence_SET_ITEM(o, 0, a.release().ptr());
   PyStructSequence_SET_ITEM(o, 1, b.release().ptr());
   return o;

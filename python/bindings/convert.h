@@ -237,13 +237,13 @@ constexpr int slots_of() {
 // The first argument, which was written to.
 struct Self {};
 
-// A pair with names: torch.return_types.max ... `kind` is from return_type().
+// A pair that Python sees as torch.return_types.<kind>, with named fields. Made without the GIL: the names live forever.
 struct Named {
-  PyTypeObject* kind;
+  const char* kind;
   Tensor first, second;
+  const char* first_name = "values";
+  const char* second_name = "indices";
 };
-// The type torch.return_types.<name> with fields, made once per name.
-PyTypeObject* return_type(const char* name, const char* first = "values", const char* second = "indices");
 
 inline PyObject* to_python(const Tensor& t) {
   return wrap(t);

@@ -16,7 +16,7 @@ double correction_of(const std::optional<bool>& unbiased, const std::optional<Sc
 }
 
 Named named(const char* name, std::pair<Tensor, Tensor> pair) {
-  return {return_type(name), pair.first, pair.second};
+  return {name, pair.first, pair.second};
 }
 
 double order_of(PyObject* p) {
@@ -122,7 +122,7 @@ void define_extremes() {
   def(kBoth, "aminmax", "input, *, dim=None, keepdim=False", "(min, max), of all elements or along a dimension.",
       [](const Tensor& t, OptInt dim, bool keepdim) {
         const OptDims d = dim ? OptDims(Dims{*dim}) : OptDims();
-        return Named{return_type("aminmax", "min", "max"), amin(t, d, keepdim), amax(t, d, keepdim)};
+        return Named{"aminmax", amin(t, d, keepdim), amax(t, d, keepdim), "min", "max"};
       });
   def(kBoth, "argmax", "input, dim=None, keepdim=False",
       "The place of the greatest element (the first of several), in all or along a dimension.",

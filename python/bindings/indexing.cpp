@@ -7,7 +7,7 @@ namespace {
 using OptInt = std::optional<int64_t>;
 
 Named named(const char* name, std::pair<Tensor, Tensor> pair) {
-  return {return_type(name), pair.first, pair.second};
+  return {name, pair.first, pair.second};
 }
 
 void define_gathers() {

@@ -1,4 +1,7 @@
 """Indexing, assignment and the functions that gather and scatter, as Python calls them. (test_indexing.py compares with NumPy at random.)"""
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -159,3 +162,9 @@ def test_shapes_take_numbers_tuples_and_sizes(device):
     assert x.view(torch.float64).dtype == torch.float64 and torch.movedim(y[None], 0, -1).shape == (2, 3, 1)
     assert y.repeat_interleave(2, 0).shape == (4, 3) and torch.repeat_interleave(torch.tensor([1, 2]), torch.tensor([2, 1])).tolist() == [1, 1, 2]
     assert torch.rot90(y).tolist() == np.rot90(y.cpu().numpy()).tolist()
+
+
+def test_the_first_named_pair_of_a_process_may_come_from_a_call_that_lets_the_gil_go():
+    text = "import naru as torch; x = torch.arange(100000.0).reshape(100, 1000); print(x.sort(1, True).values[0, 0].item(), x.aminmax().max.item())"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["999.0", "99999.0"], done.stderr
