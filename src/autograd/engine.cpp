@@ -1,8 +1,8 @@
 // The engine: runs the backward graph from its roots to its leaves, later nodes first.
 #include <algorithm>
-#include <queue>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "autograd/node.h"
 #include "naru/ops.h"
@@ -13,12 +13,6 @@ namespace {
 
 struct Later {
   bool operator()(const Node* a, const Node* b) const noexcept { return a->sequence() < b->sequence(); }
-};
-
-// What waits for a node: how many gradients are still to come, and the sum of those that came.
-struct Waiting {
-  int missing = 0;
-  std::vector<Tensor> grads;
 };
 
 void accumulate(Tensor& into, Tensor g) {
@@ -35,24 +29,26 @@ struct Wanted {
 class Engine {
  public:
   Engine(bool keep, Wanted* wanted, std::vector<Tensor>* results) : keep_(keep), wanted_(wanted), results_(results) {}
-
-  void add_root(Edge edge, Tensor g) {
-    roots_.push_back(edge.node);
-    put(edge, std::move(g));
+  Engine(const Engine&) = delete;
+  ~Engine() {
+    for (Node* node : claimed_) {
+      Node::Visit& v = node->visit;
+      v.missing = 0, v.queued = false, v.grad = {}, v.more.clear();
+      v.pass.store(nullptr, std::memory_order_release);
+    }
   }
+
+  void add_root(Edge edge, Tensor g) { roots_.emplace_back(std::move(edge), std::move(g)); }
 
   void run() {
     count();
-    std::priority_queue<Node*, std::vector<Node*>, Later> ready;
-    std::unordered_set<Node*> queued;
-    for (const auto& r : roots_)
-      if (waiting_[r.get()].missing == 0 && queued.insert(r.get()).second) ready.push(r.get());
-    while (!ready.empty()) {
-      Node* node = ready.top();
-      ready.pop();
-      const Ref<Node> alive = Ref<Node>::share(node);
-      std::vector<Tensor> grads = std::move(waiting_[node].grads);
-      grads.resize(node->outputs);
+    for (auto& [edge, g] : roots_) put(visit(edge.node.get()), edge.slot, std::move(g));
+    for (auto& [edge, g] : roots_) make_ready(edge.node.get(), visit(edge.node.get()));
+    while (!ready_.empty()) {
+      std::pop_heap(ready_.begin(), ready_.end(), Later());
+      Node* node = ready_.back();
+      ready_.pop_back();
+      std::vector<Tensor> grads = take_grads(*node);
       prepare(*node, grads);
       std::vector<Tensor> results;
       const bool leaf = node->next().empty();
@@ -61,54 +57,80 @@ class Engine {
         results = node->apply(std::move(grads));
         if (!keep_) node->release_saved();
       }
-      results.resize(node->next().size());
-      for (size_t i = 0; i < results.size(); ++i) {
+      for (size_t i = 0; i < node->next().size(); ++i) {
         const Edge& e = node->next()[i];
         if (!e.node) continue;
-        put(e, std::move(results[i]));
-        if (--waiting_[e.node.get()].missing == 0 && queued.insert(e.node.get()).second) ready.push(e.node.get());
+        Node::Visit& v = visit(e.node.get());
+        if (i < results.size()) put(v, e.slot, std::move(results[i]));
+        --v.missing;
+        make_ready(e.node.get(), v);
       }
     }
   }
 
  private:
-  void put(const Edge& e, Tensor g) {
-    auto& grads = waiting_[e.node.get()].grads;
-    if (grads.size() <= e.slot) grads.resize(e.slot + 1);
-    accumulate(grads[e.slot], std::move(g));
+  // Where the pass keeps what it knows of a node: in the node itself, unless another pass (of another thread, or the one that this one
+  // is part of) is there.
+  Node::Visit& visit(Node* node) {
+    return node->visit.pass.load(std::memory_order_relaxed) == this ? node->visit : elsewhere_.at(node);
+  }
+  // False if it was known already.
+  bool claim(Node* node) {
+    if (node->visit.pass.load(std::memory_order_relaxed) == this) return false;
+    const void* nobody = nullptr;
+    if (elsewhere_.contains(node)) return false;
+    if (node->visit.pass.compare_exchange_strong(nobody, this, std::memory_order_acquire)) claimed_.push_back(node);
+    else elsewhere_.try_emplace(node);
+    return true;
+  }
+
+  void make_ready(Node* node, Node::Visit& v) {
+    if (v.missing != 0 || std::exchange(v.queued, true)) return;
+    ready_.push_back(node);
+    std::push_heap(ready_.begin(), ready_.end(), Later());
+  }
+
+  static void put(Node::Visit& v, uint32_t slot, Tensor g) {
+    if (slot == 0) return accumulate(v.grad, std::move(g));
+    if (v.more.size() < slot) v.more.resize(slot);
+    accumulate(v.more[slot - 1], std::move(g));
+  }
+
+  std::vector<Tensor> take_grads(Node& node) {
+    Node::Visit& v = visit(&node);
+    std::vector<Tensor> grads(node.outputs);
+    grads[0] = std::move(v.grad);
+    for (size_t i = 0; i < v.more.size() && i + 1 < grads.size(); ++i) grads[i + 1] = std::move(v.more[i]);
+    return grads;
   }
 
   // Hooks, kept gradients, and gradients that were asked for.
   void prepare(Node& node, std::vector<Tensor>& grads) {
-    for (auto& [key, hook] : node.hooks)
-      if (key.first < grads.size() && grads[key.first].defined())
-        if (Tensor changed = hook(grads[key.first]); changed.defined()) grads[key.first] = changed;
-    for (auto& [slot, impl] : node.retained)
-      if (grads[slot].defined()) {
-        auto& m = static_cast<Meta&>(*impl->autograd);
-        m.grad = m.grad.defined() ? m.grad + grads[slot] : grads[slot];
-      }
+    if (node.extras) {
+      for (auto& [key, hook] : node.extras->hooks)
+        if (key.first < grads.size() && grads[key.first].defined())
+          if (Tensor changed = hook(grads[key.first]); changed.defined()) grads[key.first] = changed;
+      for (auto& [slot, impl] : node.extras->retained)
+        if (grads[slot].defined()) {
+          auto& m = static_cast<Meta&>(*impl->autograd);
+          m.grad = m.grad.defined() ? m.grad + grads[slot] : grads[slot];
+        }
+    }
     if (wanted_ && results_)
       for (uint32_t slot = 0; slot < grads.size(); ++slot)
         if (auto it = wanted_->at.find({&node, slot}); it != wanted_->at.end()) (*results_)[it->second] = grads[slot];
   }
 
   void count() {
-    std::unordered_set<Node*> seen;
-    std::vector<Node*> stack;
-    for (const auto& r : roots_)
-      if (seen.insert(r.get()).second) stack.push_back(r.get());
     std::vector<Node*> order;
-    while (!stack.empty()) {
-      Node* node = stack.back();
-      stack.pop_back();
-      order.push_back(node);
-      for (const Edge& e : node->next()) {
+    for (const auto& [edge, g] : roots_)
+      if (claim(edge.node.get())) order.push_back(edge.node.get());
+    for (size_t i = 0; i < order.size(); ++i)
+      for (const Edge& e : order[i]->next()) {
         if (!e.node) continue;
-        ++waiting_[e.node.get()].missing;
-        if (seen.insert(e.node.get()).second) stack.push_back(e.node.get());
+        if (claim(e.node.get())) order.push_back(e.node.get());
+        ++visit(e.node.get()).missing;
       }
-    }
     if (!wanted_) return;
     // An input was made before whatever uses it, so in the order of sequence numbers users come last.
     std::sort(order.begin(), order.end(), [](Node* a, Node* b) { return a->sequence() < b->sequence(); });
@@ -129,8 +151,9 @@ class Engine {
   bool keep_;
   Wanted* wanted_;
   std::vector<Tensor>* results_;
-  std::vector<Ref<Node>> roots_;
-  std::unordered_map<Node*, Waiting> waiting_;
+  std::vector<std::pair<Edge, Tensor>> roots_;
+  std::vector<Node*> claimed_, ready_;
+  std::unordered_map<Node*, Node::Visit> elsewhere_;
 };
 
 struct GradMode {
@@ -284,16 +307,20 @@ int64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
   const autograd::Edge e = autograd::gradient_edge(*this);
   autograd::Meta& m = autograd::ensure_meta(*this);
   const int64_t number = m.next_hook++;
-  if (m.grad_fn) e.node->hooks[{e.slot, number}] = std::move(hook);
-  else m.hooks[number] = std::move(hook);
+  if (m.grad_fn) {
+    e.node->ensure_extras().hooks[{e.slot, number}] = std::move(hook);
+  } else {
+    if (!m.hooks) m.hooks = std::make_unique<std::map<int64_t, autograd::Hook>>();
+    (*m.hooks)[number] = std::move(hook);
+  }
   return number;
 }
 
 void Tensor::remove_hook(int64_t number) const {
   autograd::Meta* m = autograd::meta_of(*this);
   if (!m) return;
-  m->hooks.erase(number);
-  if (m->grad_fn) m->grad_fn->hooks.erase({m->output, number});
+  if (m->hooks) m->hooks->erase(number);
+  if (m->grad_fn && m->grad_fn->extras) m->grad_fn->extras->hooks.erase({m->output, number});
 }
 
 void Tensor::retain_grad() const {
@@ -302,7 +329,7 @@ void Tensor::retain_grad() const {
   autograd::Meta& m = *autograd::meta_of(*this);
   if (!m.grad_fn || m.retains_grad) return;
   m.retains_grad = true;
-  m.grad_fn->retained.emplace_back(m.output, impl_);
+  m.grad_fn->ensure_extras().retained.emplace_back(m.output, impl_);
 }
 
 }  // namespace naru

@@ -28,8 +28,9 @@ class AccumulateGrad final : public Node {
     Tensor g = grads[0];
     if (!g.defined()) return {};
     Meta& m = ensure_meta(leaf_);
-    for (auto& [number, hook] : m.hooks)
-      if (Tensor changed = hook(g); changed.defined()) g = changed;
+    if (m.hooks)
+      for (auto& [number, hook] : *m.hooks)
+        if (Tensor changed = hook(g); changed.defined()) g = changed;
     if (!m.grad.defined()) {
       // A gradient nobody else holds is taken over; else the leaf gets its own.
       grads[0] = {};
@@ -131,8 +132,8 @@ Node::~Node() {
 }
 
 Meta::~Meta() {
-  if (grad_fn)
-    std::erase_if(grad_fn->retained, [&](const auto& r) { return r.second == owner; });
+  if (grad_fn && grad_fn->extras)
+    std::erase_if(grad_fn->extras->retained, [&](const auto& r) { return r.second == owner; });
 }
 
 Meta* meta_of(const Tensor& t) noexcept { return t.defined() ? static_cast<Meta*>(t.impl()->autograd.get()) : nullptr; }

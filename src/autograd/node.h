@@ -1,13 +1,16 @@
 // Nodes of the backward graph: what an operator leaves behind so that gradients find their way back.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "core/small_vector.h"
 #include "core/tensor_impl.h"
 #include "naru/autograd.h"
 #include "naru/tensor.h"
@@ -35,12 +38,30 @@ class Node : public RefCounted<Node> {
 
   virtual std::string name() const { return name_; }
   uint64_t sequence() const noexcept { return sequence_; }
-  std::vector<Edge>& next() noexcept { return next_; }
+  using Edges = SmallVector<Edge, 3>;
+  Edges& next() noexcept { return next_; }
   uint32_t outputs = 1;
-  // Hooks on the gradient of output `first`, by number; run before apply, in the order of their numbers.
-  std::map<std::pair<uint32_t, int64_t>, Hook> hooks;
-  // Tensors (output, impl) whose grad is kept though they are no leaves.
-  std::vector<std::pair<uint32_t, TensorImpl*>> retained;
+  // What few nodes have.
+  struct Extras {
+    // Hooks on the gradient of output `first`, by number; run before apply, in the order of their numbers.
+    std::map<std::pair<uint32_t, int64_t>, Hook> hooks;
+    // Tensors (output, impl) whose grad is kept though they are no leaves.
+    std::vector<std::pair<uint32_t, TensorImpl*>> retained;
+  };
+  std::unique_ptr<Extras> extras;
+  Extras& ensure_extras() {
+    if (!extras) extras = std::make_unique<Extras>();
+    return *extras;
+  }
+
+  // Of the backward pass that runs through the node now (see engine.cpp).
+  struct Visit {
+    std::atomic<const void*> pass{nullptr};
+    int missing = 0;       // gradients still to come
+    bool queued = false;
+    Tensor grad;           // the sum of those that came, of output 0
+    std::vector<Tensor> more;  // of the outputs from 1 on
+  } visit;
 
   static void* operator new(size_t n) { return pool_allocate(n); }
   static void operator delete(void* p, size_t n) { pool_release(p, n); }
@@ -48,7 +69,7 @@ class Node : public RefCounted<Node> {
  private:
   const char* name_;
   uint64_t sequence_;
-  std::vector<Edge> next_;
+  Edges next_;
 };
 
 struct Meta : AutogradMeta {
@@ -60,9 +81,11 @@ struct Meta : AutogradMeta {
   uint32_t output = 0;         // which output of grad_fn
   Node* accumulator = nullptr; // leaves: the node that adds to grad, while one lives (not owned)
   uint64_t history = 0;        // counts in-place changes of the history (base: made; view: seen)
-  std::map<int64_t, Hook> hooks;  // leaves
+  std::unique_ptr<std::map<int64_t, Hook>> hooks;  // leaves
   int64_t next_hook = 0;
   ~Meta() override;
+  static void* operator new(size_t n) { return pool_allocate(n); }
+  static void operator delete(void* p, size_t n) { pool_release(p, n); }
 };
 
 Meta* meta_of(const Tensor& t) noexcept;  // null if none

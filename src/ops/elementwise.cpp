@@ -112,6 +112,97 @@ uint8_t derivative_needs(ir::RowId row, int operand) {
   return needs[row][operand];
 }
 
+// --- the quick way: small, dense, resting cpu tensors of one type and shape (numbers beside them), by a table of ready kernels ------
+
+constexpr int64_t kQuick = 4096;
+struct Quick {
+  const runtime::DirectKernel* kernel;
+  Types types;
+};
+// By row (derivatives too), type of the tensors, and which of the first three operands are numbers of which kind.
+std::atomic<const Quick*> quick_table[ir::row::kTable * 4 * kDTypes * 64];
+
+// One step of an operator or a derivative. Operands are added in order; then it is run.
+struct QuickCall {
+  const TensorImpl* first = nullptr;
+  unsigned mask = 0;
+  int count = 0, tensors = 0, numbers = 0;
+  std::array<void*, 6> addresses;
+  std::array<Scalar, 3> scalars;
+  std::array<int8_t, 5> input_of;  // which input an operand is; -1: a number
+  Types types;                     // once it has run
+
+  // False: this operand asks for the long way.
+  bool add(const TensorImpl* t) {
+    if (!t || !t->contiguous || !t->storage->device.is_cpu() || runtime::busy(*t->storage)) return false;
+    if (!first) {
+      first = t;
+      if (t->numel > kQuick || t->numel == 0) return false;
+    } else if (t->dtype != first->dtype || !(t->sizes == first->sizes)) {
+      return false;
+    }
+    input_of[count++] = static_cast<int8_t>(tensors);
+    addresses[tensors++] = t->address();
+    return true;
+  }
+  bool add(Scalar s) {
+    mask |= (1u + static_cast<unsigned>(s.kind())) << 2 * count;
+    input_of[count++] = -1;
+    scalars[numbers++] = s;
+    return true;
+  }
+  // An operand that the row does not look at.
+  void add_unused() { input_of[count++] = 0; }
+
+  template <class F>
+  Tensor run(ir::RowId row, const char* op, F find_types) {
+    std::atomic<const Quick*>& slot = quick_table[(row * kDTypes + static_cast<int>(first->dtype)) * 64 + mask];
+    const Quick* quick = slot.load(std::memory_order_acquire);
+    if (!quick) {
+      quick = prepare(row, find_types());
+      if (!quick) return {};
+      const Quick* expected = nullptr;
+      if (!slot.compare_exchange_strong(expected, quick)) quick = expected;
+    }
+    types = quick->types;
+    auto* impl = new TensorImpl(runtime::make_storage(Device(DeviceType::Cpu, 0), static_cast<size_t>(first->numel) * size_of(quick->types.out)),
+                                quick->types.out);
+    Tensor out(impl);
+    impl->sizes = first->sizes;
+    impl->strides = first->strides;
+    impl->numel = first->numel;
+    impl->origin.op = op;
+    addresses[tensors] = impl->storage->data;
+    std::array<uint64_t, 3> params;
+    for (int p = 0; p < numbers; ++p) params[p] = param_bits(scalars[p], quick->types.compute);
+    if (quick->kernel->machine) quick->kernel->machine(addresses.data(), params.data(), impl->numel, 0);
+    else ir::interpret(*quick->kernel->kernel, addresses.data(), params.data(), impl->numel, 0);
+    return out;
+  }
+
+ private:
+  const Quick* prepare(ir::RowId row, Types types) const {
+    ir::Program program;
+    ir::Program::Step& s = program.steps[0];
+    s.row = row;
+    s.out = types.out;
+    s.args_count = static_cast<uint8_t>(count);
+    for (int i = 0; i < count; ++i) {
+      if (input_of[i] >= 0) {
+        s.args[i] = {ir::Program::From::Input, types.compute, static_cast<uint16_t>(input_of[i])};
+      } else {
+        s.args[i] = {ir::Program::From::Param, types.compute, program.params_count};
+        program.params[program.params_count++] = ir::vtype_of(types.compute);
+      }
+    }
+    for (int i = 0; i < tensors; ++i) program.inputs[program.inputs_count++] = {first->dtype, false};
+    program.steps_count = program.outputs_count = 1;
+    program.outputs[0] = 0;
+    const runtime::DirectKernel* kernel = runtime::backend_of(DeviceType::Cpu).direct_kernel(program);
+    return kernel ? new Quick{kernel, types} : nullptr;  // lives as long as the process, like the kernel
+  }
+};
+
 class TableNode final : public autograd::Node {
  public:
   TableNode(ir::RowId row, Types types, std::span<const Operand> operands) : Node(backward_name(row)), row_(row), types_(types) {
@@ -172,6 +263,8 @@ class TableNode final : public autograd::Node {
       for (int k = 0; k < n + 2; ++k)
         if (!args[k].defined()) args[k] = g;
       result = kDerivatives[row_][i]({args.data(), static_cast<size_t>(n + 2)});
+    } else if (shapes_[i] == g.sizes() && (result = quick_derivative(i, n, values, needs)).defined()) {
+      return result;
     } else {
       std::array<StepOperand, 5> args;
       for (int k = 0; k < n + 2; ++k) {
@@ -185,6 +278,19 @@ class TableNode final : public autograd::Node {
     }
     result = sum_to(result, shapes_[i]);
     return result.dtype() == dtypes_[i] ? result : result.to(dtypes_[i]);
+  }
+
+  // An undefined tensor where the long way is needed.
+  Tensor quick_derivative(int i, int n, const std::array<Tensor, 5>& values, uint8_t needs) const {
+    if (kTable[row_].rule == Rule::Where) return {};
+    QuickCall call;
+    for (int k = 0; k < n + 2; ++k) {
+      if (!(needs >> k & 1)) call.add_unused();
+      else if (k < n && is_number_[k]) call.add(numbers_[k]);
+      else if (!call.add(values[k].impl())) return {};
+    }
+    if (!call.first || call.first->dtype != dtypes_[i]) return {};
+    return call.run(ir::row::derivative(row_, i), "backward", [&] { return Types{types_.compute, dtypes_[i]}; });
   }
 
   ir::RowId row_;
@@ -203,6 +309,12 @@ bool wants_history(ir::RowId row, std::span<const Operand> operands) {
   for (size_t i = 0; i < operands.size(); ++i)
     if (operands[i].is_tensor() && kDerivatives[row][i] && autograd::requires_grad(operands[i].tensor())) return true;
   return false;
+}
+
+void remember(ir::RowId row, Types types, std::span<const Operand> operands, const Tensor& out) {
+  auto node = make_ref<TableNode>(row, types, operands);
+  node->save_result(out);
+  autograd::set_history(out, Ref<autograd::Node>(node));
 }
 
 constexpr const char* kRoles[] = {"input", "other", "third operand"};
@@ -238,84 +350,19 @@ void fill_steps(std::span<const Operand> operands, Types types, Rule rule, std::
   }
 }
 
-// --- the quick way: small, dense, resting cpu tensors of one type and shape (numbers beside them), by a table of ready kernels ------
-
-constexpr int64_t kQuick = 4096;
-struct Quick {
-  const runtime::DirectKernel* kernel;
-  Types types;
-};
-std::atomic<const Quick*> quick_table[ir::row::kTable * kDTypes * 64];
-
-const Quick* make_quick(ir::RowId row, std::span<const Operand> operands, DType dtype) {
-  const Types types = apply_rule(kTable[row].rule, operands, kTable[row].name);
-  ir::Program program;
-  ir::Program::Step& s = program.steps[0];
-  s.row = row;
-  s.out = types.out;
-  s.args_count = static_cast<uint8_t>(operands.size());
-  for (size_t i = 0; i < operands.size(); ++i) {
-    if (operands[i].is_tensor()) {
-      s.args[i] = {ir::Program::From::Input, types.compute, program.inputs_count};
-      program.inputs[program.inputs_count++] = {dtype, false};
-    } else {
-      s.args[i] = {ir::Program::From::Param, types.compute, program.params_count};
-      program.params[program.params_count++] = ir::vtype_of(types.compute);
-    }
-  }
-  program.steps_count = program.outputs_count = 1;
-  program.outputs[0] = 0;
-  const runtime::DirectKernel* kernel = runtime::backend_of(DeviceType::Cpu).direct_kernel(program);
-  return kernel ? new Quick{kernel, types} : nullptr;  // lives as long as the process, like the kernel
-}
-
 // An undefined tensor where the operands need the long way.
-Tensor run_quickly(ir::RowId row, std::span<const Operand> operands) {
-  const TensorImpl* first = nullptr;
-  unsigned mask = 0;
-  void* addresses[4];
-  int tensors = 0;
-  const bool recording = grad_enabled();
-  for (size_t i = 0; i < operands.size(); ++i) {
-    if (!operands[i].is_tensor()) {
-      mask |= (1u + static_cast<unsigned>(operands[i].scalar().kind())) << 2 * i;
-      continue;
-    }
-    const TensorImpl* t = operands[i].tensor().impl();
-    if (!t || !t->contiguous || !t->storage->device.is_cpu() || runtime::busy(*t->storage) || (recording && (t->autograd || t->base))) return {};
-    if (!first) {
-      first = t;
-      if (t->numel > kQuick || t->numel == 0) return {};
-    } else if (t->dtype != first->dtype || !(t->sizes == first->sizes)) {
-      return {};
-    }
-    addresses[tensors++] = t->address();
-  }
-  if (!first || kTable[row].rule == Rule::Where || (!is_floating(first->dtype) && (kTable[row].rule == Rule::Float || mask != 0))) return {};
-  if (!is_floating(first->dtype) && (row == ir::row::floor_divide || row == ir::row::remainder || row == ir::row::fmod || row == ir::row::div_trunc))
-    return {};
-  std::atomic<const Quick*>& slot = quick_table[(row * kDTypes + static_cast<int>(first->dtype)) * 64 + mask];
-  const Quick* quick = slot.load(std::memory_order_acquire);
-  if (!quick) {
-    quick = make_quick(row, operands, first->dtype);
-    if (!quick) return {};
-    const Quick* expected = nullptr;
-    if (!slot.compare_exchange_strong(expected, quick)) quick = expected;
-  }
-  auto* impl = new TensorImpl(runtime::make_storage(Device(DeviceType::Cpu, 0), static_cast<size_t>(first->numel) * size_of(quick->types.out)),
-                              quick->types.out);
-  Tensor out(impl);
-  impl->sizes = first->sizes;
-  impl->strides = first->strides;
-  impl->numel = first->numel;
-  impl->origin.op = kTable[row].name;
-  addresses[tensors] = impl->storage->data;
-  uint64_t params[3];
-  int p = 0;
+Tensor run_quickly(ir::RowId row, std::span<const Operand> operands, Types& types) {
+  QuickCall call;
   for (const Operand& o : operands)
-    if (!o.is_tensor()) params[p++] = param_bits(o.scalar(), quick->types.compute);
-  if (quick->kernel->machine) quick->kernel->machine(addresses, params, impl->numel, 0);
-  else ir::interpret(*quick->kernel->kernel, addresses, params, impl->numel, 0);
+    if (!(o.is_tensor() ? call.add(o.tensor().impl()) : call.add(o.scalar()))) return {};
+  const TensorImpl* first = call.first;
+  if (!first || kTable[row].rule == Rule::Where) return {};
+  if (!is_floating(first->dtype) &&
+      (kTable[row].rule == Rule::Float || call.mask != 0 || row == ir::row::floor_divide || row == ir::row::remainder ||
+       row == ir::row::fmod || row == ir::row::div_trunc))
+    return {};
+  Tensor out = call.run(row, kTable[row].name, [&] { return apply_rule(kTable[row].rule, operands, kTable[row].name); });
+  types = call.types;
   return out;
 }
 
@@ -341,10 +388,15 @@ Tensor sum_to(const Tensor& g, const Dims& shape) {
 }
 
 Tensor run_row(ir::RowId row, std::span<const Operand> operands) {
-  if (Tensor quick = run_quickly(row, operands); quick.defined()) return quick;
+  const bool history = wants_history(row, operands);
+  Types types;
+  if (Tensor quick = run_quickly(row, operands, types); quick.defined()) {
+    if (history) remember(row, types, operands, quick);
+    return quick;
+  }
   const TableRow& r = kTable[row];
   const Device device = check_devices(operands, r.name);
-  const Types types = apply_rule(r.rule, operands, r.name);
+  types = apply_rule(r.rule, operands, r.name);
   Dims shape;
   bool first = true;
   for (const Operand& o : operands)
@@ -366,11 +418,7 @@ Tensor run_row(ir::RowId row, std::span<const Operand> operands) {
   fill_steps(operands, types, r.rule, steps);
   Tensor out = make_result(shape, types.out, device, r.name, true);
   run_step(row, {steps.data(), operands.size()}, out);
-  if (wants_history(row, operands)) {
-    auto node = make_ref<TableNode>(row, types, operands);
-    node->save_result(out);
-    autograd::set_history(out, Ref<autograd::Node>(node));
-  }
+  if (history) remember(row, types, operands, out);
   return out;
 }
 

@@ -1,0 +1,39 @@
+// SmallVector: a list of which the first N elements need no memory of their own.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace naru {
+
+template <class T, size_t N>
+class SmallVector {
+ public:
+  void push_back(T value) {
+    if (size_ < N && more_.empty()) {
+      inline_[size_++] = std::move(value);
+      return;
+    }
+    if (more_.empty())
+      for (size_t i = 0; i < N; ++i) more_.push_back(std::move(inline_[i]));
+    more_.push_back(std::move(value));
+    ++size_;
+  }
+  size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  T* begin() noexcept { return size_ <= N && more_.empty() ? inline_.data() : more_.data(); }
+  const T* begin() const noexcept { return size_ <= N && more_.empty() ? inline_.data() : more_.data(); }
+  T* end() noexcept { return begin() + size_; }
+  const T* end() const noexcept { return begin() + size_; }
+  T& operator[](size_t i) noexcept { return begin()[i]; }
+  const T& operator[](size_t i) const noexcept { return begin()[i]; }
+
+ private:
+  std::array<T, N> inline_{};
+  std::vector<T> more_;  // all of them, once there are more than N
+  size_t size_ = 0;
+};
+
+}  // namespace naru
