@@ -38,7 +38,7 @@ class Engine {
     }
   }
 
-  void add_root(Edge edge, Tensor g) { roots_.emplace_back(std::move(edge), std::move(g)); }
+  void add_root(Edge edge, Tensor g) { roots_.push_back({std::move(edge), std::move(g)}); }
 
   void run() {
     count();
@@ -122,7 +122,7 @@ class Engine {
   }
 
   void count() {
-    std::vector<Node*> order;
+    SmallVector<Node*, 32> order;
     for (const auto& [edge, g] : roots_)
       if (claim(edge.node.get())) order.push_back(edge.node.get());
     for (size_t i = 0; i < order.size(); ++i)
@@ -151,8 +151,8 @@ class Engine {
   bool keep_;
   Wanted* wanted_;
   std::vector<Tensor>* results_;
-  std::vector<std::pair<Edge, Tensor>> roots_;
-  std::vector<Node*> claimed_, ready_;
+  SmallVector<std::pair<Edge, Tensor>, 1> roots_;
+  SmallVector<Node*, 32> claimed_, ready_;
   std::unordered_map<Node*, Node::Visit> elsewhere_;
 };
 

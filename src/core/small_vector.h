@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,10 @@ namespace naru {
 template <class T, size_t N>
 class SmallVector {
  public:
+  SmallVector() = default;
+  SmallVector(std::initializer_list<T> list) {
+    for (const T& value : list) push_back(value);
+  }
   void push_back(T value) {
     if (size_ < N && more_.empty()) {
       inline_[size_++] = std::move(value);
@@ -21,12 +26,18 @@ class SmallVector {
     more_.push_back(std::move(value));
     ++size_;
   }
+  void pop_back() {
+    --size_;
+    if (more_.empty()) inline_[size_] = T();
+    else more_.pop_back();
+  }
   size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  T* begin() noexcept { return size_ <= N && more_.empty() ? inline_.data() : more_.data(); }
-  const T* begin() const noexcept { return size_ <= N && more_.empty() ? inline_.data() : more_.data(); }
+  T* begin() noexcept { return more_.empty() ? inline_.data() : more_.data(); }
+  const T* begin() const noexcept { return more_.empty() ? inline_.data() : more_.data(); }
   T* end() noexcept { return begin() + size_; }
   const T* end() const noexcept { return begin() + size_; }
+  T& back() noexcept { return begin()[size_ - 1]; }
   T& operator[](size_t i) noexcept { return begin()[i]; }
   const T& operator[](size_t i) const noexcept { return begin()[i]; }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <span>
 #include <string_view>
@@ -47,6 +48,14 @@ struct Program {
   std::array<VType, kMaxParams> params;
   std::array<uint8_t, kMaxOutputs> outputs;  // step numbers
   std::array<Step, kMaxSteps> steps;
+
+  Program() = default;
+  // Most programs have a few steps: only those are copied.
+  Program(const Program& o) noexcept { *this = o; }
+  Program& operator=(const Program& o) noexcept {
+    if (this != &o) std::memcpy(static_cast<void*>(this), &o, offsetof(Program, steps) + o.steps_count * sizeof(Step));
+    return *this;
+  }
 
   uint64_t hash() const noexcept;
   bool same(const Program& other) const noexcept;

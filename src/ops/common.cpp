@@ -154,7 +154,7 @@ ir::View view_of(const Tensor& t, const Dims& shape) {
   return {i.address(), i.dtype, runtime::expanded_strides(i, shape)};
 }
 
-void submit(ir::Instruction instruction, std::span<const Tensor* const> reads, std::span<const Tensor* const> writes) {
+void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads, std::span<const Tensor* const> writes) {
   runtime::Touches touches;
   for (const Tensor* t : reads)
     if (t->defined()) touches.reads.push_back(t->impl()->storage.get());
@@ -168,7 +168,7 @@ void submit(ir::Instruction instruction, std::span<const Tensor* const> reads, s
   }
   runtime::queue_of(device).submit(std::move(instruction), touches);
 }
-void submit(ir::Instruction instruction, std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes) {
+void submit(ir::Instruction&& instruction, std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes) {
   submit(std::move(instruction), std::span<const Tensor* const>(reads.begin(), reads.size()),
          std::span<const Tensor* const>(writes.begin(), writes.size()));
 }

@@ -41,8 +41,8 @@ Scalar read_scalar(const Tensor& t);
 // View for an instruction: address (memory is made if there is none yet) and strides over `shape`.
 ir::View view_of(const Tensor& t, const Dims& shape);
 // Submits to the tensor's device.
-void submit(ir::Instruction instruction, std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes);
-void submit(ir::Instruction instruction, std::span<const Tensor* const> reads, std::span<const Tensor* const> writes);
+void submit(ir::Instruction&& instruction, std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes);
+void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads, std::span<const Tensor* const> writes);
 
 // Counts a write to the tensor's storage.
 void bump_version(const Tensor& t);

@@ -56,7 +56,7 @@ namespace {
 
 // The iteration space's dimensions in the order of the instruction: kept ones, then folded ones. Sizes of 1 are left out.
 struct Order {
-  std::vector<size_t> kept, folded;
+  SmallVector<size_t, 6> kept, folded;
   bool along = true;
 };
 
@@ -73,11 +73,12 @@ Order order_of(const Dims& shape, const Dims& strides, const DimSet& set) {
     if (!found || width(d) <= width(narrowest)) narrowest = d;
     found = true;
   }
-  std::stable_sort(order.folded.begin(), order.folded.end(), [&](size_t a, size_t b) { return width(a) > width(b); });
+  if (order.folded.size() > 1)
+    std::stable_sort(order.folded.begin(), order.folded.end(), [&](size_t a, size_t b) { return width(a) > width(b); });
   order.along = !found || set[narrowest];
   if (!order.along) {
-    order.kept.erase(std::find(order.kept.begin(), order.kept.end(), narrowest));
-    order.kept.push_back(narrowest);
+    const auto at = std::find(order.kept.begin(), order.kept.end(), narrowest);
+    std::rotate(at, at + 1, order.kept.end());
   }
   return order;
 }
@@ -112,7 +113,7 @@ Tensor fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const 
   r.folded = static_cast<int>(order.folded.size());
   r.shape = pick(shape, order);
   const bool many = product(r.shape) > 1;
-  std::vector<const Tensor*> reads;
+  SmallVector<const Tensor*, 4> reads;
   ir::Program& program = r.program;
   for (const auto& step : prologue.steps_) {
     ir::Program::Step& s = program.steps[program.steps_count];
@@ -149,7 +150,7 @@ Tensor fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const 
   r.out.strides.clear();
   for (size_t d : order.kept) r.out.strides.push_back(strides[d]);
   const Tensor* writes[] = {&out};
-  submit(std::move(r), reads, writes);
+  submit(std::move(r), {reads.begin(), reads.size()}, writes);
   return out;
 }
 

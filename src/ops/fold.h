@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "core/small_vector.h"
 #include "ir/instruction.h"
 #include "ir/row_ids.h"
 #include "naru/ops.h"
@@ -60,9 +61,9 @@ class Prologue {
   struct Step {
     ir::RowId row;
     DType out;
-    std::vector<Arg> args;
+    SmallVector<Arg, 3> args;
   };
-  std::vector<Step> steps_;
+  SmallVector<Step, 2> steps_;
 };
 
 // Folds the prologue's values over `shape`, to which its tensors broadcast, along the dimensions of `set`. The last step's type is the

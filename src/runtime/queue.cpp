@@ -203,7 +203,7 @@ void Queue::wait(Mark m) {
   stream_->wait(*m.stream, m.seq);
 }
 
-uint64_t Queue::submit_locked(ir::Instruction instruction, const Touches& touches) {
+uint64_t Queue::submit_locked(ir::Instruction&& instruction, const Touches& touches) {
   for (Storage* s : touches.reads) await(*s, false);
   for (Storage* s : touches.writes) await(*s, true);
   if (synchronous_) return stream_->submit(std::move(instruction), {});
@@ -217,7 +217,7 @@ uint64_t Queue::submit_locked(ir::Instruction instruction, const Touches& touche
   return seq;
 }
 
-uint64_t Queue::submit(ir::Instruction instruction, const Touches& touches) {
+uint64_t Queue::submit(ir::Instruction&& instruction, const Touches& touches) {
   for (Storage* s : touches.reads) flush_other(*s, this);
   for (Storage* s : touches.writes) flush_other(*s, this);
   std::lock_guard lock(mutex_);

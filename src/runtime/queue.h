@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/small_vector.h"
 #include "core/tensor_impl.h"
 #include "runtime/backend.h"
 
@@ -22,7 +23,7 @@ struct Source {
 
 // Storages an instruction touches.
 struct Touches {
-  std::vector<Storage*> reads, writes;
+  SmallVector<Storage*, 4> reads, writes;
 };
 
 class Queue {
@@ -34,7 +35,7 @@ class Queue {
   // Adds row(sources) -> out (converted to out's dtype) over out's shape, to be run no later than somebody looks at the result.
   void append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out);
   // Runs `instruction` behind everything before it. Storages written get memory if they have none. Returns its number.
-  uint64_t submit(ir::Instruction instruction, const Touches& touches);
+  uint64_t submit(ir::Instruction&& instruction, const Touches& touches);
   // Hands what is held back to the device.
   void flush();
   // Waits until the device has done all of it; throws the first error kept.
@@ -67,7 +68,7 @@ class Queue {
 
   void flush_locked();
   bool try_append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides);
-  uint64_t submit_locked(ir::Instruction instruction, const Touches& touches);
+  uint64_t submit_locked(ir::Instruction&& instruction, const Touches& touches);
   void await(Storage& storage, bool write);
 
   Device device_;
