@@ -48,8 +48,12 @@ def _doctor(arguments: list[str]) -> int:
 
 
 def _selftest(arguments: list[str]) -> int:
+    import os
+
     from . import _C
 
+    # Also where the first kernel was wrong: the table says which operators are.
+    os.environ["NARU_SELF_CHECK"] = "0"
     words, flags = _split("selftest", arguments, 1, ("--quick",))
     if not words:
         print("naru selftest: which device? e.g. naru selftest cuda:0", file=sys.stderr)

@@ -110,6 +110,9 @@ class Backend {
   virtual int device_count(DeviceType kind) noexcept = 0;
   // An empty reason: this backend has nothing to do with the kind.
   virtual Availability probe(DeviceType kind) = 0;
+  // Whether a kernel runs on each device of the kind and gives the right bits. Asked once, before the first use. Where that
+  // would leave traces in the process, a backend overrides it and asks a child.
+  virtual Availability self_check(DeviceType kind);
   // Cheap: asked for whenever a queue or an allocator is made. Leaves out `libraries`.
   virtual Properties properties(Device device) = 0;
   // Bytes that nobody holds, this process or another; what a new request could get at most.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 
 #include "naru/error.h"
@@ -22,9 +23,15 @@ struct Registry {
     std::atomic<CachingAllocator*> pinned[kDeviceTypes] = {};
   };
   std::vector<std::unique_ptr<Allocators>> allocators;
+  // What self_check said, by backend; null: not asked yet.
+  using Checks = std::array<std::atomic<const Availability*>, kDeviceTypes>;
+  std::vector<std::unique_ptr<Checks>> checks;
 
   Registry() {
-    for (size_t i = 0; i < backends.size(); ++i) allocators.push_back(std::make_unique<Allocators>());
+    for (size_t i = 0; i < backends.size(); ++i) {
+      allocators.push_back(std::make_unique<Allocators>());
+      checks.push_back(std::make_unique<Checks>());
+    }
   }
 };
 
@@ -35,6 +42,26 @@ Registry& registry() {
 
 constexpr bool is_virtual(const Backend& b) {
   return std::string_view(b.name()) == "virtual";
+}
+
+// What self_check says of a backend's devices. Kept, and never freed: others may be reading it.
+const Availability& checked(size_t backend, DeviceType kind) {
+  static const Availability right{true, "", ""};
+  thread_local bool asking = false;  // what the check itself uses is taken to be right
+  Registry& r = registry();
+  auto& slot = (*r.checks[backend])[static_cast<size_t>(kind)];
+  if (const Availability* a = slot.load(std::memory_order_acquire)) return *a;
+  if (asking) return right;
+  const char* wanted = std::getenv("NARU_SELF_CHECK");
+  const Availability* answer = &right;
+  if (!wanted || std::string_view(wanted) != "0") {
+    asking = true;
+    Availability found = r.backends[backend]->self_check(kind);
+    asking = false;
+    if (!found.available) answer = new Availability(std::move(found));
+  }
+  slot.store(answer, std::memory_order_release);
+  return *answer;
 }
 
 // The number of the backend that serves a kind, or -1.
@@ -48,7 +75,10 @@ int find_backend(DeviceType kind) {
   for (size_t i = 0; i < r.backends.size(); ++i) {
     if (wants_virtual && !is_virtual(*r.backends[i])) continue;
     if (r.backends[i]->device_count(kind) <= 0) continue;
-    if (kind == DeviceType::Cpu) cpu.store(static_cast<int>(i), std::memory_order_relaxed);
+    if (kind == DeviceType::Cpu)
+      cpu.store(static_cast<int>(i), std::memory_order_relaxed);
+    else if (!checked(i, kind).available)
+      continue;
     return static_cast<int>(i);
   }
   return -1;
@@ -90,9 +120,19 @@ int device_count(DeviceType kind) {
 Availability availability(DeviceType kind) {
   Registry& r = registry();
   if (const int i = find_backend(kind); i >= 0) return r.backends[static_cast<size_t>(i)]->probe(kind);
-  for (const auto& b : r.backends)
-    if (Availability a = b->probe(kind); !a.available && !a.reason.empty()) return a;
+  for (size_t i = 0; i < r.backends.size(); ++i) {
+    Availability a = r.backends[i]->probe(kind);
+    if (a.available && r.backends[i]->device_count(kind) > 0) a = checked(i, kind);
+    if (!a.available && !a.reason.empty()) return a;
+  }
   return unavailable(DriverState::NoBackend, {{"kind", name_of(kind)}});
+}
+
+void forget_virtual_checks() {
+  Registry& r = registry();
+  for (size_t i = 0; i < r.backends.size(); ++i)
+    if (is_virtual(*r.backends[i]))
+      for (auto& slot : *r.checks[i]) slot.store(nullptr, std::memory_order_release);
 }
 
 Device resolve(Device device) {

@@ -11,6 +11,9 @@ namespace naru::runtime {
 class CachingAllocator;
 class Queue;
 
+// A kind is there when a backend has devices of it and their kernels give the right bits (Backend::self_check, once
+// before the first use; NARU_SELF_CHECK=0 leaves that out).
+
 // The backend that serves `kind`: a virtual one where NARU_VIRTUAL names the kind, else the first that has a device.
 // Throws DeviceUnavailableError with the reason and remedy where none does.
 Backend& backend_of(DeviceType kind);
@@ -38,9 +41,17 @@ Queue& queue_of(Device device);
 void synchronize(Device device);
 
 // (Re)defines the virtual devices: "cuda:4,mps:1"; "" removes them. Tensors that live on removed devices stay valid.
-// Until the first call, NARU_VIRTUAL says which there are. Throws RuntimeError that says what is wrong with `spec`.
+// Until the first call NARU_VIRTUAL says which there are, and CUDA_VISIBLE_DEVICES (HIP_VISIBLE_DEVICES) chooses among
+// them as it does among real ones. Throws RuntimeError that says what is wrong with `spec`.
 void set_virtual_devices(const std::string& spec);
-// How many virtual devices of a kind there are to be; what the virtual backend serves.
+// What the virtual backend serves: how many of a kind; the number behind an index, which differs where the environment
+// hides some; a made-up uuid.
 int virtual_device_count(DeviceType kind);
+int virtual_device_number(Device device);
+std::string virtual_uuid(DeviceType kind, int number);
+// Not available and no reason: nobody asked for virtual devices of the kind.
+Availability virtual_availability(DeviceType kind);
+// The virtual devices have changed: they are checked again before their next use.
+void forget_virtual_checks();
 
 }  // namespace naru::runtime

@@ -2,6 +2,8 @@
 import os
 
 os.environ.setdefault("NARU_VIRTUAL", "cuda:2,mps:1")
+for hides in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
+    os.environ.pop(hides, None)
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402

@@ -165,6 +165,50 @@ def test_the_error_on_use_contains_the_reason_and_the_remedy():
     assert text == "device 'cuda' is not available: " + why(CUDA_VISIBLE_DEVICES="")
 
 
+VIRTUAL = """
+import naru
+print(naru.cuda.device_count(), [naru.cuda.get_device_properties(i).pci_bus_id - 1 for i in range(naru.cuda.device_count())])
+"""
+
+
+@pytest.mark.parametrize("value, seen", [("2", "1 [2]"), ("3,0", "2 [3, 0]"), ("", "0 []"), ("0,0", "0 []"),
+                                         ("GPU-76697274-7561-6c00-0001-000000000001,0", "2 [1, 0]")])  # fmt: skip
+def test_cuda_visible_devices_chooses_among_virtual_devices_as_among_real_ones(value, seen):
+    assert python(VIRTUAL, NARU_VIRTUAL="cuda:4", CUDA_VISIBLE_DEVICES=value) == seen
+    set_by_program = f"import os; os.environ['CUDA_VISIBLE_DEVICES'] = '{value}'\n" + VIRTUAL
+    assert python(set_by_program, NARU_VIRTUAL="cuda:4") == seen
+
+
+def test_hidden_virtual_devices_say_so():
+    assert why(NARU_VIRTUAL="cuda:3", CUDA_VISIBLE_DEVICES="").startswith('CUDA_VISIBLE_DEVICES="" hides every device; NARU_VIRTUAL gives 3. Unset ')
+    assert why(NARU_VIRTUAL="rocm:1", HIP_VISIBLE_DEVICES="-1", kind="rocm").startswith("HIP_VISIBLE_DEVICES=-1 hides every device")
+
+
+def test_devices_that_the_program_asks_for_are_all_visible():
+    text = "import naru\nwith naru.virtual('cuda', count=3): print(naru.cuda.device_count(), end=' ')\nwith naru.virtual('mps'):\n" + "".join(
+        f"    {line}\n" for line in VIRTUAL.splitlines())
+    assert python(text, NARU_VIRTUAL="cuda:4", CUDA_VISIBLE_DEVICES="2,1") == "3 2 [2, 1]"
+
+
+WRONG = {"NARU_VIRTUAL": "cuda:2,mps:1", "NARU_VIRTUAL_WRONG": "cuda:1"}
+
+
+def test_a_device_whose_kernels_give_wrong_numbers_is_not_available():
+    text = why(**WRONG)
+    assert text.startswith("a kernel ran on cuda:1 and gave wrong numbers: -71.42857 * 0.1 + -71.42857 is "), text
+    assert "`naru selftest cuda:1` shows which operators are wrong" in text
+    assert python("import naru; print(naru.cuda.device_count(), naru.best_device().type)", **WRONG) == "0 mps"
+    status, out, _ = command("doctor", **WRONG)
+    assert status == 0 and "cuda: not available (wrong numbers)" in out.splitlines() and "mps: available, 1 device" in out.splitlines()
+    assert python("import naru; print(naru.is_available('cuda'))", **WRONG, NARU_SELF_CHECK="0") == "True"
+
+
+def test_selftest_shows_what_is_wrong_with_such_a_device():
+    status, text, _ = command("selftest", "cuda:1", "--quick", **WRONG)
+    assert status == 1 and "wrong: exp, contiguous, float32: " in text and text.rstrip().endswith("some WRONG")
+    assert command("selftest", "cuda:0", "--quick", **WRONG)[0] == 0
+
+
 def command(*arguments, **variables):
     """(exit status, output, errors) of the naru command."""
     done = subprocess.run([sys.executable, "-m", "naru", *arguments], capture_output=True, text=True, timeout=120, env=environment(**variables))

@@ -48,6 +48,7 @@ class VirtualStream final : public runtime::DeviceStream {
   void run(Item& item);
 
   const Device device_;
+  const bool wrong_;
   const int process_;
   std::atomic<uint64_t> given_{0}, done_{0};
   std::mutex mutex_;
@@ -56,5 +57,9 @@ class VirtualStream final : public runtime::DeviceStream {
   bool ends_ = false;
   std::thread thread_;
 };
+
+// Whether NARU_VIRTUAL_WRONG names the device: its elementwise results are then wrong, so that what finds such a device
+// can be tested.
+bool is_wrong(Device device);
 
 }  // namespace naru::backends

@@ -1,6 +1,6 @@
 // The virtual backend: devices made of host memory and threads, with addresses of their own, asynchronous streams and a
 // limit on memory. NARU_VIRTUAL (or naru.virtual) says which there are; NARU_VIRTUAL_MEMORY how much memory each has
-// (bytes, or 512M, 4G; default 4G).
+// (bytes, or 512M, 4G; default 4G); NARU_VIRTUAL_WRONG=cuda:1 which of them computes wrong numbers.
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -44,7 +44,13 @@ class VirtualBackend final : public Backend {
     }
   }
 
-  Availability probe(DeviceType kind) override { return {kind != DeviceType::Cpu && device_count(kind) > 0, "", ""}; }
+  Availability probe(DeviceType kind) override { return virtual_availability(kind); }
+
+  Availability self_check(DeviceType kind) override {
+    for (int i = 0; i < device_count(kind); ++i)
+      if (is_wrong(Device(kind, i))) return Backend::self_check(kind);
+    return {true, "", ""};
+  }
 
   Properties properties(Device device) override {
     Properties p;
@@ -52,9 +58,10 @@ class VirtualBackend final : public Backend {
     p.total_memory = memory();
     p.multi_processor_count = 1;
     p.warp_size = 32, p.max_threads_per_block = 1024, p.max_threads_per_multi_processor = 2048;
-    // Made up, and always the same: the kind and the index.
-    p.uuid = fmt::format("GPU-76697274-7561-6c00-{:04x}-{:012x}", static_cast<int>(device.type), device.index);
-    p.pci = fmt::format("ff{:02x}:{:02x}:00.0", static_cast<int>(device.type), device.index + 1);
+    // Made up, and always the same: the kind and the number.
+    const int number = virtual_device_number(device);
+    p.uuid = virtual_uuid(device.type, number);
+    p.pci = fmt::format("ff{:02x}:{:02x}:00.0", static_cast<int>(device.type), number + 1);
     return p;
   }
   size_t free_memory(Device device) override {

@@ -1,0 +1,96 @@
+#include "runtime/self_check.h"
+
+#include <cmath>
+
+#include "ir/interpret.h"
+#include "ir/row_ids.h"
+#include "naru/error.h"
+
+namespace naru::runtime {
+namespace {
+
+constexpr int64_t kCount = 1000;  // fills no vector
+constexpr size_t kBytes = kCount * sizeof(float);
+
+// a * b + a, each step rounded.
+ir::Program program() {
+  using Program = ir::Program;
+  Program p;
+  p.inputs_count = p.steps_count = 2;
+  p.outputs_count = 1;
+  p.inputs[0] = p.inputs[1] = {DType::F32, false};
+  p.outputs[0] = 1;
+  const auto input = [](uint16_t i) { return Program::Arg{Program::From::Input, DType::F32, i}; };
+  p.steps[0] = {ir::row::mul, DType::F32, 2, {input(0), input(1)}};
+  p.steps[1] = {ir::row::add, DType::F32, 2, {Program::Arg{Program::From::Step, DType::F32, 0}, input(0)}};
+  return p;
+}
+
+// Memory of the device for the length of a check.
+class Buffer {
+ public:
+  Buffer(Backend& backend, Device device)
+      : backend_(backend), device_(device), data(backend.allocate(device, MemoryKind::Device, kBytes)) {
+    if (!data) throw RuntimeError("no memory for {} bytes on '{}'", kBytes, device.str());
+  }
+  ~Buffer() { backend_.release(device_, MemoryKind::Device, data, kBytes); }
+  Buffer(const Buffer&) = delete;
+
+ private:
+  Backend& backend_;
+  const Device device_;
+
+ public:
+  void* const data;
+};
+
+}  // namespace
+
+std::string wrong_numbers(Backend& backend, Device device) {
+  std::vector<float> a(kCount), b(kCount), wanted(kCount), got(kCount);
+  for (int64_t i = 0; i < kCount; ++i) {
+    const auto x = static_cast<float>(i);
+    a[i] = (x - 500) / 7, b[i] = x / 3 + 0.1f;
+  }
+  const ir::Program p = program();
+  void* operands[] = {a.data(), b.data(), wanted.data()};
+  ir::interpret(p.lower(), operands, nullptr, kCount, 0);
+
+  Buffer da(backend, device), db(backend, device), dout(backend, device);
+  const std::unique_ptr<DeviceStream> stream = backend.create_stream(device, 0);
+  const auto copy = [&](void* to, const void* from, Device target, Device source) {
+    return stream->submit(ir::CopyBytes{to, from, kBytes, target, source}, {});
+  };
+  const Device host(DeviceType::Cpu);
+  copy(da.data, a.data(), device, host);
+  copy(db.data, b.data(), device, host);
+  copy(dout.data, got.data(), device, host);
+  const Dims one{1};
+  stream->submit(
+      ir::Map{
+          p, {kCount}, {{da.data, DType::F32, one}, {db.data, DType::F32, one}}, {{dout.data, DType::F32, one}}, {}},
+      {});
+  stream->synchronize(copy(got.data(), dout.data, host, device));
+  for (int64_t i = 0; i < kCount; ++i)
+    if (got[i] != wanted[i]) return fmt::format("{} * {} + {} is {}, not {}", a[i], b[i], a[i], wanted[i], got[i]);
+  return "";
+}
+
+Availability Backend::self_check(DeviceType kind) {
+  for (int i = 0; i < device_count(kind); ++i) {
+    const Device device(kind, i);
+    try {
+      if (const std::string wrong = wrong_numbers(*this, device); !wrong.empty())
+        return unavailable(DriverState::WrongNumbers,
+                           {{"device", device.str()}, {"driver", "its driver"}, {"detail", wrong}});
+    } catch (const std::exception& e) {
+      return unavailable(DriverState::InitError, {{"function", fmt::format("the first kernel on {}", device.str())},
+                                                  {"code", "an error"},
+                                                  {"cause", e.what()},
+                                                  {"cure", "Update its driver, or use device 'cpu'"}});
+    }
+  }
+  return {true, "", ""};
+}
+
+}  // namespace naru::runtime
