@@ -24,7 +24,7 @@ def environment(**variables):
     variables = {
         "NARU_VIRTUAL": None, "CUDA_VISIBLE_DEVICES": None, "CUDA_DEVICE_ORDER": None, "HIP_VISIBLE_DEVICES": None,
         "NARU_CUDA_LIBRARY": str(FAKES / "libcuda.so"), "NARU_ROCM_LIBRARY": str(FAKES / "libhip.so"),
-        "NARU_NVRTC_LIBRARY": "libc.so.6", "NARU_CUDA_DEVICE_NODE": "/dev/null", "NARU_ROCM_DEVICE_NODE": "/dev/null",
+        "NARU_NVRTC_LIBRARY": "libc.so.6", "NARU_OPENCL_LIBRARY": "/nowhere/libOpenCL.so.1", "NARU_CUDA_DEVICE_NODE": "/dev/null", "NARU_ROCM_DEVICE_NODE": "/dev/null",
         **variables,
     }  # fmt: skip
     full = {**os.environ, **variables}
@@ -207,6 +207,22 @@ def test_selftest_shows_what_is_wrong_with_such_a_device():
     status, text, _ = command("selftest", "cuda:1", "--quick", **WRONG)
     assert status == 1 and "wrong: exp, contiguous, float32: " in text and text.rstrip().endswith("some WRONG")
     assert command("selftest", "cuda:0", "--quick", **WRONG)[0] == 0
+
+
+def test_without_any_device_the_cpu_is_best_and_the_accelerator_says_why():
+    text = python("""
+import naru, json
+best = naru.best_device()
+words = {kind: naru.why_unavailable(kind) for kind in ("cuda", "rocm", "xpu", "mps")}
+assert best == naru.device("cpu") and best.others == words and all(words.values())
+assert not naru.accelerator.is_available() and naru.accelerator.current_accelerator() is None
+assert naru.accelerator.why_unavailable() == "\\n".join(f"{kind}: {why}" for kind, why in words.items())
+try:
+    naru.accelerator.current_device_index()
+except RuntimeError as error:
+    print(naru.accelerator.why_unavailable() in str(error))
+""")
+    assert text == "True"
 
 
 def command(*arguments, **variables):

@@ -1,0 +1,171 @@
+"""`torch.xpu`: Intel's and other OpenCL devices, and virtual ones of that kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+from .._kind import DeviceGuard, DeviceProperties, to_device
+from ..cuda import initial_seed, manual_seed, manual_seed_all, seed, seed_all
+from ..streams import of_kind, set_stream, stream
+
+__all__ = [
+    "Event", "Stream", "current_device", "current_stream", "device", "device_count", "device_of", "empty_cache",
+    "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "init", "initial_seed",
+    "is_available", "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved",
+    "mem_get_info", "memory_allocated", "memory_reserved", "memory_stats", "reset_peak_memory_stats", "seed", "seed_all", "set_device",
+    "set_rng_state", "set_rng_state_all", "set_stream", "stream", "synchronize", "why_unavailable",
+]  # fmt: skip
+
+_KIND = "xpu"
+
+Stream, Event, current_stream, _ = of_kind(_KIND)
+
+
+def is_available() -> bool:
+    """Whether there is a device that works."""
+    return _C.is_available(_KIND)
+
+
+def why_unavailable() -> str:
+    """The reason why there is no device that works, and what to do about it, as `naru doctor` says it; "" where there is one."""
+    return _C.why_unavailable(_KIND)
+
+
+def device_count() -> int:
+    """The number of devices."""
+    return _C.device_count(_KIND)
+
+
+def init() -> None:
+    """Raises RuntimeError with the reason where there is no device."""
+    if not is_available():
+        raise RuntimeError(f"xpu is not available: {why_unavailable()}")
+
+
+def is_initialized() -> bool:
+    """Whether there is a device to use."""
+    return is_available()
+
+
+def _need(device: Any = None) -> _C.device:
+    init()
+    return to_device(_KIND, device)
+
+
+def current_device() -> int:
+    """The index of the current device; RuntimeError with the reason where there is none."""
+    init()
+    return _C.current_device(_KIND)
+
+
+def set_device(device: Any) -> None:
+    """Makes a device the current one; a negative index does nothing."""
+    init()
+    if not (isinstance(device, int) and device < 0):
+        _C.set_device(to_device(_KIND, device))
+
+
+def synchronize(device: Any = None) -> None:
+    """Waits for all work on a device (the current one)."""
+    _C.synchronize(_need(device))
+
+
+def get_device_name(device: Any = None) -> str:
+    """The name of a device."""
+    return _C.device_name(_need(device))
+
+
+def get_device_properties(device: Any = None) -> DeviceProperties:
+    """Name, memory and the like of a device."""
+    return DeviceProperties(_need(device))
+
+
+def get_device_capability(device: Any = None) -> dict[str, Any]:
+    """What a device can do: a dict, as PyTorch gives for this kind."""
+    return {name: value for name, value in vars(get_device_properties(device)).items() if not name.startswith("_")}
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether bfloat16 works on the devices; naru computes it everywhere."""
+    return is_available()
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes in tensors on a device."""
+    return _C.memory_allocated(_need(device))
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """The most bytes in tensors so far, or since `reset_peak_memory_stats`."""
+    return _C.max_memory_allocated(_need(device))
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Bytes held from the device, in tensors or kept for new ones."""
+    return _C.memory_reserved(_need(device))
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """The most bytes held from the device."""
+    return _C.max_memory_reserved(_need(device))
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Starts the peaks anew."""
+    _C.reset_peak_memory_stats(_need(device))
+
+
+def memory_stats(device: Any = None) -> dict[str, int]:
+    """The allocator's figures, under PyTorch's names."""
+    from .._memory import stats
+
+    return stats(_need(device))
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """(free, total) bytes of a device, as its driver sees it."""
+    target = _need(device)
+    return _C._free_memory(target), _C.total_memory(target)
+
+
+def empty_cache() -> None:
+    """Gives memory that is kept for new tensors back to the devices."""
+    for i in range(device_count()):
+        _C.empty_cache(_C.device(_KIND, i))
+
+
+def get_rng_state(device: Any = "xpu") -> _C.Tensor:
+    """The generator's state; there is one generator for all devices."""
+    return _C.default_generator.get_state()
+
+
+def set_rng_state(new_state: _C.Tensor, device: Any = "xpu") -> None:
+    """Takes back a state from `get_rng_state`."""
+    _C.default_generator.set_state(new_state)
+
+
+def get_rng_state_all() -> list[_C.Tensor]:
+    """The generator's state, once for each device."""
+    return [get_rng_state() for _ in range(device_count())]
+
+
+def set_rng_state_all(new_states: list[_C.Tensor]) -> None:
+    """Takes back a state from `get_rng_state_all`."""
+    for state in new_states:
+        set_rng_state(state)
+
+
+class device(DeviceGuard):
+    """`with torch.xpu.device(1):` makes xpu:1 the current device."""
+
+    _kind = _KIND
+
+
+class device_of(DeviceGuard):
+    """`with torch.xpu.device_of(tensor):` makes the tensor's device the current one."""
+
+    _kind = _KIND
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.device.index if obj.device.type == _KIND else -1)
