@@ -2,6 +2,10 @@
 // is compiled for them.
 #include "host/own_product.h"
 
+#include <cstring>
+
+#include "host/transpose.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 

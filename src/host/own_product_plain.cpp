@@ -2,6 +2,10 @@
 // bits.
 #include "host/own_product.h"
 
+#include <cstring>
+
+#include "host/transpose.h"
+
 #include <cmath>
 
 namespace naru::host::plain {
