@@ -1,7 +1,9 @@
-// Line 1: small operators from C++. Prints one JSON object per work.
+// Lines 1, 10 and 13 from C++: small operators, products and training steps. `small LINE` prints one JSON object per
+// work.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include "naru/naru.h"
@@ -24,9 +26,7 @@ void report(const char* work, F f) {
   std::printf("{\"work\": \"%s\", \"seconds\": %.4g}\n", work, times[times.size() / 2]);
 }
 
-}  // namespace
-
-int main() {
+void operators() {
   const naru::Tensor x = naru::rand({1}), y = naru::rand({1});
   naru::Tensor r = naru::rand({1});
   r.requires_grad_();
@@ -36,4 +36,43 @@ int main() {
     (r * y).sum().backward();
     r.set_grad({});
   });
+}
+
+void products() {
+  for (int64_t n : {8, 64}) {
+    const naru::Tensor a = naru::randn({n, n}), b = naru::randn({n, n});
+    report(n == 8 ? "matmul fp32 8, C++" : "matmul fp32 64, C++", [&] { const naru::Tensor c = naru::matmul(a, b); });
+  }
+}
+
+template <class Optimizer>
+void training(const char* work) {
+  namespace nn = naru::nn;
+  const naru::Tensor x = naru::randn({4, 2}), y = naru::randn({4, 1});
+  nn::Sequential model(nn::Linear(2, 16), nn::Tanh(), nn::Linear(16, 1));
+  Optimizer optimizer(model.parameters(), 1e-6);
+  report(work, [&] {
+    optimizer.zero_grad();
+    naru::mse_loss(model(x), y).backward();
+    optimizer.step();
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  switch (argc > 1 ? std::atoi(argv[1]) : 1) {
+    case 1:
+      operators();
+      break;
+    case 10:
+      products();
+      break;
+    case 13:
+      training<naru::optim::SGD>("MLP 2-16-1 training step, batch 4, SGD, C++");
+      training<naru::optim::Adam>("MLP 2-16-1 training step, batch 4, Adam, C++");
+      break;
+    default:
+      break;
+  }
 }
