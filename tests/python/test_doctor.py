@@ -11,8 +11,9 @@ import pytest
 import naru
 from naru import _C
 
-BUILD = Path(_C.__file__).resolve().parents[1]
-FAKES = next(p for p in (BUILD / "tests/fakes", BUILD.parent / "build/release/tests/fakes") if p.is_dir())
+# The extension lies in python/naru of the repository, or of a build of its own.
+TOP = Path(_C.__file__).resolve().parents[2]
+FAKES = next(p for p in (TOP / "tests/fakes", TOP / "build/release/tests/fakes") if (p / "libcuda.so").exists())
 
 TWO = "00000000:65:00.0 1a 8.0 40000 NVIDIA A100;00000000:17:00.0 2b 9.0 80000 NVIDIA H100"
 H100, A100 = "GPU-0000002b-0000-0000-0000-000000000000", "GPU-0000001a-0000-0000-0000-000000000000"
