@@ -44,6 +44,12 @@ bool Program::same(const Program& o) const noexcept {
   return true;
 }
 
+bool Program::uses_index() const noexcept {
+  for (int i = 0; i < steps_count; ++i)
+    if (steps[i].row >= row::arange && steps[i].row <= row::exponential) return true;
+  return false;
+}
+
 MapKernel Program::lower() const {
   MapKernel kernel;
   for (int i = 0; i < inputs_count; ++i) kernel.inputs.push_back({inputs[i].dtype, inputs[i].scalar});

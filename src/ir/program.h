@@ -59,6 +59,8 @@ struct Program {
 
   uint64_t hash() const noexcept;
   bool same(const Program& other) const noexcept;
+  // Whether an element depends on its position.
+  bool uses_index() const noexcept;
   // The kernel that computes it.
   MapKernel lower() const;
 };

@@ -22,6 +22,7 @@ constexpr RowId derivative(RowId r, int i) noexcept { return static_cast<RowId>(
 // Internal operators. `key` and `offset` are the I64 seed and offset of a random generator.
 enum : RowId {
   copy = kTable * 4,  // (a) a
+  // From here to exponential: those that look at an element's position.
   arange,             // (start, step): start + step * index
   linspace,           // (start, end, step, count): from both ends, so that both are hit
   uniform,            // (from, to, key, offset)

@@ -1,0 +1,91 @@
+// An OpenCL device in use: its context, its memory and its kernels.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/opencl/api.h"
+#include "backends/opencl/devices.h"
+#include "naru/device.h"
+#include "render/c/launch.h"
+
+namespace naru::backends::opencl {
+
+// A piece of the device's memory. OpenCL has no addresses, so each piece gets a range of the process's that nothing lies in (the host faults
+// at once if it touches one); an address in it stands for the piece and an offset.
+struct Piece {
+  char* address = nullptr;
+  size_t bytes = 0;
+  cl_mem memory = nullptr;
+  void* host = nullptr;  // where the contents lie, on devices that share the host's memory
+};
+
+struct Kernel {
+  cl_kernel kernel = nullptr;
+  // Of one that was just compiled: what is still to be put into the cache, and under which key.
+  cl_program program = nullptr;
+  std::string key;
+};
+
+// Thread-safe.
+class OpenClDevice {
+ public:
+  // Opens the context.
+  OpenClDevice(Device device, const DeviceInfo& info);
+  OpenClDevice(const OpenClDevice&) = delete;
+
+  // nullptr where there is no memory left, or none in one piece.
+  void* allocate(size_t bytes);
+  void release(void* address) noexcept;
+  // Page-locked memory of the host.
+  void* allocate_pinned(size_t bytes);
+  void release_pinned(void* memory) noexcept;
+  // The piece an address lies in. Throws RuntimeError for one of another device, naming what it is.
+  const Piece& piece_of(const void* address, const char* what) const;
+
+  cl_command_queue make_queue();
+  // The kernel of a launch, compiled if it has not been before. Hold `launching` from here until it is started.
+  Kernel& kernel_of(const render::c::Launch& launch);
+  // To be called when a new kernel has run: puts it into the cache. Some drivers complete a kernel's code only then.
+  void ran(Kernel& kernel);
+  std::mutex launching;
+
+  const DeviceInfo& info() const noexcept { return info_; }
+  const render::c::Target& target() const noexcept { return target_; }
+  cl_context context() const noexcept { return context_; }
+  Device device() const noexcept { return device_; }
+  // Raises RuntimeError in a process forked after the device was opened.
+  void check_process() const;
+  bool forked() const noexcept;
+
+ private:
+  struct Known {
+    ir::Program program;
+    render::c::Key key;
+    Kernel kernel;
+  };
+  Kernel compile(const std::string& text);
+  cl_program build(const std::string& text);
+
+  const Device device_;
+  const DeviceInfo info_;
+  const int process_;
+  render::c::Target target_;
+  cl_device_id id_ = nullptr;
+  cl_context context_ = nullptr;
+  std::string options_, fingerprint_;
+  mutable std::mutex memory_mutex_;
+  std::map<const char*, Piece> pieces_;  // by address
+  size_t used_ = 0;
+  std::map<void*, cl_mem> pinned_;
+  cl_command_queue mapping_ = nullptr;  // for pinned memory
+  std::unordered_multimap<uint64_t, std::unique_ptr<Known>> kernels_;
+};
+
+}  // namespace naru::backends::opencl

@@ -1,0 +1,37 @@
+// Which OpenCL devices there are, over all platforms, and what they can do. Asked for in a child process: drivers start threads and open
+// device files as soon as they are asked.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/availability.h"
+
+namespace naru::backends::opencl {
+
+struct DeviceInfo {
+  int platform = 0, number = 0;  // of the platform, and of the device in it
+  std::string name, platform_name, driver, version, uuid, pci;
+  bool cpu = false, unified = false;
+  bool fp64 = true;
+  bool exact_f32 = true;  // division and root of float32 are correctly rounded on request
+  bool denormals = true, fma = true, compiler = true;
+  uint64_t memory = 0, largest_buffer = 0, local_memory = 0;  // bytes
+  uint64_t units = 1, group = 1, parameters = 1024;
+};
+
+struct Found {
+  std::vector<DeviceInfo> devices;
+  std::string trouble;  // why there are none, as far as the driver is to blame
+  runtime::DriverState state = runtime::DriverState::Works;
+};
+
+// Asks once a process.
+const Found& found();
+// Those in use: OpenCL devices that are the processor itself count only with NARU_OPENCL_CPU=1, since device cpu serves it better.
+const std::vector<DeviceInfo>& usable();
+// The state the xpu devices are in.
+runtime::Availability availability();
+
+}  // namespace naru::backends::opencl

@@ -1,0 +1,95 @@
+// The opencl backend: devices of kind xpu. Any device with OpenCL 1.2 and a compiler, over all platforms. Run for real on PoCL (a
+// processor); never yet on a GPU.
+#include <array>
+
+#include "backends/opencl/addresses.h"
+#include "backends/opencl/device.h"
+#include "backends/opencl/stream.h"
+#include "naru/error.h"
+
+namespace naru::backends {
+namespace {
+
+using namespace runtime;
+using namespace opencl;
+
+constexpr size_t kMostDevices = 128;
+
+// By number; opened at the first use and never closed.
+OpenClDevice& device_of(Device device) {
+  static std::mutex mutex;
+  // By place among all devices found: which of them count may change (NARU_OPENCL_CPU).
+  static auto* const opened = new std::array<std::unique_ptr<OpenClDevice>, kMostDevices>;
+  const std::vector<DeviceInfo>& list = usable();
+  const auto i = static_cast<size_t>(device.index);
+  if (i >= list.size() || i >= kMostDevices) throw DeviceUnavailableError("OpenCL has no device " + device.str());
+  const std::lock_guard lock(mutex);
+  auto& slot = (*opened)[i];
+  if (!slot) slot = std::make_unique<OpenClDevice>(device, list[i]);
+  return *slot;
+}
+
+class OpenClBackend final : public Backend {
+ public:
+  const char* name() const noexcept override { return "opencl"; }
+
+  int device_count(DeviceType kind) noexcept override {
+    if (kind != DeviceType::Xpu) return 0;
+    try {
+      return static_cast<int>(std::min(usable().size(), kMostDevices));
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+
+  Availability probe(DeviceType kind) override { return kind == DeviceType::Xpu ? availability() : Availability{}; }
+
+  Properties properties(Device device) override {
+    const DeviceInfo& d = usable().at(static_cast<size_t>(device.index));
+    Properties p;
+    p.name = d.name;
+    p.total_memory = d.memory;
+    p.unified = d.unified;
+    p.fp64 = d.fp64;
+    p.driver = d.platform_name + " " + d.driver;
+    // Of the devices that OpenCL drives, PoCL's processors are what the tests run on.
+    p.tested_on_hardware = d.cpu;
+    p.uuid = d.uuid;
+    p.pci = d.pci;
+    p.multi_processor_count = static_cast<int>(d.units);
+    // "OpenCL 3.0 ..."
+    if (std::sscanf(d.version.c_str(), "OpenCL %d.%d", &p.major, &p.minor) != 2) p.major = 1, p.minor = 2;
+    return p;
+  }
+
+  std::string libraries(Device device) override {
+    const DeviceInfo& d = usable().at(static_cast<size_t>(device.index));
+    return d.cpu ? "own kernels (tested on a processor, through PoCL)" : "own kernels (never run on a GPU by naru's authors)";
+  }
+
+  void* allocate(Device device, MemoryKind kind, size_t bytes) override {
+    OpenClDevice& d = device_of(device);
+    return kind == MemoryKind::Pinned ? d.allocate_pinned(bytes) : d.allocate(bytes);
+  }
+  void release(Device device, MemoryKind kind, void* memory, size_t) noexcept override {
+    OpenClDevice& d = device_of(device);
+    kind == MemoryKind::Pinned ? d.release_pinned(memory) : d.release(memory);
+  }
+  std::unique_ptr<DeviceStream> create_stream(Device device, int) override { return std::make_unique<OpenClStream>(device_of(device)); }
+};
+
+}  // namespace
+
+void opencl::read_elsewhere(Device device, const void* source, void* target, size_t bytes) {
+  OpenClDevice& d = device_of(device);
+  const Piece& piece = d.piece_of(source, "source of a copy");
+  const cl_command_queue queue = d.make_queue();
+  const cl_int status = api().clEnqueueReadBuffer(queue, piece.memory, 1, static_cast<size_t>(static_cast<const char*>(source) - piece.address), bytes,
+                                                  target, 0, nullptr, nullptr);
+  api().clReleaseCommandQueue(queue);
+  check(status, "clEnqueueReadBuffer");
+}
+
+std::unique_ptr<runtime::Backend> make_opencl() { return std::make_unique<OpenClBackend>(); }
+
+}  // namespace naru::backends

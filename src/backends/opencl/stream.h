@@ -1,0 +1,72 @@
+// A stream of an OpenCL device: an in-order command queue, and the events that tell how far it is.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backends/opencl/device.h"
+#include "runtime/backend.h"
+
+namespace naru::backends::opencl {
+
+class OpenClStream final : public runtime::DeviceStream, private render::c::Launcher {
+ public:
+  explicit OpenClStream(OpenClDevice& device);
+  ~OpenClStream() override;
+
+  uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) override;
+  void wait(runtime::DeviceStream& other, uint64_t seq) override;
+  uint64_t completed() const noexcept override;
+  uint64_t submitted() const noexcept override { return given_.load(std::memory_order_acquire); }
+  void reach(uint64_t seq) noexcept override;
+  void synchronize(uint64_t seq) override;
+  std::unique_ptr<runtime::TimeStamp> stamp() override;
+
+  OpenClDevice& opencl() noexcept { return device_; }
+
+ private:
+  // The end of an instruction that has been handed to the driver.
+  struct Step {
+    uint64_t seq;
+    cl_event event;
+    std::vector<Ref<Storage>> hold;
+    std::unique_ptr<char[]> staged;  // what a copy reads
+  };
+  using Steps = std::vector<Step>;
+
+  const render::c::Target& target() const override { return device_.target(); }
+  void start(const render::c::Launch& launch) override;
+  void* scratch(size_t bytes) override;
+
+  void run(const ir::Instruction& instruction);
+  void copy(const ir::CopyBytes& copy);
+  void copy_within(const ir::CopyBytes& copy);
+  void on_host(ir::Instruction instruction);
+  uint64_t end_step(std::vector<Ref<Storage>> hold);
+  // The event to ask for from the next command of the instruction under way: the last one's stays.
+  cl_event* next_event();
+  // Moves the steps that are done out of the list. Hold mutex_; let them die without it.
+  Steps take_done() const noexcept;
+  // An event, kept alive, behind which `seq` is reached; null where it is already.
+  cl_event event_of(uint64_t seq) const noexcept;
+  void note(cl_event event) const noexcept;
+
+  OpenClDevice& device_;
+  cl_command_queue queue_ = nullptr;
+  mutable std::mutex mutex_;
+  mutable std::deque<Step> steps_;
+  std::atomic<uint64_t> given_{0};
+  mutable std::atomic<uint64_t> done_{0};
+  cl_event last_ = nullptr;             // of the instruction being handed over
+  std::unique_ptr<char[]> staged_;
+  struct Scratch {
+    void* memory;
+    size_t bytes;
+  };
+  std::vector<Scratch> scratch_;        // one a piece asked for in an instruction; used again by the next
+  size_t scratch_used_ = 0;
+};
+
+}  // namespace naru::backends::opencl

@@ -1,0 +1,176 @@
+#include "render/c/dialect.h"
+
+namespace naru::render::c {
+namespace {
+
+constexpr Dialect kOpenCl = {
+    "opencl",
+    R"c(#pragma OPENCL FP_CONTRACT OFF
+typedef char i8; typedef short i16; typedef int i32; typedef long i64;
+typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64; typedef float f32;
+#define KERNEL(n) kernel __attribute__((reqd_work_group_size(n, 1, 1))) void
+#define GLOBAL global
+#define LOCAL local
+#define FUNCTION static
+#define GROUP get_group_id(0)
+#define ITEM ((int)get_local_id(0))
+#define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#define as_f32 as_float
+#define as_i32 as_int
+#define as_u32 as_uint
+#define as_i64 as_long
+#define as_u64 as_ulong
+#define atomic_least(p, x) atomic_min(p, x)
+#define PARALLEL _Pragma("clang loop vectorize(assume_safety)")
+)c",
+    R"c(typedef double f64;
+#define as_f64 as_double
+)c"};
+
+constexpr Dialect kCuda = {
+    "cuda",
+    R"c(typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64; typedef float f32;
+#define KERNEL(n) extern "C" __global__ void __launch_bounds__(n)
+#define GLOBAL
+#define LOCAL __shared__
+#define FUNCTION static __device__ __forceinline__
+#define GROUP blockIdx.x
+#define ITEM ((int)threadIdx.x)
+#define BARRIER __syncthreads()
+#define as_f32(x) __int_as_float((int)(x))
+#define as_i32(x) __float_as_int(x)
+#define as_u32(x) __float_as_uint(x)
+#define as_i64(x) __double_as_longlong(x)
+#define as_u64(x) ((u64)__double_as_longlong(x))
+#define atomic_least(p, x) atomicMin(p, x)
+#define PARALLEL
+)c",
+    R"c(typedef double f64;
+#define as_f64(x) __longlong_as_double((i64)(x))
+)c"};
+
+// A function of naru's own. Those it uses itself stand before it.
+struct Helper {
+  const char *name, *text;
+};
+
+constexpr Helper kHelpers[] = {
+    {"half_to_float", R"c(FUNCTION f32 half_to_float(u16 h) {
+  const u32 sign = (h & 0x8000u) << 16, rest = h & 0x7fffu;
+  const f32 finite = as_f32(rest << 13) * as_f32(0x77800000u);
+  const u32 special = 0x7f800000u | rest << 13 | (rest > 0x7c00u ? 0x00400000u : 0u);
+  return as_f32(sign | (rest >= 0x7c00u ? special : as_u32(finite)));
+}
+)c"},
+    {"float_to_half", R"c(FUNCTION u16 float_to_half(f32 x) {
+  const u32 bits = as_u32(x), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
+  const u32 tiny = as_u32(as_f32(rest) + 0.5f) - 0x3f000000u;
+  const u32 normal = (rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13;
+  const u32 huge = rest > 0x7f800000u ? 0x7e00u | (rest >> 13 & 0x3ffu) : 0x7c00u;
+  return (u16)(sign | (rest >= 0x477ff000u ? huge : rest < 0x38800000u ? tiny : normal));
+}
+)c"},
+    {"bfloat_to_float", R"c(FUNCTION f32 bfloat_to_float(u16 b) { return as_f32((u32)b << 16); }
+)c"},
+    {"float_to_bfloat", R"c(FUNCTION u16 float_to_bfloat(f32 x) {
+  const u32 bits = as_u32(x), rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+  return (u16)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
+}
+)c"},
+    // a * 2^b, rounded once: first as far as is exact, then the rest.
+    {"scale_f32", R"c(FUNCTION f32 scale_f32(f32 a, f32 b) {
+  const i32 e = (i32)(b > 211.0f ? 211.0f : b > -211.0f ? b : -211.0f);
+  const i32 first = e > 66 ? 66 : e < -66 ? -66 : e, rest = e - first > 127 ? 127 : e - first;
+  const u32 power = rest >= -126 ? (u32)(rest + 127) << 23 : 1u << (rest + 149);
+  return a * as_f32((u32)(first + 127) << 23) * as_f32(power);
+}
+)c"},
+    {"scale_f64", R"c(FUNCTION f64 scale_f64(f64 a, f64 b) {
+  const i32 e = (i32)(b > 1900.0 ? 1900.0 : b > -1900.0 ? b : -1900.0), first = e > 900 ? 900 : e < -900 ? -900 : e;
+  return a * as_f64((u64)(first + 1023) << 52) * as_f64((u64)(e - first + 1023) << 52);
+}
+)c"},
+    // The exact remainder, by long division; 8 (11) bits of the quotient at a time.
+    {"rem_f32", R"c(FUNCTION f32 rem_f32(f32 a, f32 b) {
+  const u32 x = as_u32(a) & 0x7fffffffu, y = as_u32(b) & 0x7fffffffu, sign = as_u32(a) & 0x80000000u;
+  if (y == 0 || x >= 0x7f800000u || y > 0x7f800000u) return (a * b) / (a * b);
+  if (x < y) return a;
+  i32 n = (i32)(x >> 23), e = (i32)(y >> 23);
+  u32 r = n ? (x & 0x7fffffu) | 0x800000u : x;
+  const u32 m = e ? (y & 0x7fffffu) | 0x800000u : y;
+  e = e ? e : 1;
+  n = (n ? n : 1) - e;
+  for (r %= m; n > 0; n -= 8) r = (r << (n < 8 ? n : 8)) % m;
+  for (; r != 0 && r < 0x800000u && e > 1; --e) r <<= 1;
+  return as_f32(sign | (r >= 0x800000u ? ((u32)e << 23) + (r - 0x800000u) : r));
+}
+)c"},
+    {"rem_f64", R"c(FUNCTION f64 rem_f64(f64 a, f64 b) {
+  const u64 one = (u64)1 << 52, top = (u64)1 << 63, infinity = (u64)0x7ff << 52;
+  const u64 x = as_u64(a) & ~top, y = as_u64(b) & ~top, sign = as_u64(a) & top;
+  if (y == 0 || x >= infinity || y > infinity) return (a * b) / (a * b);
+  if (x < y) return a;
+  i32 n = (i32)(x >> 52), e = (i32)(y >> 52);
+  u64 r = n ? (x & (one - 1)) | one : x;
+  const u64 m = e ? (y & (one - 1)) | one : y;
+  e = e ? e : 1;
+  n = (n ? n : 1) - e;
+  for (r %= m; n > 0; n -= 11) r = (r << (n < 11 ? n : 11)) % m;
+  for (; r != 0 && r < one && e > 1; --e) r <<= 1;
+  return as_f64(sign | (r >= one ? ((u64)e << 52) + (r - one) : r));
+}
+)c"},
+    // Never divides by 0 or -1, which processors refuse.
+    {"div_i32", R"c(FUNCTION i32 div_i32(i32 a, i32 b) {
+  const i32 q = a / (b == 0 || b == -1 ? 1 : b);
+  return b == 0 ? 0 : b == -1 ? (i32)(0u - (u32)a) : q;
+}
+)c"},
+    {"div_i64", R"c(FUNCTION i64 div_i64(i64 a, i64 b) {
+  const i64 q = a / (b == 0 || b == -1 ? 1 : b);
+  return b == 0 ? 0 : b == -1 ? (i64)((u64)0 - (u64)a) : q;
+}
+)c"},
+    {"rem_i32", R"c(FUNCTION i32 rem_i32(i32 a, i32 b) {
+  const i32 r = a % (b == 0 || b == -1 ? 1 : b);
+  return b == 0 || b == -1 ? 0 : r;
+}
+)c"},
+    {"rem_i64", R"c(FUNCTION i64 rem_i64(i64 a, i64 b) {
+  const i64 r = a % (b == 0 || b == -1 ? 1 : b);
+  return b == 0 || b == -1 ? 0 : r;
+}
+)c"},
+    {"f32_to_i32", R"c(FUNCTION i32 f32_to_i32(f32 x) {
+  return x >= -0x1p31f && x < 0x1p31f ? (i32)x : (i32)0x80000000u;
+}
+)c"},
+    {"f32_to_i64", R"c(FUNCTION i64 f32_to_i64(f32 x) {
+  return x >= -0x1p63f && x < 0x1p63f ? (i64)x : (i64)((u64)1 << 63);
+}
+)c"},
+    {"f64_to_i32", R"c(FUNCTION i32 f64_to_i32(f64 x) {
+  return x >= -0x1p31 && x < 0x1p31 ? (i32)x : (i32)0x80000000u;
+}
+)c"},
+    {"f64_to_i64", R"c(FUNCTION i64 f64_to_i64(f64 x) {
+  return x >= -0x1p63 && x < 0x1p63 ? (i64)x : (i64)((u64)1 << 63);
+}
+)c"},
+};
+
+}  // namespace
+
+const Dialect& opencl() noexcept { return kOpenCl; }
+const Dialect& cuda() noexcept { return kCuda; }
+
+std::string complete(const Target& target, std::string_view body) {
+  std::string text = target.dialect->prelude;
+  if (target.fp64) text += target.dialect->doubles;
+  for (const Helper& h : kHelpers)
+    if (body.find(h.name) != std::string_view::npos) text += h.text;
+  return text.append(body);
+}
+
+}  // namespace naru::render::c

@@ -1,0 +1,40 @@
+// Dialect: how a language of devices (OpenCL C, CUDA C++) spells what the renderer writes. Kernels are written in one small C; a dialect
+// is the text in front of it, which says what its few words mean there:
+//   i8 ... i64, u8 ... u64, f32, f64          types
+//   KERNEL(n) name(...)                       a kernel that runs in groups of n items
+//   GLOBAL, LOCAL, FUNCTION                   memory of the device, memory of a group, a function
+//   GROUP, ITEM, BARRIER                      number of the group, of the item in it; all items of the group meet
+//   as_f32, as_u32, as_i32, as_f64, ...       the same bits as another type
+//   atomic_least(u32 GLOBAL*, u32)
+//   PARALLEL                                  before a loop whose rounds do not depend on each other
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace naru::render::c {
+
+struct Dialect {
+  const char* name;
+  const char* prelude;
+  const char* doubles;  // what the prelude needs besides on devices that have float64
+};
+
+const Dialect& opencl() noexcept;
+const Dialect& cuda() noexcept;
+
+// What a kernel's text depends on besides the instruction.
+struct Target {
+  const Dialect* dialect = nullptr;
+  // Items loop over many neighbouring elements (processors that vectorise loops); else neighbouring items take neighbouring elements.
+  bool loops = false;
+  int group = 256;          // items of a group, where a kernel leaves it open; a power of two, at least 64
+  int units = 1;            // groups that run at a time
+  bool fp64 = true;
+  bool exact_f32 = true;    // division and root of float32 are correctly rounded; else they are taken in float64
+};
+
+// The text of a whole source: the prelude, the functions of naru's that `body` mentions, `body`.
+std::string complete(const Target& target, std::string_view body);
+
+}  // namespace naru::render::c

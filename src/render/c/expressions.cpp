@@ -1,0 +1,268 @@
+#include "render/c/expressions.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace naru::render::c {
+namespace {
+
+using ir::Node;
+using ir::Prim;
+using ir::VType;
+
+const char* unsigned_of(VType t) noexcept { return t == VType::I64 ? "u64" : "u32"; }
+
+// A value truncated to an integer type of memory, back as a value.
+std::string narrowed(DType to, const std::string& x) {
+  switch (to) {
+    case DType::U8:
+      return fmt::format("(i32)(u8){}", x);
+    case DType::I8:
+      return fmt::format("(i32)(i8){}", x);
+    case DType::I16:
+      return fmt::format("(i32)(i16){}", x);
+    default:
+      return x;
+  }
+}
+
+std::string convert(VType from, DType to, const std::string& x) {
+  const VType type = ir::vtype_of(to);
+  switch (to) {
+    case DType::Bool:
+      return from == VType::Bool ? x : fmt::format("{} != {}", x, literal(from, 0));
+    case DType::F16:
+      return fmt::format("half_to_float(float_to_half((f32){}))", x);
+    case DType::BF16:
+      return fmt::format("bfloat_to_float(float_to_bfloat((f32){}))", x);
+    case DType::F32:
+    case DType::F64:
+      return fmt::format("({}){}", name_of(type), x);
+    default:
+      break;
+  }
+  const std::string whole = is_float(from) ? fmt::format("{}_to_{}({})", name_of(from), name_of(type), x)
+                                           : fmt::format("({}){}", name_of(type), x);
+  return narrowed(to, is_float(from) ? whole : fmt::format("({})", whole));
+}
+
+struct Printer {
+  const ir::Graph& graph;
+  const Leaves& leaves;
+  const Target& target;
+  const std::string& prefix;
+
+  std::string name(uint32_t id) const { return node(prefix, id); }
+  std::string infix(const Node& n, const char* op) const { return fmt::format("{} {} {}", name(n.a), op, name(n.b)); }
+  // In unsigned arithmetic, which wraps.
+  std::string wrapping(const Node& n, const char* op) const {
+    const char* u = unsigned_of(n.type);
+    return fmt::format("({})(({}){} {} ({}){})", name_of(n.type), u, name(n.a), op, u, name(n.b));
+  }
+  std::string call(const Node& n, const char* function) const {
+    if (n.c != ir::kNoNode) return fmt::format("{}({}, {}, {})", function, name(n.a), name(n.b), name(n.c));
+    if (n.b != ir::kNoNode) return fmt::format("{}({}, {})", function, name(n.a), name(n.b));
+    return fmt::format("{}({})", function, name(n.a));
+  }
+  std::string typed_call(const Node& n, const char* function) const {
+    return call(n, fmt::format("{}_{}", function, name_of(n.type)).c_str());
+  }
+  bool through_f64(const Node& n) const { return n.type == VType::F32 && !target.exact_f32; }
+
+  std::string of_bools(const Node& n) const;
+  std::string of(const Node& n) const;
+};
+
+std::string Printer::of_bools(const Node& n) const {
+  switch (n.prim) {
+    case Prim::And:
+      return infix(n, "&&");
+    case Prim::Or:
+      return infix(n, "||");
+    case Prim::Not:
+      return "!" + name(n.a);
+    case Prim::Eq:
+      return infix(n, "==");
+    default:
+      return infix(n, "!=");
+  }
+}
+
+std::string Printer::of(const Node& n) const {
+  const bool real = is_float(n.type);
+  switch (n.prim) {
+    case Prim::Input:
+      return leaves.input(n.bits, n.dtype);
+    case Prim::Param:
+      return leaves.param(n.bits, n.type);
+    case Prim::Const:
+      return literal(n.type, n.bits);
+    case Prim::Index:
+      return leaves.index;
+    case Prim::Add:
+      return real ? infix(n, "+") : wrapping(n, "+");
+    case Prim::Sub:
+      return real ? infix(n, "-") : wrapping(n, "-");
+    case Prim::Mul:
+      return real ? infix(n, "*") : wrapping(n, "*");
+    case Prim::Fma:
+      return call(n, "fma");
+    case Prim::Div:
+      if (through_f64(n)) return fmt::format("(f32)((f64){} / (f64){})", name(n.a), name(n.b));
+      return real ? infix(n, "/") : typed_call(n, "div");
+    case Prim::Rem:
+      return typed_call(n, "rem");
+    case Prim::Neg:
+      return real ? "-" + name(n.a) : fmt::format("({})(0u - ({}){})", name_of(n.type), unsigned_of(n.type), name(n.a));
+    case Prim::Abs:
+      if (real) return call(n, "fabs");
+      return fmt::format("{0} < 0 ? ({1})(0u - ({2}){0}) : {0}", name(n.a), name_of(n.type), unsigned_of(n.type));
+    case Prim::Sqrt:
+      return through_f64(n) ? fmt::format("(f32)sqrt((f64){})", name(n.a)) : call(n, "sqrt");
+    case Prim::Min:
+      return fmt::format("{0} < {1} ? {0} : {1}", name(n.a), name(n.b));
+    case Prim::Max:
+      return fmt::format("{0} > {1} ? {0} : {1}", name(n.a), name(n.b));
+    case Prim::Floor:
+      return call(n, "floor");
+    case Prim::Ceil:
+      return call(n, "ceil");
+    case Prim::Trunc:
+      return call(n, "trunc");
+    case Prim::Round:
+      return call(n, "rint");
+    case Prim::Scale:
+      return typed_call(n, "scale");
+    case Prim::Lt:
+      return infix(n, "<");
+    case Prim::Le:
+      return infix(n, "<=");
+    case Prim::Eq:
+    case Prim::Ne:
+      return graph[n.a].type == VType::Bool ? of_bools(n) : infix(n, n.prim == Prim::Eq ? "==" : "!=");
+    case Prim::Select:
+      return fmt::format("{} ? {} : {}", name(n.a), name(n.b), name(n.c));
+    case Prim::And:
+      return n.type == VType::Bool ? of_bools(n) : infix(n, "&");
+    case Prim::Or:
+      return n.type == VType::Bool ? of_bools(n) : infix(n, "|");
+    case Prim::Xor:
+      return n.type == VType::Bool ? of_bools(n) : infix(n, "^");
+    case Prim::Not:
+      return n.type == VType::Bool ? of_bools(n) : "~" + name(n.a);
+    case Prim::Shl:
+      return wrapping(n, "<<");
+    case Prim::Shr:
+      return infix(n, ">>");
+    case Prim::ShrU:
+      return wrapping(n, ">>");
+    case Prim::MulHiU:
+      return fmt::format("(i32)((u64)(u32){} * (u64)(u32){} >> 32)", name(n.a), name(n.b));
+    case Prim::Convert:
+      return convert(graph[n.a].type, n.dtype, name(n.a));
+    case Prim::Bitcast:
+      return fmt::format("as_{}({})", name_of(n.type), name(n.a));
+  }
+  return "";
+}
+
+}  // namespace
+
+const char* name_of(VType type) noexcept {
+  constexpr const char* kNames[] = {"bool", "i32", "i64", "f32", "f64"};
+  return kNames[static_cast<int>(type)];
+}
+
+const char* stored(DType type) noexcept {
+  constexpr const char* kNames[kDTypes] = {"u8", "u8", "i8", "i16", "i32", "i64", "u16", "u16", "f32", "f64"};
+  return kNames[static_cast<int>(type)];
+}
+
+std::string loaded(DType type, const std::string& element) {
+  switch (type) {
+    case DType::Bool:
+      return fmt::format("({} != 0)", element);
+    case DType::U8:
+    case DType::I8:
+    case DType::I16:
+      return fmt::format("(i32){}", element);
+    case DType::F16:
+      return fmt::format("half_to_float({})", element);
+    case DType::BF16:
+      return fmt::format("bfloat_to_float({})", element);
+    default:
+      return element;
+  }
+}
+
+std::string to_store(DType type, const std::string& value) {
+  switch (type) {
+    case DType::F16:
+      return fmt::format("float_to_half({})", value);
+    case DType::BF16:
+      return fmt::format("float_to_bfloat({})", value);
+    case DType::F32:
+    case DType::F64:
+      return value;
+    default:
+      return fmt::format("({}){}", stored(type), value);
+  }
+}
+
+std::string literal(VType type, uint64_t bits) {
+  switch (type) {
+    case VType::Bool:
+      return bits & 1 ? "true" : "false";
+    case VType::I32:
+      return fmt::format("(i32)0x{:x}u", bits & 0xffffffffu);
+    case VType::I64:
+      return fmt::format("(i64)(u64)0x{:x}", bits);
+    case VType::F32:
+      return fmt::format("as_f32(0x{:08x}u)", bits & 0xffffffffu);
+    case VType::F64:
+      return fmt::format("as_f64((u64)0x{:x})", bits);
+  }
+  return "";
+}
+
+std::string node(const std::string& prefix, uint32_t id) { return fmt::format("{}{}", prefix, id); }
+
+std::string expressions(const ir::Graph& graph, std::span<const uint32_t> results, const Leaves& leaves, const Target& target,
+                        const std::string& prefix, const std::string& indent) {
+  std::vector<bool> wanted(graph.nodes().size());
+  for (const uint32_t id : results) wanted[id] = true;
+  for (size_t id = wanted.size(); id-- > 0;)
+    if (wanted[id])
+      for (const uint32_t operand : {graph.nodes()[id].a, graph.nodes()[id].b, graph.nodes()[id].c})
+        if (operand != ir::kNoNode) wanted[operand] = true;
+  const Printer printer{graph, leaves, target, prefix};
+  std::string text;
+  for (uint32_t id = 0; id < wanted.size(); ++id)
+    if (wanted[id]) text += fmt::format("{}const {} {} = {};\n", indent, name_of(graph[id].type), node(prefix, id), printer.of(graph[id]));
+  return text;
+}
+
+std::string combine_function(ir::ReduceOp op, VType type, const Target& target) {
+  constexpr DType kOf[] = {DType::Bool, DType::I32, DType::I64, DType::F32, DType::F64};
+  const DType dtype = kOf[static_cast<int>(type)];
+  ir::Graph graph;
+  const ir::V a = ir::input(graph, 0, dtype), b = ir::input(graph, 1, dtype);
+  const uint32_t result = ir::combine(op, a, b).id();
+  const Leaves leaves{[](uint64_t slot, DType) { return slot == 0 ? "a" : "b"; }, {}, {}};
+  return fmt::format("FUNCTION {0} combine({0} a, {0} b) {{\n{1}  return {2};\n}}\n", name_of(type),
+                     expressions(graph, {&result, 1}, leaves, target, "v", "  "), node("v", result));
+}
+
+std::string converted(VType from, DType to, const std::string& value, const Target&) {
+  if (ir::vtype_of(to) == from && (to == DType::F16 || to == DType::BF16)) return to_store(to, value);
+  return to_store(to, fmt::format("({})", convert(from, to, value)));
+}
+
+bool uses_f64(const ir::Graph& graph) noexcept {
+  for (const Node& n : graph.nodes())
+    if (n.type == VType::F64) return true;
+  return false;
+}
+
+}  // namespace naru::render::c

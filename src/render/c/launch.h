@@ -1,0 +1,100 @@
+// Launches: an instruction becomes kernels to be started one behind another, for any backend whose devices take kernels in the C of
+// dialect.h. The backend resolves addresses, compiles text that it has not seen before, and starts it.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/instruction.h"
+#include "ir/space.h"
+#include "render/c/dialect.h"
+
+namespace naru::render::c {
+
+enum class Kind : uint8_t {
+  Map, Along, Across, Tree, Fill, ArgReduce, Scan, CheckIndex, Gather, Scatter, MatMul, SortKeys, SortGroup, SortStep, SortPut
+};
+
+// What decides a kernel's text, for one target.
+struct Key {
+  Kind kind;
+  const ir::Program* program = nullptr;  // lives as long as the call
+  uint64_t bits = 0, more = 0;
+  bool same(const Key& o) const noexcept {
+    return kind == o.kind && bits == o.bits && more == o.more && !program == !o.program && (!program || program->same(*o.program));
+  }
+  uint64_t hash() const noexcept {
+    uint64_t h = (program ? program->hash() : 0) ^ static_cast<uint64_t>(kind) << 56;
+    h = (h ^ bits) * 0x9e3779b97f4a7c15u;
+    h = (h ^ h >> 32 ^ more) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+  }
+};
+
+// The one argument of a kernel behind its memory: struct { i64 o[memory]; u64 p[params]; I d[rest]; }, with I = i32, or i64 where `wide`.
+// o: bytes from each piece of memory's start, filled in by the backend.
+class Arguments {
+ public:
+  Arguments(int memory, bool wide) : memory_(memory), wide_(wide), bytes_(static_cast<size_t>(memory) * 8) {}
+  void param(uint64_t bits) { put(&bits, 8); }
+  void add(int64_t v) {
+    const int32_t narrow = static_cast<int32_t>(v);
+    wide_ ? put(&v, 8) : put(&narrow, 4);
+    ++numbers_;
+  }
+  // Whole, padded to its alignment.
+  std::span<std::byte> bytes() {
+    bytes_.resize((bytes_.size() + 7) / 8 * 8);
+    return bytes_;
+  }
+
+ private:
+  void put(const void* p, size_t n) {
+    const auto* b = static_cast<const std::byte*>(p);
+    bytes_.insert(bytes_.end(), b, b + n);
+  }
+  int memory_, numbers_ = 0;
+  bool wide_;
+  std::vector<std::byte> bytes_;
+};
+
+struct Launch {
+  Key key;
+  // The whole text of a kernel called "k", whose parameters are GLOBAL u8* b0 ... and the struct.
+  std::function<std::string()> text;
+  std::span<void* const> memory;  // addresses of the device; null where the kernel does not touch it
+  std::span<std::byte> arguments;
+  int64_t groups;
+  int group;  // items of each; the text says the same
+};
+
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  virtual const Target& target() const = 0;
+  virtual void start(const Launch& launch) = 0;
+  // Memory for intermediate values, of no further use once the instruction has run. 64-byte aligned.
+  virtual void* scratch(size_t bytes) = 0;
+};
+
+// Starts the kernels of an instruction; the last one started ends it.
+void run(const ir::Map&, Launcher&);
+
+// The head of a kernel's text: the struct of its arguments and its parameters, up to the opening brace; and pointers m0, m1 ... of the
+// types given. memory: "f32" for what is read, "=f32" for what is written too.
+struct Head {
+  std::vector<std::string> memory;
+  int params = 0, numbers = 0, group = 1;
+  bool wide = false;
+  std::string functions;  // in front of the kernel
+};
+std::string opening(const Head& head);
+
+// Numbers beyond 32 bits: positions in the space, or elements between the first and the last of an operand.
+bool is_wide(const ir::Space& space) noexcept;
+
+}  // namespace naru::render::c

@@ -1,0 +1,217 @@
+// Elementwise kernels.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "render/c/expressions.h"
+#include "render/c/launch.h"
+
+namespace naru::render::c {
+namespace {
+
+using ir::Operand;
+using ir::Space;
+
+// Flat: every operand is dense in one order, or one element. Rows: along the innermost dimension addresses move by 0, 1 or a fixed number
+// of elements. Positions: each address from its position.
+enum class Mode : uint8_t { Flat, Rows, Positions };
+enum Step : uint64_t { kStays = 0, kNext = 1, kStrides = 2 };
+
+// Shorter rows are not worth a loop, or a group, of their own.
+constexpr int64_t kShortRow = 32;
+// Elements that one item loops over.
+constexpr int64_t kChunk = 16384, kLeastChunk = 1024;
+
+struct Plan {
+  const ir::Map& map;
+  const Target& target;
+  Space space;
+  int inputs;
+  Mode mode = Mode::Flat;
+  bool wide = false;
+  uint64_t steps = 0;  // two bits an operand
+
+  Plan(const ir::Map& m, const Target& t) : map(m), target(t), space(m.shape), inputs(static_cast<int>(m.inputs.size())) {
+    for (const auto& v : m.inputs) space.add(v);
+    for (const auto& v : m.outputs) space.add(v);
+    lay_out();
+    choose();
+  }
+  Step step(int k) const { return static_cast<Step>(steps >> (2 * k) & 3); }
+  DType dtype(int k) const { return k < inputs ? map.inputs[k].dtype : map.outputs[k - inputs].dtype; }
+  int last() const { return space.rank - 1; }
+  int64_t inner() const { return space.sizes[last()]; }
+  int numbers() const { return mode == Mode::Flat ? 2 : (mode == Mode::Rows ? 5 : 2) + space.rank * (1 + space.count); }
+  Key key() const;
+  std::string text() const;
+  void start(Launcher& launcher) const;
+
+ private:
+  void lay_out();
+  void choose();
+  std::string offset(int k, const std::string& position, int dims, const std::string& inner) const;
+  std::string body(const std::string& indent, const std::string& index, const std::function<std::string(int)>& place) const;
+};
+
+void Plan::lay_out() {
+  space.drop_ones();
+  space.merge();
+  if (space.rank > 1 && !map.program.uses_index()) {
+    space.order_by(inputs);
+    space.merge();
+  }
+  if (space.rank == 0) {
+    space.rank = 1;
+    space.sizes[0] = 1;
+    for (int k = 0; k < space.count; ++k) space.operands[k].strides[0] = space.operands[k].item;
+  }
+  wide = is_wide(space);
+}
+
+void Plan::choose() {
+  bool flat = true;
+  for (int k = 0; k < space.count; ++k) flat &= space.flat(k) || (k < inputs && space.repeats_one(k));
+  mode = flat ? Mode::Flat : inner() >= kShortRow ? Mode::Rows : Mode::Positions;
+  if (mode == Mode::Positions) return;
+  for (int k = 0; k < space.count; ++k) {
+    const Operand& o = space.operands[k];
+    const bool stays = flat ? space.repeats_one(k) : o.strides[last()] == 0;
+    steps |= static_cast<uint64_t>(stays ? kStays : o.strides[last()] == o.item ? kNext : kStrides) << (2 * k);
+  }
+}
+
+Key Plan::key() const {
+  const uint64_t rank = mode == Mode::Flat ? 0 : static_cast<uint64_t>(space.rank);
+  return {Kind::Map, &map.program, steps, static_cast<uint64_t>(mode) | static_cast<uint64_t>(wide) << 2 | rank << 3};
+}
+
+// Elements from operand k's first to the one at `position` (row-major over the first `dims` dimensions), and `inner` on.
+std::string Plan::offset(int k, const std::string& position, int dims, const std::string& inner) const {
+  const int sizes = mode == Mode::Rows ? 5 : 2, strides = sizes + space.rank + k * space.rank;
+  std::string text;
+  for (int d = 0; d < dims; ++d) text += fmt::format("{}{}{} * a.d[{}]", text.empty() ? "" : " + ", position, d, strides + d);
+  if (!inner.empty() && step(k) == kNext) text += (text.empty() ? "" : " + ") + inner;
+  if (!inner.empty() && step(k) == kStrides) text += fmt::format("{}{} * a.d[{}]", text.empty() ? "" : " + ", inner, strides + last());
+  return text.empty() ? "0" : text;
+}
+
+// Loads, computes, stores one element of each operand: place(k) is where it is.
+std::string Plan::body(const std::string& indent, const std::string& index, const std::function<std::string(int)>& place) const {
+  const ir::MapKernel kernel = map.program.lower();
+  const Leaves leaves{
+      [&](uint64_t slot, DType type) { return loaded(type, fmt::format("m{}[{}]", slot, place(static_cast<int>(slot)))); },
+      [](uint64_t slot, ir::VType type) {
+        switch (type) {
+          case ir::VType::F32:
+            return fmt::format("as_f32((u32)a.p[{}])", slot);
+          case ir::VType::F64:
+            return fmt::format("as_f64(a.p[{}])", slot);
+          case ir::VType::Bool:
+            return fmt::format("((a.p[{}] & 1) != 0)", slot);
+          default:
+            return fmt::format("({})a.p[{}]", name_of(type), slot);
+        }
+      },
+      index};
+  std::string text = expressions(kernel.graph, kernel.results, leaves, target, "v", indent);
+  for (size_t i = 0; i < kernel.results.size(); ++i) {
+    const int k = inputs + static_cast<int>(i);
+    text += fmt::format("{}m{}[{}] = {};\n", indent, k, place(k), to_store(kernel.outputs[i], node("v", kernel.results[i])));
+  }
+  return text;
+}
+
+std::string declare_position(const std::string& name, const std::string& from, int dims, int sizes, const std::string& indent) {
+  std::string text = fmt::format("{}I rest = {};\n", indent, from);
+  for (int d = dims - 1; d > 0; --d)
+    text += fmt::format("{0}const I {1}{2} = rest % a.d[{3}];\n{0}rest /= a.d[{3}];\n", indent, name, d, sizes + d);
+  if (dims > 0) text += fmt::format("{}const I {}0 = rest;\n", indent, name);
+  return text;
+}
+
+// Numbers: Flat, Positions: elements, elements of an item; Rows: rows, elements of a row, pieces of a row, elements of a piece, rows of a
+// group. Then, but for Flat: sizes, strides by operand.
+std::string Plan::text() const {
+  Head head;
+  for (int k = 0; k < space.count; ++k) head.memory.push_back((k < inputs ? "" : "=") + std::string(stored(dtype(k))));
+  head.params = static_cast<int>(map.params.size());
+  head.numbers = numbers();
+  head.wide = wide;
+  head.group = target.loops ? 1 : target.group;
+  std::string text = opening(head);
+  if (mode != Mode::Rows) {
+    const bool flat = mode == Mode::Flat;
+    const auto place = [&](int k) -> std::string { return flat ? (step(k) == kStays ? "0" : "i") : fmt::format("e{}", k); };
+    if (target.loops)
+      text += fmt::format("  const I begin = (I)GROUP * a.d[1], end = begin + a.d[1] < a.d[0] ? begin + a.d[1] : a.d[0];\n{}"
+                          "  for (I i = begin; i < end; ++i) {{\n", flat ? "  PARALLEL\n" : "");
+    else
+      text += fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
+    if (!flat) {
+      text += declare_position("q", "i", space.rank, 2, "    ");
+      for (int k = 0; k < space.count; ++k) text += fmt::format("    const I e{} = {};\n", k, offset(k, "q", space.rank, ""));
+    }
+    text += body("    ", "(i64)i", place) + "  }\n}\n";
+    return complete(target, text);
+  }
+  const auto place = [&](int k) { return "r" + std::to_string(k) + (step(k) == kStays ? "" : step(k) == kNext ? " + j" : fmt::format(" + j * s{}", k)); };
+  text += "  const I piece = (I)GROUP % a.d[2], first = (I)GROUP / a.d[2] * a.d[4];\n";
+  for (int k = 0; k < space.count; ++k)
+    if (step(k) == kStrides) text += fmt::format("  const I s{} = a.d[{}];\n", k, 5 + space.rank + k * space.rank + last());
+  text += "  for (I row = first; row < first + a.d[4] && row < a.d[0]; ++row) {\n";
+  text += declare_position("q", "row", space.rank - 1, 5, "    ");
+  for (int k = 0; k < space.count; ++k) text += fmt::format("    const I r{} = {};\n", k, offset(k, "q", space.rank - 1, ""));
+  if (target.loops)
+    text += "    const I begin = piece * a.d[3], end = begin + a.d[3] < a.d[1] ? begin + a.d[3] : a.d[1];\n"
+            "    PARALLEL\n    for (I j = begin; j < end; ++j) {\n";
+  else
+    text += fmt::format("    const I j = piece * {} + ITEM;\n    if (j < a.d[1]) {{\n", target.group);
+  text += body("      ", "(i64)(row * a.d[1] + j)", place) + "    }\n  }\n}\n";
+  return complete(target, text);
+}
+
+void Plan::start(Launcher& launcher) const {
+  Arguments arguments(space.count, wide);
+  for (const uint64_t p : map.params) arguments.param(p);
+  const int64_t n = space.numel();
+  // Enough pieces for every unit, each long enough to be worth starting.
+  const int64_t chunk = std::clamp((n / (4 * target.units) + 63) / 64 * 64, kLeastChunk, kChunk);
+  int64_t groups;
+  if (mode == Mode::Rows) {
+    const int64_t rows = n / inner();
+    int64_t pieces, length, together = 1;
+    if (target.loops) {
+      pieces = std::max<int64_t>(1, inner() / chunk);
+      length = (inner() + pieces - 1) / pieces;
+      pieces = (inner() + length - 1) / length;
+      if (pieces == 1) together = std::clamp<int64_t>(chunk / inner(), 1, rows);
+    } else {
+      length = target.group;
+      pieces = (inner() + length - 1) / length;
+    }
+    groups = (rows + together - 1) / together * pieces;
+    for (const int64_t v : {rows, inner(), pieces, length, together}) arguments.add(v);
+  } else {
+    const int64_t each = target.loops ? chunk : target.group;
+    groups = (n + each - 1) / each;
+    arguments.add(n), arguments.add(chunk);
+  }
+  if (mode != Mode::Flat) {
+    for (int d = 0; d < space.rank; ++d) arguments.add(space.sizes[d]);
+    for (int k = 0; k < space.count; ++k)
+      for (int d = 0; d < space.rank; ++d) arguments.add(space.operands[k].strides[d] / space.operands[k].item);
+  }
+  void* memory[ir::kMaxOperands];
+  for (int k = 0; k < space.count; ++k) memory[k] = space.operands[k].data;
+  launcher.start({key(), [this] { return text(); }, {memory, static_cast<size_t>(space.count)}, arguments.bytes(), groups,
+                  target.loops ? 1 : target.group});
+}
+
+}  // namespace
+
+void run(const ir::Map& map, Launcher& launcher) {
+  if (map.outputs.empty() || product(map.shape) == 0) return;
+  Plan(map, launcher.target()).start(launcher);
+}
+
+}  // namespace naru::render::c
