@@ -8,6 +8,7 @@
 #include "host/thread_pool.h"
 #include "naru/devices.h"
 #include "runtime/allocator.h"
+#include "runtime/kernel_cache.h"
 #include "runtime/queue.h"
 #include "runtime/registry.h"
 #include "tensor_object.h"
@@ -119,6 +120,14 @@ void define_kinds() {
     allocator(d);
     return static_cast<int64_t>(runtime::free_memory(d));
   });
+  def(kFunction, "_kernel_cache", "", "The cache of compiled kernels: its folder, and how many kernels this process has compiled.",
+      []() -> nb::object {
+        const runtime::KernelCache& cache = runtime::kernel_cache();
+        nb::dict out;
+        out["folder"] = cache.folder();
+        out["compilations"] = cache.compilations();
+        return out;
+      });
   def(kFunction, "_best_device", "", "The device programs should use, and why the other kinds were not chosen.",
       []() -> nb::object {
         const BestDevice best = best_device();

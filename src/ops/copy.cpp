@@ -4,6 +4,7 @@
 #include "ops/common.h"
 #include "ops/elementwise.h"
 #include "runtime/memory.h"
+#include "runtime/registry.h"
 #include "runtime/sync.h"
 
 namespace naru {
@@ -30,6 +31,12 @@ void transfer(const Tensor& target, const Tensor& source, bool non_blocking) {
   if (source.numel() == 0) return;
   const TensorImpl &t = *target.impl(), &s = *source.impl();
   const Device to = t.storage->device, from = s.storage->device;
+  if (!to.is_cpu() && !from.is_cpu() && &runtime::backend_of(to.type) != &runtime::backend_of(from.type)) {
+    // Two drivers know nothing of each other's memory: through the host.
+    const Tensor between = ops::make_result(source.sizes(), source.dtype(), Device(DeviceType::Cpu), "copy_");
+    transfer(between, source, false);
+    return transfer(target, between, false);
+  }
   const Dims flat{t.numel};
   const ir::View out = ops::view_of(target.view(flat), flat), in = ops::view_of(source.view(flat), flat);
   ir::CopyBytes copy{out.data, in.data, static_cast<size_t>(t.numel) * size_of(t.dtype), to, from};

@@ -159,8 +159,10 @@ const std::vector<DeviceInfo>& usable() {
   auto& slot = lists[with_cpus()];
   if (const auto* list = slot.load(std::memory_order_acquire)) return *list;
   auto made = std::make_unique<std::vector<DeviceInfo>>();
-  for (const DeviceInfo& d : found().devices)
-    if (lacks(d).empty() && (!d.cpu || with_cpus())) made->push_back(d);
+  // Processors last: with or without them, the others keep their numbers.
+  for (const bool cpu : {false, true})
+    for (const DeviceInfo& d : found().devices)
+      if (d.cpu == cpu && lacks(d).empty() && (!cpu || with_cpus())) made->push_back(d);
   const std::vector<DeviceInfo>* none = nullptr;
   if (slot.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) return *made.release();
   return *none;

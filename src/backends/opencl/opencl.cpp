@@ -6,6 +6,8 @@
 #include "backends/opencl/device.h"
 #include "backends/opencl/stream.h"
 #include "naru/error.h"
+#include "runtime/child.h"
+#include "runtime/self_check.h"
 
 namespace naru::backends {
 namespace {
@@ -15,18 +17,17 @@ using namespace opencl;
 
 constexpr size_t kMostDevices = 128;
 
-// By number; opened at the first use and never closed.
+// By number; opened at the first use and never closed. A number keeps its device, whatever the environment says later.
 OpenClDevice& device_of(Device device) {
   static std::mutex mutex;
-  // By place among all devices found: which of them count may change (NARU_OPENCL_CPU).
   static auto* const opened = new std::array<std::unique_ptr<OpenClDevice>, kMostDevices>;
-  const std::vector<DeviceInfo>& list = usable();
   const auto i = static_cast<size_t>(device.index);
-  if (i >= list.size() || i >= kMostDevices) throw DeviceUnavailableError("OpenCL has no device " + device.str());
   const std::lock_guard lock(mutex);
-  auto& slot = (*opened)[i];
-  if (!slot) slot = std::make_unique<OpenClDevice>(device, list[i]);
-  return *slot;
+  if (i < kMostDevices && (*opened)[i]) return *(*opened)[i];
+  const std::vector<DeviceInfo>& list = usable();
+  if (i >= list.size() || i >= kMostDevices) throw DeviceUnavailableError("OpenCL has no device " + device.str());
+  (*opened)[i] = std::make_unique<OpenClDevice>(device, list[i]);
+  return *(*opened)[i];
 }
 
 class OpenClBackend final : public Backend {
@@ -44,6 +45,32 @@ class OpenClBackend final : public Backend {
 
   Availability probe(DeviceType kind) override { return kind == DeviceType::Xpu ? availability() : Availability{}; }
 
+  // In a child process, as the driver leaves threads behind, and a process that has them can't fork children that use it.
+  Availability self_check(DeviceType kind) override {
+    for (int i = 0; i < device_count(kind); ++i) {
+      const Device device(kind, i);
+      const DeviceInfo& info = usable().at(static_cast<size_t>(i));
+      const ChildAnswer answer = ask_in_child(
+          [&]() -> std::string {
+            try {
+              return "w" + wrong_numbers(*this, device);
+            } catch (const std::exception& e) {
+              return std::string("e") + e.what();
+            }
+          },
+          std::chrono::seconds(120));
+      if (answer.text == "w") continue;
+      if (answer.text && answer.text->starts_with("w"))
+        return unavailable(DriverState::WrongNumbers,
+                           {{"device", device.str()}, {"driver", info.platform_name}, {"detail", answer.text->substr(1)}});
+      return unavailable(DriverState::InitError, {{"function", fmt::format("the first kernel on {} ({})", device.str(), info.name)},
+                                                  {"code", "an error"},
+                                                  {"cause", answer.text ? answer.text->substr(1) : answer.trouble},
+                                                  {"cure", "Update its driver, or use device 'cpu'"}});
+    }
+    return {true, "", ""};
+  }
+
   Properties properties(Device device) override {
     const DeviceInfo& d = usable().at(static_cast<size_t>(device.index));
     Properties p;
@@ -57,6 +84,8 @@ class OpenClBackend final : public Backend {
     p.uuid = d.uuid;
     p.pci = d.pci;
     p.multi_processor_count = static_cast<int>(d.units);
+    p.max_threads_per_block = static_cast<int>(d.group);
+    p.shared_memory_per_block = d.local_memory;
     // "OpenCL 3.0 ..."
     if (std::sscanf(d.version.c_str(), "OpenCL %d.%d", &p.major, &p.minor) != 2) p.major = 1, p.minor = 2;
     return p;

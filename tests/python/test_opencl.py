@@ -1,0 +1,198 @@
+"""Devices of kind xpu, on PoCL: the same bits as cpu, and what such a device does besides."""
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import naru
+from naru.testing.operator_cases import CASES, as_tuple, bits, layouts, result_bits
+from opencl import need_xpu, processors_count
+
+
+@pytest.fixture(autouse=True)
+def xpu():
+    with processors_count():
+        need_xpu()
+        yield "xpu:0"
+
+
+@pytest.mark.parametrize("case", CASES, ids=[c.name for c in CASES])
+def test_an_operator_and_its_gradient_give_the_bits_of_cpu(case, xpu):
+    before = naru.are_deterministic_algorithms_enabled()
+    naru.use_deterministic_algorithms(True)
+    try:
+        assert result_bits(case, xpu) == result_bits(case)
+    finally:
+        naru.use_deterministic_algorithms(before)
+
+
+# Each layout makes other kernels, which take a tenth of a second to compile: some operators of each kind stand for all.
+LAYOUTS = ["add", "where", "tanh", "lerp", "sum(0)", "sum(1, keepdim)", "sum((0, 2))", "argmax(1)", "argmin(0)", "cumsum(1)", "cumsum(0)", "softmax(0)",
+           "index mixed", "gather", "scatter_add", "sort", "topk", "matmul", "matmul broadcast", "layer_norm", "transpose clone", "cat"]
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.name in LAYOUTS], ids=lambda c: c.name)
+@pytest.mark.parametrize("dtype", [naru.float32, naru.float64], ids=str)
+def test_other_layouts_and_types_give_the_bits_of_cpu(case, dtype, xpu):
+    naru.use_deterministic_algorithms(True)
+    try:
+        arrays = case.operands(1)
+        results = {}
+        for device in ("cpu", xpu):
+            kinds = [layouts(a, device, dtype) for a in arrays]
+            for name in ("contiguous", "transposed", "offset", "strided"):
+                out = case.run(*[k.get(name, k["contiguous"]) for k in kinds])
+                results[device, name] = [bits(t) for t in as_tuple(out)]
+        for name in ("contiguous", "transposed", "offset", "strided"):
+            assert results[xpu, name] == results["cpu", name], name
+    finally:
+        naru.use_deterministic_algorithms(False)
+
+
+TYPES = [naru.bool, naru.uint8, naru.int8, naru.int16, naru.int32, naru.int64, naru.float16, naru.bfloat16, naru.float32, naru.float64]
+
+
+@pytest.mark.parametrize("to", TYPES, ids=str)
+def test_conversions_between_all_types_give_the_bits_of_cpu(to, xpu):
+    special = [0.0, -0.0, 0.5, 1.5, 2.5, -1.7, 300.25, -70000.0, 65504.0, 65520.0, 1e-7, 6e-8, 1e-45, 3e9, -3e9, 1e19, -1e19, 3.4e38, float("inf"), -float("inf")]
+    results = {}
+    for device in ("cpu", xpu):
+        results[device] = []
+        for of in TYPES:
+            with np.errstate(all="ignore"):
+                if of.is_floating_point:
+                    values = naru.tensor(special, dtype=naru.float64).to(of)
+                else:
+                    values = naru.tensor([0, 1, 2, 127, -128, 200, -30000, 2**31 - 1, -2**31, 2**40 + 3, -2**62], dtype=naru.int64).to(of)
+            there = values.to(device)
+            there = (there.to(to) if to != of else there.clone()).cpu()
+            results[device].append(bits(there.float() if to == naru.bfloat16 else there))  # NumPy has no bfloat16
+    for of, a, b in zip(TYPES, results["cpu"], results[xpu]):
+        assert a == b, f"{of} to {to}"
+
+
+@pytest.mark.parametrize("size", [1, 100, 5000])
+def test_random_numbers_have_the_bits_of_cpu(size, xpu):
+    for make in (lambda d: naru.rand(size, device=d), lambda d: naru.randn(size, device=d), lambda d: naru.randint(0, 1000, (size,), device=d),
+                 lambda d: naru.randperm(size, device=d), lambda d: naru.bernoulli(naru.full((size,), 0.3, device=d))):
+        seen = []
+        for d in ("cpu", xpu):
+            naru.manual_seed(7)
+            seen.append(bits(make(d)))
+        assert seen[0] == seen[1]
+
+
+def test_copies_go_between_every_two_kinds_of_device(xpu):
+    x = naru.arange(1000.0)
+    for there in (xpu, "cuda:0", "mps:0", "cpu"):
+        for back in ("cuda:1", xpu, "cpu"):
+            y = x.to(there).to(back)
+            assert y.device == naru.device(back) and bits(y) == bits(x)
+
+
+def test_overlapping_copies_within_a_device_move_whole(xpu):
+    x = naru.arange(100.0, device=xpu)
+    want = x.cpu().clone()
+    want[10:60] = want[:50].clone()
+    x[10:60] = x[:50].clone()
+    assert bits(x) == bits(want)
+
+
+def test_a_tensor_is_on_xpu_and_prints_so(xpu):
+    x = naru.ones(2, device=xpu)
+    assert x.is_xpu and x.device.type == "xpu" and "device='xpu:0'" in repr(x)
+    p = naru.xpu.get_device_properties(0)
+    assert p.name and p.total_memory > 0
+    with pytest.raises(TypeError, match="cpu"):
+        x.numpy()
+
+
+def test_memory_is_counted_and_given_back(xpu):
+    naru.xpu.empty_cache()
+    before = naru.xpu.memory_allocated()
+    x = naru.ones(1 << 20, device=xpu)
+    naru.xpu.synchronize()
+    assert naru.xpu.memory_allocated() == before + (4 << 20)
+    del x
+    assert naru.xpu.memory_allocated() == before
+    naru.xpu.empty_cache()
+
+
+def test_a_size_the_device_does_not_have_is_an_out_of_memory_error(xpu):
+    with pytest.raises(naru.OutOfMemoryError, match="xpu"):
+        naru.empty(1 << 44, device=xpu).fill_(0)
+    assert float(naru.ones(3, device=xpu).sum()) == 3
+
+
+def test_streams_and_events_order_work(xpu):
+    s = naru.Stream(device=xpu)
+    x = naru.zeros(1000, device=xpu)
+    for i in range(20):
+        with s if i % 2 else naru.xpu.current_stream():
+            x += 1
+    start, end = naru.Event(device=xpu, enable_timing=True), naru.Event(device=xpu, enable_timing=True)
+    start.record()
+    y = x * 2
+    y = y.sin()
+    end.record()
+    end.synchronize()
+    assert start.elapsed_time(end) >= 0 and end.query()
+    assert bits(x) == bits(naru.full((1000,), 20.0))
+
+
+def run_python(code: str, **environment):
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "NARU_OPENCL_CPU": "1", "NARU_VIRTUAL": "", **environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_second_start_of_a_program_compiles_nothing(tmp_path):
+    program = """
+        import json, naru
+        from naru import _C
+        x = naru.arange(1000.0, device="xpu")
+        y = (x * 0.5).exp().sum() + x.cumsum(0)[7] + x.sort()[0][3]
+        print(json.dumps([_C._kernel_cache()["compilations"], y.item()]))
+    """
+    first, second = (json.loads(run_python(program, NARU_CACHE_DIR=str(tmp_path / "kernels"))) for _ in range(2))
+    assert first[0] > 0 and second[0] == 0 and first[1] == second[1]
+    # An entry that was damaged is compiled again, and gives the same.
+    for i, entry in enumerate(sorted((tmp_path / "kernels").glob("*.kernel"))):
+        data = bytearray(entry.read_bytes())
+        entry.write_bytes(data[: len(data) // 2] if i % 2 else bytes(data[:-20]) + bytes(20))
+    third = json.loads(run_python(program, NARU_CACHE_DIR=str(tmp_path / "kernels")))
+    assert third == first
+
+
+def test_processors_are_no_xpu_devices_unless_asked_for():
+    code = "import naru; print(naru.xpu.device_count(), naru.best_device(), naru._C.why_unavailable('xpu'))"
+    out = run_python(code, NARU_OPENCL_CPU="0")
+    assert out.startswith("0 ") or "xpu" not in out.split()[1]
+    assert run_python("import naru; print(naru.xpu.device_count())").split()[0] != "0"
+
+
+def test_asking_for_devices_leaves_no_thread_and_a_child_may_use_them():
+    out = run_python("""
+        import os, naru
+        assert naru.xpu.device_count() > 0
+        print(len(os.listdir("/proc/self/task")))
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if float(naru.ones(3, device="xpu").sum()) == 3 else 1)
+        print(os.waitpid(child, 0)[1])
+        naru.ones(3, device="xpu").sum().item()
+        child = os.fork()
+        if child == 0:
+            try:
+                naru.ones(3, device="xpu").sum().item()
+            except RuntimeError as e:
+                os._exit(0 if "forked subprocess" in str(e) else 1)
+            os._exit(2)
+        print(os.waitpid(child, 0)[1])
+    """, NARU_CACHE_DIR="").split()
+    assert out == ["1", "0", "0"]
