@@ -50,6 +50,12 @@ class DeviceUnavailableError : public Error {
   explicit DeviceUnavailableError(const std::string& text) : Error(ErrorKind::Runtime, text) {}
 };
 
+// A device stopped working; everything on it is gone.
+class DeviceLostError : public Error {
+ public:
+  explicit DeviceLostError(const std::string& text) : Error(ErrorKind::Runtime, text) {}
+};
+
 // The host was about to wait for a device where that is forbidden (see naru/sync.h).
 class SynchronizationError : public Error {
  public:

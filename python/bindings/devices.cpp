@@ -9,6 +9,7 @@
 #include "naru/devices.h"
 #include "runtime/allocator.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/peer.h"
 #include "runtime/queue.h"
 #include "runtime/registry.h"
 #include "tensor_object.h"
@@ -141,6 +142,13 @@ void define_kinds() {
         PickOptions wanted{std::nullopt, static_cast<size_t>(free_memory), std::string(uuid), std::string(pci)};
         if (!kind.empty()) wanted.kind = parse_device_type(kind);
         return pick(wanted);
+      });
+  def(kFunction, "_virtual_devices", "", "The virtual devices that there are now, as NARU_VIRTUAL writes them.",
+      [] { return runtime::virtual_devices(); });
+  def(kFunction, "_can_access_peer", "device, peer", "Whether bytes copied straight from one device to the other arrive as they were.",
+      [](Device d, Device peer) {
+        Unlocked scope;
+        return d != peer && runtime::peer_works(runtime::resolve(peer), runtime::resolve(d));
       });
   def(kFunction, "_set_virtual_devices", "spec",
       "(Re)defines the virtual devices, e.g. 'cuda:4,mps:1'; '' removes them.", [](std::string_view spec) -> PyObject* {

@@ -1,20 +1,18 @@
-"""Virtual devices: devices of any kind, on any machine."""
+"""Virtual devices: devices of any kind, on any machine, with limits, delays and faults as asked for."""
 from __future__ import annotations
 
-import os
+from collections.abc import Iterable
+from typing import Any
 
 from . import _C
 
-_spec = os.environ.get("NARU_VIRTUAL", "")
 
-
-def _parse(spec: str) -> dict[str, int]:
-    """{'cuda': 4, 'mps': 1} from 'cuda:4,mps:1'."""
-    counts = {}
-    for part in filter(None, (p.strip() for p in spec.split(","))):
-        kind, _, count = part.partition(":")
-        counts[kind] = int(count) if count else 1
-    return counts
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Iterable):
+        return "+".join(value)
+    return repr(value)
 
 
 class virtual:
@@ -23,32 +21,51 @@ class virtual:
     Their memory is out of the host's reach and their streams run on their own, as a real device's do; results have the cpu's bits.
 
     >>> import naru
-    >>> with naru.virtual("cuda", count=4):
+    >>> with naru.virtual("cuda", count=4, memory="64MiB"):
     ...     print(naru.cuda.device_count(), naru.ones(2, device="cuda:3").device)
     4 cuda:3
 
-    Several kinds at once are written as in NARU_VIRTUAL: naru.virtual("cuda:4,mps:1").
+    Several kinds at once are written as in NARU_VIRTUAL: naru.virtual("cuda:4(memory=64MiB;copy_delay=3ms),mps:1").
 
-    Errors: RuntimeError for a kind that is not a device kind, or a count below 0.
+    memory: bytes of each device, or "64MiB". copy_delay, launch_delay: seconds that a copy, or anything else, takes at least, or "3ms".
+    bandwidth: bytes a second of copies, or "10GB/s". peer: "on", "off" (copies between the devices pass through the host) or "corrupt" (they
+    say they can, and the bytes arrive wrong). fail_allocation, fail_copy, fail_launch: which one of each device fails, counted from 1 (the
+    allocations from the device, not from the cache). lose_after: so many copies and launches, then the device is lost. without: what the
+    devices lack: "fp64", "fp16", "bf16", or names of operators.
+
+    Errors: RuntimeError for a kind that is not a device kind, a count below 0, or an option that can't be read.
     """
 
-    def __init__(self, kind: str, count: int = 1) -> None:
-        global _spec
+    def __init__(
+        self,
+        kind: str,
+        count: int = 1,
+        *,
+        memory: int | str | None = None,
+        copy_delay: float | str | None = None,
+        launch_delay: float | str | None = None,
+        bandwidth: float | str | None = None,
+        peer: str | None = None,
+        fail_allocation: int | None = None,
+        fail_copy: int | None = None,
+        fail_launch: int | None = None,
+        lose_after: int | None = None,
+        without: str | Iterable[str] | None = None,
+    ) -> None:
         if count < 0:
             raise RuntimeError(f"virtual: count must not be negative, got {count}")
-        self._before = _spec
-        counts = _parse(_spec)
-        counts.update(_parse(kind) if ":" in kind else {kind: count})
-        self._set(",".join(f"{k}:{n}" for k, n in counts.items() if n))
+        given = {k: v for k, v in locals().items() if k not in ("self", "kind", "count") and v is not None}
+        options = ";".join(f"{name}={_value(value)}" for name, value in given.items())
+        if ":" in kind and given:
+            raise RuntimeError(f"virtual: options of several kinds are written behind each, as in cuda:2(memory=64MiB); got '{kind}' and {options}")
+        self._before = _C._virtual_devices()
+        kinds = {entry.partition(":")[0]: entry for entry in self._before.split(",") if entry}
+        asked = kind.split(",") if ":" in kind else [f"{kind}:{count}" + (f"({options})" if options else "")]
+        kinds.update({entry.strip().partition(":")[0]: entry.strip() for entry in asked})
+        _C._set_virtual_devices(",".join(kinds.values()))
 
-    @staticmethod
-    def _set(spec: str) -> None:
-        global _spec
-        _C._set_virtual_devices(spec)
-        _spec = spec
-
-    def __enter__(self) -> "virtual":
+    def __enter__(self) -> virtual:
         return self
 
-    def __exit__(self, *exception) -> None:
-        self._set(self._before)
+    def __exit__(self, *exception: object) -> None:
+        _C._set_virtual_devices(self._before)

@@ -4,7 +4,7 @@
 #include "ops/common.h"
 #include "ops/elementwise.h"
 #include "runtime/memory.h"
-#include "runtime/registry.h"
+#include "runtime/peer.h"
 #include "runtime/sync.h"
 
 namespace naru {
@@ -26,16 +26,21 @@ Tensor dense(const Tensor& t) {
   return out;
 }
 
+Tensor page_locked(const Dims& sizes, DType dtype) {
+  Tensor t(new TensorImpl(runtime::make_pinned_storage(static_cast<size_t>(product(sizes)) * size_of(dtype)), dtype));
+  t.impl()->set_geometry(sizes, contiguous_strides(sizes), 0);
+  return t;
+}
+
 // Copies between devices, of equal types and sizes; both dense.
 void transfer(const Tensor& target, const Tensor& source, bool non_blocking) {
   if (source.numel() == 0) return;
   const TensorImpl &t = *target.impl(), &s = *source.impl();
   const Device to = t.storage->device, from = s.storage->device;
-  if (!to.is_cpu() && !from.is_cpu() && &runtime::backend_of(to.type) != &runtime::backend_of(from.type)) {
-    // Two drivers know nothing of each other's memory: through the host.
-    const Tensor between = ops::make_result(source.sizes(), source.dtype(), Device(DeviceType::Cpu), "copy_");
-    transfer(between, source, false);
-    return transfer(target, between, false);
+  if (!to.is_cpu() && !from.is_cpu() && !runtime::peer_works(from, to)) {
+    const Tensor host = page_locked(source.sizes(), source.dtype());
+    transfer(host, source, true);
+    return transfer(target, host, true);
   }
   const Dims flat{t.numel};
   const ir::View out = ops::view_of(target.view(flat), flat), in = ops::view_of(source.view(flat), flat);
@@ -131,8 +136,7 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) {
 Tensor Tensor::pin_memory() const {
   if (!device().is_cpu()) throw RuntimeError("cannot pin '{}' tensor: only dense CPU tensors can be pinned", device().str());
   if (is_pinned()) return *this;
-  Tensor out(new TensorImpl(runtime::make_pinned_storage(static_cast<size_t>(numel()) * element_size()), dtype()));
-  out.impl()->set_geometry(sizes(), contiguous_strides(sizes()), 0);
+  const Tensor out = page_locked(sizes(), dtype());
   copy_elements(out, *this);
   return out;
 }

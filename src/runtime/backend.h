@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/storage.h"
@@ -124,6 +125,10 @@ class Backend {
   virtual void release(Device device, MemoryKind kind, void* memory, size_t bytes) noexcept = 0;
   // Work of streams of a lower priority number goes first, where the device can.
   virtual std::unique_ptr<DeviceStream> create_stream(Device device, int priority) = 0;
+  // Optional: whether a stream of `to` can copy from `from`'s memory. If not, copies between them pass through the host's.
+  virtual bool can_access_peer(Device from, Device to) { return static_cast<void>(from), static_cast<void>(to), false; }
+  // Optional: whether a device lacks an operator ("sort", "matmul" ...; see ir::name_of). See runtime/fallback.h.
+  virtual bool lacks(Device device, std::string_view op) { return static_cast<void>(device), static_cast<void>(op), false; }
   // Optional, for synchronous devices whose memory the host uses: the kernel of a program over consecutive elements,
   // for small work that is not worth an instruction. The record lives as long as the process.
   virtual const DirectKernel* direct_kernel(const ir::Program&) { return nullptr; }

@@ -7,6 +7,7 @@
 
 #include "naru/error.h"
 #include "runtime/allocator.h"
+#include "runtime/peer.h"
 
 namespace naru::runtime {
 namespace {
@@ -23,6 +24,7 @@ struct Registry {
     std::atomic<CachingAllocator*> pinned[kDeviceTypes] = {};
   };
   std::vector<std::unique_ptr<Allocators>> allocators;
+  std::vector<CachingAllocator*> retired;  // storages may still hold memory of theirs
   // What self_check said, by backend; null: not asked yet.
   using Checks = std::array<std::atomic<const Availability*>, kDeviceTypes>;
   std::vector<std::unique_ptr<Checks>> checks;
@@ -186,6 +188,21 @@ CachingAllocator& allocator_of(Device device) {
   auto& slot = r.allocators[i]->device[static_cast<int>(d.type)][index];
   if (CachingAllocator* a = slot.load(std::memory_order_acquire)) return *a;
   return made(slot, *r.backends[i], resolve(d), MemoryKind::Device);
+}
+
+void retire_devices(DeviceType kind) {
+  Registry& r = registry();
+  forget_peers();
+  for (size_t i = 0; i < r.backends.size(); ++i) {
+    if (!is_virtual(*r.backends[i])) continue;
+    for (auto& slot : r.allocators[i]->device[static_cast<int>(kind)]) {
+      CachingAllocator* a = slot.exchange(nullptr, std::memory_order_acq_rel);
+      if (!a) continue;
+      a->empty_cache();
+      const std::lock_guard lock(r.mutex);
+      r.retired.push_back(a);
+    }
+  }
 }
 
 CachingAllocator& pinned_allocator(DeviceType kind) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "naru/virtual.h"
 #include "runtime/backend.h"
 
 namespace naru::runtime {
@@ -40,10 +41,16 @@ Queue& queue_of(Device device);
 // Waits until all work of the device is done.
 void synchronize(Device device);
 
-// (Re)defines the virtual devices: "cuda:4,mps:1"; "" removes them. Tensors that live on removed devices stay valid.
+// (Re)defines the virtual devices: "cuda:4,mps:1", "cuda:2(memory=64MiB;copy_delay=3ms)" (see naru/virtual.h); "" removes them. Tensors that live on removed devices stay valid.
 // Until the first call NARU_VIRTUAL says which there are, and CUDA_VISIBLE_DEVICES (HIP_VISIBLE_DEVICES) chooses among
 // them as it does among real ones. Throws RuntimeError that says what is wrong with `spec`.
 void set_virtual_devices(const std::string& spec);
+// What set_virtual_devices takes, for those that there are now.
+std::string virtual_devices();
+// Those of a kind; a count of 0 where there are none.
+VirtualOptions virtual_options(DeviceType kind);
+// Changes whenever others take their place.
+uint64_t virtual_generation(DeviceType kind) noexcept;
 // What the virtual backend serves: how many of a kind; the number behind an index, which differs where the environment
 // hides some; a made-up uuid.
 int virtual_device_count(DeviceType kind);
@@ -51,6 +58,8 @@ int virtual_device_number(Device device);
 std::string virtual_uuid(DeviceType kind, int number);
 // Not available and no reason: nobody asked for virtual devices of the kind.
 Availability virtual_availability(DeviceType kind);
+// Forgets the allocators of a kind's devices, and whether they can copy to one another: others take their place. Storages stay valid.
+void retire_devices(DeviceType kind);
 // The virtual devices have changed: they are checked again before their next use.
 void forget_virtual_checks();
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "naru/error.h"
+#include "naru/virtual.h"
 #include "runtime/gpu_driver.h"
 #include "runtime/registry.h"
 #include "runtime/streams.h"
@@ -15,14 +16,22 @@ namespace naru::runtime {
 namespace {
 
 constexpr int kMost = 32;
-using Counts = std::array<int, kDeviceTypes>;
+// By kind; a count of 0 where there are none.
+using Kinds = std::array<VirtualOptions, kDeviceTypes>;
 
 [[noreturn]] void raise_bad(std::string_view spec, const std::string& why) {
   throw RuntimeError("NARU_VIRTUAL: {}; got '{}'. Wanted kinds and numbers, as in cuda:4,mps:1", why, spec);
 }
 
-Counts parse(std::string_view spec) {
-  Counts counts{};
+Kinds no_kinds() {
+  Kinds kinds;
+  for (VirtualOptions& o : kinds) o.count = 0;
+  return kinds;
+}
+
+// "cuda:4(memory=64MiB;copy_delay=3ms),mps:1".
+Kinds parse(std::string_view spec) {
+  Kinds kinds = no_kinds();
   std::string_view rest = spec;
   while (!rest.empty()) {
     const size_t comma = rest.find(',');
@@ -31,6 +40,12 @@ Counts parse(std::string_view spec) {
     while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
     while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
     if (item.empty()) raise_bad(spec, "an entry is empty");
+    std::string_view options;
+    if (const size_t open = item.find('('); open != std::string_view::npos) {
+      if (item.back() != ')') raise_bad(spec, "a parenthesis is not closed");
+      options = item.substr(open + 1, item.size() - open - 2);
+      item = item.substr(0, open);
+    }
     const size_t colon = item.find(':');
     const std::string_view kind = item.substr(0, colon);
     int n = 1;
@@ -42,11 +57,19 @@ Counts parse(std::string_view spec) {
     }
     bool known = false;
     for (int t = 1; t < kDeviceTypes; ++t)
-      if (kind == name_of(static_cast<DeviceType>(t))) counts[t] = n, known = true;
+      if (kind == name_of(static_cast<DeviceType>(t))) kinds[t] = parse_virtual_options(options, n), known = true;
     if (!known)
       raise_bad(spec, fmt::format("'{}' is not a kind of device that can be virtual (cuda, rocm, mps, xpu)", kind));
   }
-  return counts;
+  return kinds;
+}
+
+std::string text_of(const Kinds& kinds) {
+  std::string text;
+  for (int t = 1; t < kDeviceTypes; ++t)
+    if (kinds[t].count)
+      text += fmt::format("{}{}:{}({})", text.empty() ? "" : ",", name_of(static_cast<DeviceType>(t)), kinds[t].count, to_text(kinds[t]));
+  return text;
 }
 
 // The variable that chooses among the devices of a kind, as for real ones.
@@ -57,30 +80,30 @@ const char* visible_variable(DeviceType kind) {
 // By kind: the numbers of the devices that can be used, in the order of their indices.
 using Numbers = std::array<std::vector<int>, kDeviceTypes>;
 
-Numbers all_of(const Counts& counts) {
+Numbers all_of(const Kinds& kinds) {
   Numbers numbers;
   for (int t = 0; t < kDeviceTypes; ++t)
-    for (int i = 0; i < counts[t]; ++i) numbers[t].push_back(i);
+    for (int i = 0; i < kinds[t].count; ++i) numbers[t].push_back(i);
   return numbers;
 }
 
 // What NARU_VIRTUAL stands for: devices of the machine, among which the variables choose that choose among real ones.
 struct Machine {
-  Counts counts{};
+  Kinds kinds = no_kinds();
   Numbers visible;
 };
 Machine read_machine() {
   const char* spec = std::getenv("NARU_VIRTUAL");
   Machine m;
-  m.counts = parse(spec ? spec : "");
-  m.visible = all_of(m.counts);
+  m.kinds = parse(spec ? spec : "");
+  m.visible = all_of(m.kinds);
   for (int t = 0; t < kDeviceTypes; ++t) {
     const auto kind = static_cast<DeviceType>(t);
     const char* variable = visible_variable(kind);
     const char* list = variable ? std::getenv(variable) : nullptr;
     if (!list) continue;
     std::vector<std::string> uuids;
-    for (int i = 0; i < m.counts[t]; ++i) uuids.push_back(virtual_uuid(kind, i));
+    for (int i = 0; i < m.kinds[t].count; ++i) uuids.push_back(virtual_uuid(kind, i));
     m.visible[t] = visible_devices(list, uuids);
   }
   return m;
@@ -90,10 +113,13 @@ struct State {
   std::mutex mutex;
   std::atomic<bool> known{false};
   Machine machine;
+  Kinds kinds;
   Numbers numbers;
+  std::array<std::atomic<uint64_t>, kDeviceTypes> generations{};
   std::array<std::atomic<int>, kDeviceTypes> counts{};  // how many numbers, to be read without the lock
 
-  void set(Numbers n) {
+  void set(Kinds k, Numbers n) {
+    kinds = std::move(k);
     numbers = std::move(n);
     for (int t = 0; t < kDeviceTypes; ++t) counts[t].store(static_cast<int>(numbers[t].size()));
     known.store(true, std::memory_order_release);
@@ -111,7 +137,7 @@ State& initialised() {
   const std::lock_guard lock(s.mutex);
   if (s.known.load(std::memory_order_relaxed)) return s;
   s.machine = read_machine();
-  s.set(s.machine.visible);
+  s.set(s.machine.kinds, s.machine.visible);
   return s;
 }
 
@@ -138,32 +164,69 @@ Availability virtual_availability(DeviceType kind) {
   const std::lock_guard lock(s.mutex);
   const auto t = static_cast<size_t>(kind);
   if (!s.numbers[t].empty()) return {true, "", ""};
-  if (s.machine.counts[t] == 0 || !s.machine.visible[t].empty()) return {};
+  if (s.machine.kinds[t].count == 0 || !s.machine.visible[t].empty()) return {};
   const char* variable = visible_variable(kind);
   const char* value = std::getenv(variable);
   return unavailable(DriverState::Hidden, {{"variable", variable},
                                            {"value", value && *value ? value : "\"\""},
-                                           {"detail", fmt::format("; NARU_VIRTUAL gives {}", s.machine.counts[t])}});
+                                           {"detail", fmt::format("; NARU_VIRTUAL gives {}", s.machine.kinds[t].count)}});
+}
+
+VirtualOptions virtual_options(DeviceType kind) {
+  State& s = initialised();
+  const std::lock_guard lock(s.mutex);
+  return s.kinds[static_cast<size_t>(kind)];
+}
+
+uint64_t virtual_generation(DeviceType kind) noexcept { return state().generations[static_cast<size_t>(kind)].load(std::memory_order_acquire); }
+
+std::string virtual_devices() {
+  State& s = initialised();
+  const std::lock_guard lock(s.mutex);
+  return text_of(s.kinds);
 }
 
 void set_virtual_devices(const std::string& spec) {
-  const Counts counts = parse(spec);
+  Kinds kinds = parse(spec);
   try {
     initialised();
   } catch (const Error&) {  // NARU_VIRTUAL can't be read, and is no longer needed
   }
   State& s = state();
-  Numbers numbers = all_of(counts);
+  Numbers numbers = all_of(kinds);
   // What is left as the environment has it stays as the environment has it.
   for (int t = 0; t < kDeviceTypes; ++t)
-    if (counts[t] == s.machine.counts[t]) numbers[t] = s.machine.visible[t];
-  // Work on devices that go ends first.
+    if (kinds[t] == s.machine.kinds[t]) numbers[t] = s.machine.visible[t];
+  // Work on devices that go ends first; others that are wanted are new ones, with memory of their own.
   if (s.known.load(std::memory_order_acquire))
-    for (int t = 1; t < kDeviceTypes; ++t)
-      if (static_cast<int>(numbers[t].size()) < s.counts[t].load()) retire_queues(static_cast<DeviceType>(t));
+    for (int t = 1; t < kDeviceTypes; ++t) {
+      VirtualOptions others = kinds[t];
+      others.count = s.kinds[t].count;
+      const bool replaced = kinds[t].count && s.kinds[t].count && !(others == s.kinds[t]);
+      const auto kind = static_cast<DeviceType>(t);
+      if (replaced || static_cast<int>(numbers[t].size()) < s.counts[t].load()) retire_queues(kind);
+      if (replaced || (s.kinds[t].count && !kinds[t].count)) retire_devices(kind), ++s.generations[t];
+    }
   const std::lock_guard lock(s.mutex);
-  s.set(std::move(numbers));
+  s.set(std::move(kinds), std::move(numbers));
   forget_virtual_checks();
 }
 
 }  // namespace naru::runtime
+
+namespace naru {
+
+VirtualDevices::VirtualDevices(DeviceType kind, const VirtualOptions& options) : before_(runtime::virtual_devices()) {
+  runtime::Kinds kinds = runtime::parse(before_);
+  kinds[static_cast<size_t>(kind)] = options;
+  runtime::set_virtual_devices(runtime::text_of(kinds));
+}
+VirtualDevices::~VirtualDevices() {
+  try {
+    runtime::set_virtual_devices(before_);
+  } catch (const Error&) {
+    // It was accepted before.
+  }
+}
+
+}  // namespace naru

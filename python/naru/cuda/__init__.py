@@ -90,8 +90,8 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """Whether copies between the devices need not pass through the host's memory."""
-    return False
+    """Whether copies between the devices need not pass through the host's memory; tried out the first time."""
+    return _C._can_access_peer(to_device(_KIND, device), to_device(_KIND, peer_device))
 
 
 def memory_allocated(device: Any = None) -> int:

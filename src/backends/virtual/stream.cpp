@@ -32,8 +32,8 @@ bool is_wrong(Device device) {
   return !wrong.empty() && wrong == device.str();
 }
 
-VirtualStream::VirtualStream(Device device)
-    : device_(device), wrong_(is_wrong(device)), process_(getpid()), thread_([this] { work(); }) {}
+VirtualStream::VirtualStream(Device device, std::shared_ptr<VirtualDevice> state)
+    : device_(device), state_(std::move(state)), wrong_(is_wrong(device)), process_(getpid()), thread_([this] { work(); }) {}
 
 VirtualStream::~VirtualStream() {
   if (forked()) {
@@ -74,20 +74,21 @@ uint64_t VirtualStream::push(Item item, bool numbered) {
 
 uint64_t VirtualStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {
   check_process();
+  const VirtualDevice::Fate fate = state_->next(instruction);
   translate(instruction, device_);
-  return push({std::move(instruction), std::move(hold), 0}, true);
+  return push({std::move(instruction), std::move(hold), fate, 0}, true);
 }
 
 void VirtualStream::wait(runtime::DeviceStream& other, uint64_t seq) {
   check_process();
   if (&other == this || other.completed() >= seq) return;
-  push({Wait{&other, seq}, {}, 0}, false);
+  push({Wait{&other, seq}, {}, {}, 0}, false);
 }
 
 std::unique_ptr<runtime::TimeStamp> VirtualStream::stamp() {
   check_process();
   auto time = std::make_shared<std::chrono::steady_clock::time_point>();
-  push({time, {}, 0}, true);
+  push({time, {}, {}, 0}, true);
   return std::make_unique<host::HostTime>(time);
 }
 
@@ -100,6 +101,7 @@ void VirtualStream::reach(uint64_t seq) noexcept {
 void VirtualStream::synchronize(uint64_t seq) {
   check_process();
   DeviceStream::synchronize(seq);
+  state_->check();
 }
 
 void VirtualStream::run(Item& item) {
@@ -109,7 +111,9 @@ void VirtualStream::run(Item& item) {
     return;
   }
   const ir::Instruction& instruction = std::get<ir::Instruction>(item.work);
+  state_->before(item.fate, instruction);
   host::execute(instruction);
+  state_->after(item.fate, instruction);
   if (wrong_) spoil(instruction);
 }
 

@@ -10,13 +10,14 @@
 #include <thread>
 #include <variant>
 
+#include "backends/virtual/faults.h"
 #include "runtime/backend.h"
 
 namespace naru::backends {
 
 class VirtualStream final : public runtime::DeviceStream {
  public:
-  explicit VirtualStream(Device device);
+  VirtualStream(Device device, std::shared_ptr<VirtualDevice> state);
   // Runs what was submitted, then ends the thread.
   ~VirtualStream() override;
 
@@ -38,7 +39,8 @@ class VirtualStream final : public runtime::DeviceStream {
   struct Item {
     std::variant<ir::Instruction, Wait, Time> work;
     std::vector<Ref<Storage>> hold;
-    uint64_t seq;  // 0: takes no number
+    VirtualDevice::Fate fate;
+    uint64_t seq = 0;  // 0: takes no number
   };
 
   void check_process() const;
@@ -48,6 +50,7 @@ class VirtualStream final : public runtime::DeviceStream {
   void run(Item& item);
 
   const Device device_;
+  const std::shared_ptr<VirtualDevice> state_;
   const bool wrong_;
   const int process_;
   std::atomic<uint64_t> given_{0}, done_{0};

@@ -2,11 +2,11 @@
 // limit on memory. NARU_VIRTUAL (or naru.virtual) says which there are; NARU_VIRTUAL_MEMORY how much memory each has
 // (bytes, or 512M, 4G; default 4G); NARU_VIRTUAL_WRONG=cuda:1 which of them computes wrong numbers.
 #include <algorithm>
-#include <atomic>
-#include <charconv>
+#include <array>
 #include <cstdlib>
-#include <cstring>
-#include <string_view>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
 
 #include "backends/virtual/address.h"
 #include "backends/virtual/stream.h"
@@ -18,19 +18,6 @@ namespace naru::backends {
 namespace {
 
 using namespace runtime;
-
-size_t memory_of_each() {
-  const char* text = std::getenv("NARU_VIRTUAL_MEMORY");
-  if (!text || !*text) return size_t{4} << 30;
-  const std::string_view s = text;
-  size_t n = 0;
-  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), n);
-  const std::string_view unit(end, static_cast<size_t>(s.data() + s.size() - end));
-  const int shift = unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : unit.empty() ? 0 : -1;
-  if (error != std::errc() || shift < 0 || n == 0)
-    throw RuntimeError("NARU_VIRTUAL_MEMORY: wanted a number of bytes, as in 512M or 4G, got '{}'", s);
-  return n << shift;
-}
 
 class VirtualBackend final : public Backend {
  public:
@@ -55,7 +42,9 @@ class VirtualBackend final : public Backend {
   Properties properties(Device device) override {
     Properties p;
     p.name = fmt::format("Virtual {}", name_of(device.type));
-    p.total_memory = memory();
+    const VirtualOptions& o = state(device)->options();
+    p.total_memory = o.memory;
+    p.fp64 = !o.without.contains("fp64"), p.fp16 = !o.without.contains("fp16"), p.bf16 = !o.without.contains("bf16");
     p.multi_processor_count = 1;
     p.warp_size = 32, p.max_threads_per_block = 1024, p.max_threads_per_multi_processor = 2048;
     // Made up, and always the same: the kind and the number.
@@ -65,44 +54,59 @@ class VirtualBackend final : public Backend {
     return p;
   }
   size_t free_memory(Device device) override {
-    const size_t used = used_of(device).load();
-    return memory() - std::min(used, memory());
+    const auto d = state(device);
+    return d->options().memory - std::min(d->used(), d->options().memory);
   }
   std::string libraries(Device) override { return host::product_libraries(); }
 
   void* allocate(Device device, MemoryKind kind, size_t bytes) override {
-    if (kind == MemoryKind::Pinned) return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-    std::atomic<size_t>& used = used_of(device);
-    size_t before = used.load();
-    do {
-      if (bytes > memory() - std::min(before, memory())) return nullptr;
-    } while (!used.compare_exchange_weak(before, before + bytes));
-    void* host = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    const size_t rounded = (bytes + 63) / 64 * 64;
+    if (kind == MemoryKind::Pinned) return std::aligned_alloc(64, rounded);
+    const std::shared_ptr<VirtualDevice> d = state(device);
+    if (!d->take(bytes)) return nullptr;
+    void* host = std::aligned_alloc(64, rounded);
     if (!host) {
-      used -= bytes;
+      d->give_back(bytes);
       return nullptr;
     }
+    const std::lock_guard lock(mutex_);
+    owners_[host] = d;
     return to_device(host, device);
   }
 
   void release(Device device, MemoryKind kind, void* memory, size_t bytes) noexcept override {
     if (kind == MemoryKind::Pinned) return std::free(memory);
-    used_of(device) -= bytes;
-    std::free(to_host(memory, device));
+    void* const host = to_host(memory, device);
+    {
+      const std::lock_guard lock(mutex_);
+      const auto owner = owners_.find(host);
+      owner->second->give_back(bytes);
+      owners_.erase(owner);
+    }
+    std::free(host);
   }
 
   std::unique_ptr<DeviceStream> create_stream(Device device, int) override {
-    return std::make_unique<VirtualStream>(device);
+    return std::make_unique<VirtualStream>(device, state(device));
   }
+  bool can_access_peer(Device from, Device to) override {
+    return state(from)->options().peer != PeerAccess::Off && state(to)->options().peer != PeerAccess::Off;
+  }
+  bool lacks(Device device, std::string_view op) override { return state(device)->options().without.contains(std::string(op)); }
 
  private:
-  static size_t memory() {
-    static const size_t bytes = memory_of_each();
-    return bytes;
+  // The device that there is now.
+  std::shared_ptr<VirtualDevice> state(Device device) {
+    const uint64_t generation = virtual_generation(device.type);
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<VirtualDevice>& d = devices_[static_cast<size_t>(device.type)][static_cast<size_t>(device.index) & 127];
+    if (!d || d->generation() != generation) d = std::make_shared<VirtualDevice>(device, virtual_options(device.type), generation);
+    return d;
   }
-  std::atomic<size_t>& used_of(Device d) noexcept { return used_[static_cast<int>(d.type)][d.index & 127]; }
 
-  std::atomic<size_t> used_[kDeviceTypes][128] = {};
+  std::mutex mutex_;
+  std::array<std::array<std::shared_ptr<VirtualDevice>, 128>, kDeviceTypes> devices_;
+  std::unordered_map<void*, std::shared_ptr<VirtualDevice>> owners_;  // of memory given out
 };
 
 }  // namespace

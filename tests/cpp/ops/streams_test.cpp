@@ -10,6 +10,7 @@
 #include "naru/error.h"
 #include "naru/ops.h"
 #include "naru/sync.h"
+#include "naru/virtual.h"
 #include "runtime/memory.h"
 #include "runtime/registry.h"
 
@@ -240,11 +241,63 @@ class Program {
   std::vector<Slot> slots_;
 };
 
-TEST_F(Streams, RandomProgramsNeverSeeAValueThatTheSequentialOnesWouldNot) {
-  for (unsigned seed = 0; seed < 10000 && !HasFailure(); ++seed) {
+void run_programs(unsigned first, unsigned count) {
+  for (unsigned seed = first; seed < first + count && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     Program(seed).run(24);
   }
+}
+
+TEST_F(Streams, RandomProgramsNeverSeeAValueThatTheSequentialOnesWouldNot) { run_programs(0, 9000); }
+
+TEST_F(Streams, RandomProgramsDoNotEitherWhenCopiesAndLaunchesAreLate) {
+  VirtualOptions late;
+  late.count = 2;
+  late.copy_delay = 100e-6;
+  late.launch_delay = 30e-6;
+  const VirtualDevices cuda(DeviceType::Cuda, late);
+  run_programs(9000, 600);
+}
+
+TEST_F(Streams, RandomProgramsDoNotEitherWithoutPeerAccess) {
+  VirtualOptions apart;
+  apart.count = 2;
+  apart.copy_delay = 50e-6;
+  apart.peer = PeerAccess::Off;
+  const VirtualDevices cuda(DeviceType::Cuda, apart);
+  run_programs(9600, 400);
+}
+
+TEST(VirtualOptions, AreReadAndWritten) {
+  const VirtualOptions o = parse_virtual_options("memory=64MiB;copy_delay=3ms;launch_delay=50us;bandwidth=10GB/s;peer=off;fail_copy=2;without=fp64+sort", 3);
+  EXPECT_EQ(o.count, 3);
+  EXPECT_EQ(o.memory, size_t{64} << 20);
+  EXPECT_DOUBLE_EQ(o.copy_delay, 3e-3);
+  EXPECT_DOUBLE_EQ(o.launch_delay, 50e-6);
+  EXPECT_DOUBLE_EQ(o.bandwidth, 10.0 * (1 << 30));
+  EXPECT_EQ(o.peer, PeerAccess::Off);
+  EXPECT_EQ(o.fail_copy, 2u);
+  EXPECT_EQ(o.without, (std::set<std::string>{"fp64", "sort"}));
+  EXPECT_EQ(parse_virtual_options(to_text(o), 3), o);
+  for (const char* bad : {"memory=", "memory=1Q", "colour=red", "peer=x", "copy_delay=1min", "fail_copy=-1", "memory"})
+    EXPECT_THROW(parse_virtual_options(bad), RuntimeError) << bad;
+}
+
+TEST(VirtualDevices, ReplaceThoseOfAKindAndPutThemBack) {
+  set_virtual_devices("cuda:1,mps:1");
+  {
+    VirtualOptions o;
+    o.count = 3;
+    o.lose_after = 1;
+    const VirtualDevices three(DeviceType::Cuda, o);
+    EXPECT_EQ(device_count(DeviceType::Cuda), 3);
+    EXPECT_EQ(device_count(DeviceType::Mps), 1);
+    EXPECT_THROW(cumsum(cumsum(ones({5}, Options(DType::F32, "cuda:2")), 0), 0).cpu(), DeviceLostError);
+    EXPECT_THROW(synchronize("cuda:2"), DeviceLostError);
+  }
+  EXPECT_EQ(device_count(DeviceType::Cuda), 1);
+  EXPECT_EQ(ones({5}, Options(DType::F32, "cuda:0")).sum().item<double>(), 5);
+  set_virtual_devices("");
 }
 
 }  // namespace

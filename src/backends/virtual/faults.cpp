@@ -1,0 +1,68 @@
+#include "backends/virtual/faults.h"
+
+#include <chrono>
+#include <thread>
+
+#include "naru/error.h"
+#include "runtime/peer.h"
+
+namespace naru::backends {
+namespace {
+
+// Between two devices.
+bool is_peer(const ir::CopyBytes& c) { return !c.source_device.is_cpu() && !c.target_device.is_cpu() && c.source_device != c.target_device; }
+
+}  // namespace
+
+VirtualDevice::VirtualDevice(Device device, VirtualOptions options, uint64_t generation)
+    : device_(device), options_(std::move(options)), generation_(generation) {}
+
+VirtualDevice::Fate VirtualDevice::next(const ir::Instruction& instruction) {
+  check();
+  Fate fate;
+  const auto* copy = std::get_if<ir::CopyBytes>(&instruction);
+  fate.corrupts = copy && is_peer(*copy) && options_.peer == PeerAccess::Corrupt;
+  if (runtime::checking_peers()) return fate;
+  fate.delay = copy ? options_.copy_delay : options_.launch_delay;
+  if (copy && options_.bandwidth > 0) fate.delay += static_cast<double>(copy->bytes) / options_.bandwidth;
+  const uint64_t number = ++(copy ? copies_ : launches_);
+  if (number == (copy ? options_.fail_copy : options_.fail_launch)) fate.fails = number;
+  fate.loses = options_.lose_after != 0 && copies_ + launches_ > options_.lose_after;
+  return fate;
+}
+
+void VirtualDevice::before(const Fate& fate, const ir::Instruction& instruction) {
+  if (fate.delay > 0) std::this_thread::sleep_for(std::chrono::duration<double>(fate.delay));
+  if (fate.loses) lost_ = true;
+  check();
+  if (!fate.fails) return;
+  const bool copy = std::holds_alternative<ir::CopyBytes>(instruction);
+  throw RuntimeError("{} error on {}: {} number {} failed, as asked for (fail_{}={}). What it should have written is undefined; the device goes on",
+                     name_of(device_.type), device_.str(), copy ? "a copy," : "a launch,", fate.fails, copy ? "copy" : "launch", fate.fails);
+}
+
+void VirtualDevice::after(const Fate& fate, const ir::Instruction& instruction) {
+  if (!fate.corrupts) return;
+  const auto& copy = std::get<ir::CopyBytes>(instruction);
+  for (size_t i = 0; i < copy.bytes; i += 512) static_cast<uint8_t*>(copy.target)[i] ^= 0xff;
+}
+
+bool VirtualDevice::take(size_t bytes) {
+  check();
+  if (++allocations_ == options_.fail_allocation) return false;
+  size_t before = used_.load();
+  do {
+    if (before > options_.memory || bytes > options_.memory - before) return false;
+  } while (!used_.compare_exchange_weak(before, before + bytes));
+  return true;
+}
+
+void VirtualDevice::check() const {
+  if (lost_)
+    throw DeviceLostError(fmt::format(
+        "device '{}' was lost: it stopped working after {} copies and launches, as asked for (lose_after={}). Everything on it is gone; define "
+        "the virtual devices anew",
+        device_.str(), options_.lose_after, options_.lose_after));
+}
+
+}  // namespace naru::backends

@@ -1,0 +1,47 @@
+// VirtualDevice: one virtual device from when it is defined until it is replaced: its memory in use, and the faults it was given.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "ir/instruction.h"
+#include "naru/virtual.h"
+
+namespace naru::backends {
+
+class VirtualDevice {
+ public:
+  VirtualDevice(Device device, VirtualOptions options, uint64_t generation);
+
+  // Counts an instruction where it is submitted, in the order of the program. What it is to do beside its work:
+  struct Fate {
+    double delay = 0;     // seconds
+    uint64_t fails = 0;   // its number, if it is the one to fail
+    bool loses = false;   // the device with it
+    bool corrupts = false;
+  };
+  Fate next(const ir::Instruction& instruction);
+  // Does it on the stream's thread, before and after the instruction. Throws for one that fails, and when the device is lost.
+  void before(const Fate& fate, const ir::Instruction& instruction);
+  void after(const Fate& fate, const ir::Instruction& instruction);
+
+  // Sets bytes aside. False: there are not so many, or this allocation is the one to fail.
+  bool take(size_t bytes);
+  void give_back(size_t bytes) noexcept { used_ -= bytes; }
+  size_t used() const noexcept { return used_.load(); }
+
+  // Throws DeviceLostError.
+  void check() const;
+  const VirtualOptions& options() const noexcept { return options_; }
+  uint64_t generation() const noexcept { return generation_; }
+
+ private:
+  const Device device_;
+  const VirtualOptions options_;
+  const uint64_t generation_;
+  std::atomic<uint64_t> allocations_{0}, copies_{0}, launches_{0};
+  std::atomic<size_t> used_{0};
+  std::atomic<bool> lost_{false};
+};
+
+}  // namespace naru::backends
