@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         autograd,
         backends,
         cuda,
+        fallback,
         legacy,
         mps,
         nn,
@@ -98,7 +99,7 @@ del _point_to_openblas
 
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(
-    "accelerator autograd backends cuda legacy mps nn optim random serialization testing torch_version utils version "
+    "accelerator autograd backends cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
     "amp distributions distributed fft func hub jit linalg multiprocessing onnx overrides profiler sparse special "
     "types xpu _utils _tensor_str".split()
 )

@@ -4,6 +4,7 @@
 
 #include "ir/interpret.h"
 #include "naru/ops.h"
+#include "runtime/fallback.h"
 #include "runtime/memory.h"
 
 namespace naru {
@@ -41,6 +42,7 @@ FuseScope::~FuseScope() { --fuse_depth; }
 Tensor make_result(const Dims& sizes, DType dtype, Device device, const char* op, bool lazy) {
   const size_t bytes = checked_bytes(sizes, dtype, op);
   const Device d = device.is_cpu() ? Device(DeviceType::Cpu, 0) : device.has_index() ? device : runtime::resolve(device);
+  if (!d.is_cpu()) runtime::require_type(d, dtype, op);
   Origin origin{op, 0};
   if (current_line && (bytes > kRemember || !d.is_cpu())) origin.where = current_line();
   auto* impl = new TensorImpl(lazy ? runtime::make_lazy_storage(d, bytes, origin) : runtime::make_storage(d, bytes, origin), dtype);

@@ -127,7 +127,9 @@ class Backend {
   virtual std::unique_ptr<DeviceStream> create_stream(Device device, int priority) = 0;
   // Optional: whether a stream of `to` can copy from `from`'s memory. If not, copies between them pass through the host's.
   virtual bool can_access_peer(Device from, Device to) { return static_cast<void>(from), static_cast<void>(to), false; }
-  // Optional: whether a device lacks an operator ("sort", "matmul" ...; see ir::name_of). See runtime/fallback.h.
+  // Optional: whether a device lacks anything that instructions can ask for; then lacks() says what: operators by name ("sort", "matmul" ...; see
+  // ir/addresses.h), or a type ("fp64", "fp16", "bf16"). See runtime/fallback.h.
+  virtual bool has_gaps(Device device) { return static_cast<void>(device), false; }
   virtual bool lacks(Device device, std::string_view op) { return static_cast<void>(device), static_cast<void>(op), false; }
   // Optional, for synchronous devices whose memory the host uses: the kernel of a program over consecutive elements,
   // for small work that is not worth an instruction. The record lives as long as the process.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "naru/error.h"
+#include "runtime/fallback.h"
 #include "runtime/memory.h"
 #include "runtime/registry.h"
 #include "runtime/sync.h"
@@ -49,7 +50,8 @@ Queue::Queue(Backend& backend, Device device, int number, int priority)
       priority_(priority),
       backend_(backend),
       stream_(backend.create_stream(device, priority)),
-      synchronous_(backend.properties(device).synchronous) {}
+      synchronous_(backend.properties(device).synchronous),
+      gaps_(backend.has_gaps(device)) {}
 
 Queue::~Queue() {
   try {
@@ -66,7 +68,9 @@ void Queue::append(ir::RowId row, std::span<const Source> sources, const TensorI
   flush_other(*out.storage, this);
   const Dims out_strides = expanded_strides(out, out.sizes);
   std::lock_guard lock(mutex_);
-  if (program_.steps_count > 0 && !(shape_ == out.sizes)) flush_locked();
+  const bool lacks = gaps_ && backend_.lacks(device_, ir::rows()[row].name);
+  if (lacks) note_lacking(device_, ir::rows()[row].name);
+  if (program_.steps_count > 0 && (lacks || !(shape_ == out.sizes))) flush_locked();
   if (!try_append(row, sources, out, out_strides)) {
     flush_locked();
     if (!try_append(row, sources, out, out_strides)) throw RuntimeError("an elementwise step reads memory it writes at other positions");
@@ -75,7 +79,7 @@ void Queue::append(ir::RowId row, std::span<const Source> sources, const TensorI
   for (const Source& s : sources) exposed = exposed || (s.tensor && s.tensor->storage->exposed.load(std::memory_order_relaxed) > 0);
   size_t held = 0;
   for (const Piece& p : outputs_) held += p.storage->data ? 0 : p.storage->bytes;
-  if (!fusion() || held > kMaxHeld || (exposed && synchronous_)) flush_locked();
+  if (lacks || !fusion() || held > kMaxHeld || (exposed && synchronous_)) flush_locked();
 }
 
 bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides) {
@@ -204,6 +208,11 @@ void Queue::wait(Mark m) {
 }
 
 uint64_t Queue::submit_locked(ir::Instruction&& instruction, const Touches& touches) {
+  if (gaps_)
+    if (const char* op = lacking(backend_, device_, instruction)) {
+      run_on_host(*this, std::move(instruction), touches, op);
+      return stream_->submitted();
+    }
   for (Storage* s : touches.reads) await(*s, false);
   for (Storage* s : touches.writes) await(*s, true);
   if (synchronous_) return stream_->submit(std::move(instruction), {});
@@ -221,6 +230,8 @@ uint64_t Queue::submit(ir::Instruction&& instruction, const Touches& touches) {
   for (Storage* s : touches.reads) flush_other(*s, this);
   for (Storage* s : touches.writes) flush_other(*s, this);
   std::lock_guard lock(mutex_);
+  if (gaps_)
+    if (const char* op = lacking(backend_, device_, instruction)) note_lacking(device_, op);
   flush_locked();
   return submit_locked(std::move(instruction), touches);
 }

@@ -52,6 +52,8 @@ class Queue {
   int priority() const noexcept { return priority_; }
   DeviceStream& stream() noexcept { return *stream_; }
   bool synchronous() const noexcept { return synchronous_; }
+  // Whether the device lacks something (see runtime/fallback.h).
+  bool has_gaps() const noexcept { return gaps_; }
 
  private:
   struct Piece {
@@ -75,7 +77,7 @@ class Queue {
   int number_, priority_;
   Backend& backend_;
   std::unique_ptr<DeviceStream> stream_;
-  bool synchronous_ = true;
+  bool synchronous_ = true, gaps_ = false;
   std::recursive_mutex mutex_;
   // The group held back.
   ir::Program program_;

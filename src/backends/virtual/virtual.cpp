@@ -92,6 +92,7 @@ class VirtualBackend final : public Backend {
   bool can_access_peer(Device from, Device to) override {
     return state(from)->options().peer != PeerAccess::Off && state(to)->options().peer != PeerAccess::Off;
   }
+  bool has_gaps(Device device) override { return !state(device)->options().without.empty(); }
   bool lacks(Device device, std::string_view op) override { return state(device)->options().without.contains(std::string(op)); }
 
  private:

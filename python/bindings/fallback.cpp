@@ -1,0 +1,34 @@
+// What runs on the cpu because a device lacks it. python/naru/fallback.py is the face of it.
+#include <nanobind/stl/string.h>
+
+#include "naru/fallback.h"
+#include "tensor_object.h"
+
+namespace naru::py {
+namespace {
+
+void warn(const std::string& text) {
+  nb::gil_scoped_acquire locked;
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw nb::python_error();
+}
+
+}  // namespace
+
+void define_fallback(nb::module_& m) {
+  m.def("_fallback_policy", [](const std::string& kind) { return static_cast<int>(fallback_policy(parse_device_type(kind))); });
+  // -1: as the environment says.
+  m.def("_set_fallback_policy", [](int policy) {
+    const auto before = set_fallback_policy(policy < 0 ? std::nullopt : std::optional(static_cast<FallbackPolicy>(policy)));
+    return before ? static_cast<int>(*before) : -1;
+  });
+  m.def("_fallback_report", [] {
+    nb::list list;
+    for (const FallbackUse& u : fallback_report())
+      list.append(nb::make_tuple(u.op, std::string(name_of(u.kind)), u.calls, u.bytes, u.milliseconds));
+    return list;
+  });
+  m.def("_reset_fallback_report", [] { reset_fallback_report(); });
+  set_fallback_warner(warn);
+}
+
+}  // namespace naru::py

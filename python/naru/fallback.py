@@ -1,0 +1,69 @@
+"""Fallback: what happens when a device lacks an operator.
+
+"error": NotImplementedError at the call. "warn": the work runs on the CPU, with copies there and back, and a UserWarning says so the first
+time for each operator. "count": it runs on the CPU. `report()` tells what that cost.
+
+Unless a policy is set, the environment variable NARU_FALLBACK (error, warn, count) holds for all kinds of device, then
+PYTORCH_ENABLE_MPS_FALLBACK=1 ("warn", for mps); both are read at each call. Without them it is "error".
+
+>>> import naru
+>>> with naru.virtual("mps", without=["sort"]), naru.fallback.policy("count"):
+...     naru.tensor([3.0, 1.0, 2.0], device="mps").sort().values.tolist()
+...     [(use.op, use.calls) for use in naru.fallback.report()]
+[1.0, 2.0, 3.0]
+[('sort', 1)]
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import _C
+
+_POLICIES = ("error", "warn", "count")
+
+
+class FallbackUse(NamedTuple):
+    """What ran on the CPU: the operator, the kind of device that lacks it, how often, the bytes copied there and back, and the time."""
+
+    op: str
+    kind: str
+    calls: int
+    bytes: int
+    milliseconds: float
+
+
+def get_policy(kind: str) -> str:
+    """The policy that holds for a kind of device now: "error", "warn" or "count"."""
+    return _POLICIES[_C._fallback_policy(kind)]
+
+
+def set_policy(policy: str | None) -> str | None:
+    """Sets the policy for all kinds; None: as the environment says. Returns what was set before. ValueError for another word."""
+    if policy is not None and policy not in _POLICIES:
+        raise ValueError(f"fallback policy: wanted 'error', 'warn' or 'count', got {policy!r}")
+    before = _C._set_fallback_policy(-1 if policy is None else _POLICIES.index(policy))
+    return None if before < 0 else _POLICIES[before]
+
+
+class policy:
+    """`with naru.fallback.policy("count"):` sets the policy for the block."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._before = set_policy(self._name)
+
+    def __exit__(self, *exception: object) -> None:
+        set_policy(self._before)
+
+
+def report() -> list[FallbackUse]:
+    """What ran on the CPU so far, the longest first."""
+    return [FallbackUse(*use) for use in _C._fallback_report()]
+
+
+def reset() -> None:
+    """Empties the report; operators are warned about anew."""
+    _C._reset_fallback_report()

@@ -1,0 +1,69 @@
+#include "ir/addresses.h"
+
+namespace naru::ir {
+namespace {
+
+struct Walker {
+  const std::function<void(void*&, const char*)>& f;
+
+  void address(void*& p, const char* what) const {
+    if (p) f(p, what);
+  }
+  void view(View& v, const char* what) const { address(v.data, what); }
+
+  void operator()(Map& m) const {
+    for (auto& v : m.inputs) view(v, "input of an elementwise operation");
+    for (auto& v : m.outputs) view(v, "result of an elementwise operation");
+  }
+  void operator()(Reduce& r) const {
+    for (auto& v : r.inputs) view(v, "input of a reduction");
+    view(r.out, "result of a reduction");
+  }
+  void operator()(ArgReduce& r) const { view(r.in, "input of argmax/argmin"), view(r.values, "values"), view(r.indices, "indices"); }
+  void operator()(Scan& s) const { view(s.in, "input of a scan"), view(s.out, "result of a scan"); }
+  void operator()(Gather& g) const {
+    view(g.out, "result of an indexing"), view(g.source, "source of an indexing");
+    for (auto& i : g.indices) view(i.positions, "index");
+  }
+  void operator()(Scatter& s) const {
+    view(s.target, "target of an indexing"), view(s.value, "value of an indexing");
+    for (auto& i : s.indices) view(i.positions, "index");
+  }
+  void operator()(MatMul& m) const {
+    address(m.a.data, "left matrix"), address(m.b.data, "right matrix"), address(m.c.data, "product");
+    void* bias = const_cast<void*>(m.bias);
+    address(bias, "bias");
+    m.bias = bias;
+  }
+  void operator()(Sort& s) const { view(s.in, "input of a sort"), view(s.values, "sorted values"), view(s.indices, "sorted indices"); }
+  void operator()(CopyBytes&) const {}
+};
+
+struct Namer {
+  const std::function<void(const char*)>& f;
+
+  void steps(const Program& p) const {
+    for (int i = 0; i < p.steps_count; ++i) f(rows()[p.steps[i].row].name);
+  }
+  void operator()(const Map& m) const { steps(m.program); }
+  void operator()(const Reduce& r) const {
+    constexpr const char* kNames[] = {"sum", "prod", "max", "min", "any", "all"};
+    steps(r.program);
+    f(kNames[static_cast<int>(r.op)]);
+  }
+  void operator()(const ArgReduce& r) const { f(r.greatest ? "argmax" : "argmin"); }
+  void operator()(const Scan& s) const { f(s.op == ReduceOp::Prod ? "cumprod" : "cumsum"); }
+  void operator()(const Gather& g) const { f(g.op); }
+  void operator()(const Scatter& s) const { f(s.op); }
+  void operator()(const MatMul&) const { f("matmul"); }
+  void operator()(const Sort&) const { f("sort"); }
+  void operator()(const CopyBytes&) const {}
+};
+
+}  // namespace
+
+void each_address(Instruction& instruction, const std::function<void(void*&, const char*)>& f) { std::visit(Walker{f}, instruction); }
+
+void each_name(const Instruction& instruction, const std::function<void(const char*)>& f) { std::visit(Namer{f}, instruction); }
+
+}  // namespace naru::ir

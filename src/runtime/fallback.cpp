@@ -1,0 +1,171 @@
+#include "runtime/fallback.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string_view>
+
+#include "ir/addresses.h"
+#include "naru/error.h"
+#include "runtime/memory.h"
+#include "runtime/registry.h"
+#include "runtime/streams.h"
+
+namespace naru {
+namespace {
+
+struct Uses {
+  std::mutex mutex;
+  std::map<std::pair<std::string, DeviceType>, FallbackUse> by_op;
+  std::set<std::pair<std::string, DeviceType>> warned;
+};
+Uses& uses() {
+  static auto* u = new Uses;
+  return *u;
+}
+
+constexpr int kUnset = -1;
+std::atomic<int> chosen{kUnset};
+
+void print_warning(const std::string& text) { std::fprintf(stderr, "naru: warning: %s\n", text.c_str()); }
+std::atomic<void (*)(const std::string&)> warner{print_warning};
+
+std::string upper(std::string_view name) {
+  std::string s(name);
+  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return s;
+}
+
+}  // namespace
+
+FallbackPolicy fallback_policy(DeviceType kind) {
+  if (const int set = chosen.load(); set != kUnset) return static_cast<FallbackPolicy>(set);
+  if (const char* text = std::getenv("NARU_FALLBACK"); text && *text) {
+    const std::string_view word = text;
+    if (word == "error") return FallbackPolicy::Error;
+    if (word == "warn") return FallbackPolicy::Warn;
+    if (word == "count") return FallbackPolicy::Count;
+    throw RuntimeError("NARU_FALLBACK: wanted error, warn or count, got '{}'", word);
+  }
+  const char* mps = std::getenv("PYTORCH_ENABLE_MPS_FALLBACK");
+  return kind == DeviceType::Mps && mps && std::string_view(mps) == "1" ? FallbackPolicy::Warn : FallbackPolicy::Error;
+}
+
+std::optional<FallbackPolicy> set_fallback_policy(std::optional<FallbackPolicy> policy) {
+  const int before = chosen.exchange(policy ? static_cast<int>(*policy) : kUnset);
+  if (before == kUnset) return {};
+  return static_cast<FallbackPolicy>(before);
+}
+
+void set_fallback_warner(void (*warn)(const std::string&)) { warner = warn ? warn : print_warning; }
+
+std::vector<FallbackUse> fallback_report() {
+  std::vector<FallbackUse> list;
+  {
+    const std::lock_guard lock(uses().mutex);
+    for (const auto& [key, use] : uses().by_op) list.push_back(use);
+  }
+  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.milliseconds > b.milliseconds; });
+  return list;
+}
+
+void reset_fallback_report() {
+  const std::lock_guard lock(uses().mutex);
+  uses().by_op.clear();
+  uses().warned.clear();
+}
+
+namespace runtime {
+
+const char* lacking(Backend& backend, Device device, const ir::Instruction& instruction) {
+  const char* found = nullptr;
+  ir::each_name(instruction, [&](const char* name) {
+    if (!found && backend.lacks(device, name)) found = name;
+  });
+  return found;
+}
+
+void note_lacking(Device device, const char* op) {
+  const FallbackPolicy policy = fallback_policy(device.type);
+  if (policy == FallbackPolicy::Error)
+    throw NotImplementedError(
+        "The operator 'aten::{}' is not currently implemented for the {} device. ({} lacks it. To run it on the cpu, with copies there and back, "
+        "set the environment variable {}, or call naru.fallback.set_policy('warn'))",
+        op, upper(name_of(device.type)), device.str(),
+        device.type == DeviceType::Mps ? "PYTORCH_ENABLE_MPS_FALLBACK=1" : "NARU_FALLBACK=warn");
+  if (policy != FallbackPolicy::Warn) return;
+  {
+    const std::lock_guard lock(uses().mutex);
+    if (!uses().warned.emplace(op, device.type).second) return;
+  }
+  warner.load()(fmt::format("The operator 'aten::{}' is not currently supported on the {} backend and will fall back to run on the CPU. This may have "
+                            "performance implications. (naru.fallback.report() tells how much)",
+                            op, upper(name_of(device.type))));
+}
+
+void run_on_host(Queue& queue, ir::Instruction instruction, const Touches& touches, const char* op) {
+  const auto start = std::chrono::steady_clock::now();
+  const Device host(DeviceType::Cpu, 0);
+  struct Pair {
+    Storage* there;
+    Ref<Storage> here;
+  };
+  std::vector<Pair> pairs;
+  uint64_t bytes = 0, seq = 0;
+  const auto here = [&](Storage* s) -> Storage* {
+    for (const Pair& p : pairs)
+      if (p.there == s) return p.here.get();
+    pairs.push_back({s, make_storage(host, s->bytes)});
+    Storage* copy = pairs.back().here.get();
+    if (s->bytes == 0) return copy;
+    seq = queue.submit(ir::CopyBytes{copy->data, s->data, s->bytes, host, s->device}, {{s}, {copy}});
+    bytes += s->bytes;
+    return copy;
+  };
+  Touches moved;
+  for (Storage* s : touches.reads) moved.reads.push_back(here(s));
+  for (Storage* s : touches.writes) moved.writes.push_back(here(s));
+  queue.stream().synchronize(seq);
+  ir::each_address(instruction, [&](void*& address, const char*) {
+    char* const p = static_cast<char*>(address);
+    for (const Pair& pair : pairs) {
+      char* const base = static_cast<char*>(pair.there->data);
+      if (p >= base && p < base + pair.there->bytes) {
+        address = static_cast<char*>(pair.here->data) + (p - base);
+        return;
+      }
+    }
+    throw RuntimeError("fallback of {}: an operand is not in any of the tensors it was given", op);
+  });
+  queue_of(host, 0).submit(std::move(instruction), moved);
+  for (size_t i = 0; i < touches.writes.size(); ++i) {
+    Storage *s = touches.writes[i], *copy = moved.writes[i];
+    if (s->bytes == 0) continue;
+    seq = queue.submit(ir::CopyBytes{s->data, copy->data, s->bytes, s->device, host}, {{copy}, {s}});
+    bytes += s->bytes;
+  }
+  queue.stream().synchronize(seq);
+  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+  const std::lock_guard lock(uses().mutex);
+  FallbackUse& use = uses().by_op[{op, queue.device().type}];
+  use.op = op, use.kind = queue.device().type;
+  ++use.calls, use.bytes += bytes, use.milliseconds += time.count();
+}
+
+void require_type(Device device, DType type, const char* op) {
+  const char* ability = type == DType::F64 ? "fp64" : type == DType::F16 ? "fp16" : type == DType::BF16 ? "bf16" : nullptr;
+  if (!ability || !queue_of(device).has_gaps() || !backend_of(device.type).lacks(device, ability)) return;
+  const char* name = type == DType::F64 ? "float64" : type == DType::F16 ? "float16" : "bfloat16";
+  if (device.type == DeviceType::Mps)
+    throw TypeError("Cannot convert a MPS Tensor to {} dtype as the MPS framework doesn't support {}. Please use float32 instead. ({}, on {})", name, name, op,
+                    device.str());
+  throw TypeError("{}: device '{}' has no {}. Please use float32 instead, as in x.to('{}', naru.float32)", op, device.str(), name, device.str());
+}
+
+}  // namespace runtime
+}  // namespace naru
