@@ -8,7 +8,13 @@
 #include "host/instructions.h"
 #include "host/layout.h"
 #include "host/simd.h"
+#include "host/transpose.h"
+#include "host/vqsort.h"
 #include "naru/error.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace naru::host {
 namespace {
@@ -47,21 +53,43 @@ inline auto key_of(const char* at) {
   }
 }
 
-// Narrow keys: (key, position) in one 64-bit number.
+// The element that has a key; not for -0 and NaN, whose keys several elements share.
+template <DType kType, class Key>
+inline auto element_of(Key key) {
+  if constexpr (kType == DType::Bool || kType == DType::U8) {
+    return static_cast<uint8_t>(key);
+  } else if constexpr (kType == DType::I8) {
+    return static_cast<int8_t>(static_cast<int32_t>(key) - 128);
+  } else if constexpr (kType == DType::I16) {
+    return static_cast<int16_t>(static_cast<int32_t>(key) - 32768);
+  } else if constexpr (kType == DType::I32 || kType == DType::I64) {
+    return static_cast<Key>(key ^ Key{1} << (8 * sizeof(Key) - 1));
+  } else {
+    using Bits = std::conditional_t<size_of(kType) == 2, uint16_t, Key>;
+    constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+    const Bits bits = static_cast<Bits>(key);
+    return static_cast<Bits>(bits & kSign ? bits ^ kSign : ~bits);
+  }
+}
+
+// Narrow keys and their positions: one 64-bit number.
 struct Narrow {
-  uint64_t value;
+  uint64_t number;
   static Narrow make(uint32_t key, int64_t i) { return {static_cast<uint64_t>(key) << 32 | static_cast<uint64_t>(i)}; }
-  int64_t index() const { return static_cast<int64_t>(value & 0xffffffffu); }
-  uint32_t digit(int d) const { return value >> (32 + 8 * d) & 255; }
-  bool operator<(Narrow o) const { return value < o.value; }
+  uint32_t key() const { return static_cast<uint32_t>(number >> 32); }
+  int64_t index() const { return static_cast<int64_t>(number & 0xffffffffu); }
+  friend bool operator<(Narrow a, Narrow b) { return a.number < b.number; }
+  static void sort(Narrow* items, int64_t n) { vector_sort(&items->number, static_cast<size_t>(n)); }
 };
-struct Wide {
-  uint64_t key;
-  int64_t position;
-  static Wide make(uint64_t key, int64_t i) { return {key, i}; }
-  int64_t index() const { return position; }
-  uint32_t digit(int d) const { return key >> (8 * d) & 255; }
-  bool operator<(const Wide& o) const { return key != o.key ? key < o.key : position < o.position; }
+struct WideItem {
+  Wide number;
+  static WideItem make(uint64_t key, int64_t i) { return {{static_cast<uint64_t>(i), key}}; }
+  uint64_t key() const { return number.high; }
+  int64_t index() const { return static_cast<int64_t>(number.low); }
+  friend bool operator<(const WideItem& a, const WideItem& b) {
+    return a.key() != b.key() ? a.key() < b.key() : a.number.low < b.number.low;
+  }
+  static void sort(WideItem* items, int64_t n) { vector_sort(&items->number, static_cast<size_t>(n)); }
 };
 
 template <DType kType, class Item, class Key>
@@ -74,49 +102,85 @@ NARU_WIDE void make_items(const char* in, int64_t step, int64_t n, Key flip, Ite
   }
 }
 
-// Sorts by keys of kDigits bytes, which stand in order of position already: least digit first, passes in which all
-// agree left out. Returns which of the two arrays holds the result.
-template <int kDigits, class Item>
-Item* radix_sort(Item* a, Item* b, int64_t n) {
-  uint32_t counts[kDigits][256] = {};
-  for (int64_t i = 0; i < n; ++i)
-    for (int d = 0; d < kDigits; ++d) ++counts[d][a[i].digit(d)];
-  for (int d = 0; d < kDigits; ++d) {
-    if (counts[d][a[0].digit(d)] == static_cast<uint32_t>(n)) continue;
-    uint32_t at = 0;
-    for (uint32_t& c : counts[d]) at += std::exchange(c, at);
-    for (int64_t i = 0; i < n; ++i) b[counts[d][a[i].digit(d)]++] = a[i];
-    std::swap(a, b);
+// Can each element be told from its key?
+template <DType kType>
+NARU_WIDE bool keys_tell(const char* in, int64_t n) {
+  if constexpr (is_floating(kType)) {
+    using Bits =
+        std::conditional_t<size_of(kType) == 2, uint16_t, std::conditional_t<size_of(kType) == 4, uint32_t, uint64_t>>;
+    constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+    constexpr Bits kInfinity = kType == DType::F16    ? Bits(0x7c00)
+                               : kType == DType::BF16 ? Bits(0x7f80)
+                               : kType == DType::F32  ? Bits(0x7f800000u)
+                                                      : Bits(0x7ff0000000000000u);
+    Bits any = 0;
+    const Bits* bits = reinterpret_cast<const Bits*>(in);
+    for (int64_t i = 0; i < n; ++i)
+      any |= static_cast<Bits>(bits[i] == kSign || (bits[i] & static_cast<Bits>(~kSign)) > kInfinity);
+    return any == 0;
   }
-  return a;
+  return true;
 }
 
-constexpr int64_t kRadixFrom = 200, kHeap = 64;
+template <DType kType, class Item, class Key>
+NARU_WIDE void put_values(const Item* sorted, int64_t k, Key flip, char* out) {
+  using Element = decltype(element_of<kType>(flip));
+  for (int64_t i = 0; i < k; ++i)
+    reinterpret_cast<Element*>(out)[i] = element_of<kType>(static_cast<Key>(sorted[i].key() ^ flip));
+}
 
-// The first k of n items in order, somewhere in a or b.
-template <int kDigits, class Item>
-Item* first_in_order(Item* a, Item* b, int64_t n, int64_t k) {
-  if (k < n && k <= kHeap) {
-    // The k least seen so far, the greatest of them on top: most items are only compared with that.
-    std::copy(a, a + k, b);
-    std::make_heap(b, b + k);
-    for (int64_t i = k; i < n; ++i) {
-      if (!(a[i] < b[0])) continue;
-      std::pop_heap(b, b + k);
-      b[k - 1] = a[i];
-      std::push_heap(b, b + k);
+template <class Item>
+NARU_WIDE void put_indices(const Item* sorted, int64_t k, char* out, int64_t step) {
+  if (step == 8)
+    for (int64_t i = 0; i < k; ++i) reinterpret_cast<int64_t*>(out)[i] = sorted[i].index();
+  else
+    for (int64_t i = 0; i < k; ++i) *reinterpret_cast<int64_t*>(out + i * step) = sorted[i].index();
+}
+
+// Past the caches; the caller ends with stream_fence().
+template <class Item>
+void stream_indices(const Item* sorted, int64_t k, char* out) {
+#if defined(__x86_64__)
+  for (int64_t i = 0; i < k; ++i) _mm_stream_si64(reinterpret_cast<long long*>(out) + i, sorted[i].index());
+#else
+  put_indices(sorted, k, out, 8);
+#endif
+}
+
+// The k least items in order, in `best`, which has room for n. Candidates gather behind the k least so far, and now and
+// then all are sorted: without branches that depend on the items.
+template <class Item>
+NARU_WIDE void least(const Item* items, int64_t n, int64_t k, Item* best) {
+  const int64_t room = std::min(n, 2 * k + 128);
+  std::copy(items, items + room, best);
+  Item::sort(best, room);
+  int64_t kept = k;
+  for (int64_t i = room; i < n;) {
+    const Item limit = best[k - 1];
+    for (const int64_t end = std::min(n, i + room - kept); i < end; ++i) {
+      best[kept] = items[i];
+      kept += items[i] < limit;
     }
-    std::sort_heap(b, b + k);
-    return b;
+    if (2 * kept < k + room && i < n) continue;
+    Item::sort(best, kept);
+    kept = k;
   }
-  if (k < n && k <= n / 8) {
-    std::nth_element(a, a + k, a + n);
-    std::sort(a, a + k);
-    return a;
+}
+
+constexpr int64_t kFew = 48;
+
+// The first k of n items in order: in `items`, or in `other`.
+template <class Item>
+Item* first_in_order(Item* items, Item* other, int64_t n, int64_t k) {
+  if (k <= n / 8) {
+    least(items, n, k, other);
+    return other;
   }
-  if (n >= kRadixFrom) return radix_sort<kDigits>(a, b, n);
-  std::sort(a, a + n);
-  return a;
+  if (n < kFew)
+    std::sort(items, items + n);
+  else
+    Item::sort(items, n);
+  return items;
 }
 
 struct Rows {
@@ -124,58 +188,65 @@ struct Rows {
   Space kept;  // in, values, indices
   int64_t n;
   int64_t in_step, values_step, indices_step;  // bytes along a row
+  bool stream;                                 // the indices
 };
 
-template <DType kType, int kDigits, class Item>
+// The sorted elements of a row. They may replace the row itself, which is read back as it was then.
+template <DType kType, class Item, class Key>
+void put_row(const Rows& r, const char* in, const Item* sorted, Key flip, char* out, char* spare) {
+  constexpr auto kItem = static_cast<int64_t>(size_of(kType));
+  const int64_t k = r.op.k;
+  if (r.in_step == kItem && r.values_step == kItem && keys_tell<kType>(in, r.n))
+    return put_values<kType>(sorted, k, flip, out);
+  const char* from = in;
+  int64_t step = r.in_step;
+  if (out == in) {
+    pack(in, step, kItem, r.n, spare);
+    from = spare, step = kItem;
+  }
+  for (int64_t i = 0; i < k; ++i) std::memcpy(out + i * r.values_step, from + sorted[i].index() * step, kItem);
+}
+
+template <DType kType, class Item>
 void run_typed(const Rows& r) {
   using Key = decltype(key_of<kType>(nullptr));
   const Key flip = r.op.descending ? static_cast<Key>(~Key{0}) : Key{0};
-  const int64_t rows = r.kept.numel(), n = r.n, k = r.op.k, item = static_cast<int64_t>(size_of(kType));
-  split(rows, static_cast<double>(rows * n) * 8, 1, [&](int64_t begin, int64_t end) {
+  const int64_t rows = r.kept.numel(), n = r.n, k = r.op.k;
+  split(rows, static_cast<double>(rows * n) * 3, 1, [&](int64_t begin, int64_t end) {
     // Scratch memory of rows that are long would stay with the thread: those get their own.
     const size_t bytes = static_cast<size_t>(n) * sizeof(Item) * 2;
-    std::unique_ptr<char[]> own;
-    char* memory;
+    std::unique_ptr<Item[]> own;
+    Item* a;
     if (bytes > (size_t{8} << 20)) {
-      own.reset(new char[bytes]);
-      memory = own.get();
+      own.reset(new Item[static_cast<size_t>(n) * 2]);
+      a = own.get();
     } else {
-      memory = scratch(bytes);
+      a = reinterpret_cast<Item*>(scratch(bytes));
     }
-    Item* const a = reinterpret_cast<Item*>(memory);
     Item* const b = a + n;
     Walk walk(r.kept, r.kept.rank);
     walk.seek(begin);
     for (int64_t row = begin; row < end; ++row, walk.next()) {
-      const char* in = walk.at(0);
-      make_items<kType>(in, r.in_step, n, flip, a);
-      const Item* sorted = first_in_order<kDigits>(a, b, n, k);
-      // values may be the input itself: its elements are read back from the row as it was.
-      if (r.op.values.data) {
-        char* out = walk.at(1);
-        if (out == in) {
-          char* const copy = reinterpret_cast<char*>(sorted == a ? b : a);
-          pack(in, r.in_step, item, n, copy);
-          for (int64_t i = 0; i < k; ++i)
-            std::memcpy(out + i * r.values_step, copy + sorted[i].index() * item, static_cast<size_t>(item));
-        } else {
-          for (int64_t i = 0; i < k; ++i)
-            std::memcpy(out + i * r.values_step, in + sorted[i].index() * r.in_step, static_cast<size_t>(item));
-        }
-      }
-      if (r.op.indices.data)
-        for (int64_t i = 0; i < k; ++i)
-          *reinterpret_cast<int64_t*>(walk.at(2) + i * r.indices_step) = sorted[i].index();
+      make_items<kType>(walk.at(0), r.in_step, n, flip, a);
+      const Item* sorted = first_in_order(a, b, n, k);
+      if (r.op.values.data)
+        put_row<kType>(r, walk.at(0), sorted, flip, walk.at(1), reinterpret_cast<char*>(sorted == a ? b : a));
+      if (!r.op.indices.data) continue;
+      if (r.stream)
+        stream_indices(sorted, k, walk.at(2));
+      else
+        put_indices(sorted, k, walk.at(2), r.indices_step);
     }
+    if (r.stream) stream_fence();
   });
 }
 
 using RunTyped = void (*)(const Rows&);
-constexpr RunTyped kRun[kDTypes] = {run_typed<DType::Bool, 1, Narrow>, run_typed<DType::U8, 1, Narrow>,
-                                    run_typed<DType::I8, 1, Narrow>,   run_typed<DType::I16, 2, Narrow>,
-                                    run_typed<DType::I32, 4, Narrow>,  run_typed<DType::I64, 8, Wide>,
-                                    run_typed<DType::F16, 2, Narrow>,  run_typed<DType::BF16, 2, Narrow>,
-                                    run_typed<DType::F32, 4, Narrow>,  run_typed<DType::F64, 8, Wide>};
+constexpr RunTyped kRun[kDTypes] = {run_typed<DType::Bool, Narrow>, run_typed<DType::U8, Narrow>,
+                                    run_typed<DType::I8, Narrow>,   run_typed<DType::I16, Narrow>,
+                                    run_typed<DType::I32, Narrow>,  run_typed<DType::I64, WideItem>,
+                                    run_typed<DType::F16, Narrow>,  run_typed<DType::BF16, Narrow>,
+                                    run_typed<DType::F32, Narrow>,  run_typed<DType::F64, WideItem>};
 
 }  // namespace
 
@@ -183,7 +254,7 @@ void run(const ir::Sort& op) {
   const int kept = static_cast<int>(op.shape.size()) - 1;
   const std::span<const int64_t> shape = op.shape;
   const int64_t item = static_cast<int64_t>(size_of(op.in.dtype));
-  Rows rows{op, Space(shape.first(kept)), op.shape.back(), op.in.strides[kept] * item, 0, 0};
+  Rows rows{op, Space(shape.first(kept)), op.shape.back(), op.in.strides[kept] * item, 0, 0, false};
   if (op.k < 0 || op.k > rows.n) throw RuntimeError("sort: wanted 0 <= k <= {}, got {}", rows.n, op.k);
   if (rows.n > 0xffffffff) throw RuntimeError("sort: wanted rows of at most 2^32 - 1 elements, got {}", rows.n);
   if (rows.kept.numel() == 0 || op.k == 0) return;
@@ -192,6 +263,8 @@ void run(const ir::Sort& op) {
   const Dims& indices = op.indices.data ? op.indices.strides : none;
   rows.values_step = values[kept] * item;
   rows.indices_step = indices[kept] * 8;
+  rows.stream = op.indices.data && rows.indices_step == 8 &&
+                static_cast<size_t>(rows.kept.numel() * op.k) * 8 > cache_bytes() / 2;
   rows.kept.add(op.in);
   rows.kept.add(static_cast<char*>(op.values.data), item, values.data());
   rows.kept.add(static_cast<char*>(op.indices.data), 8, indices.data());
