@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "core/tensor_impl.h"
 #include "naru/stream.h"
 #include "naru/sync.h"
 #include "runtime/registry.h"
@@ -73,6 +74,10 @@ void define_streams_and_events(nb::module_& m) {
 }
 
 void define_synchronizations(nb::module_& m) {
+  def(kFunction, "_writes", "input", "How often the tensor's memory has been written in place, through `data` too.", [](const Tensor& t) {
+    const Storage& s = *t.impl()->storage;
+    return static_cast<int64_t>(s.version.load(std::memory_order_relaxed)) + s.silent_writes.load(std::memory_order_relaxed);
+  });
   nb::class_<SyncList>(m, "_SyncList")
       .def(nb::init<>())
       .def("open", &SyncList::open)

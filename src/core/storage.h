@@ -29,6 +29,8 @@ struct Storage : RefCounted<Storage> {
   std::atomic<runtime::Queue*> pending{nullptr};
   // Counts in-place writes; shared by all views, so that backward sees whether a saved value is still what it was.
   std::atomic<uint32_t> version{0};
+  // Counts those that version does not (through Tensor.data).
+  std::atomic<uint32_t> silent_writes{0};
   // How many hold the address and look at it on their own: NumPy arrays over it, whoever owns foreign memory. What is asked of such a
   // storage on cpu happens at once, for they know of no queue.
   std::atomic<int> exposed{0};

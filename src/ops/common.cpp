@@ -176,7 +176,8 @@ void submit(ir::Instruction&& instruction, std::initializer_list<const Tensor*> 
 }
 
 void bump_version(const Tensor& t) {
-  if (!t.impl()->silent_version) t.impl()->storage->version.fetch_add(1, std::memory_order_relaxed);
+  Storage& s = *t.impl()->storage;
+  (t.impl()->silent_version ? s.silent_writes : s.version).fetch_add(1, std::memory_order_relaxed);
 }
 
 namespace {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from . import functional, init, modules, parameter, utils
+from . import functional, init, modules, parallel, parameter, utils
 from .modules import *
 from .modules.module import Module
+from .parallel import DataParallel
 from .parameter import Buffer, Parameter
 
 __all__ = [name for name in dir() if not name.startswith("_") and name != "annotations"]

@@ -1,0 +1,10 @@
+"""`torch.nn.parallel`: one module on several devices, each with a part of the batch."""
+
+from __future__ import annotations
+
+from .data_parallel import DataParallel, data_parallel
+from .parallel_apply import parallel_apply
+from .replicate import replicate
+from .scatter_gather import gather, scatter, scatter_kwargs
+
+__all__ = ["DataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter", "scatter_kwargs"]

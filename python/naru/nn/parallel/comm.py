@@ -1,0 +1,86 @@
+"""Tensors to several devices and back. All of it is differentiable, as it is made of copies, slices and sums."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from ... import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Tensor = _C.Tensor
+
+
+def device_of(device: Any, kind: str = "cuda") -> _C.device:
+    """A device from an index (of `kind`), a name or a device; -1 and "cpu" are the CPU."""
+    if isinstance(device, int):
+        return _C.device("cpu") if device == -1 else _C.device(kind, device)
+    device = _C.device(device)
+    if device.type != "cpu" and device.index is None:
+        return _C.device(device.type, _C.current_device(device.type))
+    return device
+
+
+def broadcast(tensor: Tensor, devices: Sequence[Any] | None = None, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
+    """The tensor on each device (where it is already: itself). out: tensors to copy into instead."""
+    if (devices is None) == (out is None):
+        raise RuntimeError(f"Exactly one of 'devices' and 'out' must be specified, but got devices={devices} and out={out}")
+    if out is not None:
+        for target in out:
+            target.copy_(tensor)
+        return tuple(out)
+    return tuple(tensor.to(device_of(d), non_blocking=True) for d in devices)
+
+
+def broadcast_coalesced(tensors: Sequence[Tensor], devices: Sequence[Any], buffer_size: int = 10485760) -> list[tuple[Tensor, ...]]:
+    """For each device, all tensors on it."""
+    return [tuple(t.to(device_of(d), non_blocking=True) for t in tensors) for d in devices]
+
+
+def reduce_add(inputs: Sequence[Tensor], destination: Any = None) -> Tensor:
+    """The sum of tensors of different devices, in their order, on `destination` (the current device)."""
+    inputs = list(inputs)
+    if not inputs:
+        raise RuntimeError("reduce_add expects at least one tensor to add up")
+    shape = inputs[0].shape
+    for i, t in enumerate(inputs):
+        if t.device.type == "cpu":
+            raise RuntimeError(f"reduce_add expects all inputs to be on devices, but input {i} is on the CPU")
+        if t.shape != shape:
+            raise ValueError(f"input {i} has invalid size: got {tuple(t.shape)}, but expected {tuple(shape)}")
+    kind = inputs[0].device.type
+    target = _C.device(kind, _C.current_device(kind)) if destination is None else device_of(destination, kind)
+    total = inputs[0].to(target)
+    for t in inputs[1:]:
+        total = total + t.to(target)
+    return total
+
+
+def scatter(tensor: Tensor, devices: Sequence[Any], chunk_sizes: Sequence[int] | None = None, dim: int = 0) -> tuple[Tensor, ...]:
+    """The tensor in pieces along `dim`, one a device: of the given sizes, else of equal ones but for the last. A tensor with fewer elements
+    along `dim` than there are devices gives fewer pieces."""
+    if chunk_sizes is None:
+        pieces = tensor.chunk(len(devices), dim)
+    else:
+        if len(chunk_sizes) != len(devices) or sum(chunk_sizes) != tensor.size(dim):
+            raise RuntimeError(
+                f"scatter: wanted one chunk size a device, adding up to size {tensor.size(dim)} of dim {dim}; got {list(chunk_sizes)} for "
+                f"{len(devices)} devices"
+            )
+        pieces = tensor.split(list(chunk_sizes), dim)
+    return tuple(piece.to(device_of(d), non_blocking=True) for piece, d in zip(pieces, devices))
+
+
+def gather(tensors: Sequence[Tensor], dim: int = 0, destination: Any = None) -> Tensor:
+    """Tensors of several devices, one behind another along `dim`, on `destination` (the current device; -1: the CPU)."""
+    tensors = list(tensors)
+    if not tensors:
+        raise RuntimeError("gather expects at least one tensor")
+    kind = next((t.device.type for t in tensors if t.device.type != "cpu"), "cuda")
+    target = _C.device(kind, _C.current_device(kind)) if destination is None else device_of(destination, kind)
+    if all(t.dim() == 0 for t in tensors) and dim == 0:
+        warnings.warn("Was asked to gather along dimension 0, but all input tensors were scalars; will instead unsqueeze and return a vector.", stacklevel=2)
+        tensors = [t.view(1) for t in tensors]
+    return _C.cat([t.to(target, non_blocking=True) for t in tensors], dim)

@@ -1,0 +1,117 @@
+"""Replicas of a module on several devices.
+
+The copies of parameters and buffers are kept from call to call: one is made anew only when the original has changed, which its version counter
+tells. What is cheap, the modules themselves, is made for each call, so that changed attributes, hooks and submodules are seen.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from ... import _C
+from ...autograd import Function
+from .comm import device_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..modules.module import Module
+
+Tensor = _C.Tensor
+
+
+class _Copied(Function):
+    """A kept copy of a tensor, as a result computed from it: its gradient goes to the original's device."""
+
+    @staticmethod
+    def forward(ctx: Any, original: Tensor, copy: Tensor) -> Tensor:
+        ctx.home = original.device
+        return copy.detach()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return grad.to(ctx.home), None
+
+
+def _state(t: Tensor) -> tuple[int, int]:
+    return _C._writes(t), t.data_ptr()
+
+
+class Copies:
+    """Copies of tensors on other devices."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, _C.device], tuple[weakref.ref, tuple[int, int], Tensor, int]] = {}
+        self.made = 0  # how many were made or made anew
+
+    def of(self, original: Tensor, device: _C.device) -> Tensor:
+        """The original's values on the device; not part of its history."""
+        key = (id(original), device)
+        kept = self._kept.get(key)
+        if kept is not None:
+            source, version, copy, own_version = kept
+            # In-place writes are counted; a new `data` has another address.
+            if (
+                source() is original
+                and version == _state(original)
+                and own_version == _C._writes(copy)
+                and copy.dtype == original.dtype
+                and copy.shape == original.shape
+            ):
+                return copy
+        with _C.no_grad():
+            copy = original.detach().to(device, non_blocking=True, copy=True)
+        self.made += 1
+        forget = lambda _, kept=self._kept, key=key: kept.pop(key, None)  # noqa: E731
+        self._kept[key] = (weakref.ref(original, forget), _state(original), copy, _C._writes(copy))
+        return copy
+
+
+def _shallow(module: Module) -> Module:
+    replica = module.__new__(type(module))
+    replica.__dict__ = module.__dict__.copy()
+    for name in ("_parameters", "_buffers", "_modules"):
+        replica.__dict__[name] = module.__dict__[name].copy()
+    replica.__dict__["_is_replica"] = True
+    return replica
+
+
+def replicate(network: Module, devices: Sequence[Any], detach: bool = False, copies: Copies | None = None) -> list[Module]:
+    """The module on each of `devices`, where its parameters are on the first: a replica there shares them. Gradients of the others' parameters
+    flow back to the originals unless `detach`. copies: what was copied before, to be used again."""
+    copies = copies if copies is not None else Copies()
+    places = [device_of(d) for d in devices]
+    modules = list(network.modules())
+    number = {id(m): i for i, m in enumerate(modules)}
+    # Tensors that a replica shares among its modules stay shared.
+    replicas = []
+    for place in places:
+        here: dict[int, Tensor] = {}
+
+        def on_device(t: Tensor, parameter: bool, place: _C.device = place, here: dict[int, Tensor] = here) -> Tensor:
+            if t.device == place:
+                return t.detach() if detach and parameter else t
+            if id(t) not in here:
+                copy = copies.of(t, place)
+                linked = parameter and t.requires_grad and _C.is_grad_enabled() and not detach
+                here[id(t)] = _Copied.apply(t, copy) if linked else copy
+            return here[id(t)]
+
+        made = [_shallow(m) for m in modules]
+        for replica in made:
+            attributes = replica.__dict__
+            for name, child in attributes["_modules"].items():
+                if child is not None:
+                    attributes["_modules"][name] = made[number[id(child)]]
+            for name, buffer in attributes["_buffers"].items():
+                if buffer is not None:
+                    attributes["_buffers"][name] = on_device(buffer, False)
+            former = {n: on_device(p, True) for n, p in attributes["_parameters"].items() if p is not None}
+            if any(p is not attributes["_parameters"][n] for n, p in former.items()):
+                # Copies are results, no parameters: they stand as plain attributes.
+                attributes["_parameters"] = type(attributes["_parameters"])((n, None) for n, p in attributes["_parameters"].items() if p is None)
+                attributes.update(former)
+                attributes["_former_parameters"] = former
+        replicas.append(made[0])
+    return replicas
