@@ -3,10 +3,10 @@
 #include <cstring>
 #include <vector>
 
-#include "core/tensor_impl.h"
 #include "host/instructions.h"
 #include "host/kernels.h"
 #include "host/layout.h"
+#include "ir/bad_index.h"
 #include "naru/error.h"
 
 namespace naru::host {
@@ -21,25 +21,6 @@ struct Named {
   const char* op;
   uint32_t where;
 };
-
-[[noreturn]] void raise_out_of_bounds(const IndexOperand& index, const Dims& shape, int number, int64_t flat,
-                                      const Named& named) {
-  // The position in the space of the index's own (walked) dimensions.
-  Dims position(shape.size(), 0);
-  const int64_t* data = static_cast<const int64_t*>(index.positions.data);
-  for (int d = static_cast<int>(shape.size()) - 1; d >= 0; --d) {
-    if (index.positions.strides[d] == 0) continue;
-    position[d] = flat % shape[d];
-    flat /= shape[d];
-    data += position[d] * index.positions.strides[d];
-  }
-  const int dimension = index.dimension >= 0 ? index.dimension : number;
-  throw IndexError(
-      "index {} is out of bounds for dimension {} with size {} ({}: wanted {} <= index < {}, got {} at position {} of "
-      "the indices{})",
-      *data, dimension, index.bound, named.op, index.least(), index.bound, *data, position.str(),
-      named.where && line_text ? "; called at " + line_text(named.where) : "");
-}
 
 // Looks at every position that the index operand has (once, however often it repeats).
 void check(const IndexOperand& index, const Dims& shape, int number, const Named& named) {
@@ -68,7 +49,7 @@ void check(const IndexOperand& index, const Dims& shape, int number, const Named
     if (!bad) continue;
     for (int64_t i = 0;; ++i) {
       const int64_t v = *reinterpret_cast<const int64_t*>(at + i * step);
-      if (v < least || v >= bound) raise_out_of_bounds(index, shape, number, row * inner + i, named);
+      if (v < least || v >= bound) throw IndexError(ir::bad_index_text(index, shape, number, row * inner + i, v, named.op, named.where));
     }
   }
 }

@@ -34,6 +34,7 @@ render::c::Target target_of(const DeviceInfo& info) {
   // NARU_OPENCL_LOOPS: kernels as for a GPU on a processor, and the other way round (for tests).
   const char* loops = std::getenv("NARU_OPENCL_LOOPS");
   t.loops = loops && *loops ? *loops != '0' : info.cpu;
+  t.lanes = info.vector >= 16 ? 16 : 8;
   t.group = 64;
   while (t.group < 256 && static_cast<uint64_t>(t.group) * 2 <= info.group) t.group *= 2;
   t.units = static_cast<int>(std::max<uint64_t>(1, info.units));

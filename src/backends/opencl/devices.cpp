@@ -81,7 +81,8 @@ std::string ask() {
         lines += b ? "1\t" : "0\t";
       for (const uint64_t v : {number_of<cl_ulong>(cl, d, CL_DEVICE_GLOBAL_MEM_SIZE), number_of<cl_ulong>(cl, d, CL_DEVICE_MAX_MEM_ALLOC_SIZE),
                                number_of<cl_ulong>(cl, d, CL_DEVICE_LOCAL_MEM_SIZE), number_of<cl_uint>(cl, d, CL_DEVICE_MAX_COMPUTE_UNITS),
-                               number_of<size_t>(cl, d, CL_DEVICE_MAX_WORK_GROUP_SIZE), number_of<size_t>(cl, d, CL_DEVICE_MAX_PARAMETER_SIZE)})
+                               number_of<size_t>(cl, d, CL_DEVICE_MAX_WORK_GROUP_SIZE), number_of<size_t>(cl, d, CL_DEVICE_MAX_PARAMETER_SIZE),
+                               number_of<cl_uint>(cl, d, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)})
         lines += fmt::format("{}\t", v);
       lines += "\n";
     }
@@ -106,7 +107,7 @@ DeviceInfo read(const std::string& line) {
   d.platform = static_cast<int>(number()), d.number = static_cast<int>(number());
   for (std::string* s : {&d.name, &d.platform_name, &d.driver, &d.version, &d.uuid, &d.pci}) *s = text();
   for (bool* b : {&d.cpu, &d.unified, &d.fp64, &d.exact_f32, &d.denormals, &d.fma, &d.compiler}) *b = number() != 0;
-  for (uint64_t* v : {&d.memory, &d.largest_buffer, &d.local_memory, &d.units, &d.group, &d.parameters}) *v = number();
+  for (uint64_t* v : {&d.memory, &d.largest_buffer, &d.local_memory, &d.units, &d.group, &d.parameters, &d.vector}) *v = number();
   return d;
 }
 

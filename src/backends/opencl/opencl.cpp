@@ -2,7 +2,7 @@
 // processor); never yet on a GPU.
 #include <array>
 
-#include "backends/opencl/addresses.h"
+#include "backends/opencl/elsewhere.h"
 #include "backends/opencl/device.h"
 #include "backends/opencl/stream.h"
 #include "naru/error.h"

@@ -2,8 +2,7 @@
 
 #include <cstring>
 
-#include "backends/opencl/addresses.h"
-#include "host/execute.h"
+#include "backends/opencl/elsewhere.h"
 #include "naru/error.h"
 
 namespace naru::backends::opencl {
@@ -41,6 +40,10 @@ OpenClStream::~OpenClStream() {
   api().clFinish(queue_);
   for (Step& s : steps_) api().clReleaseEvent(s.event);
   for (const Scratch& s : scratch_) device_.release(s.memory);
+  if (faults_) {
+    device_.release(faults_);
+    api().clReleaseCommandQueue(looking_);
+  }
   api().clReleaseCommandQueue(queue_);
 }
 
@@ -78,8 +81,11 @@ uint64_t OpenClStream::submit(ir::Instruction instruction, std::vector<Ref<Stora
 
 void OpenClStream::run(const ir::Instruction& instruction) {
   if (const auto* c = std::get_if<ir::CopyBytes>(&instruction)) return copy(*c);
-  if (const auto* m = std::get_if<ir::Map>(&instruction)) return render::c::run(*m, *this);
-  on_host(instruction);
+  std::visit(
+      [this](const auto& i) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(i)>, ir::CopyBytes>) render::c::run(i, *this);
+      },
+      instruction);
 }
 
 void OpenClStream::start(const render::c::Launch& launch) {
@@ -115,8 +121,10 @@ void* OpenClStream::scratch(size_t bytes) {
   if (scratch_used_ == scratch_.size()) scratch_.push_back({nullptr, 0});
   Scratch& s = scratch_[scratch_used_++];
   if (s.bytes < bytes) {
-    // What runs still uses the old piece; the driver keeps it until that is over.
-    if (s.memory) device_.release(s.memory);
+    if (s.memory) {
+      api().clFinish(queue_);  // what runs uses the old piece
+      device_.release(s.memory);
+    }
     s = {nullptr, 0};
     const size_t wanted = (bytes + bytes / 2 + 4095) / 4096 * 4096;
     void* const memory = device_.allocate(wanted);
@@ -166,38 +174,51 @@ void OpenClStream::copy_within(const ir::CopyBytes& c) {
   copy(between, to);
 }
 
-// An instruction without a kernel runs on the host, on memory mapped there: no copy where device and host share it.
-void OpenClStream::on_host(ir::Instruction instruction) {
+void* OpenClStream::faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) {
+  using render::c::Fault;
+  if (count == 0) return nullptr;
   const Api& cl = api();
-  struct Mapped {
-    const Piece* piece;
-    char* host;
-  };
-  std::vector<Mapped> mapped;
-  const auto unmap = [&] {
-    for (const Mapped& m : mapped) cl.clEnqueueUnmapMemObject(queue_, m.piece->memory, m.host, 0, nullptr, next_event());
-  };
-  try {
-    each_address(instruction, [&](void*& address) {
-      const Piece& piece = device_.piece_of(address, "operand");
-      const Mapped* found = nullptr;
-      for (const Mapped& m : mapped)
-        if (m.piece == &piece) found = &m;
-      if (!found) {
-        cl_int status = CL_SUCCESS;
-        void* const host = cl.clEnqueueMapBuffer(queue_, piece.memory, 1, CL_MAP_READ | CL_MAP_WRITE, 0, piece.bytes, 0, nullptr, nullptr, &status);
-        check(status, "clEnqueueMapBuffer");
-        mapped.push_back({&piece, static_cast<char*>(host)});
-        found = &mapped.back();
-      }
-      address = found->host + (static_cast<char*>(address) - piece.address);
-    });
-    host::execute(instruction);
-  } catch (...) {
-    unmap();
-    throw;
+  if (!faults_) {
+    faults_ = device_.allocate(kFaults * sizeof(Fault));
+    if (!faults_) throw OutOfMemoryError("{}: no memory for {} bytes", device_.device().str(), kFaults * sizeof(Fault));
+    looking_ = device_.make_queue();
+    const Fault none;
+    check(cl.clEnqueueFillBuffer(queue_, device_.piece_of(faults_, "record").memory, &none, sizeof none, 0, kFaults * sizeof(Fault), 0, nullptr, nullptr),
+          "clEnqueueFillBuffer");
   }
-  unmap();
+  if (next_fault_ + count > kFaults) {
+    // Once round: all of them are looked at before they are used again.
+    check(cl.clFinish(queue_), "clFinish");
+    look_at_faults(submitted());
+    next_fault_ = 0;
+  }
+  const int first = next_fault_;
+  next_fault_ += count;
+  suspects_.push_back({submitted() + 1, first, count, std::move(text)});
+  suspicious_.store(true, std::memory_order_release);
+  return static_cast<Fault*>(faults_) + first;
+}
+
+void OpenClStream::look_at_faults(uint64_t seq) {
+  using render::c::Fault;
+  if (suspects_.empty() || suspects_.front().seq > seq) return;
+  const Api& cl = api();
+  const cl_mem memory = device_.piece_of(faults_, "record").memory;
+  std::vector<Fault> records(kFaults);
+  check(cl.clEnqueueReadBuffer(looking_, memory, 1, 0, kFaults * sizeof(Fault), records.data(), 0, nullptr, nullptr), "clEnqueueReadBuffer");
+  while (!suspects_.empty() && suspects_.front().seq <= seq) {
+    const Suspect suspect = std::move(suspects_.front());
+    suspects_.pop_front();
+    for (int i = 0; i < suspect.count; ++i) {
+      const Fault& found = records[static_cast<size_t>(suspect.first + i)];
+      if (found.found == Fault::kNothing) continue;
+      errors().keep(std::make_exception_ptr(IndexError(suspect.text(i, found.found, found.value))));
+      const Fault none;
+      check(cl.clEnqueueWriteBuffer(looking_, memory, 1, static_cast<size_t>(suspect.first + i) * sizeof none, sizeof none, &none, 0, nullptr, nullptr),
+            "clEnqueueWriteBuffer");
+    }
+  }
+  suspicious_.store(!suspects_.empty(), std::memory_order_release);
 }
 
 OpenClStream::Steps OpenClStream::take_done() const noexcept {
@@ -235,7 +256,8 @@ cl_event OpenClStream::event_of(uint64_t seq) const noexcept {
 }
 
 void OpenClStream::reach(uint64_t seq) noexcept {
-  if (done_.load(std::memory_order_acquire) >= seq || device_.forked()) return;
+  const auto suspicious = [this] { return suspicious_.load(std::memory_order_acquire); };
+  if (device_.forked() || (done_.load(std::memory_order_acquire) >= seq && !suspicious())) return;
   cl_event event;
   {
     const std::lock_guard lock(mutex_);
@@ -248,6 +270,12 @@ void OpenClStream::reach(uint64_t seq) noexcept {
   Steps over;
   const std::lock_guard lock(mutex_);
   over = take_done();
+  if (!suspicious()) return;
+  try {
+    look_at_faults(seq);
+  } catch (...) {
+    errors().keep(std::current_exception());
+  }
 }
 
 void OpenClStream::synchronize(uint64_t seq) {

@@ -39,11 +39,11 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
   const render::c::Target& target() const override { return device_.target(); }
   void start(const render::c::Launch& launch) override;
   void* scratch(size_t bytes) override;
+  void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override;
 
   void run(const ir::Instruction& instruction);
   void copy(const ir::CopyBytes& copy);
   void copy_within(const ir::CopyBytes& copy);
-  void on_host(ir::Instruction instruction);
   uint64_t end_step(std::vector<Ref<Storage>> hold);
   // The event to ask for from the next command of the instruction under way: the last one's stays.
   cl_event* next_event();
@@ -51,7 +51,8 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
   Steps take_done() const noexcept;
   // An event, kept alive, behind which `seq` is reached; null where it is already.
   cl_event event_of(uint64_t seq) const noexcept;
-  void note(cl_event event) const noexcept;
+  // Keeps an error for what kernels up to `seq` have found wrong. Hold mutex_.
+  void look_at_faults(uint64_t seq);
 
   OpenClDevice& device_;
   cl_command_queue queue_ = nullptr;
@@ -67,6 +68,19 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
   };
   std::vector<Scratch> scratch_;        // one a piece asked for in an instruction; used again by the next
   size_t scratch_used_ = 0;
+  // Records that kernels write when they find something wrong (see Launcher::faults), in a ring; and those given out that nobody has
+  // looked at yet.
+  struct Suspect {
+    uint64_t seq;
+    int first, count;
+    std::function<std::string(int, uint32_t, int64_t)> text;
+  };
+  static constexpr int kFaults = 1024;
+  void* faults_ = nullptr;
+  int next_fault_ = 0;
+  std::deque<Suspect> suspects_;
+  std::atomic<bool> suspicious_{false};
+  cl_command_queue looking_ = nullptr;
 };
 
 }  // namespace naru::backends::opencl

@@ -28,6 +28,7 @@ struct Target {
   const Dialect* dialect = nullptr;
   // Items loop over many neighbouring elements (processors that vectorise loops); else neighbouring items take neighbouring elements.
   bool loops = false;
+  int lanes = 16;           // of a vector of 32-bit numbers, where loops is set: 8 or 16
   int group = 256;          // items of a group, where a kernel leaves it open; a power of two, at least 64
   int units = 1;            // groups that run at a time
   bool fp64 = true;

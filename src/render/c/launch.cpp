@@ -22,6 +22,47 @@ std::string opening(const Head& h) {
   return text;
 }
 
+std::string Walk::position(const std::string& name, const std::string& from, int dims, const std::string& indent) const {
+  if (dims == 0) return "";
+  std::string text = fmt::format("{}I {}_rest = {};\n", indent, name, from);
+  for (int d = dims - 1; d > 0; --d)
+    text += fmt::format("{0}const I {1}{2} = {1}_rest % a.d[{3}];\n{0}{1}_rest /= a.d[{3}];\n", indent, name, d, size(d));
+  return text + fmt::format("{0}const I {1}0 = {1}_rest;\n", indent, name);
+}
+
+std::string Walk::offset(int k, const std::string& name, int dims) const {
+  std::string text;
+  for (int d = 0; d < dims; ++d) text += fmt::format("{}{}{} * a.d[{}]", text.empty() ? "" : " + ", name, d, stride(k, d));
+  return text.empty() ? "0" : text;
+}
+
+void add(Arguments& arguments, const ir::Space& space) {
+  for (int d = 0; d < space.rank; ++d) arguments.add(space.sizes[d]);
+  for (int k = 0; k < space.count; ++k)
+    for (int d = 0; d < space.rank; ++d) arguments.add(space.operands[k].strides[d] / space.operands[k].item);
+}
+
+Step last_step(const ir::Space& space, int k) noexcept {
+  const int64_t stride = space.rank == 0 ? 0 : space.operands[k].strides[space.rank - 1];
+  return stride == 0 ? kStays : stride == space.operands[k].item ? kNext : kStrides;
+}
+
+std::string param_text(uint64_t slot, ir::VType type) {
+  switch (type) {
+    case ir::VType::F32:
+      return fmt::format("as_f32((u32)a.p[{}])", slot);
+    case ir::VType::F64:
+      return fmt::format("as_f64(a.p[{}])", slot);
+    case ir::VType::Bool:
+      return fmt::format("((a.p[{}] & 1) != 0)", slot);
+    case ir::VType::I32:
+      return fmt::format("(i32)a.p[{}]", slot);
+    case ir::VType::I64:
+      return fmt::format("(i64)a.p[{}]", slot);
+  }
+  return "";
+}
+
 bool is_wide(const ir::Space& s) noexcept {
   constexpr int64_t kMost = (int64_t{1} << 31) - 65536;
   if (s.numel() > kMost) return true;

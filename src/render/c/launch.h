@@ -16,7 +16,7 @@
 namespace naru::render::c {
 
 enum class Kind : uint8_t {
-  Map, Along, Across, Tree, Fill, ArgReduce, Scan, CheckIndex, Gather, Scatter, MatMul, SortKeys, SortGroup, SortStep, SortPut
+  Map, Along, Across, Tree, ArgReduce, Scan, CheckIndex, Gather, Offsets, Scatter, MatMul, SortKeys, SortGroup, SortStep, SortPut
 };
 
 // What decides a kernel's text, for one target.
@@ -79,10 +79,25 @@ class Launcher {
   virtual void start(const Launch& launch) = 0;
   // Memory for intermediate values, of no further use once the instruction has run. 64-byte aligned.
   virtual void* scratch(size_t bytes) = 0;
+  // `count` records, one behind another, for a kernel that may find something wrong: `found` becomes the least number of what is wrong,
+  // kNothing as long as nothing is; `value` is what stood there. `text` makes an IndexError of the first one, when somebody waits.
+  virtual void* faults(int count, std::function<std::string(int record, uint32_t found, int64_t value)> text) = 0;
+};
+struct Fault {
+  static constexpr uint32_t kNothing = ~0u;
+  uint32_t found = kNothing, unused = 0;
+  int64_t value = 0;
 };
 
-// Starts the kernels of an instruction; the last one started ends it.
+// Start the kernels of an instruction; the last one started ends it.
 void run(const ir::Map&, Launcher&);
+void run(const ir::Reduce&, Launcher&);
+void run(const ir::ArgReduce&, Launcher&);
+void run(const ir::Scan&, Launcher&);
+void run(const ir::Gather&, Launcher&);
+void run(const ir::Scatter&, Launcher&);
+void run(const ir::MatMul&, Launcher&);
+void run(const ir::Sort&, Launcher&);
 
 // The head of a kernel's text: the struct of its arguments and its parameters, up to the opening brace; and pointers m0, m1 ... of the
 // types given. memory: "f32" for what is read, "=f32" for what is written too.
@@ -93,6 +108,30 @@ struct Head {
   std::string functions;  // in front of the kernel
 };
 std::string opening(const Head& head);
+
+// Where a space stands among the numbers: its sizes, then each operand's strides.
+struct Walk {
+  int first, rank, count;
+  int size(int d) const { return first + d; }
+  int stride(int k, int d) const { return first + rank + k * rank + d; }
+  int end() const { return first + rank * (1 + count); }
+  // Constants I <name>0, <name>1 ...: the position with row-major number `from`, over the first `dims` dimensions.
+  std::string position(const std::string& name, const std::string& from, int dims, const std::string& indent) const;
+  std::string position(const std::string& name, const std::string& from, const std::string& indent) const {
+    return position(name, from, rank, indent);
+  }
+  // Elements from operand k's first to the one at that position; "0" without dimensions.
+  std::string offset(int k, const std::string& name, int dims) const;
+  std::string offset(int k, const std::string& name) const { return offset(k, name, rank); }
+};
+// The same numbers: sizes, strides in elements.
+void add(Arguments& arguments, const ir::Space& space);
+// How an operand moves along the last dimension: not, to the next element, or by its stride.
+enum Step : uint64_t { kStays = 0, kNext = 1, kStrides = 2 };
+Step last_step(const ir::Space& space, int k) noexcept;
+
+// A parameter of the program as a value.
+std::string param_text(uint64_t slot, ir::VType type);
 
 // Numbers beyond 32 bits: positions in the space, or elements between the first and the last of an operand.
 bool is_wide(const ir::Space& space) noexcept;

@@ -15,7 +15,6 @@ using ir::Space;
 // Flat: every operand is dense in one order, or one element. Rows: along the innermost dimension addresses move by 0, 1 or a fixed number
 // of elements. Positions: each address from its position.
 enum class Mode : uint8_t { Flat, Rows, Positions };
-enum Step : uint64_t { kStays = 0, kNext = 1, kStrides = 2 };
 
 // Shorter rows are not worth a loop, or a group, of their own.
 constexpr int64_t kShortRow = 32;
@@ -41,7 +40,8 @@ struct Plan {
   DType dtype(int k) const { return k < inputs ? map.inputs[k].dtype : map.outputs[k - inputs].dtype; }
   int last() const { return space.rank - 1; }
   int64_t inner() const { return space.sizes[last()]; }
-  int numbers() const { return mode == Mode::Flat ? 2 : (mode == Mode::Rows ? 5 : 2) + space.rank * (1 + space.count); }
+  Walk walk() const { return {mode == Mode::Rows ? 5 : 2, space.rank, space.count}; }
+  int numbers() const { return mode == Mode::Flat ? 2 : walk().end(); }
   Key key() const;
   std::string text() const;
   void start(Launcher& launcher) const;
@@ -49,7 +49,6 @@ struct Plan {
  private:
   void lay_out();
   void choose();
-  std::string offset(int k, const std::string& position, int dims, const std::string& inner) const;
   std::string body(const std::string& indent, const std::string& index, const std::function<std::string(int)>& place) const;
 };
 
@@ -85,47 +84,18 @@ Key Plan::key() const {
   return {Kind::Map, &map.program, steps, static_cast<uint64_t>(mode) | static_cast<uint64_t>(wide) << 2 | rank << 3};
 }
 
-// Elements from operand k's first to the one at `position` (row-major over the first `dims` dimensions), and `inner` on.
-std::string Plan::offset(int k, const std::string& position, int dims, const std::string& inner) const {
-  const int sizes = mode == Mode::Rows ? 5 : 2, strides = sizes + space.rank + k * space.rank;
-  std::string text;
-  for (int d = 0; d < dims; ++d) text += fmt::format("{}{}{} * a.d[{}]", text.empty() ? "" : " + ", position, d, strides + d);
-  if (!inner.empty() && step(k) == kNext) text += (text.empty() ? "" : " + ") + inner;
-  if (!inner.empty() && step(k) == kStrides) text += fmt::format("{}{} * a.d[{}]", text.empty() ? "" : " + ", inner, strides + last());
-  return text.empty() ? "0" : text;
-}
-
 // Loads, computes, stores one element of each operand: place(k) is where it is.
 std::string Plan::body(const std::string& indent, const std::string& index, const std::function<std::string(int)>& place) const {
   const ir::MapKernel kernel = map.program.lower();
   const Leaves leaves{
       [&](uint64_t slot, DType type) { return loaded(type, fmt::format("m{}[{}]", slot, place(static_cast<int>(slot)))); },
-      [](uint64_t slot, ir::VType type) {
-        switch (type) {
-          case ir::VType::F32:
-            return fmt::format("as_f32((u32)a.p[{}])", slot);
-          case ir::VType::F64:
-            return fmt::format("as_f64(a.p[{}])", slot);
-          case ir::VType::Bool:
-            return fmt::format("((a.p[{}] & 1) != 0)", slot);
-          default:
-            return fmt::format("({})a.p[{}]", name_of(type), slot);
-        }
-      },
+      param_text,
       index};
   std::string text = expressions(kernel.graph, kernel.results, leaves, target, "v", indent);
   for (size_t i = 0; i < kernel.results.size(); ++i) {
     const int k = inputs + static_cast<int>(i);
     text += fmt::format("{}m{}[{}] = {};\n", indent, k, place(k), to_store(kernel.outputs[i], node("v", kernel.results[i])));
   }
-  return text;
-}
-
-std::string declare_position(const std::string& name, const std::string& from, int dims, int sizes, const std::string& indent) {
-  std::string text = fmt::format("{}I rest = {};\n", indent, from);
-  for (int d = dims - 1; d > 0; --d)
-    text += fmt::format("{0}const I {1}{2} = rest % a.d[{3}];\n{0}rest /= a.d[{3}];\n", indent, name, d, sizes + d);
-  if (dims > 0) text += fmt::format("{}const I {}0 = rest;\n", indent, name);
   return text;
 }
 
@@ -148,8 +118,8 @@ std::string Plan::text() const {
     else
       text += fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
     if (!flat) {
-      text += declare_position("q", "i", space.rank, 2, "    ");
-      for (int k = 0; k < space.count; ++k) text += fmt::format("    const I e{} = {};\n", k, offset(k, "q", space.rank, ""));
+      text += walk().position("q", "i", "    ");
+      for (int k = 0; k < space.count; ++k) text += fmt::format("    const I e{} = {};\n", k, walk().offset(k, "q"));
     }
     text += body("    ", "(i64)i", place) + "  }\n}\n";
     return complete(target, text);
@@ -157,10 +127,10 @@ std::string Plan::text() const {
   const auto place = [&](int k) { return "r" + std::to_string(k) + (step(k) == kStays ? "" : step(k) == kNext ? " + j" : fmt::format(" + j * s{}", k)); };
   text += "  const I piece = (I)GROUP % a.d[2], first = (I)GROUP / a.d[2] * a.d[4];\n";
   for (int k = 0; k < space.count; ++k)
-    if (step(k) == kStrides) text += fmt::format("  const I s{} = a.d[{}];\n", k, 5 + space.rank + k * space.rank + last());
+    if (step(k) == kStrides) text += fmt::format("  const I s{} = a.d[{}];\n", k, walk().stride(k, last()));
   text += "  for (I row = first; row < first + a.d[4] && row < a.d[0]; ++row) {\n";
-  text += declare_position("q", "row", space.rank - 1, 5, "    ");
-  for (int k = 0; k < space.count; ++k) text += fmt::format("    const I r{} = {};\n", k, offset(k, "q", space.rank - 1, ""));
+  text += walk().position("q", "row", last(), "    ");
+  for (int k = 0; k < space.count; ++k) text += fmt::format("    const I r{} = {};\n", k, walk().offset(k, "q", last()));
   if (target.loops)
     text += "    const I begin = piece * a.d[3], end = begin + a.d[3] < a.d[1] ? begin + a.d[3] : a.d[1];\n"
             "    PARALLEL\n    for (I j = begin; j < end; ++j) {\n";
@@ -196,11 +166,7 @@ void Plan::start(Launcher& launcher) const {
     groups = (n + each - 1) / each;
     arguments.add(n), arguments.add(chunk);
   }
-  if (mode != Mode::Flat) {
-    for (int d = 0; d < space.rank; ++d) arguments.add(space.sizes[d]);
-    for (int k = 0; k < space.count; ++k)
-      for (int d = 0; d < space.rank; ++d) arguments.add(space.operands[k].strides[d] / space.operands[k].item);
-  }
+  if (mode != Mode::Flat) add(arguments, space);
   void* memory[ir::kMaxOperands];
   for (int k = 0; k < space.count; ++k) memory[k] = space.operands[k].data;
   launcher.start({key(), [this] { return text(); }, {memory, static_cast<size_t>(space.count)}, arguments.bytes(), groups,

@@ -1,0 +1,144 @@
+// Positions of greatest and least elements, and running sums and products.
+#include <fmt/format.h>
+
+#include "naru/error.h"
+#include "render/c/expressions.h"
+#include "render/c/launch.h"
+
+namespace naru::render::c {
+namespace {
+
+using ir::Space;
+using ir::VType;
+
+// From so many results on, one item each.
+constexpr int64_t kManyResults = 1024;
+constexpr int kGroup = 64;
+
+const char* dtype_name(VType t) noexcept { return t == VType::Bool ? "u8" : name_of(t); }
+
+// FUNCTION bool before(T a, T b): a is nearer to the wanted end than b; a NaN before all.
+std::string before_function(bool greatest, VType type) {
+  const char* t = dtype_name(type);
+  const char* op = greatest ? ">" : "<";
+  if (is_float(type)) return fmt::format("FUNCTION bool before({0} a, {0} b) {{ return a != a ? b == b : b == b && a {1} b; }}\n", t, op);
+  return fmt::format("FUNCTION bool before({0} a, {0} b) {{ return a {1} b; }}\n", t, op);
+}
+
+// Numbers: results, elements of each, elements from one to the next; the kept space. Memory: in, values, indices.
+std::string arg_text(const ir::ArgReduce& op, const Space& kept, const Target& target, int items, bool wide) {
+  const DType dtype = op.in.dtype;
+  const VType type = ir::vtype_of(dtype);
+  const char* t = dtype_name(type);
+  const Walk walk{3, kept.rank, kept.count};
+  Head h;
+  h.memory = {stored(dtype), "=" + std::string(stored(dtype)), "=i64"};
+  h.numbers = walk.end();
+  h.group = kGroup;
+  h.wide = wide;
+  h.functions = before_function(op.greatest, type);
+  const auto load = [&](const std::string& at) {
+    const std::string element = fmt::format("m0[r + {} * a.d[2]]", at);
+    return type == VType::Bool ? element : loaded(dtype, element);
+  };
+  std::string text = opening(h);
+  if (items > 1) text += fmt::format("  LOCAL {} best[{}];\n  LOCAL I place[{}];\n", t, items, items);
+  text += items == 1 ? fmt::format("  const I row = (I)GROUP * {} + ITEM;\n  if (row < a.d[0]) {{\n", kGroup) : "  const I row = (I)GROUP;\n  {\n";
+  text += walk.position("q", "row", "    ") + fmt::format("    const I r = {};\n", walk.offset(0, "q"));
+  const std::string first = items == 1 ? "0" : "ITEM";
+  // Items beyond the row's end start from its first element, which changes nothing.
+  text += fmt::format("    I at = {0} < a.d[1] ? {0} : 0;\n    {1} x = {2};\n    for (I i = {0} + {3}; i < a.d[1]; i += {3}) {{\n"
+                      "      const {1} y = {4};\n      if (before(y, x)) {{ x = y; at = i; }}\n    }}\n", first, t, load("at"), items, load("i"));
+  if (items > 1)
+    text += fmt::format("    best[ITEM] = x;\n    place[ITEM] = at;\n    BARRIER;\n    for (int by = {}; by > 0; by /= 2) {{\n"
+                        "      if (ITEM < by) {{\n        const {} y = best[ITEM + by];\n        const I j = place[ITEM + by];\n"
+                        "        if (before(y, x) || (!before(x, y) && j < at)) {{ x = y; at = j; }}\n"
+                        "        best[ITEM] = x;\n        place[ITEM] = at;\n      }}\n      BARRIER;\n    }}\n", items / 2, t);
+  text += items > 1 ? "    if (ITEM == 0) {\n" : "    {\n";
+  if (op.values.data) text += fmt::format("      m1[{}] = m0[r + at * a.d[2]];\n", walk.offset(1, "q"));
+  if (op.indices.data) text += fmt::format("      m2[{}] = (i64)at;\n", walk.offset(2, "q"));
+  return complete(target, text + "    }\n  }\n}\n");
+}
+
+VType accumulator(DType out) noexcept {
+  const VType type = ir::vtype_of(out);
+  return type == VType::Bool ? VType::I32 : type;
+}
+
+// Numbers: rows, elements of each, elements from one to the next: in, out; the kept space.
+std::string scan_text(const ir::Scan& scan, const Space& kept, const Target& target, bool wide) {
+  constexpr DType kOf[] = {DType::Bool, DType::I32, DType::I64, DType::F32, DType::F64};
+  const VType type = accumulator(scan.out.dtype);
+  const Walk walk{4, kept.rank, kept.count};
+  Head h;
+  h.memory = {stored(scan.in.dtype), "=" + std::string(stored(scan.out.dtype))};
+  h.numbers = walk.end();
+  h.group = kGroup;
+  h.wide = wide;
+  h.functions = combine_function(scan.op, type, target);
+  std::string text = opening(h);
+  text += fmt::format("  const I row = (I)GROUP * {} + ITEM;\n  if (row < a.d[0]) {{\n", kGroup) + walk.position("q", "row", "    ");
+  text += fmt::format("    I from = {}, to = {};\n    {} x = {};\n", walk.offset(0, "q"), walk.offset(1, "q"), name_of(type),
+                      literal(type, ir::identity_bits(scan.op, type)));
+  text += "    for (I i = 0; i < a.d[1]; ++i) {\n";
+  ir::Graph graph;
+  const uint32_t value = ir::convert(ir::input(graph, 0, scan.in.dtype), kOf[static_cast<int>(type)]).id();
+  text += expressions(graph, {&value, 1}, {[](uint64_t, DType t) { return loaded(t, "m0[from]"); }, {}, {}}, target, "v", "      ");
+  text += fmt::format("      x = combine(x, {});\n      m1[to] = {};\n      from += a.d[2];\n      to += a.d[3];\n    }}\n  }}\n}}\n", node("v", value),
+                      converted(type, scan.out.dtype, "x", target));
+  return complete(target, text);
+}
+
+// Elements from one to the next along the last dimension.
+int64_t last_stride(const ir::View& v) { return v.strides.back(); }
+
+bool is_wide_with(const ir::View& v, int64_t length, const Space& kept) { return is_wide(kept) || length * std::abs(last_stride(v)) > (int64_t{1} << 30); }
+
+}  // namespace
+
+void run(const ir::ArgReduce& op, Launcher& launcher) {
+  const std::span<const int64_t> shape = op.shape;
+  Space kept(shape.first(shape.size() - 1));
+  const int64_t results = kept.numel(), length = op.shape.back();
+  if (results == 0) return;
+  if (length == 0) throw IndexError("argmax/argmin: expected a dimension of non-zero size to reduce, got shape {}", op.shape.str());
+  const Dims none(shape.size(), 0);
+  kept.add(op.in);
+  kept.add(static_cast<char*>(op.values.data), static_cast<int64_t>(size_of(op.in.dtype)), (op.values.data ? op.values.strides : none).data());
+  kept.add(static_cast<char*>(op.indices.data), 8, (op.indices.data ? op.indices.strides : none).data());
+  kept.drop_ones();
+  kept.merge();
+  const bool wide = is_wide_with(op.in, length, kept);
+  const int items = results >= kManyResults ? 1 : kGroup;
+  Arguments arguments(3, wide);
+  for (const int64_t v : {results, length, last_stride(op.in)}) arguments.add(v);
+  add(arguments, kept);
+  void* const memory[] = {op.in.data, op.values.data, op.indices.data};
+  const uint64_t bits = static_cast<uint64_t>(op.in.dtype) | static_cast<uint64_t>(op.greatest) << 4 | static_cast<uint64_t>(wide) << 5 |
+                        static_cast<uint64_t>(items == 1) << 6 | static_cast<uint64_t>(op.values.data != nullptr) << 7 |
+                        static_cast<uint64_t>(op.indices.data != nullptr) << 8 | static_cast<uint64_t>(kept.rank) << 16;
+  launcher.start({{Kind::ArgReduce, nullptr, bits}, [&] { return arg_text(op, kept, launcher.target(), items, wide); }, memory, arguments.bytes(),
+                  items == 1 ? (results + kGroup - 1) / kGroup : results, kGroup});
+}
+
+void run(const ir::Scan& scan, Launcher& launcher) {
+  const std::span<const int64_t> shape = scan.shape;
+  Space kept(shape.first(shape.size() - 1));
+  kept.add(scan.in);
+  kept.add(scan.out);
+  kept.drop_ones();
+  kept.merge();
+  const int64_t rows = kept.numel(), length = scan.shape.back();
+  if (rows == 0 || length == 0) return;
+  const bool wide = is_wide_with(scan.in, length, kept) || is_wide_with(scan.out, length, kept);
+  Arguments arguments(2, wide);
+  for (const int64_t v : {rows, length, last_stride(scan.in), last_stride(scan.out)}) arguments.add(v);
+  add(arguments, kept);
+  void* const memory[] = {scan.in.data, scan.out.data};
+  const uint64_t bits = static_cast<uint64_t>(scan.in.dtype) | static_cast<uint64_t>(scan.out.dtype) << 4 | static_cast<uint64_t>(wide) << 8 |
+                        static_cast<uint64_t>(scan.op) << 9 | static_cast<uint64_t>(kept.rank) << 16;
+  launcher.start({{Kind::Scan, nullptr, bits}, [&] { return scan_text(scan, kept, launcher.target(), wide); }, memory, arguments.bytes(),
+                  (rows + kGroup - 1) / kGroup, kGroup});
+}
+
+}  // namespace naru::render::c

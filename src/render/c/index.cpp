@@ -1,0 +1,249 @@
+// Gather and Scatter. Positions are looked at first: where one is out of bounds, nothing is written, and the record of the operand says which
+// one and what stood there.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/bad_index.h"
+#include "naru/error.h"
+#include "render/c/expressions.h"
+#include "render/c/launch.h"
+
+namespace naru::render::c {
+namespace {
+
+using ir::IndexOperand;
+using ir::Space;
+
+constexpr int kMostIndices = 12;
+
+// Unsigned integers for elements that are only moved.
+const char* moved(DType t) noexcept {
+  constexpr const char* kNames[] = {"", "u8", "u16", "", "u32", "", "", "", "u64"};
+  return kNames[size_of(t)];
+}
+
+// Numbers: positions, the least allowed, the bound; the positions' space.
+std::string check_text(const Space& space, const Target& target, bool wide) {
+  const Walk walk{3, space.rank, 1};
+  Head h;
+  h.memory = {"i64", "=u32"};
+  h.numbers = walk.end();
+  h.group = target.group;
+  h.wide = wide;
+  std::string text = opening(h) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
+  text += walk.position("q", "i", "    ");
+  text += fmt::format("    const i64 p = m0[{}];\n    if (p < (i64)a.d[1] || p >= (i64)a.d[2]) atomic_least(m1, (u32)i);\n  }}\n}}\n", walk.offset(0, "q"));
+  return complete(target, text);
+}
+
+// Records of what is wrong, one an index operand; kernels that find one out of bounds among them put its value down and write nothing.
+void* check(const std::vector<IndexOperand>& indices, const Dims& shape, const char* op, uint32_t where, Launcher& launcher) {
+  if (indices.size() > kMostIndices) throw RuntimeError("index: wanted at most {} index tensors, got {}", kMostIndices, indices.size());
+  char* const records = static_cast<char*>(launcher.faults(static_cast<int>(indices.size()), [=](int record, uint32_t found, int64_t value) {
+    return ir::bad_index_text(indices[static_cast<size_t>(record)], shape, record, found, value, op, where);
+  }));
+  const Target& target = launcher.target();
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const IndexOperand& index = indices[i];
+    Dims sizes, strides;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (index.positions.strides[d] != 0) sizes.push_back(shape[d]), strides.push_back(index.positions.strides[d]);
+    Space space{std::span<const int64_t>(sizes)};
+    space.add(static_cast<char*>(index.positions.data), 8, strides.data());
+    space.drop_ones();
+    space.merge();
+    const int64_t n = space.numel();
+    const bool wide = is_wide(space) || index.bound > INT32_MAX;
+    Arguments arguments(2, wide);
+    for (const int64_t v : {n, index.least(), index.bound}) arguments.add(v);
+    add(arguments, space);
+    void* const memory[] = {index.positions.data, records + i * sizeof(Fault)};
+    launcher.start({{Kind::CheckIndex, nullptr, static_cast<uint64_t>(wide) | static_cast<uint64_t>(space.rank) << 8},
+                    [&] { return check_text(space, target, wide); }, memory, arguments.bytes(), (n + target.group - 1) / target.group, target.group});
+  }
+  return records;
+}
+
+// The space of what moves: operands plain, indexed, positions ...
+struct Moves {
+  Space space;
+  const std::vector<IndexOperand>& indices;
+  bool wide;
+
+  Moves(const Dims& shape, const ir::View& plain, const ir::View& indexed, const std::vector<IndexOperand>& list)
+      : space(std::span<const int64_t>(shape)), indices(list) {
+    space.add(plain);
+    space.add(indexed);
+    for (const IndexOperand& i : list) space.add(i.positions);
+    space.drop_ones();
+    space.merge();
+    wide = is_wide(space);
+    for (const IndexOperand& i : list) wide |= i.bound * std::abs(i.step) > (int64_t{1} << 30);
+  }
+  int count() const { return static_cast<int>(indices.size()); }
+  uint64_t bits() const {
+    uint64_t from_end = 0;
+    for (const int k : numbers()) from_end |= static_cast<uint64_t>(indices[static_cast<size_t>(k)].from_end) << k;
+    return static_cast<uint64_t>(wide) | static_cast<uint64_t>(count()) << 1 | from_end << 8 | static_cast<uint64_t>(space.rank) << 24;
+  }
+  std::vector<int> numbers() const {
+    std::vector<int> all;
+    for (int k = 0; k < count(); ++k) all.push_back(k);
+    return all;
+  }
+  // Bounds and steps of the operands.
+  void add_to(Arguments& arguments) const {
+    for (const IndexOperand& i : indices) arguments.add(i.bound), arguments.add(i.step);
+  }
+  // Where the position q0, q1 ... is out of bounds in any operand: its value is put down if it is the first. Positions stand in memory
+  // first .., bounds and steps among the numbers from `numbers` on, records in memory `records`.
+  std::string fault_text(const Walk& walk, int first, int records) const {
+    std::string any, text;
+    for (const int k : numbers()) any += fmt::format("{}m{}[{}] != 0xffffffffu", any.empty() ? "" : " || ", records, 4 * k);
+    text = fmt::format("    if ({}) {{\n", any);
+    for (const int k : numbers()) {
+      // Its own number: over the dimensions it moves in.
+      std::string own = "0";
+      for (int d = 0; d < walk.rank; ++d) own = fmt::format("(a.d[{0}] ? ({1}) * a.d[{2}] + q{3} : ({1}))", walk.stride(k + 2, d), own, walk.size(d), d);
+      text += fmt::format("      if (m{0}[{1}] == (u32)({2})) *(GLOBAL i64*)(m{0} + {3}) = m{4}[{5}];\n", records, 4 * k, own, 4 * k + 2, first + k,
+                          walk.offset(k + 2, "q"));
+    }
+    return text + "      return;\n    }\n";
+  }
+  // Elements that the indices add to the address.
+  std::string shift_text(const Walk& walk, int first, int numbers_at) const {
+    std::string text = "    I shift = 0;\n";
+    for (const int k : numbers()) {
+      text += fmt::format("    {{\n      const I p = (I)m{}[{}];\n", first + k, walk.offset(k + 2, "q"));
+      const std::string p = indices[static_cast<size_t>(k)].from_end ? fmt::format("(p < 0 ? p + a.d[{}] : p)", numbers_at + 2 * k) : "p";
+      text += fmt::format("      shift += {} * a.d[{}];\n    }}\n", p, numbers_at + 2 * k + 1);
+    }
+    return text;
+  }
+};
+
+// Numbers: elements; bounds and steps; the space. Memory: out, source, positions ..., records.
+std::string gather_text(const Moves& m, DType dtype, const Target& target) {
+  const Walk walk{1 + 2 * m.count(), m.space.rank, m.space.count};
+  Head h;
+  h.memory = {"=" + std::string(moved(dtype)), moved(dtype)};
+  for (int k = 0; k < m.count(); ++k) h.memory.push_back("i64");
+  h.memory.push_back("=u32");
+  h.numbers = walk.end();
+  h.group = target.group;
+  h.wide = m.wide;
+  std::string text = opening(h) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
+  text += walk.position("q", "i", "    ");
+  if (m.count() > 0) text += m.fault_text(walk, 2, 2 + m.count());
+  text += m.shift_text(walk, 2, 1);
+  text += fmt::format("    m0[{}] = m1[{} + shift];\n  }}\n}}\n", walk.offset(0, "q"), walk.offset(1, "q"));
+  return complete(target, text);
+}
+
+// Where each row of a scatter starts: in the values, and in the target; the second is -1 where nothing is to be written.
+// Numbers: rows; bounds and steps; the space without its last dimension where that is a run. Memory: offsets, positions ..., records.
+std::string offsets_text(const Moves& m, int dims, const Target& target) {
+  const Walk walk{1 + 2 * m.count(), m.space.rank, m.space.count};
+  Head h;
+  h.memory = {"=i64"};
+  for (int k = 0; k < m.count(); ++k) h.memory.push_back("i64");
+  h.memory.push_back("=u32");
+  h.numbers = walk.end();
+  h.group = target.group;
+  h.wide = m.wide;
+  std::string text = opening(h) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
+  // The last dimension of a run stays at its first element.
+  if (dims < walk.rank) text += fmt::format("    const I q{} = 0;\n", walk.rank - 1);
+  text += walk.position("q", "i", dims, "    ");
+  text += "    m0[2 * i + 1] = -1;\n";
+  if (m.count() > 0) text += m.fault_text(walk, 1, 1 + m.count());
+  text += m.shift_text(walk, 1, 1);
+  text += fmt::format("    m0[2 * i] = {};\n    m0[2 * i + 1] = {} + shift;\n  }}\n}}\n", walk.offset(0, "q"), walk.offset(1, "q"));
+  return complete(target, text);
+}
+
+// a + b as elements of a type, rounded as the type is.
+std::string sum_text(DType t, const std::string& a, const std::string& b) {
+  if (t == DType::Bool) return fmt::format("(u8)(({}) != 0 || ({}) != 0)", a, b);
+  if (is_floating(t)) return to_store(t, fmt::format("({} + {})", loaded(t, a), loaded(t, b)));
+  const char* u = size_of(t) == 8 ? "u64" : "u32";
+  return fmt::format("({})(({}){} + ({}){})", stored(t), u, a, u, b);
+}
+
+// Each item owns some places of the target and takes the rows in order, as far as they go there.
+// Numbers: rows, elements of a row, owners; elements from one to the next: value, target. Memory: offsets, value, target.
+std::string scatter_text(DType dtype, bool add, bool wide, const Target& target) {
+  const std::string type = add ? stored(dtype) : moved(dtype);
+  Head h;
+  h.memory = {"i64", type, "=" + type};
+  h.numbers = 5;
+  h.group = 64;
+  h.wide = wide;
+  std::string text = opening(h);
+  text += "  const I item = (I)GROUP * 64 + ITEM;\n  const I col = item % a.d[1], owner = item / a.d[1];\n  if (owner < a.d[2]) {\n"
+          "    const I from = col * a.d[3], to = col * a.d[4];\n    for (I row = 0; row < a.d[0]; ++row) {\n"
+          "      const i64 place = m0[2 * row + 1];\n"
+          "      if (place < 0 || (I)(((u32)place * 2654435761u >> 8) & (u32)(a.d[2] - 1)) != owner) continue;\n";
+  text += fmt::format("      m2[place + to] = {};\n    }}\n  }}\n}}\n",
+                      add ? sum_text(dtype, "m2[place + to]", "m1[m0[2 * row] + from]") : "m1[m0[2 * row] + from]");
+  return complete(target, text);
+}
+
+}  // namespace
+
+void run(const ir::Gather& g, Launcher& launcher) {
+  const int64_t n = product(g.shape);
+  if (n == 0) return;
+  const Target& target = launcher.target();
+  void* const records = check(g.indices, g.shape, g.op, g.where, launcher);
+  const Moves m(g.shape, g.out, g.source, g.indices);
+  Arguments arguments(3 + m.count(), m.wide);
+  arguments.add(n);
+  m.add_to(arguments);
+  add(arguments, m.space);
+  std::vector<void*> memory{g.out.data, g.source.data};
+  for (const IndexOperand& i : g.indices) memory.push_back(i.positions.data);
+  memory.push_back(records);
+  launcher.start({{Kind::Gather, nullptr, m.bits(), static_cast<uint64_t>(size_of(g.out.dtype))}, [&] { return gather_text(m, g.out.dtype, target); },
+                  memory, arguments.bytes(), (n + target.group - 1) / target.group, target.group});
+}
+
+void run(const ir::Scatter& s, Launcher& launcher) {
+  const int64_t n = product(s.shape);
+  if (n == 0) return;
+  const Target& target = launcher.target();
+  void* const records = check(s.indices, s.shape, s.op, s.where, launcher);
+  const Moves m(s.shape, s.value, s.target, s.indices);
+  const int last = m.space.rank - 1;
+  bool is_run = last >= 0;
+  for (int k = 0; k < m.count(); ++k) is_run &= last >= 0 && m.space.operands[k + 2].strides[last] == 0;
+  const int64_t run = is_run ? m.space.sizes[last] : 1, rows = n / run;
+  const auto item = static_cast<int64_t>(size_of(s.value.dtype));
+
+  void* const offsets = launcher.scratch(static_cast<size_t>(rows) * 16);
+  const int dims = is_run ? last : m.space.rank;
+  {
+    Arguments arguments(2 + m.count(), m.wide);
+    arguments.add(rows);
+    m.add_to(arguments);
+    add(arguments, m.space);
+    std::vector<void*> memory{offsets};
+    for (const IndexOperand& i : s.indices) memory.push_back(i.positions.data);
+    memory.push_back(records);
+    launcher.start({{Kind::Offsets, nullptr, m.bits(), static_cast<uint64_t>(is_run)}, [&] { return offsets_text(m, dims, target); }, memory,
+                    arguments.bytes(), (rows + target.group - 1) / target.group, target.group});
+  }
+  // Every owner looks at every row: no more of them than keep the device busy.
+  int64_t owners = 1;
+  while (owners * run < 64 * target.units && owners * 16 < rows && (!target.loops || owners < target.units)) owners *= 2;
+  Arguments arguments(3, m.wide);
+  for (const int64_t v : {rows, run, owners, is_run ? m.space.operands[0].strides[last] / item : 0, is_run ? m.space.operands[1].strides[last] / item : 0})
+    arguments.add(v);
+  void* const memory[] = {offsets, s.value.data, s.target.data};
+  const uint64_t type = s.add ? static_cast<uint64_t>(s.value.dtype) : size_of(s.value.dtype);
+  launcher.start({{Kind::Scatter, nullptr, type | static_cast<uint64_t>(s.add) << 8 | static_cast<uint64_t>(m.wide) << 9},
+                  [&] { return scatter_text(s.value.dtype, s.add, m.wide, target); }, memory, arguments.bytes(), (owners * run + 63) / 64, 64});
+}
+
+}  // namespace naru::render::c

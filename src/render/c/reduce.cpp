@@ -1,0 +1,286 @@
+// Reductions, in the order that ir/reduce.h lays down: chunks of each result by groups of 64 items (or items that loop over 64 lanes) along,
+// by one item a result across; then the tree of the chunks.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "render/c/expressions.h"
+#include "render/c/launch.h"
+
+namespace naru::render::c {
+namespace {
+
+using ir::Space;
+using ir::VType;
+
+// Columns that an item takes together.
+constexpr int64_t kColumns = 256;
+// Elements that a looping item takes at least, where it can have several results.
+constexpr int64_t kLeast = 4096;
+
+// Values of `type` in memory: a Bool takes a byte.
+std::string stored_value(VType type) { return type == VType::Bool ? "u8" : name_of(type); }
+std::string got(VType type, const std::string& x) { return type == VType::Bool ? fmt::format("({} != 0)", x) : x; }
+std::string put(VType type, const std::string& x) { return type == VType::Bool ? fmt::format("(u8){}", x) : x; }
+
+struct Fold {
+  const ir::Reduce& reduce;
+  const Target& target;
+  Space kept;    // inputs, then the result
+  Space folded;  // inputs
+  int inputs;
+  VType type = VType::F32;
+  int64_t results, length, chunk, chunks;
+  bool wide;
+
+  Fold(const ir::Reduce& r, const Target& t) : reduce(r), target(t), inputs(static_cast<int>(r.inputs.size())) {
+    const int kept_dims = static_cast<int>(r.shape.size()) - r.folded;
+    const std::span<const int64_t> shape = r.shape;
+    kept.reset(shape.first(kept_dims));
+    folded.reset(shape.subspan(kept_dims));
+    Space whole(shape);
+    for (const ir::View& v : r.inputs) {
+      const auto item = static_cast<int64_t>(size_of(v.dtype));
+      kept.add(static_cast<char*>(v.data), item, v.strides.data());
+      folded.add(static_cast<char*>(v.data), item, v.strides.data() + kept_dims);
+      whole.add(v);
+    }
+    kept.add(r.out);
+    wide = is_wide(whole) || is_wide(kept);
+    results = kept.numel(), length = folded.numel();
+    for (Space* s : {&kept, &folded}) s->drop_ones(), s->merge();
+    chunk = r.along ? ir::kAlongChunk : ir::kAcrossChunk;
+    chunks = std::max<int64_t>(1, (length + chunk - 1) / chunk);
+    type = ir::vtype_of(r.program.steps[r.program.outputs[0]].out);
+  }
+
+  void start(Launcher& launcher) const;
+
+ private:
+  // Numbers: length, chunks, results (along: results times chunks), units of an item; both spaces.
+  static constexpr int kNumbers = 4;
+  Walk kept_walk() const { return {kNumbers, kept.rank, kept.count}; }
+  Walk folded_walk() const { return {kept_walk().end(), folded.rank, folded.count}; }
+  bool columns() const { return target.loops && !reduce.along; }
+  // Results of a row that lie side by side; the rest of the kept dimensions are rows.
+  int64_t row() const { return kept.rank == 0 ? 1 : kept.sizes[kept.rank - 1]; }
+  Key key() const;
+  std::string text() const;
+  std::string head() const;
+  std::string value(const std::string& index, const std::function<std::string(int)>& place, const std::string& indent, std::string& result) const;
+  std::string folded_offset(int k) const;
+  std::string store(const std::string& place, const std::string& partial, const std::string& value) const;
+  std::string along_items() const;
+  std::string along_loops() const;
+  std::string across_items() const;
+  std::string across_loops() const;
+  void start_tree(Launcher& launcher, void* partial) const;
+  std::string tree_text(int items) const;
+};
+
+Key Fold::key() const {
+  uint64_t steps = 0;
+  for (int k = 0; k < inputs; ++k) {
+    if (folded.rank == 1) steps |= static_cast<uint64_t>(last_step(folded, k)) << (2 * k);
+    if (columns()) steps |= static_cast<uint64_t>(last_step(kept, k)) << (2 * k + 24);
+  }
+  uint64_t more = static_cast<uint64_t>(reduce.op) | static_cast<uint64_t>(reduce.out.dtype) << 4 | static_cast<uint64_t>(wide) << 8 |
+                  static_cast<uint64_t>(chunks == 1) << 9 | static_cast<uint64_t>(kept.rank) << 16 | static_cast<uint64_t>(folded.rank) << 24;
+  return {reduce.along ? Kind::Along : Kind::Across, &reduce.program, steps, more};
+}
+
+std::string Fold::head() const {
+  Head h;
+  for (const ir::View& v : reduce.inputs) h.memory.push_back(stored(v.dtype));
+  h.memory.push_back("=" + (chunks == 1 ? std::string(stored(reduce.out.dtype)) : stored_value(type)));
+  h.params = static_cast<int>(reduce.params.size());
+  h.numbers = folded_walk().end();
+  h.group = target.loops ? 1 : reduce.along ? static_cast<int>(ir::kLanes) : target.group;
+  h.wide = wide;
+  h.functions = combine_function(reduce.op, type, target);
+  return opening(h);
+}
+
+// The lines that compute the folded value of one element.
+std::string Fold::value(const std::string& index, const std::function<std::string(int)>& place, const std::string& indent, std::string& result) const {
+  const ir::MapKernel kernel = reduce.program.lower();
+  const Leaves leaves{
+      [&](uint64_t slot, DType t) { return loaded(t, fmt::format("m{}[{}]", slot, place(static_cast<int>(slot)))); }, param_text, index};
+  result = node("v", kernel.results[0]);
+  return expressions(kernel.graph, {kernel.results.data(), 1}, leaves, target, "v", indent);
+}
+
+// From a result's first element to the one at folded position f (constants f0, f1 ... where there are several dimensions).
+std::string Fold::folded_offset(int k) const {
+  if (folded.rank == 0) return "0";
+  if (folded.rank > 1) return folded_walk().offset(k, "f");
+  const Step step = last_step(folded, k);
+  return step == kStays ? "0" : step == kNext ? "f" : fmt::format("f * a.d[{}]", folded_walk().stride(k, 0));
+}
+
+// Writes the accumulator to its result, or to where the tree finds it.
+std::string Fold::store(const std::string& place, const std::string& partial, const std::string& x) const {
+  if (chunks == 1) return fmt::format("m{}[{}] = {};\n", inputs, place, converted(type, reduce.out.dtype, x, target));
+  return fmt::format("m{}[{}] = {};\n", inputs, partial, put(type, x));
+}
+
+std::string Fold::along_items() const {
+  const std::string t = name_of(type), indent = "    ";
+  const Walk k = kept_walk(), f = folded_walk();
+  std::string text = fmt::format("  LOCAL {} s[64];\n", stored_value(type));
+  text += "  const I unit = (I)GROUP, row = unit / a.d[1], begin = unit % a.d[1] * 16384;\n"
+          "  const I end = begin + 16384 < a.d[0] ? begin + 16384 : a.d[0];\n";
+  text += k.position("q", "row", "  ");
+  for (int i = 0; i < inputs; ++i) text += fmt::format("  const I r{} = {};\n", i, k.offset(i, "q"));
+  text += fmt::format("  {} x = {};\n  for (I f = begin + ITEM; f < end; f += 64) {{\n", t, literal(type, ir::identity_bits(reduce.op, type)));
+  if (f.rank > 1) text += f.position("f", "f", indent);
+  std::string result;
+  text += value("(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, folded_offset(i)); }, indent, result);
+  text += fmt::format("    x = combine(x, {});\n  }}\n  s[ITEM] = {};\n  BARRIER;\n", result, put(type, "x"));
+  text += fmt::format("  for (int by = 32; by > 0; by /= 2) {{\n    if (ITEM < by) s[ITEM] = {};\n    BARRIER;\n  }}\n",
+                      put(type, fmt::format("combine({}, {})", got(type, "s[ITEM]"), got(type, "s[ITEM + by]"))));
+  return text + "  if (ITEM == 0) " + store(k.offset(inputs, "q"), "unit", got(type, "s[0]")) + "}\n";
+}
+
+std::string Fold::along_loops() const {
+  const std::string t = name_of(type), indent = "        ";
+  const Walk k = kept_walk(), f = folded_walk();
+  std::string text = fmt::format("  {} x[64];\n", t);
+  text += "  const I first = (I)GROUP * a.d[3], last = first + a.d[3] < a.d[2] ? first + a.d[3] : a.d[2];\n"
+          "  for (I unit = first; unit < last; ++unit) {\n"
+          "    const I row = unit / a.d[1], begin = unit % a.d[1] * 16384;\n"
+          "    const I end = begin + 16384 < a.d[0] ? begin + 16384 : a.d[0];\n";
+  text += k.position("q", "row", "    ");
+  for (int i = 0; i < inputs; ++i) text += fmt::format("    const I r{} = {};\n", i, k.offset(i, "q"));
+  text += fmt::format("    for (int l = 0; l < 64; ++l) x[l] = {};\n", literal(type, ir::identity_bits(reduce.op, type)));
+  text += "    for (I at = begin; at < end; at += 64) {\n      const int n = end - at < 64 ? (int)(end - at) : 64;\n";
+  text += fmt::format("      {}for (int l = 0; l < n; ++l) {{\n        const I f = at + l;\n", f.rank > 1 ? "" : "PARALLEL\n      ");
+  if (f.rank > 1) text += f.position("f", "f", indent);
+  std::string result;
+  text += value("(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, folded_offset(i)); }, indent, result);
+  text += fmt::format("        x[l] = combine(x[l], {});\n      }}\n    }}\n", result);
+  text += "    for (int by = 32; by > 0; by /= 2)\n      for (int l = 0; l < by; ++l) x[l] = combine(x[l], x[l + by]);\n";
+  return text + "    " + store(k.offset(inputs, "q"), "unit", "x[0]") + "  }\n}\n";
+}
+
+std::string Fold::across_items() const {
+  const Walk k = kept_walk(), f = folded_walk();
+  std::string text = fmt::format("  const I unit = (I)GROUP * {} + ITEM;\n  if (unit < a.d[2] * a.d[1]) {{\n", target.group);
+  text += "    const I row = unit % a.d[2], chunk = unit / a.d[2], begin = chunk * 256;\n"
+          "    const I end = begin + 256 < a.d[0] ? begin + 256 : a.d[0];\n";
+  text += k.position("q", "row", "    ");
+  for (int i = 0; i < inputs; ++i) text += fmt::format("    const I r{} = {};\n", i, k.offset(i, "q"));
+  text += fmt::format("    {} x = {};\n    for (I f = begin; f < end; ++f) {{\n", name_of(type), literal(type, ir::identity_bits(reduce.op, type)));
+  if (f.rank > 1) text += f.position("f", "f", "      ");
+  std::string result;
+  text += value("(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, folded_offset(i)); }, "      ", result);
+  text += fmt::format("      x = combine(x, {});\n    }}\n    ", result);
+  return text + store(k.offset(inputs, "q"), "unit", "x") + "  }\n}\n";
+}
+
+// A group takes some neighbouring results, for one chunk of rows: accumulators in an array, the inner loop along the results.
+std::string Fold::across_loops() const {
+  const Walk k = kept_walk(), f = folded_walk();
+  const int last = kept.rank - 1, outer = std::max(last, 0);
+  const std::string width = kept.rank == 0 ? "1" : fmt::format("a.d[{}]", k.size(last));
+  std::string text = fmt::format("  {} x[{}];\n", name_of(type), kColumns);
+  text += fmt::format("  const I blocks = ({0} + {1}) / {2}, col = (I)GROUP % blocks * {2}, chunk = (I)GROUP / blocks % a.d[1];\n"
+                      "  const I row = (I)GROUP / blocks / a.d[1], begin = chunk * 256;\n"
+                      "  const I end = begin + 256 < a.d[0] ? begin + 256 : a.d[0];\n"
+                      "  const int n = {0} - col < {2} ? (int)({0} - col) : {2};\n", width, kColumns - 1, kColumns);
+  text += k.position("q", "row", outer, "  ");
+  const auto step_of = [&](int i) {
+    const Step step = last_step(kept, i);
+    return step == kStays ? std::string("0") : step == kNext ? "j" : fmt::format("j * a.d[{}]", k.stride(i, last));
+  };
+  for (int i = 0; i <= inputs; ++i)
+    text += fmt::format("  const I r{} = {}{};\n", i, k.offset(i, "q", outer), last < 0 ? "" : fmt::format(" + col * a.d[{}]", k.stride(i, last)));
+  text += fmt::format("  for (int j = 0; j < n; ++j) x[j] = {};\n", literal(type, ir::identity_bits(reduce.op, type)));
+  text += "  for (I f = begin; f < end; ++f) {\n";
+  if (f.rank > 1) text += f.position("f", "f", "    ");
+  for (int i = 0; i < inputs; ++i) text += fmt::format("    const I e{0} = r{0} + {1};\n", i, folded_offset(i));
+  text += "    PARALLEL\n    for (int j = 0; j < n; ++j) {\n";
+  std::string result;
+  text += value(fmt::format("(i64)((row * {} + col + j) * a.d[0] + f)", width), [&](int i) { return fmt::format("e{} + {}", i, step_of(i)); }, "      ", result);
+  text += fmt::format("      x[j] = combine(x[j], {});\n    }}\n  }}\n  for (int j = 0; j < n; ++j)\n    ", result);
+  const std::string place = last < 0 ? "r" + std::to_string(inputs) : fmt::format("r{} + j * a.d[{}]", inputs, k.stride(inputs, last));
+  return text + store(place, fmt::format("chunk * a.d[2] + row * {} + col + j", width), "x[j]") + "}\n";
+}
+
+std::string Fold::text() const {
+  const std::string body = reduce.along ? (target.loops ? along_loops() : along_items()) : (target.loops ? across_loops() : across_items());
+  return complete(target, head() + body);
+}
+
+// The chunks of each result in a tree, in place, by `items` items. Numbers: results, chunks, values from result to result, from chunk to
+// chunk; the kept space of the result alone.
+std::string Fold::tree_text(int items) const {
+  Head h;
+  h.memory = {"=" + stored_value(type), "=" + std::string(stored(reduce.out.dtype))};
+  const Walk walk{4, kept.rank, 1};
+  h.numbers = walk.end();
+  h.group = 64;
+  h.wide = wide;
+  h.functions = combine_function(reduce.op, type, target);
+  std::string text = opening(h);
+  text += items == 1 ? "  const I q = (I)GROUP * 64 + ITEM;\n  const int item = 0;\n  if (q < a.d[0]) {\n"
+                     : "  const I q = (I)GROUP;\n  const int item = ITEM;\n  {\n";
+  text += fmt::format("    GLOBAL {0}* x = m0 + q * a.d[2];\n    for (I s = 1; s < a.d[1]; s *= 2) {{\n"
+                      "      for (I i = 2 * s * item; i + s < a.d[1]; i += 2 * s * {1}) x[i * a.d[3]] = {2};\n{3}    }}\n",
+                      stored_value(type), items, put(type, fmt::format("combine({}, {})", got(type, "x[i * a.d[3]]"), got(type, "x[(i + s) * a.d[3]]"))),
+                      items == 1 ? "" : "      BARRIER;\n");
+  text += fmt::format("    if (item == 0) {{\n{}      m1[{}] = {};\n    }}\n  }}\n}}\n", walk.position("q", "q", "      "), walk.offset(0, "q"),
+                      converted(type, reduce.out.dtype, got(type, "x[0]"), target));
+  return complete(target, text);
+}
+
+void Fold::start_tree(Launcher& launcher, void* partial) const {
+  Space result;
+  result.rank = kept.rank;
+  std::copy(kept.sizes, kept.sizes + kept.rank, result.sizes);
+  result.count = 1;
+  result.operands[0] = kept.operands[inputs];
+  const int items = target.loops || results >= 64 ? 1 : 64;
+  Arguments arguments(2, wide);
+  for (const int64_t v : {results, chunks, reduce.along ? chunks : int64_t{1}, reduce.along ? int64_t{1} : results}) arguments.add(v);
+  add(arguments, result);
+  void* const memory[] = {partial, reduce.out.data};
+  const uint64_t bits = static_cast<uint64_t>(reduce.op) | static_cast<uint64_t>(reduce.out.dtype) << 4 | static_cast<uint64_t>(wide) << 8 |
+                        static_cast<uint64_t>(items == 1) << 9 | static_cast<uint64_t>(type) << 10 | static_cast<uint64_t>(kept.rank) << 16;
+  launcher.start({{Kind::Tree, nullptr, bits}, [this, items] { return tree_text(items); }, memory, arguments.bytes(),
+                  items == 1 ? (results + 63) / 64 : results, 64});
+}
+
+void Fold::start(Launcher& launcher) const {
+  void* memory[ir::kMaxInputs + 1];
+  for (int k = 0; k < inputs; ++k) memory[k] = reduce.inputs[static_cast<size_t>(k)].data;
+  void* const partial = chunks == 1 ? nullptr : launcher.scratch(static_cast<size_t>(results * chunks) * ir::size_of(type));
+  memory[inputs] = partial ? partial : reduce.out.data;
+  Arguments arguments(inputs + 1, wide);
+  for (const uint64_t p : reduce.params) arguments.param(p);
+  int64_t groups, each = 1;
+  if (columns()) {
+    groups = results / row() * chunks * ((row() + kColumns - 1) / kColumns);
+  } else if (reduce.along) {
+    groups = results * chunks;
+    if (target.loops) each = std::clamp<int64_t>(kLeast / std::max<int64_t>(1, std::min(length, chunk)), 1, std::max<int64_t>(1, groups / (2 * target.units)));
+    groups = (groups + each - 1) / each;
+  } else {
+    groups = (results * chunks + target.group - 1) / target.group;
+  }
+  for (const int64_t v : {length, chunks, reduce.along ? results * chunks : results, each}) arguments.add(v);
+  add(arguments, kept);
+  add(arguments, folded);
+  launcher.start({key(), [this] { return text(); }, {memory, static_cast<size_t>(inputs) + 1}, arguments.bytes(), groups,
+                  target.loops ? 1 : reduce.along ? static_cast<int>(ir::kLanes) : target.group});
+  if (partial) start_tree(launcher, partial);
+}
+
+}  // namespace
+
+void run(const ir::Reduce& reduce, Launcher& launcher) {
+  const Fold fold(reduce, launcher.target());
+  if (fold.results > 0) fold.start(launcher);
+}
+
+}  // namespace naru::render::c

@@ -1,0 +1,226 @@
+// Stable sorts, NaN greatest: every element becomes a key (its bits in the order of the values) and its position, so that no two are equal; a
+// bitonic network sorts the pairs, padded to a power of two.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "naru/error.h"
+#include "render/c/expressions.h"
+#include "render/c/launch.h"
+
+namespace naru::render::c {
+namespace {
+
+using ir::Space;
+
+// Pairs that a group sorts in its own memory.
+constexpr int64_t kInGroup = 512;
+
+// The key of an element read as unsigned bits, in the order of the values: -0 and 0 are equal, all NaN equal and greatest.
+std::string key_function(DType t, bool descending) {
+  const bool wide = size_of(t) == 8;
+  const char* u = wide ? "u64" : "u32";
+  std::string body;
+  const auto of_float = [&](const char* sign, const char* infinity, const char* all) {
+    return fmt::format("  const {0} m = x & ~({0}){1} & ({0}){3};\n"
+                       "  const {0} k = m > ({0}){2} ? ({0}){3} : (x & ({0}){1}) != 0 && m != 0 ? ~m & ({0}){3} & ~({0}){1} : m | ({0}){1};\n", u, sign, infinity, all);
+  };
+  switch (t) {
+    case DType::Bool:
+    case DType::U8:
+      body = "  const u32 k = x;\n";
+      break;
+    case DType::I8:
+      body = "  const u32 k = (x ^ 0x80u) & 0xffu;\n";
+      break;
+    case DType::I16:
+      body = "  const u32 k = (x ^ 0x8000u) & 0xffffu;\n";
+      break;
+    case DType::I32:
+      body = "  const u32 k = x ^ 0x80000000u;\n";
+      break;
+    case DType::I64:
+      body = "  const u64 k = x ^ (u64)1 << 63;\n";
+      break;
+    case DType::F16:
+      body = of_float("0x8000u", "0x7c00u", "0xffffu");
+      break;
+    case DType::BF16:
+      body = of_float("0x8000u", "0x7f80u", "0xffffu");
+      break;
+    case DType::F32:
+      body = of_float("0x80000000u", "0x7f800000u", "0xffffffffu");
+      break;
+    case DType::F64:
+      body = of_float("0x8000000000000000", "0x7ff0000000000000", "0xffffffffffffffff");
+      break;
+  }
+  return fmt::format("FUNCTION {0} key_of({0} x) {{\n{1}  return {2}k;\n}}\n", u, body, descending ? "~" : "");
+}
+
+const char* bits_type(DType t) noexcept {
+  constexpr const char* kNames[] = {"", "u8", "u16", "", "u32", "", "", "", "u64"};
+  return kNames[size_of(t)];
+}
+const char* key_type(DType t) noexcept { return size_of(t) == 8 ? "u64" : "u32"; }
+
+// The pair at i before the one at j.
+std::string before(const std::string& i, const std::string& j) {
+  return fmt::format("(keys[{0}] < keys[{1}] || (keys[{0}] == keys[{1}] && places[{0}] < places[{1}]))", i, j);
+}
+std::string exchange(const char* key) {
+  return fmt::format("{{ const {} k = keys[i]; keys[i] = keys[j]; keys[j] = k; const u32 p = places[i]; places[i] = places[j]; places[j] = p; }}", key);
+}
+
+struct Rows {
+  const ir::Sort& op;
+  const Target& target;
+  Space kept;  // in, values, indices
+  int64_t rows, n, padded;
+  bool wide;
+
+  Walk walk() const { return {6, kept.rank, kept.count}; }
+  const char* key() const { return key_type(op.in.dtype); }
+
+  // Numbers of keys and put: pairs in all, pairs of a row, elements of a row (to be put), elements from one to the next in in, values, indices.
+  std::string keys_text() const {
+    Head h;
+    h.memory = {bits_type(op.in.dtype), "=" + std::string(key()), "=u32", "=" + std::string(bits_type(op.in.dtype))};
+    h.numbers = walk().end();
+    h.group = target.group;
+    h.wide = wide;
+    h.functions = key_function(op.in.dtype, op.descending);
+    std::string text = opening(h) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
+    text += "    const I row = i / a.d[1], at = i % a.d[1];\n" + walk().position("q", "row", "    ");
+    text += fmt::format("    {0} k = ~({0})0;\n    if (at < a.d[2]) {{\n      const {1} x = m0[{2} + at * a.d[3]];\n      k = key_of(({0})x);\n"
+                        "      m3[row * a.d[2] + at] = x;\n    }}\n    m1[i] = k;\n    m2[i] = (u32)at;\n  }}\n}}\n",
+                        key(), bits_type(op.in.dtype), walk().offset(0, "q"));
+    return complete(target, text);
+  }
+
+  // Whole pieces of kInGroup pairs (or a row, if that is less), in local memory; later only the rounds that stay within a piece.
+  // Numbers: pairs of a piece; the first round: pairs of what is merged.
+  std::string group_text(int64_t piece) const {
+    const int items = static_cast<int>(std::max<int64_t>(piece / 2, 1));
+    Head h;
+    h.memory = {"=" + std::string(key()), "=u32"};
+    h.numbers = 3;
+    h.group = items;
+    h.wide = wide;
+    std::string text = opening(h);
+    text += fmt::format("  LOCAL {} keys[{}];\n  LOCAL u32 places[{}];\n  const I start = (I)GROUP * {};\n", key(), piece, piece, piece);
+    text += fmt::format("  for (int i = ITEM; i < {0}; i += {1}) {{\n    keys[i] = m0[start + i];\n    places[i] = m1[start + i];\n  }}\n  BARRIER;\n", piece, items);
+    // d[0]: the first size of what is merged; d[1]: the last; d[2]: pairs of a row.
+    text += fmt::format("  for (I size = a.d[0]; size <= a.d[1]; size *= 2) {{\n"
+                        "    for (int step = (int)(size / 2 < {0} ? size / 2 : {0}); step > 0; step /= 2) {{\n"
+                        "      const int i = ITEM / step * 2 * step + ITEM % step, j = i + step;\n"
+                        "      const bool up = ((start + i) % a.d[2] & size) == 0;\n"
+                        "      if (j < {1} && {2} == up) {3}\n      BARRIER;\n    }}\n  }}\n", std::max<int64_t>(piece / 2, 1), piece, before("j", "i"), exchange(key()));
+    text += fmt::format("  for (int i = ITEM; i < {0}; i += {1}) {{\n    m0[start + i] = keys[i];\n    m1[start + i] = places[i];\n  }}\n}}\n", piece, items);
+    return complete(target, text);
+  }
+
+  // One round over all pairs. Numbers: half the pairs, the size merged, the step, pairs of a row.
+  std::string step_text() const {
+    Head h;
+    h.memory = {"=" + std::string(key()), "=u32"};
+    h.numbers = 4;
+    h.group = target.group;
+    h.wide = wide;
+    std::string text = opening(h) + fmt::format("  const I item = (I)GROUP * {} + ITEM;\n  if (item < a.d[0]) {{\n", target.group);
+    text += fmt::format("    GLOBAL {0}* keys = m0;\n    GLOBAL u32* places = m1;\n"
+                        "    const I i = item / a.d[2] * 2 * a.d[2] + item % a.d[2], j = i + a.d[2];\n    const bool up = (i % a.d[3] & a.d[1]) == 0;\n"
+                        "    if ({1} == up) {2}\n  }}\n}}\n", key(), before("j", "i"), exchange(key()));
+    return complete(target, text);
+  }
+
+  std::string put_text() const {
+    Head h;
+    h.memory = {bits_type(op.in.dtype), "u32", "=" + std::string(bits_type(op.in.dtype)), "=i64"};
+    h.numbers = walk().end() + 1;
+    h.group = target.group;
+    h.wide = wide;
+    std::string text = opening(h) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
+    text += fmt::format("    const I row = i / a.d[2], at = i % a.d[2];\n{}    const u32 place = m1[row * a.d[1] + at];\n", walk().position("q", "row", "    "));
+    if (op.values.data) text += fmt::format("    m2[{} + at * a.d[4]] = m0[row * a.d[{}] + place];\n", walk().offset(1, "q"), walk().end());
+    if (op.indices.data) text += fmt::format("    m3[{} + at * a.d[5]] = (i64)place;\n", walk().offset(2, "q"));
+    return complete(target, text + "  }\n}\n");
+  }
+
+  Arguments numbers(int64_t first, int64_t third) const {
+    Arguments arguments(4, wide);
+    for (const int64_t v : {first, padded, third, op.in.strides.back(), op.values.data ? op.values.strides.back() : 0,
+                            op.indices.data ? op.indices.strides.back() : 0})
+      arguments.add(v);
+    add(arguments, kept);
+    return arguments;
+  }
+
+  void start(Launcher& launcher) const;
+};
+
+void Rows::start(Launcher& launcher) const {
+  const auto pairs = static_cast<size_t>(rows * padded);
+  const size_t key_bytes = size_of(op.in.dtype) == 8 ? 8 : 4;
+  void* const keys = launcher.scratch(pairs * key_bytes);
+  void* const places = launcher.scratch(pairs * 4);
+  // The row as it was: values may be the input itself.
+  void* const copy = launcher.scratch(static_cast<size_t>(rows * n) * size_of(op.in.dtype));
+  const uint64_t rank = static_cast<uint64_t>(kept.rank) << 24, type = static_cast<uint64_t>(op.in.dtype), w = static_cast<uint64_t>(wide) << 8;
+  const auto groups = [&](int64_t items) { return (items + target.group - 1) / target.group; };
+  {
+    Arguments arguments = numbers(rows * padded, n);
+    void* const memory[] = {op.in.data, keys, places, copy};
+    launcher.start({{Kind::SortKeys, nullptr, type | w | static_cast<uint64_t>(op.descending) << 9 | rank}, [this] { return keys_text(); }, memory,
+                    arguments.bytes(), groups(rows * padded), target.group});
+  }
+  const int64_t piece = std::min({kInGroup, int64_t{2} * target.group, padded});
+  void* const both[] = {keys, places};
+  const auto within = [&](int64_t first, int64_t last) {
+    Arguments arguments(2, wide);
+    for (const int64_t v : {first, last, padded}) arguments.add(v);
+    launcher.start({{Kind::SortGroup, nullptr, key_bytes | w | static_cast<uint64_t>(piece) << 16}, [&, piece] { return group_text(piece); }, both,
+                    arguments.bytes(), rows * padded / piece, static_cast<int>(std::max<int64_t>(piece / 2, 1))});
+  };
+  if (padded > 1) within(2, piece);
+  for (int64_t size = 2 * piece; size <= padded; size *= 2) {
+    for (int64_t step = size / 2; step > piece / 2; step /= 2) {
+      Arguments arguments(2, wide);
+      for (const int64_t v : {rows * padded / 2, size, step, padded}) arguments.add(v);
+      launcher.start({{Kind::SortStep, nullptr, key_bytes | w}, [this] { return step_text(); }, both, arguments.bytes(), groups(rows * padded / 2), target.group});
+    }
+    within(size, size);
+  }
+  Arguments arguments = numbers(rows * op.k, op.k);
+  arguments.add(n);
+  void* const memory[] = {copy, places, op.values.data, op.indices.data};
+  const uint64_t wanted = static_cast<uint64_t>(op.values.data != nullptr) << 10 | static_cast<uint64_t>(op.indices.data != nullptr) << 11;
+  launcher.start({{Kind::SortPut, nullptr, size_of(op.in.dtype) | w | wanted | rank}, [this] { return put_text(); }, memory, arguments.bytes(),
+                  groups(rows * op.k), target.group});
+}
+
+}  // namespace
+
+void run(const ir::Sort& op, Launcher& launcher) {
+  const std::span<const int64_t> shape = op.shape;
+  const int64_t n = op.shape.back();
+  if (op.k < 0 || op.k > n) throw RuntimeError("sort: wanted 0 <= k <= {}, got {}", n, op.k);
+  if (n > (int64_t{1} << 31)) throw RuntimeError("sort: wanted rows of at most 2^31 elements, got {}", n);
+  Rows r{op, launcher.target(), Space(shape.first(shape.size() - 1)), 0, n, 1, false};
+  r.rows = r.kept.numel();
+  if (r.rows == 0 || op.k == 0) return;
+  while (r.padded < n) r.padded *= 2;
+  const Dims none(shape.size(), 0);
+  r.kept.add(op.in);
+  r.kept.add(static_cast<char*>(op.values.data), static_cast<int64_t>(size_of(op.in.dtype)), (op.values.data ? op.values.strides : none).data());
+  r.kept.add(static_cast<char*>(op.indices.data), 8, (op.indices.data ? op.indices.strides : none).data());
+  r.kept.drop_ones();
+  r.kept.merge();
+  int64_t reach = r.rows * r.padded;
+  for (const ir::View* v : {&op.in, &op.values, &op.indices})
+    if (v->data) reach = std::max(reach, n * std::abs(v->strides.back()));
+  r.wide = is_wide(r.kept) || reach > (int64_t{1} << 30);
+  r.start(launcher);
+}
+
+}  // namespace naru::render::c
