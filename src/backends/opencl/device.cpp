@@ -28,31 +28,31 @@ cl_device_id find_device(const DeviceInfo& info) {
   return devices.back();
 }
 
-render::c::Target target_of(const DeviceInfo& info) {
-  render::c::Target t;
-  t.dialect = &render::c::opencl();
-  // NARU_OPENCL_LOOPS: kernels as for a GPU on a processor, and the other way round (for tests).
-  const char* loops = std::getenv("NARU_OPENCL_LOOPS");
-  t.loops = loops && *loops ? *loops != '0' : info.cpu;
-  t.lanes = info.vector >= 16 ? 16 : 8;
-  t.group = 64;
-  while (t.group < 256 && static_cast<uint64_t>(t.group) * 2 <= info.group) t.group *= 2;
-  t.units = static_cast<int>(std::max<uint64_t>(1, info.units));
-  t.fp64 = info.fp64;
-  t.exact_f32 = info.exact_f32;
-  return t;
-}
-
 }  // namespace
 
 OpenClDevice::OpenClDevice(Device device, const DeviceInfo& info)
-    : device_(device), info_(info), process_(getpid()), target_(target_of(info)), id_(find_device(info)) {
+    : device_(device), info_(info), process_(getpid()), id_(find_device(info)) {
   cl_int status = CL_SUCCESS;
   context_ = api().clCreateContext(nullptr, 1, &id_, nullptr, nullptr, &status);
   check(status, "clCreateContext");
   options_ = "-w -cl-std=CL1.2";  // no warnings: some compilers print them themselves
   if (info_.exact_f32) options_ += " -cl-fp32-correctly-rounded-divide-sqrt";
   fingerprint_ = info_.platform_name + "|" + info_.name + "|" + info_.driver + "|" + info_.version;
+}
+
+render::c::Target OpenClDevice::target() const {
+  render::c::Target t;
+  t.dialect = &render::c::opencl();
+  // NARU_OPENCL_LOOPS: kernels as for a GPU on a processor, and the other way round (for tests).
+  const char* loops = std::getenv("NARU_OPENCL_LOOPS");
+  t.loops = loops && *loops ? *loops != '0' : info_.cpu;
+  t.lanes = info_.vector >= 16 ? 16 : 8;
+  t.group = 64;
+  while (t.group < 256 && static_cast<uint64_t>(t.group) * 2 <= info_.group) t.group *= 2;
+  t.units = static_cast<int>(std::max<uint64_t>(1, info_.units));
+  t.fp64 = info_.fp64;
+  t.exact_f32 = info_.exact_f32;
+  return t;
 }
 
 bool OpenClDevice::forked() const noexcept { return getpid() != process_; }
@@ -154,9 +154,10 @@ cl_command_queue OpenClDevice::make_queue() {
   return queue;
 }
 
-Kernel& OpenClDevice::kernel_of(const render::c::Launch& launch) {
+Kernel& OpenClDevice::kernel_of(const render::c::Launch& launch, const render::c::Target& target) {
+  auto& kernels = kernels_[target.loops];
   const uint64_t hash = launch.key.hash();
-  for (auto [at, end] = kernels_.equal_range(hash); at != end; ++at)
+  for (auto [at, end] = kernels.equal_range(hash); at != end; ++at)
     if (at->second->key.same(launch.key)) return at->second->kernel;
   auto known = std::make_unique<Known>();
   known->key = launch.key;
@@ -165,7 +166,7 @@ Kernel& OpenClDevice::kernel_of(const render::c::Launch& launch) {
     known->key.program = &known->program;
   }
   known->kernel = compile(launch.text());
-  return kernels_.emplace(hash, std::move(known))->second->kernel;
+  return kernels.emplace(hash, std::move(known))->second->kernel;
 }
 
 cl_program OpenClDevice::build(const std::string& text) {

@@ -51,13 +51,14 @@ class OpenClDevice {
 
   cl_command_queue make_queue();
   // The kernel of a launch, compiled if it has not been before. Hold `launching` from here until it is started.
-  Kernel& kernel_of(const render::c::Launch& launch);
+  Kernel& kernel_of(const render::c::Launch& launch, const render::c::Target& target);
   // To be called when a new kernel has run: puts it into the cache. Some drivers complete a kernel's code only then.
   void ran(Kernel& kernel);
   std::mutex launching;
 
   const DeviceInfo& info() const noexcept { return info_; }
-  const render::c::Target& target() const noexcept { return target_; }
+  // As the environment says now (see docs/opencl.md).
+  render::c::Target target() const;
   cl_context context() const noexcept { return context_; }
   Device device() const noexcept { return device_; }
   // Raises RuntimeError in a process forked after the device was opened.
@@ -76,7 +77,6 @@ class OpenClDevice {
   const Device device_;
   const DeviceInfo info_;
   const int process_;
-  render::c::Target target_;
   cl_device_id id_ = nullptr;
   cl_context context_ = nullptr;
   std::string options_, fingerprint_;
@@ -85,7 +85,7 @@ class OpenClDevice {
   size_t used_ = 0;
   std::map<void*, cl_mem> pinned_;
   cl_command_queue mapping_ = nullptr;  // for pinned memory
-  std::unordered_multimap<uint64_t, std::unique_ptr<Known>> kernels_;
+  std::unordered_multimap<uint64_t, std::unique_ptr<Known>> kernels_[2];  // [loops]
 };
 
 }  // namespace naru::backends::opencl

@@ -33,7 +33,7 @@ cl_int status_of(cl_event event) noexcept {
 
 }  // namespace
 
-OpenClStream::OpenClStream(OpenClDevice& device) : device_(device), queue_(device.make_queue()) {}
+OpenClStream::OpenClStream(OpenClDevice& device) : device_(device), target_(device.target()), queue_(device.make_queue()) {}
 
 OpenClStream::~OpenClStream() {
   if (device_.forked()) return;
@@ -105,7 +105,7 @@ void OpenClStream::start(const render::c::Launch& launch) {
   }
   const size_t group = static_cast<size_t>(launch.group), items = static_cast<size_t>(launch.groups) * group;
   const std::lock_guard lock(device_.launching);
-  Kernel& kernel = device_.kernel_of(launch);
+  Kernel& kernel = device_.kernel_of(launch, target_);
   cl_uint argument = 0;
   for (; argument < launch.memory.size(); ++argument)
     check(cl.clSetKernelArg(kernel.kernel, argument, sizeof(cl_mem), &memory[argument]), "clSetKernelArg");

@@ -36,7 +36,7 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
   };
   using Steps = std::vector<Step>;
 
-  const render::c::Target& target() const override { return device_.target(); }
+  const render::c::Target& target() const override { return target_; }
   void start(const render::c::Launch& launch) override;
   void* scratch(size_t bytes) override;
   void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override;
@@ -55,6 +55,7 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
   void look_at_faults(uint64_t seq);
 
   OpenClDevice& device_;
+  const render::c::Target target_;
   cl_command_queue queue_ = nullptr;
   mutable std::mutex mutex_;
   mutable std::deque<Step> steps_;

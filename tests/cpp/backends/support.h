@@ -33,4 +33,14 @@ inline std::vector<char> download(runtime::DeviceStream& stream, const Ref<Stora
   return bytes;
 }
 
+// The array's memory on the device, and a view of it there.
+struct OnDevice {
+  Ref<Storage> storage;
+  ir::View view;
+  OnDevice(runtime::DeviceStream& stream, Device device, Array& a)
+      : storage(upload(stream, device, a.memory().data(), a.memory().size())), view(a.view()) {
+    view.data = static_cast<char*>(storage->data) + (static_cast<char*>(a.at(0)) - a.memory().data());
+  }
+};
+
 }  // namespace naru::testing

@@ -17,6 +17,7 @@ namespace {
 using testing::Array;
 using testing::download;
 using testing::Layout;
+using testing::OnDevice;
 using testing::program_of;
 using testing::upload;
 using testing::Virtual;
@@ -24,16 +25,6 @@ using testing::Virtual;
 std::unique_ptr<DeviceStream> stream_of(Device d) {
   return backend_of(d.type).create_stream(d, 0);
 }
-
-// The array's memory on the device, and a view of it there.
-struct OnDevice {
-  Ref<Storage> storage;
-  ir::View view;
-  OnDevice(DeviceStream& stream, Device device, Array& a)
-      : storage(upload(stream, device, a.memory().data(), a.memory().size())), view(a.view()) {
-    view.data = static_cast<char*>(storage->data) + (static_cast<char*>(a.at(0)) - a.memory().data());
-  }
-};
 
 TEST(VirtualDeviceDeathTest, a_host_access_to_its_memory_faults_at_once) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
