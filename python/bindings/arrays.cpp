@@ -118,11 +118,18 @@ struct BufferObject {
 };
 PyTypeObject* buffer_type = nullptr;
 
-int buffer_get(PyObject* o, Py_buffer* view, int) {
+int buffer_get(PyObject* o, Py_buffer* view, int flags) {
   auto* b = reinterpret_cast<BufferObject*>(o);
   const Tensor& t = b->tensor;
   constexpr const char* kFormats[kDTypes] = {"?", "B", "b", "h", "i", sizeof(long) == 8 ? "l" : "q", "e", "", "f", "d"};
   static char nothing[8];
+  const bool any_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
+  const bool dense = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
+  const bool columns = (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && t.dim() > 1;
+  if ((!t.is_contiguous() && (!any_strides || dense)) || columns) {
+    PyErr_SetString(PyExc_BufferError, "the tensor's memory is not laid out as asked for; use tensor.contiguous() first");
+    return -1;
+  }
   void* data = t.data_ptr();
   view->obj = Py_NewRef(o);
   view->buf = data ? data : nothing;
@@ -130,9 +137,9 @@ int buffer_get(PyObject* o, Py_buffer* view, int) {
   view->len = static_cast<Py_ssize_t>(t.numel()) * view->itemsize;
   view->readonly = 0;
   view->ndim = static_cast<int>(t.dim());
-  view->format = const_cast<char*>(kFormats[static_cast<int>(t.dtype())]);
-  view->shape = b->shape;
-  view->strides = b->strides;
+  view->format = flags & PyBUF_FORMAT ? const_cast<char*>(kFormats[static_cast<int>(t.dtype())]) : nullptr;
+  view->shape = flags & PyBUF_ND ? b->shape : nullptr;
+  view->strides = any_strides ? b->strides : nullptr;
   view->suboffsets = nullptr;
   view->internal = nullptr;
   return 0;
@@ -155,6 +162,57 @@ void make_buffer_type() {
   buffer_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
 }
 
+// An object that exports `t` by the buffer protocol.
+nb::object exported(const Tensor& t) {
+  if (t.numel() >= detail::kLongWork) {
+    // Waiting happens here, without the GIL; the buffer then finds the memory ready.
+    Unlocked scope;
+    t.data_ptr();
+  }
+  auto* b = reinterpret_cast<BufferObject*>(check(buffer_type->tp_alloc(buffer_type, 0)));
+  nb::object held = nb::steal(reinterpret_cast<PyObject*>(b));
+  new (&b->tensor) Tensor(t.detach());
+  ++t.impl()->storage->exposed;
+  for (int64_t i = 0; i < t.dim(); ++i) {
+    b->shape[i] = t.sizes()[static_cast<size_t>(i)];
+    b->strides[i] = t.strides()[static_cast<size_t>(i)] * static_cast<int64_t>(t.element_size());
+  }
+  return held;
+}
+
+// From the first element to the last, in elements of `t`.
+int64_t extent(const Dims& sizes, const Dims& strides) {
+  if (product(sizes) == 0) return 0;
+  int64_t span = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) span += (sizes[i] - 1) * strides[i];
+  return span;
+}
+
+// The memory a tensor on cpu spans, as bytes.
+nb::object bytes_of(const Tensor& t) {
+  Tensor bytes(new TensorImpl(t.impl()->storage, DType::U8));
+  const auto item = static_cast<int64_t>(t.element_size());
+  bytes.impl()->set_geometry({extent(t.sizes(), t.strides()) * item}, {1}, t.impl()->offset * item);
+  return exported(bytes);
+}
+
+// A tensor over a buffer that nobody else looks at as long as the tensor lives.
+Tensor tensor_on(PyObject* buffer, DType type, const Dims& sizes, const Dims& strides) {
+  auto held = std::make_unique<Exported>();
+  Py_buffer& view = held->view;
+  if (PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  const int64_t wanted = extent(sizes, strides) * static_cast<int64_t>(size_of(type));
+  if (sizes.size() != strides.size() || view.len < wanted) {
+    const Py_ssize_t got = view.len;
+    PyBuffer_Release(&view);
+    throw ValueError("a tensor of {} bytes does not fit into a buffer of {}", wanted, got);
+  }
+  Exported* e = held.release();
+  Tensor t = from_blob(e->view.buf, sizes, strides, type, [e] { with_gil_later(give_back, e); });
+  --t.impl()->storage->exposed;
+  return t;
+}
+
 }  // namespace
 
 Tensor from_array(PyObject* array) {
@@ -169,26 +227,40 @@ PyObject* array_from(const Tensor& t) {
         "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
         t.device().str());
   if (t.dtype() == DType::BF16) throw TypeError("Got unsupported ScalarType BFloat16");
-  if (t.numel() >= detail::kLongWork) {
-    // Waiting happens here, without the GIL; the buffer then finds the memory ready.
-    Unlocked scope;
-    t.data_ptr();
-  }
-  auto* b = reinterpret_cast<BufferObject*>(check(buffer_type->tp_alloc(buffer_type, 0)));
-  nb::object held = nb::steal(reinterpret_cast<PyObject*>(b));
-  new (&b->tensor) Tensor(t.detach());
-  ++t.impl()->storage->exposed;
-  for (int64_t i = 0; i < t.dim(); ++i) {
-    b->shape[i] = t.sizes()[static_cast<size_t>(i)];
-    b->strides[i] = t.strides()[static_cast<size_t>(i)] * static_cast<int64_t>(t.element_size());
-  }
+  nb::object held = exported(t);
   numpy(true);
   static PyObject* asarray = PyObject_GetAttrString(nb::module_::import_("numpy").ptr(), "asarray");
   return check(PyObject_CallOneArg(check(asarray), held.ptr()));
 }
 
+int get_buffer(PyObject* o, Py_buffer* view, int flags) {
+  const auto refuse = [](const std::string& text) {
+    PyErr_SetString(PyExc_BufferError, text.c_str());
+    return -1;
+  };
+  const Tensor& t = tensor_of(o);
+  if (!t.device().is_cpu()) return refuse("a buffer needs memory of the host; the tensor is on " + t.device().str() + ". Use tensor.cpu() first");
+  if (t.requires_grad()) return refuse("a tensor that requires grad has no buffer; use tensor.detach() first");
+  if (t.dtype() == DType::BF16) return refuse("the buffer protocol has no bfloat16; use tensor.float() first");
+  try {
+    return PyObject_GetBuffer(exported(t).ptr(), view, flags);
+  } catch (const nb::python_error&) {
+    return refuse("the tensor's memory could not be exported");
+  } catch (const std::exception& e) {
+    return refuse(e.what());
+  }
+}
+
 void define_arrays() {
   make_buffer_type();
+  // How batches travel from worker processes (utils/data).
+  def(kFunction, "_bytes_of", "input", "The memory that a tensor on cpu spans, as a buffer of bytes.",
+      [](const Tensor& t) -> PyObject* { return bytes_of(t).release().ptr(); });
+  def(kFunction, "_tensor_on", "buffer, dtype, size, stride",
+      "A tensor over a buffer of bytes that nobody else looks at as long as the tensor lives.",
+      [](PyObject* buffer, DType dtype, const Dims& size, const Dims& stride) -> PyObject* {
+        return wrap(tensor_on(buffer, dtype, size, stride));
+      });
 }
 
 }  // namespace naru::py

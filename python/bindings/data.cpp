@@ -372,6 +372,7 @@ Tensor legacy_tensor(DType dtype, std::optional<Device> device, PyObject* args) 
 
 void define_data() {
   define_arrays();
+  define_dlpack();
   def(kFunction, "tensor", "data, *, dtype=None, device=None, requires_grad=False, pin_memory=False",
       "A tensor with a copy of the data: a number, nested sequences of numbers, an array or a tensor. The dtype is "
       "found from the data: bool, "

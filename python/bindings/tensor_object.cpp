@@ -148,6 +148,7 @@ void make_tensor_type(nb::module_& m) {
       {Py_tp_members, members},
       {Py_tp_getset, getset.data()},
       {Py_tp_hash, reinterpret_cast<void*>(tensor_hash)},
+      {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
       {Py_tp_doc, const_cast<char*>("An n-dimensional array of one dtype that lives on exactly one device.")}};
   add_number_slots(slots);
   add_index_slots(slots);

@@ -22,6 +22,9 @@ PyObject* array_from(const Tensor& t);
 // A tensor over the memory of an array.
 Tensor from_array(PyObject* array);
 void define_arrays();
+void define_dlpack();
+// Tensor's side of the buffer protocol.
+int get_buffer(PyObject* tensor, Py_buffer* view, int flags);
 PyObject* tolist(const Tensor& t);
 // The one element.
 Scalar item_of(const Tensor& t);

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
     from .serialization import load, save
     from .streams import Event, Stream
+    from .utils.dlpack import from_dlpack, to_dlpack
 
     FloatTensor: type[_C.Tensor]
     DoubleTensor: type[_C.Tensor]
@@ -113,6 +114,7 @@ _LAZY = {
     "virtual": "_virtual",
     **dict.fromkeys(("best_device", "pick"), "_devices"),
     "memory_history": "_memory",
+    **dict.fromkeys(("from_dlpack", "to_dlpack"), "utils.dlpack"),
     **dict.fromkeys(("Stream", "Event"), "streams"),
     **dict.fromkeys(("count_syncs", "forbid_sync"), "_sync"),
     **dict.fromkeys(

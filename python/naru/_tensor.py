@@ -44,6 +44,18 @@ def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     return legacy_tensor(self.dtype, self.device if device is None else device, args)
 
 
+def _dlpack(self: Tensor, **options: Any) -> Any:
+    from .utils.dlpack import dlpack
+
+    return dlpack(self, **options)
+
+
+def _dlpack_device(self: Tensor) -> Any:
+    from .utils.dlpack import dlpack_device
+
+    return dlpack_device(self)
+
+
 def _record_stream(self: Tensor, stream: Any) -> None:
     """Nothing is to be done: memory remembers by itself which streams still use it."""
     if self.device.type == "cpu":
@@ -97,6 +109,8 @@ def install() -> None:
         "__str__": _str,
         "__format__": _format,
         "record_stream": _record_stream,
+        "__dlpack__": _dlpack,
+        "__dlpack_device__": _dlpack_device,
         "__deepcopy__": _deepcopy,
         "__reduce_ex__": _reduce,
         "type": _type,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from . import hooks
 
-__all__ = ["data", "hooks"]
+__all__ = ["data", "dlpack", "hooks"]
 
 
 def __getattr__(name: str) -> object:
-    if name in ("data", "checkpoint"):
+    if name in ("data", "dlpack", "checkpoint"):
         import importlib
 
         return importlib.import_module("." + name, __name__)
