@@ -25,7 +25,38 @@ typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64; typed
 )c",
     R"c(typedef double f64;
 #define as_f64 as_double
-)c"};
+)c",
+    {R"c(#define fma_f32 fma
+#define sqrt_f32 sqrt
+#define fabs_f32 fabs
+#define floor_f32 floor
+#define ceil_f32 ceil
+#define trunc_f32 trunc
+#define rint_f32 rint
+#define fma_f64 fma
+#define sqrt_f64 sqrt
+#define fabs_f64 fabs
+#define floor_f64 floor
+#define ceil_f64 ceil
+#define trunc_f64 trunc
+#define rint_f64 rint
+)c",
+     // Instructions: the library's functions are calls, which keep PoCL's loops from being vectorised.
+     R"c(#define fma_f32 __builtin_fmaf
+#define sqrt_f32 __builtin_sqrtf
+#define fabs_f32 __builtin_fabsf
+#define floor_f32 __builtin_floorf
+#define ceil_f32 __builtin_ceilf
+#define trunc_f32 __builtin_truncf
+#define rint_f32 __builtin_rintf
+#define fma_f64 __builtin_fma
+#define sqrt_f64 __builtin_sqrt
+#define fabs_f64 __builtin_fabs
+#define floor_f64 __builtin_floor
+#define ceil_f64 __builtin_ceil
+#define trunc_f64 __builtin_trunc
+#define rint_f64 __builtin_rint
+)c"}};
 
 constexpr Dialect kCuda = {
     "cuda",
@@ -48,7 +79,22 @@ typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; 
 )c",
     R"c(typedef double f64;
 #define as_f64(x) __longlong_as_double((i64)(x))
-)c"};
+)c",
+    {R"c(#define fma_f32 fmaf
+#define sqrt_f32 sqrtf
+#define fabs_f32 fabsf
+#define floor_f32 floorf
+#define ceil_f32 ceilf
+#define trunc_f32 truncf
+#define rint_f32 rintf
+#define fma_f64 fma
+#define sqrt_f64 sqrt
+#define fabs_f64 fabs
+#define floor_f64 floor
+#define ceil_f64 ceil
+#define trunc_f64 trunc
+#define rint_f64 rint
+)c", ""}};
 
 // A function of naru's own. Those it uses itself stand before it.
 struct Helper {
@@ -168,6 +214,7 @@ const Dialect& cuda() noexcept { return kCuda; }
 std::string complete(const Target& target, std::string_view body) {
   std::string text = target.dialect->prelude;
   if (target.fp64) text += target.dialect->doubles;
+  text += target.dialect->functions[target.loops];
   for (const Helper& h : kHelpers)
     if (body.find(h.name) != std::string_view::npos) text += h.text;
   return text.append(body);

@@ -6,6 +6,7 @@
 //   GROUP, ITEM, BARRIER                      number of the group, of the item in it; all items of the group meet
 //   as_f32, as_u32, as_i32, as_f64, ...       the same bits as another type
 //   atomic_least(u32 GLOBAL*, u32)
+//   fma_f32, sqrt_f32, fabs_f32, floor_f32, ceil_f32, trunc_f32, rint_f32, and the same for f64
 //   PARALLEL                                  before a loop whose rounds do not depend on each other
 #pragma once
 
@@ -18,6 +19,7 @@ struct Dialect {
   const char* name;
   const char* prelude;
   const char* doubles;  // what the prelude needs besides on devices that have float64
+  const char* functions[2];  // fma_f32 ...: by Target::loops
 };
 
 const Dialect& opencl() noexcept;

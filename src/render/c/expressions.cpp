@@ -107,7 +107,7 @@ std::string Printer::of(const Node& n) const {
     case Prim::Mul:
       return real ? infix(n, "*") : wrapping(n, "*");
     case Prim::Fma:
-      return call(n, "fma");
+      return typed_call(n, "fma");
     case Prim::Div:
       if (through_f64(n)) return fmt::format("(f32)((f64){} / (f64){})", name(n.a), name(n.b));
       return real ? infix(n, "/") : typed_call(n, "div");
@@ -116,22 +116,22 @@ std::string Printer::of(const Node& n) const {
     case Prim::Neg:
       return real ? "-" + name(n.a) : fmt::format("({})(0u - ({}){})", name_of(n.type), unsigned_of(n.type), name(n.a));
     case Prim::Abs:
-      if (real) return call(n, "fabs");
+      if (real) return typed_call(n, "fabs");
       return fmt::format("{0} < 0 ? ({1})(0u - ({2}){0}) : {0}", name(n.a), name_of(n.type), unsigned_of(n.type));
     case Prim::Sqrt:
-      return through_f64(n) ? fmt::format("(f32)sqrt((f64){})", name(n.a)) : call(n, "sqrt");
+      return through_f64(n) ? fmt::format("(f32)sqrt_f64((f64){})", name(n.a)) : typed_call(n, "sqrt");
     case Prim::Min:
       return fmt::format("{0} < {1} ? {0} : {1}", name(n.a), name(n.b));
     case Prim::Max:
       return fmt::format("{0} > {1} ? {0} : {1}", name(n.a), name(n.b));
     case Prim::Floor:
-      return call(n, "floor");
+      return typed_call(n, "floor");
     case Prim::Ceil:
-      return call(n, "ceil");
+      return typed_call(n, "ceil");
     case Prim::Trunc:
-      return call(n, "trunc");
+      return typed_call(n, "trunc");
     case Prim::Round:
-      return call(n, "rint");
+      return typed_call(n, "rint");
     case Prim::Scale:
       return typed_call(n, "scale");
     case Prim::Lt:

@@ -17,7 +17,7 @@ using ir::VType;
 // A group of kSide x kSide items computes a tile of kTile x kTile, kDepth of k at a time through local memory.
 constexpr int kSide = 16, kTile = 64, kEach = kTile / kSide, kDepth = 16;
 // A looping item takes kRows rows at a time of a panel of two vectors of columns.
-constexpr int kRows = 8;
+constexpr int kRows = 6;
 constexpr int64_t kRowsOfItem = 64;
 
 const char* arithmetic(VType t) noexcept { return t == VType::I32 ? "u32" : t == VType::I64 ? "u64" : name_of(t); }
@@ -86,7 +86,7 @@ std::string Product::tiles_text(bool a_turned, bool b_turned) const {
   text += fmt::format("    const int n = a.d[3] - k0 < {0} ? (int)(a.d[3] - k0) : {0};\n    for (int k = 0; k < n; ++k) {{\n      {1} l[{2}], r[{2}];\n"
                       "      for (int i = 0; i < {2}; ++i) l[i] = left[k * {3} + y + i * {4}], r[i] = right[k * {3} + x + i * {4}];\n"
                       "      for (int i = 0; i < {2}; ++i)\n        for (int j = 0; j < {2}; ++j) s[i][j] = {5};\n    }}\n    BARRIER;\n  }}\n",
-                      kDepth, t, kEach, kTile, kSide, real() ? "fma(l[i], r[j], s[i][j])" : "s[i][j] + l[i] * r[j]");
+                      kDepth, t, kEach, kTile, kSide, real() ? fmt::format("fma_{}(l[i], r[j], s[i][j])", name_of(type)) : std::string("s[i][j] + l[i] * r[j]"));
   text += fmt::format("  for (int i = 0; i < {0}; ++i)\n    for (int j = 0; j < {0}; ++j) {{\n      const I row = row0 + y + i * {1}, col = col0 + x + j * {1};\n"
                       "      if (row < a.d[1] && col < a.d[2]) pc[row * a.d[11] + col * a.d[12]] = {2};\n    }}\n}}\n", kEach, kSide,
                       result("s[i][j]", "m3[col * a.d[13]]"));
