@@ -144,6 +144,54 @@ def test_streams_and_events_order_work(xpu):
     assert bits(x) == bits(naru.full((1000,), 20.0))
 
 
+def train(device):
+    """A network on handwritten digits, a few rounds with each of two optimizers: the losses and the weights in the end."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    x = naru.tensor(digits.data[:1024] / 16, dtype=naru.float32).to(device)
+    t = naru.tensor(digits.target[:1024]).to(device)
+    naru.manual_seed(3)
+    nn = naru.nn
+    model = nn.Sequential(nn.Linear(64, 48), nn.ReLU(), nn.LayerNorm(48), nn.Dropout(0.1), nn.Linear(48, 10)).to(device)
+    losses = []
+    for optimizer in (naru.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), naru.optim.Adam(model.parameters(), lr=0.01)):
+        for i in range(24):
+            at = naru.randperm(1024, device=device)[:64]
+            loss = nn.functional.cross_entropy(model(x[at]), t[at])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(bits(loss))
+    model.eval()
+    right = int((model(x).argmax(1) == t).sum())
+    return losses, [bits(p) for p in model.parameters()], right
+
+
+def test_a_whole_training_run_ends_in_the_same_bits_on_cpu_a_virtual_device_and_xpu(xpu):
+    naru.use_deterministic_algorithms(True)
+    try:
+        wanted = train("cpu")
+        assert wanted[2] > 900
+        for device in ("cuda:0", xpu):
+            assert train(device) == wanted, device
+    finally:
+        naru.use_deterministic_algorithms(False)
+
+
+def test_random_programs_do_what_numpy_does(xpu):
+    from test_random_programs import SHAPES, Both
+
+    kinds = ["new", "view", "inplace", "assign", "mask", "positions", "reduce", "cat", "copy"]
+    rng = np.random.default_rng(1)
+    for example in range(12):
+        both = Both(SHAPES[example % 2], xpu)
+        with np.errstate(all="ignore"):
+            for _ in range(12):
+                both.run(kinds[rng.integers(9)], rng.integers(8), rng.integers(8), int(rng.integers(6)), int(rng.integers(-3, 4)))
+        both.check()
+
+
 def run_python(code: str, **environment):
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "NARU_OPENCL_CPU": "1", "NARU_VIRTUAL": "", **environment})
@@ -167,6 +215,24 @@ def test_the_second_start_of_a_program_compiles_nothing(tmp_path):
         entry.write_bytes(data[: len(data) // 2] if i % 2 else bytes(data[:-20]) + bytes(20))
     third = json.loads(run_python(program, NARU_CACHE_DIR=str(tmp_path / "kernels")))
     assert third == first
+
+
+def test_a_device_without_float64_does_everything_else():
+    out = run_python("""
+        import naru
+        assert not naru.xpu.get_device_properties(0).has_fp64
+        x = naru.arange(1.0, 300.0).to("xpu")
+        for f in (lambda a: (a / 7).exp().sum(), lambda a: a.sqrt().tanh(), lambda a: a.half().cumsum(0), lambda a: (a % 3.5).sort()[0], lambda a: naru.rand(5, device=a.device)):
+            naru.manual_seed(1)
+            there = f(x).cpu()
+            naru.manual_seed(1)
+            assert there.tolist() == f(x.cpu()).tolist()
+        try:
+            x.double()
+        except TypeError as e:
+            print(e)
+    """, NARU_OPENCL_FP64="0")
+    assert "float64" in out and "xpu:0" in out
 
 
 def test_processors_are_no_xpu_devices_unless_asked_for():

@@ -109,6 +109,11 @@ void OpenClDevice::release(void* address) noexcept {
   munmap(piece.address, in_pages(piece.bytes, kPage));
 }
 
+size_t OpenClDevice::free_memory() const {
+  const std::lock_guard lock(memory_mutex_);
+  return info_.memory - std::min<uint64_t>(used_, info_.memory);
+}
+
 void* OpenClDevice::allocate_pinned(size_t bytes) {
   check_process();
   if (info_.cpu) return std::aligned_alloc(64, in_pages(bytes, 64));

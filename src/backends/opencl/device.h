@@ -43,6 +43,8 @@ class OpenClDevice {
   // nullptr where there is no memory left, or none in one piece.
   void* allocate(size_t bytes);
   void release(void* address) noexcept;
+  // Bytes that this process has not taken.
+  size_t free_memory() const;
   // Page-locked memory of the host.
   void* allocate_pinned(size_t bytes);
   void release_pinned(void* memory) noexcept;

@@ -111,6 +111,12 @@ DeviceInfo read(const std::string& line) {
   return d;
 }
 
+// NARU_OPENCL_FP64=0: devices count as having no float64 (for tests).
+bool without_fp64() {
+  const char* text = std::getenv("NARU_OPENCL_FP64");
+  return text && std::string_view(text) == "0";
+}
+
 Found look() {
   const ChildAnswer answer = ask_in_child(ask, kLimit);
   if (!answer.text) return {{}, "the driver ended a process that asked it for its devices: " + answer.trouble, DriverState::InitError};
@@ -119,6 +125,7 @@ Found look() {
   for (std::string line; std::getline(lines, line);) {
     if (line[0] != '!') {
       f.devices.push_back(read(line));
+      f.devices.back().fp64 &= !without_fp64();
       continue;
     }
     const size_t tab = line.find('\t');

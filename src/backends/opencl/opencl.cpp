@@ -2,7 +2,6 @@
 // processor); never yet on a GPU.
 #include <array>
 
-#include "backends/opencl/elsewhere.h"
 #include "backends/opencl/device.h"
 #include "backends/opencl/stream.h"
 #include "naru/error.h"
@@ -96,6 +95,12 @@ class OpenClBackend final : public Backend {
     return d.cpu ? "own kernels (tested on a processor, through PoCL)" : "own kernels (never run on a GPU by naru's authors)";
   }
 
+  size_t free_memory(Device device) override { return device_of(device).free_memory(); }
+  bool has_gaps(Device device) override { return lacks(device, "fp64"); }
+  bool lacks(Device device, std::string_view what) override {
+    return what == "fp64" && !usable().at(static_cast<size_t>(device.index)).fp64;
+  }
+
   void* allocate(Device device, MemoryKind kind, size_t bytes) override {
     OpenClDevice& d = device_of(device);
     return kind == MemoryKind::Pinned ? d.allocate_pinned(bytes) : d.allocate(bytes);
@@ -108,16 +113,6 @@ class OpenClBackend final : public Backend {
 };
 
 }  // namespace
-
-void opencl::read_elsewhere(Device device, const void* source, void* target, size_t bytes) {
-  OpenClDevice& d = device_of(device);
-  const Piece& piece = d.piece_of(source, "source of a copy");
-  const cl_command_queue queue = d.make_queue();
-  const cl_int status = api().clEnqueueReadBuffer(queue, piece.memory, 1, static_cast<size_t>(static_cast<const char*>(source) - piece.address), bytes,
-                                                  target, 0, nullptr, nullptr);
-  api().clReleaseCommandQueue(queue);
-  check(status, "clEnqueueReadBuffer");
-}
 
 std::unique_ptr<runtime::Backend> make_opencl() { return std::make_unique<OpenClBackend>(); }
 

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "backends/opencl/elsewhere.h"
 #include "naru/error.h"
 
 namespace naru::backends::opencl {
@@ -56,7 +55,7 @@ cl_event* OpenClStream::next_event() {
 uint64_t OpenClStream::end_step(std::vector<Ref<Storage>> hold) {
   const uint64_t seq = given_.load(std::memory_order_relaxed) + 1;
   // An instruction that had nothing to do is reached with the one before.
-  if (last_) steps_.push_back({seq, last_, std::move(hold), std::move(staged_)});
+  if (last_) steps_.push_back({seq, last_, std::move(hold)});
   else if (steps_.empty()) done_.store(seq, std::memory_order_release);
   last_ = nullptr;
   given_.store(seq, std::memory_order_release);
@@ -140,16 +139,10 @@ void OpenClStream::copy(const ir::CopyBytes& c) {
   const Api& cl = api();
   const bool from_here = c.source_device == device_.device(), to_here = c.target_device == device_.device();
   if (from_here && to_here) return copy_within(c);
-  if (to_here) {
+  if (to_here && c.source_device.is_cpu()) {
     const Piece& piece = device_.piece_of(c.target, "target of a copy");
     const size_t offset = static_cast<size_t>(static_cast<char*>(c.target) - piece.address);
-    const void* source = c.source;
-    if (!c.source_device.is_cpu()) {
-      staged_.reset(new char[c.bytes]);
-      read_elsewhere(c.source_device, c.source, staged_.get(), c.bytes);
-      source = staged_.get();
-    }
-    return check(cl.clEnqueueWriteBuffer(queue_, piece.memory, 0, offset, c.bytes, source, 0, nullptr, next_event()), "clEnqueueWriteBuffer");
+    return check(cl.clEnqueueWriteBuffer(queue_, piece.memory, 0, offset, c.bytes, c.source, 0, nullptr, next_event()), "clEnqueueWriteBuffer");
   }
   if (!from_here || !c.target_device.is_cpu())
     throw RuntimeError("device {}: asked to copy from {} to {}", device_.device().str(), c.source_device.str(), c.target_device.str());

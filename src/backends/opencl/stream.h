@@ -32,7 +32,6 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
     uint64_t seq;
     cl_event event;
     std::vector<Ref<Storage>> hold;
-    std::unique_ptr<char[]> staged;  // what a copy reads
   };
   using Steps = std::vector<Step>;
 
@@ -62,7 +61,6 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
   std::atomic<uint64_t> given_{0};
   mutable std::atomic<uint64_t> done_{0};
   cl_event last_ = nullptr;             // of the instruction being handed over
-  std::unique_ptr<char[]> staged_;
   struct Scratch {
     void* memory;
     size_t bytes;
