@@ -39,6 +39,7 @@ NB_MODULE(_C, m) {
   define_devices(m);
   define_streams(m);
   define_fallback(m);
+  define_safetensors(m);
   install_functions(m);
   // Nothing of ours is the user's line.
   Dl_info info;

@@ -44,6 +44,7 @@ void define_autograd(nb::module_& m);
 void define_devices(nb::module_& m);
 void define_streams(nb::module_& m);
 void define_fallback(nb::module_& m);
+void define_safetensors(nb::module_& m);
 void define_types(nb::module_& m);
 void define_storage(nb::module_& m);
 

@@ -101,7 +101,7 @@ del _point_to_openblas
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(
     "accelerator autograd backends cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
-    "amp distributions distributed fft func hub jit linalg multiprocessing onnx overrides profiler sparse special "
+    "amp distributions distributed fft func hub jit linalg multiprocessing onnx overrides profiler safetensors sparse special "
     "types xpu _utils _tensor_str".split()
 )
 _LAZY = {

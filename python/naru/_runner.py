@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _ALIAS = "torch"
 _REAL = "naru"
+# What belongs to PyTorch's name and is naru's, too.
+_ALSO = ("safetensors", "safetensors.torch")
 
 
 class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -24,16 +26,19 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != _ALIAS and not name.startswith(_ALIAS + "."):
+        if name in _ALSO:
+            real = _REAL + ".safetensors"
+        elif name == _ALIAS or name.startswith(_ALIAS + "."):
+            real = _REAL + name[len(_ALIAS) :]
+        else:
             return None
-        real = _REAL + name[len(_ALIAS) :]
         try:
             module = importlib.import_module(real)
         except ModuleNotFoundError as error:
             if error.name is None or not real.startswith(error.name):
                 raise
             raise ModuleNotFoundError(f"No module named '{name}' (naru does not have it yet)", name=name) from None
-        return importlib.machinery.ModuleSpec(name, self, is_package=hasattr(module, "__path__"), loader_state=module)
+        return importlib.machinery.ModuleSpec(name, self, is_package=hasattr(module, "__path__") or name in _ALSO, loader_state=module)
 
     def create_module(self, spec: Any) -> ModuleType:
         module = spec.loader_state

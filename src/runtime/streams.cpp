@@ -16,6 +16,7 @@ struct DeviceQueues {
   std::array<int, kStreams> priorities{};
   std::atomic<unsigned> handed_out{0};
   KeptErrors errors;
+  uint32_t first_use = 0;  // the line of the program
 };
 
 struct AllQueues {
@@ -40,7 +41,11 @@ DeviceQueues& queues_of(Device d) {
   AllQueues& all = all_queues();
   const std::lock_guard lock(all.mutex);
   auto& slot = all.devices[static_cast<int>(d.type)][d.index];
-  if (!slot.load(std::memory_order_acquire)) slot.store(new DeviceQueues, std::memory_order_release);
+  if (!slot.load(std::memory_order_acquire)) {
+    auto* queues = new DeviceQueues;
+    if (current_line) queues->first_use = current_line();
+    slot.store(queues, std::memory_order_release);
+  }
   return *slot.load(std::memory_order_acquire);
 }
 
@@ -96,6 +101,11 @@ int next_stream(Device d, int priority) {
 int current_stream(Device d) noexcept { return d.is_cpu() ? 0 : current[place(d)]; }
 void set_current_stream(Device d, int number) noexcept {
   if (!d.is_cpu()) current[place(d)] = static_cast<int8_t>(number);
+}
+
+std::string first_use(Device d) {
+  const DeviceQueues* queues = known(d);
+  return queues && queues->first_use && line_text ? line_text(queues->first_use) : std::string();
 }
 
 void retire_queues(DeviceType kind) {

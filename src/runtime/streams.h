@@ -15,6 +15,9 @@ int next_stream(Device device, int priority);
 int current_stream(Device device) noexcept;
 void set_current_stream(Device device, int number) noexcept;
 
+// "train.py:12", where the device was first used; "" where that is not known.
+std::string first_use(Device device);
+
 // Forgets the queues of a kind's devices, after waiting for their work; queue_of makes new ones. Errors that nobody has waited for are
 // dropped.
 void retire_queues(DeviceType kind);

@@ -8,6 +8,7 @@
 #include "host/execute.h"
 #include "host/host_time.h"
 #include "naru/error.h"
+#include "runtime/streams.h"
 
 namespace naru::backends {
 namespace {
@@ -54,12 +55,12 @@ bool VirtualStream::forked() const noexcept {
 }
 
 void VirtualStream::check_process() const {
-  if (forked())
-    throw RuntimeError(
-        "Cannot re-initialize {} in forked subprocess: virtual device '{}' was first used by process {}, before it "
-        "forked this one "
-        "({}). Start processes with the 'spawn' method, or use the device first in the child",
-        device_.type == DeviceType::Cuda ? "CUDA" : name_of(device_.type), device_.str(), process_, getpid());
+  if (!forked()) return;
+  const std::string where = runtime::first_use(device_);
+  throw RuntimeError(
+      "Cannot re-initialize {} in forked subprocess: device '{}' was first used by process {}{}, before it forked this one ({}). Start processes with "
+      "the 'spawn' method, or use the device first in the child",
+      device_.type == DeviceType::Cuda ? "CUDA" : name_of(device_.type), device_.str(), process_, where.empty() ? "" : " at " + where, getpid());
 }
 
 uint64_t VirtualStream::push(Item item, bool numbered) {

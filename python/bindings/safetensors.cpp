@@ -1,0 +1,46 @@
+// Files of tensors. python/naru/safetensors.py is the face of it.
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "naru/io.h"
+#include "tensor_object.h"
+
+namespace naru::py {
+namespace {
+
+using Texts = std::vector<std::pair<std::string, std::string>>;
+
+SafeTensors from_python(const nb::list& tensors, const Texts& metadata) {
+  SafeTensors s;
+  for (const nb::handle item : tensors) {
+    const nb::tuple pair = nb::borrow<nb::tuple>(item);
+    s.tensors.emplace_back(nb::cast<std::string>(pair[0]), tensor_of(pair[1].ptr()));
+  }
+  s.metadata.insert(metadata.begin(), metadata.end());
+  return s;
+}
+
+nb::tuple to_python(const SafeTensors& s) {
+  nb::list tensors;
+  for (const auto& [name, t] : s.tensors) tensors.append(nb::make_tuple(name, nb::steal(wrap(t))));
+  return nb::make_tuple(tensors, Texts(s.metadata.begin(), s.metadata.end()));
+}
+
+}  // namespace
+
+void define_safetensors(nb::module_& m) {
+  m.def("_load_safetensors", [](const std::string& path) { return to_python(load_safetensors(path)); });
+  m.def("_parse_safetensors", [](const nb::bytes& bytes) { return to_python(parse_safetensors({bytes.c_str(), bytes.size()})); });
+  m.def("_save_safetensors", [](const std::string& path, const nb::list& tensors, const Texts& metadata) {
+    const SafeTensors s = from_python(tensors, metadata);
+    Unlocked scope;
+    save_safetensors(path, s);
+  });
+  m.def("_to_safetensors", [](const nb::list& tensors, const Texts& metadata) {
+    const std::string bytes = to_safetensors(from_python(tensors, metadata));
+    return nb::bytes(bytes.data(), bytes.size());
+  });
+}
+
+}  // namespace naru::py

@@ -1,0 +1,150 @@
+"""The safetensors format: files of named tensors that can be read without running any code. The functions are those of `safetensors.torch`.
+
+>>> import naru, os, tempfile
+>>> from naru.safetensors import load_file, save_file
+>>> path = os.path.join(tempfile.mkdtemp(), "x.safetensors")
+>>> save_file({"x": naru.arange(3)}, path, {"made by": "me"})
+>>> load_file(path)
+{'x': tensor([0, 1, 2])}
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from . import _C
+
+Tensor = _C.Tensor
+
+SafetensorError = ValueError
+
+
+def _checked(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    if not isinstance(tensors, dict):
+        raise ValueError(f"Expected a dict of [str, torch.Tensor] but received {type(tensors)}")
+    owners: dict[int, str] = {}
+    for name, t in tensors.items():
+        if not isinstance(t, Tensor):
+            raise ValueError(f"Key `{name}` is invalid, expected torch.Tensor but received {type(t)}")
+        if not t.is_contiguous():
+            raise ValueError(f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. Call .contiguous() on it first")
+        if t.numel() == 0:
+            continue
+        other = owners.setdefault((str(t.device), t.untyped_storage().data_ptr()), name)
+        if other != name:
+            raise RuntimeError(
+                f"Some tensors share memory, this will lead to duplicate memory on disk and potential differences when loading them again: "
+                f"{[other, name]}. Save one of them, or a clone()"
+            )
+    return tensors
+
+
+def save_file(tensors: dict[str, Tensor], filename: str | os.PathLike, metadata: dict[str, str] | None = None) -> None:
+    """Writes dense tensors of any device, which share no memory, with texts as metadata."""
+    _C._save_safetensors(os.fspath(filename), list(_checked(tensors).items()), list((metadata or {}).items()))
+
+
+def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
+    """The bytes of such a file."""
+    return _C._to_safetensors(list(_checked(tensors).items()), list((metadata or {}).items()))
+
+
+def load_file(filename: str | os.PathLike, device: Any = "cpu") -> dict[str, Tensor]:
+    """The tensors of a file. On the CPU they lie in the file's pages, which are read when they are touched; writing to them does not change the
+    file. ValueError for a file that is cut short, contradicts itself, or has a type that naru does not have."""
+    tensors, _ = _C._load_safetensors(os.fspath(filename))
+    return {name: t.to(device) for name, t in tensors}
+
+
+def load(data: bytes) -> dict[str, Tensor]:
+    """The tensors of a file's bytes."""
+    return dict(_C._parse_safetensors(data)[0])
+
+
+def save_model(model: Any, filename: str, metadata: dict[str, str] | None = None, force_contiguous: bool = True) -> None:
+    """Writes a module's state. Of tensors that share memory one is written, and the metadata says under which name."""
+    kept: dict[str, Tensor] = {}
+    owners: dict[Any, str] = {}
+    notes = dict(metadata or {})
+    for name, t in model.state_dict().items():
+        place = (str(t.device), t.data_ptr(), tuple(t.shape))
+        if t.numel() and place in owners:
+            notes[name] = owners[place]
+            continue
+        owners[place] = name
+        kept[name] = t.contiguous() if force_contiguous else t
+    save_file(kept, filename, notes)
+
+
+def load_model(model: Any, filename: str | os.PathLike, strict: bool = True, device: Any = "cpu") -> tuple[list[str], list[str]]:
+    """Fills a module with a file's tensors. Returns the names missing and those that the module does not have."""
+    tensors, metadata = _C._load_safetensors(os.fspath(filename))
+    state = dict(tensors)
+    for name, other in metadata:
+        if other in state and name not in state and name in model.state_dict():
+            state[name] = state[other]
+    missing, unexpected = model.load_state_dict(state, strict=strict)
+    return list(missing), list(unexpected)
+
+
+class PySafeSlice:
+    """A tensor of a file, of which parts can be taken."""
+
+    def __init__(self, tensor: Tensor, device: Any) -> None:
+        self._tensor, self._device = tensor, device
+
+    def get_shape(self) -> list[int]:
+        """Its sizes."""
+        return list(self._tensor.shape)
+
+    def get_dtype(self) -> str:
+        """Its type, as the file names it."""
+        return {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32", "int16": "I16",
+                "int8": "I8", "uint8": "U8", "bool": "BOOL"}[str(self._tensor.dtype).split(".")[-1]]  # fmt: skip
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return self._tensor[index].to(self._device)
+
+
+class safe_open:
+    """`with safe_open("x.safetensors", framework="pt", device="cpu") as f: f.get_tensor("x")`: tensors are read when they are asked for."""
+
+    def __init__(self, filename: str | os.PathLike, framework: str = "pt", device: Any = "cpu") -> None:
+        if framework not in ("pt", "torch", "pytorch", "naru"):
+            raise ValueError(f"framework: wanted 'pt', got {framework!r}")
+        tensors, metadata = _C._load_safetensors(os.fspath(filename))
+        self._tensors: dict[str, Tensor] = dict(tensors)
+        self._metadata: dict[str, str] = dict(metadata)
+        self._device = device
+
+    def __enter__(self) -> safe_open:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._tensors = {}
+
+    def keys(self) -> list[str]:
+        """The names, sorted."""
+        return sorted(self._tensors)
+
+    def offset_keys(self) -> list[str]:
+        """The names in the order of their bytes."""
+        return list(self._tensors)
+
+    def metadata(self) -> dict[str, str] | None:
+        """The file's texts; None if there are none."""
+        return dict(self._metadata) or None
+
+    def _find(self, name: str) -> Tensor:
+        if name not in self._tensors:
+            raise ValueError(f"File does not contain tensor {name}; it has {self.keys()}")
+        return self._tensors[name]
+
+    def get_tensor(self, name: str) -> Tensor:
+        """A tensor on the device."""
+        return self._find(name).to(self._device)
+
+    def get_slice(self, name: str) -> PySafeSlice:
+        """A tensor of which parts can be taken: `f.get_slice("x")[:, :10]`."""
+        return PySafeSlice(self._find(name), self._device)
