@@ -60,6 +60,9 @@ GOALS = (
     Goal("MLP 2-16-1 training step, batch 4, Adam, C++", "seconds", 6e-6),
     Goal("loader in memory, batch 64, a batch", "seconds", 15e-6),
     Goal("loader in memory, batch 64, the wait", "seconds", 1e-6),
+    Goal("x += y, n = 1000, OpenCL: queued", "seconds", 1.5e-6),
+    Goal("9 operators in a chain, 16 M, OpenCL", "best", 1 / 1.05),
+    Goal("matmul fp32, OpenCL", "limits", 1 / 0.4),
 )
 
 

@@ -18,7 +18,7 @@ from goals import goals_of
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PROGRAMS = Path(os.environ.get("NARU_BUILD", ROOT / "build" / "release")) / "bench" / "cpp"
-LINES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 16)
+LINES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 16, 17)
 CPP_LINES = (1, 10, 13)
 # Which peers a line is measured with, and whether memory counts there.
 COMPILED = (4, 5, 6, 7, 8, 12, 13)
@@ -96,6 +96,8 @@ def limit_of(line, work, threads, limits):
         return 2 * 203264 * int(work.split()[-1]) * at["one fp32 operation"]
     if line == 12:
         return 52.4e6 * at["one fp32 operation"]
+    if line == 17 and work.startswith("matmul"):
+        return 2 * float(work.split()[-1]) ** 3 * at["one fp32 operation"]
     return None
 
 
@@ -105,6 +107,9 @@ def sides_of(line, threads, peers):
     sides = []
     if line in CPP_LINES and threads == 1:
         sides.append(("naru", [program("small"), str(line)], {"NARU_NUM_THREADS": "1"}))
+    if line == 17:  # as many threads as PoCL takes
+        xpu = {"NARU_OPENCL_CPU": "1", "NARU_VIRTUAL": ""}
+        return [("naru", [program("opencl"), "naru"], xpu), ("hand", [program("opencl"), "hand"], xpu)]
     if line == 1:
         if peers:
             binary, env = libtorch_program(peers)
@@ -129,7 +134,7 @@ def least(rows, more):
 
 
 def measure(lines, thread_counts, peers, rounds):
-    names = {"naru": "naru", "numpy": "numpy " + version(sys.executable, "numpy")}
+    names = {"naru": "naru", "numpy": "numpy " + version(sys.executable, "numpy"), "hand": "OpenCL by hand"}
     if peers:
         names |= {"torch": "torch " + version(peers, "torch"), "compile": "torch.compile", "jax": "jax " + version(peers, "jax")}
     print("limits", flush=True)
@@ -139,7 +144,7 @@ def measure(lines, thread_counts, peers, rounds):
     results = []
     for line in lines:
         for threads in thread_counts:
-            if line in (1, 2) and threads != thread_counts[0]:
+            if (line in (1, 2) and threads != thread_counts[0]) or (line == 17 and threads != thread_counts[-1]):
                 continue
             print(f"line {line}, {threads} thread{'s' if threads > 1 else ''}", flush=True)
             times = {}

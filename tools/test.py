@@ -111,7 +111,7 @@ def main(arguments: list[str]) -> int:
         command = [str(ROOT / "build/release/tests/cpp/naru_tests"), "--gtest_brief=1", f"--gtest_output=json:{report}"]
         if options.gtest_filter:
             command.append(f"--gtest_filter={options.gtest_filter}")
-        total += run_suite("C++ tests", command, report, count_gtest)
+        total += run_suite("C++ tests", command, report, count_gtest, NARU_CACHE_DIR="")
     if python:
         where = [] if paths else ["tests/python", f"--ignore={oracle}"]
         total += pytest("Python tests", [*where, *chosen, *rest])

@@ -1,6 +1,8 @@
 // Positions of greatest and least elements, and running sums and products.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "naru/error.h"
 #include "render/c/expressions.h"
 #include "render/c/launch.h"
@@ -25,16 +27,18 @@ std::string before_function(bool greatest, VType type) {
   return fmt::format("FUNCTION bool before({0} a, {0} b) {{ return a {1} b; }}\n", t, op);
 }
 
-// Numbers: results, elements of each, elements from one to the next; the kept space. Memory: in, values, indices.
+// Numbers: results, elements of each, elements from one to the next, results of a looping item; the kept space. Memory: in, values, indices.
+// items: that share a result; 0: looping ones, with several lanes side by side.
+constexpr int kLoopLanes = 32;
 std::string arg_text(const ir::ArgReduce& op, const Space& kept, const Target& target, int items, bool wide) {
   const DType dtype = op.in.dtype;
   const VType type = ir::vtype_of(dtype);
   const char* t = dtype_name(type);
-  const Walk walk{3, kept.rank, kept.count};
+  const Walk walk{4, kept.rank, kept.count};
   Head h;
   h.memory = {stored(dtype), "=" + std::string(stored(dtype)), "=i64"};
   h.numbers = walk.end();
-  h.group = kGroup;
+  h.group = items == 0 ? 1 : kGroup;
   h.wide = wide;
   h.functions = before_function(op.greatest, type);
   const auto load = [&](const std::string& at) {
@@ -42,6 +46,24 @@ std::string arg_text(const ir::ArgReduce& op, const Space& kept, const Target& t
     return type == VType::Bool ? element : loaded(dtype, element);
   };
   std::string text = opening(h);
+  const auto store = [&] {
+    std::string lines;
+    if (op.values.data) lines += fmt::format("      m1[{}] = m0[r + at * a.d[2]];\n", walk.offset(1, "q"));
+    if (op.indices.data) lines += fmt::format("      m2[{}] = (i64)at;\n", walk.offset(2, "q"));
+    return lines;
+  };
+  if (items == 0) {
+    text += fmt::format("  {0} best[{1}];\n  I place[{1}];\n  const I first = (I)GROUP * a.d[3], last = first + a.d[3] < a.d[0] ? first + a.d[3] : a.d[0];\n"
+                        "  for (I row = first; row < last; ++row) {{\n{2}    const I r = {3};\n"
+                        "    for (int l = 0; l < {1}; ++l) {{\n      place[l] = l < a.d[1] ? l : 0;\n      best[l] = {4};\n    }}\n", t, kLoopLanes,
+                        walk.position("q", "row", "    "), walk.offset(0, "q"), load("place[l]"));
+    text += fmt::format("    for (I i = {0}; i < a.d[1]; i += {0}) {{\n      const int n = a.d[1] - i < {0} ? (int)(a.d[1] - i) : {0};\n"
+                        "      PARALLEL\n      for (int l = 0; l < n; ++l) {{\n        const {1} y = {2};\n        const bool b = before(y, best[l]);\n"
+                        "        best[l] = b ? y : best[l];\n        place[l] = b ? i + l : place[l];\n      }}\n    }}\n", kLoopLanes, t, load("(i + l)"));
+    text += fmt::format("    {0} x = best[0];\n    I at = place[0];\n    for (int l = 1; l < {1}; ++l)\n"
+                        "      if (before(best[l], x) || (!before(x, best[l]) && place[l] < at)) {{ x = best[l]; at = place[l]; }}\n", t, kLoopLanes);
+    return complete(target, text + store() + "  }\n}\n");
+  }
   if (items > 1) text += fmt::format("  LOCAL {} best[{}];\n  LOCAL I place[{}];\n", t, items, items);
   text += items == 1 ? fmt::format("  const I row = (I)GROUP * {} + ITEM;\n  if (row < a.d[0]) {{\n", kGroup) : "  const I row = (I)GROUP;\n  {\n";
   text += walk.position("q", "row", "    ") + fmt::format("    const I r = {};\n", walk.offset(0, "q"));
@@ -55,9 +77,7 @@ std::string arg_text(const ir::ArgReduce& op, const Space& kept, const Target& t
                         "        if (before(y, x) || (!before(x, y) && j < at)) {{ x = y; at = j; }}\n"
                         "        best[ITEM] = x;\n        place[ITEM] = at;\n      }}\n      BARRIER;\n    }}\n", items / 2, t);
   text += items > 1 ? "    if (ITEM == 0) {\n" : "    {\n";
-  if (op.values.data) text += fmt::format("      m1[{}] = m0[r + at * a.d[2]];\n", walk.offset(1, "q"));
-  if (op.indices.data) text += fmt::format("      m2[{}] = (i64)at;\n", walk.offset(2, "q"));
-  return complete(target, text + "    }\n  }\n}\n");
+  return complete(target, text + store() + "    }\n  }\n}\n");
 }
 
 VType accumulator(DType out) noexcept {
@@ -109,16 +129,19 @@ void run(const ir::ArgReduce& op, Launcher& launcher) {
   kept.drop_ones();
   kept.merge();
   const bool wide = is_wide_with(op.in, length, kept);
-  const int items = results >= kManyResults ? 1 : kGroup;
+  const Target& target = launcher.target();
+  const int items = target.loops ? 0 : results >= kManyResults ? 1 : kGroup;
+  const int64_t each = std::clamp<int64_t>(results / (4 * target.units), 1, 256);
+  const int64_t groups = target.loops ? (results + each - 1) / each : items == 1 ? (results + kGroup - 1) / kGroup : results;
   Arguments arguments(3, wide);
-  for (const int64_t v : {results, length, last_stride(op.in)}) arguments.add(v);
+  for (const int64_t v : {results, length, last_stride(op.in), each}) arguments.add(v);
   add(arguments, kept);
   void* const memory[] = {op.in.data, op.values.data, op.indices.data};
   const uint64_t bits = static_cast<uint64_t>(op.in.dtype) | static_cast<uint64_t>(op.greatest) << 4 | static_cast<uint64_t>(wide) << 5 |
                         static_cast<uint64_t>(items == 1) << 6 | static_cast<uint64_t>(op.values.data != nullptr) << 7 |
                         static_cast<uint64_t>(op.indices.data != nullptr) << 8 | static_cast<uint64_t>(kept.rank) << 16;
-  launcher.start({{Kind::ArgReduce, nullptr, bits}, [&] { return arg_text(op, kept, launcher.target(), items, wide); }, memory, arguments.bytes(),
-                  items == 1 ? (results + kGroup - 1) / kGroup : results, kGroup});
+  launcher.start({{Kind::ArgReduce, nullptr, bits}, [&] { return arg_text(op, kept, target, items, wide); }, memory, arguments.bytes(), groups,
+                  target.loops ? 1 : kGroup});
 }
 
 void run(const ir::Scan& scan, Launcher& launcher) {

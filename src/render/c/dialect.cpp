@@ -8,6 +8,9 @@ constexpr Dialect kOpenCl = {
     R"c(#pragma OPENCL FP_CONTRACT OFF
 typedef char i8; typedef short i16; typedef int i32; typedef long i64;
 typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64; typedef float f32;
+typedef char4 i8x4; typedef short4 i16x4; typedef int4 i32x4; typedef long4 i64x4;
+typedef uchar4 u8x4; typedef ushort4 u16x4; typedef uint4 u32x4; typedef float4 f32x4;
+#define MAKE4(t, a, b, c, d) (t##x4)(a, b, c, d)
 #define KERNEL(n) kernel __attribute__((reqd_work_group_size(n, 1, 1))) void
 #define GLOBAL global
 #define LOCAL local
@@ -23,7 +26,7 @@ typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64; typed
 #define atomic_least(p, x) atomic_min(p, x)
 #define PARALLEL _Pragma("clang loop vectorize(assume_safety)")
 )c",
-    R"c(typedef double f64;
+    R"c(typedef double f64; typedef double4 f64x4;
 #define as_f64 as_double
 )c",
     {R"c(#define fma_f32 fma
@@ -62,6 +65,9 @@ constexpr Dialect kCuda = {
     "cuda",
     R"c(typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64; typedef float f32;
+#define VECTOR(t, bytes) struct __align__(bytes) t##x4 { t x, y, z, w; };
+VECTOR(i8, 4) VECTOR(i16, 8) VECTOR(i32, 16) VECTOR(i64, 16) VECTOR(u8, 4) VECTOR(u16, 8) VECTOR(u32, 16) VECTOR(f32, 16)
+#define MAKE4(t, a, b, c, d) t##x4{a, b, c, d}
 #define KERNEL(n) extern "C" __global__ void __launch_bounds__(n)
 #define GLOBAL
 #define LOCAL __shared__
@@ -77,7 +83,7 @@ typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; 
 #define atomic_least(p, x) atomicMin(p, x)
 #define PARALLEL
 )c",
-    R"c(typedef double f64;
+    R"c(typedef double f64; VECTOR(f64, 16)
 #define as_f64(x) __longlong_as_double((i64)(x))
 )c",
     {R"c(#define fma_f32 fmaf

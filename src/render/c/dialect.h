@@ -1,6 +1,7 @@
 // Dialect: how a language of devices (OpenCL C, CUDA C++) spells what the renderer writes. Kernels are written in one small C; a dialect
 // is the text in front of it, which says what its few words mean there:
 //   i8 ... i64, u8 ... u64, f32, f64          types
+//   f32x4 ..., MAKE4(f32, a, b, c, d)         four of them, with .x .y .z .w
 //   KERNEL(n) name(...)                       a kernel that runs in groups of n items
 //   GLOBAL, LOCAL, FUNCTION                   memory of the device, memory of a group, a function
 //   GROUP, ITEM, BARRIER                      number of the group, of the item in it; all items of the group meet

@@ -19,7 +19,7 @@ enum class Mode : uint8_t { Flat, Rows, Positions };
 // Shorter rows are not worth a loop, or a group, of their own.
 constexpr int64_t kShortRow = 32;
 // Elements that one item loops over.
-constexpr int64_t kChunk = 16384, kLeastChunk = 1024;
+constexpr int64_t kChunk = 16384, kLeastChunk = 1024, kTile = 64;
 
 struct Plan {
   const ir::Map& map;
@@ -28,6 +28,7 @@ struct Plan {
   int inputs;
   Mode mode = Mode::Flat;
   bool wide = false;
+  bool fours = false;  // Flat: an item takes four elements, each operand's at once
   uint64_t steps = 0;  // two bits an operand
 
   Plan(const ir::Map& m, const Target& t) : map(m), target(t), space(m.shape), inputs(static_cast<int>(m.inputs.size())) {
@@ -38,6 +39,11 @@ struct Plan {
   }
   Step step(int k) const { return static_cast<Step>(steps >> (2 * k) & 3); }
   DType dtype(int k) const { return k < inputs ? map.inputs[k].dtype : map.outputs[k - inputs].dtype; }
+  bool strides() const {
+    for (int k = 0; k < space.count; ++k)
+      if (step(k) == kStrides) return true;
+    return false;
+  }
   int last() const { return space.rank - 1; }
   int64_t inner() const { return space.sizes[last()]; }
   Walk walk() const { return {mode == Mode::Rows ? 5 : 2, space.rank, space.count}; }
@@ -50,6 +56,7 @@ struct Plan {
   void lay_out();
   void choose();
   std::string body(const std::string& indent, const std::string& index, const std::function<std::string(int)>& place) const;
+  std::string body_of_fours() const;
 };
 
 void Plan::lay_out() {
@@ -77,11 +84,14 @@ void Plan::choose() {
     const bool stays = flat ? space.repeats_one(k) : o.strides[last()] == 0;
     steps |= static_cast<uint64_t>(stays ? kStays : o.strides[last()] == o.item ? kNext : kStrides) << (2 * k);
   }
+  fours = flat && !target.loops && space.numel() % 4 == 0;
+  for (int k = 0; k < space.count; ++k)
+    fours &= step(k) == kStays || reinterpret_cast<uintptr_t>(space.operands[k].data) % static_cast<uintptr_t>(4 * space.operands[k].item) == 0;
 }
 
 Key Plan::key() const {
   const uint64_t rank = mode == Mode::Flat ? 0 : static_cast<uint64_t>(space.rank);
-  return {Kind::Map, &map.program, steps, static_cast<uint64_t>(mode) | static_cast<uint64_t>(wide) << 2 | rank << 3};
+  return {Kind::Map, &map.program, steps, static_cast<uint64_t>(mode) | static_cast<uint64_t>(wide) << 2 | static_cast<uint64_t>(fours) << 3 | rank << 4};
 }
 
 // Loads, computes, stores one element of each operand: place(k) is where it is.
@@ -95,6 +105,29 @@ std::string Plan::body(const std::string& indent, const std::string& index, cons
   for (size_t i = 0; i < kernel.results.size(); ++i) {
     const int k = inputs + static_cast<int>(i);
     text += fmt::format("{}m{}[{}] = {};\n", indent, k, place(k), to_store(kernel.outputs[i], node("v", kernel.results[i])));
+  }
+  return text;
+}
+
+// The same for four elements from i on.
+std::string Plan::body_of_fours() const {
+  const ir::MapKernel kernel = map.program.lower();
+  constexpr const char* kParts = "xyzw";
+  std::string text;
+  for (int k = 0; k < inputs; ++k)
+    if (step(k) != kStays) text += fmt::format("    const {0}x4 t{1} = *(GLOBAL const {0}x4*)(m{1} + i);\n", stored(dtype(k)), k);
+  std::vector<std::string> results(kernel.results.size());
+  for (int part = 0; part < 4; ++part) {
+    const auto input = [&](uint64_t slot, DType type) {
+      return loaded(type, step(static_cast<int>(slot)) == kStays ? fmt::format("m{}[0]", slot) : fmt::format("t{}.{}", slot, kParts[part]));
+    };
+    const std::string prefix = fmt::format("v{}_", kParts[part]);
+    text += expressions(kernel.graph, kernel.results, {input, param_text, fmt::format("((i64)i + {})", part)}, target, prefix, "    ");
+    for (size_t i = 0; i < results.size(); ++i) results[i] += ", " + to_store(kernel.outputs[i], node(prefix, kernel.results[i]));
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    const size_t k = static_cast<size_t>(inputs) + i;
+    text += fmt::format("    *(GLOBAL {0}x4*)(m{1} + i) = MAKE4({0}{2});\n", stored(kernel.outputs[i]), k, results[i]);
   }
   return text;
 }
@@ -116,7 +149,8 @@ std::string Plan::text() const {
       text += fmt::format("  const I begin = (I)GROUP * a.d[1], end = begin + a.d[1] < a.d[0] ? begin + a.d[1] : a.d[0];\n{}"
                           "  for (I i = begin; i < end; ++i) {{\n", flat ? "  PARALLEL\n" : "");
     else
-      text += fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
+      text += fmt::format("  const I i = ((I)GROUP * {} + ITEM) * {};\n  if (i < a.d[0]) {{\n", target.group, fours ? 4 : 1);
+    if (fours) return complete(target, text + body_of_fours() + "  }\n}\n");
     if (!flat) {
       text += walk().position("q", "i", "    ");
       for (int k = 0; k < space.count; ++k) text += fmt::format("    const I e{} = {};\n", k, walk().offset(k, "q"));
@@ -150,7 +184,11 @@ void Plan::start(Launcher& launcher) const {
   if (mode == Mode::Rows) {
     const int64_t rows = n / inner();
     int64_t pieces, length, together = 1;
-    if (target.loops) {
+    if (target.loops && strides()) {
+      // Tiles, so that a line of the cache that holds an element holds the next row's, too.
+      length = together = kTile;
+      pieces = (inner() + kTile - 1) / kTile;
+    } else if (target.loops) {
       pieces = std::max<int64_t>(1, inner() / chunk);
       length = (inner() + pieces - 1) / pieces;
       pieces = (inner() + length - 1) / length;
@@ -162,7 +200,7 @@ void Plan::start(Launcher& launcher) const {
     groups = (rows + together - 1) / together * pieces;
     for (const int64_t v : {rows, inner(), pieces, length, together}) arguments.add(v);
   } else {
-    const int64_t each = target.loops ? chunk : target.group;
+    const int64_t each = target.loops ? chunk : fours ? 4 * target.group : target.group;
     groups = (n + each - 1) / each;
     arguments.add(n), arguments.add(chunk);
   }

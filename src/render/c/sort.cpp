@@ -1,5 +1,5 @@
 // Stable sorts, NaN greatest: every element becomes a key (its bits in the order of the values) and its position, so that no two are equal; a
-// bitonic network sorts the pairs, padded to a power of two.
+// bitonic network sorts the pairs, padded to a power of two; looping items sort by digits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -134,6 +134,26 @@ struct Rows {
     return complete(target, text);
   }
 
+  // Looping items sort a row each by its digits, the least first: two passes a round, from the first pair of arrays to the second and back.
+  // Numbers: elements of a row, rows.
+  std::string digits_text() const {
+    Head h;
+    h.memory = {"=" + std::string(key()), "=u32", "=" + std::string(key()), "=u32"};
+    h.numbers = 2;
+    h.wide = wide;
+    const auto pass = [&](const char* from, const char* from_place, const char* to, const char* to_place) {
+      return fmt::format("    {{\n    for (int d = 0; d < 256; ++d) at[d] = 0;\n    for (I i = 0; i < n; ++i) ++at[({0}[i] >> shift) & 255];\n"
+                         "    u32 sum = 0;\n    for (int d = 0; d < 256; ++d) {{ const u32 c = at[d]; at[d] = sum; sum += c; }}\n"
+                         "    for (I i = 0; i < n; ++i) {{\n      const {4} k = {0}[i];\n      const u32 j = at[(k >> shift) & 255]++;\n"
+                         "      {2}[j] = k;\n      {3}[j] = {1}[i];\n    }}\n    }}\n", from, from_place, to, to_place, key());
+    };
+    std::string text = opening(h) + "  u32 at[256];\n  const I n = a.d[0], start = (I)GROUP * n;\n";
+    text += fmt::format("  GLOBAL {0}* k0 = m0 + start;\n  GLOBAL u32* p0 = m1 + start;\n  GLOBAL {0}* k1 = m2 + start;\n  GLOBAL u32* p1 = m3 + start;\n", key());
+    const size_t bits = 8 * std::max<size_t>(size_of(op.in.dtype), 2);
+    return complete(target, text + fmt::format("  for (int shift = 0; shift < {}; shift += 8) {{\n", bits) + pass("k0", "p0", "k1", "p1") + "    shift += 8;\n" +
+                                pass("k1", "p1", "k0", "p0") + "  }\n}\n");
+  }
+
   std::string put_text() const {
     Head h;
     h.memory = {bits_type(op.in.dtype), "u32", "=" + std::string(bits_type(op.in.dtype)), "=i64"};
@@ -157,6 +177,7 @@ struct Rows {
   }
 
   void start(Launcher& launcher) const;
+  void put(Launcher& launcher, void* copy, void* places) const;
 };
 
 void Rows::start(Launcher& launcher) const {
@@ -173,6 +194,13 @@ void Rows::start(Launcher& launcher) const {
     void* const memory[] = {op.in.data, keys, places, copy};
     launcher.start({{Kind::SortKeys, nullptr, type | w | static_cast<uint64_t>(op.descending) << 9 | rank}, [this] { return keys_text(); }, memory,
                     arguments.bytes(), groups(rows * padded), target.group});
+  }
+  if (target.loops) {
+    void* const arrays[] = {keys, places, launcher.scratch(pairs * key_bytes), launcher.scratch(pairs * 4)};
+    Arguments arguments(4, wide);
+    arguments.add(n), arguments.add(rows);
+    launcher.start({{Kind::SortGroup, nullptr, type | w}, [this] { return digits_text(); }, arrays, arguments.bytes(), rows, 1});
+    return put(launcher, copy, places);
   }
   const int64_t piece = std::min({kInGroup, int64_t{2} * target.group, padded});
   void* const both[] = {keys, places};
@@ -191,12 +219,18 @@ void Rows::start(Launcher& launcher) const {
     }
     within(size, size);
   }
+  put(launcher, copy, places);
+}
+
+// Writes the first k values and positions of each row.
+void Rows::put(Launcher& launcher, void* copy, void* places) const {
   Arguments arguments = numbers(rows * op.k, op.k);
   arguments.add(n);
   void* const memory[] = {copy, places, op.values.data, op.indices.data};
   const uint64_t wanted = static_cast<uint64_t>(op.values.data != nullptr) << 10 | static_cast<uint64_t>(op.indices.data != nullptr) << 11;
-  launcher.start({{Kind::SortPut, nullptr, size_of(op.in.dtype) | w | wanted | rank}, [this] { return put_text(); }, memory, arguments.bytes(),
-                  groups(rows * op.k), target.group});
+  const uint64_t bits = size_of(op.in.dtype) | static_cast<uint64_t>(wide) << 8 | wanted | static_cast<uint64_t>(kept.rank) << 24;
+  launcher.start({{Kind::SortPut, nullptr, bits}, [this] { return put_text(); }, memory, arguments.bytes(),
+                  (rows * op.k + target.group - 1) / target.group, target.group});
 }
 
 }  // namespace
@@ -209,7 +243,10 @@ void run(const ir::Sort& op, Launcher& launcher) {
   Rows r{op, launcher.target(), Space(shape.first(shape.size() - 1)), 0, n, 1, false};
   r.rows = r.kept.numel();
   if (r.rows == 0 || op.k == 0) return;
-  while (r.padded < n) r.padded *= 2;
+  if (r.target.loops)
+    r.padded = n;
+  else
+    while (r.padded < n) r.padded *= 2;
   const Dims none(shape.size(), 0);
   r.kept.add(op.in);
   r.kept.add(static_cast<char*>(op.values.data), static_cast<int64_t>(size_of(op.in.dtype)), (op.values.data ? op.values.strides : none).data());
