@@ -19,6 +19,32 @@ _REAL = "naru"
 _ALSO = ("safetensors", "safetensors.torch")
 
 
+# What `multiprocessing` loads when it starts the first process that is not a fork of this one.
+_STARTERS = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver")
+
+
+class _Alias:
+    """Pickled, it becomes a call of install_torch_alias."""
+
+    def __reduce__(self) -> Any:
+        return install_torch_alias, ()
+
+
+def _tell_children() -> None:
+    """From now on `torch` means naru in all processes that `multiprocessing` starts, before they load the script."""
+    from multiprocessing import forkserver, spawn
+
+    plain = spawn.get_preparation_data
+
+    def get_preparation_data(name: str) -> dict[str, Any]:
+        return {"torch_alias": _Alias(), **plain(name)}
+
+    spawn.get_preparation_data = get_preparation_data
+    # The server of forks would load the script itself.
+    if forkserver._forkserver._preload_modules == ["__main__"]:  # type: ignore[attr-defined]
+        forkserver.set_forkserver_preload([_REAL])
+
+
 class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Answers `import torch` and `import torch.X` with the same module objects as `import naru` and `import naru.X`.
 
@@ -26,6 +52,8 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name in _STARTERS:
+            _tell_children()
         if name in _ALSO:
             real = _REAL + ".safetensors"
         elif name == _ALIAS or name.startswith(_ALIAS + "."):
@@ -53,13 +81,15 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install_torch_alias() -> None:
-    """Makes `torch` mean naru in this process, and in those it forks."""
+    """Makes `torch` mean naru in this process, and in those that it starts by `os.fork` or `multiprocessing`."""
     if any(isinstance(finder, TorchFinder) for finder in sys.meta_path):
         return
     loaded = sys.modules.get(_ALIAS)
     if loaded is not None and loaded is not sys.modules.get(_REAL):
         raise RuntimeError("torch is already loaded in this process, so it can't be made to mean naru")
     sys.meta_path.insert(0, TorchFinder())
+    if any(name in sys.modules for name in _STARTERS):
+        _tell_children()
 
 
 def _is_ours(filename: str) -> bool:

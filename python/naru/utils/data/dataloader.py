@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+import weakref
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ... import _C
-from .collate import default_collate, default_convert
-from .dataset import IterableDataset, Subset, TensorDataset
+from ... import _C, accelerator
+from ._utils.collate import default_collate, default_convert
+from ._utils.fetch import Source
+from ._utils.order import Order
+from ._utils.pin_memory import pin_memory
+from ._utils.worker import Job, get_worker_info
+from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from ._utils.crew import Crew
+
 Tensor = _C.Tensor
 T_co = TypeVar("T_co", covariant=True)
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
-
-
-def get_worker_info() -> None:
-    """What a worker process knows of itself; None, as samples are loaded in the calling process."""
-    return None
 
 
 class _EndlessSampler(Sampler):
@@ -39,12 +43,23 @@ class DataLoader(Generic[T_co]):
         batch_size: samples to a batch; None gives single samples.
         shuffle: random order, new for each pass.
         sampler, batch_sampler: the order, in place of shuffle (and of batch_size and drop_last).
+        num_workers: how many processes load batches ahead of time; 0 loads each batch when it is asked for. A TensorDataset with
+            the default collate_fn and no worker_init_fn is loaded by threads, which need not copy the batch.
         collate_fn: makes a batch from a list of samples (`default_collate`).
-        pin_memory: tensors of the batch are copied to page-locked memory, where a device is there to gain by it.
+        pin_memory: the tensors of a batch are copied to page-locked memory (by a thread, if there are workers), from where devices
+            copy without waiting. Objects with a method `pin_memory` are replaced by what that returns.
         drop_last: leave out a last batch that is not full.
-        num_workers: accepted; samples are loaded in the calling process, whatever the number. Loading by several workers is
-            yet to come.
-        generator: draws the random order.
+        timeout: seconds to wait for a batch from a worker before RuntimeError; 0 waits for ever.
+        worker_init_fn: called in each worker with its number, after its random numbers are seeded.
+        multiprocessing_context: how workers are started: "fork", "spawn", "forkserver" or a context of `multiprocessing`.
+        generator: draws the random order, and the base seed of the workers.
+        prefetch_factor: batches each worker has under way (2).
+        persistent_workers: workers, and their copies of the data set, live on after a pass.
+        pin_memory_device: not needed, as in PyTorch.
+        in_order: batches come in the order of the sampler. False: as they get ready.
+
+    An exception in a worker is raised here, with the same type and the worker's traceback as text. A worker that dies is a
+    RuntimeError. Batches come through shared memory that does not count against /dev/shm.
 
     >>> import naru
     >>> loader = DataLoader(TensorDataset(naru.arange(5)), batch_size=2)
@@ -59,6 +74,10 @@ class DataLoader(Generic[T_co]):
     drop_last: bool
     timeout: float
     sampler: Any
+    pin_memory_device: str
+    prefetch_factor: int | None
+
+    _fixed = False
 
     def __init__(
         self,
@@ -72,7 +91,7 @@ class DataLoader(Generic[T_co]):
         pin_memory: bool = False,
         drop_last: bool = False,
         timeout: float = 0,
-        worker_init_fn: Callable[[int], None] | None = None,
+        worker_init_fn: Callable[[int], Any] | None = None,
         multiprocessing_context: Any = None,
         generator: Any = None,
         *,
@@ -96,15 +115,7 @@ class DataLoader(Generic[T_co]):
             raise ValueError("persistent_workers option needs num_workers > 0")
         self._iterable = isinstance(dataset, IterableDataset)
         if self._iterable:
-            if shuffle not in (False, None):
-                raise ValueError(f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}")
-            if sampler is not None:
-                raise ValueError(f"DataLoader with IterableDataset: expected unspecified sampler option, but got sampler={sampler}")
-            if batch_sampler is not None:
-                raise ValueError(
-                    "DataLoader with IterableDataset: expected unspecified batch_sampler option, but got "
-                    f"batch_sampler={batch_sampler}"
-                )
+            _check_iterable(shuffle, sampler, batch_sampler)
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None:
@@ -112,9 +123,7 @@ class DataLoader(Generic[T_co]):
                 raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
             batch_size = None
         elif batch_size is None and drop_last:
-            raise ValueError(
-                "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
-            )
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
         if sampler is None:
             if self._iterable:
                 sampler = _EndlessSampler()
@@ -142,79 +151,206 @@ class DataLoader(Generic[T_co]):
         self.multiprocessing_context = multiprocessing_context
         self.persistent_workers = persistent_workers
         self.in_order = in_order
+        self._length_told: int | None = None  # of an iterable data set, when somebody has asked
+        self._iterator: _WorkersIterator | None = None
+        self._fixed = True
+        self.check_worker_number_rationality()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._fixed and name in ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"):
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
+        super().__setattr__(name, value)
+
+    @property
+    def multiprocessing_context(self) -> Any:
+        """The context of `multiprocessing` that starts the workers; None for the default one."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        if context is not None:
+            if self.num_workers == 0:
+                raise ValueError(
+                    "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
+                    f"num_workers={self.num_workers}"
+                )
+            import multiprocessing
+
+            if isinstance(context, str):
+                methods = multiprocessing.get_all_start_methods()
+                if context not in methods:
+                    raise ValueError(
+                        f"multiprocessing_context option should specify a valid start method in {methods!r}, but got "
+                        f"multiprocessing_context={context!r}"
+                    )
+                context = multiprocessing.get_context(context)
+            if not isinstance(context, multiprocessing.context.BaseContext):
+                raise TypeError(
+                    "multiprocessing_context option should be a valid context object or a string specifying the start method, "
+                    f"but got multiprocessing_context={context}"
+                )
+        self._context = context
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self.sampler if self.batch_sampler is None else self.batch_sampler
 
     def __len__(self) -> int:
         if not self._iterable:
-            return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
-        samples = len(self.dataset)
+            return len(self._index_sampler)
+        samples = self._length_told = len(self.dataset)
         if self.batch_size is None:
             return samples
         return samples // self.batch_size if self.drop_last else -(-samples // self.batch_size)
 
     def __iter__(self) -> Iterator[T_co]:
-        batches = self._iterable_batches() if self._iterable else self._numbered_batches()
-        if self.pin_memory and _C.is_available("cuda"):
-            batches = map(_pin, batches)
-        return batches
+        if self.num_workers == 0:
+            return _Iterator(self)
+        if not self.persistent_workers:
+            return _WorkersIterator(self)
+        if self._iterator is None or self._iterator.broken:
+            self._iterator = _WorkersIterator(self)
+        else:
+            self._iterator.begin(self)
+        return self._iterator
 
-    def _numbered_batches(self) -> Iterator[Any]:
-        dataset, collate = self.dataset, self.collate_fn
-        if self.batch_sampler is None:
-            for index in self.sampler:
-                yield collate(dataset[index])
-            return
-        gather = _whole_batches(dataset) if collate is default_collate else None
-        if gather is not None:
-            for indices in self.batch_sampler:
-                yield gather(indices)
-            return
-        many = getattr(dataset, "__getitems__", None)
-        for indices in self.batch_sampler:
-            yield collate(many(indices) if many else [dataset[i] for i in indices])
+    def check_worker_number_rationality(self) -> None:
+        """Warns where there are more workers than processors."""
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if self.num_workers > processors:
+            warnings.warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of worker in "
+                f"current system is {processors}, which is smaller than what this DataLoader is going to create. More workers than "
+                "processors make loading slower, not faster, unless they mostly wait.",
+                stacklevel=3,
+            )
 
-    def _iterable_batches(self) -> Iterator[Any]:
-        import itertools
+    def _source(self) -> Source:
+        return Source(self.dataset, self.batch_sampler is not None, self.collate_fn, self.drop_last)
 
-        samples = iter(self.dataset)
-        if self.batch_size is None:
-            yield from map(self.collate_fn, samples)
-            return
-        while batch := list(itertools.islice(samples, self.batch_size)):
-            if len(batch) < self.batch_size and self.drop_last:
-                return
-            yield self.collate_fn(batch)
+    def _start_crew(self, base_seed: int, pin: bool) -> Crew:
+        """The workers of a pass."""
+        from ._utils.crew import PinningCrew, ProcessCrew, ThreadCrew
 
+        source = self._source()
+        crew: Crew
+        if self.worker_init_fn is None and self.multiprocessing_context is None and source.gather() is not None:
+            crew = ThreadCrew(source, self.num_workers)
+        else:
+            import multiprocessing
 
-def _whole_batches(dataset: Any) -> Callable[[list[int]], Any] | None:
-    """A function that gathers a batch of a TensorDataset (or of a Subset of one) at once; None for other data sets.
-
-    The result is what collating the samples one by one would give.
-    """
-    positions: Tensor | None = None
-    while type(dataset) is Subset:
-        inner = _C.as_tensor(list(dataset.indices), dtype=_C.int64, device="cpu")
-        positions = inner if positions is None else inner[positions]
-        dataset = dataset.dataset
-    if type(dataset) is not TensorDataset:
-        return None
-
-    def gather(indices: list[int]) -> list[Tensor]:
-        index = _C.tensor(indices, dtype=_C.int64, device="cpu")
-        if positions is not None:
-            index = positions[index]
-        return [tensor[index if tensor.device.type == "cpu" else index.to(tensor.device)] for tensor in dataset.tensors]
-
-    return gather
+            job = Job(source, self.worker_init_fn, base_seed, self.num_workers)
+            crew = ProcessCrew(job, self.multiprocessing_context or multiprocessing.get_context())
+        return PinningCrew(crew) if pin else crew
 
 
-def _pin(batch: Any) -> Any:
-    """`batch` with its CPU tensors in page-locked memory."""
-    if isinstance(batch, Tensor):
-        return batch.pin_memory() if batch.device.type == "cpu" else batch
-    if isinstance(batch, dict):
-        return {key: _pin(value) for key, value in batch.items()}
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*map(_pin, batch))
-    if isinstance(batch, (list, tuple)):
-        return type(batch)(map(_pin, batch))
-    return batch.pin_memory() if hasattr(batch, "pin_memory") else batch
+def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
+    for name, value in (("shuffle", shuffle or None), ("sampler", sampler), ("batch_sampler", batch_sampler)):
+        if value is not None:
+            raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}")
+
+
+class _Iterator:
+    """One pass: batches are made when they are asked for."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._pin = loader.pin_memory and _pins(loader)
+        self._open(loader)
+        if loader.timeout:
+            raise AssertionError("timeout is for workers: with num_workers=0 it must be 0")
+        self._fetch = loader._source().fetcher()
+
+    def _open(self, loader: DataLoader) -> int:
+        """Starts counting; returns the base seed, which is drawn before the order is."""
+        # Not the loader itself, which holds this object where the workers are persistent: both shall end when they are dropped.
+        self._sampler, self._dataset, self._workers = loader._index_sampler, loader.dataset, loader.num_workers
+        self._given = 0
+        self._length_told = loader._length_told
+        self._indices = iter(loader._index_sampler)
+        seeded = {} if loader.generator is None else {"generator": loader.generator}
+        return int(_C.empty((), dtype=_C.int64, device="cpu").random_(**seeded).item())
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def _next(self) -> Any:
+        batch = self._fetch(next(self._indices))
+        return pin_memory(batch) if self._pin else batch
+
+    def __next__(self) -> Any:
+        batch = self._next()
+        self._given += 1
+        if self._length_told is not None and self._given > self._length_told:
+            self._warn_of_length()
+        return batch
+
+    def _warn_of_length(self) -> None:
+        text = (
+            f"Length of IterableDataset {self._dataset} was reported to be {self._length_told}(when accessing "
+            f"len(dataloader)), but {self._given} samples have been fetched. "
+        )
+        if self._workers > 0:
+            text += (
+                "For multiprocessing data-loading, this could be caused by not properly configuring the IterableDataset replica "
+                "at each worker: each has a copy of the data set and gives all its samples, unless get_worker_info() tells it "
+                "which are its own."
+            )
+        warnings.warn(text, stacklevel=3)
+
+    def __getstate__(self) -> Any:
+        raise NotImplementedError("{} cannot be pickled", type(self).__name__)
+
+
+class _WorkersIterator(_Iterator):
+    """Passes over batches that workers make ahead of time."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        pin = loader.pin_memory and _pins(loader)
+        base_seed = self._open(loader)
+        crew = loader._start_crew(base_seed, pin)
+        # The workers end with this object; at the end of the program they are ended by the crew itself.
+        self._finish = weakref.finalize(self, crew.stop)
+        self._finish.atexit = False
+        factor = loader.prefetch_factor
+        if not factor:
+            raise AssertionError("prefetch_factor must be greater than 0 where there are workers")
+        self._order = Order(crew, loader.num_workers, factor, loader.in_order, loader.timeout)
+        self._persistent = loader.persistent_workers
+        self._order.begin(self._indices)
+
+    @property
+    def broken(self) -> bool:
+        """Whether the workers are gone after an error."""
+        return self._order.broken is not None
+
+    def begin(self, loader: DataLoader) -> None:
+        """A new pass with the same workers."""
+        self._open(loader)
+        self._order.begin(self._indices)
+
+    def _next(self) -> Any:
+        try:
+            return self._order.next()
+        except StopIteration:
+            if not self._persistent:
+                self._finish()
+            raise
+
+
+def _pins(loader: DataLoader) -> bool:
+    """Whether there is a device for which page-locked memory is good."""
+    if loader.pin_memory_device:
+        warnings.warn(
+            "pin_memory_device is deprecated, the current accelerator will be used as the device,ignore "
+            f"pin_memory_device='{loader.pin_memory_device}'.",
+            stacklevel=4,
+        )
+    if accelerator.is_available():
+        return True
+    warnings.warn(
+        "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.", stacklevel=4
+    )
+    return False

@@ -1,0 +1,8 @@
+"""What the loader is made of. Scripts reach into it for `_utils.collate.default_collate` and the like."""
+
+from __future__ import annotations
+
+from ...._utils import ExceptionWrapper
+from . import collate, fetch, pin_memory, worker
+
+__all__ = ["ExceptionWrapper", "collate", "fetch", "pin_memory", "worker"]

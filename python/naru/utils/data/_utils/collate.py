@@ -1,0 +1,154 @@
+"""Samples put together to batches."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
+from typing import Any
+
+from .... import _C
+
+Tensor = _C.Tensor
+CollateMap = dict[Any, Callable[..., Any]]
+
+__all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
+
+_TEXT = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+
+
+def _numpy_kind(value: Any) -> str | None:
+    """"array" or "scalar" for what NumPy made; NumPy is not imported to find out."""
+    np = sys.modules.get("numpy")
+    if np is None:
+        return None
+    if isinstance(value, np.ndarray):
+        return "array"
+    return "scalar" if isinstance(value, np.generic) else None
+
+
+def like_mapping(like: Mapping, values: dict) -> Mapping:
+    """`values` in a mapping of `like`'s type, with whatever else a mutable one carries; a dict where that can't be."""
+    try:
+        if isinstance(like, MutableMapping):
+            clone = copy.copy(like)
+            clone.update(values)
+            return clone
+        return type(like)(values)  # type: ignore[call-arg]
+    except TypeError:
+        return values
+
+
+def like_sequence(like: Sequence, values: list) -> Sequence:
+    """`values` in a sequence of `like`'s type, with whatever else a mutable one carries; a list where that can't be."""
+    try:
+        if isinstance(like, MutableSequence):
+            clone = copy.copy(like)
+            for i, value in enumerate(values):
+                clone[i] = value
+            return clone
+        return type(like)(values)  # type: ignore[call-arg]
+    except TypeError:
+        return values
+
+
+def default_convert(data: Any) -> Any:
+    """NumPy arrays within `data` as tensors; everything else as it is."""
+    if isinstance(data, Tensor):
+        return data
+    if _numpy_kind(data):
+        return data if data.dtype.kind in "SaUO" else _C.as_tensor(data)
+    if isinstance(data, Mapping):
+        return like_mapping(data, {key: default_convert(data[key]) for key in data})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(default_convert(value) for value in data))
+    if isinstance(data, tuple):
+        return [default_convert(value) for value in data]
+    if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
+        return like_sequence(data, [default_convert(value) for value in data])
+    return data
+
+
+def _collate_tensors(batch: Sequence[Tensor], *, collate_fn_map: CollateMap | None = None) -> Tensor:
+    return _C.stack(list(batch), 0)
+
+
+def _collate_arrays(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
+    if batch[0].dtype.kind in "SaUO":
+        raise TypeError(_TEXT.format(batch[0].dtype))
+    return collate([_C.as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
+
+
+def _collate_array_scalars(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Tensor:
+    import numpy as np
+
+    return _C.as_tensor(np.stack(batch))
+
+
+def _collate_floats(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Tensor:
+    return _C.tensor(batch, dtype=_C.float64)
+
+
+def _collate_ints(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Tensor:
+    return _C.tensor(batch)
+
+
+def _collate_texts(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
+    return batch
+
+
+default_collate_fn_map: CollateMap = {
+    Tensor: _collate_tensors,
+    float: _collate_floats,
+    int: _collate_ints,
+    str: _collate_texts,
+    bytes: _collate_texts,
+}
+
+
+def _collate_function(first: Any, known: CollateMap) -> Callable[..., Any] | None:
+    """What collates samples like `first`, if they are no containers."""
+    if function := known.get(type(first)):
+        return function
+    for kind, function in known.items():
+        if isinstance(first, kind):
+            return function
+    if known is default_collate_fn_map and (kind := _numpy_kind(first)):
+        if kind == "array":
+            return _collate_arrays
+        return None if first.dtype.kind in "SaU" else _collate_array_scalars
+    return None
+
+
+def collate(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
+    """A list of samples as one batch, by the functions that `collate_fn_map` has for types (or tuples of types).
+
+    A function is called with the samples and, as a keyword, the map. Mappings, tuples and other sequences are collated part by
+    part. TypeError for what is neither in the map nor a container.
+    """
+    first = batch[0]
+    if collate_fn_map is not None and (function := _collate_function(first, collate_fn_map)):
+        return function(batch, collate_fn_map=collate_fn_map)
+    if isinstance(first, Mapping):
+        parts = {key: collate([sample[key] for sample in batch], collate_fn_map=collate_fn_map) for key in first}
+        return like_mapping(first, parts)
+    if not isinstance(first, Sequence):
+        raise TypeError(_TEXT.format(type(first)))
+    if any(len(sample) != len(first) for sample in batch):
+        raise RuntimeError("each element in list of batch should be of equal size")
+    columns = [collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch)]
+    if isinstance(first, tuple):
+        return type(first)(*columns) if hasattr(first, "_fields") else columns
+    return like_sequence(first, columns)
+
+
+def default_collate(batch: Any) -> Any:
+    """A list of samples as one batch: tensors are stacked along a new first dimension, numbers become tensors.
+
+    Tuples, lists and mappings are collated part by part; texts stay lists. TypeError names what can't be collated. Other types are
+    added by entries in `default_collate_fn_map`.
+
+    >>> default_collate([(1, 2.0), (3, 4.0)])
+    [tensor([1, 3]), tensor([2., 4.], dtype=torch.float64)]
+    """
+    return collate(batch, collate_fn_map=default_collate_fn_map)

@@ -1,0 +1,240 @@
+"""Crews: the workers of a pass, as the loop sees them. `put` gives one a task, `get` returns one's answer."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import queue
+import select
+import signal
+import socket
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ...._utils import ExceptionWrapper
+from .pin_memory import pin_memory
+from .transport import Channel, Views, unpack
+from .worker import Job, Task, parents_ends, run_process, serve
+
+if TYPE_CHECKING:
+    from .fetch import Source
+
+# Between looks at processes that may have died without their socket being closed.
+_LOOK_SECONDS = 1.0
+# For workers that are in the middle of a batch when nobody wants it any more.
+_GRACE_SECONDS = 5.0
+
+Answer = tuple[tuple[int, int], Any]
+
+
+class Crew(Protocol):
+    """Workers, and the way to and from them."""
+
+    def put(self, worker: int, task: Task) -> None:
+        """Gives a worker a task. Tasks of one worker are done in order."""
+
+    def get(self, seconds: float | None) -> Answer:
+        """The next answer of any worker: the task's tag, and a batch, End or ExceptionWrapper. TimeoutError after `seconds`."""
+
+    def stop(self, grace: float = _GRACE_SECONDS) -> None:
+        """Ends all workers; those that do not end by themselves within `grace` seconds are killed."""
+
+
+class ThreadCrew:
+    """Workers that are threads of this process, for data sets that spend their time outside of Python."""
+
+    def __init__(self, source: Source, workers: int) -> None:
+        self._tasks: list[queue.SimpleQueue[Task | None]] = [queue.SimpleQueue() for _ in range(workers)]
+        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        answers = self._answers
+        for i, tasks in enumerate(self._tasks):
+            args = (source, tasks.get, lambda task, value: answers.put((task.tag, value)), f"in DataLoader worker thread {i}")
+            threading.Thread(target=serve, args=args, daemon=True, name="naru-loader").start()
+
+    def put(self, worker: int, task: Task) -> None:
+        self._tasks[worker].put(task)
+
+    def get(self, seconds: float | None) -> Answer:
+        try:
+            return self._answers.get(timeout=seconds)
+        except queue.Empty:
+            raise TimeoutError from None
+
+    def stop(self, grace: float = _GRACE_SECONDS) -> None:
+        for tasks in self._tasks:
+            tasks.put(None)
+
+
+class ProcessCrew:
+    """Workers that are processes."""
+
+    def __init__(self, job: Job, context: Any) -> None:
+        self._owner = os.getpid()
+        self._channels: list[Channel] = []
+        self._processes: list[Any] = []
+        self._views: list[Views] = []
+        self._ready: list[int] = []
+        self._stopped = False
+        _live.add(self)
+        try:
+            for i in range(job.workers):
+                self._start(job, i, context)
+        except BaseException:
+            self.stop(grace=0)
+            raise
+        self._numbers = {channel.fileno(): i for i, channel in enumerate(self._channels)}
+        self._poll = select.poll()
+        for file in self._numbers:
+            self._poll.register(file, select.POLLIN)
+
+    def _start(self, job: Job, number: int, context: Any) -> None:
+        ours, theirs = socket.socketpair()
+        channel = Channel(ours)
+        parents_ends.add(channel)
+        self._channels.append(channel)
+        self._views.append(Views())
+        with theirs:
+            process = context.Process(target=run_process, args=(job, number, theirs), daemon=True)
+            process.start()
+        self._processes.append(process)
+
+    def put(self, worker: int, task: Task) -> None:
+        message = pickle.dumps((task, self._views[worker].free()), 5)
+        # A worker that is gone is noticed by `get`.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._channels[worker].send(message)
+
+    def get(self, seconds: float | None) -> Answer:
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while not self._ready:
+            left = _LOOK_SECONDS if deadline is None else min(deadline - time.monotonic(), _LOOK_SECONDS)
+            if left <= 0:
+                raise TimeoutError
+            self._ready = [self._numbers[file] for file, _ in self._poll.poll(left * 1000)]
+            if not self._ready:
+                for i, process in enumerate(self._processes):
+                    # What it has sent before it died is read first.
+                    if not process.is_alive() and not self._channels[i].wait(0):
+                        self._fail(i)
+        worker = self._ready.pop()
+        try:
+            return unpack(*self._channels[worker].receive(), self._views[worker])
+        except (EOFError, ConnectionResetError):
+            self._fail(worker)
+
+    def _fail(self, worker: int) -> Any:
+        process = self._processes[worker]
+        process.join(_GRACE_SECONDS)
+        pid, code = process.pid, process.exitcode
+        raise RuntimeError(f"DataLoader worker (pid(s) {pid}) exited unexpectedly with {_ending(code)}") from RuntimeError(
+            f"DataLoader worker (pid {pid}) {_cause(code)}"
+        )
+
+    def stop(self, grace: float = _GRACE_SECONDS) -> None:
+        if self._stopped or os.getpid() != self._owner:  # a forked child has a copy of this object, but no workers
+            return
+        self._stopped = True
+        for channel in self._channels:
+            channel.close()
+        deadline = time.monotonic() + grace
+        try:
+            for process in self._processes:
+                process.join(max(0, deadline - time.monotonic()))
+        finally:
+            for end in (type(process).terminate, type(process).kill) if self._processes else ():
+                alive = [process for process in self._processes if process.is_alive()]
+                for process in alive:
+                    end(process)
+                for process in alive:
+                    process.join(1)
+
+
+def _ending(code: int | None) -> str:
+    if code is None:
+        return "its channel closed"
+    if code < 0:
+        name = signal.Signals(-code).name if -code in signal.valid_signals() and -code < signal.SIGRTMIN else f"{-code}"
+        out = " (often: out of memory)" if -code == signal.SIGKILL else ""
+        return f"signal {name}{out}. Run with num_workers=0 to see what it was doing"
+    return f"exit code {code}. Run with num_workers=0 to see what it was doing"
+
+
+def _cause(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"is killed by signal: {signal.strsignal(-code)}. "
+    return (
+        f"exited unexpectedly with exit code {code}. Details are lost due to multiprocessing. "
+        "Rerunning with num_workers=0 may give better error trace."
+    )
+
+
+# Of this process.
+_live: weakref.WeakSet[ProcessCrew] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    # Nobody wants a batch any more: no grace.
+    for crew in list(_live):
+        crew.stop(grace=0)
+
+
+class PinningCrew:
+    """Another crew whose batches a thread copies to page-locked memory while the loop is at work."""
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        # One entry a task: the thread waits for answers only while there are some to come.
+        self._expected: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="naru-pin")
+        self._thread.start()
+
+    def _run(self) -> None:
+        while self._expected.get():
+            answer = self._next()
+            if answer is None:
+                return
+            self._answers.put(answer)
+            del answer
+
+    def _next(self) -> Any:
+        while not self._stopped.is_set():
+            try:
+                tag, value = self._crew.get(0.1)
+            except TimeoutError:
+                continue
+            except BaseException as error:
+                return error
+            if not isinstance(value, ExceptionWrapper):
+                try:
+                    value = pin_memory(value)
+                except Exception:
+                    value = ExceptionWrapper(where="in pin memory thread")
+            return tag, value
+        return None
+
+    def put(self, worker: int, task: Task) -> None:
+        self._crew.put(worker, task)
+        self._expected.put(True)
+
+    def get(self, seconds: float | None) -> Answer:
+        try:
+            answer = self._answers.get(timeout=seconds)
+        except queue.Empty:
+            raise TimeoutError from None
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def stop(self, grace: float = _GRACE_SECONDS) -> None:
+        self._stopped.set()
+        self._expected.put(False)
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        self._crew.stop(grace)

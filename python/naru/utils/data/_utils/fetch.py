@@ -1,0 +1,83 @@
+"""From sample numbers to batches: what the loading process and worker processes have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .... import _C
+from ..dataset import IterableDataset, Subset, TensorDataset
+from .collate import _collate_tensors, default_collate, default_collate_fn_map
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set, and how batches are made of it."""
+
+    dataset: Any
+    batched: bool  # indices come in lists, one to a batch
+    collate: Callable[[Any], Any]
+    drop_last: bool
+
+    def fetcher(self) -> Callable[[Any], Any]:
+        """A new pass: a function from an index, or a list of them, to a batch. StopIteration at the end of an iterable data set."""
+        if isinstance(self.dataset, IterableDataset):
+            return self._stream()
+        if not self.batched:
+            return lambda index: self.collate(self.dataset[index])
+        gather = self.gather()
+        if gather is not None:
+            return gather
+        many = getattr(self.dataset, "__getitems__", None)
+        if many:
+            return lambda indices: self.collate(many(indices))
+        return lambda indices: self.collate([self.dataset[i] for i in indices])
+
+    def _stream(self) -> Callable[[Any], Any]:
+        samples = iter(self.dataset)
+        ended = False
+
+        def fetch(indices: Any) -> Any:
+            nonlocal ended
+            if ended:
+                raise StopIteration
+            if not self.batched:
+                return self.collate(next(samples))
+            # The indices say how many, no more.
+            batch = [sample for _, sample in zip(indices, samples)]
+            ended = len(batch) < len(indices)
+            if not batch or (ended and self.drop_last):
+                raise StopIteration
+            return self.collate(batch)
+
+        return fetch
+
+    def gather(self) -> Callable[[list[int]], list[Tensor]] | None:
+        """A function that takes a batch out of a TensorDataset, or a Subset of one, at once; None for other data sets.
+
+        The result is what collating the samples one by one would give.
+        """
+        if self.collate is not default_collate or default_collate_fn_map.get(Tensor) is not _collate_tensors:
+            return None
+        dataset = self.dataset
+        positions: Tensor | None = None
+        while type(dataset) is Subset:
+            inner = _C.as_tensor(list(dataset.indices), dtype=_C.int64, device="cpu")
+            positions = inner if positions is None else inner[positions]
+            dataset = dataset.dataset
+        if type(dataset) is not TensorDataset:
+            return None
+        tensors = dataset.tensors
+
+        def gather(indices: list[int]) -> list[Tensor]:
+            index = _C.tensor(indices, dtype=_C.int64, device="cpu")
+            if positions is not None:
+                index = positions[index]
+            return [tensor[index if tensor.device.type == "cpu" else index.to(tensor.device)] for tensor in tensors]
+
+        return gather

@@ -1,0 +1,110 @@
+"""Tasks handed out to workers ahead of time, and their answers put back in order: the same for processes and threads."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from ...._utils import ExceptionWrapper
+from .worker import End, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .crew import Crew
+
+
+class Order:
+    """Passes over a crew's batches.
+
+    Args:
+        crew: the workers.
+        workers: how many.
+        prefetch: batches under way to each worker.
+        in_order: batches come in the order of their indices; otherwise as they get ready.
+        timeout: seconds to wait for a batch; 0 for any time.
+    """
+
+    def __init__(self, crew: Crew, workers: int, prefetch: int, in_order: bool, timeout: float) -> None:
+        self.crew = crew
+        self._workers = workers
+        self._prefetch = prefetch
+        self._in_order = in_order
+        self._timeout = timeout
+        self._pass = -1
+        self.broken: BaseException | None = None  # why the crew was stopped
+
+    def begin(self, indices: Iterator[Any]) -> None:
+        """A new pass. What is still under way of the one before comes to nothing."""
+        self._pass += 1
+        self._indices = indices
+        self._next_sent = self._next_wanted = 0
+        self._doer: dict[int, int] = {}  # of each task without an answer taken: the worker
+        self._early: dict[int, Any] = {}  # answers that came before their turn
+        self._load = [0] * self._workers
+        self._turns = itertools.cycle(range(self._workers))
+        self._ended = [False] * self._workers
+        for _ in range(self._prefetch * self._workers):
+            self._send()
+
+    def _send(self) -> None:
+        """One more task to the worker whose turn it is, if there is a worker and a task."""
+        worker = self._choose()
+        if worker is None:
+            return
+        try:
+            index = next(self._indices)
+        except StopIteration:
+            return
+        self._doer[self._next_sent] = worker
+        self._load[worker] += 1
+        self.crew.put(worker, Task((self._pass, self._next_sent), index))
+        self._next_sent += 1
+
+    def _choose(self) -> int | None:
+        able = [w for w in range(self._workers) if not self._ended[w]]
+        if not able:
+            return None
+        if self._in_order:
+            return next(w for w in self._turns if not self._ended[w])
+        return min(able, key=lambda w: self._load[w])
+
+    def next(self) -> Any:
+        """The next batch. StopIteration at the end of the pass; raises what went wrong in a worker."""
+        while self._doer:
+            number, answer = self._take()
+            worker = self._doer.pop(number)
+            self._load[worker] -= 1
+            if isinstance(answer, End):
+                self._ended[worker] = True
+            self._send()
+            if isinstance(answer, ExceptionWrapper):
+                answer.reraise()
+            if not isinstance(answer, End):
+                return answer
+        raise StopIteration
+
+    def _take(self) -> tuple[int, Any]:
+        wanted = self._next_wanted
+        while not (self._in_order and wanted in self._early):
+            number, answer = self._receive()
+            if not self._in_order:
+                return number, answer
+            self._early[number] = answer
+        self._next_wanted += 1
+        return wanted, self._early.pop(wanted)
+
+    def _receive(self) -> tuple[int, Any]:
+        if self.broken is not None:
+            raise RuntimeError("this pass of the DataLoader has ended with an error; start another one") from self.broken
+        while True:
+            try:
+                (which, number), answer = self.crew.get(self._timeout or None)
+            except TimeoutError:
+                raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
+            except (RuntimeError, KeyboardInterrupt) as error:  # a worker is gone, or all are to go
+                self.broken = error
+                self.crew.stop(grace=0)
+                raise
+            if which == self._pass:
+                return number, answer

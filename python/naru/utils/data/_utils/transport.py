@@ -1,0 +1,261 @@
+"""Messages between processes: pickles over a socket, and what is large in shared memory.
+
+Shared memory is anonymous (memfd) and handed over as an open file, which is closed once it is mapped: /dev/shm is not needed, and
+files do not stay open. A block is used again when all that lay in it is gone, so that a steady stream of batches takes no new memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import pickle
+import select
+import socket
+import struct
+import tempfile
+import weakref
+from collections import deque
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, NamedTuple
+
+from .... import _C
+from ...._utils import ExceptionWrapper, _rebuild_parameter
+
+Tensor = _C.Tensor
+
+# What is larger goes to shared memory. Small messages fit into the socket's buffer, so that a worker need not wait for a reader.
+LARGE = 32 << 10
+_HEADER = struct.Struct("=QI")
+_MAX_FILES = 200  # in a message; the system's limit is 253
+
+
+class Channel:
+    """One end of a socket over which messages go, each with open files attached."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, message: bytes, files: list[int] | None = None) -> None:
+        header = _HEADER.pack(len(message), len(files or ()))
+        if files:
+            socket.send_fds(self._socket, [header], files)
+            self._socket.sendall(message)
+        else:
+            self._socket.sendall(header + message)
+
+    def receive(self) -> tuple[bytearray, list[int]]:
+        """The next message and its files. EOFError where the other end is closed."""
+        header, files, _, _ = socket.recv_fds(self._socket, _HEADER.size, _MAX_FILES)
+        header += self._exactly(_HEADER.size - len(header)) if header else b""
+        if not header:
+            raise EOFError
+        size, count = _HEADER.unpack(header)
+        if count != len(files):
+            for file in files:
+                os.close(file)
+            raise OSError(f"a message came with {len(files)} of {count} files: the limit on open files (ulimit -n) is reached")
+        return self._exactly(size), list(files)
+
+    def _exactly(self, size: int) -> bytearray:
+        data = bytearray(size)
+        view, got = memoryview(data), 0
+        while got < size:
+            n = self._socket.recv_into(view[got:])
+            if n == 0:
+                raise EOFError
+            got += n
+        return data
+
+    def wait(self, seconds: float) -> bool:
+        """Whether there is something to receive (or the other end is closed) within that time."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Place(NamedTuple):
+    """So many bytes at the start of a block."""
+
+    block: int
+    size: int
+
+
+def _shared_file(size: int) -> int:
+    """An open file of that size without a name, in memory where the system has such files."""
+    try:
+        file = os.memfd_create("naru-batch", os.MFD_CLOEXEC)
+    except (AttributeError, OSError):
+        with tempfile.TemporaryFile() as named:
+            file = os.dup(named.fileno())
+        os.posix_fallocate(file, 0, size)  # a full disk is an error here, and a crash at the first write
+    os.ftruncate(file, size)
+    return file
+
+
+def _mapped(file: int, size: int) -> memoryview:
+    """The file's bytes. (An `mmap` would keep a file of its own open.)"""
+    return memoryview(_C._map_file(file, size))
+
+
+class Arena:
+    """The sender's blocks. Those that the receiver has done with are used again."""
+
+    _KEPT = 8  # free blocks
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, memoryview] = {}
+        self._free: list[int] = []
+        self._made = 0
+        # Of the message being put together.
+        self.new: list[tuple[int, int]] = []  # numbers and sizes
+        self.files: list[int] = []
+        self.dropped: list[int] = []
+
+    def place(self, data: memoryview) -> Place | None:
+        """Copies `data` to a block; None where there can be none."""
+        size = data.nbytes
+        fitting = [b for b in self._free if size <= len(self._blocks[b]) <= 2 * size + LARGE]
+        block = min(fitting, key=lambda b: len(self._blocks[b]), default=0)
+        if block:
+            self._free.remove(block)
+        else:
+            try:
+                block = self._new_block(size)
+            except OSError:
+                return None
+        self._blocks[block][:size] = data
+        return Place(block, size)
+
+    def _new_block(self, size: int) -> int:
+        if len(self.files) == _MAX_FILES:
+            raise OSError("too many files for one message")
+        size = -(-size // LARGE) * LARGE
+        file = _shared_file(size)
+        try:
+            memory = _mapped(file, size)
+        except OSError:
+            os.close(file)
+            raise
+        self._made += 1
+        self._blocks[self._made] = memory
+        self.new.append((self._made, size))
+        self.files.append(file)
+        return self._made
+
+    def reuse(self, blocks: list[int]) -> None:
+        """The receiver has done with them."""
+        self._free += blocks
+        while len(self._free) > self._KEPT:
+            block = self._free.pop(0)
+            del self._blocks[block]
+            self.dropped.append(block)
+
+    def sent(self) -> None:
+        for file in self.files:
+            os.close(file)
+        self.new, self.files, self.dropped = [], [], []
+
+
+class Views:
+    """The receiver's side of an Arena: its blocks, mapped here."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, memoryview] = {}
+        self._leases: dict[int, weakref.ref] = {}
+        self._ended: deque[int] = deque()  # appended to by whatever thread drops the last view
+
+    def adopt(self, new: list[tuple[int, int]], files: list[int], dropped: list[int]) -> None:
+        for (block, size), file in zip(new, files):
+            try:
+                self._blocks[block] = _mapped(file, size)
+            finally:
+                os.close(file)
+        for block in dropped:
+            del self._blocks[block]
+
+    def view(self, place: Place) -> memoryview:
+        """The bytes. When nobody holds a view of them any more, the block is free."""
+        memory = self._blocks[place.block]
+        lease = (ctypes.c_ubyte * len(memory)).from_buffer(memory)
+        ended, block = self._ended, place.block
+        self._leases[block] = weakref.ref(lease, lambda _: ended.append(block))
+        return memoryview(lease).cast("B")[: place.size]
+
+    def free(self) -> list[int]:
+        """Blocks that have become free since the last call."""
+        return [self._ended.popleft() for _ in range(len(self._ended))]
+
+
+# --- tensors in pickles
+
+
+def _tensor(buffer: Any, dtype: _C.dtype, size: tuple[int, ...], stride: tuple[int, ...], requires_grad: bool) -> Tensor:
+    return _C._tensor_on(buffer, dtype, size, stride).requires_grad_(requires_grad)
+
+
+def _tensor_for(device: str, tensor: Tensor, requires_grad: bool) -> Tensor:
+    return tensor.to(device).requires_grad_(requires_grad)
+
+
+class _Pickler(ForkingPickler):
+    """Leaves the memory of tensors and arrays out of the pickle."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is not Tensor:
+            from ....nn.parameter import Parameter
+
+            if type(obj) is not Parameter:
+                return NotImplemented
+            return _rebuild_parameter, (obj.data, obj.requires_grad, {})
+        if obj.requires_grad and not obj.is_leaf:
+            raise RuntimeError(
+                "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing "
+                "process boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing "
+                "(e.g., putting it on the queue)."
+            )
+        tensor = obj.detach()
+        if tensor.device.type != "cpu":
+            return _tensor_for, (str(tensor.device), tensor.cpu(), obj.requires_grad)
+        size, stride = tuple(tensor.shape), tensor.stride()
+        if 0 not in size and sum((n - 1) * s for n, s in zip(size, stride)) >= tensor.numel():
+            # A view with gaps: what lies between its elements stays here.
+            tensor = tensor.contiguous()
+            stride = tensor.stride()
+        return _tensor, (pickle.PickleBuffer(_C._bytes_of(tensor)), tensor.dtype, size, stride, obj.requires_grad)
+
+
+def pack(tag: Any, value: Any, arena: Arena) -> bytes:
+    """`value` as a message, to be sent with `arena.files`."""
+    buffers: list[pickle.PickleBuffer] = []
+    stream = io.BytesIO()
+    _Pickler(stream, 5, True, buffers.append).dump(value)
+    parts = [_placed(buffer.raw(), arena) for buffer in buffers]
+    body: Any = pickle.dumps((stream.getvalue(), parts), 5)
+    if len(body) > LARGE:
+        body = _placed(memoryview(body), arena)
+    return pickle.dumps((tag, body, arena.new, arena.dropped), 5)
+
+
+def _placed(data: memoryview, arena: Arena) -> Place | bytearray:
+    return (arena.place(data) if data.nbytes > LARGE else None) or bytearray(data)
+
+
+def unpack(message: bytearray, files: list[int], views: Views) -> tuple[Any, Any]:
+    """The tag and the value of a message; an ExceptionWrapper for a value that can't be rebuilt."""
+    tag, body, new, dropped = pickle.loads(message)
+    views.adopt(new, files, dropped)
+    if isinstance(body, Place):
+        body = views.view(body)
+    stream, parts = pickle.loads(body)
+    buffers = [views.view(p) if isinstance(p, Place) else p for p in parts]
+    try:
+        return tag, pickle.loads(stream, buffers=buffers)
+    except Exception:
+        return tag, ExceptionWrapper(where="when a batch from a DataLoader worker process was unpickled")
