@@ -62,6 +62,7 @@ class DataLoader(Generic[T_co]):
     RuntimeError. Batches come through shared memory that does not count against /dev/shm.
 
     >>> import naru
+    >>> from naru.utils.data import TensorDataset
     >>> loader = DataLoader(TensorDataset(naru.arange(5)), batch_size=2)
     >>> [batch[0].tolist() for batch in loader]
     [[0, 1], [2, 3], [4]]
