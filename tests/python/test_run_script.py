@@ -213,7 +213,7 @@ def test_the_device_idioms_of_beginners_pages_run(tmp_path):
                 x.numpy()
             except TypeError as error:
                 print(str(error).split(".")[0])
-            loader = DataLoader(TensorDataset(torch.randn(8, 100), torch.arange(8)), batch_size=4, num_workers=4, pin_memory=True)
+            loader = DataLoader(TensorDataset(torch.randn(8, 100), torch.arange(8)), batch_size=4, num_workers=2, pin_memory=True)
             for a, b in loader:
                 a = a.to(device, non_blocking=True)
                 b = b.to(device, non_blocking=True)
