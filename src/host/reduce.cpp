@@ -15,6 +15,8 @@ using ir::Reduce;
 
 // Columns of a packed block of an across-reduction.
 constexpr int64_t kPackedCols = 64;
+// Across, so many rows are read side by side, and so many columns of them, whose sums stay in the first cache.
+constexpr int64_t kRowsTogether = 8, kColsTogether = 2048;
 
 // The instruction with its dimensions merged: kept ones (without the column, when across), then folded ones.
 struct Fold {
@@ -96,12 +98,11 @@ void Fold::store(int64_t first, int64_t n, void* accumulators) const {
 }
 
 void Fold::fill_identity() const {
-  const uint64_t bits = ir::identity_bits(reduce.op, kernel->kernel.type);
   alignas(64) char block[1024];
   const int64_t each = static_cast<int64_t>(sizeof block / item);
   for (int64_t first = 0; first < kept; first += each) {
     const int64_t n = std::min(each, kept - first);
-    for (int64_t i = 0; i < n; ++i) std::memcpy(block + static_cast<size_t>(i) * item, &bits, item);
+    ir::fill_identity(reduce.op, kernel->kernel.type, block, n);
     store(first, n, block);
   }
 }
@@ -233,9 +234,8 @@ void Fold::across() {
   if (length == 0) return fill_identity();
   const int64_t outers = kept / cols, chunks = (length + ir::kAcrossChunk - 1) / ir::kAcrossChunk;
   const double time = nanoseconds();
-  // Columns are cut only to give every thread work, or to keep packed blocks small.
-  int64_t width = cols;
-  if (packs) width = std::min(width, kPackedCols);
+  // Columns are also cut to give every thread work.
+  int64_t width = std::min(cols, packs ? kPackedCols : kColsTogether);
   const int64_t wanted = time > kWorthSplitting ? 4 * num_threads() : 1;
   if (outers * chunks < wanted)
     width = std::min(width, std::max<int64_t>(64, cols / (wanted / (outers * chunks)) / 64 * 64));
@@ -253,9 +253,12 @@ void Fold::across() {
         walk.seek(at = row);
         for (int k = 0; k < inputs; ++k) base[k] = walk.at(k);
       }
-      const int64_t first = chunk * ir::kAcrossChunk;
-      across_unit(base, row, first, std::min(ir::kAcrossChunk, length - first), col, std::min(width, cols - col),
-                  partial.data() + static_cast<size_t>((row * chunks + chunk) * cols + col) * item, memory);
+      const int64_t first = chunk * ir::kAcrossChunk, last = std::min(first + ir::kAcrossChunk, length);
+      const int64_t n = std::min(width, cols - col), together = packs ? ir::kAcrossChunk : kRowsTogether;
+      char* const out = partial.data() + static_cast<size_t>((row * chunks + chunk) * cols + col) * item;
+      ir::fill_identity(reduce.op, kernel->kernel.type, out, n);
+      for (int64_t r = first; r < last; r += together)
+        across_unit(base, row, r, std::min(together, last - r), col, n, out, memory);
     }
   });
   if (chunks == 1) return store(0, kept, partial.data());

@@ -121,14 +121,13 @@ std::vector<const std::byte*> addresses(const MapKernel& kernel, void* const* op
   return out;
 }
 
-// n copies of the value that changes nothing.
-void fill_identity(const ReduceKernel& kernel, std::byte* out, int64_t n) {
-  const uint64_t bits = identity_bits(kernel.op, kernel.type);
-  const size_t size = size_of(kernel.type);
-  for (int64_t i = 0; i < n; ++i) std::memcpy(out + i * static_cast<int64_t>(size), &bits, size);
-}
-
 }  // namespace
+
+void fill_identity(ReduceOp op, VType type, void* out, int64_t n) {
+  const uint64_t bits = identity_bits(op, type);
+  const size_t size = size_of(type);
+  for (int64_t i = 0; i < n; ++i) std::memcpy(static_cast<std::byte*>(out) + i * static_cast<int64_t>(size), &bits, size);
+}
 
 void interpret(const MapKernel& kernel, void* const* operands, const uint64_t* params, int64_t n, int64_t index0) {
   if (n <= 0) return;
@@ -148,21 +147,23 @@ void interpret(const MapKernel& kernel, void* const* operands, const uint64_t* p
   }
 }
 
-void interpret_along(const ReduceKernel& kernel, void* const* inputs, const uint64_t* params, int64_t n, int64_t index0,
+void interpret_along(const ReduceKernel& kernel, void* const* operands, const uint64_t* params, int64_t n, int64_t index0,
                      void* out) {
   static_assert(kBlock % kLanes == 0);
   const auto size = static_cast<int64_t>(size_of(kernel.type));
   alignas(64) std::byte lanes[kLanes * 8];
-  fill_identity(kernel, lanes, kLanes);
+  fill_identity(kernel.op, kernel.type, lanes, kLanes);
   const Loops& loop = loops();
   if (n > 0) {
     Evaluation evaluation(kernel.map, params, n);
-    const auto in = addresses(kernel.map, inputs);
+    const auto in = addresses(kernel.map, operands);
     evaluation.load_scalars(in.data(), n);
     for (int64_t first = 0; first < n; first += kBlock) {
       const int64_t count = std::min(kBlock, n - first);
       evaluation.run(in.data(), first, count, index0 + first);
       const std::byte* values = evaluation.at(kernel.map.results[0]);
+      if (!kernel.map.outputs.empty())
+        loop.store(kernel.map.outputs[0], static_cast<std::byte*>(operands[in.size()]) + first * size, values, count);
       for (int64_t i = 0; i < count; i += kLanes)
         loop.combine(kernel.op, kernel.type, lanes, values + i * size, std::min(kLanes, count - i));
     }
@@ -175,9 +176,7 @@ void interpret_along(const ReduceKernel& kernel, void* const* inputs, const uint
 void interpret_across(const ReduceKernel& kernel, void* const* inputs, const int64_t* row_strides,
                       const uint64_t* params, int64_t rows, int64_t cols, int64_t index0, int64_t index_stride,
                       void* out) {
-  if (cols <= 0) return;
-  fill_identity(kernel, static_cast<std::byte*>(out), cols);
-  if (rows <= 0) return;
+  if (cols <= 0 || rows <= 0) return;
   const auto size = static_cast<int64_t>(size_of(kernel.type));
   Evaluation evaluation(kernel.map, params, cols);
   auto in = addresses(kernel.map, inputs);

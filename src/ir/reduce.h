@@ -26,16 +26,18 @@ V combine(ReduceOp op, V a, V b);
 // The bits of the value that changes nothing: 0, 1, -inf or the least integer, inf or the greatest, false, true.
 uint64_t identity_bits(ReduceOp op, VType type);
 
-// A reduction kernel: the value folded is the one result of `map` (no outputs are stored), of type `type`.
+// A reduction kernel: the value folded is the one result of `map`, of type `type`.
 struct ReduceKernel {
-  MapKernel map;  // map.results[0] is folded; map.outputs is empty
+  MapKernel map;  // map.results[0] is folded; map.outputs is empty, or (along) one element of `type`: it is stored, too
   ReduceOp op;
   VType type;  // of the accumulators = type of map.results[0]
 };
 
 // Folds n elements (one chunk: n <= kAlongChunk) into *out (one value of kernel.type; Bool as one byte 0/1).
-using AlongFunction = void (*)(void* const* inputs, const uint64_t* params, int64_t n, int64_t index0, void* out);
-// Folds `rows` rows of `cols` neighbouring results into out[0..cols). row_strides: bytes from row to row, one per input
+// operands: the inputs, then the output where the map has one.
+using AlongFunction = void (*)(void* const* operands, const uint64_t* params, int64_t n, int64_t index0, void* out);
+// out[0..cols) takes `rows` rows of `cols` values: a chunk may come in several calls, and out holds the identity before
+// the first. row_strides: bytes from row to row, one per input
 // (0 for scalar inputs); index0: Index of the first element of the first row; index_stride: from row to row.
 using AcrossFunction = void (*)(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows,
                                 int64_t cols, int64_t index0, int64_t index_stride, void* out);

@@ -103,11 +103,20 @@ struct Folding {
   // The next `count` steps of the map, each value in registers of its own, taken by the accumulators.
   void take(Walker& walker, Combiner& combiner, int first, int count, const std::vector<Value>& accumulators) {
     std::vector<Value> values(static_cast<size_t>(count));
-    walker.run(count, first, false,
-               [&](size_t, int step, const Value& v) { values[static_cast<size_t>(step)] = own(v); });
+    walker.run(count, first, false, [&](size_t, int step, const Value& v) {
+      store_mapped(v, first + step, StoreMode::Full);
+      values[static_cast<size_t>(step)] = own(v);
+    });
     const std::vector<Value> some(accumulators.begin() + first, accumulators.begin() + first + count);
     const std::vector<Value> results = combiner.run(some, values);
     for (size_t i = 0; i < some.size(); ++i) machine->move(kernel.type, some[i], results[i]);
+  }
+  // The folded value itself, where it is an output as well.
+  void store_mapped(const Value& v, int step, StoreMode mode) {
+    if (kernel.map.outputs.empty()) return;
+    const DType dtype = kernel.map.outputs[0];
+    const auto shift = static_cast<uint32_t>(std::countr_zero(size_of(dtype)));
+    machine->store(dtype, v, x86::ptr(mapped, frame.position, shift, step * machine->lanes() * static_cast<int>(size_of(dtype))), mode);
   }
   // The folded value may be the same for all elements, and then lies in registers that stay.
   Value own(const Value& v) {
@@ -122,6 +131,7 @@ struct Folding {
   std::unique_ptr<LaneMachine> machine;
   bool bools_in_vectors;
   Frame frame;
+  x86::Gp mapped;  // where the folded values go
 };
 
 x86::Mem at(const x86::Gp& base, int offset = 0) {
@@ -151,6 +161,10 @@ ir::AlongFunction compile_along(const ir::ReduceKernel& kernel, Isa isa) {
   for (size_t i = 0; i < kernel.map.inputs.size(); ++i) {
     f.frame.base.push_back(cc.newIntPtr());
     cc.mov(f.frame.base.back(), at(inputs, static_cast<int>(8 * i)));
+  }
+  if (!kernel.map.outputs.empty()) {
+    f.mapped = cc.newIntPtr();
+    cc.mov(f.mapped, at(inputs, static_cast<int>(8 * kernel.map.inputs.size())));
   }
   cc.xor_(f.frame.position, f.frame.position);
   if (f.plan.uses_index) f.frame.index = cc.newInt64();
@@ -199,7 +213,10 @@ ir::AlongFunction compile_along(const ir::ReduceKernel& kernel, Isa isa) {
     machine.set_tail(n);
     Walker walker = f.walker();
     Value value;
-    walker.run(1, 0, true, [&](size_t, int, const Value& v) { value = f.own(v); });
+    walker.run(1, 0, true, [&](size_t, int, const Value& v) {
+      f.store_mapped(v, 0, StoreMode::Tail);
+      value = f.own(v);
+    });
     const Value before = machine.fill(type, at(place));
     const Value after = combiner.run({machine.copy(type, before)}, {value})[0];
     machine.spill(type, machine.blend_tail(type, after, before), at(place));
@@ -253,6 +270,9 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
   const int lanes = machine.lanes();
   const DType dtype = dtype_of(type);
   const auto shift = static_cast<uint32_t>(std::countr_zero(size_of(dtype)));
+  const auto results = [&](int step) {
+    return x86::ptr(out, f.frame.position, shift, step * lanes * static_cast<int>(size_of(dtype)));
+  };
   Combiner combiner(kernel.op, type, machine);
   x86::Gp row = cc.newInt64();
 
@@ -288,7 +308,8 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
     walker.hoist(room - steps * each - together * f.step_registers());
     cc.bind(block);
     rewind();
-    const std::vector<Value> accumulators = f.identities(steps);
+    std::vector<Value> accumulators;
+    for (int s = 0; s < steps; ++s) accumulators.push_back(machine.load(dtype, results(s), false));
     cc.test(row, row);
     cc.jle(empty);
     cc.align(asmjit::AlignMode::kCode, 32);
@@ -299,9 +320,7 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
     cc.jg(loop);
     cc.bind(empty);
     for (int s = 0; s < steps; ++s)
-      machine.store(dtype, accumulators[static_cast<size_t>(s)],
-                    x86::ptr(out, f.frame.position, shift, s * lanes * static_cast<int>(size_of(dtype))),
-                    StoreMode::Full);
+      machine.store(dtype, accumulators[static_cast<size_t>(s)], results(s), StoreMode::Full);
     cc.add(f.frame.position, imm(steps * lanes));
     cc.cmp(f.frame.position, last);
     cc.jle(block);
@@ -319,7 +338,7 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
     cc.bind(block);
     rewind();
     machine.set_tail(columns);
-    const Value accumulator = f.identities(1)[0];
+    const Value accumulator = machine.load(dtype, results(0), true);
     cc.test(row, row);
     cc.jle(empty);
     cc.bind(loop);
@@ -330,7 +349,7 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
     cc.sub(row, imm(1));
     cc.jg(loop);
     cc.bind(empty);
-    machine.store(dtype, accumulator, x86::ptr(out, f.frame.position, shift), StoreMode::Tail);
+    machine.store(dtype, accumulator, results(0), StoreMode::Tail);
     cc.add(f.frame.position, imm(lanes));
     cc.sub(columns, imm(lanes));
     cc.jg(block);

@@ -55,17 +55,21 @@ TEST(Along, AddsInSixtyFourLanesThenInATree) {
 TEST(Across, TakesRowsInOrder) {
   const int64_t rows = 37, cols = 300, pitch = 311;
   const auto x = noise(static_cast<size_t>(rows * pitch));
-  std::vector<float> want(300, 0), got(300, -1);
+  std::vector<float> want(300, 0), got(300, 0);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < cols; ++c) want[static_cast<size_t>(c)] += x[static_cast<size_t>(r * pitch + c)];
   void* inputs[] = {const_cast<float*>(x.data())};
   const int64_t strides[] = {pitch * 4};
-  interpret_across(plain_kernel(ReduceOp::Sum, DType::F32), inputs, strides, nullptr, rows, cols, 0, 0, got.data());
+  const ReduceKernel kernel = plain_kernel(ReduceOp::Sum, DType::F32);
+  interpret_across(kernel, inputs, strides, nullptr, 5, cols, 0, 0, got.data());
+  inputs[0] = const_cast<float*>(x.data() + 5 * pitch);
+  interpret_across(kernel, inputs, strides, nullptr, rows - 5, cols, 0, 0, got.data());
   EXPECT_EQ(got, want);
 }
 
-TEST(Across, OfNoRowsGivesTheIdentity) {
+TEST(Across, StartsFromTheIdentityAndNoRowsChangeNothing) {
   double got[3] = {1, 1, 1};
+  fill_identity(ReduceOp::Max, VType::F64, got, 3);
   void* inputs[] = {nullptr};
   const int64_t strides[] = {0};
   interpret_across(plain_kernel(ReduceOp::Max, DType::F64), inputs, strides, nullptr, 0, 3, 0, 0, got);

@@ -63,11 +63,19 @@ testing::AssertionResult along_agrees(const ir::ReduceKernel& kernel, const std:
   std::vector<void*> operands;
   const auto placed = place(kernel.map, inputs, n, operands);
   uint8_t expected[8] = {}, got[8] = {};
+  // The folded values themselves, where the kernel stores them.
+  const size_t bytes = kernel.map.outputs.empty() ? 0 : ir::size_of(kernel.type) * static_cast<size_t>(n);
+  std::vector<uint8_t> values(bytes);
+  operands.push_back(values.data());
   ir::interpret_along(kernel, operands.data(), params.data(), n, 11, expected);
   for (size_t k = 0; k < functions.size(); ++k) {
     if (functions[k] == nullptr) return testing::AssertionFailure() << "no code was made";
     GuardedBuffer out(ir::size_of(kernel.type), GuardedBuffer::Side::Behind);
+    GuardedBuffer stored(bytes, GuardedBuffer::Side::Behind);
+    operands.back() = stored.data();
     functions[k](operands.data(), params.data(), n, 11, out.data());
+    if (auto r = equal(kernel.type, stored.data(), values.data(), bytes ? n : 0, isas()[k]); !r) return r << ", stored, n = " << n;
+    if (!stored.surroundings_intact()) return testing::AssertionFailure() << "wrote outside its output";
     std::memcpy(got, out.data(), ir::size_of(kernel.type));
     if (auto r = equal(kernel.type, got, expected, 1, isas()[k]); !r) return r << ", n = " << n;
     if (!out.surroundings_intact()) return testing::AssertionFailure() << "wrote outside its result";
@@ -151,6 +159,17 @@ TEST(NativeReductions, AlongOfRandomGraphsEqualTheInterpreter) {
   }
 }
 
+TEST(NativeReductions, AlongStoreWhatTheyFoldWhereItIsAnOutput) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    std::vector<std::vector<uint8_t>> inputs;
+    std::vector<uint64_t> params;
+    const auto n = static_cast<int64_t>(seed * 7 % 411);
+    ir::ReduceKernel kernel = random_reduce(seed, n, inputs, params);
+    kernel.map.outputs = {dtype_of(kernel.type)};
+    ASSERT_TRUE(along_agrees(kernel, along_all(kernel), inputs, params, n)) << "seed " << seed;
+  }
+}
+
 std::vector<ir::AcrossFunction> across_all(const ir::ReduceKernel& kernel) {
   std::vector<ir::AcrossFunction> all;
   for (const render::Isa isa : isas()) all.push_back(render::compile_across(kernel, isa));
@@ -171,12 +190,19 @@ testing::AssertionResult across_agrees(const ir::ReduceKernel& kernel, const std
     strides.push_back(input.scalar ? 0 : pitch * static_cast<int64_t>(size_of(input.dtype)));
   const size_t bytes = ir::size_of(kernel.type) * static_cast<size_t>(columns);
   std::vector<uint8_t> expected(bytes);
+  ir::fill_identity(kernel.op, kernel.type, expected.data(), columns);
   ir::interpret_across(kernel, operands.data(), strides.data(), params.data(), rows, columns, 100, 1000,
                        expected.data());
   for (size_t k = 0; k < functions.size(); ++k) {
     if (functions[k] == nullptr) return testing::AssertionFailure() << "no code was made";
     GuardedBuffer out(bytes, GuardedBuffer::Side::Behind);
-    functions[k](operands.data(), strides.data(), params.data(), rows, columns, 100, 1000, out.data());
+    // In two calls: what the first leaves, the second goes on from.
+    ir::fill_identity(kernel.op, kernel.type, out.data(), columns);
+    const int64_t first = rows / 3;
+    functions[k](operands.data(), strides.data(), params.data(), first, columns, 100, 1000, out.data());
+    std::vector<void*> later = operands;
+    for (size_t i = 0; i < later.size(); ++i) later[i] = static_cast<char*>(later[i]) + first * strides[i];
+    functions[k](later.data(), strides.data(), params.data(), rows - first, columns, 100 + first * 1000, 1000, out.data());
     if (auto r = equal(kernel.type, out.data(), expected.data(), columns, isas()[k]); !r)
       return r << ", rows " << rows << ", columns " << columns;
     if (!out.surroundings_intact()) return testing::AssertionFailure() << "wrote outside its results";
