@@ -36,16 +36,19 @@ NARU_WIDE void take_row(const T* x, int64_t n, bool greatest, int64_t row, T* be
 }
 
 template <class T>
-int64_t find_best(const T* x, int64_t n, bool greatest) {
+using FindBest = int64_t (*)(const T* x, int64_t n, bool greatest);
+
+template <class T>
+FindBest<T> find_best_here() {
   switch (wide_level()) {
 #if defined(__x86_64__)
     case 2:
-      return avx512::find_best(x, n, greatest);
+      return avx512::find_best;
     case 1:
-      return avx2::find_best(x, n, greatest);
+      return avx2::find_best;
 #endif
     default:
-      return plain::find_best(x, n, greatest);
+      return plain::find_best;
   }
 }
 
@@ -87,14 +90,26 @@ void along(const Rows& r) {
   const bool greatest = r.op.greatest;
   const int64_t results = r.kept.numel();
   const bool in_place = std::is_same_v<Stored, T> && r.stride == sizeof(T);
+  const FindBest<T> find_best = find_best_here<T>();
   split(results, static_cast<double>(results * r.length) * (in_place ? 0.1 : 1), 1, [&](int64_t begin, int64_t end) {
     T* const block = in_place ? nullptr : reinterpret_cast<T*>(scratch(static_cast<size_t>(r.length) * sizeof(T)));
-    Walk walk(r.kept, r.kept.rank);
-    walk.seek(begin);
-    for (int64_t row = begin; row < end; ++row, walk.next()) {
-      const T* x = Reader<Stored, T>::read(walk.at(0), r.stride, r.length, block, greatest, r.op.in.dtype);
-      const int64_t index = find_best(x, r.length, greatest);
-      r.put(walk, 0, 0, 0, &index, 1);
+    const Space& s = r.kept;
+    const int last = s.rank - 1;
+    const int64_t run = s.rank > 0 ? s.sizes[last] : 1;
+    int64_t steps[3] = {};
+    for (int k = 0; k < 3 && s.rank > 0; ++k) steps[k] = s.operands[k].strides[last];
+    Walk walk(s, s.rank);
+    for (int64_t row = begin; row < end;) {
+      walk.seek(row);
+      const char* in = walk.at(0);
+      char *value = walk.at(1), *place = walk.at(2);
+      const int64_t until = std::min(end, row / run * run + run);
+      for (; row < until; ++row, in += steps[0], value += steps[1], place += steps[2]) {
+        const T* x = Reader<Stored, T>::read(in, r.stride, r.length, block, greatest, r.op.in.dtype);
+        const int64_t index = find_best(x, r.length, greatest);
+        if (r.op.indices.data) *reinterpret_cast<int64_t*>(place) = index;
+        if (r.op.values.data) std::memcpy(value, in + index * r.stride, sizeof(Stored));
+      }
     }
   });
 }
