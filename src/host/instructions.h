@@ -1,6 +1,8 @@
 // One function per kind of instruction; execute() dispatches to them.
 #pragma once
 
+#include <memory>
+
 #include "ir/instruction.h"
 
 namespace naru::host {
@@ -14,5 +16,21 @@ void run(const ir::Scatter&);
 void run(const ir::MatMul&);
 void run(const ir::Sort&);
 void run(const ir::CopyBytes&);
+void run(const ir::RowWise&);
+
+// A part of an ir::RowWise, laid out once, to be run for some rows at a time: by several threads, each row once.
+class RowPart {
+ public:
+  virtual ~RowPart() = default;
+  // Rows [begin, end). kept: where values are kept from part to part, those of row `begin` first.
+  virtual void run(int64_t begin, int64_t end, char* kept) const = 0;
+  // After all rows.
+  virtual void finish() {}
+  virtual double nanoseconds() const = 0;
+  virtual bool folds_rows() const { return false; }
+};
+// The instruction must outlive it. kept: the address that stands for the values kept; keeps: it is this part that keeps them.
+std::unique_ptr<RowPart> row_part(const ir::Map&, const void* kept, int64_t rows);
+std::unique_ptr<RowPart> row_part(const ir::Reduce&, bool keeps, int64_t rows);
 
 }  // namespace naru::host

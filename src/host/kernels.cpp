@@ -143,14 +143,18 @@ const Kernel& kernel_of(const Program& program, uint32_t scalars) {
   });
 }
 
-const FoldKernel& fold_kernel_of(const Program& program, ir::ReduceOp op, uint32_t scalars) {
-  const uint64_t key = scalars | static_cast<uint64_t>(op) << 32;
+const FoldKernel& fold_kernel_of(const Program& program, ir::ReduceOp op, uint32_t scalars, bool keeps, uint32_t per_row) {
+  static_assert(ir::kMaxInputs <= 16);
+  const uint64_t key =
+      scalars | static_cast<uint64_t>(per_row) << 16 | static_cast<uint64_t>(op) << 32 | static_cast<uint64_t>(keeps) << 40;
   return table<FoldKernel>().find(program, key, [&](FoldKernel& k) {
     k.kernel.map = with_scalars(program, scalars).lower();
+    for (size_t i = 0; i < k.kernel.map.inputs.size(); ++i) k.kernel.map.inputs[i].per_row = per_row >> i & 1;
     k.kernel.map.outputs.clear();
     k.kernel.map.results.resize(1);
     k.kernel.op = op;
     k.kernel.type = k.kernel.map.graph[k.kernel.map.results[0]].type;
+    if (keeps) k.kernel.map.outputs.push_back(dtype_of(k.kernel.type));
     inspect(k.kernel.map, k.uses_index, k.cost);
   });
 }

@@ -43,7 +43,9 @@ struct FoldKernel {
   mutable std::atomic<ir::AlongFunction> along_code[2] = {};
   mutable std::atomic<ir::AcrossFunction> across_code[2] = {};
 };
-const FoldKernel& fold_kernel_of(const ir::Program& program, ir::ReduceOp op, uint32_t scalars);
+// keeps: along() stores the folded values as well. per_row: of the scalars, those that each row of across() has another one of.
+const FoldKernel& fold_kernel_of(const ir::Program& program, ir::ReduceOp op, uint32_t scalars, bool keeps = false,
+                                 uint32_t per_row = 0);
 
 // n consecutive values of `from` as values of `to`, by the definition of Prim::Convert. target and source may not
 // overlap unless equal.

@@ -98,6 +98,10 @@ void Walk::seek(int64_t row) {
   }
 }
 
+// (Not in vectors: the strides lie far apart, and gathering them takes longer than the additions.)
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("no-tree-vectorize")))
+#endif
 void Walk::next() {
   for (int d = dims_ - 1; d >= 0; --d) {
     if (++index_[d] < space_.sizes[d]) {

@@ -20,6 +20,10 @@ constexpr int64_t kTileRows = 16, kTileCols = 256;
 // A part of a plain transposed copy.
 constexpr int64_t kTurnRows = 2048, kTurnCols = 64;
 
+char* moved(void* p, intptr_t bytes) {
+  return reinterpret_cast<char*>(reinterpret_cast<intptr_t>(p) + bytes);
+}
+
 enum class Way : uint8_t { Direct, Scalar, Packed, Transposed };
 
 // One run of a Map, laid out. Positions are counted in the (reordered) space; Index needs the original order, so a
@@ -34,6 +38,7 @@ struct Run {
   size_t scratch_bytes = 0;
   int64_t inner = 1, rows = 1;
   bool flat = false, streaming = false;
+  int kept = -1;  // the operand whose values are kept from an earlier part
 
   explicit Run(const Map& m)
       : map(m), space(m.shape), inputs(static_cast<int>(m.inputs.size())), outputs(static_cast<int>(m.outputs.size())) {
@@ -42,26 +47,31 @@ struct Run {
   }
 
   void execute();
+  // For rows of an ir::RowWise: no reordering, no tiles. kept_at: see RowPart.
+  void prepare_rows(const void* kept_at, int64_t each);
+  void run_positions(int64_t begin, int64_t end, const char* kept_values) const;
+  double nanoseconds() const;
 
  private:
   bool uses_index() const { return kernel_of(map.program, scalars_of(map.program)).uses_index; }
-  void lay_out();
-  void choose_ways();
+  void lay_out(bool reorder = true);
+  void choose_ways(bool tiles = true);
   void reserve(int64_t elements);
   bool may_stream() const;
-  double nanoseconds() const;
-  void run_rows(int64_t begin, int64_t end) const;
-  void run_row(const Walk& walk, int64_t row, int64_t begin, int64_t end, char* memory) const;
-  void run_flat(int64_t begin, int64_t end) const;
+  void run_rows(int64_t begin, int64_t end) const { run_rows(begin, end, 0); }
+  void run_rows(int64_t begin, int64_t end, intptr_t shift) const;
+  void run_row(const Walk& walk, int64_t row, int64_t begin, int64_t end, char* memory, intptr_t shift) const;
+  void run_flat(int64_t begin, int64_t end) const { run_flat(begin, end, 0); }
+  void run_flat(int64_t begin, int64_t end, intptr_t shift) const;
   void run_tiles(int64_t begin, int64_t end) const;
   void run_turns(int64_t begin, int64_t end) const;
   bool any(Way way) const { return std::find(ways, ways + space.count, way) != ways + space.count; }
 };
 
-void Run::lay_out() {
+void Run::lay_out(bool reorder) {
   space.drop_ones();
   space.merge();
-  if (space.rank > 1) {
+  if (reorder && space.rank > 1) {
     const Space before = space;
     if (space.order_by(inputs)) {
       if (uses_index())
@@ -85,7 +95,7 @@ void Run::lay_out() {
   flat = space.rank > 1 && inner < kShortRow;
 }
 
-void Run::choose_ways() {
+void Run::choose_ways(bool tiles) {
   const int last = space.rank - 1;
   uint32_t scalars = 0;
   for (int k = 0; k < space.count; ++k) {
@@ -97,7 +107,7 @@ void Run::choose_ways() {
   }
   kernel = &kernel_of(map.program, scalars);
   // A packed input that is consecutive along another dimension is read in tiles along both.
-  if (flat || space.rank < 2 || kernel->uses_index) return;
+  if (!tiles || flat || space.rank < 2 || kernel->uses_index) return;
   for (int k = 0; k < inputs; ++k) {
     if (ways[k] != Way::Packed) continue;
     for (int d = 0; d < last; ++d) {
@@ -118,20 +128,22 @@ void Run::reserve(int64_t elements) {
     }
 }
 
+// Past the caches go results that they could not hold together with what is read.
 bool Run::may_stream() const {
   const int64_t n = rows * inner;
   size_t bytes = 0;
-  for (int k = inputs; k < space.count; ++k) {
+  for (int k = 0; k < space.count; ++k) {
     const Operand& o = space.operands[k];
-    bytes += static_cast<size_t>(n * o.item);
+    if (ways[k] != Way::Scalar) bytes += static_cast<size_t>(n * o.item);
+    if (k < inputs) continue;
     if (ways[k] != Way::Direct || reinterpret_cast<uintptr_t>(o.data) % 64 != 0) return false;
     for (int d = 0; d + 1 < space.rank; ++d)
       if (o.strides[d] % 64 != 0) return false;
     // Written where it is read: the line is in the cache anyway.
     for (int i = 0; i < inputs; ++i)
-      if (space.operands[i].data == o.data) return false;
+      if (i != kept && space.operands[i].data == o.data) return false;
   }
-  return bytes > cache_bytes();
+  return bytes >= cache_bytes();
 }
 
 double Run::nanoseconds() const {
@@ -144,12 +156,14 @@ double Run::nanoseconds() const {
 }
 
 // Elements [begin, end) of one row, whose operands start where `walk` stands.
-void Run::run_row(const Walk& walk, int64_t row, int64_t begin, int64_t end, char* memory) const {
+// shift: bytes from the address that stands for values kept to where they are.
+void Run::run_row(const Walk& walk, int64_t row, int64_t begin, int64_t end, char* memory, intptr_t shift) const {
   const int last = space.rank - 1;
   const uint64_t* params = map.params.data();
   void* pointers[kMaxOperands];
   if (!any(Way::Packed)) {
     for (int k = 0; k < space.count; ++k) pointers[k] = walk.at(k) + begin * space.operands[k].strides[last];
+    if (kept >= 0) pointers[kept] = moved(pointers[kept], shift);
     kernel->run(pointers, params, end - begin, row * inner + begin, streaming);
     return;
   }
@@ -158,6 +172,7 @@ void Run::run_row(const Walk& walk, int64_t row, int64_t begin, int64_t end, cha
     for (int k = 0; k < space.count; ++k) {
       const Operand& o = space.operands[k];
       char* from = walk.at(k) + at * o.strides[last];
+      if (k == kept) from = moved(from, shift);
       pointers[k] = from;
       if (ways[k] != Way::Packed) continue;
       pointers[k] = memory + reinterpret_cast<uintptr_t>(slots[k]);
@@ -173,7 +188,7 @@ void Run::run_row(const Walk& walk, int64_t row, int64_t begin, int64_t end, cha
 }
 
 // Elements [begin, end), counted row after row.
-void Run::run_rows(int64_t begin, int64_t end) const {
+void Run::run_rows(int64_t begin, int64_t end, intptr_t shift) const {
   char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
   Walk walk(space, space.rank - 1);
   int64_t row = begin / inner;
@@ -181,13 +196,13 @@ void Run::run_rows(int64_t begin, int64_t end) const {
   for (int64_t at = begin; at < end; ++row) {
     const int64_t first = at - row * inner;
     const int64_t last = std::min(inner, end - row * inner);
-    run_row(walk, row, first, last, memory);
+    run_row(walk, row, first, last, memory, shift);
     at += last - first;
     if (at < end) walk.next();
   }
 }
 
-void Run::run_flat(int64_t begin, int64_t end) const {
+void Run::run_flat(int64_t begin, int64_t end, intptr_t shift) const {
   char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
   void* pointers[kMaxOperands];
   for (int64_t at = begin; at < end; at += kBlock) {
@@ -199,6 +214,7 @@ void Run::run_flat(int64_t begin, int64_t end) const {
         if (k < inputs) pack_flat(space, k, at, n, static_cast<char*>(pointers[k]));
       } else {
         pointers[k] = ways[k] == Way::Scalar ? o.data : o.data + at * o.item;
+        if (k == kept) pointers[k] = moved(pointers[k], shift);
       }
     }
     kernel->run(pointers, map.params.data(), n, at);
@@ -287,14 +303,53 @@ void Run::execute() {
     return in_pieces(tiles, 1, &Run::run_tiles);
   }
   reserve(kBlock);
-  if (flat) return in_pieces(rows * inner, kBlock, &Run::run_flat);
+  if (flat) return in_pieces(rows * inner, kBlock, static_cast<void (Run::*)(int64_t, int64_t) const>(&Run::run_flat));
   // Pieces begin at the start of a row, or at a cache line of each operand within one; so streamed rows stay aligned.
   const int64_t grain = rows == 1 || inner > 65536 ? 512 : inner;
   if (inner % grain != 0 && rows > 1) streaming = false;
-  in_pieces(rows * inner, grain, &Run::run_rows);
+  in_pieces(rows * inner, grain, static_cast<void (Run::*)(int64_t, int64_t) const>(&Run::run_rows));
 }
 
+void Run::prepare_rows(const void* kept_at, int64_t each) {
+  lay_out(false);
+  choose_ways(false);
+  for (int k = 0; k < inputs && kept_at; ++k)
+    if (space.operands[k].data == kept_at) kept = k;
+  reserve(kBlock);
+  streaming = !flat && may_stream();
+  for (int k = inputs; k < space.count; ++k) streaming &= each * space.operands[k].item % 64 == 0;
+}
+
+void Run::run_positions(int64_t begin, int64_t end, const char* kept_values) const {
+  intptr_t shift = 0;
+  if (kept >= 0) {
+    const Operand& o = space.operands[kept];
+    shift = reinterpret_cast<intptr_t>(kept_values) - reinterpret_cast<intptr_t>(o.data + begin * o.item);
+  }
+  flat ? run_flat(begin, end, shift) : run_rows(begin, end, shift);
+  if (streaming) stream_fence();
+}
+
+class MapRows final : public RowPart {
+ public:
+  MapRows(const Map& map, const void* kept, int64_t rows) : run_(map), each_(run_.space.numel() / rows) {
+    run_.prepare_rows(kept, each_);
+  }
+  void run(int64_t begin, int64_t end, char* kept) const override {
+    run_.run_positions(begin * each_, end * each_, kept);
+  }
+  double nanoseconds() const override { return run_.nanoseconds(); }
+
+ private:
+  Run run_;
+  int64_t each_;
+};
+
 }  // namespace
+
+std::unique_ptr<RowPart> row_part(const Map& map, const void* kept, int64_t rows) {
+  return std::make_unique<MapRows>(map, kept, rows);
+}
 
 void run(const Map& map) {
   for (const int64_t size : map.shape)

@@ -32,7 +32,13 @@ struct Fold {
   size_t slots[ir::kMaxInputs] = {}, scratch_bytes = 0;
   size_t item;  // bytes of an accumulator
 
-  explicit Fold(const Reduce& r) : reduce(r), inputs(static_cast<int>(r.inputs.size())) {
+  bool keeps;                 // along: the folded values are kept as well
+  std::vector<char> partial;  // across: results of chunks
+  int64_t width = 0;          // across: columns taken together
+  bool packs = false;         // across: whether any operand is packed
+
+  explicit Fold(const Reduce& r, bool keeps = false)
+      : reduce(r), inputs(static_cast<int>(r.inputs.size())), keeps(keeps) {
     const int kept_dims = static_cast<int>(r.shape.size()) - r.folded;
     const int outer_dims = kept_dims - (r.along ? 0 : 1);
     const std::span<const int64_t> shape = r.shape;
@@ -57,6 +63,14 @@ struct Fold {
   }
 
   void execute();
+  double nanoseconds() const;
+  // Along: results [begin, end), each in one go. kept: where the folded values go, if they are kept.
+  void prepare_along();
+  void along_results(int64_t begin, int64_t end, char* kept_values = nullptr) const;
+  // Across, of one outer position: rows [begin, end), which belong to one chunk; those of a chunk in order.
+  void prepare_rows();
+  void across_rows(int64_t begin, int64_t end) const;
+  void finish_rows() { combine_across(); }
 
  private:
   // Bytes from one folded element to the next, where one number says it.
@@ -65,9 +79,14 @@ struct Fold {
   void reserve(int64_t elements);
   void store(int64_t first, int64_t n, void* accumulators) const;
   void fill_identity() const;
-  double nanoseconds() const;
+  int64_t along_chunks() const { return (length + ir::kAlongChunk - 1) / ir::kAlongChunk; }
+  int64_t across_chunks() const { return (length + ir::kAcrossChunk - 1) / ir::kAcrossChunk; }
+  void prepare_across();
+  void combine_across();
+  void across_part(const char* const* base, int64_t row, int64_t begin, int64_t end, int64_t col, int64_t n, char* out,
+                   char* memory) const;
   void along();
-  void along_unit(Walk& walk, int64_t row, int64_t chunk, void* out, char* memory) const;
+  void along_unit(const Walk& walk, int64_t row, int64_t chunk, void* out, char* memory, char* kept = nullptr) const;
   void across();
   void across_unit(const char* const* base, int64_t row, int64_t first_row, int64_t rows, int64_t col, int64_t n,
                    char* out, char* memory) const;
@@ -122,9 +141,10 @@ void combine_chunks(ir::ReduceOp op, ir::VType type, char* partial, int64_t chun
                          partial + static_cast<size_t>(i + s) * pitch, n);
 }
 
-void Fold::along_unit(Walk& walk, int64_t row, int64_t chunk, void* out, char* memory) const {
+void Fold::along_unit(const Walk& walk, int64_t row, int64_t chunk, void* out, char* memory, char* kept) const {
   const int64_t first = chunk * ir::kAlongChunk, n = std::min(ir::kAlongChunk, length - first);
-  void* pointers[ir::kMaxInputs];
+  void* pointers[ir::kMaxInputs + 1];
+  pointers[inputs] = kept;
   for (int k = 0; k < inputs; ++k) {
     if (packed[k]) {
       pointers[k] = memory + slots[k];
@@ -136,36 +156,54 @@ void Fold::along_unit(Walk& walk, int64_t row, int64_t chunk, void* out, char* m
   kernel->along(pointers, reduce.params.data(), n, row * length + first, out);
 }
 
-void Fold::along() {
+void Fold::prepare_along() {
   uint32_t scalars = 0;
   for (int k = 0; k < inputs; ++k) {
     const bool one = length > 1 ? folded.repeats_one(k) : reduce.program.inputs[k].scalar;
     packed[k] = !one && length > 1 && !folded.flat(k);
     scalars |= static_cast<uint32_t>(one) << k;
   }
-  kernel = &fold_kernel_of(reduce.program, reduce.op, scalars);
+  kernel = &fold_kernel_of(reduce.program, reduce.op, scalars, keeps);
   item = ir::size_of(kernel->kernel.type);
-  if (length == 0) return fill_identity();
   reserve(std::min(length, ir::kAlongChunk));
-  const int64_t chunks = (length + ir::kAlongChunk - 1) / ir::kAlongChunk;
-  const double time = nanoseconds();
-  if (chunks == 1) {
-    return split(kept, time, 1, [&](int64_t begin, int64_t end) {
-      char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
-      alignas(64) char block[1024];
-      const int64_t each = static_cast<int64_t>(sizeof block / item);
-      Walk walk(outer, outer.rank);
-      walk.seek(begin);
-      for (int64_t row = begin; row < end;) {
-        const int64_t n = std::min(each, end - row);
-        for (int64_t i = 0; i < n; ++i, walk.next())
-          along_unit(walk, row + i, 0, block + static_cast<size_t>(i) * item, memory);
-        store(row, n, block);
-        row += n;
+}
+
+void Fold::along_results(int64_t begin, int64_t end, char* kept_values) const {
+  char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
+  const int64_t chunks = along_chunks();
+  alignas(64) char block[1024];
+  std::vector<char> parts(chunks > 1 ? static_cast<size_t>(chunks) * item : 0);
+  const int64_t each = static_cast<int64_t>(sizeof block / item);
+  Walk walk(outer, outer.rank);
+  walk.seek(begin);
+  for (int64_t row = begin; row < end;) {
+    const int64_t n = std::min(each, end - row);
+    for (int64_t i = 0; i < n; ++i, walk.next()) {
+      char* const out = block + static_cast<size_t>(i) * item;
+      char* const values = keeps ? kept_values + (row + i - begin) * length * static_cast<int64_t>(item) : nullptr;
+      if (chunks == 1) {
+        along_unit(walk, row + i, 0, out, memory, values);
+        continue;
       }
-    });
+      for (int64_t c = 0; c < chunks; ++c)
+        along_unit(walk, row + i, c, parts.data() + static_cast<size_t>(c) * item, memory,
+                   keeps ? values + c * ir::kAlongChunk * static_cast<int64_t>(item) : nullptr);
+      combine_chunks(reduce.op, kernel->kernel.type, parts.data(), chunks, 1, item);
+      std::memcpy(out, parts.data(), item);
+    }
+    store(row, n, block);
+    row += n;
   }
-  std::vector<char> partial(static_cast<size_t>(kept * chunks) * item);
+}
+
+void Fold::along() {
+  prepare_along();
+  if (length == 0) return fill_identity();
+  const int64_t chunks = along_chunks();
+  const double time = nanoseconds();
+  if (chunks == 1 || kept >= 4 * num_threads())
+    return split(kept, time, 1, [&](int64_t begin, int64_t end) { along_results(begin, end); });
+  partial.resize(static_cast<size_t>(kept * chunks) * item);
   split(kept * chunks, time, 1, [&](int64_t begin, int64_t end) {
     char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
     Walk walk(outer, outer.rank);
@@ -219,29 +257,55 @@ void Fold::across_unit(const char* const* base, int64_t row, int64_t first_row, 
   }
 }
 
-void Fold::across() {
-  uint32_t scalars = 0;
-  bool packs = false;
+void Fold::prepare_across() {
+  uint32_t scalars = 0, per_row = 0;
   for (int k = 0; k < inputs; ++k) {
-    const bool one = folded.repeats_one(k) && (cols == 1 ? reduce.program.inputs[k].scalar : col_strides[k] == 0);
+    const bool one_a_row = cols > 1 && col_strides[k] == 0 && folded.rank <= 1 && !folded.repeats_one(k);
+    per_row |= static_cast<uint32_t>(one_a_row) << k;
+    const bool one =
+        one_a_row || (folded.repeats_one(k) && (cols == 1 ? reduce.program.inputs[k].scalar : col_strides[k] == 0));
     const bool neighbours = cols == 1 || col_strides[k] == outer.operands[k].item;
     packed[k] = !one && !(neighbours && (folded.rank <= 1 || folded.repeats_one(k)));
     packs |= packed[k];
     scalars |= static_cast<uint32_t>(one) << k;
   }
-  kernel = &fold_kernel_of(reduce.program, reduce.op, scalars);
+  kernel = &fold_kernel_of(reduce.program, reduce.op, scalars, false, per_row);
   item = ir::size_of(kernel->kernel.type);
+  width = std::min(cols, packs ? kPackedCols : kColsTogether);
+}
+
+// The results of chunks, those of one outer position one behind another, become results.
+void Fold::combine_across() {
+  const int64_t chunks = across_chunks(), outers = kept / cols;
+  if (chunks == 1) return store(0, kept, partial.data());
+  for (int64_t row = 0; row < outers; ++row) {
+    char* const first = partial.data() + static_cast<size_t>(row * chunks * cols) * item;
+    combine_chunks(reduce.op, kernel->kernel.type, first, chunks, cols, item);
+    store(row * cols, cols, first);
+  }
+}
+
+// Rows [begin, end) of one chunk, whose result is `out`.
+void Fold::across_part(const char* const* base, int64_t row, int64_t begin, int64_t end, int64_t col, int64_t n,
+                       char* out, char* memory) const {
+  if (begin % ir::kAcrossChunk == 0) ir::fill_identity(reduce.op, kernel->kernel.type, out, n);
+  const int64_t together = packs ? ir::kAcrossChunk : kRowsTogether;
+  for (int64_t r = begin; r < end; r += together)
+    across_unit(base, row, r, std::min(together, end - r), col, n, out, memory);
+}
+
+void Fold::across() {
+  prepare_across();
   if (length == 0) return fill_identity();
-  const int64_t outers = kept / cols, chunks = (length + ir::kAcrossChunk - 1) / ir::kAcrossChunk;
+  const int64_t outers = kept / cols, chunks = across_chunks();
   const double time = nanoseconds();
   // Columns are also cut to give every thread work.
-  int64_t width = std::min(cols, packs ? kPackedCols : kColsTogether);
   const int64_t wanted = time > kWorthSplitting ? 4 * num_threads() : 1;
   if (outers * chunks < wanted)
     width = std::min(width, std::max<int64_t>(64, cols / (wanted / (outers * chunks)) / 64 * 64));
   const int64_t blocks = (cols + width - 1) / width;
   reserve(std::min(length, ir::kAcrossChunk) * width);
-  std::vector<char> partial(static_cast<size_t>(kept * chunks) * item);
+  partial.resize(static_cast<size_t>(kept * chunks) * item);
   split(outers * chunks * blocks, time, 1, [&](int64_t begin, int64_t end) {
     char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
     Walk walk(outer, outer.rank);
@@ -253,20 +317,28 @@ void Fold::across() {
         walk.seek(at = row);
         for (int k = 0; k < inputs; ++k) base[k] = walk.at(k);
       }
-      const int64_t first = chunk * ir::kAcrossChunk, last = std::min(first + ir::kAcrossChunk, length);
-      const int64_t n = std::min(width, cols - col), together = packs ? ir::kAcrossChunk : kRowsTogether;
-      char* const out = partial.data() + static_cast<size_t>((row * chunks + chunk) * cols + col) * item;
-      ir::fill_identity(reduce.op, kernel->kernel.type, out, n);
-      for (int64_t r = first; r < last; r += together)
-        across_unit(base, row, r, std::min(together, last - r), col, n, out, memory);
+      const int64_t first = chunk * ir::kAcrossChunk;
+      across_part(base, row, first, std::min(first + ir::kAcrossChunk, length), col, std::min(width, cols - col),
+                  partial.data() + static_cast<size_t>((row * chunks + chunk) * cols + col) * item, memory);
     }
   });
-  if (chunks == 1) return store(0, kept, partial.data());
-  for (int64_t row = 0; row < outers; ++row) {
-    char* const first = partial.data() + static_cast<size_t>(row * chunks * cols) * item;
-    combine_chunks(reduce.op, kernel->kernel.type, first, chunks, cols, item);
-    store(row * cols, cols, first);
-  }
+  combine_across();
+}
+
+void Fold::prepare_rows() {
+  prepare_across();
+  reserve(ir::kAcrossChunk * width);
+  partial.resize(static_cast<size_t>(kept * across_chunks()) * item);
+}
+
+void Fold::across_rows(int64_t begin, int64_t end) const {
+  char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
+  const char* base[ir::kMaxInputs];
+  for (int k = 0; k < inputs; ++k) base[k] = outer.operands[k].data;
+  const size_t chunk = static_cast<size_t>(begin / ir::kAcrossChunk * cols);
+  for (int64_t col = 0; col < cols; col += width)
+    across_part(base, 0, begin, end, col, std::min(width, cols - col),
+                const_cast<char*>(partial.data()) + (chunk + static_cast<size_t>(col)) * item, memory);
 }
 
 void Fold::execute() {
@@ -277,7 +349,39 @@ void Fold::execute() {
     across();
 }
 
+class AlongRows final : public RowPart {
+ public:
+  AlongRows(const Reduce& reduce, bool keeps, int64_t rows) : fold_(reduce, keeps), each_(fold_.kept / rows) {
+    fold_.prepare_along();
+  }
+  void run(int64_t begin, int64_t end, char* kept) const override {
+    fold_.along_results(begin * each_, end * each_, kept);
+  }
+  double nanoseconds() const override { return fold_.nanoseconds(); }
+
+ private:
+  Fold fold_;
+  int64_t each_;
+};
+
+class AcrossRows final : public RowPart {
+ public:
+  explicit AcrossRows(const Reduce& reduce) : fold_(reduce) { fold_.prepare_rows(); }
+  void run(int64_t begin, int64_t end, char*) const override { fold_.across_rows(begin, end); }
+  void finish() override { fold_.finish_rows(); }
+  double nanoseconds() const override { return fold_.nanoseconds(); }
+  bool folds_rows() const override { return true; }
+
+ private:
+  Fold fold_;
+};
+
 }  // namespace
+
+std::unique_ptr<RowPart> row_part(const Reduce& reduce, bool keeps, int64_t rows) {
+  if (reduce.along) return std::make_unique<AlongRows>(reduce, keeps, rows);
+  return std::make_unique<AcrossRows>(reduce);
+}
 
 void run(const Reduce& reduce) {
   Fold(reduce).execute();

@@ -37,6 +37,12 @@ struct Walker {
   }
   void operator()(Sort& s) const { view(s.in, "input of a sort"), view(s.values, "sorted values"), view(s.indices, "sorted indices"); }
   void operator()(CopyBytes&) const {}
+  void operator()(RowWise& w) const {
+    for (RowWise::Part& p : w.parts) {
+      std::visit(*this, p.work);
+      address(p.kept, "values of a reduction");
+    }
+  }
 };
 
 struct Namer {
@@ -58,6 +64,9 @@ struct Namer {
   void operator()(const MatMul&) const { f("matmul"); }
   void operator()(const Sort&) const { f("sort"); }
   void operator()(const CopyBytes&) const {}
+  void operator()(const RowWise& w) const {
+    for (const RowWise::Part& p : w.parts) std::visit(*this, p.work);
+  }
 };
 
 }  // namespace

@@ -119,6 +119,21 @@ struct CopyBytes {
   Device target_device, source_device;
 };
 
-using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Sort, CopyBytes>;
+// Parts over the same rows, with the results of doing one after another; made to be done a few rows at a time, so that a row stays in
+// the first cache. The positions of each part, counted row-major, belong to `rows` rows, as many to each: those of a Map's
+// shape, those of the kept dimensions of a reduction along; a reduction across folds the rows. Only devices with row_wise get it
+// (runtime/backend.h); others get the parts.
+struct RowWise {
+  struct Part {
+    std::variant<Reduce, Map> work;
+    // A reduction along: where not null, the folded values are kept for later parts, as their contiguous input at this address, of the
+    // accumulators' type; a later part writes there. (They need not go to that memory: a device may have a better place.)
+    void* kept = nullptr;
+  };
+  int64_t rows = 0;
+  std::vector<Part> parts;
+};
+
+using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Sort, CopyBytes, RowWise>;
 
 }  // namespace naru::ir

@@ -126,7 +126,8 @@ std::vector<const std::byte*> addresses(const MapKernel& kernel, void* const* op
 void fill_identity(ReduceOp op, VType type, void* out, int64_t n) {
   const uint64_t bits = identity_bits(op, type);
   const size_t size = size_of(type);
-  for (int64_t i = 0; i < n; ++i) std::memcpy(static_cast<std::byte*>(out) + i * static_cast<int64_t>(size), &bits, size);
+  for (int64_t i = 0; i < n; ++i)
+    std::memcpy(static_cast<std::byte*>(out) + i * static_cast<int64_t>(size), &bits, size);
 }
 
 void interpret(const MapKernel& kernel, void* const* operands, const uint64_t* params, int64_t n, int64_t index0) {
@@ -147,8 +148,8 @@ void interpret(const MapKernel& kernel, void* const* operands, const uint64_t* p
   }
 }
 
-void interpret_along(const ReduceKernel& kernel, void* const* operands, const uint64_t* params, int64_t n, int64_t index0,
-                     void* out) {
+void interpret_along(const ReduceKernel& kernel, void* const* operands, const uint64_t* params, int64_t n,
+                     int64_t index0, void* out) {
   static_assert(kBlock % kLanes == 0);
   const auto size = static_cast<int64_t>(size_of(kernel.type));
   alignas(64) std::byte lanes[kLanes * 8];

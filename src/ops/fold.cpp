@@ -90,32 +90,12 @@ Dims pick(const Dims& from, const Order& order) {
   return to;
 }
 
-}  // namespace
-
-Tensor fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type,
-            const char* name) {
-  const Tensor* first = nullptr;
-  Device device;
-  for (const auto& step : prologue.steps_)
-    for (const auto& a : step.args) {
-      if (!a.tensor) continue;
-      const Device d = a.tensor->impl()->storage->device;
-      if (!first || (device.is_cpu() && !d.is_cpu())) device = d;
-      if (!first) first = a.tensor;
-    }
-  Tensor out = make_result(folded_shape(shape, set, keepdim), out_type, device, name);
-  if (out.numel() == 0) return out;
-
-  const Order order = order_of(shape, runtime::expanded_strides(*first->impl(), shape), set);
-  ir::Reduce r;
-  r.op = op;
-  r.along = order.along;
-  r.folded = static_cast<int>(order.folded.size());
-  r.shape = pick(shape, order);
-  const bool many = product(r.shape) > 1;
-  SmallVector<const Tensor*, 4> reads;
+template <class Instruction>
+Reads build_into(const Prologue& prologue, const Dims& shape, Device device, Instruction& r) {
+  const bool many = product(shape) > 1;
+  Reads reads;
   ir::Program& program = r.program;
-  for (const auto& step : prologue.steps_) {
+  for (const auto& step : prologue.steps()) {
     ir::Program::Step& s = program.steps[program.steps_count];
     s = {step.row, step.out, static_cast<uint8_t>(step.args.size()), {}};
     for (size_t k = 0; k < step.args.size(); ++k) {
@@ -134,7 +114,6 @@ Tensor fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const 
       s.args[k] = {ir::Program::From::Input, a.as, static_cast<uint16_t>(seen - reads.begin())};
       if (seen != reads.end()) continue;
       ir::View view = view_of(*a.tensor, shape);
-      view.strides = pick(view.strides, order);
       const bool one = std::all_of(view.strides.begin(), view.strides.end(), [](int64_t d) { return d == 0; });
       program.inputs[program.inputs_count++] = {view.dtype, many && one};
       r.inputs.push_back(std::move(view));
@@ -144,11 +123,61 @@ Tensor fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const 
   }
   program.outputs_count = 1;
   program.outputs[0] = static_cast<uint8_t>(program.steps_count - 1);
+  return reads;
+}
 
+}  // namespace
+
+const Tensor& Prologue::first() const {
+  for (const Step& step : steps_)
+    for (const Arg& a : step.args)
+      if (a.tensor) return *a.tensor;
+  throw RuntimeError("a reduction needs a tensor");
+}
+
+Device Prologue::device() const {
+  Device device;
+  bool found = false;
+  for (const Step& step : steps_)
+    for (const Arg& a : step.args) {
+      if (!a.tensor) continue;
+      const Device d = a.tensor->impl()->storage->device;
+      if (!found || (device.is_cpu() && !d.is_cpu())) device = d;
+      found = true;
+    }
+  return device;
+}
+
+Reads build(const Prologue& prologue, const Dims& shape, Device device, ir::Map& map) { return build_into(prologue, shape, device, map); }
+Reads build(const Prologue& prologue, const Dims& shape, Device device, ir::Reduce& reduce) {
+  return build_into(prologue, shape, device, reduce);
+}
+
+Tensor make_fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type, const char* name,
+                 ir::Reduce& r, Reads& reads) {
+  const Device device = prologue.device();
+  Tensor out = make_result(folded_shape(shape, set, keepdim), out_type, device, name);
+  if (out.numel() == 0) return out;
+  const Order order = order_of(shape, runtime::expanded_strides(*prologue.first().impl(), shape), set);
+  r.op = op;
+  r.along = order.along;
+  r.folded = static_cast<int>(order.folded.size());
+  r.shape = pick(shape, order);
+  reads = build(prologue, shape, device, r);
+  for (ir::View& view : r.inputs) view.strides = pick(view.strides, order);
   const Dims with_ones = folded_shape(shape, set, true), strides = contiguous_strides(with_ones);
   r.out = view_of(out, out.sizes());
   r.out.strides.clear();
   for (size_t d : order.kept) r.out.strides.push_back(strides[d]);
+  return out;
+}
+
+Tensor fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type,
+            const char* name) {
+  ir::Reduce r;
+  Reads reads;
+  Tensor out = make_fold(op, prologue, shape, set, keepdim, out_type, name, r, reads);
+  if (out.numel() == 0) return out;
   const Tensor* writes[] = {&out};
   submit(std::move(r), {reads.begin(), reads.size()}, writes);
   return out;

@@ -30,7 +30,7 @@ Tensor restore_dims(const Tensor& t, const DimSet& set, bool keepdim);
 // The type sums are accumulated in: float32 for the 16-bit types, int64 for integers and bool.
 DType accumulator_of(DType t) noexcept;
 
-// What is folded: rows, one after another, over tensors, numbers and each other's results; the last one's is folded. Tensors must outlive it.
+// What is folded, or computed for each element: rows, one after another, over tensors, numbers and each other's results; the last one's counts. Tensors must outlive it.
 class Prologue {
  public:
   struct Arg {
@@ -51,20 +51,33 @@ class Prologue {
   }
   // The number of the last step.
   int last() const { return static_cast<int>(steps_.size()) - 1; }
+  struct Step {
+    ir::RowId row;
+    DType out;
+    SmallVector<Arg, 3> args;
+  };
+  const SmallVector<Step, 2>& steps() const noexcept { return steps_; }
+  // The first tensor.
+  const Tensor& first() const;
+  // The device of its tensors; one on the cpu may stand beside any.
+  Device device() const;
   // t itself, converted to `as`, then to `accumulator`.
   static Prologue copy(const Tensor& t, DType as, DType accumulator) {
     return Prologue(ir::row::copy, accumulator, {of(t, as)});
   }
 
  private:
-  friend Tensor fold(ir::ReduceOp, const Prologue&, const Dims&, const DimSet&, bool, DType, const char*);
-  struct Step {
-    ir::RowId row;
-    DType out;
-    SmallVector<Arg, 3> args;
-  };
   SmallVector<Step, 2> steps_;
 };
+
+using Reads = SmallVector<const Tensor*, 4>;
+
+// The prologue as the program of an instruction over `shape`, with its one output, inputs and parameters. Returns the tensors read.
+Reads build(const Prologue& prologue, const Dims& shape, Device device, ir::Map& map);
+Reads build(const Prologue& prologue, const Dims& shape, Device device, ir::Reduce& reduce);
+// A reduction that is not submitted yet: see fold().
+Tensor make_fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out, const char* name,
+                 ir::Reduce& reduce, Reads& reads);
 
 // Folds the prologue's values over `shape`, to which its tensors broadcast, along the dimensions of `set`. The last step's type is the
 // accumulators'. Strides of the first tensor choose the order (ir/reduce.h). Records nothing for autograd.

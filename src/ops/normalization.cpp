@@ -3,6 +3,7 @@
 #include "ops/common.h"
 #include "ops/elementwise.h"
 #include "ops/reductions.h"
+#include "ops/row_wise.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -37,9 +38,10 @@ Tensors layer_norm_gradients_of_gradients(const Tensor& g, const Tensor& x, cons
 }
 
 // As above, in few instructions: with h = (x - mean) r, gx = r (gw - mean(gw) - h mean(gw h)).
-Tensors layer_norm_gradients(const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& m, const Tensor& r, const Norm& n, bool for_x,
+Tensors layer_norm_gradients(const Tensor& gradient, const Tensor& x, const Tensor& w, const Tensor& m, const Tensor& r, const Norm& n, bool for_x,
                              bool for_w, bool for_b) {
   const char* op = "layer_norm";
+  const Tensor g = gradient.contiguous();
   const DType acc = n.acc;
   const auto hat = [&](Prologue& p) {
     const int first = p.last();
@@ -51,29 +53,33 @@ Tensors layer_norm_gradients(const Tensor& g, const Tensor& x, const Tensor& w, 
     return w.defined() ? Prologue(ir::row::mul, acc, {Prologue::of(g, acc), Prologue::of(w, acc)}) : Prologue::copy(g, acc, acc);
   };
   Tensors out(3);
+  ops::RowWise rows(x, n.inner, op);
   if (for_x) {
     Prologue with_hat = weighted();
     hat(with_hat);
     const auto count = static_cast<double>(ops::folded_count(x.sizes(), n.inner));
-    Tensor a = ops::fold(ReduceOp::Sum, weighted(), x.sizes(), n.inner, true, acc, op);
-    Tensor b = ops::fold(ReduceOp::Sum, with_hat, x.sizes(), n.inner, true, acc, op);
-    ops::FuseScope fuse;
-    a = step(ir::row::div, {{&a, {}, acc}, {nullptr, count, acc}}, acc, op);
-    b = step(ir::row::div, {{&b, {}, acc}, {nullptr, count, acc}}, acc, op);
-    const Tensor gw = w.defined() ? step(ir::row::mul, {{&g, {}, acc}, {&w, {}, acc}}, acc, op) : g;
-    const Tensor centred = step(ir::row::sub, {{&x, {}, acc}, {&m, {}, acc}}, acc, op);
-    const Tensor h = step(ir::row::mul, {{&centred, {}, acc}, {&r, {}, acc}}, acc, op);
-    const Tensor hb = step(ir::row::mul, {{&h, {}, acc}, {&b, {}, acc}}, acc, op);
-    const Tensor less = step(ir::row::sub, {{&gw, {}, acc}, {&a, {}, acc}}, acc, op);
-    const Tensor rest = step(ir::row::sub, {{&less, {}, acc}, {&hb, {}, acc}}, acc, op);
-    out[0] = step(ir::row::mul, {{&rest, {}, acc}, {&r, {}, acc}}, x.dtype(), op);
+    const auto mean_of = [&](const Prologue& p) {
+      const Tensor s = rows.fold(ReduceOp::Sum, p, acc);
+      return rows.map_folded(Prologue(ir::row::div, acc, {Prologue::of(s, acc), Prologue::of(count, acc)}), acc);
+    };
+    const Tensor a = mean_of(weighted()), b = mean_of(with_hat);
+    // Steps: gw, x - m, h, h b, gw - a, and so on.
+    Prologue p = weighted();
+    p.then(ir::row::sub, acc, {Prologue::of(x, acc), Prologue::of(m, acc)});
+    p.then(ir::row::mul, acc, {Prologue::step(1, acc), Prologue::of(r, acc)});
+    p.then(ir::row::mul, acc, {Prologue::step(2, acc), Prologue::of(b, acc)});
+    p.then(ir::row::sub, acc, {Prologue::step(0, acc), Prologue::of(a, acc)});
+    p.then(ir::row::sub, acc, {Prologue::step(4, acc), Prologue::step(3, acc)});
+    p.then(ir::row::mul, acc, {Prologue::step(5, acc), Prologue::of(r, acc)});
+    out[0] = rows.map(p, x.dtype());
   }
   if (for_w) {
     Prologue p = Prologue::copy(g, acc, acc);
     hat(p);
-    out[1] = ops::fold(ReduceOp::Sum, p, x.sizes(), n.outer, false, w.dtype(), op);
+    out[1] = rows.fold_rows(ReduceOp::Sum, p, w.dtype());
   }
-  if (for_b) out[2] = ops::fold(ReduceOp::Sum, Prologue::copy(g, acc, acc), x.sizes(), n.outer, false, g.dtype(), op);
+  if (for_b) out[2] = rows.fold_rows(ReduceOp::Sum, Prologue::copy(g, acc, acc), g.dtype());
+  rows.run();
   return out;
 }
 
@@ -122,20 +128,21 @@ Tensor layer_norm(const Tensor& x, const Dims& shape, const Tensor& weight, cons
     if (inner) n.inner_dims.push_back(d - x.dim());
   }
   const DType acc = n.acc;
-  const Tensor m = ops::fold_mean(x, n.inner, true, acc, op);
-  const Tensor v = ops::fold(ReduceOp::Sum, Prologue(ir::row::square_diff, acc, {Prologue::of(x, acc), Prologue::of(m, acc)}), x.sizes(), n.inner,
-                             true, acc, op);
-  Tensor r, y;
-  {
-    ops::FuseScope fuse;
-    const Tensor d = step(ir::row::div, {{&v, {}, acc}, {nullptr, static_cast<double>(product(shape)), acc}}, acc, op);
-    const Tensor e = step(ir::row::add, {{&d, {}, acc}, {nullptr, eps, acc}}, acc, op);
-    r = step(ir::row::rsqrt, {{&e, {}, acc}}, acc, op);
-    const Tensor centred = step(ir::row::sub, {{&x, {}, acc}, {&m, {}, acc}}, acc, op);
-    y = step(ir::row::mul, {{&centred, {}, acc}, {&r, {}, acc}}, weight.defined() || bias.defined() ? acc : x.dtype(), op);
-    if (weight.defined()) y = step(ir::row::mul, {{&y, {}, acc}, {&weight, {}, acc}}, bias.defined() ? acc : x.dtype(), op);
-    if (bias.defined()) y = step(ir::row::add, {{&y, {}, acc}, {&bias, {}, acc}}, x.dtype(), op);
-  }
+  const auto count = static_cast<double>(product(shape));
+  ops::RowWise rows(x, n.inner, op);
+  const Tensor s = rows.fold(ReduceOp::Sum, Prologue::copy(x, acc, acc), acc);
+  const Tensor m = rows.map_folded(Prologue(ir::row::div, acc, {Prologue::of(s, acc), Prologue::of(count, acc)}), acc);
+  const Tensor v = rows.fold(ReduceOp::Sum, Prologue(ir::row::square_diff, acc, {Prologue::of(x, acc), Prologue::of(m, acc)}), acc);
+  Prologue of_r(ir::row::div, acc, {Prologue::of(v, acc), Prologue::of(count, acc)});
+  of_r.then(ir::row::add, acc, {Prologue::step(0, acc), Prologue::of(eps, acc)});
+  of_r.then(ir::row::rsqrt, acc, {Prologue::step(1, acc)});
+  const Tensor r = rows.map_folded(of_r, acc);
+  Prologue of_y(ir::row::sub, acc, {Prologue::of(x, acc), Prologue::of(m, acc)});
+  of_y.then(ir::row::mul, acc, {Prologue::step(0, acc), Prologue::of(r, acc)});
+  if (weight.defined()) of_y.then(ir::row::mul, acc, {Prologue::step(of_y.last(), acc), Prologue::of(weight, acc)});
+  if (bias.defined()) of_y.then(ir::row::add, acc, {Prologue::step(of_y.last(), acc), Prologue::of(bias, acc)});
+  Tensor y = rows.map(of_y, x.dtype());
+  rows.run();
   const bool for_x = requires_grad(x), for_w = weight.defined() && requires_grad(weight), for_b = bias.defined() && requires_grad(bias);
   return record(std::move(y), "NativeLayerNormBackward0", {&x, &weight, &bias}, {&x, &weight},
                 [=](const Tensors& g, const Tensors& saved) -> Tensors {

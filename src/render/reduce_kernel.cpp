@@ -18,7 +18,7 @@ DType dtype_of(VType t) noexcept {
 
 std::vector<bool> scalars(const ir::MapKernel& kernel) {
   std::vector<bool> scalar;
-  for (const auto& input : kernel.inputs) scalar.push_back(input.scalar);
+  for (const auto& input : kernel.inputs) scalar.push_back(input.scalar && !input.per_row);
   return scalar;
 }
 
@@ -75,7 +75,9 @@ struct Folding {
         code(isa),
         cc(code.cc()),
         machine(LaneMachine::make(isa, cc)),
-        bools_in_vectors(isa == Isa::Avx2) {}
+        bools_in_vectors(isa == Isa::Avx2) {
+    for (const auto& input : kernel.map.inputs) frame.repeated.push_back(input.per_row);
+  }
 
   Walker walker() {
     Walker w(kernel.map.graph, plan, *machine, frame);
@@ -116,7 +118,9 @@ struct Folding {
     if (kernel.map.outputs.empty()) return;
     const DType dtype = kernel.map.outputs[0];
     const auto shift = static_cast<uint32_t>(std::countr_zero(size_of(dtype)));
-    machine->store(dtype, v, x86::ptr(mapped, frame.position, shift, step * machine->lanes() * static_cast<int>(size_of(dtype))), mode);
+    machine->store(dtype, v,
+                   x86::ptr(mapped, frame.position, shift, step * machine->lanes() * static_cast<int>(size_of(dtype))),
+                   mode);
   }
   // The folded value may be the same for all elements, and then lies in registers that stay.
   Value own(const Value& v) {
@@ -284,7 +288,8 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
   };
   const auto advance = [&] {
     for (size_t i = 0; i < f.frame.base.size(); ++i)
-      if (!kernel.map.inputs[i].scalar) cc.add(f.frame.base[i], at(strides, static_cast<int>(8 * i)));
+      if (!kernel.map.inputs[i].scalar || kernel.map.inputs[i].per_row)
+        cc.add(f.frame.base[i], at(strides, static_cast<int>(8 * i)));
     if (f.plan.uses_index) cc.add(f.frame.index, index_stride);
   };
 

@@ -85,7 +85,9 @@ Arg Walker::arg(uint32_t id, int step, uint32_t moment) {
   Value& value = values_[step][r];
   if (!has_value_[step][r]) {
     const ir::Node& node = graph_[r];
-    if (node.prim == Prim::Input) {
+    if (node.prim == Prim::Input && !frame_.repeated.empty() && frame_.repeated[node.bits]) {
+      value = machine_.broadcast(node.dtype, x86::ptr(frame_.base[node.bits]));
+    } else if (node.prim == Prim::Input) {
       const x86::Mem at = element(static_cast<uint32_t>(node.bits), node.dtype, step);
       if (plan_.uses[r] == 1 && is_direct(node.dtype) && !tail_) {
         arg.part[0] = at;

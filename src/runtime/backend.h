@@ -131,6 +131,8 @@ class Backend {
   // ir/addresses.h), or a type ("fp64", "fp16", "bf16"). See runtime/fallback.h.
   virtual bool has_gaps(Device device) { return static_cast<void>(device), false; }
   virtual bool lacks(Device device, std::string_view op) { return static_cast<void>(device), static_cast<void>(op), false; }
+  // Optional: whether it takes ir::RowWise.
+  virtual bool row_wise() const noexcept { return false; }
   // Optional, for synchronous devices whose memory the host uses: the kernel of a program over consecutive elements,
   // for small work that is not worth an instruction. The record lives as long as the process.
   virtual const DirectKernel* direct_kernel(const ir::Program&) { return nullptr; }

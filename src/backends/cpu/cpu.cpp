@@ -119,6 +119,7 @@ class CpuBackend final : public Backend {
   }
 
   std::unique_ptr<DeviceStream> create_stream(Device, int) override { return std::make_unique<CpuStream>(); }
+  bool row_wise() const noexcept override { return true; }
   const DirectKernel* direct_kernel(const ir::Program& program) override { return &host::small_kernel(program); }
 };
 

@@ -82,7 +82,8 @@ void OpenClStream::run(const ir::Instruction& instruction) {
   if (const auto* c = std::get_if<ir::CopyBytes>(&instruction)) return copy(*c);
   std::visit(
       [this](const auto& i) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(i)>, ir::CopyBytes>) render::c::run(i, *this);
+        using Kind = std::decay_t<decltype(i)>;
+        if constexpr (!std::is_same_v<Kind, ir::CopyBytes> && !std::is_same_v<Kind, ir::RowWise>) render::c::run(i, *this);
       },
       instruction);
 }

@@ -74,7 +74,8 @@ testing::AssertionResult along_agrees(const ir::ReduceKernel& kernel, const std:
     GuardedBuffer stored(bytes, GuardedBuffer::Side::Behind);
     operands.back() = stored.data();
     functions[k](operands.data(), params.data(), n, 11, out.data());
-    if (auto r = equal(kernel.type, stored.data(), values.data(), bytes ? n : 0, isas()[k]); !r) return r << ", stored, n = " << n;
+    if (auto r = equal(kernel.type, stored.data(), values.data(), bytes ? n : 0, isas()[k]); !r)
+      return r << ", stored, n = " << n;
     if (!stored.surroundings_intact()) return testing::AssertionFailure() << "wrote outside its output";
     std::memcpy(got, out.data(), ir::size_of(kernel.type));
     if (auto r = equal(kernel.type, got, expected, 1, isas()[k]); !r) return r << ", n = " << n;
@@ -202,7 +203,8 @@ testing::AssertionResult across_agrees(const ir::ReduceKernel& kernel, const std
     functions[k](operands.data(), strides.data(), params.data(), first, columns, 100, 1000, out.data());
     std::vector<void*> later = operands;
     for (size_t i = 0; i < later.size(); ++i) later[i] = static_cast<char*>(later[i]) + first * strides[i];
-    functions[k](later.data(), strides.data(), params.data(), rows - first, columns, 100 + first * 1000, 1000, out.data());
+    functions[k](later.data(), strides.data(), params.data(), rows - first, columns, 100 + first * 1000, 1000,
+                 out.data());
     if (auto r = equal(kernel.type, out.data(), expected.data(), columns, isas()[k]); !r)
       return r << ", rows " << rows << ", columns " << columns;
     if (!out.surroundings_intact()) return testing::AssertionFailure() << "wrote outside its results";
@@ -240,4 +242,36 @@ TEST(NativeReductions, AcrossOfRandomGraphsEqualTheInterpreter) {
 }
 
 }  // namespace
+TEST(NativeReductions, AcrossTakeOneElementForEachRow) {
+  for (const DType t : {DType::F32, DType::F64, DType::BF16}) {
+    ir::ReduceKernel kernel;
+    kernel.map.inputs = {{t}, {t, true, true}, {t, true}};
+    ir::Graph& g = kernel.map.graph;
+    const ir::V x = ir::input(g, 0, t), row = ir::input(g, 1, t), all = ir::input(g, 2, t);
+    kernel.map.results = {((x - row) * all + row * row).id()};
+    kernel.op = ReduceOp::Sum;
+    kernel.type = g[kernel.map.results[0]].type;
+    const auto functions = across_all(kernel);
+    Bits bits(3);
+    for (const int64_t columns : {1, 7, 16, 130, 300}) {
+      const int64_t rows = 9, item = static_cast<int64_t>(size_of(t));
+      const auto a = mixed_elements(t, rows * columns, bits), b = mixed_elements(t, rows, bits),
+                 c = mixed_elements(t, 1, bits);
+      void* operands[] = {const_cast<uint8_t*>(a.data()), const_cast<uint8_t*>(b.data()),
+                          const_cast<uint8_t*>(c.data())};
+      const int64_t strides[] = {columns * item, item, 0};
+      std::vector<double> expected(static_cast<size_t>(columns)), got(static_cast<size_t>(columns));
+      ir::fill_identity(kernel.op, kernel.type, expected.data(), columns);
+      ir::interpret_across(kernel, operands, strides, nullptr, rows, columns, 0, 0, expected.data());
+      for (size_t k = 0; k < functions.size(); ++k) {
+        ir::fill_identity(kernel.op, kernel.type, got.data(), columns);
+        functions[k](operands, strides, nullptr, rows, columns, 0, 0, got.data());
+        ASSERT_TRUE(equal(kernel.type, reinterpret_cast<uint8_t*>(got.data()),
+                          reinterpret_cast<uint8_t*>(expected.data()), columns, isas()[k]))
+            << columns;
+      }
+    }
+  }
+}
+
 }  // namespace naru::test

@@ -1,0 +1,57 @@
+// Reductions and elementwise work over the same rows, a few rows at a time.
+#include <algorithm>
+
+#include "host/instructions.h"
+#include "host/layout.h"
+#include "ir/reduce.h"
+
+namespace naru::host {
+namespace {
+
+// Elements of rows that are taken together: their operands stay in the first two caches, and going from part to part
+// pays.
+constexpr int64_t kTogether = 4096;
+
+int64_t positions(const Dims& shape) {
+  int64_t n = 1;
+  for (const int64_t size : shape) n *= size;
+  return n;
+}
+
+}  // namespace
+
+void run(const ir::RowWise& w) {
+  std::vector<std::unique_ptr<RowPart>> parts;
+  double time = 0;
+  int64_t unit = 1, longest = 1;
+  const void* kept = nullptr;
+  for (const ir::RowWise::Part& p : w.parts) {
+    std::visit([&](const auto& work) { longest = std::max(longest, positions(work.shape) / w.rows); }, p.work);
+    if (const auto* map = std::get_if<ir::Map>(&p.work))
+      parts.push_back(row_part(*map, kept, w.rows));
+    else
+      parts.push_back(row_part(std::get<ir::Reduce>(p.work), p.kept != nullptr, w.rows));
+    if (p.kept) kept = p.kept;
+    time += parts.back()->nanoseconds();
+    // The rows of a chunk are folded by one thread, in order.
+    if (parts.back()->folds_rows()) unit = ir::kAcrossChunk;
+  }
+  const int64_t together = std::clamp<int64_t>(kTogether / longest, 1, ir::kAcrossChunk);
+  split((w.rows + unit - 1) / unit, time, 1, [&](int64_t begin, int64_t end) {
+    struct alignas(64) Line {
+      char bytes[64];
+    };
+    const size_t lines = kept ? static_cast<size_t>(together * longest) / 8 + 1 : 0;
+    const std::unique_ptr<Line[]> values(lines ? new Line[lines] : nullptr);
+    const int64_t last = std::min(end * unit, w.rows);
+    for (int64_t row = begin * unit; row < last;) {
+      const int64_t chunk_end = unit == 1 ? last : std::min(last, (row / unit + 1) * unit);
+      const int64_t until = std::min(row + together, chunk_end);
+      for (const auto& part : parts) part->run(row, until, reinterpret_cast<char*>(values.get()));
+      row = until;
+    }
+  });
+  for (const auto& part : parts) part->finish();
+}
+
+}  // namespace naru::host

@@ -1,0 +1,65 @@
+"""Softmax and layer_norm, which the cpu does a few rows at a time: the bits are those of whole instructions, as a virtual device runs them."""
+import numpy as np
+import pytest
+
+import naru as torch
+
+F = torch.nn.functional
+SHAPES = ((1, 5), (3, 1), (2, 3), (7, 64), (600, 300), (1030, 16), (2, 3, 40), (3, 20000))
+
+
+def softmax(x, w, b):
+    return torch.softmax(x, -1)
+
+
+def log_softmax(x, w, b):
+    return torch.log_softmax(x, -1)
+
+
+def layer_norm(x, w, b):
+    return F.layer_norm(x, x.shape[-1:], w, b)
+
+
+def layer_norm_without_parameters(x, w, b):
+    return F.layer_norm(x, x.shape[-1:])
+
+
+def layer_norm_over_all_but_the_first(x, w, b):
+    return F.layer_norm(x, x.shape[1:])
+
+
+def results(function, values, device, dtype, turned, ones):
+    """The result and all gradients, as bytes."""
+    x, w, b, g = (torch.from_numpy(v).to(device=device, dtype=dtype) for v in values)
+    if turned:
+        x = x.transpose(0, 1).contiguous().transpose(0, 1)
+    for t in (x, w, b):
+        t.requires_grad_()
+    y = function(x, w, b)
+    y.sum().backward() if ones else y.backward(g)
+    return [t.detach().float().cpu().numpy().tobytes() for t in (y, *(t.grad for t in (x, w, b) if t.grad is not None))]
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64, torch.float16, torch.bfloat16), ids=str)
+@pytest.mark.parametrize("function", (softmax, log_softmax, layer_norm, layer_norm_without_parameters, layer_norm_over_all_but_the_first))
+def test_rows_at_a_time_give_the_bits_of_whole_instructions(function, dtype):
+    rng = np.random.default_rng(5)
+    for shape in SHAPES:
+        values = [rng.standard_normal(s).astype("f4") * 3 for s in (shape, shape[-1:], shape[-1:], shape)]
+        for turned, ones in ((False, False), (True, False), (False, True)):
+            assert results(function, values, "cpu", dtype, turned, ones) == results(function, values, "cuda:0", dtype, turned, ones), (shape, turned, ones)
+
+
+def test_threads_do_not_change_the_bits_of_rows():
+    x, w, b = (torch.randn(*s, requires_grad=True) for s in ((1500, 200), (200,), (200,)))
+    threads, all_bits = torch.get_num_threads(), []
+    try:
+        for n in (1, 2, 3):
+            torch.set_num_threads(n)
+            for t in (x, w, b):
+                t.grad = None
+            torch.softmax(layer_norm(x, w, b), 1).square().sum().backward()
+            all_bits.append([t.grad.numpy().tobytes() for t in (x, w, b)])
+    finally:
+        torch.set_num_threads(threads)
+    assert all_bits[0] == all_bits[1] == all_bits[2]
