@@ -4,6 +4,7 @@
 //   true}); for (const data::Sample& batch : loader) train(batch[0], batch[1]);
 #pragma once
 
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <span>
@@ -71,11 +72,24 @@ struct LoaderOptions {
   bool shuffle = false;            // a new order for each pass
   bool drop_last = false;          // leave out a last batch that is not full
   Generator* generator = nullptr;  // draws the order; must outlive the loader
+  int num_workers = 0;             // threads that make batches ahead of time; the data set must bear being read by several
+  int prefetch_factor = 2;         // batches each of them has under way
+  bool pin_memory = false;         // tensors on cpu are copied to page-locked memory (by the workers, if there are any)
 };
 
-// Iterates over a data set in batches.
+// Samples that come one after another, their number unknown.
+class IterableDataset {
+ public:
+  virtual ~IterableDataset() = default;
+  // A new pass. Each call of the function gives a sample; an empty one ends the pass.
+  virtual std::function<Sample()> begin() const = 0;
+};
+
+// Iterates over a data set in batches, in the order of the samples whatever the number of workers. An exception in a worker is thrown where
+// its batch is asked for, with the worker's number in its text; the pass then is over. A pass may be left early.
 class DataLoader {
  public:
+  class Pass;  // data.cpp
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -89,27 +103,29 @@ class DataLoader {
     Iterator& operator++();
     void operator++(int) { ++*this; }
     friend bool operator==(const Iterator& a, const Iterator& b) {
-      return a.loader_ == b.loader_ && (!a.loader_ || a.next_ == b.next_);
+      return a.pass_ == b.pass_;
     }
 
    private:
     friend class DataLoader;
-    const DataLoader* loader_ = nullptr;
-    std::vector<int64_t> order_;
-    size_t next_ = 0;  // where the batch behind this one starts
+    std::shared_ptr<Pass> pass_;  // none: the end
     Sample batch_;
   };
 
   // ValueError for an empty data set and for a batch size below 1.
   explicit DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options = {});
-  int64_t size() const noexcept;  // batches in a pass
+  // ValueError for shuffle. One worker at most reads the samples; batches are stacked.
+  explicit DataLoader(std::shared_ptr<const IterableDataset> dataset, LoaderOptions options = {});
+  int64_t size() const;  // batches in a pass; RuntimeError for an iterable data set
   const Dataset& dataset() const noexcept { return *dataset_; }
   // A new pass.
   Iterator begin() const;
   Iterator end() const noexcept { return {}; }
 
  private:
+  void check_options() const;
   std::shared_ptr<const Dataset> dataset_;
+  std::shared_ptr<const IterableDataset> iterable_;
   LoaderOptions options_;
 };
 

@@ -62,4 +62,26 @@ class SynchronizationError : public Error {
   explicit SynchronizationError(const std::string& text) : Error(ErrorKind::Runtime, text) {}
 };
 
+// Throws the class of that kind: for errors that are told again elsewhere.
+[[noreturn]] inline void throw_error(ErrorKind kind, const std::string& text) {
+  switch (kind) {
+    case ErrorKind::Type:
+      throw TypeError(text);
+    case ErrorKind::Value:
+      throw ValueError(text);
+    case ErrorKind::Index:
+      throw IndexError(text);
+    case ErrorKind::NotImplemented:
+      throw NotImplementedError(text);
+    case ErrorKind::OutOfMemory:
+      throw OutOfMemoryError(text);
+    case ErrorKind::Runtime:
+      throw RuntimeError(text);
+    case ErrorKind::Import:
+    case ErrorKind::Key:
+      break;
+  }
+  throw Error(kind, text);
+}
+
 }  // namespace naru

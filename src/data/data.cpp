@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "data/order.h"
+#include "naru/error.h"
 #include "naru/ops.h"
 
 namespace naru::data {
@@ -9,15 +11,27 @@ namespace {
 
 const Options kHost{Device(DeviceType::Cpu)};
 
-std::vector<int64_t> shuffled(int64_t n, Generator* generator) {
-  return randperm(n, Options(DType::I64, Device(DeviceType::Cpu)), generator).to_ints();
-}
-
 void check_number(int64_t i, int64_t size) {
   if (i < 0 || i >= size) throw IndexError("sample {} is out of range for a data set of {} samples", i, size);
 }
 
 }  // namespace
+
+std::vector<int64_t> shuffled(int64_t n, Generator* generator) {
+  return randperm(n, Options(DType::I64, Device(DeviceType::Cpu)), generator).to_ints();
+}
+
+std::vector<int64_t> order_of(int64_t n, const LoaderOptions& options) {
+  if (!options.shuffle) {
+    std::vector<int64_t> order(static_cast<size_t>(n));
+    std::iota(order.begin(), order.end(), int64_t{0});
+    return order;
+  }
+  if (options.generator) return shuffled(n, options.generator);
+  // A generator of its own, seeded by the default one, as the Python front end does: both give the same order.
+  Generator own(static_cast<uint64_t>(randint(0, int64_t{1} << 62, {1}, Options(DType::I64, Device(DeviceType::Cpu))).item().to_int()));
+  return shuffled(n, &own);
+}
 
 Sample Dataset::batch(std::span<const int64_t> numbers) const {
   std::vector<std::vector<Tensor>> columns;
@@ -101,49 +115,6 @@ std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset>
     from += n;
   }
   return parts;
-}
-
-DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
-    : dataset_(std::move(dataset)), options_(options) {
-  if (!dataset_) throw ValueError("DataLoader: the data set is null");
-  if (options_.batch_size < 1)
-    throw ValueError("batch_size should be a positive integer value, but got batch_size={}", options_.batch_size);
-  if (dataset_->size() < 1)
-    throw ValueError(
-        "num_samples should be a positive integer value, but got num_samples={} (DataLoader: the data set is empty)",
-        dataset_->size());
-}
-
-int64_t DataLoader::size() const noexcept {
-  const int64_t n = dataset_->size(), b = options_.batch_size;
-  return options_.drop_last ? n / b : (n + b - 1) / b;
-}
-
-DataLoader::Iterator DataLoader::begin() const {
-  Iterator it;
-  it.loader_ = this;
-  const int64_t n = dataset_->size();
-  if (!options_.shuffle) {
-    it.order_.resize(static_cast<size_t>(n));
-    std::iota(it.order_.begin(), it.order_.end(), int64_t{0});
-  } else if (options_.generator) {
-    it.order_ = shuffled(n, options_.generator);
-  } else {
-    // A generator of its own, seeded by the default one, as the Python front end does: both give the same order.
-    Generator own(static_cast<uint64_t>(
-        randint(0, int64_t{1} << 62, {1}, Options(DType::I64, Device(DeviceType::Cpu))).item().to_int()));
-    it.order_ = shuffled(n, &own);
-  }
-  return ++it;
-}
-
-DataLoader::Iterator& DataLoader::Iterator::operator++() {
-  const size_t size = static_cast<size_t>(loader_->options_.batch_size), left = order_.size() - next_;
-  if (left == 0 || (left < size && loader_->options_.drop_last)) return *this = {};
-  const size_t n = std::min(size, left);
-  batch_ = loader_->dataset_->batch({order_.data() + next_, n});
-  next_ += n;
-  return *this;
 }
 
 }  // namespace naru::data

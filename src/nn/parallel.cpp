@@ -112,7 +112,7 @@ Tensor DataParallel::forward(const Tensor& x) {
     try {
       std::rethrow_exception(errors[i]);
     } catch (const Error& e) {
-      throw Error(e.kind(), fmt::format("in replica {} on device {}: {}", i, devices_[i].str(), e.what()));
+      throw_error(e.kind(), fmt::format("in replica {} on device {}: {}", i, devices_[i].str(), e.what()));
     }
   }
   for (Tensor& r : results) r = r.dim() == 0 ? r.view({1}).to(output_) : r.to(output_);

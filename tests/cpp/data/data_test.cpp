@@ -78,7 +78,7 @@ TEST(DataLoader, OverNothingIsAnError) {
     EXPECT_NE(std::string(e.what()).find("num_samples=0"), std::string::npos) << e.what();
   }
   EXPECT_THROW(data::DataLoader(ten_rows(), {.batch_size = 0}), ValueError);
-  EXPECT_THROW(data::DataLoader(nullptr), ValueError);
+  EXPECT_THROW(data::DataLoader(std::shared_ptr<const data::Dataset>()), ValueError);
 }
 
 // Counts to five, one sample at a time.
