@@ -1,0 +1,135 @@
+// The same kernels in CUDA's dialect: NVRTC compiles them, which needs no GPU and no driver.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "ir/row_ids.h"
+#include "render/c/launch.h"
+#include "support/arrays.h"
+
+namespace naru::render::c {
+namespace {
+
+using testing::program_of;
+
+struct Nvrtc {
+  int (*create)(void**, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  int (*compile)(void*, int, const char* const*) = nullptr;
+  int (*log_size)(void*, size_t*) = nullptr;
+  int (*log)(void*, char*) = nullptr;
+  int (*destroy)(void**) = nullptr;
+
+  Nvrtc() {
+    const char* file = std::getenv("NARU_NVRTC");
+    void* library = nullptr;
+    for (const char* name : {file ? file : "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"})
+      if (!library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return;
+    create = reinterpret_cast<decltype(create)>(dlsym(library, "nvrtcCreateProgram"));
+    compile = reinterpret_cast<decltype(compile)>(dlsym(library, "nvrtcCompileProgram"));
+    log_size = reinterpret_cast<decltype(log_size)>(dlsym(library, "nvrtcGetProgramLogSize"));
+    log = reinterpret_cast<decltype(log)>(dlsym(library, "nvrtcGetProgramLog"));
+    destroy = reinterpret_cast<decltype(destroy)>(dlsym(library, "nvrtcDestroyProgram"));
+  }
+
+  // What the compiler has against a text; "" for nothing.
+  std::string complaint(const std::string& text) const {
+    void* program = nullptr;
+    if (create(&program, text.c_str(), "kernel.cu", 0, nullptr, nullptr) != 0) return "nvrtcCreateProgram failed";
+    const char* const options[] = {"-arch=sm_90", "-fmad=false", "-default-device"};
+    std::string complaint;
+    if (compile(program, 3, options) != 0) {
+      size_t size = 0;
+      log_size(program, &size);
+      complaint.resize(size);
+      log(program, complaint.data());
+      complaint += text;
+    }
+    destroy(&program);
+    return complaint;
+  }
+};
+
+// Compiles what it is asked to start, each text once.
+class Compiler final : public Launcher {
+ public:
+  explicit Compiler(const Nvrtc& nvrtc) : nvrtc_(nvrtc) {
+    target_.dialect = &cuda();
+    target_.units = 132;
+  }
+  const Target& target() const override { return target_; }
+  void start(const Launch& launch) override {
+    if (const std::string text = launch.text(); texts.insert(text).second) EXPECT_EQ(nvrtc_.complaint(text), "");
+  }
+  void* scratch(size_t) override { return reinterpret_cast<void*>(uintptr_t{1} << 30); }
+  void* faults(int, std::function<std::string(int, uint32_t, int64_t)>) override { return scratch(0); }
+  std::set<std::string> texts;
+
+ private:
+  const Nvrtc& nvrtc_;
+  Target target_;
+};
+
+ir::View view(DType t, Dims strides) { return {reinterpret_cast<void*>(uintptr_t{1} << 20), t, std::move(strides)}; }
+
+TEST(CudaText, every_kind_of_kernel_compiles) {
+  const Nvrtc nvrtc;
+  if (!nvrtc.create || !nvrtc.compile)
+    GTEST_SKIP() << "NVRTC was not found: NARU_NVRTC can name its file (libnvrtc.so.12; PyPI: nvidia-cuda-nvrtc-cu12)";
+  ASSERT_NE(nvrtc.complaint("this is no kernel"), "");
+  Compiler compiler(nvrtc);
+  constexpr DType kTypes[] = {DType::Bool, DType::U8, DType::I8, DType::I16, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64};
+  for (const DType from : kTypes)
+    for (const DType to : kTypes) {
+      if ((static_cast<int>(from) + static_cast<int>(to)) % 3 != 0) continue;  // each type several times: all pairs take long
+      ir::Map m;
+      m.program = program_of(ir::row::copy, {from}, to, to);
+      m.shape = {40, 64}, m.inputs = {view(from, {64, 1})}, m.outputs = {view(to, {64, 1})};
+      run(m, compiler);
+    }
+  for (const ir::RowId row : {ir::row::exp, ir::row::log, ir::row::sin, ir::row::tanh, ir::row::erf, ir::row::lgamma, ir::row::fmod, ir::row::floor_divide,
+                              ir::row::pow, ir::row::atan2, ir::row::round, ir::row::sqrt, ir::row::where, ir::row::isnan})
+    for (const DType t : {DType::F32, DType::F64})
+      for (const Dims& strides : {Dims{64, 1}, Dims{65, 2}}) {
+        ir::Map m;
+        const int arity = ir::rows()[row].arity;
+        m.program = program_of(row, std::vector<DType>(static_cast<size_t>(arity), t), t, t);
+        m.shape = {40, 64}, m.outputs = {view(t, {64, 1})};
+        for (int i = 0; i < arity; ++i) m.inputs.push_back(view(t, strides));
+        run(m, compiler);
+      }
+  for (const DType t : kTypes) {
+    const DType sum = t == DType::F16 || t == DType::BF16 ? DType::F32 : t;
+    for (const bool along : {true, false})
+      for (const int64_t length : {100, 40000}) {
+        ir::Reduce r;
+        r.program = program_of(ir::row::copy, {t}, sum, sum);
+        r.op = t == DType::Bool ? ir::ReduceOp::Any : ir::ReduceOp::Max;
+        r.shape = {6, length}, r.folded = 1, r.along = along, r.inputs = {view(t, along ? Dims{length, 1} : Dims{1, 6})}, r.out = view(t, {1});
+        run(r, compiler);
+      }
+    run(ir::ArgReduce{true, {6, 90}, view(t, {90, 1}), view(t, {1}), view(DType::I64, {1})}, compiler);
+    run(ir::ArgReduce{false, {6000, 90}, view(t, {90, 1}), {}, view(DType::I64, {1})}, compiler);
+    if (t != DType::Bool) run(ir::Scan{ir::ReduceOp::Sum, {6, 90}, view(t, {90, 1}), view(t, {90, 1})}, compiler);
+    run(ir::Sort{{6, 3000}, 3000, true, view(t, {3000, 1}), view(t, {3000, 1}), view(DType::I64, {3000, 1})}, compiler);
+    ir::Gather g;
+    g.shape = {8, 6}, g.out = view(t, {6, 1}), g.source = view(t, {0, 1}), g.indices = {{view(DType::I64, {1, 0}), 11, 6}};
+    run(g, compiler);
+    for (const bool add : {true, false}) {
+      ir::Scatter s;
+      s.shape = {8, 6}, s.value = view(t, {6, 1}), s.target = view(t, {0, 1}), s.indices = {{view(DType::I64, {6, 1}), 11, 6}}, s.add = add;
+      run(s, compiler);
+    }
+    if (t == DType::Bool) continue;
+    ir::MatMul q;
+    q.dtype = t, q.m = 30, q.n = 40, q.k = 50;
+    q.a = {view(t, {}).data, 0, 50, 1}, q.b = {view(t, {}).data, 0, 1, 50}, q.c = {view(t, {}).data, 0, 40, 1}, q.bias = q.a.data;
+    run(q, compiler);
+  }
+  EXPECT_GT(compiler.texts.size(), 150u);
+}
+
+}  // namespace
+}  // namespace naru::render::c
