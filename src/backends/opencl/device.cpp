@@ -1,5 +1,6 @@
 #include "backends/opencl/device.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -28,10 +29,17 @@ cl_device_id find_device(const DeviceInfo& info) {
   return devices.back();
 }
 
+// How often the process was forked on the way here: cheaper to ask for than its number.
+int generation() noexcept {
+  static std::atomic<int> forks{0};
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  return registered == 0 ? forks.load(std::memory_order_relaxed) : getpid();
+}
+
 }  // namespace
 
 OpenClDevice::OpenClDevice(Device device, const DeviceInfo& info)
-    : device_(device), info_(info), process_(getpid()), id_(find_device(info)) {
+    : device_(device), info_(info), process_(getpid()), generation_(generation()), id_(find_device(info)) {
   cl_int status = CL_SUCCESS;
   context_ = api().clCreateContext(nullptr, 1, &id_, nullptr, nullptr, &status);
   check(status, "clCreateContext");
@@ -55,7 +63,7 @@ render::c::Target OpenClDevice::target() const {
   return t;
 }
 
-bool OpenClDevice::forked() const noexcept { return getpid() != process_; }
+bool OpenClDevice::forked() const noexcept { return generation() != generation_; }
 
 void OpenClDevice::check_process() const {
   if (forked())

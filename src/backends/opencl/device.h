@@ -78,7 +78,7 @@ class OpenClDevice {
 
   const Device device_;
   const DeviceInfo info_;
-  const int process_;
+  const int process_, generation_;
   cl_device_id id_ = nullptr;
   cl_context context_ = nullptr;
   std::string options_, fingerprint_;

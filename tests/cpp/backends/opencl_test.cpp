@@ -316,7 +316,8 @@ TEST(OpenClChoice, processors_are_xpu_devices_only_when_asked_for) {
   EXPECT_EQ(device_count(DeviceType::Xpu), without);
   if (with == 0) GTEST_SKIP() << "no OpenCL processor: ./run test installs pocl-opencl-icd";
   EXPECT_GE(with, without);
-  if (without == 0) EXPECT_NE(availability(DeviceType::Xpu).remedy.find("NARU_OPENCL_CPU=1"), std::string::npos);
+  if (without > 0) return;
+  EXPECT_NE(availability(DeviceType::Xpu).remedy.find("NARU_OPENCL_CPU=1"), std::string::npos);
 }
 
 }  // namespace
