@@ -1,5 +1,7 @@
 #include "runtime/streams.h"
 
+#include <unistd.h>
+
 #include <array>
 
 #include "naru/error.h"
@@ -106,6 +108,14 @@ void set_current_stream(Device d, int number) noexcept {
 std::string first_use(Device d) {
   const DeviceQueues* queues = known(d);
   return queues && queues->first_use && line_text ? line_text(queues->first_use) : std::string();
+}
+
+void raise_forked(Device device, int parent) {
+  const std::string where = first_use(device);
+  throw RuntimeError(
+      "Cannot re-initialize {} in forked subprocess: device '{}' was first used by process {}{}, before it forked this one ({}). Start processes with "
+      "the 'spawn' method, or use the device first in the child",
+      device.type == DeviceType::Cuda ? "CUDA" : name_of(device.type), device.str(), parent, where.empty() ? "" : " at " + where, getpid());
 }
 
 void retire_queues(DeviceType kind) {

@@ -18,6 +18,9 @@ void set_current_stream(Device device, int number) noexcept;
 // "train.py:12", where the device was first used; "" where that is not known.
 std::string first_use(Device device);
 
+// Throws the RuntimeError of a process that process `parent`, which used the device first, forked.
+[[noreturn]] void raise_forked(Device device, int parent);
+
 // Forgets the queues of a kind's devices, after waiting for their work; queue_of makes new ones. Errors that nobody has waited for are
 // dropped.
 void retire_queues(DeviceType kind);

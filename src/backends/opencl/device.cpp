@@ -9,6 +9,7 @@
 
 #include "naru/error.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/streams.h"
 
 namespace naru::backends::opencl {
 namespace {
@@ -66,11 +67,7 @@ render::c::Target OpenClDevice::target() const {
 bool OpenClDevice::forked() const noexcept { return generation() != generation_; }
 
 void OpenClDevice::check_process() const {
-  if (forked())
-    throw RuntimeError(
-        "Cannot re-initialize {} in forked subprocess: device '{}' was first used by process {}, before it forked this one ({}). Start "
-        "processes with the 'spawn' method, or use the device first in the child",
-        name_of(device_.type), device_.str(), process_, getpid());
+  if (forked()) runtime::raise_forked(device_, process_);
 }
 
 void* OpenClDevice::allocate(size_t bytes) {

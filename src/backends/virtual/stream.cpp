@@ -55,12 +55,7 @@ bool VirtualStream::forked() const noexcept {
 }
 
 void VirtualStream::check_process() const {
-  if (!forked()) return;
-  const std::string where = runtime::first_use(device_);
-  throw RuntimeError(
-      "Cannot re-initialize {} in forked subprocess: device '{}' was first used by process {}{}, before it forked this one ({}). Start processes with "
-      "the 'spawn' method, or use the device first in the child",
-      device_.type == DeviceType::Cuda ? "CUDA" : name_of(device_.type), device_.str(), process_, where.empty() ? "" : " at " + where, getpid());
+  if (forked()) runtime::raise_forked(device_, process_);
 }
 
 uint64_t VirtualStream::push(Item item, bool numbered) {
