@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "naru/random.h"
+#include "naru/samplers.h"
 #include "naru/tensor.h"
 
 namespace naru::data {
@@ -75,6 +76,7 @@ struct LoaderOptions {
   int num_workers = 0;             // threads that make batches ahead of time; the data set must bear being read by several
   int prefetch_factor = 2;         // batches each of them has under way
   bool pin_memory = false;         // tensors on cpu are copied to page-locked memory (by the workers, if there are any)
+  std::shared_ptr<const Sampler> sampler = nullptr;  // the order, in place of shuffle
 };
 
 // Samples that come one after another, their number unknown.
@@ -89,7 +91,7 @@ class IterableDataset {
 // its batch is asked for, with the worker's number in its text; the pass then is over. A pass may be left early.
 class DataLoader {
  public:
-  class Pass;  // data.cpp
+  class Pass;  // loader.cpp
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -112,9 +114,9 @@ class DataLoader {
     Sample batch_;
   };
 
-  // ValueError for an empty data set and for a batch size below 1.
+  // ValueError for an empty data set, for a batch size below 1, and for a sampler together with shuffle.
   explicit DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options = {});
-  // ValueError for shuffle. One worker at most reads the samples; batches are stacked.
+  // ValueError for shuffle and for a sampler. One worker at most reads the samples; batches are stacked.
   explicit DataLoader(std::shared_ptr<const IterableDataset> dataset, LoaderOptions options = {});
   int64_t size() const;  // batches in a pass; RuntimeError for an iterable data set
   const Dataset& dataset() const noexcept { return *dataset_; }
@@ -126,6 +128,7 @@ class DataLoader {
   void check_options() const;
   std::shared_ptr<const Dataset> dataset_;
   std::shared_ptr<const IterableDataset> iterable_;
+  std::shared_ptr<const Sampler> sampler_;  // none for an iterable data set
   LoaderOptions options_;
 };
 

@@ -12,5 +12,6 @@
 #include "naru/ops.h"
 #include "naru/optim.h"
 #include "naru/random.h"
+#include "naru/samplers.h"
 #include "naru/scalar.h"
 #include "naru/tensor.h"

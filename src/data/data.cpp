@@ -2,7 +2,6 @@
 
 #include <numeric>
 
-#include "data/order.h"
 #include "naru/error.h"
 #include "naru/ops.h"
 
@@ -16,22 +15,6 @@ void check_number(int64_t i, int64_t size) {
 }
 
 }  // namespace
-
-std::vector<int64_t> shuffled(int64_t n, Generator* generator) {
-  return randperm(n, Options(DType::I64, Device(DeviceType::Cpu)), generator).to_ints();
-}
-
-std::vector<int64_t> order_of(int64_t n, const LoaderOptions& options) {
-  if (!options.shuffle) {
-    std::vector<int64_t> order(static_cast<size_t>(n));
-    std::iota(order.begin(), order.end(), int64_t{0});
-    return order;
-  }
-  if (options.generator) return shuffled(n, options.generator);
-  // A generator of its own, seeded by the default one, as the Python front end does: both give the same order.
-  Generator own(static_cast<uint64_t>(randint(0, int64_t{1} << 62, {1}, Options(DType::I64, Device(DeviceType::Cpu))).item().to_int()));
-  return shuffled(n, &own);
-}
 
 Sample Dataset::batch(std::span<const int64_t> numbers) const {
   std::vector<std::vector<Tensor>> columns;
@@ -107,7 +90,7 @@ std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset>
   if (total != whole->size())
     throw ValueError("Sum of input lengths does not equal the length of the input dataset! (random_split: {} and {})",
                      total, whole->size());
-  const std::vector<int64_t> order = shuffled(total, generator);
+  const std::vector<int64_t> order = randperm(total, Options(DType::I64, Device(DeviceType::Cpu)), generator).to_ints();
   std::vector<std::shared_ptr<Subset>> parts;
   auto from = order.begin();
   for (int64_t n : lengths) {

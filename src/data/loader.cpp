@@ -3,11 +3,9 @@
 #include <exception>
 #include <map>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <thread>
 
-#include "data/order.h"
 #include "naru/autograd.h"
 #include "naru/data.h"
 #include "naru/error.h"
@@ -42,8 +40,10 @@ class DataLoader::Pass {
   };
 
   explicit Pass(const DataLoader& loader) : dataset_(loader.dataset_), options_(loader.options_) {
+    // In Python a pass begins by drawing the seed of its worker processes. It is drawn here, too, so that the order is the same.
+    random_(empty({}, Options(DType::I64, Device(DeviceType::Cpu))), {}, {}, options_.generator);
     if (loader.iterable_) next_sample_ = loader.iterable_->begin();
-    else order_ = order_of(loader.dataset_->size(), options_);
+    else order_ = loader.sampler_->pass();
     grad_ = grad_enabled();
     for (int i = 0; i < options_.num_workers; ++i) threads_.emplace_back([this, i] { work(i); });
   }
@@ -191,19 +191,24 @@ void DataLoader::check_options() const {
 DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options) : dataset_(std::move(dataset)), options_(options) {
   if (!dataset_) throw ValueError("DataLoader: the data set is null");
   check_options();
+  if (options_.sampler && options_.shuffle) throw ValueError("sampler option is mutually exclusive with shuffle");
   if (dataset_->size() < 1)
     throw ValueError("num_samples should be a positive integer value, but got num_samples={} (DataLoader: the data set is empty)", dataset_->size());
+  if (options_.sampler) sampler_ = options_.sampler;
+  else if (options_.shuffle) sampler_ = std::make_shared<RandomSampler>(dataset_->size(), false, std::nullopt, options_.generator);
+  else sampler_ = std::make_shared<SequentialSampler>(dataset_->size());
 }
 
 DataLoader::DataLoader(std::shared_ptr<const IterableDataset> dataset, LoaderOptions options) : iterable_(std::move(dataset)), options_(options) {
   if (!iterable_) throw ValueError("DataLoader: the data set is null");
   check_options();
   if (options_.shuffle) throw ValueError("DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle=true");
+  if (options_.sampler) throw ValueError("DataLoader with IterableDataset: expected unspecified sampler option, but got a sampler");
 }
 
 int64_t DataLoader::size() const {
   if (iterable_) throw RuntimeError("DataLoader: an iterable data set does not say how many samples it has");
-  const int64_t n = dataset_->size(), b = options_.batch_size;
+  const int64_t n = sampler_->size(), b = options_.batch_size;
   return options_.drop_last ? n / b : (n + b - 1) / b;
 }
 

@@ -170,3 +170,70 @@ def test_bad_use_raises_pytorchs_error(use, kind, text):
 
 def test_a_loader_over_nothing_gives_nothing():
     assert list(D.DataLoader([], batch_size=2)) == []
+
+
+def test_processes_share_out_a_data_set():
+    parts = [list(D.DistributedSampler(range(7), 3, rank, shuffle=False)) for rank in range(3)]
+    assert parts == [[0, 3, 6], [1, 4, 0], [2, 5, 1]]
+    assert list(D.DistributedSampler(range(7), 3, 1, shuffle=False, drop_last=True)) == [1, 4]
+    assert list(D.DistributedSampler(range(1), 3, 2, shuffle=False)) == [0]
+    sampler = D.DistributedSampler(range(40), 2, 0)
+    first = list(sampler)
+    assert first == list(sampler) and len(sampler) == 20
+    sampler.set_epoch(1)
+    assert first != list(sampler)
+    with pytest.raises(ValueError, match=r"Invalid rank 3, rank should be in the interval \[0, 2\]"):
+        D.DistributedSampler(range(7), 3, 3)
+    with pytest.raises(RuntimeError, match="Requires distributed package to be available"):
+        D.DistributedSampler(range(7))
+
+
+def test_more_samples_than_there_are_begin_anew():
+    drawn = list(D.RandomSampler(range(5), num_samples=13))
+    assert len(drawn) == 13 and sorted(drawn[:5]) == sorted(drawn[5:10]) == list(range(5))
+
+
+class Marked(dict):
+    """A dict with something beside its entries."""
+
+
+def test_containers_keep_their_types_and_what_else_they_carry():
+    samples = [Marked(x=i) for i in range(2)]
+    for sample in samples:
+        sample.name = "marked"
+    batch = D.default_collate(samples)
+    assert type(batch) is Marked and batch.name == "marked" and batch["x"].tolist() == [0, 1]
+    assert type(D.default_convert(samples[0])) is Marked
+    queue = D.default_collate([collections.deque([1, 2]), collections.deque([3, 4])])
+    assert type(queue) is collections.deque and [t.tolist() for t in queue] == [[1, 3], [2, 4]]
+    assert [t.tolist() for t in D.default_collate([range(2), range(2)])] == [[0, 0], [1, 1]]
+
+
+def test_collating_learns_other_types():
+    from naru.utils.data._utils.collate import collate, default_collate_fn_map
+
+    class Point3:
+        def __init__(self, x):
+            self.x = x
+
+    with pytest.raises(TypeError, match="Point3"):
+        D.default_collate([Point3(1)])
+    default_collate_fn_map[Point3] = lambda batch, *, collate_fn_map=None: torch.tensor([p.x for p in batch])
+    try:
+        assert D.default_collate([(Point3(1), 2), (Point3(5), 3)])[0].tolist() == [1, 5]
+    finally:
+        del default_collate_fn_map[Point3]
+    assert collate(["a", "b"], collate_fn_map={str: lambda batch, *, collate_fn_map: "".join(batch)}) == "ab"
+
+
+SEEDED = [[[9, 8, 1, 5, 2, 0, 7, 6, 4, 3]], [[6, 4, 9, 8, 7, 3, 0, 1, 2, 5]]]
+SEEDED_OWN = [[7, 5, 1, 3, 9, 4, 6, 2, 8, 0]]
+
+
+def test_the_same_seed_gives_the_order_of_the_loader_in_cpp():
+    """The numbers stand in tests/cpp/data/samplers_test.cpp, too."""
+    torch.manual_seed(3)
+    loader = D.DataLoader(D.TensorDataset(torch.arange(10)), batch_size=10, shuffle=True)
+    assert [[b.tolist() for (b,) in loader] for _ in range(2)] == SEEDED
+    loader = D.DataLoader(range(10), batch_size=10, shuffle=True, generator=seeded(5))
+    assert [b.tolist() for b in loader] == SEEDED_OWN

@@ -138,7 +138,7 @@ class _Inbox:
                 self._tasks.put(pickle.loads(message))
         self._tasks.put(None)
         # Nobody wants what is being made, and if the parent is dead, nobody ends what does not end by itself.
-        time.sleep(2 * WATCH_SECONDS)
+        time.sleep(WATCH_SECONDS)
         os._exit(1)
 
     def get(self) -> Task | None:
