@@ -235,6 +235,14 @@ def test_a_device_without_float64_does_everything_else():
     assert "float64" in out and "xpu:0" in out
 
 
+def test_what_keeps_opencl_from_being_used_is_said(tmp_path):
+    why = "import naru; print(naru._C._availability('xpu'))"
+    out = run_python(why, NARU_OPENCL_LIBRARY=str(tmp_path / "libOpenCL.so.1"))
+    assert "'no library'" in out and str(tmp_path) in out and "apt install" in out
+    out = run_python(why, OCL_ICD_VENDORS=str(tmp_path))
+    assert "'no library'" in out and "no platform" in out
+
+
 def test_processors_are_no_xpu_devices_unless_asked_for():
     code = "import naru; print(naru.xpu.device_count(), naru.best_device(), naru._C.why_unavailable('xpu'))"
     out = run_python(code, NARU_OPENCL_CPU="0")

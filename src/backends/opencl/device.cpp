@@ -58,6 +58,7 @@ render::c::Target OpenClDevice::target() const {
   t.lanes = info_.vector >= 16 ? 16 : 8;
   t.group = 64;
   while (t.group < 256 && static_cast<uint64_t>(t.group) * 2 <= info_.group) t.group *= 2;
+  t.parameters = info_.parameters;
   t.units = static_cast<int>(std::max<uint64_t>(1, info_.units));
   t.fp64 = info_.fp64;
   t.exact_f32 = info_.exact_f32;

@@ -103,13 +103,23 @@ void OpenClStream::start(const render::c::Launch& launch) {
     }
     std::memcpy(launch.arguments.data() + i * 8, &offset, 8);
   }
+  cl_mem apart = nullptr;
+  if (render::c::in_memory(launch.memory.size(), launch.arguments.size(), target_)) {
+    void* const place = scratch(launch.arguments.size());
+    const Piece& piece = device_.piece_of(place, "arguments");
+    apart = piece.memory;
+    check(cl.clEnqueueWriteBuffer(queue_, apart, 1, static_cast<size_t>(static_cast<char*>(place) - piece.address), launch.arguments.size(),
+                                  launch.arguments.data(), 0, nullptr, nullptr),
+          "clEnqueueWriteBuffer");
+  }
   const size_t group = static_cast<size_t>(launch.group), items = static_cast<size_t>(launch.groups) * group;
   const std::lock_guard lock(device_.launching);
   Kernel& kernel = device_.kernel_of(launch, target_);
   cl_uint argument = 0;
   for (; argument < launch.memory.size(); ++argument)
     check(cl.clSetKernelArg(kernel.kernel, argument, sizeof(cl_mem), &memory[argument]), "clSetKernelArg");
-  check(cl.clSetKernelArg(kernel.kernel, argument, launch.arguments.size(), launch.arguments.data()), "clSetKernelArg");
+  if (apart) check(cl.clSetKernelArg(kernel.kernel, argument, sizeof apart, &apart), "clSetKernelArg");
+  else check(cl.clSetKernelArg(kernel.kernel, argument, launch.arguments.size(), launch.arguments.data()), "clSetKernelArg");
   check(cl.clEnqueueNDRangeKernel(queue_, kernel.kernel, 1, nullptr, &items, &group, 0, nullptr, next_event()), "clEnqueueNDRangeKernel");
   if (!kernel.program) return;
   // Once it has run: PoCL 3.1 ends the process when a kernel under way is asked for.

@@ -45,7 +45,7 @@ std::string arg_text(const ir::ArgReduce& op, const Space& kept, const Target& t
     const std::string element = fmt::format("m0[r + {} * a.d[2]]", at);
     return type == VType::Bool ? element : loaded(dtype, element);
   };
-  std::string text = opening(h);
+  std::string text = opening(h, target);
   const auto store = [&] {
     std::string lines;
     if (op.values.data) lines += fmt::format("      m1[{}] = m0[r + at * a.d[2]];\n", walk.offset(1, "q"));
@@ -96,7 +96,7 @@ std::string scan_text(const ir::Scan& scan, const Space& kept, const Target& tar
   h.group = kGroup;
   h.wide = wide;
   h.functions = combine_function(scan.op, type, target);
-  std::string text = opening(h);
+  std::string text = opening(h, target);
   text += fmt::format("  const I row = (I)GROUP * {} + ITEM;\n  if (row < a.d[0]) {{\n", kGroup) + walk.position("q", "row", "    ");
   text += fmt::format("    I from = {}, to = {};\n    {} x = {};\n", walk.offset(0, "q"), walk.offset(1, "q"), name_of(type),
                       literal(type, ir::identity_bits(scan.op, type)));

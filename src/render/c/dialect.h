@@ -11,6 +11,7 @@
 //   PARALLEL                                  before a loop whose rounds do not depend on each other
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -34,6 +35,7 @@ struct Target {
   int lanes = 16;           // of a vector of 32-bit numbers, where loops is set: 8 or 16
   int group = 256;          // items of a group, where a kernel leaves it open; a power of two, at least 64
   int units = 1;            // groups that run at a time
+  size_t parameters = 1024; // bytes that a kernel's parameters may take together
   bool fp64 = true;
   bool exact_f32 = true;    // division and root of float32 are correctly rounded; else they are taken in float64
 };

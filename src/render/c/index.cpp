@@ -31,7 +31,7 @@ std::string check_text(const Space& space, const Target& target, bool wide) {
   h.numbers = walk.end();
   h.group = target.group;
   h.wide = wide;
-  std::string text = opening(h) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
+  std::string text = opening(h, target) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
   text += walk.position("q", "i", "    ");
   text += fmt::format("    const i64 p = m0[{}];\n    if (p < (i64)a.d[1] || p >= (i64)a.d[2]) atomic_least(m1, (u32)i);\n  }}\n}}\n", walk.offset(0, "q"));
   return complete(target, text);
@@ -133,7 +133,7 @@ std::string gather_text(const Moves& m, DType dtype, const Target& target) {
   h.numbers = walk.end();
   h.group = target.group;
   h.wide = m.wide;
-  std::string text = opening(h) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
+  std::string text = opening(h, target) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
   text += walk.position("q", "i", "    ");
   if (m.count() > 0) text += m.fault_text(walk, 2, 2 + m.count());
   text += m.shift_text(walk, 2, 1);
@@ -152,7 +152,7 @@ std::string offsets_text(const Moves& m, int dims, const Target& target) {
   h.numbers = walk.end();
   h.group = target.group;
   h.wide = m.wide;
-  std::string text = opening(h) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
+  std::string text = opening(h, target) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
   // The last dimension of a run stays at its first element.
   if (dims < walk.rank) text += fmt::format("    const I q{} = 0;\n", walk.rank - 1);
   text += walk.position("q", "i", dims, "    ");
@@ -180,7 +180,7 @@ std::string scatter_text(DType dtype, bool add, bool wide, const Target& target)
   h.numbers = 5;
   h.group = 64;
   h.wide = wide;
-  std::string text = opening(h);
+  std::string text = opening(h, target);
   text += "  const I item = (I)GROUP * 64 + ITEM;\n  const I col = item % a.d[1], owner = item / a.d[1];\n  if (owner < a.d[2]) {\n"
           "    const I from = col * a.d[3], to = col * a.d[4];\n    for (I row = 0; row < a.d[0]; ++row) {\n"
           "      const i64 place = m0[2 * row + 1];\n"

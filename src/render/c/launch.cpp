@@ -6,14 +6,18 @@
 
 namespace naru::render::c {
 
-std::string opening(const Head& h) {
+bool in_memory(size_t memory, size_t argument_bytes, const Target& target) noexcept { return 8 * memory + argument_bytes > target.parameters; }
+
+std::string opening(const Head& h, const Target& target) {
+  const size_t bytes = 8 * (h.memory.size() + static_cast<size_t>(h.params)) + (static_cast<size_t>(h.numbers) * (h.wide ? 8 : 4) + 7) / 8 * 8;
+  const bool apart = in_memory(h.memory.size(), bytes, target);
   std::string text = fmt::format("typedef {} I;\ntypedef struct {{\n", h.wide ? "i64" : "i32");
   if (!h.memory.empty()) text += fmt::format("  i64 o[{}];\n", h.memory.size());
   if (h.params > 0) text += fmt::format("  u64 p[{}];\n", h.params);
   if (h.numbers > 0) text += fmt::format("  I d[{}];\n", h.numbers);
   text += fmt::format("}} A;\n{}KERNEL({}) k(", h.functions, h.group);
   for (size_t i = 0; i < h.memory.size(); ++i) text += fmt::format("GLOBAL u8* b{}, ", i);
-  text += "A a) {\n";
+  text += apart ? "GLOBAL const A* at) {\n  const A a = *at;\n" : "A a) {\n";
   for (size_t i = 0; i < h.memory.size(); ++i) {
     const bool written = h.memory[i][0] == '=';
     const std::string type = written ? h.memory[i].substr(1) : "const " + h.memory[i];

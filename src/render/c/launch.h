@@ -107,7 +107,9 @@ struct Head {
   bool wide = false;
   std::string functions;  // in front of the kernel
 };
-std::string opening(const Head& head);
+std::string opening(const Head& head, const Target& target);
+// Whether the struct is too large for a parameter: then the parameter is memory that holds it.
+bool in_memory(size_t memory, size_t argument_bytes, const Target& target) noexcept;
 
 // Where a space stands among the numbers: its sizes, then each operand's strides.
 struct Walk {

@@ -141,7 +141,7 @@ std::string Plan::text() const {
   head.numbers = numbers();
   head.wide = wide;
   head.group = target.loops ? 1 : target.group;
-  std::string text = opening(head);
+  std::string text = opening(head, target);
   if (mode != Mode::Rows) {
     const bool flat = mode == Mode::Flat;
     const auto place = [&](int k) -> std::string { return flat ? (step(k) == kStays ? "0" : "i") : fmt::format("e{}", k); };

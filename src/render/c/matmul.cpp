@@ -69,7 +69,7 @@ std::string Product::tiles_text(bool a_turned, bool b_turned) const {
   h.numbers = 14;
   h.group = kSide * kSide;
   h.wide = wide;
-  std::string text = opening(h);
+  std::string text = opening(h, target);
   text += fmt::format("  LOCAL {0} left[{1}];\n  LOCAL {0} right[{1}];\n", t, kTile * kDepth);
   text += fmt::format("  const I across = (a.d[2] + {0}) / {1}, down = (a.d[1] + {0}) / {1};\n"
                       "  const I col0 = (I)GROUP % across * {1}, row0 = (I)GROUP / across % down * {1}, batch = (I)GROUP / across / down;\n"
@@ -109,7 +109,7 @@ std::string Product::pack_text() const {
   h.memory = {stored(q.dtype), "=" + std::string(arithmetic(type))};
   h.numbers = 15;
   h.wide = wide;
-  std::string text = opening(h);
+  std::string text = opening(h, target);
   text += fmt::format("  const I panels = (a.d[2] + {0}) / {1}, blocks = (a.d[3] + 63) / 64;\n"
                       "  const I first = (I)GROUP % blocks * 64, panel = (I)GROUP / blocks % panels, batch = (I)GROUP / blocks / panels;\n"
                       "  const I last = first + 64 < a.d[3] ? first + 64 : a.d[3], n = a.d[2] - panel * {1} < {1} ? a.d[2] - panel * {1} : {1};\n"
@@ -128,7 +128,7 @@ std::string Product::panels_text() const {
   h.numbers = 15;
   h.wide = wide;
   h.functions = fmt::format("typedef {} V;\n", vector);
-  std::string text = opening(h);
+  std::string text = opening(h, target);
   text += fmt::format("  const I panels = (a.d[2] + {0}) / {1}, blocks = (a.d[1] + a.d[14] - 1) / a.d[14];\n"
                       "  const I block = (I)GROUP % blocks, panel = (I)GROUP / blocks % panels, batch = (I)GROUP / blocks / panels;\n"
                       "  const I first = block * a.d[14], last = first + a.d[14] < a.d[1] ? first + a.d[14] : a.d[1], col0 = panel * {1};\n"

@@ -98,7 +98,7 @@ std::string Fold::head() const {
   h.group = target.loops ? 1 : reduce.along ? static_cast<int>(ir::kLanes) : target.group;
   h.wide = wide;
   h.functions = combine_function(reduce.op, type, target);
-  return opening(h);
+  return opening(h, target);
 }
 
 // The lines that compute the folded value of one element.
@@ -222,7 +222,7 @@ std::string Fold::tree_text(int items) const {
   h.group = 64;
   h.wide = wide;
   h.functions = combine_function(reduce.op, type, target);
-  std::string text = opening(h);
+  std::string text = opening(h, target);
   text += items == 1 ? "  const I q = (I)GROUP * 64 + ITEM;\n  const int item = 0;\n  if (q < a.d[0]) {\n"
                      : "  const I q = (I)GROUP;\n  const int item = ITEM;\n  {\n";
   text += fmt::format("    GLOBAL {0}* x = m0 + q * a.d[2];\n    for (I s = 1; s < a.d[1]; s *= 2) {{\n"

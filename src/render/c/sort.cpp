@@ -90,7 +90,7 @@ struct Rows {
     h.group = target.group;
     h.wide = wide;
     h.functions = key_function(op.in.dtype, op.descending);
-    std::string text = opening(h) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
+    std::string text = opening(h, target) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
     text += "    const I row = i / a.d[1], at = i % a.d[1];\n" + walk().position("q", "row", "    ");
     text += fmt::format("    {0} k = ~({0})0;\n    if (at < a.d[2]) {{\n      const {1} x = m0[{2} + at * a.d[3]];\n      k = key_of(({0})x);\n"
                         "      m3[row * a.d[2] + at] = x;\n    }}\n    m1[i] = k;\n    m2[i] = (u32)at;\n  }}\n}}\n",
@@ -107,7 +107,7 @@ struct Rows {
     h.numbers = 3;
     h.group = items;
     h.wide = wide;
-    std::string text = opening(h);
+    std::string text = opening(h, target);
     text += fmt::format("  LOCAL {} keys[{}];\n  LOCAL u32 places[{}];\n  const I start = (I)GROUP * {};\n", key(), piece, piece, piece);
     text += fmt::format("  for (int i = ITEM; i < {0}; i += {1}) {{\n    keys[i] = m0[start + i];\n    places[i] = m1[start + i];\n  }}\n  BARRIER;\n", piece, items);
     // d[0]: the first size of what is merged; d[1]: the last; d[2]: pairs of a row.
@@ -127,7 +127,7 @@ struct Rows {
     h.numbers = 4;
     h.group = target.group;
     h.wide = wide;
-    std::string text = opening(h) + fmt::format("  const I item = (I)GROUP * {} + ITEM;\n  if (item < a.d[0]) {{\n", target.group);
+    std::string text = opening(h, target) + fmt::format("  const I item = (I)GROUP * {} + ITEM;\n  if (item < a.d[0]) {{\n", target.group);
     text += fmt::format("    GLOBAL {0}* keys = m0;\n    GLOBAL u32* places = m1;\n"
                         "    const I i = item / a.d[2] * 2 * a.d[2] + item % a.d[2], j = i + a.d[2];\n    const bool up = (i % a.d[3] & a.d[1]) == 0;\n"
                         "    if ({1} == up) {2}\n  }}\n}}\n", key(), before("j", "i"), exchange(key()));
@@ -147,7 +147,7 @@ struct Rows {
                          "    for (I i = 0; i < n; ++i) {{\n      const {4} k = {0}[i];\n      const u32 j = at[(k >> shift) & 255]++;\n"
                          "      {2}[j] = k;\n      {3}[j] = {1}[i];\n    }}\n    }}\n", from, from_place, to, to_place, key());
     };
-    std::string text = opening(h) + "  u32 at[256];\n  const I n = a.d[0], start = (I)GROUP * n;\n";
+    std::string text = opening(h, target) + "  u32 at[256];\n  const I n = a.d[0], start = (I)GROUP * n;\n";
     text += fmt::format("  GLOBAL {0}* k0 = m0 + start;\n  GLOBAL u32* p0 = m1 + start;\n  GLOBAL {0}* k1 = m2 + start;\n  GLOBAL u32* p1 = m3 + start;\n", key());
     const size_t bits = 8 * std::max<size_t>(size_of(op.in.dtype), 2);
     return complete(target, text + fmt::format("  for (int shift = 0; shift < {}; shift += 8) {{\n", bits) + pass("k0", "p0", "k1", "p1") + "    shift += 8;\n" +
@@ -160,7 +160,7 @@ struct Rows {
     h.numbers = walk().end() + 1;
     h.group = target.group;
     h.wide = wide;
-    std::string text = opening(h) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
+    std::string text = opening(h, target) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
     text += fmt::format("    const I row = i / a.d[2], at = i % a.d[2];\n{}    const u32 place = m1[row * a.d[1] + at];\n", walk().position("q", "row", "    "));
     if (op.values.data) text += fmt::format("    m2[{} + at * a.d[4]] = m0[row * a.d[{}] + place];\n", walk().offset(1, "q"), walk().end());
     if (op.indices.data) text += fmt::format("    m3[{} + at * a.d[5]] = (i64)place;\n", walk().offset(2, "q"));

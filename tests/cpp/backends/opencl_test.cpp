@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <optional>
+#include <algorithm>
 #include <random>
 
 #include "backends/support.h"
@@ -269,6 +269,35 @@ TEST_P(OpenCl, elementwise_kernels_take_every_layout_and_random_numbers_their_po
          },
          "random " + name_of(layout));
   }
+}
+
+TEST_P(OpenCl, a_kernel_takes_as_many_operands_and_dimensions_as_a_program_has) {
+  // More numbers than fit into the parameters of a kernel: every other operand lies the other way round, so that no two dimensions merge.
+  const Dims shape{2, 2, 2, 2, 2, 2, 2, 40};
+  std::vector<Array> arrays;
+  for (int i = 0; i < ir::kMaxInputs + ir::kMaxOutputs; ++i) arrays.emplace_back(shape, DType::F32, Layout::Contiguous, i + 1);
+  std::vector<Array*> all;
+  for (Array& a : arrays) all.push_back(&a);
+  same(all,
+       [&](const std::vector<View>& v) -> ir::Instruction {
+         ir::Map m;
+         ir::Program& p = m.program;
+         p.steps_count = p.inputs_count = p.outputs_count = ir::kMaxInputs;
+         for (uint8_t i = 0; i < ir::kMaxInputs; ++i) {
+           p.inputs[i] = {DType::F32, false};
+           p.outputs[i] = i;
+           p.steps[i] = {ir::row::add, DType::F32, 2, {}};
+           p.steps[i].args[0] = {ir::Program::From::Input, DType::F32, i};
+           p.steps[i].args[1] = {i ? ir::Program::From::Step : ir::Program::From::Input, DType::F32, static_cast<uint16_t>(i ? i - 1 : 0)};
+         }
+         m.shape = shape;
+         m.inputs.assign(v.begin(), v.begin() + ir::kMaxInputs);
+         m.outputs.assign(v.begin() + ir::kMaxInputs, v.end());
+         for (size_t i = 1; i < ir::kMaxInputs; i += 2)
+           for (View* x : {&m.inputs[i], &m.outputs[i]}) std::reverse(x->strides.begin(), x->strides.begin() + 7);
+         return m;
+       },
+       "operands");
 }
 
 TEST_P(OpenCl, addresses_of_others_are_errors_and_the_host_faults_at_those_of_the_device) {
