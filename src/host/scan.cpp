@@ -5,6 +5,8 @@
 #include "host/instructions.h"
 #include "host/kernels.h"
 #include "host/layout.h"
+#include "host/scan_rows.h"
+#include "host/simd.h"
 #include "host/transpose.h"
 #include "naru/error.h"
 
@@ -90,6 +92,8 @@ void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType t
       return run_across<T>(scan, space, length);
   }
   const int64_t groups = (rows + kRows - 1) / kRows;
+  const bool stream =
+      scan.in.data != scan.out.data && static_cast<size_t>(rows * length * (in_item + out_item)) >= cache_bytes();
   split(groups, static_cast<double>(rows * length) * 0.3, 1, [&](int64_t begin, int64_t end) {
     alignas(64) T block[kBlock * kRows], line[kBlock];
     alignas(64) char raw[kBlock * 8];
@@ -107,6 +111,14 @@ void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType t
       int64_t in_pitch = 0, out_pitch = 0;
       const bool turn_in = plain_in && count == kRows && evenly(from, count, in_pitch);
       const bool turn_out = plain_out && count == kRows && evenly(to, count, out_pitch);
+#if defined(__x86_64__)
+      if constexpr (std::is_same_v<T, float>)
+        if (turn_in && turn_out && wide_level() == 2) {
+          const bool aligned = reinterpret_cast<uintptr_t>(to[0]) % 64 == 0 && out_pitch % 64 == 0;
+          avx512::scan_rows(from[0], in_pitch, to[0], out_pitch, length, sum, stream && aligned);
+          continue;
+        }
+#endif
       if (count < kRows) std::fill(std::begin(block), std::end(block), T(0));
       for (int64_t at = 0; at < length; at += kBlock) {
         const int64_t n = std::min(kBlock, length - at);
@@ -144,6 +156,7 @@ void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType t
         }
       }
     }
+    if (stream) stream_fence();
   });
 }
 
