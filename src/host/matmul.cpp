@@ -25,6 +25,9 @@ using Matrix = MatMul::Matrix;
 constexpr int64_t kBig = 128 * 128 * 128;
 // Multiply-adds that keep a thread busy for some microseconds.
 constexpr int64_t kWorthHanding = 1 << 17;
+// The sides of products that surely stay below that.
+constexpr int64_t kSmallSide = 50;
+static_assert(kSmallSide * kSmallSide * kSmallSide < kWorthHanding);
 // Parts a product is cut into, by its multiply-adds: each packs its operands anew, so they are few. And the least rows
 // and columns of one.
 struct PartsFrom {
@@ -162,13 +165,13 @@ void Job<T>::own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int
     }
 }
 
-// x W^T, as linear layers have it: both libraries take long to turn W around, our kernel does it in registers (measured on Zen 5 with
-// AVX-512: 64 x 784 x 256 in 107 us, 140 with oneDNN; 218 against 173 GF/s for 64 x 1024 x 1024).
+// x W^T, as linear layers have it: both libraries take long to turn W around, our kernel does it in registers (measured
+// on Zen 5 with AVX-512: 64 x 784 x 256 in 107 us, 140 with oneDNN; 218 against 173 GF/s for 64 x 1024 x 1024).
 template <class T>
 bool Job<T>::own_is_faster() const {
   constexpr int64_t kMost = 1 << 20;
-  return std::is_same_v<T, float> && !a.transposed && b.transposed && q.m >= 8 && q.n >= 32 && q.k >= 32 && q.n * q.k <= kMost &&
-         q.m * q.k <= kMost && wide_level() == 2;
+  return std::is_same_v<T, float> && !a.transposed && b.transposed && q.m >= 8 && q.n >= 32 && q.k >= 32 &&
+         q.n * q.k <= kMost && q.m * q.k <= kMost && wide_level() == 2;
 }
 
 template <class T>
@@ -346,6 +349,15 @@ void fill_empty(const MatMul& q) {
 }
 
 }  // namespace
+
+bool small_product(DType type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) {
+  if (type != DType::F32 || m < 2 || n < 2 || k < 1 || m > kSmallSide || n > kSmallSide || k > kSmallSide) return false;
+  const Gemm<float> gemm = products().small_sgemm;
+  if (!gemm) return false;
+  gemm(false, false, m, n, k, static_cast<const float*>(a), k, static_cast<const float*>(b), n, 0,
+       static_cast<float*>(c), n);
+  return true;
+}
 
 void run(const MatMul& q) {
   if (q.batch == 0 || q.m == 0 || q.n == 0) return;

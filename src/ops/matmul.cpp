@@ -45,6 +45,12 @@ void throw_not_multiplicable(const Dims& a, const Dims& b, const char* op) {
 
 namespace {
 
+// Contiguous, on the cpu, with nothing under way?
+bool at_rest(const Tensor& t) {
+  const Storage& s = *t.impl()->storage;
+  return t.impl()->contiguous && s.device.is_cpu() && s.data && !runtime::busy(s);
+}
+
 ir::MatMul::Matrix matrix_of(const Tensor& t, bool transposed) {
   const ir::View v = view_of(t, t.sizes());
   const size_t n = v.strides.size();
@@ -57,16 +63,20 @@ ir::MatMul::Matrix matrix_of(const Tensor& t, bool transposed) {
 
 Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_transposed, const char* op) {
   const Dims &sa = a.sizes(), &sb = b.sizes();
-  const size_t n = sa.size();
+  const size_t rank = sa.size();
+  const int64_t m = sa[rank - 2], k = sa[rank - 1], n = b_transposed ? sb[rank - 2] : sb[rank - 1];
+  Dims sizes{m, n};
+  if (rank == 3) sizes.insert(0, sa[0]);
+  Tensor out = make_result(sizes, a.dtype(), a.impl()->storage->device, op);
+  if (out.numel() == 0) return out;
+  if (rank == 2 && !b_transposed && !bias.defined() && at_rest(a) && at_rest(b) && !deterministic_algorithms() &&
+      runtime::backend_of(DeviceType::Cpu).small_product(a.dtype(), m, n, k, a.impl()->address(), b.impl()->address(), out.impl()->address()))
+    return out;
   ir::MatMul q;
   q.dtype = a.dtype();
-  q.batch = n == 3 ? sa[0] : 1;
-  q.m = sa[n - 2], q.k = sa[n - 1], q.n = b_transposed ? sb[n - 2] : sb[n - 1];
+  q.batch = rank == 3 ? sa[0] : 1;
+  q.m = m, q.k = k, q.n = n;
   q.deterministic = deterministic_algorithms();
-  Dims sizes{q.m, q.n};
-  if (n == 3) sizes.insert(0, q.batch);
-  Tensor out = make_result(sizes, q.dtype, a.impl()->storage->device, op);
-  if (out.numel() == 0) return out;
   q.a = matrix_of(a, false);
   q.b = matrix_of(b, b_transposed);
   if (bias.defined()) {

@@ -136,6 +136,10 @@ class Backend {
   // Optional, for synchronous devices whose memory the host uses: the kernel of a program over consecutive elements,
   // for small work that is not worth an instruction. The record lives as long as the process.
   virtual const DirectKernel* direct_kernel(const ir::Program&) { return nullptr; }
+  // Likewise: c = a b, contiguous matrices (m, k) and (k, n), as ir::MatMul gives it. False: not for these; nothing is done.
+  virtual bool small_product(DType, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) {
+    return static_cast<void>(m), static_cast<void>(n), static_cast<void>(k), static_cast<void>(a), static_cast<void>(b), static_cast<void>(c), false;
+  }
 };
 
 // All backends of this build, in the order of src/backends/CMakeLists.txt (generated).

@@ -68,3 +68,9 @@ def test_tensordot_is_numpys(dims):
     a, b = RNG.normal(size=shape_a), RNG.normal(size=shape_b)
     got = torch.tensordot(torch.from_numpy(a), torch.from_numpy(b), dims)
     np.testing.assert_allclose(got.numpy(), np.tensordot(a, b, dims), rtol=1e-12)
+
+
+def test_small_products_have_the_bits_of_batched_ones():
+    for m, k, n in ((2, 1, 2), (8, 8, 8), (3, 50, 7), (50, 50, 50), (51, 8, 9)):
+        a, b = torch.randn(m, k), torch.randn(k, n)
+        assert (a @ b).numpy().tobytes() == torch.bmm(a[None], b[None])[0].numpy().tobytes(), (m, k, n)

@@ -121,6 +121,9 @@ class CpuBackend final : public Backend {
   std::unique_ptr<DeviceStream> create_stream(Device, int) override { return std::make_unique<CpuStream>(); }
   bool row_wise() const noexcept override { return true; }
   const DirectKernel* direct_kernel(const ir::Program& program) override { return &host::small_kernel(program); }
+  bool small_product(DType type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) override {
+    return host::small_product(type, m, n, k, a, b, c);
+  }
 };
 
 }  // namespace
