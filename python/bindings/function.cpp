@@ -56,6 +56,7 @@ void add_param(Overload& o, std::string_view item, bool& keyword_only, const std
     p.text = trimmed(item.substr(equals + 1));
     p.fallback = check(literal(p.text));
   }
+  if (name == "dtype") o.dtype = static_cast<int>(o.params.size());
   if (name == "out") {
     o.out = static_cast<int>(o.params.size());
     p.type = "Tensor";
@@ -288,6 +289,10 @@ PyObject* call(const Definition& d, PyObject* const* args, int nargs, PyObject* 
       continue;
     }
     PyObject* out = o->out >= 0 ? binding.slots[o->out] : Py_None;
+    std::vector<nb::object> cast;
+    if (autocast_anywhere() && out == Py_None)
+      autocast_arguments(d.casts, d.name, binding.slots, o->params.size(), o->dtype >= 0 && binding.slots[o->dtype] != Py_None,
+                         cast);
     Match match;
     PyObject* result = o->thunk(o->state, binding.slots, match);
     if (result) return out == Py_None ? result : with_out(d, out, nb::steal(result));
@@ -432,7 +437,7 @@ void add_to(std::map<std::string, Definition*>& map, const char* name, const cha
             std::string_view params, Thunk thunk, const void* state, const std::vector<TypeInfo>& types,
             const char* result) {
   Definition*& d = map[name];
-  if (!d) d = new Definition{.name = name, .method = method, .is_static = is_static, .overloads = {}};
+  if (!d) d = new Definition{.name = name, .method = method, .is_static = is_static, .casts = cast_rules(name), .overloads = {}};
   auto o = read_params(params, types);
   o->thunk = thunk;
   o->state = state;
@@ -455,7 +460,7 @@ void add_alias(const char* alias, const char* name) {
     const auto it = map->find(name);
     if (it == map->end()) continue;
     auto* d = new Definition{
-        .name = alias, .method = it->second->method, .is_static = it->second->is_static, .overloads = {}};
+        .name = alias, .method = it->second->method, .is_static = it->second->is_static, .casts = it->second->casts, .overloads = {}};
     for (const auto& o : it->second->overloads) d->overloads.push_back(std::make_unique<Overload>(*o));
     (*map)[alias] = d;
   }

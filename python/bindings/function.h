@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "autocast.h"
 #include "convert.h"
 
 namespace naru::py {
@@ -32,6 +33,7 @@ struct Overload {
   std::vector<Param> params;
   int positional = 0;  // parameters that may be given by position
   int varargs = -1;    // the one that takes all further positions ("*size")
+  int dtype = -1;      // "dtype"
   int out = -1;        // "out": the result is written there; not passed to the function
   Thunk thunk = nullptr;
   const void* state = nullptr;
@@ -43,6 +45,7 @@ struct Overload {
 struct Definition {
   const char* name;
   bool method = false, is_static = false;
+  CastRules casts;
   std::vector<std::unique_ptr<Overload>> overloads;
 };
 

@@ -20,6 +20,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import (
         accelerator,
+        amp,
         autograd,
         backends,
         cuda,
@@ -41,18 +42,22 @@ if TYPE_CHECKING:
     from ._tensor_str import get_printoptions, set_printoptions
     from ._sync import count_syncs, forbid_sync
     from ._virtual import virtual
+    from .amp.autocast_mode import autocast
     from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
     from .functional import (
         atleast_1d,
         atleast_2d,
         atleast_3d,
-        autocast,
         broadcast_shapes,
         compile,
+        get_autocast_cpu_dtype,
+        get_autocast_gpu_dtype,
         get_float32_matmul_precision,
         is_inference_mode_enabled,
         is_storage,
         is_tensor,
+        set_autocast_cpu_dtype,
+        set_autocast_gpu_dtype,
         set_default_tensor_type,
         set_float32_matmul_precision,
         set_flush_denormal,
@@ -110,6 +115,7 @@ _LAZY = {
     **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"), "autograd.grad_mode"),
     **dict.fromkeys(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"), "random"),
     **dict.fromkeys(("save", "load"), "serialization"),
+    "autocast": "amp.autocast_mode",
     "einsum": "_einsum",
     "virtual": "_virtual",
     **dict.fromkeys(("best_device", "pick"), "_devices"),
@@ -120,7 +126,8 @@ _LAZY = {
     **dict.fromkeys(
         (
             "is_tensor", "is_storage", "typename", "compile", "set_default_tensor_type",
-            "set_float32_matmul_precision", "get_float32_matmul_precision", "is_inference_mode_enabled", "autocast",
+            "set_float32_matmul_precision", "get_float32_matmul_precision", "is_inference_mode_enabled",
+            "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "set_autocast_gpu_dtype", "set_autocast_cpu_dtype",
             "set_flush_denormal", "broadcast_shapes", "atleast_1d", "atleast_2d", "atleast_3d", "tensordot",
         ),
         "functional",

@@ -80,27 +80,24 @@ def set_flush_denormal(mode: bool) -> bool:
     return False
 
 
-class autocast:
-    """Accepted, with a warning where it is enabled: mixed precision is yet to come."""
+def get_autocast_gpu_dtype() -> Any:
+    """The type that autocast casts to on cuda."""
+    return _C.get_autocast_dtype("cuda")
 
-    def __init__(
-        self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None
-    ) -> None:
-        self._enabled = enabled
-        self.device = device_type
 
-    def __enter__(self) -> autocast:
-        if self._enabled:
-            import warnings
+def get_autocast_cpu_dtype() -> Any:
+    """The type that autocast casts to on the cpu."""
+    return _C.get_autocast_dtype("cpu")
 
-            warnings.warn("autocast has no effect yet: operations run in the dtype of their operands", stacklevel=2)
-        return self
 
-    def __exit__(self, *exc: object) -> None:
-        pass
+def set_autocast_gpu_dtype(dtype: Any) -> None:
+    """Sets the type that autocast casts to on cuda."""
+    _C.set_autocast_dtype("cuda", dtype)
 
-    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        return fn
+
+def set_autocast_cpu_dtype(dtype: Any) -> None:
+    """Sets the type that autocast casts to on the cpu."""
+    _C.set_autocast_dtype("cpu", dtype)
 
 
 def broadcast_shapes(*shapes: Any) -> Any:

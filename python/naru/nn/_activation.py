@@ -7,6 +7,7 @@ Most are functions of the core; the others are expressions over its operations.
 from __future__ import annotations
 
 from .. import _C
+from .._autocast import listed
 from .._info import finfo
 
 Tensor = _C.Tensor
@@ -180,6 +181,7 @@ def logsigmoid(input: Tensor) -> Tensor:
     return _C.logsigmoid(input)
 
 
+@listed
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x where x > 0, else weight · x; weight has one element, or one for each channel (dimension 1)"""
     if weight.numel() != 1:

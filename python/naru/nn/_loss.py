@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from .. import _C
+from .._autocast import listed
 from ._activation import positive_part
 from ._reduction import legacy_reduction, reduce_loss
 
@@ -29,7 +30,7 @@ def _warn_shapes(input: Tensor, target: Tensor) -> None:
         f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
         "This will likely lead to incorrect results due to broadcasting. "
         "Please ensure they have the same size.",
-        stacklevel=3,
+        stacklevel=4,
     )
 
 
@@ -106,6 +107,7 @@ def nll_loss(
     return _C.nll_loss(input, target, weight=weight, reduction=reduction, ignore_index=ignore_index)
 
 
+@listed
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -126,6 +128,7 @@ def mse_loss(
     return _weighted((input - target) ** 2, weight, reduction)
 
 
+@listed
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -165,6 +168,7 @@ def smooth_l1_loss(
     return _C.smooth_l1_loss(input, target, reduction, beta)
 
 
+@listed
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
@@ -220,6 +224,7 @@ def binary_cross_entropy_with_logits(
     return _C.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
 
+@listed
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -250,6 +255,7 @@ def kl_div(
     return reduce_loss(losses, reduction)
 
 
+@listed
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -297,6 +303,7 @@ def gaussian_nll_loss(
     return reduce_loss(losses, reduction)
 
 
+@listed
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -318,6 +325,7 @@ def cosine_embedding_loss(
     return reduce_loss(losses, reduction)
 
 
+@listed
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -335,6 +343,7 @@ def hinge_embedding_loss(
     return reduce_loss(losses, reduction)
 
 
+@listed
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -350,6 +359,7 @@ def margin_ranking_loss(
     return reduce_loss((-target * (input1 - input2) + margin).clamp(min=0), reduction)
 
 
+@listed
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -364,6 +374,7 @@ def soft_margin_loss(
     return reduce_loss(positive_part(product) + (-product.abs()).exp().log1p(), reduction)
 
 
+@listed
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
+from .._autocast import listed
 from .._info import finfo
 from ._activation import (  # noqa: F401
     celu,
@@ -260,6 +261,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 
+@listed
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between x1 and x2 along `dim`; each norm counts as at least `eps`."""
     norm1 = (x1 * x1).sum(dim, True).sqrt().clamp(min=eps)

@@ -1,0 +1,362 @@
+"""Mixed precision: what is cast to what, and scaling that says what it did."""
+import copy
+import pickle
+import threading
+import warnings
+
+import naru as torch
+import pytest
+from naru.autograd import Function
+
+F16, BF16, F32, F64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
+F = torch.nn.functional
+
+
+def m(dtype=F32, device="cuda", n=4):
+    return torch.rand(n, n, dtype=F32).to(device, dtype) * 0.5 + 0.25
+
+
+PRODUCTS = {
+    "matmul": lambda a, b: torch.matmul(a, b), "@": lambda a, b: a @ b, "mm": lambda a, b: a.mm(b), "mv": lambda a, b: a.mv(b[0]),
+    "F.prelu": lambda a, b: F.prelu(a.to(b.dtype), b[0].float()),
+    "bmm": lambda a, b: torch.bmm(a[None], b[None]), "addmm": lambda a, b: torch.addmm(a, a, b), "linear": lambda a, b: F.linear(a, b, b[0]),
+    "baddbmm": lambda a, b: torch.baddbmm(a[None], a[None], b[None]), "einsum": lambda a, b: torch.einsum("ij,jk->ik", a, b),
+}  # fmt: skip
+FLOAT32 = {
+    "exp": lambda a: a.exp(), "log": torch.log, "pow": lambda a: a**2, "pow()": lambda a: a.pow(1.5), "rpow": lambda a: 2.0**a,
+    "rsqrt": torch.rsqrt, "softmax": lambda a: a.softmax(1), "F.log_softmax": lambda a: F.log_softmax(a, 1), "sum": torch.sum,
+    "cumsum": lambda a: a.cumsum(0), "prod": lambda a: a.prod(), "norm": lambda a: a.norm(), "logsumexp": lambda a: a.logsumexp(1),
+    "layer_norm": lambda a: F.layer_norm(a, (4,)), "mse_loss": lambda a: F.mse_loss(a, a * 2), "l1_loss": lambda a: F.l1_loss(a, a * 2),
+    "cross_entropy": lambda a: F.cross_entropy(a, torch.zeros(4, dtype=torch.int64, device=a.device)), "tan": torch.tan,
+    "bce_with_logits": lambda a: F.binary_cross_entropy_with_logits(a, a), "softplus": F.softplus, "reciprocal": torch.reciprocal,
+    "huber_loss": lambda a: F.huber_loss(a, a * 2), "kl_div": lambda a: F.kl_div(a, a * 2, reduction="sum"),
+    "cosine_similarity": lambda a: F.cosine_similarity(a, a * 2), "soft_margin_loss": lambda a: F.soft_margin_loss(a, a * 2),
+}  # fmt: skip
+AS_THEY_COME = {
+    "add": lambda a: a + a, "mul": lambda a: a * 2, "relu": torch.relu, "sqrt": torch.sqrt, "tanh": torch.tanh, "mean": torch.mean,
+    "max": lambda a: a.max(), "t": lambda a: a.t(), "gelu": F.gelu, "sin": torch.sin,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("kind, half", [("cuda", F16), ("cuda", BF16), ("mps", F16), ("cpu", BF16), ("cpu", F16)])
+def test_products_are_computed_in_16_bits(name, kind, half):
+    if kind == "cpu" and name == "mv":
+        return  # not in PyTorch's list for the cpu
+    a, b = m(F32, kind), m(F16, kind)
+    with torch.autocast(kind, dtype=half):
+        result = PRODUCTS[name](a, b)
+    assert result.dtype == half
+    assert (result.float() - PRODUCTS[name](a, b.float())).abs().max().item() < 0.05
+
+
+@pytest.mark.parametrize("name", FLOAT32)
+def test_what_needs_range_or_digits_is_computed_in_float32(name):
+    a = m(F16)
+    with torch.autocast("cuda"):
+        result = FLOAT32[name](a)
+    assert result.dtype == F32 and torch.equal(result.cpu(), FLOAT32[name](a.float()).cpu())
+
+
+@pytest.mark.parametrize("name", AS_THEY_COME)
+@pytest.mark.parametrize("dtype", [F16, F32])
+def test_everything_else_stays_in_its_type(name, dtype):
+    with torch.autocast("cuda"):
+        assert AS_THEY_COME[name](m(dtype)).dtype == dtype
+
+
+def test_the_widest_type_decides_where_several_tensors_must_agree():
+    a, b = m(F16), m(F32)
+    with torch.autocast("cuda"):
+        assert torch.cat([a, b]).dtype == torch.stack([a, b]).dtype == F32
+        assert torch.cat([a, a]).dtype == F16
+        assert torch.dot(a[0], b[0]).dtype == F32
+        assert torch.addcmul(a, a, b).dtype == F32
+        assert torch.cat([a, m(torch.bfloat16)]).dtype == F32
+    with torch.autocast("cpu"):
+        assert torch.cat([a.cpu().bfloat16(), b.cpu()]).dtype == F32
+
+
+def test_float64_and_integers_and_other_kinds_of_devices_are_left_alone():
+    with torch.autocast("cuda"):
+        assert (m(F64) @ m(F64)).dtype == F64 and m(F64).exp().dtype == F64
+        assert (torch.ones(2, 2, dtype=torch.int64) @ torch.ones(2, 2, dtype=torch.int64)).dtype == torch.int64
+        assert (m(F32, "cpu") @ m(F32, "cpu")).dtype == F32
+        assert (m(F32, "mps") @ m(F32, "mps")).dtype == F32
+    assert (m() @ m()).dtype == F32
+    with torch.autocast("cpu"):
+        assert m(BF16, "cpu").exp().dtype == BF16  # not in PyTorch's list for the cpu
+        assert F.mse_loss(m(BF16, "cpu"), m(BF16, "cpu")).dtype == F32
+
+
+def test_a_dtype_that_is_named_stands_above_the_list_and_out_takes_no_part():
+    with torch.autocast("cuda"):
+        assert m(F16).sum(dtype=F16).dtype == F16
+        assert m(F16).softmax(1, dtype=F64).dtype == F64
+        out = torch.empty(4, 4, device="cuda")
+        assert torch.matmul(m(), m(), out=out).dtype == F32
+
+
+def test_blocks_nest_and_end_with_what_was_before():
+    a = m()
+    with torch.autocast("cuda"):
+        assert torch.is_autocast_enabled() and torch.is_autocast_enabled("cuda") and not torch.is_autocast_enabled("cpu")
+        assert (a @ a).dtype == F16
+        with torch.autocast("cuda", enabled=False):
+            assert not torch.is_autocast_enabled() and (a @ a).dtype == F32
+            with torch.autocast("cuda", dtype=BF16):
+                assert (a @ a).dtype == BF16 and torch.get_autocast_dtype("cuda") == BF16
+        assert (a @ a).dtype == F16
+        with torch.autocast("cpu"):
+            assert (a.cpu() @ a.cpu()).dtype == BF16 and (a @ a).dtype == F16
+    assert not torch.is_autocast_enabled() and (a @ a).dtype == F32
+    assert torch.get_autocast_dtype("cuda") == torch.get_autocast_gpu_dtype() == F16
+    with pytest.raises(ZeroDivisionError):
+        with torch.autocast("cuda"):
+            1 / 0  # noqa: B018
+    assert (a @ a).dtype == F32
+    block = torch.autocast("cuda")
+    with block, block:
+        assert (a @ a).dtype == F16
+    assert (a @ a).dtype == F32
+
+
+def test_it_decorates_functions_and_belongs_to_the_thread():
+    @torch.autocast("cuda", dtype=BF16)
+    def product(a):
+        """Its docstring."""
+        return a @ a
+
+    assert product(m()).dtype == BF16 and product.__doc__ == "Its docstring." and (m() @ m()).dtype == F32
+    seen = []
+    with torch.autocast("cuda"):
+        thread = threading.Thread(target=lambda: seen.append((m() @ m()).dtype))
+        thread.start()
+        thread.join()
+    assert seen == [F32]
+    with pytest.raises(TypeError, match="requires a callable"):
+        torch.autocast("cuda")(3)
+
+
+def test_a_weight_is_cast_once_in_a_block_and_never_stale():
+    weight = torch.nn.Parameter(m())
+    x = m()
+    with torch.autocast("cuda"):
+        with torch.no_grad():
+            first = x @ weight
+        second = x @ weight  # a cast made without a graph must not stand for the weight
+        assert second.requires_grad and not first.requires_grad
+        second.float().sum().backward()
+        assert weight.grad is not None and weight.grad.dtype == F32
+        with torch.no_grad():
+            weight.mul_(2)
+        assert torch.equal((x @ weight).cpu(), (second.detach() * 2).cpu())
+    weight.grad = None
+    with torch.autocast("cuda"):
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_stats()["allocation.all.allocated"]
+        first = x.half() @ weight
+        torch.cuda.synchronize()
+        with_cast = torch.cuda.memory_stats()["allocation.all.allocated"] - before
+        again = x.half() @ weight
+        torch.cuda.synchronize()
+        assert torch.cuda.memory_stats()["allocation.all.allocated"] - before - with_cast < with_cast
+        (first + again).sum().backward()
+    expected = 2 * x.half().float().sum(0)[:, None].expand(4, 4)
+    assert (weight.grad - expected).abs().max().item() < 0.05
+
+
+def test_probabilities_are_refused_where_they_are_unsafe():
+    p = torch.sigmoid(m())
+    with torch.autocast("cuda"), pytest.raises(RuntimeError, match="unsafe to autocast"):
+        F.binary_cross_entropy(p, p)
+    with torch.autocast("cpu"):
+        assert F.binary_cross_entropy(p.cpu().bfloat16(), p.cpu()).dtype == F32
+
+
+def test_wrong_arguments_are_said_and_a_type_that_cannot_be_turns_it_off():
+    with pytest.raises(RuntimeError, match="unsupported autocast device_type 'abacus'"):
+        torch.autocast("abacus")
+    with pytest.raises(ValueError, match="Expected `device_type` of type `str`"):
+        torch.autocast(torch.float16)
+    with pytest.warns(UserWarning, match="In CPU autocast, but the target dtype is not supported. Disabling autocast."):
+        with torch.autocast("cpu", dtype=F32):
+            assert not torch.is_autocast_enabled("cpu")
+    assert torch.amp.is_autocast_available("mps") and not torch.amp.is_autocast_available("abacus")
+
+
+def test_functions_of_ones_own_choose_their_type_and_keep_the_state_for_backward():
+    seen = []
+
+    class Product(Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cuda", cast_inputs=F32)
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            seen.append((a.dtype, torch.is_autocast_enabled()))
+            return a @ b
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cuda")
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            seen.append((g.dtype, torch.is_autocast_enabled()))
+            return g @ b.t(), a.t() @ g
+
+    class Plain(Product):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cuda")
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return a @ b
+
+    a = m().requires_grad_()
+    with torch.autocast("cuda"):
+        out = Product.apply(a.half(), a)
+    assert out.dtype == F32
+    out.sum().backward()
+    assert seen == [(F32, False), (F32, False)]
+    seen.clear()
+    with torch.autocast("cuda", dtype=BF16):
+        out = Plain.apply(a, a)
+    assert out.dtype == BF16
+    out.sum().backward()
+    assert seen == [(BF16, True)] and not torch.is_autocast_enabled()
+
+
+@pytest.mark.parametrize("kind, half", [("cuda", F16), ("mps", F16), ("cpu", BF16)])
+def test_a_training_run_in_mixed_precision_comes_close_to_one_in_float32(kind, half):
+    x, target = m(F32, kind, 32), m(F32, kind, 32)
+    model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 32)).to(kind)
+
+    def train(model, enabled):
+        optimizer, scaler = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), torch.amp.GradScaler(kind, enabled=enabled)
+        losses = []
+        for _ in range(30):
+            optimizer.zero_grad()
+            with torch.autocast(device_type=kind, dtype=half, enabled=enabled):
+                output = model(x)
+                assert output.dtype == (half if enabled else F32)
+                loss = F.mse_loss(output, target)
+                assert loss.dtype == F32
+            scaler.scale(loss).backward()
+            assert scaler.step(optimizer) is None and scaler.last_step.stepped
+            scaler.update()
+            losses.append(loss.item())
+        assert all(p.dtype == F32 for p in model.parameters())
+        return losses
+
+    plain, mixed = train(copy.deepcopy(model), False), train(model, True)
+    assert mixed[-1] < 0.2 * mixed[0]
+    assert all(abs(a - b) < 0.02 * plain[0] for a, b in zip(plain, mixed))
+
+
+class Trap:
+    """A parameter whose gradient is what it is told."""
+
+    def __init__(self, scaler, device="cuda"):
+        self.w = torch.nn.Parameter(torch.ones(3, device=device))
+        self.optimizer = torch.optim.SGD([self.w], lr=1.0)
+        self.scaler = scaler
+
+    def step(self, factor):
+        self.optimizer.zero_grad()
+        self.scaler.scale((self.w * factor).sum()).backward()
+        result = self.scaler.step(self.optimizer)
+        self.scaler.update()
+        return result
+
+
+def test_the_scale_shrinks_after_a_skipped_step_and_grows_after_enough_good_ones():
+    t = Trap(torch.amp.GradScaler("cuda", init_scale=4.0, growth_interval=2))
+    t.step(0.25)
+    assert t.w.tolist() == [0.75] * 3 and t.scaler.get_scale() == 4.0 and t.scaler.last_step == (True, 4.0, "")
+    t.step(0.25)
+    assert t.scaler.get_scale() == 8.0
+    before = t.w.tolist()
+    assert t.step(float("inf")) is None
+    assert t.w.tolist() == before and t.scaler.get_scale() == 4.0
+    assert not t.scaler.last_step
+    assert str(t.scaler.last_step) == (
+        "skipped at scale 8: 1 of 1 gradients are not finite; the first is of parameter 0 in group 0, shape (3,): 3 inf, 0 nan of 3"
+    )
+    t.step(0.25)
+    assert t.scaler.get_scale() == 4.0 and t.scaler.last_step.stepped  # the count began anew
+    t.step(float("nan"))
+    assert "0 inf, 3 nan of 3" in t.scaler.last_step.reason
+    t.scaler.update(64.0)
+    assert t.scaler.get_scale() == 64.0
+
+
+def test_gradients_can_be_looked_at_between_unscaling_and_the_step():
+    t = Trap(torch.amp.GradScaler("cuda", init_scale=16.0))
+    t.scaler.scale((t.w * 3).sum()).backward()
+    assert t.w.grad.tolist() == [48.0] * 3
+    t.scaler.unscale_(t.optimizer)
+    assert t.w.grad.tolist() == [3.0] * 3
+    with pytest.raises(RuntimeError, match=r"unscale_\(\) has already been called on this optimizer since the last update"):
+        t.scaler.unscale_(t.optimizer)
+    torch.nn.utils.clip_grad_norm_([t.w], 1.0)
+    t.scaler.step(t.optimizer)
+    with pytest.raises(RuntimeError, match=r"step\(\) has already been called since the last update"):
+        t.scaler.step(t.optimizer)
+    with pytest.raises(RuntimeError, match=r"unscale_\(\) is being called after step"):
+        t.scaler.unscale_(t.optimizer)
+    t.scaler.update()
+    assert abs(t.w[0].item() - (1 - 3 / 27**0.5)) < 1e-6
+    assert t.scaler.scale([t.w, (t.w,)])[1][0].tolist() == (t.w * 16).tolist()
+
+
+def test_misuse_of_the_scaler_is_said():
+    t = Trap(torch.amp.GradScaler("cuda"))
+    with pytest.raises(AssertionError, match="Attempted step but _scale is None"):
+        t.scaler.step(t.optimizer)
+    t.scaler.scale(t.w.sum())
+    with pytest.raises(AssertionError, match="No inf checks were recorded for this optimizer"):
+        t.scaler.step(t.optimizer)
+    with pytest.raises(AssertionError, match="No inf checks were recorded prior to update"):
+        torch.amp.GradScaler("cuda").__class__.update(t.scaler)
+    half = torch.nn.Parameter(torch.ones(2, dtype=F16, device="cuda"))
+    t.scaler.scale(half.sum()).backward()
+    with pytest.raises(ValueError, match="Attempting to unscale FP16 gradients"):
+        t.scaler.unscale_(torch.optim.SGD([half], lr=1.0))
+    for wrong in ({"growth_factor": 1.0}, {"backoff_factor": 1.0}):
+        with pytest.raises(AssertionError, match="factor must be"):
+            torch.amp.GradScaler("cuda", **wrong)
+    with pytest.raises(ValueError, match="outputs must be a Tensor or an iterable of Tensors"):
+        t.scaler.scale(3)
+
+
+def test_the_scalers_state_is_kept_and_taken_back():
+    t = Trap(torch.amp.GradScaler("cuda", init_scale=32.0, growth_interval=5))
+    t.step(0.5)
+    state = t.scaler.state_dict()
+    assert state == {"scale": 32.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 5, "_growth_tracker": 1}
+    other = torch.amp.GradScaler("cuda")
+    other.load_state_dict(state)
+    assert other.state_dict() == state == pickle.loads(pickle.dumps(t.scaler)).state_dict()
+    off = torch.amp.GradScaler("cuda", enabled=False)
+    assert off.state_dict() == {} and off.get_scale() == 1.0 and not off.is_enabled() and off.scale(3) == 3
+    with pytest.raises(RuntimeError, match="The source state dict is empty"):
+        other.load_state_dict({})
+
+
+def test_the_older_names_warn_and_work():
+    with pytest.warns(FutureWarning, match="is deprecated"):
+        block, scaler = torch.cuda.amp.autocast(), torch.cuda.amp.GradScaler(init_scale=2.0)
+    with block:
+        assert (m() @ m()).dtype == F16
+    assert scaler.get_scale() == 2.0
+
+
+def test_without_a_cuda_device_it_warns_and_computes_as_if_it_were_not_there():
+    with torch.virtual("cuda", count=0):
+        with pytest.warns(UserWarning, match="Disabling autocast"):
+            with torch.autocast("cuda"):
+                assert not torch.is_autocast_enabled()
+        with pytest.warns(UserWarning, match="GradScaler is enabled, but CUDA is not available"):
+            assert not torch.amp.GradScaler("cuda").is_enabled()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with torch.autocast("cuda"):
+            assert torch.is_autocast_enabled()
