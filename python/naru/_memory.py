@@ -26,6 +26,17 @@ def size_text(n: float) -> str:
     raise AssertionError
 
 
+# By device, the counts of allocations and releases from which they are counted on.
+_counted_from: dict[str, tuple[int, int]] = {}
+
+
+def reset_accumulated(device: Any = None) -> None:
+    """Counts allocations and releases of a device anew from here."""
+    target = as_device(device)
+    s = _C.memory_stats(target)
+    _counted_from[str(target)] = s["allocations"], s["releases"]
+
+
 def stats(device: Any = None) -> dict[str, int]:
     """The allocator's figures under PyTorch's names ('allocated_bytes.all.current', ...), in bytes and counts.
 
@@ -34,6 +45,7 @@ def stats(device: Any = None) -> dict[str, int]:
     """
     target = as_device(device)
     s = _C.memory_stats(target)
+    allocations, releases = _counted_from.get(str(target), (0, 0))
     # Where memory that we took is not yet filled with pages, the system still calls it free.
     used = max(_C.total_memory(target) - _C._free_memory(target), s["reserved"])
     return {
@@ -44,8 +56,8 @@ def stats(device: Any = None) -> dict[str, int]:
         "reserved_bytes.all.current": s["reserved"],
         "reserved_bytes.all.peak": s["peak_reserved"],
         "inactive_split_bytes.all.current": s["reserved"] - s["allocated"],
-        "allocation.all.allocated": s["allocations"],
-        "allocation.all.freed": s["releases"],
+        "allocation.all.allocated": s["allocations"] - allocations,
+        "allocation.all.freed": s["releases"] - releases,
         "allocation.all.current": s["allocations"] - s["releases"],
         "num_device_alloc": s["driver_allocations"],
         "limit_bytes": s["limit"],

@@ -1,11 +1,15 @@
-"""`torch.accelerator`: the devices of this machine beside the CPU, whatever their kind."""
+"""`torch.accelerator`: the devices of this machine beside the CPU, whatever their kind.
+
+Functions that take a device take one of any kind; without one, and where an index is given, the current kind is meant (`current_accelerator`).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .. import _C
-from .._kind import DeviceGuard, to_device
+from .._kind import DeviceGuard, DeviceProperties, to_device
+from .._namespace import absent, memory_functions
 
 # The order in which kinds are looked for.
 KINDS = ("cuda", "rocm", "xpu", "mps")
@@ -23,6 +27,33 @@ def _need() -> str:
     if kind is None:
         raise RuntimeError("Cannot access accelerator device when none is available.\n" + why_unavailable())
     return kind
+
+
+def _target(device: Any = None) -> _C.device:
+    """A device of any kind but cpu, as the functions of this module take it."""
+    if isinstance(device, str) and not device.isdigit():
+        device = _C.device(device)
+    if isinstance(device, _C.device) and device.type in KINDS:
+        if not _C.is_available(device.type):
+            raise RuntimeError(f"{device.type} is not available: {_C.why_unavailable(device.type)}")
+        return to_device(device.type, device)
+    return to_device(_need(), device)
+
+
+def kinds() -> list[str]:
+    """The kinds of devices that are there, the one that counts as current first.
+
+    >>> import naru
+    >>> with naru.virtual("cuda", count=2), naru.virtual("mps"):
+    ...     naru.accelerator.kinds(), naru.accelerator.devices("mps")
+    (['cuda', 'mps'], [device(type='mps', index=0)])
+    """
+    return [kind for kind in KINDS if _C.is_available(kind)]
+
+
+def devices(kind: str | None = None) -> list[_C.device]:
+    """All devices of a kind, or of every kind."""
+    return [_C.device(k, i) for k in (kinds() if kind is None else [kind]) for i in range(_C.device_count(k))]
 
 
 def is_available() -> bool:
@@ -60,11 +91,9 @@ current_device_idx = current_device_index
 
 
 def set_device_index(device: Any) -> None:
-    """Makes a device the current one."""
-    kind = _need()
-    if isinstance(device, int) and device < 0:
-        return
-    _C.set_device(to_device(kind, device))
+    """Makes a device the current one of its kind."""
+    if not (isinstance(device, int) and device < 0):
+        _C.set_device(_target(device))
 
 
 set_device_idx = set_device_index
@@ -72,14 +101,14 @@ set_device_idx = set_device_index
 
 def synchronize(device: Any = None) -> None:
     """Waits for all work on a device (the current one)."""
-    _C.synchronize(to_device(_need(), device))
+    _C.synchronize(_target(device))
 
 
 def current_stream(device: Any = None) -> Any:
     """Where the thread's work for a device (the current one) goes."""
     from ..streams import current_stream
 
-    return current_stream(None, to_device(_need(), device))
+    return current_stream(None, _target(device))
 
 
 def set_stream(stream: Any) -> None:
@@ -91,28 +120,71 @@ def set_stream(stream: Any) -> None:
 
 def empty_cache() -> None:
     """Gives memory that is kept for new tensors back to the devices."""
-    for i in range(device_count()):
-        _C.empty_cache(_C.device(_need(), i))
+    for device in devices():
+        _C.empty_cache(device)
 
 
 def memory_allocated(device: Any = None) -> int:
     """Bytes in tensors on a device."""
-    return _C.memory_allocated(to_device(_need(), device))
+    return _C.memory_allocated(_target(device))
 
 
 def memory_reserved(device: Any = None) -> int:
     """Bytes held from the device, in tensors or kept for new ones."""
-    return _C.memory_reserved(to_device(_need(), device))
+    return _C.memory_reserved(_target(device))
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The most bytes in tensors so far."""
-    return _C.max_memory_allocated(to_device(_need(), device))
+    return _C.max_memory_allocated(_target(device))
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """The most bytes held from the device."""
+    return _C.max_memory_reserved(_target(device))
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Starts the peaks anew."""
+    _C.reset_peak_memory_stats(_target(device))
+
+
+def memory_stats(device: Any = None) -> dict[str, int]:
+    """The allocator's figures, under PyTorch's names."""
+    from .._memory import stats
+
+    return stats(_target(device))
+
+
+def get_memory_info(device: Any = None) -> tuple[int, int]:
+    """(free, total) bytes of a device."""
+    target = _target(device)
+    return _C._free_memory(target), _C.total_memory(target)
+
+
+def get_device_capability(device: Any = None) -> dict[str, Any]:
+    """{"supported_dtypes": the types that the device computes in}."""
+    d = DeviceProperties(_target(device))
+    types = [_C.bool, _C.uint8, _C.int8, _C.int16, _C.int32, _C.int64, _C.bfloat16, _C.float32]
+    return {"supported_dtypes": {*types, *([_C.float16] if d.has_fp16 else []), *([_C.float64] if d.has_fp64 else [])}}
+
+
+def empty_host_cache() -> None:
+    """Gives pinned memory of the host that is kept for new tensors back to the system."""
+    _C.empty_cache(_C.device("cpu"))
+
+
+_, reset_accumulated_memory_stats, _, set_per_process_memory_fraction, _, memory_summary = memory_functions(_target)
 
 
 class device_index(DeviceGuard):
     """`with torch.accelerator.device_index(1):` makes device 1 the current one."""
 
-    def __init__(self, device: int | None) -> None:
-        self._kind = _need()
-        super().__init__(device)
+    def __init__(self, device: Any) -> None:
+        target = None if device is None or device == -1 else _target(device)
+        self._kind = target.type if target is not None else ""
+        super().__init__(target)
+
+
+def __getattr__(name: str) -> Any:
+    absent("torch.accelerator", name)

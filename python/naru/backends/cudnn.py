@@ -33,3 +33,23 @@ class flags:
 
     def __exit__(self, *exc: object) -> None:
         globals().update(self._before)
+
+
+def is_acceptable(tensor: Any) -> bool:
+    """Whether cuDNN would take a tensor: no."""
+    return False
+
+
+def set_flags(
+    _enabled: bool | None = None,
+    _benchmark: bool | None = None,
+    _benchmark_limit: int | None = None,
+    _deterministic: bool | None = None,
+    _allow_tf32: bool | None = None,
+) -> tuple[Any, ...]:
+    """Sets the switches that are not None; returns what all were."""
+    given = {"enabled": _enabled, "benchmark": _benchmark, "benchmark_limit": _benchmark_limit, "deterministic": _deterministic,
+             "allow_tf32": _allow_tf32}  # fmt: skip
+    before = tuple(globals()[name] for name in given)
+    globals().update({name: value for name, value in given.items() if value is not None})
+    return before

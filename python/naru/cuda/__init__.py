@@ -6,6 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from .._kind import DeviceGuard, DeviceProperties, to_device
+from .._namespace import (
+    absent,
+    get_allocator_backend,
+    get_gencode_flags,
+    is_current_stream_capturing,
+    is_tf32_supported,
+    memory_functions,
+)
 from .._sync import get_sync_debug_mode, set_sync_debug_mode
 from ..streams import StreamContext, of_kind, set_stream, stream
 
@@ -126,6 +134,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 
 reset_max_memory_allocated = reset_peak_memory_stats
+reset_max_memory_cached = reset_peak_memory_stats
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
@@ -219,18 +228,17 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     return stats(to_device(_KIND, device))
 
 
-def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """The allocator's figures as a table."""
-    from .._memory import summary
+(
+    memory_stats_as_nested_dict, reset_accumulated_memory_stats, get_per_process_memory_fraction, set_per_process_memory_fraction,
+    device_memory_used, memory_summary,
+) = memory_functions(lambda device: to_device(_KIND, device))  # fmt: skip
 
-    return summary(to_device(_KIND, device))
+
+class AcceleratorError(RuntimeError):
+    """An error of a device's driver, where a program looks for it by that name."""
 
 
-def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-    """Lets this process take no more than that part of a device's memory; ValueError outside [0, 1]."""
-    from .._memory import set_fraction
-
-    set_fraction(fraction, to_device(_KIND, device))
+has_half, has_magma = True, False
 
 
 def __getattr__(name: str) -> Any:
@@ -248,4 +256,6 @@ def __getattr__(name: str) -> Any:
             return importlib.import_module("." + name, __name__)
         except ModuleNotFoundError:
             pass
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "default_generators":
+        return tuple(_C.default_generator for _ in range(device_count()))
+    absent("torch." + _KIND, name)

@@ -6,8 +6,12 @@ from typing import Any
 
 from .. import _C
 from .._kind import to_device
+from .._namespace import absent
+from ..streams import of_kind, set_stream, stream
 
 _KIND = "mps"
+
+Stream, Event, current_stream, default_stream = of_kind(_KIND)
 
 
 def is_available() -> bool:
@@ -79,3 +83,18 @@ def get_rng_state() -> Any:
 def set_rng_state(new_state: Any) -> None:
     """Takes back a state from `get_rng_state`."""
     _C.default_generator.set_state(new_state)
+
+
+def set_per_process_memory_fraction(fraction: float) -> None:
+    """Lets this process take no more than that part of the device's memory; ValueError outside [0, 2] (above 1: no limit)."""
+    from .._memory import set_fraction
+
+    if not isinstance(fraction, float):
+        raise TypeError("Invalid type for fraction argument, must be `float`")
+    if not 0 <= fraction <= 2:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~2")
+    set_fraction(min(fraction, 1.0), _need())
+
+
+def __getattr__(name: str) -> Any:
+    absent("torch." + _KIND, name)

@@ -6,10 +6,14 @@ from typing import Any
 
 from .. import _C
 from .._kind import DeviceGuard, DeviceProperties, to_device
+from .._namespace import absent, get_gencode_flags, is_current_stream_capturing, is_tf32_supported, memory_functions
 from ..cuda import initial_seed, manual_seed, manual_seed_all, seed, seed_all
-from ..streams import of_kind, set_stream, stream
+from ..streams import StreamContext, of_kind, set_stream, stream
 
 __all__ = [
+    "StreamContext", "can_device_access_peer", "device_memory_used", "get_arch_list", "get_gencode_flags",
+    "get_per_process_memory_fraction", "is_current_stream_capturing", "is_tf32_supported", "memory_stats_as_nested_dict", "memory_summary",
+    "reset_accumulated_memory_stats", "set_per_process_memory_fraction",
     "Event", "Stream", "current_device", "current_stream", "device", "device_count", "device_of", "empty_cache",
     "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "init", "initial_seed",
     "is_available", "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved",
@@ -169,3 +173,25 @@ class device_of(DeviceGuard):
 
     def __init__(self, obj: Any) -> None:
         super().__init__(obj.device.index if obj.device.type == _KIND else -1)
+
+
+(
+    memory_stats_as_nested_dict, reset_accumulated_memory_stats, get_per_process_memory_fraction, set_per_process_memory_fraction,
+    device_memory_used, memory_summary,
+) = memory_functions(_need)  # fmt: skip
+
+
+def can_device_access_peer(device: Any, peer: Any) -> bool:
+    """Whether copies between the devices need not pass through the host's memory; tried out the first time."""
+    return _C._can_access_peer(_need(device), _need(peer))
+
+
+def get_arch_list() -> list[str]:
+    """Empty: kernels are compiled as they are needed, for the device at hand."""
+    return []
+
+
+def __getattr__(name: str) -> Any:
+    if name == "default_generators":
+        return tuple(_C.default_generator for _ in range(device_count()))
+    absent("torch." + _KIND, name)

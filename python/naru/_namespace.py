@@ -1,0 +1,107 @@
+"""What `torch.cuda`, `torch.xpu` and `torch.accelerator` have in common beyond the basics, and why they lack the rest of PyTorch's names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from . import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_GRAPHS = "recorded graphs are CUDA's own; naru recognises repeated work by itself, so call the function as it is"
+_ALLOCATOR = "allocators can't be replaced; `set_per_process_memory_fraction` and `empty_cache` are there"
+_SENSORS = "it is read from the vendor's management library, which naru does not open; `nvidia-smi` or the like shows it"
+_RUNTIME = "it is a handle of CUDA's runtime, which naru does not use (it speaks to the driver)"
+_STORAGE = "typed storages are PyTorch's past; use `tensor.untyped_storage()`"
+
+_ABSENT = {
+    **dict.fromkeys(
+        "CUDAGraph XPUGraph Graph graph graph_pool_handle make_graphed_callables graphs export_dot export_graph_data".split(), _GRAPHS
+    ),
+    **dict.fromkeys(
+        "CUDAPluggableAllocator XPUPluggableAllocator MemPool use_mem_pool change_current_allocator caching_allocator_alloc "
+        "caching_allocator_delete caching_allocator_disabled caching_allocator_enable".split(),
+        _ALLOCATOR,
+    ),
+    **dict.fromkeys("utilization temperature power_draw clock_rate memory_usage list_gpu_processes".split(), _SENSORS),
+    **dict.fromkeys(
+        "cudart cudaStatus CudaError check_error current_blas_handle current_solver_handle ExternalStream get_stream_from_external "
+        "GreenContext nccl nvtx gds jiterator tunable comm".split(),
+        _RUNTIME,
+    ),
+    **dict.fromkeys("compile_shader load_metallib".split(), "Metal's own source is not taken"),
+    **dict.fromkeys(
+        f"{name}Storage" for name in "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short".split()
+    ),
+}
+_ABSENT = {name: reason or _STORAGE for name, reason in _ABSENT.items()}
+
+
+def absent(module: str, name: str) -> NoReturn:
+    """Raises the AttributeError for a name that a namespace does not have, with the reason where PyTorch has it."""
+    text = f"module {module!r} has no attribute {name!r}"
+    raise AttributeError(f"{text}: {_ABSENT[name]}" if name in _ABSENT else text)
+
+
+def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ...]:
+    """Functions of a namespace's memory, whose `device` goes through `need`, which may raise."""
+    from . import _memory
+
+    def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+        """`memory_stats`, its names split at the dots into dicts of dicts."""
+        nested: dict[str, Any] = {}
+        for name, value in _memory.stats(need(device)).items():
+            *path, last = name.split(".")
+            inner = nested
+            for part in path:
+                inner = inner.setdefault(part, {})
+            inner[last] = value
+        return nested
+
+    def reset_accumulated_memory_stats(device: Any = None) -> None:
+        """Counts allocations and releases anew from here."""
+        _memory.reset_accumulated(need(device))
+
+    def get_per_process_memory_fraction(device: Any = None) -> float:
+        """The part of a device's memory that this process may take; 1.0 unless it was set."""
+        target = need(device)
+        limit = _C.memory_stats(target)["limit"]
+        return limit / _C.total_memory(target) if limit else 1.0
+
+    def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+        """Lets this process take no more than that part of a device's memory; ValueError outside [0, 1]."""
+        _memory.set_fraction(fraction, need(device))
+
+    def device_memory_used(device: Any = None) -> int:
+        """Bytes of a device in use, by this process and all others."""
+        return _memory.stats(need(device))["driver_used_bytes"]
+
+    def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+        """The allocator's figures as a table."""
+        return _memory.summary(need(device))
+
+    return (
+        memory_stats_as_nested_dict, reset_accumulated_memory_stats, get_per_process_memory_fraction, set_per_process_memory_fraction,
+        device_memory_used, memory_summary,
+    )  # fmt: skip
+
+
+def is_current_stream_capturing() -> bool:
+    """False: nothing is ever captured."""
+    return False
+
+
+def is_tf32_supported() -> bool:
+    """Whether products may be computed with 10 bits behind the point: no, float32 is computed as float32."""
+    return False
+
+
+def get_gencode_flags() -> str:
+    """Empty: kernels are compiled as they are needed, for the device at hand."""
+    return ""
+
+
+def get_allocator_backend() -> str:
+    """"native": naru's own caching allocator."""
+    return "native"
