@@ -1,8 +1,5 @@
 """Figures of memory, their identity, and the history's page."""
 import random
-import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 
 import pytest
@@ -130,35 +127,3 @@ def test_a_history_knows_who_held_most_and_becomes_one_page(tmp_path):
     cells = Cells()
     cells.feed(page)
     assert any("test_memory.py" in t for t in cells.texts) and "8.00 MiB" in cells.texts
-
-
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-
-
-@pytest.mark.skipif(BROWSER is None, reason="no chromium or chrome on this machine to show the page in; apt install chromium")
-def test_the_page_shows_the_timeline_and_the_holders_in_a_browser(tmp_path):
-    with naru.memory_history("cuda:0") as h:
-        for i in range(4):
-            big = naru.ones((i + 1) * MIB, device="cuda:0")
-            big.sum().item()
-            del big
-    page = h.page(tmp_path / "memory.html")
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}"]
-    # Whatever the page asked for from outside would fail.
-    shown = subprocess.run(
-        [BROWSER, *flags, "--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=2000", "--dump-dom", page.as_uri()],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    dom = shown.stdout
-    assert re.search(r'<b id="peak">16\.\d\d MiB</b>', dom), dom[:2000] + shown.stderr[-1000:]
-    path = re.search(r'<path class="a" d="([^"]*)">', dom)
-    taken = re.search(r'<path class="r" d="([^"]*)">', dom)
-    assert path and taken, dom
-    heights = [float(y) for y in re.findall(r"L[-\d.e]+ ([-\d.e]+)", path.group(1))]
-    top = max(max(e["allocated"], e["reserved"]) for e in h.events)
-    peak = max(e["allocated"] for e in h.events)
-    # Two points an event and the way back to the ground, 295; the highest where the peak is.
-    assert len(heights) == 2 * len(h.events) + 1
-    assert min(heights) == pytest.approx(295 - 285 * peak / top, abs=1e-6)
-    rows = re.findall(r"<tr><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td></tr>", dom)
-    assert "test_memory.py" in rows[0][0] and "ones" in rows[0][0] and rows[0][1:] == ("16.00 MiB", "4")
