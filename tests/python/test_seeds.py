@@ -24,7 +24,7 @@ NEEDS = {
 
 
 def environment_of(setting):
-    environment = {k: v for k, v in os.environ.items() if k not in ("NARU_VIRTUAL", "PYTORCH_ENABLE_MPS_FALLBACK")}
+    environment = {k: v for k, v in os.environ.items() if k not in ("NARU_VIRTUAL", "NARU_CACHING", "PYTORCH_ENABLE_MPS_FALLBACK")}
     if setting:
         environment["NARU_VIRTUAL"] = setting
     if "cuda" not in setting:
