@@ -1,6 +1,7 @@
 // All of naru.
 #pragma once
 
+#include "naru/amp.h"
 #include "naru/autograd.h"
 #include "naru/data.h"
 #include "naru/device.h"

@@ -290,9 +290,11 @@ PyObject* call(const Definition& d, PyObject* const* args, int nargs, PyObject* 
     }
     PyObject* out = o->out >= 0 ? binding.slots[o->out] : Py_None;
     std::vector<nb::object> cast;
-    if (autocast_anywhere() && out == Py_None)
-      autocast_arguments(d.casts, d.name, binding.slots, o->params.size(), o->dtype >= 0 && binding.slots[o->dtype] != Py_None,
-                         cast);
+    std::optional<autocast::Off> off;
+    if (autocast::anywhere()) [[unlikely]]
+      if (out != Py_None || autocast_arguments(d.casts, d.name, binding.slots, o->params.size(),
+                                               o->dtype >= 0 && binding.slots[o->dtype] != Py_None, cast))
+        off.emplace();
     Match match;
     PyObject* result = o->thunk(o->state, binding.slots, match);
     if (result) return out == Py_None ? result : with_out(d, out, nb::steal(result));
@@ -437,7 +439,7 @@ void add_to(std::map<std::string, Definition*>& map, const char* name, const cha
             std::string_view params, Thunk thunk, const void* state, const std::vector<TypeInfo>& types,
             const char* result) {
   Definition*& d = map[name];
-  if (!d) d = new Definition{.name = name, .method = method, .is_static = is_static, .casts = cast_rules(name), .overloads = {}};
+  if (!d) d = new Definition{.name = name, .method = method, .is_static = is_static, .casts = autocast::rules_of(name), .overloads = {}};
   auto o = read_params(params, types);
   o->thunk = thunk;
   o->state = state;

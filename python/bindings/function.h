@@ -45,7 +45,7 @@ struct Overload {
 struct Definition {
   const char* name;
   bool method = false, is_static = false;
-  CastRules casts;
+  autocast::Rules casts;
   std::vector<std::unique_ptr<Overload>> overloads;
 };
 

@@ -62,10 +62,6 @@ PyObject* unary(PyObject* a) {
 PyObject* matmul_slot(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     if (!is_tensor(a) || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
-    if (autocast_anywhere()) {
-      static const CastRules rules = cast_rules("matmul");
-      return wrap(matmul(autocast_operand(rules, tensor_of(a)), autocast_operand(rules, tensor_of(b))));
-    }
     const Tensor &x = tensor_of(a), &y = tensor_of(b);
     if (x.numel() + y.numel() < detail::kLongWork) return wrap(matmul(x, y));
     Tensor result;
@@ -89,16 +85,6 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) {
     PyErr_SetString(PyExc_TypeError, "pow() of tensors takes no modulus");
     return nullptr;
-  }
-  if (autocast_anywhere()) {
-    static const CastRules rules = cast_rules("pow");
-    const auto cast = [](PyObject* o) { return is_tensor(o) ? wrapped(autocast_operand(rules, tensor_of(o))) : nb::borrow(o); };
-    nb::object x, y;
-    if (PyObject* failed = guarded([&]() -> PyObject* { x = cast(a), y = cast(b); return Py_NewRef(Py_None); }); !failed)
-      return nullptr;
-    else
-      Py_DECREF(failed);
-    return binary<static_cast<Tensor (*)(const Operand&, const Operand&)>(&naru::pow)>(x.ptr(), y.ptr());
   }
   return binary<static_cast<Tensor (*)(const Operand&, const Operand&)>(&naru::pow)>(a, b);
 }

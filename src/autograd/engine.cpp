@@ -1,10 +1,12 @@
 // The engine: runs the backward graph from its roots to its leaves, later nodes first.
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "autograd/node.h"
+#include "core/autocast.h"
 #include "naru/ops.h"
 
 namespace naru {
@@ -41,6 +43,8 @@ class Engine {
   void add_root(Edge edge, Tensor g) { roots_.push_back({std::move(edge), std::move(g)}); }
 
   void run() {
+    std::optional<autocast::Off> off;
+    if (autocast::anywhere()) off.emplace();
     count();
     for (auto& [edge, g] : roots_) put(visit(edge.node.get()), edge.slot, std::move(g));
     for (auto& [edge, g] : roots_) make_ready(edge.node.get(), visit(edge.node.get()));

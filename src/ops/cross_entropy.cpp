@@ -1,5 +1,6 @@
 // nll_loss and cross_entropy.
 #include "autograd/node.h"
+#include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/softmax.h"
 #include "ops/type_names.h"
@@ -156,6 +157,7 @@ Tensor one_hot_of(const Classes& c, int64_t rank, const char* op) {
 
 // Formula: -log_probabilities[target] * weight[target]; the mean divides by the sum of the weights.
 Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction, int64_t ignore_index) {
+  if (const autocast::Casts c("nll_loss", {&x, &weight}); c) return nll_loss(c[0], target, c[1], reduction, ignore_index);
   const char* op = "nll_loss";
   const Classes c = classes_of(x, target, weight, ignore_index, op);
   ops::require_softmax_type(x.dtype(), op);
@@ -251,6 +253,8 @@ Tensor smoothed_cross_entropy(const Tensor& x, const Tensor& target, const Tenso
 
 // Throws IndexError for a class number out of range, ValueError or RuntimeError for shapes that do not fit.
 Tensor cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction, int64_t ignore_index, double smoothing) {
+  if (const autocast::Casts c("cross_entropy", {&x, &target, &weight}); c)
+    return cross_entropy(c[0], c[1], c[2], reduction, ignore_index, smoothing);
   ops::require_defined(x, "cross_entropy", "input");
   ops::require_defined(target, "cross_entropy", "target");
   if (!(smoothing >= 0 && smoothing <= 1)) throw RuntimeError("label_smoothing must be between 0.0 and 1.0. Got: {}", smoothing);

@@ -7,6 +7,7 @@
 #include "autograd/node.h"
 #include "ir/interpret.h"
 #include "naru/ops.h"
+#include "ops/autocast.h"
 #include "ops/common.h"
 #include "runtime/memory.h"
 
@@ -388,6 +389,16 @@ Tensor sum_to(const Tensor& g, const Dims& shape) {
 }
 
 Tensor run_row(ir::RowId row, std::span<const Operand> operands) {
+  if (autocast::anywhere()) [[unlikely]] {
+    std::vector<const Tensor*> tensors;
+    for (const Operand& o : operands)
+      if (o.is_tensor()) tensors.push_back(&o.tensor());
+    if (const autocast::Casts c(kTable[row].name, std::span<const Tensor* const>(tensors)); c) {
+      std::array<Operand, 3> cast{Operand(0), Operand(0), Operand(0)};
+      for (size_t i = 0, next = 0; i < operands.size(); ++i) cast[i] = operands[i].is_tensor() ? Operand(c[next++]) : operands[i];
+      return run_row(row, {cast.data(), operands.size()});
+    }
+  }
   const bool history = wants_history(row, operands);
   Types types;
   if (Tensor quick = run_quickly(row, operands, types); quick.defined()) {

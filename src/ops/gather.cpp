@@ -1,5 +1,6 @@
 // Gathering and scattering along one dimension, and what is built of it.
 #include "naru/ops.h"
+#include "ops/autocast.h"
 #include "ops/addressing.h"
 
 namespace naru {
@@ -123,6 +124,7 @@ Tensor scatter(const Tensor& t, int64_t dim, const Tensor& index, const Operand&
   return out;
 }
 Tensor scatter_add(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& value) {
+  if (const autocast::Casts c("scatter_add", {&t, &value}); c) return scatter_add(c[0], dim, index, c[1]);
   Tensor out = t.clone();
   scatter_add_(out, dim, index, value);
   return out;

@@ -1,6 +1,7 @@
 // linear: the layer y = x wT + bias.
 #include "autograd/node.h"
 #include "naru/ops.h"
+#include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/products.h"
 #include "ops/type_names.h"
@@ -40,6 +41,7 @@ void check_bias(const Tensor& x, const Tensor& w, const Tensor& bias) {
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
+  if (const autocast::Casts c("linear", {&x, &w, &bias}); c) return linear(c[0], c[1], c[2]);
   ops::require_defined(x, "linear", "input");
   ops::require_defined(w, "linear", "weight");
   const Device device = x.impl()->storage->device;

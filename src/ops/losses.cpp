@@ -1,5 +1,6 @@
 // mse_loss, l1_loss, smooth_l1_loss, binary_cross_entropy with and without logits.
 #include "autograd/node.h"
+#include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
 #include "ops/fold.h"
@@ -73,6 +74,7 @@ Tensor record_difference(Tensor out, const char* node, const Tensor& a, const Te
 
 // Formula: (a - b)^2, its mean, or its sum. Operands broadcast.
 Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
+  if (const autocast::Casts c("mse_loss", {&a, &b}); c) return mse_loss(c[0], c[1], reduction);
   const char* op = "mse_loss";
   const Pair p = pair_of(a, b, op, "mse_cpu");
   Tensor out = reduction == Reduction::None
@@ -83,10 +85,14 @@ Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
 }
 
 // Formula: |a - b|, its mean, or its sum.
-Tensor l1_loss(const Tensor& a, const Tensor& b, Reduction reduction) { return reduce_loss(abs(a - b), reduction); }
+Tensor l1_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
+  if (const autocast::Casts c("l1_loss", {&a, &b}); c) return l1_loss(c[0], c[1], reduction);
+  return reduce_loss(abs(a - b), reduction);
+}
 
 // Formula: d = |a - b|; d^2 / (2 beta) where d < beta, else d - beta / 2 (Girshick, Fast R-CNN, 2015).
 Tensor smooth_l1_loss(const Tensor& a, const Tensor& b, Reduction reduction, double beta) {
+  if (const autocast::Casts c("smooth_l1_loss", {&a, &b}); c) return smooth_l1_loss(c[0], c[1], reduction, beta);
   if (beta < 0) throw RuntimeError("smooth_l1_loss does not support negative values for beta. (got {})", beta);
   if (beta == 0) return l1_loss(a, b, reduction);
   const char* op = "smooth_l1_loss";
@@ -131,6 +137,7 @@ void check_probabilities(const Tensor& p) {
 
 // Formula: -(t log p + (1 - t) log(1 - p)), the logarithms not below -100, times weight.
 Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const Tensor& weight, Reduction reduction) {
+  if (const autocast::Casts c("binary_cross_entropy", {&p, &target, &weight}); c) return binary_cross_entropy(c[0], c[1], c[2], reduction);
   const char* op = "binary_cross_entropy";
   loss_device(p, target, weight, {}, op);
   if (!(p.sizes() == target.sizes()))
@@ -162,6 +169,8 @@ Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const Tensor&
 // Formula: (1 - t) x + l log(1 + exp(-x)), l = 1 + (pos_weight - 1) t, times weight.
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction,
                                         const Tensor& pos_weight) {
+  if (const autocast::Casts c("binary_cross_entropy_with_logits", {&x, &target, &weight, &pos_weight}); c)
+    return binary_cross_entropy_with_logits(c[0], c[1], c[2], reduction, c[3]);
   const char* op = "binary_cross_entropy_with_logits";
   loss_device(x, target, weight, pos_weight, op);
   if (!(x.sizes() == target.sizes()))

@@ -3,6 +3,7 @@
 
 #include "autograd/node.h"
 #include "naru/ops.h"
+#include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
 #include "ops/products.h"
@@ -115,10 +116,14 @@ Tensor mm_as(const Tensor& a, const Tensor& b, const char* op) {
 }  // namespace
 
 // a (m, k), b (k, n) -> (m, n)
-Tensor mm(const Tensor& a, const Tensor& b) { return mm_as(a, b, "mm"); }
+Tensor mm(const Tensor& a, const Tensor& b) {
+  if (const autocast::Casts c("mm", {&a, &b}); c) return mm(c[0], c[1]);
+  return mm_as(a, b, "mm");
+}
 
 // a (batch, m, k), b (batch, k, n) -> (batch, m, n)
 Tensor bmm(const Tensor& a, const Tensor& b) {
+  if (const autocast::Casts c("bmm", {&a, &b}); c) return bmm(c[0], c[1]);
   ops::require_defined(a, "bmm", "batch1");
   ops::require_defined(b, "bmm", "batch2");
   for (const Tensor* t : {&a, &b})
@@ -151,6 +156,7 @@ Tensor row_of(const Tensor& v) { return ops::make_view(v, {1, v.numel()}, {v.num
 
 // a (m, k), v (k) -> (m)
 Tensor mv(const Tensor& a, const Tensor& v) {
+  if (const autocast::Casts c("mv", {&a, &v}); c) return mv(c[0], c[1]);
   ops::require_defined(a, "mv", "input");
   ops::require_defined(v, "mv", "vec");
   if (a.dim() != 2 || v.dim() != 1)
@@ -169,6 +175,7 @@ Tensor mv(const Tensor& a, const Tensor& v) {
 
 // The sum of the products of the elements of two vectors.
 Tensor dot(const Tensor& a, const Tensor& b) {
+  if (const autocast::Casts c("dot", {&a, &b}); c) return dot(c[0], c[1]);
   ops::require_defined(a, "dot", "input");
   ops::require_defined(b, "dot", "tensor");
   if (a.dim() != 1 || b.dim() != 1) throw RuntimeError("1D tensors expected, but got {}D and {}D tensors", a.dim(), b.dim());
@@ -197,6 +204,7 @@ Tensor outer(const Tensor& a, const Tensor& b) {
 
 // Formula: beta * c + alpha * a b, c broadcast to the product's shape. beta = 0 ignores c, also where it is NaN.
 Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  if (const autocast::Casts k("addmm", {&c, &a, &b}); k) return addmm(k[0], k[1], k[2], beta, alpha);
   ops::require_defined(c, "addmm", "input");
   require_matrix(a, "mat1", "addmm");
   require_matrix(b, "mat2", "addmm");
@@ -265,6 +273,7 @@ Tensor batched(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (const autocast::Casts c("matmul", {&a, &b}); c) return matmul(c[0], c[1]);
   ops::require_defined(a, "matmul", "input");
   ops::require_defined(b, "matmul", "other");
   const int64_t na = a.dim(), nb = b.dim();

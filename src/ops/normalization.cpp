@@ -1,5 +1,6 @@
 // layer_norm, dropout, embedding.
 #include "autograd/node.h"
+#include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
 #include "ops/reductions.h"
@@ -117,6 +118,7 @@ void check_layer_norm(const Tensor& x, const Dims& shape, const Tensor& w, const
 // Formula: (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions (Ba, Kiros and Hinton, 2016); the variance without
 // correction.
 Tensor layer_norm(const Tensor& x, const Dims& shape, const Tensor& weight, const Tensor& bias, double eps) {
+  if (const autocast::Casts c("layer_norm", {&x, &weight, &bias}); c) return layer_norm(c[0], shape, c[1], c[2], eps);
   check_layer_norm(x, shape, weight, bias);
   const char* op = "layer_norm";
   Norm n;

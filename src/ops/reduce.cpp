@@ -1,5 +1,6 @@
 // sum, mean, prod, any, all, count_nonzero, equal, isclose, allclose.
 #include "autograd/node.h"
+#include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/reductions.h"
 #include "ops/type_names.h"
@@ -38,6 +39,7 @@ Tensor fold_mean(const Tensor& t, const DimSet& set, bool keepdim, DType out, co
 
 // Formula: the sum of all elements over the folded dimensions; its gradient is that of the result, repeated.
 Tensor sum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
+  if (const autocast::Casts c("sum", {&t}, dtype.has_value()); c) return sum(c[0], dims, keepdim, dtype);
   ops::require_defined(t, "sum", "input");
   const DimSet set = ops::dim_set(dims, t.dim());
   const DType out = dtype.value_or(is_floating(t.dtype()) ? t.dtype() : DType::I64);
@@ -90,6 +92,7 @@ bool has_zero(const Tensor& t) {
 
 // Formula: the product of the elements; gradient: that of the result times the product of the others.
 Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::optional<DType> dtype) {
+  if (const autocast::Casts c("prod", {&t}, dtype.has_value()); c) return prod(c[0], dim, keepdim, dtype);
   ops::require_defined(t, "prod", "input");
   const DType out = dtype.value_or(is_floating(t.dtype()) ? t.dtype() : DType::I64);
   const DimSet set = dim ? ops::dim_set(*dim, t.dim()) : ops::dim_set(std::nullopt, t.dim());

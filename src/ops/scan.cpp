@@ -1,5 +1,6 @@
 // cumsum, cumprod.
 #include "autograd/node.h"
+#include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/fold.h"
 
@@ -44,6 +45,7 @@ DType scan_type(const Tensor& t, std::optional<DType> dtype) {
 
 // y[i] = x[0] + ... + x[i], in order. Integers and bool give int64. Gradient: the running sum from the end.
 Tensor cumsum(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
+  if (const autocast::Casts c("cumsum", {&t}, dtype.has_value()); c) return cumsum(c[0], dim, dtype);
   ops::require_defined(t, "cumsum", "input");
   const int64_t d = wrap_dim(dim, t.dim());
   const bool flat = t.dim() == 0;
@@ -77,6 +79,7 @@ Tensor cumprod_gradient_by_steps(const Tensor& g, const Tensor& x, int64_t dim) 
 
 // y[i] = x[0] * ... * x[i], in order.
 Tensor cumprod(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
+  if (const autocast::Casts c("cumprod", {&t}, dtype.has_value()); c) return cumprod(c[0], dim, dtype);
   ops::require_defined(t, "cumprod", "input");
   const int64_t d = wrap_dim(dim, t.dim());
   const DType type = scan_type(t, dtype);

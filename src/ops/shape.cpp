@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ops/autocast.h"
 #include "ops/addressing.h"
 #include "ops/elementwise.h"
 
@@ -57,6 +58,7 @@ Tensor record_list(Tensor out, const char* name, const std::vector<Tensor>& inpu
 }  // namespace
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
+  if (const autocast::Casts c("cat", tensors); c) return cat(c.all(), dim);
   if (tensors.empty()) throw ValueError("torch.cat(): expected a non-empty list of Tensors");
   const Device device = list_device(tensors, "cat");
   // Empty tensors of one dimension are left out, whatever the others are.
@@ -108,6 +110,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
+  if (const autocast::Casts c("stack", tensors); c) return stack(c.all(), dim);
   if (tensors.empty()) throw RuntimeError("stack expects a non-empty TensorList");
   const Device device = list_device(tensors, "stack");
   const Dims& model = tensors[0].sizes();

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "autograd/node.h"
+#include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/reductions.h"
 #include "ops/type_names.h"
@@ -133,6 +134,7 @@ Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double p
 
 // Formula: (sum |x|^p)^(1/p); p = inf, -inf: the greatest, least |x|; p = 0: how many are not zero. Floating point only.
 Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim) {
+  if (const autocast::Casts c("norm", {&t}); c) return norm(c[0], p, dims, keepdim);
   ops::require_defined(t, "norm", "input");
   if (!is_floating(t.dtype()))
     throw NotImplementedError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}. Convert it first: t.float()",
@@ -151,6 +153,7 @@ Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim) {
 
 // Formula: log(sum(exp(x - m))) + m with m = max(x), so that nothing overflows. Integers count as the default floating type.
 Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim) {
+  if (const autocast::Casts c("logsumexp", {&t}); c) return logsumexp(c[0], dims, keepdim);
   ops::require_defined(t, "logsumexp", "input");
   if (!is_floating(t.dtype())) return logsumexp(t.to(default_dtype()), dims, keepdim);
   const DimSet set = ops::dim_set(dims, t.dim());
