@@ -5,6 +5,7 @@
 #include "naru/device.h"
 
 #include "host/execute.h"
+#include "host/peak.h"
 #include "host/thread_pool.h"
 #include "naru/devices.h"
 #include "runtime/allocator.h"
@@ -68,6 +69,8 @@ nb::dict describe(Device device) {
   one["regs_per_multiprocessor"] = p.regs_per_multiprocessor;
   one["shared_memory_per_block"] = p.shared_memory_per_block;
   one["l2_cache_size"] = p.l2_cache_size;
+  one["clock_rate"] = p.clock_rate;
+  one["on_host"] = p.on_host;
   one["fp64"] = p.fp64;
   one["fp16"] = p.fp16;
   one["bf16"] = p.bf16;
@@ -219,6 +222,10 @@ void define_switches() {
       [](std::string_view name) { return host::set_isa(std::string(name).c_str()); });
   def(kFunction, "isa_name", "", "The instruction set that kernels are compiled for: 'avx512', 'avx2' or 'none'.",
       [] { return std::string(host::isa_name()); });
+  def(kFunction, "_measure_peak", "", "Operations of float32 a second that the processors do at best, measured now; 0 where that is not known.", [] {
+    Unlocked scope;
+    return host::measure_peak();
+  });
   def(kFunction, "product_libraries", "", "The libraries that compute matrix products.",
       [] { return host::product_libraries(); });
   def(kFunction, "set_products", "choice",

@@ -1,7 +1,9 @@
 // What runs on the cpu because a device lacks it. python/naru/fallback.py is the face of it.
 #include <nanobind/stl/string.h>
 
+#include "ir/addresses.h"
 #include "naru/fallback.h"
+#include "runtime/registry.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -25,6 +27,19 @@ void define_fallback(nb::module_& m) {
     nb::list list;
     for (const FallbackUse& u : fallback_report())
       list.append(nb::make_tuple(u.op, std::string(name_of(u.kind)), u.calls, u.bytes, u.milliseconds));
+    return list;
+  });
+  // (name, family, whether the device lacks it) of every operator that instructions go by, and of the types that a device may lack.
+  m.def("_coverage", [](const std::string& text) {
+    const Device device = runtime::resolve(Device(text));
+    runtime::Backend& backend = runtime::backend_of(device.type);
+    const bool gaps = backend.has_gaps(device);
+    nb::list list;
+    const auto add = [&](const char* name, const char* family, const char* ability) {
+      list.append(nb::make_tuple(name, family, gaps && backend.lacks(device, ability)));
+    };
+    for (const ir::OperatorName& o : ir::operator_names()) add(o.name, o.family, o.name);
+    add("float64", "type", "fp64"), add("float16", "type", "fp16"), add("bfloat16", "type", "bf16");
     return list;
   });
   m.def("_reset_fallback_report", [] { reset_fallback_report(); });

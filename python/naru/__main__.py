@@ -2,10 +2,12 @@
 
     naru run SCRIPT [ARGS...]      runs a script that says `import torch`, unchanged
     naru run -m MODULE [ARGS...]   the same for a module
-    naru devices [--json]          a table of the devices of this machine
+    naru devices [--json]          a table of the devices of this machine; with --coverage: how each of them serves each operator
     naru doctor [KIND] [--json]    for each kind of device: available, or the reason and the remedy;
                                    with a kind, the exit status is 1 where it is not available
     naru selftest DEVICE [--quick] every operator on a device against float64 on the CPU; exit status 1 where one is wrong
+    naru bench [OPTIONS]           products of large matrices, copies and launches on every device, beside NumPy, PyTorch and MLX
+                                   (--size, --dtype, --device, --repeat, --json FILE, --picture FILE; naru bench --help)
     naru version                   the version
 """
 
@@ -28,8 +30,13 @@ def _split(command: str, arguments: list[str], words: int, flags: tuple[str, ...
 def _devices(arguments: list[str]) -> int:
     from ._report import devices_json, devices_table
 
-    _, flags = _split("devices", arguments, 0, ("--json",))
-    print(devices_json() if flags else devices_table())
+    _, flags = _split("devices", arguments, 0, ("--json", "--coverage"))
+    if "--coverage" in flags:
+        from ._coverage import coverage_json, coverage_table
+
+        print(coverage_json() if "--json" in flags else coverage_table())
+    else:
+        print(devices_json() if flags else devices_table())
     return 0
 
 
@@ -84,6 +91,12 @@ def _run(arguments: list[str]) -> int:
     return run_script(arguments[0], arguments[1:])
 
 
+def _bench(arguments: list[str]) -> int:
+    from ._bench_report import main as bench
+
+    return bench(arguments)
+
+
 def _version(arguments: list[str]) -> int:
     from ._version import __version__
 
@@ -91,7 +104,7 @@ def _version(arguments: list[str]) -> int:
     return 0
 
 
-_COMMANDS = {"run": _run, "devices": _devices, "doctor": _doctor, "selftest": _selftest, "version": _version, "--version": _version}
+_COMMANDS = {"run": _run, "devices": _devices, "doctor": _doctor, "selftest": _selftest, "bench": _bench, "version": _version, "--version": _version}
 
 
 def main(arguments: list[str] | None = None) -> int:

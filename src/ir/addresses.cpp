@@ -1,5 +1,7 @@
 #include "ir/addresses.h"
 
+#include "ir/row_ids.h"
+
 namespace naru::ir {
 namespace {
 
@@ -45,6 +47,10 @@ struct Walker {
   }
 };
 
+constexpr const char* kFolds[] = {"sum", "prod", "max", "min", "any", "all"};  // in the order of ReduceOp
+constexpr const char *kScans[] = {"cumsum", "cumprod"}, *kBest[] = {"argmin", "argmax"};
+constexpr const char kProduct[] = "matmul", kSort[] = "sort";
+
 struct Namer {
   const std::function<void(const char*)>& f;
 
@@ -53,16 +59,15 @@ struct Namer {
   }
   void operator()(const Map& m) const { steps(m.program); }
   void operator()(const Reduce& r) const {
-    constexpr const char* kNames[] = {"sum", "prod", "max", "min", "any", "all"};
     steps(r.program);
-    f(kNames[static_cast<int>(r.op)]);
+    f(kFolds[static_cast<int>(r.op)]);
   }
-  void operator()(const ArgReduce& r) const { f(r.greatest ? "argmax" : "argmin"); }
-  void operator()(const Scan& s) const { f(s.op == ReduceOp::Prod ? "cumprod" : "cumsum"); }
+  void operator()(const ArgReduce& r) const { f(kBest[r.greatest]); }
+  void operator()(const Scan& s) const { f(kScans[s.op == ReduceOp::Prod]); }
   void operator()(const Gather& g) const { f(g.op); }
   void operator()(const Scatter& s) const { f(s.op); }
-  void operator()(const MatMul&) const { f("matmul"); }
-  void operator()(const Sort&) const { f("sort"); }
+  void operator()(const MatMul&) const { f(kProduct); }
+  void operator()(const Sort&) const { f(kSort); }
   void operator()(const CopyBytes&) const {}
   void operator()(const RowWise& w) const {
     for (const RowWise::Part& p : w.parts) std::visit(*this, p.work);
@@ -74,5 +79,17 @@ struct Namer {
 void each_address(Instruction& instruction, const std::function<void(void*&, const char*)>& f) { std::visit(Walker{f}, instruction); }
 
 void each_name(const Instruction& instruction, const std::function<void(const char*)>& f) { std::visit(Namer{f}, instruction); }
+
+std::vector<OperatorName> operator_names() {
+  std::vector<OperatorName> all;
+  for (size_t i = 0; i < rows().size(); ++i)
+    if (rows()[i].expr) all.push_back({rows()[i].name, i < row::kTable ? "elementwise" : i < row::copy ? "derivative" : "internal"});
+  const auto add = [&](std::span<const char* const> names, const char* family) {
+    for (const char* name : names) all.push_back({name, family});
+  };
+  add(kFolds, "reduction"), add(kBest, "reduction"), add(kScans, "scan"), add(kIndexNames, "index");
+  all.push_back({kSort, "sort"}), all.push_back({kProduct, "product"});
+  return all;
+}
 
 }  // namespace naru::ir

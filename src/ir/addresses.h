@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "ir/instruction.h"
 
@@ -14,5 +15,13 @@ void each_address(Instruction& instruction, const std::function<void(void*&, con
 // The operators an instruction carries out, by the names users know: "add" and "exp" for a fused map, "sum", "argmax", "cumsum", "sort",
 // "matmul", "gather" ...
 void each_name(const Instruction& instruction, const std::function<void(const char*)>& f);
+
+// Every name that each_name can give, each once: first the rows of the elementwise table, then their derivatives ("exp'a": by the first
+// operand), then the others.
+struct OperatorName {
+  const char* name;
+  const char* family;  // "elementwise", "derivative", "internal", "reduction", "scan", "index", "sort" or "product"
+};
+std::vector<OperatorName> operator_names();
 
 }  // namespace naru::ir

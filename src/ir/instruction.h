@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/index_name.h"
 #include "ir/program.h"
 #include "ir/reduce.h"
 #include "naru/device.h"
@@ -76,7 +77,7 @@ struct Gather {
   Dims shape;
   View out, source;
   std::vector<IndexOperand> indices;
-  const char* op = "index";
+  IndexName op = "index";
   uint32_t where = 0;  // the line of the call (see core/storage.h: Origin)
 };
 struct Scatter {
@@ -84,7 +85,7 @@ struct Scatter {
   View target, value;
   std::vector<IndexOperand> indices;
   bool add = false;
-  const char* op = "index_put_";
+  IndexName op = "index_put_";
   uint32_t where = 0;
 };
 

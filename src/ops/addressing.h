@@ -18,7 +18,7 @@ struct Addressing {
   Dims shape;
   Dims from;
   std::vector<int> dims;
-  const char* op = "index";
+  ir::IndexName op = "index";
   bool from_end = true;  // negative positions count from the end; else they are errors
 };
 // int64, on the indexed tensor's device.

@@ -26,7 +26,7 @@ struct Classes {
 };
 
 // x[..., target, ...]: the element of each row that the target chooses.
-Tensor choose(const Tensor& x, int64_t dim, const Tensor& target, const char* op) {
+Tensor choose(const Tensor& x, int64_t dim, const Tensor& target, ir::IndexName op) {
   Tensor out = ops::make_result(target.sizes(), x.dtype(), x.device(), op);
   if (out.numel() == 0) return out;
   ir::Gather g;
@@ -73,7 +73,7 @@ void check_shapes(const Tensor& x, const Tensor& target) {
   if (!(wanted == st)) throw RuntimeError("Expected target size {}, got {}", wanted.str(), st.str());
 }
 
-Classes classes_of(const Tensor& x, const Tensor& target, const Tensor& weight, int64_t ignore_index, const char* op) {
+Classes classes_of(const Tensor& x, const Tensor& target, const Tensor& weight, int64_t ignore_index, ir::IndexName op) {
   NoGrad guard;
   ops::require_defined(x, op, "input");
   ops::require_defined(target, op, "target");
@@ -158,7 +158,7 @@ Tensor one_hot_of(const Classes& c, int64_t rank, const char* op) {
 // Formula: -log_probabilities[target] * weight[target]; the mean divides by the sum of the weights.
 Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction, int64_t ignore_index) {
   if (const autocast::Casts c("nll_loss", {&x, &weight}); c) return nll_loss(c[0], target, c[1], reduction, ignore_index);
-  const char* op = "nll_loss";
+  constexpr ir::IndexName op = "nll_loss";
   const Classes c = classes_of(x, target, weight, ignore_index, op);
   ops::require_softmax_type(x.dtype(), op);
   const DType acc = ops::accumulator_of(x.dtype());
@@ -177,7 +177,7 @@ namespace {
 
 // Loss of each row: log(sum(exp(x - m))) + (m - x[target]), m the greatest x. Gradient: softmax(x) - one_hot(target).
 Tensor cross_entropy_of_classes(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction, int64_t ignore_index) {
-  const char* op = "cross_entropy";
+  constexpr ir::IndexName op = "cross_entropy";
   const Classes c = classes_of(x, target, weight, ignore_index, op);
   const DType acc = ops::accumulator_of(x.dtype());
   const DimSet set = ops::dim_set(c.dim, x.dim());

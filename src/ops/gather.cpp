@@ -19,7 +19,7 @@ void require_same_device(const Tensor& t, const Tensor& index, const char* op) {
 }
 
 // For gather and scatter: `index` has t's rank and walks t in all dimensions but `dim`.
-Addressing along(const Tensor& t, int64_t dim, const Tensor& index, const char* op) {
+Addressing along(const Tensor& t, int64_t dim, const Tensor& index, ir::IndexName op) {
   if (index.dim() != t.dim() && index.numel() > 0 && (index.dim() > 1 || t.dim() > 1))
     throw RuntimeError("Index tensor must have the same number of dimensions as input tensor ({}: index {}, input {})",
                        op, index.sizes().str(), t.sizes().str());
@@ -41,7 +41,7 @@ bool larger_apart_from(const Dims& index, const Dims& sizes, int64_t dim, size_t
   return false;
 }
 
-void scatter_along(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value, bool add, const char* op,
+void scatter_along(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value, bool add, ir::IndexName op,
                    const char* node) {
   require_same_device(t, index, op);
   dim = wrap_dim(dim, t.dim());
@@ -80,7 +80,7 @@ void scatter_along(const Tensor& t, int64_t dim, const Tensor& index, const Oper
 }
 
 // For index_select and index_add_: a list of positions along `dim`, whole slices elsewhere.
-Addressing slices_along(const Tensor& t, int64_t dim, const Tensor& index, const char* op, Positions& positions) {
+Addressing slices_along(const Tensor& t, int64_t dim, const Tensor& index, ir::IndexName op, Positions& positions) {
   if (index.dim() > 1)
     throw IndexError("{}(): Index is supposed to be a vector (got shape {})", op, index.sizes().str());
   if (t.dim() == 0 && index.numel() != 1)

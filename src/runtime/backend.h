@@ -32,6 +32,8 @@ struct Properties {
   // 0 where it means nothing for the device.
   int warp_size = 0, max_threads_per_block = 0, max_threads_per_multi_processor = 0, regs_per_multiprocessor = 0;
   size_t shared_memory_per_block = 0, l2_cache_size = 0;  // bytes
+  int clock_rate = 0;    // kHz
+  bool on_host = false;  // it computes on the host's processors
 };
 
 enum class MemoryKind : uint8_t { Device, Pinned };

@@ -12,12 +12,20 @@ import pytest  # noqa: E402
 
 import naru  # noqa: E402
 
-DEVICES = ["cpu", "cuda:0", "mps:0"]
+# The first of every kind that is registered: the virtual ones above, and what the machine has besides; or the kinds that NARU_TEST_DEVICES names.
+DEVICES = [d["device"] for d in naru._C.devices() if d["index"] == 0 and d["kind"] in os.environ.get("NARU_TEST_DEVICES", d["kind"]).split(",")]
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(f"the list of operators runs on {', '.join(DEVICES)}")
+    for kind in ("cuda", "rocm", "xpu", "mps"):
+        if not naru._C.is_available(kind):
+            terminalreporter.write_line(f"  not on {kind}: {naru.why_unavailable(kind)}" + (" (test_opencl.py has it through PoCL)" if kind == "xpu" else ""))
 
 
 @pytest.fixture(params=DEVICES)
 def device(request):
-    """Every kind of device that this machine has, virtual ones included."""
+    """Every kind of device that is registered, virtual ones included."""
     return request.param
 
 

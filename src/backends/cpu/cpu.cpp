@@ -79,7 +79,7 @@ class CpuBackend final : public Backend {
     Properties p;
     p.name = model;
     p.total_memory = memory;
-    p.unified = p.synchronous = true;
+    p.unified = p.synchronous = p.on_host = true;
     p.tested_on_hardware = true;
     p.multi_processor_count = host::num_threads();
     return p;

@@ -76,6 +76,7 @@ class OpenClBackend final : public Backend {
     p.name = d.name;
     p.total_memory = d.memory;
     p.unified = d.unified;
+    p.on_host = d.cpu;
     p.fp64 = d.fp64;
     p.driver = d.platform_name + " " + d.driver;
     // Of the devices that OpenCL drives, PoCL's processors are what the tests run on.
@@ -96,6 +97,7 @@ class OpenClBackend final : public Backend {
   }
 
   size_t free_memory(Device device) override { return device_of(device).free_memory(); }
+  bool row_wise() const noexcept override { return true; }
   bool has_gaps(Device device) override { return lacks(device, "fp64"); }
   bool lacks(Device device, std::string_view what) override {
     return what == "fp64" && !usable().at(static_cast<size_t>(device.index)).fp64;

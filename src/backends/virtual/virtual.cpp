@@ -46,6 +46,7 @@ class VirtualBackend final : public Backend {
     p.total_memory = o.memory;
     p.fp64 = !o.without.contains("fp64"), p.fp16 = !o.without.contains("fp16"), p.bf16 = !o.without.contains("bf16");
     p.multi_processor_count = 1;
+    p.on_host = true;
     p.warp_size = 32, p.max_threads_per_block = 1024, p.max_threads_per_multi_processor = 2048;
     // Made up, and always the same: the kind and the number.
     const int number = virtual_device_number(device);
@@ -93,7 +94,11 @@ class VirtualBackend final : public Backend {
     return state(from)->options().peer != PeerAccess::Off && state(to)->options().peer != PeerAccess::Off;
   }
   bool has_gaps(Device device) override { return !state(device)->options().without.empty(); }
-  bool lacks(Device device, std::string_view op) override { return state(device)->options().without.contains(std::string(op)); }
+  bool lacks(Device device, std::string_view what) override {
+    const auto& without = state(device)->options().without;
+    const bool type = what == "fp64" || what == "fp16" || what == "bf16";
+    return without.contains(std::string(what)) || (!type && without.contains("*"));
+  }
 
  private:
   // The device that there is now.

@@ -1,0 +1,192 @@
+"""The command `naru bench`: its arguments, its table, its JSON and its picture (_bench.py measures)."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.util
+import json
+import platform
+import subprocess
+import sys
+from typing import Any
+
+from . import _C
+from ._bench import DTYPES, PEERS, Naru, measure, peer
+from ._report import table
+from ._version import __version__
+from .functional import get_float32_matmul_precision
+
+# Fused multiply-adds a cycle of one multiprocessor, by compute capability: float32, float64, and float16 and bfloat16 by tensor cores.
+CUDA_RATES = {
+    (7, 0): (64, 32, 512), (7, 5): (64, 2, 512), (8, 0): (64, 64, 1024), (8, 6): (128, 2, 512), (8, 9): (128, 2, 512),
+    (9, 0): (128, 128, 2048), (10, 0): (128, 64, 4096), (12, 0): (128, 2, 512),
+}  # fmt: skip
+# A right product's largest error, relative to its largest element.
+TOLERANCE = {"float32": 1e-3, "float64": 1e-9, "float16": 1e-2, "bfloat16": 5e-2}
+
+
+def _clock(device: dict[str, Any]) -> float:
+    """Hz; 0 where neither the driver nor nvidia-smi says."""
+    if device["clock_rate"]:
+        return device["clock_rate"] * 1e3
+    command = ["nvidia-smi", f"--id={device['uuid']}", "--query-gpu=clocks.max.sm", "--format=csv,noheader,nounits"]
+    try:
+        return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0]) * 1e6
+    except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
+        return 0.0
+
+
+def peak_of(device: dict[str, Any], dtype: str, processors: float) -> tuple[float | None, str]:
+    """TFLOP/s that a device could do at best, and where the figure is from; None and why there is none.
+
+    device: as in `naru._C.devices()`. processors: what the host's processors do in float32, in operations a second.
+    """
+    if device["on_host"]:
+        if dtype not in ("float32", "float64") or not processors:
+            return None, f"the processors' rate for {dtype} is not known"
+        return processors / (1 if dtype == "float32" else 2) / 1e12, "measured: fused multiply-adds in registers, all threads"
+    rates = CUDA_RATES.get((device["major"], device["minor"])) if device["kind"] == "cuda" else None
+    clock = _clock(device) if rates else 0.0
+    if not rates or not clock:
+        return None, f"no figure is known for {device['name']}"
+    single, double, half = rates
+    rate = {"float32": single, "float64": double}.get(dtype, half)
+    tf32 = dtype == "float32" and get_float32_matmul_precision() != "highest" and device["major"] >= 8
+    return device["multi_processor_count"] * clock * (half / 2 if tf32 else rate) * 2 / 1e12, "declared: processors × greatest clock × operations a cycle"
+
+
+def run(size: int, dtype: str, devices: list[str], repeat: int, peers: bool) -> dict[str, Any]:
+    """Measures; the dict is what --json writes."""
+    side = Naru()
+    processors = _C._measure_peak()
+    known = {d["device"]: d for d in _C.devices()}
+    rows, left_out = [], []
+    for device in devices:
+        ability = {"float64": "fp64", "float16": "fp16", "bfloat16": "bf16"}.get(dtype)
+        if ability and not known[device][ability]:
+            left_out.append({"library": "naru", "device": device, "reason": f"it has no {dtype}"})
+            continue
+        row = measure(side, device, size, dtype, repeat)
+        row["virtual"] = known[device]["backend"] == "virtual"
+        rows.append(row)
+    for library in PEERS if peers else ():
+        found, reason = peer(library, size, dtype, repeat)
+        rows += found
+        if reason:
+            left_out.append({"library": library, "device": "", "reason": reason})
+    for row in rows:
+        # Another library's device counts as the one of naru's of that name.
+        name = row["device"] if ":" in row["device"] or row["device"] == "cpu" else row["device"] + ":0"
+        peak, source = peak_of(known[name], dtype, processors) if name in known else (None, "naru does not have this device")
+        tflops = row["product"]["tflops"]
+        row["peak"] = {"tflops": peak, "source": source, "share": tflops / peak if peak else None}
+        row["right"] = row["product"]["error"] <= TOLERANCE[dtype]
+    work = {"size": size, "dtype": dtype, "count": repeat, "operations": 2 * size**3 * repeat}
+    machine = {"processor": known["cpu"]["name"], "threads": _C.get_num_threads(), "system": platform.platform(), "python": platform.python_version()}
+    date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    return {"naru": __version__, "date": date, "machine": machine, "work": work, "results": rows, "left_out": left_out}
+
+
+def _micro(seconds: float) -> str:
+    return f"{seconds * 1e6:.1f}"
+
+
+def text_of(found: dict[str, Any]) -> str:
+    """The figures as a table."""
+    work = found["work"]
+    head = ("device", "library", "products", "TFLOP/s", "of peak", "copy", "to pinned", "to pageable", "from pinned", "from pageable", "queued", "waited for")
+    units = ("", "", "s", "", "", *["GB/s"] * 5, "µs", "µs")
+    rows: list[tuple[str, ...]] = [head, units]
+    for r in found["results"]:
+        copies = [f"{r['copy'][c]['gb_per_s']:.1f}" if c in r["copy"] else "-" for c in
+                  ("within", "to_device_pinned", "to_device_pageable", "to_host_pinned", "to_host_pageable")]  # fmt: skip
+        share = "-" if r["peak"]["share"] is None else f"{r['peak']['share']:.0%}"
+        launch = r["launch"]
+        device = r["device"] + (" (virtual)" if r.get("virtual") else "") + ("" if r["right"] else " WRONG")
+        rows.append((device, f"{r['library']} {r['version']}", f"{r['product']['seconds']:.3g}", f"{r['product']['tflops']:.3f}", share, *copies,
+                     _micro(launch["queued_seconds"]), _micro(launch["synchronous_seconds"])))  # fmt: skip
+    lines = [f"{work['count']} products of ({work['size']}, {work['size']}) matrices of {work['dtype']} on {found['machine']['processor']},"
+             f" {found['machine']['threads']} threads", "", table(rows), ""]  # fmt: skip
+    for source in dict.fromkeys(f"{r['device']}: {_peak_text(r['peak'])}" for r in found["results"] if r["library"] == "naru"):
+        lines.append(f"peak of {source}")
+    lines.append("copy: bytes copied a second within the device; to, from: between host memory and the device. queued: an addition of 1,000")
+    lines.append("numbers behind others; waited for: the same, each with a synchronisation.")
+    lines += [f"without {x['library']}{' on ' + x['device'] if x['device'] else ''}: {x['reason']}" for x in found["left_out"]]
+    return "\n".join(lines)
+
+
+def _peak_text(peak: dict[str, Any]) -> str:
+    return peak["source"] if peak["tflops"] is None else f"{peak['tflops']:.3f} TFLOP/s ({peak['source']})"
+
+
+def draw(found: dict[str, Any], path: str) -> None:
+    """The figures as bars; needs matplotlib."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = found["results"]
+    names = [f"{r['device']}\n{r['library']}" for r in rows]
+    places = range(len(rows))
+    figure, (products, copies, launches) = pyplot.subplots(1, 3, figsize=(4 + 2.4 * len(rows), 4.5))
+    bars = products.bar(places, [r["product"]["tflops"] for r in rows])
+    products.bar_label(bars, fmt="%.3g")
+    for i, r in enumerate(rows):
+        if r["peak"]["tflops"]:
+            products.hlines(r["peak"]["tflops"], i - 0.4, i + 0.4, colors="black", linestyles="dashed")
+    products.set_title(f"products of {found['work']['size']}², {found['work']['dtype']}: TFLOP/s (dashed: peak)")
+    kinds = ("within", "to_device_pinned", "to_device_pageable", "to_host_pinned", "to_host_pageable")
+    for k, kind in enumerate(kinds):
+        copies.bar([i + (k - 2) * 0.16 for i in places], [r["copy"].get(kind, {}).get("gb_per_s", 0) for r in rows], 0.16, label=kind.replace("_", " "))
+    copies.legend(fontsize="x-small")
+    copies.set_title("copies: GB/s")
+    for k, (kind, label) in enumerate((("queued_seconds", "queued"), ("synchronous_seconds", "waited for"))):
+        launches.bar([i + (k - 0.5) * 0.4 for i in places], [r["launch"][kind] * 1e6 for r in rows], 0.4, label=label)
+    launches.legend(fontsize="x-small")
+    launches.set_title("launches: µs")
+    for axes in (products, copies, launches):
+        axes.set_xticks(list(places), names, fontsize="x-small")
+    figure.tight_layout()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"wanted a number from 1 on, got '{text}'")
+    return int(text)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="naru bench", allow_abbrev=False, description="Products of square matrices on every device of the machine.")
+    parser.add_argument("--size", type=_positive, default=4096, metavar="N", help="rows and columns of the matrices (default: 4096)")
+    parser.add_argument("--dtype", choices=DTYPES, default="float32")
+    parser.add_argument("--device", action="append", metavar="DEVICE", help="only this device (may be given several times)")
+    parser.add_argument("--repeat", type=_positive, default=10, metavar="N", help="products (default: 10)")
+    parser.add_argument("--no-peers", action="store_true", help="only naru; without it NumPy, PyTorch and MLX, too, where this Python has them")
+    parser.add_argument("--json", metavar="FILE", help="write all figures ('-': to standard output, in place of the table)")
+    parser.add_argument("--picture", metavar="FILE", help="draw them (needs matplotlib): .png, .svg, .pdf")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    """Runs `naru bench`; 1 where a product was wrong, 2 where the arguments are."""
+    options = parse(arguments)
+    if options.picture and importlib.util.find_spec("matplotlib") is None:
+        print("naru bench: --picture needs matplotlib, which this Python does not have: pip install matplotlib", file=sys.stderr)
+        return 2
+    try:
+        devices = [_C._describe_device(_C.device(d))["device"] for d in options.device or ()] or [d["device"] for d in _C.devices()]
+    except RuntimeError as error:
+        print(f"naru bench: {error}", file=sys.stderr)
+        return 2
+    found = run(options.size, options.dtype, list(dict.fromkeys(devices)), options.repeat, not options.no_peers)
+    print(json.dumps(found, indent=2) if options.json == "-" else text_of(found))
+    if options.json and options.json != "-":
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(found, file, indent=2)
+    if options.picture:
+        draw(found, options.picture)
+    return 0 if all(r["right"] for r in found["results"]) else 1
