@@ -37,8 +37,8 @@ RowWise::RowWise(const Tensor& x, const DimSet& set, const char* op) : sizes_(x.
   for (size_t d = 0; d < static_cast<size_t>(x.dim()); ++d) outer_.set(d, !set[d]);
   // Rows of one element have no direction.
   const int64_t n = folded_count(sizes_, inner_);
-  together_ = device_.is_cpu() && x.is_contiguous() && x.numel() > 0 && n > 1 && trailing(set, x.dim()) &&
-              runtime::backend_of(DeviceType::Cpu).row_wise();
+  together_ = x.is_contiguous() && x.numel() > 0 && n > 1 && trailing(set, x.dim()) &&
+              runtime::backend_of(device_.type).row_wise();
   if (together_) work_.rows = x.numel() / n;
 }
 

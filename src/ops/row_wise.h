@@ -1,5 +1,6 @@
-// Work on rows: reductions over the last dimensions, and elementwise work with their results. On the cpu all of it is done for a few rows at a
-// time, by one instruction; elsewhere, and for rows that do not lie behind one another, one after another. The bits are the same.
+// Work on rows: reductions over the last dimensions, and elementwise work with their results. All of it is one instruction, done for a few rows
+// at a time, where the device takes such (runtime::Backend::row_wise); elsewhere, and for rows that do not lie behind one another, it is one after
+// another. The bits are the same.
 #pragma once
 
 #include "ops/fold.h"

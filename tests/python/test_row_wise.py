@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import naru as torch
+from opencl import need_xpu, processors_count
 
 F = torch.nn.functional
 SHAPES = ((1, 5), (3, 1), (2, 3), (7, 64), (600, 300), (1030, 16), (2, 3, 40), (3, 20000))
@@ -48,6 +49,17 @@ def test_rows_at_a_time_give_the_bits_of_whole_instructions(function, dtype):
         values = [rng.standard_normal(s).astype("f4") * 3 for s in (shape, shape[-1:], shape[-1:], shape)]
         for turned, ones in ((False, False), (True, False), (False, True)):
             assert results(function, values, "cpu", dtype, turned, ones) == results(function, values, "cuda:0", dtype, turned, ones), (shape, turned, ones)
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16), ids=str)
+@pytest.mark.parametrize("function", (softmax, log_softmax, layer_norm, layer_norm_over_all_but_the_first))
+def test_a_rendered_device_gives_the_same_bits_by_one_kernel_for_a_row(function, dtype):
+    rng = np.random.default_rng(5)
+    with processors_count():
+        need_xpu()
+        for shape in ((7, 64), (600, 300), (2, 3, 40), (3, 3000), (2, 20000)):
+            values = [rng.standard_normal(s).astype("f4") * 3 for s in (shape, shape[-1:], shape[-1:], shape)]
+            assert results(function, values, "cpu", dtype, False, False) == results(function, values, "xpu:0", dtype, False, False), shape
 
 
 def test_threads_do_not_change_the_bits_of_rows():

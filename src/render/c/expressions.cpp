@@ -243,15 +243,19 @@ std::string expressions(const ir::Graph& graph, std::span<const uint32_t> result
   return text;
 }
 
-std::string combine_function(ir::ReduceOp op, VType type, const Target& target) {
+std::string stored_value(VType type) { return type == VType::Bool ? "u8" : name_of(type); }
+std::string got(VType type, const std::string& x) { return type == VType::Bool ? fmt::format("({} != 0)", x) : x; }
+std::string put(VType type, const std::string& x) { return type == VType::Bool ? fmt::format("(u8){}", x) : x; }
+
+std::string combine_function(ir::ReduceOp op, VType type, const Target& target, const std::string& name) {
   constexpr DType kOf[] = {DType::Bool, DType::I32, DType::I64, DType::F32, DType::F64};
   const DType dtype = kOf[static_cast<int>(type)];
   ir::Graph graph;
   const ir::V a = ir::input(graph, 0, dtype), b = ir::input(graph, 1, dtype);
   const uint32_t result = ir::combine(op, a, b).id();
   const Leaves leaves{[](uint64_t slot, DType) { return slot == 0 ? "a" : "b"; }, {}, {}};
-  return fmt::format("FUNCTION {0} combine({0} a, {0} b) {{\n{1}  return {2};\n}}\n", name_of(type),
-                     expressions(graph, {&result, 1}, leaves, target, "v", "  "), node("v", result));
+  return fmt::format("FUNCTION {0} {3}({0} a, {0} b) {{\n{1}  return {2};\n}}\n", name_of(type),
+                     expressions(graph, {&result, 1}, leaves, target, "v", "  "), node("v", result), name);
 }
 
 std::string converted(VType from, DType to, const std::string& value, const Target&) {

@@ -33,8 +33,12 @@ std::string expressions(const ir::Graph& graph, std::span<const uint32_t> result
                         const std::string& prefix, const std::string& indent);
 std::string node(const std::string& prefix, uint32_t id);
 
-// FUNCTION T combine(T a, T b) of ir/reduce.h.
-std::string combine_function(ir::ReduceOp op, ir::VType type, const Target& target);
+// FUNCTION T combine(T a, T b) of ir/reduce.h, by that name.
+std::string combine_function(ir::ReduceOp op, ir::VType type, const Target& target, const std::string& name = "combine");
+// Accumulators in memory: their type there (a Bool takes a byte), a stored one as a value, and a value as it is stored.
+std::string stored_value(ir::VType type);
+std::string got(ir::VType type, const std::string& x);
+std::string put(ir::VType type, const std::string& x);
 // One value converted to an element type, as Prim::Convert does, and made ready to be stored there.
 std::string converted(ir::VType from, DType to, const std::string& value, const Target& target);
 // Whether values of these types or nodes need float64.

@@ -16,7 +16,7 @@
 namespace naru::render::c {
 
 enum class Kind : uint8_t {
-  Map, Along, Across, Tree, ArgReduce, Scan, CheckIndex, Gather, Offsets, Scatter, MatMul, SortKeys, SortGroup, SortStep, SortPut
+  Map, Along, Across, Tree, ArgReduce, Scan, CheckIndex, Gather, Offsets, Scatter, MatMul, SortKeys, SortGroup, SortStep, SortPut, Rows
 };
 
 // What decides a kernel's text, for one target.
@@ -98,6 +98,7 @@ void run(const ir::Gather&, Launcher&);
 void run(const ir::Scatter&, Launcher&);
 void run(const ir::MatMul&, Launcher&);
 void run(const ir::Sort&, Launcher&);
+void run(const ir::RowWise&, Launcher&);
 
 // The head of a kernel's text: the struct of its arguments and its parameters, up to the opening brace; and pointers m0, m1 ... of the
 // types given. memory: "f32" for what is read, "=f32" for what is written too.

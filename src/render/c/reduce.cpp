@@ -18,10 +18,6 @@ constexpr int64_t kColumns = 256;
 // Elements that a looping item takes at least, where it can have several results.
 constexpr int64_t kLeast = 4096;
 
-// Values of `type` in memory: a Bool takes a byte.
-std::string stored_value(VType type) { return type == VType::Bool ? "u8" : name_of(type); }
-std::string got(VType type, const std::string& x) { return type == VType::Bool ? fmt::format("({} != 0)", x) : x; }
-std::string put(VType type, const std::string& x) { return type == VType::Bool ? fmt::format("(u8){}", x) : x; }
 
 struct Fold {
   const ir::Reduce& reduce;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <bit>
 #include <random>
 
 #include "backends/support.h"
@@ -307,6 +308,71 @@ TEST_P(OpenCl, addresses_of_others_are_errors_and_the_host_faults_at_those_of_th
   const auto s = make_storage(device, 4096);
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH({ *static_cast<volatile char*>(s->data) = 1; }, "");
+}
+
+// softmax: the greatest of each row, the exponentials (kept in the result's place) and their sum, the quotient.
+ir::RowWise softmax_of(const std::vector<View>& v, int64_t rows, int64_t n, DType t, DType acc) {
+  ir::RowWise w;
+  w.rows = rows;
+  const View &x = v[0], &greatest = v[1], &sum = v[2], &y = v[3];
+  const auto each_row = [](const View& one) { return View{one.data, one.dtype, {one.strides[0], 0}}; };
+  ir::Reduce most;
+  most.program = program_of(ir::row::copy, {t}, acc, acc);
+  most.op = ir::ReduceOp::Max, most.shape = {rows, n}, most.folded = 1, most.inputs = {x}, most.out = greatest;
+  ir::Reduce total = most;
+  total.program = program_of(ir::row::sub_exp, {t, t}, acc, acc);
+  total.op = ir::ReduceOp::Sum, total.inputs = {x, each_row(greatest)}, total.out = sum;
+  ir::Map quotient;
+  quotient.shape = {rows, n}, quotient.outputs = {y};
+  const bool holds = y.dtype == acc;
+  quotient.program = program_of(holds ? ir::row::div : ir::row::sub, {holds ? acc : t, acc}, y.dtype, acc);
+  quotient.inputs = {holds ? y : x, each_row(sum)};
+  w.parts = {{most, nullptr}, {total, holds ? y.data : nullptr}, {quotient, nullptr}};
+  return w;
+}
+
+TEST_P(OpenCl, row_programs_give_what_their_parts_give_however_long_the_rows_are) {
+  // Beside the items, in the result's memory, and (the last one) by a kernel for each part.
+  for (const auto& [rows, n] : {std::pair<int64_t, int64_t>{5, 2}, {300, 63}, {7, 65}, {40, 1000}, {3, 2048}, {3, 2049}, {2, 16384}, {2, 16385}})
+    for (const DType t : {DType::F32, DType::F16, DType::F64}) {
+      if (t == DType::F64 && n > 1000) continue;
+      const DType acc = t == DType::F64 ? t : DType::F32;
+      Array x({rows, n}, t, Layout::Contiguous, 3), greatest({rows}, t), sum({rows}, acc), y({rows, n}, t == DType::F16 && n == 65 ? acc : t);
+      same({&x, &greatest, &sum, &y}, [&](const std::vector<View>& v) { return softmax_of(v, rows, n, t, acc); },
+           fmt::format("{} rows of {}, type {}", rows, n, static_cast<int>(t)));
+    }
+}
+
+TEST_P(OpenCl, row_programs_take_weights_of_all_rows_numbers_and_parts_that_fold_the_rows) {
+  const int64_t rows = 700, n = 48;
+  Array x({rows, n}, DType::F32, Layout::Contiguous, 3), w({n}, DType::F32, Layout::Stepped, 4), mean({rows}, DType::F32), y({rows, n}, DType::F32),
+      columns({n}, DType::F32), last({rows}, DType::F32);
+  same({&x, &w, &mean, &y, &columns, &last},
+       [&](const std::vector<View>& v) -> ir::Instruction {
+         ir::RowWise r;
+         r.rows = rows;
+         ir::Reduce sum;
+         sum.program = program_of(ir::row::copy, {DType::F32}, DType::F32, DType::F32);
+         sum.op = ir::ReduceOp::Sum, sum.shape = {rows, n}, sum.folded = 1, sum.inputs = {v[0]}, sum.out = v[2];
+         ir::Map mean_of;  // over what was folded: one position a row
+         mean_of.program = program_of(ir::row::mul, {DType::F32, DType::F32}, DType::F32, DType::F32);
+         mean_of.program.steps[0].args[1] = {ir::Program::From::Param, DType::F32, 0};
+         mean_of.program.inputs_count = 1, mean_of.program.params_count = 1, mean_of.program.params[0] = ir::VType::F32;
+         mean_of.params = {std::bit_cast<uint32_t>(1.0f / 48)};
+         mean_of.shape = {rows, 1}, mean_of.inputs = {{v[2].data, DType::F32, {1, 0}}}, mean_of.outputs = {{v[2].data, DType::F32, {1, 0}}};
+         ir::Map weighted;
+         weighted.program = program_of(ir::row::mul_add, {DType::F32, DType::F32, DType::F32}, DType::F32, DType::F32);
+         weighted.shape = {rows, n}, weighted.outputs = {v[3]};
+         weighted.inputs = {v[0], {v[1].data, DType::F32, {0, v[1].strides[0]}}, {v[2].data, DType::F32, {1, 0}}};
+         ir::Reduce across = sum;
+         across.along = false, across.shape = {n, rows}, across.out = v[4];
+         across.inputs = {{v[3].data, DType::F32, {v[3].strides[1], v[3].strides[0]}}};
+         ir::Reduce most = sum;
+         most.op = ir::ReduceOp::Max, most.inputs = {v[3]}, most.out = v[5];
+         r.parts = {{sum, nullptr}, {mean_of, nullptr}, {weighted, nullptr}, {across, nullptr}, {most, nullptr}};
+         return r;
+       },
+       "weights");
 }
 
 TEST_P(OpenCl, a_stream_waits_for_another_and_numbers_its_work) {

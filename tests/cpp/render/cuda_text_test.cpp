@@ -122,6 +122,19 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
       s.shape = {8, 6}, s.value = view(t, {6, 1}), s.target = view(t, {0, 1}), s.indices = {{view(DType::I64, {6, 1}), 11, 6}}, s.add = add;
       run(s, compiler);
     }
+    ir::RowWise w;
+    w.rows = 6;
+    ir::Reduce fold;
+    fold.program = program_of(ir::row::copy, {t}, sum, sum);
+    fold.op = t == DType::Bool ? ir::ReduceOp::Any : ir::ReduceOp::Max;
+    fold.shape = {6, 90}, fold.folded = 1, fold.inputs = {view(t, {90, 1})}, fold.out = view(t, {1});
+    ir::Map map;
+    map.program = program_of(ir::row::add, {sum, t}, t, sum);
+    map.shape = {6, 90}, map.inputs = {view(sum, {90, 1}), view(t, {1, 0})}, map.outputs = {view(t, {90, 1})};
+    for (void* const kept : {view(t, {}).data, static_cast<void*>(nullptr)}) {
+      w.parts = {{fold, kept}, {map, nullptr}};
+      run(w, compiler);
+    }
     if (t == DType::Bool) continue;
     ir::MatMul q;
     q.dtype = t, q.m = 30, q.n = 40, q.k = 50;
