@@ -45,6 +45,7 @@ void define_devices(nb::module_& m);
 void define_streams(nb::module_& m);
 void define_autocast();
 void define_fallback(nb::module_& m);
+void define_kernels(nb::module_& m);
 void define_safetensors(nb::module_& m);
 void define_types(nb::module_& m);
 void define_storage(nb::module_& m);

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ._devices import best_device, pick
     from ._einsum import einsum
     from ._info import finfo, iinfo
+    from ._kernel import kernel
     from ._tensor_str import get_printoptions, set_printoptions
     from ._sync import count_syncs, forbid_sync
     from ._virtual import virtual
@@ -118,6 +119,7 @@ _LAZY = {
     "autocast": "amp.autocast_mode",
     "einsum": "_einsum",
     "virtual": "_virtual",
+    "kernel": "_kernel",
     **dict.fromkeys(("best_device", "pick"), "_devices"),
     "memory_history": "_memory",
     **dict.fromkeys(("from_dlpack", "to_dlpack"), "utils.dlpack"),

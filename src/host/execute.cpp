@@ -27,4 +27,8 @@ void execute(const ir::Instruction& instruction) {
   std::visit([](const auto& i) { run(i); }, instruction);
 }
 
+void prepare(const ir::Instruction& instruction) {
+  if (const auto* k = std::get_if<ir::UserKernel>(&instruction)) prepare(*k);
+}
+
 }  // namespace naru::host

@@ -12,6 +12,9 @@ namespace naru::host {
 // position out of bounds (nothing is written then), and the errors of the libraries used.
 void execute(const ir::Instruction& instruction);
 
+// Compiles what the instruction needs (a kernel of the user's own), so that what the compiler says is heard now.
+void prepare(const ir::Instruction& instruction);
+
 // The kernel of a one-step program over consecutive elements, for callers that run small work themselves. Never null.
 // Lives as long as the process. `context` is passed on to run().
 struct SmallKernel : runtime::DirectKernel {

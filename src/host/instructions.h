@@ -17,6 +17,10 @@ void run(const ir::MatMul&);
 void run(const ir::Sort&);
 void run(const ir::CopyBytes&);
 void run(const ir::RowWise&);
+void run(const ir::UserKernel&);
+
+// Compiles it, if it has not been yet; throws what the compiler says.
+void prepare(const ir::UserKernel&);
 
 // A part of an ir::RowWise, laid out once, to be run for some rows at a time: by several threads, each row once.
 class RowPart {

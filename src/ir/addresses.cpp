@@ -39,6 +39,9 @@ struct Walker {
   }
   void operator()(Sort& s) const { view(s.in, "input of a sort"), view(s.values, "sorted values"), view(s.indices, "sorted indices"); }
   void operator()(CopyBytes&) const {}
+  void operator()(UserKernel& k) const {
+    for (void*& p : k.memory) address(p, "argument of a kernel");
+  }
   void operator()(RowWise& w) const {
     for (RowWise::Part& p : w.parts) {
       std::visit(*this, p.work);
@@ -69,6 +72,7 @@ struct Namer {
   void operator()(const MatMul&) const { f(kProduct); }
   void operator()(const Sort&) const { f(kSort); }
   void operator()(const CopyBytes&) const {}
+  void operator()(const UserKernel&) const { f("kernel"); }
   void operator()(const RowWise& w) const {
     for (const RowWise::Part& p : w.parts) std::visit(*this, p.work);
   }

@@ -1,11 +1,13 @@
 // Instructions: all that a device is asked to do. Addresses are the device's own, strides count elements.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <variant>
 #include <vector>
 
 #include "ir/index_name.h"
+#include "ir/kernel_source.h"
 #include "ir/program.h"
 #include "ir/reduce.h"
 #include "naru/device.h"
@@ -120,6 +122,16 @@ struct CopyBytes {
   Device target_device, source_device;
 };
 
+// A kernel of the user's own, over a grid of items in groups. Its memory and numbers stand in the order of its parameters.
+struct UserKernel {
+  const KernelSource* source = nullptr;
+  int entry = 0;                        // of source->kernels()
+  std::vector<void*> memory;            // one for each pointer, null for tensors without elements
+  std::vector<uint64_t> numbers;        // bits of the others: integers in 64 bits, float and double as they are
+  std::array<int64_t, 3> items{1, 1, 1}, threads{1, 1, 1};  // of the grid; of a group. The last groups may be smaller
+  int64_t groups(int d) const { return (items[static_cast<size_t>(d)] + threads[static_cast<size_t>(d)] - 1) / threads[static_cast<size_t>(d)]; }
+};
+
 // Parts over the same rows, with the results of doing one after another; made to be done a few rows at a time, so that a row stays in
 // the first cache. The positions of each part, counted row-major, belong to `rows` rows, as many to each: those of a Map's
 // shape, those of the kept dimensions of a reduction along; a reduction across folds the rows. Only devices with row_wise get it
@@ -135,6 +147,6 @@ struct RowWise {
   std::vector<Part> parts;
 };
 
-using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Sort, CopyBytes, RowWise>;
+using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Sort, CopyBytes, RowWise, UserKernel>;
 
 }  // namespace naru::ir

@@ -72,6 +72,8 @@ class DeviceStream {
   // handed on with its history; all else may be gone by then). Synchronous devices have finished it, and throw its errors, on return;
   // others keep the errors for synchronize().
   virtual uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) = 0;
+  // Optional: compiles what the instruction needs, on the calling thread, so that the compiler's errors are thrown here.
+  virtual void prepare(const ir::Instruction& instruction) { static_cast<void>(instruction); }
   // Later work of this stream waits until `other` has reached `seq`.
   virtual void wait(DeviceStream& other, uint64_t seq) = 0;
   // The highest number reached.

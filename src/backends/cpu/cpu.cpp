@@ -28,6 +28,7 @@ class CpuStream final : public DeviceStream {
     host::execute(instruction);
     return done_.fetch_add(1, std::memory_order_acq_rel) + 1;
   }
+  void prepare(const ir::Instruction& instruction) override { host::prepare(instruction); }
   void wait(DeviceStream& other, uint64_t seq) override { other.synchronize(seq); }
   uint64_t completed() const noexcept override { return done_.load(std::memory_order_acquire); }
   void reach(uint64_t) noexcept override {}

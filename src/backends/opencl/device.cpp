@@ -192,8 +192,9 @@ cl_program OpenClDevice::build(const std::string& text) {
     std::string log(size, '\0');
     cl.clGetProgramBuildInfo(program, id_, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
     cl.clReleaseProgram(program);
-    throw RuntimeError("device {}: its OpenCL compiler ({} {}) refused a kernel of naru's: {}\n{}", device_.str(), info_.platform_name,
-                       info_.driver, log.c_str(), text);
+    throw render::c::CompilerError(fmt::format("device {}: its OpenCL compiler ({} {}) refused a kernel of naru's: {}\n{}", device_.str(), info_.platform_name,
+                                               info_.driver, log.c_str(), text),
+                                   fmt::format("the OpenCL compiler of {} ({} {})", device_.str(), info_.platform_name, info_.driver), log.c_str());
   }
   return program;
 }

@@ -127,6 +127,16 @@ void OpenClStream::start(const render::c::Launch& launch) {
   device_.ran(kernel);
 }
 
+void OpenClStream::prepare(const render::c::Launch& launch) {
+  const std::lock_guard lock(device_.launching);
+  device_.kernel_of(launch, target_);
+}
+
+void OpenClStream::prepare(const ir::Instruction& instruction) {
+  device_.check_process();
+  if (const auto* k = std::get_if<ir::UserKernel>(&instruction)) render::c::prepare(*k, *this);
+}
+
 void* OpenClStream::scratch(size_t bytes) {
   if (scratch_used_ == scratch_.size()) scratch_.push_back({nullptr, 0});
   Scratch& s = scratch_[scratch_used_++];

@@ -17,6 +17,7 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
   ~OpenClStream() override;
 
   uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) override;
+  void prepare(const ir::Instruction& instruction) override;
   void wait(runtime::DeviceStream& other, uint64_t seq) override;
   uint64_t completed() const noexcept override;
   uint64_t submitted() const noexcept override { return given_.load(std::memory_order_acquire); }
@@ -37,6 +38,7 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
 
   const render::c::Target& target() const override { return target_; }
   void start(const render::c::Launch& launch) override;
+  void prepare(const render::c::Launch& launch) override;
   void* scratch(size_t bytes) override;
   void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override;
 

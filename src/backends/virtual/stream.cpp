@@ -75,6 +75,8 @@ uint64_t VirtualStream::submit(ir::Instruction instruction, std::vector<Ref<Stor
   return push({std::move(instruction), std::move(hold), fate, 0}, true);
 }
 
+void VirtualStream::prepare(const ir::Instruction& instruction) { host::prepare(instruction); }
+
 void VirtualStream::wait(runtime::DeviceStream& other, uint64_t seq) {
   check_process();
   if (&other == this || other.completed() >= seq) return;

@@ -22,6 +22,7 @@ class VirtualStream final : public runtime::DeviceStream {
   ~VirtualStream() override;
 
   uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) override;
+  void prepare(const ir::Instruction& instruction) override;
   void wait(runtime::DeviceStream& other, uint64_t seq) override;
   uint64_t completed() const noexcept override { return done_.load(std::memory_order_acquire); }
   void synchronize(uint64_t seq) override;

@@ -11,12 +11,13 @@
 
 #include "ir/instruction.h"
 #include "ir/space.h"
+#include "naru/error.h"
 #include "render/c/dialect.h"
 
 namespace naru::render::c {
 
 enum class Kind : uint8_t {
-  Map, Along, Across, Tree, ArgReduce, Scan, CheckIndex, Gather, Offsets, Scatter, MatMul, SortKeys, SortGroup, SortStep, SortPut, Rows
+  Map, Along, Across, Tree, ArgReduce, Scan, CheckIndex, Gather, Offsets, Scatter, MatMul, SortKeys, SortGroup, SortStep, SortPut, Rows, User
 };
 
 // What decides a kernel's text, for one target.
@@ -72,11 +73,21 @@ struct Launch {
   int group;  // items of each; the text says the same
 };
 
+// What a compiler has against a text. Backends throw it; for users' own kernels it is told in their lines.
+class CompilerError : public RuntimeError {
+ public:
+  // compiler: "NVRTC 13.0".
+  CompilerError(const std::string& text, std::string by, std::string words) : RuntimeError(text), compiler(std::move(by)), log(std::move(words)) {}
+  std::string compiler, log;
+};
+
 class Launcher {
  public:
   virtual ~Launcher() = default;
   virtual const Target& target() const = 0;
   virtual void start(const Launch& launch) = 0;
+  // Compiles the launch's kernel, if it has not been yet.
+  virtual void prepare(const Launch& launch) { static_cast<void>(launch); }
   // Memory for intermediate values, of no further use once the instruction has run. 64-byte aligned.
   virtual void* scratch(size_t bytes) = 0;
   // `count` records, one behind another, for a kernel that may find something wrong: `found` becomes the least number of what is wrong,
@@ -99,6 +110,9 @@ void run(const ir::Scatter&, Launcher&);
 void run(const ir::MatMul&, Launcher&);
 void run(const ir::Sort&, Launcher&);
 void run(const ir::RowWise&, Launcher&);
+void run(const ir::UserKernel&, Launcher&);
+// Compiles its kernels; throws RuntimeError with the user's lines that the compiler refuses.
+void prepare(const ir::UserKernel&, Launcher&);
 
 // The head of a kernel's text: the struct of its arguments and its parameters, up to the opening brace; and pointers m0, m1 ... of the
 // types given. memory: "f32" for what is read, "=f32" for what is written too.

@@ -1,0 +1,30 @@
+// The machine's C compiler, found at run time: for users' kernels on host memory.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace naru::host {
+
+class CCompiler {
+ public:
+  // $CC, else cc, gcc or clang on the PATH. Throws RuntimeError that says what to install.
+  static CCompiler find();
+
+  // "gcc (Debian 12.2.0-14) 12.2.0": the first line of --version.
+  const std::string& name() const noexcept { return name_; }
+  // What a library depends on besides its text.
+  std::string options() const;
+  // A shared library of the source; its bytes. Throws Refused.
+  std::string compile(const std::string& text) const;
+
+  struct Refused {
+    std::string log;
+  };
+
+ private:
+  std::vector<std::string> command_;  // the program and arguments that the user gave it
+  std::string name_;
+};
+
+}  // namespace naru::host

@@ -1,0 +1,147 @@
+// Kernels of the user's own on host memory: compiled by the machine's C compiler, their groups spread over the pool.
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "host/c_compiler.h"
+#include "host/instructions.h"
+#include "host/thread_pool.h"
+#include "naru/error.h"
+#include "render/c/user_kernel.h"
+#include "runtime/fork.h"
+#include "runtime/kernel_cache.h"
+
+namespace naru::host {
+namespace {
+
+using render::c::UserC;
+using render::c::UserFunction;
+
+// Processors differ in what -march=native gives.
+std::string processor() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("flags") || line.starts_with("Features")) return line;
+  return "";
+}
+
+// Loads a library from its bytes. It stays: kernels live as long as the process.
+UserFunction load(const std::string& bytes) {
+  std::string why;
+  for (const std::string& folder : {std::filesystem::temp_directory_path().string(), runtime::kernel_cache().folder()}) {
+    if (folder.empty()) continue;
+    std::string path = folder + "/naru-kernel-XXXXXX";
+    const int file = mkstemp(path.data());
+    if (file < 0) continue;
+    const bool whole = write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+    close(file);
+    void* const library = whole ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+    if (!library && whole) why = dlerror();
+    unlink(path.c_str());
+    if (library) return reinterpret_cast<UserFunction>(dlsym(library, render::c::kUserFunction));
+  }
+  throw RuntimeError("naru.kernel: a compiled kernel could not be loaded: {}. Set TMPDIR to a folder that programs may be loaded from", why);
+}
+
+UserFunction compile(const UserC& kernel) {
+  static const CCompiler compiler = CCompiler::find();
+  static const std::string machine = processor();
+  const std::string text = render::c::user_c_text(kernel), &name = kernel.source->kernels()[static_cast<size_t>(kernel.entry)].name;
+  runtime::KernelCache& cache = runtime::kernel_cache();
+  const std::string key = runtime::KernelCache::key(text, compiler.options(), compiler.name() + "\n" + machine);
+  if (const auto kept = cache.find(key)) return load(*kept);
+  try {
+    const std::string library = compiler.compile(text);
+    cache.count_compilation();
+    const UserFunction function = load(library);
+    cache.store(key, library);
+    return function;
+  } catch (const CCompiler::Refused& refused) {
+    throw RuntimeError(ir::refusal(*kernel.source, name, fmt::format("the C compiler ({})", compiler.name()), refused.log));
+  }
+}
+
+UserFunction function_of(const ir::UserKernel& k) {
+  struct Known {
+    std::mutex mutex;
+    std::map<uint64_t, UserFunction> functions;
+  };
+  static auto* const known = [] {
+    auto* made = new Known;
+    runtime::hold_at_fork(made->mutex);
+    return made;
+  }();
+  const bool wide = render::c::is_wide(k);
+  const uint64_t key = k.source->id() << 16 | static_cast<uint64_t>(k.entry) << 1 | static_cast<uint64_t>(wide);
+  const std::lock_guard lock(known->mutex);
+  UserFunction& f = known->functions[key];
+  if (!f) f = compile({k.source, k.entry, wide});
+  return f;
+}
+
+// The stacks of a group's items, kept for the thread's next kernel.
+class Stacks {
+ public:
+  static constexpr int64_t kBytes = 256 << 10;
+  Stacks() = default;
+  Stacks(const Stacks&) = delete;
+  ~Stacks() { release(); }
+  char* of(int64_t items) {
+    if (items > items_) {
+      release();
+      void* const memory = mmap(nullptr, static_cast<size_t>(items * kBytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (memory == MAP_FAILED) throw OutOfMemoryError("naru.kernel: no memory for the stacks of {} items. Use fewer threads", items);
+      memory_ = static_cast<char*>(memory), items_ = items;
+    }
+    return memory_;
+  }
+
+ private:
+  void release() {
+    if (memory_) munmap(memory_, static_cast<size_t>(items_ * kBytes));
+    memory_ = nullptr, items_ = 0;
+  }
+  char* memory_ = nullptr;
+  int64_t items_ = 0;
+};
+
+}  // namespace
+
+void prepare(const ir::UserKernel& k) { function_of(k); }
+
+void run(const ir::UserKernel& k) {
+  const ir::KernelEntry& entry = k.source->kernels()[static_cast<size_t>(k.entry)];
+  std::array<int64_t, 3> threads = k.threads;
+  // Where items don't see their groups, these are as suits the loops.
+  if (!entry.groups) threads = {std::clamp<int64_t>(k.items[0], 1, 4096), 1, 1};
+  int64_t geometry[9], groups = 1;
+  for (size_t d = 0; d < 3; ++d) {
+    geometry[d] = k.items[d], geometry[3 + d] = threads[d];
+    geometry[6 + d] = (k.items[d] + threads[d] - 1) / threads[d];
+    groups *= geometry[6 + d];
+  }
+  const UserFunction function = function_of(k);
+  const int64_t items = threads[0] * threads[1] * threads[2];
+  const auto some = [&](int64_t first, int64_t last) {
+    static thread_local Stacks stacks;
+    const int torn = function(k.memory.data(), k.numbers.data(), geometry, first, last, entry.barriers ? stacks.of(items) : nullptr, Stacks::kBytes);
+    if (torn == 2) throw OutOfMemoryError("naru.kernel '{}': no memory for {} items", entry.name, items);
+    if (torn)
+      throw RuntimeError("naru.kernel '{}': some items of a group met a barrier() that others did not. Let all items of a group pass every barrier(), "
+                         "outside of conditions that differ between them", entry.name);
+  };
+  // Small work is not worth a hand-over.
+  const int64_t pieces = groups * items < 16384 && !entry.barriers ? 1 : std::min<int64_t>(groups, int64_t{8} * num_threads());
+  if (pieces <= 1) return some(0, groups);
+  parallel_for(pieces, [&](int64_t i) { some(groups * i / pieces, groups * (i + 1) / pieces); });
+}
+
+}  // namespace naru::host

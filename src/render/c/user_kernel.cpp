@@ -1,0 +1,278 @@
+#include "render/c/user_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "naru/error.h"
+#include "render/c/launch.h"
+#include "render/c/user_dialect.h"
+#include "render/c/user_team.h"
+
+namespace naru::render::c {
+namespace {
+
+using ir::CType;
+using ir::KernelEntry;
+using ir::KernelParam;
+using ir::KernelSource;
+using ir::Token;
+
+constexpr const char* kTypes[] = {"bool", "signed char", "unsigned char", "short", "unsigned short", "int", "unsigned int", "long", "unsigned long",
+                                  "naru_half", "naru_bfloat16", "float", "double"};
+const char* text_of(CType type) { return kTypes[static_cast<int>(type)]; }
+
+// A number among the arguments as a value.
+std::string number_text(CType type, const std::string& slot) {
+  switch (type) {
+    case CType::Bool: return fmt::format("({} != 0)", slot);
+    case CType::F32: return fmt::format("naru_as_f32({})", slot);
+    case CType::F64: return fmt::format("naru_as_f64({})", slot);
+    default: return fmt::format("({}){}", text_of(type), slot);
+  }
+}
+
+// Spells a source: words of the dialect, functions that are told where they run, the one kernel wanted. Every line keeps its number.
+class Speller {
+ public:
+  Speller(const KernelSource& source, const UserDialect& dialect) : s_(source), d_(dialect) {}
+
+  // `head` stands for the kernel's, up to its `{`.
+  std::string spell(const KernelEntry& wanted, const std::string& head) {
+    const std::vector<Token>& tokens = s_.tokens();
+    size_t i = 0;
+    while (i < tokens.size()) {
+      const auto kernel = std::find_if(s_.kernels().begin(), s_.kernels().end(), [&](const KernelEntry& k) { return k.head == i; });
+      if (kernel != s_.kernels().end()) {
+        const bool mine = kernel->name == wanted.name;
+        const size_t over = mine ? kernel->body + 1 : kernel->end;
+        gap(i);
+        lines(tokens[i].at, tokens[over - 1].at + tokens[over - 1].size);
+        if (mine) out_ += head;
+        i = over;
+      } else {
+        gap(i);
+        i = token(i);
+      }
+    }
+    out_.append(s_.text(), copied_, std::string::npos);
+    return std::move(out_);
+  }
+
+ private:
+  // What stands before a token.
+  void gap(size_t i) {
+    const uint32_t at = s_.tokens()[i].at;
+    if (at > copied_) out_.append(s_.text(), copied_, at - copied_);
+    copied_ = at + s_.tokens()[i].size;
+  }
+  // Only the ends of lines.
+  void lines(size_t begin, size_t end) {
+    out_.append(static_cast<size_t>(std::count(s_.text().begin() + static_cast<ptrdiff_t>(begin), s_.text().begin() + static_cast<ptrdiff_t>(end), '\n')), '\n');
+    copied_ = end;
+  }
+  bool next_is(size_t i, std::string_view word) const { return i + 1 < s_.tokens().size() && s_.word(i + 1) == word; }
+
+  size_t token(size_t i) {
+    const std::string_view w = s_.word(i);
+    if (s_.tokens()[i].kind != Token::Kind::Name) out_ += w;
+    else if (w == "global") out_ += d_.global;
+    else if (w == "shared") out_ += is_pointer(i) ? d_.shared_pointer : d_.shared;
+    else if (w == "half") out_ += "naru_half";
+    else if (w == "bfloat16") out_ += "naru_bfloat16";
+    else if (w == "inline") out_ += "";
+    else if (w == "barrier" && next_is(i, "(")) {
+      const size_t close = s_.matching(i + 1);
+      out_ += d_.barrier;
+      if (close >= s_.tokens().size()) return i + 1;
+      lines(s_.tokens()[i].at, s_.tokens()[close].at + 1);
+      return close + 1;
+    } else if (s_.is_function(w)) {
+      return function(i);
+    } else {
+      out_ += w;
+    }
+    return i + 1;
+  }
+
+  // A function's name, where it is defined or called: it is told where it runs. Its name is kept apart from ours.
+  size_t function(size_t i) {
+    const std::string_view w = s_.word(i);
+    const auto head = std::find_if(s_.functions().begin(), s_.functions().end(), [&](const ir::FunctionHead& f) { return f.at == i; });
+    out_ += w;
+    if (w == "k" || w == kUserFunction) out_ += "_";
+    if (!s_.asks_where(w) || !next_is(i, "(")) return i + 1;
+    gap(i + 1);
+    const bool defined = head != s_.functions().end();
+    out_ += defined ? "(const naru_place naru_here" : "(naru_here";
+    if (next_is(i + 1, ")")) return i + 2;
+    if (defined && next_is(i + 1, "void") && next_is(i + 2, ")")) {
+      gap(i + 2);
+      return i + 3;
+    }
+    out_ += ", ";
+    return i + 2;
+  }
+
+  // shared float* p, and not shared float p[4].
+  bool is_pointer(size_t i) const {
+    for (++i; i < s_.tokens().size(); ++i) {
+      const std::string_view w = s_.word(i);
+      if (w == "*") return true;
+      if (w == ";" || w == "[" || w == "=" || w == "," || w == ")") return false;
+    }
+    return false;
+  }
+
+  const KernelSource& s_;
+  const UserDialect& d_;
+  std::string out_;
+  size_t copied_ = 0;
+};
+
+const KernelEntry& entry_of(const ir::UserKernel& k) { return k.source->kernels()[static_cast<size_t>(k.entry)]; }
+
+// --- devices
+
+// Groups of one size: from `first`, `count` of them, in each dimension.
+struct Region {
+  std::array<int64_t, 3> first, count, size;
+};
+
+// The whole grid in one piece; or, where all items of a group meet at barriers, the smaller groups at the end apart.
+std::vector<Region> regions(const ir::UserKernel& k) {
+  std::vector<Region> list{{}};
+  for (size_t d = 0; d < 3; ++d) {
+    const int64_t whole = entry_of(k).barriers ? k.items[d] / k.threads[d] : k.groups(static_cast<int>(d)), rest = k.items[d] - whole * k.threads[d];
+    std::vector<Region> longer;
+    for (Region r : list) {
+      r.first[d] = 0, r.count[d] = whole, r.size[d] = k.threads[d];
+      if (whole > 0) longer.push_back(r);
+      r.first[d] = whole, r.count[d] = 1, r.size[d] = rest;
+      if (rest > 0) longer.push_back(r);
+    }
+    list = std::move(longer);
+  }
+  return list;
+}
+
+// Numbers of the arguments.
+enum Number { kCount = 0, kFirst = 3, kItems = 6, kGroups = 9, kThreads = 12, kSize = 15, kNumbers = 18 };
+
+struct Variant {
+  bool wide, fixed;  // fixed: groups of `threads`, known to the compiler
+  int dims;
+  std::array<int64_t, 3> threads;
+};
+
+std::string place_text(const Variant& v, bool guard) {
+  std::string text = "static inline naru_place naru_find(const naru_args a, naru_i group, naru_i item) {\n  naru_place p;\n";
+  for (int d = 0; d < 3; ++d) {
+    const std::string full = v.fixed ? fmt::format("{}", v.threads[static_cast<size_t>(d)]) : fmt::format("a.d[{}]", kThreads + d);
+    const std::string size = v.fixed ? full : fmt::format("a.d[{}]", kSize + d);
+    if (d >= v.dims) {
+      text += fmt::format("  p.group_[{0}] = p.local_[{0}] = p.global_[{0}] = 0, p.size_[{0}] = p.groups_[{0}] = p.items_[{0}] = 1;\n", d);
+      continue;
+    }
+    const bool last = d + 1 == v.dims;
+    text += fmt::format("  p.group_[{0}] = group{1} + a.d[{2}];\n", d, last ? "" : fmt::format(" % a.d[{}]", kCount + d), kFirst + d);
+    text += fmt::format("  p.local_[{0}] = item{1};\n", d, last ? "" : " % " + size);
+    if (!last) text += fmt::format("  group /= a.d[{}], item /= {};\n", kCount + d, size);
+    text += fmt::format("  p.global_[{0}] = p.group_[{0}] * {1} + p.local_[{0}], p.items_[{0}] = a.d[{2}], p.groups_[{0}] = a.d[{3}];\n", d, full, kItems + d, kGroups + d);
+    text += guard ? fmt::format("  p.size_[{0}] = p.items_[{0}] - p.group_[{0}] * {1} < {1} ? p.items_[{0}] - p.group_[{0}] * {1} : {1};\n", d, full)
+                  : fmt::format("  p.size_[{}] = {};\n", d, size);
+  }
+  return text + "  return p;\n}\n";
+}
+
+std::string device_text(const ir::UserKernel& k, const Variant& v, const Target& target, size_t argument_bytes) {
+  const UserDialect& d = user_dialect(*target.dialect);
+  const KernelEntry& entry = entry_of(k);
+  const bool guard = !entry.barriers, apart = in_memory(k.memory.size(), argument_bytes, target);
+  std::string text = fmt::format("{}typedef {} naru_i;\n#define NARU_TEAM\n{}typedef struct {{", d.prelude, v.wide ? "long" : "int", kPlace);
+  if (!k.memory.empty()) text += fmt::format(" long o[{}];", k.memory.size());
+  if (!k.numbers.empty()) text += fmt::format(" unsigned long p[{}];", k.numbers.size());
+  text += fmt::format(" naru_i d[{}]; }} naru_args;\n", static_cast<int>(kNumbers)) + place_text(v, guard);
+  const int64_t items = v.threads[0] * v.threads[1] * v.threads[2];
+  std::string head = (v.fixed ? fmt::format(fmt::runtime(d.entry), items) : std::string(d.any_entry)) + " k(";
+  for (size_t i = 0; i < k.memory.size(); ++i) head += fmt::format("{} unsigned char* naru_b{}, ", d.global, i);
+  head += apart ? fmt::format("{} const naru_args* naru_at) {{ const naru_args naru_a = *naru_at;", d.global) : std::string("naru_args naru_a) {");
+  size_t pointers = 0, numbers = 0;
+  for (const KernelParam& p : entry.params) {
+    const std::string type = fmt::format("{} {}{}", p.pointer ? d.global : "", p.constant ? "const " : "", text_of(p.type));
+    head += p.pointer ? fmt::format(" {0}* {1} = ({0}*)(naru_b{2} + naru_a.o[{2}]);", type, p.name, pointers)
+                      : fmt::format(" {} {} = {};", type, p.name, number_text(p.type, fmt::format("naru_a.p[{}]", numbers)));
+    ++(p.pointer ? pointers : numbers);
+  }
+  head += fmt::format(" const naru_place naru_here = naru_find(naru_a, (naru_i){}, (naru_i){});", d.group, d.item);
+  for (int i = 0; guard && i < v.dims; ++i) head += fmt::format(" if (naru_here.global_[{0}] >= naru_here.items_[{0}]) return;", i);
+  return text + "#line 1 \"kernel\"\n" + Speller(*k.source, d).spell(entry, head) + "\n";
+}
+
+template <class F>
+void each_launch(const ir::UserKernel& k, Launcher& launcher, const F& f) {
+  const bool wide = is_wide(k);
+  int dims = 1;
+  for (int d = 1; d < 3; ++d)
+    if (k.items[static_cast<size_t>(d)] > 1 || k.threads[static_cast<size_t>(d)] > 1) dims = d + 1;
+  for (const Region& r : regions(k)) {
+    const Variant v{wide, r.size == k.threads, dims, r.size};
+    Arguments arguments(static_cast<int>(k.memory.size()), wide);
+    for (const uint64_t n : k.numbers) arguments.param(n);
+    for (const auto& three : {r.count, r.first, k.items, std::array{k.groups(0), k.groups(1), k.groups(2)}, k.threads, r.size})
+      for (const int64_t n : three) arguments.add(n);
+    Key key{Kind::User, nullptr, k.source->id() << 8 | static_cast<uint64_t>(k.entry), 0};
+    key.more = static_cast<uint64_t>(wide) | static_cast<uint64_t>(v.fixed) << 1 | static_cast<uint64_t>(dims) << 2;
+    for (size_t d = 0; v.fixed && d < 3; ++d) key.more |= static_cast<uint64_t>(r.size[d]) << (4 + 12 * d);
+    const auto bytes = arguments.bytes();
+    const auto text = [&] { return device_text(k, v, launcher.target(), bytes.size()); };
+    const Launch launch{key, text, k.memory, bytes, r.count[0] * r.count[1] * r.count[2], static_cast<int>(r.size[0] * r.size[1] * r.size[2])};
+    try {
+      f(launch);
+    } catch (const CompilerError& e) {
+      throw RuntimeError(ir::refusal(*k.source, entry_of(k).name, e.compiler, e.log));
+    }
+  }
+}
+
+}  // namespace
+
+bool is_wide(const ir::UserKernel& k) noexcept {
+  constexpr double kMost = 2147483648.0 - 65536;
+  double all = 1;
+  for (int d = 0; d < 3; ++d) all *= static_cast<double>(k.groups(d)) * static_cast<double>(k.threads[static_cast<size_t>(d)]);
+  return all > kMost;
+}
+
+void run(const ir::UserKernel& k, Launcher& launcher) {
+  each_launch(k, launcher, [&](const Launch& launch) { launcher.start(launch); });
+}
+void prepare(const ir::UserKernel& k, Launcher& launcher) {
+  each_launch(k, launcher, [&](const Launch& launch) { launcher.prepare(launch); });
+}
+
+std::string user_c_text(const UserC& kernel) {
+  const KernelSource& s = *kernel.source;
+  const KernelEntry& entry = s.kernels()[static_cast<size_t>(kernel.entry)];
+  std::string head = "static inline __attribute__((always_inline)) void naru_kernel(const naru_place naru_here", call = "naru_kernel(naru_here";
+  std::string locals;
+  size_t pointers = 0, numbers = 0;
+  for (size_t i = 0; i < entry.params.size(); ++i) {
+    const KernelParam& p = entry.params[i];
+    const std::string type = fmt::format("{}{}{}", p.constant ? "const " : "", text_of(p.type), p.pointer ? "*" : "");
+    head += fmt::format(", {} {}", type, p.name);
+    call += fmt::format(", naru_{}", i);
+    locals += fmt::format("  {0} naru_{1} = {2};\n", type, i,
+                          p.pointer ? fmt::format("({})memory[{}]", type, pointers) : number_text(p.type, fmt::format("numbers[{}]", numbers)));
+    ++(p.pointer ? pointers : numbers);
+  }
+  std::string text = user_c().prelude;
+  // Numbers come as bits.
+  text += "static inline double naru_as_f64(unsigned long x) { double f; memcpy(&f, &x, 8); return f; }\n";
+  text += fmt::format("typedef {} naru_i;\n#define NARU_TEAM struct naru_team* team;\n{}", kernel.wide ? "long" : "int", kPlace);
+  if (entry.barriers) text += user_team();
+  text += "#line 1 \"kernel\"\n" + Speller(s, user_c()).spell(entry, head + ") {") + "\n#line 1 \"naru\"\n";
+  return text + user_loops(entry.barriers, locals, call + ")");
+}
+
+}  // namespace naru::render::c
