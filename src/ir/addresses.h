@@ -16,7 +16,7 @@ void each_address(Instruction& instruction, const std::function<void(void*&, con
 // "matmul", "gather" ...
 void each_name(const Instruction& instruction, const std::function<void(const char*)>& f);
 
-// Every name that each_name can give, each once: first the rows of the elementwise table, then their derivatives ("exp'a": by the first
+// Every name that each_name can give, but for "kernel", which is the user's own, each once: first the rows of the elementwise table, then their derivatives ("exp'a": by the first
 // operand), then the others.
 struct OperatorName {
   const char* name;

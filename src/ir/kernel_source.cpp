@@ -59,6 +59,10 @@ std::optional<DType> dtype_of(CType type) noexcept {
   }
 }
 
+bool is_type_word(std::string_view word) noexcept {
+  return word == "void" || std::any_of(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return word == t.words; });
+}
+
 std::string KernelParam::text() const { return fmt::format("{}{}{} {}", constant ? "const " : "", kTexts[static_cast<int>(type)], pointer ? "*" : "", name); }
 
 const KernelSource& KernelSource::of(const std::string& text) {

@@ -18,6 +18,9 @@ enum class CType : uint8_t { Bool, I8, U8, I16, U16, I32, U32, I64, U64, Half, B
 // The tensors a pointer to it takes; none for unsigned types beyond 8 bits.
 std::optional<DType> dtype_of(CType type) noexcept;
 
+// Whether it is part of a type's name: "unsigned", "int", "half".
+bool is_type_word(std::string_view word) noexcept;
+
 struct KernelParam {
   std::string name;
   CType type = CType::F32;

@@ -133,7 +133,7 @@ def test_a_reduction_of_blocks_whose_last_one_is_smaller(n, device):
 
 
 BLUR = """
-static float pixel(const global float* image, int x, int y) { return image[y * global_size(0) + x]; }
+static float pixel(const float* image, int x, int y) { return image[y * global_size(0) + x]; }
 kernel void blur(const float* image, float* out) {
   int x = global_id(0), y = global_id(1), w = global_size(0), h = global_size(1);
   float sum = 0;
@@ -162,6 +162,38 @@ def test_a_grid_of_two_dimensions_with_a_helper_that_knows_where_it_runs(threads
             sums += padded[dy : dy + 37, dx : dx + 53]
             counts += ones[dy : dy + 37, dx : dx + 53]
     np.testing.assert_array_equal(out.cpu().numpy(), sums / counts)
+
+
+POINTERS = """
+typedef float real;
+float total(const float* row, int n) {
+  float sum = 0;
+  for (const float* p = row; p < row + n; p++) sum += *p;
+  return sum;
+}
+float total_shared(shared const float* values, int n) { float sum = 0; for (int i = 0; i < n; i++) sum += values[i]; return sum; }
+inline float total_own(private const float* values, int n) { float sum = 0; for (int i = 0; i < n; i++) sum += values[i]; return sum; }
+const unsigned char* second(const unsigned char* bytes) { return bytes + 4; }
+kernel void pointers(const float* x, const unsigned char* bytes, float* out, int columns) {
+  shared float values[4];
+  float own[4];
+  const float* row = x + global_id(0) * columns;
+  shared float* first = values;
+  first[local_id(0)] = row[0];
+  barrier();
+  for (int i = 0; i < 4; i++) own[i] = row[i] * columns;
+  real product = 2 * row[1];
+  out[global_id(0)] = total(row, columns) + 1000 * total_shared(values, 4) + total_own(own, 4) + product * 0 + *second(bytes);
+}
+"""
+
+
+def test_pointers_lead_into_tensors_shared_arrays_and_arrays_of_the_item(device):
+    x = naru.randint(0, 10, (8, 5), device=device).float()
+    out = naru.zeros(8, device=device)
+    naru.kernel(POINTERS, "pointers")(x, naru.arange(9, dtype=naru.uint8, device=device), out, 5, blocks=2, threads=4)
+    wanted = x.sum(1) + 1000 * x[:, 0].view(2, 4).sum(1).repeat_interleave(4) + 5 * x[:, :4].sum(1) + 4
+    assert naru.equal(out, wanted)
 
 
 WHERE = """

@@ -61,6 +61,7 @@ typedef uchar uint8_t; typedef ushort uint16_t; typedef uint uint32_t; typedef u
     "local",
     "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
     "local",
+    "private",
     "get_group_id(0)",
     "get_local_id(0)"};
 
@@ -95,6 +96,7 @@ typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int
     "__shared__",
     "__syncthreads()",
     "",
+    "",
     "blockIdx.x",
     "threadIdx.x"};
 
@@ -120,6 +122,7 @@ static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
     "",
     "static __thread",
     "naru_barrier(naru_here.team)",
+    "",
     "",
     "",
     ""};

@@ -10,7 +10,7 @@ struct UserDialect {
   const char* entry;      // of a kernel in groups of {} items: "kernel __attribute__((...)) void"
   const char* any_entry;  // in groups of any size
   const char *global, *shared, *barrier;  // what these words of the dialect mean, shared for an array
-  const char* shared_pointer;
+  const char *shared_pointer, *private_pointer;
   const char *group, *item;  // numbers of the group and of the item in it
 };
 

@@ -75,9 +75,11 @@ class Speller {
 
   size_t token(size_t i) {
     const std::string_view w = s_.word(i);
+    if (*d_.global && points_to_memory(i)) out_ += fmt::format("{} ", d_.global);
     if (s_.tokens()[i].kind != Token::Kind::Name) out_ += w;
     else if (w == "global") out_ += d_.global;
     else if (w == "shared") out_ += is_pointer(i) ? d_.shared_pointer : d_.shared;
+    else if (w == "private") out_ += d_.private_pointer;
     else if (w == "half") out_ += "naru_half";
     else if (w == "bfloat16") out_ += "naru_bfloat16";
     else if (w == "inline") out_ += "";
@@ -112,6 +114,20 @@ class Speller {
     }
     out_ += ", ";
     return i + 2;
+  }
+
+  // The type in `float* p`, where nothing says what memory it points to: then it is a tensor's.
+  bool points_to_memory(size_t i) const {
+    if (!ir::is_type_word(s_.word(i))) return false;
+    size_t next = i + 1;
+    while (next < s_.tokens().size() && (s_.word(next) == "const" || s_.word(next) == "volatile")) ++next;
+    if (next >= s_.tokens().size() || s_.word(next) != "*") return false;
+    for (size_t before = i; before-- > 0;) {
+      const std::string_view w = s_.word(before);
+      if (w == "global" || w == "shared" || w == "private") return false;
+      if (w != "const" && w != "volatile" && w != "static" && !ir::is_type_word(w)) return true;
+    }
+    return true;
   }
 
   // shared float* p, and not shared float p[4].
