@@ -186,6 +186,7 @@ void KernelSource::parse_kernel(size_t& at) {
   // CUDA's attributes, as __launch_bounds__(256).
   while (i < tokens_.size() && word(i) != "void") i = i + 1 < tokens_.size() && word(i + 1) == "(" ? matching(i + 1) + 1 : i + 1;
   if (!native_ && i != at + 1) refuse(at, "a kernel starts with `kernel void name(`");
+  if (i + 2 < tokens_.size() && word(i + 1) == "__launch_bounds__") i = matching(i + 2);
   if (i + 2 >= tokens_.size() || tokens_[i + 1].kind != Token::Kind::Name || word(i + 2) != "(") refuse(at, "a kernel starts with `kernel void name(`");
   k.name = std::string(word(i + 1));
   const size_t open = i + 2, close = matching(open);

@@ -2,6 +2,7 @@
 // dialect.h. The backend resolves addresses, compiles text that it has not seen before, and starts it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -71,6 +72,9 @@ struct Launch {
   std::span<std::byte> arguments;
   int64_t groups;
   int group;  // items of each; the text says the same
+  // Of a text in the device's own language, which counts both in three dimensions; else 0.
+  std::array<int64_t, 3> groups3{};
+  std::array<int, 3> group3{};
 };
 
 // What a compiler has against a text. Backends throw it; for users' own kernels it is told in their lines.

@@ -225,8 +225,74 @@ std::string device_text(const ir::UserKernel& k, const Variant& v, const Target&
   return text + "#line 1 \"kernel\"\n" + Speller(*k.source, d).spell(entry, head) + "\n";
 }
 
+// CUDA C++ as it is; its kernels become functions, and the one wanted is called by ours, which takes the launch's arguments and keeps to the grid.
+std::string native_text(const ir::UserKernel& k) {
+  const KernelSource& s = *k.source;
+  const KernelEntry& entry = entry_of(k);
+  std::string text = "#line 1 \"kernel\"\n";
+  size_t copied = 0;
+  for (size_t i = 0; i < s.tokens().size(); ++i) {
+    const Token& t = s.tokens()[i];
+    size_t last = i;
+    std::string instead;
+    if (s.word(i) == "extern" && i + 2 < s.tokens().size() && s.word(i + 2) == "__global__") last = i + 1;
+    else if (s.word(i) == "__launch_bounds__") last = std::min(s.matching(i + 1), s.tokens().size() - 1);
+    else if (s.word(i) == "__global__") instead = "static __device__";
+    else continue;
+    text.append(s.text(), copied, t.at - copied) += instead;
+    copied = s.tokens()[last].at + s.tokens()[last].size;
+    text.append(static_cast<size_t>(std::count(s.text().begin() + t.at, s.text().begin() + static_cast<ptrdiff_t>(copied), '\n')), '\n');
+    i = last;
+  }
+  text.append(s.text(), copied) += "\n#line 1 \"naru\"\ntypedef struct {";
+  if (!k.memory.empty()) text += fmt::format(" long long o[{}];", k.memory.size());
+  if (!k.numbers.empty()) text += fmt::format(" unsigned long long p[{}];", k.numbers.size());
+  text += fmt::format(" long long n[3]; }} naru_args;\nextern \"C\" __global__ void __launch_bounds__({}) k(", k.threads[0] * k.threads[1] * k.threads[2]);
+  std::string call;
+  size_t pointers = 0, numbers = 0;
+  for (const KernelParam& p : entry.params) {
+    const std::string type = p.type == CType::Half ? "__half" : p.type == CType::BFloat ? "__nv_bfloat16" : text_of(p.type), slot = fmt::format("naru_a.p[{}]", numbers);
+    call += call.empty() ? "" : ", ";
+    if (p.pointer) {
+      text += fmt::format("unsigned char* naru_b{}, ", pointers);
+      call += fmt::format("({}*)(naru_b{} + naru_a.o[{}])", type, pointers, pointers);
+    } else {
+      call += p.type == CType::F32 ? fmt::format("__uint_as_float((unsigned){})", slot)
+              : p.type == CType::F64 ? fmt::format("__longlong_as_double((long long){})", slot)
+                                     : number_text(p.type, slot);
+    }
+    ++(p.pointer ? pointers : numbers);
+  }
+  text += "naru_args naru_a) {\n";
+  for (const auto& [d, c] : {std::pair{0, 'x'}, {1, 'y'}, {2, 'z'}})
+    text += fmt::format("  if ((long long)blockIdx.{0} * blockDim.{0} + threadIdx.{0} >= naru_a.n[{1}]) return;\n", c, d);
+  return text + fmt::format("  {}({});\n}}\n", entry.name, call);
+}
+
+// f(launch), told in the user's lines what the compiler refuses.
+template <class F>
+void with_lines(const ir::UserKernel& k, const Launch& launch, const F& f) {
+  try {
+    f(launch);
+  } catch (const CompilerError& e) {
+    throw RuntimeError(ir::refusal(*k.source, entry_of(k).name, e.compiler, e.log));
+  }
+}
+
+template <class F>
+void native_launch(const ir::UserKernel& k, const F& f) {
+  Arguments arguments(static_cast<int>(k.memory.size()), true);
+  for (const uint64_t n : k.numbers) arguments.param(n);
+  for (const int64_t n : k.items) arguments.add(n);
+  Key key{Kind::User, nullptr, k.source->id() << 8 | static_cast<uint64_t>(k.entry), static_cast<uint64_t>(k.threads[0] * k.threads[1] * k.threads[2])};
+  Launch launch{key, [&] { return native_text(k); }, k.memory, arguments.bytes(), k.groups(0) * k.groups(1) * k.groups(2), static_cast<int>(key.more), {}, {}};
+  for (size_t d = 0; d < 3; ++d) launch.groups3[d] = k.groups(static_cast<int>(d)), launch.group3[d] = static_cast<int>(k.threads[d]);
+  with_lines(k, launch, f);
+}
+
 template <class F>
 void each_launch(const ir::UserKernel& k, Launcher& launcher, const F& f) {
+  if (k.source->native()) return native_launch(k, f);
   const bool wide = is_wide(k);
   int dims = 1;
   for (int d = 1; d < 3; ++d)
@@ -242,12 +308,8 @@ void each_launch(const ir::UserKernel& k, Launcher& launcher, const F& f) {
     for (size_t d = 0; v.fixed && d < 3; ++d) key.more |= static_cast<uint64_t>(r.size[d]) << (4 + 12 * d);
     const auto bytes = arguments.bytes();
     const auto text = [&] { return device_text(k, v, launcher.target(), bytes.size()); };
-    const Launch launch{key, text, k.memory, bytes, r.count[0] * r.count[1] * r.count[2], static_cast<int>(r.size[0] * r.size[1] * r.size[2])};
-    try {
-      f(launch);
-    } catch (const CompilerError& e) {
-      throw RuntimeError(ir::refusal(*k.source, entry_of(k).name, e.compiler, e.log));
-    }
+    const Launch launch{key, text, k.memory, bytes, r.count[0] * r.count[1] * r.count[2], static_cast<int>(r.size[0] * r.size[1] * r.size[2]), {}, {}};
+    with_lines(k, launch, f);
   }
 }
 

@@ -144,5 +144,137 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
   EXPECT_GT(compiler.texts.size(), 150u);
 }
 
+constexpr const char* kUserSource = R"(
+#define TILE 16
+float total(const float* row, int n) {
+  float sum = 0;
+  for (int i = 0; i < n; i++) sum += row[i];
+  return sum;
+}
+float place(void) { return global_id(0) + local_size(1); }
+kernel void vec_add(const float* a, const float* b, float* out) { int i = global_id(0); out[i] = a[i] + b[i]; }
+kernel void matmul(const float* a, const float* b, float* c, int m, int n, int k) {
+  shared float left[TILE][TILE];
+  shared float right[TILE][TILE];
+  int row = global_id(1), col = global_id(0), y = local_id(1), x = local_id(0);
+  float sum = 0;
+  for (int t = 0; t < k; t += TILE) {
+    left[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0;
+    right[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0;
+    barrier();
+    for (int i = 0; i < TILE; i++) sum += left[y][i] * right[i][x];
+    barrier();
+  }
+  if (row < m && col < n) c[row * n + col] = sum;
+}
+kernel void words(const half* h, const bfloat16* b, const bool* mask, char* c, long* l, double* d, float f, unsigned u, unsigned long ul, bool flag, double x) {
+  shared float values[4];
+  shared float* first = values;
+  private float own[2];
+  first[local_id(0) % 4] = half_to_float(h[0]) + bfloat16_to_float(b[0]);
+  barrier();
+  own[0] = min(3, 4) + max(u, 2u) + abs(-3) + (flag ? INFINITY : NAN);
+  own[1] = sqrtf(f) + expf(f) + rsqrtf(f) + powf(f, 2.0f) + fminf(f, FLT_MAX) + place() + total(&f, 1);
+  uint8_t byte = (uint8_t)ul;
+  int64_t wide = INT_MAX;
+  c[global_id(2)] = mask[group_id(1)] + byte;
+  l[global_size(0)] = wide + num_groups(2);
+  d[0] = exp(x) + values[0] + own[0] + own[1];
+  atomic_add((int*)c, 1);
+}
+kernel void wrong(float* out) {
+  out[0] = 1;
+  out[1] = nothing;
+}
+)";
+
+ir::UserKernel user_kernel(const char* source, const char* name, std::array<int64_t, 3> items, std::array<int64_t, 3> threads) {
+  ir::UserKernel k;
+  k.source = &ir::KernelSource::of(source);
+  k.entry = k.source->find(name);
+  for (const ir::KernelParam& p : k.source->kernels()[static_cast<size_t>(k.entry)].params)
+    if (p.pointer) k.memory.push_back(reinterpret_cast<void*>(uintptr_t{1} << 20));
+    else k.numbers.push_back(1);
+  k.items = items, k.threads = threads;
+  return k;
+}
+
+TEST(CudaText, kernels_of_the_users_own_compile) {
+  const Nvrtc nvrtc;
+  if (!nvrtc.create || !nvrtc.compile)
+    GTEST_SKIP() << "NVRTC was not found: NARU_NVRTC can name its file (libnvrtc.so.12; PyPI: nvidia-cuda-nvrtc-cu12)";
+  Compiler compiler(nvrtc);
+  for (const char* name : {"vec_add", "matmul", "words"}) {
+    run(user_kernel(kUserSource, name, {1000, 1, 1}, {256, 1, 1}), compiler);
+    run(user_kernel(kUserSource, name, {100, 30, 7}, {16, 16, 2}), compiler);
+    run(user_kernel(kUserSource, name, {int64_t{1} << 32, 1, 1}, {256, 1, 1}), compiler);
+  }
+  // vec_add has one text each; with barriers, the smaller groups at the end have one for all their sizes.
+  EXPECT_EQ(compiler.texts.size(), 3u + 5u + 5u);
+}
+
+// What NVRTC says of a text, as a backend throws it.
+class Refusing final : public Launcher {
+ public:
+  explicit Refusing(const Nvrtc& nvrtc) : nvrtc_(nvrtc) { target_.dialect = &cuda(); }
+  const Target& target() const override { return target_; }
+  void start(const Launch&) override { FAIL(); }
+  void prepare(const Launch& launch) override {
+    if (const std::string log = nvrtc_.complaint(launch.text()); !log.empty()) throw CompilerError("refused", "NVRTC", log);
+  }
+  void* scratch(size_t) override { return nullptr; }
+  void* faults(int, std::function<std::string(int, uint32_t, int64_t)>) override { return nullptr; }
+
+ private:
+  const Nvrtc& nvrtc_;
+  Target target_;
+};
+
+TEST(CudaText, what_nvrtc_refuses_is_told_in_the_users_lines) {
+  const Nvrtc nvrtc;
+  if (!nvrtc.create || !nvrtc.compile)
+    GTEST_SKIP() << "NVRTC was not found: NARU_NVRTC can name its file (libnvrtc.so.12; PyPI: nvidia-cuda-nvrtc-cu12)";
+  Refusing launcher(nvrtc);
+  prepare(user_kernel(kUserSource, "vec_add", {100, 1, 1}, {256, 1, 1}), launcher);
+  try {
+    prepare(user_kernel(kUserSource, "wrong", {100, 1, 1}, {256, 1, 1}), launcher);
+    FAIL();
+  } catch (const RuntimeError& e) {
+    const std::string text = e.what();
+    EXPECT_NE(text.find("naru.kernel 'wrong': NVRTC refused the source:\n  line 41: identifier \"nothing\" is undefined\n    out[1] = nothing;"), std::string::npos) << text;
+  }
+}
+
+TEST(CudaText, cuda_of_the_users_own_is_taken_as_it_is) {
+  const Nvrtc nvrtc;
+  if (!nvrtc.create || !nvrtc.compile)
+    GTEST_SKIP() << "NVRTC was not found: NARU_NVRTC can name its file (libnvrtc.so.12; PyPI: nvidia-cuda-nvrtc-cu12)";
+  constexpr const char* kSource = R"(
+template <class T> __device__ T twice(T x) { return x + x; }
+extern "C" __global__ void __launch_bounds__(256)
+VecAdd(float *A, const float* __restrict__ B, float *C, int n, double scale)
+{
+    __shared__ float part[256];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    part[threadIdx.x] = A[i];
+    __syncthreads();
+    C[i] = part[threadIdx.x] + twice(B[i]) * n * scale;
+}
+__global__ void wrong(float* out) { out[0] = nothing; }
+)";
+  Refusing launcher(nvrtc);
+  const ir::UserKernel add = user_kernel(kSource, "VecAdd", {100, 5, 1}, {64, 2, 1});
+  EXPECT_EQ(add.source->kernels()[0].params.size(), 5u);
+  try {
+    prepare(add, launcher);
+    FAIL();
+  } catch (const RuntimeError& e) {
+    EXPECT_NE(std::string(e.what()).find("'VecAdd': NVRTC refused the source:\n  line 12: identifier \"nothing\""), std::string::npos) << e.what();
+  }
+  std::string without = kSource;
+  without.erase(without.find("__global__ void wrong"));
+  prepare(user_kernel(without.c_str(), "VecAdd", {100, 5, 1}, {64, 2, 1}), launcher);
+}
+
 }  // namespace
 }  // namespace naru::render::c
