@@ -286,7 +286,7 @@ void KernelSource::refuse_recursion() const {
       for (const Body& b : bodies_)
         if (b.name == name)
           for (size_t i = b.begin; i < b.end; ++i)
-            if (tokens_[i].kind == Token::Kind::Name && is_function(word(i)) && std::find(reached.begin(), reached.end(), word(i)) == reached.end())
+            if (tokens_[i].kind == Token::Kind::Name && i + 1 < tokens_.size() && word(i + 1) == "(" && is_function(word(i)) && std::find(reached.begin(), reached.end(), word(i)) == reached.end())
               reached.push_back(word(i));
     };
     reach(f.name);

@@ -112,7 +112,8 @@ constexpr UserDialect kC = {
 typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int uint; typedef unsigned long ulong;
 static inline float naru_as_f32(unsigned x) { float f; memcpy(&f, &x, 4); return f; }
 static inline unsigned naru_as_u32(float x) { unsigned u; memcpy(&u, &x, 4); return u; }
-static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+static inline double naru_as_f64(unsigned long x) { double f; memcpy(&f, &x, 8); return f; }
+static inline unsigned long naru_as_u64(double x) { unsigned long u; memcpy(&u, &x, 8); return u; }
 #define min(a, b) ({ __typeof__((a) + (b)) naru_x = (a), naru_y = (b); naru_x < naru_y ? naru_x : naru_y; })
 #define max(a, b) ({ __typeof__((a) + (b)) naru_x = (a), naru_y = (b); naru_x > naru_y ? naru_x : naru_y; })
 #define atomic_add(p, x) __atomic_fetch_add(p, x, __ATOMIC_RELAXED)
@@ -127,8 +128,39 @@ static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
     "",
     ""};
 
+constexpr Dialect kPlainC = {"c",
+                             R"c(typedef signed char i8; typedef short i16; typedef int i32; typedef long i64;
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64; typedef float f32;
+#define FUNCTION static inline
+#define as_f32(x) naru_as_f32((u32)(x))
+#define as_i32(x) ((i32)naru_as_u32(x))
+#define as_u32(x) naru_as_u32(x)
+#define as_i64(x) ((i64)naru_as_u64(x))
+#define as_u64(x) naru_as_u64(x)
+)c",
+                             R"c(typedef double f64;
+#define as_f64(x) naru_as_f64((u64)(x))
+)c",
+                             {R"c(#define fma_f32 __builtin_fmaf
+#define sqrt_f32 __builtin_sqrtf
+#define fabs_f32 __builtin_fabsf
+#define floor_f32 __builtin_floorf
+#define ceil_f32 __builtin_ceilf
+#define trunc_f32 __builtin_truncf
+#define rint_f32 __builtin_rintf
+#define fma_f64 __builtin_fma
+#define sqrt_f64 __builtin_sqrt
+#define fabs_f64 __builtin_fabs
+#define floor_f64 __builtin_floor
+#define ceil_f64 __builtin_ceil
+#define trunc_f64 __builtin_trunc
+#define rint_f64 __builtin_rint
+)c",
+                              ""}};
+
 }  // namespace
 
+const Dialect& plain_c() noexcept { return kPlainC; }
 const UserDialect& user_dialect(const Dialect& dialect) noexcept { return std::string_view(dialect.name) == "cuda" ? kCuda : kOpenCl; }
 const UserDialect& user_c() noexcept { return kC; }
 

@@ -17,6 +17,8 @@ struct UserDialect {
 const UserDialect& user_dialect(const Dialect& dialect) noexcept;
 // Plain C, for the machine's compiler.
 const UserDialect& user_c() noexcept;
+// The renderer's own words in plain C, behind user_c()'s prelude.
+const Dialect& plain_c() noexcept;
 
 // What follows each prelude: the place of an item in the grid, and the words that ask for it. Needs naru_i.
 extern const char* const kPlace;

@@ -7,6 +7,7 @@
 #include "naru/error.h"
 #include "render/c/launch.h"
 #include "render/c/user_dialect.h"
+#include "render/c/user_math.h"
 #include "render/c/user_team.h"
 
 namespace naru::render::c {
@@ -35,7 +36,7 @@ std::string number_text(CType type, const std::string& slot) {
 // Spells a source: words of the dialect, functions that are told where they run, the one kernel wanted. Every line keeps its number.
 class Speller {
  public:
-  Speller(const KernelSource& source, const UserDialect& dialect) : s_(source), d_(dialect) {}
+  Speller(const KernelSource& source, const UserDialect& dialect, const UserMath& math) : s_(source), d_(dialect), math_(math) {}
 
   // `head` stands for the kernel's, up to its `{`.
   std::string spell(const KernelEntry& wanted, const std::string& head) {
@@ -92,17 +93,17 @@ class Speller {
     } else if (s_.is_function(w)) {
       return function(i);
     } else {
+      if (next_is(i, "(") && math_.names.count(std::string(w))) out_ += "naru_";
       out_ += w;
     }
     return i + 1;
   }
 
-  // A function's name, where it is defined or called: it is told where it runs. Its name is kept apart from ours.
+  // A function's name, where it is defined or called: it is told where it runs. Its name is kept apart from ours and from the device's own functions.
   size_t function(size_t i) {
     const std::string_view w = s_.word(i);
     const auto head = std::find_if(s_.functions().begin(), s_.functions().end(), [&](const ir::FunctionHead& f) { return f.at == i; });
-    out_ += w;
-    if (w == "k" || w == kUserFunction) out_ += "_";
+    (out_ += w) += "_";
     if (!s_.asks_where(w) || !next_is(i, "(")) return i + 1;
     gap(i + 1);
     const bool defined = head != s_.functions().end();
@@ -142,6 +143,7 @@ class Speller {
 
   const KernelSource& s_;
   const UserDialect& d_;
+  const UserMath& math_;
   std::string out_;
   size_t copied_ = 0;
 };
@@ -204,8 +206,9 @@ std::string place_text(const Variant& v, bool guard) {
 std::string device_text(const ir::UserKernel& k, const Variant& v, const Target& target, size_t argument_bytes) {
   const UserDialect& d = user_dialect(*target.dialect);
   const KernelEntry& entry = entry_of(k);
+  const UserMath math = user_math(*k.source, target);
   const bool guard = !entry.barriers, apart = in_memory(k.memory.size(), argument_bytes, target);
-  std::string text = fmt::format("{}typedef {} naru_i;\n#define NARU_TEAM\n{}typedef struct {{", d.prelude, v.wide ? "long" : "int", kPlace);
+  std::string text = fmt::format("{}{}typedef {} naru_i;\n#define NARU_TEAM\n{}typedef struct {{", d.prelude, math.text, v.wide ? "long" : "int", kPlace);
   if (!k.memory.empty()) text += fmt::format(" long o[{}];", k.memory.size());
   if (!k.numbers.empty()) text += fmt::format(" unsigned long p[{}];", k.numbers.size());
   text += fmt::format(" naru_i d[{}]; }} naru_args;\n", static_cast<int>(kNumbers)) + place_text(v, guard);
@@ -222,7 +225,7 @@ std::string device_text(const ir::UserKernel& k, const Variant& v, const Target&
   }
   head += fmt::format(" const naru_place naru_here = naru_find(naru_a, (naru_i){}, (naru_i){});", d.group, d.item);
   for (int i = 0; guard && i < v.dims; ++i) head += fmt::format(" if (naru_here.global_[{0}] >= naru_here.items_[{0}]) return;", i);
-  return text + "#line 1 \"kernel\"\n" + Speller(*k.source, d).spell(entry, head) + "\n";
+  return text + "#line 1 \"kernel\"\n" + Speller(*k.source, d, math).spell(entry, head) + "\n";
 }
 
 // CUDA C++ as it is; its kernels become functions, and the one wanted is called by ours, which takes the launch's arguments and keeps to the grid.
@@ -344,12 +347,13 @@ std::string user_c_text(const UserC& kernel) {
                           p.pointer ? fmt::format("({})memory[{}]", type, pointers) : number_text(p.type, fmt::format("numbers[{}]", numbers)));
     ++(p.pointer ? pointers : numbers);
   }
-  std::string text = user_c().prelude;
-  // Numbers come as bits.
-  text += "static inline double naru_as_f64(unsigned long x) { double f; memcpy(&f, &x, 8); return f; }\n";
+  Target target;
+  target.dialect = &plain_c();
+  const UserMath math = user_math(s, target);
+  std::string text = user_c().prelude + math.text;
   text += fmt::format("typedef {} naru_i;\n#define NARU_TEAM struct naru_team* team;\n{}", kernel.wide ? "long" : "int", kPlace);
   if (entry.barriers) text += user_team();
-  text += "#line 1 \"kernel\"\n" + Speller(s, user_c()).spell(entry, head + ") {") + "\n#line 1 \"naru\"\n";
+  text += "#line 1 \"kernel\"\n" + Speller(s, user_c(), math).spell(entry, head + ") {") + "\n#line 1 \"naru\"\n";
   return text + user_loops(entry.barriers, locals, call + ")");
 }
 

@@ -1,0 +1,75 @@
+#include "render/c/user_math.h"
+
+#include <fmt/format.h>
+
+#include "ir/math.h"
+#include "render/c/expressions.h"
+
+namespace naru::render::c {
+namespace {
+
+using ir::V;
+
+struct Function {
+  const char* name;  // of the double one; the float one has an f behind it
+  V (*of_one)(V);
+  V (*of_two)(V, V);
+};
+
+V hypot(V a, V b) { return ir::sqrt(a * a + b * b); }
+
+constexpr Function kFunctions[] = {
+    {"exp", ir::exp, nullptr},     {"exp2", ir::exp2, nullptr},     {"expm1", ir::expm1, nullptr}, {"log", ir::log, nullptr},     {"log2", ir::log2, nullptr},
+    {"log10", ir::log10, nullptr}, {"log1p", ir::log1p, nullptr},   {"sin", ir::sin, nullptr},     {"cos", ir::cos, nullptr},     {"tan", ir::tan, nullptr},
+    {"asin", ir::asin, nullptr},   {"acos", ir::acos, nullptr},     {"atan", ir::atan, nullptr},   {"sinh", ir::sinh, nullptr},   {"cosh", ir::cosh, nullptr},
+    {"tanh", ir::tanh, nullptr},   {"asinh", ir::asinh, nullptr},   {"acosh", ir::acosh, nullptr}, {"atanh", ir::atanh, nullptr}, {"erf", ir::erf, nullptr},
+    {"erfc", ir::erfc, nullptr},   {"lgamma", ir::lgamma, nullptr}, {"sqrt", ir::sqrt, nullptr},   {"rsqrt", ir::rsqrt, nullptr}, {"pow", nullptr, ir::pow},
+    {"atan2", nullptr, ir::atan2}, {"fmod", nullptr, ir::rem},      {"hypot", nullptr, hypot}};
+
+// "" where the target can't compute it.
+std::string definition(const Function& f, bool is_double, const Target& target) {
+  const DType type = is_double ? DType::F64 : DType::F32;
+  ir::Graph graph;
+  const V a = ir::input(graph, 0, type);
+  const uint32_t result = (f.of_one ? f.of_one(a) : f.of_two(a, ir::input(graph, 1, type))).id();
+  if (!target.fp64 && uses_f64(graph)) return "";
+  const Leaves leaves{[](uint64_t slot, DType) { return slot == 0 ? "a" : "b"; }, {}, {}};
+  const char* const t = is_double ? "f64" : "f32";
+  return fmt::format("FUNCTION {0} naru_{1}{2}({0} a{3}) {{\n{4}  return {5};\n}}\n", t, f.name, is_double ? "" : "f", f.of_one ? "" : fmt::format(", {} b", t),
+                     expressions(graph, {&result, 1}, leaves, target, "v", "  "), node("v", result));
+}
+
+// Words of the renderer's dialect that a user's source may use for something else.
+constexpr const char* kForget = R"c(#undef KERNEL
+#undef GLOBAL
+#undef LOCAL
+#undef FUNCTION
+#undef GROUP
+#undef ITEM
+#undef BARRIER
+#undef MAKE4
+#undef VECTOR
+#undef PARALLEL
+)c";
+
+}  // namespace
+
+UserMath user_math(const ir::KernelSource& source, const Target& target) {
+  UserMath math;
+  std::string functions;
+  for (size_t i = 0; i + 1 < source.tokens().size(); ++i) {
+    const std::string word(source.word(i));
+    if (source.tokens()[i].kind != ir::Token::Kind::Name || source.is_function(word) || math.names.count(word)) continue;
+    for (const Function& f : kFunctions) {
+      const bool is_double = word == f.name;
+      if (!is_double && word != std::string(f.name) + "f") continue;
+      const std::string text = definition(f, is_double, target);
+      if (!text.empty()) math.names.insert(word);
+      functions += text;
+    }
+  }
+  if (!functions.empty()) math.text = complete(target, functions) + kForget;
+  return math;
+}
+
+}  // namespace naru::render::c
