@@ -146,7 +146,7 @@ def test_streams_and_events_order_work(xpu):
 
 def train(device):
     """A network on handwritten digits, a few rounds with each of two optimizers: the losses and the weights in the end."""
-    from sklearn.datasets import load_digits
+    load_digits = pytest.importorskip("sklearn.datasets", reason="the digits are scikit-learn's, which this Python does not have").load_digits
 
     digits = load_digits()
     x = naru.tensor(digits.data[:1024] / 16, dtype=naru.float32).to(device)

@@ -1,0 +1,96 @@
+"""tools/gpu_check: what it runs where there is a device, and what it says where there is none."""
+import importlib.machinery
+import importlib.util
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from opencl import need_xpu, processors_count
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "gpu_check"
+
+
+@pytest.fixture(scope="module")
+def tool():
+    loader = importlib.machinery.SourceFileLoader("gpu_check", str(TOOL))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+    sys.modules["gpu_check"] = module
+    loader.exec_module(module)
+    yield module
+    del sys.modules["gpu_check"]
+
+
+@pytest.fixture
+def logs(tool, tmp_path, monkeypatch):
+    monkeypatch.setattr(tool, "LOGS", tmp_path)
+    return tmp_path
+
+
+def call(*arguments):
+    return subprocess.run([sys.executable, str(TOOL), *map(str, arguments)], capture_output=True, text=True, timeout=300)
+
+
+def test_a_dry_run_names_every_step_and_why_it_would_not_run():
+    done = call("rocm", "--dry")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    for name in ("selftest", "operators", "streams and DataParallel", "users kernels", "benchmark"):
+        line = next(line for line in lines if line.startswith(f"-- {name}: "))
+        assert "would not run: no rocm device: " in line
+    cuda = call("cuda", "--dry").stdout
+    assert "-- compute-sanitizer memcheck: " in cuda and "-- compute-sanitizer racecheck: " in cuda and "-- benchmark bfloat16: " in cuda
+
+
+def test_without_a_device_nothing_is_written_and_the_reason_is_said(tmp_path):
+    done = call("rocm", "--no-build", "-o", tmp_path / "page.md")
+    assert done.returncode == 1 and "no rocm device: " in done.stderr and not (tmp_path / "page.md").exists()
+
+
+def test_steps_run_on_a_device_and_the_page_says_what_came_of_them(tmp_path):
+    with processors_count():
+        need_xpu()
+    page = tmp_path / "page.md"
+    done = call("xpu", "--no-build", "--only", "doctor", "--only", "benchmark", "--size", "32", "-o", page)
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = page.read_text()
+    assert "# What ran on xpu" in text and "| device xpu:0 | " in text and "| doctor | right |" in text
+    assert "10 products of (32, 32) matrices of float32" in text
+
+
+def test_a_step_that_fails_is_on_the_page_with_the_end_of_its_output(tool, logs):
+    steps = [tool.Step("good", [sys.executable, "-c", "print('fine')"]), tool.Step("bad", [sys.executable, "-c", "print('this broke'); raise SystemExit(3)"]),
+             tool.Step("no program", ["/nowhere/program"]), tool.Step("absent", ["true"], missing="there is none")]  # fmt: skip
+    for step in steps:
+        tool.run(step, time.monotonic() + 60)
+    assert [s.result for s in steps] == ["right", "FAILED", "FAILED", "not run"]
+    text = tool.results("cuda", [("processor", "x")], steps)
+    assert "| bad | FAILED |" in text and "## bad: FAILED" in text and "this broke" in text and "fine" not in text
+    assert "- absent: there is none" in text
+
+
+def test_tests_of_which_none_ran_count_as_failed(tool, logs):
+    step = tool.pytest("nothing", sys.executable, ["tests/python/test_coverage.py"], {}, "-k", "no_such_test")
+    tool.run(step, time.monotonic() + 60)
+    assert step.result == "FAILED"
+    assert tool.pytest("absent", sys.executable, ["tests/python/test_no_such_file.py"], {}).missing
+
+
+def test_what_the_time_does_not_suffice_for_is_not_run_or_ends(tool, logs):
+    late, long = tool.Step("late", ["true"]), tool.Step("long", [sys.executable, "-c", "import time; time.sleep(600)"])
+    tool.run(late, time.monotonic() - 1)
+    assert late.result == "not run" and late.missing == "the time was over"
+    tool.run(long, time.monotonic() + 0.5)
+    assert long.result == "FAILED" and "the time was over" in long.text
+
+
+def test_packages_that_the_python_has_are_not_shadowed(tool, tmp_path, monkeypatch):
+    site = tmp_path / "site"
+    for name in ("numpy", "only_here"):
+        (site / name).mkdir(parents=True)
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    monkeypatch.setattr(tool, "LACKING", tmp_path / "lacking")
+    tool.fill_lacking(sys.executable)
+    assert [p.name for p in (tmp_path / "lacking").iterdir()] == ["only_here"]
