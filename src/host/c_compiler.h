@@ -1,6 +1,7 @@
 // The machine's C compiler, found at run time: for users' kernels on host memory.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@ class CCompiler {
   const std::string& name() const noexcept { return name_; }
   // What a library depends on besides its text.
   std::string options() const;
-  // A shared library of the source; its bytes. Throws Refused.
-  std::string compile(const std::string& text) const;
+  // A shared library of the source; its bytes. frame: bytes that a function's variables may take, 0 for any. Throws Refused.
+  std::string compile(const std::string& text, int64_t frame) const;
 
   struct Refused {
     std::string log;

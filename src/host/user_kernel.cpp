@@ -51,6 +51,36 @@ UserFunction load(const std::string& bytes) {
   throw RuntimeError("naru.kernel: a compiled kernel could not be loaded: {}. Set TMPDIR to a folder that programs may be loaded from", why);
 }
 
+// The stacks of a group's items, kept for the thread's next kernel.
+class Stacks {
+ public:
+  // What a kernel with barriers may take of it is bounded when it is compiled.
+  static constexpr int64_t kBytes = 64 << 10;
+  static constexpr int64_t kFrame = 16 << 10, kMostHuge = 256 << 20;
+  Stacks() = default;
+  Stacks(const Stacks&) = delete;
+  ~Stacks() { release(); }
+  char* of(int64_t items) {
+    if (items > items_) {
+      release();
+      void* const memory = mmap(nullptr, static_cast<size_t>(items * kBytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (memory == MAP_FAILED) throw OutOfMemoryError("naru.kernel: no memory for the stacks of {} items. Use fewer threads", items);
+      // Items take turns so often that a page for each stack would be too many for the processor to remember.
+      if (items * kBytes * num_threads() <= kMostHuge) madvise(memory, static_cast<size_t>(items * kBytes), MADV_HUGEPAGE);
+      memory_ = static_cast<char*>(memory), items_ = items;
+    }
+    return memory_;
+  }
+
+ private:
+  void release() {
+    if (memory_) munmap(memory_, static_cast<size_t>(items_ * kBytes));
+    memory_ = nullptr, items_ = 0;
+  }
+  char* memory_ = nullptr;
+  int64_t items_ = 0;
+};
+
 UserFunction compile(const UserC& kernel) {
   static const CCompiler compiler = CCompiler::find();
   static const std::string machine = processor();
@@ -59,12 +89,15 @@ UserFunction compile(const UserC& kernel) {
   const std::string key = runtime::KernelCache::key(text, compiler.options(), compiler.name() + "\n" + machine);
   if (const auto kept = cache.find(key)) return load(*kept);
   try {
-    const std::string library = compiler.compile(text);
+    const std::string library = compiler.compile(text, kernel.barriers() ? Stacks::kFrame : 0);
     cache.count_compilation();
     const UserFunction function = load(library);
     cache.store(key, library);
     return function;
   } catch (const CCompiler::Refused& refused) {
+    if (refused.log.find("frame-larger-than") != std::string::npos)
+      throw RuntimeError("naru.kernel '{}': its items have arrays of their own beyond {} bytes, which kernels with barrier() can't have on the cpu. Use shared arrays, or memory "
+                         "of a tensor", name, Stacks::kFrame);
     throw RuntimeError(ir::refusal(*kernel.source, name, fmt::format("the C compiler ({})", compiler.name()), refused.log));
   }
 }
@@ -86,32 +119,6 @@ UserFunction function_of(const ir::UserKernel& k) {
   if (!f) f = compile({k.source, k.entry, wide});
   return f;
 }
-
-// The stacks of a group's items, kept for the thread's next kernel.
-class Stacks {
- public:
-  static constexpr int64_t kBytes = 256 << 10;
-  Stacks() = default;
-  Stacks(const Stacks&) = delete;
-  ~Stacks() { release(); }
-  char* of(int64_t items) {
-    if (items > items_) {
-      release();
-      void* const memory = mmap(nullptr, static_cast<size_t>(items * kBytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-      if (memory == MAP_FAILED) throw OutOfMemoryError("naru.kernel: no memory for the stacks of {} items. Use fewer threads", items);
-      memory_ = static_cast<char*>(memory), items_ = items;
-    }
-    return memory_;
-  }
-
- private:
-  void release() {
-    if (memory_) munmap(memory_, static_cast<size_t>(items_ * kBytes));
-    memory_ = nullptr, items_ = 0;
-  }
-  char* memory_ = nullptr;
-  int64_t items_ = 0;
-};
 
 }  // namespace
 

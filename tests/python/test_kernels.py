@@ -541,6 +541,29 @@ def test_a_barrier_that_some_items_do_not_meet_is_an_error_where_the_host_runs_i
         naru.kernel(source, "f")(naru.ones(8), grid=8, threads=4)
 
 
+@pytest.mark.parametrize("size, fits", [(1000, True), (6000, False)])
+def test_arrays_of_the_items_own_are_bounded_where_items_meet_at_barriers(size, fits):
+    source = f"""kernel void f(float* x) {{
+      float own[{size}];
+      for (int i = 0; i < {size}; i++) own[i] = x[i % 8] + i;
+      barrier();
+      float sum = 0;
+      for (int i = 0; i < {size}; i++) sum += own[(i * 7 + (int)x[0]) % {size}];
+      x[global_id(0)] = sum;
+    }}"""
+    x = naru.zeros(8)
+    if fits:
+        naru.kernel(source, "f")(x, grid=8)
+        assert (x == size * (size - 1) / 2).all()
+        return
+    with raises(RuntimeError, "'f': its items have arrays of their own beyond 16384 bytes", "shared arrays"):
+        naru.kernel(source, "f")(x, grid=8)
+    source = source.replace("barrier();", "")
+    naru.kernel(source, "f")(x[:1].clone(), grid=0)
+    naru.kernel(source, "f")(x, grid=1)
+    assert x[0] > 0
+
+
 # --- derivatives
 
 CUBE = """
