@@ -41,6 +41,25 @@ TEST_P(Kernels, RunOverAGridOrOverGroups) {
   EXPECT_EQ(grid.sum().item<float>(), (a + b).sum().item<float>() - 1001);
 }
 
+TEST_P(Kernels, LetTheItemsOfAGroupMeet) {
+  const Kernel sums(R"(
+kernel void sums(const float* x, float* out) {
+  shared float part[64];
+  int i = local_id(0);
+  part[i] = x[global_id(0)];
+  for (int step = 32; step > 0; step /= 2) {
+    barrier();
+    if (i < step && i + step < local_size(0)) part[i] += part[i + step];
+  }
+  if (i == 0) out[group_id(0)] = part[0];
+})", "sums");
+  const Tensor x = arange(0, 1000, 1, options());
+  Tensor out = zeros({16}, options());
+  sums({x, out}, {.grid = {1000}, .threads = {64}});
+  EXPECT_EQ(out.sum().item<float>(), 499500);
+  EXPECT_EQ(out[{15}].item<float>(), 960 * 40 + 780);
+}
+
 TEST_P(Kernels, AreDifferentiableByAKernelOrAFunction) {
   for (const bool function : {false, true}) {
     Kernel square(kSource, "square");
