@@ -29,7 +29,7 @@ def browse(page, folder, *arguments):
         "--disable-component-update", "--disable-default-apps", "--disable-sync", "--disable-extensions", "--window-size=1000,900",
         "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}", *arguments, page.as_uri(),
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": str(folder)})
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": str(folder), "LD_PRELOAD": ""})
     assert done.returncode == 0, done.stderr
     return done.stdout, requested(log)
 
