@@ -1,34 +1,142 @@
-// The steps of SGD, Adam and AdamW. Each parameter's update is a chain of elementwise steps, which the queue fuses into one kernel. The
+// The steps of SGD, Adam and AdamW. Each parameter's update is one program over the parameter, its gradient and its state: one kernel. The
 // arithmetic is in PyTorch's order.
+#include <array>
 #include <cmath>
 
+#include "core/small_vector.h"
+#include "ir/interpret.h"
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "ops/common.h"
 
 namespace naru {
-
-using ops::StepOperand;
-
 namespace {
 
-// Elementwise steps in one parameter's type.
-class Chain {
+// Up to so many elements an update is done at once on the calling thread.
+constexpr int64_t kSmall = 4096;
+
+// A program that is written down like the arithmetic it stands for. Operators compute in one type; what is written to a tensor has that tensor's.
+class Update {
  public:
-  Chain(DType type, const char* op) : type_(type), op_(op) {}
-  StepOperand in(const Tensor& t) const { return {&t, {}, type_}; }
-  StepOperand in(double number) const { return {nullptr, number, type_}; }
-  // A new tensor, which is never written to memory if nothing else reads it.
-  Tensor make(ir::RowId row, std::initializer_list<StepOperand> operands) const { return ops::step(row, operands, type_, op_); }
-  void write(ir::RowId row, const Tensor& target, std::initializer_list<StepOperand> operands) const {
-    ops::run_step(row, {operands.begin(), operands.size()}, target);
-    ops::bump_version(target);
+  // A tensor, a value on the way, or a number.
+  struct Value {
+    int cell = -1;
+    double number = 0;
+    Value(double n) : number(n) {}
+    static Value at(int cell) {
+      Value v(0.0);
+      v.cell = cell;
+      return v;
+    }
+  };
+  explicit Update(DType type) : type_(type) {}
+
+  // All tensors come before the first operator.
+  Value tensor(const Tensor& t) {
+    const uint8_t slot = program_.inputs_count++;
+    program_.inputs[slot] = {t.dtype(), false};
+    tensors_[slot] = &t;
+    return add_cell({ir::Program::From::Input, type_, slot});
+  }
+  Value make(ir::RowId row, std::initializer_list<Value> operands) { return add_cell(add_step(row, operands, type_)); }
+  // `target` was given by tensor().
+  void write(ir::RowId row, Value target, std::initializer_list<Value> operands) {
+    cells_[target.cell] = add_step(row, operands, tensors_[target.cell]->dtype());
+    written_ |= 1u << target.cell;
   }
 
+  // Does it, and counts the writes.
+  void run(const char* op);
+
  private:
+  static constexpr int kTensors = 5;
+  Value add_cell(ir::Program::Arg where) {
+    cells_.push_back(where);
+    return Value::at(static_cast<int>(cells_.size()) - 1);
+  }
+  ir::Program::Arg add_step(ir::RowId row, std::initializer_list<Value> operands, DType out) {
+    ir::Program::Step& step = program_.steps[program_.steps_count];
+    step.row = row, step.out = out, step.args_count = 0;
+    for (const Value& v : operands) {
+      if (v.cell < 0) {
+        program_.params[program_.params_count] = ir::vtype_of(type_);
+        params_[program_.params_count] = ops::param_bits(v.number, type_);
+        step.args[step.args_count++] = {ir::Program::From::Param, type_, program_.params_count++};
+      } else {
+        step.args[step.args_count++] = cells_[v.cell];
+      }
+    }
+    return {ir::Program::From::Step, type_, program_.steps_count++};
+  }
+  bool run_at_once();
+
   DType type_;
-  const char* op_;
+  ir::Program program_;
+  std::array<const Tensor*, kTensors> tensors_{};
+  std::array<uint64_t, ir::kMaxParams> params_;
+  SmallVector<ir::Program::Arg, 16> cells_;  // where each value is now
+  unsigned written_ = 0;
 };
+
+// Small, dense tensors at rest on the cpu: by a kernel that the thread remembers.
+bool Update::run_at_once() {
+  const TensorImpl& first = *tensors_[0]->impl();
+  if (first.numel > kSmall || !first.storage->device.is_cpu()) return false;
+  std::array<void*, 2 * kTensors> addresses;
+  int n = 0;
+  for (int i = 0; i < program_.inputs_count; ++i) {
+    const TensorImpl& t = *tensors_[i]->impl();
+    if (!t.contiguous || !t.storage->data || runtime::busy(*t.storage)) return false;
+    addresses[n++] = t.address();
+  }
+  for (int i = 0; i < program_.inputs_count; ++i)
+    if (written_ >> i & 1) addresses[n++] = tensors_[i]->impl()->address();
+  static thread_local ir::Program known;
+  static thread_local const runtime::DirectKernel* kernel = nullptr;
+  if (!kernel || !known.same(program_)) {
+    kernel = runtime::backend_of(DeviceType::Cpu).direct_kernel(program_);
+    known = program_;
+    if (!kernel) return false;
+  }
+  if (kernel->machine) kernel->machine(addresses.data(), params_.data(), first.numel, 0);
+  else ir::interpret(*kernel->kernel, addresses.data(), params_.data(), first.numel, 0);
+  return true;
+}
+
+void Update::run(const char* op) {
+  const Tensor& first = *tensors_[0];
+  if (first.numel() == 0) return;
+  // What a program reads it may write, but only in the same places.
+  std::array<Tensor, kTensors> apart;
+  for (int i = 1; i < program_.inputs_count; ++i)
+    for (int k = 0; k < i; ++k)
+      if (const TensorImpl &a = *tensors_[i]->impl(), &b = *tensors_[k]->impl();
+          a.storage.get() == b.storage.get() && (a.offset != b.offset || a.dtype != b.dtype || !(a.strides == b.strides))) {
+        if (written_ >> i & 1) throw RuntimeError("{}: a parameter and its state, or two states, lie in the same memory; clone() one of them", op);
+        apart[i] = tensors_[i]->detach().clone();
+        tensors_[i] = &apart[i];
+        break;
+      }
+  program_.outputs_count = 0;
+  for (int i = 0; i < program_.inputs_count; ++i)
+    if (written_ >> i & 1) program_.outputs[program_.outputs_count++] = static_cast<uint8_t>(cells_[i].index);
+  if (!run_at_once()) {
+    ir::Map map;
+    map.shape = first.sizes();
+    map.params.assign(params_.begin(), params_.begin() + program_.params_count);
+    std::vector<const Tensor*> writes;
+    for (int i = 0; i < program_.inputs_count; ++i) {
+      map.inputs.push_back(ops::view_of(*tensors_[i], map.shape));
+      if (!(written_ >> i & 1)) continue;
+      map.outputs.push_back(map.inputs.back());
+      writes.push_back(tensors_[i]);
+    }
+    map.program = program_;
+    ops::submit(std::move(map), std::span(tensors_).first(program_.inputs_count), writes);
+  }
+  for (int i = 0; i < program_.inputs_count; ++i)
+    if (written_ >> i & 1) ops::bump_version(*tensors_[i]);
+}
 
 void check(const Tensor& p, const Tensor& g, size_t i, const char* op) {
   ops::require_defined(p, op, "a parameter");
@@ -51,22 +159,29 @@ void check_count(size_t got, size_t wanted, const char* name, const char* op) {
   if (got != wanted) throw RuntimeError("{}: got {} of {} for {} parameters", op, got, name, wanted);
 }
 
+using Value = Update::Value;
+
 // Formula: g += weight_decay p; b = momentum b + (1 - dampening) g (b = g at first); p -= lr (g + momentum b if nesterov, else b).
-void sgd_one(const Tensor& p, Tensor g, Tensor& b, const SgdOptions& o) {
-  const Chain chain(p.dtype(), "SGD");
-  if (o.maximize) g = chain.make(ir::row::neg, {chain.in(g)});
-  if (o.weight_decay != 0) g = chain.make(ir::row::add_scaled, {chain.in(g), chain.in(p), chain.in(o.weight_decay)});
+void sgd_one(const Tensor& parameter, const Tensor& gradient, Tensor& momentum, const SgdOptions& o) {
+  Update u(parameter.dtype());
+  const Value p = u.tensor(parameter);
+  Value g = u.tensor(gradient);
+  const bool first = !momentum.defined();
+  if (o.momentum != 0 && first) momentum = ops::make_result(parameter.sizes(), parameter.dtype(), parameter.device(), "SGD");
+  const Value b = o.momentum != 0 ? u.tensor(momentum) : g;
+  if (o.maximize) g = u.make(ir::row::neg, {g});
+  if (o.weight_decay != 0) g = u.make(ir::row::add_scaled, {g, p, o.weight_decay});
   if (o.momentum != 0) {
-    if (!b.defined()) {
-      b = ops::make_result(p.sizes(), p.dtype(), p.device(), "SGD", true);
-      chain.write(ir::row::copy, b, {chain.in(g)});
+    if (first) {
+      u.write(ir::row::copy, b, {g});
     } else {
-      chain.write(ir::row::mul, b, {chain.in(b), chain.in(o.momentum)});
-      chain.write(ir::row::add_scaled, b, {chain.in(b), chain.in(g), chain.in(1 - o.dampening)});
+      u.write(ir::row::mul, b, {b, o.momentum});
+      u.write(ir::row::add_scaled, b, {b, g, 1 - o.dampening});
     }
-    g = o.nesterov ? chain.make(ir::row::add_scaled, {chain.in(g), chain.in(b), chain.in(o.momentum)}) : b;
+    g = o.nesterov ? u.make(ir::row::add_scaled, {g, b, o.momentum}) : b;
   }
-  chain.write(ir::row::add_scaled, p, {chain.in(p), chain.in(g), chain.in(-o.lr)});
+  u.write(ir::row::add_scaled, p, {p, g, -o.lr});
+  u.run("SGD");
 }
 
 struct AdamState {
@@ -75,23 +190,24 @@ struct AdamState {
 
 // Formula (Kingma and Ba, 2015; decoupled: Loshchilov and Hutter, 2019): m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
 // p -= lr / (1 - beta1^step) m / (sqrt(v) / sqrt(1 - beta2^step) + eps).
-void adam_one(const Tensor& p, Tensor g, const AdamState& s, double step_size, double root, const AdamOptions& o) {
-  const Chain chain(p.dtype(), "Adam");
-  if (o.maximize) g = chain.make(ir::row::neg, {chain.in(g)});
-  if (o.weight_decay != 0 && o.decoupled) chain.write(ir::row::mul, p, {chain.in(p), chain.in(1 - o.lr * o.weight_decay)});
-  else if (o.weight_decay != 0) g = chain.make(ir::row::add_scaled, {chain.in(g), chain.in(p), chain.in(o.weight_decay)});
-  chain.write(ir::row::lerp, s.m, {chain.in(s.m), chain.in(g), chain.in(1 - o.beta1)});
-  chain.write(ir::row::mul, s.v, {chain.in(s.v), chain.in(o.beta2)});
-  chain.write(ir::row::addcmul, s.v, {chain.in(s.v), chain.in(g), chain.in(g), chain.in(1 - o.beta2)});
-  if (o.amsgrad) chain.write(ir::row::maximum, s.greatest, {chain.in(s.greatest), chain.in(s.v)});
-  Tensor d = chain.make(ir::row::sqrt, {chain.in(o.amsgrad ? s.greatest : s.v)});
-  d = chain.make(ir::row::div, {chain.in(d), chain.in(root)});
-  d = chain.make(ir::row::add, {chain.in(d), chain.in(o.eps)});
-  chain.write(ir::row::addcdiv, p, {chain.in(p), chain.in(s.m), chain.in(d), chain.in(-step_size)});
+void adam_one(const Tensor& parameter, const Tensor& gradient, const AdamState& s, double step_size, double root, const AdamOptions& o) {
+  Update u(parameter.dtype());
+  const Value p = u.tensor(parameter);
+  Value g = u.tensor(gradient);
+  const Value m = u.tensor(s.m), v = u.tensor(s.v), greatest = o.amsgrad ? u.tensor(s.greatest) : v;
+  if (o.maximize) g = u.make(ir::row::neg, {g});
+  if (o.weight_decay != 0 && o.decoupled) u.write(ir::row::mul, p, {p, 1 - o.lr * o.weight_decay});
+  else if (o.weight_decay != 0) g = u.make(ir::row::add_scaled, {g, p, o.weight_decay});
+  u.write(ir::row::lerp, m, {m, g, 1 - o.beta1});
+  u.write(ir::row::mul, v, {v, o.beta2});
+  u.write(ir::row::addcmul, v, {v, g, g, 1 - o.beta2});
+  if (o.amsgrad) u.write(ir::row::maximum, greatest, {greatest, v});
+  Value d = u.make(ir::row::sqrt, {greatest});
+  d = u.make(ir::row::div, {d, root});
+  d = u.make(ir::row::add, {d, o.eps});
+  u.write(ir::row::addcdiv, p, {p, m, d, -step_size});
+  u.run(o.decoupled ? "AdamW" : "Adam");
 }
-
-// The update of one parameter is one kernel, whatever its neighbours' shapes are.
-void run_held_back(const Tensor& p) { runtime::queue_of(p.impl()->storage->device).flush(); }
 
 }  // namespace
 
@@ -100,13 +216,11 @@ void sgd_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grad
   check_count(grads.size(), params.size(), "gradients", "SGD");
   momenta.resize(params.size());
   NoGrad guard;
-  ops::FuseScope fuse;
   for (size_t i = 0; i < params.size(); ++i) {
     if (!grads[i].defined()) continue;
     check(params[i], grads[i], i, "SGD");
     if (momenta[i].defined()) check_state(momenta[i], params[i], "momentum_buffer", i, "SGD");
     sgd_one(params[i], grads[i], momenta[i], o);
-    run_held_back(params[i]);
   }
 }
 
@@ -123,7 +237,6 @@ void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& gra
   const double step_size = o.lr / (1 - std::pow(o.beta1, t)), root = std::sqrt(1 - std::pow(o.beta2, t));
   const Tensor none;
   NoGrad guard;
-  ops::FuseScope fuse;
   for (size_t i = 0; i < params.size(); ++i) {
     if (!grads[i].defined()) continue;
     check(params[i], grads[i], i, op);
@@ -131,7 +244,6 @@ void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& gra
     check_state(exp_avg_sq[i], params[i], "exp_avg_sq", i, op);
     if (o.amsgrad) check_state(max_exp_avg_sq[i], params[i], "max_exp_avg_sq", i, op);
     adam_one(params[i], grads[i], {exp_avg[i], exp_avg_sq[i], o.amsgrad ? max_exp_avg_sq[i] : none}, step_size, root, o);
-    run_held_back(params[i]);
   }
 }
 
