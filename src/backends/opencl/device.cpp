@@ -109,6 +109,7 @@ void OpenClDevice::release(void* address) noexcept {
     pieces_.erase(at);
     used_ -= in_pages(piece.bytes, kPage);
   }
+  releases_.fetch_add(1, std::memory_order_acq_rel);
   // The allocator has waited for the work that uses it.
   api().clReleaseMemObject(piece.memory);
   std::free(piece.host);

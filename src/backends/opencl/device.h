@@ -31,6 +31,10 @@ struct Kernel {
   // Of one that was just compiled: what is still to be put into the cache, and under which key.
   cl_program program = nullptr;
   std::string key;
+  // What its arguments are, so that the same ones are not set again; worth nothing once memory has been released since.
+  std::vector<cl_mem> memory{};
+  std::vector<std::byte> arguments{};
+  uint64_t releases = 0;
 };
 
 // Thread-safe.
@@ -57,6 +61,8 @@ class OpenClDevice {
   // To be called when a new kernel has run: puts it into the cache. Some drivers complete a kernel's code only then.
   void ran(Kernel& kernel);
   std::mutex launching;
+  // How often memory was released so far.
+  uint64_t releases() const noexcept { return releases_.load(std::memory_order_acquire); }
 
   const DeviceInfo& info() const noexcept { return info_; }
   // As the environment says now (see docs/opencl.md).
@@ -85,6 +91,7 @@ class OpenClDevice {
   mutable std::mutex memory_mutex_;
   std::map<const char*, Piece> pieces_;  // by address
   size_t used_ = 0;
+  std::atomic<uint64_t> releases_{0};
   std::map<void*, cl_mem> pinned_;
   cl_command_queue mapping_ = nullptr;  // for pinned memory
   std::unordered_multimap<uint64_t, std::unique_ptr<Known>> kernels_[2];  // [loops]

@@ -88,6 +88,34 @@ void OpenClStream::run(const ir::Instruction& instruction) {
       instruction);
 }
 
+// Those that differ from what they are: a call of the driver's costs more than the comparison.
+void OpenClStream::set_arguments(Kernel& kernel, std::span<const cl_mem> memory, cl_mem apart, std::span<const std::byte> numbers) const {
+  const Api& cl = api();
+  const uint64_t releases = device_.releases();
+  if (kernel.memory.size() != memory.size() + 1 || kernel.releases != releases) {
+    kernel.memory.clear(), kernel.arguments.clear();
+    for (cl_uint i = 0; i < memory.size(); ++i) check(cl.clSetKernelArg(kernel.kernel, i, sizeof(cl_mem), &memory[i]), "clSetKernelArg");
+    kernel.memory.assign(memory.begin(), memory.end());
+    kernel.memory.push_back(nullptr);
+    kernel.releases = releases;
+  }
+  for (cl_uint i = 0; i < memory.size(); ++i) {
+    if (kernel.memory[i] == memory[i]) continue;
+    kernel.memory[i] = nullptr;
+    check(cl.clSetKernelArg(kernel.kernel, i, sizeof(cl_mem), &memory[i]), "clSetKernelArg");
+    kernel.memory[i] = memory[i];
+  }
+  const auto last = static_cast<cl_uint>(memory.size());
+  if (apart) {
+    if (kernel.memory[last] != apart) check(cl.clSetKernelArg(kernel.kernel, last, sizeof apart, &apart), "clSetKernelArg");
+    kernel.memory[last] = apart;
+  } else if (!std::equal(kernel.arguments.begin(), kernel.arguments.end(), numbers.begin(), numbers.end())) {
+    kernel.arguments.clear();
+    check(cl.clSetKernelArg(kernel.kernel, last, numbers.size(), numbers.data()), "clSetKernelArg");
+    kernel.arguments.assign(numbers.begin(), numbers.end());
+  }
+}
+
 void OpenClStream::start(const render::c::Launch& launch) {
   constexpr size_t kMost = 32;
   if (launch.memory.size() > kMost) throw RuntimeError("OpenCL: a kernel with {} pieces of memory; at most {} are allowed", launch.memory.size(), kMost);
@@ -115,11 +143,7 @@ void OpenClStream::start(const render::c::Launch& launch) {
   const size_t group = static_cast<size_t>(launch.group), items = static_cast<size_t>(launch.groups) * group;
   const std::lock_guard lock(device_.launching);
   Kernel& kernel = device_.kernel_of(launch, target_);
-  cl_uint argument = 0;
-  for (; argument < launch.memory.size(); ++argument)
-    check(cl.clSetKernelArg(kernel.kernel, argument, sizeof(cl_mem), &memory[argument]), "clSetKernelArg");
-  if (apart) check(cl.clSetKernelArg(kernel.kernel, argument, sizeof apart, &apart), "clSetKernelArg");
-  else check(cl.clSetKernelArg(kernel.kernel, argument, launch.arguments.size(), launch.arguments.data()), "clSetKernelArg");
+  set_arguments(kernel, {memory, launch.memory.size()}, apart, launch.arguments);
   check(cl.clEnqueueNDRangeKernel(queue_, kernel.kernel, 1, nullptr, &items, &group, 0, nullptr, next_event()), "clEnqueueNDRangeKernel");
   if (!kernel.program) return;
   // Once it has run: PoCL 3.1 ends the process when a kernel under way is asked for.

@@ -331,6 +331,37 @@ ir::RowWise softmax_of(const std::vector<View>& v, int64_t rows, int64_t n, DTyp
   return w;
 }
 
+TEST_P(OpenCl, a_kernel_gets_its_own_operands_and_numbers_whatever_it_was_started_with_before) {
+  // The same kernel again and again: with equal operands, other ones, other numbers, and memory that was given back and taken anew.
+  const auto run = [&](const Ref<Storage>& in, const Ref<Storage>& out, int64_t n, float times) {
+    ir::Map m;
+    m.program = program_of(ir::row::mul, {DType::F32, DType::F32}, DType::F32, DType::F32);
+    m.program.steps[0].args[1] = {ir::Program::From::Param, DType::F32, 0};
+    m.program.inputs_count = 1, m.program.params_count = 1, m.program.params[0] = ir::VType::F32;
+    m.params = {std::bit_cast<uint32_t>(times)};
+    m.shape = {n}, m.inputs = {{in->data, DType::F32, {1}}}, m.outputs = {{out->data, DType::F32, {1}}};
+    stream->submit(m, {in, out});
+  };
+  const auto first = [&](const Ref<Storage>& s) {
+    float value;
+    const std::vector<char> bytes = download(*stream, s);
+    std::memcpy(&value, bytes.data(), 4);
+    return value;
+  };
+  for (int round = 0; round < 4; ++round) {
+    const float values[2][64] = {{1}, {10}};
+    const Ref<Storage> a = testing::upload(*stream, device, values[0], 256), b = testing::upload(*stream, device, values[1], 256);
+    run(a, a, 64, 2), run(a, a, 64, 2), run(a, a, 64, 3);
+    EXPECT_EQ(first(a), 12);
+    run(b, a, 60, 3), run(b, b, 64, 2);
+    EXPECT_EQ(first(a), 30);
+    EXPECT_EQ(first(b), 20);
+    run(a, b, 64, 1);
+    EXPECT_EQ(first(b), 30);
+    empty_cache(device);
+  }
+}
+
 TEST_P(OpenCl, row_programs_give_what_their_parts_give_however_long_the_rows_are) {
   // Beside the items, in the result's memory, and (the last one) by a kernel for each part.
   for (const auto& [rows, n] : {std::pair<int64_t, int64_t>{5, 2}, {300, 63}, {7, 65}, {40, 1000}, {3, 2048}, {3, 2049}, {2, 16384}, {2, 16385}})
