@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 // Exact arithmetic, as everywhere: nothing contracted, nothing reordered. What C lets pass with a warning would fail only when it runs.
 const std::vector<std::string> kOptions = {
     "-x", "c", "-std=gnu11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fsigned-char",
-    "-fPIC", "-shared", "-fvisibility=hidden", "-fdiagnostics-color=never", "-Werror=implicit-function-declaration", "-Werror=implicit-int",
+    "-fPIC", "-shared", "-Wl,-z,defs", "-fvisibility=hidden", "-fdiagnostics-color=never", "-Werror=implicit-function-declaration", "-Werror=implicit-int",
     "-Werror=int-conversion", "-Werror=incompatible-pointer-types",
 #if defined(__x86_64__)
     "-march=native",

@@ -164,6 +164,27 @@ def test_a_grid_of_two_dimensions_with_a_helper_that_knows_where_it_runs(threads
     np.testing.assert_array_equal(out.cpu().numpy(), sums / counts)
 
 
+WEIGHTS = """
+typedef struct { float left, right; } sides;
+constant float weights[3] = {1, 2, 1};
+constant int most = 3;
+static float weigh(constant float* w, sides s, float x) { return w[0] * s.left + w[1] * x + w[2] * s.right; }
+kernel void smooth(const float* x, float* out, int n) {
+  int i = global_id(0);
+  sides s = {i > 0 ? x[i - 1] : 0, i + 1 < n ? x[i + 1] : 0};
+  out[i] = weigh(weights, s, x[i]) + weights[1] * most;
+}
+"""
+
+
+def test_constants_and_structures_of_the_source(device):
+    x = naru.arange(10.0, device=device)
+    out = naru.zeros(10, device=device)
+    naru.kernel(WEIGHTS, "smooth")(x, out, 10, grid=10)
+    wanted = np.convolve(np.arange(10.0), [1, 2, 1], "same") + 6
+    assert out.tolist() == wanted.tolist()
+
+
 POINTERS = """
 typedef float real;
 float total(const float* row, int n) {
@@ -501,6 +522,12 @@ def test_what_the_compiler_refuses_is_shown_with_the_line(device):
 def test_a_function_that_does_not_exist_is_refused_before_it_runs(device):
     k = naru.kernel("kernel void f(float* x) {\n  x[0] = missing(1);\n}", "f")
     with raises(RuntimeError, "line 2:", "missing"):
+        k(naru.ones(1, device=device), grid=1)
+
+
+def test_a_function_that_is_declared_and_never_defined_is_refused_by_name(device):
+    k = naru.kernel("float missing(float x);\nkernel void f(float* x) {\n  x[0] = missing(1);\n}", "f")
+    with raises(RuntimeError, "naru.kernel 'f'", "refused", "missing"):
         k(naru.ones(1, device=device), grid=1)
 
 

@@ -62,6 +62,8 @@ typedef uchar uint8_t; typedef ushort uint16_t; typedef uint uint32_t; typedef u
     "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
     "local",
     "private",
+    "constant",
+    "constant",
     "get_group_id(0)",
     "get_local_id(0)"};
 
@@ -97,6 +99,8 @@ typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int
     "__syncthreads()",
     "",
     "",
+    "__constant__ const",
+    "const",
     "blockIdx.x",
     "threadIdx.x"};
 
@@ -125,6 +129,8 @@ static inline unsigned long naru_as_u64(double x) { unsigned long u; memcpy(&u, 
     "naru_barrier(naru_here.team)",
     "",
     "",
+    "static const",
+    "const",
     "",
     ""};
 

@@ -11,6 +11,7 @@ struct UserDialect {
   const char* any_entry;  // in groups of any size
   const char *global, *shared, *barrier;  // what these words of the dialect mean, shared for an array
   const char *shared_pointer, *private_pointer;
+  const char *constant, *constant_pointer;
   const char *group, *item;  // numbers of the group and of the item in it
 };
 

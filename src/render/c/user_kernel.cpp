@@ -80,6 +80,7 @@ class Speller {
     if (s_.tokens()[i].kind != Token::Kind::Name) out_ += w;
     else if (w == "global") out_ += d_.global;
     else if (w == "shared") out_ += is_pointer(i) ? d_.shared_pointer : d_.shared;
+    else if (w == "constant") out_ += is_pointer(i) ? d_.constant_pointer : d_.constant;
     else if (w == "private") out_ += d_.private_pointer;
     else if (w == "half") out_ += "naru_half";
     else if (w == "bfloat16") out_ += "naru_bfloat16";
@@ -125,7 +126,7 @@ class Speller {
     if (next >= s_.tokens().size() || s_.word(next) != "*") return false;
     for (size_t before = i; before-- > 0;) {
       const std::string_view w = s_.word(before);
-      if (w == "global" || w == "shared" || w == "private") return false;
+      if (w == "global" || w == "shared" || w == "private" || w == "constant") return false;
       if (w != "const" && w != "volatile" && w != "static" && !ir::is_type_word(w)) return true;
     }
     return true;

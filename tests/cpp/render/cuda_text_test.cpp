@@ -151,6 +151,8 @@ float total(const float* row, int n) {
   for (int i = 0; i < n; i++) sum += row[i];
   return sum;
 }
+constant float weights[3] = {1, 2, 1};
+float head(constant float* w) { return w[0]; }
 float place(void) { return global_id(0) + local_size(1); }
 kernel void vec_add(const float* a, const float* b, float* out) { int i = global_id(0); out[i] = a[i] + b[i]; }
 kernel void matmul(const float* a, const float* b, float* c, int m, int n, int k) {
@@ -174,7 +176,7 @@ kernel void words(const half* h, const bfloat16* b, const bool* mask, char* c, l
   first[local_id(0) % 4] = half_to_float(h[0]) + bfloat16_to_float(b[0]);
   barrier();
   own[0] = min(3, 4) + max(u, 2u) + abs(-3) + (flag ? INFINITY : NAN);
-  own[1] = sqrtf(f) + expf(f) + rsqrtf(f) + powf(f, 2.0f) + fminf(f, FLT_MAX) + place() + total(&f, 1);
+  own[1] = sqrtf(f) + expf(f) + rsqrtf(f) + powf(f, 2.0f) + fminf(f, FLT_MAX) + place() + total(&f, 1) + head(weights);
   uint8_t byte = (uint8_t)ul;
   int64_t wide = INT_MAX;
   c[global_id(2)] = mask[group_id(1)] + byte;
@@ -241,7 +243,7 @@ TEST(CudaText, what_nvrtc_refuses_is_told_in_the_users_lines) {
     FAIL();
   } catch (const RuntimeError& e) {
     const std::string text = e.what();
-    EXPECT_NE(text.find("naru.kernel 'wrong': NVRTC refused the source:\n  line 41: identifier \"nothing\" is undefined\n    out[1] = nothing;"), std::string::npos) << text;
+    EXPECT_NE(text.find("naru.kernel 'wrong': NVRTC refused the source:\n  line 43: identifier \"nothing\" is undefined\n    out[1] = nothing;"), std::string::npos) << text;
   }
 }
 
