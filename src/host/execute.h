@@ -24,6 +24,8 @@ const SmallKernel& small_kernel(const ir::Program& program);
 
 // c = a b at once, contiguous, with the bits of ir::MatMul, where that would be one call of a library. False: nothing done.
 bool small_product(DType type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c);
+// The sum of n consecutive elements, with the bits of ir::Reduce. False: not for these; nothing done.
+bool small_sum(DType type, int64_t n, const void* in, void* out);
 
 // Machine code on or off (NARU_JIT); off: the interpreter. For tests: returns what it was.
 bool set_jit(bool on) noexcept;

@@ -7,6 +7,7 @@
 #include "host/instructions.h"
 #include "host/kernels.h"
 #include "host/layout.h"
+#include "ir/row_ids.h"
 
 namespace naru::host {
 namespace {
@@ -385,6 +386,23 @@ std::unique_ptr<RowPart> row_part(const Reduce& reduce, bool keeps, int64_t rows
 
 void run(const Reduce& reduce) {
   Fold(reduce).execute();
+}
+
+bool small_sum(DType type, int64_t n, const void* in, void* out) {
+  if ((type != DType::F32 && type != DType::F64) || n < 1 || n > ir::kAlongChunk) return false;
+  const auto kernel_for = [](DType t) {
+    ir::Program p;
+    p.inputs_count = p.steps_count = p.outputs_count = 1;
+    p.inputs[0] = {t, false};
+    p.outputs[0] = 0;
+    p.steps[0] = {ir::row::copy, t, 1, {}};
+    p.steps[0].args[0] = {ir::Program::From::Input, t, 0};
+    return &fold_kernel_of(p, ir::ReduceOp::Sum, 0);
+  };
+  static const FoldKernel* const kernels[] = {kernel_for(DType::F32), kernel_for(DType::F64)};
+  void* from = const_cast<void*>(in);
+  kernels[type == DType::F64]->along(&from, nullptr, n, 0, out);
+  return true;
 }
 
 }  // namespace naru::host

@@ -144,6 +144,8 @@ class Backend {
   virtual bool small_product(DType, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) {
     return static_cast<void>(m), static_cast<void>(n), static_cast<void>(k), static_cast<void>(a), static_cast<void>(b), static_cast<void>(c), false;
   }
+  // Likewise: the sum of n consecutive elements, as ir::Reduce gives it.
+  virtual bool small_sum(DType, int64_t n, const void* in, void* out) { return static_cast<void>(n), static_cast<void>(in), static_cast<void>(out), false; }
 };
 
 // All backends of this build, in the order of src/backends/CMakeLists.txt (generated).

@@ -125,6 +125,7 @@ class CpuBackend final : public Backend {
   bool small_product(DType type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) override {
     return host::small_product(type, m, n, k, a, b, c);
   }
+  bool small_sum(DType type, int64_t n, const void* in, void* out) override { return host::small_sum(type, n, in, out); }
 };
 
 }  // namespace
