@@ -68,6 +68,7 @@ def run(size: int, dtype: str, devices: list[str], repeat: int, peers: bool) -> 
             left_out.append({"library": "naru", "device": device, "reason": f"it has no {dtype}"})
             continue
         row = measure(side, device, size, dtype, repeat)
+        processors = max(processors, _C._measure_peak())  # other programs may have taken their share before
         row["virtual"] = known[device]["backend"] == "virtual"
         rows.append(row)
     for library in PEERS if peers else ():
