@@ -2,8 +2,9 @@
 import os
 
 os.environ.setdefault("NARU_VIRTUAL", "cuda:2,mps:1")
-for hides in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
-    os.environ.pop(hides, None)
+if "NARU_TEST_DEVICES" not in os.environ:
+    for hides in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
+        os.environ.pop(hides, None)
 # Kernels of devices are not kept: writing them takes as long as compiling (the test of the cache has one of its own).
 os.environ.setdefault("NARU_CACHE_DIR", "")
 
