@@ -2,6 +2,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <sstream>
+
 #include "naru/device.h"
 
 #include "host/execute.h"
@@ -10,6 +12,7 @@
 #include "naru/devices.h"
 #include "runtime/allocator.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/library.h"
 #include "runtime/peer.h"
 #include "runtime/queue.h"
 #include "runtime/registry.h"
@@ -210,9 +213,13 @@ void define_memory() {
 }
 
 void define_switches() {
-  def(kFunction, "_set_openblas_hint", "path",
-      "Where an OpenBLAS library may be found; looked at when the first product needs it.",
-      [](std::string_view path) { host::set_openblas_hint(std::string(path)); });
+  def(kFunction, "_set_package_folders", "folders",
+      "Folders, separated by newlines, whose packages may bring libraries: looked at when one is opened.", [](std::string_view folders) {
+        std::vector<std::string> list;
+        std::istringstream lines{std::string(folders)};
+        for (std::string line; std::getline(lines, line);) list.push_back(line);
+        runtime::Library::set_package_folders(std::move(list));
+      });
   def(kFunction, "set_fusion", "on", "Whether elementwise steps are held back and fused. Returns what it was.",
       [](bool on) { return runtime::set_fusion(on); });
   def(kFunction, "set_jit", "on", "Whether kernels are compiled to machine code on the host. Returns what it was.",
@@ -231,9 +238,6 @@ void define_switches() {
   def(kFunction, "set_products", "choice",
       "Which library may compute products: 'own', 'dnnl', 'openblas', or '' for all. For tests.",
       [](std::string_view choice) { host::set_products(std::string(choice)); });
-  def(kFunction, "_set_openblas_hint", "path",
-      "A file of OpenBLAS to look at before the usual places; before the first product.",
-      [](std::string_view path) { host::set_openblas_hint(std::string(path)); });
   def(kFunction, "set_num_threads", "n", "Over how many threads the cpu's work is spread.", [](int64_t n) {
     if (n < 1 || n > 1024) throw RuntimeError("set_num_threads expects a positive integer (up to 1024), got {}", n);
     host::set_num_threads(static_cast<int>(n));

@@ -90,19 +90,15 @@ if getattr(_C.Tensor, "__module__", "").split(".")[0] == "naru":
 newaxis = None
 
 
-def _point_to_openblas() -> None:
-    """Tells the core where the wheel scipy-openblas32 lies, if it is installed; it is opened at the first product."""
-    import os
+def _point_to_wheels() -> None:
+    """Tells the core where wheels may lie that bring libraries (scipy-openblas32, NVIDIA's); they are opened when they are first needed."""
     import sys
 
-    for folder in sys.path:
-        path = f"{folder}/scipy_openblas32/lib/libscipy_openblas.so"
-        if os.path.exists(path):
-            return _C._set_openblas_hint(path)
+    _C._set_package_folders("\n".join(folder for folder in sys.path if folder and "\n" not in folder))
 
 
-_point_to_openblas()
-del _point_to_openblas
+_point_to_wheels()
+del _point_to_wheels
 
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(

@@ -38,7 +38,5 @@ std::string product_libraries();
 // Which of them may be used: "own", "dnnl", "openblas", or "" for all (NARU_PRODUCTS; for tests). Throws RuntimeError
 // for another word.
 void set_products(const std::string& choice);
-// The file of an OpenBLAS to look at before the usual places; has an effect before the first product.
-void set_openblas_hint(const std::string& path);
 
 }  // namespace naru::host

@@ -12,6 +12,7 @@
 
 #include "host/execute.h"
 #include "naru/error.h"
+#include "runtime/library.h"
 
 namespace naru::host {
 namespace {
@@ -32,30 +33,12 @@ class Environment {
   bool ours_;
 };
 
-std::string folder_of_this_library() {
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<void*>(&folder_of_this_library), &info) || !info.dli_fname) return {};
-  const std::string path = info.dli_fname;
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string(".") : path.substr(0, slash);
-}
-
-std::mutex hint_mutex;
-std::string& openblas_hint() {
-  static auto* hint = new std::string;
-  return *hint;
-}
-
 std::vector<std::string> openblas_places() {
   std::vector<std::string> places;
   if (const char* path = std::getenv("NARU_OPENBLAS"); path && *path) places.push_back(path);
-  {
-    const std::lock_guard lock(hint_mutex);
-    if (!openblas_hint().empty()) places.push_back(openblas_hint());
-  }
-  // The wheel scipy-openblas32 beside this package.
-  if (const std::string folder = folder_of_this_library(); !folder.empty())
-    places.push_back(folder + "/../scipy_openblas32/lib/libscipy_openblas.so");
+  // The wheel scipy-openblas32.
+  for (const std::string& folder : runtime::Library::package_folders())
+    places.push_back(folder + "/scipy_openblas32/lib/libscipy_openblas.so");
   places.push_back("libopenblas.so.0");
   return places;
 }
@@ -235,11 +218,6 @@ void set_products(const std::string& choice) {
   const std::lock_guard lock(mutex);
   all->push_back(std::make_unique<Products>(open(choice)));
   chosen.store(all->back().get(), std::memory_order_release);
-}
-
-void set_openblas_hint(const std::string& path) {
-  const std::lock_guard lock(hint_mutex);
-  openblas_hint() = path;
 }
 
 std::string product_libraries() {

@@ -1,8 +1,10 @@
 #include "runtime/fork.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 namespace naru::runtime {
@@ -45,6 +47,12 @@ void forget_at_fork(std::mutex& mutex) {
   Held& h = held();
   const std::lock_guard lock(h.mutex);
   std::erase(h.mutexes, &mutex);
+}
+
+int fork_generation() noexcept {
+  static std::atomic<int> forks{0};
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  return registered == 0 ? forks.load(std::memory_order_relaxed) : getpid();
 }
 
 }  // namespace naru::runtime

@@ -10,4 +10,7 @@ namespace naru::runtime {
 void hold_at_fork(std::mutex& mutex);
 void forget_at_fork(std::mutex& mutex);
 
+// How often the process was forked on the way here: differs between a process and its children, and is cheaper to ask for than its number.
+int fork_generation() noexcept;
+
 }  // namespace naru::runtime

@@ -49,7 +49,7 @@ bool is_left_to_the_driver(const char* visible) {
 }
 
 // What the child says: words in lines, separated by tabs. "version 12080", "error cuInit 803", "gpu PCI UUID 9 0 132
-// BYTES NAME".
+// BYTES LIMITS NAME".
 class Report {
  public:
   template <class... Words>
@@ -103,7 +103,13 @@ std::string ask(const GpuDriver& d, const Functions& f) {
         failed(d.attribute, f.attribute(&minor, d.minor_attribute, device)) ||
         failed(d.attribute, f.attribute(&multiprocessors, d.multiprocessors_attribute, device)))
       return report.text();
-    report.line("gpu", lower(pci), uuid_text(uuid, d.uuid_is_text), major, minor, multiprocessors, memory, name);
+    std::string limits;
+    for (const int attribute : d.limit_attributes) {
+      int limit = 0;
+      if (attribute != 0 && f.attribute(&limit, attribute, device) != 0) limit = 0;
+      limits += fmt::format("{} ", limit);
+    }
+    report.line("gpu", lower(pci), uuid_text(uuid, d.uuid_is_text), major, minor, multiprocessors, memory, limits, name);
   }
   return report.text();
 }
@@ -123,6 +129,13 @@ struct Findings {
   std::vector<Gpu> gpus;
 };
 
+GpuLimits limits_of(const std::string& text) {
+  std::istringstream in(text);
+  GpuLimits l;
+  in >> l.warp >> l.threads_of_block >> l.threads_of_multiprocessor >> l.registers_of_multiprocessor >> l.shared_of_block >> l.l2;
+  return l;
+}
+
 Findings read(const std::string& text) {
   Findings facts;
   std::istringstream in(text);
@@ -131,8 +144,8 @@ Findings read(const std::string& text) {
     if (w[0] == "version") facts.version = std::stoi(w[1]);
     if (w[0] == "error") facts.failed = w[1], facts.code = std::stoi(w[2]);
     if (w[0] == "gpu")
-      facts.gpus.push_back({w.size() > 7 ? w[7] : "", w[2], w[1], std::stoi(w[3]), std::stoi(w[4]), std::stoi(w[5]),
-                            static_cast<size_t>(std::stoull(w[6]))});
+      facts.gpus.push_back({w.size() > 8 ? w[8] : "", w[2], w[1], std::stoi(w[3]), std::stoi(w[4]), std::stoi(w[5]),
+                            static_cast<size_t>(std::stoull(w[6])), limits_of(w[7])});
   }
   return facts;
 }
@@ -196,6 +209,7 @@ Availability judge(const GpuDriver& d, const ChildAnswer& answer, GpuProbe& prob
          {"cause", fmt::format("{} crashes or hangs", d.words)},
          {"cure", fmt::format("Restart the machine; if that does not help, install {} again", d.words)}});
   Findings facts = read(*answer.text);
+  probe.version = facts.version;
   probe.driver = facts.version ? d.version_text(facts.version) : "";
   if (facts.version != 0 && facts.version < d.need_version)
     return unavailable(DriverState::DriverTooOld, {{"driver", d.words},

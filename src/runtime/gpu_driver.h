@@ -31,6 +31,7 @@ struct GpuDriver {
   const char *init, *version, *count, *get, *name, *uuid, *memory, *pci, *attribute;
   bool uuid_is_text;  // else a number
   int major_attribute, minor_attribute, multiprocessors_attribute;
+  int limit_attributes[6];  // in the order of GpuLimits; 0: not asked for
   std::string (*version_text)(int version);  // "CUDA 12.8"
   int need_version;
   const char* need_driver;  // the oldest driver that supports it: "460.27"
@@ -41,16 +42,23 @@ struct GpuDriver {
   const char *visible, *order;
 };
 
+// Bytes and numbers; 0 where the driver was not asked.
+struct GpuLimits {
+  int warp = 0, threads_of_block = 0, threads_of_multiprocessor = 0, registers_of_multiprocessor = 0, shared_of_block = 0, l2 = 0;
+};
+
 struct Gpu {
   std::string name, uuid, pci;  // "NVIDIA H200", "GPU-5a1b6c...", "0000:17:00.0"
   int major = 0, minor = 0, multiprocessors = 0;
   size_t memory = 0;  // bytes
+  GpuLimits limits;
 };
 
 struct GpuProbe {
   Availability state;     // Works where the devices can be used, as far as the driver can tell
   std::vector<Gpu> gpus;  // those that the environment leaves visible, in the order of PCI addresses or of the variable
   std::string driver;     // "CUDA 12.8"
+  int version = 0;        // 12080
 };
 
 // Takes as long as the driver does (a second or less). Never throws for a driver that does not work.

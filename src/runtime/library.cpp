@@ -7,8 +7,46 @@
 
 #include <cstdlib>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 namespace naru::runtime {
+namespace {
+
+struct Folders {
+  std::mutex mutex;
+  std::vector<std::string> list;
+};
+Folders& folders() {
+  static auto* const f = new Folders;
+  return *f;
+}
+
+// ".../site-packages" of ".../site-packages/naru/_C.so".
+std::string folder_of_this_package() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void*>(&folder_of_this_package), &info) || !info.dli_fname) return {};
+  const std::string path = info.dli_fname;
+  const size_t slash = path.rfind('/');
+  return (slash == std::string::npos ? std::string(".") : path.substr(0, slash)) + "/..";
+}
+
+}  // namespace
+
+void Library::set_package_folders(std::vector<std::string> list) {
+  const std::lock_guard lock(folders().mutex);
+  folders().list = std::move(list);
+}
+
+std::vector<std::string> Library::package_folders() {
+  std::vector<std::string> all;
+  {
+    const std::lock_guard lock(folders().mutex);
+    all = folders().list;
+  }
+  if (std::string own = folder_of_this_package(); !own.empty()) all.push_back(std::move(own));
+  return all;
+}
 
 Library Library::open(const char* variable, std::span<const char* const> names) {
   const char* chosen = variable ? std::getenv(variable) : nullptr;

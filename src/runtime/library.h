@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace naru::runtime {
 
@@ -16,6 +17,11 @@ class Library {
   static Library open(const char* variable, std::initializer_list<const char*> names) {
     return open(variable, std::span(names.begin(), names.size()));
   }
+
+  // Folders that hold Python packages, some of which bring libraries of their own ("wheels"): those last set, and the one that this library's
+  // package lies in. Thread-safe.
+  static void set_package_folders(std::vector<std::string> folders);
+  static std::vector<std::string> package_folders();
 
   explicit operator bool() const noexcept { return handle_ != nullptr; }
   // Sets `function` to the library's function; false (and `function` null) where it has none: see missing().

@@ -5,6 +5,7 @@
 #include "ir/interpret.h"
 #include "ir/row_ids.h"
 #include "naru/error.h"
+#include "runtime/child.h"
 
 namespace naru::runtime {
 namespace {
@@ -74,6 +75,31 @@ std::string wrong_numbers(Backend& backend, Device device) {
   for (int64_t i = 0; i < kCount; ++i)
     if (got[i] != wanted[i]) return fmt::format("{} * {} + {} is {}, not {}", a[i], b[i], a[i], wanted[i], got[i]);
   return "";
+}
+
+Availability check_in_child(Backend& backend, DeviceType kind) {
+  constexpr std::chrono::seconds kLimit{120};
+  for (int i = 0; i < backend.device_count(kind); ++i) {
+    const Device device(kind, i);
+    const ChildAnswer answer = ask_in_child(
+        [&]() -> std::string {
+          try {
+            return "w" + wrong_numbers(backend, device);
+          } catch (const std::exception& e) {
+            return std::string("e") + e.what();
+          }
+        },
+        kLimit);
+    if (answer.text == "w") continue;
+    const Properties p = backend.properties(device);
+    if (answer.text && answer.text->starts_with("w"))
+      return unavailable(DriverState::WrongNumbers, {{"device", device.str()}, {"driver", p.driver}, {"detail", answer.text->substr(1)}});
+    return unavailable(DriverState::InitError, {{"function", fmt::format("the first kernel on {} ({})", device.str(), p.name)},
+                                                {"code", "an error"},
+                                                {"cause", answer.text ? answer.text->substr(1) : answer.trouble},
+                                                {"cure", "Update its driver, or use device 'cpu'"}});
+  }
+  return {true, "", ""};
 }
 
 Availability Backend::self_check(DeviceType kind) {

@@ -3,13 +3,14 @@
      NARU_FAKE_GPUS     devices, e.g. "0000:65:00.0 1234 8.0 40000 NVIDIA A100;0000:17:00.0 ...": PCI address, number of
                         the uuid in hexadecimal, compute capability, MiB, name; in the order in which the driver lists them
      NARU_FAKE_VERSION  of the driver (default 12080; HIP 60400000)
-     NARU_FAKE_ERROR    "cuInit=803": the function fails with the code
+     NARU_FAKE_ERROR    "cuInit=803": the function fails with the code; "cuInit=803@2": only its second call does
      NARU_FAKE_CRASH    the function that crashes
      NARU_FAKE_HANG     the function that never returns
      NARU_FAKE_LOG      a file; each call adds a line "PID FUNCTION" */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #ifdef FAKE_HIP
@@ -18,6 +19,9 @@ enum { kMajor = 23, kMinor = 61, kMultiprocessors = 63, kVersion = 60400000 };
 #else
 #define NAME(cuda, hip) cuda
 enum { kMajor = 75, kMinor = 76, kMultiprocessors = 16, kVersion = 12080 };
+#endif
+#ifndef FAKE_HIP
+void fake_initialised(void); /* of cuda.cpp */
 #endif
 #define EXPORT __attribute__((visibility("default")))
 
@@ -60,8 +64,13 @@ static int called(const char* function) {
     for (;;) pause();
   const char* error = getenv("NARU_FAKE_ERROR");
   size_t length = strlen(function);
-  if (error && !strncmp(error, function, length) && error[length] == '=') return atoi(error + length + 1);
-  return 0;
+  if (!error || strncmp(error, function, length) || error[length] != '=') return 0;
+  static char wanted[64];
+  static int calls;
+  if (strcmp(wanted, error)) snprintf(wanted, sizeof wanted, "%s", error), calls = 0;
+  const char* at = strchr(error, '@');
+  if (at && ++calls != atoi(at + 1)) return 0;
+  return atoi(error + length + 1);
 }
 #define CALLED(cuda, hip)                       \
   const int code = called(NAME(#cuda, #hip));   \
@@ -70,6 +79,9 @@ static int called(const char* function) {
 EXPORT int NAME(cuInit, hipInit)(unsigned flags) {
   (void)flags;
   CALLED(cuInit, hipInit);
+#ifndef FAKE_HIP
+  fake_initialised();
+#endif
   return load() ? 0 : 100;
 }
 EXPORT int NAME(cuDriverGetVersion, hipDriverGetVersion)(int* version) {
@@ -119,16 +131,32 @@ EXPORT int NAME(cuDeviceGetAttribute, hipDeviceGetAttribute)(int* value, int att
   CALLED(cuDeviceGetAttribute, hipDeviceGetAttribute);
   *value = attribute == kMajor ? gpus[device].major
            : attribute == kMinor ? gpus[device].minor
-           : attribute == kMultiprocessors ? 108 : 0;
-  return 0;
-}
-EXPORT int NAME(cuDevicePrimaryCtxRetain, hipDevicePrimaryCtxRetain)(void** context, int device) {
-  (void)context, (void)device;
-  CALLED(cuDevicePrimaryCtxRetain, hipDevicePrimaryCtxRetain);
+           : attribute == kMultiprocessors ? 108
+#ifndef FAKE_HIP
+           : attribute == 10 ? 32
+           : attribute == 1 ? 1024
+           : attribute == 39 ? 2048
+           : attribute == 82 ? 65536
+           : attribute == 8 ? 49152
+           : attribute == 38 ? 41943040
+#endif
+           : 0;
   return 0;
 }
 EXPORT int NAME(cuCtxCreate_v2, hipCtxCreate)(void** context, unsigned flags, int device) {
   (void)context, (void)flags, (void)device;
   CALLED(cuCtxCreate_v2, hipCtxCreate);
   return 0;
+}
+
+/* For cuda.cpp. */
+int fake_called(const char* function) { return called(function); }
+int fake_gpu_count(void) { return load(); }
+size_t fake_gpu_bytes(int device) { return gpus[device].mib << 20; }
+int fake_gpu_capability(int device) { return gpus[device].major * 10 + gpus[device].minor; }
+int fake_gpu_of_pci(const char* pci) {
+  const int n = load();
+  for (int i = 0; i < n; ++i)
+    if (!strcasecmp(gpus[i].pci, pci)) return i;
+  return -1;
 }

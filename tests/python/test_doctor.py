@@ -25,7 +25,7 @@ def environment(**variables):
     variables = {
         "NARU_VIRTUAL": None, "CUDA_VISIBLE_DEVICES": None, "CUDA_DEVICE_ORDER": None, "HIP_VISIBLE_DEVICES": None,
         "NARU_CUDA_LIBRARY": str(FAKES / "libcuda.so"), "NARU_ROCM_LIBRARY": str(FAKES / "libhip.so"),
-        "NARU_NVRTC_LIBRARY": "libc.so.6", "NARU_OPENCL_LIBRARY": "/nowhere/libOpenCL.so.1", "NARU_CUDA_DEVICE_NODE": "/dev/null", "NARU_ROCM_DEVICE_NODE": "/dev/null",
+        "NARU_NVRTC_LIBRARY": str(FAKES / "libnvrtc.so"), "NARU_OPENCL_LIBRARY": "/nowhere/libOpenCL.so.1", "NARU_CUDA_DEVICE_NODE": "/dev/null", "NARU_ROCM_DEVICE_NODE": "/dev/null",
         **variables,
     }  # fmt: skip
     full = {**os.environ, **variables}
@@ -77,9 +77,13 @@ STATES = {
     "no compiler": (
         "cuda", {"NARU_FAKE_GPUS": TWO, "NARU_NVRTC_LIBRARY": "/nowhere/libnvrtc.so"},
         "no driver library: /nowhere/libnvrtc.so", "Install NVRTC, CUDA's run-time compiler (pip install nvidia-cuda-nvrtc"),
-    "no kernels": (
-        "cuda", {"NARU_FAKE_GPUS": TWO}, f"the NVIDIA driver works (CUDA 12.8; 0: NVIDIA H100 {H100} 00000000:17:00.0, 1: NVIDIA A100",
-        "Use another kind of device"),
+    "a compiler that knows no such device": (
+        "cuda", {"NARU_FAKE_GPUS": "0000:01:00.0 1 6.1 8000 GTX 1080"},
+        "the first kernel on cuda:0 (GTX 1080) failed with an error: device cuda:0: NVRTC 12.9 makes no code for GTX 1080, of compute capability 6.1",
+        "Update its driver"),
+    "a kernel that fails": (
+        "cuda", {"NARU_FAKE_GPUS": TWO, "NARU_FAKE_FAULT": "1"},
+        "the first kernel on cuda:0 (NVIDIA H100) failed with an error: device 'cuda:0' was lost: cuEvent", "Update its driver"),
     "rocm: no library": (
         "rocm", {"NARU_ROCM_LIBRARY": "/nowhere/libamdhip64.so"}, "no driver library: /nowhere/libamdhip64.so", "Install AMD's ROCm ("),
     "rocm: too old": ("rocm", {"NARU_FAKE_VERSION": "40300000"}, "AMD's ROCm is too old: it supports HIP 4.3, naru needs HIP 5.2", "Update AMD's"),
@@ -108,10 +112,7 @@ def test_metal_needs_macos():
 
 def chosen(**variables):
     """The names of the devices, in naru's order."""
-    text = why(**variables)
-    assert NO_KERNELS in text, text
-    listed = text[text.index("; 0: ") : text.index("), but")]
-    return [part.split("GPU-")[0].split(":", 1)[1].strip() for part in listed[2:].split(", ")]
+    return eval(python("import naru; print([d['name'] for d in naru._C.devices() if d['kind'] == 'cuda'])", **variables))
 
 
 def test_devices_come_in_the_order_of_their_pci_addresses():
@@ -139,9 +140,10 @@ def test_probing_opens_no_context_and_initialises_no_driver_in_this_process(tmp_
         NARU_FAKE_GPUS=TWO, NARU_FAKE_LOG=str(log),
     )  # fmt: skip
     calls = [line.split() for line in log.read_text().splitlines()]
-    assert [name for _, name in calls].count("cuInit") == 1, "a driver was asked twice"
+    assert [name for _, name in calls].count("cuDeviceGetCount") == 1, "a driver was asked twice"
     assert pid not in {process for process, _ in calls}
-    assert not any("Ctx" in name for _, name in calls)
+    # Contexts are opened by the children that try a kernel on each device.
+    assert [name for _, name in calls].count("cuDevicePrimaryCtxRetain") == 2
 
 
 def test_importing_and_computing_on_cpu_asks_no_driver(tmp_path):
@@ -156,8 +158,8 @@ def test_a_forked_child_knows_what_its_parent_found(tmp_path):
         "import naru, os\nnaru.is_available('cuda')\nif os.fork() == 0:\n    print(naru.why_unavailable('cuda'), flush=True)\n    os._exit(0)\nos.wait()",
         NARU_FAKE_GPUS=TWO, NARU_FAKE_LOG=str(log),
     )  # fmt: skip
-    assert NO_KERNELS in text
-    assert log.read_text().count("cuInit") == 1
+    assert text == ""
+    assert log.read_text().count("cuDeviceGetCount") == 1
 
 
 def test_the_error_on_use_contains_the_reason_and_the_remedy():

@@ -1,29 +1,115 @@
-// The cuda backend. So far it finds NVIDIA's devices and says what keeps them from being used; it has no kernels yet.
+// The cuda backend: NVIDIA's devices, through their driver and NVRTC, both opened at run time. Never yet run on real hardware: tested over a small
+// driver in place of the real one (tests/fakes/cuda.cpp), and by compiling its kernels with NVRTC.
+#include <array>
+
+#include "backends/cuda/device.h"
 #include "backends/cuda/driver.h"
-#include "runtime/library.h"
-#include "runtime/unusable_backend.h"
+#include "backends/cuda/libraries.h"
+#include "backends/cuda/stream.h"
+#include "naru/error.h"
+#include "runtime/self_check.h"
 
 namespace naru::backends {
 namespace {
 
 using namespace runtime;
+using namespace cuda;
 
-Availability ask() {
-  const GpuProbe found = probe_gpus(cuda::kDriver);
-  if (!found.state.available) return found.state;
-  if (const Library compiler = Library::open("NARU_NVRTC_LIBRARY", cuda::kCompilers); !compiler)
-    return unavailable(DriverState::NoLibrary, {{"detail", compiler.trouble()},
-                                                {"driver", "NVRTC, CUDA's run-time compiler"},
-                                                {"install", "pip install nvidia-cuda-nvrtc, or the CUDA toolkit"}});
-  return unavailable(DriverState::NoKernels, {{"driver", "the NVIDIA driver"},
-                                              {"devices", fmt::format("{}; {}", found.driver, list_of(found.gpus))},
-                                              {"kind", "cuda"}});
+// What the driver said, and the devices behind it. Made once, at the first question.
+struct Found {
+  GpuProbe probe;
+  Availability state;
+  std::unique_ptr<CudaDevices> devices;  // null where there are none
+};
+
+Found look() {
+  Found f{probe_gpus(kDriver), {}, nullptr};
+  f.state = f.probe.state;
+  if (!f.state.available) return f;
+  auto devices = std::make_unique<CudaDevices>(f.probe.gpus, f.probe.version);
+  if (const std::string trouble = devices->compiler().trouble(); !trouble.empty()) {
+    f.state = unavailable(DriverState::NoLibrary, {{"detail", trouble},
+                                                   {"driver", "NVRTC, CUDA's run-time compiler"},
+                                                   {"install", "pip install nvidia-cuda-nvrtc, or the CUDA toolkit"}});
+    return f;
+  }
+  f.devices = std::move(devices);
+  return f;
 }
+
+class CudaBackend final : public Backend {
+ public:
+  ~CudaBackend() override { delete found_.load(); }
+  const char* name() const noexcept override { return "cuda"; }
+
+  int device_count(DeviceType kind) noexcept override {
+    if (kind != DeviceType::Cuda) return 0;
+    try {
+      const Found& f = found();
+      return f.devices ? static_cast<int>(f.devices->gpus().size()) : 0;
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+  Availability probe(DeviceType kind) override { return kind == DeviceType::Cuda ? found().state : Availability{}; }
+  Availability self_check(DeviceType kind) override { return check_in_child(*this, kind); }
+
+  Properties properties(Device device) override {
+    const Gpu& g = gpu(device);
+    Properties p;
+    p.name = g.name;
+    p.total_memory = g.memory;
+    p.driver = found().probe.driver;
+    p.tested_on_hardware = false;
+    p.uuid = g.uuid;
+    p.pci = g.pci;
+    p.multi_processor_count = g.multiprocessors;
+    p.major = g.major, p.minor = g.minor;
+    p.warp_size = g.limits.warp;
+    p.max_threads_per_block = g.limits.threads_of_block;
+    p.max_threads_per_multi_processor = g.limits.threads_of_multiprocessor;
+    p.regs_per_multiprocessor = g.limits.registers_of_multiprocessor;
+    p.shared_memory_per_block = static_cast<size_t>(g.limits.shared_of_block);
+    p.l2_cache_size = static_cast<size_t>(g.limits.l2);
+    return p;
+  }
+  std::string libraries(Device) override { return devices().compiler().name() + ", own kernels (never run on a GPU by naru's authors)"; }
+
+  size_t free_memory(Device device) override { return devices().at(device).free_memory(); }
+  void* allocate(Device device, MemoryKind kind, size_t bytes) override {
+    CudaDevice& d = devices().at(device);
+    return kind == MemoryKind::Pinned ? d.allocate_pinned(bytes) : d.allocate(bytes);
+  }
+  void release(Device device, MemoryKind kind, void* memory, size_t) noexcept override {
+    CudaDevice& d = devices().at(device);
+    kind == MemoryKind::Pinned ? d.release_pinned(memory) : d.release(memory);
+  }
+  std::unique_ptr<DeviceStream> create_stream(Device device, int priority) override {
+    return std::make_unique<CudaStream>(devices().at(device), devices(), priority);
+  }
+  bool can_access_peer(Device from, Device to) override { return from != to && devices().at(to).reach(devices().at(from)); }
+
+ private:
+  const Found& found() {
+    // No lock, which a forked child might find taken: two threads that ask at once are both answered.
+    if (const Found* f = found_.load(std::memory_order_acquire)) return *f;
+    auto made = std::make_unique<Found>(look());
+    const Found* none = nullptr;
+    if (found_.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) return *made.release();
+    return *none;
+  }
+  CudaDevices& devices() {
+    const Found& f = found();
+    if (!f.devices) throw DeviceUnavailableError("cuda has no devices");
+    return *f.devices;
+  }
+  const Gpu& gpu(Device device) { return devices().gpus().at(static_cast<size_t>(device.index)); }
+
+  std::atomic<const Found*> found_{nullptr};
+};
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda() {
-  return std::make_unique<UnusableBackend>("cuda", DeviceType::Cuda, ask);
-}
+std::unique_ptr<Backend> make_cuda() { return std::make_unique<CudaBackend>(); }
 
 }  // namespace naru::backends

@@ -69,6 +69,7 @@ const runtime::GpuDriver kDriver{
     .major_attribute = 75,
     .minor_attribute = 76,
     .multiprocessors_attribute = 16,
+    .limit_attributes = {10, 1, 39, 82, 8, 38},
     .version_text = version_text,
     // The first with allocation in the order of a stream.
     .need_version = 11020,

@@ -1,6 +1,5 @@
 #include "backends/opencl/device.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,6 +7,7 @@
 #include <cstdlib>
 
 #include "naru/error.h"
+#include "runtime/fork.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/streams.h"
 
@@ -30,17 +30,10 @@ cl_device_id find_device(const DeviceInfo& info) {
   return devices.back();
 }
 
-// How often the process was forked on the way here: cheaper to ask for than its number.
-int generation() noexcept {
-  static std::atomic<int> forks{0};
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
-  return registered == 0 ? forks.load(std::memory_order_relaxed) : getpid();
-}
-
 }  // namespace
 
 OpenClDevice::OpenClDevice(Device device, const DeviceInfo& info)
-    : device_(device), info_(info), process_(getpid()), generation_(generation()), id_(find_device(info)) {
+    : device_(device), info_(info), process_(getpid()), generation_(runtime::fork_generation()), id_(find_device(info)) {
   cl_int status = CL_SUCCESS;
   context_ = api().clCreateContext(nullptr, 1, &id_, nullptr, nullptr, &status);
   check(status, "clCreateContext");
@@ -65,7 +58,7 @@ render::c::Target OpenClDevice::target() const {
   return t;
 }
 
-bool OpenClDevice::forked() const noexcept { return generation() != generation_; }
+bool OpenClDevice::forked() const noexcept { return runtime::fork_generation() != generation_; }
 
 void OpenClDevice::check_process() const {
   if (forked()) runtime::raise_forked(device_, process_);
@@ -167,18 +160,7 @@ cl_command_queue OpenClDevice::make_queue() {
 }
 
 Kernel& OpenClDevice::kernel_of(const render::c::Launch& launch, const render::c::Target& target) {
-  auto& kernels = kernels_[target.loops];
-  const uint64_t hash = launch.key.hash();
-  for (auto [at, end] = kernels.equal_range(hash); at != end; ++at)
-    if (at->second->key.same(launch.key)) return at->second->kernel;
-  auto known = std::make_unique<Known>();
-  known->key = launch.key;
-  if (launch.key.program) {
-    known->program = *launch.key.program;
-    known->key.program = &known->program;
-  }
-  known->kernel = compile(launch.text());
-  return kernels.emplace(hash, std::move(known))->second->kernel;
+  return kernels_[target.loops].of(launch, [&] { return compile(launch.text()); });
 }
 
 cl_program OpenClDevice::build(const std::string& text) {

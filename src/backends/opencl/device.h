@@ -7,13 +7,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "backends/opencl/api.h"
 #include "backends/opencl/devices.h"
 #include "naru/device.h"
-#include "render/c/launch.h"
+#include "render/c/kernel_table.h"
 
 namespace naru::backends::opencl {
 
@@ -74,11 +73,6 @@ class OpenClDevice {
   bool forked() const noexcept;
 
  private:
-  struct Known {
-    ir::Program program;
-    render::c::Key key;
-    Kernel kernel;
-  };
   Kernel compile(const std::string& text);
   cl_program build(const std::string& text);
 
@@ -94,7 +88,7 @@ class OpenClDevice {
   std::atomic<uint64_t> releases_{0};
   std::map<void*, cl_mem> pinned_;
   cl_command_queue mapping_ = nullptr;  // for pinned memory
-  std::unordered_multimap<uint64_t, std::unique_ptr<Known>> kernels_[2];  // [loops]
+  render::c::KernelTable<Kernel> kernels_[2];  // [loops]
 };
 
 }  // namespace naru::backends::opencl

@@ -5,7 +5,6 @@
 #include "backends/opencl/device.h"
 #include "backends/opencl/stream.h"
 #include "naru/error.h"
-#include "runtime/child.h"
 #include "runtime/self_check.h"
 
 namespace naru::backends {
@@ -44,31 +43,7 @@ class OpenClBackend final : public Backend {
 
   Availability probe(DeviceType kind) override { return kind == DeviceType::Xpu ? availability() : Availability{}; }
 
-  // In a child process, as the driver leaves threads behind, and a process that has them can't fork children that use it.
-  Availability self_check(DeviceType kind) override {
-    for (int i = 0; i < device_count(kind); ++i) {
-      const Device device(kind, i);
-      const DeviceInfo& info = usable().at(static_cast<size_t>(i));
-      const ChildAnswer answer = ask_in_child(
-          [&]() -> std::string {
-            try {
-              return "w" + wrong_numbers(*this, device);
-            } catch (const std::exception& e) {
-              return std::string("e") + e.what();
-            }
-          },
-          std::chrono::seconds(120));
-      if (answer.text == "w") continue;
-      if (answer.text && answer.text->starts_with("w"))
-        return unavailable(DriverState::WrongNumbers,
-                           {{"device", device.str()}, {"driver", info.platform_name}, {"detail", answer.text->substr(1)}});
-      return unavailable(DriverState::InitError, {{"function", fmt::format("the first kernel on {} ({})", device.str(), info.name)},
-                                                  {"code", "an error"},
-                                                  {"cause", answer.text ? answer.text->substr(1) : answer.trouble},
-                                                  {"cure", "Update its driver, or use device 'cpu'"}});
-    }
-    return {true, "", ""};
-  }
+  Availability self_check(DeviceType kind) override { return check_in_child(*this, kind); }
 
   Properties properties(Device device) override {
     const DeviceInfo& d = usable().at(static_cast<size_t>(device.index));

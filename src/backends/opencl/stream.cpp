@@ -32,13 +32,15 @@ cl_int status_of(cl_event event) noexcept {
 
 }  // namespace
 
-OpenClStream::OpenClStream(OpenClDevice& device) : device_(device), target_(device.target()), queue_(device.make_queue()) {}
+OpenClStream::OpenClStream(OpenClDevice& device) : device_(device), target_(device.target()), queue_(device.make_queue()), scratch_(device.device(), *this) {}
 
 OpenClStream::~OpenClStream() {
-  if (device_.forked()) return;
+  if (device_.forked()) {
+    scratch_.abandon();
+    return;
+  }
   api().clFinish(queue_);
   for (Step& s : steps_) api().clReleaseEvent(s.event);
-  for (const Scratch& s : scratch_) device_.release(s.memory);
   if (faults_) {
     device_.release(faults_);
     api().clReleaseCommandQueue(looking_);
@@ -67,7 +69,7 @@ uint64_t OpenClStream::submit(ir::Instruction instruction, std::vector<Ref<Stora
   Steps over;
   const std::lock_guard lock(mutex_);
   try {
-    scratch_used_ = 0;
+    scratch_.begin();
     run(instruction);
   } catch (...) {
     errors().keep(std::current_exception());
@@ -161,23 +163,7 @@ void OpenClStream::prepare(const ir::Instruction& instruction) {
   if (const auto* k = std::get_if<ir::UserKernel>(&instruction)) render::c::prepare(*k, *this);
 }
 
-void* OpenClStream::scratch(size_t bytes) {
-  if (scratch_used_ == scratch_.size()) scratch_.push_back({nullptr, 0});
-  Scratch& s = scratch_[scratch_used_++];
-  if (s.bytes < bytes) {
-    if (s.memory) {
-      api().clFinish(queue_);  // what runs uses the old piece
-      device_.release(s.memory);
-    }
-    s = {nullptr, 0};
-    const size_t wanted = (bytes + bytes / 2 + 4095) / 4096 * 4096;
-    void* const memory = device_.allocate(wanted);
-    if (!memory)
-      throw OutOfMemoryError("{}: no memory for {} bytes of intermediate values. Use smaller tensors, or free some", device_.device().str(), wanted);
-    s = {memory, wanted};
-  }
-  return s.memory;
-}
+void OpenClStream::drain() { check(api().clFinish(queue_), "clFinish"); }
 
 void OpenClStream::copy(const ir::CopyBytes& c) {
   if (c.bytes == 0) return;
@@ -214,49 +200,41 @@ void OpenClStream::copy_within(const ir::CopyBytes& c) {
 
 void* OpenClStream::faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) {
   using render::c::Fault;
+  constexpr size_t kBytes = runtime::FaultRecords::kCount * sizeof(Fault);
   if (count == 0) return nullptr;
-  const Api& cl = api();
   if (!faults_) {
-    faults_ = device_.allocate(kFaults * sizeof(Fault));
-    if (!faults_) throw OutOfMemoryError("{}: no memory for {} bytes", device_.device().str(), kFaults * sizeof(Fault));
+    faults_ = device_.allocate(kBytes);
+    if (!faults_) throw OutOfMemoryError("{}: no memory for {} bytes", device_.device().str(), kBytes);
     looking_ = device_.make_queue();
     const Fault none;
-    check(cl.clEnqueueFillBuffer(queue_, device_.piece_of(faults_, "record").memory, &none, sizeof none, 0, kFaults * sizeof(Fault), 0, nullptr, nullptr),
+    check(api().clEnqueueFillBuffer(queue_, device_.piece_of(faults_, "record").memory, &none, sizeof none, 0, kBytes, 0, nullptr, nullptr),
           "clEnqueueFillBuffer");
   }
-  if (next_fault_ + count > kFaults) {
+  int first = records_.take(count, submitted() + 1, text);
+  if (first < 0) {
     // Once round: all of them are looked at before they are used again.
-    check(cl.clFinish(queue_), "clFinish");
+    drain();
     look_at_faults(submitted());
-    next_fault_ = 0;
+    records_.start_over();
+    first = records_.take(count, submitted() + 1, std::move(text));
   }
-  const int first = next_fault_;
-  next_fault_ += count;
-  suspects_.push_back({submitted() + 1, first, count, std::move(text)});
-  suspicious_.store(true, std::memory_order_release);
   return static_cast<Fault*>(faults_) + first;
 }
 
 void OpenClStream::look_at_faults(uint64_t seq) {
   using render::c::Fault;
-  if (suspects_.empty() || suspects_.front().seq > seq) return;
-  const Api& cl = api();
-  const cl_mem memory = device_.piece_of(faults_, "record").memory;
-  std::vector<Fault> records(kFaults);
-  check(cl.clEnqueueReadBuffer(looking_, memory, 1, 0, kFaults * sizeof(Fault), records.data(), 0, nullptr, nullptr), "clEnqueueReadBuffer");
-  while (!suspects_.empty() && suspects_.front().seq <= seq) {
-    const Suspect suspect = std::move(suspects_.front());
-    suspects_.pop_front();
-    for (int i = 0; i < suspect.count; ++i) {
-      const Fault& found = records[static_cast<size_t>(suspect.first + i)];
-      if (found.found == Fault::kNothing) continue;
-      errors().keep(std::make_exception_ptr(IndexError(suspect.text(i, found.found, found.value))));
-      const Fault none;
-      check(cl.clEnqueueWriteBuffer(looking_, memory, 1, static_cast<size_t>(suspect.first + i) * sizeof none, sizeof none, &none, 0, nullptr, nullptr),
-            "clEnqueueWriteBuffer");
-    }
-  }
-  suspicious_.store(!suspects_.empty(), std::memory_order_release);
+  const auto memory = [this] { return device_.piece_of(faults_, "record").memory; };
+  records_.look(
+      seq, errors(),
+      [&](Fault* all) {
+        check(api().clEnqueueReadBuffer(looking_, memory(), 1, 0, runtime::FaultRecords::kCount * sizeof(Fault), all, 0, nullptr, nullptr),
+              "clEnqueueReadBuffer");
+      },
+      [&](int number) {
+        const Fault none;
+        check(api().clEnqueueWriteBuffer(looking_, memory(), 1, static_cast<size_t>(number) * sizeof none, sizeof none, &none, 0, nullptr, nullptr),
+              "clEnqueueWriteBuffer");
+      });
 }
 
 OpenClStream::Steps OpenClStream::take_done() const noexcept {
@@ -294,8 +272,7 @@ cl_event OpenClStream::event_of(uint64_t seq) const noexcept {
 }
 
 void OpenClStream::reach(uint64_t seq) noexcept {
-  const auto suspicious = [this] { return suspicious_.load(std::memory_order_acquire); };
-  if (device_.forked() || (done_.load(std::memory_order_acquire) >= seq && !suspicious())) return;
+  if (device_.forked() || (done_.load(std::memory_order_acquire) >= seq && !records_.suspicious())) return;
   cl_event event;
   {
     const std::lock_guard lock(mutex_);
@@ -308,7 +285,7 @@ void OpenClStream::reach(uint64_t seq) noexcept {
   Steps over;
   const std::lock_guard lock(mutex_);
   over = take_done();
-  if (!suspicious()) return;
+  if (!records_.suspicious()) return;
   try {
     look_at_faults(seq);
   } catch (...) {

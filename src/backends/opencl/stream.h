@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "backends/opencl/device.h"
-#include "runtime/backend.h"
+#include "runtime/launching.h"
 
 namespace naru::backends::opencl {
 
-class OpenClStream final : public runtime::DeviceStream, private render::c::Launcher {
+class OpenClStream final : public runtime::DeviceStream, private render::c::Launcher, private runtime::LaunchMemory {
  public:
   explicit OpenClStream(OpenClDevice& device);
   ~OpenClStream() override;
@@ -40,8 +40,12 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
   void start(const render::c::Launch& launch) override;
   void set_arguments(Kernel& kernel, std::span<const cl_mem> memory, cl_mem apart, std::span<const std::byte> numbers) const;
   void prepare(const render::c::Launch& launch) override;
-  void* scratch(size_t bytes) override;
+  void* scratch(size_t bytes) override { return scratch_.take(bytes); }
   void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override;
+
+  void* get(size_t bytes) override { return device_.allocate(bytes); }
+  void put_back(void* memory) noexcept override { device_.release(memory); }
+  void drain() override;
 
   void run(const ir::Instruction& instruction);
   void copy(const ir::CopyBytes& copy);
@@ -64,24 +68,9 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
   std::atomic<uint64_t> given_{0};
   mutable std::atomic<uint64_t> done_{0};
   cl_event last_ = nullptr;             // of the instruction being handed over
-  struct Scratch {
-    void* memory;
-    size_t bytes;
-  };
-  std::vector<Scratch> scratch_;        // one a piece asked for in an instruction; used again by the next
-  size_t scratch_used_ = 0;
-  // Records that kernels write when they find something wrong (see Launcher::faults), in a ring; and those given out that nobody has
-  // looked at yet.
-  struct Suspect {
-    uint64_t seq;
-    int first, count;
-    std::function<std::string(int, uint32_t, int64_t)> text;
-  };
-  static constexpr int kFaults = 1024;
-  void* faults_ = nullptr;
-  int next_fault_ = 0;
-  std::deque<Suspect> suspects_;
-  std::atomic<bool> suspicious_{false};
+  runtime::Scratch scratch_;
+  void* faults_ = nullptr;  // the memory of records_
+  runtime::FaultRecords records_;
   cl_command_queue looking_ = nullptr;
 };
 

@@ -51,6 +51,7 @@ const GpuDriver kDriver{
     .major_attribute = 23,
     .minor_attribute = 61,
     .multiprocessors_attribute = 63,
+    .limit_attributes = {},
     .version_text = version_text,
     .need_version = 50200000,
     .need_driver = "5.2",

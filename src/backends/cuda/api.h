@@ -1,0 +1,83 @@
+// The part of NVIDIA's driver library that is used here, opened at run time: nothing of it is needed to build. The names are the driver's own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "runtime/library.h"
+
+namespace naru::backends::cuda {
+
+using CUresult = int;
+using CUdevice = int;
+using CUdeviceptr = unsigned long long;
+using CUcontext = struct ContextTag*;
+using CUstream = struct StreamTag*;
+using CUevent = struct EventTag*;
+using CUmodule = struct ModuleTag*;
+using CUfunction = struct FunctionTag*;
+
+enum : CUresult {
+  CUDA_SUCCESS = 0,
+  CUDA_ERROR_OUT_OF_MEMORY = 2,
+  CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
+  CUDA_ERROR_NOT_READY = 600,
+};
+enum : unsigned {
+  CU_STREAM_NON_BLOCKING = 1,
+  CU_EVENT_DEFAULT = 0,
+  CU_EVENT_DISABLE_TIMING = 2,
+  CU_MEMHOSTALLOC_PORTABLE = 1,
+};
+
+#define NARU_CUDA(F)                                                                                                                        \
+  F(cuInit, (unsigned flags))                                                                                                               \
+  F(cuDeviceGetByPCIBusId, (CUdevice*, const char* pci))                                                                                    \
+  F(cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice))                                                                                       \
+  F(cuCtxPushCurrent_v2, (CUcontext))                                                                                                       \
+  F(cuCtxPopCurrent_v2, (CUcontext*))                                                                                                       \
+  F(cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags))                                                                                \
+  F(cuDeviceCanAccessPeer, (int* can, CUdevice device, CUdevice peer))                                                                      \
+  F(cuMemGetInfo_v2, (size_t* available, size_t* total))                                                                                    \
+  F(cuMemAlloc_v2, (CUdeviceptr*, size_t bytes))                                                                                            \
+  F(cuMemFree_v2, (CUdeviceptr))                                                                                                            \
+  F(cuMemHostAlloc, (void**, size_t bytes, unsigned flags))                                                                                 \
+  F(cuMemFreeHost, (void*))                                                                                                                 \
+  F(cuMemcpyHtoDAsync_v2, (CUdeviceptr target, const void* source, size_t bytes, CUstream))                                                 \
+  F(cuMemcpyDtoHAsync_v2, (void* target, CUdeviceptr source, size_t bytes, CUstream))                                                       \
+  F(cuMemcpyDtoDAsync_v2, (CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream))                                                 \
+  F(cuMemcpyPeerAsync, (CUdeviceptr target, CUcontext target_context, CUdeviceptr source, CUcontext source_context, size_t bytes, CUstream)) \
+  F(cuStreamCreateWithPriority, (CUstream*, unsigned flags, int priority))                                                                  \
+  F(cuStreamDestroy_v2, (CUstream))                                                                                                         \
+  F(cuStreamSynchronize, (CUstream))                                                                                                        \
+  F(cuStreamWaitEvent, (CUstream, CUevent, unsigned flags))                                                                                 \
+  F(cuEventCreate, (CUevent*, unsigned flags))                                                                                              \
+  F(cuEventDestroy_v2, (CUevent))                                                                                                           \
+  F(cuEventRecord, (CUevent, CUstream))                                                                                                     \
+  F(cuEventQuery, (CUevent))                                                                                                                \
+  F(cuEventSynchronize, (CUevent))                                                                                                          \
+  F(cuEventElapsedTime, (float* milliseconds, CUevent start, CUevent end))                                                                  \
+  F(cuModuleLoadData, (CUmodule*, const void* image))                                                                                       \
+  F(cuModuleGetFunction, (CUfunction*, CUmodule, const char* name))                                                                         \
+  F(cuLaunchKernel, (CUfunction, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,    \
+                     unsigned shared_bytes, CUstream, void** parameters, void** extra))                                                     \
+  F(cuGetErrorName, (CUresult, const char**))                                                                                               \
+  F(cuGetErrorString, (CUresult, const char**))
+
+struct Api {
+  runtime::Library library;
+#define NARU_DECLARE(name, parameters) CUresult(*name) parameters = nullptr;
+  NARU_CUDA(NARU_DECLARE)
+#undef NARU_DECLARE
+
+  // Opens the library; trouble() of it says what is wrong.
+  static Api open();
+  // "700 CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)".
+  std::string error_text(CUresult code) const;
+};
+
+// Whether nothing works on the device any more, in this process, once a call has returned the code.
+bool is_lasting(CUresult code) noexcept;
+
+}  // namespace naru::backends::cuda

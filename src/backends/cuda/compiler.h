@@ -1,0 +1,53 @@
+// NVRTC, CUDA's run-time compiler, opened at run time.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "naru/device.h"
+#include "runtime/library.h"
+
+namespace naru::backends::cuda {
+
+class Compiler {
+ public:
+  // Opens NARU_NVRTC_LIBRARY, else the newest one whose code a driver of this version ("12080" is CUDA 12.8) takes, else any: among the system's
+  // libraries, a toolkit's folder and the wheels (see runtime/library.h). Check trouble() before using it.
+  explicit Compiler(int driver_version);
+
+  // Why it can't be used; "" where nothing is wrong.
+  std::string trouble() const;
+  // "NVRTC 13.0".
+  const std::string& name() const noexcept { return name_; }
+
+  // How code for a device of capability major.minor is made: "sm_90" gives machine code, "compute_90" text that the driver translates further, for
+  // devices that are newer than the compiler. "" where it can't make any, as for devices older than it knows.
+  std::string architecture(int major, int minor) const;
+  // What a kernel's binary depends on besides its text and architecture.
+  static std::string options();
+
+  // Machine code (or the driver's text) of a CUDA C++ source. Throws RuntimeError with the compiler's words and the source.
+  std::string compile(const std::string& source, const std::string& architecture, Device device) const;
+
+ private:
+  using Program = struct ProgramTag*;
+  runtime::Library library_;
+  std::string name_;
+  std::vector<int> known_;  // 75, 80, ... in order
+  int (*version_)(int*, int*) = nullptr;
+  int (*count_)(int*) = nullptr;
+  int (*list_)(int*) = nullptr;
+  int (*create_)(Program*, const char* source, const char* name, int headers, const char* const* texts, const char* const* names) = nullptr;
+  int (*compile_)(Program, int count, const char* const* options) = nullptr;
+  int (*destroy_)(Program*) = nullptr;
+  int (*log_size_)(Program, size_t*) = nullptr;
+  int (*log_)(Program, char*) = nullptr;
+  int (*ptx_size_)(Program, size_t*) = nullptr;
+  int (*ptx_)(Program, char*) = nullptr;
+  int (*cubin_size_)(Program, size_t*) = nullptr;
+  int (*cubin_)(Program, char*) = nullptr;
+  const char* (*error_)(int) = nullptr;
+};
+
+}  // namespace naru::backends::cuda

@@ -1,0 +1,169 @@
+#include "backends/cuda/device.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "naru/error.h"
+#include "runtime/fork.h"
+#include "runtime/kernel_cache.h"
+#include "runtime/streams.h"
+
+namespace naru::backends::cuda {
+namespace {
+
+CUdeviceptr address(void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+
+}  // namespace
+
+CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler)
+    : device_(device), gpu_(gpu), api_(api), compiler_(compiler), process_(getpid()), generation_(runtime::fork_generation()) {
+  architecture_ = compiler_.architecture(gpu_.major, gpu_.minor);
+  if (architecture_.empty())
+    throw DeviceUnavailableError(
+        fmt::format("device {}: {} makes no code for {}, of compute capability {}.{}. Install an older one (pip install nvidia-cuda-nvrtc-cu12), or use "
+                    "device 'cpu'",
+                    device_.str(), compiler_.name(), gpu_.name, gpu_.major, gpu_.minor));
+  check(api_.cuDeviceGetByPCIBusId(&id_, gpu_.pci.c_str()), "cuDeviceGetByPCIBusId");
+  check(api_.cuDevicePrimaryCtxRetain(&context_, id_), "cuDevicePrimaryCtxRetain");
+  target_.dialect = &render::c::cuda();
+  target_.units = std::max(1, gpu_.multiprocessors);
+  target_.parameters = 4096;
+}
+
+std::exception_ptr CudaDevice::error(CUresult code, const char* function) const noexcept {
+  try {
+    check(code, function);
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+void CudaDevice::check(CUresult code, const char* function) const {
+  if (code == CUDA_SUCCESS) return;
+  const std::string what = fmt::format("{} failed with {}", function, api_.error_text(code));
+  if (code == CUDA_ERROR_OUT_OF_MEMORY) throw OutOfMemoryError("device {}: {}. Use smaller tensors, or free some", device_.str(), what);
+  if (!is_lasting(code)) throw RuntimeError("device {}: {}", device_.str(), what);
+  {
+    const std::lock_guard lock(mutex_);
+    if (why_lost_.empty()) why_lost_ = what;
+  }
+  lost_.store(true, std::memory_order_release);
+  check_usable();
+}
+
+void CudaDevice::check_usable() const {
+  if (forked()) runtime::raise_forked(device_, process_);
+  if (!lost()) return;
+  const std::lock_guard lock(mutex_);
+  throw DeviceLostError(
+      fmt::format("device '{}' was lost: {}. Everything on it is gone, and this process can't use it any more: start it again", device_.str(), why_lost_));
+}
+
+bool CudaDevice::forked() const noexcept { return runtime::fork_generation() != generation_; }
+
+void* CudaDevice::allocate(size_t bytes) {
+  check_usable();
+  const Current scope(*this);
+  CUdeviceptr memory = 0;
+  const CUresult code = api_.cuMemAlloc_v2(&memory, bytes);
+  if (code == CUDA_ERROR_OUT_OF_MEMORY) return nullptr;
+  check(code, "cuMemAlloc");
+  return reinterpret_cast<void*>(memory);
+}
+
+void CudaDevice::release(void* memory) noexcept {
+  if (forked() || lost()) return;
+  const Current scope(*this);
+  api_.cuMemFree_v2(address(memory));
+}
+
+void* CudaDevice::allocate_pinned(size_t bytes) {
+  check_usable();
+  const Current scope(*this);
+  void* memory = nullptr;
+  const CUresult code = api_.cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_PORTABLE);
+  if (code == CUDA_ERROR_OUT_OF_MEMORY) return nullptr;
+  check(code, "cuMemHostAlloc");
+  return memory;
+}
+
+void CudaDevice::release_pinned(void* memory) noexcept {
+  if (forked() || lost()) return;
+  const Current scope(*this);
+  api_.cuMemFreeHost(memory);
+}
+
+size_t CudaDevice::free_memory() const {
+  check_usable();
+  const Current scope(*this);
+  size_t available = 0, total = 0;
+  check(api_.cuMemGetInfo_v2(&available, &total), "cuMemGetInfo");
+  return available;
+}
+
+bool CudaDevice::reach(const CudaDevice& other) {
+  check_usable();
+  int can = 0;
+  check(api_.cuDeviceCanAccessPeer(&can, id_, other.id_), "cuDeviceCanAccessPeer");
+  if (!can) return false;
+  const Current scope(*this);
+  const CUresult code = api_.cuCtxEnablePeerAccess(other.context_, 0);
+  // Another library of this process, or an earlier question, may have done it.
+  return code == CUDA_SUCCESS || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+}
+
+CUfunction CudaDevice::kernel_of(const render::c::Launch& launch) {
+  const std::lock_guard lock(kernels_mutex_);
+  return kernels_.of(launch, [&] { return compile(launch.text()); });
+}
+
+CUfunction CudaDevice::load(const std::string& binary) const {
+  CUmodule module = nullptr;
+  check(api_.cuModuleLoadData(&module, binary.c_str()), "cuModuleLoadData");
+  CUfunction function = nullptr;
+  check(api_.cuModuleGetFunction(&function, module, "k"), "cuModuleGetFunction");
+  return function;
+}
+
+CUfunction CudaDevice::compile(const std::string& text) {
+  runtime::KernelCache& cache = runtime::kernel_cache();
+  const std::string key = runtime::KernelCache::key(text, Compiler::options(), compiler_.name() + "|" + architecture_);
+  if (const auto binary = cache.find(key)) {
+    try {
+      return load(*binary);
+    } catch (const DeviceLostError&) {
+      throw;
+    } catch (const Error&) {
+      // A driver that does not take it any more: as if there had been none.
+    }
+  }
+  const std::string binary = compiler_.compile(text, architecture_, device_);
+  cache.count_compilation();
+  const CUfunction function = load(binary);
+  cache.store(key, binary);
+  return function;
+}
+
+CudaDevices::CudaDevices(std::vector<runtime::Gpu> gpus, int driver_version)
+    : gpus_(std::move(gpus)), compiler_(driver_version), opened_(gpus_.size()) {}
+
+void CudaDevices::open_driver() {
+  auto api = std::make_unique<Api>(Api::open());
+  if (const std::string trouble = api->library.trouble(); !trouble.empty()) throw DeviceUnavailableError("the NVIDIA driver can't be used: " + trouble);
+  if (const CUresult code = api->cuInit(0); code != CUDA_SUCCESS)
+    throw DeviceUnavailableError("the NVIDIA driver can't be used: cuInit failed with " + api->error_text(code));
+  api_ = std::move(api);
+}
+
+CudaDevice& CudaDevices::at(Device device) {
+  const auto i = static_cast<size_t>(device.index);
+  const std::lock_guard lock(mutex_);
+  if (i >= gpus_.size()) throw DeviceUnavailableError("CUDA has no device " + device.str());
+  if (!api_) open_driver();
+  if (!opened_[i]) opened_[i] = std::make_unique<CudaDevice>(device, gpus_[i], *api_, compiler_);
+  return *opened_[i];
+}
+
+}  // namespace naru::backends::cuda

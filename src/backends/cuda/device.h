@@ -1,0 +1,107 @@
+// A CUDA device in use: its primary context, which is opened with the first memory or stream, its memory and its kernels.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/api.h"
+#include "backends/cuda/compiler.h"
+#include "naru/device.h"
+#include "render/c/kernel_table.h"
+#include "runtime/gpu_driver.h"
+
+namespace naru::backends::cuda {
+
+// Thread-safe.
+class CudaDevice {
+ public:
+  // Opens the context (the process's own, which other libraries share).
+  CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler);
+  CudaDevice(const CudaDevice&) = delete;
+
+  // Makes the context the thread's current one for the length of a scope, as each call of the driver needs.
+  class Current {
+   public:
+    explicit Current(const CudaDevice& device) : api_(device.api_) { api_.cuCtxPushCurrent_v2(device.context_); }
+    ~Current() {
+      CUcontext popped = nullptr;
+      api_.cuCtxPopCurrent_v2(&popped);
+    }
+    Current(const Current&) = delete;
+
+   private:
+    const Api& api_;
+  };
+
+  // Throws for a code that is not success: OutOfMemoryError, DeviceLostError for errors after which nothing works on the device any more, else
+  // RuntimeError; with the function's name and the driver's words.
+  void check(CUresult code, const char* function) const;
+  // The same as an exception to keep, for calls that may not throw.
+  std::exception_ptr error(CUresult code, const char* function) const noexcept;
+  // Nothing works here any more.
+  bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
+  // Throws DeviceLostError once lost; RuntimeError in a process forked after the device was opened.
+  void check_usable() const;
+  bool forked() const noexcept;
+
+  // nullptr where there is no memory left.
+  void* allocate(size_t bytes);
+  void release(void* memory) noexcept;
+  void* allocate_pinned(size_t bytes);
+  void release_pinned(void* memory) noexcept;
+  size_t free_memory() const;
+  // Whether this device can copy from `other`'s memory without the host, which is arranged for here.
+  bool reach(const CudaDevice& other);
+
+  // The kernel of a launch, compiled if it has not been before.
+  CUfunction kernel_of(const render::c::Launch& launch);
+
+  const Api& api() const noexcept { return api_; }
+  const render::c::Target& target() const noexcept { return target_; }
+  const runtime::Gpu& gpu() const noexcept { return gpu_; }
+  CUcontext context() const noexcept { return context_; }
+  Device device() const noexcept { return device_; }
+
+ private:
+  CUfunction compile(const std::string& text);
+  CUfunction load(const std::string& binary) const;
+
+  const Device device_;
+  const runtime::Gpu gpu_;
+  const Api& api_;
+  const Compiler& compiler_;
+  const int process_, generation_;
+  CUdevice id_ = 0;
+  CUcontext context_ = nullptr;
+  std::string architecture_;
+  render::c::Target target_;
+  mutable std::atomic<bool> lost_{false};
+  mutable std::mutex mutex_;
+  mutable std::string why_lost_;
+  render::c::KernelTable<CUfunction> kernels_;
+  std::mutex kernels_mutex_;
+};
+
+// The devices in use, by number; opened at the first use and never closed.
+class CudaDevices {
+ public:
+  // gpus: those that the environment leaves visible. driver_version: 12080 is CUDA 12.8.
+  CudaDevices(std::vector<runtime::Gpu> gpus, int driver_version);
+  // Throws DeviceUnavailableError.
+  CudaDevice& at(Device device);
+  const std::vector<runtime::Gpu>& gpus() const noexcept { return gpus_; }
+  const Compiler& compiler() const noexcept { return compiler_; }
+
+ private:
+  void open_driver();
+  const std::vector<runtime::Gpu> gpus_;
+  const Compiler compiler_;
+  std::mutex mutex_;
+  std::unique_ptr<Api> api_;
+  std::vector<std::unique_ptr<CudaDevice>> opened_;
+};
+
+}  // namespace naru::backends::cuda

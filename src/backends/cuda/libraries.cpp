@@ -1,0 +1,54 @@
+#include "backends/cuda/libraries.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace naru::backends::cuda {
+namespace {
+
+struct Version {
+  int major;
+  const char *nvrtc, *cublaslt;        // how the files are called
+  const char *nvrtc_wheel, *blas_wheel;  // their folders in site-packages
+};
+constexpr Version kVersions[] = {
+    {13, "libnvrtc.so.13", "libcublasLt.so.13", "nvidia/cu13/lib", "nvidia/cu13/lib"},
+    {12, "libnvrtc.so.12", "libcublasLt.so.12", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib"},
+    {11, "libnvrtc.so.11.2", "libcublasLt.so.11", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib"},
+};
+
+std::vector<std::string> toolkits() {
+  std::vector<std::string> folders;
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* value = std::getenv(variable); value && *value) folders.push_back(std::string(value) + "/lib64");
+  folders.push_back("/usr/local/cuda/lib64");
+  return folders;
+}
+
+}  // namespace
+
+std::vector<std::string> places_of(Product product, int driver_version) {
+  std::vector<Version> versions(std::begin(kVersions), std::end(kVersions));
+  // Code of a newer CUDA than the driver's is refused by it.
+  std::stable_partition(versions.begin(), versions.end(), [&](const Version& v) { return v.major <= driver_version / 1000; });
+  std::vector<std::string> places;
+  for (const Version& v : versions) {
+    const bool nvrtc = product == Product::Nvrtc;
+    const char *name = nvrtc ? v.nvrtc : v.cublaslt, *wheel = nvrtc ? v.nvrtc_wheel : v.blas_wheel;
+    places.push_back(name);
+    for (const std::string& folder : toolkits()) places.push_back(folder + "/" + name);
+    for (const std::string& folder : runtime::Library::package_folders()) places.push_back(fmt::format("{}/{}/{}", folder, wheel, name));
+  }
+  return places;
+}
+
+runtime::Library open_library(const char* variable, Product product, int driver_version) {
+  const std::vector<std::string> places = places_of(product, driver_version);
+  std::vector<const char*> names;
+  for (const std::string& p : places) names.push_back(p.c_str());
+  return runtime::Library::open(variable, names);
+}
+
+}  // namespace naru::backends::cuda

@@ -1,0 +1,19 @@
+// Where CUDA's libraries are: among the system's, in a toolkit's folder, in the wheels of a Python environment.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/library.h"
+
+namespace naru::backends::cuda {
+
+enum class Product { Nvrtc, CublasLt };
+
+// The names and paths to try, best first: of the driver's own CUDA version (as "12080"), then older ones, then newer ones; each by its name alone
+// (the loader's folders, LD_LIBRARY_PATH), in CUDA_HOME, CUDA_PATH and /usr/local/cuda, and in the folders of wheels.
+std::vector<std::string> places_of(Product product, int driver_version);
+// The file that the environment's variable names, else the first of those places.
+runtime::Library open_library(const char* variable, Product product, int driver_version);
+
+}  // namespace naru::backends::cuda

@@ -1,0 +1,348 @@
+// The cuda backend over the small driver in place of libcuda (tests/fakes/cuda.cpp), which does work as late as it may and faults where the host
+// touches a device's memory. What its kernels compute is tested in tests/python/test_cuda.py.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+
+#include "backends/cuda/libraries.h"
+#include "ir/row_ids.h"
+#include "naru/error.h"
+#include "runtime/memory.h"
+#include "runtime/registry.h"
+#include "runtime/self_check.h"
+#include "support/arrays.h"
+
+namespace naru::backends {
+std::unique_ptr<runtime::Backend> make_cuda();
+}
+
+namespace naru::runtime {
+namespace {
+
+using testing::program_of;
+
+class Cuda : public ::testing::Test {
+ protected:
+  static constexpr int kDevices = 4;
+  static constexpr size_t kMiB = size_t{1} << 20;
+
+  void SetUp() override {
+    set("NARU_CUDA_LIBRARY", NARU_FAKES "/libcuda.so");
+    set("NARU_NVRTC_LIBRARY", NARU_FAKES "/libnvrtc.so");
+    set("NARU_CUDA_DEVICE_NODE", "/dev/null");
+    set("CUDA_VISIBLE_DEVICES", "0,1,2,3");
+    set("NARU_FAKE_GPUS", "0000:04:00.0 d 7.5 64 T4;0000:01:00.0 a 9.0 512 H100;0000:02:00.0 b 12.1 64 Newer;0000:03:00.0 c 8.0 64 A100");
+    backend = backends::make_cuda();
+  }
+  void TearDown() override {
+    for (const auto& [name, before] : variables_) before ? setenv(name, before->c_str(), 1) : unsetenv(name);
+  }
+  void set(const char* name, const std::string& value) {
+    if (!variables_.contains(name)) variables_[name] = std::getenv(name) ? std::optional<std::string>(std::getenv(name)) : std::nullopt;
+    setenv(name, value.c_str(), 1);
+  }
+
+  std::unique_ptr<DeviceStream> stream(int device = 0) { return backend->create_stream(Device(DeviceType::Cuda, device), 0); }
+  void* memory(size_t bytes, int device = 0) { return backend->allocate(Device(DeviceType::Cuda, device), MemoryKind::Device, bytes); }
+  void* pinned(size_t bytes) { return backend->allocate(Device(DeviceType::Cuda, 0), MemoryKind::Pinned, bytes); }
+
+  static uint64_t copy(DeviceStream& s, void* to, const void* from, size_t bytes, int target, int source) {
+    const auto device = [](int i) { return i < 0 ? Device(DeviceType::Cpu, 0) : Device(DeviceType::Cuda, i); };
+    return s.submit(ir::CopyBytes{to, from, bytes, device(target), device(source)}, {});
+  }
+  static uint64_t up(DeviceStream& s, void* to, const void* from, size_t bytes, int device = 0) { return copy(s, to, from, bytes, device, -1); }
+  static uint64_t down(DeviceStream& s, void* to, const void* from, size_t bytes, int device = 0) { return copy(s, to, from, bytes, -1, device); }
+  // x += x, n float32.
+  static uint64_t doubled(DeviceStream& s, void* x, int64_t n) {
+    const ir::View v{x, DType::F32, {1}};
+    ir::Map m;
+    m.program = program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+    m.shape = {n}, m.inputs = {v, v}, m.outputs = {v};
+    return s.submit(m, {});
+  }
+  std::vector<std::string> calls(const std::string& file) {
+    std::ifstream in(file);
+    std::vector<std::string> names;
+    for (std::string pid, name; in >> pid >> name;) names.push_back(name);
+    return names;
+  }
+
+  std::unique_ptr<Backend> backend;
+
+ private:
+  std::map<const char*, std::optional<std::string>> variables_;
+};
+
+TEST_F(Cuda, devices_come_in_pci_order_with_their_properties) {
+  ASSERT_EQ(backend->device_count(DeviceType::Cuda), kDevices);
+  EXPECT_EQ(backend->device_count(DeviceType::Xpu), 0);
+  const Properties p = backend->properties(Device(DeviceType::Cuda, 0));
+  EXPECT_EQ(p.name, "H100");
+  EXPECT_EQ(p.total_memory, 512 * kMiB);
+  EXPECT_EQ(std::pair(p.major, p.minor), std::pair(9, 0));
+  EXPECT_EQ(p.multi_processor_count, 108);
+  EXPECT_EQ(p.warp_size, 32);
+  EXPECT_EQ(p.max_threads_per_block, 1024);
+  EXPECT_EQ(p.shared_memory_per_block, 49152u);
+  EXPECT_EQ(p.pci, "0000:01:00.0");
+  EXPECT_EQ(p.uuid, "GPU-0000000a-0000-0000-0000-000000000000");
+  EXPECT_FALSE(p.tested_on_hardware);
+  EXPECT_FALSE(p.unified);
+  EXPECT_EQ(backend->properties(Device(DeviceType::Cuda, 3)).name, "T4");
+}
+
+TEST_F(Cuda, a_kernel_gives_the_right_bits_on_every_generation_and_on_one_newer_than_the_compiler) {
+  for (int i = 0; i < kDevices; ++i) EXPECT_EQ(wrong_numbers(*backend, Device(DeviceType::Cuda, i)), "") << i;
+}
+
+TEST_F(Cuda, copies_arrive_and_page_locked_memory_is_read_when_the_stream_gets_there) {
+  const auto s = stream();
+  constexpr size_t kBytes = 4000;
+  auto* const host = static_cast<char*>(pinned(kBytes));
+  std::memset(host, 1, kBytes);
+  void* const there = memory(kBytes);
+  const uint64_t first = up(*s, there, host, kBytes);
+  std::memset(host, 2, kBytes);  // too soon: the driver has not read it yet
+  std::vector<char> got(kBytes);
+  s->synchronize(down(*s, got.data(), there, kBytes));
+  EXPECT_EQ(got[17], 2);
+  EXPECT_EQ(s->completed(), first + 1);
+  // Memory that is not page-locked may be used again as soon as the call returns.
+  std::vector<char> plain(kBytes, 3);
+  up(*s, there, plain.data(), kBytes);
+  plain.assign(kBytes, 4);
+  s->synchronize(down(*s, got.data(), there, kBytes));
+  EXPECT_EQ(got[17], 3);
+  backend->release(Device(DeviceType::Cuda, 0), MemoryKind::Device, there, kBytes);
+  backend->release(Device(DeviceType::Cuda, 0), MemoryKind::Pinned, host, kBytes);
+}
+
+TEST_F(Cuda, overlapping_copies_within_a_device_move_whole) {
+  const auto s = stream();
+  std::vector<char> data(1000), got(1000);
+  std::iota(data.begin(), data.end(), 0);
+  auto* const there = static_cast<char*>(memory(1000));
+  up(*s, there, data.data(), 1000);
+  copy(*s, there + 10, there, 900, 0, 0);
+  copy(*s, there, there + 100, 500, 0, 0);
+  s->synchronize(down(*s, got.data(), there, 1000));
+  std::memmove(data.data() + 10, data.data(), 900);
+  std::memmove(data.data(), data.data() + 100, 500);
+  EXPECT_EQ(got, data);
+}
+
+TEST_F(Cuda, the_host_faults_at_an_address_of_a_device) {
+  auto* const there = static_cast<volatile char*>(memory(64));
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH({ *there = 1; }, "");
+}
+
+TEST_F(Cuda, work_is_numbered_and_reached_in_order) {
+  const auto s = stream();
+  constexpr int64_t kCount = 1000;
+  std::vector<float> x(kCount, 1), got(kCount);
+  void* const there = memory(kCount * 4);
+  EXPECT_EQ(up(*s, there, x.data(), kCount * 4), 1u);
+  for (uint64_t i = 2; i < 22; ++i) EXPECT_EQ(doubled(*s, there, kCount), i);
+  EXPECT_LT(s->completed(), 21u);
+  s->reach(9);
+  EXPECT_GE(s->completed(), 9u);
+  // Whoever asks again and again sees the end, though nobody waits.
+  for (int i = 0; i < 1000 && s->completed() < 21; ++i) {
+  }
+  EXPECT_EQ(s->completed(), 21u);
+  s->synchronize(down(*s, got.data(), there, kCount * 4));
+  EXPECT_EQ(got.back(), 1 << 20);
+}
+
+TEST_F(Cuda, a_stream_waits_for_another_one_also_of_another_device) {
+  constexpr int64_t kCount = 100;
+  for (const int other : {0, 1}) {
+    const auto a = stream(0), b = stream(other);
+    std::vector<float> x(kCount, 1), got(kCount);
+    auto* const host = static_cast<float*>(pinned(kCount * 4));
+    void *const there = memory(kCount * 4, 0), *const here = memory(kCount * 4, other);
+    std::copy(x.begin(), x.end(), host);
+    up(*a, there, host, kCount * 4);
+    for (int i = 0; i < 5; ++i) doubled(*a, there, kCount);
+    b->wait(*a, a->submitted());
+    copy(*b, here, there, kCount * 4, other, 0);
+    a->wait(*b, b->submitted());
+    doubled(*a, there, kCount);
+    b->synchronize(down(*b, got.data(), here, kCount * 4, other));
+    EXPECT_EQ(got[7], 32);
+    a->synchronize(down(*a, got.data(), there, kCount * 4));
+    EXPECT_EQ(got[7], 64);
+  }
+}
+
+TEST_F(Cuda, a_peer_copy_is_offered_where_the_driver_can_and_not_where_it_can_not) {
+  const Device a(DeviceType::Cuda, 0), b(DeviceType::Cuda, 1);
+  EXPECT_TRUE(backend->can_access_peer(a, b));
+  EXPECT_TRUE(backend->can_access_peer(a, b));  // already enabled
+  EXPECT_FALSE(backend->can_access_peer(a, a));
+  set("NARU_FAKE_NO_PEER", "1");
+  EXPECT_FALSE(backend->can_access_peer(b, a));
+  unsetenv("NARU_FAKE_NO_PEER");
+}
+
+TEST_F(Cuda, time_stamps_tell_the_time_between_two_points_of_a_stream) {
+  const auto s = stream();
+  void* const x = memory(400);
+  const std::vector<float> zeros(100);
+  up(*s, x, zeros.data(), 400);
+  const auto start = s->stamp();
+  for (int i = 0; i < 3; ++i) doubled(*s, x, 100);
+  const auto end = s->stamp();
+  EXPECT_THROW(end->milliseconds_since(*start), RuntimeError);  // not reached yet
+  s->synchronize(s->submitted());
+  EXPECT_GT(end->milliseconds_since(*start), 0);
+}
+
+TEST_F(Cuda, no_memory_left_is_a_null_pointer_and_other_errors_are_thrown) {
+  const Device last(DeviceType::Cuda, 1);
+  EXPECT_EQ(memory(65 * kMiB, 1), nullptr);
+  void* const most = memory(60 * kMiB, 1);
+  ASSERT_NE(most, nullptr);
+  EXPECT_EQ(memory(10 * kMiB, 1), nullptr);
+  EXPECT_LT(backend->free_memory(last), 5 * kMiB);
+  backend->release(last, MemoryKind::Device, most, 60 * kMiB);
+  EXPECT_GT(backend->free_memory(last), 59 * kMiB);
+  set("NARU_FAKE_ERROR", "cuMemAlloc_v2=801");
+  EXPECT_THROW(memory(10, 1), RuntimeError);
+  unsetenv("NARU_FAKE_ERROR");
+}
+
+TEST_F(Cuda, an_error_of_a_launch_is_heard_by_who_waits_and_the_device_goes_on) {
+  const auto s = stream();
+  void* const x = memory(400);
+  const std::vector<float> ones(100, 1);
+  up(*s, x, ones.data(), 400);
+  set("NARU_FAKE_ERROR", "cuLaunchKernel=1@1");
+  doubled(*s, x, 100);
+  try {
+    s->synchronize(s->submitted());
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const RuntimeError& e) {
+    EXPECT_EQ(std::string(e.what()), "device cuda:0: cuLaunchKernel failed with 1 CUDA_ERROR_INVALID_VALUE (an error)");
+  }
+  std::vector<float> got(100);
+  doubled(*s, x, 100);
+  s->synchronize(down(*s, got.data(), x, 400));
+  EXPECT_EQ(got[3], 2);
+}
+
+// Devices 2 and 3 are lost for the rest of the process.
+TEST_F(Cuda, a_device_that_is_lost_says_so_and_nobody_hangs) {
+  set("NARU_FAKE_FAULT", "3");  // the driver's numbers: device 2
+  const auto s = stream(2), other = stream(2), elsewhere = stream(0);
+  void* const x = memory(400, 2);
+  const auto hold = make_storage(Device("cpu"), 4096);
+  EXPECT_EQ(hold->use_count(), 1);
+  for (int i = 0; i < 20; ++i) doubled(*s, x, 100);
+  s->submit(ir::CopyBytes{x, hold->data, 400, Device(DeviceType::Cuda, 2), Device("cpu")}, {hold});
+  EXPECT_THROW(s->synchronize(s->submitted()), DeviceLostError);
+  EXPECT_EQ(s->completed(), s->submitted());
+  EXPECT_EQ(hold->use_count(), 1);
+  // Whatever comes then is an error as well, on each of its streams, and counts as done.
+  const uint64_t later = doubled(*other, x, 100);
+  EXPECT_EQ(other->completed(), later);
+  EXPECT_THROW(other->synchronize(later), DeviceLostError);
+  EXPECT_THROW(memory(10, 2), DeviceLostError);
+  EXPECT_THROW(stream(2), DeviceLostError);
+  EXPECT_THROW(other->stamp(), DeviceLostError);
+  elsewhere->wait(*s, s->submitted());
+  void* const fine = memory(400);
+  elsewhere->synchronize(doubled(*elsewhere, fine, 100));
+  backend->release(Device(DeviceType::Cuda, 2), MemoryKind::Device, x, 400);
+}
+
+TEST_F(Cuda, an_address_of_the_host_ends_the_device_and_not_the_process) {
+  const auto s = stream(3);
+  float on_host[100] = {};
+  doubled(*s, on_host, 100);
+  EXPECT_THROW(s->synchronize(s->submitted()), DeviceLostError);
+  EXPECT_EQ(on_host[0], 0);
+}
+
+TEST_F(Cuda, a_position_out_of_bounds_is_an_error_where_somebody_waits_and_nothing_is_written) {
+  const auto s = stream();
+  constexpr int64_t kRows = 8;
+  const std::vector<float> table(11 * 6, 5), values(kRows * 6, 7);
+  std::vector<int64_t> good(kRows), bad(kRows);
+  std::iota(good.begin(), good.end(), 0);
+  bad = good;
+  bad[3] = 11, bad[6] = -12;
+  const auto put = [&](const auto& v) {
+    void* const p = memory(v.size() * sizeof v[0]);
+    up(*s, p, v.data(), v.size() * sizeof v[0]);
+    return p;
+  };
+  void *const t = put(table), *const v = put(values), *const g = put(good), *const b = put(bad);
+  const auto scatter = [&](void* positions) {
+    ir::Scatter i;
+    i.shape = {kRows, 6}, i.value = {v, DType::F32, {6, 1}}, i.target = {t, DType::F32, {0, 1}};
+    i.indices = {{{positions, DType::I64, {1, 0}}, 11, 6, 0}};
+    return s->submit(i, {});
+  };
+  try {
+    s->synchronize(scatter(b));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const IndexError& e) {
+    EXPECT_EQ(std::string(e.what()),
+              "index 11 is out of bounds for dimension 0 with size 11 (index_put_: wanted -11 <= index < 11, got 11 at position [3, 0] of the indices)");
+  }
+  std::vector<float> got(11 * 6);
+  s->synchronize(down(*s, got.data(), t, got.size() * 4));
+  EXPECT_EQ(got, table);
+  // More of them than there are records for; then the device still works.
+  for (int i = 0; i < 1500; ++i) scatter(i == 700 ? b : g);
+  EXPECT_THROW(s->synchronize(s->submitted()), IndexError);
+  EXPECT_NO_THROW(s->synchronize(scatter(g)));
+}
+
+TEST_F(Cuda, an_instruction_costs_one_launch_and_an_event_now_and_then) {
+  const auto s = stream();
+  void* const x = memory(400);
+  doubled(*s, x, 100);
+  s->synchronize(1);
+  const std::string log = ::testing::TempDir() + "/naru_cuda_calls";
+  std::remove(log.c_str());
+  set("NARU_FAKE_LOG", log);
+  for (int i = 0; i < 32; ++i) doubled(*s, x, 100);
+  unsetenv("NARU_FAKE_LOG");
+  std::map<std::string, int> count;
+  for (const std::string& name : calls(log)) ++count[name];
+  EXPECT_EQ(count["cuLaunchKernel"], 32);
+  EXPECT_EQ(count["cuEventRecord"], 4);
+  count.erase("cuLaunchKernel"), count.erase("cuEventRecord"), count.erase("cuEventCreate");
+  EXPECT_TRUE(count.empty()) << count.begin()->first;
+  s->synchronize(s->submitted());
+}
+
+TEST(CudaLibraries, those_of_the_drivers_version_are_tried_before_newer_ones_by_name_in_toolkits_and_in_wheels) {
+  using backends::cuda::places_of;
+  using backends::cuda::Product;
+  Library::set_package_folders({"/site"});
+  setenv("CUDA_HOME", "/toolkit", 1);
+  const std::vector<std::string> places = places_of(Product::Nvrtc, 12040), blas = places_of(Product::CublasLt, 13000);
+  unsetenv("CUDA_HOME");
+  Library::set_package_folders({});
+  const auto at = [](const std::vector<std::string>& list, const std::string& place) {
+    const auto found = std::find(list.begin(), list.end(), place);
+    EXPECT_NE(found, list.end()) << place;
+    return found - list.begin();
+  };
+  EXPECT_EQ(at(places, "libnvrtc.so.12"), 0);
+  EXPECT_LT(at(places, "/toolkit/lib64/libnvrtc.so.12"), at(places, "/site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"));
+  EXPECT_LT(at(places, "/site/nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2"), at(places, "libnvrtc.so.13"));
+  EXPECT_LT(at(places, "/usr/local/cuda/lib64/libnvrtc.so.13"), at(places, "/site/nvidia/cu13/lib/libnvrtc.so.13"));
+  EXPECT_EQ(at(blas, "libcublasLt.so.13"), 0);
+  at(blas, "/site/nvidia/cublas/lib/libcublasLt.so.12");
+}
+
+}  // namespace
+}  // namespace naru::runtime

@@ -1,0 +1,209 @@
+/* NVRTC for tests, on a machine without a GPU: the machine's own C++ compiler makes a library of a kernel's text, in which a function runs one thread
+   of it; the "machine code" names that library for the driver beside it (cuda.cpp). A text is compiled once: libraries are kept in
+     NARU_FAKE_KERNELS  a folder (default: "kernels" beside this library)
+   and their texts as the driver under test wrote them, *.cu, with them. */
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <regex>
+#include <sstream>
+#include <string>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT void fake_nvrtc() {}
+
+namespace {
+
+enum { kOutOfMemory = 1, kInvalidInput = 3, kInvalidOption = 5, kCompilation = 6 };
+constexpr int kArchitectures[] = {75, 80, 86, 89, 90, 100, 120};
+
+struct Program {
+  std::string text, log, image;
+};
+
+// What NVRTC's kernels find without asking.
+constexpr const char* kBefore = R"(
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(n)
+#define __align__(n) __attribute__((aligned(n)))
+#define __shared__ static
+#define __syncthreads() fake_names.barrier()
+struct FakeThree { unsigned x, y, z; };
+extern "C" { struct { FakeThree thread, block, threads, blocks; void (*barrier)(); void* (*translate)(void*); } fake_names; }
+#define threadIdx fake_names.thread
+#define blockIdx fake_names.block
+#define blockDim fake_names.threads
+#define gridDim fake_names.blocks
+static inline float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
+static inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
+static inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
+static inline double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
+static inline long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
+static inline unsigned atomicMin(unsigned* p, unsigned x) { const unsigned old = *p; if (x < old) *p = x; return old; }
+#define fmaf __builtin_fmaf
+#define sqrtf __builtin_sqrtf
+#define fabsf __builtin_fabsf
+#define floorf __builtin_floorf
+#define ceilf __builtin_ceilf
+#define truncf __builtin_truncf
+#define rintf __builtin_rintf
+#define fma __builtin_fma
+#define sqrt __builtin_sqrt
+#define fabs __builtin_fabs
+#define floor __builtin_floor
+#define ceil __builtin_ceil
+#define trunc __builtin_trunc
+#define rint __builtin_rint
+#line 1 "kernel.cu"
+)";
+constexpr const char* kAfter = R"(
+template <int... I> struct FakeInts {};
+#ifdef __clang__
+template <class, int... I> using FakeMade = FakeInts<I...>;
+template <int N> using FakeCount = __make_integer_seq<FakeMade, int, N>;
+#else
+template <int N> using FakeCount = FakeInts<__integer_pack(N)...>;
+#endif
+template <class T> struct FakeArgument { static void translate(void*) {} };
+template <class T> struct FakeArgument<T*> { static void translate(void* p) { *(void**)p = fake_names.translate(*(void**)p); } };
+template <class... P, int... I> static inline void fake_call(void (*f)(P...), void** p, FakeInts<I...>) { f(*(P*)p[I]...); }
+template <class... P> static inline void fake_run(void (*f)(P...), void** p) { fake_call(f, p, FakeCount<sizeof...(P)>()); }
+template <class... P> static void fake_translate(void (*)(P...), void** p) { (FakeArgument<P>::translate(*p++), ...); }
+template <class... P> static void fake_sizes(void (*)(P...), unsigned long* s) { ((*s++ = sizeof(P)), ...); *s = 0; }
+)";
+
+std::string folder() {
+  if (const char* named = getenv("NARU_FAKE_KERNELS"); named && *named) return named;
+  Dl_info info;
+  dladdr(reinterpret_cast<void*>(fake_nvrtc), &info);
+  const std::string path = info.dli_fname;
+  return path.substr(0, path.rfind('/')) + "/kernels";
+}
+
+unsigned long long hash(const std::string& text) {
+  unsigned long long h = 0xcbf29ce484222325u;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return h;
+}
+
+std::string without_definitions(const std::string& text) {
+  std::istringstream in(text);
+  std::string rest;
+  for (std::string line; std::getline(in, line);)
+    if (line.compare(0, 1, "#") != 0) rest += line + "\n";
+  return rest;
+}
+
+std::string whole(const std::string& text) {
+  const std::string body = without_definitions(text);
+  std::string all = kBefore + text + kAfter;
+  const bool barriers = body.find("BARRIER") != std::string::npos || body.find("__syncthreads") != std::string::npos;
+  all += std::string("extern \"C\" { extern const int fake_barriers; const int fake_barriers = ") + (barriers ? "1" : "0") + "; }\n";
+  const std::regex kernel(R"((?:KERNEL\s*\([^)]*\)|__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?)\s*(\w+)\s*\()");
+  for (std::sregex_iterator at(body.begin(), body.end(), kernel), end; at != end; ++at) {
+    const std::string k = (*at)[1];
+    all += "extern \"C\" void fake_run_" + k + "(void** p) { fake_run(" + k + ", p); }\n";
+    all += "extern \"C\" void fake_translate_" + k + "(void** p) { fake_translate(" + k + ", p); }\n";
+    all += "extern \"C\" void fake_sizes_" + k + "(unsigned long* s) { fake_sizes(" + k + ", s); }\n";
+  }
+  return all;
+}
+
+bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+// The library of a text, made if it is not there; "" and the compiler's words if it can't be.
+std::string library_of(const std::string& text, std::string& log) {
+  const std::string all = whole(text), place = folder();
+  char name[40];
+  snprintf(name, sizeof name, "/%016llx", hash(all));
+  const std::string path = place + name + ".so";
+  if (exists(path)) return path;
+  for (size_t slash = place.find('/', 1); slash != std::string::npos; slash = place.find('/', slash + 1)) mkdir(place.substr(0, slash).c_str(), 0777);
+  mkdir(place.c_str(), 0777);
+  const std::string mine = place + name + "." + std::to_string(getpid());
+  std::ofstream(mine + ".cpp") << all;
+  const char* compiler = getenv("NARU_FAKE_CXX");
+  const std::string command = std::string(compiler ? compiler : "c++") + " -std=c++17 -O1 -w -fPIC -shared -ffp-contract=off -fno-strict-aliasing -fwrapv -o '" + mine +
+                              ".so' '" + mine + ".cpp' >'" + mine + ".log' 2>&1 9>&-";
+  const int status = system(command.c_str());
+  std::stringstream words;
+  words << std::ifstream(mine + ".log").rdbuf();
+  log = words.str();
+  unlink((mine + ".cpp").c_str()), unlink((mine + ".log").c_str());
+  if (status != 0) return {};
+  std::ofstream(mine + ".cu") << text;
+  rename((mine + ".cu").c_str(), (place + name + ".cu").c_str());
+  rename((mine + ".so").c_str(), path.c_str());
+  return path;
+}
+
+}  // namespace
+
+EXPORT int nvrtcVersion(int* major, int* minor) {
+  *major = 12, *minor = 9;
+  return 0;
+}
+EXPORT int nvrtcGetNumSupportedArchs(int* count) {
+  *count = std::size(kArchitectures);
+  return 0;
+}
+EXPORT int nvrtcGetSupportedArchs(int* list) {
+  std::copy(std::begin(kArchitectures), std::end(kArchitectures), list);
+  return 0;
+}
+EXPORT const char* nvrtcGetErrorString(int code) { return code == kCompilation ? "NVRTC_ERROR_COMPILATION" : "an NVRTC error"; }
+EXPORT int nvrtcCreateProgram(Program** p, const char* text, const char*, int headers, const char* const*, const char* const*) {
+  if (!text || headers != 0) return kInvalidInput;
+  *p = new Program{text, "", ""};
+  return 0;
+}
+EXPORT int nvrtcDestroyProgram(Program** p) {
+  delete *p;
+  *p = nullptr;
+  return 0;
+}
+EXPORT int nvrtcCompileProgram(Program* p, int count, const char* const* options) {
+  std::string architecture;
+  bool contracts = true;
+  for (int i = 0; i < count; ++i) {
+    const std::string o = options[i];
+    if (o.rfind("--gpu-architecture=", 0) == 0) architecture = o.substr(19);
+    else if (o == "--fmad=false") contracts = false;
+    else if (o != "--ftz=false" && o != "--prec-div=true" && o != "--prec-sqrt=true" && o != "-default-device" && o != "--std=c++17") return kInvalidOption;
+  }
+  if (architecture.empty() || contracts) return kInvalidOption;
+  const std::string library = library_of(p->text, p->log);
+  if (library.empty()) return kCompilation;
+  p->image = "FAKE " + architecture + " " + library;
+  return 0;
+}
+EXPORT int nvrtcGetProgramLogSize(Program* p, size_t* size) {
+  *size = p->log.size() + 1;
+  return 0;
+}
+EXPORT int nvrtcGetProgramLog(Program* p, char* log) {
+  strcpy(log, p->log.c_str());
+  return 0;
+}
+namespace {
+int image_size(const Program* p, size_t* size, const char* kind) {
+  *size = p->image.rfind(std::string("FAKE ") + kind, 0) == 0 ? p->image.size() + 1 : 0;
+  return *size ? 0 : kInvalidInput;
+}
+}  // namespace
+EXPORT int nvrtcGetCUBINSize(Program* p, size_t* size) { return image_size(p, size, "sm_"); }
+EXPORT int nvrtcGetPTXSize(Program* p, size_t* size) { return image_size(p, size, "compute_"); }
+EXPORT int nvrtcGetCUBIN(Program* p, char* image) {
+  strcpy(image, p->image.c_str());
+  return 0;
+}
+EXPORT int nvrtcGetPTX(Program* p, char* image) { return nvrtcGetCUBIN(p, image); }
