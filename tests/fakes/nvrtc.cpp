@@ -36,6 +36,7 @@ constexpr const char* kBefore = R"(
 #define __launch_bounds__(n)
 #define __align__(n) __attribute__((aligned(n)))
 #define __shared__ static
+#define __constant__ static
 #define __syncthreads() fake_names.barrier()
 struct FakeThree { unsigned x, y, z; };
 extern "C" { struct { FakeThree thread, block, threads, blocks; void (*barrier)(); void* (*translate)(void*); } fake_names; }
@@ -48,7 +49,29 @@ static inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 static inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
 static inline double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
 static inline long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
+static inline float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
+static inline int atomicAdd(int* p, int x) { const int old = *p; *p += x; return old; }
+static inline unsigned atomicAdd(unsigned* p, unsigned x) { const unsigned old = *p; *p += x; return old; }
 static inline unsigned atomicMin(unsigned* p, unsigned x) { const unsigned old = *p; if (x < old) *p = x; return old; }
+template <class T> static inline T min(T a, T b) { return b < a ? b : a; }
+template <class T> static inline T max(T a, T b) { return a < b ? b : a; }
+#define fmaxf __builtin_fmaxf
+#define fminf __builtin_fminf
+#define roundf __builtin_roundf
+#define copysignf __builtin_copysignf
+#define ldexpf __builtin_ldexpf
+#define cbrtf __builtin_cbrtf
+#define tgammaf __builtin_tgammaf
+#define fmodf __builtin_fmodf
+#define round __builtin_round
+#define copysign __builtin_copysign
+#define ldexp __builtin_ldexp
+#define cbrt __builtin_cbrt
+#define tgamma __builtin_tgamma
+#define fmax __builtin_fmax
+#define fmin __builtin_fmin
+#define fmod __builtin_fmod
+static inline int abs(int x) { return x < 0 ? -x : x; }
 #define fmaf __builtin_fmaf
 #define sqrtf __builtin_sqrtf
 #define fabsf __builtin_fabsf
@@ -132,7 +155,7 @@ std::string library_of(const std::string& text, std::string& log) {
   const std::string mine = place + name + "." + std::to_string(getpid());
   std::ofstream(mine + ".cpp") << all;
   const char* compiler = getenv("NARU_FAKE_CXX");
-  const std::string command = std::string(compiler ? compiler : "c++") + " -std=c++17 -O1 -w -fPIC -shared -ffp-contract=off -fno-strict-aliasing -fwrapv -o '" + mine +
+  const std::string command = std::string(compiler ? compiler : "c++") + " -std=c++17 -O1 -w -fPIC -shared -Wl,-z,defs -ffp-contract=off -fno-strict-aliasing -fwrapv -o '" + mine +
                               ".so' '" + mine + ".cpp' >'" + mine + ".log' 2>&1 9>&-";
   const int status = system(command.c_str());
   std::stringstream words;

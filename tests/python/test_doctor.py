@@ -83,7 +83,7 @@ STATES = {
         "Update its driver"),
     "a kernel that fails": (
         "cuda", {"NARU_FAKE_GPUS": TWO, "NARU_FAKE_FAULT": "1"},
-        "the first kernel on cuda:0 (NVIDIA H100) failed with an error: device 'cuda:0' was lost: cuEvent", "Update its driver"),
+        "the first kernel on cuda:0 (NVIDIA H100) failed with an error: device 'cuda:0' was lost: cu", "Update its driver"),
     "rocm: no library": (
         "rocm", {"NARU_ROCM_LIBRARY": "/nowhere/libamdhip64.so"}, "no driver library: /nowhere/libamdhip64.so", "Install AMD's ROCm ("),
     "rocm: too old": ("rocm", {"NARU_FAKE_VERSION": "40300000"}, "AMD's ROCm is too old: it supports HIP 4.3, naru needs HIP 5.2", "Update AMD's"),

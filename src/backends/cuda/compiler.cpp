@@ -64,7 +64,7 @@ std::string Compiler::compile(const std::string& source, const std::string& arch
     log_size_(program, &size);
     std::string log(size, '\0');
     if (size > 0) log_(program, log.data());
-    throw render::c::CompilerError(refused("nvrtcCompileProgram", code, log.c_str()).what(), name_, log.c_str());
+    throw render::c::CompilerError(refused("nvrtcCompileProgram", code, log.c_str()).what(), "the compiler " + name_, log.c_str());
   }
   const bool machine_code = architecture.starts_with("sm_");
   size_t size = 0;

@@ -123,7 +123,7 @@ void CudaStream::run(const ir::Instruction& instruction) {
   std::visit(
       [this](const auto& i) {
         using Kind = std::decay_t<decltype(i)>;
-        if constexpr (!std::is_same_v<Kind, ir::CopyBytes> && !std::is_same_v<Kind, ir::RowWise>) render::c::run(i, *this);
+        if constexpr (!std::is_same_v<Kind, ir::CopyBytes>) render::c::run(i, *this);
       },
       instruction);
 }

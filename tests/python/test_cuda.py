@@ -1,0 +1,91 @@
+"""The cuda backend over small libraries in place of NVIDIA's driver and NVRTC (tests/fakes): they keep memory at addresses of their own, do work as
+late as they may, and compile kernels with the machine's C++ compiler. What they show is that naru asks for the right things; no GPU ran here."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import naru
+import pytest
+
+HOME = Path(__file__).resolve().parents[2]
+# The extension lies in python/naru of the repository, or of a build of its own.
+TOP = Path(naru.__file__).resolve().parents[2]
+FAKES = next((p for p in (TOP / "tests/fakes", TOP / "build/release/tests/fakes") if (p / "libcuda.so").exists()), None)
+
+pytestmark = [
+    pytest.mark.skipif(FAKES is None, reason="the libraries in place of drivers are not built (./run build all)"),
+    pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler, which stands for NVRTC here"),
+]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    return {
+        **os.environ,
+        "NARU_CUDA_LIBRARY": str(FAKES / "libcuda.so"),
+        "NARU_NVRTC_LIBRARY": str(FAKES / "libnvrtc.so"),
+        "NARU_CUDA_DEVICE_NODE": "/dev/null",
+        "NARU_FAKE_GPUS": "0000:01:00.0 a 9.0 2048 H100;0000:02:00.0 b 7.5 2048 T4",
+        "CUDA_VISIBLE_DEVICES": "0,1",
+        "PYTHONPATH": str(Path(naru.__file__).resolve().parents[1]),
+        "NARU_CACHE_DIR": str(tmp_path_factory.mktemp("cache")),
+        "NARU_VIRTUAL": "mps:1",
+        "NARU_TEST_DEVICES": "cuda",
+    }
+
+
+def run(environment, *command):
+    done = subprocess.run([sys.executable, *command], env=environment, cwd=HOME, capture_output=True, text=True, timeout=1200)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("file, least", [("test_operators.py", 700), ("test_each_device.py", 150), ("test_kernels.py", 60)])
+def test_what_holds_on_every_device_holds_there(environment, file, least):
+    code, said = run(environment, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "cuda", f"tests/python/{file}")
+    assert code == 0, said[-4000:]
+    assert int(re.search(r"(\d+) passed", said)[1]) >= least, said[-300:]
+
+
+def test_devices_and_doctor_say_that_it_never_ran_on_a_gpu(environment):
+    code, said = run(environment, "-m", "naru", "devices")
+    assert code == 0 and len(re.findall(r"^cuda:[01] .*NVRTC .*never run on a GPU.*not tested", said, re.MULTILINE)) == 2, said
+    code, said = run(environment, "-m", "naru", "doctor", "cuda")
+    assert code == 0 and "cuda: available, 2 devices" in said
+
+
+PROGRAM = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.LayerNorm(32), torch.nn.Linear(32, 4))
+x, y = torch.randn(64, 20), torch.randint(0, 4, (64,))
+torch.use_deterministic_algorithms(True)
+def train(device):
+    import copy
+    net = copy.deepcopy(model).to(device)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(net(x.to(device)), y.to(device))
+        loss.backward()
+        optimizer.step()
+    return [loss.detach().cpu(), *(p.detach().cpu() for p in net.parameters())]
+ours = train("cpu")
+for device in ("cuda:0", "cuda:1"):
+    assert all(torch.equal(a, b) for a, b in zip(ours, train(device))), device
+a = torch.randn(1000, device="cuda:0")
+assert torch.equal(a.to("cuda:1").to("cpu"), a.cpu())
+s = torch.cuda.Stream()
+with torch.cuda.stream(s):
+    b = a * 2
+assert torch.equal((b + a).cpu(), a.cpu() * 3)
+print(torch.cuda.get_device_name(0), torch.cuda.device_count(), torch.cuda.memory_allocated(0) > 0)
+"""
+
+
+def test_a_training_run_ends_in_the_bits_of_the_cpu(environment, tmp_path):
+    (tmp_path / "train.py").write_text(PROGRAM)
+    code, said = run(environment, "-m", "naru", "run", str(tmp_path / "train.py"))
+    assert (code, said) == (0, "H100 2 True\n")
