@@ -1,10 +1,12 @@
 """The cuda backend over small libraries in place of NVIDIA's driver and NVRTC (tests/fakes): they keep memory at addresses of their own, do work as
 late as they may, and compile kernels with the machine's C++ compiler. What they show is that naru asks for the right things; no GPU ran here."""
+import ctypes
 import os
 import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import naru
@@ -89,3 +91,41 @@ def test_a_training_run_ends_in_the_bits_of_the_cpu(environment, tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM)
     code, said = run(environment, "-m", "naru", "run", str(tmp_path / "train.py"))
     assert (code, said) == (0, "H100 2 True\n")
+
+
+def real_nvrtc():
+    """NVIDIA's own compiler, which needs no GPU: from the loader's folders, a toolkit or a wheel."""
+    places = [Path("/usr/local/cuda/lib64"), *(Path(p) / "nvidia" for p in sys.path if p)]
+    found = [str(f) for place in places for f in sorted(place.glob("**/libnvrtc.so.*")) if "alt" not in f.name]
+    for name in ("libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", *found):
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            pass
+    return None
+
+
+def refused(nvrtc, text, architecture):
+    """What NVRTC says against a text; '' if it compiles."""
+    options = [f"--gpu-architecture={architecture}", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "-default-device", "--std=c++17"]
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, b"kernel.cu", 0, None, None) == 0
+    code = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*map(str.encode, options)))
+    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    nvrtc.nvrtcGetProgramLog(program, log)
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return f"{code}: {log.value.decode(errors='replace')}" if code else ""
+
+
+def test_nvidias_compiler_takes_every_text(environment):
+    """Each kernel that the tests above asked for, for one of three generations of GPUs in turn."""
+    nvrtc = real_nvrtc()
+    if nvrtc is None:
+        pytest.skip("NVRTC is not on this machine (pip install nvidia-cuda-nvrtc, or the CUDA toolkit)")
+    texts = [f.read_bytes() for f in sorted((FAKES / "kernels").glob("*.cu"))]
+    assert len(texts) > 300
+    jobs = [(text, ("sm_75", "sm_90", "sm_120")[i % 3]) for i, text in enumerate(texts)]
+    with ThreadPoolExecutor(os.cpu_count()) as several:
+        wrong = [said for said in several.map(lambda job: refused(nvrtc, *job), jobs) if said]
+    assert not wrong, f"{len(wrong)} of {len(jobs)}: {wrong[0][:2000]}"

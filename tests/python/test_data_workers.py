@@ -592,12 +592,17 @@ def test_without_a_device_pinning_is_warned_of():
 # --- the end of the program
 
 
+def answer_to_ctrl_c():
+    """Of a program in the background SIGINT is ignored, and so of the programs it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def run_script(tmp_path, text):
     script = tmp_path / "script.py"
     script.write_text("import warnings; warnings.simplefilter('ignore')\n" + textwrap.dedent(text))
     return subprocess.Popen(
         [sys.executable, "-m", "naru", "run", str(script)],
-        env={**os.environ, "PYTHONPATH": HOME}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "PYTHONPATH": HOME}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=answer_to_ctrl_c, start_new_session=True,
     )  # fmt: skip
 
 
