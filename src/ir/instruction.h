@@ -103,6 +103,8 @@ struct MatMul {
   const void* bias = nullptr;
   int64_t bias_stride = 1;
   bool deterministic = false;  // one chain of fma in the order of k for each element
+  // What a device's library may do, where it is faster: round float32 factors to TF32; add parts of sums up in float16 or bfloat16.
+  bool tf32 = false, short_sums = true;
 };
 
 // Sorts rows of n elements along the last dimension of `shape`; NaN counts as greatest; stable. Writes the first k of the order.

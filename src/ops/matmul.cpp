@@ -18,10 +18,15 @@ using ops::product_of;
 using Tensors = std::vector<Tensor>;
 
 namespace {
-std::atomic<bool> deterministic{false};
+std::atomic<bool> deterministic{false}, tf32{false}, short_sums16{true}, short_sums_bf16{true};
+std::atomic<bool>& short_sums(DType half) noexcept { return half == DType::BF16 ? short_sums_bf16 : short_sums16; }
 }
 void use_deterministic_algorithms(bool on) noexcept { deterministic.store(on, std::memory_order_relaxed); }
 bool deterministic_algorithms() noexcept { return deterministic.load(std::memory_order_relaxed); }
+void allow_tf32(bool on) noexcept { tf32.store(on, std::memory_order_relaxed); }
+bool tf32_allowed() noexcept { return tf32.load(std::memory_order_relaxed); }
+void allow_reduced_precision_reduction(DType half, bool on) noexcept { short_sums(half).store(on, std::memory_order_relaxed); }
+bool reduced_precision_reduction_allowed(DType half) noexcept { return short_sums(half).load(std::memory_order_relaxed); }
 
 namespace ops {
 
@@ -78,6 +83,8 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
   q.batch = rank == 3 ? sa[0] : 1;
   q.m = m, q.k = k, q.n = n;
   q.deterministic = deterministic_algorithms();
+  q.tf32 = tf32_allowed();
+  q.short_sums = reduced_precision_reduction_allowed(q.dtype);
   q.a = matrix_of(a, false);
   q.b = matrix_of(b, b_transposed);
   if (bias.defined()) {

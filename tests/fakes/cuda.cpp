@@ -488,6 +488,21 @@ EXPORT int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, un
   return give(s, [f, gx, bx, arguments] { run_kernel(f->context, *f, {gx, 1, 1}, {bx, 1, 1}, arguments); });
 }
 
+// For the cuBLASLt beside this (cublaslt.cpp): what a call is to fail with; the current context; its device's capability; work for a stream, in its
+// order; the host's address of a device's bytes while that runs, where any other address ends the context.
+EXPORT int fake_cuda_called(const char* function) { return fake_called(function); }
+EXPORT void* fake_cuda_context() { return current(); }
+EXPORT int fake_cuda_capability(Context* c) { return fake_gpu_capability(c->device); }
+EXPORT int fake_cuda_give(Stream* s, const std::function<void()>& work) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  return s->context->broken ? s->context->broken : give(s, work);
+}
+EXPORT void* fake_cuda_host(Context* c, Address address, size_t bytes) {
+  char* const h = host(c, address, bytes);
+  if (!h) c->broken = kIllegalAddress;
+  return h;
+}
+
 EXPORT int cuGetErrorName(int code, const char** name) {
   static const std::map<int, const char*> names = {{1, "CUDA_ERROR_INVALID_VALUE"},   {2, "CUDA_ERROR_OUT_OF_MEMORY"}, {201, "CUDA_ERROR_INVALID_CONTEXT"},
                                                    {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"}, {400, "CUDA_ERROR_INVALID_HANDLE"},

@@ -1,5 +1,6 @@
-"""The cuda backend over small libraries in place of NVIDIA's driver and NVRTC (tests/fakes): they keep memory at addresses of their own, do work as
-late as they may, and compile kernels with the machine's C++ compiler. What they show is that naru asks for the right things; no GPU ran here."""
+"""The cuda backend over small libraries in place of NVIDIA's driver, NVRTC and cuBLASLt (tests/fakes): they keep memory at addresses of their own, do
+work as late as they may, compile kernels with the machine's C++ compiler, and sum products in float64. What they show is that naru asks for the right
+things; no GPU ran here."""
 import ctypes
 import os
 import re
@@ -29,6 +30,7 @@ def environment(tmp_path_factory):
         **os.environ,
         "NARU_CUDA_LIBRARY": str(FAKES / "libcuda.so"),
         "NARU_NVRTC_LIBRARY": str(FAKES / "libnvrtc.so"),
+        "NARU_CUBLASLT_LIBRARY": str(FAKES / "libcublasLt.so"),
         "NARU_CUDA_DEVICE_NODE": "/dev/null",
         "NARU_FAKE_GPUS": "0000:01:00.0 a 9.0 2048 H100;0000:02:00.0 b 7.5 2048 T4",
         "CUDA_VISIBLE_DEVICES": "0,1",
@@ -53,7 +55,7 @@ def test_what_holds_on_every_device_holds_there(environment, file, least):
 
 def test_devices_and_doctor_say_that_it_never_ran_on_a_gpu(environment):
     code, said = run(environment, "-m", "naru", "devices")
-    assert code == 0 and len(re.findall(r"^cuda:[01] .*NVRTC .*never run on a GPU.*not tested", said, re.MULTILINE)) == 2, said
+    assert code == 0 and len(re.findall(r"^cuda:[01] .*NVRTC .*, cuBLASLt .*never run on a GPU.*not tested", said, re.MULTILINE)) == 2, said
     code, said = run(environment, "-m", "naru", "doctor", "cuda")
     assert code == 0 and "cuda: available, 2 devices" in said
 
@@ -91,6 +93,48 @@ def test_a_training_run_ends_in_the_bits_of_the_cpu(environment, tmp_path):
     (tmp_path / "train.py").write_text(PROGRAM)
     code, said = run(environment, "-m", "naru", "run", str(tmp_path / "train.py"))
     assert (code, said) == (0, "H100 2 True\n")
+
+
+NUMBERS = r"""
+#include "backends/cuda/cublaslt.h"
+constexpr long long kOurs[] = {OURS};
+#include <cublasLt.h>
+#include <cuda.h>
+#include <cstddef>
+#include <type_traits>
+namespace ours = naru::backends::cuda;
+// As many parameters, each a pointer or a number of the same size.
+template <class R, class... A, class S, class... B>
+constexpr bool alike(R (*)(A...), S (*)(B...)) {
+  if constexpr (sizeof...(A) != sizeof...(B)) return false;
+  else return sizeof(R) == sizeof(S) && ((sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>) && ...);
+}
+#undef cuEventElapsedTime
+#define LT(name, parameters) static_assert(alike(decltype(ours::CublasLt::name){}, decltype(&::name){}), #name);
+#define DRIVER(name, parameters) static_assert(alike(decltype(ours::Api::name){}, decltype(&::name){}), #name);
+NARU_CUBLASLT(LT)
+NARU_CUDA(DRIVER)
+using Ours = ours::cublasLtMatmulHeuristicResult_t;
+using Theirs = ::cublasLtMatmulHeuristicResult_t;
+static_assert(sizeof(Ours) == sizeof(Theirs) && offsetof(Ours, workspaceSize) == offsetof(Theirs, workspaceSize) && offsetof(Ours, state) == offsetof(Theirs, state));
+"""
+
+
+def test_numbers_and_functions_are_those_of_nvidias_headers(tmp_path):
+    """What naru declares of the driver and of cuBLASLt itself, as it needs no header to build."""
+    places = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include", *(p for s in sys.path if s for p in (Path(s) / "nvidia").glob("*/include"))]
+    found = [p for p in places if (p / "cublasLt.h").exists() and (p / "cuda.h").exists()]
+    if not found:
+        pytest.skip("NVIDIA's headers are not on this machine (the CUDA toolkit has them)")
+    declared = "".join((HOME / "src/backends/cuda" / name).read_text() for name in ("api.h", "cublaslt.h"))
+    names = re.findall(r"^  (CU\w+) = \d", declared, re.MULTILINE)
+    assert len(names) > 35
+    ours = ", ".join(f"naru::backends::cuda::{name}" for name in names)
+    same = "".join(f'static_assert(kOurs[{i}] == static_cast<long long>({name}), "{name}");\n' for i, name in enumerate(names))
+    (tmp_path / "numbers.cpp").write_text(NUMBERS.replace("OURS", ours) + same)
+    compiler = ["c++", "-std=c++20", "-fsyntax-only", "-D__CUDA_API_VERSION_INTERNAL", f"-I{HOME}/src", f"-I{HOME}/include", f"-I{found[0]}"]
+    done = subprocess.run([*compiler, str(tmp_path / "numbers.cpp")], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-4000:]
 
 
 def real_nvrtc():

@@ -30,7 +30,7 @@ Found look() {
   if (const std::string trouble = devices->compiler().trouble(); !trouble.empty()) {
     f.state = unavailable(DriverState::NoLibrary, {{"detail", trouble},
                                                    {"driver", "NVRTC, CUDA's run-time compiler"},
-                                                   {"install", "pip install nvidia-cuda-nvrtc, or the CUDA toolkit"}});
+                                                   {"install", remedy_of(Product::Nvrtc, f.probe.version)}});
     return f;
   }
   f.devices = std::move(devices);
@@ -73,7 +73,10 @@ class CudaBackend final : public Backend {
     p.l2_cache_size = static_cast<size_t>(g.limits.l2);
     return p;
   }
-  std::string libraries(Device) override { return devices().compiler().name() + ", own kernels (never run on a GPU by naru's authors)"; }
+  std::string libraries(Device) override {
+    const CudaDevices& d = devices();
+    return d.compiler().name() + ", " + d.products().text() + "; never run on a GPU by naru's authors";
+  }
 
   size_t free_memory(Device device) override { return devices().at(device).free_memory(); }
   void* allocate(Device device, MemoryKind kind, size_t bytes) override {

@@ -16,8 +16,8 @@ CUdeviceptr address(void* memory) { return reinterpret_cast<CUdeviceptr>(memory)
 
 }  // namespace
 
-CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler)
-    : device_(device), gpu_(gpu), api_(api), compiler_(compiler), process_(getpid()), generation_(runtime::fork_generation()) {
+CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler, const ProductLibrary& products)
+    : device_(device), gpu_(gpu), api_(api), compiler_(compiler), process_(getpid()), generation_(runtime::fork_generation()), products_(*this, products) {
   architecture_ = compiler_.architecture(gpu_.major, gpu_.minor);
   if (architecture_.empty())
     throw DeviceUnavailableError(
@@ -147,7 +147,7 @@ CUfunction CudaDevice::compile(const std::string& text) {
 }
 
 CudaDevices::CudaDevices(std::vector<runtime::Gpu> gpus, int driver_version)
-    : gpus_(std::move(gpus)), compiler_(driver_version), opened_(gpus_.size()) {}
+    : gpus_(std::move(gpus)), compiler_(driver_version), products_(driver_version), opened_(gpus_.size()) {}
 
 void CudaDevices::open_driver() {
   auto api = std::make_unique<Api>(Api::open());
@@ -162,7 +162,7 @@ CudaDevice& CudaDevices::at(Device device) {
   const std::lock_guard lock(mutex_);
   if (i >= gpus_.size()) throw DeviceUnavailableError("CUDA has no device " + device.str());
   if (!api_) open_driver();
-  if (!opened_[i]) opened_[i] = std::make_unique<CudaDevice>(device, gpus_[i], *api_, compiler_);
+  if (!opened_[i]) opened_[i] = std::make_unique<CudaDevice>(device, gpus_[i], *api_, compiler_, products_);
   return *opened_[i];
 }
 

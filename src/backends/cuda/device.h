@@ -9,6 +9,7 @@
 
 #include "backends/cuda/api.h"
 #include "backends/cuda/compiler.h"
+#include "backends/cuda/products.h"
 #include "naru/device.h"
 #include "render/c/kernel_table.h"
 #include "runtime/gpu_driver.h"
@@ -19,7 +20,7 @@ namespace naru::backends::cuda {
 class CudaDevice {
  public:
   // Opens the context (the process's own, which other libraries share).
-  CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler);
+  CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler, const ProductLibrary& products);
   CudaDevice(const CudaDevice&) = delete;
 
   // Makes the context the thread's current one for the length of a scope, as each call of the driver needs.
@@ -59,6 +60,9 @@ class CudaDevice {
   // The kernel of a launch, compiled if it has not been before.
   CUfunction kernel_of(const render::c::Launch& launch);
 
+  // Those that a library computes.
+  Products& products() noexcept { return products_; }
+
   const Api& api() const noexcept { return api_; }
   const render::c::Target& target() const noexcept { return target_; }
   const runtime::Gpu& gpu() const noexcept { return gpu_; }
@@ -83,6 +87,7 @@ class CudaDevice {
   mutable std::string why_lost_;
   render::c::KernelTable<CUfunction> kernels_;
   std::mutex kernels_mutex_;
+  Products products_;
 };
 
 // The devices in use, by number; opened at the first use and never closed.
@@ -94,11 +99,13 @@ class CudaDevices {
   CudaDevice& at(Device device);
   const std::vector<runtime::Gpu>& gpus() const noexcept { return gpus_; }
   const Compiler& compiler() const noexcept { return compiler_; }
+  const ProductLibrary& products() const noexcept { return products_; }
 
  private:
   void open_driver();
   const std::vector<runtime::Gpu> gpus_;
   const Compiler compiler_;
+  const ProductLibrary products_;
   std::mutex mutex_;
   std::unique_ptr<Api> api_;
   std::vector<std::unique_ptr<CudaDevice>> opened_;

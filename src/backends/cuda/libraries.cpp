@@ -22,7 +22,10 @@ constexpr Version kVersions[] = {
 std::vector<std::string> toolkits() {
   std::vector<std::string> folders;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* value = std::getenv(variable); value && *value) folders.push_back(std::string(value) + "/lib64");
+    if (const char* value = std::getenv(variable); value && *value) {
+      folders.push_back(std::string(value) + "/lib64");
+      folders.push_back(std::string(value) + "/lib");  // of a Conda environment
+    }
   folders.push_back("/usr/local/cuda/lib64");
   return folders;
 }
@@ -42,6 +45,12 @@ std::vector<std::string> places_of(Product product, int driver_version) {
     for (const std::string& folder : runtime::Library::package_folders()) places.push_back(fmt::format("{}/{}/{}", folder, wheel, name));
   }
   return places;
+}
+
+std::string remedy_of(Product product, int driver_version) {
+  // Wheels of CUDA 13 and newer carry no number.
+  return fmt::format("pip install nvidia-{}{}, or the CUDA toolkit", product == Product::Nvrtc ? "cuda-nvrtc" : "cublas",
+                     driver_version / 1000 >= 13 ? "" : driver_version / 1000 == 12 ? "-cu12" : "-cu11");
 }
 
 runtime::Library open_library(const char* variable, Product product, int driver_version) {

@@ -120,12 +120,23 @@ uint64_t CudaStream::submit(ir::Instruction instruction, std::vector<Ref<Storage
 
 void CudaStream::run(const ir::Instruction& instruction) {
   if (const auto* c = std::get_if<ir::CopyBytes>(&instruction)) return copy(*c);
+  if (const auto* m = std::get_if<ir::MatMul>(&instruction); m && product_by_library(*m)) return;
   std::visit(
       [this](const auto& i) {
         using Kind = std::decay_t<decltype(i)>;
         if constexpr (!std::is_same_v<Kind, ir::CopyBytes>) render::c::run(i, *this);
       },
       instruction);
+}
+
+bool CudaStream::product_by_library(const ir::MatMul& product) {
+  return device_.products().start(product, stream_, [this](size_t bytes) -> void* {
+    try {
+      return scratch(bytes);
+    } catch (const OutOfMemoryError&) {
+      return nullptr;
+    }
+  });
 }
 
 void CudaStream::prepare(const ir::Instruction& instruction) {

@@ -4,77 +4,19 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <numeric>
 
 #include "backends/cuda/libraries.h"
-#include "ir/row_ids.h"
+#include "backends/cuda_fixture.h"
 #include "naru/error.h"
 #include "runtime/memory.h"
 #include "runtime/registry.h"
 #include "runtime/self_check.h"
-#include "support/arrays.h"
-
-namespace naru::backends {
-std::unique_ptr<runtime::Backend> make_cuda();
-}
 
 namespace naru::runtime {
 namespace {
 
-using testing::program_of;
-
-class Cuda : public ::testing::Test {
- protected:
-  static constexpr int kDevices = 4;
-  static constexpr size_t kMiB = size_t{1} << 20;
-
-  void SetUp() override {
-    set("NARU_CUDA_LIBRARY", NARU_FAKES "/libcuda.so");
-    set("NARU_NVRTC_LIBRARY", NARU_FAKES "/libnvrtc.so");
-    set("NARU_CUDA_DEVICE_NODE", "/dev/null");
-    set("CUDA_VISIBLE_DEVICES", "0,1,2,3");
-    set("NARU_FAKE_GPUS", "0000:04:00.0 d 7.5 64 T4;0000:01:00.0 a 9.0 512 H100;0000:02:00.0 b 12.1 64 Newer;0000:03:00.0 c 8.0 64 A100");
-    backend = backends::make_cuda();
-  }
-  void TearDown() override {
-    for (const auto& [name, before] : variables_) before ? setenv(name, before->c_str(), 1) : unsetenv(name);
-  }
-  void set(const char* name, const std::string& value) {
-    if (!variables_.contains(name)) variables_[name] = std::getenv(name) ? std::optional<std::string>(std::getenv(name)) : std::nullopt;
-    setenv(name, value.c_str(), 1);
-  }
-
-  std::unique_ptr<DeviceStream> stream(int device = 0) { return backend->create_stream(Device(DeviceType::Cuda, device), 0); }
-  void* memory(size_t bytes, int device = 0) { return backend->allocate(Device(DeviceType::Cuda, device), MemoryKind::Device, bytes); }
-  void* pinned(size_t bytes) { return backend->allocate(Device(DeviceType::Cuda, 0), MemoryKind::Pinned, bytes); }
-
-  static uint64_t copy(DeviceStream& s, void* to, const void* from, size_t bytes, int target, int source) {
-    const auto device = [](int i) { return i < 0 ? Device(DeviceType::Cpu, 0) : Device(DeviceType::Cuda, i); };
-    return s.submit(ir::CopyBytes{to, from, bytes, device(target), device(source)}, {});
-  }
-  static uint64_t up(DeviceStream& s, void* to, const void* from, size_t bytes, int device = 0) { return copy(s, to, from, bytes, device, -1); }
-  static uint64_t down(DeviceStream& s, void* to, const void* from, size_t bytes, int device = 0) { return copy(s, to, from, bytes, -1, device); }
-  // x += x, n float32.
-  static uint64_t doubled(DeviceStream& s, void* x, int64_t n) {
-    const ir::View v{x, DType::F32, {1}};
-    ir::Map m;
-    m.program = program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
-    m.shape = {n}, m.inputs = {v, v}, m.outputs = {v};
-    return s.submit(m, {});
-  }
-  std::vector<std::string> calls(const std::string& file) {
-    std::ifstream in(file);
-    std::vector<std::string> names;
-    for (std::string pid, name; in >> pid >> name;) names.push_back(name);
-    return names;
-  }
-
-  std::unique_ptr<Backend> backend;
-
- private:
-  std::map<const char*, std::optional<std::string>> variables_;
-};
+using Cuda = CudaFixture;
 
 TEST_F(Cuda, devices_come_in_pci_order_with_their_properties) {
   ASSERT_EQ(backend->device_count(DeviceType::Cuda), kDevices);

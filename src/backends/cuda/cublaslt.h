@@ -1,0 +1,151 @@
+// The part of NVIDIA's cuBLASLt that is used here, opened at run time: nothing of it is needed to build. Names and numbers are the library's own
+// (a test compares them with its header, where one is found).
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "backends/cuda/api.h"
+#include "runtime/library.h"
+
+namespace naru::backends::cuda {
+
+using cublasStatus_t = int;
+using cublasLtHandle_t = struct LtHandleTag*;
+using cublasLtMatmulDesc_t = struct LtMatmulTag*;
+using cublasLtMatrixLayout_t = struct LtLayoutTag*;
+using cublasLtMatmulPreference_t = struct LtPreferenceTag*;
+struct cublasLtMatmulAlgo_t {
+  uint64_t data[8];
+};
+struct cublasLtMatmulHeuristicResult_t {
+  cublasLtMatmulAlgo_t algo;
+  size_t workspaceSize;
+  cublasStatus_t state;
+  float wavesCount;
+  int reserved[4];
+};
+
+enum : int {
+  CUBLAS_STATUS_SUCCESS = 0,
+  CUBLAS_STATUS_NOT_INITIALIZED = 1,
+  CUBLAS_STATUS_ALLOC_FAILED = 3,
+  CUBLAS_STATUS_INVALID_VALUE = 7,
+  CUBLAS_STATUS_ARCH_MISMATCH = 8,
+  CUBLAS_STATUS_MAPPING_ERROR = 11,
+  CUBLAS_STATUS_EXECUTION_FAILED = 13,
+  CUBLAS_STATUS_INTERNAL_ERROR = 14,
+  CUBLAS_STATUS_NOT_SUPPORTED = 15,
+  CUBLAS_STATUS_LICENSE_ERROR = 16,
+
+  CUDA_R_32F = 0,
+  CUDA_R_64F = 1,
+  CUDA_R_16F = 2,
+  CUDA_R_16BF = 14,
+
+  CUBLAS_COMPUTE_32F = 68,
+  CUBLAS_COMPUTE_64F = 70,
+  CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
+
+  CUBLAS_OP_N = 0,
+  CUBLAS_OP_T = 1,
+
+  CUBLASLT_MATMUL_DESC_TRANSA = 3,
+  CUBLASLT_MATMUL_DESC_TRANSB = 4,
+  CUBLASLT_MATMUL_DESC_EPILOGUE = 7,
+  CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8,
+  CUBLASLT_EPILOGUE_BIAS = 4,
+
+  CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,
+  CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6,
+
+  CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,
+  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8,
+  CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
+  CUBLASLT_REDUCTION_SCHEME_MASK = 7,
+};
+
+#define NARU_CUBLASLT(F)                                                                                                                     \
+  F(cublasLtCreate, (cublasLtHandle_t*))                                                                                                     \
+  F(cublasLtDestroy, (cublasLtHandle_t))                                                                                                     \
+  F(cublasLtMatmulDescCreate, (cublasLtMatmulDesc_t*, int compute_type, int scale_type))                                                     \
+  F(cublasLtMatmulDescDestroy, (cublasLtMatmulDesc_t))                                                                                       \
+  F(cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t, int attribute, const void* value, size_t bytes))                                  \
+  F(cublasLtMatrixLayoutCreate, (cublasLtMatrixLayout_t*, int type, uint64_t rows, uint64_t cols, int64_t ld))                               \
+  F(cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t))                                                                                   \
+  F(cublasLtMatrixLayoutSetAttribute, (cublasLtMatrixLayout_t, int attribute, const void* value, size_t bytes))                              \
+  F(cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t*))                                                                           \
+  F(cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t))                                                                           \
+  F(cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t, int attribute, const void* value, size_t bytes))                      \
+  F(cublasLtMatmulAlgoGetHeuristic, (cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,             \
+                                     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t, int wanted,             \
+                                     cublasLtMatmulHeuristicResult_t*, int* found))                                                          \
+  F(cublasLtMatmul, (cublasLtHandle_t, cublasLtMatmulDesc_t, const void* alpha, const void* a, cublasLtMatrixLayout_t, const void* b,        \
+                     cublasLtMatrixLayout_t, const void* beta, const void* c, cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t,       \
+                     const cublasLtMatmulAlgo_t*, void* workspace, size_t workspace_bytes, CUstream))
+
+struct CublasLt {
+  runtime::Library library;
+  size_t (*cublasLtGetVersion)() = nullptr;
+#define NARU_DECLARE(name, parameters) cublasStatus_t(*name) parameters = nullptr;
+  NARU_CUBLASLT(NARU_DECLARE)
+#undef NARU_DECLARE
+
+  // Opens NARU_CUBLASLT_LIBRARY, else the best one for a driver of this version (see libraries.h); trouble() of `library` says what is wrong.
+  static CublasLt open(int driver_version);
+  // "cuBLASLt 13.1.0"
+  std::string name() const;
+};
+// "CUBLAS_STATUS_NOT_SUPPORTED"
+std::string status_name(cublasStatus_t status);
+
+// A product as cuBLASLt counts, by columns: D (m, n) = op(A) op(B), plus `bias` along the rows of D; and what its algorithm depends on besides.
+struct LtProduct {
+  struct Matrix {
+    bool transposed = false;
+    int64_t ld = 0, batch_stride = 0;
+    uint32_t alignment = 1;  // of the address, in bytes
+    auto operator<=>(const Matrix&) const = default;
+  };
+  int type = 0, compute = 0, scale = 0;  // of the elements; of the sums; of alpha and beta
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  Matrix a, b, d;
+  uint32_t bias_alignment = 0;  // 0: no bias
+  uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
+  auto operator<=>(const LtProduct&) const = default;
+};
+
+// The library's descriptors of a product. Host memory only: they need no device.
+class LtDescriptors {
+ public:
+  // Throws RuntimeError where the library refuses one.
+  LtDescriptors(const CublasLt& lt, const LtProduct& product);
+  void set_bias(const void* bias);
+  // The library's best algorithm within `workspace` bytes; false where it has none. Call set_bias first: its alignment counts.
+  bool choose(cublasLtHandle_t handle, size_t workspace);
+  size_t workspace() const noexcept { return chosen_.workspaceSize; }
+  // d = a b (+ bias): puts the work on the stream.
+  cublasStatus_t run(cublasLtHandle_t handle, const void* a, const void* b, void* d, void* workspace, CUstream stream) const;
+
+ private:
+  template <class T>
+  using Owned = std::unique_ptr<T, cublasStatus_t (*)(T*)>;
+  Owned<LtLayoutTag> layout(uint64_t rows, uint64_t cols, const LtProduct::Matrix& matrix) const;
+  template <class T, class V>
+  void set(cublasStatus_t (*function)(T*, int, const void*, size_t), T* object, int attribute, V value) const;
+
+  const CublasLt& lt_;
+  const LtProduct product_;
+  Owned<LtMatmulTag> operation_;
+  Owned<LtLayoutTag> a_, b_, d_;
+  cublasLtMatmulHeuristicResult_t chosen_{};
+};
+
+}  // namespace naru::backends::cuda

@@ -1,0 +1,173 @@
+#include "backends/cuda/products.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "backends/cuda/device.h"
+#include "backends/cuda/libraries.h"
+#include "naru/error.h"
+
+namespace naru::backends::cuda {
+namespace {
+
+using Matrix = ir::MatMul::Matrix;
+
+// What NVIDIA recommends: 32 MiB from Hopper on, whose algorithms share out k more often; 8 MiB before.
+constexpr size_t kWorkspace = size_t{8} << 20, kWorkspaceOfHopper = size_t{32} << 20;
+
+// Rows behind one another, each without gaps: `ld` elements from one to the next. 0 where they are not.
+int64_t row_step(const Matrix& x, int64_t rows, int64_t cols) noexcept {
+  if (x.col_stride != 1 && cols != 1) return 0;
+  if (rows == 1) return std::max<int64_t>(1, cols);
+  return x.row_stride >= std::max<int64_t>(1, cols) ? x.row_stride : 0;
+}
+
+uint32_t alignment_of(const void* p) noexcept {
+  constexpr uintptr_t kMost = 256;
+  const auto address = reinterpret_cast<uintptr_t>(p) | kMost;
+  return static_cast<uint32_t>(address & -address);
+}
+
+// A matrix of naru's, by rows, is its own transpose by columns.
+std::optional<LtProduct::Matrix> operand(const Matrix& x, int64_t rows, int64_t cols, int64_t batch) noexcept {
+  LtProduct::Matrix m;
+  if (const int64_t ld = row_step(x, rows, cols)) {
+    m.ld = ld;
+  } else {
+    m.transposed = true;
+    m.ld = row_step({x.data, x.batch_stride, x.col_stride, x.row_stride}, cols, rows);
+  }
+  if (m.ld == 0 || x.batch_stride < 0) return std::nullopt;
+  m.batch_stride = batch == 1 ? 0 : x.batch_stride;
+  m.alignment = alignment_of(x.data);
+  return m;
+}
+
+bool set_types(LtProduct& p, const ir::MatMul& q, bool tf32) noexcept {
+  p.compute = CUBLAS_COMPUTE_32F, p.scale = CUDA_R_32F;
+  switch (q.dtype) {
+    case DType::F32:
+      p.type = CUDA_R_32F;
+      if (q.tf32 && tf32) p.compute = CUBLAS_COMPUTE_32F_FAST_TF32;
+      return true;
+    case DType::F64:
+      p.type = CUDA_R_64F, p.compute = CUBLAS_COMPUTE_64F, p.scale = CUDA_R_64F;
+      return true;
+    case DType::F16:
+    case DType::BF16:
+      p.type = q.dtype == DType::F16 ? CUDA_R_16F : CUDA_R_16BF;
+      // Parts of a sum are added up in float32, or not at all.
+      if (!q.short_sums) p.reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string described(const ir::MatMul& q) {
+  return fmt::format("the matrix product of {} x {} and {} x {}{}{}, {}", q.m, q.k, q.k, q.n, q.batch == 1 ? "" : fmt::format(", {} of them", q.batch),
+                     q.bias ? ", with bias" : "", name_of(q.dtype));
+}
+
+}  // namespace
+
+const CublasLt* ProductLibrary::get() const {
+  const std::lock_guard lock(mutex_);
+  if (!lt_) lt_ = CublasLt::open(driver_version_);
+  return lt_->library.trouble().empty() ? &*lt_ : nullptr;
+}
+
+void ProductLibrary::refused(cublasStatus_t status) const {
+  const std::lock_guard lock(mutex_);
+  refused_ = status;
+}
+
+std::string ProductLibrary::text() const {
+  const CublasLt* const lt = get();
+  const std::lock_guard lock(mutex_);
+  if (lt && refused_ == CUBLAS_STATUS_SUCCESS) return lt->name();
+  const std::string why = lt            ? fmt::format("{} failed to start with {}", lt->name(), status_name(refused_))
+                          : lt_->library ? lt_->library.trouble()
+                                         : "no cuBLASLt";
+  return fmt::format("own kernels for products ({}: {})", why, remedy_of(Product::CublasLt, driver_version_));
+}
+
+std::optional<LtProduct> for_library(const ir::MatMul& q, bool tf32) noexcept {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  LtProduct p;
+  if (q.deterministic || q.k == 0 || std::max({q.m, q.n, q.k, q.batch}) > kMost || !set_types(p, q, tf32)) return std::nullopt;
+  // c by rows is its transpose by columns: c^T = b^T a^T, and a bias for each column of c is one for each row there.
+  const auto a = operand(q.b, q.k, q.n, q.batch), b = operand(q.a, q.m, q.k, q.batch), d = operand(q.c, q.m, q.n, q.batch);
+  if (!a || !b || !d || d->transposed) return std::nullopt;
+  if (q.bias && q.bias_stride != 1 && q.n != 1) return std::nullopt;
+  p.m = q.n, p.n = q.m, p.k = q.k, p.batch = q.batch;
+  p.a = *a, p.b = *b, p.d = *d;
+  p.bias_alignment = q.bias ? alignment_of(q.bias) : 0;
+  return p;
+}
+
+Products::~Products() {
+  plans_.clear();
+  if (!handle_ || device_.forked() || device_.lost()) return;
+  const CudaDevice::Current scope(device_);
+  lt_->cublasLtDestroy(handle_);
+}
+
+bool Products::open() {
+  if (opened_) return handle_ != nullptr;
+  opened_ = true;
+  lt_ = library_.get();
+  // A driver too old for the library shows here.
+  if (!lt_) return false;
+  const cublasStatus_t status = lt_->cublasLtCreate(&handle_);
+  if (status == CUBLAS_STATUS_SUCCESS) return true;
+  library_.refused(status);
+  handle_ = nullptr;
+  return false;
+}
+
+std::shared_ptr<Products::Plan> Products::plan_of(const LtProduct& product, const void* bias) {
+  if (const auto known = plans_.find(product); known != plans_.end()) return known->second;
+  auto plan = std::make_shared<Plan>();
+  auto descriptors = std::make_unique<LtDescriptors>(*lt_, product);
+  if (bias) descriptors->set_bias(bias);
+  if (descriptors->choose(handle_, device_.gpu().major >= 9 ? kWorkspaceOfHopper : kWorkspace)) {
+    plan->workspace = descriptors->workspace();
+    plan->descriptors = std::move(descriptors);
+  }
+  if (plans_.size() >= kMostPlans) plans_.clear();
+  plans_.emplace(product, plan);
+  return plan;
+}
+
+bool Products::start(const ir::MatMul& q, CUstream stream, const Workspace& workspace) {
+  if (q.batch == 0 || q.m == 0 || q.n == 0) return false;
+  const std::optional<LtProduct> product = for_library(q, device_.gpu().major >= 8);
+  if (!product) return false;
+  std::shared_ptr<Plan> plan;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!open()) return false;
+    plan = plan_of(*product, q.bias);
+    if (!plan->descriptors) return false;
+  }
+  void* const memory = plan->workspace > 0 ? workspace(plan->workspace) : nullptr;
+  if (plan->workspace > 0 && !memory) return false;
+  const std::lock_guard lock(mutex_);
+  if (!plan->descriptors) return false;
+  if (q.bias) plan->descriptors->set_bias(q.bias);
+  const cublasStatus_t status = plan->descriptors->run(handle_, q.b.data, q.a.data, q.c.data, memory, stream);
+  if (status == CUBLAS_STATUS_SUCCESS) return true;
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH) {
+    // Offered and then refused, with nothing done.
+    plan->descriptors.reset();
+    return false;
+  }
+  const std::string what = fmt::format("CUDA error: {} when calling `cublasLtMatmul` on {} for {}", status_name(status), device_.device().str(), described(q));
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) throw OutOfMemoryError(what + ". Use smaller tensors, or free some");
+  throw RuntimeError("{}. `use_deterministic_algorithms(True)` takes naru's own kernels", what);
+}
+
+}  // namespace naru::backends::cuda

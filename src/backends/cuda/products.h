@@ -1,0 +1,75 @@
+// Matrix products by cuBLASLt, where there is one that takes them; the others are left to naru's own kernels.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "backends/cuda/cublaslt.h"
+#include "ir/instruction.h"
+
+namespace naru::backends::cuda {
+
+class CudaDevice;
+
+// The library, opened when it is first asked for. Thread-safe.
+class ProductLibrary {
+ public:
+  // driver_version: 12080 is CUDA 12.8.
+  explicit ProductLibrary(int driver_version) : driver_version_(driver_version) {}
+  ProductLibrary(const ProductLibrary&) = delete;
+  // Null where it can't be used; see text().
+  const CublasLt* get() const;
+  // A device would not open it, as where the driver is too old.
+  void refused(cublasStatus_t status) const;
+  // "cuBLASLt 13.1.0", or what is wrong and what to do about it.
+  std::string text() const;
+
+ private:
+  const int driver_version_;
+  mutable std::mutex mutex_;
+  mutable std::optional<CublasLt> lt_;
+  mutable cublasStatus_t refused_ = CUBLAS_STATUS_SUCCESS;
+};
+
+// The product's like for cuBLASLt; nothing where it is not for the library: kinds and layouts that it does not take, sums over nothing, and what must be
+// computed in one order. tf32: the device has units for it.
+std::optional<LtProduct> for_library(const ir::MatMul& product, bool tf32) noexcept;
+
+// The products of one device: a handle, and the algorithms that the library has chosen. Thread-safe.
+class Products {
+ public:
+  // Algorithms kept; beyond that all are asked for anew.
+  static constexpr size_t kMostPlans = 2048;
+  // Memory of the device that the product has for itself until its stream is done with it; null where there is none left.
+  using Workspace = std::function<void*(size_t bytes)>;
+
+  Products(const CudaDevice& device, const ProductLibrary& library) : device_(device), library_(library) {}
+  ~Products();
+  Products(const Products&) = delete;
+
+  // Puts the product on the stream, whose context is current. False where naru's own kernels are to do it; nothing has happened then.
+  // Throws RuntimeError where the library fails, OutOfMemoryError where it has no memory.
+  bool start(const ir::MatMul& product, CUstream stream, const Workspace& workspace);
+
+ private:
+  struct Plan {
+    std::unique_ptr<LtDescriptors> descriptors;  // null: the library does not do it
+    size_t workspace = 0;
+  };
+  std::shared_ptr<Plan> plan_of(const LtProduct& product, const void* bias);
+  bool open();
+
+  const CudaDevice& device_;
+  const ProductLibrary& library_;
+  std::mutex mutex_;
+  bool opened_ = false;
+  const CublasLt* lt_ = nullptr;
+  cublasLtHandle_t handle_ = nullptr;
+  std::map<LtProduct, std::shared_ptr<Plan>> plans_;
+};
+
+}  // namespace naru::backends::cuda

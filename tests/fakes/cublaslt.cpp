@@ -1,0 +1,332 @@
+/* cuBLASLt for tests, over the driver beside this (cuda.cpp): products are computed on that driver's memory when its stream gets there, in float64 and
+   rounded once, so that their bits are not those of a chain in float32. It is as strict as the library is: sizes of attributes, shapes, leading
+   dimensions, types that go together, alignment, memory to work in (written in a first step; a second one computes nothing but NaN if something else has been written there since). Besides what cuda.cpp reads:
+     NARU_FAKE_ERROR        "cublasLtMatmul=13@2": only the second call fails
+     NARU_FAKE_NO_ALGORITHM no product has one
+     NARU_FAKE_WORKSPACE    bytes that each product needs (4096); those who allow less get no algorithm */
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+enum { kNotInitialized = 1, kInvalidValue = 7, kExecutionFailed = 13, kNotSupported = 15 };
+enum { kF32 = 0, kF64 = 1, kF16 = 2, kBF16 = 14 };
+enum { kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77 };
+enum { kDefaultEpilogue = 1, kBiasEpilogue = 4 };
+
+// --- the driver ------------------------------------------------------------------------------------------------------
+
+template <class F>
+F* driver(const char* name) {
+  static void* const library = dlopen(getenv("NARU_CUDA_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+  void* const f = library ? dlsym(library, name) : nullptr;
+  if (!f) abort();
+  return reinterpret_cast<F*>(f);
+}
+int called(const char* name) { return driver<int(const char*)>("fake_cuda_called")(name); }
+void* context() { return driver<void*()>("fake_cuda_context")(); }
+char* host(void* c, const void* p, size_t bytes) {
+  return static_cast<char*>(driver<void*(void*, unsigned long long, size_t)>("fake_cuda_host")(c, reinterpret_cast<unsigned long long>(p), bytes));
+}
+
+// --- descriptors -----------------------------------------------------------------------------------------------------
+
+struct Operation {
+  int32_t compute, scale;
+  int32_t turned_a = 0, turned_b = 0;
+  int32_t epilogue = kDefaultEpilogue;
+  const void* bias = nullptr;
+};
+struct Layout {
+  int32_t type;
+  uint64_t rows, cols;
+  int64_t ld;
+  int32_t batch = 1;
+  int64_t stride = 0;
+};
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t reductions = 7, alignment[4] = {256, 256, 256, 256};
+};
+struct Algorithm {
+  uint64_t magic, product, workspace;
+  uint32_t alignment, parts;  // parts of each sum are added up in the result's type
+};
+struct Result {
+  union {
+    uint64_t data[8];
+    Algorithm algorithm;
+  };
+  size_t workspace;
+  int state;
+  float waves;
+  int reserved[4];
+};
+struct Handle {
+  void* context;
+};
+
+template <class T>
+int put(T& to, const void* value, size_t bytes) {
+  if (bytes != sizeof to || !value) return kInvalidValue;
+  memcpy(&to, value, bytes);
+  return 0;
+}
+
+// --- numbers ---------------------------------------------------------------------------------------------------------
+
+size_t size_of(int type) { return type == kF64 ? 8 : type == kF32 ? 4 : 2; }
+
+double from_half(uint16_t h) {
+  const int exponent = h >> 10 & 31, mantissa = h & 1023;
+  const double value = exponent == 31 ? (mantissa ? NAN : INFINITY) : exponent ? std::ldexp(1024 + mantissa, exponent - 25) : std::ldexp(mantissa, -24);
+  return h & 0x8000 ? -value : value;
+}
+uint16_t to_half(double value) {
+  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  const double a = std::fabs(value);
+  if (std::isnan(value)) return 0x7e00;
+  if (a >= 65520) return sign | 0x7c00;
+  const int exponent = a < 0x1p-14 ? -14 : std::ilogb(a);
+  const auto units = static_cast<unsigned>(std::nearbyint(std::ldexp(a, 10 - exponent)));  // 1024 ... 2048, or fewer for denormals
+  return static_cast<uint16_t>(sign | (units + (static_cast<unsigned>(exponent + 14) << 10)));
+}
+float with_bits(uint32_t bits) {
+  float f;
+  memcpy(&f, &bits, 4);
+  return f;
+}
+uint32_t bits_of(float f) {
+  uint32_t bits;
+  memcpy(&bits, &f, 4);
+  return bits;
+}
+// Rounded to the nearest with `dropped` bits fewer.
+float shortened(float f, int dropped) {
+  if (!std::isfinite(f)) return f;
+  const uint32_t b = bits_of(f), unit = uint32_t{1} << dropped;
+  return with_bits((b + (unit / 2 - 1) + (b >> dropped & 1)) & ~(unit - 1));
+}
+
+double load(const char* p, int type, int64_t i) {
+  switch (type) {
+    case kF64: return reinterpret_cast<const double*>(p)[i];
+    case kF32: return reinterpret_cast<const float*>(p)[i];
+    case kF16: return from_half(reinterpret_cast<const uint16_t*>(p)[i]);
+    default: return with_bits(static_cast<uint32_t>(reinterpret_cast<const uint16_t*>(p)[i]) << 16);
+  }
+}
+void store(char* p, int type, int64_t i, double v) {
+  switch (type) {
+    case kF64: reinterpret_cast<double*>(p)[i] = v; break;
+    case kF32: reinterpret_cast<float*>(p)[i] = static_cast<float>(v); break;
+    case kF16: reinterpret_cast<uint16_t*>(p)[i] = to_half(v); break;
+    default: reinterpret_cast<uint16_t*>(p)[i] = static_cast<uint16_t>(bits_of(shortened(static_cast<float>(v), 16)) >> 16);
+  }
+}
+
+// --- products --------------------------------------------------------------------------------------------------------
+
+struct Product {
+  Operation op;
+  Layout a, b, c, d;
+
+  int64_t m() const { return static_cast<int64_t>(d.rows); }
+  int64_t n() const { return static_cast<int64_t>(d.cols); }
+  int64_t k() const { return static_cast<int64_t>(op.turned_a ? a.rows : a.cols); }
+
+  // Why the library does not take it; 0: it does.
+  int trouble(int capability) const {
+    const uint64_t ar = op.turned_a ? a.cols : a.rows, bc = op.turned_b ? b.rows : b.cols, br = op.turned_b ? b.cols : b.rows;
+    if (ar != d.rows || bc != d.cols || br != static_cast<uint64_t>(k()) || c.rows != d.rows || c.cols != d.cols) return kInvalidValue;
+    for (const Layout* l : {&a, &b, &c, &d}) {
+      if (l->rows == 0 || l->cols == 0 || l->ld < static_cast<int64_t>(l->rows) || l->batch != d.batch || l->batch < 1) return kInvalidValue;
+      if (l->type != d.type) return kNotSupported;
+    }
+    if (d.batch > 1 && d.stride < d.ld * (n() - 1) + m()) return kInvalidValue;  // results over one another
+    const bool wide = d.type == kF64;
+    if (wide ? op.compute != kCompute64 || op.scale != kF64 : op.scale != kF32 || (op.compute != kCompute32 && op.compute != kComputeTf32)) return kNotSupported;
+    if (op.compute == kComputeTf32 && d.type != kF32) return kNotSupported;
+    if (d.type == kBF16 && capability < 80) return kNotSupported;
+    if (op.epilogue != kDefaultEpilogue && op.epilogue != kBiasEpilogue) return kNotSupported;
+    return op.epilogue == kBiasEpilogue && !op.bias ? kInvalidValue : 0;
+  }
+  uint64_t hash() const {
+    uint64_t h = 0xcbf29ce484222325u;
+    const auto mix = [&](auto v) { h = (h ^ static_cast<uint64_t>(v)) * 0x100000001b3u; };
+    mix(op.compute), mix(op.scale), mix(op.turned_a), mix(op.turned_b), mix(op.epilogue);
+    for (const Layout* l : {&a, &b, &c, &d}) mix(l->type), mix(l->rows), mix(l->cols), mix(l->ld), mix(l->batch), mix(l->stride);
+    return h;
+  }
+  size_t bytes(const Layout& l) const {
+    return static_cast<size_t>(l.ld * static_cast<int64_t>(l.cols - 1) + static_cast<int64_t>(l.rows) + l.stride * (l.batch - 1)) * size_of(l.type);
+  }
+  void run(void* context, double alpha, double beta, const void* pa, const void* pb, const void* pc, void* pd, int64_t parts) const {
+    const char *const ha = host(context, pa, bytes(a)), *const hb = host(context, pb, bytes(b)), *const hc = host(context, pc, bytes(c));
+    char* const hd = host(context, pd, bytes(d));
+    const char* const bias = op.epilogue == kBiasEpilogue ? host(context, op.bias, d.rows * size_of(d.type)) : nullptr;
+    if (!ha || !hb || !hc || !hd || (op.epilogue == kBiasEpilogue && !bias)) return;
+    const bool tf32 = op.compute == kComputeTf32;
+    const auto factor = [&](const char* p, const Layout& l, bool turned, int64_t item, int64_t row, int64_t col) {
+      const double x = load(p, l.type, item * l.stride + (turned ? col + row * l.ld : row + col * l.ld));
+      return tf32 ? shortened(static_cast<float>(x), 13) : x;
+    };
+    for (int64_t item = 0; item < d.batch; ++item)
+      for (int64_t col = 0; col < n(); ++col)
+        for (int64_t row = 0; row < m(); ++row) {
+          const int64_t at = item * d.stride + row + col * d.ld;
+          double sum = 0;
+          for (int64_t part = 0; part < parts; ++part) {
+            for (int64_t i = k() * (part + 1) / parts; i-- > k() * part / parts;) sum += factor(ha, a, op.turned_a, item, row, i) * factor(hb, b, op.turned_b, item, i, col);
+            if (parts == 1) break;
+            store(hd, d.type, at, sum);
+            sum = load(hd, d.type, at);
+          }
+          sum *= alpha;
+          if (beta != 0) sum += beta * load(hc, c.type, item * c.stride + row + col * c.ld);
+          if (bias) sum += load(bias, d.type, row);
+          store(hd, d.type, at, sum);
+        }
+  }
+};
+
+constexpr uint64_t kMagic = 0x6e61727566616b65;
+bool aligned(const void* p, uint64_t bytes) { return reinterpret_cast<uintptr_t>(p) % bytes == 0; }
+
+}  // namespace
+
+EXPORT size_t cublasLtGetVersion() { return 120905; }
+
+EXPORT int cublasLtCreate(Handle** h) {
+  if (const int code = called("cublasLtCreate")) return code;
+  if (!context()) return kNotInitialized;
+  *h = new Handle{context()};
+  return 0;
+}
+EXPORT int cublasLtDestroy(Handle* h) {
+  if (const int code = called("cublasLtDestroy")) return code;
+  if (h->context != context()) return kInvalidValue;
+  delete h;
+  return 0;
+}
+
+EXPORT int cublasLtMatmulDescCreate(Operation** o, int compute, int scale) {
+  *o = new Operation{compute, scale};
+  return 0;
+}
+EXPORT int cublasLtMatmulDescDestroy(Operation* o) {
+  delete o;
+  return 0;
+}
+EXPORT int cublasLtMatmulDescSetAttribute(Operation* o, int attribute, const void* value, size_t bytes) {
+  switch (attribute) {
+    case 3: return put(o->turned_a, value, bytes);
+    case 4: return put(o->turned_b, value, bytes);
+    case 7: return put(o->epilogue, value, bytes);
+    case 8: return put(o->bias, value, bytes);
+    default: return kInvalidValue;
+  }
+}
+
+EXPORT int cublasLtMatrixLayoutCreate(Layout** l, int type, uint64_t rows, uint64_t cols, int64_t ld) {
+  *l = new Layout{type, rows, cols, ld};
+  return 0;
+}
+EXPORT int cublasLtMatrixLayoutDestroy(Layout* l) {
+  delete l;
+  return 0;
+}
+EXPORT int cublasLtMatrixLayoutSetAttribute(Layout* l, int attribute, const void* value, size_t bytes) {
+  switch (attribute) {
+    case 5: return put(l->batch, value, bytes);
+    case 6: return put(l->stride, value, bytes);
+    default: return kInvalidValue;
+  }
+}
+
+EXPORT int cublasLtMatmulPreferenceCreate(Preference** p) {
+  *p = new Preference;
+  return 0;
+}
+EXPORT int cublasLtMatmulPreferenceDestroy(Preference* p) {
+  delete p;
+  return 0;
+}
+EXPORT int cublasLtMatmulPreferenceSetAttribute(Preference* p, int attribute, const void* value, size_t bytes) {
+  if (attribute == 1) return put(p->workspace, value, bytes);
+  if (attribute == 3) return put(p->reductions, value, bytes);
+  return attribute >= 5 && attribute <= 8 ? put(p->alignment[attribute - 5], value, bytes) : kInvalidValue;
+}
+
+EXPORT int cublasLtMatmulAlgoGetHeuristic(Handle* h, Operation* o, Layout* a, Layout* b, Layout* c, Layout* d, Preference* p, int wanted, Result* results, int* found) {
+  if (const int code = called("cublasLtMatmulAlgoGetHeuristic")) return code;
+  if (!h || !o || !a || !b || !c || !d || !p || wanted <= 0 || !results || !found) return kInvalidValue;
+  if (h->context != context()) return kNotInitialized;
+  const Product product{*o, *a, *b, *c, *d};
+  *found = 0;
+  if (const int code = product.trouble(driver<int(void*)>("fake_cuda_capability")(h->context))) return code;
+  const char* needs = getenv("NARU_FAKE_WORKSPACE");
+  const uint64_t workspace = needs ? strtoull(needs, nullptr, 10) : 4096;
+  if (getenv("NARU_FAKE_NO_ALGORITHM") || workspace > p->workspace) return 0;
+  // The best one wants 16 bytes' alignment; where it is not there, it comes as one that can't be used.
+  bool all16 = !o->bias || aligned(o->bias, 16);
+  for (const uint32_t bytes : p->alignment) all16 = all16 && bytes >= 16;
+  for (const uint32_t wants : {16u, 1u}) {
+    if (*found == wanted) break;
+    Result& r = results[(*found)++];
+    memset(&r, 0xee, sizeof r);
+    r.state = wants == 16 && !all16 ? kNotSupported : 0;
+    if (r.state) continue;
+    const bool shortened = size_of(d->type) == 2 && (p->reductions & 4) && product.k() >= 1024;
+    r.algorithm = {kMagic, product.hash(), workspace, wants, shortened ? 64u : 1u};
+    r.workspace = workspace;
+  }
+  return 0;
+}
+
+EXPORT int cublasLtMatmul(Handle* h, Operation* o, const void* alpha, const void* a, Layout* la, const void* b, Layout* lb, const void* beta, const void* c, Layout* lc,
+                          void* d, Layout* ld, const Algorithm* algorithm, void* workspace, size_t bytes, void* stream) {
+  if (const int code = called("cublasLtMatmul")) return code;
+  if (!h || !o || !alpha || !beta || !a || !b || !c || !d || !la || !lb || !lc || !ld || !stream) return kInvalidValue;
+  if (h->context != context()) return kNotInitialized;
+  const Product product{*o, *la, *lb, *lc, *ld};
+  if (const int code = product.trouble(driver<int(void*)>("fake_cuda_capability")(h->context))) return code;
+  if (!algorithm || algorithm->magic != kMagic || algorithm->product != product.hash() || bytes < algorithm->workspace) return kInvalidValue;
+  const uint64_t element = size_of(ld->type);
+  for (const void* p : {a, b, c, static_cast<const void*>(d), o->bias})
+    if (!aligned(p, algorithm->alignment) || !aligned(p, element)) return kInvalidValue;
+  if (algorithm->workspace > 0 && (!workspace || !aligned(workspace, 16))) return kInvalidValue;
+  const bool wide = o->scale == kF64;
+  const double times = wide ? *static_cast<const double*>(alpha) : *static_cast<const float*>(alpha);
+  const double plus = wide ? *static_cast<const double*>(beta) : *static_cast<const float*>(beta);
+  void* const where = h->context;
+  const size_t used = algorithm->workspace;
+  const int64_t parts = algorithm->parts;
+  static unsigned char calls = 0;
+  const unsigned char mark = ++calls;
+  const auto give = [&](const std::function<void()>& work) {
+    return driver<int(void*, const std::function<void()>&)>("fake_cuda_give")(stream, work);
+  };
+  const int code = used == 0 ? 0 : give([=] {
+    if (char* const own = host(where, workspace, used)) memset(own, mark, used);
+  });
+  if (code) return kExecutionFailed;
+  return give([=] {
+    bool mine = true;
+    if (used > 0) {
+      const char* const own = host(where, workspace, used);
+      for (size_t i = 0; own && i < used; ++i) mine = mine && static_cast<unsigned char>(own[i]) == mark;
+    }
+    product.run(where, mine ? times : NAN, plus, a, b, c, d, parts);
+  }) == 0 ? 0 : kExecutionFailed;
+}
