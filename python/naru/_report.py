@@ -49,13 +49,15 @@ def diagnosis(kind: str) -> dict[str, Any]:
 
 
 def doctor_report(kinds: tuple[str, ...] = KINDS) -> str:
-    """For each kind: how many devices work, or the one reason why none does and the one remedy."""
+    """For each kind: how many devices work and with which libraries, or the one reason why none does and the one remedy."""
     lines = []
     for kind in kinds:
         found = diagnosis(kind)
         count = found["devices"]
         if found["available"]:
             lines.append(f"{kind}: available, {count} device" + ("s" if count != 1 else ""))
+            if names := _C._describe_device(_C.device(kind, 0))["libraries"]:
+                lines.append(f"  libraries: {names}")
         else:
             lines.append(f"{kind}: not available ({found['state']})\n  reason: {found['reason']}\n  remedy: {found['remedy']}")
     return "\n".join(lines)

@@ -57,7 +57,9 @@ def test_devices_and_doctor_say_that_it_never_ran_on_a_gpu(environment):
     code, said = run(environment, "-m", "naru", "devices")
     assert code == 0 and len(re.findall(r"^cuda:[01] .*NVRTC .*, cuBLASLt .*never run on a GPU.*not tested", said, re.MULTILINE)) == 2, said
     code, said = run(environment, "-m", "naru", "doctor", "cuda")
-    assert code == 0 and "cuda: available, 2 devices" in said
+    assert code == 0 and "cuda: available, 2 devices\n  libraries: NVRTC 12.9, cuBLASLt 12.9.5" in said
+    code, said = run({**environment, "NARU_CUBLASLT_LIBRARY": "/nowhere"}, "-m", "naru", "doctor", "cuda")
+    assert code == 0 and "own kernels for products (no cuBLASLt: pip install nvidia-cublas-cu12, or the CUDA toolkit)" in said
 
 
 PROGRAM = """

@@ -2,6 +2,7 @@
 place of the real one, in a process of its own."""
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -246,7 +247,8 @@ def test_doctor_gives_a_reason_and_a_remedy_for_each_kind():
 
 
 def test_doctor_of_a_kind_says_with_its_status_whether_it_is_available():
-    assert command("doctor", "cuda", NARU_VIRTUAL="cuda")[:2] == (0, "cuda: available, 1 device\n")
+    status, text, _ = command("doctor", "cuda", NARU_VIRTUAL="cuda")
+    assert status == 0 and re.fullmatch(r"cuda: available, 1 device\n  libraries: .+\n", text)
     assert command("doctor", "cuda", CUDA_VISIBLE_DEVICES="")[0] == 1
     status, _, errors = command("doctor", "tpu")
     assert status == 2 and "the kinds are cpu, cuda, rocm, xpu, mps" in errors
