@@ -9,6 +9,7 @@
 #include "naru/dims.h"
 #include "naru/dtype.h"
 #include "naru/error.h"
+#include "naru/graph.h"
 #include "naru/kernel.h"
 #include "naru/nn.h"
 #include "naru/ops.h"

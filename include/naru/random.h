@@ -21,10 +21,10 @@ class Generator {
     seed_ = seed, offset_ = 0;
   }
   uint64_t initial_seed() const { return seed_; }
-  // Takes one draw (of any number of elements): (key, offset).
-  std::pair<uint64_t, uint64_t> draw() {
+  // Takes one draw (of any number of elements), or several: (key, offset of the first).
+  std::pair<uint64_t, uint64_t> draw(uint64_t count = 1) {
     std::lock_guard lock(mutex_);
-    return {seed_, offset_++};
+    return {seed_, std::exchange(offset_, offset_ + count)};
   }
   uint64_t offset() const { return offset_; }
   void set_state(uint64_t seed, uint64_t offset) {

@@ -13,6 +13,9 @@ namespace runtime {
 class Queue;
 }  // namespace runtime
 
+// How many captures (naru/graph.h) have begun: the n-th one tells by it what was made since.
+inline std::atomic<uint32_t> captures_begun{0};
+
 // Where a tensor came from, for error messages: the operator, and the line of the user's program (0: not recorded).
 struct Origin {
   const char* op = nullptr;
@@ -39,6 +42,9 @@ struct Storage : RefCounted<Storage> {
   bool lost = false;  // what should have been written here never was: there was no memory
   bool resizable = true;
   bool ordered = false;  // the memory goes back with its history: work under way need not keep the storage alive
+  bool host_wrote = false;  // the host may have written here, as far as captures ask (see runtime/capture.h)
+  std::atomic<bool> captured{false};  // a capture under way writes here, so that nobody may look until its end
+  const uint32_t born = captures_begun.load(std::memory_order_relaxed);
   Origin origin;  // of the tensor it was made for
   void (*release_memory)(Storage&) noexcept = nullptr;
   void* owner = nullptr;  // whatever release_memory needs: the allocator, a Python object ...

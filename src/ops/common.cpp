@@ -129,6 +129,10 @@ Device common_device(std::span<const Tensor* const> tensors, std::span<const cha
   return found;
 }
 
+bool recording_host() noexcept {
+  return runtime::host_captures.load(std::memory_order_relaxed) != 0 && runtime::queue_of(Device(DeviceType::Cpu, 0)).recording();
+}
+
 Scalar read_scalar(const Tensor& t) {
   const TensorImpl& i = *t.impl();
   if (!i.storage->device.is_cpu()) return read_scalar(t.cpu());
@@ -259,7 +263,7 @@ void run_step(ir::RowId row, std::span<const StepOperand> operands, const Tensor
   runtime::Queue& queue = runtime::queue_of(o.storage->device);
   queue.append(row, all, o);
   // Small work at rest does not wait for company.
-  if (queue.synchronous() && o.numel <= kSmall && fuse_depth == 0) queue.flush();
+  if (queue.synchronous() && o.numel <= kSmall && fuse_depth == 0 && !queue.recording()) queue.flush();
 }
 
 Tensor step(ir::RowId row, std::initializer_list<StepOperand> operands, DType out, const char* op) {

@@ -8,6 +8,7 @@
 #include "core/tensor_impl.h"
 #include "ir/instruction.h"
 #include "ir/row_ids.h"
+#include "naru/random.h"
 #include "naru/tensor.h"
 #include "runtime/queue.h"
 #include "runtime/registry.h"
@@ -37,6 +38,13 @@ void require_defined(const Tensor& t, const char* op, const char* role);
 
 // The number of a tensor without dimensions, read by the host.
 Scalar read_scalar(const Tensor& t);
+
+// Whether the calling thread's work on cpu is recorded, not done (naru/graph.h), so that the host can't check values.
+bool recording_host() noexcept;
+
+// One draw of the generator (null: the default one): (key, offset), as the random rows take them. Throws in a capture, where only the
+// default generator may be drawn from.
+std::pair<uint64_t, uint64_t> draw(Generator* generator);
 
 // View for an instruction: address (memory is made if there is none yet) and strides over `shape`.
 ir::View view_of(const Tensor& t, const Dims& shape);

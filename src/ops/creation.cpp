@@ -115,6 +115,7 @@ Tensor from_data(const void* data, const Dims& sizes, DType dtype, const Options
   host.impl()->origin.op = "tensor";
   if (current_line) host.impl()->origin.where = current_line();
   if (host.numel()) std::memcpy(host.impl()->storage->data, data, host.impl()->storage->bytes);
+  host.impl()->storage->host_wrote = true;
   Tensor t = host.to(o.device.value_or(default_device()), o.dtype.value_or(dtype), false, false);
   if (o.pin_memory) t = t.pin_memory();
   return finish(t, o);

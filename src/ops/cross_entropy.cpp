@@ -45,7 +45,7 @@ Tensor choose(const Tensor& x, int64_t dim, const Tensor& target, ir::IndexName 
 
 // On cpu bad class numbers are found here; elsewhere by the gather, at the next read. Returns whether some are ignored (elsewhere: may be).
 bool check_target(const Tensor& target, int64_t count, int64_t ignore_index) {
-  if (!target.device().is_cpu()) return true;
+  if (!target.device().is_cpu() || ops::recording_host()) return true;
   const Tensor dense = target.contiguous();
   runtime::wait_for_host(*dense.impl()->storage);
   const auto* p = static_cast<const int64_t*>(dense.impl()->address());

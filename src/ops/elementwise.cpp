@@ -243,7 +243,7 @@ Device check_devices(std::span<const Operand> operands, const char* op) {
 // Integer division by zero is an error of the call on cpu, as in PyTorch; elsewhere the result is 0.
 void check_divisor(ir::RowId row, Types types, std::span<const Operand> operands) {
   namespace r = ir::row;
-  if (is_floating(types.compute) || (row != r::floor_divide && row != r::remainder && row != r::fmod && row != r::div_trunc)) return;
+  if (is_floating(types.compute) || recording_host() || (row != r::floor_divide && row != r::remainder && row != r::fmod && row != r::div_trunc)) return;
   const Operand& divisor = operands[1];
   const bool zero = divisor.is_tensor() ? divisor.tensor().device().is_cpu() && divisor.tensor().numel() > 0 &&
                                               !all(divisor.tensor().detach()).item().to_bool()

@@ -172,7 +172,7 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
   if (!is_floating(x.dtype()))
     throw RuntimeError("result type Float can't be cast to the desired output type {} (dropout wants floating point; convert first)",
                        ops::torch_name(x.dtype()));
-  const auto [key, offset] = (generator ? *generator : default_generator()).draw();
+  const auto [key, offset] = ops::draw(generator);
   Tensor mask = ops::make_result(x.sizes(), DType::Bool, x.device(), "dropout", true);
   const ops::StepOperand draw[] = {{nullptr, 1 - p, DType::F32},
                                    {nullptr, static_cast<int64_t>(key), DType::I64},
@@ -264,7 +264,7 @@ Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx)
   const int64_t rows = weight.size(0);
   if (padding_idx >= rows) throw RuntimeError("Padding_idx must be within num_embeddings (got {} of {})", padding_idx, rows);
   const Tensor positions = index.detach().to(DType::I64);
-  if (positions.device().is_cpu()) {
+  if (positions.device().is_cpu() && !ops::recording_host()) {
     runtime::wait_for_host(*positions.impl()->storage);
     const Tensor dense = positions.contiguous();
     const auto* p = static_cast<const int64_t*>(dense.data_ptr());

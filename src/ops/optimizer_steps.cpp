@@ -6,8 +6,10 @@
 #include "core/small_vector.h"
 #include "ir/interpret.h"
 #include "naru/autograd.h"
+#include "naru/graph.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "runtime/capture.h"
 
 namespace naru {
 namespace {
@@ -233,6 +235,8 @@ void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& gra
   check_count(exp_avg_sq.size(), params.size(), "exp_avg_sq", op);
   if (o.amsgrad) check_count(max_exp_avg_sq.size(), params.size(), "max_exp_avg_sq", op);
   if (step < 1) throw ValueError("{}: step counts from 1, got {}", op, step);
+  if (!params.empty() && params[0].defined() && is_capturing(params[0].device()))
+    runtime::Capture::current()->refuse(fmt::format("Attempting CUDA graph capture of step() for an instance of {} but param_groups' capturable is False.", op));
   const auto t = static_cast<double>(step);
   const double step_size = o.lr / (1 - std::pow(o.beta1, t)), root = std::sqrt(1 - std::pow(o.beta2, t));
   const Tensor none;

@@ -7,6 +7,7 @@
 #include "ops/common.h"
 #include "ops/fold.h"
 #include "ops/type_names.h"
+#include "runtime/capture.h"
 
 namespace naru {
 
@@ -18,13 +19,21 @@ Generator& default_generator() {
 }
 void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
 
-namespace {
+namespace ops {
 
-Generator& chosen(Generator* g) { return g ? *g : default_generator(); }
+std::pair<uint64_t, uint64_t> draw(Generator* generator) {
+  if (runtime::Capture* c = generator && generator != &default_generator() ? runtime::Capture::current() : nullptr)
+    c->refuse("a generator other than the default one is drawn from: a replay could not draw new numbers from it");
+  return (generator ? *generator : default_generator()).draw();
+}
+
+}  // namespace ops
+
+namespace {
 
 // Appends (key, offset) of a fresh draw.
 std::vector<StepOperand> with_draw(std::vector<StepOperand> operands, Generator* generator) {
-  const auto [key, offset] = chosen(generator).draw();
+  const auto [key, offset] = ops::draw(generator);
   operands.push_back({nullptr, static_cast<int64_t>(key), DType::I64});
   operands.push_back({nullptr, static_cast<int64_t>(offset), DType::I64});
   return operands;
@@ -211,7 +220,7 @@ Tensor bernoulli(const Tensor& p, Generator* generator) {
     throw NotImplementedError("\"bernoulli_tensor_cpu_p_\" not implemented for '{}' (bernoulli wants probabilities of a floating point type)",
                               ops::torch_name(p.dtype()));
   const DType type = p.dtype();
-  if (p.device().is_cpu() && p.numel() > 0) {
+  if (p.device().is_cpu() && p.numel() > 0 && !ops::recording_host()) {
     ops::Prologue inside(ir::row::ge, DType::Bool, {ops::Prologue::of(p, type), ops::Prologue::of(0.0, type)});
     inside.then(ir::row::le, DType::Bool, {ops::Prologue::of(p, type), ops::Prologue::of(1.0, type)});
     inside.then(ir::row::logical_and, DType::Bool, {ops::Prologue::step(0, DType::Bool), ops::Prologue::step(1, DType::Bool)});
@@ -248,7 +257,7 @@ Tensor normal(const Operand& mean, const Operand& std, const OptionalDims& sizes
     device = ops::common_device(tensors, roles, "normal");
     shape = broadcast_shapes(m.sizes(), s.sizes());
   }
-  if (s.defined() && s.numel() > 0 && s.device().is_cpu() && amin(s.detach()).item().to_double() < 0)
+  if (s.defined() && s.numel() > 0 && s.device().is_cpu() && !ops::recording_host() && amin(s.detach()).item().to_double() < 0)
     throw RuntimeError("normal expects all elements of std >= 0.0");
   const DType type = first.dtype();
   Tensor out = ops::make_result(shape, type, device, "normal", true);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,12 @@ class TimeStamp {
   virtual double milliseconds_since(const TimeStamp& earlier) const = 0;
 };
 
+// Instructions that a stream has made ready to be done again and again. Destroyed only when all replays have been reached.
+class Recorded {
+ public:
+  virtual ~Recorded() = default;
+};
+
 // An in-order queue of work of one device. Thread-safe. Work has numbers 1, 2, 3 ... in the order of submission. A stream is never
 // destroyed while memory remembers it (see core/history.h).
 class DeviceStream {
@@ -74,6 +81,11 @@ class DeviceStream {
   virtual uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) = 0;
   // Optional: compiles what the instruction needs, on the calling thread, so that the compiler's errors are thrown here.
   virtual void prepare(const ir::Instruction& instruction) { static_cast<void>(instruction); }
+  // Optional: makes ready what will be submitted again and again; the instructions stay where they are as long as it lives, and only
+  // the parameters of programs change. Null: they are submitted one by one. Any stream of the device replays it.
+  virtual std::unique_ptr<Recorded> record(std::span<const ir::Instruction> work) { return static_cast<void>(work), nullptr; }
+  // As if all of it was submitted; the number of the last.
+  virtual uint64_t replay(Recorded& work, std::vector<Ref<Storage>> hold) { return static_cast<void>(work), static_cast<void>(hold), 0; }
   // Later work of this stream waits until `other` has reached `seq`.
   virtual void wait(DeviceStream& other, uint64_t seq) = 0;
   // The highest number reached.

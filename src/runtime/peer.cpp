@@ -5,6 +5,8 @@
 #include <mutex>
 #include <tuple>
 
+#include "naru/error.h"
+#include "runtime/capture.h"
 #include "runtime/memory.h"
 #include "runtime/queue.h"
 #include "runtime/registry.h"
@@ -58,6 +60,7 @@ bool peer_works(Device from, Device to) {
     const std::lock_guard lock(found().mutex);
     if (const auto it = found().pairs.find(key); it != found().pairs.end()) return it->second;
   }
+  if (Capture* c = Capture::current()) c->refuse(fmt::format("the first copy from {} to {} is checked; make one before the capture", from.str(), to.str()));
   const bool works = arrives(from, to);
   const std::lock_guard lock(found().mutex);
   found().pairs[key] = works;

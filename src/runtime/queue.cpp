@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "naru/error.h"
+#include "runtime/capture.h"
 #include "runtime/fallback.h"
 #include "runtime/memory.h"
 #include "runtime/registry.h"
@@ -193,6 +194,7 @@ void Queue::flush_locked() {
 
 // Makes this stream wait for what others have still to do there.
 void Queue::await(Storage& s, bool write) {
+  if (s.captured.load(std::memory_order_relaxed)) refuse_captured(s);
   if (s.history.empty()) return;
   if (synchronous_) return wait_for_host(s, write);
   if (write)
@@ -208,11 +210,17 @@ void Queue::wait(Mark m) {
 }
 
 uint64_t Queue::submit_locked(ir::Instruction&& instruction, const Touches& touches) {
+  Capture* const capture = capture_.load(std::memory_order_relaxed);
   if (gaps_)
     if (const char* op = lacking(backend_, device_, instruction)) {
+      if (capture) capture->refuse(fmt::format("{} is done on the cpu, for {} lacks it", op, device_.str()));
       run_on_host(*this, std::move(instruction), touches, op);
       return stream_->submitted();
     }
+  if (capture) {
+    capture->add(std::move(instruction), touches);
+    return stream_->submitted();
+  }
   for (Storage* s : touches.reads) await(*s, false);
   for (Storage* s : touches.writes) await(*s, true);
   if (synchronous_) return stream_->submit(std::move(instruction), {});
@@ -241,6 +249,40 @@ void Queue::flush() {
   flush_locked();
 }
 
+void Queue::record_into(Capture* capture) {
+  std::lock_guard lock(mutex_);
+  if (capture && capture_) throw RuntimeError("{}", not_permitted(device_, "another thread records this stream"));
+  if (!capture) {
+    // Even what can't be recorded any more must not reach the device.
+    try {
+      flush_locked();
+    } catch (...) {
+      capture_ = nullptr;
+      throw;
+    }
+  } else {
+    flush_locked();
+  }
+  capture_ = capture;
+}
+
+void Queue::replay(Recording& r) {
+  for (const Recording::Touched& t : r.storages) flush_other(*t.storage, this);
+  std::lock_guard lock(mutex_);
+  flush_locked();
+  if (Capture* const capture = capture_.load(std::memory_order_relaxed)) return capture->add(r);
+  for (const Recording::Touched& t : r.storages) await(*t.storage, t.written);
+  std::vector<Ref<Storage>> hold;
+  if (!synchronous_)
+    for (const Recording::Touched& t : r.storages)
+      if (!t.storage->ordered) hold.push_back(t.storage);
+  r.submit(*stream_, hold);
+  if (synchronous_) return;
+  const Mark mark{stream_.get(), stream_->submitted()};
+  for (const Recording::Touched& t : r.storages) t.written ? t.storage->history.set_written(mark) : t.storage->history.add_read(mark);
+  r.last = mark;
+}
+
 void Queue::synchronize() {
   flush();
   stream_->synchronize(stream_->submitted());
@@ -259,6 +301,7 @@ uint64_t Queue::mark(std::unique_ptr<TimeStamp>* stamp) {
 
 void wait_for_host(Storage& s, bool write) {
   if (Queue* q = s.pending.load(std::memory_order_acquire)) q->flush();
+  if (captures_under_way.load(std::memory_order_relaxed) != 0) check_host_access(s);
   if (s.history.empty()) return;
   const Mark written = s.history.written();
   if (written.stream) {

@@ -2,6 +2,7 @@
 // submitted at once, behind what was held back. It also keeps storages' histories, so that no one reads too early or overwrites too soon.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -21,6 +22,9 @@ struct Source {
   uint64_t bits = 0;   // the number, of type vtype_of(as)
 };
 
+class Capture;
+struct Recording;
+
 // Storages an instruction touches.
 struct Touches {
   SmallVector<Storage*, 4> reads, writes;
@@ -36,6 +40,12 @@ class Queue {
   void append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out);
   // Runs `instruction` behind everything before it. Storages written get memory if they have none. Returns its number.
   uint64_t submit(ir::Instruction&& instruction, const Touches& touches);
+  // Does what was recorded again, behind everything before it.
+  void replay(Recording& recording);
+  // From here to the next call with null, what the queue is given goes to `capture` instead of the device (see runtime/capture.h).
+  // Throws RuntimeError where another one has it.
+  void record_into(Capture* capture);
+  bool recording() const noexcept { return capture_.load(std::memory_order_relaxed) != nullptr; }
   // Hands what is held back to the device.
   void flush();
   // Waits until the device has done all of it; throws the first error kept.
@@ -79,6 +89,7 @@ class Queue {
   std::unique_ptr<DeviceStream> stream_;
   bool synchronous_ = true, gaps_ = false;
   std::recursive_mutex mutex_;
+  std::atomic<Capture*> capture_{nullptr};  // written under the lock
   // The group held back.
   ir::Program program_;
   Dims shape_;
@@ -91,8 +102,12 @@ Dims expanded_strides(const TensorImpl& t, const Dims& shape);
 
 // Makes the storage's contents ready for the host to read (write: also to overwrite): flushes the queue that holds work on it and waits.
 void wait_for_host(Storage& storage, bool write = false);
+// How many captures of cpu are under way: nothing is done at once then.
+inline std::atomic<int> host_captures{0};
 // Whether wait_for_host would have something to do.
-inline bool busy(const Storage& s) noexcept { return s.pending.load(std::memory_order_acquire) != nullptr || !s.history.empty(); }
+inline bool busy(const Storage& s) noexcept {
+  return s.pending.load(std::memory_order_acquire) != nullptr || !s.history.empty() || host_captures.load(std::memory_order_relaxed) != 0;
+}
 
 // NARU_FUSE: false runs every step at once. set_fusion returns what it was.
 bool fusion() noexcept;

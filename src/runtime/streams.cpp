@@ -5,6 +5,7 @@
 #include <array>
 
 #include "naru/error.h"
+#include "runtime/capture.h"
 #include "runtime/registry.h"
 #include "runtime/sync.h"
 
@@ -89,6 +90,9 @@ Queue& queue_of(Device d, int number) {
 Queue& queue_of(Device device) {
   if (device.is_cpu()) return host_queue();
   const Device d = device.has_index() ? device : resolve(device);
+  // A capture takes all that its thread gives the device, whichever stream is the current one.
+  if (captures_under_way.load(std::memory_order_relaxed) != 0)
+    if (Capture* c = Capture::current(); c && c->queue().device() == d) return c->queue();
   return queue_of(d, current_stream(d));
 }
 

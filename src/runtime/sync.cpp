@@ -5,6 +5,7 @@
 
 #include "core/tensor_impl.h"
 #include "naru/error.h"
+#include "runtime/capture.h"
 
 namespace naru {
 namespace {
@@ -33,6 +34,7 @@ void set_sync_warner(void (*warn)(const std::string&)) { warner = warn ? warn : 
 namespace runtime {
 
 void note_synchronization(const char* what, Device device) {
+  if (captures_under_way.load(std::memory_order_relaxed) != 0) check_wait(what, device);
   if (!counting && mode == SyncMode::Default) return;
   Synchronization s{what, device, {}};
   if (current_line && line_text)

@@ -1,0 +1,106 @@
+// Graphs, as the public header shows them: captures of a queue, and the random numbers that replays draw.
+#include "naru/graph.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "naru/devices.h"
+#include "naru/error.h"
+#include "naru/random.h"
+#include "runtime/capture.h"
+#include "runtime/registry.h"
+
+namespace naru {
+
+struct Graph::State {
+  std::mutex mutex;
+  std::unique_ptr<runtime::Capture> capture;
+  std::unique_ptr<runtime::Recording> recording;
+  std::optional<Device> device;
+  // What the default generator stood at when the capture began, and how many draws a replay takes.
+  uint64_t seed = 0, first = 0, draws = 0;
+  // What the recorded offsets count from now.
+  uint64_t base = 0;
+
+  void keep_draws(uint64_t end);
+  void draw_anew();
+};
+
+// The draws of the capture count for nothing, as nothing was done: the first replay makes them.
+void Graph::State::keep_draws(uint64_t end) {
+  std::set<uint64_t> offsets;
+  for (const runtime::Recording::Draw& d : recording->draws) {
+    if (*d.key != seed || *d.offset < first)
+      throw RuntimeError("Graph: the random generator was given another seed or state in the capture; do that before");
+    offsets.insert(*d.offset);
+  }
+  if (offsets.empty()) return;
+  base = first;
+  draws = std::max(end, *offsets.rbegin() + 1) - first;
+  if (offsets.size() == end - first) default_generator().set_state(seed, first);
+}
+
+void Graph::State::draw_anew() {
+  if (recording->draws.empty()) return;
+  const auto [key, offset] = default_generator().draw(draws);
+  for (const runtime::Recording::Draw& d : recording->draws) {
+    *d.key = key;
+    *d.offset += offset - base;
+  }
+  base = offset;
+}
+
+Graph::Graph() noexcept = default;
+Graph::Graph(Graph&&) noexcept = default;
+Graph& Graph::operator=(Graph&&) noexcept = default;
+Graph::~Graph() = default;
+
+void Graph::begin(std::optional<Device> device) {
+  if (captured())
+    throw RuntimeError("This Graph holds captured work already. To capture other work make a new one, or call reset() first. (begin)");
+  const Device asked = device.value_or(best_device());
+  const Device d = asked.is_cpu() ? Device(DeviceType::Cpu, 0) : runtime::resolve(asked);
+  if (!state_) state_ = std::make_unique<State>();
+  const Generator& g = default_generator();
+  state_->capture = std::make_unique<runtime::Capture>(runtime::queue_of(d));
+  state_->device = d;
+  state_->seed = g.initial_seed(), state_->first = g.offset(), state_->draws = 0;
+}
+
+void Graph::end() {
+  if (!state_ || !state_->capture) throw RuntimeError("Graph: no capture is under way; call begin() first (end)");
+  const std::unique_ptr<runtime::Capture> capture = std::move(state_->capture);
+  state_->recording = capture->end();
+  try {
+    state_->keep_draws(default_generator().offset());
+  } catch (...) {
+    state_->recording.reset();
+    throw;
+  }
+}
+
+void Graph::abandon() noexcept {
+  if (state_) state_->capture.reset();
+}
+
+void Graph::replay() {
+  if (!captured()) throw RuntimeError("Graph: replay() called without a preceding successful capture");
+  const std::lock_guard lock(state_->mutex);
+  state_->draw_anew();
+  runtime::queue_of(*state_->device).replay(*state_->recording);
+}
+
+void Graph::reset() { state_.reset(); }
+
+bool Graph::captured() const noexcept { return state_ && state_->recording; }
+size_t Graph::size() const noexcept { return captured() ? state_->recording->work.size() : 0; }
+std::optional<Device> Graph::device() const noexcept { return state_ ? state_->device : std::nullopt; }
+
+bool is_capturing(Device device) noexcept {
+  const runtime::Capture* c = runtime::Capture::current();
+  if (!c || c->queue().device().type != device.type) return false;
+  return device.is_cpu() || !device.has_index() || c->queue().device().index == device.index;
+}
+
+}  // namespace naru

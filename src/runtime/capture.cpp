@@ -1,0 +1,181 @@
+#include "runtime/capture.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/tensor_impl.h"
+#include "ir/row_ids.h"
+#include "naru/error.h"
+#include "runtime/memory.h"
+
+namespace naru::runtime {
+namespace {
+
+thread_local Capture* current_capture = nullptr;
+
+std::string here() {
+  if (current_line && line_text)
+    if (const uint32_t line = current_line()) return ", at " + line_text(line);
+  return {};
+}
+
+// "CUDA", "CPU" ...
+std::string kind_text(Device device) {
+  std::string text(name_of(device.type));
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+bool draws(ir::RowId row) { return row >= ir::row::uniform && row <= ir::row::exponential; }
+
+void find_draws(const ir::Program& program, std::vector<uint64_t>& params, std::vector<Recording::Draw>& found) {
+  for (int i = 0; i < program.steps_count; ++i) {
+    const ir::Program::Step& s = program.steps[static_cast<size_t>(i)];
+    if (draws(s.row)) found.push_back({&params[s.args[s.args_count - 2u].index], &params[s.args[s.args_count - 1u].index]});
+  }
+}
+
+void find_draws(ir::Instruction& instruction, std::vector<Recording::Draw>& found) {
+  if (auto* map = std::get_if<ir::Map>(&instruction)) find_draws(map->program, map->params, found);
+  if (auto* reduce = std::get_if<ir::Reduce>(&instruction)) find_draws(reduce->program, reduce->params, found);
+  if (auto* rows = std::get_if<ir::RowWise>(&instruction))
+    for (ir::RowWise::Part& part : rows->parts) std::visit([&](auto& work) { find_draws(work.program, work.params, found); }, part.work);
+}
+
+}  // namespace
+
+Recording::~Recording() {
+  if (last.stream) last.stream->reach(last.seq);
+}
+
+void Recording::finish(DeviceStream& stream) {
+  for (size_t i = 0; i < work.size(); ++i) {
+    const size_t before = draws.size();
+    find_draws(work[i], draws);
+    const bool random = draws.size() > before;
+    if (parts.empty() || random || parts.back().draws) parts.push_back({{work.data() + i, 0}, random, {}});
+    parts.back().work = {parts.back().work.data(), parts.back().work.size() + 1};
+  }
+  for (Part& part : parts)
+    if (!part.draws) part.ready = stream.record(part.work);
+}
+
+void Recording::submit(DeviceStream& stream, const std::vector<Ref<Storage>>& hold) {
+  for (const Part& part : parts) {
+    if (part.ready)
+      stream.replay(*part.ready, hold);
+    else
+      for (const ir::Instruction& i : part.work) stream.submit(i, hold);
+  }
+}
+
+Capture::Capture(Queue& queue) : queue_(queue), recording_(std::make_unique<Recording>()) {
+  if (current_capture)
+    throw RuntimeError("{}", not_permitted(queue.device(), fmt::format("this thread records {} already; captures are not nested", current_capture->queue_.device().str())));
+  queue.record_into(this);
+  recording_->device = queue.device();
+  number_ = captures_begun.fetch_add(1) + 1;
+  captures_under_way.fetch_add(1);
+  if (queue.device().is_cpu()) host_captures.fetch_add(1);
+  current_capture = this;
+  open_ = true;
+}
+
+Capture::~Capture() {
+  if (!open_) return;
+  try {
+    queue_.record_into(nullptr);
+  } catch (...) {
+    // What could not be recorded is forgotten with the rest.
+  }
+  leave();
+}
+
+Capture* Capture::current() noexcept { return current_capture; }
+
+void Capture::leave() noexcept {
+  open_ = false;
+  current_capture = nullptr;
+  if (queue_.device().is_cpu()) host_captures.fetch_sub(1);
+  captures_under_way.fetch_sub(1);
+  for (const Recording::Touched& t : recording_->storages) t.storage->captured.store(false, std::memory_order_relaxed);
+}
+
+std::unique_ptr<Recording> Capture::end() {
+  try {
+    queue_.record_into(nullptr);
+  } catch (...) {
+    leave();
+    throw;
+  }
+  leave();
+  if (!refused_.empty())
+    throw RuntimeError("{} error: operation failed due to a previous error during capture ({}). The graph holds nothing; capture it anew", kind_text(queue_.device()),
+                       refused_);
+  Recording& r = *recording_;
+  r.work.insert(r.work.begin(), std::make_move_iterator(first_.begin()), std::make_move_iterator(first_.end()));
+  r.finish(queue_.stream());
+  return std::move(recording_);
+}
+
+void Capture::refuse(const std::string& why) {
+  const std::string text = why + here();
+  if (refused_.empty()) refused_ = text;
+  throw RuntimeError("{} error: operation not permitted when stream is capturing ({})", kind_text(queue_.device()), text);
+}
+
+void Capture::touch(Storage& s, bool write) {
+  if (s.captured.load(std::memory_order_relaxed) && !places_.contains(&s)) refuse_captured(s);  // by another capture
+  const auto [at, fresh] = places_.try_emplace(&s, recording_->storages.size());
+  if (fresh) recording_->storages.push_back({Ref<Storage>::share(&s), false});
+  bool& written = recording_->storages[at->second].written;
+  if (!write || written) return;
+  written = true;
+  s.captured.store(true, std::memory_order_relaxed);
+  // What the host wrote in the capture must stand there again whenever the work begins anew.
+  if (!queue_.device().is_cpu() || !made(s) || !(s.host_wrote || s.exposed.load(std::memory_order_relaxed) > 0)) return;
+  const Ref<Storage> kept = make_storage(s.device, s.bytes);
+  std::memcpy(kept->data, s.data, s.bytes);
+  first_.emplace_back(ir::CopyBytes{s.data, kept->data, s.bytes, s.device, s.device});
+  recording_->storages.push_back({kept, false});
+}
+
+void Capture::add(ir::Instruction&& instruction, const Touches& touches) {
+  for (Storage* s : touches.reads) touch(*s, false);
+  for (Storage* s : touches.writes) touch(*s, true);
+  recording_->work.push_back(std::move(instruction));
+}
+
+void Capture::add(const Recording& other) {
+  for (const Recording::Touched& t : other.storages) touch(*t.storage, t.written);
+  recording_->work.insert(recording_->work.end(), other.work.begin(), other.work.end());
+}
+
+std::string not_permitted(Device device, const std::string& why) {
+  return fmt::format("{} error: operation not permitted when stream is capturing ({}{})", kind_text(device), why, here());
+}
+
+void check_wait(const char* what, Device device) {
+  if (Capture* c = Capture::current(); c && c->queue().device() == device)
+    c->refuse(fmt::format("{}: the host would wait for {}, whose work is recorded and not done. Move it behind the capture", what, device.str()));
+}
+
+void check_host_access(Storage& s) {
+  Capture* const c = Capture::current();
+  const bool own = c && c->queue().device().is_cpu() && s.device.is_cpu();
+  if (!s.captured.load(std::memory_order_relaxed) && !(own && !c->made(s))) {
+    s.host_wrote |= own;
+    return;
+  }
+  if (c) c->refuse("the host would look at a value that is only made, or known, when the graph is replayed. Move it behind the capture");
+  refuse_captured(s);
+}
+
+void refuse_captured(const Storage& s) {
+  const std::string why = fmt::format("a tensor on {} is used outside the capture that writes it; wait for the capture's end", s.device.str());
+  if (Capture* c = Capture::current()) c->refuse(why);
+  throw RuntimeError("{}", not_permitted(s.device, why));
+}
+
+}  // namespace naru::runtime
