@@ -293,7 +293,7 @@ TEST(GraphsOnCpu, WhatTheHostWritesInACaptureStandsThereInEachReplay) {
     total = tensor(std::vector<double>{10, 20});
     constant = tensor(std::vector<double>{1, 2});
     total.add_(x + constant);
-  });
+  }, "cpu");
   for (int i = 0; i < 2; ++i) {
     g.replay();
     EXPECT_EQ(total.to_doubles(), (testing::Doubles{12, 23}));
@@ -304,7 +304,7 @@ TEST(GraphsOnCpu, AReplayTellsOfABadIndex) {
   Tensor table = ones({4, 2}), index = zeros({3}, Options(DType::I64));
   Tensor rows;
   Graph g;
-  g.capture([&] { rows = embedding(table, index); });
+  g.capture([&] { rows = embedding(table, index); }, "cpu");
   g.replay();
   EXPECT_EQ(rows.sum().item<double>(), 6);
   index.fill_(9);
