@@ -23,18 +23,18 @@ using Matrix = MatMul::Matrix;
 
 // oneDNN from here on, OpenBLAS below.
 constexpr int64_t kBig = 128 * 128 * 128;
+// Below this, a product is one call of the small kernel.
+constexpr int64_t kSmall = 3 << 19;
+static_assert(kSmall <= kBig);
 // Multiply-adds that keep a thread busy for some microseconds.
 constexpr int64_t kWorthHanding = 1 << 17;
-// The sides of products that surely stay below that.
-constexpr int64_t kSmallSide = 50;
-static_assert(kSmallSide * kSmallSide * kSmallSide < kWorthHanding);
 // Parts a product is cut into, by its multiply-adds: each packs its operands anew, so they are few. And the least rows
 // and columns of one.
 struct PartsFrom {
   int64_t work, parts;
 };
 constexpr PartsFrom kParts[] = {
-    {int64_t{32} << 30, 32}, {int64_t{4} << 30, 16}, {64 << 20, 8}, {8 << 20, 4}, {3 << 19, 2}};
+    {int64_t{32} << 30, 32}, {int64_t{4} << 30, 16}, {64 << 20, 8}, {8 << 20, 4}, {kSmall, 2}};
 constexpr int64_t kLeastRows = 32, kLeastCols = 64, kLeastVector = 256;
 
 int64_t parts_for(int64_t work) noexcept {
@@ -351,7 +351,8 @@ void fill_empty(const MatMul& q) {
 }  // namespace
 
 bool small_product(DType type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) {
-  if (type != DType::F32 || m < 2 || n < 2 || k < 1 || m > kSmallSide || n > kSmallSide || k > kSmallSide) return false;
+  if (type != DType::F32 || m < 2 || n < 2 || k < 1) return false;
+  if (m >= kSmall || n >= kSmall || k >= kSmall || m * n >= kSmall || m * n * k >= kSmall) return false;
   const Gemm<float> gemm = products().small_sgemm;
   if (!gemm) return false;
   gemm(false, false, m, n, k, static_cast<const float*>(a), k, static_cast<const float*>(b), n, 0,

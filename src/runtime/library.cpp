@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -31,6 +32,15 @@ std::string folder_of_this_package() {
   return (slash == std::string::npos ? std::string(".") : path.substr(0, slash)) + "/..";
 }
 
+// The packages of the environment that is active (VIRTUAL_ENV), for programs that no Python started.
+void add_active_environment(std::vector<std::string>& all) {
+  const char* home = std::getenv("VIRTUAL_ENV");
+  if (!home || !*home) return;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(home) + "/lib", none))
+    if (entry.path().filename().string().starts_with("python3")) all.push_back(entry.path().string() + "/site-packages");
+}
+
 }  // namespace
 
 void Library::set_package_folders(std::vector<std::string> list) {
@@ -45,6 +55,10 @@ std::vector<std::string> Library::package_folders() {
     all = folders().list;
   }
   if (std::string own = folder_of_this_package(); !own.empty()) all.push_back(std::move(own));
+  add_active_environment(all);
+#ifdef NARU_PACKAGES
+  all.push_back(NARU_PACKAGES);
+#endif
   return all;
 }
 

@@ -18,8 +18,8 @@ class Library {
     return open(variable, std::span(names.begin(), names.size()));
   }
 
-  // Folders that hold Python packages, some of which bring libraries of their own ("wheels"): those last set, and the one that this library's
-  // package lies in. Thread-safe.
+  // Folders that hold Python packages, some of which bring libraries of their own ("wheels"): those last set, the one that this library's
+  // package lies in, those of the active environment (VIRTUAL_ENV), and the one named when this was built. Thread-safe.
   static void set_package_folders(std::vector<std::string> folders);
   static std::vector<std::string> package_folders();
 
