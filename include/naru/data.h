@@ -87,11 +87,12 @@ class IterableDataset {
   virtual std::function<Sample()> begin() const = 0;
 };
 
+class Pass;  // data/pass.h
+
 // Iterates over a data set in batches, in the order of the samples whatever the number of workers. An exception in a worker is thrown where
 // its batch is asked for, with the worker's number in its text; the pass then is over. A pass may be left early.
 class DataLoader {
  public:
-  class Pass;  // loader.cpp
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;

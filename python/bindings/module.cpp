@@ -41,6 +41,7 @@ NB_MODULE(_C, m) {
   define_autocast();
   define_fallback(m);
   define_kernels(m);
+  define_batches(m);
   define_safetensors(m);
   install_functions(m);
   // Nothing of ours is the user's line.

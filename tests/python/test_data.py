@@ -1,5 +1,9 @@
 """Data sets, samplers and the loader."""
 import collections
+import os
+import subprocess
+import sys
+import time
 
 import naru as torch
 import numpy as np
@@ -61,14 +65,75 @@ def test_the_seed_decides_the_order():
     assert orders[0] == orders[1]
 
 
-@pytest.mark.parametrize("options", [{"batch_size": 3}, {"batch_size": 2, "drop_last": True}, {"batch_sampler": [[4, 1], [0]]}])
-def test_gathering_a_whole_batch_gives_what_collating_samples_gives(options):
+@pytest.mark.parametrize("workers", [0, 1, 2])
+@pytest.mark.parametrize("options", [{"batch_size": 3}, {"batch_size": 2, "drop_last": True}, {"batch_sampler": [[4, 1], [0]]}, {"shuffle": True, "batch_size": 2}])
+def test_gathering_a_whole_batch_gives_what_collating_samples_gives(options, workers):
     whole = D.TensorDataset(torch.arange(7), torch.arange(14.0).reshape(7, 2))
-    part = D.Subset(D.Subset(whole, [6, 5, 4, 3, 2, 1, 0]), [0, 2, 4, 6, 1, 3, 5])
+    part = D.Subset(D.Subset(whole, [6, 5, 4, 3, 2, 1, 0]), [0, -5, 4, 6, 1, -4, 5])
     for data in (whole, part):
         plain = D.DataLoader([data[i] for i in range(7)], **options)
-        for fast, slow in zip(D.DataLoader(data, **options), plain, strict=True):
-            assert type(fast) is type(slow) and [t.tolist() for t in fast] == [t.tolist() for t in slow]
+        loader = D.DataLoader(data, num_workers=workers, **options)
+        for _ in range(3):
+            torch.manual_seed(8)
+            expected = list(plain)
+            torch.manual_seed(8)
+            for fast, slow in zip(loader, expected, strict=True):
+                assert type(fast) is type(slow) and [t.tolist() for t in fast] == [t.tolist() for t in slow]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rows_gathered_ahead_of_time_come_in_order_at_any_pace(workers):
+    loader = D.DataLoader(D.TensorDataset(torch.arange(600)), batch_size=4, num_workers=workers)
+    pause = iter(np.random.default_rng(1).choice([0, 0, 1e-4, 1e-3, 2e-2], 200))
+    seen = []
+    for (batch,) in loader:
+        seen += batch.tolist()
+        time.sleep(next(pause))
+    assert seen == list(range(600))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_row_that_is_not_there_is_an_index_error(workers):
+    data = D.TensorDataset(torch.arange(7))
+    data.tensors = (torch.arange(3),)
+    loader = D.DataLoader(D.Subset(data, [0, 1, 5]), batch_size=2, num_workers=workers)
+    it = iter(loader)
+    assert next(it)[0].tolist() == [0, 1]
+    with pytest.raises(IndexError):
+        next(it)
+
+
+def test_a_pass_that_is_left_early_ends_its_threads():
+    before = len(os.listdir("/proc/self/task"))
+    it = iter(D.DataLoader(D.TensorDataset(torch.arange(600)), batch_size=4, num_workers=2))
+    next(it)
+    assert len(os.listdir("/proc/self/task")) > before
+    del it
+    assert len(os.listdir("/proc/self/task")) <= before
+
+
+FORKED = """
+import os, sys, naru as torch
+from naru.utils import data as D
+it = iter(D.DataLoader(D.TensorDataset(torch.arange(40)), batch_size=4, num_workers=2))
+first = next(it)[0].tolist()
+child = os.fork()
+if child == 0:
+    try:
+        next(it)
+    except RuntimeError as error:
+        print("child:", error, flush=True)
+    del it
+    sys.exit(7)
+status = os.waitpid(child, 0)[1]
+print(os.waitstatus_to_exitcode(status), first + sum((b[0].tolist() for b in it), []) == list(range(40)))
+"""
+
+
+def test_a_forked_child_is_told_that_the_threads_of_a_pass_are_its_parents():
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, env=env, timeout=120)
+    assert done.stdout == "child: this pass of the DataLoader was stopped; start another one\n7 True\n", done.stderr
 
 
 def test_an_iterable_data_set_is_cut_into_batches():

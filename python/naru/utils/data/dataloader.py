@@ -14,7 +14,7 @@ from ._utils.order import Order
 from ._utils.pin_memory import pin_memory
 from ._utils.worker import Job, get_worker_info
 from .dataset import IterableDataset
-from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, order_known, whole_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -205,6 +205,9 @@ class DataLoader(Generic[T_co]):
         return samples // self.batch_size if self.drop_last else -(-samples // self.batch_size)
 
     def __iter__(self) -> Iterator[T_co]:
+        rows = self._rows_at_once()
+        if rows is not None:
+            return _RowsIterator(self, *rows)
         if self.num_workers == 0:
             return _Iterator(self)
         if not self.persistent_workers:
@@ -228,6 +231,18 @@ class DataLoader(Generic[T_co]):
 
     def _source(self) -> Source:
         return Source(self.dataset, self.batch_sampler is not None, self.collate_fn, self.drop_last)
+
+    def _rows_at_once(self) -> tuple[tuple[Any, ...], Any] | None:
+        """Where no Python is needed to make batches, because they are rows of the cpu's tensors in an order that is known from the start:
+        the tensors, and which rows of them the samples are (see Source.rows). None elsewhere."""
+        if self._iterable or type(self.batch_sampler) is not BatchSampler or not order_known(self.batch_sampler.sampler):
+            return None
+        if self.timeout or self.persistent_workers or self.worker_init_fn is not None or self.multiprocessing_context is not None:
+            return None
+        if self.num_workers > 0 and not (self.in_order and self.prefetch_factor):
+            return None
+        rows = self._source().rows()
+        return rows if rows and all(type(t) is _C.Tensor and t.device.type == "cpu" for t in rows[0]) else None
 
     def _start_crew(self, base_seed: int, pin: bool) -> Crew:
         """The workers of a pass."""
@@ -303,6 +318,35 @@ class _Iterator:
 
     def __getstate__(self) -> Any:
         raise NotImplementedError("{} cannot be pickled", type(self).__name__)
+
+
+class _RowsIterator(_Iterator):
+    """One pass over rows of tensors, which threads of the library take, or this one when a batch is asked for."""
+
+    def __init__(self, loader: DataLoader, tensors: tuple[Any, ...], positions: Any) -> None:
+        pin = loader.pin_memory and _pins(loader)
+        self._open(loader)
+        self._options = loader.num_workers, loader.prefetch_factor or 1, pin
+        self._tensors, self._positions = tensors, positions
+        self._batches: Any = None
+        if loader.num_workers > 0:
+            self._start()
+
+    def _start(self) -> Any:
+        order = whole_order(self._sampler.sampler)
+        if self._positions is not None:
+            order = self._positions[order]
+            order = _C.where(order < 0, order + self._tensors[0].size(0), order)
+        batches = _C._Batches(list(self._tensors), order, self._sampler.batch_size, self._sampler.drop_last, *self._options)
+        weakref.finalize(self, batches.stop)
+        self._batches = batches
+        return batches
+
+    def __next__(self) -> Any:
+        batches = self._batches
+        if batches is None:
+            batches = self._start()
+        return next(batches)
 
 
 class _WorkersIterator(_Iterator):

@@ -66,17 +66,22 @@ class RandomSampler(Sampler[int]):
         """How many numbers one pass gives."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def __iter__(self) -> Iterator[int]:
+    def _parts(self) -> Iterator[Any]:
+        """The numbers of a pass, in tensors."""
         size = len(self.data_source)
         seeded = _seeded(self.generator)
         left = self.num_samples
         while left > 0:
             if self.replacement:
-                numbers = _C.randint(0, size, (min(left, 65536),), dtype=_C.int64, device="cpu", **seeded).tolist()
+                part = _C.randint(0, size, (min(left, 65536),), dtype=_C.int64, device="cpu", **seeded)
             else:
-                numbers = _C.randperm(size, device="cpu", **seeded).tolist()[:left]
-            left -= len(numbers)
-            yield from numbers
+                part = _C.randperm(size, device="cpu", **seeded)[:left]
+            left -= len(part)
+            yield part
+
+    def __iter__(self) -> Iterator[int]:
+        for part in self._parts():
+            yield from part.tolist()
 
     def __len__(self) -> int:
         return self.num_samples
@@ -96,6 +101,20 @@ class SubsetRandomSampler(Sampler[int]):
 
     def __len__(self) -> int:
         return len(self.indices)
+
+
+def order_known(sampler: Any) -> bool:
+    """Whether `whole_order` gives all numbers of a pass."""
+    if type(sampler) is RandomSampler:
+        return not sampler.replacement and sampler.num_samples <= len(sampler.data_source)
+    return type(sampler) is SequentialSampler
+
+
+def whole_order(sampler: Any) -> Any:
+    """All numbers of a new pass, in one tensor, with the draws that iterating makes."""
+    if type(sampler) is RandomSampler:
+        return next(sampler._parts())
+    return _C.arange(len(sampler), device="cpu")
 
 
 class WeightedRandomSampler(Sampler[int]):

@@ -57,10 +57,10 @@ class Source:
 
         return fetch
 
-    def gather(self) -> Callable[[list[int]], list[Tensor]] | None:
-        """A function that takes a batch out of a TensorDataset, or a Subset of one, at once; None for other data sets.
+    def rows(self) -> tuple[tuple[Tensor, ...], Tensor | None] | None:
+        """Of a TensorDataset, or a Subset of one: its tensors, and which rows of them the samples are (None: all, in order).
 
-        The result is what collating the samples one by one would give.
+        None where a batch is not these rows, or may not be.
         """
         if self.collate is not default_collate or default_collate_fn_map.get(Tensor) is not _collate_tensors:
             return None
@@ -70,9 +70,17 @@ class Source:
             inner = _C.as_tensor(list(dataset.indices), dtype=_C.int64, device="cpu")
             positions = inner if positions is None else inner[positions]
             dataset = dataset.dataset
-        if type(dataset) is not TensorDataset:
+        return (dataset.tensors, positions) if type(dataset) is TensorDataset else None
+
+    def gather(self) -> Callable[[list[int]], list[Tensor]] | None:
+        """A function that takes a batch out of a TensorDataset, or a Subset of one, at once; None for other data sets.
+
+        The result is what collating the samples one by one would give.
+        """
+        found = self.rows()
+        if found is None:
             return None
-        tensors = dataset.tensors
+        tensors, positions = found
 
         def gather(indices: list[int]) -> list[Tensor]:
             index = _C.tensor(indices, dtype=_C.int64, device="cpu")
