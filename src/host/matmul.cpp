@@ -28,6 +28,8 @@ constexpr int64_t kSmall = 3 << 19;
 static_assert(kSmall <= kBig);
 // Multiply-adds that keep a thread busy for some microseconds.
 constexpr int64_t kWorthHanding = 1 << 17;
+// Nanoseconds that one takes, in products of matrices and with a vector: roughly, to tell the brief ones.
+constexpr double kTime = 0.01, kVectorTime = 0.03;
 // Parts a product is cut into, by its multiply-adds: each packs its operands anew, so they are few. And the least rows
 // and columns of one.
 struct PartsFrom {
@@ -35,7 +37,7 @@ struct PartsFrom {
 };
 constexpr PartsFrom kParts[] = {
     {int64_t{32} << 30, 32}, {int64_t{4} << 30, 16}, {64 << 20, 8}, {8 << 20, 4}, {kSmall, 2}};
-constexpr int64_t kLeastRows = 32, kLeastCols = 64, kLeastVector = 256;
+constexpr int64_t kLeastRows = 32, kLeastCols = 64, kLeastVector = 128;
 
 int64_t parts_for(int64_t work) noexcept {
   for (const PartsFrom& p : kParts)
@@ -238,7 +240,7 @@ void Job<T>::run() {
         for (int64_t i = 0; i < q.batch * blocks; ++i) body(i);
         return;
       }
-      return parallel_for(q.batch * blocks, body);
+      return parallel_for(q.batch * blocks, body, static_cast<double>(work * q.batch) * kVectorTime);
     }
   }
   // Halve the longer side until there are enough.
@@ -270,7 +272,7 @@ void Job<T>::run() {
   const int64_t group = std::max<int64_t>(1, kWorthHanding / std::max<int64_t>(1, work / (down * right)));
   parallel_for((parts + group - 1) / group, [&](int64_t g) {
     for (int64_t i = g * group; i < std::min(parts, (g + 1) * group); ++i) body(i);
-  });
+  }, static_cast<double>(work * q.batch) * kTime);
 }
 
 bool fits_library(const MatMul& q) {

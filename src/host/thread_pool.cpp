@@ -32,6 +32,9 @@ constexpr auto kSpin = std::chrono::microseconds(50);
 // job that waits for its workers longer than this, and longer than the caller itself worked, is a late one: the pool
 // then rests, ever longer while jobs stay late.
 constexpr auto kLate = std::chrono::microseconds(150);
+// Nanoseconds: waking a worker costs the caller 5 us, and it takes 50 to come.
+constexpr double kBrief = 20000;
+constexpr int kAlone = 4;
 constexpr auto kShortRest = std::chrono::milliseconds(5), kLongRest = std::chrono::milliseconds(160);
 
 void pause() noexcept {
@@ -105,10 +108,10 @@ class Pool {
     futex_wake(signal_, INT_MAX);
   }
 
-  bool run(int64_t count, const std::function<void(int64_t)>& body) {
+  bool run(int64_t count, const std::function<void(int64_t)>& body, bool brief) {
     if (workers_ == 0 || busy_.exchange(true, std::memory_order_acquire)) return false;
     const auto start = Clock::now();
-    if (start < resting_until_) {
+    if (start < resting_until_ || (brief && start < alone_until_ && asleep_.load(std::memory_order_relaxed) == workers_)) {
       busy_.store(false, std::memory_order_release);
       return false;
     }
@@ -117,6 +120,7 @@ class Pool {
     next_.store(0, std::memory_order_relaxed);
     error_ = nullptr;
     failed_.store(false, std::memory_order_relaxed);
+    helped_.store(false, std::memory_order_relaxed);
     epoch_ += kEpoch;
     state_.store(epoch_ | kOpen, std::memory_order_seq_cst);
     signal_.fetch_add(1, std::memory_order_seq_cst);
@@ -133,6 +137,10 @@ class Pool {
       if (++spins > 20000) sched_yield();
     }
     rest_if_late(start, done, Clock::now());
+    if (helped_.load(std::memory_order_relaxed))
+      alone_ = 0;
+    else if (brief && ++alone_ > kAlone)
+      alone_until_ = done + kShortRest;
     const std::exception_ptr error = std::exchange(error_, nullptr);
     busy_.store(false, std::memory_order_release);
     if (error) std::rethrow_exception(error);
@@ -172,6 +180,7 @@ class Pool {
       if (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel, std::memory_order_acquire))
         continue;
       seen = state & ~(kEpoch - 1);
+      helped_.store(true, std::memory_order_relaxed);
       take_items();
       state_.fetch_sub(1, std::memory_order_acq_rel);
       return true;
@@ -209,12 +218,14 @@ class Pool {
   const std::function<void(int64_t)>* body_ = nullptr;
   int64_t count_ = 0;
   uint64_t epoch_ = 0;
-  std::atomic<bool> failed_{false};
+  std::atomic<bool> failed_{false}, helped_{false};
   std::mutex error_mutex_;
   std::exception_ptr error_;
   // Of whoever holds busy_.
   Clock::time_point resting_until_{};
   Clock::duration rest_ = kShortRest;
+  Clock::time_point alone_until_{};
+  int alone_ = 0;  // jobs in a row that no worker came to
   int workers_ = 0;
   Pool* retired_before_ = nullptr;  // keeps it reachable, which leak checkers want
 };
@@ -269,9 +280,9 @@ void set_num_threads(int n) {
   if (Pool* old = the_pool.exchange(nullptr, std::memory_order_acq_rel)) old->retire(std::exchange(retired, old));
 }
 
-void parallel_for(int64_t count, const std::function<void(int64_t)>& body) {
+void parallel_for(int64_t count, const std::function<void(int64_t)>& body, double nanoseconds) {
   if (count > 1 && !inside_pool && num_threads() > 1)
-    if (Pool* p = pool(); p && p->run(count, body)) return;
+    if (Pool* p = pool(); p && p->run(count, body, nanoseconds < kBrief)) return;
   for (int64_t i = 0; i < count; ++i) body(i);
 }
 
