@@ -14,6 +14,14 @@ void add_mark(std::vector<Mark>& marks, Mark m) {
   marks.push_back(m);
 }
 
+void History::tell() noexcept {
+  const runtime::DeviceStream* one = written_.stream ? written_.stream : read_.empty() ? nullptr : read_.front().stream;
+  any_.store(one != nullptr, std::memory_order_release);
+  for (const Mark& m : read_)
+    if (m.stream != one) one = nullptr;
+  only_.store(one, std::memory_order_release);
+}
+
 Mark History::written() const {
   if (empty()) return {};
   const Guard guard(locked_);
@@ -31,14 +39,14 @@ std::vector<Mark> History::marks() const {
 void History::add_read(Mark m) {
   const Guard guard(locked_);
   add_mark(read_, m);
-  any_.store(true, std::memory_order_release);
+  tell();
 }
 
 void History::set_written(Mark m) {
   const Guard guard(locked_);
   written_ = m;
   read_.clear();
-  any_.store(true, std::memory_order_release);
+  tell();
 }
 
 void History::reached(Mark m) {
@@ -46,7 +54,7 @@ void History::reached(Mark m) {
   const Guard guard(locked_);
   if (past(written_)) written_ = {};
   std::erase_if(read_, past);
-  any_.store(written_.stream || !read_.empty(), std::memory_order_release);
+  tell();
 }
 
 std::vector<Mark> History::take() {
@@ -54,7 +62,7 @@ std::vector<Mark> History::take() {
   const Guard guard(locked_);
   std::vector<Mark> all = std::exchange(read_, {});
   if (written_.stream) add_mark(all, std::exchange(written_, {}));
-  any_.store(false, std::memory_order_release);
+  tell();
   return all;
 }
 
@@ -62,7 +70,7 @@ void History::inherit(const std::vector<Mark>& marks) {
   if (marks.empty()) return;
   const Guard guard(locked_);
   for (const Mark m : marks) add_mark(read_, m);
-  any_.store(true, std::memory_order_release);
+  tell();
 }
 
 }  // namespace naru

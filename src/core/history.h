@@ -22,6 +22,8 @@ struct Mark {
 class History {
  public:
   bool empty() const noexcept { return !any_.load(std::memory_order_acquire); }
+  // Whether nobody but this stream is in it: the stream itself has nothing to wait for.
+  bool only(const runtime::DeviceStream* stream) const noexcept { return only_.load(std::memory_order_acquire) == stream; }
   // What a reader waits for: the last write; no stream where there is none.
   Mark written() const;
   // What a writer waits for: the last write and what was read since.
@@ -51,7 +53,11 @@ class History {
     std::atomic_flag& flag_;
   };
 
+  // With the lock held: says what there is now, for those who ask without.
+  void tell() noexcept;
+
   std::atomic<bool> any_{false};
+  std::atomic<const runtime::DeviceStream*> only_{nullptr};  // of all marks, where that is one
   mutable std::atomic_flag locked_ = ATOMIC_FLAG_INIT;
   Mark written_;
   std::vector<Mark> read_;  // at most one a stream

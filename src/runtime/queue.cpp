@@ -165,6 +165,7 @@ void Queue::flush_locked() {
   for (Piece& p : outputs) {
     p.storage->pending.store(nullptr, std::memory_order_release);
     if (p.storage->use_count() == 1) continue;
+    map.outputs.reserve(outputs.size());
     program_.outputs[program_.outputs_count++] = p.step;
     map.outputs.push_back({nullptr, p.dtype, p.strides});
     touches.writes.push_back(p.storage.get());
@@ -182,6 +183,7 @@ void Queue::flush_locked() {
     for (Storage* s : touches.writes) s->lost = !s->data;
     throw;
   }
+  map.inputs.reserve(inputs.size());
   size_t o = 0;
   for (Piece& p : outputs)
     if (o < touches.writes.size() && touches.writes[o] == p.storage.get()) map.outputs[o++].data = address(*p.storage, p.offset, p.dtype);
@@ -190,12 +192,15 @@ void Queue::flush_locked() {
     touches.reads.push_back(p.storage.get());
   }
   submit_locked(std::move(map), touches);
+  // The lists' memory serves the next group.
+  inputs.clear(), outputs.clear();
+  if (inputs_.empty() && outputs_.empty()) std::swap(inputs_, inputs), std::swap(outputs_, outputs);
 }
 
 // Makes this stream wait for what others have still to do there.
 void Queue::await(Storage& s, bool write) {
   if (s.captured.load(std::memory_order_relaxed)) refuse_captured(s);
-  if (s.history.empty()) return;
+  if (s.history.empty() || s.history.only(stream_.get())) return;
   if (synchronous_) return wait_for_host(s, write);
   if (write)
     for (const Mark m : s.history.marks()) wait(m);

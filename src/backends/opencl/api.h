@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "runtime/library.h"
 
@@ -108,6 +109,33 @@ struct Api {
 };
 // The one that devices are used through, opened at the first call.
 const Api& api();
+
+// An event, shared with the driver.
+class Event {
+ public:
+  Event() = default;
+  Event(const Event& o) noexcept : event_(o.event_) {
+    if (event_) api().clRetainEvent(event_);
+  }
+  Event(Event&& o) noexcept : event_(std::exchange(o.event_, nullptr)) {}
+  Event& operator=(Event o) noexcept {
+    std::swap(event_, o.event_);
+    return *this;
+  }
+  ~Event() {
+    if (event_) api().clReleaseEvent(event_);
+  }
+  // Where a new one is put, in place of this one.
+  cl_event* put() noexcept {
+    *this = {};
+    return &event_;
+  }
+  const cl_event& get() const noexcept { return event_; }
+  explicit operator bool() const noexcept { return event_ != nullptr; }
+
+ private:
+  cl_event event_ = nullptr;
+};
 
 // "CL_OUT_OF_RESOURCES (-5)".
 std::string error_text(cl_int code);

@@ -151,10 +151,10 @@ const Piece& OpenClDevice::piece_of(const void* address, const char* what) const
   throw RuntimeError("device {}: the {} is not in its memory (address {})", device_.str(), what, address);
 }
 
-cl_command_queue OpenClDevice::make_queue() {
+cl_command_queue OpenClDevice::make_queue(bool timed) {
   check_process();
   cl_int status = CL_SUCCESS;
-  const cl_command_queue queue = api().clCreateCommandQueue(context_, id_, CL_QUEUE_PROFILING_ENABLE, &status);
+  const cl_command_queue queue = api().clCreateCommandQueue(context_, id_, timed ? CL_QUEUE_PROFILING_ENABLE : 0, &status);
   check(status, "clCreateCommandQueue");
   return queue;
 }

@@ -54,7 +54,8 @@ class OpenClDevice {
   // The piece an address lies in. Throws RuntimeError for one of another device, naming what it is.
   const Piece& piece_of(const void* address, const char* what) const;
 
-  cl_command_queue make_queue();
+  // timed: its events have times.
+  cl_command_queue make_queue(bool timed = false);
   // The kernel of a launch, compiled if it has not been before. Hold `launching` from here until it is started.
   Kernel& kernel_of(const render::c::Launch& launch, const render::c::Target& target);
   // To be called when a new kernel has run: puts it into the cache. Some drivers complete a kernel's code only then.

@@ -7,10 +7,12 @@
 namespace naru::backends::opencl {
 namespace {
 
+// An event behind every so many instructions; between them one is made only when somebody asks.
+constexpr uint64_t kUnmarked = 16;
+
 class EventTime final : public runtime::TimeStamp {
  public:
-  explicit EventTime(cl_event event) : event_(event) {}
-  ~EventTime() override { api().clReleaseEvent(event_); }
+  explicit EventTime(Event event) : event_(std::move(event)) {}
   double milliseconds_since(const TimeStamp& earlier) const override {
     return (nanoseconds() - static_cast<const EventTime&>(earlier).nanoseconds()) * 1e-6;
   }
@@ -18,21 +20,22 @@ class EventTime final : public runtime::TimeStamp {
  private:
   double nanoseconds() const {
     cl_ulong time = 0;
-    check(api().clGetEventProfilingInfo(event_, CL_PROFILING_COMMAND_END, sizeof time, &time, nullptr), "clGetEventProfilingInfo");
+    check(api().clGetEventProfilingInfo(event_.get(), CL_PROFILING_COMMAND_END, sizeof time, &time, nullptr), "clGetEventProfilingInfo");
     return static_cast<double>(time);
   }
-  cl_event event_;
+  Event event_;
 };
 
-cl_int status_of(cl_event event) noexcept {
+cl_int status_of(const Event& event) noexcept {
   cl_int status = CL_COMPLETE;
-  api().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+  api().clGetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
   return status;
 }
 
 }  // namespace
 
-OpenClStream::OpenClStream(OpenClDevice& device) : device_(device), target_(device.target()), queue_(device.make_queue()), scratch_(device.device(), *this) {}
+OpenClStream::OpenClStream(OpenClDevice& device)
+    : device_(device), target_(device.target()), queue_(device.make_queue(false)), scratch_(device.device(), *this) {}
 
 OpenClStream::~OpenClStream() {
   if (device_.forked()) {
@@ -40,7 +43,6 @@ OpenClStream::~OpenClStream() {
     return;
   }
   api().clFinish(queue_);
-  for (Step& s : steps_) api().clReleaseEvent(s.event);
   if (faults_) {
     device_.release(faults_);
     api().clReleaseCommandQueue(looking_);
@@ -48,35 +50,59 @@ OpenClStream::~OpenClStream() {
   api().clReleaseCommandQueue(queue_);
 }
 
-cl_event* OpenClStream::next_event() {
-  if (last_) api().clReleaseEvent(last_);
-  last_ = nullptr;
-  return &last_;
+cl_event* OpenClStream::wanted_event() const noexcept { return due_ ? last_.put() : nullptr; }
+
+uint64_t OpenClStream::count(std::vector<Ref<Storage>> hold) {
+  const uint64_t seq = given_.load(std::memory_order_relaxed) + 1;
+  given_.store(seq, std::memory_order_release);
+  for (Ref<Storage>& s : hold) held_.push_back(std::move(s));
+  return seq;
 }
 
-uint64_t OpenClStream::end_step(std::vector<Ref<Storage>> hold) {
-  const uint64_t seq = given_.load(std::memory_order_relaxed) + 1;
-  // An instruction that had nothing to do is reached with the one before.
-  if (last_) steps_.push_back({seq, last_, std::move(hold)});
-  else if (steps_.empty()) done_.store(seq, std::memory_order_release);
-  last_ = nullptr;
-  given_.store(seq, std::memory_order_release);
-  return seq;
+void OpenClStream::mark() const {
+  if (!last_) check(api().clEnqueueMarkerWithWaitList(queue_, 0, nullptr, last_.put()), "clEnqueueMarkerWithWaitList");
+  marked_ = given_.load(std::memory_order_relaxed);
+  marks_.push_back({marked_, std::move(last_), std::move(held_)});
+  held_.clear();
+  // Others wait for events only behind a flush.
+  check(api().clFlush(queue_), "clFlush");
+}
+
+OpenClStream::Marks OpenClStream::give_up(std::exception_ptr error) const noexcept {
+  errors().keep(std::move(error));
+  Marks over(std::make_move_iterator(marks_.begin()), std::make_move_iterator(marks_.end()));
+  over.push_back({0, std::move(last_), std::move(held_)});
+  marks_.clear();
+  held_.clear();
+  marked_ = given_.load(std::memory_order_relaxed);
+  done_.store(marked_, std::memory_order_release);
+  return over;
 }
 
 uint64_t OpenClStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {
   device_.check_process();
-  Steps over;
+  Marks over;
   const std::lock_guard lock(mutex_);
+  // What moves to and from the host is what others wait for.
+  due_ = given_.load(std::memory_order_relaxed) + 1 - marked_ >= kUnmarked || !hold.empty() || std::holds_alternative<ir::CopyBytes>(instruction);
   try {
     scratch_.begin();
     run(instruction);
   } catch (...) {
     errors().keep(std::current_exception());
   }
-  if (last_) api().clFlush(queue_);
-  const uint64_t seq = end_step(std::move(hold));
-  if (steps_.size() > 16) over = take_done();
+  const uint64_t seq = count(std::move(hold));
+  try {
+    if (!due_) {
+      // Some drivers begin only then.
+      check(api().clFlush(queue_), "clFlush");
+      return seq;
+    }
+    mark();
+    over = take_reached();
+  } catch (...) {
+    over = give_up(std::current_exception());
+  }
   return seq;
 }
 
@@ -146,7 +172,7 @@ void OpenClStream::start(const render::c::Launch& launch) {
   const std::lock_guard lock(device_.launching);
   Kernel& kernel = device_.kernel_of(launch, target_);
   set_arguments(kernel, {memory, launch.memory.size()}, apart, launch.arguments);
-  check(cl.clEnqueueNDRangeKernel(queue_, kernel.kernel, 1, nullptr, &items, &group, 0, nullptr, next_event()), "clEnqueueNDRangeKernel");
+  check(cl.clEnqueueNDRangeKernel(queue_, kernel.kernel, 1, nullptr, &items, &group, 0, nullptr, wanted_event()), "clEnqueueNDRangeKernel");
   if (!kernel.program) return;
   // Once it has run: PoCL 3.1 ends the process when a kernel under way is asked for.
   cl.clFinish(queue_);
@@ -173,13 +199,13 @@ void OpenClStream::copy(const ir::CopyBytes& c) {
   if (to_here && c.source_device.is_cpu()) {
     const Piece& piece = device_.piece_of(c.target, "target of a copy");
     const size_t offset = static_cast<size_t>(static_cast<char*>(c.target) - piece.address);
-    return check(cl.clEnqueueWriteBuffer(queue_, piece.memory, 0, offset, c.bytes, c.source, 0, nullptr, next_event()), "clEnqueueWriteBuffer");
+    return check(cl.clEnqueueWriteBuffer(queue_, piece.memory, 0, offset, c.bytes, c.source, 0, nullptr, wanted_event()), "clEnqueueWriteBuffer");
   }
   if (!from_here || !c.target_device.is_cpu())
     throw RuntimeError("device {}: asked to copy from {} to {}", device_.device().str(), c.source_device.str(), c.target_device.str());
   const Piece& piece = device_.piece_of(c.source, "source of a copy");
   const size_t offset = static_cast<size_t>(static_cast<const char*>(c.source) - piece.address);
-  check(cl.clEnqueueReadBuffer(queue_, piece.memory, 0, offset, c.bytes, c.target, 0, nullptr, next_event()), "clEnqueueReadBuffer");
+  check(cl.clEnqueueReadBuffer(queue_, piece.memory, 0, offset, c.bytes, c.target, 0, nullptr, wanted_event()), "clEnqueueReadBuffer");
 }
 
 void OpenClStream::copy_within(const ir::CopyBytes& c) {
@@ -187,7 +213,7 @@ void OpenClStream::copy_within(const ir::CopyBytes& c) {
   const auto copy = [&](const void* from, const void* to) {
     const Piece &source = device_.piece_of(from, "source of a copy"), &target = device_.piece_of(to, "target of a copy");
     check(api().clEnqueueCopyBuffer(queue_, source.memory, target.memory, static_cast<size_t>(static_cast<const char*>(from) - source.address),
-                                    static_cast<size_t>(static_cast<const char*>(to) - target.address), c.bytes, 0, nullptr, next_event()),
+                                    static_cast<size_t>(static_cast<const char*>(to) - target.address), c.bytes, 0, nullptr, wanted_event()),
           "clEnqueueCopyBuffer");
   };
   const auto *from = static_cast<const char*>(c.source), *to = static_cast<const char*>(c.target);
@@ -237,59 +263,59 @@ void OpenClStream::look_at_faults(uint64_t seq) {
       });
 }
 
-OpenClStream::Steps OpenClStream::take_done() const noexcept {
-  Steps over;
-  while (!steps_.empty()) {
-    const cl_int status = status_of(steps_.front().event);
+OpenClStream::Marks OpenClStream::take_reached() const noexcept {
+  Marks over;
+  while (!marks_.empty()) {
+    const cl_int status = status_of(marks_.front().event);
     if (status > CL_COMPLETE) break;
     if (status < 0)
       errors().keep(std::make_exception_ptr(RuntimeError("device {}: an operation ended with {}", device_.device().str(), error_text(status))));
-    api().clReleaseEvent(steps_.front().event);
-    done_.store(steps_.front().seq, std::memory_order_release);
-    over.push_back(std::move(steps_.front()));
-    steps_.pop_front();
+    done_.store(marks_.front().seq, std::memory_order_release);
+    over.push_back(std::move(marks_.front()));
+    marks_.pop_front();
   }
-  if (steps_.empty()) done_.store(given_.load(std::memory_order_relaxed), std::memory_order_release);
   return over;
 }
 
 uint64_t OpenClStream::completed() const noexcept {
   if (done_.load(std::memory_order_acquire) == given_.load(std::memory_order_acquire) || device_.forked()) return done_.load(std::memory_order_acquire);
-  Steps over;
+  Marks over;
   const std::lock_guard lock(mutex_);
-  over = take_done();
+  try {
+    // Whoever asks again and again must see the end.
+    if (marks_.empty() && marked_ < given_.load(std::memory_order_relaxed)) mark();
+    over = take_reached();
+  } catch (...) {
+    over = give_up(std::current_exception());
+  }
   return done_.load(std::memory_order_relaxed);
 }
 
-cl_event OpenClStream::event_of(uint64_t seq) const noexcept {
-  cl_event found = nullptr;
-  for (const Step& s : steps_) {
-    if (s.seq > seq) break;
-    found = s.event;
-  }
-  if (found) api().clRetainEvent(found);
-  return found;
+Event OpenClStream::event_of(uint64_t seq) const {
+  if (done_.load(std::memory_order_relaxed) >= seq) return {};
+  for (const Mark& m : marks_)
+    if (m.seq >= seq) return m.event;
+  mark();
+  return marks_.back().event;
 }
 
 void OpenClStream::reach(uint64_t seq) noexcept {
   if (device_.forked() || (done_.load(std::memory_order_acquire) >= seq && !records_.suspicious())) return;
-  cl_event event;
-  {
-    const std::lock_guard lock(mutex_);
-    event = event_of(seq);
-  }
-  if (event) {
-    api().clWaitForEvents(1, &event);
-    api().clReleaseEvent(event);
-  }
-  Steps over;
-  const std::lock_guard lock(mutex_);
-  over = take_done();
-  if (!records_.suspicious()) return;
+  Event event;
+  Marks over, more;
   try {
-    look_at_faults(seq);
+    {
+      const std::lock_guard lock(mutex_);
+      event = event_of(seq);
+    }
+    // An event that ended with an error is one that is reached, too.
+    if (event) api().clWaitForEvents(1, &event.get());
+    const std::lock_guard lock(mutex_);
+    over = take_reached();
+    if (records_.suspicious()) look_at_faults(seq);
   } catch (...) {
-    errors().keep(std::current_exception());
+    const std::lock_guard lock(mutex_);
+    more = give_up(std::current_exception());
   }
 }
 
@@ -304,27 +330,38 @@ void OpenClStream::wait(runtime::DeviceStream& other, uint64_t seq) {
   auto* const there = dynamic_cast<OpenClStream*>(&other);
   // Events are known in their own context only: for others the host waits.
   if (!there || &there->device_ != &device_) return other.reach(seq);
-  cl_event event;
+  Event event;
   {
     const std::lock_guard lock(there->mutex_);
     event = there->event_of(seq);
   }
   if (!event) return;
   const std::lock_guard lock(mutex_);
-  const cl_int status = api().clEnqueueBarrierWithWaitList(queue_, 1, &event, nullptr);
-  api().clReleaseEvent(event);
+  check(api().clEnqueueBarrierWithWaitList(queue_, 1, &event.get(), nullptr), "clEnqueueBarrierWithWaitList");
+}
+
+// Queues take no times until somebody asks for one: from then on this stream's is another, which goes on where the first one ends.
+void OpenClStream::take_times() {
+  if (timed_) return;
+  const cl_command_queue timed = device_.make_queue(true);
+  mark();
+  const cl_int status = api().clEnqueueBarrierWithWaitList(timed, 1, &marks_.back().event.get(), nullptr);
+  if (status == CL_SUCCESS) {
+    api().clReleaseCommandQueue(std::exchange(queue_, timed));
+    timed_ = true;
+  } else {
+    api().clReleaseCommandQueue(timed);
+  }
   check(status, "clEnqueueBarrierWithWaitList");
 }
 
 std::unique_ptr<runtime::TimeStamp> OpenClStream::stamp() {
   device_.check_process();
   const std::lock_guard lock(mutex_);
-  check(api().clEnqueueMarkerWithWaitList(queue_, 0, nullptr, next_event()), "clEnqueueMarkerWithWaitList");
-  api().clFlush(queue_);
-  const cl_event event = last_;
-  api().clRetainEvent(event);
-  end_step({});
-  return std::make_unique<EventTime>(event);
+  take_times();
+  count({});
+  mark();
+  return std::make_unique<EventTime>(marks_.back().event);
 }
 
 }  // namespace naru::backends::opencl

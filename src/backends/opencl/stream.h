@@ -28,13 +28,13 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
   OpenClDevice& opencl() noexcept { return device_; }
 
  private:
-  // The end of an instruction that has been handed to the driver.
-  struct Step {
+  // Behind the instruction `seq`: reached when the event is.
+  struct Mark {
     uint64_t seq;
-    cl_event event;
+    Event event;
     std::vector<Ref<Storage>> hold;
   };
-  using Steps = std::vector<Step>;
+  using Marks = std::vector<Mark>;
 
   const render::c::Target& target() const override { return target_; }
   void start(const render::c::Launch& launch) override;
@@ -50,24 +50,33 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
   void run(const ir::Instruction& instruction);
   void copy(const ir::CopyBytes& copy);
   void copy_within(const ir::CopyBytes& copy);
-  uint64_t end_step(std::vector<Ref<Storage>> hold);
-  // The event to ask for from the next command of the instruction under way: the last one's stays.
-  cl_event* next_event();
-  // Moves the steps that are done out of the list. Hold mutex_; let them die without it.
-  Steps take_done() const noexcept;
-  // An event, kept alive, behind which `seq` is reached; null where it is already.
-  cl_event event_of(uint64_t seq) const noexcept;
+  // With mutex_ held: counts an instruction; puts an event behind all so far; moves the marks reached out of the list (let them die without the
+  // lock); an event behind which `seq` is reached, none where it is already.
+  uint64_t count(std::vector<Ref<Storage>> hold);
+  void mark() const;
+  Marks take_reached() const noexcept;
+  Event event_of(uint64_t seq) const;
+  // Where the driver has failed, and nothing can be said of what is under way any more: all of it counts as reached, and whoever waits hears of it.
+  Marks give_up(std::exception_ptr error) const noexcept;
+  // Where the next command's event is to be put: asked for in instructions only that get a mark.
+  cl_event* wanted_event() const noexcept;
+  void take_times();
   // Keeps an error for what kernels up to `seq` have found wrong. Hold mutex_.
   void look_at_faults(uint64_t seq);
 
   OpenClDevice& device_;
   const render::c::Target target_;
   cl_command_queue queue_ = nullptr;
+  bool timed_ = false;  // queue_ has times
   mutable std::mutex mutex_;
-  mutable std::deque<Step> steps_;
+  mutable std::deque<Mark> marks_;
+  // Kept alive by the next mark.
+  mutable std::vector<Ref<Storage>> held_;
+  mutable uint64_t marked_ = 0;
+  bool due_ = false;     // the instruction being handed over gets a mark;
+  mutable Event last_;   // this one, of its last command
   std::atomic<uint64_t> given_{0};
   mutable std::atomic<uint64_t> done_{0};
-  cl_event last_ = nullptr;             // of the instruction being handed over
   runtime::Scratch scratch_;
   void* faults_ = nullptr;  // the memory of records_
   runtime::FaultRecords records_;

@@ -2,6 +2,7 @@
 // dialect.h. The backend resolves addresses, compiles text that it has not seen before, and starts it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -41,27 +42,34 @@ struct Key {
 // o: bytes from each piece of memory's start, filled in by the backend.
 class Arguments {
  public:
-  Arguments(int memory, bool wide) : memory_(memory), wide_(wide), bytes_(static_cast<size_t>(memory) * 8) {}
+  Arguments(int memory, bool wide) : wide_(wide) {
+    for (int i = 0; i < memory; ++i) param(0);
+  }
   void param(uint64_t bits) { put(&bits, 8); }
   void add(int64_t v) {
     const int32_t narrow = static_cast<int32_t>(v);
     wide_ ? put(&v, 8) : put(&narrow, 4);
-    ++numbers_;
   }
   // Whole, padded to its alignment.
   std::span<std::byte> bytes() {
-    bytes_.resize((bytes_.size() + 7) / 8 * 8);
-    return bytes_;
+    const uint64_t zero = 0;
+    put(&zero, (8 - used_ % 8) % 8);
+    return {data(), used_};
   }
 
  private:
   void put(const void* p, size_t n) {
     const auto* b = static_cast<const std::byte*>(p);
-    bytes_.insert(bytes_.end(), b, b + n);
+    if (many_.empty() && used_ + n > few_.size()) many_.assign(few_.begin(), few_.begin() + static_cast<std::ptrdiff_t>(used_));
+    if (many_.empty()) std::copy_n(b, n, few_.begin() + static_cast<std::ptrdiff_t>(used_));
+    else many_.insert(many_.end(), b, b + n);
+    used_ += n;
   }
-  int memory_, numbers_ = 0;
+  std::byte* data() noexcept { return many_.empty() ? few_.data() : many_.data(); }
   bool wide_;
-  std::vector<std::byte> bytes_;
+  size_t used_ = 0;
+  alignas(8) std::array<std::byte, 512> few_;
+  std::vector<std::byte> many_;  // all of them, once they are more
 };
 
 struct Launch {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <random>
 
 #include "backends/support.h"
@@ -431,6 +432,31 @@ TEST_P(OpenCl, a_stream_waits_for_another_and_numbers_its_work) {
     std::memcpy(&value, bytes.data() + i * 4, 4);
     ASSERT_EQ(value, 1 << 20);
   }
+}
+
+TEST_P(OpenCl, every_number_is_reached_whether_it_has_an_event_of_its_own_or_not_and_times_may_be_asked_for_late) {
+  const std::vector<float> ones(1000, 1);
+  const auto x = testing::upload(*stream, device, ones.data(), 4000);
+  const View view{x->data, DType::F32, {1}};
+  ir::Map m;
+  m.program = program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+  m.shape = {1000}, m.inputs = {view, view}, m.outputs = {view};
+  const auto before = stream->submitted();
+  for (int i = 0; i < 40; ++i) stream->submit(m, {});
+  for (const uint64_t seq : {before + 3, before + 16, before + 37}) {
+    stream->reach(seq);
+    EXPECT_GE(stream->completed(), seq);
+  }
+  const auto start = stream->stamp();
+  for (int i = 0; i < 40; ++i) stream->submit(m, {});
+  const auto end = stream->stamp();
+  const auto last = stream->submit(m, {});
+  while (stream->completed() < last) {
+  }
+  EXPECT_GT(end->milliseconds_since(*start), 0);
+  float value;
+  std::memcpy(&value, download(*stream, x).data(), 4);
+  EXPECT_EQ(value, std::ldexp(1.0f, 81));
 }
 
 TEST(OpenClChoice, processors_are_xpu_devices_only_when_asked_for) {
