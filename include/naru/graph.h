@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "naru/device.h"
 #include "naru/stream.h"
@@ -57,6 +59,8 @@ class Graph {
   bool captured() const noexcept;
   // How many instructions were recorded; 0 where none are.
   size_t size() const noexcept;
+  // What was recorded, an instruction each: "add, tanh", "matmul" ...
+  std::vector<std::string> operators() const;
   // Where it runs; none before begin().
   std::optional<Device> device() const noexcept;
 

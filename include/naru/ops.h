@@ -190,8 +190,13 @@ void sgd_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grad
 struct AdamOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool decoupled = false, amsgrad = false, maximize = false;  // decoupled: AdamW
+  bool capturable = false;  // steps are counted on the device, so that a graph may hold them (naru/graph.h); for optim::Adam
 };
 void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, const std::vector<Tensor>& exp_avg,
                const std::vector<Tensor>& exp_avg_sq, const std::vector<Tensor>& max_exp_avg_sq, int64_t step, const AdamOptions& o);
+// The same for steps counted on the device: `step`, of one float32 element, has 1 added; lr is a number or such a tensor (o.lr is not looked at).
+void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, const std::vector<Tensor>& exp_avg,
+               const std::vector<Tensor>& exp_avg_sq, const std::vector<Tensor>& max_exp_avg_sq, Tensor& step, const Operand& lr,
+               const AdamOptions& o);
 
 }  // namespace naru

@@ -41,6 +41,10 @@ class Optimizer {
   void prepare_slot(std::vector<Tensor>& slot, const std::vector<size_t>& which);
   void follow_parameters(std::vector<Tensor>& slot, const std::vector<size_t>& which);
 
+  // How many steps each parameter has made; what was counted elsewhere is to be forgotten, for steps_ has been loaded.
+  virtual std::vector<int64_t> steps() const { return steps_; }
+  virtual void forget_counts() {}
+
   std::vector<Tensor> params_;
   std::vector<int64_t> steps_;  // per parameter
 
@@ -72,10 +76,16 @@ class Adam : public Optimizer {
   // ValueError for values out of range.
   Adam(std::vector<Tensor> params, AdamOptions options = {});
   Adam(std::vector<Tensor> params, double lr) : Adam(std::move(params), AdamOptions{.lr = lr}) {}
+  // Throws RuntimeError in a capture (naru/graph.h) without options.capturable, or before the first step.
   void step() override;
   AdamOptions options;
 
  private:
+  std::vector<int64_t> steps() const override;
+  void forget_counts() override { counts_.clear(); }
+  void step_on_device(const std::vector<size_t>& which);
+
+  std::vector<Tensor> counts_;  // capturable: the steps of each parameter, shared by those that began together
   std::vector<Tensor>&exp_avg_, &exp_avg_sq_, &max_exp_avg_sq_;
 };
 

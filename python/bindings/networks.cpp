@@ -98,6 +98,20 @@ void define_steps() {
           PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), check(wrap(momenta[i])));
         return list.release().ptr();
       });
+  def(kFunction, "_adam_step_on_device",
+      "params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, step, lr, beta1, beta2, eps, weight_decay, decoupled, "
+      "amsgrad, maximize",
+      "One step of Adam in place, whose number is counted on the device.",
+      [](const List& params, const List& grads, const List& mean, const List& square, const List& largest, const Tensor& step,
+         const Operand& lr, double beta1, double beta2, double eps, double weight_decay, bool decoupled, bool amsgrad,
+         bool maximize) -> PyObject* {
+        {
+          Unlocked scope;
+          Tensor count = step;
+          adam_step(params, grads, mean, square, largest, count, lr, {0, beta1, beta2, eps, weight_decay, decoupled, amsgrad, maximize});
+        }
+        Py_RETURN_NONE;
+      });
   def(kFunction, "_adam_step",
       "params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, step, lr, beta1, beta2, eps, weight_decay, decoupled, "
       "amsgrad, maximize",

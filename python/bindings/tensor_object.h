@@ -43,6 +43,7 @@ void define_compositions();
 void define_autograd(nb::module_& m);
 void define_devices(nb::module_& m);
 void define_streams(nb::module_& m);
+void define_graphs(nb::module_& m);
 void define_autocast();
 void define_fallback(nb::module_& m);
 void define_kernels(nb::module_& m);

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     )
     from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
     from .serialization import load, save
+    from .graphs import Graph, graph, make_graphed_callables
     from .streams import Event, Stream
     from .utils.dlpack import from_dlpack, to_dlpack
 
@@ -120,6 +121,7 @@ _LAZY = {
     "memory_history": "_memory",
     **dict.fromkeys(("from_dlpack", "to_dlpack"), "utils.dlpack"),
     **dict.fromkeys(("Stream", "Event"), "streams"),
+    **dict.fromkeys(("Graph", "graph", "make_graphed_callables"), "graphs"),
     **dict.fromkeys(("count_syncs", "forbid_sync"), "_sync"),
     **dict.fromkeys(
         (

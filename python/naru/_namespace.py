@@ -9,7 +9,7 @@ from . import _C
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_GRAPHS = "recorded graphs are CUDA's own; naru recognises repeated work by itself, so call the function as it is"
+_GRAPHS = "it looks into CUDA's own graphs; `naru.Graph` records on every device, and its `debug_dump` tells what"
 _ALLOCATOR = "allocators can't be replaced; `set_per_process_memory_fraction` and `empty_cache` are there"
 _SENSORS = "it is read from the vendor's management library, which naru does not open; `nvidia-smi` or the like shows it"
 _RUNTIME = "it is a handle of CUDA's runtime, which naru does not use (it speaks to the driver)"
@@ -17,7 +17,7 @@ _STORAGE = "typed storages are PyTorch's past; use `tensor.untyped_storage()`"
 
 _ABSENT = {
     **dict.fromkeys(
-        "CUDAGraph XPUGraph Graph graph graph_pool_handle make_graphed_callables graphs export_dot export_graph_data".split(), _GRAPHS
+        "export_dot export_graph_data".split(), _GRAPHS
     ),
     **dict.fromkeys(
         "CUDAPluggableAllocator XPUPluggableAllocator MemPool use_mem_pool change_current_allocator caching_allocator_alloc "
@@ -85,11 +85,6 @@ def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ..
         memory_stats_as_nested_dict, reset_accumulated_memory_stats, get_per_process_memory_fraction, set_per_process_memory_fraction,
         device_memory_used, memory_summary,
     )  # fmt: skip
-
-
-def is_current_stream_capturing() -> bool:
-    """False: nothing is ever captured."""
-    return False
 
 
 def is_tf32_supported() -> bool:

@@ -120,8 +120,8 @@ class Stream(_C._Stream):
         return 0, -1
 
     def is_capturing(self) -> bool:
-        """False: work is never recorded without being done."""
-        return False
+        """Whether the thread records the work of the stream's device (see `naru.Graph`)."""
+        return _C._is_capturing(self._device)
 
     def wait_event(self, event: Event) -> None:
         """What this stream is given from now on waits for the event."""

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "ir/addresses.h"
 #include "naru/devices.h"
 #include "naru/error.h"
 #include "naru/random.h"
@@ -95,6 +96,16 @@ void Graph::reset() { state_.reset(); }
 
 bool Graph::captured() const noexcept { return state_ && state_->recording; }
 size_t Graph::size() const noexcept { return captured() ? state_->recording->work.size() : 0; }
+std::vector<std::string> Graph::operators() const {
+  std::vector<std::string> list;
+  if (!captured()) return list;
+  for (const ir::Instruction& i : state_->recording->work) {
+    std::string& text = list.emplace_back();
+    ir::each_name(i, [&](const char* name) { text += (text.empty() ? "" : ", ") + std::string(name); });
+    if (text.empty()) text = "copy";
+  }
+  return list;
+}
 std::optional<Device> Graph::device() const noexcept { return state_ ? state_->device : std::nullopt; }
 
 bool is_capturing(Device device) noexcept {

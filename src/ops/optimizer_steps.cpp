@@ -40,6 +40,12 @@ class Update {
     tensors_[slot] = &t;
     return add_cell({ir::Program::From::Input, type_, slot});
   }
+  // A tensor of one element that stands beside tensors of any shape.
+  Value single(const Tensor& t) {
+    const Value v = tensor(t);
+    program_.inputs[program_.inputs_count - 1].scalar = tensors_[0]->numel() > 1;
+    return v;
+  }
   Value make(ir::RowId row, std::initializer_list<Value> operands) { return add_cell(add_step(row, operands, type_)); }
   // `target` was given by tensor().
   void write(ir::RowId row, Value target, std::initializer_list<Value> operands) {
@@ -51,7 +57,7 @@ class Update {
   void run(const char* op);
 
  private:
-  static constexpr int kTensors = 5;
+  static constexpr int kTensors = 8;
   Value add_cell(ir::Program::Arg where) {
     cells_.push_back(where);
     return Value::at(static_cast<int>(cells_.size()) - 1);
@@ -163,12 +169,18 @@ void check_count(size_t got, size_t wanted, const char* name, const char* op) {
 
 using Value = Update::Value;
 
+// The first step differs from those behind it.
+[[noreturn]] void refuse_first(const char* op) {
+  runtime::Capture::current()->refuse(fmt::format("the first step of {} makes its state, which each replay would make anew; do one step before the capture", op));
+}
+
 // Formula: g += weight_decay p; b = momentum b + (1 - dampening) g (b = g at first); p -= lr (g + momentum b if nesterov, else b).
 void sgd_one(const Tensor& parameter, const Tensor& gradient, Tensor& momentum, const SgdOptions& o) {
   Update u(parameter.dtype());
   const Value p = u.tensor(parameter);
   Value g = u.tensor(gradient);
   const bool first = !momentum.defined();
+  if (first && o.momentum != 0 && is_capturing(parameter.device())) refuse_first("SGD");
   if (o.momentum != 0 && first) momentum = ops::make_result(parameter.sizes(), parameter.dtype(), parameter.device(), "SGD");
   const Value b = o.momentum != 0 ? u.tensor(momentum) : g;
   if (o.maximize) g = u.make(ir::row::neg, {g});
@@ -189,16 +201,24 @@ void sgd_one(const Tensor& parameter, const Tensor& gradient, Tensor& momentum, 
 struct AdamState {
   const Tensor &m, &v, &greatest;
 };
+// - lr / (1 - beta1^step), sqrt(1 - beta2^step) and (decoupled) 1 - lr weight_decay, as numbers, or made on the device.
+struct AdamScale {
+  double size = 0, root = 0, kept = 1;
+  Tensor size_made, root_made, kept_made;
+};
 
 // Formula (Kingma and Ba, 2015; decoupled: Loshchilov and Hutter, 2019): m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
 // p -= lr / (1 - beta1^step) m / (sqrt(v) / sqrt(1 - beta2^step) + eps).
-void adam_one(const Tensor& parameter, const Tensor& gradient, const AdamState& s, double step_size, double root, const AdamOptions& o) {
+void adam_one(const Tensor& parameter, const Tensor& gradient, const AdamState& s, const AdamScale& scale, const AdamOptions& o) {
   Update u(parameter.dtype());
   const Value p = u.tensor(parameter);
   Value g = u.tensor(gradient);
   const Value m = u.tensor(s.m), v = u.tensor(s.v), greatest = o.amsgrad ? u.tensor(s.greatest) : v;
+  const bool made = scale.size_made.defined();
+  const Value size = made ? u.single(scale.size_made) : Value(scale.size), root = made ? u.single(scale.root_made) : Value(scale.root);
+  const Value kept = scale.kept_made.defined() ? u.single(scale.kept_made) : Value(scale.kept);
   if (o.maximize) g = u.make(ir::row::neg, {g});
-  if (o.weight_decay != 0 && o.decoupled) u.write(ir::row::mul, p, {p, 1 - o.lr * o.weight_decay});
+  if (o.weight_decay != 0 && o.decoupled) u.write(ir::row::mul, p, {p, kept});
   else if (o.weight_decay != 0) g = u.make(ir::row::add_scaled, {g, p, o.weight_decay});
   u.write(ir::row::lerp, m, {m, g, 1 - o.beta1});
   u.write(ir::row::mul, v, {v, o.beta2});
@@ -207,7 +227,7 @@ void adam_one(const Tensor& parameter, const Tensor& gradient, const AdamState& 
   Value d = u.make(ir::row::sqrt, {greatest});
   d = u.make(ir::row::div, {d, root});
   d = u.make(ir::row::add, {d, o.eps});
-  u.write(ir::row::addcdiv, p, {p, m, d, -step_size});
+  u.write(ir::row::addcdiv, p, {p, m, d, size});
   u.run(o.decoupled ? "AdamW" : "Adam");
 }
 
@@ -226,29 +246,54 @@ void sgd_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grad
   }
 }
 
-// `step` counts from 1. Parameters whose gradient is undefined are left alone.
-void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, const std::vector<Tensor>& exp_avg,
-               const std::vector<Tensor>& exp_avg_sq, const std::vector<Tensor>& max_exp_avg_sq, int64_t step, const AdamOptions& o) {
+namespace {
+
+void adam_steps(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, const std::vector<Tensor>& exp_avg,
+                const std::vector<Tensor>& exp_avg_sq, const std::vector<Tensor>& max_exp_avg_sq, const AdamScale& scale, const AdamOptions& o) {
   const char* op = o.decoupled ? "AdamW" : "Adam";
   check_count(grads.size(), params.size(), "gradients", op);
   check_count(exp_avg.size(), params.size(), "exp_avg", op);
   check_count(exp_avg_sq.size(), params.size(), "exp_avg_sq", op);
   if (o.amsgrad) check_count(max_exp_avg_sq.size(), params.size(), "max_exp_avg_sq", op);
-  if (step < 1) throw ValueError("{}: step counts from 1, got {}", op, step);
-  if (!params.empty() && params[0].defined() && is_capturing(params[0].device()))
-    runtime::Capture::current()->refuse(fmt::format("Attempting CUDA graph capture of step() for an instance of {} but param_groups' capturable is False.", op));
-  const auto t = static_cast<double>(step);
-  const double step_size = o.lr / (1 - std::pow(o.beta1, t)), root = std::sqrt(1 - std::pow(o.beta2, t));
   const Tensor none;
-  NoGrad guard;
   for (size_t i = 0; i < params.size(); ++i) {
     if (!grads[i].defined()) continue;
     check(params[i], grads[i], i, op);
     check_state(exp_avg[i], params[i], "exp_avg", i, op);
     check_state(exp_avg_sq[i], params[i], "exp_avg_sq", i, op);
     if (o.amsgrad) check_state(max_exp_avg_sq[i], params[i], "max_exp_avg_sq", i, op);
-    adam_one(params[i], grads[i], {exp_avg[i], exp_avg_sq[i], o.amsgrad ? max_exp_avg_sq[i] : none}, step_size, root, o);
+    adam_one(params[i], grads[i], {exp_avg[i], exp_avg_sq[i], o.amsgrad ? max_exp_avg_sq[i] : none}, scale, o);
   }
+}
+
+}  // namespace
+
+// `step` counts from 1. Parameters whose gradient is undefined are left alone.
+void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, const std::vector<Tensor>& exp_avg,
+               const std::vector<Tensor>& exp_avg_sq, const std::vector<Tensor>& max_exp_avg_sq, int64_t step, const AdamOptions& o) {
+  const char* op = o.decoupled ? "AdamW" : "Adam";
+  if (step < 1) throw ValueError("{}: step counts from 1, got {}", op, step);
+  if (!params.empty() && params[0].defined() && is_capturing(params[0].device()))
+    runtime::Capture::current()->refuse(fmt::format("Attempting CUDA graph capture of step() for an instance of {} but param_groups' capturable is False.", op));
+  const auto t = static_cast<double>(step);
+  NoGrad guard;
+  adam_steps(params, grads, exp_avg, exp_avg_sq, max_exp_avg_sq, {-o.lr / (1 - std::pow(o.beta1, t)), std::sqrt(1 - std::pow(o.beta2, t)), 1 - o.lr * o.weight_decay, {}, {}, {}}, o);
+}
+
+void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, const std::vector<Tensor>& exp_avg,
+               const std::vector<Tensor>& exp_avg_sq, const std::vector<Tensor>& max_exp_avg_sq, Tensor& step, const Operand& lr,
+               const AdamOptions& o) {
+  NoGrad guard;
+  AdamScale scale;
+  {
+    ops::FuseScope fuse;
+    step.add_(1);
+    scale.size_made = div(lr, sub(pow(Operand(o.beta1), Operand(step)), 1));
+    scale.root_made = sqrt(sub(1, pow(Operand(o.beta2), Operand(step))));
+    if (!lr.is_tensor()) scale.kept = 1 - lr.scalar().to_double() * o.weight_decay;
+    else if (o.decoupled && o.weight_decay != 0) scale.kept_made = sub(1, mul(lr, o.weight_decay));
+  }
+  adam_steps(params, grads, exp_avg, exp_avg_sq, max_exp_avg_sq, scale, o);
 }
 
 }  // namespace naru

@@ -1,6 +1,7 @@
 #include <map>
 
 #include "naru/autograd.h"
+#include "naru/graph.h"
 #include "naru/optim.h"
 
 namespace naru::optim {
@@ -48,12 +49,15 @@ void Optimizer::follow_parameters(std::vector<Tensor>& slot, const std::vector<s
 void Optimizer::prepare_slot(std::vector<Tensor>& slot, const std::vector<size_t>& which) {
   follow_parameters(slot, which);
   for (size_t i : which)
+    if (!slot[i].defined() && is_capturing(params_[i].device()))
+      throw RuntimeError("optimizer: the first step makes its state, which each replay of the graph would make anew; do one step before the capture");
+  for (size_t i : which)
     if (!slot[i].defined()) slot[i] = zeros_like(params_[i].detach());
 }
 
 Optimizer::State Optimizer::state_dict() const {
   State state;
-  state.emplace_back("step", tensor(steps_, Options(Device(DeviceType::Cpu))));
+  state.emplace_back("step", tensor(steps(), Options(Device(DeviceType::Cpu))));
   for (const auto& slot : slots_)
     for (size_t i = 0; i < slot->tensors.size(); ++i)
       if (slot->tensors[i].defined()) state.emplace_back(fmt::format("{}.{}", slot->name, i), slot->tensors[i]);
@@ -85,6 +89,7 @@ void Optimizer::load_state_dict(const State& state) {
     throw RuntimeError("optimizer.load_state_dict: this optimizer has no state called \"{}\"", given.begin()->first);
   for (auto& [place, value] : found) *place = value;
   steps_ = counts;
+  forget_counts();
 }
 
 namespace {
@@ -149,12 +154,47 @@ void Adam::step() {
   prepare_slot(exp_avg_, all);
   prepare_slot(exp_avg_sq_, all);
   if (options.amsgrad) prepare_slot(max_exp_avg_sq_, all);
+  if (options.capturable) return step_on_device(all);
   // Parameters that have made equally many steps go together.
   std::map<int64_t, std::vector<size_t>> by_step;
   for (size_t i : all) by_step[++steps_[i]].push_back(i);
   for (const auto& [step, which] : by_step)
     adam_step(chosen(params_, which), gradients(params_, which), chosen(exp_avg_, which), chosen(exp_avg_sq_, which),
               options.amsgrad ? chosen(max_exp_avg_sq_, which) : std::vector<Tensor>(), step, options);
+}
+
+void Adam::step_on_device(const std::vector<size_t>& all) {
+  counts_.resize(params_.size());
+  std::map<std::pair<int64_t, std::string>, Tensor> begun;
+  for (size_t i : all) {
+    const Device device = params_[i].device();
+    if (!counts_[i].defined()) {
+      Tensor& count = begun[{steps_[i], device.str()}];
+      if (!count.defined()) count = full({}, static_cast<double>(steps_[i]), Options(DType::F32, device));
+      counts_[i] = count;
+    } else if (!(counts_[i].device() == device)) {
+      counts_[i] = counts_[i].to(device);
+    }
+  }
+  std::map<const void*, std::vector<size_t>> together;
+  std::vector<const void*> order;
+  for (size_t i : all) {
+    std::vector<size_t>& which = together[counts_[i].impl()];
+    if (which.empty()) order.push_back(counts_[i].impl());
+    which.push_back(i);
+  }
+  for (const void* count : order) {
+    const std::vector<size_t>& which = together[count];
+    adam_step(chosen(params_, which), gradients(params_, which), chosen(exp_avg_, which), chosen(exp_avg_sq_, which),
+              options.amsgrad ? chosen(max_exp_avg_sq_, which) : std::vector<Tensor>(), counts_[which[0]], options.lr, options);
+  }
+}
+
+std::vector<int64_t> Adam::steps() const {
+  std::vector<int64_t> all = steps_;
+  for (size_t i = 0; i < counts_.size(); ++i)
+    if (counts_[i].defined()) all[i] = static_cast<int64_t>(counts_[i].item<double>());
+  return all;
 }
 
 }  // namespace naru::optim

@@ -281,6 +281,9 @@ void Queue::replay(Recording& r) {
   if (!synchronous_)
     for (const Recording::Touched& t : r.storages)
       if (!t.storage->ordered) hold.push_back(t.storage);
+  // It counts as a write, so that backward refuses what it had saved of an earlier replay.
+  for (const Recording::Touched& t : r.storages)
+    if (t.written && t.storage->use_count() > 1) t.storage->version.fetch_add(1, std::memory_order_relaxed);
   r.submit(*stream_, hold);
   if (synchronous_) return;
   const Mark mark{stream_.get(), stream_->submitted()};

@@ -10,6 +10,7 @@ from typing import Any
 from .. import _C
 from .._kind import DeviceGuard, DeviceProperties, to_device
 from .._namespace import absent, memory_functions
+from ..graphs import Graph as Graph
 
 # The order in which kinds are looked for.
 KINDS = ("cuda", "rocm", "xpu", "mps")

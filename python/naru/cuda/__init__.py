@@ -10,11 +10,13 @@ from .._namespace import (
     absent,
     get_allocator_backend,
     get_gencode_flags,
-    is_current_stream_capturing,
     is_tf32_supported,
     memory_functions,
 )
 from .._sync import get_sync_debug_mode, set_sync_debug_mode
+from ..graphs import Graph as CUDAGraph
+from ..graphs import graph_pool_handle, make_graphed_callables
+from ..graphs import of_kind as graphs_of_kind
 from ..streams import StreamContext, of_kind, set_stream, stream
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 _KIND = "cuda"
 
 Stream, Event, current_stream, default_stream = of_kind(_KIND)
+graph, is_current_stream_capturing = graphs_of_kind(_KIND)
 
 OutOfMemoryError: type[BaseException] = getattr(_C, "OutOfMemoryError", None) or type(
     "OutOfMemoryError", (RuntimeError,), {"__module__": "torch"}
@@ -249,6 +252,10 @@ def __getattr__(name: str) -> Any:
         if name in types:
             globals().update(types)
             return types[name]
+    if name == "graphs":
+        from .. import graphs
+
+        return graphs
     if name in ("amp", "random", "memory", "streams"):
         import importlib
 

@@ -49,6 +49,9 @@ class Adadelta(Optimizer):
         }
         super().__init__(params, defaults)
 
+    def _stateful(self, group: dict[str, Any]) -> bool:
+        return True
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates the parameters once."""
         loss = self._run_closure(closure)

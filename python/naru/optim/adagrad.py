@@ -20,6 +20,8 @@ class Adagrad(Optimizer):
     At step t:  s += g²;  p -= lr / (1 + (t - 1) · lr_decay) · g / (sqrt(s) + eps).
     """
 
+    _may_be_captured = False
+
     def __init__(
         self,
         params: Any,

@@ -65,8 +65,11 @@ class Adam(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def _new_state(self, state: dict[str, Any], param: Tensor, amsgrad: bool) -> None:
-        state["step"] = _C.tensor(0.0, dtype=_C.float32, device="cpu")
+    def _stateful(self, group: dict[str, Any]) -> bool:
+        return True
+
+    def _new_state(self, state: dict[str, Any], param: Tensor, amsgrad: bool, steps: Tensor | None = None) -> None:
+        state["step"] = _C.tensor(0.0, dtype=_C.float32, device="cpu") if steps is None else steps
         state["exp_avg"] = _C.zeros_like(param.detach())
         state["exp_avg_sq"] = _C.zeros_like(param.detach())
         if amsgrad:
@@ -77,6 +80,9 @@ class Adam(Optimizer):
         loss = self._run_closure(closure)
         for group in self.param_groups:
             amsgrad = group["amsgrad"]
+            if group["capturable"]:
+                self._step_on_device(group)
+                continue
             # Parameters that have taken the same number of steps are updated together.
             lists: tuple[list[Tensor], ...] = ([], [], [], [], [])
             count = 0
@@ -111,6 +117,37 @@ class Adam(Optimizer):
             if count:
                 self._update(lists, count, group)
         return loss
+
+    def _step_on_device(self, group: dict[str, Any]) -> None:
+        """One step of a group whose steps are counted on the device, so that a graph may hold it."""
+        amsgrad = group["amsgrad"]
+        beta1, beta2 = group["betas"]
+        begun: dict[Any, Tensor] = {}
+        together: dict[int, tuple[Tensor, tuple[list[Tensor], ...]]] = {}
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            device, state = param.device, self.state[param]
+            if not state:
+                if device not in begun:
+                    begun[device] = _C.zeros((), dtype=_C.float32, device=device)
+                self._new_state(state, param, amsgrad, begun[device])
+            if state["exp_avg"].device != device:
+                _move_state(state, device)
+            steps = state["step"]
+            if not isinstance(steps, Tensor) or steps.device != device:
+                steps = state["step"] = _C.tensor(float(steps), dtype=_C.float32, device=device)
+            lists = together.setdefault(id(steps), (steps, ([], [], [], [], [])))[1]
+            for into, tensor in zip(lists, (param, grad, state["exp_avg"], state["exp_avg_sq"])):
+                into.append(tensor)
+            if amsgrad:
+                lists[4].append(state["max_exp_avg_sq"])
+        for steps, lists in together.values():
+            _C._adam_step_on_device(
+                *lists, steps, group["lr"], number(beta1), number(beta2), group["eps"], group["weight_decay"],
+                group["decoupled_weight_decay"], amsgrad, group["maximize"],
+            )  # fmt: skip
 
     def _update(self, lists: tuple[list[Tensor], ...], count: int, group: dict[str, Any]) -> None:
         """Step number `count` of the parameters in lists[0]."""

@@ -25,6 +25,8 @@ def _check(lr: Any, betas: tuple[float, float], eps: float, weight_decay: float)
 class Adamax(Optimizer):
     """Adam with the largest decayed gradient in place of the root mean square."""
 
+    _may_be_captured = False
+
     def __init__(
         self,
         params: Any,
@@ -81,6 +83,8 @@ class Adamax(Optimizer):
 
 class NAdam(Optimizer):
     """Adam with Nesterov's momentum."""
+
+    _may_be_captured = False
 
     def __init__(
         self,

@@ -122,6 +122,23 @@ class Optimizer:
         """Updates the parameters once; `closure` computes the loss again and returns it."""
         raise NotImplementedError
 
+    # False: numbers that change from step to step are worked out by the host, so that a replayed step (`naru.Graph`) would be wrong.
+    _may_be_captured = True
+
+    def _stateful(self, group: dict[str, Any]) -> bool:
+        """Whether the first step makes something that later ones go on with."""
+        return False
+
+    def _check_capture(self) -> None:
+        name = type(self).__name__
+        if not self._may_be_captured:
+            raise RuntimeError(f"{name}.step() can't be captured in a graph: it counts its steps on the host. Adam(capturable=True), RMSprop and SGD can")
+        if not all(group.get("capturable", True) for group in self.param_groups):
+            raise RuntimeError(f"Attempting CUDA graph capture of step() for an instance of {name} but param_groups' capturable is False.")
+        for group in self.param_groups:
+            if self._stateful(group) and any(p.grad is not None and not self.state.get(p) for p in group["params"]):
+                raise RuntimeError(f"{name}: the first step makes its state, which each replay would make anew; do one step before the capture")
+
     def _run_closure(self, closure: Callable[[], Any] | None) -> Any:
         if closure is None:
             return None
@@ -238,6 +255,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def wrapper(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        if _C._capturing():
+            self._check_capture()
         pre, post = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         if not pre and not post:
             return step(self, *args, **kwargs)

@@ -54,6 +54,9 @@ class RMSprop(Optimizer):
         }
         super().__init__(params, defaults)
 
+    def _stateful(self, group: dict[str, Any]) -> bool:
+        return True
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates the parameters once."""
         loss = self._run_closure(closure)

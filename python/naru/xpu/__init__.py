@@ -6,12 +6,15 @@ from typing import Any
 
 from .. import _C
 from .._kind import DeviceGuard, DeviceProperties, to_device
-from .._namespace import absent, get_gencode_flags, is_current_stream_capturing, is_tf32_supported, memory_functions
+from .._namespace import absent, get_gencode_flags, is_tf32_supported, memory_functions
 from ..cuda import initial_seed, manual_seed, manual_seed_all, seed, seed_all
+from ..graphs import Graph as XPUGraph
+from ..graphs import graph_pool_handle, make_graphed_callables
+from ..graphs import of_kind as graphs_of_kind
 from ..streams import StreamContext, of_kind, set_stream, stream
 
 __all__ = [
-    "StreamContext", "can_device_access_peer", "device_memory_used", "get_arch_list", "get_gencode_flags",
+    "StreamContext", "XPUGraph", "graph", "graph_pool_handle", "make_graphed_callables", "can_device_access_peer", "device_memory_used", "get_arch_list", "get_gencode_flags",
     "get_per_process_memory_fraction", "is_current_stream_capturing", "is_tf32_supported", "memory_stats_as_nested_dict", "memory_summary",
     "reset_accumulated_memory_stats", "set_per_process_memory_fraction",
     "Event", "Stream", "current_device", "current_stream", "device", "device_count", "device_of", "empty_cache",
@@ -24,6 +27,7 @@ __all__ = [
 _KIND = "xpu"
 
 Stream, Event, current_stream, _ = of_kind(_KIND)
+graph, is_current_stream_capturing = graphs_of_kind(_KIND)
 
 
 def is_available() -> bool:
