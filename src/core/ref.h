@@ -1,6 +1,10 @@
 // Ref: a counted handle to an object that carries its own count; and the free lists small objects live in.
 #pragma once
 
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#endif
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -15,11 +19,16 @@ void pool_release(void* memory, size_t bytes) noexcept;
 template <class T>
 class RefCounted {
  public:
-  void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  void retain() const noexcept {
+    if (alone()) count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    else count_.fetch_add(1, std::memory_order_relaxed);
+  }
   void release() const noexcept {
     // The last owner needs no atomic subtraction: nobody else can see the object.
-    if (count_.load(std::memory_order_acquire) == 1 || count_.fetch_sub(1, std::memory_order_acq_rel) == 1)
-      delete static_cast<const T*>(this);
+    const uint32_t count = count_.load(std::memory_order_acquire);
+    if (count == 1) delete static_cast<const T*>(this);
+    else if (alone()) count_.store(count - 1, std::memory_order_relaxed);
+    else if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete static_cast<const T*>(this);
   }
   uint32_t use_count() const noexcept { return count_.load(std::memory_order_acquire); }
 
@@ -30,6 +39,14 @@ class RefCounted {
   ~RefCounted() = default;
 
  private:
+  // Whether the process has no other thread: then a count needs no locked instruction, which takes 5 ns.
+  static bool alone() noexcept {
+#if __has_include(<sys/single_threaded.h>)
+    return __libc_single_threaded != 0;
+#else
+    return false;
+#endif
+  }
   mutable std::atomic<uint32_t> count_{1};
 };
 
