@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         amp,
         autograd,
         backends,
+        cpu,
         cuda,
         fallback,
         legacy,
@@ -103,7 +104,7 @@ del _point_to_wheels
 
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(
-    "accelerator autograd backends cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
+    "accelerator autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
     "amp distributions distributed fft func hub jit linalg multiprocessing onnx overrides profiler safetensors sparse special "
     "types xpu _utils _tensor_str".split()
 )

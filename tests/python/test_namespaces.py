@@ -118,3 +118,15 @@ def test_small_things_of_the_top_level():
     assert torch.broadcast_shapes((2, 1), (3,)) == (2, 3)
     with pytest.raises(AttributeError, match="module 'torch' has no attribute 'no_such_name'"):
         torch.no_such_name
+
+
+def test_the_processor_is_a_device_like_others():
+    x = torch.ones(3) + 1
+    with torch.cpu.stream(torch.cpu.Stream()):
+        torch.cpu.synchronize()
+    torch.cpu.current_stream().wait_stream(torch.cpu.current_stream())
+    torch.cpu.set_device("cpu")
+    assert (torch.cpu.is_available(), torch.cpu.device_count(), torch.cpu.current_device()) == (True, 1, "cpu")
+    assert x.tolist() == [2, 2, 2]
+    with pytest.warns(FutureWarning, match=r"torch.amp.autocast\('cpu', args...\)"), torch.cpu.amp.autocast():
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16

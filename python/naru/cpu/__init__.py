@@ -1,0 +1,86 @@
+"""`torch.cpu`: the processor as a device beside the others, so that code written for any of them runs on it too."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from .. import _C
+
+__all__ = [
+    "Stream", "StreamContext", "current_device", "current_stream", "device_count", "is_available", "is_initialized", "set_device", "stream",
+    "synchronize",
+]  # fmt: skip
+
+
+class Stream:
+    """The only stream of the processor: work is done in the order in which it is given."""
+
+    def __init__(self, priority: int = -1) -> None:
+        pass
+
+    def wait_stream(self, stream: Any) -> None:
+        """Nothing: what is done later waits anyway."""
+
+
+_stream = Stream()
+
+
+def is_available() -> bool:
+    """True."""
+    return True
+
+
+def is_initialized() -> bool:
+    """True."""
+    return True
+
+
+def device_count() -> int:
+    """One."""
+    return 1
+
+
+def current_device() -> str:
+    """Always "cpu"."""
+    return "cpu"
+
+
+def set_device(device: Any) -> None:
+    """Nothing: there is one."""
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The only one."""
+    return _stream
+
+
+class StreamContext(contextlib.AbstractContextManager[None]):
+    """Nothing: there is one stream."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def __enter__(self) -> None:
+        return None
+
+
+def stream(stream: Stream | None) -> StreamContext:
+    """A scope in which work goes to `stream`."""
+    return StreamContext(stream)
+
+
+def synchronize(device: Any = None) -> None:
+    """Does what has been held back to be done together with more."""
+    _C.synchronize(_C.device("cpu"))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":
+        import importlib
+
+        return importlib.import_module(f"{__name__}.amp")
+    raise AttributeError(f"module 'torch.cpu' has no attribute '{name}'")
