@@ -203,6 +203,12 @@ void define_products() {
       [](bool on, Ignored) { use_deterministic_algorithms(on); });
   def(kFunction, "are_deterministic_algorithms_enabled", "", "Whether use_deterministic_algorithms(True) holds.",
       [] { return deterministic_algorithms(); });
+  def(kFunction, "_allow_tf32", "mode", "Whether float32 factors of products on cuda may be rounded to TF32.", [](bool on) { allow_tf32(on); });
+  def(kFunction, "_tf32_allowed", "", "What was set last; at first not.", [] { return tf32_allowed(); });
+  def(kFunction, "_allow_reduced_precision_reduction", "dtype, mode", "Whether parts of sums of float16 or bfloat16 may be added up in that type.",
+      [](DType half, bool on) { allow_reduced_precision_reduction(half, on); });
+  def(kFunction, "_reduced_precision_reduction_allowed", "dtype", "What was set last; at first they may.",
+      [](DType half) { return reduced_precision_reduction_allowed(half); });
   def(kFunction, "deterministic_algorithms", "", "Whether use_deterministic_algorithms(True) holds.",
       [] { return deterministic_algorithms(); });
 }

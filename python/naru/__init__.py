@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ._virtual import virtual
     from .amp.autocast_mode import autocast
     from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+    from .backends._precision import get_float32_matmul_precision, set_float32_matmul_precision
     from .functional import (
         atleast_1d,
         atleast_2d,
@@ -54,14 +55,12 @@ if TYPE_CHECKING:
         compile,
         get_autocast_cpu_dtype,
         get_autocast_gpu_dtype,
-        get_float32_matmul_precision,
         is_inference_mode_enabled,
         is_storage,
         is_tensor,
         set_autocast_cpu_dtype,
         set_autocast_gpu_dtype,
         set_default_tensor_type,
-        set_float32_matmul_precision,
         set_flush_denormal,
         tensordot,
         typename,
@@ -114,6 +113,7 @@ _LAZY = {
     **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"), "autograd.grad_mode"),
     **dict.fromkeys(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"), "random"),
     **dict.fromkeys(("save", "load"), "serialization"),
+    **dict.fromkeys(("set_float32_matmul_precision", "get_float32_matmul_precision"), "backends._precision"),
     "autocast": "amp.autocast_mode",
     "einsum": "_einsum",
     "virtual": "_virtual",
@@ -127,7 +127,7 @@ _LAZY = {
     **dict.fromkeys(
         (
             "is_tensor", "is_storage", "typename", "compile", "set_default_tensor_type",
-            "set_float32_matmul_precision", "get_float32_matmul_precision", "is_inference_mode_enabled",
+            "is_inference_mode_enabled",
             "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "set_autocast_gpu_dtype", "set_autocast_cpu_dtype",
             "set_flush_denormal", "broadcast_shapes", "atleast_1d", "atleast_2d", "atleast_3d", "tensordot",
         ),

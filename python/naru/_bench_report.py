@@ -15,7 +15,7 @@ from . import _C
 from ._bench import DTYPES, PEERS, Naru, measure, peer
 from ._report import table
 from ._version import __version__
-from .functional import get_float32_matmul_precision
+from .backends._precision import get_float32_matmul_precision
 
 # Fused multiply-adds a cycle of one multiprocessor, by compute capability: float32, float64, and float16 and bfloat16 by tensor cores.
 CUDA_RATES = {

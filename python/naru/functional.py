@@ -59,22 +59,6 @@ def set_default_tensor_type(t: Any) -> None:
         _C.set_default_device(kind)
 
 
-_matmul_precision = "highest"
-
-
-def set_float32_matmul_precision(precision: str) -> None:
-    """Noted and otherwise without effect: products of float32 are always computed in float32."""
-    global _matmul_precision
-    if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(f"Invalid float32_matmul_precision: {precision}; expected 'highest', 'high' or 'medium'")
-    _matmul_precision = precision
-
-
-def get_float32_matmul_precision() -> str:
-    """What was set last."""
-    return _matmul_precision
-
-
 def set_flush_denormal(mode: bool) -> bool:
     """False: denormal numbers are always kept."""
     return False

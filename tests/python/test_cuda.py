@@ -97,6 +97,75 @@ def test_a_training_run_ends_in_the_bits_of_the_cpu(environment, tmp_path):
     assert (code, said) == (0, "H100 2 True\n")
 
 
+PRODUCTS = """
+import itertools, torch
+F = torch.nn.functional
+torch.manual_seed(0)
+CASES = {
+    "mm": (lambda a, b: a @ b, [(33, 40), (40, 19)]),
+    "matmul of a transposed": (lambda a, b: a.t() @ b.t(), [(40, 33), (19, 40)]),
+    "mv": (lambda a, b: a @ b, [(33, 40), (40,)]),
+    "dot": (lambda a, b: a @ b, [(400,), (400,)]),
+    "bmm": (lambda a, b: torch.bmm(a, b), [(3, 5, 7), (3, 7, 6)]),
+    "matmul, heads": (lambda a, b: a.transpose(1, 2) @ b.transpose(1, 2).transpose(2, 3), [(2, 9, 3, 8), (2, 9, 3, 8)]),
+    "matmul, broadcast": (lambda a, b: a @ b, [(2, 1, 5, 7), (3, 7, 4)]),
+    "linear": (F.linear, [(6, 11), (4, 11), (4,)]),
+    "linear of rank 3": (F.linear, [(2, 6, 11), (4, 11), (4,)]),
+    "addmm": (torch.addmm, [(4,), (6, 11), (11, 4)]),
+    "addmm of a matrix": (lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2), [(6, 4), (6, 11), (11, 4)]),
+    "slices": (lambda a, b: a[:, ::2] @ b[1:, 1:], [(6, 20), (11, 8)]),
+}
+STEP = {torch.float32: 2.0 ** -23, torch.float64: 2.0 ** -52, torch.float16: 2.0 ** -10, torch.bfloat16: 2.0 ** -7}
+
+# Operands and the gradient that comes in are rounded to dtype, and then taken as `as_type`.
+def results(f, operands, dtype, device, as_type=None):
+    seen = lambda t: t.to(dtype).to(as_type or dtype).to(device).detach()
+    leaves = [seen(t).requires_grad_() for t in operands]
+    y = f(*leaves)
+    torch.manual_seed(1)
+    y.backward(seen(torch.randn(y.shape, dtype=torch.float64)))
+    return [t.detach().cpu() for t in (y, *(leaf.grad for leaf in leaves))]
+
+for (name, (f, shapes)), (dtype, step) in itertools.product(CASES.items(), STEP.items()):
+    operands = [torch.randn(s, dtype=torch.float64) for s in shapes]
+    exact = results(f, operands, dtype, "cpu", torch.float64)
+    for got, wanted in zip(results(f, operands, dtype, "cuda"), exact):
+        # At most four roundings of results, and those of a sum of at most 400 products.
+        bound = 4 * step * max(1, wanted.abs().max().item()) + 400 * STEP[torch.float64 if dtype == torch.float64 else torch.float32]
+        assert (got.double() - wanted).abs().max() <= bound, (name, dtype, (got.double() - wanted).abs().max(), bound)
+    torch.use_deterministic_algorithms(True)
+    ours, theirs = (results(f, operands, dtype, d) for d in ("cpu", "cuda"))
+    torch.use_deterministic_algorithms(False)
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs)), (name, dtype)
+
+a, b = torch.randn(40, 60, device="cuda"), torch.randn(60, 50, device="cuda")
+exact = a.cpu().double() @ b.cpu().double()
+def error(): return ((a @ b).cpu().double() - exact).abs().max().item()
+assert error() < 1e-5
+torch.set_float32_matmul_precision("high")
+assert 1e-4 < error() < 1e-1
+torch.backends.cuda.matmul.allow_tf32 = False
+assert error() < 1e-5
+a, b = (torch.rand(2, 4096, dtype=torch.float16, device="cuda") for _ in range(2))
+exact = a.cpu().double() @ b.cpu().double().t()
+def error(): return ((a @ b.t()).cpu().double() - exact).abs().max().item()
+rough = error()
+torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+assert error() <= 0.5 < rough < 40
+print("right")
+"""
+
+
+def test_products_of_the_library_are_within_bounds_and_deterministic_ones_have_the_bits_of_the_cpu(environment, tmp_path):
+    (tmp_path / "products.py").write_text(PRODUCTS)
+    log = tmp_path / "calls"
+    code, said = run({**environment, "NARU_FAKE_LOG": str(log)}, "-m", "naru", "run", str(tmp_path / "products.py"))
+    assert (code, said) == (0, "right\n")
+    assert len(re.findall("cublasLtMatmul$", log.read_text(), re.MULTILINE)) > 120
+    code, said = run({**environment, "NARU_CUBLASLT_LIBRARY": "/nowhere"}, "-c", "import naru; a = naru.ones(3, 4, device='cuda'); print((a @ a.t()).sum().item())")
+    assert (code, said) == (0, "36.0\n")
+
+
 NUMBERS = r"""
 #include "backends/cuda/cublaslt.h"
 constexpr long long kOurs[] = {OURS};

@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
-from . import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp
+import sys
+import types
+
+from . import _precision, cpu, cuda, cudnn, mkl, mkldnn, mps, openmp
 
 __all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp"]
+
+
+class _Backends(types.ModuleType):
+    @property
+    def fp32_precision(self) -> str:
+        """How exactly float32 products are computed where nothing more particular is set: "ieee", "tf32" or "none"."""
+        return _precision.everywhere()
+
+    @fp32_precision.setter
+    def fp32_precision(self, precision: str) -> None:
+        _precision.set_everywhere(precision)
+
+
+sys.modules[__name__].__class__ = _Backends

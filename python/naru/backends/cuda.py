@@ -1,15 +1,67 @@
-"""`torch.backends.cuda`: accepted for PyTorch's sake."""
+"""`torch.backends.cuda`: how products are computed there. The other switches are accepted for PyTorch's sake."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from .. import _C
+from . import _precision
+
+
+def _reductions(name: str, dtype: Any) -> property:
+    """The switch for one type of 16 bits."""
+
+    def tell(self: Any) -> bool:
+        return _C._reduced_precision_reduction_allowed(dtype)
+
+    def allow(self: Any, value: Any) -> None:
+        given = value if isinstance(value, (tuple, list)) else (value,)
+        if not 1 <= len(given) <= 2 or not all(isinstance(v, bool) for v in given):
+            raise TypeError(f"{name} expects a bool or a tuple/list of bools, but got {type(value)!r}")
+        if given[0] and given[1:] == (False,):
+            raise RuntimeError("allow_splitk=False is not supported when reduced precision reductions are enabled")
+        _C._allow_reduced_precision_reduction(dtype, given[0])
+
+    return property(tell, allow, doc="Whether a library may add parts of a product's sums up in 16 bits.")
+
 
 class _MatmulSwitches:
-    allow_tf32: bool = False
-    allow_fp16_reduced_precision_reduction: bool = True
-    allow_bf16_reduced_precision_reduction: bool = True
-    fp32_precision: str = "ieee"
+    """Of products on cuda devices with cuBLASLt."""
+
+    __slots__ = ()
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether float32 factors may be rounded to TF32 (10 bits of mantissa), where the device has units for it."""
+        return _C._tf32_allowed()
+
+    @allow_tf32.setter
+    def allow_tf32(self, on: bool) -> None:
+        if not isinstance(on, bool):
+            raise RuntimeError(f"set_allow_tf32_cublas expects a bool, but got {type(on).__name__}")
+        _precision.set_matmul("tf32" if on else "ieee")
+
+    @property
+    def fp32_precision(self) -> str:
+        """The same: "tf32", "ieee", or "none" for what `torch.backends.fp32_precision` says."""
+        return _precision.matmul()
+
+    @fp32_precision.setter
+    def fp32_precision(self, precision: str) -> None:
+        _precision.set_matmul(precision)
+
+    allow_fp16_reduced_precision_reduction = _reductions("allow_fp16_reduced_precision_reduction", _C.float16)
+    allow_bf16_reduced_precision_reduction = _reductions("allow_bf16_reduced_precision_reduction", _C.bfloat16)
+
+    @property
+    def allow_fp16_accumulation(self) -> bool:
+        """False: sums of float16 products are in float32."""
+        return False
+
+    @allow_fp16_accumulation.setter
+    def allow_fp16_accumulation(self, on: bool) -> None:
+        if on:
+            raise RuntimeError("allow_fp16_accumulation: wanted False, got True; naru adds float16 products up in float32 only")
 
 
 matmul = _MatmulSwitches()

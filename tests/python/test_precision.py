@@ -1,0 +1,85 @@
+"""PyTorch's switches for how exactly products are computed on cuda. What they do there is tested in test_cuda.py."""
+import naru as torch
+import pytest
+
+matmul = torch.backends.cuda.matmul
+
+
+@pytest.fixture(autouse=True)
+def as_before():
+    yield
+    torch.backends.fp32_precision = matmul.fp32_precision = "none"
+    matmul.allow_fp16_reduced_precision_reduction = matmul.allow_bf16_reduced_precision_reduction = True
+
+
+def state():
+    return torch.get_float32_matmul_precision(), matmul.allow_tf32, matmul.fp32_precision
+
+
+def test_float32_is_exact_at_first():
+    assert state() == ("highest", False, "none") and torch.backends.fp32_precision == "none"
+
+
+def test_each_switch_for_tf32_shows_in_the_others():
+    matmul.allow_tf32 = True
+    assert state() == ("high", True, "tf32")
+    matmul.allow_tf32 = False
+    assert state() == ("highest", False, "ieee")
+    for name in ("high", "medium"):
+        torch.set_float32_matmul_precision(name)
+        assert state() == (name, True, "tf32")
+    torch.set_float32_matmul_precision("highest")
+    assert state() == ("highest", False, "ieee")
+    matmul.fp32_precision = "tf32"
+    assert state() == ("high", True, "tf32")
+
+
+def test_what_is_set_for_all_holds_where_nothing_is_set_for_cuda():
+    torch.backends.fp32_precision = "tf32"
+    assert state() == ("high", True, "tf32")
+    matmul.fp32_precision = "ieee"
+    assert state() == ("highest", False, "ieee") and torch.backends.fp32_precision == "tf32"
+    matmul.fp32_precision = "none"
+    assert state() == ("high", True, "tf32")
+
+
+def test_a_precision_that_there_is_not_is_refused():
+    with pytest.warns(UserWarning, match="bad is not one of 'highest', 'high', or 'medium'"):
+        torch.set_float32_matmul_precision("bad")
+    with pytest.raises(RuntimeError, match="expects a str, but got int"):
+        torch.set_float32_matmul_precision(3)
+    with pytest.raises(RuntimeError, match="Unknown precision: x"):
+        matmul.fp32_precision = "x"
+    with pytest.raises(RuntimeError, match="backend 'cuda' does not support precision 'bf16'"):
+        matmul.fp32_precision = "bf16"
+    with pytest.raises(RuntimeError, match="Unknown precision: x"):
+        torch.backends.fp32_precision = "x"
+    with pytest.raises(RuntimeError, match="set_allow_tf32_cublas expects a bool, but got str"):
+        matmul.allow_tf32 = "yes"
+    with pytest.raises(AttributeError):
+        matmul.allow_tf16 = True
+    assert state() == ("highest", False, "none")
+
+
+@pytest.mark.parametrize("half", ["fp16", "bf16"])
+def test_sums_in_16_bits_are_switched_by_type(half):
+    name, other = (f"allow_{t}_reduced_precision_reduction" for t in (half, {"fp16": "bf16", "bf16": "fp16"}[half]))
+    assert getattr(matmul, name) is True
+    setattr(matmul, name, False)
+    assert getattr(matmul, name) is False and getattr(matmul, other) is True
+    setattr(matmul, name, (True,))
+    assert getattr(matmul, name) is True
+    setattr(matmul, name, (False, False))
+    assert getattr(matmul, name) is False
+    for wrong in (1, None, (), (True, True, True), ("x",)):
+        with pytest.raises(TypeError, match=f"{name} expects a bool or a tuple/list of bools"):
+            setattr(matmul, name, wrong)
+    with pytest.raises(RuntimeError, match="allow_splitk=False is not supported"):
+        setattr(matmul, name, (True, False))
+
+
+def test_accumulation_in_float16_can_only_be_off():
+    matmul.allow_fp16_accumulation = False
+    with pytest.raises(RuntimeError, match="wanted False, got True"):
+        matmul.allow_fp16_accumulation = True
+    assert matmul.allow_fp16_accumulation is False
