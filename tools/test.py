@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 import time
 import xml.etree.ElementTree as xml
 from dataclasses import dataclass
@@ -87,6 +88,13 @@ def pytest(name: str, arguments: list[str], python: str = sys.executable, **env:
     return run_suite(name, command, report, count_junit, ok=(0, 5), **env)  # 5: no test was chosen
 
 
+def nvrtc() -> dict[str, str]:
+    """Where the C++ tests find the compiler of the wheel nvidia-cuda-nvrtc, as they do not look into Python's folders."""
+    folder = Path(sysconfig.get_path("purelib")) / "nvidia"
+    found = [str(file) for file in sorted(folder.glob("*/lib/libnvrtc.so.*")) if ".alt." not in file.name]
+    return {"NARU_NVRTC": found[-1]} if found and "NARU_NVRTC" not in os.environ else {}
+
+
 def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(prog="./run test", allow_abbrev=False)
     parser.add_argument("-k", metavar="EXPR", help="only the Python tests whose names match")
@@ -111,7 +119,7 @@ def main(arguments: list[str]) -> int:
         command = [str(ROOT / "build/release/tests/cpp/naru_tests"), "--gtest_brief=1", f"--gtest_output=json:{report}"]
         if options.gtest_filter:
             command.append(f"--gtest_filter={options.gtest_filter}")
-        total += run_suite("C++ tests", command, report, count_gtest, NARU_CACHE_DIR="")
+        total += run_suite("C++ tests", command, report, count_gtest, NARU_CACHE_DIR="", **nvrtc())
     if python:
         where = [] if paths else ["tests/python", f"--ignore={oracle}"]
         total += pytest("Python tests", [*where, *chosen, *rest])

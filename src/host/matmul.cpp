@@ -59,19 +59,7 @@ Buffer make_buffer(int64_t bytes) {
 // A plain copy, with conversion, as an elementwise instruction.
 ir::Map copy_of(const Dims& shape, void* from, DType from_type, Dims from_strides, void* to, DType to_type,
                 Dims to_strides) {
-  ir::Map map;
-  ir::Program& p = map.program;
-  p.steps_count = p.inputs_count = p.outputs_count = 1;
-  p.inputs[0] = {from_type, false};
-  p.outputs[0] = 0;
-  p.steps[0].row = ir::row::copy;
-  p.steps[0].out = to_type;
-  p.steps[0].args_count = 1;
-  p.steps[0].args[0] = {ir::Program::From::Input, to_type, 0};
-  map.shape = shape;
-  map.inputs.push_back({from, from_type, std::move(from_strides)});
-  map.outputs.push_back({to, to_type, std::move(to_strides)});
-  return map;
+  return ir::copy_of(shape, {from, from_type, std::move(from_strides)}, {to, to_type, std::move(to_strides)});
 }
 
 // An operand as the kernels take it: rows or columns behind one another.

@@ -31,6 +31,9 @@ struct Map {
   std::vector<uint64_t> params;
 };
 
+// A plain copy, with conversion, of the elements of a shape.
+Map copy_of(Dims shape, View from, View to);
+
 // out[kept] = fold of program(inputs) over the folded dimensions. The iteration space is `shape` = kept dimensions, then the last `folded`
 // dimensions, in the order in which elements are folded. The program has one output, of type vtype-equal to the accumulator.
 // along: fold along the (collapsed) folded dimensions; else across, the last kept dimension being the one of neighbouring results

@@ -161,7 +161,7 @@ def test_products_of_the_library_are_within_bounds_and_deterministic_ones_have_t
     log = tmp_path / "calls"
     code, said = run({**environment, "NARU_FAKE_LOG": str(log)}, "-m", "naru", "run", str(tmp_path / "products.py"))
     assert (code, said) == (0, "right\n")
-    assert len(re.findall("cublasLtMatmul$", log.read_text(), re.MULTILINE)) > 120
+    assert len(re.findall("cublasLtMatmul$", log.read_text(), re.MULTILINE)) > 130
     code, said = run({**environment, "NARU_CUBLASLT_LIBRARY": "/nowhere"}, "-c", "import naru; a = naru.ones(3, 4, device='cuda'); print((a @ a.t()).sum().item())")
     assert (code, said) == (0, "36.0\n")
 

@@ -1,4 +1,7 @@
 """PyTorch's switches for how exactly products are computed on cuda. What they do there is tested in test_cuda.py."""
+import subprocess
+import sys
+
 import naru as torch
 import pytest
 
@@ -6,10 +9,14 @@ matmul = torch.backends.cuda.matmul
 
 
 @pytest.fixture(autouse=True)
-def as_before():
+def as_at_first():
+    def reset():
+        torch.backends.fp32_precision = matmul.fp32_precision = "none"
+        matmul.allow_fp16_reduced_precision_reduction = matmul.allow_bf16_reduced_precision_reduction = True
+
+    reset()
     yield
-    torch.backends.fp32_precision = matmul.fp32_precision = "none"
-    matmul.allow_fp16_reduced_precision_reduction = matmul.allow_bf16_reduced_precision_reduction = True
+    reset()
 
 
 def state():
@@ -17,7 +24,9 @@ def state():
 
 
 def test_float32_is_exact_at_first():
-    assert state() == ("highest", False, "none") and torch.backends.fp32_precision == "none"
+    ask = "import naru; m = naru.backends.cuda.matmul; print(naru.get_float32_matmul_precision(), m.allow_tf32, m.fp32_precision, naru.backends.fp32_precision)"
+    assert subprocess.check_output([sys.executable, "-c", ask], text=True) == "highest False none none\n"
+    assert state() == ("highest", False, "none")
 
 
 def test_each_switch_for_tf32_shows_in_the_others():

@@ -94,6 +94,8 @@ std::string ProductLibrary::text() const {
   return fmt::format("own kernels for products ({}: {})", why, remedy_of(Product::CublasLt, driver_version_));
 }
 
+bool in_lines(const Matrix& matrix, int64_t rows, int64_t cols) noexcept { return operand(matrix, rows, cols, 1).has_value(); }
+
 std::optional<LtProduct> for_library(const ir::MatMul& q, bool tf32) noexcept {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   LtProduct p;
@@ -126,6 +128,11 @@ bool Products::open() {
   library_.refused(status);
   handle_ = nullptr;
   return false;
+}
+
+bool Products::available() {
+  const std::lock_guard lock(mutex_);
+  return open();
 }
 
 std::shared_ptr<Products::Plan> Products::plan_of(const LtProduct& product, const void* bias) {

@@ -35,6 +35,8 @@ class ProductLibrary {
   mutable cublasStatus_t refused_ = CUBLAS_STATUS_SUCCESS;
 };
 
+// Whether rows or columns of the matrix are neighbours in memory, as the library wants it.
+bool in_lines(const ir::MatMul::Matrix& matrix, int64_t rows, int64_t cols) noexcept;
 // The product's like for cuBLASLt; nothing where it is not for the library: kinds and layouts that it does not take, sums over nothing, and what must be
 // computed in one order. tf32: the device has units for it.
 std::optional<LtProduct> for_library(const ir::MatMul& product, bool tf32) noexcept;
@@ -51,6 +53,8 @@ class Products {
   ~Products();
   Products(const Products&) = delete;
 
+  // Whether there is a library at all, which is opened here.
+  bool available();
   // Puts the product on the stream, whose context is current. False where naru's own kernels are to do it; nothing has happened then.
   // Throws RuntimeError where the library fails, OutOfMemoryError where it has no memory.
   bool start(const ir::MatMul& product, CUstream stream, const Workspace& workspace);

@@ -129,14 +129,38 @@ void CudaStream::run(const ir::Instruction& instruction) {
       instruction);
 }
 
-bool CudaStream::product_by_library(const ir::MatMul& product) {
-  return device_.products().start(product, stream_, [this](size_t bytes) -> void* {
+bool CudaStream::product_by_library(ir::MatMul q) {
+  Products& products = device_.products();
+  const auto memory = [this](size_t bytes) -> void* {
     try {
       return scratch(bytes);
     } catch (const OutOfMemoryError&) {
       return nullptr;
     }
-  });
+  };
+  // Factors that do not lie in lines (repeated elements, every other column) are copied first.
+  struct Copy {
+    ir::MatMul::Matrix* factor;
+    Dims shape;
+    ir::View from;
+  };
+  std::vector<Copy> copies;
+  const auto line_up = [&](ir::MatMul::Matrix& x, int64_t rows, int64_t cols) {
+    if (in_lines(x, rows, cols)) return;
+    const int64_t batch = x.batch_stride == 0 ? 1 : q.batch;
+    copies.push_back({&x, {batch, rows, cols}, {x.data, q.dtype, {x.batch_stride, x.row_stride, x.col_stride}}});
+    x = {x.data, batch == 1 ? 0 : rows * cols, cols, 1};
+  };
+  line_up(q.a, q.m, q.k), line_up(q.b, q.k, q.n);
+  if (!copies.empty()) {
+    if (!for_library(q, true) || !products.available()) return false;
+    for (const Copy& c : copies) {
+      c.factor->data = memory(static_cast<size_t>(product(c.shape)) * size_of(q.dtype));
+      if (!c.factor->data) return false;
+      render::c::run(ir::copy_of(c.shape, c.from, {c.factor->data, q.dtype, contiguous_strides(c.shape)}), *this);
+    }
+  }
+  return products.start(q, stream_, memory);
 }
 
 void CudaStream::prepare(const ir::Instruction& instruction) {

@@ -45,7 +45,7 @@ class CudaStream final : public runtime::DeviceStream, private render::c::Launch
   void drain() override;
 
   void run(const ir::Instruction& instruction);
-  bool product_by_library(const ir::MatMul& product);
+  bool product_by_library(ir::MatMul product);
   void copy(const ir::CopyBytes& copy);
   void copy_within(const ir::CopyBytes& copy);
   // With mutex_ held: counts an instruction; records an event behind all so far; moves the marks reached out of the list (let them die without the

@@ -138,15 +138,6 @@ TEST_F(CudaProducts, what_is_not_for_the_library_is_done_by_own_kernels) {
   all.push_back(j);
   all.push_back(job(1, 5, 7, 0));
   all.push_back(job(1, 5, 7, 0, true));
-  j = job(1, 5, 7, 9);
-  j.q.a.row_stride = j.q.a.col_stride = 0;  // one number for all
-  all.push_back(j);
-  j = job(1, 5, 7, 9);
-  j.q.b.col_stride = 2, j.q.b.row_stride = 20;
-  all.push_back(j);
-  j = job(1, 5, 7, 9);
-  j.q.a.row_stride = 4;  // rows over one another
-  all.push_back(j);
   j = job(1, 5, 7, 9, true);
   j.q.bias_stride = 0;
   all.push_back(j);
@@ -168,6 +159,30 @@ TEST_F(CudaProducts, what_is_not_for_the_library_is_done_by_own_kernels) {
     q.dtype = t;
     EXPECT_TRUE(for_library(q, true));
   }
+}
+
+TEST_F(CudaProducts, factors_that_do_not_lie_in_lines_are_copied_for_the_library) {
+  std::vector<Job> all;
+  Job j = job(1, 5, 7, 9);
+  j.q.a.row_stride = j.q.a.col_stride = 0;  // one number for all
+  all.push_back(j);
+  j.q.batch = 3, j.q.a.batch_stride = 1, j.bias = 0;  // one for each item
+  all.push_back(j);
+  j = job(2, 5, 7, 9);
+  j.q.b.batch_stride = 0, j.q.b.row_stride = 20, j.q.b.col_stride = 2;  // every other column
+  all.push_back(j);
+  j.q.a.batch_stride = 3, j.q.a.row_stride = 4;  // rows over one another, too
+  all.push_back(j);
+  const auto s = stream();
+  const Memory at = filled(*s);
+  listen();
+  for (const Job& each : all) {
+    SCOPED_TRACE(&each - all.data());
+    check(*s, each, at);
+  }
+  auto count = counted();
+  EXPECT_EQ(count["cublasLtMatmul"], 4);
+  EXPECT_EQ(count["cuLaunchKernel"], 5);
 }
 
 TEST_F(CudaProducts, an_algorithm_is_asked_for_once_a_shape_and_a_handle_once_a_device) {
