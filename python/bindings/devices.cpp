@@ -58,6 +58,7 @@ nb::dict describe(Device device) {
   one["memory"] = p.total_memory;
   one["free"] = runtime::free_memory(d);
   one["unified"] = p.unified;
+  one["integrated"] = p.integrated || p.unified;
   one["driver"] = p.driver;
   one["libraries"] = p.libraries;
   one["tested_on_hardware"] = p.tested_on_hardware;

@@ -62,7 +62,7 @@ class DeviceProperties:
         self.uuid = Uuid(found["uuid"].removeprefix("GPU-"))
         domain, bus, place = (found["pci"].split(":") + ["", "", ""])[:3] if found["pci"] else ("0", "0", "0")
         self.pci_domain_id, self.pci_bus_id, self.pci_device_id = int(domain, 16), int(bus, 16), int(place.split(".")[0], 16)
-        self.is_integrated = int(found["unified"])
+        self.is_integrated = int(found["integrated"])
         self.is_multi_gpu_board = 0
         self.L2_cache_size: int = found["l2_cache_size"]
         self.warp_size: int = found["warp_size"]

@@ -5,6 +5,7 @@
 #include "ops/elementwise.h"
 #include "runtime/memory.h"
 #include "runtime/peer.h"
+#include "runtime/streams.h"
 #include "runtime/sync.h"
 
 namespace naru {
@@ -51,7 +52,16 @@ void transfer(const Tensor& target, const Tensor& source, bool non_blocking) {
   const bool host_pinned = (to.is_cpu() ? t.storage : s.storage)->pinned;
   const bool waits = (to.is_cpu() || from.is_cpu()) && !(non_blocking && host_pinned);
   if (waits) runtime::note_synchronization("copy", queue.device());
-  const uint64_t seq = queue.submit(copy, {{s.storage.get()}, {t.storage.get()}});
+  const runtime::Touches touches{{s.storage.get()}, {t.storage.get()}};
+  if (waits && queue.unified()) {
+    const Device host(DeviceType::Cpu, 0);
+    runtime::Queue& here = runtime::queue_of(host, 0);
+    // The host copies. Whoever reads waits for the device as ever, and hears of its errors.
+    if (to.is_cpu()) queue.synchronize();
+    here.submit(ir::CopyBytes{copy.target, copy.source, copy.bytes, host, host}, touches);
+    return;
+  }
+  const uint64_t seq = queue.submit(copy, touches);
   if (!waits) return;
   queue.stream().synchronize(seq);
   (to.is_cpu() ? t : s).storage->history.reached({&queue.stream(), seq});

@@ -80,7 +80,7 @@ struct CachingAllocator::State {
   const Device device;
   const MemoryKind kind;
   const bool cached = caching();
-  const size_t total;
+  const size_t total, in_one_piece;
   mutable std::mutex mutex;
   FreeList free_small, free_large;
   std::unordered_map<void*, Block*> used;
@@ -91,7 +91,7 @@ struct CachingAllocator::State {
   std::vector<MemoryEvent> events;
   std::atomic<size_t> promised{0}, allocated{0};  // allocated: stats.allocated, to be read without the lock
 
-  State(Backend& b, Device d, MemoryKind k) : backend(b), device(d), kind(k), total(b.properties(d).total_memory) {
+  State(Backend& b, Device d, MemoryKind k) : backend(b), device(d), kind(k), total(b.properties(d).total_memory), in_one_piece(k == MemoryKind::Device ? b.properties(d).largest_piece : 0) {
     hold_at_fork(mutex);
   }
   ~State() { forget_at_fork(mutex); }
@@ -245,6 +245,8 @@ struct CachingAllocator::State {
     text += fmt::format(" Device {} has {} in all{}; {} are allocated, {} more are cached.", device.str(),
                         size_text(total), most ? ", of which this process may use " + size_text(most) : "",
                         size_text(s.allocated), size_text(s.reserved - s.allocated));
+    if (in_one_piece && bytes > in_one_piece)
+      text += fmt::format(" It gives at most {} in one piece, however much is free: use several smaller tensors.", size_text(in_one_piece));
     if (shown) {
       text += " The largest holders:";
       for (size_t i = 0; i < shown; ++i) {
@@ -313,7 +315,7 @@ void CachingAllocator::set_limit(size_t bytes) {
 
 void CachingAllocator::check_plausible(size_t bytes) const {
   const size_t most = state_->limit.load(std::memory_order_relaxed);
-  if ((state_->total && bytes > state_->total) || (most && bytes > most)) state_->raise(bytes);
+  if ((state_->total && bytes > state_->total) || (most && bytes > most) || (state_->in_one_piece && bytes > state_->in_one_piece)) state_->raise(bytes);
 }
 
 void CachingAllocator::record_history(bool on) {

@@ -23,7 +23,9 @@ namespace naru::runtime {
 struct Properties {
   std::string name;          // "AMD EPYC", "Virtual cuda"
   size_t total_memory = 0;   // bytes
-  bool unified = false;      // the host may use its addresses
+  size_t largest_piece = 0;  // bytes that one request can get; 0: all of it
+  bool unified = false;      // the host may use its addresses, once work on what lies there has been done
+  bool integrated = false;   // its memory is the host's, whether the host may use its addresses or not
   bool synchronous = false;  // run() has finished when it returns
   bool fp64 = true, fp16 = true, bf16 = true;
   std::string driver, libraries;  // "", "oneDNN 2.6.3, OpenBLAS 0.3.34 (SkylakeX)"

@@ -117,6 +117,18 @@ void run_on_host(Queue& queue, ir::Instruction instruction, const Touches& touch
   };
   std::vector<Pair> pairs;
   uint64_t bytes = 0, seq = 0;
+  const auto note = [&] {
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    const std::lock_guard lock(uses().mutex);
+    FallbackUse& use = uses().by_op[{op, queue.device().type}];
+    use.op = op, use.kind = queue.device().type;
+    ++use.calls, use.bytes += bytes, use.milliseconds += time.count();
+  };
+  if (queue.unified()) {
+    queue.stream().synchronize(queue.stream().submitted());
+    queue_of(host, 0).submit(std::move(instruction), touches);
+    return note();
+  }
   const auto here = [&](Storage* s) -> Storage* {
     for (const Pair& p : pairs)
       if (p.there == s) return p.here.get();
@@ -150,11 +162,7 @@ void run_on_host(Queue& queue, ir::Instruction instruction, const Touches& touch
     bytes += s->bytes;
   }
   queue.stream().synchronize(seq);
-  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-  const std::lock_guard lock(uses().mutex);
-  FallbackUse& use = uses().by_op[{op, queue.device().type}];
-  use.op = op, use.kind = queue.device().type;
-  ++use.calls, use.bytes += bytes, use.milliseconds += time.count();
+  note();
 }
 
 void require_type(Device device, DType type, const char* op) {

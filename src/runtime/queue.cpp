@@ -52,6 +52,7 @@ Queue::Queue(Backend& backend, Device device, int number, int priority)
       backend_(backend),
       stream_(backend.create_stream(device, priority)),
       synchronous_(backend.properties(device).synchronous),
+      unified_(backend.properties(device).unified),
       gaps_(backend.has_gaps(device)) {}
 
 Queue::~Queue() {

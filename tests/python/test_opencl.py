@@ -10,7 +10,7 @@ import pytest
 
 import naru
 from naru.testing.operator_cases import CASES, as_tuple, bits, layouts, result_bits
-from opencl import need_xpu, processors_count
+from opencl import faulty, need_xpu, processors_count
 
 
 @pytest.fixture(autouse=True)
@@ -270,3 +270,128 @@ def test_asking_for_devices_leaves_no_thread_and_a_child_may_use_them():
         print(os.waitpid(child, 0)[1])
     """, NARU_CACHE_DIR="").split()
     assert out == ["1", "0", "0"]
+
+
+@pytest.mark.parametrize("shared", ["1", "0"])
+def test_devices_of_several_platforms_are_used_side_by_side(shared):
+    out = run_python("""
+        import naru
+        print(naru.xpu.device_count())
+        x, y = naru.arange(1000.0, device="xpu:0"), naru.arange(1000.0, device="xpu:1")
+        for _ in range(20):
+            x, y = x + 1, y * 0.5 + x.to("xpu:1")
+            x += y.to("xpu:0")
+        a, b = naru.arange(1000.0), naru.arange(1000.0)
+        for _ in range(20):
+            a, b = a + 1, b * 0.5 + a
+            a += b
+        print(x.cpu().tolist() == a.tolist(), y.cpu().tolist() == b.tolist())
+        try:
+            x + y
+        except RuntimeError as e:
+            print("xpu:0" in str(e) and "xpu:1" in str(e))
+    """, **faulty(platforms=2), NARU_OPENCL_SVM=shared).split()
+    assert out == ["2", "True", "True", "True"]
+
+
+@pytest.mark.parametrize("shared", ["1", "0"])
+def test_a_tensor_larger_than_a_buffer_may_be_is_an_error_that_says_so(shared):
+    out = run_python("""
+        import naru
+        x = naru.ones(1 << 20, device="xpu")
+        try:
+            naru.empty(3 << 20, device="xpu")
+        except naru.OutOfMemoryError as e:
+            print(e)
+        print([float(naru.ones(1 << 20, device="xpu").sum()) for _ in range(8)] == [float(1 << 20)] * 8, float(x.sum()) == 1 << 20)
+    """, **faulty(largest=8 << 20), NARU_OPENCL_SVM=shared)
+    assert "Tried to allocate 12.00 MiB" in out and "at most 8.00 MiB in one piece" in out and "True True" in out
+
+
+FAULTS = [("launch", -5, "OutOfMemoryError", "CL_OUT_OF_RESOURCES"), ("launch", -52, "RuntimeError", "CL_INVALID_KERNEL_ARGS"),
+          ("events", -9999, "RuntimeError", "-9999"), ("lost", -2, "DeviceUnavailableError", "the device is gone")]
+
+
+@pytest.mark.parametrize("what, code, kind, text", FAULTS, ids=[f"{w}{c}" for w, c, _, _ in FAULTS])
+@pytest.mark.parametrize("shared", ["1", "0"])
+def test_an_error_of_the_driver_is_told_where_somebody_waits_and_ends_nothing(what, code, kind, text, shared, tmp_path):
+    out = run_python("""
+        import naru
+        x = naru.zeros(1000, device="xpu")
+        x.cpu()
+        failed = 0
+        for _ in range(60):
+            x += 1
+            x.sin()
+            try:
+                naru.xpu.synchronize()
+            except RuntimeError as e:
+                failed += 1
+                said = e
+        print(failed > 0, type(said).__name__, said)
+        x = y = None
+        naru.xpu.empty_cache()
+        print(float(naru.ones(3).sum()))
+    """, **faulty(**{what: f"{code}@40"}), NARU_OPENCL_SVM=shared, NARU_CACHE_DIR=str(tmp_path))
+    first, last = out.splitlines()[0], out.splitlines()[-1]
+    assert first.startswith(f"True {kind} ") and text in first and last == "3.0", out
+
+
+def test_what_the_compiler_says_is_in_the_reason_why_a_device_cannot_be_used(tmp_path):
+    out = run_python("import naru; print(naru._C.why_unavailable('xpu'))", **faulty(build=1), NARU_CACHE_DIR=str(tmp_path))
+    assert "error: not today" in out and "refused a kernel" in out
+
+
+@pytest.mark.parametrize("shared", ["1", "0"])
+def test_what_a_device_lacks_is_done_by_the_cpu_without_copies_where_the_host_shares_its_memory(shared):
+    out = run_python("""
+        import naru
+        calls = {"sort": lambda x: x.sort(0).values, "exp": lambda x: ((x + 1).exp() * 2)[1:], "matmul": lambda x: x @ x.t(), "sum": lambda x: x.sum(1),
+                 "gather": lambda x: x.gather(0, naru.zeros(1, 6, dtype=naru.int64, device=x.device)), "cumsum": lambda x: x.t().cumsum(1)}
+        there, here = naru.arange(30.0, device="xpu").reshape(5, 6).sin(), naru.arange(30.0).reshape(5, 6).sin()
+        try:
+            there.exp()
+        except NotImplementedError as e:
+            print("'aten::exp' is not currently implemented for the XPU device" in str(e))
+        naru.fallback.set_policy("count")
+        for call in calls.values():
+            there += 1
+            here += 1
+            got = call(there)
+            assert got.device.type == "xpu" and ((got * 2).cpu().tolist() == (call(here) * 2).tolist())
+        uses = {use.op: use for use in naru.fallback.report()}
+        print(sorted(uses) == sorted(calls), all(use.calls == 1 for use in uses.values()), sum(use.bytes for use in uses.values()))
+    """, NARU_OPENCL_WITHOUT="sort,exp,matmul,sum,gather,cumsum", NARU_OPENCL_SVM=shared, NARU_VIRTUAL="").split()
+    assert out[:3] == ["True", "True", "True"] and (out[3] == "0") == (shared == "1" and memory_is_shared())
+
+
+def memory_is_shared():
+    return naru.xpu.get_device_properties(0).is_integrated
+
+
+@pytest.mark.parametrize("shared", ["1", "0"])
+def test_copies_to_and_from_the_host_are_whole_whatever_is_under_way(shared):
+    out = run_python("""
+        import naru
+        x, same = naru.arange(100000.0, device="xpu"), naru.arange(100000.0)
+        s = naru.Stream(device="xpu")
+        ok = True
+        for i in range(30):
+            x += 1
+            same += 1
+            ok &= x[7::5].cpu().tolist() == same[7::5].tolist() and x[i].item() == same[i].item()
+            x[i] = 5.0
+            same[i] = 5.0
+            fresh = same.to("xpu")
+            with s:
+                other = fresh * 2
+            same *= 0.5
+            x.copy_(same)
+            ok &= other.cpu().tolist() == (fresh.cpu() * 2).tolist()
+            pinned = same.pin_memory()
+            late = pinned.to("xpu", non_blocking=True)
+            pinned += 1
+            ok &= late.cpu().tolist() == same.tolist()
+        print(ok, x.cpu().tolist() == same.tolist())
+    """, NARU_OPENCL_SVM=shared).split()
+    assert out == ["True", "True"]

@@ -47,6 +47,10 @@ Api Api::open() {
   a.library = runtime::Library::open("NARU_OPENCL_LIBRARY", {"libOpenCL.so.1", "libOpenCL.so"});
 #define NARU_FIND(result, name, parameters) a.library.find(a.name, #name);
   NARU_OPENCL(NARU_FIND)
+  runtime::Library more = a.library;  // that these are missing is no trouble
+#define NARU_FIND_MORE(result, name, parameters) more.find(a.name, #name);
+  NARU_OPENCL_2(NARU_FIND_MORE)
+#undef NARU_FIND_MORE
 #undef NARU_FIND
   return a;
 }
@@ -65,7 +69,8 @@ void check(cl_int code, const char* function) {
   if (code == CL_SUCCESS) return;
   const std::string text = fmt::format("OpenCL: {} failed with {}", function, error_text(code));
   if (code == -4 || code == -5 || code == -6)
-    throw OutOfMemoryError(text + ": the device or its driver has no memory left. Use smaller tensors, or end other programs that use it");
+    throw OutOfMemoryError(text + ": the device or its driver has no memory left" + (code == -5 ? ", or a kernel failed" : "") +
+                           ". Use smaller tensors, or end other programs that use it");
   if (code == -2) throw DeviceUnavailableError(text + ": the device is gone. Restart the program; see `naru doctor`");
   throw RuntimeError(text);
 }

@@ -42,6 +42,7 @@ enum : cl_uint {
   CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035,
   CL_DEVICE_UUID_KHR = 0x106A,
   CL_DEVICE_PCI_BUS_INFO_KHR = 0x410F,
+  CL_DEVICE_SVM_CAPABILITIES = 0x1053,
   CL_PROGRAM_BINARY_SIZES = 0x1165,
   CL_PROGRAM_BINARIES = 0x1166,
   CL_PROGRAM_BUILD_LOG = 0x1183,
@@ -52,8 +53,9 @@ constexpr cl_ulong CL_DEVICE_TYPE_CPU = 2, CL_DEVICE_TYPE_ALL = 0xFFFFFFFF;
 constexpr cl_ulong CL_FP_DENORM = 1, CL_FP_FMA = 32, CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT = 128;
 constexpr cl_ulong CL_QUEUE_PROFILING_ENABLE = 2;
 constexpr cl_ulong CL_MEM_READ_WRITE = 1, CL_MEM_USE_HOST_PTR = 8, CL_MEM_ALLOC_HOST_PTR = 16;
+constexpr cl_ulong CL_DEVICE_SVM_FINE_GRAIN_BUFFER = 2, CL_MEM_SVM_FINE_GRAIN_BUFFER = 1 << 10;
 constexpr cl_ulong CL_MAP_READ = 1, CL_MAP_WRITE = 2;
-constexpr cl_int CL_SUCCESS = 0, CL_COMPLETE = 0;
+constexpr cl_int CL_SUCCESS = 0, CL_COMPLETE = 0, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST = -14;
 
 // Result, name, parameters.
 #define NARU_OPENCL(F)                                                                                                       \
@@ -99,11 +101,20 @@ constexpr cl_int CL_SUCCESS = 0, CL_COMPLETE = 0;
   F(cl_int, clGetEventInfo, (cl_event, cl_uint, size_t, void*, size_t*))                                                     \
   F(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void*, size_t*))
 
+// Of OpenCL 2.0: null where the loader knows less; for devices only whose DeviceInfo::shared says that they have them.
+#define NARU_OPENCL_2(F)                                                                                                     \
+  F(void*, clSVMAlloc, (cl_context, cl_ulong, size_t, cl_uint))                                                              \
+  F(void, clSVMFree, (cl_context, void*))                                                                                    \
+  F(cl_int, clSetKernelArgSVMPointer, (cl_kernel, cl_uint, const void*))                                                     \
+  F(cl_int, clEnqueueSVMMemcpy, (cl_command_queue, cl_uint, void*, const void*, size_t, cl_uint, const cl_event*, cl_event*))
+
 struct Api {
 #define NARU_MEMBER(result, name, parameters) result(*name) parameters = nullptr;
   NARU_OPENCL(NARU_MEMBER)
+  NARU_OPENCL_2(NARU_MEMBER)
 #undef NARU_MEMBER
   runtime::Library library;
+  bool has_shared_memory() const noexcept { return clSVMAlloc && clSVMFree && clSetKernelArgSVMPointer && clEnqueueSVMMemcpy; }
   // Opens libOpenCL (or the file that NARU_OPENCL_LIBRARY names); see library.trouble().
   static Api open();
 };

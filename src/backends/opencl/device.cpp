@@ -64,31 +64,52 @@ void OpenClDevice::check_process() const {
   if (forked()) runtime::raise_forked(device_, process_);
 }
 
+bool OpenClDevice::get_shared(Piece& piece) const {
+  piece.address = static_cast<char*>(api().clSVMAlloc(context_, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, piece.bytes, 0));
+  if (!piece.address) return false;
+  if (info_.cpu && piece.bytes >= kHugePage) {
+    // Whole pages of it, on huge ones where it can be.
+    const size_t skip = in_pages(reinterpret_cast<uintptr_t>(piece.address), kPage) - reinterpret_cast<uintptr_t>(piece.address);
+    madvise(piece.address + skip, (piece.bytes - skip) / kPage * kPage, MADV_HUGEPAGE);
+  }
+  return true;
+}
+
+bool OpenClDevice::get_buffer(Piece& piece) const {
+  void* const address = mmap(nullptr, in_pages(piece.bytes, kPage), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) return false;
+  piece.address = static_cast<char*>(address);
+  if (info_.cpu) {
+    // The device takes the host's own memory, which can stand on huge pages.
+    const size_t page = piece.bytes < kHugePage ? kPage : kHugePage;
+    piece.host = std::aligned_alloc(page, in_pages(piece.bytes, page));
+    if (piece.host && page == kHugePage) madvise(piece.host, piece.bytes, MADV_HUGEPAGE);
+  }
+  const cl_ulong kind = piece.host ? CL_MEM_USE_HOST_PTR : info_.unified ? CL_MEM_ALLOC_HOST_PTR : 0;
+  cl_int status = CL_SUCCESS;
+  if (piece.host || !info_.cpu) piece.memory = api().clCreateBuffer(context_, CL_MEM_READ_WRITE | kind, piece.bytes, piece.host, &status);
+  if (piece.memory && status == CL_SUCCESS) return true;
+  give_back(piece);
+  return false;
+}
+
+void OpenClDevice::give_back(const Piece& piece) const noexcept {
+  if (info_.shared) return api().clSVMFree(context_, piece.address);
+  if (piece.memory) api().clReleaseMemObject(piece.memory);
+  std::free(piece.host);
+  munmap(piece.address, in_pages(piece.bytes, kPage));
+}
+
 void* OpenClDevice::allocate(size_t bytes) {
   check_process();
   const size_t taken = in_pages(bytes, kPage);
   const std::lock_guard lock(memory_mutex_);
   if (bytes > info_.largest_buffer || taken > info_.memory - std::min<uint64_t>(used_, info_.memory)) return nullptr;
-  void* const address = mmap(nullptr, taken, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (address == MAP_FAILED) return nullptr;
-  Piece piece{static_cast<char*>(address), bytes, nullptr, nullptr};
-  if (info_.cpu) {
-    // The device takes the host's own memory, which can stand on huge pages.
-    piece.host = std::aligned_alloc(bytes < kHugePage ? kPage : kHugePage, in_pages(bytes, bytes < kHugePage ? kPage : kHugePage));
-    if (piece.host && bytes >= kHugePage) madvise(piece.host, bytes, MADV_HUGEPAGE);
-  }
-  cl_int status = piece.host || !info_.cpu ? CL_SUCCESS : -6;
-  if (status == CL_SUCCESS)
-    piece.memory = api().clCreateBuffer(
-        context_, CL_MEM_READ_WRITE | (piece.host ? CL_MEM_USE_HOST_PTR : info_.unified ? CL_MEM_ALLOC_HOST_PTR : 0), bytes, piece.host, &status);
-  if (status != CL_SUCCESS) {
-    std::free(piece.host);
-    munmap(address, taken);
-    return nullptr;
-  }
+  Piece piece{nullptr, bytes, nullptr, nullptr};
+  if (!(info_.shared ? get_shared(piece) : get_buffer(piece))) return nullptr;
   used_ += taken;
   pieces_.emplace(piece.address, piece);
-  return address;
+  return piece.address;
 }
 
 void OpenClDevice::release(void* address) noexcept {
@@ -104,9 +125,7 @@ void OpenClDevice::release(void* address) noexcept {
   }
   releases_.fetch_add(1, std::memory_order_acq_rel);
   // The allocator has waited for the work that uses it.
-  api().clReleaseMemObject(piece.memory);
-  std::free(piece.host);
-  munmap(piece.address, in_pages(piece.bytes, kPage));
+  give_back(piece);
 }
 
 size_t OpenClDevice::free_memory() const {
@@ -143,12 +162,30 @@ void OpenClDevice::release_pinned(void* host) noexcept {
   pinned_.erase(at);
 }
 
-const Piece& OpenClDevice::piece_of(const void* address, const char* what) const {
+OpenClDevice::Place OpenClDevice::place_of(const void* address, const char* what) const {
+  if (info_.shared) return {address, 0};
   const auto* const p = static_cast<const char*>(address);
   const std::lock_guard lock(memory_mutex_);
   auto at = pieces_.upper_bound(p);
-  if (at != pieces_.begin() && p < (--at)->first + at->second.bytes) return at->second;
+  if (at != pieces_.begin() && p < (--at)->first + at->second.bytes) return {at->second.memory, static_cast<size_t>(p - at->first)};
   throw RuntimeError("device {}: the {} is not in its memory (address {})", device_.str(), what, address);
+}
+
+void OpenClDevice::set_argument(cl_kernel kernel, cl_uint number, const void* memory) const {
+  if (info_.shared && memory) return check(api().clSetKernelArgSVMPointer(kernel, number, memory), "clSetKernelArgSVMPointer");
+  check(api().clSetKernelArg(kernel, number, sizeof(cl_mem), &memory), "clSetKernelArg");
+}
+
+void OpenClDevice::copy(cl_command_queue queue, Way way, void* to, const void* from, size_t bytes, bool wait, cl_event* event) const {
+  const Api& cl = api();
+  if (info_.shared) return check(cl.clEnqueueSVMMemcpy(queue, wait, to, from, bytes, 0, nullptr, event), "clEnqueueSVMMemcpy");
+  const Place source = way == Way::In ? Place{from, 0} : place_of(from, "source of a copy"), target = way == Way::Out ? Place{to, 0} : place_of(to, "target of a copy");
+  const auto buffer = [](const Place& p) { return static_cast<cl_mem>(const_cast<void*>(p.memory)); };
+  if (way == Way::In)
+    return check(cl.clEnqueueWriteBuffer(queue, buffer(target), wait, target.offset, bytes, from, 0, nullptr, event), "clEnqueueWriteBuffer");
+  if (way == Way::Out)
+    return check(cl.clEnqueueReadBuffer(queue, buffer(source), wait, source.offset, bytes, to, 0, nullptr, event), "clEnqueueReadBuffer");
+  check(cl.clEnqueueCopyBuffer(queue, buffer(source), buffer(target), source.offset, target.offset, bytes, 0, nullptr, event), "clEnqueueCopyBuffer");
 }
 
 cl_command_queue OpenClDevice::make_queue(bool timed) {
@@ -194,14 +231,17 @@ Kernel OpenClDevice::compile(const std::string& text) {
     const cl_program program = cl.clCreateProgramWithBinary(context_, 1, &id_, &size, &data, &accepted, &status);
     if (status == CL_SUCCESS && accepted == CL_SUCCESS && cl.clBuildProgram(program, 1, &id_, "", nullptr, nullptr) == CL_SUCCESS) {
       const cl_kernel kernel = cl.clCreateKernel(program, "k", &status);
+      cl.clReleaseProgram(program);  // a kernel keeps its own
       if (status == CL_SUCCESS) return {kernel, nullptr, ""};
+    } else if (program) {
+      cl.clReleaseProgram(program);
     }
     // A driver that does not know its own binary any more: as if there had been none.
-    if (program) cl.clReleaseProgram(program);
   }
   const cl_program program = build(text);
   cache.count_compilation();
   const cl_kernel kernel = cl.clCreateKernel(program, "k", &status);
+  if (status != CL_SUCCESS) cl.clReleaseProgram(program);
   check(status, "clCreateKernel");
   return {kernel, program, std::move(key)};
 }

@@ -16,12 +16,12 @@
 
 namespace naru::backends::opencl {
 
-// A piece of the device's memory. OpenCL has no addresses, so each piece gets a range of the process's that nothing lies in (the host faults
-// at once if it touches one); an address in it stands for the piece and an offset.
+// A piece of the device's memory. Memory shared with the host has addresses. Other memory has none in OpenCL, so each piece gets a range of the
+// process's that nothing lies in (the host faults at once if it touches one); an address in it stands for the piece and an offset.
 struct Piece {
   char* address = nullptr;
   size_t bytes = 0;
-  cl_mem memory = nullptr;
+  cl_mem memory = nullptr;  // null: shared
   void* host = nullptr;  // where the contents lie, on devices that share the host's memory
 };
 
@@ -31,7 +31,7 @@ struct Kernel {
   cl_program program = nullptr;
   std::string key;
   // What its arguments are, so that the same ones are not set again; worth nothing once memory has been released since.
-  std::vector<cl_mem> memory{};
+  std::vector<const void*> memory{};
   std::vector<std::byte> arguments{};
   uint64_t releases = 0;
 };
@@ -51,8 +51,17 @@ class OpenClDevice {
   // Page-locked memory of the host.
   void* allocate_pinned(size_t bytes);
   void release_pinned(void* memory) noexcept;
-  // The piece an address lies in. Throws RuntimeError for one of another device, naming what it is.
-  const Piece& piece_of(const void* address, const char* what) const;
+  // What a kernel is given for a piece of memory, and how far behind it the address lies.
+  struct Place {
+    const void* memory;  // an address (shared), or a cl_mem
+    size_t offset;
+  };
+  // Throws RuntimeError for an address of another device, naming what it is.
+  Place place_of(const void* address, const char* what) const;
+  void set_argument(cl_kernel kernel, cl_uint number, const void* memory) const;
+  enum class Way : uint8_t { In, Out, Within };
+  // Hands over a copy, which has been done on return if `wait`.
+  void copy(cl_command_queue queue, Way way, void* to, const void* from, size_t bytes, bool wait, cl_event* event) const;
 
   // timed: its events have times.
   cl_command_queue make_queue(bool timed = false);
@@ -74,6 +83,9 @@ class OpenClDevice {
   bool forked() const noexcept;
 
  private:
+  bool get_shared(Piece& piece) const;
+  bool get_buffer(Piece& piece) const;
+  void give_back(const Piece& piece) const noexcept;
   Kernel compile(const std::string& text);
   cl_program build(const std::string& text);
 

@@ -75,7 +75,8 @@ std::string ask() {
       lines += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t", p, i, text_of(cl, d, CL_DEVICE_NAME), platform,
                            text_of(cl, d, CL_DRIVER_VERSION), text_of(cl, d, CL_DEVICE_VERSION), uuid_of(cl, d), pci_of(cl, d));
       for (const bool b : {(number_of<cl_ulong>(cl, d, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0,
-                           number_of<cl_uint>(cl, d, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0, fp64,
+                           number_of<cl_uint>(cl, d, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0,
+                           cl.has_shared_memory() && (number_of<cl_ulong>(cl, d, CL_DEVICE_SVM_CAPABILITIES) & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0, fp64,
                            (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0, (single & CL_FP_DENORM) != 0, (single & CL_FP_FMA) != 0,
                            number_of<cl_uint>(cl, d, CL_DEVICE_COMPILER_AVAILABLE) != 0})
         lines += b ? "1\t" : "0\t";
@@ -106,14 +107,14 @@ DeviceInfo read(const std::string& line) {
   DeviceInfo d;
   d.platform = static_cast<int>(number()), d.number = static_cast<int>(number());
   for (std::string* s : {&d.name, &d.platform_name, &d.driver, &d.version, &d.uuid, &d.pci}) *s = text();
-  for (bool* b : {&d.cpu, &d.unified, &d.fp64, &d.exact_f32, &d.denormals, &d.fma, &d.compiler}) *b = number() != 0;
+  for (bool* b : {&d.cpu, &d.unified, &d.shared, &d.fp64, &d.exact_f32, &d.denormals, &d.fma, &d.compiler}) *b = number() != 0;
   for (uint64_t* v : {&d.memory, &d.largest_buffer, &d.local_memory, &d.units, &d.group, &d.parameters, &d.vector}) *v = number();
   return d;
 }
 
-// NARU_OPENCL_FP64=0: devices count as having no float64 (for tests).
-bool without_fp64() {
-  const char* text = std::getenv("NARU_OPENCL_FP64");
+// NARU_OPENCL_FP64=0, NARU_OPENCL_SVM=0: devices count as having no such thing (for tests).
+bool denied(const char* variable) {
+  const char* text = std::getenv(variable);
   return text && std::string_view(text) == "0";
 }
 
@@ -125,7 +126,10 @@ Found look() {
   for (std::string line; std::getline(lines, line);) {
     if (line[0] != '!') {
       f.devices.push_back(read(line));
-      f.devices.back().fp64 &= !without_fp64();
+      DeviceInfo& d = f.devices.back();
+      d.fp64 &= !denied("NARU_OPENCL_FP64");
+      // Beyond the host's own memory (graphics cards have such, too) every access would go over the bus.
+      d.shared &= d.unified && !denied("NARU_OPENCL_SVM");
       continue;
     }
     const size_t tab = line.find('\t');
@@ -143,6 +147,15 @@ std::string lacks(const DeviceInfo& d) {
   if (!d.exact_f32 && !d.fp64) return "correctly rounded division";
   if (d.group < 64) return "groups of 64 items";
   return "";
+}
+
+// ",sort,exp,"
+const std::string& left_out() {
+  static const auto* const list = [] {
+    const char* text = std::getenv("NARU_OPENCL_WITHOUT");
+    return new std::string(text && *text ? fmt::format(",{},", text) : "");
+  }();
+  return *list;
 }
 
 bool with_cpus() {
@@ -175,6 +188,9 @@ const std::vector<DeviceInfo>& usable() {
   if (slot.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) return *made.release();
   return *none;
 }
+
+bool counts_as_lacking(std::string_view op) { return !left_out().empty() && left_out().find(fmt::format(",{},", op)) != std::string::npos; }
+bool counts_as_lacking_anything() { return !left_out().empty(); }
 
 Availability availability() {
   if (!usable().empty()) return {true, "", "", DriverState::Works};

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/availability.h"
@@ -14,6 +15,7 @@ struct DeviceInfo {
   int platform = 0, number = 0;  // of the platform, and of the device in it
   std::string name, platform_name, driver, version, uuid, pci;
   bool cpu = false, unified = false;
+  bool shared = false;  // unified, and what the host has there and what the device has are the same at all times (fine-grained SVM)
   bool fp64 = true;
   bool exact_f32 = true;  // division and root of float32 are correctly rounded on request
   bool denormals = true, fma = true, compiler = true;
@@ -31,6 +33,9 @@ struct Found {
 const Found& found();
 // Those in use: OpenCL devices that are the processor itself count only with NARU_OPENCL_CPU=1, since device cpu serves it better.
 const std::vector<DeviceInfo>& usable();
+// NARU_OPENCL_WITHOUT=sort,exp: operators that all devices count as lacking (for tests). Read at the first question.
+bool counts_as_lacking(std::string_view op);
+bool counts_as_lacking_anything();
 // The state the xpu devices are in.
 runtime::Availability availability();
 

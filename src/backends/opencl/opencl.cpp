@@ -50,7 +50,9 @@ class OpenClBackend final : public Backend {
     Properties p;
     p.name = d.name;
     p.total_memory = d.memory;
-    p.unified = d.unified;
+    p.unified = d.shared;
+    p.integrated = d.unified;
+    p.largest_piece = d.largest_buffer;
     p.on_host = d.cpu;
     p.fp64 = d.fp64;
     p.driver = d.platform_name + " " + d.driver;
@@ -73,9 +75,9 @@ class OpenClBackend final : public Backend {
 
   size_t free_memory(Device device) override { return device_of(device).free_memory(); }
   bool row_wise() const noexcept override { return true; }
-  bool has_gaps(Device device) override { return lacks(device, "fp64"); }
+  bool has_gaps(Device device) override { return counts_as_lacking_anything() || lacks(device, "fp64"); }
   bool lacks(Device device, std::string_view what) override {
-    return what == "fp64" && !usable().at(static_cast<size_t>(device.index)).fp64;
+    return (what == "fp64" && !usable().at(static_cast<size_t>(device.index)).fp64) || counts_as_lacking(what);
   }
 
   void* allocate(Device device, MemoryKind kind, size_t bytes) override {

@@ -28,8 +28,8 @@ class EventTime final : public runtime::TimeStamp {
 
 cl_int status_of(const Event& event) noexcept {
   cl_int status = CL_COMPLETE;
-  api().clGetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
-  return status;
+  const cl_int asked = api().clGetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+  return asked == CL_SUCCESS ? status : asked;
 }
 
 }  // namespace
@@ -117,29 +117,28 @@ void OpenClStream::run(const ir::Instruction& instruction) {
 }
 
 // Those that differ from what they are: a call of the driver's costs more than the comparison.
-void OpenClStream::set_arguments(Kernel& kernel, std::span<const cl_mem> memory, cl_mem apart, std::span<const std::byte> numbers) const {
-  const Api& cl = api();
+void OpenClStream::set_arguments(Kernel& kernel, std::span<const void* const> memory, const void* apart, std::span<const std::byte> numbers) const {
   const uint64_t releases = device_.releases();
+  const auto last = static_cast<cl_uint>(memory.size());
   if (kernel.memory.size() != memory.size() + 1 || kernel.releases != releases) {
     kernel.memory.clear(), kernel.arguments.clear();
-    for (cl_uint i = 0; i < memory.size(); ++i) check(cl.clSetKernelArg(kernel.kernel, i, sizeof(cl_mem), &memory[i]), "clSetKernelArg");
+    for (cl_uint i = 0; i < last; ++i) device_.set_argument(kernel.kernel, i, memory[i]);
     kernel.memory.assign(memory.begin(), memory.end());
     kernel.memory.push_back(nullptr);
     kernel.releases = releases;
   }
-  for (cl_uint i = 0; i < memory.size(); ++i) {
-    if (kernel.memory[i] == memory[i]) continue;
+  const auto set = [&](cl_uint i, const void* value) {
+    if (kernel.memory[i] == value) return;
     kernel.memory[i] = nullptr;
-    check(cl.clSetKernelArg(kernel.kernel, i, sizeof(cl_mem), &memory[i]), "clSetKernelArg");
-    kernel.memory[i] = memory[i];
-  }
-  const auto last = static_cast<cl_uint>(memory.size());
+    device_.set_argument(kernel.kernel, i, value);
+    kernel.memory[i] = value;
+  };
+  for (cl_uint i = 0; i < last; ++i) set(i, memory[i]);
   if (apart) {
-    if (kernel.memory[last] != apart) check(cl.clSetKernelArg(kernel.kernel, last, sizeof apart, &apart), "clSetKernelArg");
-    kernel.memory[last] = apart;
+    set(last, apart);
   } else if (!std::equal(kernel.arguments.begin(), kernel.arguments.end(), numbers.begin(), numbers.end())) {
     kernel.arguments.clear();
-    check(cl.clSetKernelArg(kernel.kernel, last, numbers.size(), numbers.data()), "clSetKernelArg");
+    check(api().clSetKernelArg(kernel.kernel, last, numbers.size(), numbers.data()), "clSetKernelArg");
     kernel.arguments.assign(numbers.begin(), numbers.end());
   }
 }
@@ -147,26 +146,20 @@ void OpenClStream::set_arguments(Kernel& kernel, std::span<const cl_mem> memory,
 void OpenClStream::start(const render::c::Launch& launch) {
   constexpr size_t kMost = 32;
   if (launch.memory.size() > kMost) throw RuntimeError("OpenCL: a kernel with {} pieces of memory; at most {} are allowed", launch.memory.size(), kMost);
+  if (launch.groups == 0) return;
   const Api& cl = api();
-  cl_mem memory[kMost];
+  const void* memory[kMost];
   for (size_t i = 0; i < launch.memory.size(); ++i) {
-    int64_t offset = 0;
-    memory[i] = nullptr;
-    if (launch.memory[i]) {
-      const Piece& piece = device_.piece_of(launch.memory[i], "operand of a kernel");
-      memory[i] = piece.memory;
-      offset = static_cast<char*>(launch.memory[i]) - piece.address;
-    }
-    std::memcpy(launch.arguments.data() + i * 8, &offset, 8);
+    OpenClDevice::Place place{nullptr, 0};
+    if (launch.memory[i]) place = device_.place_of(launch.memory[i], "operand of a kernel");
+    memory[i] = place.memory;
+    std::memcpy(launch.arguments.data() + i * 8, &place.offset, 8);
   }
-  cl_mem apart = nullptr;
+  const void* apart = nullptr;
   if (render::c::in_memory(launch.memory.size(), launch.arguments.size(), target_)) {
     void* const place = scratch(launch.arguments.size());
-    const Piece& piece = device_.piece_of(place, "arguments");
-    apart = piece.memory;
-    check(cl.clEnqueueWriteBuffer(queue_, apart, 1, static_cast<size_t>(static_cast<char*>(place) - piece.address), launch.arguments.size(),
-                                  launch.arguments.data(), 0, nullptr, nullptr),
-          "clEnqueueWriteBuffer");
+    device_.copy(queue_, OpenClDevice::Way::In, place, launch.arguments.data(), launch.arguments.size(), true, nullptr);
+    apart = device_.place_of(place, "arguments").memory;
   }
   const size_t group = static_cast<size_t>(launch.group), items = static_cast<size_t>(launch.groups) * group;
   const std::lock_guard lock(device_.launching);
@@ -193,35 +186,22 @@ void OpenClStream::drain() { check(api().clFinish(queue_), "clFinish"); }
 
 void OpenClStream::copy(const ir::CopyBytes& c) {
   if (c.bytes == 0) return;
-  const Api& cl = api();
   const bool from_here = c.source_device == device_.device(), to_here = c.target_device == device_.device();
   if (from_here && to_here) return copy_within(c);
-  if (to_here && c.source_device.is_cpu()) {
-    const Piece& piece = device_.piece_of(c.target, "target of a copy");
-    const size_t offset = static_cast<size_t>(static_cast<char*>(c.target) - piece.address);
-    return check(cl.clEnqueueWriteBuffer(queue_, piece.memory, 0, offset, c.bytes, c.source, 0, nullptr, wanted_event()), "clEnqueueWriteBuffer");
-  }
-  if (!from_here || !c.target_device.is_cpu())
+  if (!(to_here && c.source_device.is_cpu()) && !(from_here && c.target_device.is_cpu()))
     throw RuntimeError("device {}: asked to copy from {} to {}", device_.device().str(), c.source_device.str(), c.target_device.str());
-  const Piece& piece = device_.piece_of(c.source, "source of a copy");
-  const size_t offset = static_cast<size_t>(static_cast<const char*>(c.source) - piece.address);
-  check(cl.clEnqueueReadBuffer(queue_, piece.memory, 0, offset, c.bytes, c.target, 0, nullptr, wanted_event()), "clEnqueueReadBuffer");
+  device_.copy(queue_, to_here ? OpenClDevice::Way::In : OpenClDevice::Way::Out, c.target, c.source, c.bytes, false, wanted_event());
 }
 
 void OpenClStream::copy_within(const ir::CopyBytes& c) {
   if (c.target == c.source) return;
-  const auto copy = [&](const void* from, const void* to) {
-    const Piece &source = device_.piece_of(from, "source of a copy"), &target = device_.piece_of(to, "target of a copy");
-    check(api().clEnqueueCopyBuffer(queue_, source.memory, target.memory, static_cast<size_t>(static_cast<const char*>(from) - source.address),
-                                    static_cast<size_t>(static_cast<const char*>(to) - target.address), c.bytes, 0, nullptr, wanted_event()),
-          "clEnqueueCopyBuffer");
-  };
+  const auto copy = [&](const void* from, void* to) { device_.copy(queue_, OpenClDevice::Way::Within, to, from, c.bytes, false, wanted_event()); };
   const auto *from = static_cast<const char*>(c.source), *to = static_cast<const char*>(c.target);
   const bool overlap = from < to + c.bytes && to < from + c.bytes;
-  if (!overlap) return copy(from, to);
+  if (!overlap) return copy(c.source, c.target);
   void* const between = scratch(c.bytes);
-  copy(from, between);
-  copy(between, to);
+  copy(c.source, between);
+  copy(between, c.target);
 }
 
 void* OpenClStream::faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) {
@@ -232,9 +212,8 @@ void* OpenClStream::faults(int count, std::function<std::string(int, uint32_t, i
     faults_ = device_.allocate(kBytes);
     if (!faults_) throw OutOfMemoryError("{}: no memory for {} bytes", device_.device().str(), kBytes);
     looking_ = device_.make_queue();
-    const Fault none;
-    check(api().clEnqueueFillBuffer(queue_, device_.piece_of(faults_, "record").memory, &none, sizeof none, 0, kBytes, 0, nullptr, nullptr),
-          "clEnqueueFillBuffer");
+    const std::vector<Fault> none(runtime::FaultRecords::kCount);
+    device_.copy(looking_, OpenClDevice::Way::In, faults_, none.data(), kBytes, true, nullptr);
   }
   int first = records_.take(count, submitted() + 1, text);
   if (first < 0) {
@@ -249,17 +228,12 @@ void* OpenClStream::faults(int count, std::function<std::string(int, uint32_t, i
 
 void OpenClStream::look_at_faults(uint64_t seq) {
   using render::c::Fault;
-  const auto memory = [this] { return device_.piece_of(faults_, "record").memory; };
+  using Way = OpenClDevice::Way;
   records_.look(
-      seq, errors(),
-      [&](Fault* all) {
-        check(api().clEnqueueReadBuffer(looking_, memory(), 1, 0, runtime::FaultRecords::kCount * sizeof(Fault), all, 0, nullptr, nullptr),
-              "clEnqueueReadBuffer");
-      },
+      seq, errors(), [&](Fault* all) { device_.copy(looking_, Way::Out, all, faults_, runtime::FaultRecords::kCount * sizeof(Fault), true, nullptr); },
       [&](int number) {
         const Fault none;
-        check(api().clEnqueueWriteBuffer(looking_, memory(), 1, static_cast<size_t>(number) * sizeof none, sizeof none, &none, 0, nullptr, nullptr),
-              "clEnqueueWriteBuffer");
+        device_.copy(looking_, Way::In, static_cast<Fault*>(faults_) + number, &none, sizeof none, true, nullptr);
       });
 }
 
@@ -269,7 +243,8 @@ OpenClStream::Marks OpenClStream::take_reached() const noexcept {
     const cl_int status = status_of(marks_.front().event);
     if (status > CL_COMPLETE) break;
     if (status < 0)
-      errors().keep(std::make_exception_ptr(RuntimeError("device {}: an operation ended with {}", device_.device().str(), error_text(status))));
+      errors().keep(std::make_exception_ptr(RuntimeError("device {}: an operation ended with {}. If it happens again, restart the program; see `naru doctor`",
+                                                         device_.device().str(), error_text(status))));
     done_.store(marks_.front().seq, std::memory_order_release);
     over.push_back(std::move(marks_.front()));
     marks_.pop_front();
@@ -308,8 +283,9 @@ void OpenClStream::reach(uint64_t seq) noexcept {
       const std::lock_guard lock(mutex_);
       event = event_of(seq);
     }
-    // An event that ended with an error is one that is reached, too.
-    if (event) api().clWaitForEvents(1, &event.get());
+    // An event that ended with an error is one that is reached, too: take_reached() tells.
+    const cl_int waited = event ? api().clWaitForEvents(1, &event.get()) : CL_SUCCESS;
+    if (waited != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) check(waited, "clWaitForEvents");
     const std::lock_guard lock(mutex_);
     over = take_reached();
     if (records_.suspicious()) look_at_faults(seq);

@@ -26,6 +26,7 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
   std::unique_ptr<runtime::TimeStamp> stamp() override;
 
   OpenClDevice& opencl() noexcept { return device_; }
+  cl_command_queue queue() const noexcept { return queue_; }
 
  private:
   // Behind the instruction `seq`: reached when the event is.
@@ -38,7 +39,7 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
 
   const render::c::Target& target() const override { return target_; }
   void start(const render::c::Launch& launch) override;
-  void set_arguments(Kernel& kernel, std::span<const cl_mem> memory, cl_mem apart, std::span<const std::byte> numbers) const;
+  void set_arguments(Kernel& kernel, std::span<const void* const> memory, const void* apart, std::span<const std::byte> numbers) const;
   void prepare(const render::c::Launch& launch) override;
   void* scratch(size_t bytes) override { return scratch_.take(bytes); }
   void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override;

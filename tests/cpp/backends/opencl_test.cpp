@@ -1,11 +1,15 @@
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <random>
 
+#include "backends/opencl/stream.h"
 #include "backends/support.h"
 #include "host/execute.h"
 #include "ir/row_ids.h"
@@ -302,7 +306,25 @@ TEST_P(OpenCl, a_kernel_takes_as_many_operands_and_dimensions_as_a_program_has) 
        "operands");
 }
 
+TEST_P(OpenCl, the_host_uses_the_memory_of_a_device_that_shares_it_and_nothing_is_copied) {
+  if (!backend_of(DeviceType::Xpu).properties(device).unified) GTEST_SKIP() << "xpu:0 shares no memory with the host";
+  const auto s = make_storage(device, 4096);
+  auto* const numbers = static_cast<float*>(s->data);
+  std::fill_n(numbers, 1024, 3.0f);
+  const View view{s->data, DType::F32, {1}};
+  ir::Map m;
+  m.program = program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+  m.shape = {1024}, m.inputs = {view, view}, m.outputs = {view};
+  for (int i = 0; i < 3; ++i) {
+    stream->synchronize(stream->submit(m, {}));
+    EXPECT_EQ(numbers[0], 6);
+    EXPECT_EQ(numbers[1023], 6);
+    std::fill_n(numbers, 1024, 3.0f);
+  }
+}
+
 TEST_P(OpenCl, addresses_of_others_are_errors_and_the_host_faults_at_those_of_the_device) {
+  if (backend_of(DeviceType::Xpu).properties(device).unified) GTEST_SKIP() << "xpu:0 shares the host's memory; OpenClBuffers runs this test";
   float on_host[16] = {};
   const View wrong{on_host, DType::F32, {1}};
   EXPECT_THROW(stream->synchronize(stream->submit(ir::Scan{ir::ReduceOp::Sum, {16}, wrong, wrong}, {})), RuntimeError);
@@ -434,6 +456,48 @@ TEST_P(OpenCl, a_stream_waits_for_another_and_numbers_its_work) {
   }
 }
 
+TEST_P(OpenCl, work_of_one_stream_is_done_while_another_stands_still) {
+  using namespace backends::opencl;
+  void* const library = dlopen("libOpenCL.so.1", RTLD_NOW);
+  const auto create = reinterpret_cast<cl_event (*)(cl_context, cl_int*)>(dlsym(library, "clCreateUserEvent"));
+  const auto set_status = reinterpret_cast<cl_int (*)(cl_event, cl_int)>(dlsym(library, "clSetUserEventStatus"));
+  ASSERT_TRUE(create && set_status);
+  auto& still = dynamic_cast<OpenClStream&>(*stream);
+  const auto other = backend_of(DeviceType::Xpu).create_stream(device, 0);
+  const std::vector<float> ones(1000, 1);
+  const auto x = testing::upload(*stream, device, ones.data(), 4000), y = testing::upload(*other, device, ones.data(), 4000);
+  const auto doubled = [](const Ref<Storage>& s) {
+    const View view{s->data, DType::F32, {1}};
+    ir::Map m;
+    m.program = program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+    m.shape = {1000}, m.inputs = {view, view}, m.outputs = {view};
+    return m;
+  };
+  cl_int status = CL_SUCCESS;
+  const cl_event gate = create(still.opencl().context(), &status);
+  ASSERT_EQ(status, CL_SUCCESS);
+  ASSERT_EQ(api().clEnqueueBarrierWithWaitList(still.queue(), 1, &gate, nullptr), CL_SUCCESS);
+  const uint64_t behind = still.submit(doubled(x), {});
+  const uint64_t seq = other->submit(doubled(y), {});
+  other->synchronize(seq);
+  EXPECT_LT(still.completed(), behind);
+  // One that waits for the stream that stands still does so too, and nobody else.
+  const auto third = backend_of(DeviceType::Xpu).create_stream(device, 0);
+  third->wait(still, behind);
+  const uint64_t last = third->submit(doubled(x), {});
+  other->synchronize(other->submit(doubled(y), {}));
+  EXPECT_LT(third->completed(), last);
+  ASSERT_EQ(set_status(gate, CL_COMPLETE), CL_SUCCESS);
+  third->synchronize(last);
+  EXPECT_GE(still.completed(), behind);
+  EXPECT_EQ(api().clReleaseEvent(gate), CL_SUCCESS);
+  float values[2];
+  std::memcpy(&values[0], download(*third, x).data(), 4);
+  std::memcpy(&values[1], download(*other, y).data(), 4);
+  EXPECT_EQ(values[0], 4);
+  EXPECT_EQ(values[1], 4);
+}
+
 TEST_P(OpenCl, every_number_is_reached_whether_it_has_an_event_of_its_own_or_not_and_times_may_be_asked_for_late) {
   const std::vector<float> ones(1000, 1);
   const auto x = testing::upload(*stream, device, ones.data(), 4000);
@@ -457,6 +521,13 @@ TEST_P(OpenCl, every_number_is_reached_whether_it_has_an_event_of_its_own_or_not
   float value;
   std::memcpy(&value, download(*stream, x).data(), 4);
   EXPECT_EQ(value, std::ldexp(1.0f, 81));
+}
+
+TEST(OpenClBuffers, all_of_this_holds_where_the_host_may_not_use_the_devices_memory) {
+  if (getenv("NARU_OPENCL_SVM")) GTEST_SKIP() << "this is such a run";
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string command = "NARU_OPENCL_SVM=0 '" + program + "' --gtest_brief=1 --gtest_filter='*/OpenCl.*'";
+  EXPECT_EQ(std::system(command.c_str()), 0);
 }
 
 TEST(OpenClChoice, processors_are_xpu_devices_only_when_asked_for) {

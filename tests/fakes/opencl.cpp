@@ -1,0 +1,108 @@
+// The machine's own OpenCL (PoCL in the tests), with what it does not do by itself, as the environment says:
+//   NARU_FAKE_OPENCL_PLATFORMS=2   every platform counts twice;
+//   NARU_FAKE_OPENCL_LARGEST=N     buffers of at most N bytes;
+//   NARU_FAKE_OPENCL_LAUNCH=C@N    from the Nth kernel started in a process on, starting one gives the error C;
+//   NARU_FAKE_OPENCL_EVENTS=C@N    from then on, events have ended with C;
+//   NARU_FAKE_OPENCL_LOST=C@N      from then on, waiting and asking give C;
+//   NARU_FAKE_OPENCL_BUILD=1       the compiler refuses everything, with a log.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+template <class F>
+F real(F, const char* name) {
+  static void* const library = dlopen("libOpenCL.so.1", RTLD_NOW);
+  return reinterpret_cast<F>(dlsym(library, name));
+}
+
+std::atomic<int> kernels{0};
+
+// "C@N": C once N kernels have been started.
+int error_of(const char* variable) {
+  const char* text = std::getenv(variable);
+  int code = 0, from = 0;
+  return text && std::sscanf(text, "%d@%d", &code, &from) == 2 && kernels.load() >= from ? code : 0;
+}
+
+}  // namespace
+
+#define REAL(name) static const auto of_the_machine = real(&name, #name)
+
+EXPORT int32_t clGetPlatformIDs(uint32_t count, void** platforms, uint32_t* all) {
+  REAL(clGetPlatformIDs);
+  uint32_t n = 0;
+  if (const int code = of_the_machine(0, nullptr, &n)) return code;
+  std::vector<void*> list(n);
+  of_the_machine(n, list.data(), nullptr);
+  const char* text = std::getenv("NARU_FAKE_OPENCL_PLATFORMS");
+  if (text && std::strcmp(text, "2") == 0) list.insert(list.end(), list.begin(), list.begin() + n);
+  if (platforms) std::copy_n(list.begin(), std::min<size_t>(count, list.size()), platforms);
+  if (all) *all = static_cast<uint32_t>(list.size());
+  return 0;
+}
+
+EXPORT int32_t clGetDeviceInfo(void* device, uint32_t what, size_t size, void* value, size_t* wanted) {
+  REAL(clGetDeviceInfo);
+  const int32_t code = of_the_machine(device, what, size, value, wanted);
+  const char* text = std::getenv("NARU_FAKE_OPENCL_LARGEST");
+  constexpr uint32_t kLargest = 0x1010;
+  if (what == kLargest && text && value && size == 8) {
+    const uint64_t bytes = std::strtoull(text, nullptr, 10);
+    std::memcpy(value, &bytes, 8);
+  }
+  return code;
+}
+
+EXPORT int32_t clEnqueueNDRangeKernel(void* queue, void* kernel, uint32_t dimensions, const size_t* offset, const size_t* items, const size_t* group, uint32_t count,
+                                      void* const* list, void** event) {
+  REAL(clEnqueueNDRangeKernel);
+  ++kernels;
+  if (const int code = error_of("NARU_FAKE_OPENCL_LAUNCH")) return code;
+  return of_the_machine(queue, kernel, dimensions, offset, items, group, count, list, event);
+}
+
+EXPORT int32_t clGetEventInfo(void* event, uint32_t what, size_t size, void* value, size_t* wanted) {
+  REAL(clGetEventInfo);
+  if (const int code = error_of("NARU_FAKE_OPENCL_LOST")) return code;
+  const int32_t done = of_the_machine(event, what, size, value, wanted);
+  constexpr uint32_t kStatus = 0x11D3;
+  const int32_t code = error_of("NARU_FAKE_OPENCL_EVENTS");
+  int32_t status = 1;
+  if (what == kStatus && size == 4) std::memcpy(&status, value, 4);
+  if (code && status == 0) std::memcpy(value, &code, 4);
+  return done;
+}
+
+EXPORT int32_t clWaitForEvents(uint32_t count, void* const* events) {
+  REAL(clWaitForEvents);
+  if (const int code = error_of("NARU_FAKE_OPENCL_LOST")) return code;
+  const int32_t code = of_the_machine(count, events);
+  constexpr int32_t kOneEndedWithAnError = -14;
+  return error_of("NARU_FAKE_OPENCL_EVENTS") ? kOneEndedWithAnError : code;
+}
+
+EXPORT int32_t clBuildProgram(void* program, uint32_t count, void* const* devices, const char* options, void (*told)(void*, void*), void* data) {
+  REAL(clBuildProgram);
+  constexpr int32_t kRefused = -11;
+  return std::getenv("NARU_FAKE_OPENCL_BUILD") ? kRefused : of_the_machine(program, count, devices, options, told, data);
+}
+
+EXPORT int32_t clGetProgramBuildInfo(void* program, void* device, uint32_t what, size_t size, void* value, size_t* wanted) {
+  REAL(clGetProgramBuildInfo);
+  constexpr char kLog[] = "error: not today";
+  constexpr uint32_t kBuildLog = 0x1183;
+  if (!std::getenv("NARU_FAKE_OPENCL_BUILD") || what != kBuildLog) return of_the_machine(program, device, what, size, value, wanted);
+  if (wanted) *wanted = sizeof kLog;
+  if (value) std::memcpy(value, kLog, std::min(size, sizeof kLog));
+  return 0;
+}
