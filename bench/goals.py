@@ -58,6 +58,8 @@ GOALS = (
     Goal("MLP 2-16-1 training step, batch 4, Adam", "seconds", 15e-6),
     Goal("MLP 2-16-1 training step, batch 4, SGD, C++", "seconds", 6e-6),
     Goal("MLP 2-16-1 training step, batch 4, Adam, C++", "seconds", 6e-6),
+    Goal("MLP 2-16-1 training step, batch 4, SGD, C++, replayed", "seconds", 2e-6),
+    Goal("MLP 2-16-1 training step, batch 4, Adam, C++, replayed", "seconds", 2e-6),
     Goal("loader in memory, batch 64, a batch", "seconds", 15e-6),
     Goal("loader in memory, batch 64, the wait", "seconds", 1e-6),
     Goal("x += y, n = 1000, OpenCL: queued", "seconds", 1.5e-6),

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "naru/naru.h"
@@ -45,17 +46,24 @@ void products() {
   }
 }
 
-template <class Optimizer>
-void training(const char* work) {
+template <class Optimizer, class OptimizerOptions>
+void training(const char* work, OptimizerOptions options) {
   namespace nn = naru::nn;
   const naru::Tensor x = naru::randn({4, 2}), y = naru::randn({4, 1});
   nn::Sequential model(nn::Linear(2, 16), nn::Tanh(), nn::Linear(16, 1));
-  Optimizer optimizer(model.parameters(), 1e-6);
-  report(work, [&] {
+  const auto step = [&](Optimizer& optimizer) {
     optimizer.zero_grad();
     naru::mse_loss(model(x), y).backward();
     optimizer.step();
-  });
+  };
+  Optimizer optimizer(model.parameters(), options);
+  report(work, [&] { step(optimizer); });
+  if constexpr (requires { options.capturable; }) options.capturable = true;
+  Optimizer recorded(model.parameters(), options);
+  step(recorded);
+  naru::Graph graph;
+  graph.capture([&] { step(recorded); }, "cpu");
+  report((std::string(work) + ", replayed").c_str(), [&] { graph.replay(); });
 }
 
 }  // namespace
@@ -69,8 +77,8 @@ int main(int argc, char** argv) {
       products();
       break;
     case 13:
-      training<naru::optim::SGD>("MLP 2-16-1 training step, batch 4, SGD, C++");
-      training<naru::optim::Adam>("MLP 2-16-1 training step, batch 4, Adam, C++");
+      training<naru::optim::SGD>("MLP 2-16-1 training step, batch 4, SGD, C++", naru::SgdOptions{.lr = 1e-6});
+      training<naru::optim::Adam>("MLP 2-16-1 training step, batch 4, Adam, C++", naru::AdamOptions{.lr = 1e-6});
       break;
     default:
       break;

@@ -27,6 +27,34 @@ void execute(const ir::Instruction& instruction) {
   std::visit([](const auto& i) { run(i); }, instruction);
 }
 
+namespace {
+
+class PreparedOther final : public Prepared {
+ public:
+  explicit PreparedOther(const ir::Instruction& instruction) : instruction_(instruction) {}
+  void run() override { execute(instruction_); }
+
+ private:
+  const ir::Instruction& instruction_;
+};
+
+}  // namespace
+
+PreparedList::PreparedList(std::span<const ir::Instruction> work) {
+  for (const ir::Instruction& instruction : work) {
+    std::unique_ptr<Prepared> p;
+    if (const auto* map = std::get_if<ir::Map>(&instruction)) p = prepared(*map);
+    if (const auto* reduce = std::get_if<ir::Reduce>(&instruction)) p = prepared(*reduce);
+    if (const auto* product = std::get_if<ir::MatMul>(&instruction)) p = prepared(*product);
+    list_.push_back(p ? std::move(p) : std::make_unique<PreparedOther>(instruction));
+  }
+}
+PreparedList::~PreparedList() = default;
+
+void PreparedList::run() const {
+  for (const auto& p : list_) p->run();
+}
+
 void prepare(const ir::Instruction& instruction) {
   if (const auto* k = std::get_if<ir::UserKernel>(&instruction)) prepare(*k);
 }

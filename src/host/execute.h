@@ -1,7 +1,10 @@
 // Executes instructions on host memory: the one implementation under the cpu and the virtual backend.
 #pragma once
 
+#include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "ir/instruction.h"
 #include "runtime/backend.h"
@@ -11,6 +14,18 @@ namespace naru::host {
 // Runs it to its end on the calling thread and the pool. All addresses are host addresses. Throws IndexError for a
 // position out of bounds (nothing is written then), and the errors of the libraries used.
 void execute(const ir::Instruction& instruction);
+
+// Instructions with all that follows from them worked out once, done one after another by run(). They must stay where they are; parameters of
+// programs may change.
+class PreparedList {
+ public:
+  explicit PreparedList(std::span<const ir::Instruction> work);
+  ~PreparedList();
+  void run() const;
+
+ private:
+  std::vector<std::unique_ptr<class Prepared>> list_;
+};
 
 // Compiles what the instruction needs (a kernel of the user's own), so that what the compiler says is heard now.
 void prepare(const ir::Instruction& instruction);

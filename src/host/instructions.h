@@ -22,6 +22,17 @@ void run(const ir::UserKernel&);
 // Compiles it, if it has not been yet; throws what the compiler says.
 void prepare(const ir::UserKernel&);
 
+// An instruction with all that follows from it worked out, to be done again and again. It must stay where it is; its parameters may change.
+class Prepared {
+ public:
+  virtual ~Prepared() = default;
+  virtual void run() = 0;
+};
+// Null: there is nothing to work out.
+std::unique_ptr<Prepared> prepared(const ir::Map&);
+std::unique_ptr<Prepared> prepared(const ir::Reduce&);
+std::unique_ptr<Prepared> prepared(const ir::MatMul&);
+
 // A part of an ir::RowWise, laid out once, to be run for some rows at a time: by several threads, each row once.
 class RowPart {
  public:

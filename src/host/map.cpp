@@ -37,6 +37,10 @@ struct Run {
   char* slots[kMaxOperands] = {};  // offsets into scratch, per packed operand
   size_t scratch_bytes = 0;
   int64_t inner = 1, rows = 1;
+  // How it is done: units (elements or tiles), shared out in multiples of the grain.
+  void (Run::*piece)(int64_t begin, int64_t end) const = nullptr;
+  int64_t units = 0, grain = 1;
+  double time = 0;
   bool flat = false, streaming = false;
   int kept = -1;  // the operand whose values are kept from an earlier part
 
@@ -46,7 +50,14 @@ struct Run {
     for (const auto& v : m.outputs) space.add(v);
   }
 
-  void execute();
+  // Lays it out; then it may be done, again and again.
+  void prepare();
+  void execute() const;
+  // One call of the kernel is all of it, on the calling thread; its operands.
+  bool is_one_call() const;
+  void operands(void** addresses) const {
+    for (int k = 0; k < space.count; ++k) addresses[k] = space.operands[k].data;
+  }
   // For rows of an ir::RowWise: no reordering, no tiles. kept_at: see RowPart.
   void prepare_rows(const void* kept_at, int64_t each);
   void run_positions(int64_t begin, int64_t end, const char* kept_values) const;
@@ -280,34 +291,42 @@ void Run::run_turns(int64_t begin, int64_t end) const {
   }
 }
 
-void Run::execute() {
+void Run::prepare() {
   lay_out();
   choose_ways();
   streaming = !flat && may_stream();
-  const double time = nanoseconds();
-  const auto in_pieces = [&](int64_t count, int64_t grain, auto member) {
-    split(count, time, grain, [this, member](int64_t begin, int64_t end) {
-      (this->*member)(begin, end);
-      if (streaming) stream_fence();
-    });
-  };
+  time = nanoseconds();
   if (any(Way::Transposed)) {
     const bool turn = kernel->copies && ways[1] == Way::Direct;
     const int64_t tile_rows = turn ? kTurnRows : kTileRows, tile_cols = turn ? kTurnCols : kTileCols;
     const int j = space.rank - 1, i = space.rank - 2;
     const int64_t down = (space.sizes[i] + tile_rows - 1) / tile_rows,
                   right = (space.sizes[j] + tile_cols - 1) / tile_cols;
-    const int64_t tiles = rows / space.sizes[i] * down * right;
-    if (turn) return in_pieces(tiles, 1, &Run::run_turns);
-    reserve(kTileRows * kTileCols);
-    return in_pieces(tiles, 1, &Run::run_tiles);
+    units = rows / space.sizes[i] * down * right;
+    piece = turn ? &Run::run_turns : &Run::run_tiles;
+    if (!turn) reserve(kTileRows * kTileCols);
+    return;
   }
   reserve(kBlock);
-  if (flat) return in_pieces(rows * inner, kBlock, static_cast<void (Run::*)(int64_t, int64_t) const>(&Run::run_flat));
+  units = rows * inner;
+  if (flat) {
+    piece = &Run::run_flat, grain = kBlock;
+    return;
+  }
   // Pieces begin at the start of a row, or at a cache line of each operand within one; so streamed rows stay aligned.
-  const int64_t grain = rows == 1 || inner > 65536 ? 512 : inner;
+  piece = &Run::run_rows, grain = rows == 1 || inner > 65536 ? 512 : inner;
   if (inner % grain != 0 && rows > 1) streaming = false;
-  in_pieces(rows * inner, grain, static_cast<void (Run::*)(int64_t, int64_t) const>(&Run::run_rows));
+}
+
+void Run::execute() const {
+  split(units, time, grain, [this](int64_t begin, int64_t end) {
+    (this->*piece)(begin, end);
+    if (streaming) stream_fence();
+  });
+}
+
+bool Run::is_one_call() const {
+  return rows == 1 && !flat && !streaming && !any(Way::Packed) && !any(Way::Transposed) && time < kWorthSplitting;
 }
 
 void Run::prepare_rows(const void* kept_at, int64_t each) {
@@ -355,7 +374,36 @@ void run(const Map& map) {
   for (const int64_t size : map.shape)
     if (size == 0) return;
   if (map.outputs.empty()) return;
-  Run(map).execute();
+  Run r(map);
+  r.prepare();
+  r.execute();
+}
+
+namespace {
+
+class PreparedMap final : public Prepared {
+ public:
+  explicit PreparedMap(const Map& map) : run_(map) {
+    run_.prepare();
+    one_call_ = run_.is_one_call();
+    run_.operands(operands_);
+  }
+  void run() override {
+    if (one_call_) run_.kernel->run(operands_, run_.map.params.data(), run_.inner, 0);
+    else run_.execute();
+  }
+
+ private:
+  Run run_;
+  bool one_call_;
+  void* operands_[kMaxOperands];
+};
+
+}  // namespace
+
+std::unique_ptr<Prepared> prepared(const Map& map) {
+  if (map.outputs.empty() || product(map.shape) == 0) return nullptr;
+  return std::make_unique<PreparedMap>(map);
 }
 
 }  // namespace naru::host

@@ -95,7 +95,12 @@ struct Job {
   const T* at_bias(int64_t col) const { return static_cast<const T*>(q.bias) + col * q.bias_stride; }
   void put_bias(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const;
   bool own_is_faster() const;
-  void run();
+  // How the operands are taken; then run().
+  void prepare() {
+    a = plain(q.a, q.m, q.k, q.batch, held_a);
+    b = plain(q.b, q.k, q.n, q.batch, held_b);
+  }
+  void run() const;
 };
 
 template <class T>
@@ -209,9 +214,7 @@ void Job<T>::vector_part(int64_t batch, int64_t first, int64_t count) const {
 }
 
 template <class T>
-void Job<T>::run() {
-  a = plain(q.a, q.m, q.k, q.batch, held_a);
-  b = plain(q.b, q.k, q.n, q.batch, held_b);
+void Job<T>::run() const {
   const int64_t work = q.m * q.n * q.k;
   if (library && (q.m == 1 || q.n == 1)) {
     const bool known = std::is_same_v<T, float> ? library->sgemv != nullptr : library->dgemv != nullptr;
@@ -271,10 +274,9 @@ bool fits_library(const MatMul& q) {
   return true;
 }
 
+// The job that computes it, into `held` where c has another layout than jobs write.
 template <class T>
-void run_typed(MatMul q) {
-  Buffer held;
-  const MatMul asked = q;
+Job<T> job_of(MatMul q, Buffer& held) {
   const bool c_straight = q.n == 1 || (q.c.col_stride == 1 && (q.m == 1 || q.c.row_stride >= q.n));
   if (q.m == 1) q.c.row_stride = std::max<int64_t>(q.n, 1);
   const bool c_turned = !c_straight && !q.bias && q.c.row_stride == 1 && q.c.col_stride >= q.m;
@@ -298,7 +300,16 @@ void run_typed(MatMul q) {
         job.library = p.dgemm ? &p : nullptr;
     }
   }
+  job.prepare();
+  return job;
+}
+
+template <class T>
+void run_typed(const MatMul& asked) {
+  Buffer held;
+  const Job<T> job = job_of<T>(asked, held);
   job.run();
+  const MatMul& q = job.q;
   if (held)
     run(copy_of({asked.batch, asked.m, asked.n}, q.c.data, Job<T>::kType, {q.c.batch_stride, q.c.row_stride, 1},
                 asked.c.data, Job<T>::kType, {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride}));
@@ -373,6 +384,28 @@ void run(const MatMul& q) {
       break;
   }
   throw RuntimeError("matmul: wanted numbers, got bool matrices; convert them first");
+}
+
+namespace {
+
+class PreparedProduct final : public Prepared {
+ public:
+  explicit PreparedProduct(Job<float> job) : job_(std::move(job)) {}
+  void run() override { job_.run(); }
+
+ private:
+  Job<float> job_;
+};
+
+}  // namespace
+
+std::unique_ptr<Prepared> prepared(const MatMul& q) {
+  if (q.dtype != DType::F32 || q.batch == 0 || q.m == 0 || q.n == 0 || q.k == 0) return nullptr;
+  Buffer held;
+  Job<float> job = job_of<float>(q, held);
+  // Copies of operands would have to be made anew.
+  if (held || job.held_a || job.held_b) return nullptr;
+  return std::make_unique<PreparedProduct>(std::move(job));
 }
 
 }  // namespace naru::host

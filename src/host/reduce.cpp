@@ -388,6 +388,35 @@ void run(const Reduce& reduce) {
   Fold(reduce).execute();
 }
 
+namespace {
+
+// One that a single thread does in one go.
+class PreparedFold final : public Prepared {
+ public:
+  PreparedFold(std::unique_ptr<RowPart> part, int64_t rows) : part_(std::move(part)), rows_(rows) {}
+  void run() override {
+    part_->run(0, rows_, nullptr);
+    part_->finish();
+  }
+
+ private:
+  std::unique_ptr<RowPart> part_;
+  int64_t rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<Prepared> prepared(const Reduce& reduce) {
+  const Fold fold(reduce);
+  if (fold.kept == 0 || fold.length == 0) return nullptr;
+  // Across: rows of one outer position, which make one chunk.
+  if (!reduce.along && (fold.kept != fold.cols || fold.length > ir::kAcrossChunk)) return nullptr;
+  const int64_t rows = reduce.along ? fold.kept : fold.length;
+  std::unique_ptr<RowPart> part = row_part(reduce, false, rows);
+  if (part->nanoseconds() >= kWorthSplitting) return nullptr;
+  return std::make_unique<PreparedFold>(std::move(part), rows);
+}
+
 bool small_sum(DType type, int64_t n, const void* in, void* out) {
   if ((type != DType::F32 && type != DType::F64) || n < 1 || n > ir::kAlongChunk) return false;
   const auto kernel_for = [](DType t) {

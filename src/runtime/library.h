@@ -30,6 +30,14 @@ class Library {
     function = reinterpret_cast<F*>(address(symbol));
     return function != nullptr;
   }
+  // One that older libraries lack, which is no trouble.
+  template <class F>
+  bool find_optional(F*& function, const char* symbol) {
+    const std::string missing = missing_;
+    const bool found = find(function, symbol);
+    missing_ = missing;
+    return found;
+  }
   // The name under which it was opened: "libcuda.so.1".
   const std::string& name() const noexcept { return name_; }
   // The file that was opened: "/usr/lib/x86_64-linux-gnu/libcuda.so.570.86".

@@ -304,6 +304,8 @@ void Queue::wait(Queue& other) {
 uint64_t Queue::mark(std::unique_ptr<TimeStamp>* stamp) {
   std::lock_guard lock(mutex_);
   flush_locked();
+  if (Capture* const capture = stamp ? capture_.load(std::memory_order_relaxed) : nullptr)
+    capture->refuse("an event would take the time of work that is not done; record it before or behind the capture");
   if (stamp) *stamp = stream_->stamp();
   return stream_->submitted();
 }

@@ -3,6 +3,7 @@
      - a device's memory lies at addresses at which the host faults;
      - work is done as late as allowed: when somebody waits for it, or (one step) asks whether it is done. Page-locked memory is read and written then;
      - each call wants a current context, of the device that its stream and events belong to;
+     - in a capture nothing may be waited for or be asked of the stream, and pageable memory is refused: 900, and the capture is void (901);
      - an address of another device, of the host, or beyond an allocation ends the context: all later calls fail with 700.
    Besides what gpu.c reads from the environment:
      NARU_FAKE_ERROR    "cuMemAlloc_v2=2@3": only the third call fails
@@ -47,7 +48,8 @@ struct Names {
 namespace {
 
 enum { kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidImage = 200, kInvalidContext = 201, kNoBinary = 209, kInvalidHandle = 400,
-       kNotFound = 500, kNotReady = 600, kIllegalAddress = 700, kPeerEnabled = 704, kPeerNotEnabled = 705, kLaunchFailed = 719 };
+       kNotFound = 500, kNotReady = 600, kIllegalAddress = 700, kPeerEnabled = 704, kPeerNotEnabled = 705, kLaunchFailed = 719, kCaptureUnsupported = 900,
+       kCaptureInvalidated = 901, kCaptureUnmatched = 903, kCaptureIsolation = 905, kCapturedEvent = 907 };
 
 using Address = unsigned long long;
 constexpr int kShift = 56;
@@ -56,13 +58,20 @@ struct Context;
 
 struct Event {
   Context* context;
-  bool timing = false, recorded = false, done = true;
+  bool timing = false, recorded = false, done = true, captured = false;
   struct Stream* stream = nullptr;
   double time = 0;
 };
+using Work = std::vector<std::function<void()>>;
 struct Stream {
   Context* context;
   std::deque<std::function<void()>> work;
+  std::shared_ptr<Work> captured;  // in a capture
+  bool spoiled = false;            // by what may not be done in one
+};
+struct Graph {
+  Context* context;
+  std::shared_ptr<Work> work;
 };
 struct Module {
   Context* context;
@@ -145,8 +154,16 @@ int begin(const char* name, bool needs_context = true) {
 
 int give(Stream* s, std::function<void()> work) {
   if (s->context != current()) return kInvalidHandle;
-  s->work.push_back(std::move(work));
+  if (s->captured && s->spoiled) return kCaptureInvalidated;
+  if (s->captured) s->captured->push_back(std::move(work));
+  else s->work.push_back(std::move(work));
   return 0;
+}
+// Whether a capture is spoiled by a call that may not be made in one.
+bool spoils(Stream* s) {
+  if (!s->captured) return false;
+  s->spoiled = true;
+  return true;
 }
 
 // --- kernels ---------------------------------------------------------------------------------------------------------
@@ -339,6 +356,7 @@ EXPORT int cuMemFreeHost(void* memory) {
 EXPORT int cuMemcpyHtoDAsync_v2(Address target, const void* source, size_t bytes, Stream* s) {
   BEGIN(cuMemcpyHtoDAsync_v2);
   Context* const c = current();
+  if (!is_pinned(source, bytes) && spoils(s)) return kCaptureUnsupported;
   const int code = give(s, [=] {
     char* const to = host(c, target, bytes);
     if (!to) c->broken = kIllegalAddress;
@@ -350,6 +368,7 @@ EXPORT int cuMemcpyHtoDAsync_v2(Address target, const void* source, size_t bytes
 EXPORT int cuMemcpyDtoHAsync_v2(void* target, Address source, size_t bytes, Stream* s) {
   BEGIN(cuMemcpyDtoHAsync_v2);
   Context* const c = current();
+  if (!is_pinned(target, bytes) && spoils(s)) return kCaptureUnsupported;
   const int code = give(s, [=] {
     const char* const from = host(c, source, bytes);
     if (!from) c->broken = kIllegalAddress;
@@ -381,7 +400,7 @@ EXPORT int cuMemcpyPeerAsync(Address target, Context* to, Address source, Contex
 EXPORT int cuStreamCreateWithPriority(Stream** s, unsigned flags, int) {
   BEGIN(cuStreamCreateWithPriority);
   if (flags != 1) return kInvalidValue;  // naru's do not wait for the default stream
-  *s = new Stream{current(), {}};
+  *s = new Stream{current(), {}, nullptr};
   current()->streams.insert(*s);
   return 0;
 }
@@ -396,6 +415,7 @@ EXPORT int cuStreamDestroy_v2(Stream* s) {
 EXPORT int cuStreamSynchronize(Stream* s) {
   BEGIN(cuStreamSynchronize);
   if (s->context != current()) return kInvalidContext;
+  if (spoils(s)) return kCaptureUnsupported;
   finish(s);
   return s->context->broken;
 }
@@ -414,6 +434,8 @@ EXPORT int cuEventDestroy_v2(Event* e) {
 EXPORT int cuEventRecord(Event* e, Stream* s) {
   BEGIN(cuEventRecord);
   if (e->context != s->context) return kInvalidHandle;
+  e->captured = s->captured != nullptr;
+  if (e->captured) return 0;
   e->recorded = true;
   e->done = false;
   e->stream = s;
@@ -424,6 +446,7 @@ EXPORT int cuEventRecord(Event* e, Stream* s) {
 }
 EXPORT int cuStreamWaitEvent(Stream* s, Event* e, unsigned) {
   BEGIN(cuStreamWaitEvent);
+  if (s->captured && !e->captured && spoils(s)) return kCaptureIsolation;
   return give(s, [e] {
     while (!e->done && !e->context->broken) step(e->stream);
   });
@@ -431,12 +454,14 @@ EXPORT int cuStreamWaitEvent(Stream* s, Event* e, unsigned) {
 EXPORT int cuEventQuery(Event* e) {
   BEGIN(cuEventQuery);
   if (e->context != current()) return kInvalidContext;
+  if (e->captured) return kCapturedEvent;
   if (e->done) return 0;
   step(e->stream);
   return e->context->broken ? e->context->broken : kNotReady;
 }
 EXPORT int cuEventSynchronize(Event* e) {
   BEGIN(cuEventSynchronize);
+  if (e->captured) return kCapturedEvent;
   while (!e->done && !e->context->broken && step(e->stream)) {
   }
   return e->context->broken;
@@ -486,6 +511,50 @@ EXPORT int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, un
   std::vector<std::vector<char>> arguments;
   for (size_t i = 0; sizes[i] != 0; ++i) arguments.emplace_back(static_cast<char*>(parameters[i]), static_cast<char*>(parameters[i]) + sizes[i]);
   return give(s, [f, gx, bx, arguments] { run_kernel(f->context, *f, {gx, 1, 1}, {bx, 1, 1}, arguments); });
+}
+
+// Only the relaxed mode (2), in which memory may be taken meanwhile. What is captured is done at each launch, in the stream's order.
+EXPORT int cuStreamBeginCapture_v2(Stream* s, unsigned mode) {
+  BEGIN(cuStreamBeginCapture_v2);
+  if (s->context != current()) return kInvalidContext;
+  if (mode != 2 || s->captured) return kInvalidValue;
+  s->captured = std::make_shared<Work>();
+  s->spoiled = false;
+  return 0;
+}
+EXPORT int cuStreamEndCapture(Stream* s, Graph** graph) {
+  BEGIN(cuStreamEndCapture);
+  *graph = nullptr;
+  if (!s->captured) return kCaptureUnmatched;
+  const auto work = std::move(s->captured);
+  s->captured = nullptr;
+  if (s->spoiled) return kCaptureInvalidated;
+  *graph = new Graph{s->context, work};
+  return 0;
+}
+EXPORT int cuGraphInstantiateWithFlags(Graph** made, Graph* graph, unsigned long long flags) {
+  BEGIN(cuGraphInstantiateWithFlags);
+  if (!graph || flags != 0) return kInvalidValue;
+  *made = new Graph(*graph);
+  return 0;
+}
+EXPORT int cuGraphLaunch(Graph* made, Stream* s) {
+  BEGIN(cuGraphLaunch);
+  if (made->context != current()) return kInvalidContext;
+  return give(s, [work = made->work, c = made->context] {
+    for (const auto& f : *work)
+      if (!c->broken) f();
+  });
+}
+EXPORT int cuGraphExecDestroy(Graph* made) {
+  BEGIN(cuGraphExecDestroy);
+  delete made;
+  return 0;
+}
+EXPORT int cuGraphDestroy(Graph* graph) {
+  BEGIN(cuGraphDestroy);
+  delete graph;
+  return 0;
 }
 
 // For the cuBLASLt beside this (cublaslt.cpp): what a call is to fail with; the current context; its device's capability; work for a stream, in its

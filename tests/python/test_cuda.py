@@ -185,6 +185,7 @@ constexpr bool alike(R (*)(A...), S (*)(B...)) {
 #define DRIVER(name, parameters) static_assert(alike(decltype(ours::Api::name){}, decltype(&::name){}), #name);
 NARU_CUBLASLT(LT)
 NARU_CUDA(DRIVER)
+NARU_CUDA_GRAPHS(DRIVER)
 using Ours = ours::cublasLtMatmulHeuristicResult_t;
 using Theirs = ::cublasLtMatmulHeuristicResult_t;
 static_assert(sizeof(Ours) == sizeof(Theirs) && offsetof(Ours, workspaceSize) == offsetof(Theirs, workspaceSize) && offsetof(Ours, state) == offsetof(Theirs, state));

@@ -22,6 +22,12 @@ using namespace runtime;
 
 constexpr size_t kHugePage = size_t{2} << 20;
 
+struct CpuRecorded final : Recorded {
+  explicit CpuRecorded(std::span<const ir::Instruction> work) : list(work), count(work.size()) {}
+  host::PreparedList list;
+  uint64_t count;
+};
+
 class CpuStream final : public DeviceStream {
  public:
   uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>>) override {
@@ -29,6 +35,12 @@ class CpuStream final : public DeviceStream {
     return done_.fetch_add(1, std::memory_order_acq_rel) + 1;
   }
   void prepare(const ir::Instruction& instruction) override { host::prepare(instruction); }
+  std::unique_ptr<Recorded> record(std::span<const ir::Instruction> work) override { return std::make_unique<CpuRecorded>(work); }
+  uint64_t replay(Recorded& recorded, std::vector<Ref<Storage>>) override {
+    const auto& r = static_cast<const CpuRecorded&>(recorded);
+    r.list.run();
+    return done_.fetch_add(r.count, std::memory_order_acq_rel) + r.count;
+  }
   void wait(DeviceStream& other, uint64_t seq) override { other.synchronize(seq); }
   uint64_t completed() const noexcept override { return done_.load(std::memory_order_acquire); }
   void reach(uint64_t) noexcept override {}

@@ -12,6 +12,9 @@ Api Api::open() {
 #define NARU_FIND(name, parameters) a.library.find(a.name, #name);
   NARU_CUDA(NARU_FIND)
 #undef NARU_FIND
+#define NARU_FIND(name, parameters) a.library.find_optional(a.name, #name);
+  NARU_CUDA_GRAPHS(NARU_FIND)
+#undef NARU_FIND
   return a;
 }
 

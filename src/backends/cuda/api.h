@@ -17,6 +17,8 @@ using CUstream = struct StreamTag*;
 using CUevent = struct EventTag*;
 using CUmodule = struct ModuleTag*;
 using CUfunction = struct FunctionTag*;
+using CUgraph = struct GraphTag*;
+using CUgraphExec = struct GraphExecTag*;
 
 enum : CUresult {
   CUDA_SUCCESS = 0,
@@ -29,6 +31,7 @@ enum : unsigned {
   CU_EVENT_DEFAULT = 0,
   CU_EVENT_DISABLE_TIMING = 2,
   CU_MEMHOSTALLOC_PORTABLE = 1,
+  CU_STREAM_CAPTURE_MODE_RELAXED = 2,
 };
 
 #define NARU_CUDA(F)                                                                                                                        \
@@ -65,14 +68,27 @@ enum : unsigned {
   F(cuGetErrorName, (CUresult, const char**))                                                                                               \
   F(cuGetErrorString, (CUresult, const char**))
 
+// Not in drivers before CUDA 11.4: null there.
+#define NARU_CUDA_GRAPHS(F)                                                              \
+  F(cuStreamBeginCapture_v2, (CUstream, unsigned mode))                                  \
+  F(cuStreamEndCapture, (CUstream, CUgraph*))                                            \
+  F(cuGraphInstantiateWithFlags, (CUgraphExec*, CUgraph, unsigned long long flags))      \
+  F(cuGraphLaunch, (CUgraphExec, CUstream))                                              \
+  F(cuGraphExecDestroy, (CUgraphExec))                                                   \
+  F(cuGraphDestroy, (CUgraph))
+
 struct Api {
   runtime::Library library;
 #define NARU_DECLARE(name, parameters) CUresult(*name) parameters = nullptr;
   NARU_CUDA(NARU_DECLARE)
+  NARU_CUDA_GRAPHS(NARU_DECLARE)
 #undef NARU_DECLARE
 
   // Opens the library; trouble() of it says what is wrong.
   static Api open();
+  bool has_graphs() const noexcept {
+    return cuStreamBeginCapture_v2 && cuStreamEndCapture && cuGraphInstantiateWithFlags && cuGraphLaunch && cuGraphExecDestroy && cuGraphDestroy;
+  }
   // "700 CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)".
   std::string error_text(CUresult code) const;
 };

@@ -8,17 +8,20 @@
 #include <vector>
 
 #include "backends/cuda/device.h"
+#include "backends/cuda/launcher.h"
 #include "runtime/launching.h"
 
 namespace naru::backends::cuda {
 
-class CudaStream final : public runtime::DeviceStream, private render::c::Launcher, private runtime::LaunchMemory {
+class CudaStream final : public runtime::DeviceStream, private StreamLauncher, private runtime::LaunchMemory {
  public:
   CudaStream(CudaDevice& device, CudaDevices& devices, int priority);
   ~CudaStream() override;
 
   uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) override;
   void prepare(const ir::Instruction& instruction) override;
+  std::unique_ptr<runtime::Recorded> record(std::span<const ir::Instruction> work) override;
+  uint64_t replay(runtime::Recorded& work, std::vector<Ref<Storage>> hold) override;
   void wait(runtime::DeviceStream& other, uint64_t seq) override;
   uint64_t completed() const noexcept override;
   uint64_t submitted() const noexcept override { return given_.load(std::memory_order_acquire); }
@@ -27,6 +30,8 @@ class CudaStream final : public runtime::DeviceStream, private render::c::Launch
   std::unique_ptr<runtime::TimeStamp> stamp() override;
 
  private:
+  using StreamLauncher::device_;  // the runtime's stream has one by that name
+
   // Behind the instruction `seq`: reached when the event is. Shared with those who wait for it.
   struct Mark {
     uint64_t seq;
@@ -35,19 +40,15 @@ class CudaStream final : public runtime::DeviceStream, private render::c::Launch
   };
   using Marks = std::vector<Mark>;
 
-  const render::c::Target& target() const override { return device_.target(); }
-  void start(const render::c::Launch& launch) override;
-  void prepare(const render::c::Launch& launch) override { device_.kernel_of(launch); }
   void* scratch(size_t bytes) override { return scratch_.take(bytes); }
   void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override;
   void* get(size_t bytes) override { return device_.allocate(bytes); }
   void put_back(void* memory) noexcept override { device_.release(memory); }
   void drain() override;
 
-  void run(const ir::Instruction& instruction);
-  bool product_by_library(ir::MatMul product);
-  void copy(const ir::CopyBytes& copy);
-  void copy_within(const ir::CopyBytes& copy);
+  // Does `work` with the lock held, and counts it as one instruction; errors are kept. marked: an event is recorded behind it.
+  template <class Work>
+  uint64_t give(std::vector<Ref<Storage>> hold, bool marked, const Work& work);
   // With mutex_ held: counts an instruction; records an event behind all so far; moves the marks reached out of the list (let them die without the
   // lock); an event behind which `seq` is reached, null where it is already.
   uint64_t count(std::vector<Ref<Storage>> hold);
@@ -58,9 +59,8 @@ class CudaStream final : public runtime::DeviceStream, private render::c::Launch
   // Nothing more will happen on a device that was lost: all of it counts as reached, and whoever waits hears of it.
   Marks give_up(std::exception_ptr error) const noexcept;
 
-  CudaDevice& device_;
-  CudaDevices& devices_;
-  CUstream stream_ = nullptr;
+  void* large_arguments(const void* bytes, size_t count) override;
+
   mutable std::mutex mutex_;
   mutable std::deque<Mark> marks_;
   // Kept alive by the next mark.

@@ -1,0 +1,110 @@
+#include "backends/cuda/graph.h"
+
+#include "naru/error.h"
+
+namespace naru::backends::cuda {
+namespace {
+
+// A launch of a graph and an event behind it must cost less than the work by itself.
+constexpr size_t kLeast = 2;
+
+bool fits(const ir::Instruction& i) {
+  if (const auto* g = std::get_if<ir::Gather>(&i)) return g->indices.empty();
+  if (const auto* s = std::get_if<ir::Scatter>(&i)) return s->indices.empty();
+  if (const auto* c = std::get_if<ir::CopyBytes>(&i)) return c->source_device == c->target_device;
+  return true;
+}
+
+}  // namespace
+
+CudaGraph::CudaGraph(CudaDevice& device, CudaDevices& devices) : StreamLauncher(device, devices) {
+  const Api& cu = device_.api();
+  device_.check(cu.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
+  device_.check(cu.cuStreamCreateWithPriority(&filling_, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
+}
+
+CudaGraph::~CudaGraph() {
+  if (device_.forked() || device_.lost()) return;
+  const CudaDevice::Current scope(device_);
+  const Api& cu = device_.api();
+  for (const Part& p : parts_)
+    if (p.graph) cu.cuGraphExecDestroy(p.graph);
+  for (const auto& [memory, bytes] : memory_) device_.release(memory);
+  for (void* memory : arguments_) device_.release(memory);
+  for (CUstream s : {stream_, filling_})
+    if (s) cu.cuStreamDestroy_v2(s);
+}
+
+std::unique_ptr<CudaGraph> CudaGraph::record(CudaDevice& device, CudaDevices& devices, std::span<const ir::Instruction> work) {
+  device.check_usable();
+  if (!device.api().has_graphs()) return nullptr;
+  const CudaDevice::Current scope(device);
+  try {
+    std::unique_ptr<CudaGraph> made(new CudaGraph(device, devices));
+    for (size_t begin = 0; begin < work.size();) {
+      const bool fit = fits(work[begin]);
+      size_t end = begin + 1;
+      while (end < work.size() && fits(work[end]) == fit) ++end;
+      const auto part = work.subspan(begin, end - begin);
+      made->parts_.push_back({part, nullptr});
+      if (fit && part.size() >= kLeast) made->parts_.back().graph = made->capture(part);
+      begin = end;
+    }
+    return made;
+  } catch (const DeviceLostError&) {
+    throw;
+  } catch (const Error&) {
+    return nullptr;  // submitted one by one they tell what is wrong, if it still is
+  }
+}
+
+// Relaxed: memory may be taken and kernels loaded meanwhile, which concerns no stream.
+CUgraphExec CudaGraph::capture(std::span<const ir::Instruction> work) {
+  const Api& cu = device_.api();
+  device_.check(cu.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
+  CUgraph graph = nullptr;
+  CUgraphExec made = nullptr;
+  try {
+    for (const ir::Instruction& i : work) {
+      used_ = 0;
+      run(i);
+    }
+  } catch (...) {
+    if (cu.cuStreamEndCapture(stream_, &graph) == CUDA_SUCCESS && graph) cu.cuGraphDestroy(graph);
+    throw;
+  }
+  device_.check(cu.cuStreamEndCapture(stream_, &graph), "cuStreamEndCapture");
+  const CUresult code = cu.cuGraphInstantiateWithFlags(&made, graph, 0);
+  cu.cuGraphDestroy(graph);
+  device_.check(code, "cuGraphInstantiateWithFlags");
+  return made;
+}
+
+// Instructions follow one another, so that all of them may use the same pieces; one that has become too small stays for those before.
+void* CudaGraph::scratch(size_t bytes) {
+  for (; used_ < memory_.size(); ++used_)
+    if (memory_[used_].second >= bytes) return memory_[used_++].first;
+  void* const memory = device_.allocate(bytes);
+  if (!memory) throw OutOfMemoryError("{}: no memory for {} bytes of intermediate values", device_.device().str(), bytes);
+  memory_.push_back({memory, bytes});
+  ++used_;
+  return memory;
+}
+
+// They are the same in each replay: written now.
+void* CudaGraph::large_arguments(const void* bytes, size_t count) {
+  const Api& cu = device_.api();
+  void* const memory = device_.allocate(count);
+  if (!memory) throw OutOfMemoryError("{}: no memory for {} bytes of arguments", device_.device().str(), count);
+  arguments_.push_back(memory);
+  device_.check(cu.cuMemcpyHtoDAsync_v2(reinterpret_cast<CUdeviceptr>(memory), bytes, count, filling_), "cuMemcpyHtoDAsync");
+  device_.check(cu.cuStreamSynchronize(filling_), "cuStreamSynchronize");
+  return memory;
+}
+
+void* CudaGraph::faults(int count, std::function<std::string(int, uint32_t, int64_t)>) {
+  if (count == 0) return nullptr;
+  throw RuntimeError("CUDA: an instruction that may find something wrong is not recorded");
+}
+
+}  // namespace naru::backends::cuda

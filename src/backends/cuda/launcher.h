@@ -1,0 +1,32 @@
+// Puts instructions on a stream of the driver: kernels, copies, products by the library. Streams and graphs are launchers of this kind; they
+// differ in where they have memory for intermediate values.
+#pragma once
+
+#include "backends/cuda/device.h"
+
+namespace naru::backends::cuda {
+
+class StreamLauncher : protected render::c::Launcher {
+ protected:
+  StreamLauncher(CudaDevice& device, CudaDevices& devices) : device_(device), devices_(devices) {}
+
+  // With the device's context current.
+  void run(const ir::Instruction& instruction);
+  // Memory of the device that holds the bytes until the kernel started next is done.
+  virtual void* large_arguments(const void* bytes, size_t count) = 0;
+
+  const render::c::Target& target() const override { return device_.target(); }
+  void start(const render::c::Launch& launch) override;
+  void prepare(const render::c::Launch& launch) override { device_.kernel_of(launch); }
+
+  CudaDevice& device_;
+  CudaDevices& devices_;
+  CUstream stream_ = nullptr;
+
+ private:
+  bool product_by_library(ir::MatMul product);
+  void copy(const ir::CopyBytes& copy);
+  void copy_within(const ir::CopyBytes& copy);
+};
+
+}  // namespace naru::backends::cuda

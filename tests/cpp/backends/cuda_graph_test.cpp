@@ -1,0 +1,142 @@
+// The driver's graphs over the driver in place of libcuda, which records and refuses as NVIDIA's does.
+#include <cstring>
+
+#include "backends/cuda/api.h"
+#include "backends/cuda_fixture.h"
+#include "naru/error.h"
+
+namespace naru::runtime {
+namespace {
+
+class CudaGraphs : public CudaFixture {
+ protected:
+  static constexpr int64_t kCount = 100;
+  static constexpr size_t kBytes = kCount * sizeof(float);
+
+  // x += x, as often as asked.
+  static std::vector<ir::Instruction> doublings(void* x, int times) {
+    const ir::View v{x, DType::F32, {1}};
+    ir::Map m;
+    m.program = testing::program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+    m.shape = {kCount}, m.inputs = {v, v}, m.outputs = {v};
+    return std::vector<ir::Instruction>(static_cast<size_t>(times), m);
+  }
+  void* ones(DeviceStream& s) {
+    void* const x = memory(kBytes);
+    const std::vector<float> one(kCount, 1);
+    up(s, x, one.data(), kBytes);
+    return x;
+  }
+  float last(DeviceStream& s, void* x) {
+    std::vector<float> got(kCount);
+    s.synchronize(down(s, got.data(), x, kBytes));
+    return got.back();
+  }
+};
+
+TEST_F(CudaGraphs, a_replay_is_one_launch_and_an_event_and_does_all_in_order) {
+  const auto s = stream(), other = stream();
+  void* const x = ones(*s);
+  const auto work = doublings(x, 5);
+  const auto recorded = s->record(work);
+  ASSERT_NE(recorded, nullptr);
+  EXPECT_EQ(last(*s, x), 1);  // nothing has been done yet
+  const std::string log = ::testing::TempDir() + "/naru_cuda_graph_calls";
+  std::remove(log.c_str());
+  set("NARU_FAKE_LOG", log);
+  const uint64_t seq = s->replay(*recorded, {});
+  unsetenv("NARU_FAKE_LOG");
+  EXPECT_EQ(calls(log), (std::vector<std::string>{"cuGraphLaunch", "cuEventCreate", "cuEventRecord"}));
+  EXPECT_EQ(seq, s->submitted());
+  EXPECT_EQ(last(*s, x), 32);
+  other->wait(*s, s->submitted());
+  other->replay(*recorded, {});  // any stream of the device
+  other->submit(doublings(x, 1)[0], {});
+  EXPECT_EQ(last(*other, x), 32 * 64);
+}
+
+TEST_F(CudaGraphs, copies_over_the_bus_stay_outside_of_the_graph_in_their_place) {
+  const auto s = stream();
+  void* const x = ones(*s);
+  auto* const host = static_cast<float*>(pinned(kBytes));
+  auto work = doublings(x, 2);
+  work.push_back(ir::CopyBytes{host, x, kBytes, Device(DeviceType::Cpu, 0), Device(DeviceType::Cuda, 0)});
+  for (auto& i : doublings(x, 2)) work.push_back(std::move(i));
+  const auto recorded = s->record(work);
+  ASSERT_NE(recorded, nullptr);
+  for (int i = 0; i < 2; ++i) s->replay(*recorded, {});
+  s->synchronize(s->submitted());
+  EXPECT_EQ(host[0], 64);
+  EXPECT_EQ(last(*s, x), 256);
+}
+
+TEST_F(CudaGraphs, a_driver_that_can_not_record_is_given_one_instruction_after_another) {
+  const auto s = stream();
+  const auto work = doublings(ones(*s), 3);
+  for (const char* error : {"cuStreamBeginCapture_v2=801", "cuLaunchKernel=900@2", "cuStreamEndCapture=901", "cuGraphInstantiateWithFlags=801"}) {
+    set("NARU_FAKE_ERROR", error);
+    EXPECT_EQ(s->record(work), nullptr) << error;
+    unsetenv("NARU_FAKE_ERROR");
+    EXPECT_NE(s->record(work), nullptr) << error;
+  }
+  s->synchronize(s->submitted());
+}
+
+TEST_F(CudaGraphs, a_device_that_is_lost_in_a_replay_says_so) {
+  // One that no other test needs: it stays lost.
+  set("NARU_FAKE_GPUS", std::string(std::getenv("NARU_FAKE_GPUS")) + ";0000:05:00.0 e 8.0 64 A100");
+  set("CUDA_VISIBLE_DEVICES", "0,1,2,3,4");
+  backend = backends::make_cuda();
+  const auto s = stream(4);
+  void* const x = memory(kBytes, 4);
+  const auto work = doublings(x, 3);
+  const auto recorded = s->record(work);
+  ASSERT_NE(recorded, nullptr);
+  set("NARU_FAKE_FAULT", "4");
+  const uint64_t seq = s->replay(*recorded, {});
+  EXPECT_THROW(s->synchronize(seq), DeviceLostError);
+  EXPECT_THROW(s->synchronize(s->replay(*recorded, {})), DeviceLostError);
+}
+
+TEST_F(CudaGraphs, what_may_not_be_done_in_a_capture_is_refused_by_the_driver_in_place_of_the_real_one) {
+  using namespace backends::cuda;
+  const auto s = stream();
+  void* const x = ones(*s);  // the driver is open
+  Api cu = Api::open();
+  ASSERT_TRUE(cu.has_graphs());
+  CUcontext context = nullptr;
+  CUstream capturing = nullptr, other = nullptr;
+  CUevent event = nullptr, outside = nullptr;
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cu.cuInit(0), CUDA_SUCCESS);
+  CUdevice device = 0;
+  ASSERT_EQ(cu.cuDeviceGetByPCIBusId(&device, "0000:01:00.0"), CUDA_SUCCESS);
+  ASSERT_EQ(cu.cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+  ASSERT_EQ(cu.cuCtxPushCurrent_v2(context), CUDA_SUCCESS);
+  cu.cuStreamCreateWithPriority(&capturing, CU_STREAM_NON_BLOCKING, 0);
+  cu.cuStreamCreateWithPriority(&other, CU_STREAM_NON_BLOCKING, 0);
+  cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+  cu.cuEventCreate(&outside, CU_EVENT_DISABLE_TIMING);
+  cu.cuEventRecord(outside, other);
+  const auto in_capture = [&](auto call) {
+    EXPECT_EQ(cu.cuStreamBeginCapture_v2(capturing, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+    const CUresult code = call();
+    EXPECT_EQ(cu.cuStreamEndCapture(capturing, &graph), code == CUDA_SUCCESS || code == 907 ? CUDA_SUCCESS : 901);
+    if (graph) cu.cuGraphDestroy(graph);
+    return code;
+  };
+  float value = 0;
+  const auto address = reinterpret_cast<CUdeviceptr>(x);
+  EXPECT_EQ(in_capture([&] { return cu.cuStreamSynchronize(capturing); }), 900);
+  EXPECT_EQ(in_capture([&] { return cu.cuMemcpyHtoDAsync_v2(address, &value, sizeof value, capturing); }), 900);
+  EXPECT_EQ(in_capture([&] { return cu.cuStreamWaitEvent(capturing, outside, 0); }), 905);
+  EXPECT_EQ(in_capture([&] { return cu.cuEventRecord(event, capturing), cu.cuEventQuery(event); }), 907);
+  EXPECT_EQ(in_capture([&] { return cu.cuStreamSynchronize(other); }), CUDA_SUCCESS);
+  EXPECT_EQ(in_capture([&] { return cu.cuMemcpyDtoDAsync_v2(address, address + 200, 100, capturing); }), CUDA_SUCCESS);
+  cu.cuStreamDestroy_v2(capturing), cu.cuStreamDestroy_v2(other);
+  cu.cuCtxPopCurrent_v2(&context);
+  EXPECT_EQ(last(*s, x), 1);
+}
+
+}  // namespace
+}  // namespace naru::runtime
