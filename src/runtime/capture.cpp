@@ -43,6 +43,19 @@ void find_draws(ir::Instruction& instruction, std::vector<Recording::Draw>& foun
     for (ir::RowWise::Part& part : rows->parts) std::visit([&](auto& work) { find_draws(work.program, work.params, found); }, part.work);
 }
 
+// A storage in another one's memory, of so many bytes.
+struct Lent {
+  Ref<Storage> lender;
+  size_t bytes;
+};
+void release_lent(Storage& s) noexcept {
+  auto* const lent = static_cast<Lent*>(s.owner);
+  // Whoever has the memory next waits for what is under way here.
+  lent->lender->history.inherit(s.history.take());
+  delete lent;
+}
+size_t capacity(const Storage& s) noexcept { return s.release_memory == release_lent ? static_cast<const Lent*>(s.owner)->bytes : s.bytes; }
+
 }  // namespace
 
 Recording::~Recording() {
@@ -129,16 +142,40 @@ void Capture::touch(Storage& s, bool write) {
   if (s.captured.load(std::memory_order_relaxed) && !places_.contains(&s)) refuse_captured(s);  // by another capture
   const auto [at, fresh] = places_.try_emplace(&s, recording_->storages.size());
   if (fresh) recording_->storages.push_back({Ref<Storage>::share(&s), false});
+  // What the host wrote into the memory of another one stands there from here on.
+  if (fresh && s.host_wrote && s.release_memory == release_lent) recording_->work.push_back(restored(s)), s.host_wrote = false;
   bool& written = recording_->storages[at->second].written;
   if (!write || written) return;
   written = true;
   s.captured.store(true, std::memory_order_relaxed);
   // What the host wrote in the capture must stand there again whenever the work begins anew.
+  if (made(s) && fresh && !s.host_wrote && s.exposed.load(std::memory_order_relaxed) == 0) made_.push_back(&s);
   if (!queue_.device().is_cpu() || !made(s) || !(s.host_wrote || s.exposed.load(std::memory_order_relaxed) > 0)) return;
+  first_.push_back(restored(s));
+}
+
+ir::Instruction Capture::restored(const Storage& s) {
+  lends_ = false;
   const Ref<Storage> kept = make_storage(s.device, s.bytes);
+  lends_ = true;
   std::memcpy(kept->data, s.data, s.bytes);
-  first_.emplace_back(ir::CopyBytes{s.data, kept->data, s.bytes, s.device, s.device});
   recording_->storages.push_back({kept, false});
+  return ir::CopyBytes{s.data, kept->data, s.bytes, s.device, s.device};
+}
+
+bool Capture::lend(Storage& s) {
+  if (!lends_) return false;
+  Storage* best = nullptr;
+  for (Storage* m : made_) {
+    const size_t bytes = capacity(*m);
+    if (m->use_count() == 1 && m->ordered && bytes >= s.bytes && bytes / 4 <= s.bytes && (!best || bytes < capacity(*best))) best = m;
+  }
+  if (!best) return false;
+  s.data = best->data;
+  s.ordered = true;
+  s.owner = new Lent{Ref<Storage>::share(best), capacity(*best)};
+  s.release_memory = release_lent;
+  return true;
 }
 
 void Capture::add(ir::Instruction&& instruction, const Touches& touches) {
@@ -161,11 +198,11 @@ void check_wait(const char* what, Device device) {
     c->refuse(fmt::format("{}: the host would wait for {}, whose work is recorded and not done. Move it behind the capture", what, device.str()));
 }
 
-void check_host_access(Storage& s) {
+void check_host_access(Storage& s, bool write) {
   Capture* const c = Capture::current();
   const bool own = c && c->queue().device().is_cpu() && s.device.is_cpu();
-  if (!s.captured.load(std::memory_order_relaxed) && !(own && !c->made(s))) {
-    s.host_wrote |= own;
+  if (!s.captured.load(std::memory_order_relaxed) && !(own && (!c->made(s) || (write && c->touched(s))))) {
+    s.host_wrote |= own && write;
     return;
   }
   if (c) c->refuse("the host would look at a value that is only made, or known, when the graph is replayed. Move it behind the capture");

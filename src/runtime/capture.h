@@ -72,12 +72,19 @@ class Capture {
   void add(ir::Instruction&& instruction, const Touches& touches);
   void add(const Recording& other);
 
+  // Gives a storage without memory that of one that was made in the capture and that only the recording knows any more: what was asked of it comes
+  // first in each replay. False: there is none that fits.
+  bool lend(Storage& storage);
+
   Queue& queue() const noexcept { return queue_; }
-  // Whether the storage was made since the capture began.
+  // Whether the storage was made since the capture began; whether what was recorded touches it.
   bool made(const Storage& s) const noexcept { return s.born >= number_; }
+  bool touched(const Storage& s) const { return places_.contains(&s); }
 
  private:
   void touch(Storage& s, bool write);
+  // What writes into the host's storage what it holds now.
+  ir::Instruction restored(const Storage& s);
   void leave() noexcept;
 
   Queue& queue_;
@@ -86,6 +93,8 @@ class Capture {
   std::string refused_;  // why, the first time
   std::unique_ptr<Recording> recording_;
   std::unordered_map<const Storage*, size_t> places_;  // in recording_->storages
+  std::vector<Storage*> made_;                         // those of them that the capture made, whose memory may be lent
+  bool lends_ = true;
   std::vector<ir::Instruction> first_;                 // what each replay begins with
 };
 
@@ -93,9 +102,9 @@ class Capture {
 std::string not_permitted(Device device, const std::string& why);
 // Throws where the host may not wait for the device, for the calling thread records it.
 void check_wait(const char* what, Device device);
-// Throws where the host may not look at the storage: a capture writes it, or the calling thread records cpu and the storage is older
-// than that, so that what it holds at replay is not known yet.
-void check_host_access(Storage& storage);
+// Throws where the host may not look at the storage (or write there): a capture writes it, or the calling thread records cpu and the storage is
+// older than that, so that what it holds at replay is not known yet, or (write) what was recorded reads it.
+void check_host_access(Storage& storage, bool write);
 // Throws, as somebody outside a capture under way uses what it writes.
 [[noreturn]] void refuse_captured(const Storage& storage);
 

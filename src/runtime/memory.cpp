@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "naru/error.h"
+#include "runtime/capture.h"
 #include "runtime/queue.h"
 #include "runtime/registry.h"
 
@@ -54,6 +55,8 @@ void materialise(Storage& s, DeviceStream* stream) {
   CachingAllocator& allocator = s.owner ? *static_cast<CachingAllocator*>(s.owner) : allocator_of(s.device);
   if (s.release_memory == release_promised) release_promised(s);
   s.release_memory = nullptr;
+  if (Capture* c = captures_under_way.load(std::memory_order_relaxed) ? Capture::current() : nullptr)
+    if (c->queue().device() == s.device && c->lend(s)) return;
   if (!stream && !s.device.is_cpu()) stream = &queue_of(s.device).stream();
   s.data = allocator.allocate(s.bytes, &s, stream);
   s.owner = &allocator;

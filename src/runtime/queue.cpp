@@ -312,7 +312,7 @@ uint64_t Queue::mark(std::unique_ptr<TimeStamp>* stamp) {
 
 void wait_for_host(Storage& s, bool write) {
   if (Queue* q = s.pending.load(std::memory_order_acquire)) q->flush();
-  if (captures_under_way.load(std::memory_order_relaxed) != 0) check_host_access(s);
+  if (captures_under_way.load(std::memory_order_relaxed) != 0) check_host_access(s, write);
   if (s.history.empty()) return;
   const Mark written = s.history.written();
   if (written.stream) {

@@ -215,6 +215,36 @@ TEST_P(Graphs, ReplayedWorkMayTouchTensorsThatDied) {
   expect_same(y, matmul(t.view(Dims{50, 100}), t.view(Dims{100, 50})).sum());
 }
 
+TEST_P(Graphs, TemporariesShareMemoryWithinTheCaptureAndWithNobodyElse) {
+  const auto allocated = [&] { return runtime::memory_stats(runtime::resolve(device)).allocated; };
+  constexpr int64_t kSize = 100000;
+  const auto work = [](const Tensor& x) {
+    Tensor t = x;
+    for (int i = 0; i < 20; ++i) t = cumsum(t, 0) * 0.001 + (i % 2 ? x : t);
+    return t;
+  };
+  Tensor x = rand({kSize}, on), out;
+  x.data_ptr();
+  const size_t before = allocated();
+  {
+    Graph g;
+    g.capture([&] { out = work(x); }, device);
+    EXPECT_LE(allocated(), before + 5 * kSize * sizeof(float));
+    for (int i = 0; i < 3; ++i) {
+      x.copy_(rand({kSize}, on));
+      const Tensor others[] = {full({kSize}, 7, on), full({kSize}, 8, on)};
+      g.replay();
+      expect_same(out, work(x));
+      EXPECT_EQ(others[0].min().item<double>() + others[1].max().item<double>(), 15);
+    }
+  }
+  // The graph is gone, its result is not.
+  const Tensor sum = cumsum(out, 0), wanted = cumsum(work(x), 0);
+  out = Tensor();
+  for (int i = 0; i < 5; ++i) full({kSize}, i, on).data_ptr();
+  expect_same(sum, wanted);
+}
+
 TEST_P(Graphs, ResetGivesTheMemoryBack) {
   const auto allocated = [&] { return runtime::memory_stats(runtime::resolve(device)).allocated; };
   Tensor x = ones({50000}, on);
@@ -318,6 +348,27 @@ TEST(GraphsOnCpu, WhatTheHostWritesInACaptureStandsThereInEachReplay) {
     g.replay();
     EXPECT_EQ(total.to_doubles(), (testing::Doubles{12, 23}));
   }
+}
+
+TEST(GraphsOnCpu, ConstantsOfTheHostSurviveInMemoryThatTemporariesHadBefore) {
+  const std::vector<double> values(5000, 3);
+  Tensor x = ones({5000}), first, second;
+  Graph g;
+  g.capture([&] {
+    first = cumsum(cumsum(x, 0), 0) * 2;
+    const Tensor constant = tensor(values, Options(DType::F64));
+    second = first.to(DType::F64) * constant;
+  }, "cpu");
+  for (int i = 0; i < 2; ++i) {
+    g.replay();
+    EXPECT_EQ(second[1].item<double>(), 18);
+  }
+  Graph other;
+  EXPECT_THROW(other.capture([&] {
+    Tensor constant = tensor(values);
+    second = x * constant;
+    *static_cast<float*>(constant.data_ptr()) = 5;  // the product would have it in replays
+  }, "cpu"), RuntimeError);
 }
 
 TEST(GraphsOnCpu, AReplayTellsOfABadIndex) {
