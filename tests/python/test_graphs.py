@@ -289,6 +289,36 @@ def test_the_names_of_pytorch():
             torch.cuda.synchronize()
 
 
+def test_replays_on_opencl_give_the_bits_of_doing_it_at_once():
+    from opencl import need_xpu, processors_count
+
+    with processors_count():
+        need_xpu()
+        test_a_replay_reads_what_the_tensors_hold_by_then("xpu:0")
+        test_a_training_loop_of_replayed_steps_ends_in_the_same_bits("xpu:0", "adam")
+        test_graphed_modules_train_to_the_same_bits("xpu:0")
+
+
+def test_an_event_cannot_take_the_time_of_work_that_is_not_done(device):
+    with pytest.raises(RuntimeError, match="not permitted when stream is capturing .an event would take the time"):
+        with torch.graph(torch.Graph(device=device)):
+            torch.Event(device, enable_timing=True).record()
+
+
+def test_a_program_written_for_streams_is_recorded_whole():
+    side = torch.cuda.Stream()
+    x = torch.ones(1000, device="cuda")
+    with torch.cuda.graph(g := torch.cuda.CUDAGraph()):
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            y = x * 2
+        torch.cuda.current_stream().wait_stream(side)
+        z = y + 1
+    x.fill_(3)
+    g.replay()
+    assert z[0].item() == 7
+
+
 def test_what_was_recorded_can_be_written_down(tmp_path):
     x = torch.ones(2, 2, device="cuda")
     with torch.cuda.graph(g := torch.cuda.CUDAGraph()):
