@@ -1,4 +1,5 @@
 // Making tensors of given sizes.
+#include "runtime/fallback.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -98,7 +99,9 @@ void define_creation() {
         Options wide = o;
         wide.dtype = DType::F64;
         wide.requires_grad = false;
-        Tensor t = pow(Operand(base), spaced(start, end, steps, wide)).to(o.dtype.value_or(default_dtype()));
+        const Device device = o.device.value_or(default_device());
+        if (runtime::lacks_double(device)) wide.device = Device(DeviceType::Cpu);
+        Tensor t = pow(Operand(base), spaced(start, end, steps, wide)).to(device, o.dtype.value_or(default_dtype()), false, false);
         return o.requires_grad ? t.requires_grad_() : t;
       });
   def(kFunction, "eye", "n, m=None, @options, out=None", "The n × m identity matrix.",

@@ -3,6 +3,7 @@
 
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "runtime/fallback.h"
 #include "runtime/memory.h"
 
 namespace naru {
@@ -28,6 +29,13 @@ Options like(const Tensor& t, const Options& o) {
   if (!out.dtype) out.dtype = t.dtype();
   if (!out.device) out.device = t.device();
   return out;
+}
+
+// What is defined in float64 the cpu makes for devices that have none.
+Options on_cpu(Options o) {
+  o.device = Device(DeviceType::Cpu);
+  o.requires_grad = false;
+  return o;
 }
 
 void run_over(const Tensor& t, ir::RowId row, std::initializer_list<ops::StepOperand> operands) {
@@ -77,6 +85,7 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const Options& o) {
   Options all = o;
   all.dtype = type;
   Tensor t = fresh({n}, all, "arange", type);
+  if (is_floating(type) && runtime::lacks_double(t.device())) return finish(arange(start, end, step, on_cpu(all)).to(t.device()), o);
   // Computed in float64 (PyTorch's accumulate type) or int64, then rounded once.
   const DType as = is_floating(type) ? DType::F64 : DType::I64;
   run_over(t, ir::row::arange, {{nullptr, start, as}, {nullptr, step, as}});
@@ -86,6 +95,7 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const Options& o) {
 Tensor linspace(double start, double end, int64_t steps, const Options& o) {
   if (steps < 0) throw RuntimeError("number of steps must be non-negative (got {})", steps);
   Tensor t = fresh({steps}, o, "linspace", default_dtype());
+  if (steps > 1 && runtime::lacks_double(t.device())) return finish(linspace(start, end, steps, on_cpu(o)).to(t.device()), o);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   if (steps == 1) run_over(t, ir::row::copy, {{nullptr, start, t.dtype()}});
   else if (steps > 1)

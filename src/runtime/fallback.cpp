@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <string_view>
+#include <unordered_map>
 
 #include "ir/addresses.h"
 #include "naru/error.h"
@@ -82,12 +83,77 @@ void reset_fallback_report() {
 
 namespace runtime {
 
+namespace {
+
+constexpr const char kDouble[] = "fp64 arithmetic";
+
+// Whether an operator of the table computes in float64, though it may neither be given nor give any.
+bool in_double(ir::RowId row, DType out, std::span<const DType> types) {
+  uint64_t key = row | static_cast<uint64_t>(out) << 16 | types.size() << 24;
+  for (size_t k = 0; k < types.size(); ++k) key |= static_cast<uint64_t>(types[k]) << (28 + 6 * k);
+  thread_local std::unordered_map<uint64_t, bool> known;  // it has to be spelled out to find out
+  const auto [at, fresh] = known.try_emplace(key, false);
+  if (!fresh) return at->second;
+  ir::Program p;
+  p.steps_count = p.outputs_count = 1;
+  p.outputs[0] = 0;
+  p.inputs_count = static_cast<uint8_t>(types.size());
+  p.steps[0] = {row, out, p.inputs_count, {}};
+  for (uint16_t k = 0; k < p.inputs_count; ++k) {
+    p.inputs[k] = {types[k], false};
+    p.steps[0].args[k] = {ir::Program::From::Input, types[k], k};
+  }
+  const ir::MapKernel kernel = p.lower();
+  const auto& nodes = kernel.graph.nodes();
+  return at->second = std::any_of(nodes.begin(), nodes.end(), [](const ir::Node& n) { return n.type == ir::VType::F64; });
+}
+
+const char* in_double(const ir::Program& p) {
+  for (int i = 0; i < p.steps_count; ++i) {
+    const ir::Program::Step& s = p.steps[i];
+    DType types[ir::kMaxArgs];
+    for (int k = 0; k < s.args_count; ++k) types[k] = s.args[k].as;
+    if (in_double(s.row, s.out, {types, s.args_count})) return ir::rows()[s.row].name;
+  }
+  return nullptr;
+}
+
+struct InDouble {
+  const char* operator()(const ir::RowWise& w) const {
+    for (const ir::RowWise::Part& p : w.parts)
+      if (const char* name = std::visit(*this, p.work)) return name;
+    return nullptr;
+  }
+  template <class I>
+  const char* operator()(const I& i) const {
+    if constexpr (requires { i.program; }) return in_double(i.program);
+    else return nullptr;
+  }
+};
+
+}  // namespace
+
 const char* lacking(Backend& backend, Device device, const ir::Instruction& instruction) {
   const char* found = nullptr;
   ir::each_name(instruction, [&](const char* name) {
     if (!found && backend.lacks(device, name)) found = name;
   });
-  return found;
+  return found || !backend.lacks(device, kDouble) ? found : std::visit(InDouble{}, instruction);
+}
+
+const char* lacking(Backend& backend, Device device, ir::RowId row, std::span<const Source> sources, DType out) {
+  const char* name = ir::rows()[row].name;
+  if (backend.lacks(device, name)) return name;
+  if (!backend.lacks(device, kDouble)) return nullptr;
+  DType types[ir::kMaxArgs];
+  for (size_t k = 0; k < sources.size(); ++k) types[k] = sources[k].as;
+  return in_double(row, out, {types, sources.size()}) ? name : nullptr;
+}
+
+bool lacks_double(Device device) {
+  if (device.is_cpu()) return false;
+  const Queue& queue = queue_of(device);
+  return queue.has_gaps() && backend_of(device.type).lacks(queue.device(), kDouble);
 }
 
 void note_lacking(Device device, const char* op) {

@@ -70,8 +70,8 @@ void Queue::append(ir::RowId row, std::span<const Source> sources, const TensorI
   flush_other(*out.storage, this);
   const Dims out_strides = expanded_strides(out, out.sizes);
   std::lock_guard lock(mutex_);
-  const bool lacks = gaps_ && backend_.lacks(device_, ir::rows()[row].name);
-  if (lacks) note_lacking(device_, ir::rows()[row].name);
+  const char* const lacks = gaps_ ? lacking(backend_, device_, row, sources, out.dtype) : nullptr;
+  if (lacks) note_lacking(device_, lacks);
   if (program_.steps_count > 0 && (lacks || !(shape_ == out.sizes))) flush_locked();
   if (!try_append(row, sources, out, out_strides)) {
     flush_locked();

@@ -395,3 +395,29 @@ def test_copies_to_and_from_the_host_are_whole_whatever_is_under_way(shared):
         print(ok, x.cpu().tolist() == same.tolist())
     """, NARU_OPENCL_SVM=shared).split()
     assert out == ["True", "True"]
+
+
+@pytest.mark.parametrize("shared", ["1", "0"])
+def test_operators_that_compute_in_float64_follow_the_fallback_policy_where_a_device_has_none(shared):
+    out = run_python("""
+        import naru
+        x = naru.arange(1.0, 50.0).to("xpu") / 7
+        calls = {"sin": lambda a: a.sin(), "cos": lambda a: (a + 1).cos() * 2, "pow": lambda a: a ** 1.5, "erfc": lambda a: a.erfc(), "lgamma": lambda a: a.lgamma()}
+        for name, call in calls.items():
+            try:
+                call(x).cpu()
+            except NotImplementedError as e:
+                print(f"'aten::{name}' is not currently implemented for the XPU device" in str(e))
+        naru.fallback.set_policy("count")
+        for call in calls.values():
+            a, b = x.detach().requires_grad_(), x.cpu().requires_grad_()
+            call(a).sum().backward(), call(b).sum().backward()
+            print(call(a).tolist() == call(b).tolist(), a.grad.tolist() == b.grad.tolist())
+        print(set(calls) <= {use.op for use in naru.fallback.report()})
+        naru.fallback.set_policy("error")
+        for make in (lambda d: naru.arange(0.0, 5, 0.3, device=d), lambda d: naru.linspace(0, 1, 7, device=d), lambda d: naru.logspace(0, 1, 7, device=d),
+                     lambda d: naru.arange(5, device=d), lambda d: (naru.ones(5, device=d) * 3).exp().std()):
+            there = make("xpu")
+            print(there.device.type == "xpu" and there.dtype == make("cpu").dtype and there.tolist() == make("cpu").tolist())
+    """, NARU_OPENCL_FP64="0", NARU_OPENCL_SVM=shared).split()
+    assert out == ["True"] * 21

@@ -70,6 +70,8 @@ void OpenClStream::mark() const {
 
 OpenClStream::Marks OpenClStream::give_up(std::exception_ptr error) const noexcept {
   errors().keep(std::move(error));
+  // As far as the driver still can: memory is given back to it next.
+  api().clFinish(queue_);
   Marks over(std::make_move_iterator(marks_.begin()), std::make_move_iterator(marks_.end()));
   over.push_back({0, std::move(last_), std::move(held_)});
   marks_.clear();
@@ -242,9 +244,11 @@ OpenClStream::Marks OpenClStream::take_reached() const noexcept {
   while (!marks_.empty()) {
     const cl_int status = status_of(marks_.front().event);
     if (status > CL_COMPLETE) break;
-    if (status < 0)
+    if (status < 0) {
+      api().clFinish(queue_);  // as above
       errors().keep(std::make_exception_ptr(RuntimeError("device {}: an operation ended with {}. If it happens again, restart the program; see `naru doctor`",
                                                          device_.device().str(), error_text(status))));
+    }
     done_.store(marks_.front().seq, std::memory_order_release);
     over.push_back(std::move(marks_.front()));
     marks_.pop_front();

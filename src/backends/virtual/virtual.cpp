@@ -96,7 +96,7 @@ class VirtualBackend final : public Backend {
   bool has_gaps(Device device) override { return !state(device)->options().without.empty(); }
   bool lacks(Device device, std::string_view what) override {
     const auto& without = state(device)->options().without;
-    const bool type = what == "fp64" || what == "fp16" || what == "bf16";
+    const bool type = what.starts_with("fp64") || what == "fp16" || what == "bf16";
     return without.contains(std::string(what)) || (!type && without.contains("*"));
   }
 

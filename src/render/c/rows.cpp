@@ -187,9 +187,12 @@ std::string Rows::fold_text(size_t number, const std::string& body, const std::s
                        "        PARALLEL\n        for (int l = 0; l < n; ++l) {{\n        const I f = at + l;\n{3}{4}        {0}[l] = {5};\n        }}\n      }}\n"
                        "      for (int by = 32; by > 0; by /= 2)\n        for (int l = 0; l < by; ++l) {0}[l] = {6};\n      {7} = {8};\n",
                        x, put(p.type, identity), length, body, keep, put(p.type, combined(at("l"), value)), put(p.type, combined(at("l"), at("l + by"))), out, result);
-  return fmt::format("      {0} v = {1};\n      for (I f = ITEM; f < {2}; f += 64) {{\n{3}{4}        v = {5};\n      }}\n      {6}[ITEM] = {7};\n      BARRIER;\n"
-                     "      for (int by = 32; by > 0; by /= 2) {{\n        if (ITEM < by) {6}[ITEM] = {8};\n        BARRIER;\n      }}\n      if (ITEM == 0) {9} = {10};\n",
-                     name_of(p.type), identity, length, body, keep, combined("v", value), x, put(p.type, "v"), put(p.type, combined(at("ITEM"), at("ITEM + by"))), out, result);
+  std::string text = fmt::format("      {0} v = {1};\n      for (I f = ITEM; f < {2}; f += 64) {{\n{3}{4}        v = {5};\n      }}\n      {6}[ITEM] = {7};\n      BARRIER;\n",
+                                 name_of(p.type), identity, length, body, keep, combined("v", value), x, put(p.type, "v"));
+  // Written out: PoCL runs loops around barriers slowly.
+  for (int by = 32; by > 0; by /= 2)
+    text += fmt::format("      if (ITEM < {0}) {1}[ITEM] = {2};\n      BARRIER;\n", by, x, put(p.type, combined(at("ITEM"), at(fmt::format("ITEM + {}", by)))));
+  return text + fmt::format("      if (ITEM == 0) {} = {};\n", out, result);
 }
 
 std::string Rows::part_text(size_t number, size_t first_param, int first_stride) const {
@@ -230,7 +233,8 @@ std::string Rows::text() const {
   for (size_t i = 0; i < parts_.size(); ++i)
     if (parts_[i].fold) head.functions += combine_function(parts_[i].fold->op, parts_[i].type, target_, fmt::format("combine{}", i));
   std::string text = opening(head, target_) + declarations();
-  text += "  const I first = (I)GROUP * a.d[1], last = first + a.d[1] < a.d[0] ? first + a.d[1] : a.d[0];\n  for (I row = first; row < last; ++row) {\n";
+  text += target_.loops ? "  const I first = (I)GROUP * a.d[1], last = first + a.d[1] < a.d[0] ? first + a.d[1] : a.d[0];\n  for (I row = first; row < last; ++row) {\n"
+                        : "  {\n    const I row = (I)GROUP;\n";
   size_t param = 0;
   int stride = kNumbers + static_cast<int>(parts_.size());
   for (size_t i = 0; i < parts_.size(); ++i) {
