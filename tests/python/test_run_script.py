@@ -103,7 +103,9 @@ def test_a_traceback_shows_the_scripts_lines_and_not_the_runner(tmp_path):
         """,
     )
     assert code == 1
-    assert err == (
+    # Newer interpreters mark the part of the line that was at work.
+    lines = [line for line in err.splitlines(keepends=True) if line.strip(" ~^\n")]
+    assert "".join(lines) == (
         'Traceback (most recent call last):\n  File "script.py", line 5, in <module>\n    train()\n'
         '  File "script.py", line 4, in train\n    raise ValueError("boom")\nValueError: boom\n'
     )
