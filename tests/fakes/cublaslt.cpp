@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -312,7 +313,7 @@ EXPORT int cublasLtMatmul(Handle* h, Operation* o, const void* alpha, const void
   void* const where = h->context;
   const size_t used = algorithm->workspace;
   const int64_t parts = algorithm->parts;
-  static unsigned char calls = 0;
+  static std::atomic<unsigned char> calls{0};
   const unsigned char mark = ++calls;
   const auto give = [&](const std::function<void()>& work) {
     return driver<int(void*, const std::function<void()>&)>("fake_cuda_give")(stream, work);

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
+#include <thread>
 
 #include "backends/cuda/products.h"
 #include "backends/cuda_fixture.h"
@@ -110,6 +112,11 @@ std::vector<Job> jobs_for_the_library() {
   for (int64_t shift : {1, 2, 3, 4, 64}) {  // addresses of every alignment
     j.a = shift, j.b = 2 * shift, j.c = 3 * shift, j.bias = shift;
     all.push_back(j);
+    for (int64_t Job::*one : {&Job::a, &Job::b, &Job::c}) {
+      Job alone = job(1, 5, 8, 12);
+      alone.*one = shift;
+      all.push_back(alone);
+    }
   }
   j = job(1, 5, 1, 9, true);
   j.q.bias_stride = 0;
@@ -276,13 +283,39 @@ TEST_F(CudaProducts, each_stream_has_memory_of_its_own_to_work_in) {
   const Job one = job(1, 20, 30, 40), two = job(2, 10, 30, 40);
   for (int i = 0; i < 4; ++i) a->submit(placed(one, x), {}), b->submit(placed(two, y), {});
   // Each question is a step of the stream's work: the two take turns.
-  for (int i = 0; i < 1000 && (a->completed() < a->submitted() || b->completed() < b->submitted()); ++i) {
-  }
+  for (int i = 0; i < 1000; ++i) a->completed(), b->completed();
+  EXPECT_EQ(a->completed() + b->completed(), a->submitted() + b->submitted());
   float got = 0;
   a->synchronize(down(*a, &got, x.c, 4));
   EXPECT_NEAR(got, wanted(one, 0, 0, 0), 1e-5f);
   b->synchronize(down(*b, &got, y.c, 4));
   EXPECT_NEAR(got, wanted(two, 0, 0, 0), 1e-5f);
+}
+
+TEST_F(CudaProducts, threads_with_streams_of_their_own_get_their_own_products_and_biases) {
+  constexpr int kThreads = 4, kRounds = 50;
+  std::vector<std::unique_ptr<DeviceStream>> streams;
+  std::vector<Memory> places;
+  for (int i = 0; i < kThreads; ++i) {
+    streams.push_back(stream());
+    places.push_back(filled(*streams.back()));
+  }
+  std::array<float, kThreads> got{};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back([&, i] {
+      const auto at = static_cast<size_t>(i);
+      Job j = job(1, 3, 4, 5, true);
+      j.bias = 64 * i;
+      for (int round = 0; round < kRounds; ++round) streams[at]->submit(placed(j, places[at]), {});
+      streams[at]->synchronize(down(*streams[at], &got[at], places[at].c + 11, 4));
+    });
+  for (std::thread& t : threads) t.join();
+  for (int i = 0; i < kThreads; ++i) {
+    Job j = job(1, 3, 4, 5, true);
+    j.bias = 64 * i;
+    EXPECT_NEAR(got[static_cast<size_t>(i)], wanted(j, 0, 2, 3), 1e-5f) << i;
+  }
 }
 
 TEST_F(CudaProducts, a_failure_says_which_product_and_what_the_library_said_and_the_device_goes_on) {
