@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,20 +19,24 @@
 namespace naru::host {
 namespace {
 
-// An environment variable set for as long as a library starts up, unless the user has set it.
+// An environment variable set for as long as a library starts up.
 class Environment {
  public:
-  Environment(const char* name, const char* value) : name_(name), ours_(!std::getenv(name)) {
-    if (ours_) setenv(name, value, 1);
+  Environment(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    setenv(name, value, 1);
   }
   Environment(const Environment&) = delete;
   ~Environment() {
-    if (ours_) unsetenv(name_);
+    if (before_)
+      setenv(name_, before_->c_str(), 1);
+    else
+      unsetenv(name_);
   }
 
  private:
   const char* name_;
-  bool ours_;
+  std::optional<std::string> before_;
 };
 
 std::vector<std::string> openblas_places() {
@@ -102,9 +108,10 @@ bool open_openblas(Products& p) {
   void* library = nullptr;
   {
     // Read when the library starts; gone again before another one could see it.
-    const char* core = core_type();
+    // One thread whatever the user asks of other programs: those that it starts for more wait in a loop, on the processors of our own.
     const Environment one("OPENBLAS_NUM_THREADS", "1");
-    const Environment kernel(core ? "OPENBLAS_CORETYPE" : "NARU_NO_CORETYPE", core ? core : "");
+    std::optional<Environment> kernel;
+    if (const char* core = core_type(); core && !std::getenv("OPENBLAS_CORETYPE")) kernel.emplace("OPENBLAS_CORETYPE", core);
     for (const std::string& place : openblas_places())
       if ((library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL))) break;
   }

@@ -1,4 +1,8 @@
 """einsum and tensordot against NumPy's."""
+import os
+import subprocess
+import sys
+
 import naru as torch
 import numpy as np
 import pytest
@@ -74,3 +78,11 @@ def test_small_products_have_the_bits_of_batched_ones():
     for m, k, n in ((2, 1, 2), (8, 8, 8), (3, 50, 7), (50, 50, 50), (51, 8, 9)):
         a, b = torch.randn(m, k), torch.randn(k, n)
         assert (a @ b).numpy().tobytes() == torch.bmm(a[None], b[None])[0].numpy().tobytes(), (m, k, n)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the system does not list a process's threads")
+def test_the_library_starts_no_threads_whatever_the_environment_asks():
+    text = "import os, naru; naru.ones(64, 64) @ naru.ones(64, 64); print(len(os.listdir('/proc/self/task')), os.environ['OPENBLAS_NUM_THREADS'])"
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "4", "OMP_NUM_THREADS": "4", "NARU_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.stdout.split(), done.stderr) == (["1", "4"], "")
