@@ -93,11 +93,23 @@ struct Context {
   std::map<Address, size_t> memory;  // by the host's address
   std::set<Stream*> streams;
   std::set<Context*> peers;
+  std::set<void*> kept;  // events, modules, functions, graphs: what is not given back lives as long as the context
 };
+template <class T>
+T* keep(T* made) {
+  made->context->kept.insert(made);
+  return made;
+}
+template <class T>
+void drop(T* kept) {
+  kept->context->kept.erase(kept);
+  delete kept;
+}
 
 std::recursive_mutex mutex;
-std::map<int, std::unique_ptr<Context>> contexts;
-std::map<char*, size_t> pinned;
+// As long as the process.
+auto& contexts = *new std::map<int, std::unique_ptr<Context>>;
+auto& pinned = *new std::map<char*, size_t>;
 bool initialised = false;
 pid_t process = 0;
 double now = 0;  // steps of work done: a clock that only work moves
@@ -421,14 +433,14 @@ EXPORT int cuStreamSynchronize(Stream* s) {
 }
 EXPORT int cuEventCreate(Event** e, unsigned flags) {
   BEGIN(cuEventCreate);
-  *e = new Event{current()};
+  *e = keep(new Event{current()});
   (*e)->timing = (flags & 2) == 0;
   return 0;
 }
 EXPORT int cuEventDestroy_v2(Event* e) {
   BEGIN(cuEventDestroy_v2);
   // What still waits for it looks at it later: it is left.
-  if (e->done) delete e;
+  if (e->done) drop(e);
   return 0;
 }
 EXPORT int cuEventRecord(Event* e, Stream* s) {
@@ -485,7 +497,7 @@ EXPORT int cuModuleLoadData(Module** m, const void* image) {
   if (!strcmp(kind, "sm") ? version / 10 != own / 10 || version > own : version > own) return kNoBinary;
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) return kInvalidImage;
-  *m = new Module{current(), library};
+  *m = keep(new Module{current(), library});
   return 0;
 }
 EXPORT int cuModuleGetFunction(Function** f, Module* m, const char* name) {
@@ -497,7 +509,7 @@ EXPORT int cuModuleGetFunction(Function** f, Module* m, const char* name) {
   auto made = std::make_unique<Function>(Function{m->context, nullptr, nullptr, nullptr, static_cast<Names*>(dlsym(m->library, "fake_names")), false});
   if (!made->names || !find("run", made->entry) || !find("translate", made->translate) || !find("sizes", made->sizes)) return kNotFound;
   made->barriers = *static_cast<const int*>(dlsym(m->library, "fake_barriers")) != 0;
-  *f = made.release();
+  *f = keep(made.release());
   return 0;
 }
 EXPORT int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, Stream* s,
@@ -529,13 +541,13 @@ EXPORT int cuStreamEndCapture(Stream* s, Graph** graph) {
   const auto work = std::move(s->captured);
   s->captured = nullptr;
   if (s->spoiled) return kCaptureInvalidated;
-  *graph = new Graph{s->context, work};
+  *graph = keep(new Graph{s->context, work});
   return 0;
 }
 EXPORT int cuGraphInstantiateWithFlags(Graph** made, Graph* graph, unsigned long long flags) {
   BEGIN(cuGraphInstantiateWithFlags);
   if (!graph || flags != 0) return kInvalidValue;
-  *made = new Graph(*graph);
+  *made = keep(new Graph(*graph));
   return 0;
 }
 EXPORT int cuGraphLaunch(Graph* made, Stream* s) {
@@ -548,12 +560,12 @@ EXPORT int cuGraphLaunch(Graph* made, Stream* s) {
 }
 EXPORT int cuGraphExecDestroy(Graph* made) {
   BEGIN(cuGraphExecDestroy);
-  delete made;
+  drop(made);
   return 0;
 }
 EXPORT int cuGraphDestroy(Graph* graph) {
   BEGIN(cuGraphDestroy);
-  delete graph;
+  drop(graph);
   return 0;
 }
 
