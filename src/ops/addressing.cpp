@@ -63,16 +63,6 @@ Tensor prepared(const Tensor& target, const Operand& value) {
 
 }  // namespace
 
-void require_distinct_elements(const Tensor& target, const char* op) {
-  for (size_t i = 0; i < target.sizes().size(); ++i)
-    if (target.numel() > 0 && target.sizes()[i] > 1 && target.strides()[i] == 0)
-      throw RuntimeError(
-          "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-          "Please "
-          "clone() the tensor before performing the operation. ({})",
-          op);
-}
-
 Tensor gather_at(const Tensor& source, const Addressing& at, const Positions& positions, const char* node) {
   Tensor out = make_result(at.shape, source.dtype(), source.device(), at.op, true);
   if (product(at.shape) > 0) {

@@ -41,9 +41,6 @@ Tensor flat_nonzero(const Tensor& mask);
 // The same, split into one tensor of positions per dimension of `sizes`.
 Positions unravel(const Tensor& flat, const Dims& sizes);
 
-// Throws RuntimeError where elements of the target share memory.
-void require_distinct_elements(const Tensor& target, const char* op);
-
 // autograd::record with a list of saved tensors.
 template <class F>
 Tensor record_saving(Tensor out, const char* name, std::initializer_list<const Tensor*> inputs, const Positions& saves,

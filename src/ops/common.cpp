@@ -153,11 +153,20 @@ Scalar read_scalar(const Tensor& t) {
   return 0;
 }
 
+void require_distinct_elements(const Tensor& target, const char* op, const char* ending) {
+  const TensorImpl& t = *target.impl();
+  for (size_t i = 0; i < t.sizes.size(); ++i)
+    if (t.sizes[i] > 1 && t.strides[i] == 0 && t.numel > 0)
+      throw RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                         "Please clone() the tensor before performing the operation. ({}{})", op, ending);
+}
+
 ir::View view_of(const Tensor& t, const Dims& shape) {
   const TensorImpl& i = *t.impl();
   if (runtime::Queue* q = i.storage->pending.load(std::memory_order_acquire)) q->flush();
   if (!i.storage->data && i.storage->bytes) runtime::materialise(*i.storage);
-  return {i.address(), i.dtype, runtime::expanded_strides(i, shape)};
+  // No elements lie nowhere: a view may begin behind the end of its memory, or have none.
+  return {i.numel ? i.address() : nullptr, i.dtype, runtime::expanded_strides(i, shape)};
 }
 
 void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads, std::span<const Tensor* const> writes) {

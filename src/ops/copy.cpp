@@ -120,10 +120,7 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) {
   ops::require_defined(source, "copy_", "source");
   if (!(broadcast_shapes(sizes(), source.sizes()) == sizes()))
     throw RuntimeError("output with shape {} doesn't match the broadcast shape {} (copy_)", sizes().str(), broadcast_shapes(sizes(), source.sizes()).str());
-  for (size_t i = 0; i < sizes().size(); ++i)
-    if (numel() > 0 && sizes()[i] > 1 && strides()[i] == 0)
-      throw RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
-                         "clone() the tensor before performing the operation. (copy_)");
+  ops::require_distinct_elements(*this, "copy_");
   const bool history = autograd::recording({this, &source});
   if (history) autograd::check_in_place(*this, "copy_");
   copy_into(*this, source.sizes() == sizes() ? source : source.detach().expand(sizes()), non_blocking);

@@ -357,11 +357,7 @@ void run_row_in_place(ir::RowId row, const Tensor& target, std::span<const Opera
     if (o.is_tensor()) shape = broadcast_shapes(shape, o.tensor().sizes());
   if (!(shape == target.sizes()))
     throw RuntimeError("output with shape {} doesn't match the broadcast shape {} ({}_)", target.sizes().str(), shape.str(), r.name);
-  for (size_t i = 0; i < shape.size(); ++i)
-    if (target.numel() > 0 && shape[i] > 1 && target.strides()[i] == 0)
-      throw RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                         "Please clone() the tensor before performing the operation. ({}_)", r.name);
-  check_divisor(row, types, operands);
+  require_distinct_elements(target, r.name, "_");
   const bool history = wants_history(row, operands) || (grad_enabled() && autograd::requires_grad(target));
   Ref<TableNode> node;
   if (history) {

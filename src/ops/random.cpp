@@ -42,6 +42,7 @@ std::vector<StepOperand> with_draw(std::vector<StepOperand> operands, Generator*
 // Calls f with a contiguous tensor of t's shape and type, whose elements are t's afterwards: positions are counted in row-major order.
 template <class F>
 void write_in_order(const Tensor& t, const char* op, F f) {
+  ops::require_distinct_elements(t, op);
   autograd::check_in_place(t, op);
   if (t.numel() > 0) {
     NoGrad guard;

@@ -76,6 +76,12 @@ def test_a_bad_position_is_an_error_and_the_device_goes_on(there):
         assert (x + i).cpu().tolist() == [i + k for k in range(5)]
 
 
+def test_views_without_elements_may_begin_where_there_is_no_memory(there):
+    for x in (naru.ones(0, 3, device=there)[:, 1:], naru.ones(4, 2, device=there)[4:]):
+        assert x.sum().item() == 0 and x.var(0).isnan().all() and x.softmax(0).shape == x.argsort(1).shape == (0, 2)
+        assert (x.t() @ x).tolist() == [[0, 0], [0, 0]] and naru.nn.functional.mse_loss(x, x).isnan()
+
+
 def test_memory_that_no_device_has_is_an_error_and_the_device_goes_on(there):
     with pytest.raises(naru.OutOfMemoryError, match=there):
         naru.zeros(1 << 45, device=there)

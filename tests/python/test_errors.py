@@ -43,6 +43,8 @@ def test_wrong_arguments_name_the_function_and_the_argument(call, text):
         (lambda x: x.squeeze(5), IndexError, r"Dimension out of range \(expected to be in range of \[-2, 1\], but got 5\)"),
         (lambda x: x.sum(7), IndexError, "Dimension out of range"),
         (lambda x: x.expand(3, 3), RuntimeError, r"The expanded size of the tensor \(3\) must match the existing size \(2\)"),
+        (lambda x: x[:, :1].expand(2, 3).add_(1), RuntimeError, r"more than one element of the written-to tensor refers to a single memory location.*\(add_\)"),
+        (lambda x: x[0].expand(2, 3).normal_(), RuntimeError, r"more than one element of the written-to tensor refers to a single memory location.*\(normal_\)"),
         (lambda x: x.item(), RuntimeError, "a Tensor with 6 elements cannot be converted to Scalar"),
         (lambda x: x.clamp(), RuntimeError, "At least one of 'min' or 'max' must not be None"),
         (lambda x: x.div(2, rounding_mode="foo"), RuntimeError, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found 'foo'"),
