@@ -5,6 +5,7 @@
 
 #include "ir/row_ids.h"
 #include "ops/elementwise.h"
+#include "ops/rules.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -64,6 +65,12 @@ Tensor run(ir::RowId row, std::initializer_list<Operand> operands) {
 }
 void run_in_place(ir::RowId row, const Tensor& t, std::initializer_list<Operand> others) {
   run_row_in_place(row, t, {others.begin(), others.size()});
+}
+
+// row(b, c) in the type that a result of all three has, so that nothing is rounded to a smaller one before a is added.
+Tensor beside(ir::RowId row, const Tensor& a, const Tensor& b, const Tensor& c) {
+  const Operand all[] = {a, b, c};
+  return run(row, {b.to(ops::result_type(all)), c});
 }
 
 bool is_one(const Scalar& s) {
@@ -164,20 +171,20 @@ void define_arithmetic() {
       });
   def(kBoth, "addcmul", "input, tensor1, tensor2, *, value=1, out=None", "input + value * tensor1 * tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
-        return run(row::add_scaled, {a, run(row::mul, {b, c}), Operand(v)});
+        return run(row::add_scaled, {a, beside(row::mul, a, b, c), Operand(v)});
       });
   def(kBoth, "addcdiv", "input, tensor1, tensor2, *, value=1, out=None", "input + value * tensor1 / tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
-        return run(row::add_scaled, {a, run(row::div, {b, c}), Operand(v)});
+        return run(row::add_scaled, {a, beside(row::div, a, b, c), Operand(v)});
       });
   def(kMethod, "addcmul_", "input, tensor1, tensor2, *, value=1", "input += value * tensor1 * tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
-        run_in_place(row::add_scaled, a, {run(row::mul, {b, c}), Operand(v)});
+        run_in_place(row::add_scaled, a, {beside(row::mul, a, b, c), Operand(v)});
         return Self();
       });
   def(kMethod, "addcdiv_", "input, tensor1, tensor2, *, value=1", "input += value * tensor1 / tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
-        run_in_place(row::add_scaled, a, {run(row::div, {b, c}), Operand(v)});
+        run_in_place(row::add_scaled, a, {beside(row::div, a, b, c), Operand(v)});
         return Self();
       });
   def(kBoth, "square_", "input", "The square, in place.", [](const Tensor& a) {

@@ -218,17 +218,18 @@ V prim_min(V a, V b) {
 V prim_max(V a, V b) {
   return make(Prim::Max, a.type(), a, b);
 }
+// Integers are whole.
 V floor(V a) {
-  return make(Prim::Floor, a.type(), a);
+  return is_float(a.type()) ? make(Prim::Floor, a.type(), a) : a;
 }
 V ceil(V a) {
-  return make(Prim::Ceil, a.type(), a);
+  return is_float(a.type()) ? make(Prim::Ceil, a.type(), a) : a;
 }
 V trunc(V a) {
-  return make(Prim::Trunc, a.type(), a);
+  return is_float(a.type()) ? make(Prim::Trunc, a.type(), a) : a;
 }
 V round(V a) {
-  return make(Prim::Round, a.type(), a);
+  return is_float(a.type()) ? make(Prim::Round, a.type(), a) : a;
 }
 V scale(V a, V exponent) {
   return make(Prim::Scale, a.type(), a, exponent);

@@ -22,7 +22,6 @@ V power(V a, V b) { return is_float(a.type()) ? pow(a, b) : pow_int(a, b); }
 // -0 for -0, NaN for NaN.
 V relu(V a) { return prim_max(a.lit(0), a); }
 // b's NaN is dropped, a's stays.
-V nan_max(V a, V b) { return where(a == a, prim_max(a, b), a); }
 V fmax(V a, V b) { return is_float(a.type()) ? where(a == a, where(b == b, maximum(a, b), a), b) : maximum(a, b); }
 V fmin(V a, V b) { return is_float(a.type()) ? where(a == a, where(b == b, minimum(a, b), a), b) : minimum(a, b); }
 V is_inf(V a) { return is_float(a.type()) ? abs(a) == std::numeric_limits<double>::infinity() : a != a; }

@@ -358,6 +358,7 @@ void run_row_in_place(ir::RowId row, const Tensor& target, std::span<const Opera
   if (!(shape == target.sizes()))
     throw RuntimeError("output with shape {} doesn't match the broadcast shape {} ({}_)", target.sizes().str(), shape.str(), r.name);
   require_distinct_elements(target, r.name, "_");
+  check_divisor(row, types, operands);
   const bool history = wants_history(row, operands) || (grad_enabled() && autograd::requires_grad(target));
   Ref<TableNode> node;
   if (history) {

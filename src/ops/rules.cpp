@@ -42,10 +42,10 @@ Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
   const DType t = result_type(operands);
   switch (rule) {
     case Rule::ArithNoBool:
-      if (t == DType::Bool) throw RuntimeError("{}: not defined for bool tensors; wanted numbers. For bool use ~, ^ or logical_xor()", op);
+      if (t == DType::Bool) throw NotImplementedError("{}: not defined for bool tensors; wanted numbers. For bool use ~, ^ or logical_xor()", op);
       return {t, t};
     case Rule::Rounding:
-      if (t == DType::Bool) throw RuntimeError("\"{}\" not implemented for 'Bool': wanted numbers", op);
+      if (t == DType::Bool) throw NotImplementedError("\"{}\" not implemented for 'Bool': wanted numbers", op);
       return {t, t};
     case Rule::Float: {
       const DType f = is_floating(t) ? t : default_dtype();
@@ -60,7 +60,7 @@ Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
     case Rule::Logical: return {DType::Bool, DType::Bool};
     case Rule::Bits:
     case Rule::Shift:
-      if (is_floating(t)) throw RuntimeError("\"{}\" not implemented for '{}': wanted integers{}", op, name_of(t), rule == Rule::Bits ? " or bool" : "");
+      if (is_floating(t)) throw NotImplementedError("\"{}\" not implemented for '{}': wanted integers{}", op, name_of(t), rule == Rule::Bits ? " or bool" : "");
       return {t, t};
     default: return {t, t};
   }

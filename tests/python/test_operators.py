@@ -10,7 +10,7 @@ import pytest
 
 import naru
 from naru import _C
-from naru.testing.operator_cases import CASES, as_tuple, bits, compare, differentiable, layouts, on_device, result_bits
+from naru.testing.operator_cases import CASES, REFERENCES, as_tuple, bits, compare, differentiable, layouts, on_device, result_bits
 
 IDS = [c.name for c in CASES]
 
@@ -43,6 +43,39 @@ def test_an_operator_reads_a_repeated_element_through_stride_0(case, device):
     operands = on_device(arrays, device, naru.float32)
     operands[0] = operands[0].expand(6, 9)
     compare(case, case.run(*operands), [np.broadcast_to(arrays[0], (6, 9))] + arrays[1:], naru.float32)
+
+
+INTEGER_RULES = {"Arith", "ArithNoBool", "Rounding", "Compare", "Logical", "Predicate", "Bits", "Shift", "Power"}
+INTEGER_ROWS = [(name, arity) for name, arity, rule, *_ in _C._elementwise_table() if rule in INTEGER_RULES]
+
+
+@pytest.mark.parametrize("there", ["cpu", "mps:0"])
+@pytest.mark.parametrize("name, arity", INTEGER_ROWS, ids=[name for name, _ in INTEGER_ROWS])
+def test_an_operator_that_keeps_integers_computes_them_exactly(name, arity, there):
+    for dtype in ("uint8", "int8", "int16", "int32", "int64"):
+        for size in (5, 9000):
+            arrays = [np.random.default_rng(i).integers(1, 5, size) * (-1 if dtype != "uint8" and i == 0 else 1) for i in range(arity)]
+            got = _C._elementwise(name, *[naru.tensor(a, dtype=getattr(naru, dtype), device=there) for a in arrays])
+            wanted = np.asarray(REFERENCES[name](*arrays))
+            assert str(got.dtype) == ("torch.bool" if wanted.dtype == bool else f"torch.{dtype}")
+            np.testing.assert_array_equal(got.cpu().numpy(), wanted if wanted.dtype == bool else wanted.astype(np.int64).astype(dtype))
+
+
+LIMITING = {
+    "clamp": lambda x: x.clamp(0, 2), "clamp_": lambda x: x.clamp_(0, 2), "clamp by tensors": lambda x: x.clamp(naru.zeros_like(x), naru.ones_like(x)),
+    "clamp_min": lambda x: x.clamp(min=0), "clamp_max": lambda x: x.clamp(max=0), "relu": naru.relu, "relu6": naru.nn.functional.relu6,
+    "hardtanh": naru.nn.functional.hardtanh, "hardsigmoid": naru.nn.functional.hardsigmoid, "hardswish": naru.nn.functional.hardswish,
+    "hardshrink": naru.nn.functional.hardshrink, "softshrink": naru.nn.functional.softshrink,
+    "threshold": lambda x: naru.nn.functional.threshold(x, 1, 2), "a NaN for a limit": lambda x: naru.ones_like(x).clamp(-x.abs(), x),
+}
+
+
+@pytest.mark.parametrize("there", ["cpu", "mps:0"])
+@pytest.mark.parametrize("name", LIMITING)
+def test_nan_is_not_lost_where_values_are_limited(name, there):
+    for dtype in ("float16", "bfloat16", "float32", "float64"):
+        for size in (3, 5000):
+            assert LIMITING[name](naru.full((size,), float("nan"), dtype=getattr(naru, dtype), device=there)).isnan().all()
 
 
 GRADIENTS = [c for c in CASES if c.gradient]

@@ -179,6 +179,12 @@ def test_a_number_does_not_change_the_dtype_but_by_its_category():
     assert (torch.ones(1, dtype=torch.bool) + 1).dtype == torch.int64
 
 
+def test_addcmul_rounds_once_to_the_type_of_its_result():
+    a, b = torch.tensor([-0.7]), torch.tensor([-0.7], dtype=torch.float16)
+    wanted = a + b.float() * b.float()
+    assert torch.addcmul(a, b, b).item() == a.clone().addcmul_(b, b).item() == wanted.item()
+
+
 def test_what_is_no_operand_is_left_to_the_other_side():
     class Right:
         def __radd__(self, other):

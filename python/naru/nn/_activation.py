@@ -79,7 +79,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x where |x| > lambd, else 0"""
-    return _C.where(input.abs() > lambd, input, _C.zeros_like(input))
+    return _C.where(input.abs() <= lambd, _C.zeros_like(input), input)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:

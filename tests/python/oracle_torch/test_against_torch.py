@@ -77,6 +77,10 @@ BAD_CALLS = {
     "device string": lambda t: t.device("gpu"),
     "numpy with grad": lambda t: t.ones(3, requires_grad=True).numpy(),
     "in-place type": lambda t: t.ones(3, dtype=t.int64).add_(0.5),
+    "whole numbers by 0 in place": lambda t: t.ones(3, dtype=t.int64).floor_divide_(0),
+    "bool by - ": lambda t: -t.ones(3, dtype=t.bool),
+    "bits of floats": lambda t: t.ones(3) & 1,
+    "expanded in place": lambda t: t.ones(1).expand(3).normal_(),
     "empty max": lambda t: t.ones(0).max(),
 }
 
