@@ -48,6 +48,8 @@ bool is_left_to_the_driver(const char* visible) {
   return visible && std::strstr(visible, "MIG-");
 }
 
+constexpr int kNotInitialized = 3;  // of CUDA and of HIP
+
 // What the child says: words in lines, separated by tabs. "version 12080", "error cuInit 803", "gpu PCI UUID 9 0 132
 // BYTES LIMITS NAME".
 class Report {
@@ -77,14 +79,18 @@ std::string lower(std::string s) {
   return s;
 }
 
-// In the child. Stops at the first error, which it reports.
+// In the child, which has an environment of its own: all devices, in the order of their addresses.
+void see_all(const GpuDriver& d) {
+  if (d.order) ::setenv(d.order, "PCI_BUS_ID", 0);
+  if (!is_left_to_the_driver(variable(d.visible))) ::unsetenv(d.visible);
+}
+
+// Stops at the first error, which it reports.
 std::string ask(const GpuDriver& d, const Functions& f) {
   Report report;
   int version = 0;
   if (f.version(&version) == 0) report.line("version", version);
   if (version != 0 && version < d.need_version) return report.text();
-  if (d.order) ::setenv(d.order, "PCI_BUS_ID", 0);
-  if (!is_left_to_the_driver(variable(d.visible))) ::unsetenv(d.visible);
 
   const auto failed = [&](const char* function, int code) {
     if (code != 0) report.line("error", function, code);
@@ -185,8 +191,9 @@ Availability hidden(const GpuDriver& d, const char* value, const std::string& de
   return unavailable(DriverState::Hidden, {{"variable", d.visible}, {"value", value}, {"detail", detail}});
 }
 
-// Leaves those that the environment lets through, in naru's order. False where there were some and none is left.
-bool choose(const GpuDriver& d, std::vector<Gpu>& gpus) {
+// Leaves those that the environment lets through, in naru's order. False where there were some and none is left. chosen: the driver has done that.
+bool choose(const GpuDriver& d, std::vector<Gpu>& gpus, bool chosen) {
+  if (chosen && variable(d.visible)) return true;
   const char* order = variable(d.order);
   if (!order || std::string_view(order) == "PCI_BUS_ID")
     std::stable_sort(gpus.begin(), gpus.end(), [](const Gpu& a, const Gpu& b) { return a.pci < b.pci; });
@@ -221,7 +228,7 @@ Availability judge(const GpuDriver& d, const ChildAnswer& answer, GpuProbe& prob
   if (facts.gpus.empty()) return error(d, d.count, kNoDevice);
 
   probe.gpus = facts.gpus;
-  if (!choose(d, probe.gpus)) {
+  if (!choose(d, probe.gpus, probe.in_use)) {
     std::vector<Gpu> all = facts.gpus;
     std::stable_sort(all.begin(), all.end(), [](const Gpu& a, const Gpu& b) { return a.pci < b.pci; });
     return hidden(d, variable(d.visible), fmt::format("; there are {}", list_of(all)));
@@ -263,7 +270,14 @@ GpuProbe probe_gpus(const GpuDriver& d) {
     return probe;
   }
   constexpr std::chrono::seconds kPatience{60};
-  probe.state = judge(d, ask_in_child([&] { return ask(d, functions); }, kPatience), probe);
+  ChildAnswer answer = ask_in_child([&] { return see_all(d), ask(d, functions); }, kPatience);
+  // A child can't use a driver that its parent has in use, as another library of this process may (PyTorch, say). Then there is no trace left to avoid.
+  if (answer.text) {
+    const Findings facts = read(*answer.text);
+    probe.in_use = facts.failed == d.init && facts.code == kNotInitialized;
+  }
+  if (probe.in_use) answer.text = ask(d, functions);
+  probe.state = judge(d, answer, probe);
   return probe;
 }
 

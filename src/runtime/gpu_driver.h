@@ -1,5 +1,5 @@
 // What a driver of CUDA's shape (libcuda, and AMD's libamdhip64) says of itself and its devices, without opening a
-// context and without leaving a trace in this process: a child asks. A backend's folder holds its table.
+// context and without leaving a trace in this process: a child asks (where the process has no trace of it yet). A backend's folder holds its table.
 #pragma once
 
 #include <span>
@@ -59,6 +59,7 @@ struct GpuProbe {
   std::vector<Gpu> gpus;  // those that the environment leaves visible, in the order of PCI addresses or of the variable
   std::string driver;     // "CUDA 12.8"
   int version = 0;        // 12080
+  bool in_use = false;    // somebody else of this process had initialised the driver before: children can't
 };
 
 // Takes as long as the driver does (a second or less). Never throws for a driver that does not work.

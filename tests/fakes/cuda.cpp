@@ -30,7 +30,6 @@
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 extern "C" int fake_called(const char* function);
-extern "C" int fake_gpu_count();
 extern "C" size_t fake_gpu_bytes(int device);
 extern "C" int fake_gpu_capability(int device);
 extern "C" int fake_gpu_of_pci(const char* pci);
@@ -284,6 +283,7 @@ extern "C" void fake_initialised() {
   initialised = true;
   process = getpid();
 }
+extern "C" int fake_unusable(int at_init) { return (initialised ? getpid() != process : !at_init) ? kNotInitialized : 0; }
 
 EXPORT int cuDeviceGetByPCIBusId(int* device, const char* pci) {
   BEGIN(cuDeviceGetByPCIBusId, false);

@@ -1,7 +1,8 @@
 /* A small driver in place of libcuda or libamdhip64 (the names are chosen by FAKE_HIP). What it has and does is said by
    the environment:
      NARU_FAKE_GPUS     devices, e.g. "0000:65:00.0 1234 8.0 40000 NVIDIA A100;0000:17:00.0 ...": PCI address, number of
-                        the uuid in hexadecimal, compute capability, MiB, name; in the order in which the driver lists them
+                        the uuid in hexadecimal, compute capability, MiB, name; in the order in which the driver lists them,
+                        where CUDA_DEVICE_ORDER does not say PCI_BUS_ID. CUDA_VISIBLE_DEVICES leaves what it leaves of that list
      NARU_FAKE_VERSION  of the driver (default 12080; HIP 60400000)
      NARU_FAKE_ERROR    "cuInit=803": the function fails with the code; "cuInit=803@2": only its second call does
      NARU_FAKE_CRASH    the function that crashes
@@ -21,7 +22,9 @@ enum { kMajor = 23, kMinor = 61, kMultiprocessors = 63, kVersion = 60400000 };
 enum { kMajor = 75, kMinor = 76, kMultiprocessors = 16, kVersion = 12080 };
 #endif
 #ifndef FAKE_HIP
-void fake_initialised(void); /* of cuda.cpp */
+/* Of cuda.cpp: cuInit was called; 0, or why nothing works here (3: it was not, or the process that forked this one has called it). */
+void fake_initialised(void);
+int fake_unusable(int at_init);
 #endif
 #define EXPORT __attribute__((visibility("default")))
 
@@ -33,6 +36,48 @@ typedef struct {
 } Gpu;
 
 static Gpu gpus[16];
+static int listed[16]; /* their numbers, as far as the driver lists them */
+
+#ifndef FAKE_HIP
+static int by_address = -1; /* CUDA_DEVICE_ORDER, read once */
+
+/* As CUDA reads it: numbers in the driver's order, or uuids' beginnings, up to the first entry that names nothing. */
+static int visible(int n) {
+  const char* order = getenv("CUDA_DEVICE_ORDER");
+  if (by_address < 0) by_address = order && !strcmp(order, "PCI_BUS_ID");
+  if (by_address)
+    for (int i = 1; i < n; ++i)
+      for (int j = i; j > 0 && strcasecmp(gpus[listed[j]].pci, gpus[listed[j - 1]].pci) < 0; --j) {
+        const int swapped = listed[j];
+        listed[j] = listed[j - 1], listed[j - 1] = swapped;
+      }
+  const char* at = getenv("CUDA_VISIBLE_DEVICES");
+  if (!at || strstr(at, "MIG-")) return n;
+  int all[16], left = 0;
+  memcpy(all, listed, sizeof all);
+  while (left < 16) {
+    while (*at == ' ') ++at;
+    char* end = NULL;
+    const long number = strtol(at, &end, 10);
+    int found = -1;
+    if (end != at && (*end == ',' || *end == ' ' || !*end)) {
+      if (number >= 0 && number < n) found = all[number];
+    } else {
+      const size_t length = strcspn(at, ", ");
+      for (int i = 0; i < n && length > 0; ++i) {
+        char uuid[64];
+        snprintf(uuid, sizeof uuid, "GPU-%08x-0000-0000-0000-000000000000", gpus[i].uuid);
+        if (!strncmp(uuid, at, length)) found = i;
+      }
+    }
+    if (found < 0) break;
+    listed[left++] = found;
+    at += strcspn(at, ",");
+    if (!*at++) break;
+  }
+  return left;
+}
+#endif
 
 static int load(void) {
   const char* text = getenv("NARU_FAKE_GPUS");
@@ -44,7 +89,12 @@ static int load(void) {
     text = strchr(text, ';');
     if (text) ++text;
   }
+  for (int i = 0; i < n; ++i) listed[i] = i;
+#ifndef FAKE_HIP
+  return visible(n);
+#else
   return n;
+#endif
 }
 
 /* The code that a call is to return. */
@@ -75,11 +125,18 @@ static int called(const char* function) {
 #define CALLED(cuda, hip)                       \
   const int code = called(NAME(#cuda, #hip));   \
   if (code) return code
+#ifdef FAKE_HIP
+#define NEEDS_INIT
+#else
+#define NEEDS_INIT \
+  if (fake_unusable(0)) return fake_unusable(0)
+#endif
 
 EXPORT int NAME(cuInit, hipInit)(unsigned flags) {
   (void)flags;
   CALLED(cuInit, hipInit);
 #ifndef FAKE_HIP
+  if (fake_unusable(1)) return fake_unusable(1);
   fake_initialised();
 #endif
   return load() ? 0 : 100;
@@ -92,21 +149,26 @@ EXPORT int NAME(cuDriverGetVersion, hipDriverGetVersion)(int* version) {
 }
 EXPORT int NAME(cuDeviceGetCount, hipGetDeviceCount)(int* count) {
   CALLED(cuDeviceGetCount, hipGetDeviceCount);
+  NEEDS_INIT;
   *count = load();
   return 0;
 }
 EXPORT int NAME(cuDeviceGet, hipDeviceGet)(int* device, int ordinal) {
   CALLED(cuDeviceGet, hipDeviceGet);
-  *device = ordinal;
+  NEEDS_INIT;
+  if (ordinal < 0 || ordinal >= load()) return 101;
+  *device = listed[ordinal];
   return 0;
 }
 EXPORT int NAME(cuDeviceGetName, hipDeviceGetName)(char* name, int length, int device) {
   CALLED(cuDeviceGetName, hipDeviceGetName);
+  NEEDS_INIT;
   snprintf(name, (size_t)length, "%s", gpus[device].name);
   return 0;
 }
 EXPORT int NAME(cuDeviceGetUuid, hipDeviceGetUuid)(unsigned char* uuid, int device) {
   CALLED(cuDeviceGetUuid, hipDeviceGetUuid);
+  NEEDS_INIT;
 #ifdef FAKE_HIP
   char text[17];
   snprintf(text, sizeof text, "%016x", gpus[device].uuid);
@@ -119,16 +181,19 @@ EXPORT int NAME(cuDeviceGetUuid, hipDeviceGetUuid)(unsigned char* uuid, int devi
 }
 EXPORT int NAME(cuDeviceTotalMem_v2, hipDeviceTotalMem)(size_t* bytes, int device) {
   CALLED(cuDeviceTotalMem_v2, hipDeviceTotalMem);
+  NEEDS_INIT;
   *bytes = gpus[device].mib << 20;
   return 0;
 }
 EXPORT int NAME(cuDeviceGetPCIBusId, hipDeviceGetPCIBusId)(char* pci, int length, int device) {
   CALLED(cuDeviceGetPCIBusId, hipDeviceGetPCIBusId);
+  NEEDS_INIT;
   snprintf(pci, (size_t)length, "%s", gpus[device].pci);
   return 0;
 }
 EXPORT int NAME(cuDeviceGetAttribute, hipDeviceGetAttribute)(int* value, int attribute, int device) {
   CALLED(cuDeviceGetAttribute, hipDeviceGetAttribute);
+  NEEDS_INIT;
   *value = attribute == kMajor ? gpus[device].major
            : attribute == kMinor ? gpus[device].minor
            : attribute == kMultiprocessors ? 108
@@ -151,12 +216,11 @@ EXPORT int NAME(cuCtxCreate_v2, hipCtxCreate)(void** context, unsigned flags, in
 
 /* For cuda.cpp. */
 int fake_called(const char* function) { return called(function); }
-int fake_gpu_count(void) { return load(); }
 size_t fake_gpu_bytes(int device) { return gpus[device].mib << 20; }
 int fake_gpu_capability(int device) { return gpus[device].major * 10 + gpus[device].minor; }
 int fake_gpu_of_pci(const char* pci) {
   const int n = load();
   for (int i = 0; i < n; ++i)
-    if (!strcasecmp(gpus[i].pci, pci)) return i;
+    if (!strcasecmp(gpus[listed[i]].pci, pci)) return listed[i];
   return -1;
 }

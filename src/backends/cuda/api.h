@@ -36,6 +36,7 @@ enum : unsigned {
 
 #define NARU_CUDA(F)                                                                                                                        \
   F(cuInit, (unsigned flags))                                                                                                               \
+  F(cuDeviceGetCount, (int*))                                                                                                               \
   F(cuDeviceGetByPCIBusId, (CUdevice*, const char* pci))                                                                                    \
   F(cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice))                                                                                       \
   F(cuCtxPushCurrent_v2, (CUcontext))                                                                                                       \

@@ -52,7 +52,12 @@ class CudaBackend final : public Backend {
     }
   }
   Availability probe(DeviceType kind) override { return kind == DeviceType::Cuda ? found().state : Availability{}; }
-  Availability self_check(DeviceType kind) override { return check_in_child(*this, kind); }
+  Availability self_check(DeviceType kind) override {
+    if (found().probe.in_use) return Backend::self_check(kind);
+    Availability a = check_in_child(*this, kind);
+    // Another library of this process may have begun to use the driver since it was asked: then children can't.
+    return !a.available && CudaDevices::driver_in_use() ? Backend::self_check(kind) : a;
+  }
 
   Properties properties(Device device) override {
     const Gpu& g = gpu(device);

@@ -26,15 +26,16 @@ class CudaDevice {
   // Makes the context the thread's current one for the length of a scope, as each call of the driver needs.
   class Current {
    public:
-    explicit Current(const CudaDevice& device) : api_(device.api_) { api_.cuCtxPushCurrent_v2(device.context_); }
+    explicit Current(const CudaDevice& device) : api_(device.api_), pushed_(api_.cuCtxPushCurrent_v2(device.context_) == CUDA_SUCCESS) {}
     ~Current() {
       CUcontext popped = nullptr;
-      api_.cuCtxPopCurrent_v2(&popped);
+      if (pushed_) api_.cuCtxPopCurrent_v2(&popped);
     }
     Current(const Current&) = delete;
 
    private:
     const Api& api_;
+    const bool pushed_;  // else another library's context is the current one, and stays it
   };
 
   // Throws for a code that is not success: OutOfMemoryError, DeviceLostError for errors after which nothing works on the device any more, else
@@ -97,6 +98,8 @@ class CudaDevices {
   CudaDevices(std::vector<runtime::Gpu> gpus, int driver_version);
   // Throws DeviceUnavailableError.
   CudaDevice& at(Device device);
+  // Whether somebody of this process has initialised the driver, naru or another library.
+  static bool driver_in_use();
   const std::vector<runtime::Gpu>& gpus() const noexcept { return gpus_; }
   const Compiler& compiler() const noexcept { return compiler_; }
   const ProductLibrary& products() const noexcept { return products_; }
