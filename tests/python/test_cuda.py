@@ -60,6 +60,37 @@ def test_devices_and_doctor_say_that_it_never_ran_on_a_gpu(environment):
     assert code == 0 and "cuda: available, 2 devices\n  libraries: NVRTC 12.9, cuBLASLt 12.9.5" in said
     code, said = run({**environment, "NARU_CUBLASLT_LIBRARY": "/nowhere"}, "-m", "naru", "doctor", "cuda")
     assert code == 0 and "own kernels for products (no cuBLASLt: pip install nvidia-cublas-cu12, or the CUDA toolkit)" in said
+    code, said = run({**environment, "NARU_FAKE_VERSION": "11080"}, "-m", "naru", "doctor", "cuda")
+    assert code == 0 and "own kernels for products (cuBLASLt 12.9.5 needs a driver of CUDA 12, this one is of CUDA 11: pip install nvidia-cublas-cu11," in said
+
+
+# The driver lists the T4 first; by its address the H100 comes first.
+TURNED = "0000:02:00.0 b 7.5 2048 T4;0000:01:00.0 a 9.0 2048 H100"
+
+
+@pytest.mark.parametrize("value, names", [("0", ["H100"]), ("1", ["T4"]), ("1,0", ["T4", "H100"]), (None, ["H100", "T4"])])
+def test_the_driver_is_opened_with_the_devices_that_it_was_asked_for(environment, value, names):
+    there = {k: v for k, v in environment.items() if k not in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")}
+    there |= {"NARU_FAKE_GPUS": TURNED, **({"CUDA_VISIBLE_DEVICES": value} if value else {})}
+    program = "import naru; print([naru.cuda.get_device_name(i) for i in range(naru.cuda.device_count()) if naru.ones(2, device=f'cuda:{i}').sum().item() == 2])"
+    assert run(there, "-c", program) == (0, f"{names}\n")
+
+
+FIRST = """
+import ctypes, os
+assert ctypes.CDLL(os.environ["NARU_CUDA_LIBRARY"]).cuInit(0) == 0
+import naru
+print([(naru.cuda.get_device_name(i), naru.ones(3, device=f"cuda:{i}").sum().item()) for i in range(naru.cuda.device_count())])
+"""
+
+
+@pytest.mark.parametrize("value, names", [(None, ["H100", "T4"]), ("0", ["T4"]), ("0,1", ["T4", "H100"])])
+def test_a_library_that_has_the_driver_in_use_already_is_no_hindrance_and_gives_the_order(environment, value, names):
+    """PyTorch, say, in the same process: no child of it can ask the driver anything, which has read CUDA_VISIBLE_DEVICES its own way."""
+    there = {k: v for k, v in environment.items() if k not in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")}
+    there |= {"NARU_FAKE_GPUS": TURNED, **({"CUDA_VISIBLE_DEVICES": value} if value else {})}
+    code, said = run(there, "-c", FIRST)
+    assert (code, said) == (0, f"{[(name, 3.0) for name in names]}\n")
 
 
 PROGRAM = """
@@ -171,6 +202,7 @@ NUMBERS = r"""
 constexpr long long kOurs[] = {OURS};
 #include <cublasLt.h>
 #include <cuda.h>
+#include <nvrtc.h>
 #include <cstddef>
 #include <type_traits>
 namespace ours = naru::backends::cuda;
@@ -192,21 +224,84 @@ static_assert(sizeof(Ours) == sizeof(Theirs) && offsetof(Ours, workspaceSize) ==
 """
 
 
-def test_numbers_and_functions_are_those_of_nvidias_headers(tmp_path):
-    """What naru declares of the driver and of cuBLASLt itself, as it needs no header to build."""
+def headers():
+    """A folder with NVIDIA's headers, None where there is none."""
     places = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include", *(p for s in sys.path if s for p in (Path(s) / "nvidia").glob("*/include"))]
-    found = [p for p in places if (p / "cublasLt.h").exists() and (p / "cuda.h").exists()]
-    if not found:
+    return next((p for p in places if all((p / name).exists() for name in ("cublasLt.h", "cuda.h", "nvrtc.h"))), None)
+
+
+def source(name):
+    return (HOME / "src" / name).read_text()
+
+
+def probe_functions():
+    """What the probe calls: the driver's name, and the type that naru gives it."""
+    found = re.findall(r"^  int \(\*(\w+)\)(\(.*\)) = nullptr;", source("runtime/gpu_driver.cpp"), re.MULTILINE)
+    types = {name: f"int (*){parameters}" for name, parameters in found}
+    names = dict(re.findall(r'^    \.(\w+) = "(cu\w+)"', source("backends/cuda/driver.cpp"), re.MULTILINE))
+    assert len(types) == 9 and set(names) == set(types)
+    return [(names[field], types[field].replace("Uuid", "void")) for field in types]
+
+
+def nvrtc_functions():
+    """The same of NVRTC."""
+    types = {name: f"{result} (*){parameters}" for result, name, parameters in
+             re.findall(r"^  (int|const char\*) \(\*(\w+)\)(\(.*\)) = nullptr;", source("backends/cuda/compiler.h"), re.MULTILINE)}  # fmt: skip
+    names = dict(re.findall(r'find\((\w+), "(nvrtc\w+)"\)', source("backends/cuda/compiler.cpp")))
+    assert len(types) == 13 and set(names) == set(types)
+    return [(names[field], types[field].replace("Program", "void*")) for field in types]
+
+
+ATTRIBUTES = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT", "WARP_SIZE", "MAX_THREADS_PER_BLOCK", "MAX_THREADS_PER_MULTIPROCESSOR",
+              "MAX_REGISTERS_PER_MULTIPROCESSOR", "MAX_SHARED_MEMORY_PER_BLOCK", "L2_CACHE_SIZE")  # fmt: skip
+
+
+def test_numbers_and_functions_are_those_of_nvidias_headers(tmp_path):
+    """What naru declares of the driver, NVRTC and cuBLASLt itself, as it needs no header to build."""
+    include = headers()
+    if include is None:
         pytest.skip("NVIDIA's headers are not on this machine (the CUDA toolkit has them)")
-    declared = "".join((HOME / "src/backends/cuda" / name).read_text() for name in ("api.h", "cublaslt.h"))
+    declared = source("backends/cuda/api.h") + source("backends/cuda/cublaslt.h")
     names = re.findall(r"^  (CU\w+) = \d", declared, re.MULTILINE)
     assert len(names) > 35
     ours = ", ".join(f"naru::backends::cuda::{name}" for name in names)
     same = "".join(f'static_assert(kOurs[{i}] == static_cast<long long>({name}), "{name}");\n' for i, name in enumerate(names))
+    driver = source("backends/cuda/driver.cpp")
+    errors = re.findall(r"^    case (\d+): +// (CUDA_ERROR_\w+)", source("backends/cuda/api.cpp"), re.MULTILINE) + re.findall(r'\{(\d+), "(CUDA_ERROR_\w+)"', driver)
+    assert len(errors) > 25
+    attributes = [number for line in re.findall(r"_attributes? = (\{[^}]*\}|\d+),", driver) for number in re.findall(r"\d+", line)]
+    assert len(attributes) == len(ATTRIBUTES)
+    theirs = (include / "cuda.h").read_text()
+    if int(re.search(r"#define CUDA_VERSION (\d+)", theirs)[1]) < 13000:  # which lack the newest
+        errors = [(number, name) for number, name in errors if f"{name} " in theirs]
+    for number, name in [*errors, *((n, f"CU_DEVICE_ATTRIBUTE_{a}") for n, a in zip(attributes, ATTRIBUTES))]:
+        same += f'static_assert({number} == {name}, "{name}");\n'
+    for name, kind in [*probe_functions(), *nvrtc_functions(), ("cublasLtGetVersion", "size_t (*)()")]:
+        same += f'static_assert(alike(static_cast<{kind}>(nullptr), decltype(&::{name}){{}}), "{name}");\n'
     (tmp_path / "numbers.cpp").write_text(NUMBERS.replace("OURS", ours) + same)
-    compiler = ["c++", "-std=c++20", "-fsyntax-only", "-D__CUDA_API_VERSION_INTERNAL", f"-I{HOME}/src", f"-I{HOME}/include", f"-I{found[0]}"]
+    compiler = ["c++", "-std=c++20", "-fsyntax-only", "-D__CUDA_API_VERSION_INTERNAL", f"-I{HOME}/src", f"-I{HOME}/include", f"-I{include}"]
     done = subprocess.run([*compiler, str(tmp_path / "numbers.cpp")], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-4000:]
+
+
+def test_nvidias_libraries_have_the_functions_by_the_names_that_naru_asks_for():
+    """The driver's by the toolkit's stub, which needs no GPU to be opened."""
+    wanted = {
+        "libcuda.so": re.findall(r"^  F\((cu\w+),", source("backends/cuda/api.h"), re.MULTILINE) + [name for name, _ in probe_functions()],
+        "libnvrtc.so.*": [name for name, _ in nvrtc_functions()],
+        "libcublasLt.so.*": re.findall(r"^  F\((cublasLt\w+),", source("backends/cuda/cublaslt.h"), re.MULTILINE) + ["cublasLtGetVersion"],
+    }
+    home = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
+    places = [home / "lib64", home / "lib64/stubs", *(p for s in sys.path if s for p in (Path(s) / "nvidia").glob("*/lib"))]
+    seen = 0
+    for pattern, functions in wanted.items():
+        assert len(functions) > 10
+        for library in {f.resolve() for place in places for f in place.glob(pattern)}:
+            opened = ctypes.CDLL(str(library))
+            assert not [name for name in functions if not hasattr(opened, name)], library
+            seen += 1
+    if seen == 0:
+        pytest.skip("none of NVIDIA's libraries is on this machine (the CUDA toolkit has them)")
 
 
 def real_nvrtc():

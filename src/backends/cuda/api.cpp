@@ -32,7 +32,8 @@ bool is_lasting(CUresult code) noexcept {
     case 4:    // CUDA_ERROR_DEINITIALIZED: the process is ending
     case 46:   // CUDA_ERROR_DEVICE_UNAVAILABLE
     case 214:  // CUDA_ERROR_ECC_UNCORRECTABLE
-    case 219:  // CUDA_ERROR_NVLINK_UNCORRECTABLE
+    case 220:  // CUDA_ERROR_NVLINK_UNCORRECTABLE
+    case 226:  // CUDA_ERROR_CONTAINED
     case 700:  // CUDA_ERROR_ILLEGAL_ADDRESS
     case 702:  // CUDA_ERROR_LAUNCH_TIMEOUT
     case 709:  // CUDA_ERROR_CONTEXT_IS_DESTROYED
@@ -43,7 +44,8 @@ bool is_lasting(CUresult code) noexcept {
     case 717:  // CUDA_ERROR_INVALID_ADDRESS_SPACE
     case 718:  // CUDA_ERROR_INVALID_PC
     case 719:  // CUDA_ERROR_LAUNCH_FAILED
-    case 721:  // CUDA_ERROR_CONTAINED
+    case 721:  // CUDA_ERROR_TENSOR_MEMORY_LEAK
+    case 810:  // CUDA_ERROR_MPS_CLIENT_TERMINATED
     case 999:  // CUDA_ERROR_UNKNOWN: also of a GPU that fell off the bus
       return true;
     default:

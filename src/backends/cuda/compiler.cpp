@@ -17,7 +17,7 @@ constexpr const char* kOptions[] = {"--fmad=false", "--ftz=false", "--prec-div=t
 
 }  // namespace
 
-Compiler::Compiler(int driver_version) : library_(open_library("NARU_NVRTC_LIBRARY", Product::Nvrtc, driver_version)) {
+Compiler::Compiler(int driver_version) : driver_version_(driver_version), library_(open_library("NARU_NVRTC_LIBRARY", Product::Nvrtc, driver_version)) {
   const bool all = library_.find(version_, "nvrtcVersion") && library_.find(create_, "nvrtcCreateProgram") &&
                    library_.find(compile_, "nvrtcCompileProgram") && library_.find(destroy_, "nvrtcDestroyProgram") &&
                    library_.find(log_size_, "nvrtcGetProgramLogSize") && library_.find(log_, "nvrtcGetProgramLog") &&
@@ -36,6 +36,7 @@ Compiler::Compiler(int driver_version) : library_(open_library("NARU_NVRTC_LIBRA
 }
 
 std::string Compiler::trouble() const { return library_.trouble(); }
+std::string Compiler::remedy() const { return remedy_of(Product::Nvrtc, driver_version_); }
 std::string Compiler::options() { return fmt::format("{}", fmt::join(kOptions, " ")); }
 
 std::string Compiler::architecture(int major, int minor) const {

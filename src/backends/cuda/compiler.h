@@ -20,6 +20,8 @@ class Compiler {
   std::string trouble() const;
   // "NVRTC 13.0".
   const std::string& name() const noexcept { return name_; }
+  // What to install where the driver does not take its code: "pip install nvidia-cuda-nvrtc-cu12, or the CUDA toolkit".
+  std::string remedy() const;
 
   // How code for a device of capability major.minor is made: "sm_90" gives machine code, "compute_90" text that the driver translates further, for
   // devices that are newer than the compiler. "" where it can't make any, as for devices older than it knows.
@@ -32,6 +34,7 @@ class Compiler {
 
  private:
   using Program = struct ProgramTag*;
+  const int driver_version_;
   runtime::Library library_;
   std::string name_;
   std::vector<int> known_;  // 75, 80, ... in order

@@ -105,7 +105,7 @@ bool LtDescriptors::choose(cublasLtHandle_t handle, size_t workspace) {
   cublasLtMatmulHeuristicResult_t found[4] = {};
   int count = 0;
   const cublasStatus_t status = lt_.cublasLtMatmulAlgoGetHeuristic(handle, operation_.get(), a_.get(), b_.get(), d_.get(), d_.get(), made, 4, found, &count);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return false;
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE || status == CUBLAS_STATUS_ARCH_MISMATCH) return false;
   check(status, "cublasLtMatmulAlgoGetHeuristic");
   const auto end = found + std::clamp(count, 0, 4);
   const auto best = std::find_if(found, end, [&](const auto& r) { return r.state == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= workspace; });

@@ -102,6 +102,8 @@ struct CublasLt {
   static CublasLt open(int driver_version);
   // "cuBLASLt 13.1.0"
   std::string name() const;
+  // 13: the version of CUDA that it is of.
+  int major() const { return static_cast<int>(cublasLtGetVersion() / 10000); }
 };
 // "CUBLAS_STATUS_NOT_SUPPORTED"
 std::string status_name(cublasStatus_t status);

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
+#include "backends/cuda/driver.h"
 #include "naru/error.h"
 #include "runtime/fork.h"
 #include "runtime/kernel_cache.h"
@@ -21,8 +23,8 @@ CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, c
   architecture_ = compiler_.architecture(gpu_.major, gpu_.minor);
   if (architecture_.empty())
     throw DeviceUnavailableError(
-        fmt::format("device {}: {} makes no code for {}, of compute capability {}.{}. Install an older one (pip install nvidia-cuda-nvrtc-cu12), or use "
-                    "device 'cpu'",
+        fmt::format("device {}: {} makes no code for {}, of compute capability {}.{}. Install an older one (pip install nvidia-cuda-nvrtc-cu12) and "
+                    "name its file in NARU_NVRTC_LIBRARY, or use device 'cpu'",
                     device_.str(), compiler_.name(), gpu_.name, gpu_.major, gpu_.minor));
   check(api_.cuDeviceGetByPCIBusId(&id_, gpu_.pci.c_str()), "cuDeviceGetByPCIBusId");
   check(api_.cuDevicePrimaryCtxRetain(&context_, id_), "cuDevicePrimaryCtxRetain");
@@ -121,7 +123,11 @@ CUfunction CudaDevice::kernel_of(const render::c::Launch& launch) {
 
 CUfunction CudaDevice::load(const std::string& binary) const {
   CUmodule module = nullptr;
-  check(api_.cuModuleLoadData(&module, binary.c_str()), "cuModuleLoadData");
+  const CUresult code = api_.cuModuleLoadData(&module, binary.c_str());
+  if (code != CUDA_SUCCESS && code != CUDA_ERROR_OUT_OF_MEMORY && !is_lasting(code))
+    throw RuntimeError("device {}: cuModuleLoadData failed with {}: the driver does not take what {} made for {}. Install one of the driver's own version ({})",
+                       device_.str(), api_.error_text(code), compiler_.name(), architecture_, compiler_.remedy());
+  check(code, "cuModuleLoadData");
   CUfunction function = nullptr;
   check(api_.cuModuleGetFunction(&function, module, "k"), "cuModuleGetFunction");
   return function;
@@ -152,9 +158,17 @@ CudaDevices::CudaDevices(std::vector<runtime::Gpu> gpus, int driver_version)
 void CudaDevices::open_driver() {
   auto api = std::make_unique<Api>(Api::open());
   if (const std::string trouble = api->library.trouble(); !trouble.empty()) throw DeviceUnavailableError("the NVIDIA driver can't be used: " + trouble);
+  // So that CUDA_VISIBLE_DEVICES leaves the devices that it left when the driver was asked for them (runtime/gpu_driver.h).
+  ::setenv(kDriver.order, "PCI_BUS_ID", 0);
   if (const CUresult code = api->cuInit(0); code != CUDA_SUCCESS)
     throw DeviceUnavailableError("the NVIDIA driver can't be used: cuInit failed with " + api->error_text(code));
   api_ = std::move(api);
+}
+
+bool CudaDevices::driver_in_use() {
+  const Api api = Api::open();
+  int count = 0;
+  return api.library.trouble().empty() && api.cuDeviceGetCount(&count) == CUDA_SUCCESS;
 }
 
 CudaDevice& CudaDevices::at(Device device) {

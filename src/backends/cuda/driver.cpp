@@ -36,7 +36,8 @@ constexpr runtime::ErrorText kErrors[] = {
      "sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm; if that does not help, restart the machine"},
 };
 
-constexpr const char* kLibraries[] = {"libcuda.so.1"};
+// Containers (Kubernetes) and WSL keep it in folders that the loader may not know.
+constexpr const char* kLibraries[] = {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
 
 std::string version_text(int version) {
   return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);

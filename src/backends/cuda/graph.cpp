@@ -1,5 +1,7 @@
 #include "backends/cuda/graph.h"
 
+#include <algorithm>
+
 #include "naru/error.h"
 
 namespace naru::backends::cuda {
@@ -61,6 +63,8 @@ std::unique_ptr<CudaGraph> CudaGraph::record(CudaDevice& device, CudaDevices& de
 // Relaxed: memory may be taken and kernels loaded meanwhile, which concerns no stream.
 CUgraphExec CudaGraph::capture(std::span<const ir::Instruction> work) {
   const Api& cu = device_.api();
+  // Opened here for the first time, a library may wait for the whole device, which ends a capture.
+  if (std::any_of(work.begin(), work.end(), [](const ir::Instruction& i) { return std::holds_alternative<ir::MatMul>(i); })) device_.products().available();
   device_.check(cu.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
   CUgraph graph = nullptr;
   CUgraphExec made = nullptr;

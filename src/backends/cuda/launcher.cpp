@@ -80,6 +80,9 @@ void StreamLauncher::start(const render::c::Launch& launch) {
   const bool three = launch.group3[0] > 0;
   const auto groups = three ? launch.groups3 : std::array<int64_t, 3>{launch.groups, 1, 1};
   const auto group = three ? launch.group3 : std::array{launch.group, 1, 1};
+  constexpr int64_t kMostAcross = 65535;
+  if (groups[1] > kMostAcross || groups[2] > kMostAcross)
+    throw RuntimeError("CUDA: a grid of {} x {} x {} groups; at most {} are allowed in the second and third dimension", groups[0], groups[1], groups[2], kMostAcross);
   const auto u = [](int64_t n) { return static_cast<unsigned>(n); };
   device_.check(cu.cuLaunchKernel(device_.kernel_of(launch), u(groups[0]), u(groups[1]), u(groups[2]), u(group[0]), u(group[1]), u(group[2]), 0, stream_, parameters, nullptr),
                 "cuLaunchKernel");

@@ -76,8 +76,10 @@ std::string described(const ir::MatMul& q) {
 const CublasLt* ProductLibrary::get() const {
   const std::lock_guard lock(mutex_);
   if (!lt_) lt_ = CublasLt::open(driver_version_);
-  return lt_->library.trouble().empty() ? &*lt_ : nullptr;
+  return lt_->library.trouble().empty() && !too_new() ? &*lt_ : nullptr;
 }
+
+bool ProductLibrary::too_new() const { return lt_->cublasLtGetVersion && driver_version_ > 0 && lt_->major() > driver_version_ / 1000; }
 
 void ProductLibrary::refused(cublasStatus_t status) const {
   const std::lock_guard lock(mutex_);
@@ -88,9 +90,10 @@ std::string ProductLibrary::text() const {
   const CublasLt* const lt = get();
   const std::lock_guard lock(mutex_);
   if (lt && refused_ == CUBLAS_STATUS_SUCCESS) return lt->name();
-  const std::string why = lt            ? fmt::format("{} failed to start with {}", lt->name(), status_name(refused_))
-                          : lt_->library ? lt_->library.trouble()
-                                         : "no cuBLASLt";
+  const std::string why = lt              ? fmt::format("{} failed to start with {}", lt->name(), status_name(refused_))
+                          : !lt_->library ? "no cuBLASLt"
+                          : too_new()     ? fmt::format("{} needs a driver of CUDA {}, this one is of CUDA {}", lt_->name(), lt_->major(), driver_version_ / 1000)
+                                          : lt_->library.trouble();
   return fmt::format("own kernels for products ({}: {})", why, remedy_of(Product::CublasLt, driver_version_));
 }
 
@@ -121,7 +124,6 @@ bool Products::open() {
   if (opened_) return handle_ != nullptr;
   opened_ = true;
   lt_ = library_.get();
-  // A driver too old for the library shows here.
   if (!lt_) return false;
   const cublasStatus_t status = lt_->cublasLtCreate(&handle_);
   if (status == CUBLAS_STATUS_SUCCESS) return true;

@@ -31,6 +31,8 @@ class ProductLibrary {
  private:
   const int driver_version_;
   mutable std::mutex mutex_;
+  // Libraries run on drivers of their own CUDA version and of newer ones.
+  bool too_new() const;
   mutable std::optional<CublasLt> lt_;
   mutable cublasStatus_t refused_ = CUBLAS_STATUS_SUCCESS;
 };

@@ -141,6 +141,7 @@ uint64_t CudaStream::replay(runtime::Recorded& recorded, std::vector<Ref<Storage
 void* CudaStream::large_arguments(const void* bytes, size_t count) {
   void* const memory = scratch(count);
   device_.check(device_.api().cuMemcpyHtoDAsync_v2(address(memory), bytes, count, stream_), "cuMemcpyHtoDAsync");
+  drain();  // a GPU that reads the host's memory itself does so when the stream gets there, and the bytes are gone then
   return memory;
 }
 

@@ -244,6 +244,8 @@ TEST_F(CudaProducts, without_the_library_an_algorithm_or_memory_to_work_in_own_k
                                                           {"NARU_FAKE_ERROR", "cublasLtCreate=1"},
                                                           {"NARU_FAKE_ERROR", "cublasLtMatmulAlgoGetHeuristic=15"},
                                                           {"NARU_FAKE_ERROR", "cublasLtMatmulAlgoGetHeuristic=7"},
+                                                          {"NARU_FAKE_ERROR", "cublasLtMatmulAlgoGetHeuristic=8"},
+                                                          {"NARU_FAKE_VERSION", "11080"},
                                                           {"NARU_FAKE_ERROR", "cublasLtMatmul=15"},
                                                           {"NARU_FAKE_NO_ALGORITHM", "1"},
                                                           {"NARU_FAKE_WORKSPACE", "999999999"}};

@@ -177,6 +177,23 @@ TEST_F(Cuda, an_error_of_a_launch_is_heard_by_who_waits_and_the_device_goes_on) 
   EXPECT_EQ(got[3], 2);
 }
 
+TEST_F(Cuda, code_that_the_driver_does_not_take_is_an_error_that_says_which_compiler_does) {
+  set("NARU_FAKE_ERROR", "cuModuleLoadData=222");
+  const auto s = stream();
+  void* const x = memory(400);
+  const std::vector<float> ones(100, 1);
+  up(*s, x, ones.data(), 400);
+  doubled(*s, x, 100);
+  try {
+    s->synchronize(s->submitted());
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const RuntimeError& e) {
+    EXPECT_EQ(std::string(e.what()), "device cuda:0: cuModuleLoadData failed with 222: the driver does not take what NVRTC 12.9 made for sm_90. Install one of the "
+                                     "driver's own version (pip install nvidia-cuda-nvrtc-cu12, or the CUDA toolkit)");
+  }
+  unsetenv("NARU_FAKE_ERROR");
+}
+
 // Devices 2 and 3 are lost for the rest of the process.
 TEST_F(Cuda, a_device_that_is_lost_says_so_and_nobody_hangs) {
   set("NARU_FAKE_FAULT", "3");  // the driver's numbers: device 2
