@@ -9,6 +9,7 @@
 #include "naru/error.h"
 #include "naru/virtual.h"
 #include "runtime/gpu_driver.h"
+#include "runtime/peer.h"
 #include "runtime/registry.h"
 #include "runtime/streams.h"
 
@@ -204,7 +205,10 @@ void set_virtual_devices(const std::string& spec) {
       others.count = s.kinds[t].count;
       const bool replaced = kinds[t].count && s.kinds[t].count && !(others == s.kinds[t]);
       const auto kind = static_cast<DeviceType>(t);
-      if (replaced || static_cast<int>(numbers[t].size()) < s.counts[t].load()) retire_queues(kind);
+      // Real ones of the kind, if there are any, are not to be seen as long as there are virtual ones.
+      const bool in_place_of_real = s.counts[t].load() == 0 && !numbers[t].empty();
+      if (replaced || in_place_of_real || static_cast<int>(numbers[t].size()) < s.counts[t].load()) retire_queues(kind);
+      if (in_place_of_real) forget_peers();
       if (replaced || (s.kinds[t].count && !kinds[t].count)) retire_devices(kind), ++s.generations[t];
     }
   const std::lock_guard lock(s.mutex);
