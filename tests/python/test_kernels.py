@@ -561,6 +561,9 @@ def test_cuda_source_runs_on_a_real_cuda_device_and_is_refused_elsewhere_with_it
         with pytest.raises(RuntimeError, match="1 x 70000 x 1 groups; at most 65535"):
             k(x, x, out, blocks=(1, 70000), threads=1)
             out.cpu()
+        with pytest.raises(RuntimeError, match="1 x 1 x 65 items; at most 64"):
+            k(x, x, out, blocks=1, threads=(1, 1, 65))
+            out.cpu()
         return
     with pytest.raises(NotImplementedError, match="real cuda devices only") as refused:
         k(x, x, out, grid=300)

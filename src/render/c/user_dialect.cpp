@@ -93,7 +93,7 @@ typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int
 #endif
 )c",
     "extern \"C\" __global__ void __launch_bounds__({})",
-    "extern \"C\" __global__ void",
+    "extern \"C\" __global__ void __launch_bounds__(1024)",  // a thread of so many has registers left
     "",
     "__shared__",
     "__syncthreads()",
