@@ -60,6 +60,8 @@ struct Event {
   bool timing = false, recorded = false, done = true, captured = false;
   struct Stream* stream = nullptr;
   double time = 0;
+  int awaited = 0;     // pieces of work still to be done that look at it
+  bool destroyed = false;
 };
 using Work = std::vector<std::function<void()>>;
 struct Stream {
@@ -169,6 +171,15 @@ int give(Stream* s, std::function<void()> work) {
   if (s->captured) s->captured->push_back(std::move(work));
   else s->work.push_back(std::move(work));
   return 0;
+}
+// The same, of work that looks at an event, which lives until that is done.
+int give(Stream* s, Event* e, std::function<void()> work) {
+  const int code = give(s, [e, work = std::move(work)] {
+    work();
+    if (--e->awaited == 0 && e->destroyed) delete e;
+  });
+  if (code == 0) ++e->awaited;
+  return code;
 }
 // Whether a capture is spoiled by a call that may not be made in one.
 bool spoils(Stream* s) {
@@ -451,7 +462,7 @@ EXPORT int cuEventRecord(Event* e, Stream* s) {
   e->recorded = true;
   e->done = false;
   e->stream = s;
-  return give(s, [e] {
+  return give(s, e, [e] {
     e->done = true;
     e->time = now;
   });
@@ -459,7 +470,7 @@ EXPORT int cuEventRecord(Event* e, Stream* s) {
 EXPORT int cuStreamWaitEvent(Stream* s, Event* e, unsigned) {
   BEGIN(cuStreamWaitEvent);
   if (s->captured && !e->captured && spoils(s)) return kCaptureIsolation;
-  return give(s, [e] {
+  return give(s, e, [e] {
     while (!e->done && !e->context->broken) step(e->stream);
   });
 }
