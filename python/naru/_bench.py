@@ -1,7 +1,7 @@
 """`naru bench`: what a device does with products of square matrices, with copies and with launches, beside other libraries.
 
 Each side is an object with the few things that differ between libraries; what is measured, and how, is written once. Other libraries
-are measured in a process of their own: `python -m naru._bench LIBRARY SIZE DTYPE REPEAT` prints their rows as JSON.
+are measured in a process of their own: `python -m naru._bench LIBRARY SIZE DTYPE REPEAT [DEVICE ...]` prints their rows as JSON.
 """
 
 from __future__ import annotations
@@ -238,12 +238,12 @@ def _peer_side(library: str) -> Any:
     return {"numpy": Arrays, "mlx": Mlx}[library]()
 
 
-def peer(library: str, size: int, dtype: str, repeat: int) -> tuple[list[dict[str, Any]], str]:
-    """The rows of another library, measured in a child process, and the reason why there is none, or no more."""
+def peer(library: str, size: int, dtype: str, repeat: int, devices: list[str] | None = None) -> tuple[list[dict[str, Any]], str]:
+    """The rows of another library, measured in a child process, and the reason why there is none, or no more. devices: only on these, by naru's names."""
     if importlib.util.find_spec(library) is None:
         return [], "not installed in this Python"
     # The file by itself: the other library is not to find naru loaded.
-    command = [sys.executable, os.path.abspath(__file__), library, str(size), dtype, str(repeat)]
+    command = [sys.executable, os.path.abspath(__file__), library, str(size), dtype, str(repeat), *(devices or ())]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONSAFEPATH": "1"})
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return rows, "" if done.returncode == 0 else (done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"])[-1]
@@ -253,4 +253,6 @@ if __name__ == "__main__":
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
     _side = _peer_side(sys.argv[1])
     for _device in _side.devices():
+        if sys.argv[5:] and not {_device, f"{_device}:0"} & set(sys.argv[5:]):
+            continue
         print(json.dumps(measure(_side, _device, int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))), flush=True)

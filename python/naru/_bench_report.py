@@ -71,9 +71,12 @@ def run(size: int, dtype: str, devices: list[str], repeat: int, peers: bool) -> 
         processors = max(processors, _C._measure_peak())  # other programs may have taken their share before
         row["virtual"] = known[device]["backend"] == "virtual"
         rows.append(row)
+        _progress(row)
     for library in PEERS if peers else ():
-        found, reason = peer(library, size, dtype, repeat)
+        found, reason = peer(library, size, dtype, repeat, devices)
         rows += found
+        for row in found:
+            _progress(row)
         if reason:
             left_out.append({"library": library, "device": "", "reason": reason})
     for row in rows:
@@ -87,6 +90,11 @@ def run(size: int, dtype: str, devices: list[str], repeat: int, peers: bool) -> 
     machine = {"processor": known["cpu"]["name"], "threads": _C.get_num_threads(), "system": platform.platform(), "python": platform.python_version()}
     date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     return {"naru": __version__, "date": date, "machine": machine, "work": work, "results": rows, "left_out": left_out}
+
+
+def _progress(row: dict[str, Any]) -> None:
+    """What is known so far, for whoever does not live to see the table."""
+    print(f"naru bench: {row['library']} on {row['device']}: {row['product']['tflops']:.3f} TFLOP/s", file=sys.stderr, flush=True)
 
 
 def _micro(seconds: float) -> str:

@@ -114,6 +114,13 @@ def test_a_library_that_fails_is_left_out_with_its_own_words(tmp_path, monkeypat
     assert peer("mlx", 8, "float32", 1) == ([], "RuntimeError: no Metal here")
 
 
+def test_another_library_is_measured_on_the_devices_that_were_asked_for():
+    from naru._bench import peer
+
+    assert peer("numpy", 8, "float32", 1, ["cuda:0"]) == ([], "")
+    assert [row["device"] for row in peer("numpy", 8, "float32", 1, ["cuda:0", "cpu"])[0]] == ["cpu"]
+
+
 H100 = {"kind": "cuda", "name": "NVIDIA H100", "on_host": False, "clock_rate": 1_830_000, "multi_processor_count": 132, "major": 9, "minor": 0, "uuid": ""}
 
 

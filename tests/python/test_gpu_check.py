@@ -86,6 +86,54 @@ def test_what_the_time_does_not_suffice_for_is_not_run_or_ends(tool, logs):
     assert long.result == "FAILED" and "the time was over" in long.text
 
 
+def test_what_a_step_has_started_ends_with_it(tool, logs):
+    begin = f"import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); print(p.pid, flush=True); time.sleep(600)"
+    step = tool.Step("long", [sys.executable, "-c", begin], limit=3)
+    tool.run(step, time.monotonic() + 60)
+    assert step.result == "FAILED" and "the time was over (3 s)" in step.text
+    started = Path("/proc", step.text.split()[0], "stat")
+    assert not started.exists() or started.read_text().split()[2] == "Z"
+
+
+TESTS = """
+import os, time
+lost = False
+class DeviceLostError(RuntimeError): pass
+def use():
+    if lost: raise DeviceLostError("device 'cuda:0' was lost: cuEventSynchronize failed with 700")
+def test_first(): use()
+def test_crashes(): os.abort()
+def test_second(): use()
+def test_second_is_no_other(): use()
+def test_is_wrong(): assert 1 == 2
+def test_hangs(): time.sleep(600)
+def test_loses_the_device():
+    global lost
+    lost = True
+    use()
+def test_third(): use()
+"""
+
+
+def test_tests_behind_one_that_crashes_hangs_or_loses_the_device_are_run_all_the_same(tool, logs, tmp_path, monkeypatch):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_them.py").write_text(TESTS)
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    monkeypatch.setattr(tool, "TEST_SECONDS", 2)
+    step = tool.pytest("them", sys.executable, ["tests/test_them.py"], {})
+    tool.run(step, time.monotonic() + 120)
+    assert step.result == "FAILED"
+    came = {name.partition("::test_")[2]: result for name, result in step.tests.items()}
+    right = dict.fromkeys(("first", "second", "second_is_no_other", "third"), "PASSED")
+    assert came == {**right, **dict.fromkeys(("crashes", "is_wrong", "hangs", "loses_the_device"), "FAILED")}
+    ended = {name.partition("::test_")[2]: how for name, how in step.ended.items()}
+    assert ended == {"crashes": "the process ended in", "hangs": "the process ended in", "loses_the_device": "the device was lost in"}
+    assert tool.counted(step) == "4 passed, 4 failed, 0 skipped"
+    page = tool.results("cuda", [], [step])
+    assert "the process ended in tests/test_them.py::test_crashes" in page
+    assert "== tests/test_them.py::test_is_wrong (call)" in page and "assert 1 == 2" in page, "what failed before another one crashed or hung"
+
+
 def test_packages_that_the_python_has_are_not_shadowed(tool, tmp_path, monkeypatch):
     site = tmp_path / "site"
     for name in ("numpy", "only_here"):
