@@ -1,8 +1,12 @@
 #include "core/tensor_impl.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <string>
+#include <utility>
+
+#include "core/small_vector.h"
 
 namespace naru {
 
@@ -18,6 +22,21 @@ bool is_contiguous(const Dims& sizes, const Dims& strides) noexcept {
     step *= sizes[i];
   }
   return dense;
+}
+
+bool may_overlap(const Dims& sizes, const Dims& strides) {
+  SmallVector<std::pair<int64_t, int64_t>, Dims::kInline> dims;  // (stride, size)
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return false;
+    if (sizes[i] > 1) dims.push_back({strides[i], sizes[i]});
+  }
+  std::sort(dims.begin(), dims.end());
+  int64_t last = 0;  // of the elements that the smaller strides reach
+  for (const auto& [stride, size] : dims) {
+    if (stride <= last) return true;
+    last += stride * (size - 1);
+  }
+  return false;
 }
 
 void TensorImpl::set_geometry(Dims new_sizes, Dims new_strides, int64_t new_offset) {

@@ -39,6 +39,8 @@ struct TensorImpl : RefCounted<TensorImpl> {
 
 // Dense in row-major order (sizes of 1 may have any stride; empty tensors are).
 bool is_contiguous(const Dims& sizes, const Dims& strides) noexcept;
+// Whether several elements may lie at one address, as in expanded and overlapping views; false only where none do.
+bool may_overlap(const Dims& sizes, const Dims& strides);
 
 // Asks for the line of the user's program that is running now: the number of an interned text, 0 if unknown. Set by the Python
 // module; without it C++ programs get no lines.

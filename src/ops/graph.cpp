@@ -31,11 +31,13 @@ struct Graph::State {
 // The draws of the capture count for nothing, as nothing was done: the first replay makes them.
 void Graph::State::keep_draws(uint64_t end) {
   std::set<uint64_t> offsets;
-  for (const runtime::Recording::Draw& d : recording->draws) {
-    if (*d.key != seed || *d.offset < first)
+  const auto note = [&](uint64_t key, uint64_t offset) {
+    if (key != seed || offset < first)
       throw RuntimeError("Graph: the random generator was given another seed or state in the capture; do that before");
-    offsets.insert(*d.offset);
-  }
+    offsets.insert(offset);
+  };
+  for (const runtime::Recording::Draw& d : recording->draws) note(*d.key, *d.offset);
+  for (const auto& [key, offset] : recording->dropped) note(key, offset);
   if (offsets.empty()) return;
   base = first;
   draws = std::max(end, *offsets.rbegin() + 1) - first;
@@ -43,7 +45,7 @@ void Graph::State::keep_draws(uint64_t end) {
 }
 
 void Graph::State::draw_anew() {
-  if (recording->draws.empty()) return;
+  if (draws == 0) return;
   const auto [key, offset] = default_generator().draw(draws);
   for (const runtime::Recording::Draw& d : recording->draws) {
     *d.key = key;

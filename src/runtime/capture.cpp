@@ -189,6 +189,12 @@ void Capture::add(const Recording& other) {
   recording_->work.insert(recording_->work.end(), other.work.begin(), other.work.end());
 }
 
+void Capture::drop(const ir::Program& program, std::vector<uint64_t>& params) {
+  std::vector<Recording::Draw> draws;
+  find_draws(program, params, draws);
+  for (const Recording::Draw& d : draws) recording_->dropped.emplace_back(*d.key, *d.offset);
+}
+
 std::string not_permitted(Device device, const std::string& why) {
   return fmt::format("{} error: operation not permitted when stream is capturing ({}{})", kind_text(device), why, here());
 }

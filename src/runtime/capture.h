@@ -45,6 +45,7 @@ struct Recording {
   std::vector<ir::Instruction> work;
   std::vector<Touched> storages;  // each once
   std::vector<Draw> draws;
+  std::vector<std::pair<uint64_t, uint64_t>> dropped;  // (key, offset) of draws that nothing came of
   std::vector<Part> parts;
   Mark last;
 };
@@ -71,6 +72,8 @@ class Capture {
   // By the queue, in order.
   void add(ir::Instruction&& instruction, const Touches& touches);
   void add(const Recording& other);
+  // A program whose results nobody wants, and which is not recorded.
+  void drop(const ir::Program& program, std::vector<uint64_t>& params);
 
   // Gives a storage without memory that of one that was made in the capture and that only the recording knows any more: what was asked of it comes
   // first in each replay. False: there is none that fits.

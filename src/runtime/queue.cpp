@@ -72,7 +72,9 @@ void Queue::append(ir::RowId row, std::span<const Source> sources, const TensorI
   std::lock_guard lock(mutex_);
   const char* const lacks = gaps_ ? lacking(backend_, device_, row, sources, out.dtype) : nullptr;
   if (lacks) note_lacking(device_, lacks);
-  if (program_.steps_count > 0 && (lacks || !(shape_ == out.sizes))) flush_locked();
+  // Written where several elements lie at one address, what an element holds is not what its step computed: nothing else shares the group.
+  const bool alone = lacks || (!out.contiguous && may_overlap(out.sizes, out.strides));
+  if (program_.steps_count > 0 && (alone || !(shape_ == out.sizes))) flush_locked();
   if (!try_append(row, sources, out, out_strides)) {
     flush_locked();
     if (!try_append(row, sources, out, out_strides)) throw RuntimeError("an elementwise step reads memory it writes at other positions");
@@ -81,7 +83,7 @@ void Queue::append(ir::RowId row, std::span<const Source> sources, const TensorI
   for (const Source& s : sources) exposed = exposed || (s.tensor && s.tensor->storage->exposed.load(std::memory_order_relaxed) > 0);
   size_t held = 0;
   for (const Piece& p : outputs_) held += p.storage->data ? 0 : p.storage->bytes;
-  if (lacks || !fusion() || held > kMaxHeld || (exposed && synchronous_)) flush_locked();
+  if (alone || !fusion() || held > kMaxHeld || (exposed && synchronous_)) flush_locked();
 }
 
 bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides) {
@@ -176,7 +178,10 @@ void Queue::flush_locked() {
   map.params = std::move(params_);
   params_.clear();
   program_.steps_count = program_.inputs_count = program_.params_count = program_.outputs_count = 0;
-  if (map.outputs.empty()) return;
+  if (map.outputs.empty()) {
+    if (Capture* const capture = capture_.load(std::memory_order_relaxed)) capture->drop(map.program, map.params);
+    return;
+  }
   try {
     for (Storage* s : touches.writes) materialise(*s, stream_.get());
     for (Piece& p : inputs) materialise(*p.storage, stream_.get());

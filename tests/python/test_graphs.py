@@ -282,6 +282,23 @@ def test_each_replay_draws_new_numbers(device):
             torch.rand(4, device=device, generator=torch.Generator(device=device))
 
 
+def test_numbers_that_nobody_reads_count_as_they_do_outside_of_a_graph(device):
+    def step():
+        x, unread = torch.rand(100, 100, device=device) * 2, torch.rand(100, 100, device=device)
+        del unread
+        return x
+
+    seen = []
+    torch.manual_seed(5)
+    with torch.graph(g := torch.Graph(device=device)):
+        x = step()
+    for run in (lambda: (g.replay(), x)[1], step):
+        if run is step:
+            torch.manual_seed(5)
+        seen.append([run().sum().item() for _ in range(2)] + torch.rand(3).tolist())
+    assert seen[0] == seen[1]
+
+
 def test_reset_gives_the_memory_back():
     before = torch.cuda.memory_allocated()
     g = torch.cuda.CUDAGraph()

@@ -76,6 +76,21 @@ TEST(Queue, AReadAtOtherPositionsThanWereWrittenIsNotFused) {
   EXPECT_EQ(square.select(0, 399).select(0, 0).item<double>(), 399 * 400 + 399);
 }
 
+TEST(Queue, WhatReadsAnExpandedTensorReadsItBeforeItIsFilled) {
+  const Tensor x = ones({100, 100});
+  Tensor wide = x.expand({4, 100, 100});
+  const Tensor before = wide * 2;
+  wide.zero_();
+  const Tensor after = wide + 1;
+  EXPECT_EQ(before.sum().item<double>(), 80000);
+  EXPECT_EQ(after.sum().item<double>(), 40000);
+  const Tensor y = ones({kLarge});
+  Tensor windows = y.as_strided({kLarge - 1, 2}, {1, 1}, 0);
+  const Tensor doubled = windows * 2;
+  windows.fill_(5);
+  EXPECT_EQ(doubled.sum().item<double>(), 4.0 * (kLarge - 1));
+}
+
 TEST(Queue, OtherThreadsSeeWhatThisOneHoldsBack) {
   const Tensor x = ones({kLarge});
   const Tensor y = x * 3;
