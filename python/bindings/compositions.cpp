@@ -55,6 +55,7 @@ Tensor quantile(const Tensor& t, const Tensor& q, OptInt given, bool keepdim) {
   const int64_t dim = wrap_dim(given.value_or(0), x.dim()), n = x.size(dim);
   if (n == 0) throw RuntimeError("quantile() input tensor must be non-empty");
   const Tensor sorted = sort(x, dim).first;
+  const Tensor last = sorted.select(dim, n - 1);  // NaN where one is NaN
   List results;
   const auto shares = q.to_doubles();
   for (double share : shares) {
@@ -63,7 +64,7 @@ Tensor quantile(const Tensor& t, const Tensor& q, OptInt given, bool keepdim) {
     const double place = share * static_cast<double>(n - 1);
     const auto low = static_cast<int64_t>(std::floor(place));
     const Tensor a = sorted.select(dim, low), b = sorted.select(dim, std::min(low + 1, n - 1));
-    Tensor value = lerp(a, b, Operand(place - static_cast<double>(low)));
+    Tensor value = where(isnan(last), last, lerp(a, b, Operand(place - static_cast<double>(low))));
     if (keepdim) {
       if (given)
         value = value.unsqueeze(dim);

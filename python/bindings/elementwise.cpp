@@ -28,7 +28,7 @@ namespace row = ir::row;
 // Rows with parameters of their own in PyTorch, defined below.
 constexpr std::array kSpecial = {"add",       "sub",       "div",        "clamp",     "where",      "gelu",
                                  "gelu_tanh", "pow",       "add_scaled", "div_trunc", "leaky_relu", "elu",
-                                 "softplus",  "threshold", "lerp",       "clamp_min", "clamp_max",  "round"};
+                                 "softplus",  "threshold", "lerp",       "clamp_min", "clamp_max",  "round", "positive"};
 
 void define_rows() {
   const auto rows = ops::table();
@@ -150,6 +150,10 @@ void define_arithmetic() {
         const Tensor y = b.is_tensor() ? b.tensor().to(DType::F64) : scalar_tensor(b.scalar(), DType::F64);
         return run(row::pow, {x, y});
       });
+  def(kBoth, "positive", "input", "The input itself.", [](const Tensor& a) {
+    if (a.dtype() == DType::Bool) throw NotImplementedError("The `+` operator, on a bool tensor is not supported.");
+    return Self();
+  });
   def(kBoth, "round", "input, *, decimals=0, out=None",
       "The nearest integer, the even one of two; with decimals, the nearest such number.",
       [](const Tensor& a, int64_t decimals) { return rounded(a, decimals); });
@@ -219,41 +223,40 @@ void define_arithmetic() {
 }
 
 void define_choices() {
-  const auto clamped = [](const Tensor& a, const std::optional<Operand>& low, const std::optional<Operand>& high) {
-    if (low && high) return run(row::clamp, {a, *low, *high});
-    if (low) return run(row::clamp_min, {a, *low});
-    if (high) return run(row::clamp_max, {a, *high});
-    throw RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None");
-  };
-  const auto clamped_in_place = [](const Tensor& a, const std::optional<Operand>& low,
-                                   const std::optional<Operand>& high) {
-    if (low && high)
-      run_in_place(row::clamp, a, {*low, *high});
-    else if (low)
-      run_in_place(row::clamp_min, a, {*low});
-    else if (high)
-      run_in_place(row::clamp_max, a, {*high});
-    else
-      throw RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None");
-    return Self();
-  };
+  // A limit that is a tensor shares the gradient where it is met, as in maximum and minimum.
+  const auto lower = [](const Operand& limit) { return limit.is_tensor() ? row::maximum : row::clamp_min; };
+  const auto upper = [](const Operand& limit) { return limit.is_tensor() ? row::minimum : row::clamp_max; };
+  const auto numbers = [](const Operand& low, const Operand& high) { return !low.is_tensor() && !high.is_tensor(); };
+  constexpr const char* kNone = "torch.clamp: At least one of 'min' or 'max' must not be None";
   def(kBoth, "clamp", "input, min=None, max=None, *, out=None",
-      "input limited to the range from min to max; either may be None.", clamped);
-  def(kBoth, "clamp_", "input, min=None, max=None", "Limits in place.", clamped_in_place);
+      "input limited to the range from min to max; either may be None.",
+      [=](const Tensor& a, const std::optional<Operand>& low, const std::optional<Operand>& high) {
+        if (!low && !high) throw RuntimeError("{}", kNone);
+        if (low && high && numbers(*low, *high)) return run(row::clamp, {a, *low, *high});
+        const Tensor raised = low ? run(lower(*low), {a, *low}) : a;
+        return high ? run(upper(*high), {raised, *high}) : raised;
+      });
+  def(kBoth, "clamp_", "input, min=None, max=None", "Limits in place.",
+      [=](const Tensor& a, const std::optional<Operand>& low, const std::optional<Operand>& high) {
+        if (!low && !high) throw RuntimeError("{}", kNone);
+        if (low && high && numbers(*low, *high)) {
+          run_in_place(row::clamp, a, {*low, *high});
+          return Self();
+        }
+        if (low) run_in_place(lower(*low), a, {*low});
+        if (high) run_in_place(upper(*high), a, {*high});
+        return Self();
+      });
   def(kBoth, "clamp_min", "input, min, *, out=None", "The greater of input and min.",
-      [](const Tensor& a, const Operand& b) {
-        return run(row::clamp_min, {a, b});
-      });
+      [=](const Tensor& a, const Operand& b) { return run(lower(b), {a, b}); });
   def(kBoth, "clamp_max", "input, max, *, out=None", "The lesser of input and max.",
-      [](const Tensor& a, const Operand& b) {
-        return run(row::clamp_max, {a, b});
-      });
-  def(kBoth, "clamp_min_", "input, min", "A lower limit, in place.", [](const Tensor& a, const Operand& b) {
-    run_in_place(row::clamp_min, a, {b});
+      [=](const Tensor& a, const Operand& b) { return run(upper(b), {a, b}); });
+  def(kBoth, "clamp_min_", "input, min", "A lower limit, in place.", [=](const Tensor& a, const Operand& b) {
+    run_in_place(lower(b), a, {b});
     return Self();
   });
-  def(kBoth, "clamp_max_", "input, max", "An upper limit, in place.", [](const Tensor& a, const Operand& b) {
-    run_in_place(row::clamp_max, a, {b});
+  def(kBoth, "clamp_max_", "input, max", "An upper limit, in place.", [=](const Tensor& a, const Operand& b) {
+    run_in_place(upper(b), a, {b});
     return Self();
   });
   def(kFunction, "where", "condition, input, other, *, out=None", "input where condition is true, else other.",

@@ -98,6 +98,17 @@ void define_spreads() {
       });
 }
 
+// The lower medians and their places, with a dimension of size 1.
+std::pair<Tensor, Tensor> median_along(const Tensor& t, int64_t dim) {
+  const auto [values, places] = sort(t, dim);
+  const int64_t middle = (t.size(dim) - 1) / 2;
+  if (!is_floating(t.dtype())) return {values.narrow(dim, middle, 1), places.narrow(dim, middle, 1)};
+  // NaNs come last: the first of them, where there is one.
+  const Tensor numbers = sum(logical_not(isnan(t)), Dims{dim}, true);
+  const Tensor at = where(numbers < Operand(t.size(dim)), numbers, Operand(middle));
+  return {gather(values, dim, at), gather(places, dim, at)};
+}
+
 void define_extremes() {
   def(kBoth, "max", "input, *, out=None", "The greatest element.", [](const Tensor& t) { return max(t); });
   def(kBoth, "max", "input, dim, keepdim=False, *, out=None",
@@ -134,19 +145,17 @@ void define_extremes() {
       [](const Tensor& t, const OptDims& dim, bool keepdim) { return any(t, dim, keepdim); });
   def(kBoth, "all", "input, dim=None, keepdim=False, *, out=None", "Whether all elements are true.",
       [](const Tensor& t, const OptDims& dim, bool keepdim) { return all(t, dim, keepdim); });
-  def(kBoth, "median", "input", "The lower median of all elements.", [](const Tensor& t) {
+  def(kBoth, "median", "input", "The lower median of all elements; NaN if one is NaN.", [](const Tensor& t) {
     const Tensor flat = t.reshape({-1});
     if (flat.numel() == 0) throw RuntimeError("median(): the input has no elements");
-    return sort(flat, 0).first.select(0, (flat.numel() - 1) / 2);
+    return median_along(flat, 0).first.select(0, 0);
   });
   def(kBoth, "median", "input, dim, keepdim=False",
-      "The lower medians along a dimension and their places: (values, indices).",
+      "The lower medians along a dimension and their places: (values, indices). NaN where an element is NaN.",
       [](const Tensor& t, int64_t dim, bool keepdim) {
-        auto [values, places] = sort(t, dim);
-        const int64_t middle = (t.size(dim) - 1) / 2;
-        Tensor v = values.select(dim, middle), p = places.select(dim, middle);
-        if (keepdim) v = v.unsqueeze(dim), p = p.unsqueeze(dim);
-        return named("median", {v, p});
+        if (t.dim() == 0) return named("median", sort(t, dim));
+        const auto [v, p] = median_along(t, dim);
+        return named("median", {keepdim ? v : v.squeeze(dim), keepdim ? p : p.squeeze(dim)});
       });
   def(kBoth, "equal", "input, other", "Whether shapes and all elements are equal.",
       [](const Tensor& a, const Tensor& b) { return equal(a, b); });

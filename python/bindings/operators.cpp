@@ -92,6 +92,13 @@ PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) {
   return in_place<&Tensor::pow_>(a, b);
 }
 
+PyObject* positive(PyObject* a) {
+  return guarded([&] {
+    if (tensor_of(a).dtype() == DType::Bool) throw NotImplementedError("The `+` operator, on a bool tensor is not supported.");
+    return Py_NewRef(a);
+  });
+}
+
 PyObject* invert(PyObject* a) {
   return guarded([&] {
     const Tensor& t = tensor_of(a);
@@ -185,7 +192,7 @@ void add_number_slots(std::vector<PyType_Slot>& slots) {
   add(Py_nb_matrix_multiply, &matmul_slot);
   add(Py_nb_inplace_matrix_multiply, &imatmul_slot);
   add(Py_nb_negative, &unary<static_cast<Tensor (*)(const Operand&)>(&naru::neg)>);
-  add(Py_nb_positive, &unary<static_cast<Tensor (*)(const Operand&)>(&naru::positive)>);
+  add(Py_nb_positive, &positive);
   add(Py_nb_absolute, &unary<static_cast<Tensor (*)(const Operand&)>(&naru::abs)>);
   add(Py_nb_invert, &invert);
   add(Py_nb_bool, &truth);

@@ -1,5 +1,6 @@
 #include "autograd/node.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "naru/ops.h"
@@ -49,6 +50,16 @@ class AccumulateGrad final : public Node {
   Tensor leaf_;
 };
 
+// Elements of memory from the first one of a tensor to behind its last.
+int64_t span_of(const Dims& sizes, const Dims& strides) {
+  int64_t span = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return 0;
+    span += (sizes[i] - 1) * strides[i];
+  }
+  return span;
+}
+
 // Gradient of a view with any geometry over its base; also what a view's history becomes after its base was written in place.
 class AsStridedNode final : public Node {
  public:
@@ -59,16 +70,8 @@ class AsStridedNode final : public Node {
   }
   std::vector<Tensor> apply(std::vector<Tensor> grads) override {
     if (!grads[0].defined()) return {Tensor()};
-    Tensor whole = zeros_strided(grads[0], base_sizes_, base_strides_);
-    whole.as_strided(sizes_, strides_, whole.storage_offset() + offset_).copy_(grads[0]);
-    return {whole};
+    return {gradient_of_base(grads[0], strides_, offset_, base_sizes_, base_strides_)};
   }
-  static Tensor zeros_strided(const Tensor& like, const Dims& sizes, const Dims& strides) {
-    int64_t span = 1;
-    for (size_t i = 0; i < sizes.size(); ++i) span += (sizes[i] - 1) * strides[i];
-    return zeros({product(sizes) == 0 ? 0 : span}, Options(like.dtype(), like.device())).as_strided(sizes, strides, 0);
-  }
-
  private:
   Dims sizes_, strides_, base_sizes_, base_strides_;
   int64_t offset_;
@@ -86,7 +89,8 @@ class CopySlices final : public Node {
   }
   std::vector<Tensor> apply(std::vector<Tensor> grads) override {
     if (!grads[0].defined()) return std::vector<Tensor>(next().size());
-    Tensor whole = AsStridedNode::zeros_strided(grads[0], base_sizes_, base_strides_);
+    const Options like(grads[0].dtype(), grads[0].device());
+    Tensor whole = zeros({span_of(base_sizes_, base_strides_)}, like).as_strided(base_sizes_, base_strides_, 0);
     whole.copy_(grads[0]);
     Tensor part = whole.as_strided(sizes_, strides_, whole.storage_offset() + offset_);
     std::vector<Tensor> results = inner_->apply({part.clone()});
@@ -216,6 +220,7 @@ bool recording(std::span<const Tensor> inputs) noexcept {
 }
 
 void set_history(const Tensor& out, Ref<Node> node, uint32_t output) {
+  if (!is_floating(out.dtype())) return;
   Meta& m = ensure_meta(out);
   m.grad_fn = std::move(node);
   m.output = output;
@@ -227,6 +232,26 @@ void connect(Node& node, std::initializer_list<const Tensor*> inputs) {
 }
 void connect(Node& node, std::span<const Tensor> inputs) {
   for (const Tensor& t : inputs) node.next().push_back(requires_grad(t) ? gradient_edge(t) : Edge{});
+}
+
+Tensor gradient_of_base(const Tensor& g, const Dims& strides, int64_t shift, const Dims& base_sizes, const Dims& base_strides) {
+  const int64_t first = std::max<int64_t>(0, -shift);  // where the base begins in the memory of both
+  const int64_t begin = first + shift;
+  const int64_t span = std::max(begin + span_of(g.sizes(), strides), first + span_of(base_sizes, base_strides));
+  const auto positions = [&](const Dims& sizes, const Dims& steps, int64_t offset) {
+    return arange(0, span, 1, Options(DType::I64, g.device())).as_strided(sizes, steps, offset).reshape({-1});
+  };
+  Tensor flat = zeros({span}, Options(g.dtype(), g.device()));
+  if (may_overlap(g.sizes(), strides)) scatter_add_(flat, 0, positions(g.sizes(), strides, begin), g.reshape({-1}));
+  else flat.as_strided(g.sizes(), strides, begin).copy_(g);
+  if (may_overlap(base_sizes, base_strides)) {
+    // Elements of the base at one address share what came there.
+    Tensor count = zeros_like(flat);
+    const Tensor at = positions(base_sizes, base_strides, first);
+    scatter_add_(count, 0, at, ones({at.numel()}, Options(g.dtype(), g.device())));
+    flat = flat / count.clamp_min(1);
+  }
+  return flat.as_strided(base_sizes, base_strides, first);
 }
 
 void check_in_place(const Tensor& target, const char* op) {
@@ -244,6 +269,7 @@ void check_in_place(const Tensor& target, const char* op) {
 }
 
 void rebase_history(const Tensor& target, Ref<Node> node) {
+  if (!is_floating(target.dtype())) return;
   if (target.impl()->base) {
     const Tensor base = base_of(target);
     Meta& b = ensure_meta(base);

@@ -160,6 +160,9 @@ Tensor record(Tensor out, const char* name, std::initializer_list<const Tensor*>
   return out;
 }
 
+// The gradient of a tensor of base_sizes and base_strides, from that of a view of its memory: g's sizes, these strides, `shift` elements on.
+Tensor gradient_of_base(const Tensor& g, const Dims& strides, int64_t shift, const Dims& base_sizes, const Dims& base_strides);
+
 // In place. Before the write: throws RuntimeError if `target` is a leaf that requires grad (or a view of one) and recording is on.
 void check_in_place(const Tensor& target, const char* op);
 // After the write: `node`, whose first next edge is the target's old one, becomes the history of the target, and of the base it is a view of.

@@ -89,6 +89,24 @@ Tensor converted(const Tensor& t, Device device, DType dtype, bool non_blocking,
   return out;
 }
 
+// Makes the copy of `source` (undefined: of a number) the history of `target`.
+void remember_copy(const Tensor& target, const Tensor& source) {
+  const bool from = source.defined() && autograd::requires_grad(source);
+  // What was there before has a gradient of zeros; a view's part of its base's is set to zero by itself.
+  const bool zero = !target.impl()->base && autograd::requires_grad(target);
+  auto f = [from, zero, shape = from ? source.sizes() : Dims(), type = from ? source.dtype() : target.dtype(),
+            where = from ? source.device() : target.device()](Grads g, Grads) {
+    std::vector<Tensor> r(2);
+    if (zero && g[0].defined()) r[0] = zeros_like(g[0]);
+    if (from && g[0].defined()) r[1] = ops::sum_to(g[0], shape).to(where, type, false, false);
+    return r;
+  };
+  auto node = make_ref<autograd::FunctionNode<decltype(f)>>("CopyBackwards", f);
+  node->next().push_back(zero ? autograd::gradient_edge(target) : autograd::Edge{});
+  node->next().push_back(from ? autograd::gradient_edge(source) : autograd::Edge{});
+  autograd::rebase_history(target, Ref<autograd::Node>(node));
+}
+
 Device full_device(Device d) { return d.is_cpu() ? Device(DeviceType::Cpu) : runtime::resolve(d); }
 
 }  // namespace
@@ -126,17 +144,7 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) {
   copy_into(*this, source.sizes() == sizes() ? source : source.detach().expand(sizes()), non_blocking);
   ops::bump_version(*this);
   impl_->origin.op = "copy_";
-  if (history) {
-    auto f = [shape = source.sizes(), type = source.dtype(), where = source.device()](Grads g, Grads) {
-      std::vector<Tensor> r(2);
-      if (g[0].defined() && is_floating(type)) r[1] = ops::sum_to(g[0], shape).to(where, type, false, false);
-      return r;
-    };
-    auto node = make_ref<autograd::FunctionNode<decltype(f)>>("CopyBackwards", f);
-    node->next().push_back({});
-    node->next().push_back(autograd::requires_grad(source) ? autograd::gradient_edge(source) : autograd::Edge{});
-    autograd::rebase_history(*this, Ref<autograd::Node>(node));
-  }
+  if (history) remember_copy(*this, source);
   return *this;
 }
 
@@ -151,18 +159,17 @@ Tensor Tensor::pin_memory() const {
 bool Tensor::is_pinned() const { return impl_->storage->pinned; }
 
 Tensor& Tensor::fill_(const Operand& value) {
-  const bool history = grad_enabled() && (requires_grad() || (value.is_tensor() && value.tensor().requires_grad()));
-  if (history) {
-    Tensor v = value.is_tensor() ? value.tensor() : scalar_tensor(value.scalar(), Options(dtype(), device()));
-    if (v.dim() != 0) throw RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", v.dim());
-    return copy_(v);
-  }
-  if (value.is_tensor() && value.tensor().dim() != 0)
-    throw RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", value.tensor().dim());
-  const ops::StepOperand operand = value.is_tensor() ? ops::StepOperand{&value.tensor(), {}, dtype()} : ops::StepOperand{nullptr, value.scalar(), dtype()};
+  ops::require_defined(*this, "fill_", "input");
+  const Tensor source = value.is_tensor() ? value.tensor() : Tensor();
+  if (source.defined() && source.dim() != 0)
+    throw RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", source.dim());
+  const bool history = source.defined() ? autograd::recording({this, &source}) : autograd::recording({this});
+  if (history) autograd::check_in_place(*this, "fill_");
+  const ops::StepOperand operand = source.defined() ? ops::StepOperand{&source, {}, dtype()} : ops::StepOperand{nullptr, value.scalar(), dtype()};
   ops::run_step(ir::row::copy, {&operand, 1}, *this);
   ops::bump_version(*this);
   impl_->origin.op = "fill_";
+  if (history) remember_copy(*this, source);
   return *this;
 }
 

@@ -113,7 +113,8 @@ uint8_t derivative_needs(ir::RowId row, int operand) {
 
 class TableNode final : public autograd::Node {
  public:
-  TableNode(ir::RowId row, Types types, std::span<const Operand> operands) : Node(backward_name(row)), row_(row), types_(types) {
+  // in_place: the first operand is about to be overwritten.
+  TableNode(ir::RowId row, Types types, std::span<const Operand> operands, bool in_place = false) : Node(backward_name(row)), row_(row), types_(types) {
     uint8_t needs = 0;
     const int n = kTable[row].arity;
     for (int i = 0; i < n; ++i) {
@@ -126,7 +127,7 @@ class TableNode final : public autograd::Node {
     }
     for (int i = 0; i < n; ++i) {
       if (!operands[i].is_tensor()) numbers_[i] = operands[i].scalar();
-      else if (needs >> i & 1) saved_[i] = autograd::Saved(operands[i].tensor());
+      else if (needs >> i & 1) saved_[i] = autograd::Saved(in_place && i == 0 ? operands[0].tensor().clone() : operands[i].tensor());
       is_number_[i] = !operands[i].is_tensor();
     }
     wants_result_ = needs >> n & 1;
@@ -363,7 +364,7 @@ void run_row_in_place(ir::RowId row, const Tensor& target, std::span<const Opera
   Ref<TableNode> node;
   if (history) {
     autograd::check_in_place(target, r.name);
-    node = make_ref<TableNode>(row, types, operands);
+    node = make_ref<TableNode>(row, types, operands, true);
   }
   std::array<StepOperand, 3> steps;
   fill_steps(operands, types, r.rule, steps);

@@ -309,18 +309,8 @@ Tensor Tensor::as_strided(const Dims& new_sizes, const Dims& new_strides, int64_
     throw RuntimeError("setStorage: sizes {}, strides {}, storage offset {}, and itemsize {} requiring a storage size of {} are out of bounds for storage of size {}",
                        new_sizes.str(), new_strides.str(), offset, element_size(), static_cast<double>((last + 1) * static_cast<int64_t>(element_size())), impl_->storage->bytes);
   return record(ops::make_view(*this, new_sizes, new_strides, offset, "as_strided"), "AsStridedBackward0", {this}, {},
-                [old = sizes(), old_strides = strides(), new_sizes, new_strides, shift = offset - storage_offset()](Grads g, Grads) {
-                  if (!g[0].defined()) return std::vector{Tensor()};
-                  // Element by element through positions, since views may overlap themselves.
-                  int64_t span = shift + 1;
-                  for (size_t i = 0; i < new_sizes.size(); ++i) span += std::max<int64_t>(0, new_sizes[i] - 1) * new_strides[i];
-                  int64_t base_span = 1;
-                  for (size_t i = 0; i < old.size(); ++i) base_span += std::max<int64_t>(0, old[i] - 1) * old_strides[i];
-                  const Options on_device(DType::I64, g[0].device());
-                  Tensor flat = zeros({std::max(span, base_span)}, Options(g[0].dtype(), g[0].device()));
-                  const Tensor at = arange(0, flat.numel(), 1, on_device).as_strided(new_sizes, new_strides, shift);
-                  scatter_add_(flat, 0, at.reshape({-1}), g[0].reshape({-1}));
-                  return std::vector{flat.as_strided(old, old_strides, 0)};
+                [old = sizes(), old_strides = strides(), new_strides, shift = offset - storage_offset()](Grads g, Grads) {
+                  return std::vector{g[0].defined() ? autograd::gradient_of_base(g[0], new_strides, shift, old, old_strides) : Tensor()};
                 });
 }
 

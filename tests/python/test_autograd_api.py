@@ -167,6 +167,86 @@ class Double(torch.autograd.Function):
         return grad * ctx.factor + 0 * x, None
 
 
+IN_PLACE = {
+    "mul_": (lambda x, w: x.mul_(w), lambda x, w: x * w), "div_": (lambda x, w: x.div_(w), lambda x, w: x / w), "pow_": (lambda x, w: x.pow_(2), lambda x, w: x ** 2),
+    "abs_": (lambda x, w: x.abs_(), lambda x, w: x.abs()), "clamp_": (lambda x, w: x.clamp_(-1, 1.5), lambda x, w: x.clamp(-1, 1.5)),
+    "clamp_ by tensors": (lambda x, w: x.clamp_(-w, w), lambda x, w: x.clamp(-w, w)), "addcdiv_": (lambda x, w: x.addcdiv_(w, w + 1), lambda x, w: x + w / (w + 1)),
+    "of a view": (lambda x, w: x[1:].mul_(w[1:]), lambda x, w: torch.cat([x[:1], x[1:] * w[1:]])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_what_works_in_place_keeps_what_its_own_gradient_needs(name, device):
+    in_place, apart = IN_PLACE[name]
+    found = []
+    for write in (True, False):
+        x, w = (torch.tensor(v, device=device, requires_grad=True) for v in ([-2.0, 0.5, 3.0], [2.0, -1.0, 0.25]))
+        y = x.clone()
+        y = apart(y, w) if not write else (in_place(y, w), y)[1]
+        (y * y).sum().backward()
+        found.append([y.tolist(), x.grad.tolist(), None if w.grad is None else w.grad.tolist()])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("make", [lambda x: x / (x + 1), lambda x: torch.logaddexp(x, x * 2), lambda x: torch.fmax(x, -x), lambda x: torch.erfinv(x / 4),
+                                  torch.nn.functional.elu], ids=["div", "logaddexp", "fmax", "erfinv", "elu"])  # fmt: skip
+def test_a_result_that_its_gradient_does_not_need_may_be_overwritten(make, device):
+    x = torch.tensor([-0.5, 2.0], device=device, requires_grad=True)
+    wanted, = torch.autograd.grad(make(x).sum() * 3, x)
+    make(x).mul_(3).sum().backward()
+    assert torch.allclose(x.grad, wanted)
+
+
+def test_what_is_overwritten_has_a_gradient_of_zeros(device):
+    for write in (lambda t: t.zero_(), lambda t: t.fill_(2), lambda t: t.copy_(torch.ones(3, device=device)), lambda t: t[:].zero_()):
+        x = torch.ones(3, device=device, requires_grad=True)
+        y = x * 2
+        write(y)
+        (y.sum() + 1).backward()
+        assert x.grad.tolist() == [0, 0, 0]
+
+
+def test_integers_have_no_history(device):
+    x = torch.tensor([1.5, 2.5], device=device, requires_grad=True)
+    whole = x.to(torch.int64)
+    whole += torch.zeros(2, dtype=torch.int64, device=device)
+    seen = torch.zeros(2, dtype=torch.int32, device=device)
+    seen[:] = x
+    assert not whole.requires_grad and whole.grad_fn is None and not seen.requires_grad and seen.tolist() == [1, 2]
+
+
+def test_a_view_over_the_same_elements_twice_sums_their_gradients(device):
+    x = torch.tensor([1.0, 2.0, 3.0], device=device, requires_grad=True)
+    y = x * 1
+    wide = y.expand(2, 3)
+    y.mul_(2)
+    (wide * torch.tensor([[1.0], [10.0]], device=device)).sum().backward()
+    assert x.grad.tolist() == [22, 22, 22]
+    x.grad = None
+    x.expand(4, 3).as_strided((3,), (1,), 0).sum().backward()
+    assert x.grad.tolist() == [1, 1, 1]
+
+
+def test_gradients_at_limits_and_ties_are_pytorchs(device):
+    def gradient(f, *values):
+        x = torch.tensor(values, device=device, requires_grad=True)
+        f(x).sum().backward()
+        return x.grad.tolist()
+
+    F, nan = torch.nn.functional, float("nan")
+    one = torch.ones(3, device=device)
+    assert gradient(lambda x: x.clamp(0, 1), 0.0, 0.5, 1.0) == [0, 1, 0]
+    assert gradient(lambda x: x.clamp(min=1), 0.0, 1.0, 2.0) == gradient(lambda x: x.clamp(max=1), 2.0, 1.0, 0.0) == [0, 0, 1]
+    assert gradient(lambda x: x.clamp(min=one), 0.0, 1.0, 2.0) == gradient(lambda x: x.clamp(max=one), 2.0, 1.0, 0.0) == [0, 0.5, 1]
+    assert gradient(lambda x: torch.fmax(x, one), 0.0, 1.0, nan) == [0, 0.5, 0]
+    assert gradient(lambda x: torch.fmin(one * nan, x), 1.0, 2.0, nan) == [1, 1, 0]
+    assert gradient(F.hardswish, -3.0, 3.0, 4.0) == [0, 1, 1] and gradient(F.softshrink, 0.5, -0.5, 0.75) == [0, 0, 1]
+    # 1 % 0.1 is 1 - 9 * 0.1, for 0.1 is a little more than a tenth.
+    b = torch.tensor(0.1, device=device, requires_grad=True)
+    (torch.tensor(1.0, device=device) % b).backward()
+    assert b.grad.item() == -9
+
+
 def test_functions_with_a_derivative_of_their_own(device):
     x = torch.ones(2, requires_grad=True, device=device)
     y = Double.apply(x, 5)

@@ -179,6 +179,22 @@ def test_a_number_does_not_change_the_dtype_but_by_its_category():
     assert (torch.ones(1, dtype=torch.bool) + 1).dtype == torch.int64
 
 
+def test_plus_is_the_tensor_itself():
+    x = torch.tensor([1, -2])
+    assert +x is x and torch.positive(x) is x and x.positive() is x
+    with pytest.raises(NotImplementedError, match="on a bool tensor is not supported"):
+        +(x > 0)
+
+
+def test_medians_and_quantiles_are_nan_where_an_element_is():
+    nan = float("nan")
+    x = torch.tensor([[3.0, nan, 1.0, nan], [3.0, 1.0, 2.0, 4.0]])
+    values, places = x.median(1)
+    assert values[0].isnan() and values[1] == 2 and places.tolist() == [1, 2] and x.median().isnan()
+    assert x.median(1, keepdim=True).values.shape == (2, 1) and torch.tensor([5, 1, 2]).median() == 2
+    assert torch.quantile(x, 0.5, 1).isnan().tolist() == [True, False] and torch.quantile(x[1], 0.5) == 2.5
+
+
 def test_addcmul_rounds_once_to_the_type_of_its_result():
     a, b = torch.tensor([-0.7]), torch.tensor([-0.7], dtype=torch.float16)
     wanted = a + b.float() * b.float()

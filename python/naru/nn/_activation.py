@@ -86,7 +86,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x moved towards 0 by lambd, 0 within lambd of it"""
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
-    return input - input.clamp(min=-lambd, max=lambd)
+    return _C.where(input.abs() <= lambd, _C.zeros_like(input), input - input.clamp(min=-lambd, max=lambd))
 
 
 def tanhshrink(input: Tensor) -> Tensor:
