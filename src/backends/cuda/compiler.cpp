@@ -60,6 +60,10 @@ std::string Compiler::compile(const std::string& source, const std::string& arch
   const std::string target = "--gpu-architecture=" + architecture;
   std::vector<const char*> options(std::begin(kOptions), std::end(kOptions));
   options.push_back(target.c_str());
+  std::vector<std::string> folders;
+  if (source.find("#include") != std::string::npos)  // a user's
+    for (const std::string& folder : include_folders(driver_version_)) folders.push_back("--include-path=" + folder);
+  for (const std::string& folder : folders) options.push_back(folder.c_str());
   if (const int code = compile_(program, static_cast<int>(options.size()), options.data()); code != 0) {
     size_t size = 0;
     log_size_(program, &size);

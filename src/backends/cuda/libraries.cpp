@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 namespace naru::backends::cuda {
 namespace {
@@ -11,33 +12,42 @@ namespace {
 struct Version {
   int major;
   const char *nvrtc, *cublaslt;        // how the files are called
-  const char *nvrtc_wheel, *blas_wheel;  // their folders in site-packages
+  const char *nvrtc_wheel, *blas_wheel, *headers_wheel;  // their folders in site-packages
 };
 constexpr Version kVersions[] = {
-    {13, "libnvrtc.so.13", "libcublasLt.so.13", "nvidia/cu13/lib", "nvidia/cu13/lib"},
-    {12, "libnvrtc.so.12", "libcublasLt.so.12", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib"},
-    {11, "libnvrtc.so.11.2", "libcublasLt.so.11", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib"},
+    {13, "libnvrtc.so.13", "libcublasLt.so.13", "nvidia/cu13/lib", "nvidia/cu13/lib", "nvidia/cu13"},
+    {12, "libnvrtc.so.12", "libcublasLt.so.12", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib", "nvidia/cuda_runtime"},
+    {11, "libnvrtc.so.11.2", "libcublasLt.so.11", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib", "nvidia/cuda_runtime"},
 };
 
-std::vector<std::string> toolkits() {
+std::vector<std::string> homes() {
   std::vector<std::string> folders;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* value = std::getenv(variable); value && *value) {
-      folders.push_back(std::string(value) + "/lib64");
-      folders.push_back(std::string(value) + "/lib");  // of a Conda environment
-    }
-  folders.push_back("/usr/local/cuda/lib64");
+    if (const char* value = std::getenv(variable); value && *value) folders.push_back(value);
+  folders.push_back("/usr/local/cuda");
   return folders;
+}
+
+// lib: of a Conda environment.
+std::vector<std::string> toolkits() {
+  std::vector<std::string> folders;
+  for (const std::string& home : homes())
+    for (const char* folder : {"/lib64", "/lib"}) folders.push_back(home + folder);
+  return folders;
+}
+
+// Code of a newer CUDA than the driver's is refused by it.
+std::vector<Version> versions_for(int driver_version) {
+  std::vector<Version> versions(std::begin(kVersions), std::end(kVersions));
+  std::stable_partition(versions.begin(), versions.end(), [&](const Version& v) { return v.major <= driver_version / 1000; });
+  return versions;
 }
 
 }  // namespace
 
 std::vector<std::string> places_of(Product product, int driver_version) {
-  std::vector<Version> versions(std::begin(kVersions), std::end(kVersions));
-  // Code of a newer CUDA than the driver's is refused by it.
-  std::stable_partition(versions.begin(), versions.end(), [&](const Version& v) { return v.major <= driver_version / 1000; });
   std::vector<std::string> places;
-  for (const Version& v : versions) {
+  for (const Version& v : versions_for(driver_version)) {
     const bool nvrtc = product == Product::Nvrtc;
     const char *name = nvrtc ? v.nvrtc : v.cublaslt, *wheel = nvrtc ? v.nvrtc_wheel : v.blas_wheel;
     places.push_back(name);
@@ -45,6 +55,18 @@ std::vector<std::string> places_of(Product product, int driver_version) {
     for (const std::string& folder : runtime::Library::package_folders()) places.push_back(fmt::format("{}/{}/{}", folder, wheel, name));
   }
   return places;
+}
+
+std::vector<std::string> include_folders(int driver_version) {
+  std::vector<std::string> folders;
+  const auto add = [&](const std::string& folder) {
+    std::error_code none;
+    if (std::filesystem::exists(folder + "/cuda_fp16.h", none)) folders.push_back(folder);
+  };
+  for (const std::string& home : homes()) add(home + "/include");
+  for (const Version& v : versions_for(driver_version))
+    for (const std::string& folder : runtime::Library::package_folders()) add(fmt::format("{}/{}/include", folder, v.headers_wheel));
+  return folders;
 }
 
 std::string remedy_of(Product product, int driver_version) {

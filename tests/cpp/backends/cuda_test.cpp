@@ -6,6 +6,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "backends/cuda/compiler.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda_fixture.h"
 #include "naru/error.h"
@@ -280,6 +281,15 @@ TEST_F(Cuda, an_instruction_costs_one_launch_and_an_event_now_and_then) {
   count.erase("cuLaunchKernel"), count.erase("cuEventRecord"), count.erase("cuEventCreate");
   EXPECT_TRUE(count.empty()) << count.begin()->first;
   s->synchronize(s->submitted());
+}
+
+TEST(CudaRealLibrary, nvidias_compiler_finds_its_own_headers) {
+  const backends::cuda::Compiler compiler(13000);
+  if (const std::string trouble = compiler.trouble(); !trouble.empty()) GTEST_SKIP() << "no NVRTC on this machine: " << trouble;
+  if (backends::cuda::include_folders(13000).empty()) GTEST_SKIP() << "the CUDA toolkit's headers are not on this machine";
+  const std::string code = compiler.compile("#include <cuda_fp16.h>\nextern \"C\" __global__ void k(__half* x) { x[0] = __hadd(x[0], x[0]); }", "sm_90",
+                                            Device(DeviceType::Cuda, 0));
+  EXPECT_NE(code.find("ELF"), std::string::npos);
 }
 
 TEST(CudaLibraries, those_of_the_drivers_version_are_tried_before_newer_ones_by_name_in_toolkits_and_in_wheels) {
