@@ -270,9 +270,16 @@ GpuProbe probe_gpus(const GpuDriver& d) {
     return probe;
   }
   constexpr std::chrono::seconds kPatience{60};
-  ChildAnswer answer = ask_in_child([&] { return see_all(d), ask(d, functions); }, kPatience);
+  ChildAnswer answer{"", ""};
+  const char* place = std::getenv("NARU_PROBE");
+  if (place && std::string_view(place) == "here") {
+    if (d.order) ::setenv(d.order, "PCI_BUS_ID", 0);
+    probe.in_use = true;
+  } else {
+    answer = ask_in_child([&] { return see_all(d), ask(d, functions); }, kPatience);
+  }
   // A child can't use a driver that its parent has in use, as another library of this process may (PyTorch, say). Then there is no trace left to avoid.
-  if (answer.text) {
+  if (answer.text && !probe.in_use) {
     const Findings facts = read(*answer.text);
     probe.in_use = facts.failed == d.init && facts.code == kNotInitialized;
   }

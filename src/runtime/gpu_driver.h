@@ -59,7 +59,7 @@ struct GpuProbe {
   std::vector<Gpu> gpus;  // those that the environment leaves visible, in the order of PCI addresses or of the variable
   std::string driver;     // "CUDA 12.8"
   int version = 0;        // 12080
-  bool in_use = false;    // somebody else of this process had initialised the driver before: children can't
+  bool in_use = false;    // asked in this process: somebody of it had initialised the driver before, which children then can't, or NARU_PROBE=here
 };
 
 // Takes as long as the driver does (a second or less). Never throws for a driver that does not work.

@@ -93,6 +93,15 @@ def test_a_library_that_has_the_driver_in_use_already_is_no_hindrance_and_gives_
     assert (code, said) == (0, f"{[(name, 3.0) for name in names]}\n")
 
 
+@pytest.mark.parametrize("value, names", [(None, ["H100", "T4"]), ("0", ["H100"]), ("1,0", ["T4", "H100"])])
+def test_a_debugger_that_follows_no_child_can_have_the_driver_asked_in_the_process(environment, value, names, tmp_path):
+    there = {k: v for k, v in environment.items() if k not in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")}
+    there |= {"NARU_FAKE_GPUS": TURNED, "NARU_PROBE": "here", "NARU_FAKE_LOG": str(tmp_path / "calls"), **({"CUDA_VISIBLE_DEVICES": value} if value else {})}
+    code, said = run(there, "-c", "import os, naru; print(os.getpid(), [naru.cuda.get_device_name(i) for i in range(naru.cuda.device_count())])")
+    assert code == 0 and said.endswith(f" {names}\n")
+    assert {line.split()[0] for line in (tmp_path / "calls").read_text().splitlines()} == {said.split()[0]}
+
+
 IN_PLACE = """
 import naru
 real = naru.ones(1000, device="cuda:0")
