@@ -176,7 +176,7 @@ int give(Stream* s, std::function<void()> work) {
 int give(Stream* s, Event* e, std::function<void()> work) {
   const int code = give(s, [e, work = std::move(work)] {
     work();
-    if (--e->awaited == 0 && e->destroyed) delete e;
+    if (--e->awaited == 0 && e->destroyed) drop(e);
   });
   if (code == 0) ++e->awaited;
   return code;
@@ -450,8 +450,8 @@ EXPORT int cuEventCreate(Event** e, unsigned flags) {
 }
 EXPORT int cuEventDestroy_v2(Event* e) {
   BEGIN(cuEventDestroy_v2);
-  // What still waits for it looks at it later: it is left.
-  if (e->done) drop(e);
+  e->destroyed = true;
+  if (e->awaited == 0) drop(e);
   return 0;
 }
 EXPORT int cuEventRecord(Event* e, Stream* s) {
