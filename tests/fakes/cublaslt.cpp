@@ -20,7 +20,7 @@
 
 namespace {
 
-enum { kNotInitialized = 1, kInvalidValue = 7, kExecutionFailed = 13, kNotSupported = 15 };
+enum { kNotInitialized = 1, kInvalidValue = 7, kExecutionFailed = 13, kInternalError = 14, kNotSupported = 15 };
 enum { kF32 = 0, kF64 = 1, kF16 = 2, kBF16 = 14 };
 enum { kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77 };
 enum { kDefaultEpilogue = 1, kBiasEpilogue = 4 };
@@ -211,6 +211,7 @@ EXPORT size_t cublasLtGetVersion() { return 120905; }
 EXPORT int cublasLtCreate(Handle** h) {
   if (const int code = called("cublasLtCreate")) return code;
   if (!context()) return kNotInitialized;
+  if (driver<int(void*)>("fake_cuda_capturing")(context())) return kInternalError;  // it may wait for the device
   *h = new Handle{context()};
   return 0;
 }

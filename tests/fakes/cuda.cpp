@@ -360,8 +360,9 @@ EXPORT int cuMemFree_v2(Address address) {
   c->memory.erase(at);
   return 0;
 }
-EXPORT int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+EXPORT int cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
   BEGIN(cuMemHostAlloc);
+  if (flags != 1) return kInvalidValue;  // naru's is page-locked for all devices
   *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   if (!*memory) return kOutOfMemory;
   pinned[static_cast<char*>(*memory)] = bytes;
@@ -529,8 +530,10 @@ EXPORT int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, un
   if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1 || shared != 0 || extra) return kInvalidValue;
   if (f->context != current()) return kInvalidHandle;
   // The values of the parameters, as they are now.
-  size_t sizes[64] = {};
+  size_t sizes[64] = {}, all = 0;
   f->sizes(sizes);
+  for (const size_t size : sizes) all += (size + 7) / 8 * 8;
+  if (all > 4096) return kInvalidValue;
   std::vector<std::vector<char>> arguments;
   for (size_t i = 0; sizes[i] != 0; ++i) arguments.emplace_back(static_cast<char*>(parameters[i]), static_cast<char*>(parameters[i]) + sizes[i]);
   return give(s, [f, gx, bx, arguments] { run_kernel(f->context, *f, {gx, 1, 1}, {bx, 1, 1}, arguments); });
@@ -580,10 +583,15 @@ EXPORT int cuGraphDestroy(Graph* graph) {
   return 0;
 }
 
-// For the cuBLASLt beside this (cublaslt.cpp): what a call is to fail with; the current context; its device's capability; work for a stream, in its
+// For the cuBLASLt beside this (cublaslt.cpp): what a call is to fail with; the current context; whether a stream of it captures; its device's capability; work for a stream, in its
 // order; the host's address of a device's bytes while that runs, where any other address ends the context.
 EXPORT int fake_cuda_called(const char* function) { return fake_called(function); }
 EXPORT void* fake_cuda_context() { return current(); }
+EXPORT int fake_cuda_capturing(Context* c) {
+  for (const Stream* s : c->streams)
+    if (s->captured) return 1;
+  return 0;
+}
 EXPORT int fake_cuda_capability(Context* c) { return fake_gpu_capability(c->device); }
 EXPORT int fake_cuda_give(Stream* s, const std::function<void()>& work) {
   const std::lock_guard<std::recursive_mutex> lock(mutex);

@@ -102,6 +102,24 @@ def test_a_debugger_that_follows_no_child_can_have_the_driver_asked_in_the_proce
     assert {line.split()[0] for line in (tmp_path / "calls").read_text().splitlines()} == {said.split()[0]}
 
 
+FIRST_PRODUCT = """
+import naru
+a, out = naru.arange(6.0, device="cuda").reshape(2, 3), naru.zeros(2, 2, device="cuda")
+g = naru.Graph()
+with naru.graph(g):
+    out.copy_(a @ a.t() + 1)
+for _ in range(2):
+    g.replay()
+print(out.tolist())
+"""
+
+
+def test_a_graph_may_hold_the_first_product_of_a_process(environment, tmp_path):
+    log = tmp_path / "calls"
+    assert run({**environment, "NARU_FAKE_LOG": str(log)}, "-c", FIRST_PRODUCT) == (0, "[[6.0, 15.0], [15.0, 51.0]]\n")
+    assert log.read_text().count(" cublasLtMatmul\n") == 1
+
+
 IN_PLACE = """
 import naru
 real = naru.ones(1000, device="cuda:0")

@@ -91,8 +91,10 @@ def test_what_a_step_has_started_ends_with_it(tool, logs):
     step = tool.Step("long", [sys.executable, "-c", begin], limit=3)
     tool.run(step, time.monotonic() + 60)
     assert step.result == "FAILED" and "the time was over (3 s)" in step.text
-    started = Path("/proc", step.text.split()[0], "stat")
-    assert not started.exists() or started.read_text().split()[2] == "Z"
+    started, end = Path("/proc", step.text.split()[0], "stat"), time.monotonic() + 30
+    while (alive := started.exists() and started.read_text().split()[2] != "Z") and time.monotonic() < end:
+        time.sleep(0.01)  # it is dying
+    assert not alive
 
 
 TESTS = """
@@ -132,6 +134,16 @@ def test_tests_behind_one_that_crashes_hangs_or_loses_the_device_are_run_all_the
     page = tool.results("cuda", [], [step])
     assert "the process ended in tests/test_them.py::test_crashes" in page
     assert "== tests/test_them.py::test_is_wrong (call)" in page and "assert 1 == 2" in page, "what failed before another one crashed or hung"
+
+
+def test_tests_for_which_the_time_does_not_suffice_are_told_from_those_that_failed(tool, logs, tmp_path, monkeypatch):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_them.py").write_text("import time\ndef test_a(): pass\ndef test_long(): time.sleep(600)\ndef test_b(): pass\n")
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    step = tool.pytest("them", sys.executable, ["tests/test_them.py"], {}, limit=6)
+    tool.run(step, time.monotonic() + 120)
+    assert step.result == "FAILED" and step.ended == {"tests/test_them.py::test_long": "the time was over in"}
+    assert step.tests == {"tests/test_them.py::test_a": "PASSED"}
 
 
 def test_packages_that_the_python_has_are_not_shadowed(tool, tmp_path, monkeypatch):
