@@ -207,6 +207,14 @@ void Job<T>::vector_part(int64_t batch, int64_t first, int64_t count) const {
     const T* m = reinterpret_cast<const T*>(matrix.data) + batch * matrix.batch + first * (transposed ? 1 : matrix.ld);
     T* y = row ? at_c(batch, 0, first) : at_c(batch, first, 0);
     const int64_t incy = row ? 1 : q.c.row_stride;
+#if defined(__x86_64__)
+    if constexpr (std::is_same_v<T, float>)
+      if (!transposed && incx == 1 && wide_level() == 2) {
+        avx512::dots(count, q.k, m, matrix.ld, x, y, incy);
+        for (int64_t i = 0; q.bias && i < count; ++i) y[i * incy] += *at_bias(row ? first + i : 0);
+        return;
+      }
+#endif
     if (q.bias)
       for (int64_t i = 0; i < count; ++i) y[i * incy] = *at_bias(row ? first + i : 0);
     gemv(transposed, count, q.k, m, matrix.ld, x, incx, q.bias ? T(1) : T(0), y, incy);

@@ -30,6 +30,25 @@ inline Doubles fused(double a, Doubles b, Doubles c) {
 
 #include "host/own_product.inc"
 
+void dots(int64_t count, int64_t k, const float* rows, int64_t ld, const float* x, float* y, int64_t incy) {
+  constexpr int64_t kLanes = 16;
+  const auto last = static_cast<__mmask16>((1u << k % kLanes) - 1);
+  for (int64_t i = 0; i < count; ++i, rows += ld) {
+    __m512 even = _mm512_setzero_ps(), odd = even;
+    int64_t p = 0;
+    for (; p + 2 * kLanes <= k; p += 2 * kLanes) {
+      even = _mm512_fmadd_ps(_mm512_loadu_ps(x + p), _mm512_loadu_ps(rows + p), even);
+      odd = _mm512_fmadd_ps(_mm512_loadu_ps(x + p + kLanes), _mm512_loadu_ps(rows + p + kLanes), odd);
+    }
+    if (p + kLanes <= k) {
+      even = _mm512_fmadd_ps(_mm512_loadu_ps(x + p), _mm512_loadu_ps(rows + p), even);
+      p += kLanes;
+    }
+    if (last) odd = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(last, x + p), _mm512_maskz_loadu_ps(last, rows + p), odd);
+    y[i * incy] = _mm512_reduce_add_ps(_mm512_add_ps(even, odd));
+  }
+}
+
 }  // namespace naru::host::avx512
 
 #pragma GCC pop_options

@@ -86,3 +86,21 @@ def test_the_library_starts_no_threads_whatever_the_environment_asks():
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "4", "OMP_NUM_THREADS": "4", "NARU_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=120)
     assert (done.stdout.split(), done.stderr) == (["1", "4"], "")
+
+
+def test_a_row_times_a_matrix_is_right_for_every_length_and_number_of_threads():
+    threads = torch.get_num_threads()
+    for k in [*range(1, 70), 784]:
+        weight, x, bias = RNG.normal(size=(600, k)).astype("f4"), RNG.normal(size=k).astype("f4"), RNG.normal(size=600).astype("f4")
+        w, v, b = torch.from_numpy(weight), torch.from_numpy(x), torch.from_numpy(bias)
+        results = []
+        for n in (1, 2):
+            torch.set_num_threads(n)
+            results += [torch.mv(w, v), (v[None] @ w.t())[0]]
+        torch.set_num_threads(threads)
+        for other in results[1:]:
+            assert other.numpy().tobytes() == results[0].numpy().tobytes(), k
+        want, bound = weight.astype("f8") @ x, np.abs(weight).astype("f8") @ np.abs(x) * (k + 2) * 2.0**-24
+        assert (np.abs(results[0].numpy() - want) <= bound).all(), k
+        got = torch.nn.functional.linear(v[None], w, b)[0].numpy()
+        assert (np.abs(got - (want + bias)) <= bound + np.abs(want + bias) * 2.0**-23).all(), k
