@@ -271,8 +271,8 @@ void run_step(ir::RowId row, std::span<const StepOperand> operands, const Tensor
   if (o.storage->device.is_cpu() && o.numel <= kSmall && fuse_depth == 0 && run_directly(row, all, out)) return;
   runtime::Queue& queue = runtime::queue_of(o.storage->device);
   queue.append(row, all, o);
-  // Small work at rest does not wait for company.
-  if (queue.synchronous() && o.numel <= kSmall && fuse_depth == 0 && !queue.recording()) queue.flush();
+  // Small work at rest does not wait for company; behind a reduction it does, until the temporaries that are folded have gone.
+  if (queue.synchronous() && o.numel <= kSmall && fuse_depth == 0 && !queue.recording()) queue.flush_steps();
 }
 
 Tensor step(ir::RowId row, std::initializer_list<StepOperand> operands, DType out, const char* op) {

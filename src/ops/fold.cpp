@@ -90,8 +90,9 @@ Dims pick(const Dims& from, const Order& order) {
   return to;
 }
 
+// `open`: addresses are left out, and what is held back stays so.
 template <class Instruction>
-Reads build_into(const Prologue& prologue, const Dims& shape, Device device, Instruction& r) {
+Reads build_into(const Prologue& prologue, const Dims& shape, Device device, Instruction& r, bool open = false) {
   const bool many = product(shape) > 1;
   Reads reads;
   ir::Program& program = r.program;
@@ -113,7 +114,7 @@ Reads build_into(const Prologue& prologue, const Dims& shape, Device device, Ins
       const auto seen = std::find(reads.begin(), reads.end(), a.tensor);
       s.args[k] = {ir::Program::From::Input, a.as, static_cast<uint16_t>(seen - reads.begin())};
       if (seen != reads.end()) continue;
-      ir::View view = view_of(*a.tensor, shape);
+      ir::View view = open ? ir::View{nullptr, a.tensor->impl()->dtype, runtime::expanded_strides(*a.tensor->impl(), shape)} : view_of(*a.tensor, shape);
       const bool one = std::all_of(view.strides.begin(), view.strides.end(), [](int64_t d) { return d == 0; });
       program.inputs[program.inputs_count++] = {view.dtype, many && one};
       r.inputs.push_back(std::move(view));
@@ -153,31 +154,67 @@ Reads build(const Prologue& prologue, const Dims& shape, Device device, ir::Redu
   return build_into(prologue, shape, device, reduce);
 }
 
-Tensor make_fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type, const char* name,
-                 ir::Reduce& r, Reads& reads) {
+namespace {
+
+Tensor plan_fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type, const char* name, bool open,
+                 ir::Reduce& r, Reads& reads, Order& order) {
   const Device device = prologue.device();
-  Tensor out = make_result(folded_shape(shape, set, keepdim), out_type, device, name);
+  Tensor out = make_result(folded_shape(shape, set, keepdim), out_type, device, name, open);
   if (out.numel() == 0) return out;
-  const Order order = order_of(shape, runtime::expanded_strides(*prologue.first().impl(), shape), set);
+  order = order_of(shape, runtime::expanded_strides(*prologue.first().impl(), shape), set);
   r.op = op;
   r.along = order.along;
   r.folded = static_cast<int>(order.folded.size());
   r.shape = pick(shape, order);
-  reads = build(prologue, shape, device, r);
+  reads = build_into(prologue, shape, device, r, open);
   for (ir::View& view : r.inputs) view.strides = pick(view.strides, order);
   const Dims with_ones = folded_shape(shape, set, true), strides = contiguous_strides(with_ones);
-  r.out = view_of(out, out.sizes());
-  r.out.strides.clear();
+  r.out = {open ? nullptr : view_of(out, out.sizes()).data, out_type, {}};
   for (size_t d : order.kept) r.out.strides.push_back(strides[d]);
   return out;
+}
+
+// Whether work on one of the prologue's tensors is held back in the queue that the reduction goes to.
+bool follows_held(const Prologue& prologue) {
+  const runtime::Queue* queue = nullptr;
+  for (const Prologue::Step& step : prologue.steps())
+    for (const Prologue::Arg& a : step.args) {
+      if (!a.tensor) continue;
+      const Storage& s = *a.tensor->impl()->storage;
+      const runtime::Queue* const q = s.pending.load(std::memory_order_acquire);
+      if (!q) continue;
+      if (!queue) queue = &runtime::queue_of(prologue.device());
+      if (q == queue) return true;
+    }
+  return false;
+}
+
+}  // namespace
+
+Tensor make_fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type, const char* name,
+                 ir::Reduce& r, Reads& reads) {
+  Order order;
+  return plan_fold(op, prologue, shape, set, keepdim, out_type, name, false, r, reads, order);
 }
 
 Tensor fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type,
             const char* name) {
   ir::Reduce r;
   Reads reads;
-  Tensor out = make_fold(op, prologue, shape, set, keepdim, out_type, name, r, reads);
+  Order order;
+  const bool open = follows_held(prologue);
+  Tensor out = plan_fold(op, prologue, shape, set, keepdim, out_type, name, open, r, reads, order);
   if (out.numel() == 0) return out;
+  if (open) {
+    Dims dims;
+    for (const auto* list : {&order.kept, &order.folded})
+      for (const size_t d : *list) dims.push_back(static_cast<int64_t>(d));
+    SmallVector<const TensorImpl*, 4> operands;
+    for (const Tensor* t : reads) operands.push_back(t->impl());
+    if (runtime::queue_of(out.impl()->storage->device).hold(r, shape, dims, {operands.begin(), operands.size()}, *out.impl())) return out;
+    for (size_t k = 0; k < reads.size(); ++k) r.inputs[k].data = view_of(*reads[k], shape).data;
+    r.out.data = view_of(out, out.sizes()).data;
+  }
   const Tensor* writes[] = {&out};
   submit(std::move(r), {reads.begin(), reads.size()}, writes);
   return out;

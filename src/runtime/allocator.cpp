@@ -112,9 +112,10 @@ struct CachingAllocator::State {
     return block;
   }
 
-  void* take(size_t bytes, Storage* holder, DeviceStream* stream) {
+  // `any`: from the blocks for large requests, too.
+  void* take(size_t bytes, Storage* holder, DeviceStream* stream, bool any = false) {
     const size_t wanted = cached ? round_up(bytes, kRound) : bytes;
-    const bool small = wanted <= kSmall;
+    const bool small = wanted <= kSmall && !any;
     Block* block = cached ? find(wanted, small, stream, false) : nullptr;
     if (!block) block = new_slab(wanted, small);
     if (!block && cached) block = find(wanted, small, stream, true);
@@ -279,6 +280,8 @@ void* CachingAllocator::allocate(size_t bytes, Storage* holder, DeviceStream* st
     if (void* p = s.take(bytes, holder, stream)) return p;
     s.empty();
     if (void* p = s.take(bytes, holder, stream)) return p;
+    // A few bytes beside a large tensor, in a piece of memory that is in use only in part.
+    if (void* p = s.take(bytes, holder, stream, true)) return p;
   }
   s.raise(bytes);
 }

@@ -32,6 +32,18 @@ void* address(const Storage& s, int64_t offset, DType t) {
   return static_cast<char*>(s.data) + offset * static_cast<int64_t>(size_of(t));
 }
 
+// Does something at the end of a scope, however it is left.
+template <class F>
+class AtEnd {
+ public:
+  explicit AtEnd(F f) : f_(std::move(f)) {}
+  AtEnd(const AtEnd&) = delete;
+  ~AtEnd() { f_(); }
+
+ private:
+  F f_;
+};
+
 }  // namespace
 
 bool fusion() noexcept { return fusion_on.load(std::memory_order_relaxed); }
@@ -74,7 +86,7 @@ void Queue::append(ir::RowId row, std::span<const Source> sources, const TensorI
   if (lacks) note_lacking(device_, lacks);
   // Written where several elements lie at one address, what an element holds is not what its step computed: nothing else shares the group.
   const bool alone = lacks || (!out.contiguous && may_overlap(out.sizes, out.strides));
-  if (program_.steps_count > 0 && (alone || !(shape_ == out.sizes))) flush_locked();
+  if (group_.program.steps_count > 0 && (alone || !(group_.shape == out.sizes))) flush_locked();
   if (!try_append(row, sources, out, out_strides)) {
     flush_locked();
     if (!try_append(row, sources, out, out_strides)) throw RuntimeError("an elementwise step reads memory it writes at other positions");
@@ -82,13 +94,13 @@ void Queue::append(ir::RowId row, std::span<const Source> sources, const TensorI
   bool exposed = out.storage->exposed.load(std::memory_order_relaxed) > 0;
   for (const Source& s : sources) exposed = exposed || (s.tensor && s.tensor->storage->exposed.load(std::memory_order_relaxed) > 0);
   size_t held = 0;
-  for (const Piece& p : outputs_) held += p.storage->data ? 0 : p.storage->bytes;
+  for (const Piece& p : group_.outputs) held += p.storage->data ? 0 : p.storage->bytes;
   if (alone || !fusion() || held > kMaxHeld || (exposed && synchronous_)) flush_locked();
 }
 
 bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides) {
   using From = ir::Program::From;
-  if (program_.steps_count == ir::kMaxSteps || outputs_.size() == ir::kMaxOutputs) return false;
+  if (group_.program.steps_count == ir::kMaxSteps || group_.outputs.size() == ir::kMaxOutputs) return false;
   ir::Program::Step step{row, out.dtype, static_cast<uint8_t>(sources.size()), {}};
   struct Added {
     const Source* source;
@@ -99,14 +111,14 @@ bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const Ten
   for (size_t k = 0; k < sources.size(); ++k) {
     const Source& s = sources[k];
     if (!s.tensor) {
-      step.args[k] = {From::Param, s.as, static_cast<uint16_t>(params_.size() + new_params++)};
+      step.args[k] = {From::Param, s.as, static_cast<uint16_t>(group_.params.size() + new_params++)};
       continue;
     }
     int found = -1;
     bool conflict = false;
-    for (size_t i = outputs_.size(); i-- > 0 && found < 0 && !conflict;) {
-      if (outputs_[i].storage.get() != s.tensor->storage.get()) continue;
-      if (outputs_[i].same_place(*s.tensor, s.strides)) found = outputs_[i].step;
+    for (size_t i = group_.outputs.size(); i-- > 0 && found < 0 && !conflict;) {
+      if (group_.outputs[i].storage.get() != s.tensor->storage.get()) continue;
+      if (group_.outputs[i].same_place(*s.tensor, s.strides)) found = group_.outputs[i].step;
       else conflict = true;
     }
     if (conflict) return false;
@@ -114,93 +126,275 @@ bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const Ten
       step.args[k] = {From::Step, s.as, static_cast<uint16_t>(found)};
       continue;
     }
-    for (size_t i = 0; i < inputs_.size() && found < 0; ++i)
-      if (inputs_[i].same_place(*s.tensor, s.strides)) found = static_cast<int>(i);
+    for (size_t i = 0; i < group_.inputs.size() && found < 0; ++i)
+      if (group_.inputs[i].same_place(*s.tensor, s.strides)) found = static_cast<int>(i);
     for (int i = 0; i < new_inputs && found < 0; ++i)
       if (added[i]->tensor->storage.get() == s.tensor->storage.get() && added[i]->tensor->offset == s.tensor->offset &&
           added[i]->tensor->dtype == s.tensor->dtype && added[i]->strides == s.strides)
-        found = static_cast<int>(inputs_.size()) + i;
+        found = static_cast<int>(group_.inputs.size()) + i;
     if (found < 0) {
-      found = static_cast<int>(inputs_.size()) + new_inputs;
+      found = static_cast<int>(group_.inputs.size()) + new_inputs;
       added[new_inputs++] = &s;
     }
     step.args[k] = {From::Input, s.as, static_cast<uint16_t>(found)};
   }
-  if (inputs_.size() + new_inputs > ir::kMaxInputs || params_.size() + new_params > ir::kMaxParams) return false;
+  if (group_.inputs.size() + new_inputs > ir::kMaxInputs || group_.params.size() + new_params > ir::kMaxParams) return false;
   // The target must not lie under anything the group reads or writes at another place.
   const auto in_the_way = [&](const Piece& p) { return p.storage.get() == out.storage.get() && !p.same_place(out, out_strides); };
-  if (std::any_of(inputs_.begin(), inputs_.end(), in_the_way) || std::any_of(outputs_.begin(), outputs_.end(), in_the_way)) return false;
+  if (std::any_of(group_.inputs.begin(), group_.inputs.end(), in_the_way) || std::any_of(group_.outputs.begin(), group_.outputs.end(), in_the_way)) return false;
   for (int i = 0; i < new_inputs; ++i)
     if (added[i]->tensor->storage.get() == out.storage.get() &&
         !(added[i]->tensor->offset == out.offset && added[i]->strides == out_strides && added[i]->tensor->dtype == out.dtype))
       return false;
 
-  if (program_.steps_count == 0) shape_ = out.sizes;
+  if (group_.program.steps_count == 0) group_.shape = out.sizes;
   const bool many = out.numel > 1;
   for (int i = 0; i < new_inputs; ++i) {
     const Source& s = *added[i];
     const bool scalar = many && std::all_of(s.strides.begin(), s.strides.end(), [](int64_t d) { return d == 0; });
-    program_.inputs[program_.inputs_count++] = {s.tensor->dtype, scalar};
-    inputs_.push_back({s.tensor->storage, s.tensor->offset, s.strides, s.tensor->dtype, 0});
+    group_.program.inputs[group_.program.inputs_count++] = {s.tensor->dtype, scalar};
+    group_.inputs.push_back({s.tensor->storage, s.tensor->offset, s.strides, s.tensor->dtype, 0});
     s.tensor->storage->pending.store(this, std::memory_order_release);
   }
   for (const Source& s : sources)
     if (!s.tensor) {
-      program_.params[program_.params_count++] = ir::vtype_of(s.as);
-      params_.push_back(s.bits);
+      group_.program.params[group_.program.params_count++] = ir::vtype_of(s.as);
+      group_.params.push_back(s.bits);
     }
-  std::erase_if(outputs_, [&](const Piece& p) { return p.storage.get() == out.storage.get(); });
-  outputs_.push_back({out.storage, out.offset, out_strides, out.dtype, program_.steps_count});
+  std::erase_if(group_.outputs, [&](const Piece& p) { return p.storage.get() == out.storage.get(); });
+  group_.outputs.push_back({out.storage, out.offset, out_strides, out.dtype, group_.program.steps_count});
   out.storage->pending.store(this, std::memory_order_release);
-  program_.steps[program_.steps_count++] = step;
+  group_.program.steps[group_.program.steps_count++] = step;
+  return true;
+}
+
+bool Queue::hold(ir::Reduce& reduce, const Dims& shape, const Dims& order, std::span<const TensorImpl* const> reads, const TensorImpl& out) {
+  for (const TensorImpl* t : reads) flush_other(*t->storage, this);
+  std::lock_guard lock(mutex_);
+  Group& g = group_;
+  if (held_ || g.program.steps_count == 0 || gaps_ || !fusion() || !(g.shape == shape) || g.program.uses_index()) return false;
+  if (g.program.steps_count + reduce.program.steps_count > ir::kMaxSteps || g.params.size() + reduce.params.size() > ir::kMaxParams ||
+      g.inputs.size() + g.outputs.size() + reads.size() > ir::kMaxInputs)
+    return false;
+  const Piece* folded = nullptr;
+  std::vector<Piece> pieces;
+  bool exposed = false;
+  for (const TensorImpl* t : reads) {
+    pieces.push_back({t->storage, t->offset, expanded_strides(*t, shape), t->dtype, 0});
+    exposed = exposed || t->storage->exposed.load(std::memory_order_relaxed) > 0;
+    for (const Piece& p : g.outputs) {
+      if (p.storage.get() != t->storage.get()) continue;
+      if (!p.same_place(*t, pieces.back().strides)) return false;
+      folded = &p;
+    }
+  }
+  if (!folded) return false;
+  // Operands in another order of memory are better brought into this one by a map, in blocks, than element by element in a fold.
+  for (const Piece& p : g.inputs)
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (p.strides[d] != 0 && p.strides[d] != folded->strides[d]) return false;
+  for (const Piece& p : g.inputs) exposed = exposed || p.storage->exposed.load(std::memory_order_relaxed) > 0;
+  for (const Piece& p : pieces) p.storage->pending.store(this, std::memory_order_release);
+  out.storage->pending.store(this, std::memory_order_release);
+  held_.reset(new Held{std::exchange(g, {}), std::move(reduce), order, std::move(pieces), out.storage, out.offset});
+  if (exposed && synchronous_) flush_locked();
   return true;
 }
 
 void Queue::flush_locked() {
-  if (program_.steps_count == 0) return;
+  if (!held_ && group_.program.steps_count == 0) return;
+  const std::unique_ptr<Held> held = std::move(held_);
+  Group g = std::exchange(group_, {});
+  {
+    // Whoever finds a storage that is not pending may look at once: it stays so until the work is done, or handed over.
+    const AtEnd settled([&] {
+      const auto settle = [](const std::vector<Piece>& list) {
+        for (const Piece& p : list) p.storage->pending.store(nullptr, std::memory_order_release);
+      };
+      settle(g.inputs), settle(g.outputs);
+      if (!held) return;
+      settle(held->group.inputs), settle(held->group.outputs), settle(held->reads);
+      held->out->pending.store(nullptr, std::memory_order_release);
+    });
+    if (held) {
+      try {
+        run(*held);
+      } catch (...) {
+        // What comes behind would compute with what is not there.
+        for (const Piece& p : g.outputs) p.storage->lost = !p.storage->data;
+        throw;
+      }
+    }
+    // A result that only this queue still knows was a temporary: it is never written to memory.
+    Chosen stored;
+    for (size_t i = 0; i < g.outputs.size(); ++i) stored[i] = g.outputs[i].storage->use_count() > 1;
+    run(g, stored);
+  }
+  // The lists' memory serves the next group.
+  g.inputs.clear(), g.outputs.clear();
+  if (group_.inputs.empty() && group_.outputs.empty()) std::swap(group_.inputs, g.inputs), std::swap(group_.outputs, g.outputs);
+}
+
+// The group, as far as its results `stored` need it.
+void Queue::run(Group& g, Chosen stored) {
+  if (stored.none()) {
+    if (Capture* const capture = capture_.load(std::memory_order_relaxed); capture && g.program.steps_count > 0) capture->drop(g.program, g.params);
+    return;
+  }
   ir::Map map;
   Touches touches;
-  // A result that only this queue still knows was a temporary: it is never written to memory.
-  std::vector<Piece> inputs = std::move(inputs_), outputs = std::move(outputs_);
-  inputs_.clear(), outputs_.clear();
-  for (Piece& p : inputs) p.storage->pending.store(nullptr, std::memory_order_release);
-  program_.outputs_count = 0;
-  for (Piece& p : outputs) {
-    p.storage->pending.store(nullptr, std::memory_order_release);
-    if (p.storage->use_count() == 1) continue;
-    map.outputs.reserve(outputs.size());
-    program_.outputs[program_.outputs_count++] = p.step;
+  map.program = g.program;
+  map.program.outputs_count = 0;
+  map.shape = g.shape;
+  map.params = g.params;
+  map.outputs.reserve(g.outputs.size());
+  for (size_t i = 0; i < g.outputs.size(); ++i) {
+    if (!stored[i]) continue;
+    const Piece& p = g.outputs[i];
+    map.program.outputs[map.program.outputs_count++] = p.step;
     map.outputs.push_back({nullptr, p.dtype, p.strides});
     touches.writes.push_back(p.storage.get());
   }
-  map.program = program_;
-  map.shape = shape_;
-  map.params = std::move(params_);
-  params_.clear();
-  program_.steps_count = program_.inputs_count = program_.params_count = program_.outputs_count = 0;
-  if (map.outputs.empty()) {
-    if (Capture* const capture = capture_.load(std::memory_order_relaxed)) capture->drop(map.program, map.params);
-    return;
-  }
   try {
     for (Storage* s : touches.writes) materialise(*s, stream_.get());
-    for (Piece& p : inputs) materialise(*p.storage, stream_.get());
+    for (const Piece& p : g.inputs) materialise(*p.storage, stream_.get());
   } catch (...) {
     for (Storage* s : touches.writes) s->lost = !s->data;
     throw;
   }
-  map.inputs.reserve(inputs.size());
-  size_t o = 0;
-  for (Piece& p : outputs)
-    if (o < touches.writes.size() && touches.writes[o] == p.storage.get()) map.outputs[o++].data = address(*p.storage, p.offset, p.dtype);
-  for (Piece& p : inputs) {
+  for (size_t i = 0, o = 0; i < g.outputs.size(); ++i)
+    if (stored[i]) map.outputs[o++].data = address(*g.outputs[i].storage, g.outputs[i].offset, g.outputs[i].dtype);
+  map.inputs.reserve(g.inputs.size());
+  for (const Piece& p : g.inputs) {
     map.inputs.push_back({address(*p.storage, p.offset, p.dtype), p.dtype, p.strides});
     touches.reads.push_back(p.storage.get());
   }
   submit_locked(std::move(map), touches);
-  // The lists' memory serves the next group.
-  inputs.clear(), outputs.clear();
-  if (inputs_.empty() && outputs_.empty()) std::swap(inputs_, inputs), std::swap(outputs_, outputs);
+}
+
+namespace {
+
+// Which of a program's steps `wanted` ones need, themselves included; it stops at those whose values lie in memory.
+using Steps = std::bitset<ir::kMaxSteps>;
+Steps needed(const ir::Program& program, Steps wanted, const Steps& in_memory) {
+  wanted &= ~in_memory;
+  for (size_t s = program.steps_count; s-- > 0;) {
+    if (!wanted[s]) continue;
+    const ir::Program::Step& step = program.steps[s];
+    for (int k = 0; k < step.args_count; ++k)
+      if (step.args[k].from == ir::Program::From::Step && !in_memory[step.args[k].index]) wanted.set(step.args[k].index);
+  }
+  return wanted;
+}
+
+}  // namespace
+
+// First the results that somebody wants are written, then the rest is computed from them, or from what they were computed from, within the
+// reduction.
+void Queue::run(Held& h) {
+  using From = ir::Program::From;
+  Group& g = h.group;
+  Chosen stored, read;
+  Steps in_memory, wanted;
+  for (size_t i = 0; i < g.outputs.size(); ++i) {
+    const auto reads = std::count_if(h.reads.begin(), h.reads.end(), [&](const Piece& p) { return p.storage.get() == g.outputs[i].storage.get(); });
+    stored[i] = g.outputs[i].storage->use_count() > static_cast<size_t>(1 + reads);
+    read[i] = reads > 0;
+    if (stored[i]) in_memory.set(g.outputs[i].step);
+    if (read[i]) wanted.set(g.outputs[i].step);
+  }
+  Steps inside = needed(g.program, wanted, in_memory);
+  // What the group overwrites can't be read once more.
+  bool overwritten = false;
+  for (size_t s = 0; s < g.program.steps_count; ++s)
+    for (int k = 0; inside[s] && k < g.program.steps[s].args_count; ++k)
+      if (const auto& arg = g.program.steps[s].args[k]; arg.from == From::Input)
+        for (size_t i = 0; i < g.outputs.size(); ++i)
+          overwritten |= stored[i] && g.outputs[i].storage.get() == g.inputs[arg.index].storage.get();
+  if (overwritten) {
+    stored |= read;
+    inside.reset();
+  }
+  const auto made_inside = [&](const Piece& p) {
+    for (size_t i = 0; i < g.outputs.size(); ++i)
+      if (g.outputs[i].storage.get() == p.storage.get()) return !stored[i];
+    return false;
+  };
+  try {
+    run(g, stored);
+    materialise(*h.out, stream_.get());
+    for (const auto* list : {&g.inputs, &h.reads})
+      for (const Piece& p : *list)
+        if (!made_inside(p)) materialise(*p.storage, stream_.get());
+  } catch (...) {
+    h.out->lost = !h.out->data;
+    throw;
+  }
+
+  ir::Reduce r = std::move(h.reduce);
+  const ir::Program own = r.program;
+  r.program.steps_count = r.program.inputs_count = r.program.params_count = 0;
+  const std::vector<uint64_t> own_params = std::exchange(r.params, {});
+  r.inputs.clear();
+  Touches touches;
+  const bool many = product(g.shape) > 1;
+  const auto input = [&](const Piece& p) {
+    Dims strides;
+    for (const int64_t d : h.order) strides.push_back(p.strides[static_cast<size_t>(d)]);
+    void* const data = address(*p.storage, p.offset, p.dtype);
+    for (size_t i = 0; i < r.inputs.size(); ++i)
+      if (r.inputs[i].data == data && r.inputs[i].dtype == p.dtype && r.inputs[i].strides == strides) return static_cast<uint16_t>(i);
+    const bool one = std::all_of(strides.begin(), strides.end(), [](int64_t d) { return d == 0; });
+    r.program.inputs[r.program.inputs_count++] = {p.dtype, many && one};
+    r.inputs.push_back({data, p.dtype, std::move(strides)});
+    touches.reads.push_back(p.storage.get());
+    return static_cast<uint16_t>(r.inputs.size() - 1);
+  };
+  const auto param = [&](ir::VType type, uint64_t bits) {
+    r.program.params[r.program.params_count] = type;
+    r.params.push_back(bits);
+    return static_cast<uint16_t>(r.program.params_count++);
+  };
+  std::array<uint16_t, ir::kMaxSteps> number{};  // of a group's step in the reduction
+  // A value of the group: computed inside, or read.
+  const auto value = [&](uint16_t step, DType as) -> ir::Program::Arg {
+    if (inside[step]) return {From::Step, as, number[step]};
+    for (const Piece& p : g.outputs)
+      if (p.step == step) return {From::Input, as, input(p)};
+    throw RuntimeError("a reduction reads a step that is neither computed nor stored");
+  };
+  for (uint16_t s = 0; s < g.program.steps_count; ++s) {
+    if (!inside[s]) continue;
+    ir::Program::Step step = g.program.steps[s];
+    for (int k = 0; k < step.args_count; ++k) {
+      ir::Program::Arg& a = step.args[k];
+      if (a.from == From::Step) a = value(a.index, a.as);
+      else if (a.from == From::Input) a.index = input(g.inputs[a.index]);
+      else a.index = param(g.program.params[a.index], g.params[a.index]);
+    }
+    number[s] = r.program.steps_count;
+    r.program.steps[r.program.steps_count++] = step;
+  }
+  const uint16_t first = r.program.steps_count;
+  for (uint16_t s = 0; s < own.steps_count; ++s) {
+    ir::Program::Step step = own.steps[s];
+    for (int k = 0; k < step.args_count; ++k) {
+      ir::Program::Arg& a = step.args[k];
+      if (a.from == From::Step) a.index = static_cast<uint16_t>(first + a.index);
+      else if (a.from == From::Param) a.index = param(own.params[a.index], own_params[a.index]);
+      else {
+        const Piece& p = h.reads[a.index];
+        const auto made = std::find_if(g.outputs.begin(), g.outputs.end(), [&](const Piece& o) { return o.storage.get() == p.storage.get(); });
+        if (made == g.outputs.end()) a.index = input(p);
+        else a = value(made->step, a.as);
+      }
+    }
+    r.program.steps[r.program.steps_count++] = step;
+  }
+  r.program.outputs[0] = static_cast<uint8_t>(r.program.steps_count - 1);
+  r.out.data = address(*h.out, h.out_offset, r.out.dtype);
+  touches.writes.push_back(h.out.get());
+  submit_locked(std::move(r), touches);
 }
 
 // Makes this stream wait for what others have still to do there.
@@ -258,6 +452,11 @@ uint64_t Queue::submit(ir::Instruction&& instruction, const Touches& touches) {
 void Queue::flush() {
   std::lock_guard lock(mutex_);
   flush_locked();
+}
+
+void Queue::flush_steps() {
+  std::lock_guard lock(mutex_);
+  if (!held_) flush_locked();
 }
 
 void Queue::record_into(Capture* capture) {

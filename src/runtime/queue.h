@@ -1,8 +1,9 @@
-// Queue: a stream of instructions in program order. Elementwise steps are held back and fused with their neighbours; everything else is
-// submitted at once, behind what was held back. It also keeps storages' histories, so that no one reads too early or overwrites too soon.
+// Queue: a stream of instructions in program order. Elementwise steps are held back and fused with their neighbours, and with a reduction of
+// their results; everything else is submitted at once, behind what was held back. It also keeps storages' histories, so that no one reads too early or overwrites too soon.
 #pragma once
 
 #include <atomic>
+#include <bitset>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -38,6 +39,10 @@ class Queue {
 
   // Adds row(sources) -> out (converted to out's dtype) over out's shape, to be run no later than somebody looks at the result.
   void append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out);
+  // Holds `reduce` back as well, where it folds a result that is held back itself: what nobody wants by the time it runs is folded as it is
+  // computed, and never written. `reduce` is over `shape`, whose dimension order[d] is its dimension d; its inputs are `reads`; addresses are
+  // filled in later. False: it can't be held back, and nothing has changed.
+  bool hold(ir::Reduce& reduce, const Dims& shape, const Dims& order, std::span<const TensorImpl* const> reads, const TensorImpl& out);
   // Runs `instruction` behind everything before it. Storages written get memory if they have none. Returns its number.
   uint64_t submit(ir::Instruction&& instruction, const Touches& touches);
   // Does what was recorded again, behind everything before it.
@@ -48,6 +53,8 @@ class Queue {
   bool recording() const noexcept { return capture_.load(std::memory_order_relaxed) != nullptr; }
   // Hands what is held back to the device.
   void flush();
+  // The same, unless a reduction is held back.
+  void flush_steps();
   // Waits until the device has done all of it; throws the first error kept.
   void synchronize();
 
@@ -78,9 +85,27 @@ class Queue {
       return storage.get() == t.storage.get() && offset == t.offset && dtype == t.dtype && strides == s;
     }
   };
-  enum class Found { Yes, No, Conflict };
+  // Elementwise steps over one shape.
+  struct Group {
+    ir::Program program;
+    Dims shape;
+    std::vector<Piece> inputs, outputs;
+    std::vector<uint64_t> params;
+  };
+  // A reduction behind a group of which it reads results.
+  struct Held {
+    Group group;
+    ir::Reduce reduce;
+    Dims order;  // the group's dimension that each of the reduction's is
+    std::vector<Piece> reads;
+    Ref<Storage> out;
+    int64_t out_offset;
+  };
+  using Chosen = std::bitset<ir::kMaxOutputs>;  // among a group's results
 
   void flush_locked();
+  void run(Group& group, Chosen stored);
+  void run(Held& held);
   bool try_append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides);
   uint64_t submit_locked(ir::Instruction&& instruction, const Touches& touches);
   void await(Storage& storage, bool write);
@@ -92,11 +117,9 @@ class Queue {
   bool synchronous_ = true, unified_ = false, gaps_ = false;
   std::recursive_mutex mutex_;
   std::atomic<Capture*> capture_{nullptr};  // written under the lock
-  // The group held back.
-  ir::Program program_;
-  Dims shape_;
-  std::vector<Piece> inputs_, outputs_;
-  std::vector<uint64_t> params_;
+  // What is held back: a group and its reduction, then another group.
+  std::unique_ptr<Held> held_;
+  Group group_;
 };
 
 // Strides of `t` over `shape`, to which it broadcasts: 0 where it repeats and in dimensions of size 1.

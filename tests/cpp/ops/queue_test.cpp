@@ -1,10 +1,12 @@
 // The queue: what is held back, what is fused, and that nobody can tell.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 #include "core/tensor_impl.h"
 #include "naru/ops.h"
+#include "runtime/memory.h"
 #include "runtime/queue.h"
 #include "runtime/registry.h"
 
@@ -89,6 +91,62 @@ TEST(Queue, WhatReadsAnExpandedTensorReadsItBeforeItIsFilled) {
   const Tensor doubled = windows * 2;
   windows.fill_(5);
   EXPECT_EQ(doubled.sum().item<double>(), 4.0 * (kLarge - 1));
+// The most that lay in memory at once while f ran, beyond what lay there before; in tensors of kLarge numbers of float32.
+template <class F>
+double tensors_in_memory(F f) {
+  const Device cpu(DeviceType::Cpu, 0);
+  runtime::reset_peak_memory(cpu);
+  const size_t before = runtime::memory_stats(cpu).allocated;
+  f();
+  return std::floor(static_cast<double>(runtime::memory_stats(cpu).peak_allocated - before) / (4.0 * kLarge));
+}
+
+TEST(Queue, AReductionFoldsATemporaryAsItIsComputed) {
+  const Tensor x = ones({kLarge}), y = full({kLarge}, 2);
+  x.data_ptr(), y.data_ptr();
+  const auto total = [](const Tensor& t) { return t.sum(); };
+  Tensor s;
+  EXPECT_EQ(tensors_in_memory([&] {
+    s = total(x * y + 1);
+    EXPECT_TRUE(pending(s));
+    EXPECT_EQ(s.item<double>(), 3.0 * kLarge);
+  }), 0);
+  Tensor t;
+  EXPECT_EQ(tensors_in_memory([&] {
+    t = x * y;
+    s = total(t + 1);
+    EXPECT_EQ(s.item<double>(), 3.0 * kLarge);
+  }), 1);
+  EXPECT_TRUE(in_memory(t));
+}
+
+TEST(Queue, WhatFollowsAReductionIsHeldBackBehindIt) {
+  const Tensor x = ones({kLarge});
+  x.data_ptr();
+  Tensor mean;
+  EXPECT_EQ(tensors_in_memory([&] {
+    mean = (x * 3).mean();
+    EXPECT_TRUE(pending(mean));
+    EXPECT_EQ(mean.item<double>(), 3);
+  }), 0);
+  Tensor s, y = x * 2;
+  s = y.sum();
+  y.add_(1);
+  s.add_(y.slice(0, 0, 1).squeeze());
+  EXPECT_EQ(s.item<double>(), 2.0 * kLarge + 3);
+  EXPECT_EQ(y.max().item<double>(), 3);
+}
+
+TEST(Queue, AReductionReadsWhatWasThereBeforeAWriteInPlace) {
+  Tensor x = ones({kLarge}), s;
+  x.data_ptr();
+  {
+    const Tensor t = x * 2;
+    x.add_(1);
+    s = t.sum();
+  }
+  EXPECT_EQ(s.item<double>(), 2.0 * kLarge);
+  EXPECT_EQ(x.min().item<double>(), 2);
 }
 
 TEST(Queue, OtherThreadsSeeWhatThisOneHoldsBack) {

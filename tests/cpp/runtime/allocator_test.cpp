@@ -218,6 +218,19 @@ TEST(CachingAllocator, keeps_to_its_limit) {
   a.release(x), a.release(y);
 }
 
+TEST(CachingAllocator, a_few_bytes_are_taken_from_a_large_block_that_is_in_use_in_part_before_it_gives_up) {
+  const Caching on("1");
+  Meter meter(100 * kMiB);
+  CachingAllocator a(meter, kDevice);
+  a.set_limit(64 * kMiB);
+  a.release(a.allocate(64 * kMiB));
+  void *x = a.allocate(16 * kMiB), *few = a.allocate(4);
+  EXPECT_EQ(a.stats().reserved, 64 * kMiB);
+  a.release(x), a.release(few);
+  EXPECT_EQ(a.stats().allocated, 0u);
+  a.release(a.allocate(64 * kMiB));
+}
+
 TEST(CachingAllocator, several_threads_share_it) {
   const Caching on("1");
   Meter meter(1000 * kMiB);
