@@ -39,9 +39,18 @@ enum : RowId {
   addcdiv,            // (a, b, c, value): a + value * b / c
   smooth_l1,          // (a, b, beta)
   abs_power,          // (a, p): |a| to the power p
+  power_1, power_2, power_3,   // (a, b): pow where b is 1, 2, 3
+  power_2_a, power_3_a,        // (a, b, y, g): its derivative by a
   not_zero,           // (a): a != 0 -> Bool
   is_close,           // (a, b, rtol, atol, equal_nan) -> Bool
   kCount
 };
+
+// A cheaper row with the same operands and the same bits, where operand 1 is the number b.
+constexpr RowId with_number(RowId r, double b) noexcept {
+  if (r == pow) return b == 1 ? power_1 : b == 2 ? power_2 : b == 3 ? power_3 : r;
+  if (r == derivative(pow, 0)) return b == 2 ? power_2_a : b == 3 ? power_3_a : r;
+  return r;
+}
 
 }  // namespace naru::ir::row

@@ -18,7 +18,11 @@ V square(V a) { return times(a, a); }
 V absolute(V a) { return a.type() == VType::Bool ? a : abs(a); }
 V less(V a, V b) { return a.type() == VType::Bool ? ~a & b : a < b; }
 V divide_trunc(V a, V b) { return is_float(a.type()) ? trunc(a / b) : a / b; }
-V power(V a, V b) { return is_float(a.type()) ? pow(a, b) : pow_int(a, b); }
+// As PyTorch has them: small whole exponents are products.
+V power(V a, V b) {
+  if (!is_float(a.type())) return pow_int(a, b);
+  return where(b == 1.0, a, where(b == 2.0, a * a, where(b == 3.0, a * a * a, pow(a, b))));
+}
 // -0 for -0, NaN for NaN.
 V relu(V a) { return prim_max(a.lit(0), a); }
 // b's NaN is dropped, a's stays.
@@ -139,6 +143,11 @@ const Row kInternal[] = {
        return where(d < a[2], d * d * 0.5 / a[2], d - a[2] * 0.5);
      }},
     {"abs_power", 2, [](Args a) { return pow(abs(a[0]), a[1]); }},
+    {"power_1", 2, [](Args a) { return a[0]; }},
+    {"power_2", 2, [](Args a) { return a[0] * a[0]; }},
+    {"power_3", 2, [](Args a) { return a[0] * a[0] * a[0]; }},
+    {"power_2_a", 4, [](Args a) { return a[3] * a[1] * a[0]; }},
+    {"power_3_a", 4, [](Args a) { return a[3] * a[1] * (a[0] * a[0]); }},
     {"not_zero", 1, [](Args a) { return a[0].type() == VType::Bool ? a[0] : a[0] != 0.0; }},
     {"is_close", 5,
      [](Args a) {

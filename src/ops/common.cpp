@@ -241,6 +241,7 @@ bool run_directly(ir::RowId row, std::span<const runtime::Source> sources, const
 void run_step(ir::RowId row, std::span<const StepOperand> operands, const Tensor& out) {
   const TensorImpl& o = *out.impl();
   if (o.numel == 0) return;
+  if (operands.size() > 1 && !operands[1].tensor) row = ir::row::with_number(row, operands[1].scalar.to_double());
   std::array<runtime::Source, ir::kMaxArgs> sources;
   std::array<Tensor, ir::kMaxArgs> held;
   for (size_t k = 0; k < operands.size(); ++k) {

@@ -17,6 +17,8 @@ struct Nothing {};
 constexpr Nothing nothing;
 using TensorDerivative = Tensor (*)(std::span<const Tensor>);
 
+Tensor power(const Tensor& a, const Tensor& b) { return pow(a, b); }
+
 template <auto F, size_t... I>
 constexpr TensorDerivative derivative_impl(std::index_sequence<I...>) {
   using Result = decltype(F(std::declval<const Tensor&>(), (static_cast<void>(I), std::declval<const Tensor&>())...));

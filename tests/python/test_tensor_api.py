@@ -455,3 +455,24 @@ def test_a_bool_is_no_dimension():
     assert torch.std(x, False).shape == () and torch.std(x, unbiased=False).item() == torch.std(x, False).item()
     with pytest.raises(TypeError):
         x.sum(True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32], ids=str)
+@pytest.mark.parametrize("exponent", [1, 2, 3])
+def test_small_whole_powers_are_products_however_they_are_asked_for(dtype, exponent):
+    x = (torch.randn(20_000) * 3).to(dtype)
+    want = [x, x * x, x * x * x][exponent - 1]
+    pieces = torch.cat([part**exponent for part in x.split(1000)])
+    for got in (x**exponent, pieces, torch.pow(x, torch.full_like(x, exponent)), x.clone().pow_(exponent)):
+        assert torch.equal(got, want)
+    if not dtype.is_floating_point:
+        return
+    slope = exponent * [torch.ones_like(x), x, x * x][exponent - 1]
+
+    def gradient(x, exponent):
+        x = x.detach().clone().requires_grad_()
+        (x**exponent).sum().backward()
+        return x.grad
+
+    for got in (gradient(x, exponent), torch.cat([gradient(part, exponent) for part in x.split(1000)]), gradient(x, torch.full_like(x, exponent))):
+        assert torch.equal(got, slope)
