@@ -91,6 +91,8 @@ TEST(Queue, WhatReadsAnExpandedTensorReadsItBeforeItIsFilled) {
   const Tensor doubled = windows * 2;
   windows.fill_(5);
   EXPECT_EQ(doubled.sum().item<double>(), 4.0 * (kLarge - 1));
+}
+
 // The most that lay in memory at once while f ran, beyond what lay there before; in tensors of kLarge numbers of float32.
 template <class F>
 double tensors_in_memory(F f) {
