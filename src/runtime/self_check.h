@@ -11,7 +11,7 @@ namespace naru::runtime {
 // it should be, else what is not. Throws what the device throws.
 std::string wrong_numbers(Backend& backend, Device device);
 
-// Backend::self_check in a child process for each device: for drivers that leave threads behind, as a process that has them can't fork children
+// Backend::self_check in a child process: for drivers that leave threads behind, as a process that has them can't fork children
 // that use the device.
 Availability check_in_child(Backend& backend, DeviceType kind);
 

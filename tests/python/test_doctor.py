@@ -143,8 +143,9 @@ def test_probing_opens_no_context_and_initialises_no_driver_in_this_process(tmp_
     calls = [line.split() for line in log.read_text().splitlines()]
     assert [name for _, name in calls].count("cuDeviceGetCount") == 1, "a driver was asked twice"
     assert pid not in {process for process, _ in calls}
-    # Contexts are opened by the children that try a kernel on each device.
+    # Contexts are opened by the child that tries a kernel on each device; the driver, slow to start, is started for it and for the one that asked.
     assert [name for _, name in calls].count("cuDevicePrimaryCtxRetain") == 2
+    assert [name for _, name in calls].count("cuInit") == 2
 
 
 def test_importing_and_computing_on_cpu_asks_no_driver(tmp_path):
