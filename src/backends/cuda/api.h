@@ -37,6 +37,8 @@ enum : unsigned {
 #define NARU_CUDA(F)                                                                                                                        \
   F(cuInit, (unsigned flags))                                                                                                               \
   F(cuDeviceGetCount, (int*))                                                                                                               \
+  F(cuDeviceGet, (CUdevice*, int number))                                                                                                   \
+  F(cuDeviceGetPCIBusId, (char*, int bytes, CUdevice))                                                                                      \
   F(cuDeviceGetByPCIBusId, (CUdevice*, const char* pci))                                                                                    \
   F(cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice))                                                                                       \
   F(cuCtxPushCurrent_v2, (CUcontext))                                                                                                       \

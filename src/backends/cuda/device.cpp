@@ -1,5 +1,6 @@
 #include "backends/cuda/device.h"
 
+#include <strings.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,11 +27,28 @@ CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, c
         fmt::format("device {}: {} makes no code for {}, of compute capability {}.{}. Install an older one (pip install nvidia-cuda-nvrtc-cu12) and "
                     "name its file in NARU_NVRTC_LIBRARY, or use device 'cpu'",
                     device_.str(), compiler_.name(), gpu_.name, gpu_.major, gpu_.minor));
-  check(api_.cuDeviceGetByPCIBusId(&id_, gpu_.pci.c_str()), "cuDeviceGetByPCIBusId");
+  id_ = number();
   check(api_.cuDevicePrimaryCtxRetain(&context_, id_), "cuDevicePrimaryCtxRetain");
   target_.dialect = &render::c::cuda();
   target_.units = std::max(1, gpu_.multiprocessors);
   target_.parameters = 4096;
+}
+
+CUdevice CudaDevice::number() const {
+  CUdevice found = 0;
+  const CUresult code = api_.cuDeviceGetByPCIBusId(&found, gpu_.pci.c_str());
+  if (code == CUDA_SUCCESS) return found;
+  // It is documented for whole devices; slices (MIG) have the address, too.
+  int count = 0;
+  check(api_.cuDeviceGetCount(&count), "cuDeviceGetCount");
+  for (int i = 0; i < count; ++i) {
+    char address[64] = "";
+    if (api_.cuDeviceGet(&found, i) == CUDA_SUCCESS && api_.cuDeviceGetPCIBusId(address, sizeof address, found) == CUDA_SUCCESS &&
+        strcasecmp(address, gpu_.pci.c_str()) == 0)
+      return found;
+  }
+  check(code, "cuDeviceGetByPCIBusId");
+  return found;
 }
 
 std::exception_ptr CudaDevice::error(CUresult code, const char* function) const noexcept {

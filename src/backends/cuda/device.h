@@ -71,6 +71,8 @@ class CudaDevice {
   Device device() const noexcept { return device_; }
 
  private:
+  // The driver's number of the device at the address of gpu_.
+  CUdevice number() const;
   CUfunction compile(const std::string& text);
   CUfunction load(const std::string& binary) const;
 

@@ -41,6 +41,14 @@ TEST_F(Cuda, a_kernel_gives_the_right_bits_on_every_generation_and_on_one_newer_
   for (int i = 0; i < kDevices; ++i) EXPECT_EQ(wrong_numbers(*backend, Device(DeviceType::Cuda, i)), "") << i;
 }
 
+TEST_F(Cuda, a_device_that_the_driver_does_not_find_by_its_address_is_found_among_those_it_lists) {
+  set("NARU_FAKE_ERROR", "cuDeviceGetByPCIBusId=101");
+  backend = backends::make_cuda();
+  for (const int i : {0, 1}) EXPECT_EQ(wrong_numbers(*backend, Device(DeviceType::Cuda, i)), "") << i;
+  EXPECT_LT(backend->free_memory(Device(DeviceType::Cuda, 1)), 65 * kMiB);
+  EXPECT_GT(backend->free_memory(Device(DeviceType::Cuda, 0)), 65 * kMiB);
+}
+
 TEST_F(Cuda, copies_arrive_and_page_locked_memory_is_read_when_the_stream_gets_there) {
   const auto s = stream();
   constexpr size_t kBytes = 4000;
