@@ -176,7 +176,7 @@ void KernelSource::parse() {
   }
   if (kernels_.empty())
     throw ValueError("naru.kernel: there is no kernel in the source. Write one as `kernel void vec_add(const float* a, const float* b, float* out) "
-                     "{{ int i = global_id(0); out[i] = a[i] + b[i]; }}`");
+                     "{ int i = global_id(0); out[i] = a[i] + b[i]; }`");
 }
 
 void KernelSource::parse_kernel(size_t& at) {

@@ -243,6 +243,15 @@ def test_what_keeps_opencl_from_being_used_is_said(tmp_path):
     assert "'no library'" in out and "no platform" in out
 
 
+def test_a_kernel_with_more_shared_memory_than_a_group_has_is_an_error(xpu):
+    text = "kernel void k(float* b) {{ shared float s[{}]; int i = local_id(0); s[i] = i; barrier(); b[i] = s[i]; }}"
+    out = naru.zeros(4, device=xpu)
+    naru.kernel(text.format(4), "k")(out, blocks=1, threads=4)
+    with pytest.raises(RuntimeError, match="shared arrays take 400000000 bytes, and a group has"):
+        naru.kernel(text.format(100000000), "k")(out, blocks=1, threads=4)
+    assert out.tolist() == [0, 1, 2, 3]
+
+
 def test_processors_are_no_xpu_devices_unless_asked_for():
     code = "import naru; print(naru.xpu.device_count(), naru.best_device(), naru._C.why_unavailable('xpu'))"
     out = run_python(code, NARU_OPENCL_CPU="0")

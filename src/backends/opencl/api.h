@@ -46,6 +46,7 @@ enum : cl_uint {
   CL_PROGRAM_BINARY_SIZES = 0x1165,
   CL_PROGRAM_BINARIES = 0x1166,
   CL_PROGRAM_BUILD_LOG = 0x1183,
+  CL_KERNEL_LOCAL_MEM_SIZE = 0x11B2,
   CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11D3,
   CL_PROFILING_COMMAND_END = 0x1283,
 };
@@ -77,6 +78,8 @@ constexpr cl_int CL_SUCCESS = 0, CL_COMPLETE = 0, CL_EXEC_STATUS_ERROR_FOR_EVENT
   F(cl_int, clGetProgramBuildInfo, (cl_program, cl_device_id, cl_uint, size_t, void*, size_t*))                              \
   F(cl_int, clReleaseProgram, (cl_program))                                                                                  \
   F(cl_kernel, clCreateKernel, (cl_program, const char*, cl_int*))                                                           \
+  F(cl_int, clReleaseKernel, (cl_kernel))                                                                                    \
+  F(cl_int, clGetKernelWorkGroupInfo, (cl_kernel, cl_device_id, cl_uint, size_t, void*, size_t*))                            \
   F(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void*))                                                       \
   F(cl_int, clEnqueueNDRangeKernel,                                                                                          \
     (cl_command_queue, cl_kernel, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint, const cl_event*, cl_event*)) \

@@ -219,6 +219,13 @@ cl_program OpenClDevice::build(const std::string& text) {
   return program;
 }
 
+void OpenClDevice::check_group_memory(cl_kernel kernel) const {
+  cl_ulong bytes = 0;
+  if (api().clGetKernelWorkGroupInfo(kernel, id_, CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes, &bytes, nullptr) != CL_SUCCESS || bytes <= info_.local_memory) return;
+  api().clReleaseKernel(kernel);
+  throw RuntimeError("device {}: a kernel's shared arrays take {} bytes, and a group has {} there. Make them smaller", device_.str(), bytes, info_.local_memory);
+}
+
 Kernel OpenClDevice::compile(const std::string& text) {
   const Api& cl = api();
   runtime::KernelCache& cache = runtime::kernel_cache();
@@ -232,7 +239,10 @@ Kernel OpenClDevice::compile(const std::string& text) {
     if (status == CL_SUCCESS && accepted == CL_SUCCESS && cl.clBuildProgram(program, 1, &id_, "", nullptr, nullptr) == CL_SUCCESS) {
       const cl_kernel kernel = cl.clCreateKernel(program, "k", &status);
       cl.clReleaseProgram(program);  // a kernel keeps its own
-      if (status == CL_SUCCESS) return {kernel, nullptr, ""};
+      if (status == CL_SUCCESS) {
+        check_group_memory(kernel);
+        return {kernel, nullptr, ""};
+      }
     } else if (program) {
       cl.clReleaseProgram(program);
     }
@@ -243,6 +253,12 @@ Kernel OpenClDevice::compile(const std::string& text) {
   const cl_kernel kernel = cl.clCreateKernel(program, "k", &status);
   if (status != CL_SUCCESS) cl.clReleaseProgram(program);
   check(status, "clCreateKernel");
+  try {
+    check_group_memory(kernel);
+  } catch (...) {
+    cl.clReleaseProgram(program);
+    throw;
+  }
   return {kernel, program, std::move(key)};
 }
 

@@ -86,6 +86,8 @@ class OpenClDevice {
   bool get_shared(Piece& piece) const;
   bool get_buffer(Piece& piece) const;
   void give_back(const Piece& piece) const noexcept;
+  // Releases the kernel and throws RuntimeError where its groups want more memory than the device has for one: some drivers end the process.
+  void check_group_memory(cl_kernel kernel) const;
   Kernel compile(const std::string& text);
   cl_program build(const std::string& text);
 
