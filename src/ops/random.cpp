@@ -56,6 +56,7 @@ void write_in_order(const Tensor& t, const char* op, F f) {
     }
   }
   ops::bump_version(t);
+  t.impl()->origin.op = op;
 }
 
 void fill_row(const Tensor& t, ir::RowId row, std::vector<StepOperand> operands, Generator* generator, const char* op) {
@@ -107,7 +108,8 @@ Tensor made(const Dims& sizes, const Options& options, DType type) {
   return empty(sizes, o);
 }
 
-Tensor finished(Tensor t, const Options& options) {
+Tensor finished(Tensor t, const Options& options, const char* op) {
+  t.impl()->origin.op = op;
   if (options.requires_grad) t.requires_grad_();
   return t;
 }
@@ -178,20 +180,20 @@ void exponential_(const Tensor& t, double rate, Generator* generator) {
 Tensor rand(const Dims& sizes, const Options& options, Generator* generator) {
   const Tensor t = made(sizes, options, options.dtype.value_or(default_dtype()));
   uniform_(t, 0, 1, generator);
-  return finished(t, options);
+  return finished(t, options, "rand");
 }
 
 Tensor randn(const Dims& sizes, const Options& options, Generator* generator) {
   const Tensor t = made(sizes, options, options.dtype.value_or(default_dtype()));
   normal_(t, 0, 1, generator);
-  return finished(t, options);
+  return finished(t, options, "randn");
 }
 
 // int64 unless another type is named.
 Tensor randint(int64_t low, int64_t high, const Dims& sizes, const Options& options, Generator* generator) {
   const Tensor t = made(sizes, options, options.dtype.value_or(DType::I64));
   random_(t, low, high, generator);
-  return finished(t, options);
+  return finished(t, options, "randint");
 }
 
 // The numbers below n in random order (Fisher and Yates' shuffle). Shuffled by the host from numbers drawn on cpu, so that every device has
@@ -212,7 +214,7 @@ Tensor randperm(int64_t n, const Options& options, Generator* generator) {
   Options o = options;
   o.dtype = type;
   o.requires_grad = false;
-  return finished(from_data(order.data(), {n}, DType::I64, o), options);
+  return finished(from_data(order.data(), {n}, DType::I64, o), options, "randperm");
 }
 
 Tensor bernoulli(const Tensor& p, Generator* generator) {

@@ -154,3 +154,8 @@ def test_threads_share_tensors():
     for t in threads:
         t.join()
     assert sorted(results) == [0.0, 1000.0, 2000.0, 3000.0]
+
+
+def test_the_error_of_two_devices_says_what_made_the_operands():
+    with pytest.raises(RuntimeError, match=r"made by randn at .*test_errors\.py:\d+\n.*made by ones at"):
+        torch.randn(2, 3) + torch.ones(2, 3, device="cuda:0")
