@@ -201,7 +201,7 @@ EXPORT int nvrtcCompileProgram(Program* p, int count, const char* const* options
     const std::string o = options[i];
     if (o.rfind("--gpu-architecture=", 0) == 0) architecture = o.substr(19);
     else if (o == "--fmad=false") contracts = false;
-    else if (o != "--ftz=false" && o != "--prec-div=true" && o != "--prec-sqrt=true" && o != "-default-device" && o != "--std=c++17") return kInvalidOption;
+    else if (o != "--ftz=false" && o != "--prec-div=true" && o != "--prec-sqrt=true" && o != "-default-device" && o != "--generate-line-info" && o != "--std=c++17") return kInvalidOption;
   }
   if (architecture.empty() || contracts) return kInvalidOption;
   const std::string library = library_of(p->text, p->log);

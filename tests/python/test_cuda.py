@@ -120,6 +120,13 @@ def test_a_graph_may_hold_the_first_product_of_a_process(environment, tmp_path):
     assert log.read_text().count(" cublasLtMatmul\n") == 1
 
 
+def test_texts_of_kernels_are_kept_where_a_folder_is_named(environment, tmp_path):
+    texts = tmp_path / "texts"
+    there = {**environment, "NARU_KERNEL_TEXTS": str(texts), "NARU_CACHE_DIR": str(tmp_path / "cache")}
+    assert run(there, "-c", "import naru; print((naru.ones(5, device='cuda') + 2).sum().item())") == (0, "15.0\n")
+    assert texts.exists() and all("__global__" in file.read_text() for file in texts.glob("*.cu")) and len(list(texts.iterdir())) >= 2
+
+
 IN_PLACE = """
 import naru
 real = naru.ones(1000, device="cuda:0")

@@ -96,6 +96,8 @@ struct Api {
   std::string error_text(CUresult code) const;
 };
 
+// Whether a call was refused because somebody, in any thread of the process, records a stream: another library may forbid all questions meanwhile.
+constexpr bool is_of_capture(CUresult code) noexcept { return code >= 900 && code <= 908; }
 // Whether nothing works on the device any more, in this process, once a call has returned the code.
 bool is_lasting(CUresult code) noexcept;
 

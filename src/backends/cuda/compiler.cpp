@@ -4,6 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 
 #include "backends/cuda/libraries.h"
 #include "naru/error.h"
@@ -14,6 +18,17 @@ namespace {
 
 // The same bits as everywhere: nothing contracted, nothing flushed, division and root rounded correctly.
 constexpr const char* kOptions[] = {"--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "-default-device", "--std=c++17"};
+
+// Where the environment names a folder for them, texts are written there and code tells their lines to debuggers and memory checkers. The text's file.
+std::string kept_text(const std::string& source) {
+  const char* folder = std::getenv("NARU_KERNEL_TEXTS");
+  if (!folder || !*folder) return "";
+  std::error_code none;
+  std::filesystem::create_directories(folder, none);
+  const std::string file = fmt::format("{}/{:016x}.cu", folder, std::hash<std::string>()(source));
+  std::ofstream(file) << source;
+  return file;
+}
 
 }  // namespace
 
@@ -50,8 +65,9 @@ std::string Compiler::compile(const std::string& source, const std::string& arch
   const auto refused = [&](const char* function, int code, const std::string& log) {
     return RuntimeError("device {}: {} refused a kernel ({} failed with {}): {}\n{}", device.str(), name_, function, error_(code), log, source);
   };
+  const std::string file = kept_text(source);
   Program program = nullptr;
-  if (const int code = create_(&program, source.c_str(), "kernel.cu", 0, nullptr, nullptr); code != 0) throw refused("nvrtcCreateProgram", code, "");
+  if (const int code = create_(&program, source.c_str(), file.empty() ? "kernel.cu" : file.c_str(), 0, nullptr, nullptr); code != 0) throw refused("nvrtcCreateProgram", code, "");
   struct Destroy {
     int (*destroy)(Program*);
     Program* program;
@@ -60,6 +76,7 @@ std::string Compiler::compile(const std::string& source, const std::string& arch
   const std::string target = "--gpu-architecture=" + architecture;
   std::vector<const char*> options(std::begin(kOptions), std::end(kOptions));
   options.push_back(target.c_str());
+  if (!file.empty()) options.push_back("--generate-line-info");
   std::vector<std::string> folders;
   if (source.find("#include") != std::string::npos)  // a user's
     for (const std::string& folder : include_folders(driver_version_)) folders.push_back("--include-path=" + folder);

@@ -207,7 +207,7 @@ CudaStream::Marks CudaStream::take_reached() const noexcept {
   const CudaDevice::Current scope(device_);
   while (!marks_.empty()) {
     const CUresult code = device_.api().cuEventQuery(*marks_.front().event);
-    if (code == CUDA_ERROR_NOT_READY) break;
+    if (code == CUDA_ERROR_NOT_READY || is_of_capture(code)) break;
     if (code != CUDA_SUCCESS) return give_up(device_.error(code, "cuEventQuery"));
     done_.store(marks_.front().seq, std::memory_order_release);
     over.push_back(std::move(marks_.front()));

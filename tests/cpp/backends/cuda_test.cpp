@@ -186,6 +186,20 @@ TEST_F(Cuda, an_error_of_a_launch_is_heard_by_who_waits_and_the_device_goes_on) 
   EXPECT_EQ(got[3], 2);
 }
 
+TEST_F(Cuda, work_is_not_taken_for_done_where_another_library_that_records_forbids_to_ask) {
+  const auto s = stream();
+  void* const x = memory(400);
+  const std::vector<float> ones(100, 1);
+  up(*s, x, ones.data(), 400);
+  for (int i = 0; i < 5; ++i) doubled(*s, x, 100);
+  set("NARU_FAKE_ERROR", "cuEventQuery=900");
+  for (int i = 0; i < 30; ++i) EXPECT_LT(s->completed(), s->submitted());
+  unsetenv("NARU_FAKE_ERROR");
+  std::vector<float> got(100);
+  s->synchronize(down(*s, got.data(), x, 400));
+  EXPECT_EQ(got[99], 32);
+}
+
 TEST_F(Cuda, code_that_the_driver_does_not_take_is_an_error_that_says_which_compiler_does) {
   set("NARU_FAKE_ERROR", "cuModuleLoadData=222");
   const auto s = stream();
