@@ -48,8 +48,11 @@ enum : RowId {
 
 // A cheaper row with the same operands and the same bits, where operand 1 is the number b.
 constexpr RowId with_number(RowId r, double b) noexcept {
-  if (r == pow) return b == 1 ? power_1 : b == 2 ? power_2 : b == 3 ? power_3 : r;
-  if (r == derivative(pow, 0)) return b == 2 ? power_2_a : b == 3 ? power_3_a : r;
+  if (r == pow && b == 1) return power_1;
+  if (r == pow && b == 2) return power_2;
+  if (r == pow && b == 3) return power_3;
+  if (r == derivative(pow, 0) && b == 2) return power_2_a;
+  if (r == derivative(pow, 0) && b == 3) return power_3_a;
   return r;
 }
 

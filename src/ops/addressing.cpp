@@ -1,6 +1,9 @@
 #include "ops/addressing.h"
 
+#include <bit>
+#include <cstring>
 #include <numeric>
+#include <span>
 
 #include "naru/ops.h"
 #include "ops/elementwise.h"
@@ -119,35 +122,70 @@ Tensor as_positions(const Tensor& index, Device device, const char* op) {
   return index.detach().to(device, DType::I64, false, false);
 }
 
+namespace {
+
+// One bit, the lowest, for each of eight bytes that are not 0.
+uint64_t eight_bits(const uint8_t* bytes) noexcept {
+  constexpr uint64_t kLow = 0x7f7f7f7f7f7f7f7f;
+  uint64_t w;
+  std::memcpy(&w, bytes, 8);
+  return (((w & kLow) + kLow) | w) >> 7 & 0x0101010101010101;
+}
+
+// Positions of a tensor of shape `sizes`, in each of its dimensions: to[d][i * step] for flat[i].
+void unravel_to(const Tensor& flat, const Dims& sizes, std::span<int64_t* const> to, int64_t step) {
+  const int64_t n = flat.numel();
+  const int64_t* const p = n ? flat.data<int64_t>() : nullptr;
+  for (int64_t i = 0; i < n; ++i) {
+    uint64_t rest = static_cast<uint64_t>(p[i]);
+    for (size_t d = sizes.size(); --d > 0;) {
+      const auto size = static_cast<uint64_t>(sizes[d]);
+      const uint64_t above = rest / size;
+      to[d][i * step] = static_cast<int64_t>(rest - above * size);
+      rest = above;
+    }
+    to[0][i * step] = static_cast<int64_t>(rest);
+  }
+}
+
+}  // namespace
+
 Tensor flat_nonzero(const Tensor& mask) {
   Tensor host = mask.detach();
   if (host.dtype() != DType::Bool) host = host.to(DType::Bool);
   host = host.cpu().contiguous();
   const uint8_t* p = static_cast<const uint8_t*>(host.data_ptr());
-  const int64_t n = host.numel();
+  const int64_t n = host.numel(), eights = n / 8 * 8;
   int64_t count = 0;
   for (int64_t i = 0; i < n; ++i) count += p[i] != 0;
   Tensor out = make_result({count}, DType::I64, Device(DeviceType::Cpu), "nonzero");
-  int64_t* q = count ? out.data<int64_t>() : nullptr;
-  for (int64_t i = 0; i < n && count; ++i)
-    if (p[i]) *q++ = i, --count;
+  if (count == 0) return out;
+  int64_t* q = out.data<int64_t>();
+  for (int64_t i = 0; i < eights; i += 8)
+    for (uint64_t bits = eight_bits(p + i); bits; bits &= bits - 1) *q++ = i + std::countr_zero(bits) / 8;
+  for (int64_t i = eights; i < n; ++i)
+    if (p[i]) *q++ = i;
   return out;
 }
 
 Positions unravel(const Tensor& flat, const Dims& sizes) {
   Positions columns(sizes.size());
-  const int64_t n = flat.numel();
-  for (size_t d = 0; d < sizes.size(); ++d)
-    columns[d] = make_result({n}, DType::I64, Device(DeviceType::Cpu), "nonzero");
-  if (n == 0) return columns;
-  const int64_t* p = flat.data<int64_t>();
-  int64_t below = 1;
-  for (size_t d = sizes.size(); d-- > 0;) {
-    int64_t* q = columns[d].data<int64_t>();
-    for (int64_t i = 0; i < n; ++i) q[i] = p[i] / below % sizes[d];
-    below *= sizes[d];
+  std::vector<int64_t*> to;
+  for (Tensor& column : columns) {
+    column = make_result({flat.numel()}, DType::I64, Device(DeviceType::Cpu), "nonzero");
+    to.push_back(flat.numel() ? column.data<int64_t>() : nullptr);
   }
+  if (!columns.empty()) unravel_to(flat, sizes, to, 1);
   return columns;
+}
+
+Tensor unravel_rows(const Tensor& flat, const Dims& sizes) {
+  const auto rank = static_cast<int64_t>(sizes.size());
+  const Tensor rows = make_result({flat.numel(), rank}, DType::I64, Device(DeviceType::Cpu), "nonzero");
+  std::vector<int64_t*> to;
+  for (int64_t d = 0; d < rank && rows.numel() > 0; ++d) to.push_back(rows.data<int64_t>() + d);
+  if (!to.empty()) unravel_to(flat, sizes, to, rank);
+  return rows;
 }
 
 }  // namespace naru::ops

@@ -40,6 +40,8 @@ Tensor as_positions(const Tensor& index, Device device, const char* op);
 Tensor flat_nonzero(const Tensor& mask);
 // The same, split into one tensor of positions per dimension of `sizes`.
 Positions unravel(const Tensor& flat, const Dims& sizes);
+// As the rows of one tensor (n, dimensions).
+Tensor unravel_rows(const Tensor& flat, const Dims& sizes);
 
 // autograd::record with a list of saved tensors.
 template <class F>

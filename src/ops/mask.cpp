@@ -55,8 +55,7 @@ auto fill_gradients(const Tensor& t, const Tensor& value) {
 Tensor nonzero(const Tensor& t) {
   ops::require_defined(t, "nonzero", "input");
   const Tensor flat = ops::flat_nonzero(t);
-  if (t.dim() == 0) return empty({flat.numel(), 0}, Options(DType::I64, t.device()));
-  return stack(ops::unravel(flat, t.sizes()), 1).to(t.device());
+  return ops::unravel_rows(flat, t.sizes()).to(t.device());
 }
 
 Tensor where(const Tensor& condition) {
