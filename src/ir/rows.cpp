@@ -25,7 +25,6 @@ V power(V a, V b) {
 }
 // -0 for -0, NaN for NaN.
 V relu(V a) { return prim_max(a.lit(0), a); }
-// b's NaN is dropped, a's stays.
 V fmax(V a, V b) { return is_float(a.type()) ? where(a == a, where(b == b, maximum(a, b), a), b) : maximum(a, b); }
 V fmin(V a, V b) { return is_float(a.type()) ? where(a == a, where(b == b, minimum(a, b), a), b) : minimum(a, b); }
 V is_inf(V a) { return is_float(a.type()) ? abs(a) == std::numeric_limits<double>::infinity() : a != a; }
