@@ -189,10 +189,13 @@ bool Queue::hold(ir::Reduce& reduce, const Dims& shape, const Dims& order, std::
     }
   }
   if (!folded) return false;
-  // Operands in another order of memory are better brought into this one by a map, in blocks, than element by element in a fold.
-  for (const Piece& p : g.inputs)
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (p.strides[d] != 0 && p.strides[d] != folded->strides[d]) return false;
+  // Operands whose neighbours are others are better brought into this order by a map, in blocks, than element by element in a fold.
+  size_t narrowest = shape.size();
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] > 1 && folded->strides[d] != 0 && (narrowest == shape.size() || std::abs(folded->strides[d]) < std::abs(folded->strides[narrowest]))) narrowest = d;
+  if (narrowest < shape.size())
+    for (const Piece& p : g.inputs)
+      if (p.strides[narrowest] != 0 && p.strides[narrowest] != folded->strides[narrowest]) return false;
   for (const Piece& p : g.inputs) exposed = exposed || p.storage->exposed.load(std::memory_order_relaxed) > 0;
   for (const Piece& p : pieces) p.storage->pending.store(this, std::memory_order_release);
   out.storage->pending.store(this, std::memory_order_release);
