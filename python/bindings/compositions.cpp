@@ -96,7 +96,8 @@ Tensor kronecker(const Tensor& a, const Tensor& b) {
 // How many elements of the sorted last dimension lie below each value (or at it, right). Compares each with each.
 Tensor places(const Tensor& sorted, const Tensor& values, bool right) {
   const Tensor s = sorted.unsqueeze(-2), v = values.unsqueeze(-1);
-  return sum(right ? le(s, v) : lt(s, v), Dims{-1});
+  const Tensor below = right ? le(s, v) : lt(s, v);
+  return sum(is_floating(values.dtype()) ? logical_or(below, isnan(v)) : below, Dims{-1});  // NaN comes last
 }
 
 void define_vectors() {

@@ -100,6 +100,7 @@ void define_spreads() {
 
 // The lower medians and their places, with a dimension of size 1.
 std::pair<Tensor, Tensor> median_along(const Tensor& t, int64_t dim) {
+  if (t.size(dim) == 0) throw IndexError("median(): Expected reduction dim {} to have non-zero size.", wrap_dim(dim, t.dim()));
   const auto [values, places] = sort(t, dim);
   const int64_t middle = (t.size(dim) - 1) / 2;
   if (!is_floating(t.dtype())) return {values.narrow(dim, middle, 1), places.narrow(dim, middle, 1)};
@@ -147,7 +148,7 @@ void define_extremes() {
       [](const Tensor& t, const OptDims& dim, bool keepdim) { return all(t, dim, keepdim); });
   def(kBoth, "median", "input", "The lower median of all elements; NaN if one is NaN.", [](const Tensor& t) {
     const Tensor flat = t.reshape({-1});
-    if (flat.numel() == 0) throw RuntimeError("median(): the input has no elements");
+    if (flat.numel() == 0 && is_floating(t.dtype())) return full({}, Scalar(NAN), Options(t.dtype(), t.device()));
     return median_along(flat, 0).first.select(0, 0);
   });
   def(kBoth, "median", "input, dim, keepdim=False",

@@ -78,7 +78,7 @@ void define_views() {
                                      zeros({std::max<int64_t>(-k, 0)}, Options(t.dtype(), t.device()))}));
         const Tensor rows = arange(0, n, 1, Options(t.device())).unsqueeze(1),
                      columns = arange(0, n, 1, Options(t.device())).unsqueeze(0);
-        return where(eq(columns, add(rows, Operand(k))), line, Operand(0));
+        return where(eq(columns, add(rows, Operand(k))), line, zeros({}, Options(t.dtype(), t.device())));
       });
   def(kMethod, "unfold", "input, dimension, size, step", "Windows of a dimension, as a new last one.",
       [](const Tensor& t, int64_t dim, int64_t size, int64_t step) { return t.unfold(dim, size, step); });
@@ -177,7 +177,11 @@ void define_joins() {
   def(kFunction, "stack", "tensors, dim=0, *, out=None", "Tensors of one shape side by side along a new dimension.",
       [](const List& tensors, int64_t dim) { return stack(tensors, dim); });
   def(kFunction, "hstack", "tensors, *, out=None", "Tensors side by side: along dimension 1, vectors along 0.",
-      [](const List& tensors) { return cat(tensors, !tensors.empty() && tensors[0].dim() > 1 ? 1 : 0); });
+      [](const List& tensors) {
+        List parts;
+        for (const Tensor& t : tensors) parts.push_back(t.dim() == 0 ? t.reshape({1}) : t);
+        return cat(parts, !parts.empty() && parts[0].dim() > 1 ? 1 : 0);
+      });
   def(kFunction, "vstack", "tensors, *, out=None", "Tensors above each other; vectors count as rows.",
       [](const List& tensors) {
         List rows;

@@ -195,6 +195,18 @@ def test_medians_and_quantiles_are_nan_where_an_element_is():
     assert torch.quantile(x, 0.5, 1).isnan().tolist() == [True, False] and torch.quantile(x[1], 0.5) == 2.5
 
 
+def test_what_is_not_a_number_or_not_there_is_taken_as_pytorch_takes_it():
+    nan, edges = float("nan"), torch.tensor([1.0, 2.0, 3.0])
+    assert torch.searchsorted(edges, torch.tensor([nan, 2.0])).tolist() == [3, 1]
+    assert torch.bucketize(torch.tensor([nan, 2.0]), edges, right=True).tolist() == [3, 2]
+    assert torch.nn.functional.kl_div(torch.zeros(2), torch.tensor([0.0, -1.0]), reduction="none").isnan().tolist() == [False, True]
+    assert torch.tensor([]).median().isnan()
+    with pytest.raises(IndexError, match="Expected reduction dim 1 to have non-zero size"):
+        torch.ones(2, 0).median(-1)
+    assert torch.diag(torch.tensor([True, False])).dtype == torch.bool
+    assert torch.hstack([torch.tensor(1), torch.tensor(2)]).tolist() == [1, 2]
+
+
 def test_addcmul_rounds_once_to_the_type_of_its_result():
     a, b = torch.tensor([-0.7]), torch.tensor([-0.7], dtype=torch.float16)
     wanted = a + b.float() * b.float()

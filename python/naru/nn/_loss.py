@@ -247,9 +247,9 @@ def kl_div(
     if log_target:
         losses = target.exp() * (target - input)
     else:
-        positive = target > 0
-        safe = _C.where(positive, target, _C.ones_like(target))
-        losses = _C.where(positive, target * safe.log(), _C.zeros_like(target)) - target * input
+        some = target != 0
+        safe = _C.where(some, target, _C.ones_like(target))
+        losses = _C.where(some, target * safe.log(), _C.zeros_like(target)) - target * input
     if reduction == "batchmean":
         return losses.sum() / input.shape[0] if input.dim() else losses.sum()
     return reduce_loss(losses, reduction)
