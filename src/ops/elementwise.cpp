@@ -217,8 +217,13 @@ class TableNode final : public autograd::Node {
 
 bool wants_history(ir::RowId row, std::span<const Operand> operands) {
   if (!grad_enabled()) return false;
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (operands[i].is_tensor() && kDerivatives[row][i] && autograd::requires_grad(operands[i].tensor())) return true;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].is_tensor() || !autograd::requires_grad(operands[i].tensor())) continue;
+    if (kDerivatives[row][i]) return true;
+    // A result without a gradient would be taken for a constant.
+    if (i == 0 && kTable[row].rule == Rule::Float)
+      throw NotImplementedError("the derivative for '{}' is not implemented. Use input.detach(), or no_grad()", kTable[row].name);
+  }
   return false;
 }
 

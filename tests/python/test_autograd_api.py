@@ -321,3 +321,12 @@ def test_a_function_node_lets_its_context_go():
     del y
     gc.collect()
     assert refs[0]() is None
+
+
+def test_a_function_without_a_derivative_says_so():
+    x = torch.tensor([1.5], requires_grad=True)
+    with pytest.raises(NotImplementedError, match="the derivative for 'digamma' is not implemented"):
+        torch.digamma(x)
+    with torch.no_grad():
+        assert not torch.digamma(x).requires_grad
+    assert not torch.digamma(x.detach()).requires_grad
