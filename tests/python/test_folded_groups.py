@@ -1,4 +1,5 @@
 """Reductions of what is held back: the same bits as one step after another, whatever dies, lives on, is written in place or comes behind."""
+import contextlib
 import random
 
 import pytest
@@ -15,6 +16,15 @@ FOLDS = [
     lambda t: t.min(2)[0], lambda t: (t > 0.5).sum(), lambda t: (t > 0.1).all(0), lambda t: t.var(), lambda t: t.norm(), lambda t: naru.count_nonzero(t),
     lambda t: t.float().sum((0, 1)), lambda t: t.prod(0), lambda t: t.sum(1, dtype=naru.float64) if t.device.type != "mps" else t.sum(1),
 ]
+
+
+@contextlib.contextmanager
+def unfused():
+    _C.set_fusion(False)
+    try:
+        yield
+    finally:
+        _C.set_fusion(True)
 
 
 def operands(device, dtype):
@@ -61,11 +71,8 @@ def test_the_bits_are_those_of_one_step_after_another(device, dtype):
         dtype = naru.float16  # there is no float64
     for seed in range(60):
         fused = run(device, dtype, seed)
-        _C.set_fusion(False)
-        try:
+        with unfused():
             assert run(device, dtype, seed) == fused, seed
-        finally:
-            _C.set_fusion(True)
 
 
 def test_gradients_are_the_same(device):
@@ -77,11 +84,8 @@ def test_gradients_are_the_same(device):
         return [t.cpu().numpy().tobytes() for t in (loss.detach(), x.grad, y.grad)]
 
     fused = gradients()
-    _C.set_fusion(False)
-    try:
+    with unfused():
         assert gradients() == fused
-    finally:
-        _C.set_fusion(True)
 
 
 def test_random_numbers_keep_their_places(device):
@@ -91,8 +95,5 @@ def test_random_numbers_keep_their_places(device):
 
     for dim in range(3):
         fused = total(dim)
-        _C.set_fusion(False)
-        try:
+        with unfused():
             assert total(dim) == fused
-        finally:
-            _C.set_fusion(True)
