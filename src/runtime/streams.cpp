@@ -1,11 +1,13 @@
 #include "runtime/streams.h"
 
+
 #include <unistd.h>
 
 #include <array>
 
 #include "naru/error.h"
 #include "runtime/capture.h"
+#include "runtime/fork.h"
 #include "runtime/registry.h"
 #include "runtime/sync.h"
 
@@ -31,7 +33,45 @@ AllQueues& all_queues() {
   static auto* all = new AllQueues;
   return *all;
 }
-thread_local std::unique_ptr<Queue> cpu_queue;
+// Of threads that have ended: others may still be about to flush them, so they serve the next threads and are never destroyed.
+struct SpareQueues {
+  std::mutex mutex;
+  std::vector<Queue*> queues;
+  SpareQueues() { hold_at_fork(mutex); }
+};
+SpareQueues& spare_queues() {
+  static auto* all = new SpareQueues;
+  return *all;
+}
+
+// A thread's queue of cpu work.
+struct HostQueue {
+  Queue* queue = nullptr;
+  ~HostQueue() {
+    if (!queue) return;
+    try {
+      queue->synchronize();
+    } catch (...) {
+      // Nobody is left to be told.
+    }
+    const std::lock_guard lock(spare_queues().mutex);
+    spare_queues().queues.push_back(queue);
+  }
+};
+thread_local HostQueue cpu_queue;
+
+Queue* new_host_queue() {
+  SpareQueues& spare = spare_queues();
+  {
+    const std::lock_guard lock(spare.mutex);
+    if (!spare.queues.empty()) {
+      Queue* const q = spare.queues.back();
+      spare.queues.pop_back();
+      return q;
+    }
+  }
+  return new Queue(backend_of(DeviceType::Cpu), Device(DeviceType::Cpu, 0));
+}
 thread_local std::array<int8_t, size_t{kDeviceTypes} * kDevices> current{};
 
 DeviceQueues* known(Device d) noexcept {
@@ -65,8 +105,8 @@ void each_device(F f) {
 }
 
 Queue& host_queue() {
-  if (!cpu_queue) cpu_queue = std::make_unique<Queue>(backend_of(DeviceType::Cpu), Device(DeviceType::Cpu, 0));
-  return *cpu_queue;
+  if (!cpu_queue.queue) cpu_queue.queue = new_host_queue();
+  return *cpu_queue.queue;
 }
 
 size_t place(Device d) noexcept { return static_cast<size_t>(d.type) * kDevices + static_cast<size_t>(d.index); }
@@ -158,7 +198,7 @@ void synchronize(Device device) {
 }
 
 void flush_all() {
-  if (cpu_queue) cpu_queue->flush();
+  if (cpu_queue.queue) cpu_queue.queue->flush();
   each_device([](DeviceQueues& d) { each_queue(d, [](Queue& q) { q.flush(); }); });
 }
 
