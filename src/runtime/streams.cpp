@@ -1,6 +1,5 @@
 #include "runtime/streams.h"
 
-
 #include <unistd.h>
 
 #include <array>
