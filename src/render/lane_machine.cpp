@@ -282,7 +282,7 @@ Value LaneMachine::convert(const Arg& a, DType to) {
   else
     v = change_width(from, type, a);
 
-  Arg whole{type, {v.part[0], v.part[1]}, from != type || a.dying};
+  const Arg whole(type, v, from != type || a.dying);
   switch (to) {
     case DType::U8:
       return binary(bitwise(Prim::And, type), whole, constant_arg(type, 0xff), true);

@@ -25,6 +25,8 @@ constexpr int parts_of(VType t) noexcept {
 // Bool: a mask register (AVX-512) or a vector of 32-bit lanes, all ones or all zeros (AVX2).
 struct Value {
   asmjit::Operand part[2];
+  // A broadcast 64-bit value: one register is both parts.
+  bool shares_register() const noexcept { return part[1].isReg() && part[0] == part[1]; }
 };
 
 // An operand of a primitive: registers, or memory that an instruction can take as its last operand.
@@ -34,6 +36,14 @@ struct Arg {
   bool dying = false;  // nobody reads these registers afterwards: the result may take their place
   bool constant = false;
   uint64_t bits = 0;  // of a constant
+
+  Arg() = default;
+  // Registers as an operand. A register that is both parts is never overwritten: the result of the first part would be
+  // read as the second.
+  Arg(VType t, const Value& v, bool last_use)
+      : type(t), part{v.part[0], v.part[1]}, dying(last_use && !v.shares_register()) {}
+  // Memory, or registers that stay as they are.
+  Arg(VType t, const asmjit::Operand& low, const asmjit::Operand& high) : type(t), part{low, high} {}
 };
 
 enum class StoreMode : uint8_t { Full, Streaming, Tail };
@@ -101,8 +111,8 @@ class LaneMachine {
 
   x86::Vec reg(const Arg& a, int part);
   x86::Vec target(const Arg& a, int part);
-  static Arg temporary(VType type, const Value& value) { return Arg{type, {value.part[0], value.part[1]}, true}; }
-  static Arg kept(VType type, const Value& value) { return Arg{type, {value.part[0], value.part[1]}, false}; }
+  static Arg temporary(VType type, const Value& value) { return Arg(type, value, true); }
+  static Arg kept(VType type, const Value& value) { return Arg(type, value, false); }
   Value unary(InstId id, const Arg& a, VType result);
   Value unary(InstId id, const Arg& a, VType result, int immediate);
   Value binary(InstId id, const Arg& a, const Arg& b, bool commutes);

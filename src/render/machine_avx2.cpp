@@ -285,13 +285,16 @@ Arg MachineAvx2::constant_arg(VType type, uint64_t bits) {
   const uint64_t whole = parts_of(type) == 2 ? bits : (bits & 0xffffffff) | bits << 32;
   for (uint64_t& lane : lanes64) lane = whole;
   const x86::Mem at = cc_.newConst(asmjit::ConstPoolScope::kLocal, lanes64, sizeof lanes64);
-  return Arg{type, {at, at}, false, true, bits};
+  Arg arg(type, at, at);
+  arg.constant = true;
+  arg.bits = bits;
+  return arg;
 }
 
 Arg MachineAvx2::broadcast_arg(VType type, x86::Mem at) {
   at.setSize(0);
   const Value v = broadcast(parts_of(type) == 2 ? DType::F64 : DType::F32, at);
-  return Arg{type, {v.part[0], v.part[1]}};
+  return Arg(type, v, false);
 }
 
 void MachineAvx2::load_operand(VType, x86::Vec to, x86::Mem from) {

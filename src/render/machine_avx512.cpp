@@ -225,7 +225,7 @@ Arg MachineAvx512::constant_arg(VType type, uint64_t bits) {
 Arg MachineAvx512::broadcast_arg(VType type, x86::Mem at) {
   at.setSize(0);
   at.setBroadcast(parts_of(type) == 2 ? x86::Mem::Broadcast::k1To8 : x86::Mem::Broadcast::k1To16);
-  return Arg{type, {at, at}};
+  return Arg(type, at, at);
 }
 
 void MachineAvx512::load_operand(VType type, x86::Vec to, x86::Mem from) {

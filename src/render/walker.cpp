@@ -46,8 +46,6 @@ Arg Walker::uniform_arg(uint32_t id) {
   const uint32_t r = plan_.root[id];
   const ir::Node& node = graph_[r];
   const VType type = graph_[id].type;
-  Arg arg;
-  arg.type = type;
   if (!has_uniform_[r]) {
     switch (node.prim) {
       case Prim::Const:
@@ -70,8 +68,7 @@ Arg Walker::uniform_arg(uint32_t id) {
         break;
     }
   }
-  arg.part[0] = uniform_values_[r].part[0];
-  arg.part[1] = uniform_values_[r].part[1];
+  Arg arg(type, uniform_values_[r], false);
   arg.constant = node.prim == Prim::Const;
   arg.bits = node.bits;
   return arg;
@@ -80,8 +77,7 @@ Arg Walker::uniform_arg(uint32_t id) {
 Arg Walker::arg(uint32_t id, int step, uint32_t moment) {
   const uint32_t r = plan_.root[id];
   if (plan_.uniform[r]) return uniform_arg(id);
-  Arg arg;
-  arg.type = graph_[id].type;
+  const VType type = graph_[id].type;
   Value& value = values_[step][r];
   if (!has_value_[step][r]) {
     const ir::Node& node = graph_[r];
@@ -89,21 +85,15 @@ Arg Walker::arg(uint32_t id, int step, uint32_t moment) {
       value = machine_.broadcast(node.dtype, x86::ptr(frame_.base[node.bits]));
     } else if (node.prim == Prim::Input) {
       const x86::Mem at = element(static_cast<uint32_t>(node.bits), node.dtype, step);
-      if (plan_.uses[r] == 1 && is_direct(node.dtype) && !tail_) {
-        arg.part[0] = at;
-        arg.part[1] = at.cloneAdjusted(machine_.lanes() * 4);
-        return arg;
-      }
+      if (plan_.uses[r] == 1 && is_direct(node.dtype) && !tail_)
+        return Arg(type, at, at.cloneAdjusted(machine_.lanes() * 4));
       value = machine_.load(node.dtype, at, tail_);
     } else {
       value = machine_.index(frame_.index, (first_ + step) * machine_.lanes());
     }
     has_value_[step][r] = true;
   }
-  arg.part[0] = value.part[0];
-  arg.part[1] = value.part[1];
-  arg.dying = plan_.last_use[r] == moment;
-  return arg;
+  return Arg(type, value, plan_.last_use[r] == moment);
 }
 
 void Walker::evaluate(uint32_t id, int step, uint32_t moment) {

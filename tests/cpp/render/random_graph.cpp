@@ -11,15 +11,15 @@ constexpr VType kTypes[] = {VType::Bool, VType::I32, VType::I64, VType::F32, VTy
 
 class Grower {
  public:
-  Grower(uint64_t seed, int64_t n) : bits_(seed), n_(n), common_(kTypes[1 + bits_.below(4)]) {}
+  Grower(uint64_t seed, int64_t n, int64_t rows) : bits_(seed), n_(n), rows_(rows), common_(kTypes[1 + bits_.below(4)]) {}
 
   void leaves() {
     const uint64_t inputs = 1 + bits_.below(5);
     for (uint64_t i = 0; i < inputs; ++i) {
       const auto t = bits_.below(2) == 0 ? dtype_of(common_) : static_cast<DType>(bits_.below(kDTypes));
-      const bool scalar = bits_.below(5) == 0;
-      made.kernel.inputs.push_back({t, scalar});
-      made.inputs.push_back(mixed_elements(t, scalar ? 1 : n_, bits_));
+      const bool per_row = rows_ > 0 && bits_.below(3) == 0, scalar = per_row || bits_.below(5) == 0;
+      made.kernel.inputs.push_back({t, scalar, per_row});
+      made.inputs.push_back(mixed_elements(t, per_row ? rows_ : scalar ? 1 : n_, bits_));
       values_.push_back(ir::input(graph(), i, t));
     }
     const uint64_t params = bits_.below(3);
@@ -175,15 +175,15 @@ class Grower {
   }
 
   Bits bits_;
-  int64_t n_;
+  int64_t n_, rows_;
   VType common_;
   std::vector<V> values_;
 };
 
 }  // namespace
 
-RandomKernel random_kernel(uint64_t seed, int size, int64_t n, int results, VType type) {
-  Grower grower(seed, n);
+RandomKernel random_kernel(uint64_t seed, int size, int64_t n, int results, VType type, int64_t rows) {
+  Grower grower(seed, n, rows);
   grower.leaves();
   for (int i = 0; i < size; ++i) grower.grow();
   for (int i = 0; i < results; ++i) {
