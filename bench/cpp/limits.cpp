@@ -76,7 +76,8 @@ void products() {
   for (int n : {8, 64}) {
     std::vector<float> a(static_cast<size_t>(n * n), 1), c = a;
     const int loops = n == 8 ? 100000 : 1000;
-    const double seconds = median(1, [&](int, int) { sgemm(101, 111, 111, n, n, n, 1, a.data(), n, a.data(), n, 0, c.data(), n); }, loops);
+    const double seconds = median(
+        1, [&](int, int) { sgemm(101, 111, 111, n, n, n, 1, a.data(), n, a.data(), n, 0, c.data(), n); }, loops);
     std::printf("{\"limit\": \"OpenBLAS %d\", \"threads\": 1, \"seconds\": %.4g}\n", n, seconds);
   }
 }
@@ -108,14 +109,18 @@ int main() {
   for (int threads : {1, 2}) {
     const auto part = [&](int t) { return kFloats / static_cast<size_t>(threads) * static_cast<size_t>(t); };
     const size_t n = kFloats / static_cast<size_t>(threads);
-    const auto line = [&](const char* name, double seconds) { std::printf("{\"limit\": \"%s\", \"threads\": %d, \"seconds\": %.4g}\n", name, threads, seconds); };
+    const auto line = [&](const char* name, double seconds) {
+      std::printf("{\"limit\": \"%s\", \"threads\": %d, \"seconds\": %.4g}\n", name, threads, seconds);
+    };
     line("memset 64 MiB", median(threads, [&](int t, int) { std::memset(c + part(t), 0, n * 4); }));
     line("copy 16 M", median(threads, [&](int t, int) { copy(a + part(t), c + part(t), n); }));
     line("triad 16 M", median(threads, [&](int t, int) { triad(a + part(t), b + part(t), c + part(t), n); }));
     volatile float sum = 0;
     line("read 16 M", median(threads, [&](int t, int) { sum = read(a + part(t), n); }));
-    line("read 4 M", median(threads, [&](int t, int) { sum = read(a + part(t) / 4, n / 4); }, 50));
-    line("copy 4 M", median(threads, [&](int t, int) { copy_cached(a + part(t) / 4, c + part(t) / 4, n / 4); }, 50));
+    line("read 4 M", median(
+                         threads, [&](int t, int) { sum = read(a + part(t) / 4, n / 4); }, 50));
+    line("copy 4 M", median(
+                         threads, [&](int t, int) { copy_cached(a + part(t) / 4, c + part(t) / 4, n / 4); }, 50));
     const bool wide = __builtin_cpu_supports("avx512f");
     const double flops = static_cast<double>(kRounds) * (wide ? 16 * 16 : 12 * 8) * 2 * threads;
     const double seconds = median(threads, [&](int, int) {

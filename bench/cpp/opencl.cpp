@@ -29,8 +29,8 @@ void report(const char* work, int of, F f) {
   std::printf("{\"work\": \"%s\", \"seconds\": %.4g}\n", work, times[times.size() / 2]);
 }
 
-constexpr const char* kNames[] = {"x += y, n = 1000, OpenCL: queued", "x += y, n = 1000, OpenCL: and waited for", "9 operators in a chain, 16 M, OpenCL",
-                                  "x + y, 16 M, OpenCL", "matmul fp32, OpenCL 1024"};
+constexpr const char* kNames[] = {"x += y, n = 1000, OpenCL: queued", "x += y, n = 1000, OpenCL: and waited for",
+                                  "9 operators in a chain, 16 M, OpenCL", "x + y, 16 M, OpenCL", "matmul fp32, OpenCL 1024"};
 
 void naru_side() {
   using naru::Tensor;
@@ -103,7 +103,8 @@ void hand_side() {
   const auto kernel = [&](const char* name, int out) {
     const cl_kernel k = cl.clCreateKernel(program, name, &status);
     check(status, "clCreateKernel");
-    for (cl_uint i = 0; i < 3; ++i) check(cl.clSetKernelArg(k, i, sizeof(cl_mem), &memory[i == 2 ? out : static_cast<int>(i)]), "clSetKernelArg");
+    for (cl_uint i = 0; i < 3; ++i)
+      check(cl.clSetKernelArg(k, i, sizeof(cl_mem), &memory[i == 2 ? out : static_cast<int>(i)]), "clSetKernelArg");
     return k;
   };
   const auto start = [&](cl_kernel k, cl_uint dimensions, const size_t* items, const size_t* group) {

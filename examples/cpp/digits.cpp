@@ -33,24 +33,20 @@ struct Settings {
 // labels.
 data::Sample read_digits(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw naru::RuntimeError("cannot open {}. Make it first: ./run python examples/export_digits.py {}", path, path);
+  if (!file) throw naru::RuntimeError("cannot open {}. Make it first: ./run python examples/export_digits.py {}", path, path);
   char magic[8] = {};
   int32_t shape[3] = {};
   file.read(magic, sizeof magic);
   file.read(reinterpret_cast<char*>(shape), sizeof shape);
-  if (!file || std::memcmp(magic, "NARUDIG1", 8) != 0 || shape[0] < 10 || shape[0] > 1000000 || shape[1] != 28 ||
-      shape[2] != 28)
-    throw naru::RuntimeError(
-        "{} is not a file of digits of 28 x 28 pixels. Make it anew: ./run python examples/export_digits.py {}", path,
-        path);
+  if (!file || std::memcmp(magic, "NARUDIG1", 8) != 0 || shape[0] < 10 || shape[0] > 1000000 || shape[1] != 28 || shape[2] != 28)
+    throw naru::RuntimeError("{} is not a file of digits of 28 x 28 pixels. Make it anew: ./run python examples/export_digits.py {}", path,
+                             path);
   const int64_t count = shape[0], pixels = int64_t{shape[1]} * shape[2];
   std::vector<uint8_t> labels(static_cast<size_t>(count));
   std::vector<float> images(static_cast<size_t>(count * pixels));
   file.read(reinterpret_cast<char*>(labels.data()), count);
   file.read(reinterpret_cast<char*>(images.data()), static_cast<std::streamsize>(images.size() * sizeof(float)));
-  if (!file)
-    throw naru::RuntimeError("{} ends too early. Make it anew: ./run python examples/export_digits.py {}", path, path);
+  if (!file) throw naru::RuntimeError("{} ends too early. Make it anew: ./run python examples/export_digits.py {}", path, path);
   return {naru::from_data(images.data(), {count, pixels}, naru::DType::F32),
           naru::from_data(labels.data(), {count}, naru::DType::U8).to(naru::DType::I64)};
 }
@@ -90,8 +86,7 @@ int run(const Settings& s) {
   model.to(s.device);
   nn::CrossEntropyLoss loss_of;
   naru::optim::Adam optimizer(model.parameters(), kLearningRate);
-  std::printf("%s\ntraining on %s (%s)\n", model.str().c_str(), s.device.str().c_str(),
-              naru::device_name(s.device).c_str());
+  std::printf("%s\ntraining on %s (%s)\n", model.str().c_str(), s.device.str().c_str(), naru::device_name(s.device).c_str());
 
   naru::synchronize(s.device);
   const auto start = std::chrono::steady_clock::now();
@@ -102,8 +97,7 @@ int run(const Settings& s) {
       optimizer.zero_grad();
       loss.backward();
       optimizer.step();
-      if (++step % 100 == 0)
-        std::printf("  step %5lld   loss %.4f\n", static_cast<long long>(step), loss.item<double>());
+      if (++step % 100 == 0) std::printf("  step %5lld   loss %.4f\n", static_cast<long long>(step), loss.item<double>());
       if (step == s.steps) break;
     }
   }

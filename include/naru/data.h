@@ -37,8 +37,7 @@ class TensorDataset : public Dataset {
   // ValueError unless there is a tensor and all have the same first size.
   explicit TensorDataset(std::vector<Tensor> tensors);
   template <class... T>
-  explicit TensorDataset(const Tensor& first, const T&... others)
-      : TensorDataset(std::vector<Tensor>{first, others...}) {}
+  explicit TensorDataset(const Tensor& first, const T&... others) : TensorDataset(std::vector<Tensor>{first, others...}) {}
   int64_t size() const override { return tensors_[0].size(0); }
   Sample get(int64_t i) const override;
   Sample batch(std::span<const int64_t> numbers) const override;
@@ -51,8 +50,7 @@ class TensorDataset : public Dataset {
 // Some of another data set's samples.
 class Subset : public Dataset {
  public:
-  Subset(std::shared_ptr<const Dataset> whole, std::vector<int64_t> numbers)
-      : whole_(std::move(whole)), numbers_(std::move(numbers)) {}
+  Subset(std::shared_ptr<const Dataset> whole, std::vector<int64_t> numbers) : whole_(std::move(whole)), numbers_(std::move(numbers)) {}
   int64_t size() const override { return static_cast<int64_t>(numbers_.size()); }
   Sample get(int64_t i) const override;
   Sample batch(std::span<const int64_t> numbers) const override;
@@ -65,8 +63,8 @@ class Subset : public Dataset {
 };
 
 // The data set cut, in random order, into parts of these lengths. ValueError unless they add up to its size.
-std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset> whole,
-                                                  const std::vector<int64_t>& lengths, Generator* generator = nullptr);
+std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset> whole, const std::vector<int64_t>& lengths,
+                                                  Generator* generator = nullptr);
 
 struct LoaderOptions {
   int64_t batch_size = 1;
@@ -105,9 +103,7 @@ class DataLoader {
     const Sample* operator->() const { return &batch_; }
     Iterator& operator++();
     void operator++(int) { ++*this; }
-    friend bool operator==(const Iterator& a, const Iterator& b) {
-      return a.pass_ == b.pass_;
-    }
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.pass_ == b.pass_; }
 
    private:
     friend class DataLoader;

@@ -26,8 +26,7 @@ class ErrorOf : public Error {
  public:
   explicit ErrorOf(const std::string& text) : Error(K, text) {}
   template <class... Args>
-    requires(sizeof...(Args) > 0)
-  explicit ErrorOf(fmt::format_string<Args...> format, Args&&... args)
+  requires(sizeof...(Args) > 0) explicit ErrorOf(fmt::format_string<Args...> format, Args&&... args)
       : Error(K, fmt::format(format, std::forward<Args>(args)...)) {}
 };
 

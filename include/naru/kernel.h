@@ -33,8 +33,7 @@ class KernelArgument {
   KernelArgument(const Tensor& t) : tensor_(t) {}
   KernelArgument(Scalar s) : number_(s) {}
   template <class T>
-    requires std::is_arithmetic_v<T>
-  KernelArgument(T v) : number_(v) {}
+  requires std::is_arithmetic_v<T> KernelArgument(T v) : number_(v) {}
   const Tensor* tensor() const noexcept { return number_ ? nullptr : &tensor_; }
   const Scalar& number() const noexcept { return *number_; }
 

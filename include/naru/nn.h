@@ -51,8 +51,7 @@ class Module {
   Tensor register_buffer(std::string name, Tensor t, bool persistent = true);
   // ... and to another module.
   template <class M>
-  requires std::is_base_of_v<Module, M> std::shared_ptr<M> register_module(std::string name,
-                                                                           std::shared_ptr<M> module) {
+  requires std::is_base_of_v<Module, M> std::shared_ptr<M> register_module(std::string name, std::shared_ptr<M> module) {
     add_child(std::move(name), module);
     return module;
   }
@@ -66,9 +65,7 @@ class Module {
   NamedTensors named_buffers(bool recurse = true) const;
   std::vector<Tensor> parameters(bool recurse = true) const;
   std::vector<Tensor> buffers(bool recurse = true) const;
-  const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& named_children() const noexcept {
-    return children_;
-  }
+  const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& named_children() const noexcept { return children_; }
 
   // Parameters and persistent buffers, sharing memory with the module.
   NamedTensors state_dict() const;
@@ -122,8 +119,7 @@ class Sequential : public Module {
  public:
   Sequential() = default;
   template <class... M>
-  requires(sizeof...(M) > 0 &&
-           (std::is_base_of_v<Module, std::remove_cvref_t<M>> && ...)) explicit Sequential(M&&... modules) {
+  requires(sizeof...(M) > 0 && (std::is_base_of_v<Module, std::remove_cvref_t<M>> && ...)) explicit Sequential(M&&... modules) {
     (push_back(std::forward<M>(modules)), ...);
   }
   Sequential(Sequential&&) = default;

@@ -2,8 +2,8 @@
 // error (naru/error.h) for operands on different devices, and for dtypes and shapes it does not take.
 #pragma once
 
-#include <initializer_list>
 #include <concepts>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -96,7 +96,7 @@ Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim = false);
 Tensor cumsum(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
 Tensor cumprod(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
 Tensor count_nonzero(const Tensor& t, const OptionalDims& dims = {});
-bool equal(const Tensor& a, const Tensor& b);     // same shape and elements
+bool equal(const Tensor& a, const Tensor& b);  // same shape and elements
 bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 

@@ -21,8 +21,8 @@ class DataParallel : public Module {
   // make: a new module at each call, all of the same structure. devices: where (none: all of the best kind; if there are none, the module
   // runs as it is). output_device: where results are put together (the first). dim: the batch's.
   // Throws DeviceUnavailableError, or RuntimeError if the modules made differ.
-  explicit DataParallel(std::function<std::shared_ptr<Module>()> make, std::vector<Device> devices = {}, std::optional<Device> output_device = {},
-                        int64_t dim = 0);
+  explicit DataParallel(std::function<std::shared_ptr<Module>()> make, std::vector<Device> devices = {},
+                        std::optional<Device> output_device = {}, int64_t dim = 0);
   // x in pieces along dim, one a device (fewer for a batch smaller than their number), each run in a thread of its own; the results along
   // dim. An error keeps its kind and names the replica and its device.
   Tensor forward(const Tensor& x) override;

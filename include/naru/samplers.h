@@ -48,7 +48,8 @@ class RandomSampler : public Sampler {
 // The given numbers in random order.
 class SubsetRandomSampler : public Sampler {
  public:
-  explicit SubsetRandomSampler(std::vector<int64_t> numbers, Generator* generator = nullptr) : numbers_(std::move(numbers)), generator_(generator) {}
+  explicit SubsetRandomSampler(std::vector<int64_t> numbers, Generator* generator = nullptr)
+      : numbers_(std::move(numbers)), generator_(generator) {}
   std::vector<int64_t> pass() const override;
   int64_t size() const override { return static_cast<int64_t>(numbers_.size()); }
 

@@ -1,8 +1,8 @@
 // Scalar: one number from the host with its category (bool, integer, floating), as it takes part in promotion.
 #pragma once
 
-#include <cstdint>
 #include <concepts>
+#include <cstdint>
 
 #include "naru/dtype.h"
 

@@ -10,7 +10,7 @@
 namespace naru {
 
 struct Synchronization {
-  std::string what;   // "the host reads what a device writes", "copy", "synchronize" ...
+  std::string what;  // "the host reads what a device writes", "copy", "synchronize" ...
   Device device;
   std::string where;  // "train.py:12"; "" where the program's lines are not known (C++)
 };

@@ -89,14 +89,19 @@ class Tensor {
   template <class T>
   T item() const {
     const Scalar s = item();
-    if constexpr (std::is_same_v<T, bool>) return s.to_bool();
-    else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(s.to_double());
-    else return static_cast<T>(s.to_int());
+    if constexpr (std::is_same_v<T, bool>)
+      return s.to_bool();
+    else if constexpr (std::is_floating_point_v<T>)
+      return static_cast<T>(s.to_double());
+    else
+      return static_cast<T>(s.to_int());
   }
   // Address of the first element on its device; dereference it on cpu only.
   void* data_ptr() const;
   template <class T>
-  T* data() const { return static_cast<T*>(data_ptr()); }
+  T* data() const {
+    return static_cast<T*>(data_ptr());
+  }
   // All elements in row-major order, converted to T (double, int64_t, float, bool as uint8_t ...).
   std::vector<double> to_doubles() const;
   std::vector<int64_t> to_ints() const;
@@ -217,8 +222,7 @@ class Operand {
  public:
   Operand(const Tensor& t) : tensor_(&t) {}
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Operand(T v) : scalar_(v) {}
+  requires std::is_arithmetic_v<T> Operand(T v) : scalar_(v) {}
   Operand(Scalar s) : scalar_(s) {}
   bool is_tensor() const noexcept { return tensor_ != nullptr; }
   const Tensor& tensor() const noexcept { return *tensor_; }

@@ -19,15 +19,15 @@ enum class PeerAccess : uint8_t {
 
 struct VirtualOptions {
   int count = 1;
-  size_t memory = size_t{4} << 30;     // bytes of each device
-  double copy_delay = 0;               // seconds that a copy takes at least
-  double launch_delay = 0;             // seconds that anything else takes at least
-  double bandwidth = 0;                // bytes a second of copies; 0: the host's
+  size_t memory = size_t{4} << 30;  // bytes of each device
+  double copy_delay = 0;            // seconds that a copy takes at least
+  double launch_delay = 0;          // seconds that anything else takes at least
+  double bandwidth = 0;             // bytes a second of copies; 0: the host's
   PeerAccess peer = PeerAccess::On;
   // Which allocation (from the device, not from the cache), copy or launch of each device fails, counted from 1; 0: none.
   uint64_t fail_allocation = 0, fail_copy = 0, fail_launch = 0;
-  uint64_t lose_after = 0;             // so many copies and launches, then the device is lost; 0: never
-  std::set<std::string> without;       // "fp64", "fp16", "bf16", or names of operators that the devices lack
+  uint64_t lose_after = 0;        // so many copies and launches, then the device is lost; 0: never
+  std::set<std::string> without;  // "fp64", "fp16", "bf16", or names of operators that the devices lack
 
   friend bool operator==(const VirtualOptions&, const VirtualOptions&) = default;
 };

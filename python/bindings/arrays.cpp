@@ -12,9 +12,8 @@ std::string array_type(PyObject* array) {
 }
 
 [[noreturn]] void fail_array_type(PyObject* array) {
-  fail(PyExc_TypeError,
-       "can't convert np.ndarray of type " + array_type(array) +
-           ". The only supported types are: float64, float32, float16, int64, int32, int16, int8, uint8, and bool.");
+  fail(PyExc_TypeError, "can't convert np.ndarray of type " + array_type(array) +
+                            ". The only supported types are: float64, float32, float16, int64, int32, int16, int8, uint8, and bool.");
 }
 
 DType type_of_format(PyObject* array, const Py_buffer& view) {
@@ -156,11 +155,9 @@ void buffer_dealloc(PyObject* o) {
 }
 
 void make_buffer_type() {
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(buffer_dealloc)},
-                         {Py_bf_getbuffer, reinterpret_cast<void*>(buffer_get)},
-                         {0, nullptr}};
-  PyType_Spec spec = {"naru._C.Buffer", sizeof(BufferObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                      slots};
+  PyType_Slot slots[] = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(buffer_dealloc)}, {Py_bf_getbuffer, reinterpret_cast<void*>(buffer_get)}, {0, nullptr}};
+  PyType_Spec spec = {"naru._C.Buffer", sizeof(BufferObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   buffer_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
 }
 
@@ -225,9 +222,8 @@ Tensor from_array(PyObject* array) {
 
 PyObject* array_from(const Tensor& t) {
   if (!t.device().is_cpu())
-    throw TypeError(
-        "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
-        t.device().str());
+    throw TypeError("can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
+                    t.device().str());
   if (t.dtype() == DType::BF16) throw TypeError("Got unsupported ScalarType BFloat16");
   nb::object held = exported(t);
   numpy(true);
@@ -241,7 +237,8 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
     return -1;
   };
   const Tensor& t = tensor_of(o);
-  if (!t.device().is_cpu()) return refuse("a buffer needs memory of the host; the tensor is on " + t.device().str() + ". Use tensor.cpu() first");
+  if (!t.device().is_cpu())
+    return refuse("a buffer needs memory of the host; the tensor is on " + t.device().str() + ". Use tensor.cpu() first");
   if (t.requires_grad()) return refuse("a tensor that requires grad has no buffer; use tensor.detach() first");
   if (t.dtype() == DType::BF16) return refuse("the buffer protocol has no bfloat16; use tensor.float() first");
   try {
@@ -256,14 +253,15 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
 void define_arrays() {
   make_buffer_type();
   // How batches travel from worker processes (utils/data).
-  def(kFunction, "_map_file", "file, size", "The bytes of an open file, shared with whoever else maps it.", [](int64_t file, int64_t size) -> PyObject* {
-    void* data = mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(file), 0);
-    if (data == MAP_FAILED) {
-      PyErr_SetFromErrno(PyExc_OSError);
-      throw nb::python_error();
-    }
-    return wrap(from_blob(data, {size}, {1}, DType::U8, [data, size] { munmap(data, static_cast<size_t>(size)); }));
-  });
+  def(kFunction, "_map_file", "file, size", "The bytes of an open file, shared with whoever else maps it.",
+      [](int64_t file, int64_t size) -> PyObject* {
+        void* data = mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(file), 0);
+        if (data == MAP_FAILED) {
+          PyErr_SetFromErrno(PyExc_OSError);
+          throw nb::python_error();
+        }
+        return wrap(from_blob(data, {size}, {1}, DType::U8, [data, size] { munmap(data, static_cast<size_t>(size)); }));
+      });
   def(kFunction, "_bytes_of", "input", "The memory that a tensor on cpu spans, as a buffer of bytes.",
       [](const Tensor& t) -> PyObject* { return bytes_of(t).release().ptr(); });
   def(kFunction, "_tensor_on", "buffer, dtype, size, stride",

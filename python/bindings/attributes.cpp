@@ -32,22 +32,18 @@ Tensor reversed(const Tensor& t) {
   return t.permute(order);
 }
 Tensor matrix_transposed(const Tensor& t) {
-  if (t.dim() < 2)
-    throw RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got {}-D tensor.", t.dim());
+  if (t.dim() < 2) throw RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got {}-D tensor.", t.dim());
   return t.transpose(-2, -1);
 }
 Tensor hermitian(const Tensor& t) {
-  if (t.dim() != 2)
-    throw RuntimeError("tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", t.dim());
+  if (t.dim() != 2) throw RuntimeError("tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", t.dim());
   return t.t();
 }
 template <DeviceType Kind>
 bool on(const Tensor& t) {
   return t.device().type == Kind;
 }
-bool never(const Tensor&) {
-  return false;
-}
+bool never(const Tensor&) { return false; }
 Tensor base_of(const Tensor& t) {
   TensorImpl* base = t.impl()->base.get();
   if (base) base->retain();
@@ -60,8 +56,7 @@ bool retains(const Tensor& t) {
 
 void set_grad(Tensor& t, PyObject* value) {
   if (!value || value == Py_None) return t.set_grad({});
-  if (!is_tensor(value))
-    throw TypeError("assigned grad expected to be a Tensor or None but got grad of type {}", Py_TYPE(value)->tp_name);
+  if (!is_tensor(value)) throw TypeError("assigned grad expected to be a Tensor or None but got grad of type {}", Py_TYPE(value)->tp_name);
   if (tensor_of(value).is(t)) throw RuntimeError("can't assign Variable as its own grad");
   t.set_grad(tensor_of(value));
 }
@@ -86,30 +81,23 @@ PyObject* layout_of(const Tensor&) {
   static PyObject* strided = PyObject_GetAttrString(nb::module_::import_("naru._C").ptr(), "strided");
   return Py_XNewRef(strided);
 }
-PyObject* none(const Tensor&) {
-  return Py_NewRef(Py_None);
-}
+PyObject* none(const Tensor&) { return Py_NewRef(Py_None); }
 
 }  // namespace
 
 void add_attributes(std::vector<PyGetSetDef>& list) {
-  const auto add = [&](const char* name, getter g, const char* doc, setter s = nullptr) {
-    list.push_back({name, g, s, doc, nullptr});
-  };
+  const auto add = [&](const char* name, getter g, const char* doc, setter s = nullptr) { list.push_back({name, g, s, doc, nullptr}); };
   add("shape", get<[](const Tensor& t) -> const Dims& { return t.sizes(); }>, "The sizes.");
   add("dtype", get<[](const Tensor& t) { return t.dtype(); }>, "The type of the elements.");
   add("device", get<[](const Tensor& t) { return t.device(); }>, "Where the tensor lives.");
   add("ndim", get<[](const Tensor& t) { return t.dim(); }>, "The number of dimensions.");
   add("itemsize", get<[](const Tensor& t) { return static_cast<int64_t>(t.element_size()); }>, "Bytes of one element.");
-  add("nbytes", get<[](const Tensor& t) { return t.numel() * static_cast<int64_t>(t.element_size()); }>,
-      "Bytes of all elements.");
-  add("grad", get<[](const Tensor& t) { return t.grad(); }>, "The gradient that backward has added up, or None.",
-      set<set_grad>);
+  add("nbytes", get<[](const Tensor& t) { return t.numel() * static_cast<int64_t>(t.element_size()); }>, "Bytes of all elements.");
+  add("grad", get<[](const Tensor& t) { return t.grad(); }>, "The gradient that backward has added up, or None.", set<set_grad>);
   add("_grad", get<[](const Tensor& t) { return t.grad(); }>, "The same as grad.", set<set_grad>);
   add("requires_grad", get<[](const Tensor& t) { return t.requires_grad(); }>, "Whether history is recorded for it.",
       set<set_requires_grad>);
-  add("is_leaf", get<[](const Tensor& t) { return t.is_leaf(); }>,
-      "Whether it is no operator's result with a history.");
+  add("is_leaf", get<[](const Tensor& t) { return t.is_leaf(); }>, "Whether it is no operator's result with a history.");
   add("grad_fn", get<[](const Tensor& t) { return grad_fn_of(t); }>, "The operator it came from, or None.");
   add("retains_grad", get<retains>, "Whether retain_grad() was called.");
   add("data", get<[](const Tensor& t) { return t.data(); }>,
@@ -123,8 +111,8 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
   add("is_cuda", get<on<DeviceType::Cuda>>, "Whether it lives on a cuda device.");
   add("is_mps", get<on<DeviceType::Mps>>, "Whether it lives on an mps device.");
   add("is_xpu", get<on<DeviceType::Xpu>>, "Whether it lives on an xpu device.");
-  for (const char* name : {"is_sparse", "is_sparse_csr", "is_quantized", "is_meta", "is_nested", "is_mkldnn", "is_hpu",
-                           "is_vulkan", "is_ipu", "is_xla"})
+  for (const char* name :
+       {"is_sparse", "is_sparse_csr", "is_quantized", "is_meta", "is_nested", "is_mkldnn", "is_hpu", "is_vulkan", "is_ipu", "is_xla"})
     add(name, get<never>, "False.");
   add("layout", get<layout_of>, "torch.strided.");
   add("_version", get<[](const Tensor& t) { return static_cast<int64_t>(t.version()); }>,

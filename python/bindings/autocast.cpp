@@ -72,14 +72,14 @@ void define_autocast() {
         std::vector<PyObject*> slots(static_cast<size_t>(PyTuple_GET_SIZE(arguments)));
         for (size_t i = 0; i < slots.size(); ++i) slots[i] = PyTuple_GET_ITEM(arguments, static_cast<Py_ssize_t>(i));
         std::vector<nb::object> owned;
-        const auto decision = autocast_arguments(autocast::rules_of(function), std::string(function).c_str(), slots.data(), slots.size(), false, owned);
+        const auto decision =
+            autocast_arguments(autocast::rules_of(function), std::string(function).c_str(), slots.data(), slots.size(), false, owned);
         nb::list cast;
         for (PyObject* o : slots) cast.append(nb::handle(o));
         const std::string name(decision ? name_of(decision->kind) : std::string_view());
         return nb::make_tuple(nb::str(name.c_str()), nb::tuple(cast)).release().ptr();
       });
-  def(kFunction, "is_autocast_cpu_enabled", "", "Whether this thread is in a block of autocast for the cpu.",
-      [] { return state().on[0]; });
+  def(kFunction, "is_autocast_cpu_enabled", "", "Whether this thread is in a block of autocast for the cpu.", [] { return state().on[0]; });
   def(kFunction, "is_autocast_cache_enabled", "", "Whether weights are cast once in a block.", [] { return state().cache; });
   def(kFunction, "set_autocast_cache_enabled", "enabled", "Sets whether weights are cast once in a block.",
       [](bool on) { state().cache = on; });

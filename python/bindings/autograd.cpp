@@ -29,12 +29,10 @@ class Locked {
 List tensors_or_none(PyObject* o, const char* what) {
   List list;
   if (o == Py_None) return list;
-  if (!PyList_Check(o) && !PyTuple_Check(o))
-    throw TypeError("{}: wanted a list of Tensors, got {}", what, Py_TYPE(o)->tp_name);
+  if (!PyList_Check(o) && !PyTuple_Check(o)) throw TypeError("{}: wanted a list of Tensors, got {}", what, Py_TYPE(o)->tp_name);
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(o, i);
-    if (item != Py_None && !is_tensor(item))
-      throw TypeError("{}: wanted Tensor or None at {}, got {}", what, i, Py_TYPE(item)->tp_name);
+    if (item != Py_None && !is_tensor(item)) throw TypeError("{}: wanted Tensor or None at {}, got {}", what, i, Py_TYPE(item)->tp_name);
     list.push_back(item == Py_None ? Tensor() : tensor_of(item));
   }
   return list;
@@ -42,8 +40,7 @@ List tensors_or_none(PyObject* o, const char* what) {
 
 nb::object list_of(const List& tensors) {
   nb::object list = nb::steal(check(PyList_New(static_cast<Py_ssize_t>(tensors.size()))));
-  for (size_t i = 0; i < tensors.size(); ++i)
-    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), check(wrap(tensors[i])));
+  for (size_t i = 0; i < tensors.size(); ++i) PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), check(wrap(tensors[i])));
   return list;
 }
 
@@ -75,17 +72,14 @@ struct PyNode {
   Ref<Node> node;
 };
 
-nb::object node_object(Ref<Node> node) {
-  return node ? nb::cast(PyNode{std::move(node)}) : nb::none();
-}
+nb::object node_object(Ref<Node> node) { return node ? nb::cast(PyNode{std::move(node)}) : nb::none(); }
 
 autograd::Hook hook_of(PyObject* f) {
   return [f = keep(f)](const Tensor& g) -> Tensor {
     Locked gil;
     nb::object result = nb::steal(check(PyObject_CallOneArg(f.get(), wrapped(g).ptr())));
     if (result.is_none()) return {};
-    if (!is_tensor(result.ptr()))
-      throw TypeError("hook must return None or a Tensor, got {}", Py_TYPE(result.ptr())->tp_name);
+    if (!is_tensor(result.ptr())) throw TypeError("hook must return None or a Tensor, got {}", Py_TYPE(result.ptr())->tp_name);
     return tensor_of(result.ptr());
   };
 }
@@ -105,17 +99,12 @@ void define_nodes(nb::module_& m) {
   nb::class_<PyNode>(m, "Node", "An operator in the graph that backward walks.")
       .def("name", [](const PyNode& n) { return n.node->name(); })
       .def("__repr__",
-           [](const PyNode& n) {
-             return fmt::format("<{} object at {}>", n.node->name(), static_cast<const void*>(n.node.get()));
-           })
-      .def("__eq__", [](const PyNode& a,
-                        nb::object b) { return nb::isinstance<PyNode>(b) && nb::cast<PyNode>(b).node == a.node; })
-      .def("__hash__",
-           [](const PyNode& n) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(n.node.get()) >> 4); })
+           [](const PyNode& n) { return fmt::format("<{} object at {}>", n.node->name(), static_cast<const void*>(n.node.get())); })
+      .def("__eq__", [](const PyNode& a, nb::object b) { return nb::isinstance<PyNode>(b) && nb::cast<PyNode>(b).node == a.node; })
+      .def("__hash__", [](const PyNode& n) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(n.node.get()) >> 4); })
       .def_prop_ro("next_functions", [](const PyNode& n) {
         nb::list list;
-        for (const autograd::Edge& e : n.node->next())
-          list.append(nb::make_tuple(node_object(e.node), static_cast<int64_t>(e.slot)));
+        for (const autograd::Edge& e : n.node->next()) list.append(nb::make_tuple(node_object(e.node), static_cast<int64_t>(e.slot)));
         return nb::tuple(list);
       });
   nb::class_<HookHandle>(m, "HookHandle", "Takes a hook out again.")
@@ -163,8 +152,7 @@ void define_engine() {
         node->outputs = static_cast<uint32_t>(outputs.size());
         for (size_t i = 0; i < outputs.size(); ++i) {
           // An input that forward wrote to and returned.
-          const bool written =
-              std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t.is(outputs[i]); });
+          const bool written = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t.is(outputs[i]); });
           if (written) {
             autograd::check_in_place(outputs[i], "an autograd.Function");
             autograd::rebase_history(outputs[i], node);
@@ -177,14 +165,12 @@ void define_engine() {
   def(kMethod, "register_hook", "input, hook",
       "Calls hook(grad) when the gradient is known; what it returns replaces it. Returns a handle with remove().",
       [](const Tensor& t, PyObject* hook) -> PyObject* {
-        if (!PyCallable_Check(hook))
-          throw TypeError("register_hook(): hook must be callable, got {}", Py_TYPE(hook)->tp_name);
+        if (!PyCallable_Check(hook)) throw TypeError("register_hook(): hook must be callable, got {}", Py_TYPE(hook)->tp_name);
         return nb::cast(HookHandle{t, t.register_hook(hook_of(hook))}).release().ptr();
       });
   def(kMethod, "backward", "input, gradient=None, retain_graph=None, create_graph=False, inputs=None",
       "Adds the gradients of this tensor to the leaves' grad.",
-      [](const Tensor& t, const std::optional<Tensor>& gradient, std::optional<bool> retain, bool create,
-         PyObject* inputs) -> PyObject* {
+      [](const Tensor& t, const std::optional<Tensor>& gradient, std::optional<bool> retain, bool create, PyObject* inputs) -> PyObject* {
         const List leaves = is_tensor(inputs) ? List{tensor_of(inputs)} : tensors_or_none(inputs, "backward");
         if (inputs != Py_None && leaves.empty()) throw RuntimeError("'inputs' argument to backward cannot be empty.");
         {

@@ -11,7 +11,8 @@ namespace {
 
 class Batches {
  public:
-  Batches(nb::list tensors, nb::object order, const data::LoaderOptions& options) : generation_(runtime::fork_generation()), ahead_(options.num_workers > 0) {
+  Batches(nb::list tensors, nb::object order, const data::LoaderOptions& options)
+      : generation_(runtime::fork_generation()), ahead_(options.num_workers > 0) {
     std::vector<Tensor> list;
     for (const nb::handle t : tensors) list.push_back(tensor_of(t.ptr()));
     const Tensor& numbers = tensor_of(order.ptr());
@@ -30,7 +31,8 @@ class Batches {
   }
 
   nb::object next() {
-    if (!pass_ || generation_ != runtime::fork_generation()) throw RuntimeError("this pass of the DataLoader was stopped; start another one");
+    if (!pass_ || generation_ != runtime::fork_generation())
+      throw RuntimeError("this pass of the DataLoader was stopped; start another one");
     while (!pass_->ready()) {
       {
         const Unlocked scope;
@@ -64,14 +66,13 @@ class Batches {
 
 void define_batches(nb::module_& m) {
   nb::class_<Batches>(m, "_Batches")
-      .def(
-          "__init__",
-          [](Batches* self, nb::list tensors, nb::object order, int64_t batch_size, bool drop_last, int workers, int prefetch, bool pin) {
-            data::LoaderOptions options;
-            options.batch_size = batch_size, options.drop_last = drop_last, options.pin_memory = pin;
-            options.num_workers = workers, options.prefetch_factor = prefetch;
-            new (self) Batches(tensors, order, options);
-          })
+      .def("__init__",
+           [](Batches* self, nb::list tensors, nb::object order, int64_t batch_size, bool drop_last, int workers, int prefetch, bool pin) {
+             data::LoaderOptions options;
+             options.batch_size = batch_size, options.drop_last = drop_last, options.pin_memory = pin;
+             options.num_workers = workers, options.prefetch_factor = prefetch;
+             new (self) Batches(tensors, order, options);
+           })
       .def("__iter__", [](nb::object self) { return self; })
       .def("__next__", &Batches::next)
       .def("stop", &Batches::stop);

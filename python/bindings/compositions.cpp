@@ -21,8 +21,7 @@ Tensor differences(const Tensor& t, int64_t dim) {
 Tensor pairwise(const Tensor& a, const Tensor& b, double p) {
   if (a.dim() < 2 || b.dim() < 2)
     throw RuntimeError("cdist only supports at least 2D tensors, got {} and {}", a.sizes().str(), b.sizes().str());
-  if (a.size(-1) != b.size(-1))
-    throw RuntimeError("X1 and X2 must have the same number of columns. X1: {} X2: {}", a.size(-1), b.size(-1));
+  if (a.size(-1) != b.size(-1)) throw RuntimeError("X1 and X2 must have the same number of columns. X1: {} X2: {}", a.size(-1), b.size(-1));
   return norm(sub(a.unsqueeze(-2), b.unsqueeze(-3)), p, Dims{-1});
 }
 
@@ -38,12 +37,10 @@ Tensor crossed(const Tensor& a, const Tensor& b, OptInt given) {
     if (dim < 0) throw RuntimeError("no dimension of size 3 in input of shape {}", shape.str());
   }
   if (x.size(dim) != 3)
-    throw RuntimeError("linalg.cross: inputs dimension {} must have length 3. Got {} and {}", dim, a.size(dim),
-                       b.size(dim));
+    throw RuntimeError("linalg.cross: inputs dimension {} must have length 3. Got {} and {}", dim, a.size(dim), b.size(dim));
   const auto part = [&](const Tensor& t, int64_t i) { return t.select(dim, i % 3); };
   List parts;
-  for (int64_t i = 0; i < 3; ++i)
-    parts.push_back(sub(mul(part(x, i + 1), part(y, i + 2)), mul(part(x, i + 2), part(y, i + 1))));
+  for (int64_t i = 0; i < 3; ++i) parts.push_back(sub(mul(part(x, i + 1), part(y, i + 2)), mul(part(x, i + 2), part(y, i + 1))));
   return stack(parts, dim);
 }
 
@@ -59,8 +56,7 @@ Tensor quantile(const Tensor& t, const Tensor& q, OptInt given, bool keepdim) {
   List results;
   const auto shares = q.to_doubles();
   for (double share : shares) {
-    if (!(share >= 0 && share <= 1))
-      throw RuntimeError("quantile() q values must be in the range [0, 1], got {}", share);
+    if (!(share >= 0 && share <= 1)) throw RuntimeError("quantile() q values must be in the range [0, 1], got {}", share);
     const double place = share * static_cast<double>(n - 1);
     const auto low = static_cast<int64_t>(std::floor(place));
     const Tensor a = sorted.select(dim, low), b = sorted.select(dim, std::min(low + 1, n - 1));
@@ -103,16 +99,12 @@ Tensor places(const Tensor& sorted, const Tensor& values, bool right) {
 void define_vectors() {
   def(kBoth, "dist", "input, other, p=2", "The p-norm of the difference.",
       [](const Tensor& a, const Tensor& b, double p) { return norm(sub(a, b), p); });
-  def(kFunction, "cdist", "x1, x2, p=2.0, compute_mode=None",
-      "(..., n, m): the p-norm distances of the rows (..., n, d) and (..., m, d).",
+  def(kFunction, "cdist", "x1, x2, p=2.0, compute_mode=None", "(..., n, m): the p-norm distances of the rows (..., n, d) and (..., m, d).",
       [](const Tensor& a, const Tensor& b, double p, Ignored) { return pairwise(a, b, p); });
-  def(kBoth, "cross", "input, other, dim=None",
-      "The cross product along a dimension of size 3, the first such one unless named.",
+  def(kBoth, "cross", "input, other, dim=None", "The cross product along a dimension of size 3, the first such one unless named.",
       [](const Tensor& a, const Tensor& b, OptInt dim) { return crossed(a, b, dim); });
-  def(kBoth, "kron", "input, other", "The Kronecker product.",
-      [](const Tensor& a, const Tensor& b) { return kronecker(a, b); });
-  def(kBoth, "diff", "input, n=1, dim=-1, prepend=None, append=None",
-      "Differences of neighbours along a dimension, n times over.",
+  def(kBoth, "kron", "input, other", "The Kronecker product.", [](const Tensor& a, const Tensor& b) { return kronecker(a, b); });
+  def(kBoth, "diff", "input, n=1, dim=-1, prepend=None, append=None", "Differences of neighbours along a dimension, n times over.",
       [](const Tensor& t, int64_t n, int64_t dim, const OptTensor& before, const OptTensor& behind) {
         List parts;
         if (before) parts.push_back(*before);
@@ -136,8 +128,7 @@ void define_vectors() {
   });
   def(kFunction, "dstack", "tensors", "Tensors behind each other, along dimension 2.", [](const List& tensors) {
     List deep;
-    for (const Tensor& t : tensors)
-      deep.push_back(t.dim() < 2 ? t.reshape({1, -1, 1}) : t.dim() == 2 ? t.unsqueeze(2) : t);
+    for (const Tensor& t : tensors) deep.push_back(t.dim() < 2 ? t.reshape({1, -1, 1}) : t.dim() == 2 ? t.unsqueeze(2) : t);
     return cat(deep, 2);
   });
 }
@@ -164,8 +155,7 @@ void define_statistics() {
         if (low == high) low -= 1, high += 1;
         if (low > high) throw RuntimeError("max must be larger than min, got {} and {}", high, low);
         const Tensor inside = masked_select(x, logical_and(ge(x, Operand(low)), le(x, Operand(high))));
-        const Tensor place =
-            mul(sub(inside, Operand(low)), Operand(static_cast<double>(bins) / (high - low))).to(DType::I64);
+        const Tensor place = mul(sub(inside, Operand(low)), Operand(static_cast<double>(bins) / (high - low))).to(DType::I64);
         return bincount(clamp_max(place, Operand(bins - 1)), bins).to(t.dtype());
       });
   def(kFunction, "searchsorted", "sorted_sequence, input, *, out_int32=False, right=False",
@@ -182,8 +172,7 @@ void define_statistics() {
         return narrow ? out.to(DType::I32) : out;
       });
   def(kFunction, "isin", "elements, test_elements, *, assume_unique=False, invert=False",
-      "Whether each element is one of the others. Compares each with each.",
-      [](const Tensor& a, const Operand& b, Ignored, bool invert) {
+      "Whether each element is one of the others. Compares each with each.", [](const Tensor& a, const Operand& b, Ignored, bool invert) {
         const Tensor found = b.is_tensor() ? any(eq(a.unsqueeze(-1), b.tensor().reshape({-1})), Dims{-1}) : eq(a, b);
         return invert ? logical_not(found) : found;
       });

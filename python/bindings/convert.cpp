@@ -11,8 +11,7 @@ int64_t long_value(PyObject* o) {
   int overflow = 0;
   const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
   if (overflow) {
-    PyErr_SetString(PyExc_OverflowError,
-                    "Overflow when unpacking long long: an integer lies outside the range of int64");
+    PyErr_SetString(PyExc_OverflowError, "Overflow when unpacking long long: an integer lies outside the range of int64");
     nb::raise_python_error();
   }
   if (v == -1 && PyErr_Occurred()) nb::raise_python_error();
@@ -188,8 +187,7 @@ PyObject* scalar_object(const Scalar& s) {
 
 PyObject* to_python(const std::vector<Tensor>& list) {
   nb::object tuple = nb::steal(check(PyTuple_New(static_cast<Py_ssize_t>(list.size()))));
-  for (size_t i = 0; i < list.size(); ++i)
-    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), check(wrap(list[i])));
+  for (size_t i = 0; i < list.size(); ++i) PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), check(wrap(list[i])));
   return tuple.release().ptr();
 }
 

@@ -245,39 +245,17 @@ struct Named {
   const char* second_name = "indices";
 };
 
-inline PyObject* to_python(const Tensor& t) {
-  return wrap(t);
-}
-inline PyObject* to_python(bool v) {
-  return PyBool_FromLong(v);
-}
-inline PyObject* to_python(int64_t v) {
-  return PyLong_FromLongLong(v);
-}
-inline PyObject* to_python(double v) {
-  return PyFloat_FromDouble(v);
-}
-inline PyObject* to_python(const Scalar& s) {
-  return scalar_object(s);
-}
-inline PyObject* to_python(const std::string& s) {
-  return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()));
-}
-inline PyObject* to_python(DType t) {
-  return dtype_object(t);
-}
-inline PyObject* to_python(Device d) {
-  return device_object(d);
-}
-inline PyObject* to_python(const Dims& d) {
-  return size_object(d);
-}
-inline PyObject* to_python(PyObject* o) {
-  return o;
-}
-inline PyObject* to_python(nb::object o) {
-  return o.release().ptr();
-}
+inline PyObject* to_python(const Tensor& t) { return wrap(t); }
+inline PyObject* to_python(bool v) { return PyBool_FromLong(v); }
+inline PyObject* to_python(int64_t v) { return PyLong_FromLongLong(v); }
+inline PyObject* to_python(double v) { return PyFloat_FromDouble(v); }
+inline PyObject* to_python(const Scalar& s) { return scalar_object(s); }
+inline PyObject* to_python(const std::string& s) { return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())); }
+inline PyObject* to_python(DType t) { return dtype_object(t); }
+inline PyObject* to_python(Device d) { return device_object(d); }
+inline PyObject* to_python(const Dims& d) { return size_object(d); }
+inline PyObject* to_python(PyObject* o) { return o; }
+inline PyObject* to_python(nb::object o) { return o.release().ptr(); }
 PyObject* to_python(const Named& n);
 PyObject* to_python(const std::pair<Tensor, Tensor>& pair);
 PyObject* to_python(const std::vector<Tensor>& list);  // a tuple

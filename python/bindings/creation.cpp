@@ -17,16 +17,13 @@ Tensor filled(const Dims& sizes, const Scalar& value, Options o) {
   return full(sizes, value, o);
 }
 
-Tensor spaced(double start, double end, int64_t steps, const Options& o) {
-  return linspace(start, end, steps, o);
-}
+Tensor spaced(double start, double end, int64_t steps, const Options& o) { return linspace(start, end, steps, o); }
 
 }  // namespace
 
 void define_creation() {
   constexpr const char* kSizes = "*size, @options, out=None";
-  def(kFunction, "empty", "*size, @options, memory_format=None, out=None",
-      "A tensor of the given sizes with undefined contents.",
+  def(kFunction, "empty", "*size, @options, memory_format=None, out=None", "A tensor of the given sizes with undefined contents.",
       [](const Dims& sizes, const Options& o, Ignored) { return empty(sizes, o); });
   def(kFunction, "zeros", kSizes, "A tensor of the given sizes full of 0.",
       [](const Dims& sizes, const Options& o) { return zeros(sizes, o); });
@@ -35,18 +32,15 @@ void define_creation() {
   def(kFunction, "full", "size, fill_value, @options, out=None",
       "A tensor of the given sizes full of one value, by default of the value's dtype.",
       [](const Dims& sizes, const Scalar& value, const Options& o) { return filled(sizes, value, o); });
-  def(kFunction, "empty_strided", "size, stride, @options",
-      "A tensor of the given sizes and strides with undefined contents.",
+  def(kFunction, "empty_strided", "size, stride, @options", "A tensor of the given sizes and strides with undefined contents.",
       [](const Dims& sizes, const Dims& strides, const Options& o) {
         if (sizes.size() != strides.size())
           throw RuntimeError("empty_strided: sizes {} and strides {} differ in length", sizes.str(), strides.str());
         for (size_t i = 0; i < sizes.size(); ++i)
           if (sizes[i] < 0 || strides[i] < 0)
-            throw RuntimeError("empty_strided: wanted sizes and strides >= 0, got {} and {}", sizes.str(),
-                               strides.str());
+            throw RuntimeError("empty_strided: wanted sizes and strides >= 0, got {} and {}", sizes.str(), strides.str());
         int64_t count = 1;
-        for (size_t i = 0; i < sizes.size(); ++i)
-          count = sizes[i] == 0 ? 0 : count ? count + (sizes[i] - 1) * strides[i] : 0;
+        for (size_t i = 0; i < sizes.size(); ++i) count = sizes[i] == 0 ? 0 : count ? count + (sizes[i] - 1) * strides[i] : 0;
         return empty({count}, o).as_strided(sizes, strides, 0);
       });
 
@@ -67,19 +61,13 @@ void define_creation() {
       [](const Tensor& t, const Dims& sizes, const Options& o) { return zeros(sizes, after(t, o)); });
   def(kMethod, "new_ones", "input, *size, @options", "A tensor full of 1, of this one's dtype and device.",
       [](const Tensor& t, const Dims& sizes, const Options& o) { return ones(sizes, after(t, o)); });
-  def(kMethod, "new_full", "input, size, fill_value, @options",
-      "A tensor full of one value, of this one's dtype and device.",
-      [](const Tensor& t, const Dims& sizes, const Scalar& value, const Options& o) {
-        return full(sizes, value, after(t, o));
-      });
+  def(kMethod, "new_full", "input, size, fill_value, @options", "A tensor full of one value, of this one's dtype and device.",
+      [](const Tensor& t, const Dims& sizes, const Scalar& value, const Options& o) { return full(sizes, value, after(t, o)); });
 
   def(kFunction, "arange", "end, @options, out=None", "0, 1 ... below end.",
       [](const Scalar& end, const Options& o) { return arange(end.is_float() ? Scalar(0.0) : Scalar(0), end, 1, o); });
-  def(kFunction, "arange", "start, end, step=1, @options, out=None",
-      "start, start + step ... below end; int64 where all are integers.",
-      [](const Scalar& start, const Scalar& end, const Scalar& step, const Options& o) {
-        return arange(start, end, step, o);
-      });
+  def(kFunction, "arange", "start, end, step=1, @options, out=None", "start, start + step ... below end; int64 where all are integers.",
+      [](const Scalar& start, const Scalar& end, const Scalar& step, const Options& o) { return arange(start, end, step, o); });
   def(kFunction, "range", "start, end, step=1, @options, out=None", "start, start + step ... up to and with end.",
       [](const Scalar& start, const Scalar& end, const Scalar& step, Options o) {
         if (!o.dtype) o.dtype = default_dtype();
@@ -87,14 +75,11 @@ void define_creation() {
         const double count = by == 0 ? 0 : (end.to_double() - start.to_double()) / by;
         if (by == 0) throw RuntimeError("step must be nonzero");
         if (count < 0) throw RuntimeError("upper bound and lower bound inconsistent with step sign");
-        return arange(start.to_double(),
-                      start.to_double() + (static_cast<double>(static_cast<int64_t>(count)) + 0.5) * by, by, o);
+        return arange(start.to_double(), start.to_double() + (static_cast<double>(static_cast<int64_t>(count)) + 0.5) * by, by, o);
       });
-  def(kFunction, "linspace", "start, end, steps, @options, out=None",
-      "`steps` numbers from start to end, evenly spaced.",
+  def(kFunction, "linspace", "start, end, steps, @options, out=None", "`steps` numbers from start to end, evenly spaced.",
       [](double start, double end, int64_t steps, const Options& o) { return spaced(start, end, steps, o); });
-  def(kFunction, "logspace", "start, end, steps, base=10.0, @options, out=None",
-      "base to the powers of linspace(start, end, steps).",
+  def(kFunction, "logspace", "start, end, steps, base=10.0, @options, out=None", "base to the powers of linspace(start, end, steps).",
       [](double start, double end, int64_t steps, double base, const Options& o) {
         Options wide = o;
         wide.dtype = DType::F64;
@@ -106,15 +91,14 @@ void define_creation() {
       });
   def(kFunction, "eye", "n, m=None, @options, out=None", "The n × m identity matrix.",
       [](int64_t n, std::optional<int64_t> m, const Options& o) { return eye(n, m.value_or(-1), o); });
-  def(kFunction, "scalar_tensor", "s, @options", "A number as a tensor without dimensions.",
-      [](const Scalar& s, const Options& o) {
-        return scalar_tensor(
-            s, o.dtype ? o : [&] {
-              Options p = o;
-              p.dtype = default_dtype();
-              return p;
-            }());
-      });
+  def(kFunction, "scalar_tensor", "s, @options", "A number as a tensor without dimensions.", [](const Scalar& s, const Options& o) {
+    return scalar_tensor(
+        s, o.dtype ? o : [&] {
+          Options p = o;
+          p.dtype = default_dtype();
+          return p;
+        }());
+  });
 }
 
 }  // namespace naru::py

@@ -21,9 +21,7 @@ struct Found {
   }
 };
 
-bool is_sequence(PyObject* o) {
-  return PyList_Check(o) || PyTuple_Check(o);
-}
+bool is_sequence(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 
 // Other sequences (range, arrays in lists, user-defined ones) as lists; null for what is no sequence.
 nb::object as_list(PyObject* o) {
@@ -51,10 +49,8 @@ DType number_type(PyObject* o) {
   if (PyComplex_Check(o)) fail(PyExc_NotImplementedError, "tensor(): complex numbers are not supported yet");
   if (PyIndex_Check(o)) return DType::I64;
   if (is_sequence(o))
-    fail(
-        PyExc_TypeError,
-        fmt::format("'{}' object cannot be interpreted as an integer: the sequence nests deeper here than at its start",
-                    Py_TYPE(o)->tp_name));
+    fail(PyExc_TypeError, fmt::format("'{}' object cannot be interpreted as an integer: the sequence nests deeper here than at its start",
+                                      Py_TYPE(o)->tp_name));
   fail(PyExc_RuntimeError, std::string("Could not infer dtype of ") + Py_TYPE(o)->tp_name);
 }
 
@@ -97,30 +93,26 @@ class Filler {
       if (PySequence_Fast_GET_SIZE(list) == 0) return;
       o = PySequence_Fast_GET_ITEM(list, 0);
     }
-    if (PyUnicode_Check(o) && !sizes_.empty())
-      fail(PyExc_ValueError, std::string("too many dimensions '") + Py_TYPE(o)->tp_name + "'");
-    if (is_tensor(o) && tensor_of(o).numel() != 1)
-      fail(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
+    if (PyUnicode_Check(o) && !sizes_.empty()) fail(PyExc_ValueError, std::string("too many dimensions '") + Py_TYPE(o)->tp_name + "'");
+    if (is_tensor(o) && tensor_of(o).numel() != 1) fail(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
   }
 
   void check_length(PyObject* list, size_t depth) const {
     if (PySequence_Fast_GET_SIZE(list) != sizes_[depth])
-      fail(PyExc_ValueError, fmt::format("expected sequence of length {} at dim {} (got {})", sizes_[depth], depth,
-                                         PySequence_Fast_GET_SIZE(list)));
+      fail(PyExc_ValueError,
+           fmt::format("expected sequence of length {} at dim {} (got {})", sizes_[depth], depth, PySequence_Fast_GET_SIZE(list)));
   }
   PyObject* list_at(PyObject* o, size_t depth) {
     PyObject* list = listed(o);
     if (!list)
-      fail(PyExc_TypeError, fmt::format("expected a sequence of length {} at dim {} (got {})", sizes_[depth], depth,
-                                        Py_TYPE(o)->tp_name));
+      fail(PyExc_TypeError, fmt::format("expected a sequence of length {} at dim {} (got {})", sizes_[depth], depth, Py_TYPE(o)->tp_name));
     check_length(list, depth);
     return list;
   }
   void check_lengths(PyObject* o, size_t depth) {
     if (depth == sizes_.size()) return;
     PyObject* list = list_at(o, depth);
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); ++i)
-      check_lengths(PySequence_Fast_GET_ITEM(list, i), depth + 1);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); ++i) check_lengths(PySequence_Fast_GET_ITEM(list, i), depth + 1);
   }
 
   void find(PyObject* o, size_t depth, Found& found) {
@@ -162,8 +154,7 @@ class Filler {
         break;
     }
     if (!std::isfinite(v))
-      fail(PyExc_ValueError,
-           std::isnan(v) ? "cannot convert float NaN to integer" : "cannot convert float infinity to integer");
+      fail(PyExc_ValueError, std::isnan(v) ? "cannot convert float NaN to integer" : "cannot convert float infinity to integer");
     put_int(static_cast<int64_t>(v));
   }
   void put_int(int64_t v) {
@@ -189,8 +180,7 @@ class Filler {
     // Negative numbers wrap around in uint8, as in PyTorch.
     const int64_t low = std::is_same_v<T, uint8_t> ? -255 : std::numeric_limits<T>::min();
     if (v < low || v > std::numeric_limits<T>::max())
-      fail(PyExc_RuntimeError,
-           fmt::format("value cannot be converted to type {} without overflow: {}", name_of(type_), v));
+      fail(PyExc_RuntimeError, fmt::format("value cannot be converted to type {} without overflow: {}", name_of(type_), v));
     return static_cast<T>(v);
   }
 
@@ -294,8 +284,7 @@ PyObject* list_of(const char* at, const Tensor& t, size_t depth) {
     }
   }
   nb::object list = nb::steal(check(PyList_New(sizes[depth])));
-  for (int64_t i = 0; i < sizes[depth]; ++i)
-    PyList_SET_ITEM(list.ptr(), i, check(list_of(at + i * strides[depth] * size, t, depth + 1)));
+  for (int64_t i = 0; i < sizes[depth]; ++i) PyList_SET_ITEM(list.ptr(), i, check(list_of(at + i * strides[depth] * size, t, depth + 1)));
   return list.release().ptr();
 }
 
@@ -327,8 +316,7 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
     return t.to(device, dtype, false, false);
   }
   if (is_array(data)) return moved(from_array(data), dtype, device, !share);
-  const bool plain =
-      PyFloat_CheckExact(data) || PyLong_CheckExact(data) || PyList_CheckExact(data) || PyTuple_CheckExact(data);
+  const bool plain = PyFloat_CheckExact(data) || PyLong_CheckExact(data) || PyList_CheckExact(data) || PyTuple_CheckExact(data);
   if (!plain && PyObject_HasAttrString(data, "__array__") && !PyObject_TypeCheck(data, numpy(true).generic)) {
     nb::object array = nb::module_::import_("numpy").attr("asarray")(nb::borrow(data));
     if (is_array(array.ptr())) return moved(from_array(array.ptr()), dtype, device, true);
@@ -354,8 +342,7 @@ Tensor legacy_tensor(DType dtype, std::optional<Device> device, PyObject* args) 
   if (n == 1 && is_tensor(first)) {
     const Tensor& t = tensor_of(first);
     if (t.dtype() != dtype)
-      throw TypeError("expected {} (got {}); convert the tensor with .to(torch.{})", name_of(dtype), name_of(t.dtype()),
-                      name_of(dtype));
+      throw TypeError("expected {} (got {}); convert the tensor with .to(torch.{})", name_of(dtype), name_of(t.dtype()), name_of(dtype));
     return t.detach();
   }
   if (n == 1 && Py_TYPE(first) == size_type) {
@@ -377,19 +364,16 @@ void define_data() {
       "A tensor with a copy of the data: a number, nested sequences of numbers, an array or a tensor. The dtype is "
       "found from the data: bool, "
       "int64, or the default floating-point type. ValueError where the lengths of sequences disagree.",
-      [](PyObject* data, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad,
-         bool pin) -> PyObject* {
+      [](PyObject* data, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad, bool pin) -> PyObject* {
         if (is_tensor(data))
-          check(PyErr_WarnEx(
-              PyExc_UserWarning,
-              "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-              "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
-              1));
+          check(PyErr_WarnEx(PyExc_UserWarning,
+                             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                             "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+                             1));
         Tensor t = tensor_from(data, dtype, device);
         if (pin) t = t.pin_memory();
         if (requires_grad) {
-          if (!is_floating(t.dtype()))
-            throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
+          if (!is_floating(t.dtype())) throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
           t.requires_grad_();
         }
         return wrap(t);
@@ -404,27 +388,21 @@ void define_data() {
       "The data as a tensor: itself if it is one of that dtype and device, over the same memory if it is an array, "
       "else a copy.",
       as_tensor);
-  def(kFunction, "asarray", "obj, *, dtype=None, device=None, copy=None, requires_grad=False", "The same as as_tensor.",
-      as_tensor);
-  def(kFunction, "from_numpy", "ndarray",
-      "A tensor over the memory of a NumPy array: writes to one are seen in the other.",
+  def(kFunction, "asarray", "obj, *, dtype=None, device=None, copy=None, requires_grad=False", "The same as as_tensor.", as_tensor);
+  def(kFunction, "from_numpy", "ndarray", "A tensor over the memory of a NumPy array: writes to one are seen in the other.",
       [](PyObject* array) -> PyObject* { return wrap(from_array(array)); });
   def(kMethod, "new_tensor", "input, data, *, dtype=None, device=None, requires_grad=False",
       "A tensor with a copy of the data, of this tensor's dtype and on its device unless others are named.",
-      [](const Tensor& self, PyObject* data, std::optional<DType> dtype, std::optional<Device> device,
-         bool requires_grad) -> PyObject* {
+      [](const Tensor& self, PyObject* data, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) -> PyObject* {
         Tensor t = tensor_from(data, dtype ? *dtype : self.dtype(), device ? *device : self.device());
         if (requires_grad) t.requires_grad_();
         return wrap(t);
       });
-  def(kFunction, "frombuffer", "buffer, *, dtype, count=-1, offset=0, requires_grad=False",
-      "A 1-D tensor over the memory of a buffer.",
+  def(kFunction, "frombuffer", "buffer, *, dtype, count=-1, offset=0, requires_grad=False", "A 1-D tensor over the memory of a buffer.",
       [](PyObject* buffer, DType dtype, int64_t count, int64_t offset, bool requires_grad) -> PyObject* {
         nb::object np = nb::module_::import_("numpy");
-        if (dtype == DType::BF16)
-          throw TypeError("frombuffer(): bfloat16 is not supported; read int16 and view(torch.bfloat16)");
-        nb::object array = np.attr("frombuffer")(nb::borrow(buffer),
-                                                 np.attr("dtype")(std::string(name_of(dtype)).c_str()), count, offset);
+        if (dtype == DType::BF16) throw TypeError("frombuffer(): bfloat16 is not supported; read int16 and view(torch.bfloat16)");
+        nb::object array = np.attr("frombuffer")(nb::borrow(buffer), np.attr("dtype")(std::string(name_of(dtype)).c_str()), count, offset);
         Tensor t = from_array(array.ptr());
         if (requires_grad) t.requires_grad_();
         return wrap(t);

@@ -113,15 +113,12 @@ void define_kinds() {
     const Device found = runtime::resolve(d);
     if (!found.is_cpu()) runtime::set_current_device(found.type, found.index);
   });
-  def(kFunction, "device_name", "device", "The name of a device.",
-      [](Device d) { return runtime::properties(runtime::resolve(d)).name; });
+  def(kFunction, "device_name", "device", "The name of a device.", [](Device d) { return runtime::properties(runtime::resolve(d)).name; });
   def(kFunction, "total_memory", "device", "Bytes of memory of a device.",
       [](Device d) { return static_cast<int64_t>(runtime::properties(runtime::resolve(d)).total_memory); });
-  def(kFunction, "devices", "",
-      "All devices: a list of dicts with kind, index, name, memory, driver, libraries, tested_on_hardware ...",
+  def(kFunction, "devices", "", "All devices: a list of dicts with kind, index, name, memory, driver, libraries, tested_on_hardware ...",
       []() -> nb::object { return all_devices(); });
-  def(kFunction, "_describe_device", "device", "One device, as in `devices`.",
-      [](Device d) -> nb::object { return describe(d); });
+  def(kFunction, "_describe_device", "device", "One device, as in `devices`.", [](Device d) -> nb::object { return describe(d); });
   def(kFunction, "_availability", "kind", "What keeps a kind from being used: available, state, reason, remedy.",
       [](std::string_view kind) -> nb::object { return availability(parse_device_type(kind)); });
   def(kFunction, "_free_memory", "device", "Bytes of a device that nobody holds.", [](Device d) {
@@ -136,13 +133,12 @@ void define_kinds() {
         out["compilations"] = cache.compilations();
         return out;
       });
-  def(kFunction, "_best_device", "", "The device programs should use, and why the other kinds were not chosen.",
-      []() -> nb::object {
-        const BestDevice best = best_device();
-        nb::dict others;
-        for (const auto& [kind, why] : best.others) others[std::string(name_of(kind)).c_str()] = why;
-        return nb::make_tuple(best.device.str(), others);
-      });
+  def(kFunction, "_best_device", "", "The device programs should use, and why the other kinds were not chosen.", []() -> nb::object {
+    const BestDevice best = best_device();
+    nb::dict others;
+    for (const auto& [kind, why] : best.others) others[std::string(name_of(kind)).c_str()] = why;
+    return nb::make_tuple(best.device.str(), others);
+  });
   def(kFunction, "_pick", "kind, free_memory, uuid, pci", "The device that has what is wanted; see naru.pick.",
       [](std::string_view kind, int64_t free_memory, std::string_view uuid, std::string_view pci) {
         if (free_memory < 0) throw ValueError("pick: wanted free_memory >= 0, got {}", free_memory);
@@ -157,8 +153,8 @@ void define_kinds() {
         Unlocked scope;
         return d != peer && runtime::peer_works(runtime::resolve(peer), runtime::resolve(d));
       });
-  def(kFunction, "_set_virtual_devices", "spec",
-      "(Re)defines the virtual devices, e.g. 'cuda:4,mps:1'; '' removes them.", [](std::string_view spec) -> PyObject* {
+  def(kFunction, "_set_virtual_devices", "spec", "(Re)defines the virtual devices, e.g. 'cuda:4,mps:1'; '' removes them.",
+      [](std::string_view spec) -> PyObject* {
         const std::string text(spec);
         {
           Unlocked scope;
@@ -170,28 +166,22 @@ void define_kinds() {
 
 void define_memory() {
   const auto figure = [](const char* name, const char* doc, size_t runtime::MemoryStats::*field) {
-    def(kFunction, name, "device", doc,
-        [field](Device d) { return static_cast<int64_t>(allocator(d).stats().*field); });
+    def(kFunction, name, "device", doc, [field](Device d) { return static_cast<int64_t>(allocator(d).stats().*field); });
   };
   figure("memory_allocated", "Bytes in tensors on a device.", &runtime::MemoryStats::allocated);
   figure("memory_reserved", "Bytes taken from a device, cached ones included.", &runtime::MemoryStats::reserved);
-  figure("max_memory_allocated", "The most bytes that were in tensors at one time.",
-         &runtime::MemoryStats::peak_allocated);
-  figure("max_memory_reserved", "The most bytes that were taken from a device at one time.",
-         &runtime::MemoryStats::peak_reserved);
+  figure("max_memory_allocated", "The most bytes that were in tensors at one time.", &runtime::MemoryStats::peak_allocated);
+  figure("max_memory_reserved", "The most bytes that were taken from a device at one time.", &runtime::MemoryStats::peak_reserved);
   def(kFunction, "memory_stats", "device", "Figures of a device's allocator, as a dict.",
       [](Device d) -> nb::object { return statistics(d); });
-  def(kFunction, "reset_peak_memory_stats", "device", "Starts the maxima anew.",
-      [](Device d) { allocator(d).reset_peak(); });
-  def(kFunction, "empty_cache", "device", "Gives cached memory back to a device.",
-      [](Device d) { allocator(d).empty_cache(); });
-  def(kFunction, "set_memory_limit", "device, bytes",
-      "Takes no more than so many bytes from a device; 0 lifts the limit.", [](Device d, int64_t bytes) {
+  def(kFunction, "reset_peak_memory_stats", "device", "Starts the maxima anew.", [](Device d) { allocator(d).reset_peak(); });
+  def(kFunction, "empty_cache", "device", "Gives cached memory back to a device.", [](Device d) { allocator(d).empty_cache(); });
+  def(kFunction, "set_memory_limit", "device, bytes", "Takes no more than so many bytes from a device; 0 lifts the limit.",
+      [](Device d, int64_t bytes) {
         if (bytes < 0) throw ValueError("set_memory_limit: wanted bytes >= 0, got {}", bytes);
         allocator(d).set_limit(static_cast<size_t>(bytes));
       });
-  def(kFunction, "_record_memory_history", "device, on",
-      "Starts a history of a device's allocations, or stops and forgets it.",
+  def(kFunction, "_record_memory_history", "device, on", "Starts a history of a device's allocations, or stops and forgets it.",
       [](Device d, bool on) { allocator(d).record_history(on); });
   def(kFunction, "_memory_history", "device",
       "The history: a list of (seconds, bytes, number of the allocation, allocated, reserved, operator, line); "
@@ -199,8 +189,7 @@ void define_memory() {
       [](Device d) -> nb::object {
         nb::list list;
         for (const runtime::MemoryEvent& e : allocator(d).history())
-          list.append(nb::make_tuple(e.seconds, e.bytes, e.number, e.allocated, e.reserved,
-                                     e.origin.op ? e.origin.op : "",
+          list.append(nb::make_tuple(e.seconds, e.bytes, e.number, e.allocated, e.reserved, e.origin.op ? e.origin.op : "",
                                      e.origin.where && line_text ? line_text(e.origin.where) : std::string()));
         return list;
       });
@@ -230,21 +219,19 @@ void define_switches() {
       [](std::string_view name) { return host::set_isa(std::string(name).c_str()); });
   def(kFunction, "isa_name", "", "The instruction set that kernels are compiled for: 'avx512', 'avx2' or 'none'.",
       [] { return std::string(host::isa_name()); });
-  def(kFunction, "_measure_peak", "", "Operations of float32 a second that the processors do at best, measured now; 0 where that is not known.", [] {
-    Unlocked scope;
-    return host::measure_peak();
-  });
-  def(kFunction, "product_libraries", "", "The libraries that compute matrix products.",
-      [] { return host::product_libraries(); });
-  def(kFunction, "set_products", "choice",
-      "Which library may compute products: 'own', 'dnnl', 'openblas', or '' for all. For tests.",
+  def(kFunction, "_measure_peak", "",
+      "Operations of float32 a second that the processors do at best, measured now; 0 where that is not known.", [] {
+        Unlocked scope;
+        return host::measure_peak();
+      });
+  def(kFunction, "product_libraries", "", "The libraries that compute matrix products.", [] { return host::product_libraries(); });
+  def(kFunction, "set_products", "choice", "Which library may compute products: 'own', 'dnnl', 'openblas', or '' for all. For tests.",
       [](std::string_view choice) { host::set_products(std::string(choice)); });
   def(kFunction, "set_num_threads", "n", "Over how many threads the cpu's work is spread.", [](int64_t n) {
     if (n < 1 || n > 1024) throw RuntimeError("set_num_threads expects a positive integer (up to 1024), got {}", n);
     host::set_num_threads(static_cast<int>(n));
   });
-  def(kFunction, "get_num_threads", "", "Over how many threads the cpu's work is spread.",
-      [] { return int64_t{host::num_threads()}; });
+  def(kFunction, "get_num_threads", "", "Over how many threads the cpu's work is spread.", [] { return int64_t{host::num_threads()}; });
 }
 
 }  // namespace

@@ -56,13 +56,15 @@ DlType dl_type(DType t) {
 
 DType type_of(DlType t) {
   if (t.lanes == 1) {
-    for (const DType d : {DType::Bool, DType::U8, DType::I8, DType::I16, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64}) {
+    for (const DType d :
+         {DType::Bool, DType::U8, DType::I8, DType::I16, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64}) {
       const DlType k = dl_type(d);
       if (k.code == t.code && k.bits == t.bits) return d;
     }
   }
-  fail(PyExc_BufferError, "from_dlpack: there is no type for code " + std::to_string(t.code) + " with " + std::to_string(t.bits) + " bits and " +
-                              std::to_string(t.lanes) + " lanes; convert the array to bool, an integer or a floating point type first");
+  fail(PyExc_BufferError, "from_dlpack: there is no type for code " + std::to_string(t.code) + " with " + std::to_string(t.bits) +
+                              " bits and " + std::to_string(t.lanes) +
+                              " lanes; convert the array to bool, an integer or a floating point type first");
 }
 
 // --- to others
@@ -112,7 +114,8 @@ PyObject* capsule_of(const Tensor& t, bool copied) {
 PyObject* to_dlpack(const Tensor& t, bool versioned, bool copy) {
   if (t.requires_grad()) fail(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
   if (!t.device().is_cpu())
-    fail(PyExc_BufferError, "__dlpack__: the memory of " + t.device().str() + " has no address that other libraries can use; use tensor.cpu() first");
+    fail(PyExc_BufferError,
+         "__dlpack__: the memory of " + t.device().str() + " has no address that other libraries can use; use tensor.cpu() first");
   const Tensor source = copy ? t.clone() : t;
   {
     Unlocked scope;
@@ -136,8 +139,10 @@ Tensor take(PyObject* capsule) {
   if constexpr (std::is_same_v<M, DlManagedVersioned>) {
     if (m->major != 1) fail(PyExc_BufferError, "from_dlpack: wanted DLPack of version 1, got version " + std::to_string(m->major));
     if ((m->flags & kReadOnly) &&
-        PyErr_WarnEx(PyExc_UserWarning, "from_dlpack: the array is not writable, and tensors always are. Writing to this tensor is undefined; copy the array first",
-                     1) != 0)
+        PyErr_WarnEx(
+            PyExc_UserWarning,
+            "from_dlpack: the array is not writable, and tensors always are. Writing to this tensor is undefined; copy the array first",
+            1) != 0)
       throw nb::python_error();
   }
   if (d.device.type != kDlCpu && d.device.type != kDlCudaHost)
@@ -170,7 +175,8 @@ PyObject* from_capsule(PyObject* o) {
 void define_dlpack() {
   def(kFunction, "_to_dlpack", "input, versioned, copy", "A DLPack capsule of a tensor on cpu.",
       [](const Tensor& t, bool versioned, bool copy) -> PyObject* { return to_dlpack(t, versioned, copy); });
-  def(kFunction, "_from_dlpack", "capsule", "A tensor over the memory of a DLPack capsule.", [](PyObject* capsule) { return from_capsule(capsule); });
+  def(kFunction, "_from_dlpack", "capsule", "A tensor over the memory of a DLPack capsule.",
+      [](PyObject* capsule) { return from_capsule(capsule); });
 }
 
 }  // namespace naru::py

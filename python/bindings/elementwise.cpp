@@ -26,9 +26,9 @@ Tensor run_row(ir::RowId row, std::span<const Operand> operands) {
 namespace row = ir::row;
 
 // Rows with parameters of their own in PyTorch, defined below.
-constexpr std::array kSpecial = {"add",       "sub",       "div",        "clamp",     "where",      "gelu",
-                                 "gelu_tanh", "pow",       "add_scaled", "div_trunc", "leaky_relu", "elu",
-                                 "softplus",  "threshold", "lerp",       "clamp_min", "clamp_max",  "round", "positive"};
+constexpr std::array kSpecial = {"add",  "sub",        "div",       "clamp",      "where",   "gelu",     "gelu_tanh",
+                                 "pow",  "add_scaled", "div_trunc", "leaky_relu", "elu",     "softplus", "threshold",
+                                 "lerp", "clamp_min",  "clamp_max", "round",      "positive"};
 
 void define_rows() {
   const auto rows = ops::table();
@@ -60,9 +60,7 @@ void define_rows() {
   }
 }
 
-Tensor run(ir::RowId row, std::initializer_list<Operand> operands) {
-  return run_row(row, {operands.begin(), operands.size()});
-}
+Tensor run(ir::RowId row, std::initializer_list<Operand> operands) { return run_row(row, {operands.begin(), operands.size()}); }
 void run_in_place(ir::RowId row, const Tensor& t, std::initializer_list<Operand> others) {
   run_row_in_place(row, t, {others.begin(), others.size()});
 }
@@ -73,9 +71,7 @@ Tensor beside(ir::RowId row, const Tensor& a, const Tensor& b, const Tensor& c) 
   return run(row, {b.to(ops::result_type(all)), c});
 }
 
-bool is_one(const Scalar& s) {
-  return s.to_double() == 1;
-}
+bool is_one(const Scalar& s) { return s.to_double() == 1; }
 
 ir::RowId division(std::optional<std::string_view> mode) {
   if (!mode) return row::div;
@@ -122,10 +118,9 @@ void define_arithmetic() {
   def(kBoth, "sub", "input, other, *, alpha=1, out=None", "input - alpha * other.", scaled(row::sub, -1));
   def(kMethod, "add_", "input, other, *, alpha=1", "input += alpha * other.", scaled_in_place(row::add, 1));
   def(kMethod, "sub_", "input, other, *, alpha=1", "input -= alpha * other.", scaled_in_place(row::sub, -1));
-  def(kBoth, "rsub", "input, other, *, alpha=1", "other - alpha * input.",
-      [](const Tensor& a, const Operand& b, const Scalar& alpha) {
-        return is_one(alpha) ? run(row::sub, {b, a}) : run(row::sub, {b, run(row::mul, {a, Operand(alpha)})});
-      });
+  def(kBoth, "rsub", "input, other, *, alpha=1", "other - alpha * input.", [](const Tensor& a, const Operand& b, const Scalar& alpha) {
+    return is_one(alpha) ? run(row::sub, {b, a}) : run(row::sub, {b, run(row::mul, {a, Operand(alpha)})});
+  });
   def(kBoth, "div", "input, other, *, rounding_mode=None, out=None",
       "input / other; rounding_mode 'trunc' rounds towards zero, 'floor' down.",
       [](const Operand& a, const Operand& b, std::optional<std::string_view> mode) {
@@ -136,26 +131,23 @@ void define_arithmetic() {
         run_in_place(division(mode), a, {b});
         return Self();
       });
-  def(kBoth, "pow", "input, exponent, *, out=None", "input to the power exponent.",
-      [](const Operand& a, const Operand& b) {
-        return run(row::pow, {a, b});
-      });
+  def(kBoth, "pow", "input, exponent, *, out=None", "input to the power exponent.", [](const Operand& a, const Operand& b) {
+    return run(row::pow, {a, b});
+  });
   def(kMethod, "pow_", "input, exponent", "A power in place.", [](const Tensor& a, const Operand& b) {
     run_in_place(row::pow, a, {b});
     return Self();
   });
-  def(kBoth, "float_power", "input, exponent, *, out=None", "The power, computed in float64.",
-      [](const Operand& a, const Operand& b) {
-        const Tensor x = a.is_tensor() ? a.tensor().to(DType::F64) : scalar_tensor(a.scalar(), DType::F64);
-        const Tensor y = b.is_tensor() ? b.tensor().to(DType::F64) : scalar_tensor(b.scalar(), DType::F64);
-        return run(row::pow, {x, y});
-      });
+  def(kBoth, "float_power", "input, exponent, *, out=None", "The power, computed in float64.", [](const Operand& a, const Operand& b) {
+    const Tensor x = a.is_tensor() ? a.tensor().to(DType::F64) : scalar_tensor(a.scalar(), DType::F64);
+    const Tensor y = b.is_tensor() ? b.tensor().to(DType::F64) : scalar_tensor(b.scalar(), DType::F64);
+    return run(row::pow, {x, y});
+  });
   def(kBoth, "positive", "input", "The input itself.", [](const Tensor& a) {
     if (a.dtype() == DType::Bool) throw NotImplementedError("The `+` operator, on a bool tensor is not supported.");
     return Self();
   });
-  def(kBoth, "round", "input, *, decimals=0, out=None",
-      "The nearest integer, the even one of two; with decimals, the nearest such number.",
+  def(kBoth, "round", "input, *, decimals=0, out=None", "The nearest integer, the even one of two; with decimals, the nearest such number.",
       [](const Tensor& a, int64_t decimals) { return rounded(a, decimals); });
   def(kMethod, "round_", "input, *, decimals=0", "Rounding in place.", [](const Tensor& a, int64_t decimals) {
     if (decimals == 0)
@@ -168,11 +160,10 @@ void define_arithmetic() {
       [](const Tensor& a, const Tensor& b, const Operand& w) {
         return run(row::lerp, {a, b, w});
       });
-  def(kMethod, "lerp_", "input, end, weight", "Linear interpolation in place.",
-      [](const Tensor& a, const Tensor& b, const Operand& w) {
-        run_in_place(row::lerp, a, {b, w});
-        return Self();
-      });
+  def(kMethod, "lerp_", "input, end, weight", "Linear interpolation in place.", [](const Tensor& a, const Tensor& b, const Operand& w) {
+    run_in_place(row::lerp, a, {b, w});
+    return Self();
+  });
   def(kBoth, "addcmul", "input, tensor1, tensor2, *, value=1, out=None", "input + value * tensor1 * tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
         return run(row::add_scaled, {a, beside(row::mul, a, b, c), Operand(v)});
@@ -202,14 +193,12 @@ void define_arithmetic() {
   def(kBoth, "deg2rad", "input, *, out=None", "Degrees to radians.", [](const Tensor& a) {
     return run(row::mul, {a, Operand(0.017453292519943295)});
   });
-  def(kBoth, "logit", "input, eps=None, *, out=None",
-      "log(input / (1 - input)); input is limited to [eps, 1 - eps] first.",
+  def(kBoth, "logit", "input, eps=None, *, out=None", "log(input / (1 - input)); input is limited to [eps, 1 - eps] first.",
       [](const Tensor& a, std::optional<double> eps) {
         const Tensor x = eps ? run(row::clamp, {a, Operand(*eps), Operand(1 - *eps)}) : a;
         return run(row::log, {run(row::div, {x, run(row::sub, {Operand(1.0), x})})});
       });
-  def(kBoth, "nan_to_num", "input, nan=0.0, posinf=None, neginf=None, *, out=None",
-      "NaN and infinities replaced by numbers.",
+  def(kBoth, "nan_to_num", "input, nan=0.0, posinf=None, neginf=None, *, out=None", "NaN and infinities replaced by numbers.",
       [](const Tensor& a, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
         if (!is_floating(a.dtype())) return a.clone();
         const double most = a.dtype() == DType::F64    ? 1.7976931348623157e308
@@ -228,8 +217,7 @@ void define_choices() {
   const auto upper = [](const Operand& limit) { return limit.is_tensor() ? row::minimum : row::clamp_max; };
   const auto numbers = [](const Operand& low, const Operand& high) { return !low.is_tensor() && !high.is_tensor(); };
   constexpr const char* kNone = "torch.clamp: At least one of 'min' or 'max' must not be None";
-  def(kBoth, "clamp", "input, min=None, max=None, *, out=None",
-      "input limited to the range from min to max; either may be None.",
+  def(kBoth, "clamp", "input, min=None, max=None, *, out=None", "input limited to the range from min to max; either may be None.",
       [=](const Tensor& a, const std::optional<Operand>& low, const std::optional<Operand>& high) {
         if (!low && !high) throw RuntimeError("{}", kNone);
         if (low && high && numbers(*low, *high)) return run(row::clamp, {a, *low, *high});
@@ -247,10 +235,12 @@ void define_choices() {
         if (high) run_in_place(upper(*high), a, {*high});
         return Self();
       });
-  def(kBoth, "clamp_min", "input, min, *, out=None", "The greater of input and min.",
-      [=](const Tensor& a, const Operand& b) { return run(lower(b), {a, b}); });
-  def(kBoth, "clamp_max", "input, max, *, out=None", "The lesser of input and max.",
-      [=](const Tensor& a, const Operand& b) { return run(upper(b), {a, b}); });
+  def(kBoth, "clamp_min", "input, min, *, out=None", "The greater of input and min.", [=](const Tensor& a, const Operand& b) {
+    return run(lower(b), {a, b});
+  });
+  def(kBoth, "clamp_max", "input, max, *, out=None", "The lesser of input and max.", [=](const Tensor& a, const Operand& b) {
+    return run(upper(b), {a, b});
+  });
   def(kBoth, "clamp_min_", "input, min", "A lower limit, in place.", [=](const Tensor& a, const Operand& b) {
     run_in_place(lower(b), a, {b});
     return Self();
@@ -277,11 +267,9 @@ void define_activations() {
     if (approximate == "tanh") return row::gelu_tanh;
     throw RuntimeError("approximate argument must be either none or tanh.");
   };
-  def(kFunction, "gelu", "input, *, approximate='none', out=None",
-      "input times the standard normal distribution function of it.",
+  def(kFunction, "gelu", "input, *, approximate='none', out=None", "input times the standard normal distribution function of it.",
       [gelu_row](const Tensor& a, std::string_view approximate) { return run(gelu_row(approximate), {a}); });
-  def(kFunction, "gelu_tanh", "input", "gelu by its formula with tanh.",
-      [](const Tensor& a) { return run(row::gelu_tanh, {a}); });
+  def(kFunction, "gelu_tanh", "input", "gelu by its formula with tanh.", [](const Tensor& a) { return run(row::gelu_tanh, {a}); });
   def(kFunction, "leaky_relu", "input, negative_slope=0.01", "input where positive, else negative_slope * input.",
       [](const Tensor& a, const Scalar& slope) {
         return run(row::leaky_relu, {a, Operand(slope)});
@@ -302,13 +290,12 @@ void define_activations() {
 }
 
 constexpr std::pair<const char*, const char*> kAliases[] = {
-    {"absolute", "abs"},   {"multiply", "mul"},   {"divide", "div"},     {"true_divide", "div"},
-    {"subtract", "sub"},   {"negative", "neg"},   {"greater", "gt"},     {"greater_equal", "ge"},
-    {"less", "lt"},        {"less_equal", "le"},  {"not_equal", "ne"},   {"arccos", "acos"},
-    {"arcsin", "asin"},    {"arctan", "atan"},    {"arctan2", "atan2"},  {"arccosh", "acosh"},
-    {"arcsinh", "asinh"},  {"arctanh", "atanh"},  {"clip", "clamp"},     {"clip_", "clamp_"},
-    {"fix", "trunc"},      {"multiply_", "mul_"}, {"divide_", "div_"},   {"true_divide_", "div_"},
-    {"subtract_", "sub_"}, {"negative_", "neg_"}, {"absolute_", "abs_"}, {"expit", "sigmoid"}};
+    {"absolute", "abs"},   {"multiply", "mul"},   {"divide", "div"},       {"true_divide", "div"},   {"subtract", "sub"},
+    {"negative", "neg"},   {"greater", "gt"},     {"greater_equal", "ge"}, {"less", "lt"},           {"less_equal", "le"},
+    {"not_equal", "ne"},   {"arccos", "acos"},    {"arcsin", "asin"},      {"arctan", "atan"},       {"arctan2", "atan2"},
+    {"arccosh", "acosh"},  {"arcsinh", "asinh"},  {"arctanh", "atanh"},    {"clip", "clamp"},        {"clip_", "clamp_"},
+    {"fix", "trunc"},      {"multiply_", "mul_"}, {"divide_", "div_"},     {"true_divide_", "div_"}, {"subtract_", "sub_"},
+    {"negative_", "neg_"}, {"absolute_", "abs_"}, {"expit", "sigmoid"}};
 
 }  // namespace
 

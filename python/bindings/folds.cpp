@@ -15,9 +15,7 @@ double correction_of(const std::optional<bool>& unbiased, const std::optional<Sc
   return correction ? correction->to_double() : unbiased.value_or(true) ? 1 : 0;
 }
 
-Named named(const char* name, std::pair<Tensor, Tensor> pair) {
-  return {name, pair.first, pair.second};
-}
+Named named(const char* name, std::pair<Tensor, Tensor> pair) { return {name, pair.first, pair.second}; }
 
 double order_of(PyObject* p) {
   Scalar s;
@@ -46,21 +44,17 @@ void define_sums() {
       [](const Tensor& t, OptInt dim, bool keepdim, OptType dtype) { return prod(t, dim, keepdim, dtype); });
   def(kBoth, "cumsum", "input, dim, *, dtype=None, out=None", "Sums of the elements up to each place of a dimension.",
       [](const Tensor& t, int64_t dim, OptType dtype) { return cumsum(t, dim, dtype); });
-  def(kBoth, "cumprod", "input, dim, *, dtype=None, out=None",
-      "Products of the elements up to each place of a dimension.",
+  def(kBoth, "cumprod", "input, dim, *, dtype=None, out=None", "Products of the elements up to each place of a dimension.",
       [](const Tensor& t, int64_t dim, OptType dtype) { return cumprod(t, dim, dtype); });
-  def(kBoth, "logsumexp", "input, dim, keepdim=False, *, out=None",
-      "log(sum(exp(input))) along dimensions, without overflow.",
+  def(kBoth, "logsumexp", "input, dim, keepdim=False, *, out=None", "log(sum(exp(input))) along dimensions, without overflow.",
       [](const Tensor& t, const Dims& dim, bool keepdim) { return logsumexp(t, dim, keepdim); });
   def(kBoth, "count_nonzero", "input, dim=None", "How many elements are not 0.",
       [](const Tensor& t, const OptDims& dim) { return count_nonzero(t, dim); });
-  def(kBoth, "norm", "input, p='fro', dim=None, keepdim=False, dtype=None, *, out=None",
-      "The p-norm, of all elements or along dimensions.",
+  def(kBoth, "norm", "input, p='fro', dim=None, keepdim=False, dtype=None, *, out=None", "The p-norm, of all elements or along dimensions.",
       [](const Tensor& t, PyObject* p, const OptDims& dim, bool keepdim, OptType dtype) -> PyObject* {
         return wrap(norm(dtype ? t.to(*dtype) : t, order_of(p), dim, keepdim));
       });
-  def(kFunction, "_vector_norm", "input, ord=2, dim=None, keepdim=False, *, dtype=None",
-      "The p-norm, of all elements or along dimensions.",
+  def(kFunction, "_vector_norm", "input, ord=2, dim=None, keepdim=False, *, dtype=None", "The p-norm, of all elements or along dimensions.",
       [](const Tensor& t, double p, const OptDims& dim, bool keepdim, OptType dtype) {
         return norm(dtype ? t.to(*dtype) : t, p, dim, keepdim);
       });
@@ -68,31 +62,25 @@ void define_sums() {
 
 void define_spreads() {
   const auto spread = [](const char* name, auto f) {
-    def(kBoth, name, "input, dim=None, *, correction=1, keepdim=False, out=None",
-        "Variance or standard deviation, over n - correction.",
+    def(kBoth, name, "input, dim=None, *, correction=1, keepdim=False, out=None", "Variance or standard deviation, over n - correction.",
         [f](const Tensor& t, const OptDims& dim, const std::optional<Scalar>& correction, bool keepdim) {
           return f(t, dim, correction ? correction->to_double() : 1, keepdim);
         });
     def(kBoth, name, "input, unbiased", "Over n - 1 if unbiased, else n.",
         [f](const Tensor& t, bool unbiased) { return f(t, OptDims(), unbiased ? 1 : 0, false); });
     def(kBoth, name, "input, dim, unbiased=True, keepdim=False, *, out=None", "Over n - 1 if unbiased, else n.",
-        [f](const Tensor& t, const OptDims& dim, bool unbiased, bool keepdim) {
-          return f(t, dim, unbiased ? 1 : 0, keepdim);
-        });
+        [f](const Tensor& t, const OptDims& dim, bool unbiased, bool keepdim) { return f(t, dim, unbiased ? 1 : 0, keepdim); });
     def(kBoth, name, "input, *, unbiased", "Over n - 1 if unbiased, else n.",
         [f](const Tensor& t, bool unbiased) { return f(t, OptDims(), unbiased ? 1 : 0, false); });
   };
   spread("var", [](const Tensor& t, const OptDims& d, double c, bool k) { return var(t, d, c, k); });
   spread("std", [](const Tensor& t, const OptDims& d, double c, bool k) { return naru::std(t, d, c, k); });
   def(kFunction, "var_mean", "input, dim=None, unbiased=None, keepdim=False, *, correction=None", "(variance, mean).",
-      [](const Tensor& t, const OptDims& dim, const std::optional<bool>& unbiased, bool keepdim,
-         const std::optional<Scalar>& correction) {
+      [](const Tensor& t, const OptDims& dim, const std::optional<bool>& unbiased, bool keepdim, const std::optional<Scalar>& correction) {
         return var_mean(t, dim, correction_of(unbiased, correction), keepdim);
       });
-  def(kFunction, "std_mean", "input, dim=None, unbiased=None, keepdim=False, *, correction=None",
-      "(standard deviation, mean).",
-      [](const Tensor& t, const OptDims& dim, const std::optional<bool>& unbiased, bool keepdim,
-         const std::optional<Scalar>& correction) {
+  def(kFunction, "std_mean", "input, dim=None, unbiased=None, keepdim=False, *, correction=None", "(standard deviation, mean).",
+      [](const Tensor& t, const OptDims& dim, const std::optional<bool>& unbiased, bool keepdim, const std::optional<Scalar>& correction) {
         auto [v, m] = var_mean(t, dim, correction_of(unbiased, correction), keepdim);
         return std::pair<Tensor, Tensor>(sqrt(v), m);
       });
@@ -118,19 +106,14 @@ void define_extremes() {
   def(kBoth, "max", "input, other, *, out=None", "The greater of both, element by element.",
       [](const Tensor& a, const Tensor& b) { return maximum(a, b); });
   def(kBoth, "min", "input, *, out=None", "The least element.", [](const Tensor& t) { return min(t); });
-  def(kBoth, "min", "input, dim, keepdim=False, *, out=None",
-      "The least elements along a dimension and their places: (values, indices).",
+  def(kBoth, "min", "input, dim, keepdim=False, *, out=None", "The least elements along a dimension and their places: (values, indices).",
       [](const Tensor& t, int64_t dim, bool keepdim) { return named("min", min(t, dim, keepdim)); });
   def(kBoth, "min", "input, other, *, out=None", "The lesser of both, element by element.",
       [](const Tensor& a, const Tensor& b) { return minimum(a, b); });
   def(kBoth, "amax", "input, dim=(), keepdim=False, *, out=None", "The greatest elements, of all or along dimensions.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim) {
-        return amax(t, dim && dim->empty() ? OptDims() : dim, keepdim);
-      });
+      [](const Tensor& t, const OptDims& dim, bool keepdim) { return amax(t, dim && dim->empty() ? OptDims() : dim, keepdim); });
   def(kBoth, "amin", "input, dim=(), keepdim=False, *, out=None", "The least elements, of all or along dimensions.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim) {
-        return amin(t, dim && dim->empty() ? OptDims() : dim, keepdim);
-      });
+      [](const Tensor& t, const OptDims& dim, bool keepdim) { return amin(t, dim && dim->empty() ? OptDims() : dim, keepdim); });
   def(kBoth, "aminmax", "input, *, dim=None, keepdim=False", "(min, max), of all elements or along a dimension.",
       [](const Tensor& t, OptInt dim, bool keepdim) {
         const OptDims d = dim ? OptDims(Dims{*dim}) : OptDims();
@@ -162,32 +145,22 @@ void define_extremes() {
       [](const Tensor& a, const Tensor& b) { return equal(a, b); });
   def(kBoth, "allclose", "input, other, rtol=1e-05, atol=1e-08, equal_nan=False",
       "Whether |input - other| <= atol + rtol * |other| everywhere.",
-      [](const Tensor& a, const Tensor& b, double rtol, double atol, bool nan) {
-        return allclose(a, b, rtol, atol, nan);
-      });
-  def(kBoth, "isclose", "input, other, rtol=1e-05, atol=1e-08, equal_nan=False",
-      "Where |input - other| <= atol + rtol * |other|.",
-      [](const Tensor& a, const Tensor& b, double rtol, double atol, bool nan) {
-        return isclose(a, b, rtol, atol, nan);
-      });
+      [](const Tensor& a, const Tensor& b, double rtol, double atol, bool nan) { return allclose(a, b, rtol, atol, nan); });
+  def(kBoth, "isclose", "input, other, rtol=1e-05, atol=1e-08, equal_nan=False", "Where |input - other| <= atol + rtol * |other|.",
+      [](const Tensor& a, const Tensor& b, double rtol, double atol, bool nan) { return isclose(a, b, rtol, atol, nan); });
 }
 
 void define_products() {
-  def(kBoth, "matmul", "input, other, *, out=None",
-      "The matrix product; leading dimensions broadcast, vectors count as rows or columns.",
+  def(kBoth, "matmul", "input, other, *, out=None", "The matrix product; leading dimensions broadcast, vectors count as rows or columns.",
       [](const Tensor& a, const Tensor& b) { return matmul(a, b); });
-  def(kBoth, "mm", "input, mat2, *, out=None", "The product of two matrices.",
-      [](const Tensor& a, const Tensor& b) { return mm(a, b); });
+  def(kBoth, "mm", "input, mat2, *, out=None", "The product of two matrices.", [](const Tensor& a, const Tensor& b) { return mm(a, b); });
   def(kBoth, "bmm", "input, mat2, *, out=None", "Products of two batches of matrices, (b, n, m) and (b, m, p).",
       [](const Tensor& a, const Tensor& b) { return bmm(a, b); });
-  def(kBoth, "mv", "input, vec, *, out=None", "A matrix times a vector.",
-      [](const Tensor& a, const Tensor& b) { return mv(a, b); });
+  def(kBoth, "mv", "input, vec, *, out=None", "A matrix times a vector.", [](const Tensor& a, const Tensor& b) { return mv(a, b); });
   def(kBoth, "dot", "input, tensor, *, out=None", "The sum of the products of two vectors.",
       [](const Tensor& a, const Tensor& b) { return dot(a, b); });
   def(kBoth, "inner", "input, other, *, out=None", "Sums of products along the last dimension.",
-      [](const Tensor& a, const Tensor& b) {
-        return a.dim() && b.dim() ? matmul(a, b.dim() > 1 ? b.transpose(-1, -2) : b) : mul(a, b);
-      });
+      [](const Tensor& a, const Tensor& b) { return a.dim() && b.dim() ? matmul(a, b.dim() > 1 ? b.transpose(-1, -2) : b) : mul(a, b); });
   def(kBoth, "outer", "input, vec2, *, out=None", "The products of all pairs of elements of two vectors.",
       [](const Tensor& a, const Tensor& b) { return outer(a, b); });
   add_alias("ger", "outer");
@@ -213,9 +186,11 @@ void define_products() {
       [](bool on, Ignored) { use_deterministic_algorithms(on); });
   def(kFunction, "are_deterministic_algorithms_enabled", "", "Whether use_deterministic_algorithms(True) holds.",
       [] { return deterministic_algorithms(); });
-  def(kFunction, "_allow_tf32", "mode", "Whether float32 factors of products on cuda may be rounded to TF32.", [](bool on) { allow_tf32(on); });
+  def(kFunction, "_allow_tf32", "mode", "Whether float32 factors of products on cuda may be rounded to TF32.",
+      [](bool on) { allow_tf32(on); });
   def(kFunction, "_tf32_allowed", "", "What was set last; at first not.", [] { return tf32_allowed(); });
-  def(kFunction, "_allow_reduced_precision_reduction", "dtype, mode", "Whether parts of sums of float16 or bfloat16 may be added up in that type.",
+  def(kFunction, "_allow_reduced_precision_reduction", "dtype, mode",
+      "Whether parts of sums of float16 or bfloat16 may be added up in that type.",
       [](DType half, bool on) { allow_reduced_precision_reduction(half, on); });
   def(kFunction, "_reduced_precision_reduction_allowed", "dtype", "What was set last; at first they may.",
       [](DType half) { return reduced_precision_reduction_allowed(half); });

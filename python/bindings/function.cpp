@@ -34,15 +34,12 @@ PyObject* literal(std::string_view text) {
   if (text == "True") return Py_NewRef(Py_True);
   if (text == "False") return Py_NewRef(Py_False);
   if (text == "()") return PyTuple_New(0);
-  if (text.front() == '\'')
-    return PyUnicode_FromStringAndSize(text.data() + 1, static_cast<Py_ssize_t>(text.size()) - 2);
+  if (text.front() == '\'') return PyUnicode_FromStringAndSize(text.data() + 1, static_cast<Py_ssize_t>(text.size()) - 2);
   const std::string s(text);
-  return s.find_first_of(".e") == std::string::npos ? PyLong_FromString(s.c_str(), nullptr, 10)
-                                                    : PyFloat_FromDouble(std::stod(s));
+  return s.find_first_of(".e") == std::string::npos ? PyLong_FromString(s.c_str(), nullptr, 10) : PyFloat_FromDouble(std::stod(s));
 }
 
-void add_param(Overload& o, std::string_view item, bool& keyword_only, const std::vector<TypeInfo>& types,
-               size_t& type) {
+void add_param(Overload& o, std::string_view item, bool& keyword_only, const std::vector<TypeInfo>& types, size_t& type) {
   Param p;
   p.keyword_only = keyword_only;
   if (item.front() == '*') {
@@ -98,8 +95,7 @@ std::unique_ptr<Overload> read_params(std::string_view text, const std::vector<T
       add_param(*o, item, keyword_only, types, type);
     }
   }
-  if (type != types.size() || o->params.size() > kMaxParams)
-    throw ValueError("binding: parameter names and types differ in number");
+  if (type != types.size() || o->params.size() > kMaxParams) throw ValueError("binding: parameter names and types differ in number");
   return o;
 }
 
@@ -181,9 +177,7 @@ bool bind(const Overload& o, PyObject* const* args, int nargs, PyObject* kwnames
   return true;
 }
 
-std::string type_name(PyObject* o) {
-  return Py_TYPE(o) == tensor_type ? "Tensor" : Py_TYPE(o)->tp_name;
-}
+std::string type_name(PyObject* o) { return Py_TYPE(o) == tensor_type ? "Tensor" : Py_TYPE(o)->tp_name; }
 std::string short_name(PyObject* o) {
   const std::string full = type_name(o);
   const size_t dot = full.rfind('.');
@@ -232,18 +226,16 @@ void raise_no_match(const Definition& d, PyObject* const* args, int nargs, PyObj
         text += fmt::format(" got multiple values for argument '{}'", PyUnicode_AsUTF8(f.object));
         break;
       default: {
-        if (std::string_view(o.params[f.param].type) == "tuple of Tensors" &&
-            (PyList_Check(f.object) || PyTuple_Check(f.object))) {
+        if (std::string_view(o.params[f.param].type) == "tuple of Tensors" && (PyList_Check(f.object) || PyTuple_Check(f.object))) {
           for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(f.object); ++i)
             if (PyObject* item = PySequence_Fast_GET_ITEM(f.object, i); !is_tensor(item)) {
-              PyErr_Format(PyExc_TypeError, "%s(): expected Tensor as element %zd in argument %d, but got %s", d.name,
-                           i, f.param - method, short_name(item).c_str());
+              PyErr_Format(PyExc_TypeError, "%s(): expected Tensor as element %zd in argument %d, but got %s", d.name, i, f.param - method,
+                           short_name(item).c_str());
               return;
             }
         }
         const std::string position = f.param < nargs ? fmt::format(" (position {})", f.param + 1 - method) : "";
-        text += fmt::format(": argument '{}'{} must be {}, not {}", param(), position, o.params[f.param].type,
-                            short_name(f.object));
+        text += fmt::format(": argument '{}'{} must be {}, not {}", param(), position, o.params[f.param].type, short_name(f.object));
       }
     }
   } else {
@@ -292,15 +284,14 @@ PyObject* call(const Definition& d, PyObject* const* args, int nargs, PyObject* 
     std::vector<nb::object> cast;
     std::optional<autocast::Off> off;
     if (autocast::anywhere()) [[unlikely]]
-      if (out != Py_None || autocast_arguments(d.casts, d.name, binding.slots, o->params.size(),
-                                               o->dtype >= 0 && binding.slots[o->dtype] != Py_None, cast))
+      if (out != Py_None ||
+          autocast_arguments(d.casts, d.name, binding.slots, o->params.size(), o->dtype >= 0 && binding.slots[o->dtype] != Py_None, cast))
         off.emplace();
     Match match;
     PyObject* result = o->thunk(o->state, binding.slots, match);
     if (result) return out == Py_None ? result : with_out(d, out, nb::steal(result));
     if (match.bad < 0) return nullptr;  // a Python error
-    if (failure.kind == Failure::None || failure.kind != Failure::Type)
-      failure = {Failure::Type, match.bad, binding.slots[match.bad]};
+    if (failure.kind == Failure::None || failure.kind != Failure::Type) failure = {Failure::Type, match.bad, binding.slots[match.bad]};
   }
   raise_no_match(d, args, nargs, kwnames, failure);
   return nullptr;
@@ -329,25 +320,18 @@ PyObject* method_get(PyObject* self, PyObject* object, PyObject*) {
   return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 
-const Definition& definition_of(PyObject* self) {
-  return *reinterpret_cast<FunctionObject*>(self)->definition;
-}
+const Definition& definition_of(PyObject* self) { return *reinterpret_cast<FunctionObject*>(self)->definition; }
 
-PyObject* get_name(PyObject* self, void*) {
-  return PyUnicode_FromString(definition_of(self).name);
-}
+PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(definition_of(self).name); }
 PyObject* get_qualname(PyObject* self, void*) {
   const Definition& d = definition_of(self);
   return PyUnicode_FromFormat(d.method || d.is_static ? "Tensor.%s" : "%s", d.name);
 }
-PyObject* get_module(PyObject*, void*) {
-  return PyUnicode_FromString("naru._C");
-}
+PyObject* get_module(PyObject*, void*) { return PyUnicode_FromString("naru._C"); }
 PyObject* get_doc(PyObject* self, void*) {
   const Definition& d = definition_of(self);
   std::string text;
-  for (const auto& o : d.overloads)
-    text += (text.empty() ? "" : "\n\n") + std::string(d.name) + text_of(*o, d.method) + "\n\n" + o->doc;
+  for (const auto& o : d.overloads) text += (text.empty() ? "" : "\n\n") + std::string(d.name) + text_of(*o, d.method) + "\n\n" + o->doc;
   return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 // The signatures in the form nanobind's functions have them, for stubs: a tuple of (signature, docstring, defaults).
@@ -407,11 +391,9 @@ PyGetSetDef function_getset[] = {{"__name__", get_name, nullptr, nullptr, nullpt
                                  {"__doc__", get_doc, nullptr, nullptr, nullptr},
                                  {"__nb_signature__", get_signatures, nullptr, nullptr, nullptr},
                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef function_methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr},
-                                  {nullptr, nullptr, 0, nullptr}};
-PyMemberDef function_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(FunctionObject, vectorcall), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
+PyMethodDef function_methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMemberDef function_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(FunctionObject, vectorcall), READONLY, nullptr},
+                                  {nullptr, 0, 0, 0, nullptr}};
 
 PyTypeObject* make_type(const char* name, bool method) {
   PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
@@ -421,8 +403,8 @@ PyTypeObject* make_type(const char* name, bool method) {
                          {Py_tp_members, function_members},
                          {method ? Py_tp_descr_get : 0, reinterpret_cast<void*>(method_get)},
                          {0, nullptr}};
-  const unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION |
-                         Py_TPFLAGS_IMMUTABLETYPE | (method ? Py_TPFLAGS_METHOD_DESCRIPTOR : 0);
+  const unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE |
+                         (method ? Py_TPFLAGS_METHOD_DESCRIPTOR : 0);
   PyType_Spec spec = {name, sizeof(FunctionObject), 0, flags, slots};
   return reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
 }
@@ -436,8 +418,7 @@ nb::object make_function(PyTypeObject* type, Definition* d) {
 }
 
 void add_to(std::map<std::string, Definition*>& map, const char* name, const char* doc, bool method, bool is_static,
-            std::string_view params, Thunk thunk, const void* state, const std::vector<TypeInfo>& types,
-            const char* result) {
+            std::string_view params, Thunk thunk, const void* state, const std::vector<TypeInfo>& types, const char* result) {
   Definition*& d = map[name];
   if (!d) d = new Definition{.name = name, .method = method, .is_static = is_static, .casts = autocast::rules_of(name), .overloads = {}};
   auto o = read_params(params, types);
@@ -471,8 +452,7 @@ void add_alias(const char* alias, const char* name) {
 void install_functions(nb::module_& m) {
   PyTypeObject* function_type = make_type("naru._C.function", false);
   PyTypeObject* method_type = make_type("naru._C.method", true);
-  for (auto& [name, d] : functions())
-    check(PyObject_SetAttrString(m.ptr(), d->name, make_function(function_type, d).ptr()));
+  for (auto& [name, d] : functions()) check(PyObject_SetAttrString(m.ptr(), d->name, make_function(function_type, d).ptr()));
   PyObject* dict = tensor_type->tp_dict;
   for (auto& [name, d] : methods()) {
     nb::object f = make_function(d->is_static ? function_type : method_type, d);

@@ -97,8 +97,7 @@ struct Invoker {
     return at;
   }
   // Neither takes nor gives Python objects: may run without the GIL.
-  static constexpr bool kPure =
-      !(std::is_same_v<A, PyObject*> || ...) && !std::is_same_v<R, PyObject*> && !std::is_same_v<R, nb::object>;
+  static constexpr bool kPure = !(std::is_same_v<A, PyObject*> || ...) && !std::is_same_v<R, PyObject*> && !std::is_same_v<R, nb::object>;
 
   template <size_t... I>
   static PyObject* run(const F& f, PyObject* const* slots, Match& match, std::index_sequence<I...>) {
@@ -138,9 +137,7 @@ struct Invoker {
   static PyObject* thunk(const void* f, PyObject* const* slots, Match& match) {
     return run(*static_cast<const F*>(f), slots, match, std::index_sequence_for<A...>{});
   }
-  static std::vector<TypeInfo> types() {
-    return {TypeInfo{Arg<A>::kName, Arg<A>::kHint, slots_of<Arg<A>>(), is_optional<Arg<A>>()}...};
-  }
+  static std::vector<TypeInfo> types() { return {TypeInfo{Arg<A>::kName, Arg<A>::kHint, slots_of<Arg<A>>(), is_optional<Arg<A>>()}...}; }
 };
 
 template <class F, class R, class C, class... A>

@@ -13,13 +13,35 @@ namespace naru::py {
 void define_graphs(nb::module_& m) {
   nb::class_<Graph>(m, "_Graph", nb::is_weak_referenceable())
       .def(nb::init<>())
-      .def("_begin", [](Graph& g, const std::string& device) { Unlocked scope; g.begin(Device::parse(device)); })
-      .def("_end", [](Graph& g) { Unlocked scope; g.end(); })
-      .def("_abandon", [](Graph& g) { Unlocked scope; g.abandon(); })
-      .def("replay", [](Graph& g) { Unlocked scope; g.replay(); },
-           "Does the recorded work, behind all that the device's current stream has been given.")
-      .def("reset", [](Graph& g) { Unlocked scope; g.reset(); },
-           "Forgets the recorded work and gives its memory back; the graph can capture again.")
+      .def("_begin",
+           [](Graph& g, const std::string& device) {
+             Unlocked scope;
+             g.begin(Device::parse(device));
+           })
+      .def("_end",
+           [](Graph& g) {
+             Unlocked scope;
+             g.end();
+           })
+      .def("_abandon",
+           [](Graph& g) {
+             Unlocked scope;
+             g.abandon();
+           })
+      .def(
+          "replay",
+          [](Graph& g) {
+            Unlocked scope;
+            g.replay();
+          },
+          "Does the recorded work, behind all that the device's current stream has been given.")
+      .def(
+          "reset",
+          [](Graph& g) {
+            Unlocked scope;
+            g.reset();
+          },
+          "Forgets the recorded work and gives its memory back; the graph can capture again.")
       .def("_operators", &Graph::operators)
       .def_prop_ro("_captured", &Graph::captured)
       .def_prop_ro("_device", [](const Graph& g) { return g.device() ? std::optional(g.device()->str()) : std::nullopt; });

@@ -6,16 +6,14 @@ namespace {
 
 using OptInt = std::optional<int64_t>;
 
-Named named(const char* name, std::pair<Tensor, Tensor> pair) {
-  return {name, pair.first, pair.second};
-}
+Named named(const char* name, std::pair<Tensor, Tensor> pair) { return {name, pair.first, pair.second}; }
 
 void define_gathers() {
-  def(kBoth, "gather", "input, dim, index, *, sparse_grad=False, out=None",
-      "out[i][j] = input[index[i][j]][j] for dim 0, and so on.",
+  def(kBoth, "gather", "input, dim, index, *, sparse_grad=False, out=None", "out[i][j] = input[index[i][j]][j] for dim 0, and so on.",
       [](const Tensor& t, int64_t dim, const Tensor& index, Ignored) { return gather(t, dim, index); });
   def(kBoth, "take_along_dim", "input, indices, dim=None, *, out=None",
-      "The same as gather; negative positions count from the end. Without dim, in the flattened input.", [](const Tensor& t, const Tensor& index, OptInt dim) {
+      "The same as gather; negative positions count from the end. Without dim, in the flattened input.",
+      [](const Tensor& t, const Tensor& index, OptInt dim) {
         const Tensor source = dim ? t : t.reshape({-1});
         const int64_t d = dim ? wrap_dim(*dim, t.dim()) : 0;
         const Tensor flat = dim ? index : index.reshape({-1});
@@ -27,13 +25,9 @@ void define_gathers() {
     throw NotImplementedError("{}: reduce '{}' is not supported yet; 'add' is", op, reduce);
   };
   def(kBoth, "scatter", "input, dim, index, src", "A copy with out[index[i][j]][j] = src[i][j] for dim 0, and so on.",
-      [](const Tensor& t, int64_t dim, const Tensor& index, const Operand& src) {
-        return scatter(t, dim, index, src);
-      });
+      [](const Tensor& t, int64_t dim, const Tensor& index, const Operand& src) { return scatter(t, dim, index, src); });
   def(kBoth, "scatter", "input, dim, index, value", "A copy with the value at the indexed places.",
-      [](const Tensor& t, int64_t dim, const Tensor& index, const Scalar& value) {
-        return scatter(t, dim, index, Operand(value));
-      });
+      [](const Tensor& t, int64_t dim, const Tensor& index, const Scalar& value) { return scatter(t, dim, index, Operand(value)); });
   def(kMethod, "scatter_", "input, dim, index, src", "Writes src at the indexed places.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Operand& src) {
         scatter_(t, dim, index, src);
@@ -47,15 +41,11 @@ void define_gathers() {
   def(kMethod, "scatter_", "input, dim, index, src, *, reduce", "Adds src at the indexed places (reduce='add').",
       [reduced](const Tensor& t, int64_t dim, const Tensor& index, const Operand& src, std::string_view reduce) {
         reduced("scatter_", reduce);
-        scatter_add_(
-            t, dim, index,
-            src.is_tensor() ? src.tensor() : full(index.sizes(), src.scalar(), Options(t.dtype(), t.device())));
+        scatter_add_(t, dim, index, src.is_tensor() ? src.tensor() : full(index.sizes(), src.scalar(), Options(t.dtype(), t.device())));
         return Self();
       });
   def(kBoth, "scatter_add", "input, dim, index, src", "A copy to which src is added at the indexed places.",
-      [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& src) {
-        return scatter_add(t, dim, index, src);
-      });
+      [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& src) { return scatter_add(t, dim, index, src); });
   def(kMethod, "scatter_add_", "input, dim, index, src", "Adds src at the indexed places.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& src) {
         scatter_add_(t, dim, index, src);
@@ -63,14 +53,12 @@ void define_gathers() {
       });
   def(kBoth, "index_select", "input, dim, index, *, out=None", "The places `index` of a dimension.",
       [](const Tensor& t, int64_t dim, const Tensor& index) { return index_select(t, dim, index); });
-  def(kMethod, "index_add_", "input, dim, index, source, *, alpha=1",
-      "Adds alpha * source at the places `index` of a dimension.",
+  def(kMethod, "index_add_", "input, dim, index, source, *, alpha=1", "Adds alpha * source at the places `index` of a dimension.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
         index_add_(t, dim, index, source, alpha);
         return Self();
       });
-  def(kBoth, "index_add", "input, dim, index, source, *, alpha=1",
-      "A copy with alpha * source added at the places `index` of a dimension.",
+  def(kBoth, "index_add", "input, dim, index, source, *, alpha=1", "A copy with alpha * source added at the places `index` of a dimension.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
         Tensor out = t.clone();
         index_add_(out, dim, index, source, alpha);
@@ -111,14 +99,12 @@ void define_gathers() {
       else if (is_tensor(item))
         parts.push_back(Index(tensor_of(item)));
       else
-        throw TypeError("index_put_(): argument 'indices' must be tuple of Tensors, got {} at {}",
-                        Py_TYPE(item)->tp_name, i);
+        throw TypeError("index_put_(): argument 'indices' must be tuple of Tensors, got {} at {}", Py_TYPE(item)->tp_name, i);
     }
     Tensor target = t;
     target.index_put_(parts, value, accumulate);
   };
-  def(kMethod, "index_put_", "input, indices, values, accumulate=False",
-      "input[indices] = values, or += with accumulate.",
+  def(kMethod, "index_put_", "input, indices, values, accumulate=False", "input[indices] = values, or += with accumulate.",
       [put](const Tensor& t, PyObject* indices, const Operand& value, bool accumulate) {
         put(t, indices, value, accumulate);
         return Self();
@@ -163,8 +149,7 @@ void define_masks() {
         if (!as_tuple) return wrap(nonzero(t));
         return to_python(unbind(nonzero(t.dim() ? t : t.unsqueeze(0)), 1));
       });
-  def(kBoth, "argwhere", "input", "(n, rank): the positions of elements that are not 0.",
-      [](const Tensor& t) { return nonzero(t); });
+  def(kBoth, "argwhere", "input", "(n, rank): the positions of elements that are not 0.", [](const Tensor& t) { return nonzero(t); });
 }
 
 void define_orders() {
@@ -176,17 +161,12 @@ void define_orders() {
   def(kBoth, "msort", "input", "Sorted along the first dimension.", [](const Tensor& t) { return sort(t, 0).first; });
   def(kBoth, "argsort", "input, dim=-1, descending=False, stable=False", "The places that sort along a dimension.",
       [](const Tensor& t, int64_t dim, bool descending, Ignored) { return argsort(t, dim, descending); });
-  def(kBoth, "topk", "input, k, dim=-1, largest=True, sorted=True",
-      "The k greatest (least) elements along a dimension: (values, indices).",
-      [](const Tensor& t, int64_t k, int64_t dim, bool largest, bool sorted) {
-        return named("topk", topk(t, k, dim, largest, sorted));
-      });
-  def(kBoth, "kthvalue", "input, k, dim=-1, keepdim=False",
-      "The k-th least elements along a dimension: (values, indices).",
+  def(kBoth, "topk", "input, k, dim=-1, largest=True, sorted=True", "The k greatest (least) elements along a dimension: (values, indices).",
+      [](const Tensor& t, int64_t k, int64_t dim, bool largest, bool sorted) { return named("topk", topk(t, k, dim, largest, sorted)); });
+  def(kBoth, "kthvalue", "input, k, dim=-1, keepdim=False", "The k-th least elements along a dimension: (values, indices).",
       [](const Tensor& t, int64_t k, int64_t dim, bool keepdim) {
         auto [values, places] = sort(t, dim);
-        if (k < 1 || k > t.size(dim))
-          throw RuntimeError("kthvalue(): selected number k out of range for dimension {}: {}", dim, k);
+        if (k < 1 || k > t.size(dim)) throw RuntimeError("kthvalue(): selected number k out of range for dimension {}: {}", dim, k);
         Tensor v = values.select(dim, k - 1), p = places.select(dim, k - 1);
         if (keepdim) v = v.unsqueeze(dim), p = p.unsqueeze(dim);
         return named("kthvalue", {v, p});
@@ -203,8 +183,7 @@ void define_orders() {
         if (counts) parts.push_back(numbers);
         return to_python(parts);
       });
-  def(kBoth, "bincount", "input, weights=None, minlength=0",
-      "How often each number occurs, or the sums of its weights.",
+  def(kBoth, "bincount", "input, weights=None, minlength=0", "How often each number occurs, or the sums of its weights.",
       [](const Tensor& t, const std::optional<Tensor>& weights, int64_t minlength) {
         const Tensor counts = bincount(t, minlength);
         if (!weights) return counts;

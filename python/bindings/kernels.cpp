@@ -27,11 +27,13 @@ std::vector<KernelArgument> arguments_from(const Kernel& kernel, nb::tuple argum
   const std::vector<std::string> names = kernel.parameters();
   for (nb::handle a : arguments) {
     Scalar number;
-    if (is_tensor(a.ptr())) list.emplace_back(tensor_of(a.ptr()));
-    else if (scalar_from(a.ptr(), number, false)) list.emplace_back(number);
+    if (is_tensor(a.ptr()))
+      list.emplace_back(tensor_of(a.ptr()));
+    else if (scalar_from(a.ptr(), number, false))
+      list.emplace_back(number);
     else
-      throw TypeError("{}(): parameter '{}' wants a tensor or a number, got {}", kernel.name(), list.size() < names.size() ? names[list.size()] : "",
-                      Py_TYPE(a.ptr())->tp_name);
+      throw TypeError("{}(): parameter '{}' wants a tensor or a number, got {}", kernel.name(),
+                      list.size() < names.size() ? names[list.size()] : "", Py_TYPE(a.ptr())->tp_name);
   }
   return list;
 }
@@ -85,12 +87,16 @@ void define_kernels(nb::module_& m) {
       .def_prop_ro("signature", &Kernel::signature)
       .def_prop_ro("inputs", &Kernel::inputs)
       .def_prop_ro("outputs", &Kernel::outputs)
-      .def("run", [](const Kernel& k, nb::tuple arguments, nb::object grid, nb::object blocks, nb::object threads) {
-        const std::vector<KernelArgument> list = arguments_from(k, std::move(arguments));
-        const Extent extent{extent_from(grid.ptr(), "grid"), extent_from(blocks.ptr(), "blocks"), extent_from(threads.ptr(), "threads")};
-        Unlocked scope;
-        k(list, extent);
-      }, nb::arg("arguments"), nb::arg("grid").none(), nb::arg("blocks").none(), nb::arg("threads").none());
+      .def(
+          "run",
+          [](const Kernel& k, nb::tuple arguments, nb::object grid, nb::object blocks, nb::object threads) {
+            const std::vector<KernelArgument> list = arguments_from(k, std::move(arguments));
+            const Extent extent{extent_from(grid.ptr(), "grid"), extent_from(blocks.ptr(), "blocks"),
+                                extent_from(threads.ptr(), "threads")};
+            Unlocked scope;
+            k(list, extent);
+          },
+          nb::arg("arguments"), nb::arg("grid").none(), nb::arg("blocks").none(), nb::arg("threads").none());
 }
 
 }  // namespace naru::py

@@ -22,16 +22,13 @@ struct Storage {
 };
 
 void define_moves() {
-  def(kMethod, "to", "input, other, non_blocking=False, copy=False, *, memory_format=None",
-      "On other's device and in its dtype.",
+  def(kMethod, "to", "input, other, non_blocking=False, copy=False, *, memory_format=None", "On other's device and in its dtype.",
       [](const Tensor& t, const Tensor& o, bool non_blocking, bool copy, Ignored) {
         return t.to(o.device(), o.dtype(), non_blocking, copy);
       });
   def(kMethod, "to", "input, dtype, non_blocking=False, copy=False, *, memory_format=None",
       "Converted; the tensor itself if it has the dtype.",
-      [](const Tensor& t, DType type, bool non_blocking, bool copy, Ignored) {
-        return t.to(OptDevice(), type, non_blocking, copy);
-      });
+      [](const Tensor& t, DType type, bool non_blocking, bool copy, Ignored) { return t.to(OptDevice(), type, non_blocking, copy); });
   def(kMethod, "to", "input, device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=None",
       "On a device and in a dtype; the tensor itself where nothing changes, unless copy.",
       [](const Tensor& t, OptDevice device, OptType type, bool non_blocking, bool copy, Ignored) {
@@ -41,20 +38,17 @@ void define_moves() {
       [](const Tensor& t, Ignored) { return t.cpu(); });
   const auto mover = [](DeviceType kind) {
     return [kind](const Tensor& t, OptDevice device, bool non_blocking, Ignored) {
-      if (device && device->type != kind)
-        throw RuntimeError("Invalid device, must be {} device, got {}", name_of(kind), device->str());
+      if (device && device->type != kind) throw RuntimeError("Invalid device, must be {} device, got {}", name_of(kind), device->str());
       return t.to(device ? *device : Device(kind), non_blocking, false);
     };
   };
-  constexpr std::pair<const char*, DeviceType> kKinds[] = {
-      {"cuda", DeviceType::Cuda}, {"mps", DeviceType::Mps}, {"xpu", DeviceType::Xpu}};
+  constexpr std::pair<const char*, DeviceType> kKinds[] = {{"cuda", DeviceType::Cuda}, {"mps", DeviceType::Mps}, {"xpu", DeviceType::Xpu}};
   for (auto [name, kind] : kKinds)
     def(kMethod, name, "input, device=None, non_blocking=False, memory_format=None",
         "On a device of this kind, the current one unless named.", mover(kind));
   constexpr std::pair<const char*, DType> kTypes[] = {
-      {"float", DType::F32}, {"double", DType::F64}, {"half", DType::F16},  {"bfloat16", DType::BF16},
-      {"int", DType::I32},   {"long", DType::I64},   {"short", DType::I16}, {"char", DType::I8},
-      {"byte", DType::U8},   {"bool", DType::Bool}};
+      {"float", DType::F32}, {"double", DType::F64}, {"half", DType::F16}, {"bfloat16", DType::BF16}, {"int", DType::I32},
+      {"long", DType::I64},  {"short", DType::I16},  {"char", DType::I8},  {"byte", DType::U8},       {"bool", DType::Bool}};
   for (auto [name, type] : kTypes)
     def(kMethod, name, "input, memory_format=None", "Converted to this dtype; the tensor itself if it has it.",
         [type = type](const Tensor& t, Ignored) { return t.to(type); });
@@ -68,17 +62,15 @@ void define_moves() {
     Tensor(t).detach_();
     return Self();
   });
-  def(kMethod, "copy_", "input, src, non_blocking=False",
-      "Writes src's elements, converted and broadcast; from any device.",
+  def(kMethod, "copy_", "input, src, non_blocking=False", "Writes src's elements, converted and broadcast; from any device.",
       [](const Tensor& t, const Tensor& src, bool non_blocking) {
         Tensor(t).copy_(src, non_blocking);
         return Self();
       });
-  def(kMethod, "copy_", "input, other, non_blocking=False", "Writes a number.",
-      [](const Tensor& t, const Operand& other, Ignored) {
-        Tensor(t).fill_(other);
-        return Self();
-      });
+  def(kMethod, "copy_", "input, other, non_blocking=False", "Writes a number.", [](const Tensor& t, const Operand& other, Ignored) {
+    Tensor(t).fill_(other);
+    return Self();
+  });
   def(kBoth, "fill_", "input, value", "Writes one value everywhere.", [](const Tensor& t, const Operand& value) {
     Tensor(t).fill_(value);
     return Self();
@@ -116,13 +108,12 @@ void define_moves() {
       [](const Tensor& t, Ignored) { return t.is_pinned(); });
   def(kMethod, "share_memory_", "input", "Returns the tensor.", [](const Tensor&) { return Self(); });
   def(kMethod, "is_shared", "input", "False.", [](const Tensor&) { return false; });
-  def(kMethod, "set_", "input, source", "Takes over another tensor's elements.",
-      [](const Tensor& t, const Tensor& from) {
-        t.impl()->storage = from.impl()->storage;
-        t.impl()->dtype = from.dtype();
-        t.impl()->set_geometry(from.sizes(), from.strides(), from.storage_offset());
-        return Self();
-      });
+  def(kMethod, "set_", "input, source", "Takes over another tensor's elements.", [](const Tensor& t, const Tensor& from) {
+    t.impl()->storage = from.impl()->storage;
+    t.impl()->dtype = from.dtype();
+    t.impl()->set_geometry(from.sizes(), from.strides(), from.storage_offset());
+    return Self();
+  });
 }
 
 void define_reads() {
@@ -158,23 +149,19 @@ void define_reads() {
     return static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data_ptr()));
   });
   def(kBoth, "is_nonzero", "input", "Whether the one element is not 0.", [](const Tensor& t) {
-    if (t.numel() != 1)
-      throw RuntimeError("Boolean value of Tensor with {} is ambiguous",
-                         t.numel() ? "more than one value" : "no values");
+    if (t.numel() != 1) throw RuntimeError("Boolean value of Tensor with {} is ambiguous", t.numel() ? "more than one value" : "no values");
     return t.item().to_bool();
   });
   // Element by element through Python.
   const auto mapped = [](const Tensor& t, PyObject* f, const Tensor* other) {
-    if (!t.device().is_cpu())
-      throw TypeError("apply_ and map_ are only implemented on CPU tensors, got {}", t.device().str());
+    if (!t.device().is_cpu()) throw TypeError("apply_ and map_ are only implemented on CPU tensors, got {}", t.device().str());
     const Tensor a = t.detach().contiguous().reshape({-1});
     nb::object values = nb::steal(check(tolist(a)));
     nb::object others;
     if (other) others = nb::steal(check(tolist(broadcast_to(other->detach(), t.sizes()).reshape({-1}))));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.ptr()); ++i) {
       PyObject* x = PyList_GET_ITEM(values.ptr(), i);
-      PyObject* y = other ? PyObject_CallFunctionObjArgs(f, x, PyList_GET_ITEM(others.ptr(), i), nullptr)
-                          : PyObject_CallOneArg(f, x);
+      PyObject* y = other ? PyObject_CallFunctionObjArgs(f, x, PyList_GET_ITEM(others.ptr(), i), nullptr) : PyObject_CallOneArg(f, x);
       check(PyList_SetItem(values.ptr(), i, check(y)));
     }
     Tensor(t).copy_(tensor_from(values.ptr(), t.dtype(), Device(DeviceType::Cpu)).reshape(t.sizes()));
@@ -194,16 +181,13 @@ void define_reads() {
 
 void define_geometry() {
   def(kMethod, "size", "input, dim=None", "The sizes, or that of one dimension.",
-      [](const Tensor& t, OptInt dim) -> PyObject* {
-        return dim ? PyLong_FromLongLong(t.size(*dim)) : size_object(t.sizes());
-      });
+      [](const Tensor& t, OptInt dim) -> PyObject* { return dim ? PyLong_FromLongLong(t.size(*dim)) : size_object(t.sizes()); });
   def(kMethod, "stride", "input, dim=None", "The strides in elements, or that of one dimension.",
       [](const Tensor& t, OptInt dim) -> PyObject* {
         const Dims& s = t.strides();
         if (dim) return PyLong_FromLongLong(s[static_cast<size_t>(wrap_dim(*dim, t.dim()))]);
         PyObject* tuple = check(PyTuple_New(static_cast<Py_ssize_t>(s.size())));
-        for (size_t i = 0; i < s.size(); ++i)
-          PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(s[i]));
+        for (size_t i = 0; i < s.size(); ++i) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(s[i]));
         return tuple;
       });
   for (const char* name : {"dim", "ndimension"})
@@ -212,50 +196,42 @@ void define_geometry() {
   def(kMethod, "nelement", "input", "The number of elements.", [](const Tensor& t) { return t.numel(); });
   def(kMethod, "storage_offset", "input", "Where in its storage the tensor begins, in elements.",
       [](const Tensor& t) { return t.storage_offset(); });
-  def(kMethod, "element_size", "input", "Bytes of one element.",
-      [](const Tensor& t) { return static_cast<int64_t>(t.element_size()); });
+  def(kMethod, "element_size", "input", "Bytes of one element.", [](const Tensor& t) { return static_cast<int64_t>(t.element_size()); });
   def(kMethod, "is_contiguous", "input, memory_format=None", "Whether it is dense in row-major order.",
       [](const Tensor& t, Ignored) { return t.is_contiguous(); });
-  def(kBoth, "is_floating_point", "input", "Whether the dtype is floating point.",
-      [](const Tensor& t) { return is_floating(t.dtype()); });
+  def(kBoth, "is_floating_point", "input", "Whether the dtype is floating point.", [](const Tensor& t) { return is_floating(t.dtype()); });
   def(kBoth, "is_complex", "input", "False.", [](const Tensor&) { return false; });
   def(kBoth, "is_signed", "input", "Whether the dtype has negative numbers.",
       [](const Tensor& t) { return t.dtype() != DType::Bool && t.dtype() != DType::U8; });
   def(kBoth, "is_same_size", "input, other", "Whether the shapes are equal.",
       [](const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes(); });
-  def(kMethod, "is_set_to", "input, tensor", "Whether both are the same view of the same storage.",
-      [](const Tensor& a, const Tensor& b) {
-        return a.impl()->storage == b.impl()->storage && a.storage_offset() == b.storage_offset() &&
-               a.sizes() == b.sizes() && a.strides() == b.strides();
-      });
+  def(kMethod, "is_set_to", "input, tensor", "Whether both are the same view of the same storage.", [](const Tensor& a, const Tensor& b) {
+    return a.impl()->storage == b.impl()->storage && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
+           a.strides() == b.strides();
+  });
   def(kMethod, "get_device", "input", "The device's index; -1 on the cpu.",
       [](const Tensor& t) { return int64_t{t.device().is_cpu() ? -1 : t.device().index}; });
   def(kBoth, "conj", "input", "The tensor itself: there are no complex types yet.", [](const Tensor& t) { return t; });
   for (const char* name : {"resolve_conj", "resolve_neg", "coalesce", "to_dense"})
     def(kMethod, name, "input", "The tensor itself.", [](const Tensor&) { return Self(); });
-  def(kFunction, "result_type", "tensor1, tensor2", "The type that an operator over both gives.",
-      [](const Operand& a, const Operand& b) {
-        const Operand operands[] = {a, b};
-        return ops::result_type(operands);
-      });
-  def(kMethod, "untyped_storage", "input", "The storage, with data_ptr() and nbytes(), in bytes.",
-      [](const Tensor& t) -> PyObject* {
-        return nb::cast(Storage{t, 1}).release().ptr();
-      });
-  def(kMethod, "storage", "input", "The storage, with data_ptr() and nbytes(), its size in elements.",
-      [](const Tensor& t) -> PyObject* {
-        return nb::cast(Storage{t, t.element_size()}).release().ptr();
-      });
+  def(kFunction, "result_type", "tensor1, tensor2", "The type that an operator over both gives.", [](const Operand& a, const Operand& b) {
+    const Operand operands[] = {a, b};
+    return ops::result_type(operands);
+  });
+  def(kMethod, "untyped_storage", "input", "The storage, with data_ptr() and nbytes(), in bytes.", [](const Tensor& t) -> PyObject* {
+    return nb::cast(Storage{t, 1}).release().ptr();
+  });
+  def(kMethod, "storage", "input", "The storage, with data_ptr() and nbytes(), its size in elements.", [](const Tensor& t) -> PyObject* {
+    return nb::cast(Storage{t, t.element_size()}).release().ptr();
+  });
 }
 
 void define_gradients() {
-  def(kMethod, "requires_grad_", "input, requires_grad=True", "Says whether history is recorded for it.",
-      [](const Tensor& t, bool on) {
-        Tensor(t).requires_grad_(on);
-        return Self();
-      });
-  def(kMethod, "retain_grad", "input", "Keeps the gradient although it is no leaf.",
-      [](const Tensor& t) { t.retain_grad(); });
+  def(kMethod, "requires_grad_", "input, requires_grad=True", "Says whether history is recorded for it.", [](const Tensor& t, bool on) {
+    Tensor(t).requires_grad_(on);
+    return Self();
+  });
+  def(kMethod, "retain_grad", "input", "Keeps the gradient although it is no leaf.", [](const Tensor& t) { t.retain_grad(); });
   def(kStatic, "_make_subclass", "cls, data, require_grad=False",
       "An object of a subclass of Tensor over data's elements, without its history.",
       [](PyObject* cls, const Tensor& data, bool requires_grad) -> PyObject* {
@@ -263,8 +239,7 @@ void define_gradients() {
           throw TypeError("cls must be a subclass of Tensor, got {}", Py_TYPE(cls)->tp_name);
         Tensor t = data.detach();
         if (requires_grad) {
-          if (!is_floating(t.dtype()))
-            throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
+          if (!is_floating(t.dtype())) throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
           t.requires_grad_();
         }
         return wrap_as(reinterpret_cast<PyTypeObject*>(cls), t);

@@ -16,11 +16,11 @@ NB_MODULE(_C, m) {
       set_python_error();
     }
   });
-  out_of_memory_error = PyErr_NewExceptionWithDoc(
-      "naru.OutOfMemoryError", "A device has not enough memory for a request.", PyExc_RuntimeError, nullptr);
+  out_of_memory_error =
+      PyErr_NewExceptionWithDoc("naru.OutOfMemoryError", "A device has not enough memory for a request.", PyExc_RuntimeError, nullptr);
   m.attr("OutOfMemoryError") = nb::handle(check(out_of_memory_error));
-  device_unavailable_error = PyErr_NewExceptionWithDoc(
-      "naru.DeviceUnavailableError", "A device that is not there, or does not work.", PyExc_RuntimeError, nullptr);
+  device_unavailable_error = PyErr_NewExceptionWithDoc("naru.DeviceUnavailableError", "A device that is not there, or does not work.",
+                                                       PyExc_RuntimeError, nullptr);
   m.attr("DeviceUnavailableError") = nb::handle(check(device_unavailable_error));
   make_tensor_type(m);
   define_types(m);

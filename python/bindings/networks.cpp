@@ -7,13 +7,10 @@ namespace {
 using OptTensor = std::optional<Tensor>;
 using List = std::vector<Tensor>;
 
-Tensor or_undefined(const OptTensor& t) {
-  return t ? *t : Tensor();
-}
+Tensor or_undefined(const OptTensor& t) { return t ? *t : Tensor(); }
 
 void define_losses() {
-  def(kFunction, "mse_loss", "input, target, reduction='mean'",
-      "The squared differences: their mean, sum, or all of them.",
+  def(kFunction, "mse_loss", "input, target, reduction='mean'", "The squared differences: their mean, sum, or all of them.",
       [](const Tensor& x, const Tensor& y, Reduction r) { return mse_loss(x, y, r); });
   def(kFunction, "l1_loss", "input, target, reduction='mean'", "The absolute differences.",
       [](const Tensor& x, const Tensor& y, Reduction r) { return l1_loss(x, y, r); });
@@ -24,8 +21,7 @@ void define_losses() {
       [](const Tensor& x, const Tensor& y, const OptTensor& w, Reduction r, int64_t ignore) {
         return nll_loss(x, y, or_undefined(w), r, ignore);
       });
-  def(kFunction, "cross_entropy",
-      "input, target, weight=None, reduction='mean', ignore_index=-100, label_smoothing=0.0",
+  def(kFunction, "cross_entropy", "input, target, weight=None, reduction='mean', ignore_index=-100, label_smoothing=0.0",
       "The cross entropy of logits (N, C), (C) or (N, C, d1...) against classes, or probabilities of the input's "
       "shape.",
       [](const Tensor& x, const Tensor& y, const OptTensor& w, Reduction r, int64_t ignore, double smoothing) {
@@ -33,9 +29,7 @@ void define_losses() {
       });
   def(kFunction, "binary_cross_entropy", "input, target, weight=None, reduction='mean'",
       "The cross entropy of probabilities against 0 and 1.",
-      [](const Tensor& x, const Tensor& y, const OptTensor& w, Reduction r) {
-        return binary_cross_entropy(x, y, or_undefined(w), r);
-      });
+      [](const Tensor& x, const Tensor& y, const OptTensor& w, Reduction r) { return binary_cross_entropy(x, y, or_undefined(w), r); });
   def(kFunction, "binary_cross_entropy_with_logits", "input, target, weight=None, pos_weight=None, reduction='mean'",
       "The cross entropy of sigmoid(input) against 0 and 1.",
       [](const Tensor& x, const Tensor& y, const OptTensor& w, const OptTensor& p, Reduction r) {
@@ -48,8 +42,7 @@ void define_layers() {
       [](const Tensor& t, int64_t dim, std::optional<DType> dtype) { return softmax(t, dim, dtype); });
   def(kBoth, "log_softmax", "input, dim, dtype=None, *, out=None", "log(softmax(input)).",
       [](const Tensor& t, int64_t dim, std::optional<DType> dtype) { return log_softmax(t, dim, dtype); });
-  def(kFunction, "linear", "input, weight, bias=None",
-      "input (..., in) times the transpose of weight (out, in), plus bias (out).",
+  def(kFunction, "linear", "input, weight, bias=None", "input (..., in) times the transpose of weight (out, in), plus bias (out).",
       [](const Tensor& x, const Tensor& w, const OptTensor& b) { return linear(x, w, or_undefined(b)); });
   def(kFunction, "embedding", "weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False",
       "The rows of weight that the indices name; no gradient flows to row padding_idx.",
@@ -81,8 +74,8 @@ void define_layers() {
 void define_steps() {
   def(kFunction, "_sgd_step", "params, grads, momenta, lr, momentum, dampening, weight_decay, nesterov, maximize",
       "One step of SGD in place. Returns the momenta, those made now among them.",
-      [](const List& params, const List& grads, PyObject* given, double lr, double momentum, double dampening,
-         double weight_decay, bool nesterov, bool maximize) -> PyObject* {
+      [](const List& params, const List& grads, PyObject* given, double lr, double momentum, double dampening, double weight_decay,
+         bool nesterov, bool maximize) -> PyObject* {
         List momenta;
         if (!PyList_Check(given) && !PyTuple_Check(given)) throw TypeError("_sgd_step(): momenta must be a list");
         for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(given); ++i) {
@@ -94,8 +87,7 @@ void define_steps() {
           sgd_step(params, grads, momenta, {lr, momentum, dampening, weight_decay, nesterov, maximize});
         }
         nb::object list = nb::steal(check(PyList_New(static_cast<Py_ssize_t>(momenta.size()))));
-        for (size_t i = 0; i < momenta.size(); ++i)
-          PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), check(wrap(momenta[i])));
+        for (size_t i = 0; i < momenta.size(); ++i) PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), check(wrap(momenta[i])));
         return list.release().ptr();
       });
   def(kFunction, "_adam_step_on_device",
@@ -116,13 +108,11 @@ void define_steps() {
       "params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, step, lr, beta1, beta2, eps, weight_decay, decoupled, "
       "amsgrad, maximize",
       "One step of Adam (or AdamW, decoupled) in place.",
-      [](const List& params, const List& grads, const List& mean, const List& square, const List& largest, int64_t step,
-         double lr, double beta1, double beta2, double eps, double weight_decay, bool decoupled, bool amsgrad,
-         bool maximize) -> PyObject* {
+      [](const List& params, const List& grads, const List& mean, const List& square, const List& largest, int64_t step, double lr,
+         double beta1, double beta2, double eps, double weight_decay, bool decoupled, bool amsgrad, bool maximize) -> PyObject* {
         {
           Unlocked scope;
-          adam_step(params, grads, mean, square, largest, step,
-                    {lr, beta1, beta2, eps, weight_decay, decoupled, amsgrad, maximize});
+          adam_step(params, grads, mean, square, largest, step, {lr, beta1, beta2, eps, weight_decay, decoupled, amsgrad, maximize});
         }
         Py_RETURN_NONE;
       });

@@ -92,8 +92,7 @@ void with_gil_later(void (*f)(void*), void* p) noexcept {
 }
 
 std::shared_ptr<PyObject> keep(PyObject* o) {
-  return {Py_NewRef(o),
-          [](PyObject* held) { with_gil_later([](void* p) { Py_DECREF(static_cast<PyObject*>(p)); }, held); }};
+  return {Py_NewRef(o), [](PyObject* held) { with_gil_later([](void* p) { Py_DECREF(static_cast<PyObject*>(p)); }, held); }};
 }
 
 // --- lines of the program
@@ -105,8 +104,7 @@ namespace {
 constexpr int kLineBits = 20;
 
 struct Files {
-  std::unordered_map<PyObject*, uint32_t>
-      known;  // file name objects (kept alive) -> number, 0 for files of this package
+  std::unordered_map<PyObject*, uint32_t> known;  // file name objects (kept alive) -> number, 0 for files of this package
   std::vector<std::string> names{""};
   std::mutex mutex;
 };

@@ -22,20 +22,14 @@ struct TensorObject {
 extern PyTypeObject* tensor_type;  // naru.Tensor
 extern PyTypeObject* size_type;    // torch.Size
 
-inline bool is_tensor(PyObject* o) noexcept {
-  return Py_TYPE(o) == tensor_type || PyType_IsSubtype(Py_TYPE(o), tensor_type);
-}
-inline Tensor& tensor_of(PyObject* o) noexcept {
-  return reinterpret_cast<TensorObject*>(o)->tensor;
-}
+inline bool is_tensor(PyObject* o) noexcept { return Py_TYPE(o) == tensor_type || PyType_IsSubtype(Py_TYPE(o), tensor_type); }
+inline Tensor& tensor_of(PyObject* o) noexcept { return reinterpret_cast<TensorObject*>(o)->tensor; }
 
 // A new reference to the Python object of `t`, made now if there is none; None for an undefined tensor.
 PyObject* wrap(const Tensor& t);
 // A new object of `type` (Tensor or a subclass) that is the Python object of `t` from now on.
 PyObject* wrap_as(PyTypeObject* type, const Tensor& t);
-inline nb::object wrapped(const Tensor& t) {
-  return nb::steal(wrap(t));
-}
+inline nb::object wrapped(const Tensor& t) { return nb::steal(wrap(t)); }
 
 // torch.Size of the dims.
 PyObject* size_object(const Dims& dims);

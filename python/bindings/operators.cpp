@@ -88,9 +88,7 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   }
   return binary<static_cast<Tensor (*)(const Operand&, const Operand&)>(&naru::pow)>(a, b);
 }
-PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) {
-  return in_place<&Tensor::pow_>(a, b);
-}
+PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<&Tensor::pow_>(a, b); }
 
 PyObject* positive(PyObject* a) {
   return guarded([&] {
@@ -102,8 +100,7 @@ PyObject* positive(PyObject* a) {
 PyObject* invert(PyObject* a) {
   return guarded([&] {
     const Tensor& t = tensor_of(a);
-    if (is_floating(t.dtype()))
-      throw TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+    if (is_floating(t.dtype())) throw TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors");
     return wrap(bitwise_not(t));
   });
 }
@@ -155,8 +152,7 @@ PyObject* as_int(PyObject* a) {
 PyObject* as_index(PyObject* a) {
   return guarded([&] {
     const Tensor& t = tensor_of(a);
-    if (t.numel() != 1 || is_floating(t.dtype()))
-      throw TypeError("only integer tensors of a single element can be converted to an index");
+    if (t.numel() != 1 || is_floating(t.dtype())) throw TypeError("only integer tensors of a single element can be converted to an index");
     return PyLong_FromLongLong(item_of(t).to_int());
   });
 }

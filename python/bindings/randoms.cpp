@@ -25,8 +25,8 @@ Tensor state_of(const Generator& g) {
 
 void set_state(Generator& g, const Tensor& state) {
   if (state.dtype() != DType::U8 || state.numel() != 16)
-    throw RuntimeError("RNG state must be a torch.ByteTensor of 16 elements, got {} of shape {}",
-                       name_of(state.dtype()), state.sizes().str());
+    throw RuntimeError("RNG state must be a torch.ByteTensor of 16 elements, got {} of shape {}", name_of(state.dtype()),
+                       state.sizes().str());
   const Tensor host = state.cpu().contiguous();
   uint64_t words[2];
   std::memcpy(words, host.data_ptr(), sizeof words);
@@ -78,16 +78,13 @@ void define_generator(nb::module_& m) {
 
 void define_makers() {
   constexpr const char* kSizes = "*size, generator=None, @options, out=None";
-  def(kFunction, "rand", kSizes, "Numbers uniform in [0, 1).",
-      [](const Dims& s, Generator* g, const Options& o) { return rand(s, o, g); });
+  def(kFunction, "rand", kSizes, "Numbers uniform in [0, 1).", [](const Dims& s, Generator* g, const Options& o) { return rand(s, o, g); });
   def(kFunction, "randn", kSizes, "Normal numbers of mean 0 and variance 1.",
       [](const Dims& s, Generator* g, const Options& o) { return randn(s, o, g); });
   def(kFunction, "randint", "high, size, *, generator=None, @options, out=None", "Integers from 0 to high - 1.",
       [](int64_t high, const Sequence& s, Generator* g, const Options& o) { return randint(0, high, s.dims, o, g); });
   def(kFunction, "randint", "low, high, size, *, generator=None, @options, out=None", "Integers from low to high - 1.",
-      [](int64_t low, int64_t high, const Sequence& s, Generator* g, const Options& o) {
-        return randint(low, high, s.dims, o, g);
-      });
+      [](int64_t low, int64_t high, const Sequence& s, Generator* g, const Options& o) { return randint(low, high, s.dims, o, g); });
   def(kFunction, "randperm", "n, *, generator=None, @options, out=None", "0 to n - 1 in random order.",
       [](int64_t n, Generator* g, const Options& o) { return randperm(n, o, g); });
   constexpr const char* kLike = "input, *, generator=None, @options, memory_format=None";
@@ -95,12 +92,9 @@ void define_makers() {
       [](const Tensor& t, Generator* g, const Options& o, Ignored) { return rand(t.sizes(), like(t, o), g); });
   def(kFunction, "randn_like", kLike, "Normal numbers of the input's shape, dtype and device.",
       [](const Tensor& t, Generator* g, const Options& o, Ignored) { return randn(t.sizes(), like(t, o), g); });
-  def(kFunction, "randint_like", "input, high, *, generator=None, @options, memory_format=None",
-      "Integers from 0 to high - 1.", [](const Tensor& t, int64_t high, Generator* g, const Options& o, Ignored) {
-        return randint(0, high, t.sizes(), like(t, o), g);
-      });
-  def(kFunction, "randint_like", "input, low, high, *, generator=None, @options, memory_format=None",
-      "Integers from low to high - 1.",
+  def(kFunction, "randint_like", "input, high, *, generator=None, @options, memory_format=None", "Integers from 0 to high - 1.",
+      [](const Tensor& t, int64_t high, Generator* g, const Options& o, Ignored) { return randint(0, high, t.sizes(), like(t, o), g); });
+  def(kFunction, "randint_like", "input, low, high, *, generator=None, @options, memory_format=None", "Integers from low to high - 1.",
       [](const Tensor& t, int64_t low, int64_t high, Generator* g, const Options& o, Ignored) {
         return randint(low, high, t.sizes(), like(t, o), g);
       });
@@ -114,11 +108,9 @@ void define_makers() {
   def(kFunction, "normal", "mean, std=1.0, *, generator=None, out=None",
       "Normal numbers with the mean and standard deviation of each element.",
       [](const Tensor& mean, const Operand& std, Generator* g) { return normal(mean, std, {}, g); });
-  def(kFunction, "normal", "mean, std, *, generator=None, out=None",
-      "Normal numbers with the mean and standard deviation of each element.",
+  def(kFunction, "normal", "mean, std, *, generator=None, out=None", "Normal numbers with the mean and standard deviation of each element.",
       [](const Operand& mean, const Tensor& std, Generator* g) { return normal(mean, std, {}, g); });
-  def(kFunction, "normal", "mean, std, size, *, generator=None, @options, out=None",
-      "Normal numbers of the given sizes.",
+  def(kFunction, "normal", "mean, std, size, *, generator=None, @options, out=None", "Normal numbers of the given sizes.",
       [](double mean, double std, const Dims& size, Generator* g, const Options& o) {
         Options plain = o;
         plain.requires_grad = false;
@@ -157,16 +149,15 @@ void define_fillers() {
         bernoulli_(t, p, g);
         return Self();
       });
-  def(kMethod, "bernoulli_", "input, p, *, generator=None",
-      "Fills with 1 with the probability of each element, else 0.", [](const Tensor& t, const Tensor& p, Generator* g) {
+  def(kMethod, "bernoulli_", "input, p, *, generator=None", "Fills with 1 with the probability of each element, else 0.",
+      [](const Tensor& t, const Tensor& p, Generator* g) {
         Tensor(t).copy_(bernoulli(broadcast_to(p, t.sizes()).contiguous(), g));
         return Self();
       });
-  def(kMethod, "random_", "input, *, generator=None", "Fills with integers that the dtype can hold.",
-      [](const Tensor& t, Generator* g) {
-        random_(t, std::nullopt, std::nullopt, g);
-        return Self();
-      });
+  def(kMethod, "random_", "input, *, generator=None", "Fills with integers that the dtype can hold.", [](const Tensor& t, Generator* g) {
+    random_(t, std::nullopt, std::nullopt, g);
+    return Self();
+  });
   def(kMethod, "random_", "input, to, *, generator=None", "Fills with integers from 0 to `to` - 1.",
       [](const Tensor& t, int64_t to, Generator* g) {
         random_(t, 0, to, g);

@@ -23,8 +23,7 @@ void define_views() {
   def(kMethod, "view", "input, *size",
       "The same elements in another shape; -1 stands for what is left. RuntimeError where that needs a copy.",
       [](const Tensor& t, const Dims& size) { return t.view(size); });
-  def(kMethod, "view_as", "input, other", "A view of other's shape.",
-      [](const Tensor& t, const Tensor& o) { return t.view(o.sizes()); });
+  def(kMethod, "view_as", "input, other", "A view of other's shape.", [](const Tensor& t, const Tensor& o) { return t.view(o.sizes()); });
   def(kBoth, "reshape", "input, *shape", "The same elements in another shape: a view where possible, else a copy.",
       [](const Tensor& t, const Dims& shape) { return t.reshape(shape); });
   def(kMethod, "reshape_as", "input, other", "The same elements in other's shape.",
@@ -35,23 +34,20 @@ void define_views() {
     def(kBoth, name, "input, dim0, dim1", "Two dimensions exchanged.",
         [](const Tensor& t, int64_t a, int64_t b) { return t.transpose(a, b); });
   def(kBoth, "t", "input", "The transpose of a matrix.", [](const Tensor& t) { return t.t(); });
-  def(kBoth, "adjoint", "input", "The last two dimensions exchanged.",
-      [](const Tensor& t) { return t.transpose(-2, -1); });
+  def(kBoth, "adjoint", "input", "The last two dimensions exchanged.", [](const Tensor& t) { return t.transpose(-2, -1); });
   def(kBoth, "squeeze", "input", "Without the dimensions of size 1.", [](const Tensor& t) { return t.squeeze(); });
-  def(kBoth, "squeeze", "input, dim", "Without the named dimensions, where they are of size 1.",
-      [](const Tensor& t, const Dims& dims) {
-        if (dims.size() == 1) return t.squeeze(dims[0]);
-        std::vector<int64_t> order;
-        for (int64_t d : dims) order.push_back(wrap_dim(d, t.dim()));
-        std::sort(order.rbegin(), order.rend());
-        Tensor out = t;
-        for (int64_t d : order) out = out.squeeze(d);
-        return out;
-      });
+  def(kBoth, "squeeze", "input, dim", "Without the named dimensions, where they are of size 1.", [](const Tensor& t, const Dims& dims) {
+    if (dims.size() == 1) return t.squeeze(dims[0]);
+    std::vector<int64_t> order;
+    for (int64_t d : dims) order.push_back(wrap_dim(d, t.dim()));
+    std::sort(order.rbegin(), order.rend());
+    Tensor out = t;
+    for (int64_t d : order) out = out.squeeze(d);
+    return out;
+  });
   def(kBoth, "unsqueeze", "input, dim", "With a dimension of size 1 inserted.",
       [](const Tensor& t, int64_t dim) { return t.unsqueeze(dim); });
-  def(kMethod, "expand", "input, *size, implicit=False",
-      "Repeated along dimensions of size 1, without a copy; -1 keeps a size.",
+  def(kMethod, "expand", "input, *size, implicit=False", "Repeated along dimensions of size 1, without a copy; -1 keeps a size.",
       [](const Tensor& t, const Dims& size, Ignored) { return t.expand(size); });
   def(kMethod, "expand_as", "input, other", "Expanded to other's shape.",
       [](const Tensor& t, const Tensor& o) { return t.expand(o.sizes()); });
@@ -73,17 +69,15 @@ void define_views() {
         if (t.dim() == 2) return t.diagonal(k, 0, 1).clone();
         if (t.dim() != 1) throw RuntimeError("diag(): Supports 1D or 2D tensors. Got {}D", t.dim());
         const int64_t n = t.numel() + std::abs(k);
-        const Tensor line = mul(ones({n, 1}, Options(t.dtype(), t.device())),
-                                cat({zeros({std::max<int64_t>(k, 0)}, Options(t.dtype(), t.device())), t,
-                                     zeros({std::max<int64_t>(-k, 0)}, Options(t.dtype(), t.device()))}));
-        const Tensor rows = arange(0, n, 1, Options(t.device())).unsqueeze(1),
-                     columns = arange(0, n, 1, Options(t.device())).unsqueeze(0);
+        const Tensor line =
+            mul(ones({n, 1}, Options(t.dtype(), t.device())), cat({zeros({std::max<int64_t>(k, 0)}, Options(t.dtype(), t.device())), t,
+                                                                   zeros({std::max<int64_t>(-k, 0)}, Options(t.dtype(), t.device()))}));
+        const Tensor rows = arange(0, n, 1, Options(t.device())).unsqueeze(1), columns = arange(0, n, 1, Options(t.device())).unsqueeze(0);
         return where(eq(columns, add(rows, Operand(k))), line, zeros({}, Options(t.dtype(), t.device())));
       });
   def(kMethod, "unfold", "input, dimension, size, step", "Windows of a dimension, as a new last one.",
       [](const Tensor& t, int64_t dim, int64_t size, int64_t step) { return t.unfold(dim, size, step); });
-  def(kBoth, "as_strided", "input, size, stride, storage_offset=None",
-      "A view by sizes, strides and offset in elements.",
+  def(kBoth, "as_strided", "input, size, stride, storage_offset=None", "A view by sizes, strides and offset in elements.",
       [](const Tensor& t, const Dims& size, const Dims& stride, OptInt offset) {
         return t.as_strided(size, stride, offset.value_or(t.storage_offset()));
       });
@@ -171,23 +165,20 @@ void define_in_place_views() {
 
 void define_joins() {
   for (const char* name : {"cat", "concat", "concatenate"})
-    def(kFunction, name, "tensors, dim=0, *, out=None",
-        "Tensors one behind the other along a dimension; their other sizes must agree.",
+    def(kFunction, name, "tensors, dim=0, *, out=None", "Tensors one behind the other along a dimension; their other sizes must agree.",
         [](const List& tensors, int64_t dim) { return cat(tensors, dim); });
   def(kFunction, "stack", "tensors, dim=0, *, out=None", "Tensors of one shape side by side along a new dimension.",
       [](const List& tensors, int64_t dim) { return stack(tensors, dim); });
-  def(kFunction, "hstack", "tensors, *, out=None", "Tensors side by side: along dimension 1, vectors along 0.",
-      [](const List& tensors) {
-        List parts;
-        for (const Tensor& t : tensors) parts.push_back(t.dim() == 0 ? t.reshape({1}) : t);
-        return cat(parts, !parts.empty() && parts[0].dim() > 1 ? 1 : 0);
-      });
-  def(kFunction, "vstack", "tensors, *, out=None", "Tensors above each other; vectors count as rows.",
-      [](const List& tensors) {
-        List rows;
-        for (const Tensor& t : tensors) rows.push_back(t.dim() < 2 ? t.reshape({1, -1}) : t);
-        return cat(rows, 0);
-      });
+  def(kFunction, "hstack", "tensors, *, out=None", "Tensors side by side: along dimension 1, vectors along 0.", [](const List& tensors) {
+    List parts;
+    for (const Tensor& t : tensors) parts.push_back(t.dim() == 0 ? t.reshape({1}) : t);
+    return cat(parts, !parts.empty() && parts[0].dim() > 1 ? 1 : 0);
+  });
+  def(kFunction, "vstack", "tensors, *, out=None", "Tensors above each other; vectors count as rows.", [](const List& tensors) {
+    List rows;
+    for (const Tensor& t : tensors) rows.push_back(t.dim() < 2 ? t.reshape({1, -1}) : t);
+    return cat(rows, 0);
+  });
   add_alias("row_stack", "vstack");
   for (const char* name : {"split", "split_with_sizes"}) {
     def(kBoth, name, "input, split_size, dim=0", "Pieces of a size along a dimension; the last one may be smaller.",
@@ -198,8 +189,7 @@ void define_joins() {
         [](const Tensor& t, const Sequence& sizes, int64_t dim) { return split(t, sizes.dims, dim); });
   }
   def(kBoth, "tensor_split", "input, indices_or_sections, dim=0",
-      "That many pieces, the first ones larger by one where it does not divide.",
-      [](const Tensor& t, int64_t sections, int64_t dim) {
+      "That many pieces, the first ones larger by one where it does not divide.", [](const Tensor& t, int64_t sections, int64_t dim) {
         if (sections <= 0) throw RuntimeError("number of sections must be larger than 0, got {}", sections);
         const int64_t n = t.size(dim);
         Dims sizes;
@@ -224,14 +214,12 @@ void define_joins() {
       [](const Tensor& t, int64_t dim) { return unbind(t, dim); });
   def(kMethod, "repeat", "input, *repeats", "Copies one behind the other, that many along each dimension.",
       [](const Tensor& t, const Dims& times) { return repeat(t, times); });
-  def(kBoth, "tile", "input, *dims", "Copies one behind the other; missing leading counts are 1.",
-      [](const Tensor& t, const Dims& dims) {
-        Dims times = dims;
-        while (static_cast<int64_t>(times.size()) < t.dim()) times.insert(0, 1);
-        return repeat(t, times);
-      });
-  def(kBoth, "repeat_interleave", "input, repeats, dim=None, *, output_size=None",
-      "Each element that many times in a row.",
+  def(kBoth, "tile", "input, *dims", "Copies one behind the other; missing leading counts are 1.", [](const Tensor& t, const Dims& dims) {
+    Dims times = dims;
+    while (static_cast<int64_t>(times.size()) < t.dim()) times.insert(0, 1);
+    return repeat(t, times);
+  });
+  def(kBoth, "repeat_interleave", "input, repeats, dim=None, *, output_size=None", "Each element that many times in a row.",
       [](const Tensor& t, PyObject* repeats, OptInt dim, Ignored) -> PyObject* {
         const Tensor x = dim ? t : t.reshape({-1});
         const int64_t d = wrap_dim(dim.value_or(0), x.dim()), n = x.size(d);
@@ -240,29 +228,25 @@ void define_joins() {
         if (is_tensor(repeats) && tensor_of(repeats).numel() != 1) {
           const auto counts = tensor_of(repeats).to_ints();
           if (static_cast<int64_t>(counts.size()) != n)
-            throw RuntimeError("repeat_interleave: repeats must have the same size as input along dim, got {} and {}",
-                               counts.size(), n);
+            throw RuntimeError("repeat_interleave: repeats must have the same size as input along dim, got {} and {}", counts.size(), n);
           std::vector<int64_t> places;
           for (int64_t i = 0; i < n; ++i)
             places.insert(places.end(), static_cast<size_t>(std::max<int64_t>(counts[static_cast<size_t>(i)], 0)), i);
           index = tensor(places, Options(DType::I64, x.device()));
         } else {
           if (!int_from(repeats, times))
-            throw TypeError("repeat_interleave(): argument 'repeats' must be int or Tensor, not {}",
-                            Py_TYPE(repeats)->tp_name);
+            throw TypeError("repeat_interleave(): argument 'repeats' must be int or Tensor, not {}", Py_TYPE(repeats)->tp_name);
           if (times < 0) throw RuntimeError("repeats has to be non-negative, got {}", times);
           index = floor_divide(arange(0, n * times, 1, Options(x.device())), Operand(std::max<int64_t>(times, 1)));
         }
         return wrap(index_select(x, d, index));
       });
-  def(kBoth, "flip", "input, *dims", "Dimensions in reverse order.",
-      [](const Tensor& t, const Dims& dims) { return flip(t, dims); });
+  def(kBoth, "flip", "input, *dims", "Dimensions in reverse order.", [](const Tensor& t, const Dims& dims) { return flip(t, dims); });
   def(kBoth, "fliplr", "input", "Dimension 1 in reverse order.", [](const Tensor& t) { return flip(t, {1}); });
   def(kBoth, "flipud", "input", "Dimension 0 in reverse order.", [](const Tensor& t) { return flip(t, {0}); });
   def(kBoth, "roll", "input, shifts, dims=()", "Elements moved on along dimensions, round the end.",
       [](const Tensor& t, const Dims& shifts, const Dims& dims) { return roll(t, shifts, dims); });
-  def(kBoth, "rot90", "input, k=1, dims=None",
-      "Turned by 90 degrees k times, from the first towards the second dimension.",
+  def(kBoth, "rot90", "input, k=1, dims=None", "Turned by 90 degrees k times, from the first towards the second dimension.",
       [](const Tensor& t, int64_t k, const std::optional<Dims>& given) {
         const Dims dims = given.value_or(Dims{0, 1});
         if (dims.size() != 2) throw RuntimeError("expected total rotation dims == 2, but got dims = {}", dims.size());
@@ -293,8 +277,7 @@ void define_joins() {
           o.device = device;
           return stack({tensor(places[0], o), tensor(places[1], o)});
         });
-  def(kBoth, "trace", "input", "The sum of a matrix's diagonal.",
-      [](const Tensor& t) { return sum(t.diagonal(0, 0, 1)); });
+  def(kBoth, "trace", "input", "The sum of a matrix's diagonal.", [](const Tensor& t) { return sum(t.diagonal(0, 0, 1)); });
   def(kFunction, "broadcast_tensors", "*tensors", "The tensors, each repeated to the shape all broadcast to.",
       [](PyObject* given) -> PyObject* {
         const List list = gathered(given, "broadcast_tensors");

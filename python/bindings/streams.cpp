@@ -46,30 +46,60 @@ void warn(const std::string& text) {
 
 void define_streams_and_events(nb::module_& m) {
   nb::class_<Stream>(m, "_Stream", nb::is_weak_referenceable())
-      .def("__init__",
-           [](Stream* self, const std::string& device, int priority, int which) {
-             const Device d = device_of(device);
-             new (self) Stream(which < 0 ? Stream(d, priority) : which == 0 ? Stream::default_stream(d) : Stream::current(d));
-           },
-           nb::arg("device"), nb::arg("priority") = 0, nb::arg("which") = -1)
+      .def(
+          "__init__",
+          [](Stream* self, const std::string& device, int priority, int which) {
+            const Device d = device_of(device);
+            new (self) Stream(which < 0 ? Stream(d, priority) : which == 0 ? Stream::default_stream(d) : Stream::current(d));
+          },
+          nb::arg("device"), nb::arg("priority") = 0, nb::arg("which") = -1)
       .def_prop_ro("_device", [](const Stream& s) { return s.device().str(); })
       .def_prop_ro("stream_id", &Stream::number)
       .def_prop_ro("priority", &Stream::priority)
-      .def("_wait_event", [](const Stream& s, const Event& e) { Unlocked scope; s.wait(e); })
-      .def("_wait_stream", [](const Stream& s, const Stream& other) { Unlocked scope; s.wait(other); })
-      .def("query", [](const Stream& s) { Unlocked scope; return s.query(); }, "Whether everything the stream was given is done.")
-      .def("synchronize", [](const Stream& s) { Unlocked scope; s.synchronize(); },
-           "Waits until everything the stream was given is done; raises the errors there were.")
+      .def("_wait_event",
+           [](const Stream& s, const Event& e) {
+             Unlocked scope;
+             s.wait(e);
+           })
+      .def("_wait_stream",
+           [](const Stream& s, const Stream& other) {
+             Unlocked scope;
+             s.wait(other);
+           })
+      .def(
+          "query",
+          [](const Stream& s) {
+            Unlocked scope;
+            return s.query();
+          },
+          "Whether everything the stream was given is done.")
+      .def(
+          "synchronize",
+          [](const Stream& s) {
+            Unlocked scope;
+            s.synchronize();
+          },
+          "Waits until everything the stream was given is done; raises the errors there were.")
       .def("_make_current", [](const Stream& s) { set_current_stream(s); })
       .def("_same", [](const Stream& a, const Stream& b) { return a == b; });
   nb::class_<Event>(m, "_Event", nb::is_weak_referenceable())
       .def(nb::init<bool>(), nb::arg("timing") = false)
-      .def("_record", [](Event& e, const Stream& s) { Unlocked scope; e.record(s); })
+      .def("_record",
+           [](Event& e, const Stream& s) {
+             Unlocked scope;
+             e.record(s);
+           })
       .def("_recorded", &Event::recorded)
       .def("_device", [](const Event& e) { return e.device() ? std::optional(e.device()->str()) : std::nullopt; })
-      .def("query", [](const Event& e) { return e.query(); }, "Whether the work before the event is done.")
-      .def("synchronize", [](const Event& e) { Unlocked scope; e.synchronize(); },
-           "Waits until the work before the event is done; raises the errors there were.")
+      .def(
+          "query", [](const Event& e) { return e.query(); }, "Whether the work before the event is done.")
+      .def(
+          "synchronize",
+          [](const Event& e) {
+            Unlocked scope;
+            e.synchronize();
+          },
+          "Waits until the work before the event is done; raises the errors there were.")
       .def("_elapsed_time", &Event::elapsed_time);
 }
 

@@ -4,9 +4,7 @@
 namespace naru::py {
 namespace {
 
-bool is_mask_or_positions(DType t) {
-  return t == DType::Bool || is_integral(t);
-}
+bool is_mask_or_positions(DType t) { return t == DType::Bool || is_integral(t); }
 
 // One part of an index. Sequences become tensors of positions or masks.
 Index part_of(PyObject* o) {
@@ -21,8 +19,7 @@ Index part_of(PyObject* o) {
       int64_t v = 0;
       if (b == Py_None) return std::nullopt;
       if (!int_from(b, v))
-        throw TypeError("slice indices must be integers or None or have an __index__ method (got {})",
-                        Py_TYPE(b)->tp_name);
+        throw TypeError("slice indices must be integers or None or have an __index__ method (got {})", Py_TYPE(b)->tp_name);
       return v;
     };
     const int64_t step = bound(s->step).value_or(1);
@@ -41,25 +38,22 @@ Index part_of(PyObject* o) {
   if (is_array(o)) {
     const Tensor t = from_array(o);
     if (!is_mask_or_positions(t.dtype()))
-      throw IndexError("tensors used as indices must be long, int, byte or bool tensors (got an array of {})",
-                       name_of(t.dtype()));
+      throw IndexError("tensors used as indices must be long, int, byte or bool tensors (got an array of {})", name_of(t.dtype()));
     return Index(t);
   }
   if (PyList_Check(o) || PyTuple_Check(o) || PyRange_Check(o)) {
     Tensor t = tensor_from(o, std::nullopt, Device(DeviceType::Cpu));
     if (t.numel() == 0) t = t.to(DType::I64);
     if (!is_mask_or_positions(t.dtype()))
-      throw IndexError("tensors used as indices must be long, int, byte or bool tensors (got a sequence of {})",
-                       name_of(t.dtype()));
+      throw IndexError("tensors used as indices must be long, int, byte or bool tensors (got a sequence of {})", name_of(t.dtype()));
     return Index(t);
   }
   const NumPy& np = numpy();
   if (np.boolean && PyObject_TypeCheck(o, np.boolean)) return Index(PyObject_IsTrue(o) == 1);
   int64_t v = 0;
   if (int_from(o, v)) return Index(v);
-  throw IndexError(
-      "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})",
-      Py_TYPE(o)->tp_name);
+  throw IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})",
+                   Py_TYPE(o)->tp_name);
 }
 
 std::vector<Index> parts_of(PyObject* key) {
@@ -96,8 +90,8 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     else if (scalar_from(value, s, false))
       t.index_put_(parts, Operand(s));
     else
-      throw TypeError("can't assign a {} to a torch tensor of {}; make a tensor of it first: torch.tensor(value)",
-                      Py_TYPE(value)->tp_name, name_of(t.dtype()));
+      throw TypeError("can't assign a {} to a torch tensor of {}; make a tensor of it first: torch.tensor(value)", Py_TYPE(value)->tp_name,
+                      name_of(t.dtype()));
     return 0;
   } catch (...) {
     set_python_error();
@@ -133,8 +127,7 @@ int contains(PyObject* self, PyObject* element) {
     if (is_tensor(element)) return any(eq(t, tensor_of(element))).item().to_bool();
     Scalar s;
     if (!scalar_from(element, s, false))
-      throw RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a {}.",
-                         Py_TYPE(element)->tp_name);
+      throw RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a {}.", Py_TYPE(element)->tp_name);
     return any(eq(t, Operand(s))).item().to_bool();
   } catch (...) {
     set_python_error();

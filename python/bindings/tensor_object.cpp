@@ -110,9 +110,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   });
 }
 
-int tensor_init(PyObject*, PyObject*, PyObject*) {
-  return 0;
-}
+int tensor_init(PyObject*, PyObject*, PyObject*) { return 0; }
 
 // Tensors are keys by identity; as in PyTorch, the hash is id().
 Py_hash_t tensor_hash(PyObject* o) {
@@ -128,9 +126,7 @@ PyObject* wrap(const Tensor& t) {
   return make(tensor_type, t);
 }
 
-PyObject* wrap_as(PyTypeObject* type, const Tensor& t) {
-  return make(type, t);
-}
+PyObject* wrap_as(PyTypeObject* type, const Tensor& t) { return make(type, t); }
 
 void make_tensor_type(nb::module_& m) {
   static std::vector<PyGetSetDef> getset;
@@ -153,8 +149,7 @@ void make_tensor_type(nb::module_& m) {
   add_number_slots(slots);
   add_index_slots(slots);
   slots.push_back({0, nullptr});
-  PyType_Spec spec = {"naru.Tensor", sizeof(TensorObject), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
+  PyType_Spec spec = {"naru.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   tensor_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
   tensor_type->tp_name = "Tensor";  // in messages; __module__ and __qualname__ have been read off already
   m.attr("Tensor") = nb::handle(reinterpret_cast<PyObject*>(tensor_type));

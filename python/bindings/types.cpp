@@ -34,8 +34,7 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       PyObject* item = PyTuple_GET_ITEM(made.ptr(), i);
       int64_t v = 0;
       if (PyLong_Check(item)) continue;
-      if (!int_from(item, v))
-        throw TypeError("torch.Size() takes an iterable of 'int' (item {} is '{}')", i, Py_TYPE(item)->tp_name);
+      if (!int_from(item, v)) throw TypeError("torch.Size() takes an iterable of 'int' (item {} is '{}')", i, Py_TYPE(item)->tp_name);
       PyTuple_SET_ITEM(made.ptr(), i, check(PyLong_FromLongLong(v)));
       Py_DECREF(item);
     }
@@ -62,9 +61,7 @@ PyObject* size_concat(PyObject* a, PyObject* b) {
   }
   return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
 }
-PyObject* size_repeat(PyObject* a, Py_ssize_t n) {
-  return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n));
-}
+PyObject* size_repeat(PyObject* a, Py_ssize_t n) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n)); }
 PyObject* size_subscript(PyObject* o, PyObject* key) {
   PyObject* item = PyTuple_Type.tp_as_mapping->mp_subscript(o, key);
   return PySlice_Check(key) ? as_size(item) : item;
@@ -107,19 +104,18 @@ struct PyDType {
 std::array<PyObject*, kDTypes> dtypes;
 
 void make_dtypes(nb::module_& m) {
-  auto type =
-      nb::class_<PyDType>(m, "dtype", "The type of a tensor's elements.")
-          .def("__repr__", [](PyDType t) { return "torch." + std::string(name_of(t.value)); })
-          .def("__reduce__", [](PyDType t) { return "_dtype_" + std::string(name_of(t.value)); })
-          .def("to_complex",
-               [](PyDType t) -> nb::object {
-                 throw NotImplementedError("{}.to_complex(): complex types are not supported yet", name_of(t.value));
-               })
-          .def_prop_ro(
-              "itemsize", [](PyDType t) { return static_cast<int64_t>(size_of(t.value)); }, "Bytes of one element.")
-          .def_prop_ro("is_floating_point", [](PyDType t) { return is_floating(t.value); })
-          .def_prop_ro("is_complex", [](PyDType) { return false; })
-          .def_prop_ro("is_signed", [](PyDType t) { return t.value != DType::Bool && t.value != DType::U8; });
+  auto type = nb::class_<PyDType>(m, "dtype", "The type of a tensor's elements.")
+                  .def("__repr__", [](PyDType t) { return "torch." + std::string(name_of(t.value)); })
+                  .def("__reduce__", [](PyDType t) { return "_dtype_" + std::string(name_of(t.value)); })
+                  .def("to_complex",
+                       [](PyDType t) -> nb::object {
+                         throw NotImplementedError("{}.to_complex(): complex types are not supported yet", name_of(t.value));
+                       })
+                  .def_prop_ro(
+                      "itemsize", [](PyDType t) { return static_cast<int64_t>(size_of(t.value)); }, "Bytes of one element.")
+                  .def_prop_ro("is_floating_point", [](PyDType t) { return is_floating(t.value); })
+                  .def_prop_ro("is_complex", [](PyDType) { return false; })
+                  .def_prop_ro("is_signed", [](PyDType t) { return t.value != DType::Bool && t.value != DType::U8; });
   for (int i = 0; i < kDTypes; ++i) {
     const auto t = static_cast<DType>(i);
     nb::object o = nb::cast(PyDType{t});
@@ -128,14 +124,11 @@ void make_dtypes(nb::module_& m) {
     m.attr(("_dtype_" + std::string(name_of(t))).c_str()) = o;  // under this name it is pickled
     o.inc_ref();
   }
-  constexpr std::pair<const char*, DType> kAliases[] = {{"float", DType::F32}, {"double", DType::F64},
-                                                        {"half", DType::F16},  {"short", DType::I16},
-                                                        {"int", DType::I32},   {"long", DType::I64}};
+  constexpr std::pair<const char*, DType> kAliases[] = {{"float", DType::F32}, {"double", DType::F64}, {"half", DType::F16},
+                                                        {"short", DType::I16}, {"int", DType::I32},    {"long", DType::I64}};
   for (auto [name, t] : kAliases) m.attr(name) = nb::handle(dtypes[static_cast<size_t>(t)]);
   // There is one object per type; `copy` must not make another.
-  type.def("__copy__", [](nb::object self) { return self; }).def("__deepcopy__", [](nb::object self, nb::object) {
-    return self;
-  });
+  type.def("__copy__", [](nb::object self) { return self; }).def("__deepcopy__", [](nb::object self, nb::object) { return self; });
 }
 
 // --- torch.device
@@ -164,19 +157,16 @@ Device index_device(int64_t index) {
 }
 
 void make_device(nb::module_& m) {
-  nb::class_<PyDevice>(m, "device",
-                       "A kind of device and its index: device('cuda:1'), device('cuda', 1), device('cpu').")
+  nb::class_<PyDevice>(m, "device", "A kind of device and its index: device('cuda:1'), device('cuda', 1), device('cpu').")
       .def(
           "__init__",
           [](PyDevice* self, nb::object type, std::optional<int64_t> index) {
             Device d;
             if (!device_from(type.ptr(), d))
-              throw TypeError("device(): argument 'type' (position 1) must be str, int or device, not {}",
-                              Py_TYPE(type.ptr())->tp_name);
+              throw TypeError("device(): argument 'type' (position 1) must be str, int or device, not {}", Py_TYPE(type.ptr())->tp_name);
             if (index) {
               if (d.has_index())
-                throw RuntimeError("type (string) must not include an index because index was passed explicitly: {}",
-                                   d.str());
+                throw RuntimeError("type (string) must not include an index because index was passed explicitly: {}", d.str());
               if (*index < 0 || *index > 127) throw RuntimeError("Device index must be from 0 to 127, got {}", *index);
               d.index = static_cast<int8_t>(*index);
             }
@@ -185,19 +175,14 @@ void make_device(nb::module_& m) {
           nb::arg("type"), nb::arg("index") = nb::none())
       .def("__repr__", [](PyDevice d) { return d.value.repr(); })
       .def("__str__", [](PyDevice d) { return d.value.str(); })
-      .def("__eq__", [](PyDevice a,
-                        nb::object b) { return nb::isinstance<PyDevice>(b) && nb::cast<PyDevice>(b).value == a.value; })
-      .def("__ne__",
-           [](PyDevice a, nb::object b) {
-             return !nb::isinstance<PyDevice>(b) || !(nb::cast<PyDevice>(b).value == a.value);
-           })
+      .def("__eq__", [](PyDevice a, nb::object b) { return nb::isinstance<PyDevice>(b) && nb::cast<PyDevice>(b).value == a.value; })
+      .def("__ne__", [](PyDevice a, nb::object b) { return !nb::isinstance<PyDevice>(b) || !(nb::cast<PyDevice>(b).value == a.value); })
       .def("__hash__", [](PyDevice d) { return static_cast<int64_t>(std::hash<Device>()(d.value)); })
       .def("__reduce__",
            [](nb::object self) {
              const PyDevice d = nb::cast<PyDevice>(self);
-             nb::object args = d.value.has_index()
-                                   ? nb::make_tuple(std::string(name_of(d.value.type)), static_cast<int>(d.value.index))
-                                   : nb::make_tuple(std::string(name_of(d.value.type)));
+             nb::object args = d.value.has_index() ? nb::make_tuple(std::string(name_of(d.value.type)), static_cast<int>(d.value.index))
+                                                   : nb::make_tuple(std::string(name_of(d.value.type)));
              return nb::make_tuple(self.type(), args);
            })
       .def("__enter__",
@@ -213,8 +198,7 @@ void make_device(nb::module_& m) {
              replaced.pop_back();
            })
       .def_prop_ro("type", [](PyDevice d) { return std::string(name_of(d.value.type)); })
-      .def_prop_ro("index",
-                   [](PyDevice d) { return d.value.has_index() ? std::optional<int>(d.value.index) : std::nullopt; });
+      .def_prop_ro("index", [](PyDevice d) { return d.value.has_index() ? std::optional<int>(d.value.index) : std::nullopt; });
 }
 
 // --- layouts and formats: names that are accepted
@@ -228,14 +212,11 @@ struct Word {
 
 PyObject* size_object(const Dims& dims) {
   PyObject* o = check(size_type->tp_alloc(size_type, static_cast<Py_ssize_t>(dims.size())));
-  for (size_t i = 0; i < dims.size(); ++i)
-    PyTuple_SET_ITEM(o, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(dims[i]));
+  for (size_t i = 0; i < dims.size(); ++i) PyTuple_SET_ITEM(o, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(dims[i]));
   return o;
 }
 
-PyObject* dtype_object(DType t) {
-  return Py_NewRef(dtypes[static_cast<size_t>(t)]);
-}
+PyObject* dtype_object(DType t) { return Py_NewRef(dtypes[static_cast<size_t>(t)]); }
 
 PyObject* device_object(Device d) {
   if (d.index >= kCached) return nb::cast(PyDevice{d}).release().ptr();
@@ -290,16 +271,11 @@ void define_types(nb::module_& m) {
       [] { return default_dtype(); });
   def(kFunction, "set_default_dtype", "d", "Sets the default dtype; TypeError unless it is a floating-point type.",
       [](DType d) { set_default_dtype(d); });
-  def(kFunction, "get_default_device", "", "The device of new tensors where none is named.",
-      [] { return default_device(); });
+  def(kFunction, "get_default_device", "", "The device of new tensors where none is named.", [] { return default_device(); });
   def(kFunction, "set_default_device", "device", "Sets the device of new tensors where none is named (None: cpu).",
-      [](std::optional<Device> device) {
-        set_default_device(device ? std::optional(runtime::resolve(*device)) : std::nullopt);
-      });
-  def(kFunction, "promote_types", "type1, type2", "The type that holds both.",
-      [](DType a, DType b) { return promote(a, b); });
-  def(kFunction, "can_cast", "from_, to",
-      "Whether promotion may turn one type into the other: no float to integer, no integer to bool.",
+      [](std::optional<Device> device) { set_default_device(device ? std::optional(runtime::resolve(*device)) : std::nullopt); });
+  def(kFunction, "promote_types", "type1, type2", "The type that holds both.", [](DType a, DType b) { return promote(a, b); });
+  def(kFunction, "can_cast", "from_, to", "Whether promotion may turn one type into the other: no float to integer, no integer to bool.",
       [](DType from, DType to) {
         const auto category = [](DType t) { return is_floating(t) ? 2 : is_integral(t) ? 1 : 0; };
         return category(from) <= category(to);

@@ -75,16 +75,16 @@ class Engine {
  private:
   // Where the pass keeps what it knows of a node: in the node itself, unless another pass (of another thread, or the one that this one
   // is part of) is there.
-  Node::Visit& visit(Node* node) {
-    return node->visit.pass.load(std::memory_order_relaxed) == this ? node->visit : elsewhere_.at(node);
-  }
+  Node::Visit& visit(Node* node) { return node->visit.pass.load(std::memory_order_relaxed) == this ? node->visit : elsewhere_.at(node); }
   // False if it was known already.
   bool claim(Node* node) {
     if (node->visit.pass.load(std::memory_order_relaxed) == this) return false;
     const void* nobody = nullptr;
     if (elsewhere_.contains(node)) return false;
-    if (node->visit.pass.compare_exchange_strong(nobody, this, std::memory_order_acquire)) claimed_.push_back(node);
-    else elsewhere_.try_emplace(node);
+    if (node->visit.pass.compare_exchange_strong(nobody, this, std::memory_order_acquire))
+      claimed_.push_back(node);
+    else
+      elsewhere_.try_emplace(node);
     return true;
   }
 
@@ -170,14 +170,16 @@ void add_roots(Engine& engine, const std::vector<Tensor>& outputs, const std::ve
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& t = outputs[i];
     if (!requires_grad(t))
-      throw RuntimeError("element {} of tensors does not require grad and does not have a grad_fn (shape {}, {})", i, t.sizes().str(), name_of(t.dtype()));
+      throw RuntimeError("element {} of tensors does not require grad and does not have a grad_fn (shape {}, {})", i, t.sizes().str(),
+                         name_of(t.dtype()));
     Tensor g = i < gradients.size() ? gradients[i] : Tensor();
     if (!g.defined()) {
       if (t.numel() != 1)
         throw RuntimeError("grad can be implicitly created only for scalar outputs (shape {}; pass gradient=)", t.sizes().str());
       g = ones_like(t);
     } else if (!(g.sizes() == t.sizes())) {
-      throw RuntimeError("Mismatch in shape: grad_output[{}] has a shape of {} and output[{}] has a shape of {}.", i, g.sizes().str(), i, t.sizes().str());
+      throw RuntimeError("Mismatch in shape: grad_output[{}] has a shape of {} and output[{}] has a shape of {}.", i, g.sizes().str(), i,
+                         t.sizes().str());
     }
     engine.add_root(gradient_edge(t), g);
   }
@@ -220,8 +222,10 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
     const size_t first = wanted.at[{edges[i].node.get(), edges[i].slot}];
     if (first != i) results[i] = results[first];
     if (!results[i].defined() && !allow_unused)
-      throw RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the "
-                         "desired behavior. (inputs[{}])", i);
+      throw RuntimeError(
+          "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the "
+          "desired behavior. (inputs[{}])",
+          i);
   }
   return results;
 }
@@ -234,8 +238,9 @@ Tensor& Tensor::requires_grad_(bool on) {
   if (on && !is_floating(dtype()))
     throw RuntimeError("only Tensors of floating point dtype can require gradients (got {})", name_of(dtype()));
   if (!on && !is_leaf())
-    throw RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that "
-                       "doesn't require differentiation use var_no_grad = var.detach().");
+    throw RuntimeError(
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that "
+        "doesn't require differentiation use var_no_grad = var.detach().");
   if (on || autograd::meta_of(*this))
     if (is_leaf()) {
       autograd::ensure_meta(*this).requires_grad = on;
@@ -259,8 +264,10 @@ void Tensor::set_grad(const Tensor& g) {
   if (g.defined()) {
     if (!(g.sizes() == sizes()))
       throw RuntimeError("assigned grad has data of a different size: wanted {}, got {}", sizes().str(), g.sizes().str());
-    if (g.device() != device()) throw RuntimeError("assigned grad has data located on a different device: wanted {}, got {}", device().str(), g.device().str());
-    if (g.dtype() != dtype()) throw RuntimeError("assigned grad has data of a different type: wanted {}, got {}", name_of(dtype()), name_of(g.dtype()));
+    if (g.device() != device())
+      throw RuntimeError("assigned grad has data located on a different device: wanted {}, got {}", device().str(), g.device().str());
+    if (g.dtype() != dtype())
+      throw RuntimeError("assigned grad has data of a different type: wanted {}, got {}", name_of(dtype()), name_of(g.dtype()));
   } else if (!autograd::meta_of(*this)) {
     return;
   }

@@ -35,7 +35,8 @@ class AccumulateGrad final : public Node {
     if (!m.grad.defined()) {
       // A gradient nobody else holds is taken over; else the leaf gets its own.
       grads[0] = {};
-      const bool sole = !grad_enabled() && g.impl()->use_count() == 1 && g.impl()->storage->use_count() == 1 && !g.impl()->base && g.is_contiguous();
+      const bool sole =
+          !grad_enabled() && g.impl()->use_count() == 1 && g.impl()->storage->use_count() == 1 && !g.impl()->base && g.is_contiguous();
       m.grad = sole || grad_enabled() ? g : g.clone();
     } else if (grad_enabled()) {
       m.grad = m.grad + g;
@@ -64,14 +65,19 @@ int64_t span_of(const Dims& sizes, const Dims& strides) {
 class AsStridedNode final : public Node {
  public:
   AsStridedNode(const Tensor& view, const Tensor& base)
-      : Node("AsStridedBackward0"), sizes_(view.sizes()), strides_(view.strides()), base_sizes_(base.sizes()),
-        base_strides_(base.strides()), offset_(view.storage_offset() - base.storage_offset()) {
+      : Node("AsStridedBackward0"),
+        sizes_(view.sizes()),
+        strides_(view.strides()),
+        base_sizes_(base.sizes()),
+        base_strides_(base.strides()),
+        offset_(view.storage_offset() - base.storage_offset()) {
     next().push_back(gradient_edge(base));
   }
   std::vector<Tensor> apply(std::vector<Tensor> grads) override {
     if (!grads[0].defined()) return {Tensor()};
     return {gradient_of_base(grads[0], strides_, offset_, base_sizes_, base_strides_)};
   }
+
  private:
   Dims sizes_, strides_, base_sizes_, base_strides_;
   int64_t offset_;
@@ -81,8 +87,13 @@ class AsStridedNode final : public Node {
 class CopySlices final : public Node {
  public:
   CopySlices(const Tensor& view, const Tensor& base, Ref<Node> inner)
-      : Node("CopySlices"), sizes_(view.sizes()), strides_(view.strides()), base_sizes_(base.sizes()), base_strides_(base.strides()),
-        offset_(view.storage_offset() - base.storage_offset()), inner_(std::move(inner)) {
+      : Node("CopySlices"),
+        sizes_(view.sizes()),
+        strides_(view.strides()),
+        base_sizes_(base.sizes()),
+        base_strides_(base.strides()),
+        offset_(view.storage_offset() - base.storage_offset()),
+        inner_(std::move(inner)) {
     next().push_back(requires_grad(base) ? gradient_edge(base) : Edge{});
     auto& edges = inner_->next();
     for (size_t i = 1; i < edges.size(); ++i) next().push_back(edges[i]);
@@ -95,8 +106,10 @@ class CopySlices final : public Node {
     Tensor part = whole.as_strided(sizes_, strides_, whole.storage_offset() + offset_);
     std::vector<Tensor> results = inner_->apply({part.clone()});
     results.resize(next().size());
-    if (results[0].defined()) part.copy_(results[0]);
-    else part.zero_();
+    if (results[0].defined())
+      part.copy_(results[0]);
+    else
+      part.zero_();
     results[0] = whole;
     return results;
   }
@@ -136,8 +149,7 @@ Node::~Node() {
 }
 
 Meta::~Meta() {
-  if (grad_fn && grad_fn->extras)
-    std::erase_if(grad_fn->extras->retained, [&](const auto& r) { return r.second == owner; });
+  if (grad_fn && grad_fn->extras) std::erase_if(grad_fn->extras->retained, [&](const auto& r) { return r.second == owner; });
 }
 
 Meta* meta_of(const Tensor& t) noexcept { return t.defined() ? static_cast<Meta*>(t.impl()->autograd.get()) : nullptr; }
@@ -190,7 +202,8 @@ Tensor Saved::get(Node* self) const {
     throw RuntimeError(
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved "
         "intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
-        "backward through the graph a second time or if you need to access saved tensors after calling backward. (in {})", self->name());
+        "backward through the graph a second time or if you need to access saved tensors after calling backward. (in {})",
+        self->name());
   if (undefined_) return {};
   if (tensor_.version() != version_)
     throw RuntimeError(
@@ -242,8 +255,10 @@ Tensor gradient_of_base(const Tensor& g, const Dims& strides, int64_t shift, con
     return arange(0, span, 1, Options(DType::I64, g.device())).as_strided(sizes, steps, offset).reshape({-1});
   };
   Tensor flat = zeros({span}, Options(g.dtype(), g.device()));
-  if (may_overlap(g.sizes(), strides)) scatter_add_(flat, 0, positions(g.sizes(), strides, begin), g.reshape({-1}));
-  else flat.as_strided(g.sizes(), strides, begin).copy_(g);
+  if (may_overlap(g.sizes(), strides))
+    scatter_add_(flat, 0, positions(g.sizes(), strides, begin), g.reshape({-1}));
+  else
+    flat.as_strided(g.sizes(), strides, begin).copy_(g);
   if (may_overlap(base_sizes, base_strides)) {
     // Elements of the base at one address share what came there.
     Tensor count = zeros_like(flat);
@@ -258,13 +273,17 @@ void check_in_place(const Tensor& target, const char* op) {
   if (!grad_mode) return;
   const Meta* m = meta_of(target);
   if (m && m->requires_grad && !m->grad_fn)
-    throw RuntimeError("a leaf Variable that requires grad is being used in an in-place operation. ({}: write under no_grad(), or use the "
-                       "out-of-place form)", op);
+    throw RuntimeError(
+        "a leaf Variable that requires grad is being used in an in-place operation. ({}: write under no_grad(), or use the "
+        "out-of-place form)",
+        op);
   if (target.impl()->base) {
     const Meta* b = static_cast<const Meta*>(target.impl()->base->autograd.get());
     if (b && b->requires_grad && !b->grad_fn)
-      throw RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation. ({}: write under no_grad(), "
-                         "or use the out-of-place form)", op);
+      throw RuntimeError(
+          "a view of a leaf Variable that requires grad is being used in an in-place operation. ({}: write under no_grad(), "
+          "or use the out-of-place form)",
+          op);
   }
 }
 

@@ -57,9 +57,9 @@ class Node : public RefCounted<Node> {
   // Of the backward pass that runs through the node now (see engine.cpp).
   struct Visit {
     std::atomic<const void*> pass{nullptr};
-    int missing = 0;       // gradients still to come
+    int missing = 0;  // gradients still to come
     bool queued = false;
-    Tensor grad;           // the sum of those that came, of output 0
+    Tensor grad;               // the sum of those that came, of output 0
     std::vector<Tensor> more;  // of the outputs from 1 on
   } visit;
 
@@ -77,10 +77,10 @@ struct Meta : AutogradMeta {
   bool requires_grad = false;  // leaves only
   bool retains_grad = false;
   Tensor grad;
-  Ref<Node> grad_fn;           // null for leaves
-  uint32_t output = 0;         // which output of grad_fn
-  Node* accumulator = nullptr; // leaves: the node that adds to grad, while one lives (not owned)
-  uint64_t history = 0;        // counts in-place changes of the history (base: made; view: seen)
+  Ref<Node> grad_fn;                               // null for leaves
+  uint32_t output = 0;                             // which output of grad_fn
+  Node* accumulator = nullptr;                     // leaves: the node that adds to grad, while one lives (not owned)
+  uint64_t history = 0;                            // counts in-place changes of the history (base: made; view: seen)
   std::unique_ptr<std::map<int64_t, Hook>> hooks;  // leaves
   int64_t next_hook = 0;
   ~Meta() override;

@@ -44,8 +44,7 @@ Dims broadcast_shapes(const Dims& a, const Dims& b) {
 
 int64_t wrap_dim(int64_t dim, int64_t rank) {
   const int64_t n = rank == 0 ? 1 : rank;
-  if (dim < -n || dim >= n)
-    throw IndexError("Dimension out of range (expected to be in range of [{}, {}], but got {})", -n, n - 1, dim);
+  if (dim < -n || dim >= n) throw IndexError("Dimension out of range (expected to be in range of [{}, {}], but got {})", -n, n - 1, dim);
   return dim < 0 ? dim + n : dim;
 }
 

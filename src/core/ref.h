@@ -20,15 +20,20 @@ template <class T>
 class RefCounted {
  public:
   void retain() const noexcept {
-    if (alone()) count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    else count_.fetch_add(1, std::memory_order_relaxed);
+    if (alone())
+      count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    else
+      count_.fetch_add(1, std::memory_order_relaxed);
   }
   void release() const noexcept {
     // The last owner needs no atomic subtraction: nobody else can see the object.
     const uint32_t count = count_.load(std::memory_order_acquire);
-    if (count == 1) delete static_cast<const T*>(this);
-    else if (alone()) count_.store(count - 1, std::memory_order_relaxed);
-    else if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete static_cast<const T*>(this);
+    if (count == 1)
+      delete static_cast<const T*>(this);
+    else if (alone())
+      count_.store(count - 1, std::memory_order_relaxed);
+    else if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      delete static_cast<const T*>(this);
   }
   uint32_t use_count() const noexcept { return count_.load(std::memory_order_acquire); }
 
@@ -70,8 +75,8 @@ class Ref {
   }
   Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  Ref(Ref<U> o) noexcept : p_(o.leak()) {}
+  requires std::is_convertible_v<U*, T*> Ref(Ref<U> o)
+  noexcept : p_(o.leak()) {}
   Ref& operator=(Ref o) noexcept {
     std::swap(p_, o.p_);
     return *this;

@@ -28,8 +28,10 @@ class SmallVector {
   }
   void pop_back() {
     --size_;
-    if (more_.empty()) inline_[size_] = T();
-    else more_.pop_back();
+    if (more_.empty())
+      inline_[size_] = T();
+    else
+      more_.pop_back();
   }
   size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }

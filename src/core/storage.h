@@ -41,8 +41,8 @@ struct Storage : RefCounted<Storage> {
   bool pinned = false;
   bool lost = false;  // what should have been written here never was: there was no memory
   bool resizable = true;
-  bool ordered = false;  // the memory goes back with its history: work under way need not keep the storage alive
-  bool host_wrote = false;  // the host may have written here, as far as captures ask (see runtime/capture.h)
+  bool ordered = false;               // the memory goes back with its history: work under way need not keep the storage alive
+  bool host_wrote = false;            // the host may have written here, as far as captures ask (see runtime/capture.h)
   std::atomic<bool> captured{false};  // a capture under way writes here, so that nobody may look until its end
   const uint32_t born = captures_begun.load(std::memory_order_relaxed);
   Origin origin;  // of the tensor it was made for

@@ -22,9 +22,8 @@ Sample Dataset::batch(std::span<const int64_t> numbers) const {
     const Sample sample = get(numbers[k]);
     if (k == 0) columns.resize(sample.size());
     if (sample.size() != columns.size())
-      throw RuntimeError(
-          "each element in list of batch should be of equal size: sample {} has {} tensors, sample {} has {}",
-          numbers[0], columns.size(), numbers[k], sample.size());
+      throw RuntimeError("each element in list of batch should be of equal size: sample {} has {} tensors, sample {} has {}", numbers[0],
+                         columns.size(), numbers[k], sample.size());
     for (size_t c = 0; c < sample.size(); ++c) columns[c].push_back(sample[c]);
   }
   Sample all;
@@ -43,8 +42,8 @@ TensorDataset::TensorDataset(std::vector<Tensor> tensors) : tensors_(std::move(t
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (!tensors_[i].defined() || tensors_[i].dim() == 0) throw ValueError("TensorDataset: tensor {} has no rows", i);
     if (tensors_[i].size(0) != tensors_[0].size(0))
-      throw ValueError("Size mismatch between tensors: TensorDataset got {} rows in tensor 0 and {} in tensor {}",
-                       tensors_[0].size(0), tensors_[i].size(0), i);
+      throw ValueError("Size mismatch between tensors: TensorDataset got {} rows in tensor 0 and {} in tensor {}", tensors_[0].size(0),
+                       tensors_[i].size(0), i);
   }
 }
 
@@ -76,20 +75,18 @@ std::vector<int64_t> Subset::at(std::span<const int64_t> numbers) const {
   return list;
 }
 
-Sample Subset::batch(std::span<const int64_t> numbers) const {
-  return whole_->batch(at(numbers));
-}
+Sample Subset::batch(std::span<const int64_t> numbers) const { return whole_->batch(at(numbers)); }
 
-std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset> whole,
-                                                  const std::vector<int64_t>& lengths, Generator* generator) {
+std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset> whole, const std::vector<int64_t>& lengths,
+                                                  Generator* generator) {
   int64_t total = 0;
   for (int64_t n : lengths) {
     if (n < 0) throw ValueError("random_split: wanted lengths of at least 0, got {}", n);
     total += n;
   }
   if (total != whole->size())
-    throw ValueError("Sum of input lengths does not equal the length of the input dataset! (random_split: {} and {})",
-                     total, whole->size());
+    throw ValueError("Sum of input lengths does not equal the length of the input dataset! (random_split: {} and {})", total,
+                     whole->size());
   const std::vector<int64_t> order = randperm(total, Options(DType::I64, Device(DeviceType::Cpu)), generator).to_ints();
   std::vector<std::shared_ptr<Subset>> parts;
   auto from = order.begin();

@@ -15,7 +15,8 @@ Sample stacked(const std::vector<Sample>& samples) {
     std::vector<Tensor> column;
     for (const Sample& s : samples) {
       if (s.size() != samples[0].size())
-        throw RuntimeError("each element in list of batch should be of equal size: one sample has {} tensors, another {}", samples[0].size(), s.size());
+        throw RuntimeError("each element in list of batch should be of equal size: one sample has {} tensors, another {}",
+                           samples[0].size(), s.size());
       column.push_back(s[c]);
     }
     all.push_back(stack(column));

@@ -65,9 +65,9 @@ class Pass {
   uint64_t taken_ = 0, wanted_ = 0;  // batches begun; the one to be given next
   std::map<uint64_t, Done> done_;
   bool taking_ = false, ended_ = false, stopped_ = false;
-  int resting_ = 0;  // workers that wait for room
-  bool dozing_ = false;   // one of them looks by itself
-  bool waiting_ = false;  // for a batch
+  int resting_ = 0;                         // workers that wait for room
+  bool dozing_ = false;                     // one of them looks by itself
+  bool waiting_ = false;                    // for a batch
   Clock::time_point given_ = Clock::now();  // when the last batch was
   Clock::duration pace_{0};                 // from the one before to it
   std::vector<std::thread> threads_;

@@ -25,8 +25,8 @@ struct TypeName {
   const char* name;
   DType type;
 };
-constexpr TypeName kTypes[] = {{"BOOL", DType::Bool}, {"U8", DType::U8},     {"I8", DType::I8},   {"I16", DType::I16}, {"I32", DType::I32},
-                               {"I64", DType::I64},   {"F16", DType::F16},   {"BF16", DType::BF16}, {"F32", DType::F32}, {"F64", DType::F64}};
+constexpr TypeName kTypes[] = {{"BOOL", DType::Bool}, {"U8", DType::U8},   {"I8", DType::I8},     {"I16", DType::I16}, {"I32", DType::I32},
+                               {"I64", DType::I64},   {"F16", DType::F16}, {"BF16", DType::BF16}, {"F32", DType::F32}, {"F64", DType::F64}};
 
 const char* name_in_file(DType t) {
   for (const TypeName& n : kTypes)
@@ -37,7 +37,8 @@ const char* name_in_file(DType t) {
 DType type_of(const std::string& tensor, const std::string& name) {
   for (const TypeName& n : kTypes)
     if (name == n.name) return n.type;
-  throw ValueError("safetensors: tensor '{}' has type {}, which naru does not have; wanted BOOL, U8, I8 to I64, F16, BF16, F32 or F64", tensor, name);
+  throw ValueError("safetensors: tensor '{}' has type {}, which naru does not have; wanted BOOL, U8, I8 to I64, F16, BF16, F32 or F64",
+                   tensor, name);
 }
 
 // Objects with a key twice are refused: readers differ in which one counts.
@@ -48,7 +49,8 @@ Json parse_header(std::string_view text) {
     if (depth > 8) throw ValueError("safetensors: the header is nested too deeply");
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end && !keys.empty()) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.empty() && !keys.back().insert(value.get<std::string>()).second) twice = value.get<std::string>();
+    if (event == Json::parse_event_t::key && !keys.empty() && !keys.back().insert(value.get<std::string>()).second)
+      twice = value.get<std::string>();
     return true;
   };
   Json header;
@@ -78,8 +80,8 @@ uint64_t number(const Json& v, const std::string& tensor, const char* what) {
 }
 
 Entry read_entry(const std::string& name, const Json& v) {
-  if (!v.is_object() || !v.contains("dtype") || !v.contains("shape") || !v.contains("data_offsets") || !v["dtype"].is_string() || !v["shape"].is_array() ||
-      !v["data_offsets"].is_array() || v["data_offsets"].size() != 2)
+  if (!v.is_object() || !v.contains("dtype") || !v.contains("shape") || !v.contains("data_offsets") || !v["dtype"].is_string() ||
+      !v["shape"].is_array() || !v["data_offsets"].is_array() || v["data_offsets"].size() != 2)
     throw ValueError("safetensors: tensor '{}': wanted dtype, shape and two data_offsets, got {}", name, v.dump().substr(0, 200));
   Entry e{name, type_of(name, v["dtype"].get<std::string>()), {}, 0, 0};
   unsigned __int128 bytes = size_of(e.type);
@@ -88,13 +90,14 @@ Entry read_entry(const std::string& name, const Json& v) {
     if (size > static_cast<uint64_t>(INT64_MAX)) throw ValueError("safetensors: tensor '{}': a size of {} is too large", name, size);
     e.sizes.push_back(static_cast<int64_t>(size));
     bytes *= size;
-    if (bytes > (static_cast<unsigned __int128>(1) << 62)) throw ValueError("safetensors: tensor '{}': its shape {} is too large", name, v["shape"].dump());
+    if (bytes > (static_cast<unsigned __int128>(1) << 62))
+      throw ValueError("safetensors: tensor '{}': its shape {} is too large", name, v["shape"].dump());
   }
   if (e.sizes.size() > 64) throw ValueError("safetensors: tensor '{}': wanted at most 64 dimensions, got {}", name, e.sizes.size());
   e.begin = number(v["data_offsets"][0], name, "data_offsets"), e.end = number(v["data_offsets"][1], name, "data_offsets");
   if (e.end < e.begin || e.end - e.begin != static_cast<uint64_t>(bytes))
-    throw ValueError("safetensors: tensor '{}': shape {} and type {} make {} bytes, its data_offsets {}", name, v["shape"].dump(), v["dtype"].dump(),
-                     static_cast<uint64_t>(bytes), v["data_offsets"].dump());
+    throw ValueError("safetensors: tensor '{}': shape {} and type {} make {} bytes, its data_offsets {}", name, v["shape"].dump(),
+                     v["dtype"].dump(), static_cast<uint64_t>(bytes), v["data_offsets"].dump());
   return e;
 }
 
@@ -108,8 +111,10 @@ Layout read_layout(std::string_view bytes) {
   uint64_t length = 0;
   if (bytes.size() < 8) throw ValueError("safetensors: wanted at least 8 bytes, got {}", bytes.size());
   for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<uint8_t>(bytes[static_cast<size_t>(i)]);
-  if (length > kMostHeader) throw ValueError("safetensors: the header's length is {}, wanted at most {}; is this a safetensors file?", length, kMostHeader);
-  if (length > bytes.size() - 8) throw ValueError("safetensors: the header's length is {}, but only {} bytes follow; the file is cut short", length, bytes.size() - 8);
+  if (length > kMostHeader)
+    throw ValueError("safetensors: the header's length is {}, wanted at most {}; is this a safetensors file?", length, kMostHeader);
+  if (length > bytes.size() - 8)
+    throw ValueError("safetensors: the header's length is {}, but only {} bytes follow; the file is cut short", length, bytes.size() - 8);
   const std::string_view text = bytes.substr(8, length);
   if (text.empty() || text[0] != '{') throw ValueError("safetensors: wanted a header that begins with a brace");
   const Json header = parse_header(text);
@@ -122,19 +127,23 @@ Layout read_layout(std::string_view bytes) {
     }
     if (!value.is_object()) throw ValueError("safetensors: wanted an object of texts as __metadata__, got {}", value.type_name());
     for (const auto& [key, text_value] : value.items()) {
-      if (!text_value.is_string()) throw ValueError("safetensors: wanted texts as __metadata__, got {} for '{}'", text_value.type_name(), key);
+      if (!text_value.is_string())
+        throw ValueError("safetensors: wanted texts as __metadata__, got {} for '{}'", text_value.type_name(), key);
       l.metadata[key] = text_value.get<std::string>();
     }
   }
-  std::sort(l.entries.begin(), l.entries.end(), [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name); });
+  std::sort(l.entries.begin(), l.entries.end(),
+            [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name); });
   uint64_t at = 0;
   for (const Entry& e : l.entries) {
     if (e.begin != at)
-      throw ValueError("safetensors: tensor '{}' begins at byte {} of the data, wanted {}: tensors must neither overlap nor leave gaps", e.name, e.begin, at);
+      throw ValueError("safetensors: tensor '{}' begins at byte {} of the data, wanted {}: tensors must neither overlap nor leave gaps",
+                       e.name, e.begin, at);
     at = e.end;
   }
   if (at != bytes.size() - l.start)
-    throw ValueError("safetensors: the tensors have {} bytes, the file {}; {}", at, bytes.size() - l.start, at > bytes.size() - l.start ? "it is cut short" : "it goes on behind them");
+    throw ValueError("safetensors: the tensors have {} bytes, the file {}; {}", at, bytes.size() - l.start,
+                     at > bytes.size() - l.start ? "it is cut short" : "it goes on behind them");
   return l;
 }
 
@@ -239,7 +248,8 @@ std::string header_of(const SafeTensors& s, std::vector<Tensor>& order) {
     throw ValueError("safetensors: names and metadata must be UTF-8: {}", e.what());
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  if (text.size() > kMostHeader) throw ValueError("safetensors: the header would have {} bytes, wanted at most {}", text.size(), kMostHeader);
+  if (text.size() > kMostHeader)
+    throw ValueError("safetensors: the header would have {} bytes, wanted at most {}", text.size(), kMostHeader);
   std::string front(8, '\0');
   for (int i = 0; i < 8; ++i) front[static_cast<size_t>(i)] = static_cast<char>(text.size() >> 8 * i);
   return front + text;

@@ -40,8 +40,8 @@ std::vector<int64_t> RandomSampler::pass() const {
   std::vector<int64_t> order;
   order.reserve(static_cast<size_t>(num_samples_));
   for (int64_t left = num_samples_; left > 0;) {
-    const std::vector<int64_t> more =
-        replacement_ ? randint(0, source_size_, {std::min(left, kAtOnce)}, kNumbers, generator).to_ints() : shuffled(source_size_, generator);
+    const std::vector<int64_t> more = replacement_ ? randint(0, source_size_, {std::min(left, kAtOnce)}, kNumbers, generator).to_ints()
+                                                   : shuffled(source_size_, generator);
     const int64_t n = std::min(left, static_cast<int64_t>(more.size()));
     order.insert(order.end(), more.begin(), more.begin() + n);
     left -= n;
@@ -76,7 +76,8 @@ std::vector<int64_t> DistributedSampler::pass() const {
   Generator generator(seed_ + epoch_);
   const std::vector<int64_t> order = shuffle_ ? shuffled(source_size_, &generator) : SequentialSampler(source_size_).pass();
   std::vector<int64_t> mine(static_cast<size_t>(num_samples_));
-  for (int64_t k = 0; k < num_samples_; ++k) mine[static_cast<size_t>(k)] = order[static_cast<size_t>((rank_ + k * replicas_) % source_size_)];
+  for (int64_t k = 0; k < num_samples_; ++k)
+    mine[static_cast<size_t>(k)] = order[static_cast<size_t>((rank_ + k * replicas_) % source_size_)];
   return mine;
 }
 

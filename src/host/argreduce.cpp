@@ -75,8 +75,7 @@ struct Rows {
   int64_t length;  // of a row
   int64_t stride;  // bytes from element to element of a row
 
-  void put(const Walk& walk, int64_t step_in, int64_t step_values, int64_t step_indices, const int64_t* index,
-           int64_t n) const {
+  void put(const Walk& walk, int64_t step_in, int64_t step_values, int64_t step_indices, const int64_t* index, int64_t n) const {
     const auto item = size_of(op.in.dtype);
     for (int64_t j = 0; j < n; ++j) {
       if (op.indices.data) *reinterpret_cast<int64_t*>(walk.at(2) + j * step_indices) = index[j];
@@ -146,8 +145,7 @@ template <class Stored, class T = Stored>
 void run_typed(const Rows& r) {
   const Space& s = r.kept;
   // Neighbouring results in neighbouring memory, and rows that are not: walk down all of them at once.
-  const bool neighbours =
-      s.rank > 0 && s.operands[0].strides[s.rank - 1] == s.operands[0].item && s.sizes[s.rank - 1] >= 8;
+  const bool neighbours = s.rank > 0 && s.operands[0].strides[s.rank - 1] == s.operands[0].item && s.sizes[s.rank - 1] >= 8;
   if (neighbours && r.stride != s.operands[0].item)
     across<Stored, T>(r);
   else
@@ -171,11 +169,9 @@ constexpr RunTyped kRun[kDTypes] = {run_typed<uint8_t>,
 void run(const ir::ArgReduce& op) {
   const int kept_dims = static_cast<int>(op.shape.size()) - 1;
   const std::span<const int64_t> shape = op.shape;
-  Rows rows{op, Space(shape.first(kept_dims)), op.shape.back(),
-            op.in.strides[kept_dims] * static_cast<int64_t>(size_of(op.in.dtype))};
+  Rows rows{op, Space(shape.first(kept_dims)), op.shape.back(), op.in.strides[kept_dims] * static_cast<int64_t>(size_of(op.in.dtype))};
   if (rows.kept.numel() == 0) return;
-  if (rows.length == 0)
-    throw IndexError("argmax/argmin: expected a dimension of non-zero size to reduce, got shape {}", op.shape.str());
+  if (rows.length == 0) throw IndexError("argmax/argmin: expected a dimension of non-zero size to reduce, got shape {}", op.shape.str());
   const Dims none(static_cast<size_t>(kept_dims), 0);
   rows.kept.add(op.in);
   rows.kept.add(static_cast<char*>(op.values.data), static_cast<int64_t>(size_of(op.in.dtype)),

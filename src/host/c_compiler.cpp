@@ -25,9 +25,24 @@ namespace fs = std::filesystem;
 
 // Exact arithmetic, as everywhere: nothing contracted, nothing reordered. What C lets pass with a warning would fail only when it runs.
 const std::vector<std::string> kOptions = {
-    "-x", "c", "-std=gnu11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fsigned-char",
-    "-fPIC", "-shared", "-Wl,-z,defs", "-fvisibility=hidden", "-fdiagnostics-color=never", "-Werror=implicit-function-declaration", "-Werror=implicit-int",
-    "-Werror=int-conversion", "-Werror=incompatible-pointer-types",
+    "-x",
+    "c",
+    "-std=gnu11",
+    "-O3",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-strict-aliasing",
+    "-fsigned-char",
+    "-fPIC",
+    "-shared",
+    "-Wl,-z,defs",
+    "-fvisibility=hidden",
+    "-fdiagnostics-color=never",
+    "-Werror=implicit-function-declaration",
+    "-Werror=implicit-int",
+    "-Werror=int-conversion",
+    "-Werror=incompatible-pointer-types",
 #if defined(__x86_64__)
     "-march=native",
 #endif
@@ -80,7 +95,9 @@ class Folder {
   Folder() {
     std::error_code none;
     path_ = (fs::temp_directory_path(none) / "naru-XXXXXX").string();
-    if (none || !mkdtemp(path_.data())) throw RuntimeError("naru.kernel: can't make a folder for the compiler in {}: {}. Set TMPDIR to a folder that can be written", path_, std::strerror(errno));
+    if (none || !mkdtemp(path_.data()))
+      throw RuntimeError("naru.kernel: can't make a folder for the compiler in {}: {}. Set TMPDIR to a folder that can be written", path_,
+                         std::strerror(errno));
   }
   Folder(const Folder&) = delete;
   ~Folder() {
@@ -111,9 +128,11 @@ CCompiler CCompiler::find() {
     c.name_ = ended.said.substr(0, ended.said.find('\n'));
     return c;
   }
-  throw RuntimeError("naru.kernel: there is no C compiler, which kernels on cpu and virtual devices need (looked for: {}). Install one (Debian, Ubuntu: apt-get "
-                     "install gcc libc6-dev; Fedora: dnf install gcc; conda: conda install gcc), or name one by the environment variable CC",
-                     fmt::join(names, ", "));
+  throw RuntimeError(
+      "naru.kernel: there is no C compiler, which kernels on cpu and virtual devices need (looked for: {}). Install one (Debian, Ubuntu: "
+      "apt-get "
+      "install gcc libc6-dev; Fedora: dnf install gcc; conda: conda install gcc), or name one by the environment variable CC",
+      fmt::join(names, ", "));
 }
 
 std::string CCompiler::options() const { return fmt::format("{} {}", fmt::join(command_, " "), fmt::join(kOptions, " ")); }

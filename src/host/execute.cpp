@@ -18,9 +18,8 @@ void run(const ir::CopyBytes& copy) {
     std::memmove(target, source, copy.bytes);
     return;
   }
-  split(bytes, static_cast<double>(bytes) * 0.05, kPage, [=](int64_t begin, int64_t end) {
-    std::memcpy(target + begin, source + begin, static_cast<size_t>(end - begin));
-  });
+  split(bytes, static_cast<double>(bytes) * 0.05, kPage,
+        [=](int64_t begin, int64_t end) { std::memcpy(target + begin, source + begin, static_cast<size_t>(end - begin)); });
 }
 
 void execute(const ir::Instruction& instruction) {

@@ -39,8 +39,7 @@ float extreme(const float* x, int64_t n, bool& nan) {
   __m256 a = _mm256_loadu_ps(x), b = a, c = a, d = a, odd = _mm256_setzero_ps();
   for (int64_t i = 0; i < n; i += 32) {
     const float* at = x + (i + 32 <= n ? i : n - 32);
-    const __m256 p = _mm256_loadu_ps(at), q = _mm256_loadu_ps(at + 8), r = _mm256_loadu_ps(at + 16),
-                 s = _mm256_loadu_ps(at + 24);
+    const __m256 p = _mm256_loadu_ps(at), q = _mm256_loadu_ps(at + 8), r = _mm256_loadu_ps(at + 16), s = _mm256_loadu_ps(at + 24);
     a = better<kGreatest>(p, a), b = better<kGreatest>(q, b), c = better<kGreatest>(r, c), d = better<kGreatest>(s, d);
     odd = _mm256_or_ps(odd, _mm256_or_ps(_mm256_cmp_ps(p, q, _CMP_UNORD_Q), _mm256_cmp_ps(r, s, _CMP_UNORD_Q)));
   }

@@ -44,8 +44,7 @@ float extreme(const float* x, int64_t n, bool& nan) {
   unsigned odd = 0;
   for (int64_t i = 0; i < n; i += 64) {
     const float* at = x + (i + 64 <= n ? i : n - 64);
-    const __m512 p = _mm512_loadu_ps(at), q = _mm512_loadu_ps(at + 16), r = _mm512_loadu_ps(at + 32),
-                 s = _mm512_loadu_ps(at + 48);
+    const __m512 p = _mm512_loadu_ps(at), q = _mm512_loadu_ps(at + 16), r = _mm512_loadu_ps(at + 32), s = _mm512_loadu_ps(at + 48);
     a = better<kGreatest>(p, a), b = better<kGreatest>(q, b), c = better<kGreatest>(r, c), d = better<kGreatest>(s, d);
     odd |= _cvtmask16_u32(_kor_mask16(_mm512_cmp_ps_mask(p, q, _CMP_UNORD_Q), _mm512_cmp_ps_mask(r, s, _CMP_UNORD_Q)));
   }

@@ -64,8 +64,7 @@ struct Moves {
 
   Moves(const Dims& shape, const ir::View& plain, const ir::View& indexed, const std::vector<IndexOperand>& list)
       : space(std::span<const int64_t>(shape)), indices(list), item(static_cast<int64_t>(size_of(plain.dtype))) {
-    if (list.size() + 2 > kMaxOperands)
-      throw RuntimeError("index: wanted at most {} index tensors, got {}", kMaxOperands - 2, list.size());
+    if (list.size() + 2 > kMaxOperands) throw RuntimeError("index: wanted at most {} index tensors, got {}", kMaxOperands - 2, list.size());
     space.add(plain);
     space.add(indexed);
     for (const auto& i : list) space.add(i.positions);
@@ -80,9 +79,7 @@ struct Moves {
     if (inner_run) run = space.sizes[space.rank - 1];
   }
   int last() const { return space.rank - 1; }
-  int64_t moved(int64_t position, int i) const {
-    return (position < 0 ? position + indices[i].bound : position) * indices[i].step * item;
-  }
+  int64_t moved(int64_t position, int i) const { return (position < 0 ? position + indices[i].bound : position) * indices[i].step * item; }
   // Bytes that the indices add for the row where the walk stands.
   int64_t shift(const Walk& walk) const {
     int64_t bytes = 0;
@@ -106,15 +103,15 @@ struct Moves {
 };
 
 template <class T>
-void copy_indexed(const char* source, int64_t source_step, const int64_t* from, char* target, int64_t target_step,
-                  const int64_t* to, int64_t n) {
+void copy_indexed(const char* source, int64_t source_step, const int64_t* from, char* target, int64_t target_step, const int64_t* to,
+                  int64_t n) {
   for (int64_t e = 0; e < n; ++e)
     *reinterpret_cast<T*>(target + e * target_step + (to ? to[e] : 0)) =
         *reinterpret_cast<const T*>(source + e * source_step + (from ? from[e] : 0));
 }
 
-void copy_indexed(int64_t item, const char* source, int64_t source_step, const int64_t* from, char* target,
-                  int64_t target_step, const int64_t* to, int64_t n) {
+void copy_indexed(int64_t item, const char* source, int64_t source_step, const int64_t* from, char* target, int64_t target_step,
+                  const int64_t* to, int64_t n) {
   switch (item) {
     case 1:
       return copy_indexed<uint8_t>(source, source_step, from, target, target_step, to, n);
@@ -165,8 +162,7 @@ struct Plus<Bfloat> {
 };
 
 // target[e] += value[e], in order. `to`: what indices add to each element's address, or null.
-using AddRun = void (*)(const char* value, int64_t value_step, char* target, int64_t target_step, const int64_t* to,
-                        int64_t n);
+using AddRun = void (*)(const char* value, int64_t value_step, char* target, int64_t target_step, const int64_t* to, int64_t n);
 
 template <class T>
 void add_run(const char* value, int64_t value_step, char* target, int64_t target_step, const int64_t* to, int64_t n) {
@@ -182,13 +178,10 @@ void add_run(const char* value, int64_t value_step, char* target, int64_t target
   }
 }
 
-constexpr AddRun kAddRun[kDTypes] = {add_run<bool>,    add_run<uint8_t>, add_run<int8_t>, add_run<int16_t>,
-                                     add_run<int32_t>, add_run<int64_t>, add_run<Half>,   add_run<Bfloat>,
-                                     add_run<float>,   add_run<double>};
+constexpr AddRun kAddRun[kDTypes] = {add_run<bool>,    add_run<uint8_t>, add_run<int8_t>, add_run<int16_t>, add_run<int32_t>,
+                                     add_run<int64_t>, add_run<Half>,    add_run<Bfloat>, add_run<float>,   add_run<double>};
 
-bool nothing(const Dims& shape) {
-  return product(shape) == 0;
-}
+bool nothing(const Dims& shape) { return product(shape) == 0; }
 
 }  // namespace
 
@@ -198,8 +191,8 @@ void run(const ir::Gather& g) {
   const Moves m(g.shape, g.out, g.source, g.indices);
   const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
   const int64_t out_step = m.space.operands[0].strides[m.last()], source_step = m.space.operands[1].strides[m.last()];
-  const double time = static_cast<double>(rows) *
-                      (m.inner_run ? 8 + 0.05 * static_cast<double>(inner * m.item) : 2.0 * static_cast<double>(inner));
+  const double time =
+      static_cast<double>(rows) * (m.inner_run ? 8 + 0.05 * static_cast<double>(inner * m.item) : 2.0 * static_cast<double>(inner));
   if (m.inner_run) {
     return split(rows, time, 1, [&](int64_t begin, int64_t end) {
       Walk walk(m.space, m.last());
@@ -222,8 +215,7 @@ void run(const ir::Gather& g) {
         at = row;
       }
       m.shifts(walk, first, n, shifts);
-      copy_indexed(m.item, walk.at(1) + first * source_step, source_step, shifts, walk.at(0) + first * out_step,
-                   out_step, nullptr, n);
+      copy_indexed(m.item, walk.at(1) + first * source_step, source_step, shifts, walk.at(0) + first * out_step, out_step, nullptr, n);
     }
   });
 }

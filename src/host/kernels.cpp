@@ -138,8 +138,7 @@ const Kernel& kernel_of(const Program& program, uint32_t scalars) {
     k.kernel = with_scalars(program, scalars).lower();
     inspect(k.kernel, k.uses_index, k.cost);
     if (k.kernel.inputs.size() == 1 && k.kernel.results.size() == 1)
-      k.copies =
-          k.kernel.graph[k.kernel.results[0]].prim == Prim::Input && k.kernel.inputs[0].dtype == k.kernel.outputs[0];
+      k.copies = k.kernel.graph[k.kernel.results[0]].prim == Prim::Input && k.kernel.inputs[0].dtype == k.kernel.outputs[0];
   });
 }
 
@@ -179,8 +178,8 @@ void FoldKernel::along(void* const* inputs, const uint64_t* params, int64_t n, i
   ir::interpret_along(kernel, inputs, params, n, index0, out);
 }
 
-void FoldKernel::across(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows,
-                        int64_t cols, int64_t index0, int64_t index_stride, void* out) const {
+void FoldKernel::across(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows, int64_t cols, int64_t index0,
+                        int64_t index_stride, void* out) const {
   const render::Isa set = current_isa();
   if (set != render::Isa::None) {
     auto& slot = across_code[set == render::Isa::Avx512];
@@ -232,16 +231,14 @@ const SmallKernel& small_kernel(const Program& program) {
   auto made = std::make_unique<SmallKernel>();
   made->kernel = &kernel.kernel;
   if (set != render::Isa::None)
-    made->machine = code_in<ir::MapFunction>(kernel.code[set == render::Isa::Avx512][0], no_map,
-                                             [&] { return render::compile(kernel.kernel, set); });
+    made->machine =
+        code_in<ir::MapFunction>(kernel.code[set == render::Isa::Avx512][0], no_map, [&] { return render::compile(kernel.kernel, set); });
   const SmallKernel* before = nullptr;
   if (slot.compare_exchange_strong(before, made.get(), std::memory_order_acq_rel)) return *made.release();
   return *before;
 }
 
-bool set_jit(bool on) noexcept {
-  return jit.exchange(on);
-}
+bool set_jit(bool on) noexcept { return jit.exchange(on); }
 
 const char* isa_name() noexcept {
   switch (current_isa()) {
@@ -256,9 +253,7 @@ const char* isa_name() noexcept {
 
 bool set_isa(const char* name) {
   const std::string wanted = name;
-  const render::Isa set = wanted == "avx512" ? render::Isa::Avx512
-                          : wanted == "avx2" ? render::Isa::Avx2
-                                             : render::Isa::None;
+  const render::Isa set = wanted == "avx512" ? render::Isa::Avx512 : wanted == "avx2" ? render::Isa::Avx2 : render::Isa::None;
   if (set == render::Isa::None && wanted != "none") return false;
   if (set > render::best_isa()) return false;
   isa.store(static_cast<int>(set));

@@ -71,10 +71,12 @@ void split(int64_t count, double nanoseconds, int64_t grain, const Body& body) {
     const Body& body;
     int64_t each, count;
   } call{body, each, count};
-  parallel_for((count + each - 1) / each, [&call](int64_t i) {
-    const int64_t begin = i * call.each;
-    call.body(begin, begin + call.each < call.count ? begin + call.each : call.count);
-  }, nanoseconds);
+  parallel_for((count + each - 1) / each,
+               [&call](int64_t i) {
+                 const int64_t begin = i * call.each;
+                 call.body(begin, begin + call.each < call.count ? begin + call.each : call.count);
+               },
+               nanoseconds);
 }
 
 }  // namespace naru::host

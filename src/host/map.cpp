@@ -20,9 +20,7 @@ constexpr int64_t kTileRows = 16, kTileCols = 256;
 // A part of a plain transposed copy.
 constexpr int64_t kTurnRows = 2048, kTurnCols = 64;
 
-char* moved(void* p, intptr_t bytes) {
-  return reinterpret_cast<char*>(reinterpret_cast<intptr_t>(p) + bytes);
-}
+char* moved(void* p, intptr_t bytes) { return reinterpret_cast<char*>(reinterpret_cast<intptr_t>(p) + bytes); }
 
 enum class Way : uint8_t { Direct, Scalar, Packed, Transposed };
 
@@ -192,8 +190,7 @@ void Run::run_row(const Walk& walk, int64_t row, int64_t begin, int64_t end, cha
     kernel->run(pointers, params, n, row * inner + at);
     for (int k = inputs; k < space.count; ++k) {
       const Operand& o = space.operands[k];
-      if (ways[k] == Way::Packed)
-        unpack(static_cast<char*>(pointers[k]), o.item, n, walk.at(k) + at * o.strides[last], o.strides[last]);
+      if (ways[k] == Way::Packed) unpack(static_cast<char*>(pointers[k]), o.item, n, walk.at(k) + at * o.strides[last], o.strides[last]);
     }
   }
 }
@@ -238,8 +235,7 @@ void Run::run_flat(int64_t begin, int64_t end, intptr_t shift) const {
 void Run::run_tiles(int64_t begin, int64_t end) const {
   char* const memory = scratch(scratch_bytes);
   const int j = space.rank - 1, i = space.rank - 2;
-  const int64_t down = (space.sizes[i] + kTileRows - 1) / kTileRows,
-                right = (space.sizes[j] + kTileCols - 1) / kTileCols;
+  const int64_t down = (space.sizes[i] + kTileRows - 1) / kTileRows, right = (space.sizes[j] + kTileCols - 1) / kTileCols;
   Walk walk(space, i);
   int64_t at_row = -1;
   void* pointers[kMaxOperands];
@@ -266,8 +262,7 @@ void Run::run_tiles(int64_t begin, int64_t end) const {
       for (int k = inputs; k < space.count; ++k) {
         const Operand& o = space.operands[k];
         if (ways[k] == Way::Packed)
-          unpack(static_cast<char*>(pointers[k]), o.item, nj, walk.at(k) + (i0 + r) * o.strides[i] + j0 * o.strides[j],
-                 o.strides[j]);
+          unpack(static_cast<char*>(pointers[k]), o.item, nj, walk.at(k) + (i0 + r) * o.strides[i] + j0 * o.strides[j], o.strides[j]);
       }
     }
   }
@@ -276,8 +271,7 @@ void Run::run_tiles(int64_t begin, int64_t end) const {
 // Parts [begin, end) of a plain copy of a transposed operand.
 void Run::run_turns(int64_t begin, int64_t end) const {
   const int j = space.rank - 1, i = space.rank - 2;
-  const int64_t down = (space.sizes[i] + kTurnRows - 1) / kTurnRows,
-                right = (space.sizes[j] + kTurnCols - 1) / kTurnCols;
+  const int64_t down = (space.sizes[i] + kTurnRows - 1) / kTurnRows, right = (space.sizes[j] + kTurnCols - 1) / kTurnCols;
   const Operand &in = space.operands[0], &out = space.operands[1];
   Walk walk(space, i);
   int64_t at_row = -1;
@@ -285,9 +279,8 @@ void Run::run_turns(int64_t begin, int64_t end) const {
     const int64_t outer = part / (down * right);
     if (outer != at_row) walk.seek(at_row = outer);
     const int64_t i0 = part % down * kTurnRows, j0 = part / down % right * kTurnCols;
-    transpose(walk.at(0) + i0 * in.strides[i] + j0 * in.strides[j], in.strides[j], in.item,
-              std::min(kTurnRows, space.sizes[i] - i0), std::min(kTurnCols, space.sizes[j] - j0),
-              walk.at(1) + i0 * out.strides[i] + j0 * out.item, out.strides[i], streaming);
+    transpose(walk.at(0) + i0 * in.strides[i] + j0 * in.strides[j], in.strides[j], in.item, std::min(kTurnRows, space.sizes[i] - i0),
+              std::min(kTurnCols, space.sizes[j] - j0), walk.at(1) + i0 * out.strides[i] + j0 * out.item, out.strides[i], streaming);
   }
 }
 
@@ -300,8 +293,7 @@ void Run::prepare() {
     const bool turn = kernel->copies && ways[1] == Way::Direct;
     const int64_t tile_rows = turn ? kTurnRows : kTileRows, tile_cols = turn ? kTurnCols : kTileCols;
     const int j = space.rank - 1, i = space.rank - 2;
-    const int64_t down = (space.sizes[i] + tile_rows - 1) / tile_rows,
-                  right = (space.sizes[j] + tile_cols - 1) / tile_cols;
+    const int64_t down = (space.sizes[i] + tile_rows - 1) / tile_rows, right = (space.sizes[j] + tile_cols - 1) / tile_cols;
     units = rows / space.sizes[i] * down * right;
     piece = turn ? &Run::run_turns : &Run::run_tiles;
     if (!turn) reserve(kTileRows * kTileCols);
@@ -351,12 +343,8 @@ void Run::run_positions(int64_t begin, int64_t end, const char* kept_values) con
 
 class MapRows final : public RowPart {
  public:
-  MapRows(const Map& map, const void* kept, int64_t rows) : run_(map), each_(run_.space.numel() / rows) {
-    run_.prepare_rows(kept, each_);
-  }
-  void run(int64_t begin, int64_t end, char* kept) const override {
-    run_.run_positions(begin * each_, end * each_, kept);
-  }
+  MapRows(const Map& map, const void* kept, int64_t rows) : run_(map), each_(run_.space.numel() / rows) { run_.prepare_rows(kept, each_); }
+  void run(int64_t begin, int64_t end, char* kept) const override { run_.run_positions(begin * each_, end * each_, kept); }
   double nanoseconds() const override { return run_.nanoseconds(); }
 
  private:
@@ -366,9 +354,7 @@ class MapRows final : public RowPart {
 
 }  // namespace
 
-std::unique_ptr<RowPart> row_part(const Map& map, const void* kept, int64_t rows) {
-  return std::make_unique<MapRows>(map, kept, rows);
-}
+std::unique_ptr<RowPart> row_part(const Map& map, const void* kept, int64_t rows) { return std::make_unique<MapRows>(map, kept, rows); }
 
 void run(const Map& map) {
   for (const int64_t size : map.shape)
@@ -389,8 +375,10 @@ class PreparedMap final : public Prepared {
     run_.operands(operands_);
   }
   void run() override {
-    if (one_call_) run_.kernel->run(operands_, run_.map.params.data(), run_.inner, 0);
-    else run_.execute();
+    if (one_call_)
+      run_.kernel->run(operands_, run_.map.params.data(), run_.inner, 0);
+    else
+      run_.execute();
   }
 
  private:

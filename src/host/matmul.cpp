@@ -35,8 +35,7 @@ constexpr double kTime = 0.01, kVectorTime = 0.03;
 struct PartsFrom {
   int64_t work, parts;
 };
-constexpr PartsFrom kParts[] = {
-    {int64_t{32} << 30, 32}, {int64_t{4} << 30, 16}, {64 << 20, 8}, {8 << 20, 4}, {kSmall, 2}};
+constexpr PartsFrom kParts[] = {{int64_t{32} << 30, 32}, {int64_t{4} << 30, 16}, {64 << 20, 8}, {8 << 20, 4}, {kSmall, 2}};
 constexpr int64_t kLeastRows = 32, kLeastCols = 64, kLeastVector = 128;
 
 int64_t parts_for(int64_t work) noexcept {
@@ -57,8 +56,7 @@ Buffer make_buffer(int64_t bytes) {
 }
 
 // A plain copy, with conversion, as an elementwise instruction.
-ir::Map copy_of(const Dims& shape, void* from, DType from_type, Dims from_strides, void* to, DType to_type,
-                Dims to_strides) {
+ir::Map copy_of(const Dims& shape, void* from, DType from_type, Dims from_strides, void* to, DType to_type, Dims to_strides) {
   return ir::copy_of(shape, {from, from_type, std::move(from_strides)}, {to, to_type, std::move(to_strides)});
 }
 
@@ -106,14 +104,13 @@ struct Job {
 template <class T>
 Plain Job<T>::plain(const Matrix& x, int64_t rows, int64_t cols, int64_t batch, Buffer& held) {
   const char* data = static_cast<const char*>(x.data);
-  if (straight(x, rows, cols))
-    return {data, x.batch_stride, rows == 1 ? std::max<int64_t>(1, cols) : x.row_stride, false};
+  if (straight(x, rows, cols)) return {data, x.batch_stride, rows == 1 ? std::max<int64_t>(1, cols) : x.row_stride, false};
   if (straight({nullptr, 0, x.col_stride, x.row_stride}, cols, rows))
     return {data, x.batch_stride, cols == 1 ? std::max<int64_t>(1, rows) : x.col_stride, true};
   const int64_t copies = x.batch_stride == 0 ? 1 : batch;
   held = make_buffer(copies * rows * cols * static_cast<int64_t>(sizeof(T)));
-  host::run(copy_of({copies, rows, cols}, x.data, kType, {x.batch_stride, x.row_stride, x.col_stride}, held.get(),
-                    kType, {rows * cols, cols, 1}));
+  host::run(copy_of({copies, rows, cols}, x.data, kType, {x.batch_stride, x.row_stride, x.col_stride}, held.get(), kType,
+                    {rows * cols, cols, 1}));
   return {held.get(), x.batch_stride == 0 ? 0 : rows * cols, cols, false};
 }
 
@@ -153,8 +150,7 @@ void Job<T>::own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int
     for (int64_t j = 0; j < cols; ++j) {
       T& c = p.c[i * p.c_row + j];
       if constexpr (std::is_integral_v<T>)
-        c = static_cast<T>(static_cast<std::make_unsigned_t<T>>(c) +
-                           static_cast<std::make_unsigned_t<T>>(*at_bias(col + j)));
+        c = static_cast<T>(static_cast<std::make_unsigned_t<T>>(c) + static_cast<std::make_unsigned_t<T>>(*at_bias(col + j)));
       else
         c += *at_bias(col + j);
     }
@@ -165,8 +161,8 @@ void Job<T>::own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int
 template <class T>
 bool Job<T>::own_is_faster() const {
   constexpr int64_t kMost = 1 << 20;
-  return std::is_same_v<T, float> && !a.transposed && b.transposed && q.m >= 8 && q.n >= 32 && q.k >= 32 &&
-         q.n * q.k <= kMost && q.m * q.k <= kMost && wide_level() == 2;
+  return std::is_same_v<T, float> && !a.transposed && b.transposed && q.m >= 8 && q.n >= 32 && q.k >= 32 && q.n * q.k <= kMost &&
+         q.m * q.k <= kMost && wide_level() == 2;
 }
 
 template <class T>
@@ -178,12 +174,11 @@ void Job<T>::part(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t
       if (q.bias) put_bias(batch, row, rows, col, cols);
       Gemm<T> gemm;
       if constexpr (std::is_same_v<T, float>)
-        gemm = library->big_sgemm && q.m * q.n * q.k >= kBig && q.m >= 8 && q.n >= 8 ? library->big_sgemm
-                                                                                     : library->small_sgemm;
+        gemm = library->big_sgemm && q.m * q.n * q.k >= kBig && q.m >= 8 && q.n >= 8 ? library->big_sgemm : library->small_sgemm;
       else
         gemm = library->dgemm;
-      return gemm(a.transposed, b.transposed, rows, cols, q.k, pa, a.ld, pb, b.ld, q.bias ? T(1) : T(0),
-                  at_c(batch, row, col), q.c.row_stride);
+      return gemm(a.transposed, b.transposed, rows, cols, q.k, pa, a.ld, pb, b.ld, q.bias ? T(1) : T(0), at_c(batch, row, col),
+                  q.c.row_stride);
     }
   }
   own_part(batch, row, rows, col, cols);
@@ -269,15 +264,16 @@ void Job<T>::run() const {
   }
   // Small products are handed out several at a time.
   const int64_t group = std::max<int64_t>(1, kWorthHanding / std::max<int64_t>(1, work / (down * right)));
-  parallel_for((parts + group - 1) / group, [&](int64_t g) {
-    for (int64_t i = g * group; i < std::min(parts, (g + 1) * group); ++i) body(i);
-  }, static_cast<double>(work * q.batch) * kTime);
+  parallel_for((parts + group - 1) / group,
+               [&](int64_t g) {
+                 for (int64_t i = g * group; i < std::min(parts, (g + 1) * group); ++i) body(i);
+               },
+               static_cast<double>(work * q.batch) * kTime);
 }
 
 bool fits_library(const MatMul& q) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  for (const int64_t v :
-       {q.m, q.n, q.k, q.a.row_stride, q.a.col_stride, q.b.row_stride, q.b.col_stride, q.c.row_stride})
+  for (const int64_t v : {q.m, q.n, q.k, q.a.row_stride, q.a.col_stride, q.b.row_stride, q.b.col_stride, q.c.row_stride})
     if (v > kMost || v < -kMost) return false;
   return true;
 }
@@ -319,8 +315,8 @@ void run_typed(const MatMul& asked) {
   job.run();
   const MatMul& q = job.q;
   if (held)
-    run(copy_of({asked.batch, asked.m, asked.n}, q.c.data, Job<T>::kType, {q.c.batch_stride, q.c.row_stride, 1},
-                asked.c.data, Job<T>::kType, {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride}));
+    run(copy_of({asked.batch, asked.m, asked.n}, q.c.data, Job<T>::kType, {q.c.batch_stride, q.c.row_stride, 1}, asked.c.data,
+                Job<T>::kType, {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride}));
 }
 
 // Narrow types are computed in a wider one and converted back.
@@ -364,8 +360,7 @@ bool small_product(DType type, int64_t m, int64_t n, int64_t k, const void* a, c
   if (m >= kSmall || n >= kSmall || k >= kSmall || m * n >= kSmall || m * n * k >= kSmall) return false;
   const Gemm<float> gemm = products().small_sgemm;
   if (!gemm) return false;
-  gemm(false, false, m, n, k, static_cast<const float*>(a), k, static_cast<const float*>(b), n, 0,
-       static_cast<float*>(c), n);
+  gemm(false, false, m, n, k, static_cast<const float*>(a), k, static_cast<const float*>(b), n, 0, static_cast<float*>(c), n);
   return true;
 }
 

@@ -32,7 +32,7 @@ NARU_OWN_PRODUCT(avx512)
 namespace avx512 {
 // y[i * incy] = the product of row i of `rows` (its k numbers are neighbours) and x, for `count` rows `ld` apart. Each sum is that of the row alone.
 void dots(int64_t count, int64_t k, const float* rows, int64_t ld, const float* x, float* y, int64_t incy);
-}
+}  // namespace avx512
 #endif
 #undef NARU_OWN_PRODUCT
 

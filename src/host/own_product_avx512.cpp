@@ -19,12 +19,8 @@ constexpr int kVectorBytes = 64, kTileRows = 8;
 
 typedef float Floats __attribute__((vector_size(kVectorBytes), aligned(4), may_alias));
 typedef double Doubles __attribute__((vector_size(kVectorBytes), aligned(8), may_alias));
-inline Floats fused(float a, Floats b, Floats c) {
-  return _mm512_fmadd_ps(_mm512_set1_ps(a), b, c);
-}
-inline Doubles fused(double a, Doubles b, Doubles c) {
-  return _mm512_fmadd_pd(_mm512_set1_pd(a), b, c);
-}
+inline Floats fused(float a, Floats b, Floats c) { return _mm512_fmadd_ps(_mm512_set1_ps(a), b, c); }
+inline Doubles fused(double a, Doubles b, Doubles c) { return _mm512_fmadd_pd(_mm512_set1_pd(a), b, c); }
 
 }  // namespace
 

@@ -53,10 +53,8 @@ std::vector<std::string> openblas_places() {
 // --------------------------------------------------------------------------------------------------------------------------
 
 enum : int { kRowMajor = 101, kNoTrans = 111, kTrans = 112 };
-using CblasSgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*,
-                            int);
-using CblasDgemm = void (*)(int, int, int, int, int, int, double, const double*, int, const double*, int, double,
-                            double*, int);
+using CblasSgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
+using CblasDgemm = void (*)(int, int, int, int, int, int, double, const double*, int, const double*, int, double, double*, int);
 using CblasSgemv = void (*)(int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
 using CblasDgemv = void (*)(int, int, int, int, double, const double*, int, const double*, int, double, double*, int);
 
@@ -65,33 +63,27 @@ CblasDgemm cblas_dgemm;
 CblasSgemv cblas_sgemv;
 CblasDgemv cblas_dgemv;
 
-int as_int(int64_t v) {
-  return static_cast<int>(v);
-}
-int order(bool transposed) {
-  return transposed ? kTrans : kNoTrans;
-}
+int as_int(int64_t v) { return static_cast<int>(v); }
+int order(bool transposed) { return transposed ? kTrans : kNoTrans; }
 
-void openblas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b,
-                    int64_t ldb, float beta, float* c, int64_t ldc) {
-  cblas_sgemm(kRowMajor, order(ta), order(tb), as_int(m), as_int(n), as_int(k), 1, a, as_int(lda), b, as_int(ldb), beta,
-              c, as_int(ldc));
+void openblas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float beta,
+                    float* c, int64_t ldc) {
+  cblas_sgemm(kRowMajor, order(ta), order(tb), as_int(m), as_int(n), as_int(k), 1, a, as_int(lda), b, as_int(ldb), beta, c, as_int(ldc));
 }
-void openblas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, const double* b,
-                    int64_t ldb, double beta, double* c, int64_t ldc) {
-  cblas_dgemm(kRowMajor, order(ta), order(tb), as_int(m), as_int(n), as_int(k), 1, a, as_int(lda), b, as_int(ldb), beta,
-              c, as_int(ldc));
+void openblas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, const double* b, int64_t ldb,
+                    double beta, double* c, int64_t ldc) {
+  cblas_dgemm(kRowMajor, order(ta), order(tb), as_int(m), as_int(n), as_int(k), 1, a, as_int(lda), b, as_int(ldb), beta, c, as_int(ldc));
 }
 // CBLAS counts the rows and columns of the matrix as it is stored.
-void openblas_sgemv(bool t, int64_t rows, int64_t cols, const float* a, int64_t lda, const float* x, int64_t incx,
-                    float beta, float* y, int64_t incy) {
-  cblas_sgemv(kRowMajor, order(t), as_int(t ? cols : rows), as_int(t ? rows : cols), 1, a, as_int(lda), x, as_int(incx),
-              beta, y, as_int(incy));
+void openblas_sgemv(bool t, int64_t rows, int64_t cols, const float* a, int64_t lda, const float* x, int64_t incx, float beta, float* y,
+                    int64_t incy) {
+  cblas_sgemv(kRowMajor, order(t), as_int(t ? cols : rows), as_int(t ? rows : cols), 1, a, as_int(lda), x, as_int(incx), beta, y,
+              as_int(incy));
 }
-void openblas_dgemv(bool t, int64_t rows, int64_t cols, const double* a, int64_t lda, const double* x, int64_t incx,
-                    double beta, double* y, int64_t incy) {
-  cblas_dgemv(kRowMajor, order(t), as_int(t ? cols : rows), as_int(t ? rows : cols), 1, a, as_int(lda), x, as_int(incx),
-              beta, y, as_int(incy));
+void openblas_dgemv(bool t, int64_t rows, int64_t cols, const double* a, int64_t lda, const double* x, int64_t incx, double beta, double* y,
+                    int64_t incy) {
+  cblas_dgemv(kRowMajor, order(t), as_int(t ? cols : rows), as_int(t ? rows : cols), 1, a, as_int(lda), x, as_int(incx), beta, y,
+              as_int(incy));
 }
 
 const char* core_type() {
@@ -135,8 +127,7 @@ bool open_openblas(Products& p) {
     const size_t end = text.find(' ', text.find(' ') + 1);
     name = std::string(text.substr(0, end));
   }
-  if (auto corename = reinterpret_cast<const char* (*)()>(find("openblas_get_corename")))
-    name += std::string(" (") + corename() + ")";
+  if (auto corename = reinterpret_cast<const char* (*)()>(find("openblas_get_corename"))) name += std::string(" (") + corename() + ")";
   p.names += (p.names.empty() ? "" : ", ") + name;
   return true;
 }
@@ -147,8 +138,8 @@ bool open_openblas(Products& p) {
 struct DnnlVersion {
   int major, minor, patch;
 };
-using DnnlSgemm = int (*)(char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t,
-                          float, float*, int64_t);
+using DnnlSgemm = int (*)(char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float, float*,
+                          int64_t);
 DnnlSgemm dnnl_sgemm;
 void (*omp_set_num_threads)(int);
 int (*omp_get_max_threads)();
@@ -169,11 +160,10 @@ class OneOpenMpThread {
   int before_;
 };
 
-void onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b,
-                  int64_t ldb, float beta, float* c, int64_t ldc) {
+void onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float beta,
+                  float* c, int64_t ldc) {
   const OneOpenMpThread one;
-  if (const int status = dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
-      status != 0)
+  if (const int status = dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, beta, c, ldc); status != 0)
     throw RuntimeError("matmul: oneDNN failed with status {} for m = {}, n = {}, k = {}", status, m, n, k);
 }
 
@@ -227,8 +217,6 @@ void set_products(const std::string& choice) {
   chosen.store(all->back().get(), std::memory_order_release);
 }
 
-std::string product_libraries() {
-  return products().names;
-}
+std::string product_libraries() { return products().names; }
 
 }  // namespace naru::host

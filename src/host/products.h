@@ -9,12 +9,12 @@ namespace naru::host {
 // Row-major, C = A B + beta C. transposed: the operand is stored with its rows and columns exchanged. Leading
 // dimensions in elements. Run on the calling thread alone.
 template <class T>
-using Gemm = void (*)(bool transposed_a, bool transposed_b, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda,
-                      const T* b, int64_t ldb, T beta, T* c, int64_t ldc);
+using Gemm = void (*)(bool transposed_a, bool transposed_b, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
+                      int64_t ldb, T beta, T* c, int64_t ldc);
 // y = A x + beta y, A of `rows` by `cols`.
 template <class T>
-using Gemv = void (*)(bool transposed, int64_t rows, int64_t cols, const T* a, int64_t lda, const T* x, int64_t incx,
-                      T beta, T* y, int64_t incy);
+using Gemv = void (*)(bool transposed, int64_t rows, int64_t cols, const T* a, int64_t lda, const T* x, int64_t incx, T beta, T* y,
+                      int64_t incy);
 
 // Null where no library gives the function.
 struct Products {

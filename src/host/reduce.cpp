@@ -38,8 +38,7 @@ struct Fold {
   int64_t width = 0;          // across: columns taken together
   bool packs = false;         // across: whether any operand is packed
 
-  explicit Fold(const Reduce& r, bool keeps = false)
-      : reduce(r), inputs(static_cast<int>(r.inputs.size())), keeps(keeps) {
+  explicit Fold(const Reduce& r, bool keeps = false) : reduce(r), inputs(static_cast<int>(r.inputs.size())), keeps(keeps) {
     const int kept_dims = static_cast<int>(r.shape.size()) - r.folded;
     const int outer_dims = kept_dims - (r.along ? 0 : 1);
     const std::span<const int64_t> shape = r.shape;
@@ -84,13 +83,12 @@ struct Fold {
   int64_t across_chunks() const { return (length + ir::kAcrossChunk - 1) / ir::kAcrossChunk; }
   void prepare_across();
   void combine_across();
-  void across_part(const char* const* base, int64_t row, int64_t begin, int64_t end, int64_t col, int64_t n, char* out,
-                   char* memory) const;
+  void across_part(const char* const* base, int64_t row, int64_t begin, int64_t end, int64_t col, int64_t n, char* out, char* memory) const;
   void along();
   void along_unit(const Walk& walk, int64_t row, int64_t chunk, void* out, char* memory, char* kept = nullptr) const;
   void across();
-  void across_unit(const char* const* base, int64_t row, int64_t first_row, int64_t rows, int64_t col, int64_t n,
-                   char* out, char* memory) const;
+  void across_unit(const char* const* base, int64_t row, int64_t first_row, int64_t rows, int64_t col, int64_t n, char* out,
+                   char* memory) const;
 };
 
 void Fold::reserve(int64_t elements) {
@@ -105,8 +103,7 @@ void Fold::reserve(int64_t elements) {
 void Fold::store(int64_t first, int64_t n, void* accumulators) const {
   const DType from = dtype_of(kernel->kernel.type), to = reduce.out.dtype;
   if (result.rank == 0) return convert(from, accumulators, to, result.operands[0].data, n);
-  if (result.flat(0))
-    return convert(from, accumulators, to, result.operands[0].data + first * result.operands[0].item, n);
+  if (result.flat(0)) return convert(from, accumulators, to, result.operands[0].data + first * result.operands[0].item, n);
   if (from == to) return unpack_flat(result, 0, first, n, static_cast<char*>(accumulators));
   alignas(64) char block[2048];
   const int64_t each = static_cast<int64_t>(sizeof block / naru::size_of(to));
@@ -138,8 +135,7 @@ void combine_chunks(ir::ReduceOp op, ir::VType type, char* partial, int64_t chun
   const size_t pitch = static_cast<size_t>(n) * item;
   for (int64_t s = 1; s < chunks; s *= 2)
     for (int64_t i = 0; i + s < chunks; i += 2 * s)
-      ir::combine_values(op, type, partial + static_cast<size_t>(i) * pitch,
-                         partial + static_cast<size_t>(i + s) * pitch, n);
+      ir::combine_values(op, type, partial + static_cast<size_t>(i) * pitch, partial + static_cast<size_t>(i + s) * pitch, n);
 }
 
 void Fold::along_unit(const Walk& walk, int64_t row, int64_t chunk, void* out, char* memory, char* kept) const {
@@ -202,8 +198,7 @@ void Fold::along() {
   if (length == 0) return fill_identity();
   const int64_t chunks = along_chunks();
   const double time = nanoseconds();
-  if (chunks == 1 || kept >= 4 * num_threads())
-    return split(kept, time, 1, [&](int64_t begin, int64_t end) { along_results(begin, end); });
+  if (chunks == 1 || kept >= 4 * num_threads()) return split(kept, time, 1, [&](int64_t begin, int64_t end) { along_results(begin, end); });
   partial.resize(static_cast<size_t>(kept * chunks) * item);
   split(kept * chunks, time, 1, [&](int64_t begin, int64_t end) {
     char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
@@ -223,8 +218,8 @@ void Fold::along() {
 }
 
 // Rows [first_row, first_row + rows) of columns [col, col + n) of outer position `row`, whose inputs start at `base`.
-void Fold::across_unit(const char* const* base, int64_t row, int64_t first_row, int64_t rows, int64_t col, int64_t n,
-                       char* out, char* memory) const {
+void Fold::across_unit(const char* const* base, int64_t row, int64_t first_row, int64_t rows, int64_t col, int64_t n, char* out,
+                       char* memory) const {
   void* pointers[ir::kMaxInputs];
   int64_t row_strides[ir::kMaxInputs];
   for (int k = 0; k < inputs; ++k) {
@@ -253,8 +248,7 @@ void Fold::across_unit(const char* const* base, int64_t row, int64_t first_row, 
     void* at[ir::kMaxInputs];
     for (int k = 0; k < inputs; ++k)
       at[k] = static_cast<char*>(pointers[k]) + (kernel->kernel.map.inputs[k].scalar ? 0 : j * outer.operands[k].item);
-    kernel->across(at, row_strides, params, rows, 1, (row * cols + col + j) * length + first_row, 1,
-                   out + static_cast<size_t>(j) * item);
+    kernel->across(at, row_strides, params, rows, 1, (row * cols + col + j) * length + first_row, 1, out + static_cast<size_t>(j) * item);
   }
 }
 
@@ -263,8 +257,7 @@ void Fold::prepare_across() {
   for (int k = 0; k < inputs; ++k) {
     const bool one_a_row = cols > 1 && col_strides[k] == 0 && folded.rank <= 1 && !folded.repeats_one(k);
     per_row |= static_cast<uint32_t>(one_a_row) << k;
-    const bool one =
-        one_a_row || (folded.repeats_one(k) && (cols == 1 ? reduce.program.inputs[k].scalar : col_strides[k] == 0));
+    const bool one = one_a_row || (folded.repeats_one(k) && (cols == 1 ? reduce.program.inputs[k].scalar : col_strides[k] == 0));
     const bool neighbours = cols == 1 || col_strides[k] == outer.operands[k].item;
     packed[k] = !one && !(neighbours && (folded.rank <= 1 || folded.repeats_one(k)));
     packs |= packed[k];
@@ -287,12 +280,11 @@ void Fold::combine_across() {
 }
 
 // Rows [begin, end) of one chunk, whose result is `out`.
-void Fold::across_part(const char* const* base, int64_t row, int64_t begin, int64_t end, int64_t col, int64_t n,
-                       char* out, char* memory) const {
+void Fold::across_part(const char* const* base, int64_t row, int64_t begin, int64_t end, int64_t col, int64_t n, char* out,
+                       char* memory) const {
   if (begin % ir::kAcrossChunk == 0) ir::fill_identity(reduce.op, kernel->kernel.type, out, n);
   const int64_t together = packs ? ir::kAcrossChunk : kRowsTogether;
-  for (int64_t r = begin; r < end; r += together)
-    across_unit(base, row, r, std::min(together, end - r), col, n, out, memory);
+  for (int64_t r = begin; r < end; r += together) across_unit(base, row, r, std::min(together, end - r), col, n, out, memory);
 }
 
 void Fold::across() {
@@ -302,8 +294,7 @@ void Fold::across() {
   const double time = nanoseconds();
   // Columns are also cut to give every thread work.
   const int64_t wanted = time > kWorthSplitting ? 4 * num_threads() : 1;
-  if (outers * chunks < wanted)
-    width = std::min(width, std::max<int64_t>(64, cols / (wanted / (outers * chunks)) / 64 * 64));
+  if (outers * chunks < wanted) width = std::min(width, std::max<int64_t>(64, cols / (wanted / (outers * chunks)) / 64 * 64));
   const int64_t blocks = (cols + width - 1) / width;
   reserve(std::min(length, ir::kAcrossChunk) * width);
   partial.resize(static_cast<size_t>(kept * chunks) * item);
@@ -352,12 +343,8 @@ void Fold::execute() {
 
 class AlongRows final : public RowPart {
  public:
-  AlongRows(const Reduce& reduce, bool keeps, int64_t rows) : fold_(reduce, keeps), each_(fold_.kept / rows) {
-    fold_.prepare_along();
-  }
-  void run(int64_t begin, int64_t end, char* kept) const override {
-    fold_.along_results(begin * each_, end * each_, kept);
-  }
+  AlongRows(const Reduce& reduce, bool keeps, int64_t rows) : fold_(reduce, keeps), each_(fold_.kept / rows) { fold_.prepare_along(); }
+  void run(int64_t begin, int64_t end, char* kept) const override { fold_.along_results(begin * each_, end * each_, kept); }
   double nanoseconds() const override { return fold_.nanoseconds(); }
 
  private:
@@ -384,9 +371,7 @@ std::unique_ptr<RowPart> row_part(const Reduce& reduce, bool keeps, int64_t rows
   return std::make_unique<AcrossRows>(reduce);
 }
 
-void run(const Reduce& reduce) {
-  Fold(reduce).execute();
-}
+void run(const Reduce& reduce) { Fold(reduce).execute(); }
 
 namespace {
 

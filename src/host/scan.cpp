@@ -79,21 +79,17 @@ void run_across(const ir::Scan& scan, const Space& space, int64_t length) {
 template <class T>
 void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType type) {
   const int64_t rows = space.numel();
-  const int64_t in_item = static_cast<int64_t>(size_of(scan.in.dtype)),
-                out_item = static_cast<int64_t>(size_of(scan.out.dtype));
+  const int64_t in_item = static_cast<int64_t>(size_of(scan.in.dtype)), out_item = static_cast<int64_t>(size_of(scan.out.dtype));
   const int64_t in_step = scan.in.strides.back() * in_item, out_step = scan.out.strides.back() * out_item;
   const bool sum = scan.op == ir::ReduceOp::Sum;
-  const bool plain_in = scan.in.dtype == type && in_step == in_item,
-             plain_out = scan.out.dtype == type && out_step == out_item;
+  const bool plain_in = scan.in.dtype == type && in_step == in_item, plain_out = scan.out.dtype == type && out_step == out_item;
   if (scan.in.dtype == type && scan.out.dtype == type && space.rank > 0 && !(plain_in && plain_out)) {
     const int last = space.rank - 1;
-    if (space.sizes[last] >= 16 && space.operands[0].strides[last] == in_item &&
-        space.operands[1].strides[last] == out_item)
+    if (space.sizes[last] >= 16 && space.operands[0].strides[last] == in_item && space.operands[1].strides[last] == out_item)
       return run_across<T>(scan, space, length);
   }
   const int64_t groups = (rows + kRows - 1) / kRows;
-  const bool stream =
-      scan.in.data != scan.out.data && static_cast<size_t>(rows * length * (in_item + out_item)) >= cache_bytes();
+  const bool stream = scan.in.data != scan.out.data && static_cast<size_t>(rows * length * (in_item + out_item)) >= cache_bytes();
   split(groups, static_cast<double>(rows * length) * 0.3, 1, [&](int64_t begin, int64_t end) {
     alignas(64) T block[kBlock * kRows], line[kBlock];
     alignas(64) char raw[kBlock * 8];
@@ -122,9 +118,7 @@ void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType t
       if (count < kRows) std::fill(std::begin(block), std::end(block), T(0));
       for (int64_t at = 0; at < length; at += kBlock) {
         const int64_t n = std::min(kBlock, length - at);
-        if (turn_in)
-          transpose(from[0] + at * in_step, in_pitch, in_item, n, kRows, reinterpret_cast<char*>(block),
-                    kRows * in_item);
+        if (turn_in) transpose(from[0] + at * in_step, in_pitch, in_item, n, kRows, reinterpret_cast<char*>(block), kRows * in_item);
         for (int64_t r = 0; r < count && !turn_in; ++r) {
           const char* source = from[r] + at * in_step;
           const T* x = line;
@@ -141,8 +135,7 @@ void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType t
         else
           chain<T, false>(block, running, n);
         if (turn_out)
-          transpose(reinterpret_cast<const char*>(block), kRows * out_item, out_item, kRows, n, to[0] + at * out_step,
-                    out_pitch);
+          transpose(reinterpret_cast<const char*>(block), kRows * out_item, out_item, kRows, n, to[0] + at * out_step, out_pitch);
         for (int64_t r = 0; r < count && !turn_out; ++r) {
           char* target = to[r] + at * out_step;
           if (plain_out) {

@@ -16,8 +16,7 @@ using Tile = __m512[16];
 __attribute__((always_inline)) inline void turn(Tile& r) {
   Tile t;
 #pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2)
-    t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]), t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+  for (int i = 0; i < 16; i += 2) t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]), t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
 #pragma GCC unroll 4
   for (int i = 0; i < 16; i += 4) {
     const __m512d a = _mm512_castps_pd(t[i]), b = _mm512_castps_pd(t[i + 1]), c = _mm512_castps_pd(t[i + 2]),
@@ -64,14 +63,11 @@ void scan(const char* from, int64_t from_pitch, char* to, int64_t to_pitch, int6
 
 }  // namespace
 
-void scan_rows(const char* from, int64_t from_pitch, char* to, int64_t to_pitch, int64_t length, bool sum,
-               bool stream) {
+void scan_rows(const char* from, int64_t from_pitch, char* to, int64_t to_pitch, int64_t length, bool sum, bool stream) {
   if (sum)
-    stream ? scan<true, true>(from, from_pitch, to, to_pitch, length)
-           : scan<true, false>(from, from_pitch, to, to_pitch, length);
+    stream ? scan<true, true>(from, from_pitch, to, to_pitch, length) : scan<true, false>(from, from_pitch, to, to_pitch, length);
   else
-    stream ? scan<false, true>(from, from_pitch, to, to_pitch, length)
-           : scan<false, false>(from, from_pitch, to, to_pitch, length);
+    stream ? scan<false, true>(from, from_pitch, to, to_pitch, length) : scan<false, false>(from, from_pitch, to, to_pitch, length);
 }
 
 }  // namespace naru::host::avx512

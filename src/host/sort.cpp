@@ -106,8 +106,7 @@ NARU_WIDE void make_items(const char* in, int64_t step, int64_t n, Key flip, Ite
 template <DType kType>
 NARU_WIDE bool keys_tell(const char* in, int64_t n) {
   if constexpr (is_floating(kType)) {
-    using Bits =
-        std::conditional_t<size_of(kType) == 2, uint16_t, std::conditional_t<size_of(kType) == 4, uint32_t, uint64_t>>;
+    using Bits = std::conditional_t<size_of(kType) == 2, uint16_t, std::conditional_t<size_of(kType) == 4, uint32_t, uint64_t>>;
     constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
     constexpr Bits kInfinity = kType == DType::F16    ? Bits(0x7c00)
                                : kType == DType::BF16 ? Bits(0x7f80)
@@ -115,8 +114,7 @@ NARU_WIDE bool keys_tell(const char* in, int64_t n) {
                                                       : Bits(0x7ff0000000000000u);
     Bits any = 0;
     const Bits* bits = reinterpret_cast<const Bits*>(in);
-    for (int64_t i = 0; i < n; ++i)
-      any |= static_cast<Bits>(bits[i] == kSign || (bits[i] & static_cast<Bits>(~kSign)) > kInfinity);
+    for (int64_t i = 0; i < n; ++i) any |= static_cast<Bits>(bits[i] == kSign || (bits[i] & static_cast<Bits>(~kSign)) > kInfinity);
     return any == 0;
   }
   return true;
@@ -125,8 +123,7 @@ NARU_WIDE bool keys_tell(const char* in, int64_t n) {
 template <DType kType, class Item, class Key>
 NARU_WIDE void put_values(const Item* sorted, int64_t k, Key flip, char* out) {
   using Element = decltype(element_of<kType>(flip));
-  for (int64_t i = 0; i < k; ++i)
-    reinterpret_cast<Element*>(out)[i] = element_of<kType>(static_cast<Key>(sorted[i].key() ^ flip));
+  for (int64_t i = 0; i < k; ++i) reinterpret_cast<Element*>(out)[i] = element_of<kType>(static_cast<Key>(sorted[i].key() ^ flip));
 }
 
 template <class Item>
@@ -196,8 +193,7 @@ template <DType kType, class Item, class Key>
 void put_row(const Rows& r, const char* in, const Item* sorted, Key flip, char* out, char* spare) {
   constexpr auto kItem = static_cast<int64_t>(size_of(kType));
   const int64_t k = r.op.k;
-  if (r.in_step == kItem && r.values_step == kItem && keys_tell<kType>(in, r.n))
-    return put_values<kType>(sorted, k, flip, out);
+  if (r.in_step == kItem && r.values_step == kItem && keys_tell<kType>(in, r.n)) return put_values<kType>(sorted, k, flip, out);
   const char* from = in;
   int64_t step = r.in_step;
   if (out == in) {
@@ -229,8 +225,7 @@ void run_typed(const Rows& r) {
     for (int64_t row = begin; row < end; ++row, walk.next()) {
       make_items<kType>(walk.at(0), r.in_step, n, flip, a);
       const Item* sorted = first_in_order(a, b, n, k);
-      if (r.op.values.data)
-        put_row<kType>(r, walk.at(0), sorted, flip, walk.at(1), reinterpret_cast<char*>(sorted == a ? b : a));
+      if (r.op.values.data) put_row<kType>(r, walk.at(0), sorted, flip, walk.at(1), reinterpret_cast<char*>(sorted == a ? b : a));
       if (!r.op.indices.data) continue;
       if (r.stream)
         stream_indices(sorted, k, walk.at(2));
@@ -242,11 +237,10 @@ void run_typed(const Rows& r) {
 }
 
 using RunTyped = void (*)(const Rows&);
-constexpr RunTyped kRun[kDTypes] = {run_typed<DType::Bool, Narrow>, run_typed<DType::U8, Narrow>,
-                                    run_typed<DType::I8, Narrow>,   run_typed<DType::I16, Narrow>,
-                                    run_typed<DType::I32, Narrow>,  run_typed<DType::I64, WideItem>,
-                                    run_typed<DType::F16, Narrow>,  run_typed<DType::BF16, Narrow>,
-                                    run_typed<DType::F32, Narrow>,  run_typed<DType::F64, WideItem>};
+constexpr RunTyped kRun[kDTypes] = {run_typed<DType::Bool, Narrow>, run_typed<DType::U8, Narrow>,   run_typed<DType::I8, Narrow>,
+                                    run_typed<DType::I16, Narrow>,  run_typed<DType::I32, Narrow>,  run_typed<DType::I64, WideItem>,
+                                    run_typed<DType::F16, Narrow>,  run_typed<DType::BF16, Narrow>, run_typed<DType::F32, Narrow>,
+                                    run_typed<DType::F64, WideItem>};
 
 }  // namespace
 
@@ -263,8 +257,7 @@ void run(const ir::Sort& op) {
   const Dims& indices = op.indices.data ? op.indices.strides : none;
   rows.values_step = values[kept] * item;
   rows.indices_step = indices[kept] * 8;
-  rows.stream = op.indices.data && rows.indices_step == 8 &&
-                static_cast<size_t>(rows.kept.numel() * op.k) * 8 > cache_bytes() / 2;
+  rows.stream = op.indices.data && rows.indices_step == 8 && static_cast<size_t>(rows.kept.numel() * op.k) * 8 > cache_bytes() / 2;
   rows.kept.add(op.in);
   rows.kept.add(static_cast<char*>(op.values.data), item, values.data());
   rows.kept.add(static_cast<char*>(op.indices.data), 8, indices.data());

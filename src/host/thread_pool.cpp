@@ -177,8 +177,7 @@ class Pool {
     uint64_t state = state_.load(std::memory_order_acquire);
     if (!(state & kOpen) || (state & ~(kEpoch - 1)) == seen) return false;
     while (state & kOpen) {
-      if (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel, std::memory_order_acquire))
-        continue;
+      if (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
       seen = state & ~(kEpoch - 1);
       helped_.store(true, std::memory_order_relaxed);
       take_items();
@@ -269,8 +268,7 @@ int num_threads() noexcept {
 }
 
 void set_num_threads(int n) {
-  if (n < 1 || n > kMaxThreads)
-    throw RuntimeError("set_num_threads expects a positive integer: wanted 1 to {}, got {}", kMaxThreads, n);
+  if (n < 1 || n > kMaxThreads) throw RuntimeError("set_num_threads expects a positive integer: wanted 1 to {}, got {}", kMaxThreads, n);
   if (num_threads() == n) return;
   threads.store(n, std::memory_order_relaxed);
   // The old pool is left to its workers, which end; jobs that run in it are not disturbed.

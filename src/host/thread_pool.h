@@ -17,7 +17,6 @@ void set_num_threads(int n);
 // Runs serially where called from inside the pool, with one thread, or when the pool is busy with another caller's
 // work. `nanoseconds`: the time that the whole is thought to take on one thread; where that is short and no worker has come to
 // such a job for a while (their processors are busy, or the jobs far apart), it is not worth waking one.
-void parallel_for(int64_t count, const std::function<void(int64_t)>& body,
-                  double nanoseconds = std::numeric_limits<double>::infinity());
+void parallel_for(int64_t count, const std::function<void(int64_t)>& body, double nanoseconds = std::numeric_limits<double>::infinity());
 
 }  // namespace naru::host

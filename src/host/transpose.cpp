@@ -10,8 +10,7 @@ namespace {
 
 // Any part of a block, element by element, in pieces that stay in the first cache.
 template <class T>
-void plain(const char* source, int64_t source_step, int64_t rows, int64_t cols, char* target,
-           int64_t target_step) noexcept {
+void plain(const char* source, int64_t source_step, int64_t rows, int64_t cols, char* target, int64_t target_step) noexcept {
   constexpr int64_t kPiece = 16;
   for (int64_t i0 = 0; i0 < rows; i0 += kPiece)
     for (int64_t j0 = 0; j0 < cols; j0 += kPiece) {
@@ -39,8 +38,7 @@ NARU_AVX2 inline __m256 high_pair(__m256 a, __m256 b) {
 NARU_AVX2 inline void turn8(const char* s, int64_t step, __m256 out[8]) {
   __m256 r[8], h[8], q[8];
   for (int k = 0; k < 8; ++k) r[k] = _mm256_loadu_ps(reinterpret_cast<const float*>(s + k * step));
-  for (int k = 0; k < 8; k += 2)
-    h[k] = _mm256_unpacklo_ps(r[k], r[k + 1]), h[k + 1] = _mm256_unpackhi_ps(r[k], r[k + 1]);
+  for (int k = 0; k < 8; k += 2) h[k] = _mm256_unpacklo_ps(r[k], r[k + 1]), h[k + 1] = _mm256_unpackhi_ps(r[k], r[k + 1]);
   for (int k = 0; k < 8; k += 4) {
     q[k] = low_pair(h[k], h[k + 2]), q[k + 1] = high_pair(h[k], h[k + 2]);
     q[k + 2] = low_pair(h[k + 1], h[k + 3]), q[k + 3] = high_pair(h[k + 1], h[k + 3]);
@@ -101,8 +99,7 @@ NARU_AVX2 inline void tile8(const char* s, int64_t source_step, char* t, int64_t
 
 // Whole tiles of rows by cols elements, both multiples of the tile's side.
 template <int kItem, bool kStream>
-NARU_AVX2 void tiles(const char* source, int64_t source_step, int64_t rows, int64_t cols, char* target,
-                     int64_t target_step) {
+NARU_AVX2 void tiles(const char* source, int64_t source_step, int64_t rows, int64_t cols, char* target, int64_t target_step) {
   constexpr int64_t kSide = kLine / kItem;
   // A few lines of each target row at a time, then on along the source's rows.
   constexpr int64_t kCols = 4 * kSide;
@@ -126,8 +123,7 @@ bool has_avx2() noexcept {
 #endif
 
 template <class T>
-void turn(const char* source, int64_t source_step, int64_t rows, int64_t cols, char* target, int64_t target_step,
-          bool streaming) noexcept {
+void turn(const char* source, int64_t source_step, int64_t rows, int64_t cols, char* target, int64_t target_step, bool streaming) noexcept {
 #if defined(__x86_64__)
   if constexpr (sizeof(T) >= 4) {
     constexpr int64_t kSide = kLine / static_cast<int64_t>(sizeof(T));
@@ -149,8 +145,8 @@ void turn(const char* source, int64_t source_step, int64_t rows, int64_t cols, c
 
 }  // namespace
 
-void transpose(const char* source, int64_t source_step, int64_t item, int64_t rows, int64_t cols, char* target,
-               int64_t target_step, bool streaming) noexcept {
+void transpose(const char* source, int64_t source_step, int64_t item, int64_t rows, int64_t cols, char* target, int64_t target_step,
+               bool streaming) noexcept {
   switch (item) {
     case 1:
       return turn<uint8_t>(source, source_step, rows, cols, target, target_step, streaming);

@@ -48,7 +48,8 @@ UserFunction load(const std::string& bytes) {
     unlink(path.c_str());
     if (library) return reinterpret_cast<UserFunction>(dlsym(library, render::c::kUserFunction));
   }
-  throw RuntimeError("naru.kernel: a compiled kernel could not be loaded: {}. Set TMPDIR to a folder that programs may be loaded from", why);
+  throw RuntimeError("naru.kernel: a compiled kernel could not be loaded: {}. Set TMPDIR to a folder that programs may be loaded from",
+                     why);
 }
 
 // The stacks of a group's items, kept for the thread's next kernel.
@@ -63,7 +64,8 @@ class Stacks {
   char* of(int64_t items) {
     if (items > items_) {
       release();
-      void* const memory = mmap(nullptr, static_cast<size_t>(items * kBytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      void* const memory =
+          mmap(nullptr, static_cast<size_t>(items * kBytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (memory == MAP_FAILED) throw OutOfMemoryError("naru.kernel: no memory for the stacks of {} items. Use fewer threads", items);
       // Items take turns so often that a page for each stack would be too many for the processor to remember.
       if (items * kBytes * num_threads() <= kMostHuge) madvise(memory, static_cast<size_t>(items * kBytes), MADV_HUGEPAGE);
@@ -96,8 +98,11 @@ UserFunction compile(const UserC& kernel) {
     return function;
   } catch (const CCompiler::Refused& refused) {
     if (refused.log.find("frame-larger-than") != std::string::npos)
-      throw RuntimeError("naru.kernel '{}': its items have arrays of their own beyond {} bytes, which kernels with barrier() can't have on the cpu. Use shared arrays, or memory "
-                         "of a tensor", name, Stacks::kFrame);
+      throw RuntimeError(
+          "naru.kernel '{}': its items have arrays of their own beyond {} bytes, which kernels with barrier() can't have on the cpu. Use "
+          "shared arrays, or memory "
+          "of a tensor",
+          name, Stacks::kFrame);
     throw RuntimeError(ir::refusal(*kernel.source, name, fmt::format("the C compiler ({})", compiler.name()), refused.log));
   }
 }
@@ -139,11 +144,14 @@ void run(const ir::UserKernel& k) {
   const int64_t items = threads[0] * threads[1] * threads[2];
   const auto some = [&](int64_t first, int64_t last) {
     static thread_local Stacks stacks;
-    const int torn = function(k.memory.data(), k.numbers.data(), geometry, first, last, entry.barriers ? stacks.of(items) : nullptr, Stacks::kBytes);
+    const int torn =
+        function(k.memory.data(), k.numbers.data(), geometry, first, last, entry.barriers ? stacks.of(items) : nullptr, Stacks::kBytes);
     if (torn == 2) throw OutOfMemoryError("naru.kernel '{}': no memory for {} items", entry.name, items);
     if (torn)
-      throw RuntimeError("naru.kernel '{}': some items of a group met a barrier() that others did not. Let all items of a group pass every barrier(), "
-                         "outside of conditions that differ between them", entry.name);
+      throw RuntimeError(
+          "naru.kernel '{}': some items of a group met a barrier() that others did not. Let all items of a group pass every barrier(), "
+          "outside of conditions that differ between them",
+          entry.name);
   };
   // Small work is not worth a hand-over.
   const int64_t pieces = groups * items < 16384 && !entry.barriers ? 1 : std::min<int64_t>(groups, int64_t{8} * num_threads());

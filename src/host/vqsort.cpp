@@ -20,9 +20,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 
-void sort_narrow(uint64_t* numbers, size_t n) {
-  std::sort(numbers, numbers + n);
-}
+void sort_narrow(uint64_t* numbers, size_t n) { std::sort(numbers, numbers + n); }
 void sort_wide(uint64_t* numbers, size_t n) {
   const auto wide = reinterpret_cast<Wide*>(numbers);
   std::sort(wide, wide + n, [](Wide a, Wide b) { return a.high != b.high ? a.high < b.high : a.low < b.low; });
@@ -81,12 +79,8 @@ const Chosen& chosen() noexcept {
 
 }  // namespace
 
-void vector_sort(uint64_t* numbers, size_t n) noexcept {
-  chosen().narrow(numbers, n);
-}
-void vector_sort(Wide* numbers, size_t n) noexcept {
-  chosen().wide(reinterpret_cast<uint64_t*>(numbers), n);
-}
+void vector_sort(uint64_t* numbers, size_t n) noexcept { chosen().narrow(numbers, n); }
+void vector_sort(Wide* numbers, size_t n) noexcept { chosen().wide(reinterpret_cast<uint64_t*>(numbers), n); }
 
 }  // namespace naru::host
 #endif

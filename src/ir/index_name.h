@@ -6,8 +6,8 @@
 
 namespace naru::ir {
 
-inline constexpr const char* kIndexNames[] = {"index",       "index_put_", "gather", "scatter",         "scatter_add", "index_select", "index_add_",
-                                              "take",        "embedding",  "flip",   "masked_select", "nll_loss",    "cross_entropy"};
+inline constexpr const char* kIndexNames[] = {"index", "index_put_", "gather", "scatter",       "scatter_add", "index_select", "index_add_",
+                                              "take",  "embedding",  "flip",   "masked_select", "nll_loss",    "cross_entropy"};
 
 // One of them: a name that is not in the list does not compile, so that the list is whole.
 class IndexName {

@@ -60,9 +60,9 @@ struct ArgReduce {
 
 // Running sum or product along the last dimension, in order. in and out may be the same.
 struct Scan {
-  ReduceOp op;      // Sum or Prod
+  ReduceOp op;  // Sum or Prod
   Dims shape;
-  View in, out;     // out.dtype is the type accumulated in (F32 for F16 and BF16)
+  View in, out;  // out.dtype is the type accumulated in (F32 for F16 and BF16)
 };
 
 // One index operand: I64 positions over the iteration space; position i addresses element i * step of the indexed dimension,
@@ -114,7 +114,7 @@ struct MatMul {
 // values (in.dtype) and indices (I64) may have a null address.
 struct Sort {
   Dims shape;
-  int64_t k = 0;    // = n for a whole sort
+  int64_t k = 0;  // = n for a whole sort
   bool descending = false;
   View in, values, indices;
 };
@@ -130,11 +130,13 @@ struct CopyBytes {
 // A kernel of the user's own, over a grid of items in groups. Its memory and numbers stand in the order of its parameters.
 struct UserKernel {
   const KernelSource* source = nullptr;
-  int entry = 0;                        // of source->kernels()
-  std::vector<void*> memory;            // one for each pointer, null for tensors without elements
-  std::vector<uint64_t> numbers;        // bits of the others: integers in 64 bits, float and double as they are
+  int entry = 0;                                            // of source->kernels()
+  std::vector<void*> memory;                                // one for each pointer, null for tensors without elements
+  std::vector<uint64_t> numbers;                            // bits of the others: integers in 64 bits, float and double as they are
   std::array<int64_t, 3> items{1, 1, 1}, threads{1, 1, 1};  // of the grid; of a group. The last groups may be smaller
-  int64_t groups(int d) const { return (items[static_cast<size_t>(d)] + threads[static_cast<size_t>(d)] - 1) / threads[static_cast<size_t>(d)]; }
+  int64_t groups(int d) const {
+    return (items[static_cast<size_t>(d)] + threads[static_cast<size_t>(d)] - 1) / threads[static_cast<size_t>(d)];
+  }
 };
 
 // Parts over the same rows, with the results of doing one after another; made to be done a few rows at a time, so that a row stays in

@@ -69,8 +69,7 @@ class Evaluation {
 
  private:
   bool is_uniform(const Node& node) const {
-    return node.prim == Prim::Const || node.prim == Prim::Param ||
-           (node.prim == Prim::Input && kernel_.inputs[node.bits].scalar);
+    return node.prim == Prim::Const || node.prim == Prim::Param || (node.prim == Prim::Input && kernel_.inputs[node.bits].scalar);
   }
 
   void plan() {
@@ -97,8 +96,7 @@ class Evaluation {
       }
       // After the result has its slot, so that no loop writes where it reads.
       const Node& node = nodes[id];
-      for (const uint32_t operand :
-           {node.a, node.b != node.a ? node.b : kNoNode, node.c != node.a && node.c != node.b ? node.c : kNoNode})
+      for (const uint32_t operand : {node.a, node.b != node.a ? node.b : kNoNode, node.c != node.a && node.c != node.b ? node.c : kNoNode})
         if (operand != kNoNode && last[operand] == id && !is_uniform(nodes[operand])) free.push_back(slot_[operand]);
     }
   }
@@ -126,8 +124,7 @@ std::vector<const std::byte*> addresses(const MapKernel& kernel, void* const* op
 void fill_identity(ReduceOp op, VType type, void* out, int64_t n) {
   const uint64_t bits = identity_bits(op, type);
   const size_t size = size_of(type);
-  for (int64_t i = 0; i < n; ++i)
-    std::memcpy(static_cast<std::byte*>(out) + i * static_cast<int64_t>(size), &bits, size);
+  for (int64_t i = 0; i < n; ++i) std::memcpy(static_cast<std::byte*>(out) + i * static_cast<int64_t>(size), &bits, size);
 }
 
 void interpret(const MapKernel& kernel, void* const* operands, const uint64_t* params, int64_t n, int64_t index0) {
@@ -141,15 +138,13 @@ void interpret(const MapKernel& kernel, void* const* operands, const uint64_t* p
     evaluation.run(inputs.data(), first, count, index0 + first);
     for (size_t i = 0; i < kernel.outputs.size(); ++i) {
       const DType dtype = kernel.outputs[i];
-      evaluation.loops_of().store(dtype,
-                                  static_cast<std::byte*>(outputs[i]) + first * static_cast<int64_t>(size_of(dtype)),
+      evaluation.loops_of().store(dtype, static_cast<std::byte*>(outputs[i]) + first * static_cast<int64_t>(size_of(dtype)),
                                   evaluation.at(kernel.results[i]), count);
     }
   }
 }
 
-void interpret_along(const ReduceKernel& kernel, void* const* operands, const uint64_t* params, int64_t n,
-                     int64_t index0, void* out) {
+void interpret_along(const ReduceKernel& kernel, void* const* operands, const uint64_t* params, int64_t n, int64_t index0, void* out) {
   static_assert(kBlock % kLanes == 0);
   const auto size = static_cast<int64_t>(size_of(kernel.type));
   alignas(64) std::byte lanes[kLanes * 8];
@@ -169,14 +164,12 @@ void interpret_along(const ReduceKernel& kernel, void* const* operands, const ui
         loop.combine(kernel.op, kernel.type, lanes, values + i * size, std::min(kLanes, count - i));
     }
   }
-  for (int64_t half = kLanes / 2; half > 0; half /= 2)
-    loop.combine(kernel.op, kernel.type, lanes, lanes + half * size, half);
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) loop.combine(kernel.op, kernel.type, lanes, lanes + half * size, half);
   std::memcpy(out, lanes, static_cast<size_t>(size));
 }
 
-void interpret_across(const ReduceKernel& kernel, void* const* inputs, const int64_t* row_strides,
-                      const uint64_t* params, int64_t rows, int64_t cols, int64_t index0, int64_t index_stride,
-                      void* out) {
+void interpret_across(const ReduceKernel& kernel, void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows,
+                      int64_t cols, int64_t index0, int64_t index_stride, void* out) {
   if (cols <= 0 || rows <= 0) return;
   const auto size = static_cast<int64_t>(size_of(kernel.type));
   Evaluation evaluation(kernel.map, params, cols);
@@ -193,8 +186,6 @@ void interpret_across(const ReduceKernel& kernel, void* const* inputs, const int
   }
 }
 
-void combine_values(ReduceOp op, VType type, void* a, const void* b, int64_t n) {
-  loops().combine(op, type, a, b, n);
-}
+void combine_values(ReduceOp op, VType type, void* a, const void* b, int64_t n) { loops().combine(op, type, a, b, n); }
 
 }  // namespace naru::ir

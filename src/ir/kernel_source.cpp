@@ -26,17 +26,44 @@ struct TypeName {
   const char* words;
   CType type;
 };
-constexpr TypeName kTypes[] = {
-    {"bool", CType::Bool}, {"_Bool", CType::Bool}, {"char", CType::I8}, {"signed char", CType::I8}, {"int8_t", CType::I8},
-    {"unsigned char", CType::U8}, {"uchar", CType::U8}, {"uint8_t", CType::U8}, {"short", CType::I16}, {"int16_t", CType::I16},
-    {"unsigned short", CType::U16}, {"ushort", CType::U16}, {"uint16_t", CType::U16}, {"int", CType::I32}, {"signed", CType::I32},
-    {"signed int", CType::I32}, {"int32_t", CType::I32}, {"unsigned", CType::U32}, {"unsigned int", CType::U32}, {"uint", CType::U32},
-    {"uint32_t", CType::U32}, {"long", CType::I64}, {"int64_t", CType::I64}, {"long int", CType::I64}, {"unsigned long", CType::U64},
-    {"ulong", CType::U64}, {"uint64_t", CType::U64}, {"size_t", CType::U64}, {"half", CType::Half}, {"bfloat16", CType::BFloat},
-    {"float", CType::F32}, {"double", CType::F64}, {"long long", CType::I64}, {"unsigned long long", CType::U64},
-    {"__half", CType::Half}, {"__nv_bfloat16", CType::BFloat}};
-constexpr const char* kTexts[] = {"bool", "char", "unsigned char", "short", "unsigned short", "int", "unsigned", "long", "unsigned long",
-                                  "half", "bfloat16", "float", "double"};
+constexpr TypeName kTypes[] = {{"bool", CType::Bool},
+                               {"_Bool", CType::Bool},
+                               {"char", CType::I8},
+                               {"signed char", CType::I8},
+                               {"int8_t", CType::I8},
+                               {"unsigned char", CType::U8},
+                               {"uchar", CType::U8},
+                               {"uint8_t", CType::U8},
+                               {"short", CType::I16},
+                               {"int16_t", CType::I16},
+                               {"unsigned short", CType::U16},
+                               {"ushort", CType::U16},
+                               {"uint16_t", CType::U16},
+                               {"int", CType::I32},
+                               {"signed", CType::I32},
+                               {"signed int", CType::I32},
+                               {"int32_t", CType::I32},
+                               {"unsigned", CType::U32},
+                               {"unsigned int", CType::U32},
+                               {"uint", CType::U32},
+                               {"uint32_t", CType::U32},
+                               {"long", CType::I64},
+                               {"int64_t", CType::I64},
+                               {"long int", CType::I64},
+                               {"unsigned long", CType::U64},
+                               {"ulong", CType::U64},
+                               {"uint64_t", CType::U64},
+                               {"size_t", CType::U64},
+                               {"half", CType::Half},
+                               {"bfloat16", CType::BFloat},
+                               {"float", CType::F32},
+                               {"double", CType::F64},
+                               {"long long", CType::I64},
+                               {"unsigned long long", CType::U64},
+                               {"__half", CType::Half},
+                               {"__nv_bfloat16", CType::BFloat}};
+constexpr const char* kTexts[] = {"bool", "char",          "unsigned char", "short",    "unsigned short", "int",   "unsigned",
+                                  "long", "unsigned long", "half",          "bfloat16", "float",          "double"};
 
 bool starts_name(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
@@ -45,17 +72,28 @@ bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c =
 
 std::optional<DType> dtype_of(CType type) noexcept {
   switch (type) {
-    case CType::Bool: return DType::Bool;
-    case CType::I8: return DType::I8;
-    case CType::U8: return DType::U8;
-    case CType::I16: return DType::I16;
-    case CType::I32: return DType::I32;
-    case CType::I64: return DType::I64;
-    case CType::Half: return DType::F16;
-    case CType::BFloat: return DType::BF16;
-    case CType::F32: return DType::F32;
-    case CType::F64: return DType::F64;
-    default: return {};
+    case CType::Bool:
+      return DType::Bool;
+    case CType::I8:
+      return DType::I8;
+    case CType::U8:
+      return DType::U8;
+    case CType::I16:
+      return DType::I16;
+    case CType::I32:
+      return DType::I32;
+    case CType::I64:
+      return DType::I64;
+    case CType::Half:
+      return DType::F16;
+    case CType::BFloat:
+      return DType::BF16;
+    case CType::F32:
+      return DType::F32;
+    case CType::F64:
+      return DType::F64;
+    default:
+      return {};
   }
 }
 
@@ -63,7 +101,9 @@ bool is_type_word(std::string_view word) noexcept {
   return word == "void" || std::any_of(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return word == t.words; });
 }
 
-std::string KernelParam::text() const { return fmt::format("{}{}{} {}", constant ? "const " : "", kTexts[static_cast<int>(type)], pointer ? "*" : "", name); }
+std::string KernelParam::text() const {
+  return fmt::format("{}{}{} {}", constant ? "const " : "", kTexts[static_cast<int>(type)], pointer ? "*" : "", name);
+}
 
 const KernelSource& KernelSource::of(const std::string& text) {
   static std::mutex mutex;
@@ -88,10 +128,14 @@ void KernelSource::tokenize() {
   bool directive = false, line_start = true;
   for (size_t i = 0; i < s.size();) {
     const char c = s[i];
-    if (c == '\n') directive = directive && i > 0 && s[i - 1] == '\\', line_start = true, ++i;
-    else if (std::isspace(static_cast<unsigned char>(c)) || (c == '\\' && i + 1 < s.size() && s[i + 1] == '\n')) ++i;
-    else if (s.compare(i, 2, "//") == 0) i = std::min(s.find('\n', i), s.size());
-    else if (s.compare(i, 2, "/*") == 0) i = s.find("*/", i + 2) == std::string::npos ? s.size() : s.find("*/", i + 2) + 2;
+    if (c == '\n')
+      directive = directive && i > 0 && s[i - 1] == '\\', line_start = true, ++i;
+    else if (std::isspace(static_cast<unsigned char>(c)) || (c == '\\' && i + 1 < s.size() && s[i + 1] == '\n'))
+      ++i;
+    else if (s.compare(i, 2, "//") == 0)
+      i = std::min(s.find('\n', i), s.size());
+    else if (s.compare(i, 2, "/*") == 0)
+      i = s.find("*/", i + 2) == std::string::npos ? s.size() : s.find("*/", i + 2) + 2;
     else {
       const size_t start = i;
       Token t{Token::Kind::Sign, false, static_cast<uint32_t>(i), 1};
@@ -99,9 +143,12 @@ void KernelSource::tokenize() {
       if (starts_name(c)) {
         t.kind = Token::Kind::Name;
         while (i < s.size() && in_name(s[i])) ++i;
-      } else if (std::isdigit(static_cast<unsigned char>(c)) || (c == '.' && i + 1 < s.size() && std::isdigit(static_cast<unsigned char>(s[i + 1])))) {
+      } else if (std::isdigit(static_cast<unsigned char>(c)) ||
+                 (c == '.' && i + 1 < s.size() && std::isdigit(static_cast<unsigned char>(s[i + 1])))) {
         t.kind = Token::Kind::Number;
-        while (i < s.size() && (in_name(s[i]) || s[i] == '.' || ((s[i] == '+' || s[i] == '-') && std::string_view("eEpP").find(s[i - 1]) != std::string_view::npos && i > start)))
+        while (i < s.size() &&
+               (in_name(s[i]) || s[i] == '.' ||
+                ((s[i] == '+' || s[i] == '-') && std::string_view("eEpP").find(s[i - 1]) != std::string_view::npos && i > start)))
           ++i;
       } else if (c == '"' || c == '\'') {
         t.kind = Token::Kind::Text;
@@ -175,8 +222,9 @@ void KernelSource::parse() {
     }
   }
   if (kernels_.empty())
-    throw ValueError("naru.kernel: there is no kernel in the source. Write one as `kernel void vec_add(const float* a, const float* b, float* out) "
-                     "{ int i = global_id(0); out[i] = a[i] + b[i]; }`");
+    throw ValueError(
+        "naru.kernel: there is no kernel in the source. Write one as `kernel void vec_add(const float* a, const float* b, float* out) "
+        "{ int i = global_id(0); out[i] = a[i] + b[i]; }`");
 }
 
 void KernelSource::parse_kernel(size_t& at) {
@@ -187,11 +235,13 @@ void KernelSource::parse_kernel(size_t& at) {
   while (i < tokens_.size() && word(i) != "void") i = i + 1 < tokens_.size() && word(i + 1) == "(" ? matching(i + 1) + 1 : i + 1;
   if (!native_ && i != at + 1) refuse(at, "a kernel starts with `kernel void name(`");
   if (i + 2 < tokens_.size() && word(i + 1) == "__launch_bounds__") i = matching(i + 2);
-  if (i + 2 >= tokens_.size() || tokens_[i + 1].kind != Token::Kind::Name || word(i + 2) != "(") refuse(at, "a kernel starts with `kernel void name(`");
+  if (i + 2 >= tokens_.size() || tokens_[i + 1].kind != Token::Kind::Name || word(i + 2) != "(")
+    refuse(at, "a kernel starts with `kernel void name(`");
   k.name = std::string(word(i + 1));
   const size_t open = i + 2, close = matching(open);
   if (close == tokens_.size()) refuse(open, fmt::format("the parameters of '{}' have no closing bracket", k.name));
-  if (close + 1 >= tokens_.size() || word(close + 1) != "{") refuse(close, fmt::format("the parameters of '{}' are not followed by `{{`", k.name));
+  if (close + 1 >= tokens_.size() || word(close + 1) != "{")
+    refuse(close, fmt::format("the parameters of '{}' are not followed by `{{`", k.name));
   k.body = close + 1;
   if (matching(k.body) == tokens_.size()) refuse(k.body, fmt::format("the body of '{}' has no closing `}}`", k.name));
   k.end = matching(k.body) + 1;
@@ -206,7 +256,8 @@ void KernelSource::parse_kernel(size_t& at) {
   if (pointers > 24) refuse(k.head, fmt::format("'{}' has {} pointers; at most 24 are allowed", k.name, pointers));
   for (size_t n = 0; n < k.params.size(); ++n)
     for (size_t m = 0; m < n; ++m)
-      if (k.params[n].name == k.params[m].name) refuse(open, fmt::format("two parameters of '{}' are called '{}'", k.name, k.params[n].name));
+      if (k.params[n].name == k.params[m].name)
+        refuse(open, fmt::format("two parameters of '{}' are called '{}'", k.name, k.params[n].name));
   for (const KernelEntry& other : kernels_)
     if (other.name == k.name) refuse(k.head, fmt::format("two kernels are called '{}'", k.name));
   at = k.end;
@@ -222,27 +273,37 @@ KernelParam KernelSource::parse_param(size_t begin, size_t end, const std::strin
     return text_.substr(tokens_[begin].at, tokens_[end - 1].at + tokens_[end - 1].size - tokens_[begin].at);
   };
   const auto wrong = [&](const std::string& why) {
-    refuse(std::min(begin, tokens_.size() - 1), fmt::format("parameter {} of '{}' {}; wanted a pointer, as `const float* a` or `float* out`, or a number, as `int n`",
-                                                            shown().empty() ? "without text" : "`" + shown() + "`", kernel, why));
+    refuse(std::min(begin, tokens_.size() - 1),
+           fmt::format("parameter {} of '{}' {}; wanted a pointer, as `const float* a` or `float* out`, or a number, as `int n`",
+                       shown().empty() ? "without text" : "`" + shown() + "`", kernel, why));
   };
   for (; i + 1 < end; ++i) {
     const std::string w(word(i));
-    if (w == "const") p.constant = true;
-    else if (w == "*" && !p.pointer) p.pointer = true;
-    else if (w == "*") wrong("is a pointer to a pointer");
-    else if (w == "global" || w == "restrict" || w == "__restrict__" || w == "__restrict" || w == "volatile") continue;
-    else if (w == "[") wrong("is an array");
-    else if (tokens_[i].kind != Token::Kind::Name) wrong("can't be read");
-    else type += (type.empty() ? "" : " ") + w;
+    if (w == "const")
+      p.constant = true;
+    else if (w == "*" && !p.pointer)
+      p.pointer = true;
+    else if (w == "*")
+      wrong("is a pointer to a pointer");
+    else if (w == "global" || w == "restrict" || w == "__restrict__" || w == "__restrict" || w == "volatile")
+      continue;
+    else if (w == "[")
+      wrong("is an array");
+    else if (tokens_[i].kind != Token::Kind::Name)
+      wrong("can't be read");
+    else
+      type += (type.empty() ? "" : " ") + w;
   }
   if (begin >= end) wrong("is empty");
   if (tokens_[end - 1].kind != Token::Kind::Name || type.empty()) wrong(word(end - 1) == "]" ? "is an array" : "has no name or no type");
   p.name = std::string(word(end - 1));
   const auto found = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return type == t.words; });
   if (found == std::end(kTypes))
-    wrong(fmt::format("is of type '{}', which is not one of bool, char, short, int, long (also unsigned), half, bfloat16, float, double", type));
+    wrong(fmt::format("is of type '{}', which is not one of bool, char, short, int, long (also unsigned), half, bfloat16, float, double",
+                      type));
   p.type = found->type;
-  if (p.pointer && !dtype_of(p.type)) wrong(fmt::format("points to '{}', and tensors have no such type (but int, long, unsigned char)", type));
+  if (p.pointer && !dtype_of(p.type))
+    wrong(fmt::format("points to '{}', and tensors have no such type (but int, long, unsigned char)", type));
   if (!p.pointer && (p.type == CType::Half || p.type == CType::BFloat)) wrong("is a number of 16 bits: pass a float");
   return p;
 }
@@ -286,7 +347,8 @@ void KernelSource::refuse_recursion() const {
       for (const Body& b : bodies_)
         if (b.name == name)
           for (size_t i = b.begin; i < b.end; ++i)
-            if (tokens_[i].kind == Token::Kind::Name && i + 1 < tokens_.size() && word(i + 1) == "(" && is_function(word(i)) && std::find(reached.begin(), reached.end(), word(i)) == reached.end())
+            if (tokens_[i].kind == Token::Kind::Name && i + 1 < tokens_.size() && word(i + 1) == "(" && is_function(word(i)) &&
+                std::find(reached.begin(), reached.end(), word(i)) == reached.end())
               reached.push_back(word(i));
     };
     reach(f.name);
@@ -321,7 +383,8 @@ std::string refusal(const KernelSource& source, const std::string& kernel, const
     begin = end + 1;
     // "kernel:3:5: error: ..." (clang, gcc), "kernel(3): error: ..." (NVRTC).
     const size_t at = row.find("kernel"), error = row.find("error");
-    if (at == std::string::npos || error == std::string::npos || at + 7 >= row.size() || (row[at + 6] != ':' && row[at + 6] != '(')) continue;
+    if (at == std::string::npos || error == std::string::npos || at + 7 >= row.size() || (row[at + 6] != ':' && row[at + 6] != '('))
+      continue;
     const int number = std::atoi(row.c_str() + at + 7);
     if (number < 1) continue;
     const size_t colon = row.find(": ", error);

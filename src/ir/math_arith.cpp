@@ -5,9 +5,7 @@ namespace naru::ir {
 
 using namespace detail;
 
-V rsqrt(V x) {
-  return x.lit(1) / sqrt(x);
-}
+V rsqrt(V x) { return x.lit(1) / sqrt(x); }
 
 V pow_int(V x, V n) {
   // Every bit of n counts: powers of an odd number repeat only after 2^(width - 2).

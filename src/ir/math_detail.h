@@ -12,32 +12,22 @@
 
 namespace naru::ir::detail {
 
-inline bool is32(V x) {
-  return x.type() == VType::F32;
-}
+inline bool is32(V x) { return x.type() == VType::F32; }
 // The one for this value's type.
-inline double pick(V x, double f32, double f64) {
-  return is32(x) ? f32 : f64;
-}
+inline double pick(V x, double f32, double f64) { return is32(x) ? f32 : f64; }
 
 // A real number as the sum of two of a type.
 struct Split {
   double hi, lo;
 };
 // pi/2, ln 2 ... are written with their two halves for each type; see the uses.
-inline Split pick(V x, Split f32, Split f64) {
-  return is32(x) ? f32 : f64;
-}
+inline Split pick(V x, Split f32, Split f64) { return is32(x) ? f32 : f64; }
 
 inline constexpr Split kLn2F32{0x1.62e43p-1, -0x1.05c61p-29}, kLn2F64{0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
 inline constexpr double kLog2E = 1.4426950408889634, kInf = std::numeric_limits<double>::infinity();
 
-inline V inf(V like) {
-  return like.lit(kInf);
-}
-inline V nan(V like) {
-  return like.lit_bits(is32(like) ? 0x7fc00000u : 0x7ff8000000000000u);
-}
+inline V inf(V like) { return like.lit(kInf); }
+inline V nan(V like) { return like.lit_bits(is32(like) ? 0x7fc00000u : 0x7ff8000000000000u); }
 
 // c[0] + c[1] x + c[2] x^2 ...
 inline V polynomial(V x, std::span<const double> c) {
@@ -46,9 +36,7 @@ inline V polynomial(V x, std::span<const double> c) {
   return sum;
 }
 // The one of the two that belongs to this value's type.
-inline V polynomial(V x, std::span<const double> f32, std::span<const double> f64) {
-  return polynomial(x, is32(x) ? f32 : f64);
-}
+inline V polynomial(V x, std::span<const double> f32, std::span<const double> f64) { return polynomial(x, is32(x) ? f32 : f64); }
 
 // x + x^3 p(x^2). Not for -0, which would lose its sign.
 inline V odd_polynomial(V x, std::span<const double> f32, std::span<const double> f64) {
@@ -57,15 +45,9 @@ inline V odd_polynomial(V x, std::span<const double> f32, std::span<const double
 }
 
 // The bits of a float as an integer, and back.
-inline V bits(V x) {
-  return bitcast(x, is32(x) ? VType::I32 : VType::I64);
-}
-inline V from_bits(V i) {
-  return bitcast(i, i.type() == VType::I32 ? VType::F32 : VType::F64);
-}
-inline uint64_t sign_bit(V x) {
-  return is32(x) ? 0x80000000u : 0x8000000000000000u;
-}
+inline V bits(V x) { return bitcast(x, is32(x) ? VType::I32 : VType::I64); }
+inline V from_bits(V i) { return bitcast(i, i.type() == VType::I32 ? VType::F32 : VType::F64); }
+inline uint64_t sign_bit(V x) { return is32(x) ? 0x80000000u : 0x8000000000000000u; }
 
 // The sign bit of x alone, as an integer.
 inline V sign_of(V x) {
@@ -73,28 +55,16 @@ inline V sign_of(V x) {
   return i & i.lit_bits(sign_bit(x));
 }
 // magnitude >= 0 (or NaN) with the sign given.
-inline V with_sign(V magnitude, V sign) {
-  return from_bits(bits(magnitude) | sign);
-}
-inline V flip_sign(V x, V sign) {
-  return from_bits(bits(x) ^ sign);
-}
+inline V with_sign(V magnitude, V sign) { return from_bits(bits(magnitude) | sign); }
+inline V flip_sign(V x, V sign) { return from_bits(bits(x) ^ sign); }
 
 // lo <= x <= hi, or NaN.
-inline V at_least(V x, double lo) {
-  return prim_max(x.lit(lo), x);
-}
-inline V at_most(V x, double hi) {
-  return prim_min(x.lit(hi), x);
-}
+inline V at_least(V x, double lo) { return prim_max(x.lit(lo), x); }
+inline V at_most(V x, double hi) { return prim_min(x.lit(hi), x); }
 
-inline DType float_dtype(V x) {
-  return is32(x) ? DType::F32 : DType::F64;
-}
+inline DType float_dtype(V x) { return is32(x) ? DType::F32 : DType::F64; }
 // A small integer as a float of the type of `like`.
-inline V small_int_to_float(V i, V like) {
-  return convert(i.type() == VType::I64 ? convert(i, DType::I32) : i, float_dtype(like));
-}
+inline V small_int_to_float(V i, V like) { return convert(i.type() == VType::I64 ? convert(i, DType::I32) : i, float_dtype(like)); }
 
 // log(1 + f) = f + c with f in [sqrt(1/2) - 1, sqrt(2) - 1].
 V log1p_correction(V f);

@@ -43,9 +43,7 @@ Parts parts(V x) {
 }
 
 // `value` for positive, finite x; else what every logarithm gives.
-V with_special(V x, V value) {
-  return where(x > 0.0, where(x < kInf, value, x), where(x == 0.0, x.lit(-kInf), where(x < 0.0, nan(x), x)));
-}
+V with_special(V x, V value) { return where(x > 0.0, where(x < kInf, value, x), where(x == 0.0, x.lit(-kInf), where(x < 0.0, nan(x), x))); }
 
 // k `per_octave` + (f + c) `factor`, the small terms first.
 V log_to_base(V x, Split per_octave, Split factor) {
@@ -64,14 +62,12 @@ V log(V x) {
 }
 
 V log2(V x) {
-  return log_to_base(x, {1, 0},
-                     pick(x, Split{0x1.715476p+0, 0x1.4ae0cp-26}, Split{0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56}));
+  return log_to_base(x, {1, 0}, pick(x, Split{0x1.715476p+0, 0x1.4ae0cp-26}, Split{0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56}));
 }
 
 V log10(V x) {
-  return log_to_base(
-      x, pick(x, Split{0x1.344136p-2, -0x1.ec10cp-27}, Split{0x1.34413509f79ffp-2, -0x1.9dc1da994fd21p-59}),
-      pick(x, Split{0x1.bcb7b2p-2, -0x1.5b235ep-27}, Split{0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57}));
+  return log_to_base(x, pick(x, Split{0x1.344136p-2, -0x1.ec10cp-27}, Split{0x1.34413509f79ffp-2, -0x1.9dc1da994fd21p-59}),
+                     pick(x, Split{0x1.bcb7b2p-2, -0x1.5b235ep-27}, Split{0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57}));
 }
 
 V log1p(V x) {

@@ -6,19 +6,16 @@ namespace {
 using namespace detail;
 
 // (log((1 + s) / (1 - s)) - 2s) / s^3 as a polynomial in s^2, to 2^-45.
-constexpr double kLogShort[] = {0.66666666675807162, 0.39999995619703932, 0.28572109392070932, 0.22176178585159018,
-                                0.19584302021297881};
+constexpr double kLogShort[] = {0.66666666675807162, 0.39999995619703932, 0.28572109392070932, 0.22176178585159018, 0.19584302021297881};
 // (log((1 + s) / (1 - s)) / 2s - 1 - s^2/3) / s^4 as a polynomial in s^2.
 constexpr double kLogLong[] = {0.20000000000001128,  0.14285714285049281,  0.11111111260050754, 0.090908921757673872,
                                0.076933790263547699, 0.066284003899150595, 0.065982441481506046};
 // (2^r - 1) / r, |r| <= 1/2.
-constexpr double kExp2Short[] = {0.69314718054119318,    0.24022650694734501,   0.055504109593662025,
-                                 0.009618129560853575,   0.0013333434038815513, 0.00015403096900401317,
-                                 1.5314238006048188e-05, 1.334445646974802e-06};
-constexpr double kExp2Long[] = {0.69314718055994529,    0.24022650695910072,    0.055504108664821736,
-                                0.0096181291076285619,  0.0013333558146381666,  0.0001540353039317162,
-                                1.5252733864915858e-05, 1.3215487003585603e-06, 1.0178047501261671e-07,
-                                7.0548147828486977e-09, 4.4572438722617689e-10, 2.585528181469166e-11};
+constexpr double kExp2Short[] = {0.69314718054119318,   0.24022650694734501,    0.055504109593662025,   0.009618129560853575,
+                                 0.0013333434038815513, 0.00015403096900401317, 1.5314238006048188e-05, 1.334445646974802e-06};
+constexpr double kExp2Long[] = {0.69314718055994529,    0.24022650695910072,    0.055504108664821736,   0.0096181291076285619,
+                                0.0013333558146381666,  0.0001540353039317162,  1.5252733864915858e-05, 1.3215487003585603e-06,
+                                1.0178047501261671e-07, 7.0548147828486977e-09, 4.4572438722617689e-10, 2.585528181469166e-11};
 
 // A number as the sum of two floats, the second below half an ulp of the first.
 struct Pair {
@@ -35,9 +32,7 @@ Pair product(V a, V b) {
 }
 
 // What log2 gives for 0 and infinity, in place of what the formulas make of them.
-V with_ends(V a, V log) {
-  return where(a == 0.0, a.lit(-kInf), where(a < kInf, log, a));
-}
+V with_ends(V a, V log) { return where(a == 0.0, a.lit(-kInf), where(a < kInf, log, a)); }
 
 // log2(a) with an error below 2^-44 of it; F64, a a float.
 V log2_short(V a) {
@@ -97,8 +92,7 @@ V magnitude_short(V a, V y) {
 
 V pow(V x, V y) {
   const V a = abs(x);
-  const V magnitude = is32(x) ? convert(magnitude_short(convert(a, DType::F64), convert(y, DType::F64)), DType::F32)
-                              : magnitude_long(a, y);
+  const V magnitude = is32(x) ? convert(magnitude_short(convert(a, DType::F64), convert(y, DType::F64)), DType::F32) : magnitude_long(a, y);
   // The sign of x stays where y is an odd integer; a negative finite number has no other real powers.
   const V whole = floor(y) == y, half = y * 0.5;
   const V odd = whole & (floor(half) != half);

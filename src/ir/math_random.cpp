@@ -5,22 +5,14 @@ namespace naru::ir {
 namespace {
 using namespace detail;
 
-V low_word(V x) {
-  return convert(x, DType::I32);
-}
-V high_word(V x) {
-  return convert(shr_unsigned(x, 32), DType::I32);
-}
+V low_word(V x) { return convert(x, DType::I32); }
+V high_word(V x) { return convert(shr_unsigned(x, 32), DType::I32); }
 
 // The top `count` bits of a word as a float of `type`.
-V top_bits(V word, int count, VType type) {
-  return convert(shr_unsigned(word, 32 - count), type == VType::F32 ? DType::F32 : DType::F64);
-}
+V top_bits(V word, int count, VType type) { return convert(shr_unsigned(word, 32 - count), type == VType::F32 ? DType::F32 : DType::F64); }
 
 // 53 bits of two words, as an integer below 2^53.
-V wide_bits(V high, V low) {
-  return fma(top_bits(high, 27, VType::F64), 0x1p26, top_bits(low, 26, VType::F64));
-}
+V wide_bits(V high, V low) { return fma(top_bits(high, 27, VType::F64), 0x1p26, top_bits(low, 26, VType::F64)); }
 
 }  // namespace
 

@@ -22,18 +22,13 @@ constexpr Tail kTails[] = {
     {0x1p88, 0x1.fc2757d1f534ep-64, -0x1.1f924eb53361ep-119}, {0x1p108, 0x1.7d1f534ddc0dbp-84, 0x1.8a5664f10e410p-138}};
 
 // The bits of 2/pi, the first one behind the point in bit 30 of the first word.
-constexpr uint64_t kBits[] = {0x00000000517cc1b7u, 0x27220a94fe13abe8u, 0xfa9a6ee06db14accu, 0x9e21c820ff28b1d5u,
-                              0xef5de2b0db92371du, 0x2126e97003249775u, 0x04e8c90e7f0ef58eu, 0x5894d39f74411afau,
-                              0x975da24274ce3813u, 0x5a2fbf209cc8eb1cu, 0xc1a99cfa4e422fc5u, 0xdefc941d8ffc4bffu,
-                              0xef02cc07f79788c5u, 0xad05368fb69b3f67u, 0x93e584dba7a31fb3u, 0x4f2ff516ba93dd63u,
-                              0xf5f2f8bd9e839cfbu, 0xc529497535fdafd8u, 0x8fc6ae842b019823u};
+constexpr uint64_t kBits[] = {0x00000000517cc1b7u, 0x27220a94fe13abe8u, 0xfa9a6ee06db14accu, 0x9e21c820ff28b1d5u, 0xef5de2b0db92371du,
+                              0x2126e97003249775u, 0x04e8c90e7f0ef58eu, 0x5894d39f74411afau, 0x975da24274ce3813u, 0x5a2fbf209cc8eb1cu,
+                              0xc1a99cfa4e422fc5u, 0xdefc941d8ffc4bffu, 0xef02cc07f79788c5u, 0xad05368fb69b3f67u, 0x93e584dba7a31fb3u,
+                              0x4f2ff516ba93dd63u, 0xf5f2f8bd9e839cfbu, 0xc529497535fdafd8u, 0x8fc6ae842b019823u};
 
-V low_half(V x) {
-  return x & x.lit_bits(0xffffffffu);
-}
-V high_half(V x) {
-  return shr_unsigned(x, 32);
-}
+V low_half(V x) { return x & x.lit_bits(0xffffffffu); }
+V high_half(V x) { return shr_unsigned(x, 32); }
 V less_unsigned(V a, V b) {
   const V flip = a.lit_bits(0x8000000000000000u);
   return (a ^ flip) < (b ^ flip);
@@ -65,8 +60,8 @@ Angle reduce_huge(V a) {
   }
   V part[3];
   for (size_t k = 0; k < 3; ++k)
-    part[k] = make(Prim::Shl, VType::I64, words[k], shift) |
-              make(Prim::ShrU, VType::I64, shr_unsigned(words[k + 1], 1), i.lit_bits(63) - shift);
+    part[k] =
+        make(Prim::Shl, VType::I64, words[k], shift) | make(Prim::ShrU, VType::I64, shr_unsigned(words[k + 1], 1), i.lit_bits(63) - shift);
   // The product modulo 2^192, without its low 64 bits; its top two bits are the quadrant.
   const V carried = mul_high(mantissa, part[2]);
   const V low = mantissa * part[1] + carried;
@@ -75,8 +70,7 @@ Angle reduce_huge(V a) {
   const V quadrant = shr_unsigned(high + i.lit_bits(uint64_t{1} << 61), 62);
   const V rest = high - shl(quadrant, 62);  // in [-2^61, 2^61)
   const V top = convert(rest, DType::F64);
-  const V bottom = convert(rest - convert(top, DType::I64), DType::F64) * 0x1p-62 +
-                   convert(shr_unsigned(low, 11), DType::F64) * 0x1p-115;
+  const V bottom = convert(rest - convert(top, DType::I64), DType::F64) * 0x1p-62 + convert(shr_unsigned(low, 11), DType::F64) * 0x1p-115;
   // In radians.
   const double pi2 = 0x1.921fb54442d18p+0;
   const V quarter = top * 0x1p-62;
@@ -95,8 +89,7 @@ Angle reduce_double(V x) {
   const V lo = (rest - (hi - back)) - (product + back) - fma(n, -0x1.f1976b7ed8fbcp-110, error);
   const Angle huge = reduce_huge(a);
   const V big = a >= 0x1p27;
-  return {where(big, huge.quadrant, convert(n, DType::I32)), where(a < kInf, where(big, huge.hi, hi), nan(a)),
-          where(big, huge.lo, lo)};
+  return {where(big, huge.quadrant, convert(n, DType::I32)), where(a < kInf, where(big, huge.hi, hi), nan(a)), where(big, huge.lo, lo)};
 }
 
 }  // namespace

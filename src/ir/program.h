@@ -29,18 +29,18 @@ struct Program {
   enum class From : uint8_t { Input, Step, Param };
   struct Arg {
     From from;
-    DType as;        // the value is converted to this type before the operator sees it
+    DType as;  // the value is converted to this type before the operator sees it
     uint16_t index;
   };
   struct Step {
     RowId row;
-    DType out;       // the result is converted to this type
+    DType out;  // the result is converted to this type
     uint8_t args_count;
     std::array<Arg, kMaxArgs> args;
   };
   struct Input {
     DType dtype;
-    bool scalar;     // one element for the whole run
+    bool scalar;  // one element for the whole run
   };
 
   uint8_t steps_count = 0, inputs_count = 0, params_count = 0, outputs_count = 0;

@@ -39,7 +39,7 @@ using AlongFunction = void (*)(void* const* operands, const uint64_t* params, in
 // out[0..cols) takes `rows` rows of `cols` values: a chunk may come in several calls, and out holds the identity before
 // the first. row_strides: bytes from row to row, one per input
 // (0 for inputs that are scalar for the whole run); index0: Index of the first element of the first row; index_stride: from row to row.
-using AcrossFunction = void (*)(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows,
-                                int64_t cols, int64_t index0, int64_t index_stride, void* out);
+using AcrossFunction = void (*)(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows, int64_t cols,
+                                int64_t index0, int64_t index_stride, void* out);
 
 }  // namespace naru::ir

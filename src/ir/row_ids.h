@@ -23,26 +23,29 @@ constexpr RowId derivative(RowId r, int i) noexcept { return static_cast<RowId>(
 enum : RowId {
   copy = kTable * 4,  // (a) a
   // From here to exponential: those that look at an element's position.
-  arange,             // (start, step): start + step * index
-  linspace,           // (start, end, step, count): from both ends, so that both are hit
-  uniform,            // (from, to, key, offset)
-  normal,             // (mean, std, key, offset)
-  normal_of,          // (mean, std, key, offset), mean and std tensors: the same formula
-  random_int,         // (low, range, key, offset): I64
-  bernoulli,          // (p, key, offset) -> Bool
-  exponential,        // (rate, key, offset)
-  masked_scale,       // (a, mask, scale): a * mask * scale (dropout)
-  sub_exp,            // (a, b): exp(a - b)
-  square_diff,        // (a, mean): (a - mean) squared
-  mul_add,            // (a, b, c): a * b + c
-  addcmul,            // (a, b, c, value): a + value * b * c
-  addcdiv,            // (a, b, c, value): a + value * b / c
-  smooth_l1,          // (a, b, beta)
-  abs_power,          // (a, p): |a| to the power p
-  power_1, power_2, power_3,   // (a, b): pow where b is 1, 2, 3
-  power_2_a, power_3_a,        // (a, b, y, g): its derivative by a
-  not_zero,           // (a): a != 0 -> Bool
-  is_close,           // (a, b, rtol, atol, equal_nan) -> Bool
+  arange,        // (start, step): start + step * index
+  linspace,      // (start, end, step, count): from both ends, so that both are hit
+  uniform,       // (from, to, key, offset)
+  normal,        // (mean, std, key, offset)
+  normal_of,     // (mean, std, key, offset), mean and std tensors: the same formula
+  random_int,    // (low, range, key, offset): I64
+  bernoulli,     // (p, key, offset) -> Bool
+  exponential,   // (rate, key, offset)
+  masked_scale,  // (a, mask, scale): a * mask * scale (dropout)
+  sub_exp,       // (a, b): exp(a - b)
+  square_diff,   // (a, mean): (a - mean) squared
+  mul_add,       // (a, b, c): a * b + c
+  addcmul,       // (a, b, c, value): a + value * b * c
+  addcdiv,       // (a, b, c, value): a + value * b / c
+  smooth_l1,     // (a, b, beta)
+  abs_power,     // (a, p): |a| to the power p
+  power_1,
+  power_2,
+  power_3,  // (a, b): pow where b is 1, 2, 3
+  power_2_a,
+  power_3_a,  // (a, b, y, g): its derivative by a
+  not_zero,   // (a): a != 0 -> Bool
+  is_close,   // (a, b, rtol, atol, equal_nan) -> Bool
   kCount
 };
 

@@ -61,8 +61,10 @@ constexpr Nothing nothing;
 template <class F, size_t... I>
 V apply(F f, std::span<const V> args, std::index_sequence<I...>) {
   using Result = decltype(f(args[I]...));
-  if constexpr (std::is_same_v<Result, Nothing>) throw std::logic_error("this operator has no such derivative");
-  else return f(args[I]...);
+  if constexpr (std::is_same_v<Result, Nothing>)
+    throw std::logic_error("this operator has no such derivative");
+  else
+    return f(args[I]...);
 }
 template <int N, auto F>
 V call(std::span<const V> args) {
@@ -85,11 +87,11 @@ const Row kNoDerivative{"", 0, nullptr};
 const Row kDerivatives[] = {
 #define NARU_ROW1(name, rule, lo, hi, expr, da, doc) \
   {#name "'a", 3, &call<3, [](V a, V y, V g) { return da; }>}, kNoDerivative, kNoDerivative,
-#define NARU_ROW2(name, rule, lo, hi, expr, da, db, doc)          \
-  {#name "'a", 4, &call<4, [](V a, V b, V y, V g) { return da; }>}, \
-      {#name "'b", 4, &call<4, [](V a, V b, V y, V g) { return db; }>}, kNoDerivative,
-#define NARU_ROW3(name, rule, lo, hi, expr, da, db, dc, doc)             \
-  {#name "'a", 5, &call<5, [](V a, V b, V c, V y, V g) { return da; }>},   \
+#define NARU_ROW2(name, rule, lo, hi, expr, da, db, doc)                                                                              \
+  {#name "'a", 4, &call<4, [](V a, V b, V y, V g) { return da; }>}, {#name "'b", 4, &call<4, [](V a, V b, V y, V g) { return db; }>}, \
+      kNoDerivative,
+#define NARU_ROW3(name, rule, lo, hi, expr, da, db, dc, doc)                 \
+  {#name "'a", 5, &call<5, [](V a, V b, V c, V y, V g) { return da; }>},     \
       {#name "'b", 5, &call<5, [](V a, V b, V c, V y, V g) { return db; }>}, \
       {#name "'c", 5, &call<5, [](V a, V b, V c, V y, V g) { return dc; }>},
 #include "naru/elementwise.inc"
@@ -100,7 +102,9 @@ const Row kDerivatives[] = {
 #pragma GCC diagnostic pop
 
 using Args = std::span<const V>;
-V index_as(V like) { return convert(index(like.graph()), like.type() == VType::F64 ? DType::F64 : like.type() == VType::F32 ? DType::F32 : DType::I64); }
+V index_as(V like) {
+  return convert(index(like.graph()), like.type() == VType::F64 ? DType::F64 : like.type() == VType::F32 ? DType::F32 : DType::I64);
+}
 Words words(V key, V offset) { return philox(index(key.graph()), offset, key); }
 V unsigned_word(V w) { return convert(w, DType::I64) & convert(w, DType::I64).lit_bits(0xffffffffu); }
 

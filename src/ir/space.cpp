@@ -24,9 +24,7 @@ void Space::reset(std::span<const int64_t> shape) {
   for (int d = 0; d < rank; ++d) sizes[d] = shape[d];
 }
 
-void Space::add(const View& view) {
-  add(static_cast<char*>(view.data), static_cast<int64_t>(size_of(view.dtype)), view.strides.data());
-}
+void Space::add(const View& view) { add(static_cast<char*>(view.data), static_cast<int64_t>(size_of(view.dtype)), view.strides.data()); }
 
 void Space::add(char* data, int64_t item, const int64_t* strides_in_elements) {
   Operand& o = operands[count++];

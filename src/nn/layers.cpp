@@ -7,8 +7,7 @@ namespace naru::nn {
 
 void kaiming_uniform_(const Tensor& t, double a) {
   if (t.dim() < 2)
-    throw ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions (shape {})",
-                     t.sizes().str());
+    throw ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions (shape {})", t.sizes().str());
   if (t.numel() == 0) return;
   const double fan_in = static_cast<double>(t.numel() / t.size(0));
   // Rounded step by step as torch.nn.init does, so that both front ends draw the same numbers.
@@ -33,15 +32,12 @@ void Linear::reset_parameters() {
 }
 
 std::string Linear::details() const {
-  return fmt::format("in_features={}, out_features={}, bias={}", weight.size(1), weight.size(0),
-                     bias.defined() ? "True" : "False");
+  return fmt::format("in_features={}, out_features={}, bias={}", weight.size(1), weight.size(0), bias.defined() ? "True" : "False");
 }
 
-Embedding::Embedding(int64_t count, int64_t width, int64_t padding_idx, const Options& options)
-    : padding_(padding_idx) {
+Embedding::Embedding(int64_t count, int64_t width, int64_t padding_idx, const Options& options) : padding_(padding_idx) {
   if (padding_idx < -1 || padding_idx >= count)
-    throw ValueError("Embedding: padding_idx must be within num_embeddings (got {}, {} embeddings)", padding_idx,
-                     count);
+    throw ValueError("Embedding: padding_idx must be within num_embeddings (got {}, {} embeddings)", padding_idx, count);
   weight = register_parameter("weight", empty({count, width}, options));
   reset_parameters();
 }
@@ -53,8 +49,7 @@ void Embedding::reset_parameters() {
 }
 
 std::string Embedding::details() const {
-  return fmt::format("{}, {}", weight.size(0), weight.size(1)) +
-         (padding_ >= 0 ? fmt::format(", padding_idx={}", padding_) : "");
+  return fmt::format("{}, {}", weight.size(0), weight.size(1)) + (padding_ >= 0 ? fmt::format(", padding_idx={}", padding_) : "");
 }
 
 LayerNorm::LayerNorm(Dims normalized_shape, double eps, bool elementwise_affine, bool with_bias, const Options& options)
@@ -73,19 +68,12 @@ Dropout::Dropout(double p) : p_(p) {
   if (!(p >= 0 && p <= 1)) throw ValueError("dropout probability has to be between 0 and 1, but got {}", p);
 }
 
-std::string Dropout::details() const {
-  return fmt::format("p={}, inplace=False", p_);
-}
+std::string Dropout::details() const { return fmt::format("p={}, inplace=False", p_); }
 
-std::string Flatten::details() const {
-  return fmt::format("start_dim={}, end_dim={}", start_, end_);
-}
+std::string Flatten::details() const { return fmt::format("start_dim={}, end_dim={}", start_, end_); }
 
 CrossEntropyLoss::CrossEntropyLoss(Reduction reduction, double label_smoothing, Tensor weight, int64_t ignore_index)
-    : reduction_(reduction),
-      label_smoothing_(label_smoothing),
-      weight_(std::move(weight)),
-      ignore_index_(ignore_index) {
+    : reduction_(reduction), label_smoothing_(label_smoothing), weight_(std::move(weight)), ignore_index_(ignore_index) {
   register_buffer("weight", weight_);
 }
 

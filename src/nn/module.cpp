@@ -61,8 +61,7 @@ Tensor Module::forward(const Tensor&) {
 
 void Module::check_name(const std::string& name) const {
   if (name.empty()) throw ValueError("{}: a parameter, buffer or module needs a name, got \"\"", this->name());
-  if (name.find('.') != std::string::npos)
-    throw ValueError("{}: name can't contain \".\", got \"{}\"", this->name(), name);
+  if (name.find('.') != std::string::npos) throw ValueError("{}: name can't contain \".\", got \"{}\"", this->name(), name);
   const auto taken = [&](const auto& list) {
     return std::any_of(list.begin(), list.end(), [&](const auto& entry) { return std::get<0>(entry) == name; });
   };
@@ -74,8 +73,7 @@ Tensor Module::register_parameter(std::string name, Tensor t) {
   check_name(name);
   if (t.defined()) {
     if (!t.is_leaf())
-      throw ValueError("Cannot assign non-leaf Tensor to parameter '{}': model parameters must be created explicitly",
-                       name);
+      throw ValueError("Cannot assign non-leaf Tensor to parameter '{}': model parameters must be created explicitly", name);
     t.requires_grad_();
   }
   parameters_.emplace_back(std::move(name), t);
@@ -119,12 +117,8 @@ NamedTensors Module::named_buffers(bool recurse) const {
   return list;
 }
 
-std::vector<Tensor> Module::parameters(bool recurse) const {
-  return tensors_of(named_parameters(recurse));
-}
-std::vector<Tensor> Module::buffers(bool recurse) const {
-  return tensors_of(named_buffers(recurse));
-}
+std::vector<Tensor> Module::parameters(bool recurse) const { return tensors_of(named_parameters(recurse)); }
+std::vector<Tensor> Module::buffers(bool recurse) const { return tensors_of(named_buffers(recurse)); }
 
 NamedTensors Module::state_dict() const {
   NamedTensors state;
@@ -148,10 +142,10 @@ void Module::load_state_dict(const NamedTensors& state, bool strict) {
       continue;
     }
     if (!(found->second.sizes() == own.sizes()))
-      errors.push_back(fmt::format(
-          "size mismatch for {}: copying a param with shape torch.Size({}) from checkpoint, the shape in current model "
-          "is torch.Size({}).",
-          key, found->second.sizes().str(), own.sizes().str()));
+      errors.push_back(
+          fmt::format("size mismatch for {}: copying a param with shape torch.Size({}) from checkpoint, the shape in current model "
+                      "is torch.Size({}).",
+                      key, found->second.sizes().str(), own.sizes().str()));
     copies.emplace_back(own, found->second);
     given.erase(found);
   }
@@ -159,8 +153,7 @@ void Module::load_state_dict(const NamedTensors& state, bool strict) {
     if (given.count(key)) unexpected.push_back(key);
   if (strict && !unexpected.empty())
     errors.insert(errors.begin(), fmt::format("Unexpected key(s) in state_dict: {}. ", quoted_list(unexpected)));
-  if (strict && !missing.empty())
-    errors.insert(errors.begin(), fmt::format("Missing key(s) in state_dict: {}. ", quoted_list(missing)));
+  if (strict && !missing.empty()) errors.insert(errors.begin(), fmt::format("Missing key(s) in state_dict: {}. ", quoted_list(missing)));
   if (!errors.empty()) {
     std::string text = fmt::format("Error(s) in loading state_dict for {}:", name());
     for (const std::string& e : errors) text += "\n\t" + e;
@@ -201,8 +194,7 @@ Module& Module::to(Device device, bool non_blocking) {
 }
 
 Module& Module::to(DType dtype) {
-  if (!is_floating(dtype))
-    throw TypeError("nn.Module.to only accepts floating point dtypes, but got desired dtype={}", name_of(dtype));
+  if (!is_floating(dtype)) throw TypeError("nn.Module.to only accepts floating point dtypes, but got desired dtype={}", name_of(dtype));
   each_tensor([&](Tensor& t) {
     convert(t, {}, dtype, false);
     if (const Tensor g = t.grad(); g.defined()) convert(g, {}, dtype, false);
@@ -235,12 +227,8 @@ std::string Module::str() const {
   return name() + "(" + inside + ")";
 }
 
-void Sequential::push_back(std::shared_ptr<Module> module) {
-  add_child(std::to_string(size()), std::move(module));
-}
-void ModuleList::push_back(std::shared_ptr<Module> module) {
-  add_child(std::to_string(size()), std::move(module));
-}
+void Sequential::push_back(std::shared_ptr<Module> module) { add_child(std::to_string(size()), std::move(module)); }
+void ModuleList::push_back(std::shared_ptr<Module> module) { add_child(std::to_string(size()), std::move(module)); }
 
 Tensor Sequential::forward(const Tensor& x) {
   Tensor y = x;
@@ -251,18 +239,13 @@ Tensor Sequential::forward(const Tensor& x) {
 namespace {
 Module& child_at(const Module& list, size_t i) {
   const auto& children = list.named_children();
-  if (i >= children.size())
-    throw IndexError("index {} is out of range: {} has {} modules", i, list.name(), children.size());
+  if (i >= children.size()) throw IndexError("index {} is out of range: {} has {} modules", i, list.name(), children.size());
   return *children[i].second;
 }
 }  // namespace
 
-Module& Sequential::operator[](size_t i) const {
-  return child_at(*this, i);
-}
-Module& ModuleList::operator[](size_t i) const {
-  return child_at(*this, i);
-}
+Module& Sequential::operator[](size_t i) const { return child_at(*this, i); }
+Module& ModuleList::operator[](size_t i) const { return child_at(*this, i); }
 
 bool ModuleDict::contains(const std::string& key) const noexcept {
   return std::any_of(named_children().begin(), named_children().end(), [&](const auto& c) { return c.first == key; });

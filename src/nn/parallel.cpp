@@ -52,7 +52,8 @@ DataParallel::DataParallel(std::function<std::shared_ptr<Module>()> make, std::v
     for (const bool parameters : {true, false}) {
       const NamedTensors ours = parameters ? module().named_parameters() : module().named_buffers();
       const NamedTensors theirs = parameters ? replicas_[i]->named_parameters() : replicas_[i]->named_buffers();
-      if (ours.size() != theirs.size()) throw RuntimeError("DataParallel: wanted modules of one structure, got {} and {} tensors", ours.size(), theirs.size());
+      if (ours.size() != theirs.size())
+        throw RuntimeError("DataParallel: wanted modules of one structure, got {} and {} tensors", ours.size(), theirs.size());
       for (size_t k = 0; k < ours.size(); ++k) {
         if (ours[k].first != theirs[k].first || !(ours[k].second.sizes() == theirs[k].second.sizes()))
           throw RuntimeError("DataParallel: wanted modules of one structure, got '{}' of shape {} and '{}' of shape {}", ours[k].first,
@@ -68,8 +69,8 @@ void DataParallel::refresh(size_t replica) {
   replicas_[replica]->train(is_training() && module().is_training());
   for (Pair& p : pairs_[replica]) {
     if (p.original.device() != devices_[0])
-      throw RuntimeError("module must have its parameters and buffers on device {} (device_ids[0]) but found one of them on device: {}", devices_[0].str(),
-                         p.original.device().str());
+      throw RuntimeError("module must have its parameters and buffers on device {} (device_ids[0]) but found one of them on device: {}",
+                         devices_[0].str(), p.original.device().str());
     if (writes_of(p.original) != p.writes || writes_of(p.copy) != p.own_writes) {
       const NoGrad guard;
       p.copy.detach_();
@@ -83,7 +84,8 @@ void DataParallel::refresh(size_t replica) {
 
 Tensor DataParallel::forward(const Tensor& x) {
   if (devices_.empty()) return module().forward(x);
-  const int64_t size = x.size(dim_), each = std::max<int64_t>(1, (size + static_cast<int64_t>(devices_.size()) - 1) / static_cast<int64_t>(devices_.size()));
+  const int64_t size = x.size(dim_),
+                each = std::max<int64_t>(1, (size + static_cast<int64_t>(devices_.size()) - 1) / static_cast<int64_t>(devices_.size()));
   std::vector<Tensor> pieces;
   for (int64_t first = 0; first < std::max<int64_t>(size, 1); first += each)
     pieces.push_back(x.slice(dim_, first, std::min(size, first + each)).to(devices_[pieces.size()], true, false));

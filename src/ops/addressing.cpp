@@ -79,9 +79,8 @@ Tensor gather_at(const Tensor& source, const Addressing& at, const Positions& po
     const Tensor* written = &out;
     submit(std::move(g), reads, {&written, 1});
   }
-  return record_saving(out, node, {&source}, positions, [at](Grads g, Grads saved) {
-    return std::vector{g[0].defined() ? accumulate_at(g[0], at, saved) : Tensor()};
-  });
+  return record_saving(out, node, {&source}, positions,
+                       [at](Grads g, Grads saved) { return std::vector{g[0].defined() ? accumulate_at(g[0], at, saved) : Tensor()}; });
 }
 
 Tensor accumulate_at(const Tensor& g, const Addressing& at, const Positions& positions) {
@@ -92,8 +91,7 @@ Tensor accumulate_at(const Tensor& g, const Addressing& at, const Positions& pos
   });
 }
 
-void scatter_at(const Tensor& target, const Addressing& at, const Positions& positions, const Operand& value, bool add,
-                const char* node) {
+void scatter_at(const Tensor& target, const Addressing& at, const Positions& positions, const Operand& value, bool add, const char* node) {
   require_distinct_elements(target, at.op);
   const Tensor own = value.is_tensor() ? value.tensor() : Tensor();
   const Dims value_shape = own.defined() ? own.sizes() : Dims();
@@ -110,15 +108,13 @@ void scatter_at(const Tensor& target, const Addressing& at, const Positions& pos
           scatter_at(r[0], at, saved, 0, false, "IndexPutBackward0");
         }
         if (is_floating(value_type))
-          r[1] = sum_to(gather_at(g[0], at, saved, "IndexBackward0"), value_shape)
-                     .to(value_device, value_type, false, false);
+          r[1] = sum_to(gather_at(g[0], at, saved, "IndexBackward0"), value_shape).to(value_device, value_type, false, false);
         return r;
       });
 }
 
 Tensor as_positions(const Tensor& index, Device device, const char* op) {
-  if (!is_integral(index.dtype()))
-    throw RuntimeError("{}(): Expected dtype int32/int64 for index, but got {}", op, name_of(index.dtype()));
+  if (!is_integral(index.dtype())) throw RuntimeError("{}(): Expected dtype int32/int64 for index, but got {}", op, name_of(index.dtype()));
   return index.detach().to(device, DType::I64, false, false);
 }
 

@@ -30,8 +30,7 @@ Tensor gather_at(const Tensor& source, const Addressing& at, const Positions& po
 Tensor accumulate_at(const Tensor& g, const Addressing& at, const Positions& positions);
 // In place: target[addressed(p)] = value[p], or += with `add`. value broadcasts to at.shape and is converted to the
 // target's type.
-void scatter_at(const Tensor& target, const Addressing& at, const Positions& positions, const Operand& value, bool add,
-                const char* node);
+void scatter_at(const Tensor& target, const Addressing& at, const Positions& positions, const Operand& value, bool add, const char* node);
 
 // Positions as instructions want them: int64 on `device`. Throws RuntimeError for floating-point and bool tensors.
 Tensor as_positions(const Tensor& index, Device device, const char* op);
@@ -45,8 +44,7 @@ Tensor unravel_rows(const Tensor& flat, const Dims& sizes);
 
 // autograd::record with a list of saved tensors.
 template <class F>
-Tensor record_saving(Tensor out, const char* name, std::initializer_list<const Tensor*> inputs, const Positions& saves,
-                     F f) {
+Tensor record_saving(Tensor out, const char* name, std::initializer_list<const Tensor*> inputs, const Positions& saves, F f) {
   if (!autograd::recording(inputs)) return out;
   auto node = make_ref<autograd::FunctionNode<F>>(name, std::move(f));
   autograd::connect(*node, inputs);

@@ -14,26 +14,60 @@ namespace {
 
 using Names = std::unordered_set<std::string_view>;
 
-const Names kLowerOnAll = {"matmul", "mm",     "bmm",    "addmm",  "baddbmm", "addbmm",
-                           "linear", "conv1d", "conv2d", "conv3d", "vecdot",  "conv_transpose1d",
-                           "conv_transpose2d", "conv_transpose3d", "prelu"};
+const Names kLowerOnAll = {"matmul", "mm",     "bmm",    "addmm",  "baddbmm",          "addbmm",           "linear",
+                           "conv1d", "conv2d", "conv3d", "vecdot", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+                           "prelu"};
 const Names kLowerOnOthers = {"mv", "addmv", "addr", "chain_matmul", "multi_dot"};
-const Names kFloat32OnAll = {"prod", "cdist", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "nll_loss",
-                             "cross_entropy", "kl_div", "poisson_nll_loss", "hinge_embedding_loss",
-                             "cosine_embedding_loss", "margin_ranking_loss", "soft_margin_loss",
-                             "triplet_margin_loss", "multi_margin_loss", "multilabel_margin_loss",
+const Names kFloat32OnAll = {"prod",
+                             "cdist",
+                             "mse_loss",
+                             "l1_loss",
+                             "smooth_l1_loss",
+                             "huber_loss",
+                             "nll_loss",
+                             "cross_entropy",
+                             "kl_div",
+                             "poisson_nll_loss",
+                             "hinge_embedding_loss",
+                             "cosine_embedding_loss",
+                             "margin_ranking_loss",
+                             "soft_margin_loss",
+                             "triplet_margin_loss",
+                             "multi_margin_loss",
+                             "multilabel_margin_loss",
                              "binary_cross_entropy_with_logits"};
-const Names kFloat32OnCpu = {"binary_cross_entropy", "quantile", "nanquantile", "trace", "inverse", "pinverse",
-                             "cholesky", "qr", "svd", "polar", "stft", "ctc_loss"};
-const Names kFloat32OnOthers = {
-    "acos", "asin", "arccos", "arcsin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal",
-    "rsqrt", "sinh", "tan", "pow", "softplus", "layer_norm", "group_norm", "norm", "cosine_similarity", "dist",
-    "pdist", "renorm", "logsumexp", "softmax", "log_softmax", "softmin", "cumprod", "cumsum", "sum", "vector_norm",
-    "matrix_norm"};
+const Names kFloat32OnCpu = {"binary_cross_entropy",
+                             "quantile",
+                             "nanquantile",
+                             "trace",
+                             "inverse",
+                             "pinverse",
+                             "cholesky",
+                             "qr",
+                             "svd",
+                             "polar",
+                             "stft",
+                             "ctc_loss"};
+const Names kFloat32OnOthers = {"acos",        "asin",
+                                "arccos",      "arcsin",
+                                "cosh",        "erfinv",
+                                "exp",         "expm1",
+                                "log",         "log10",
+                                "log2",        "log1p",
+                                "reciprocal",  "rsqrt",
+                                "sinh",        "tan",
+                                "pow",         "softplus",
+                                "layer_norm",  "group_norm",
+                                "norm",        "cosine_similarity",
+                                "dist",        "pdist",
+                                "renorm",      "logsumexp",
+                                "softmax",     "log_softmax",
+                                "softmin",     "cumprod",
+                                "cumsum",      "sum",
+                                "vector_norm", "matrix_norm"};
 const Names kWidestOnCpu = {"cat", "concat", "concatenate", "stack", "index_copy"};
-const Names kWidestOnOthers = {"cat",     "concat",  "concatenate", "stack", "addcdiv",   "addcmul",    "atan2",
-                               "arctan2", "bilinear", "cross",      "dot",   "vdot",      "grid_sample", "index_put",
-                               "scatter_add", "tensordot"};
+const Names kWidestOnOthers = {"cat",      "concat", "concatenate", "stack", "addcdiv",     "addcmul",   "atan2",       "arctan2",
+                               "bilinear", "cross",  "dot",         "vdot",  "grid_sample", "index_put", "scatter_add", "tensordot"};
 
 struct Cached {
   Tensor original, cast;  // the original is held, so that no other tensor gets its address

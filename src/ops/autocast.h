@@ -39,13 +39,16 @@ std::optional<Decision> decide(Rules rules, std::string_view function, std::span
 class Casts {
  public:
   Casts(std::string_view function, std::initializer_list<const Tensor*> tensors, bool keeps_dtype = false) {
-    if (anywhere()) [[unlikely]] look(function, {tensors.begin(), tensors.size()}, keeps_dtype);
+    if (anywhere()) [[unlikely]]
+      look(function, {tensors.begin(), tensors.size()}, keeps_dtype);
   }
   Casts(std::string_view function, std::span<const Tensor* const> tensors) {
-    if (anywhere()) [[unlikely]] look(function, tensors, false);
+    if (anywhere()) [[unlikely]]
+      look(function, tensors, false);
   }
   Casts(std::string_view function, const std::vector<Tensor>& tensors) {
-    if (anywhere()) [[unlikely]] look(function, tensors);
+    if (anywhere()) [[unlikely]]
+      look(function, tensors);
   }
   explicit operator bool() const noexcept { return off_.has_value(); }
   const Tensor& operator[](size_t i) const { return tensors_[i]; }

@@ -72,11 +72,16 @@ void require_defined(const Tensor& t, const char* op, const char* role) {
 
 uint64_t param_bits(Scalar s, DType as) {
   switch (ir::vtype_of(as)) {
-    case ir::VType::Bool: return s.to_bool();
-    case ir::VType::I32: return static_cast<uint32_t>(s.to_int());
-    case ir::VType::I64: return static_cast<uint64_t>(s.to_int());
-    case ir::VType::F32: return std::bit_cast<uint32_t>(static_cast<float>(s.to_double()));
-    case ir::VType::F64: return std::bit_cast<uint64_t>(s.to_double());
+    case ir::VType::Bool:
+      return s.to_bool();
+    case ir::VType::I32:
+      return static_cast<uint32_t>(s.to_int());
+    case ir::VType::I64:
+      return static_cast<uint64_t>(s.to_int());
+    case ir::VType::F32:
+      return std::bit_cast<uint32_t>(static_cast<float>(s.to_double()));
+    case ir::VType::F64:
+      return std::bit_cast<uint64_t>(s.to_double());
   }
   return 0;
 }
@@ -86,8 +91,10 @@ namespace {
 std::string describe(const Tensor& t, const char* role) {
   const TensorImpl& i = *t.impl();
   std::string text = fmt::format("\n  {}: shape {}, {}, on {}", role, i.sizes.str(), name_of(i.dtype), t.device().str());
-  if (i.origin.where && line_text) text += fmt::format(", made by {} at {}", i.origin.op ? i.origin.op : "an operator", line_text(i.origin.where));
-  else if (i.origin.op) text += fmt::format(", made by {}", i.origin.op);
+  if (i.origin.where && line_text)
+    text += fmt::format(", made by {} at {}", i.origin.op ? i.origin.op : "an operator", line_text(i.origin.where));
+  else if (i.origin.op)
+    text += fmt::format(", made by {}", i.origin.op);
   return text;
 }
 
@@ -139,16 +146,26 @@ Scalar read_scalar(const Tensor& t) {
   runtime::wait_for_host(*i.storage);
   const void* p = i.address();
   switch (i.dtype) {
-    case DType::Bool: return *static_cast<const uint8_t*>(p) != 0;
-    case DType::U8: return *static_cast<const uint8_t*>(p);
-    case DType::I8: return *static_cast<const int8_t*>(p);
-    case DType::I16: return *static_cast<const int16_t*>(p);
-    case DType::I32: return *static_cast<const int32_t*>(p);
-    case DType::I64: return *static_cast<const int64_t*>(p);
-    case DType::F16: return half_to_float(*static_cast<const uint16_t*>(p));
-    case DType::BF16: return bfloat_to_float(*static_cast<const uint16_t*>(p));
-    case DType::F32: return *static_cast<const float*>(p);
-    case DType::F64: return *static_cast<const double*>(p);
+    case DType::Bool:
+      return *static_cast<const uint8_t*>(p) != 0;
+    case DType::U8:
+      return *static_cast<const uint8_t*>(p);
+    case DType::I8:
+      return *static_cast<const int8_t*>(p);
+    case DType::I16:
+      return *static_cast<const int16_t*>(p);
+    case DType::I32:
+      return *static_cast<const int32_t*>(p);
+    case DType::I64:
+      return *static_cast<const int64_t*>(p);
+    case DType::F16:
+      return half_to_float(*static_cast<const uint16_t*>(p));
+    case DType::BF16:
+      return bfloat_to_float(*static_cast<const uint16_t*>(p));
+    case DType::F32:
+      return *static_cast<const float*>(p);
+    case DType::F64:
+      return *static_cast<const double*>(p);
   }
   return 0;
 }
@@ -157,8 +174,10 @@ void require_distinct_elements(const Tensor& target, const char* op, const char*
   const TensorImpl& t = *target.impl();
   for (size_t i = 0; i < t.sizes.size(); ++i)
     if (t.sizes[i] > 1 && t.strides[i] == 0 && t.numel > 0)
-      throw RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                         "Please clone() the tensor before performing the operation. ({}{})", op, ending);
+      throw RuntimeError(
+          "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+          "Please clone() the tensor before performing the operation. ({}{})",
+          op, ending);
 }
 
 ir::View view_of(const Tensor& t, const Dims& shape) {
@@ -178,8 +197,10 @@ void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads,
   const Device device = writes[0]->impl()->storage->device;
   // An index out of bounds is found when the call is long past.
   if (!device.is_cpu() && current_line) {
-    if (auto* gather = std::get_if<ir::Gather>(&instruction)) gather->where = current_line();
-    else if (auto* scatter = std::get_if<ir::Scatter>(&instruction)) scatter->where = current_line();
+    if (auto* gather = std::get_if<ir::Gather>(&instruction))
+      gather->where = current_line();
+    else if (auto* scatter = std::get_if<ir::Scatter>(&instruction))
+      scatter->where = current_line();
   }
   runtime::queue_of(device).submit(std::move(instruction), touches);
 }
@@ -231,8 +252,10 @@ bool run_directly(ir::RowId row, std::span<const runtime::Source> sources, const
   if (!kernel) return false;
   if (!o.storage->data) runtime::materialise(*o.storage);
   operands[program.inputs_count] = o.address();
-  if (kernel->machine) kernel->machine(operands.data(), params.data(), o.numel, 0);
-  else ir::interpret(*kernel->kernel, operands.data(), params.data(), o.numel, 0);
+  if (kernel->machine)
+    kernel->machine(operands.data(), params.data(), o.numel, 0);
+  else
+    ir::interpret(*kernel->kernel, operands.data(), params.data(), o.numel, 0);
   return true;
 }
 
@@ -252,7 +275,8 @@ void run_step(ir::RowId row, std::span<const StepOperand> operands, const Tensor
       const TensorImpl& t = *in.tensor->impl();
       s.strides = runtime::expanded_strides(t, o.sizes);
       // An operand that shares the output's memory elsewhere is copied first.
-      if (t.storage.get() == o.storage.get() && !(t.offset == o.offset && t.dtype == o.dtype && s.strides == runtime::expanded_strides(o, o.sizes))) {
+      if (t.storage.get() == o.storage.get() &&
+          !(t.offset == o.offset && t.dtype == o.dtype && s.strides == runtime::expanded_strides(o, o.sizes))) {
         held[k] = make_result(t.sizes, t.dtype, t.storage->device, "clone");
         const StepOperand copy{in.tensor, {}, t.dtype};
         run_step(ir::row::copy, {&copy, 1}, held[k]);
@@ -263,8 +287,8 @@ void run_step(ir::RowId row, std::span<const StepOperand> operands, const Tensor
       }
     } else {
       if (in.tensor && in.tensor->numel() != 1)
-        throw DeviceMismatchError(fmt::format("{}: an operand of shape {} is on {}, the result on {}", ir::rows()[row].name, in.tensor->sizes().str(),
-                                              in.tensor->device().str(), out.device().str()));
+        throw DeviceMismatchError(fmt::format("{}: an operand of shape {} is on {}, the result on {}", ir::rows()[row].name,
+                                              in.tensor->sizes().str(), in.tensor->device().str(), out.device().str()));
       s.bits = param_bits(in.tensor ? read_scalar(*in.tensor) : in.scalar, in.as);
     }
   }

@@ -137,7 +137,8 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) {
   ops::require_defined(*this, "copy_", "input");
   ops::require_defined(source, "copy_", "source");
   if (!(broadcast_shapes(sizes(), source.sizes()) == sizes()))
-    throw RuntimeError("output with shape {} doesn't match the broadcast shape {} (copy_)", sizes().str(), broadcast_shapes(sizes(), source.sizes()).str());
+    throw RuntimeError("output with shape {} doesn't match the broadcast shape {} (copy_)", sizes().str(),
+                       broadcast_shapes(sizes(), source.sizes()).str());
   ops::require_distinct_elements(*this, "copy_");
   const bool history = autograd::recording({this, &source});
   if (history) autograd::check_in_place(*this, "copy_");
@@ -165,7 +166,8 @@ Tensor& Tensor::fill_(const Operand& value) {
     throw RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", source.dim());
   const bool history = source.defined() ? autograd::recording({this, &source}) : autograd::recording({this});
   if (history) autograd::check_in_place(*this, "fill_");
-  const ops::StepOperand operand = source.defined() ? ops::StepOperand{&source, {}, dtype()} : ops::StepOperand{nullptr, value.scalar(), dtype()};
+  const ops::StepOperand operand =
+      source.defined() ? ops::StepOperand{&source, {}, dtype()} : ops::StepOperand{nullptr, value.scalar(), dtype()};
   ops::run_step(ir::row::copy, {&operand, 1}, *this);
   ops::bump_version(*this);
   impl_->origin.op = "fill_";

@@ -79,7 +79,8 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const Options& o) {
   const double a = start.to_double(), b = end.to_double(), s = step.to_double();
   if (s == 0) throw RuntimeError("step must be nonzero (arange from {} to {})", a, b);
   if (!std::isfinite(a) || !std::isfinite(b)) throw RuntimeError("unsupported range: {} -> {}", a, b);
-  if ((s > 0 && a > b) || (s < 0 && a < b)) throw RuntimeError("upper bound and lower bound inconsistent with step sign (arange from {} to {} by {})", a, b, s);
+  if ((s > 0 && a > b) || (s < 0 && a < b))
+    throw RuntimeError("upper bound and lower bound inconsistent with step sign (arange from {} to {} by {})", a, b, s);
   const int64_t n = floating ? static_cast<int64_t>(std::ceil((b - a) / s))
                              : (end.to_int() - start.to_int() + step.to_int() - (s > 0 ? 1 : -1)) / step.to_int();
   Options all = o;
@@ -97,9 +98,11 @@ Tensor linspace(double start, double end, int64_t steps, const Options& o) {
   Tensor t = fresh({steps}, o, "linspace", default_dtype());
   if (steps > 1 && runtime::lacks_double(t.device())) return finish(linspace(start, end, steps, on_cpu(o)).to(t.device()), o);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
-  if (steps == 1) run_over(t, ir::row::copy, {{nullptr, start, t.dtype()}});
+  if (steps == 1)
+    run_over(t, ir::row::copy, {{nullptr, start, t.dtype()}});
   else if (steps > 1)
-    run_over(t, ir::row::linspace, {{nullptr, start, DType::F64}, {nullptr, end, DType::F64}, {nullptr, step, DType::F64}, {nullptr, steps, DType::F64}});
+    run_over(t, ir::row::linspace,
+             {{nullptr, start, DType::F64}, {nullptr, end, DType::F64}, {nullptr, step, DType::F64}, {nullptr, steps, DType::F64}});
   return finish(t, o);
 }
 
@@ -120,7 +123,8 @@ Tensor scalar_tensor(Scalar value, const Options& o) {
 }
 
 Tensor from_data(const void* data, const Dims& sizes, DType dtype, const Options& o) {
-  Tensor host(new TensorImpl(runtime::make_storage(Device(DeviceType::Cpu, 0), static_cast<size_t>(product(sizes)) * size_of(dtype)), dtype));
+  Tensor host(
+      new TensorImpl(runtime::make_storage(Device(DeviceType::Cpu, 0), static_cast<size_t>(product(sizes)) * size_of(dtype)), dtype));
   host.impl()->set_geometry(sizes, contiguous_strides(sizes), 0);
   host.impl()->origin.op = "tensor";
   if (current_line) host.impl()->origin.where = current_line();
@@ -148,11 +152,14 @@ Tensor from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype
     span += (sizes[i] - 1) * strides[i];
   }
   auto* owner = new std::function<void()>(std::move(release));
-  auto storage = runtime::make_external_storage(Device(DeviceType::Cpu, 0), data, static_cast<size_t>(span) * size_of(dtype), [](void* o) {
-    auto* f = static_cast<std::function<void()>*>(o);
-    if (*f) (*f)();
-    delete f;
-  }, owner);
+  auto storage = runtime::make_external_storage(
+      Device(DeviceType::Cpu, 0), data, static_cast<size_t>(span) * size_of(dtype),
+      [](void* o) {
+        auto* f = static_cast<std::function<void()>*>(o);
+        if (*f) (*f)();
+        delete f;
+      },
+      owner);
   Tensor t(new TensorImpl(std::move(storage), dtype));
   t.impl()->set_geometry(sizes, strides, 0);
   t.impl()->origin.op = "from_numpy";

@@ -51,7 +51,8 @@ bool check_target(const Tensor& target, int64_t count, int64_t ignore_index) {
   const auto* p = static_cast<const int64_t*>(dense.impl()->address());
   bool ignored = false;
   for (int64_t i = 0; i < dense.numel(); ++i) {
-    if (p[i] == ignore_index) ignored = true;
+    if (p[i] == ignore_index)
+      ignored = true;
     else if (p[i] < 0 || p[i] >= count)
       throw IndexError("Target {} is out of bounds. (wanted 0 <= target < {}, or {} to be ignored; got {} at position {})", p[i], count,
                        ignore_index, p[i], i);
@@ -61,7 +62,8 @@ bool check_target(const Tensor& target, int64_t count, int64_t ignore_index) {
 
 void check_shapes(const Tensor& x, const Tensor& target) {
   const Dims &sx = x.sizes(), &st = target.sizes();
-  if (sx.size() <= 2 && st.size() > 1) throw RuntimeError("0D or 1D target tensor expected, multi-target not supported (got shape {})", st.str());
+  if (sx.size() <= 2 && st.size() > 1)
+    throw RuntimeError("0D or 1D target tensor expected, multi-target not supported (got shape {})", st.str());
   if (sx.size() == 1) {
     if (target.numel() != 1) throw RuntimeError("For 1D input, 1D target must have size 1, but got target size: {}", target.numel());
     return;
@@ -82,15 +84,16 @@ Classes classes_of(const Tensor& x, const Tensor& target, const Tensor& weight, 
   ops::common_device(std::span(tensors, weight.defined() ? 3 : 2), roles, op);
   if (x.dim() == 0) throw RuntimeError("{}: input tensor should be at least 1D (N, C) or (C), got a tensor without dimensions", op);
   if (target.dtype() != DType::I64 && target.dtype() != DType::U8)
-    throw RuntimeError("expected target dtype to be Long or Byte, but got {} ({}: convert it, target.long())", ops::torch_name(target.dtype()), op);
+    throw RuntimeError("expected target dtype to be Long or Byte, but got {} ({}: convert it, target.long())",
+                       ops::torch_name(target.dtype()), op);
   check_shapes(x, target);
   Classes c;
   c.dim = x.dim() == 1 ? 0 : 1;
   c.count = x.size(c.dim);
   if (weight.defined()) {
     if (weight.dim() != 1 || weight.numel() != c.count)
-      throw RuntimeError("weight tensor should be defined either for all {} classes or no classes but got weight tensor of shape: {}", c.count,
-                         weight.sizes().str());
+      throw RuntimeError("weight tensor should be defined either for all {} classes or no classes but got weight tensor of shape: {}",
+                         c.count, weight.sizes().str());
     if (weight.dtype() != x.dtype())
       throw RuntimeError("expected scalar type {} but found {} ({}: the weight of the classes)", ops::torch_name(x.dtype()),
                          ops::torch_name(weight.dtype()), op);
@@ -102,7 +105,8 @@ Classes classes_of(const Tensor& x, const Tensor& target, const Tensor& weight, 
   c.masked = check_target(c.target, c.count, ignore_index);
   if (c.masked) {
     c.valid = step(ir::row::ne, {{&c.target, {}, DType::I64}, {nullptr, ignore_index, DType::I64}}, DType::Bool, op);
-    c.positions = step(ir::row::where, {{&c.valid, {}, DType::Bool}, {&c.target, {}, DType::I64}, {nullptr, 0, DType::I64}}, DType::I64, op);
+    c.positions =
+        step(ir::row::where, {{&c.valid, {}, DType::Bool}, {&c.target, {}, DType::I64}, {nullptr, 0, DType::I64}}, DType::I64, op);
   }
   if (weight.defined()) c.weight = choose(weight, 0, c.positions, op);
   return c;
@@ -213,8 +217,9 @@ Tensor cross_entropy_of_probabilities(const Tensor& x, Tensor target, const Tens
   if (ignore_index >= 0) throw RuntimeError("ignore_index is not supported for floating point target");
   const int64_t dim = x.dim() == 1 ? 0 : 1, classes = x.size(dim);
   if (weight.defined() && (weight.dim() != 1 || weight.numel() != classes))
-    throw RuntimeError("cross_entropy: weight tensor should be defined either for all {} classes or no classes but got weight tensor of shape: {}",
-                       classes, weight.sizes().str());
+    throw RuntimeError(
+        "cross_entropy: weight tensor should be defined either for all {} classes or no classes but got weight tensor of shape: {}",
+        classes, weight.sizes().str());
   if (smoothing > 0) target = target * (1 - smoothing) + smoothing / static_cast<double>(classes);
   Tensor loss = log_softmax(x, dim) * target;
   if (weight.defined()) {
@@ -252,7 +257,8 @@ Tensor smoothed_cross_entropy(const Tensor& x, const Tensor& target, const Tenso
 }  // namespace
 
 // Throws IndexError for a class number out of range, ValueError or RuntimeError for shapes that do not fit.
-Tensor cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction, int64_t ignore_index, double smoothing) {
+Tensor cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction, int64_t ignore_index,
+                     double smoothing) {
   if (const autocast::Casts c("cross_entropy", {&x, &target, &weight}); c)
     return cross_entropy(c[0], c[1], c[2], reduction, ignore_index, smoothing);
   ops::require_defined(x, "cross_entropy", "input");

@@ -1,7 +1,6 @@
 // Running the operators of the elementwise table: types, shapes, the quick way for small tensors, and their derivatives.
 #include "ops/elementwise.h"
 
-
 #include "autograd/node.h"
 #include "naru/ops.h"
 #include "ops/autocast.h"
@@ -22,8 +21,10 @@ Tensor power(const Tensor& a, const Tensor& b) { return pow(a, b); }
 template <auto F, size_t... I>
 constexpr TensorDerivative derivative_impl(std::index_sequence<I...>) {
   using Result = decltype(F(std::declval<const Tensor&>(), (static_cast<void>(I), std::declval<const Tensor&>())...));
-  if constexpr (std::is_same_v<Result, Nothing>) return nullptr;
-  else return [](std::span<const Tensor> t) -> Tensor { return F(t[0], t[I + 1]...); };
+  if constexpr (std::is_same_v<Result, Nothing>)
+    return nullptr;
+  else
+    return [](std::span<const Tensor> t) -> Tensor { return F(t[0], t[I + 1]...); };
 }
 template <int N, auto F>
 constexpr TensorDerivative derivative() {
@@ -34,13 +35,14 @@ constexpr TensorDerivative derivative() {
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 using T = Tensor;
 const TensorDerivative kDerivatives[][3] = {
-#define NARU_ROW1(name, rule, lo, hi, expr, da, doc) {derivative<3, [](const T& a, const T& y, const T& g) { return da; }>(), nullptr, nullptr},
-#define NARU_ROW2(name, rule, lo, hi, expr, da, db, doc)                                    \
-  {derivative<4, [](const T& a, const T& b, const T& y, const T& g) { return da; }>(),      \
+#define NARU_ROW1(name, rule, lo, hi, expr, da, doc) \
+  {derivative<3, [](const T& a, const T& y, const T& g) { return da; }>(), nullptr, nullptr},
+#define NARU_ROW2(name, rule, lo, hi, expr, da, db, doc)                               \
+  {derivative<4, [](const T& a, const T& b, const T& y, const T& g) { return da; }>(), \
    derivative<4, [](const T& a, const T& b, const T& y, const T& g) { return db; }>(), nullptr},
-#define NARU_ROW3(name, rule, lo, hi, expr, da, db, dc, doc)                                           \
-  {derivative<5, [](const T& a, const T& b, const T& c, const T& y, const T& g) { return da; }>(),     \
-   derivative<5, [](const T& a, const T& b, const T& c, const T& y, const T& g) { return db; }>(),     \
+#define NARU_ROW3(name, rule, lo, hi, expr, da, db, dc, doc)                                       \
+  {derivative<5, [](const T& a, const T& b, const T& c, const T& y, const T& g) { return da; }>(), \
+   derivative<5, [](const T& a, const T& b, const T& c, const T& y, const T& g) { return db; }>(), \
    derivative<5, [](const T& a, const T& b, const T& c, const T& y, const T& g) { return dc; }>()},
 #include "naru/elementwise.inc"
 #undef NARU_ROW1
@@ -116,7 +118,8 @@ uint8_t derivative_needs(ir::RowId row, int operand) {
 class TableNode final : public autograd::Node {
  public:
   // in_place: the first operand is about to be overwritten.
-  TableNode(ir::RowId row, Types types, std::span<const Operand> operands, bool in_place = false) : Node(backward_name(row)), row_(row), types_(types) {
+  TableNode(ir::RowId row, Types types, std::span<const Operand> operands, bool in_place = false)
+      : Node(backward_name(row)), row_(row), types_(types) {
     uint8_t needs = 0;
     const int n = kTable[row].arity;
     for (int i = 0; i < n; ++i) {
@@ -128,8 +131,10 @@ class TableNode final : public autograd::Node {
       dtypes_[i] = operands[i].tensor().dtype();
     }
     for (int i = 0; i < n; ++i) {
-      if (!operands[i].is_tensor()) numbers_[i] = operands[i].scalar();
-      else if (needs >> i & 1) saved_[i] = autograd::Saved(in_place && i == 0 ? operands[0].tensor().clone() : operands[i].tensor());
+      if (!operands[i].is_tensor())
+        numbers_[i] = operands[i].scalar();
+      else if (needs >> i & 1)
+        saved_[i] = autograd::Saved(in_place && i == 0 ? operands[0].tensor().clone() : operands[i].tensor());
       is_number_[i] = !operands[i].is_tensor();
     }
     wants_result_ = needs >> n & 1;
@@ -180,8 +185,10 @@ class TableNode final : public autograd::Node {
       std::array<StepOperand, 5> args;
       for (int k = 0; k < n + 2; ++k) {
         const DType as = kTable[row_].rule == Rule::Where && k == 0 ? DType::Bool : types_.compute;
-        if (k < n && is_number_[k] && (needs >> k & 1)) args[k] = {nullptr, numbers_[k], as};
-        else args[k] = {values[k].defined() && (needs >> k & 1) ? &values[k] : &g, {}, as};
+        if (k < n && is_number_[k] && (needs >> k & 1))
+          args[k] = {nullptr, numbers_[k], as};
+        else
+          args[k] = {values[k].defined() && (needs >> k & 1) ? &values[k] : &g, {}, as};
       }
       const bool whole = shapes_[i] == g.sizes();
       result = make_result(g.sizes(), whole ? dtypes_[i] : types_.compute, g.device(), "backward", true);
@@ -196,9 +203,12 @@ class TableNode final : public autograd::Node {
     if (kTable[row_].rule == Rule::Where) return {};
     QuickCall call;
     for (int k = 0; k < n + 2; ++k) {
-      if (!(needs >> k & 1)) call.add_unused();
-      else if (k < n && is_number_[k]) call.add(numbers_[k]);
-      else if (!call.add(values[k].impl())) return {};
+      if (!(needs >> k & 1))
+        call.add_unused();
+      else if (k < n && is_number_[k])
+        call.add(numbers_[k]);
+      else if (!call.add(values[k].impl()))
+        return {};
     }
     if (!call.first || call.first->dtype != dtypes_[i]) return {};
     return call.run(ir::row::derivative(row_, i), "backward", [&] { return Types{types_.compute, dtypes_[i]}; });
@@ -251,7 +261,9 @@ Device check_devices(std::span<const Operand> operands, const char* op) {
 // Integer division by zero is an error of the call on cpu, as in PyTorch; elsewhere the result is 0.
 void check_divisor(ir::RowId row, Types types, std::span<const Operand> operands) {
   namespace r = ir::row;
-  if (is_floating(types.compute) || recording_host() || (row != r::floor_divide && row != r::remainder && row != r::fmod && row != r::div_trunc)) return;
+  if (is_floating(types.compute) || recording_host() ||
+      (row != r::floor_divide && row != r::remainder && row != r::fmod && row != r::div_trunc))
+    return;
   const Operand& divisor = operands[1];
   const bool zero = divisor.is_tensor() ? divisor.tensor().device().is_cpu() && divisor.tensor().numel() > 0 &&
                                               !all(divisor.tensor().detach()).item().to_bool()
@@ -273,9 +285,8 @@ Tensor run_quickly(ir::RowId row, std::span<const Operand> operands, Types& type
     if (!(o.is_tensor() ? call.add(o.tensor().impl()) : call.add(o.scalar()))) return {};
   const TensorImpl* first = call.first;
   if (!first || kTable[row].rule == Rule::Where) return {};
-  if (!is_floating(first->dtype) &&
-      (kTable[row].rule == Rule::Float || call.mask != 0 || row == ir::row::floor_divide || row == ir::row::remainder ||
-       row == ir::row::fmod || row == ir::row::div_trunc))
+  if (!is_floating(first->dtype) && (kTable[row].rule == Rule::Float || call.mask != 0 || row == ir::row::floor_divide ||
+                                     row == ir::row::remainder || row == ir::row::fmod || row == ir::row::div_trunc))
     return {};
   Tensor out = call.run(row, kTable[row].name, [&] { return apply_rule(kTable[row].rule, operands, kTable[row].name); });
   types = call.types;
@@ -330,15 +341,16 @@ Tensor run_row(ir::RowId row, std::span<const Operand> operands) {
       shape = first ? o.tensor().sizes() : broadcast_shapes(shape, o.tensor().sizes());
       first = false;
     }
-  if (first) return run_row(row, [&] {
-    // Numbers alone: the first becomes a tensor.
-    static thread_local Tensor number;
-    number = scalar_tensor(operands[0].scalar());
-    static thread_local std::vector<Operand> all;
-    all.assign(operands.begin(), operands.end());
-    all[0] = Operand(number);
-    return std::span<const Operand>(all);
-  }());
+  if (first)
+    return run_row(row, [&] {
+      // Numbers alone: the first becomes a tensor.
+      static thread_local Tensor number;
+      number = scalar_tensor(operands[0].scalar());
+      static thread_local std::vector<Operand> all;
+      all.assign(operands.begin(), operands.end());
+      all[0] = Operand(number);
+      return std::span<const Operand>(all);
+    }());
   check_divisor(row, types, operands);
   std::array<StepOperand, 3> steps;
   fill_steps(operands, types, r.rule, steps);
@@ -358,8 +370,9 @@ void run_row_in_place(ir::RowId row, const Tensor& target, std::span<const Opera
   const Types types = apply_rule(r.rule, operands, r.name);
   const auto category = [](DType t) { return is_floating(t) ? 2 : is_integral(t) ? 1 : 0; };
   if (category(types.out) > category(target.dtype()))
-    throw RuntimeError("result type {} can't be cast to the desired output type {} ({}_ writes into its operand; use {}() for a new tensor)",
-                       name_of(types.out), name_of(target.dtype()), r.name, r.name);
+    throw RuntimeError(
+        "result type {} can't be cast to the desired output type {} ({}_ writes into its operand; use {}() for a new tensor)",
+        name_of(types.out), name_of(target.dtype()), r.name, r.name);
   Dims shape = target.sizes();
   for (const Operand& o : others)
     if (o.is_tensor()) shape = broadcast_shapes(shape, o.tensor().sizes());
@@ -386,43 +399,43 @@ void run_row_in_place(ir::RowId row, const Tensor& target, std::span<const Opera
 
 }  // namespace ops
 
-#define NARU_ROW1(name, ...)                                                                         \
-  Tensor name(const Operand& a) { return ops::run_row(ir::row::name, {&a, 1}); }                     \
-  Tensor Tensor::name() const {                                                                      \
-    const Operand a(*this);                                                                          \
-    return ops::run_row(ir::row::name, {&a, 1});                                                     \
-  }                                                                                                  \
-  Tensor& Tensor::name##_() {                                                                        \
-    ops::run_row_in_place(ir::row::name, *this, {});                                                 \
-    return *this;                                                                                    \
+#define NARU_ROW1(name, ...)                                                     \
+  Tensor name(const Operand& a) { return ops::run_row(ir::row::name, {&a, 1}); } \
+  Tensor Tensor::name() const {                                                  \
+    const Operand a(*this);                                                      \
+    return ops::run_row(ir::row::name, {&a, 1});                                 \
+  }                                                                              \
+  Tensor& Tensor::name##_() {                                                    \
+    ops::run_row_in_place(ir::row::name, *this, {});                             \
+    return *this;                                                                \
   }
-#define NARU_ROW2(name, ...)                                                                         \
-  Tensor name(const Operand& a, const Operand& b) {                                                  \
-    const Operand all[] = {a, b};                                                                    \
-    return ops::run_row(ir::row::name, all);                                                         \
-  }                                                                                                  \
-  Tensor Tensor::name(const Operand& b) const { return naru::name(*this, b); }                       \
-  Tensor& Tensor::name##_(const Operand& b) {                                                        \
-    ops::run_row_in_place(ir::row::name, *this, {&b, 1});                                            \
-    return *this;                                                                                    \
+#define NARU_ROW2(name, ...)                                                   \
+  Tensor name(const Operand& a, const Operand& b) {                            \
+    const Operand all[] = {a, b};                                              \
+    return ops::run_row(ir::row::name, all);                                   \
+  }                                                                            \
+  Tensor Tensor::name(const Operand& b) const { return naru::name(*this, b); } \
+  Tensor& Tensor::name##_(const Operand& b) {                                  \
+    ops::run_row_in_place(ir::row::name, *this, {&b, 1});                      \
+    return *this;                                                              \
   }
-#define NARU_ROW3(name, ...)                                                                         \
-  Tensor name(const Operand& a, const Operand& b, const Operand& c) {                                \
-    const Operand all[] = {a, b, c};                                                                 \
-    return ops::run_row(ir::row::name, all);                                                         \
-  }                                                                                                  \
-  Tensor Tensor::name(const Operand& b, const Operand& c) const { return naru::name(*this, b, c); }  \
-  Tensor& Tensor::name##_(const Operand& b, const Operand& c) {                                      \
-    const Operand others[] = {b, c};                                                                 \
-    ops::run_row_in_place(ir::row::name, *this, others);                                             \
-    return *this;                                                                                    \
+#define NARU_ROW3(name, ...)                                                                        \
+  Tensor name(const Operand& a, const Operand& b, const Operand& c) {                               \
+    const Operand all[] = {a, b, c};                                                                \
+    return ops::run_row(ir::row::name, all);                                                        \
+  }                                                                                                 \
+  Tensor Tensor::name(const Operand& b, const Operand& c) const { return naru::name(*this, b, c); } \
+  Tensor& Tensor::name##_(const Operand& b, const Operand& c) {                                     \
+    const Operand others[] = {b, c};                                                                \
+    ops::run_row_in_place(ir::row::name, *this, others);                                            \
+    return *this;                                                                                   \
   }
 #include "naru/elementwise.inc"
 #undef NARU_ROW1
 #undef NARU_ROW2
 #undef NARU_ROW3
 
-#define NARU_OPERATOR(symbol, name)                                                      \
+#define NARU_OPERATOR(symbol, name) \
   Tensor operator symbol(const Tensor& a, const Operand& b) { return name(a, b); }
 NARU_OPERATOR(+, add)
 NARU_OPERATOR(-, sub)

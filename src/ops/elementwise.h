@@ -13,7 +13,7 @@ struct TableRow {
   const char* name;
   int arity;
   Rule rule;
-  double lo, hi;        // range tests draw operands from
+  double lo, hi;  // range tests draw operands from
   const char* doc;
   bool differentiable[3];
 };

@@ -31,8 +31,10 @@ namespace {
 void require_elements(const Tensor& t, const DimSet& set, bool whole, const char* op) {
   if (t.numel() > 0) return;
   if (whole)
-    throw RuntimeError("{}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
-                       "argument.", op);
+    throw RuntimeError(
+        "{}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+        "argument.",
+        op);
   for (int64_t d = 0; d < t.dim(); ++d)
     if (set[static_cast<size_t>(d)] && t.size(d) == 0)
       throw IndexError("{}(): Expected reduction dim {} to have non-zero size. Got an input of shape {}", op, d, t.sizes().str());
@@ -109,12 +111,12 @@ std::pair<Tensor, Tensor> extreme_along(const Tensor& t, bool greatest, int64_t 
       r->impl()->set_geometry(sizes, contiguous_strides(sizes), 0);
     }
   }
-  values = record(std::move(values), node, {&t}, {&indices},
-                  [d, keepdim, sizes = t.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
-                    if (sizes.empty()) return {g[0]};
-                    const Tensor index = keepdim ? saved[0] : saved[0].unsqueeze(d), grad = keepdim ? g[0] : g[0].unsqueeze(d);
-                    return {scatter(zeros(sizes, Options(grad.dtype(), grad.device())), d, index, grad)};
-                  });
+  values =
+      record(std::move(values), node, {&t}, {&indices}, [d, keepdim, sizes = t.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
+        if (sizes.empty()) return {g[0]};
+        const Tensor index = keepdim ? saved[0] : saved[0].unsqueeze(d), grad = keepdim ? g[0] : g[0].unsqueeze(d);
+        return {scatter(zeros(sizes, Options(grad.dtype(), grad.device())), d, index, grad)};
+      });
   return {std::move(values), std::move(indices)};
 }
 

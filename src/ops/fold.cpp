@@ -26,8 +26,10 @@ DimSet dim_set(int64_t dim, int64_t rank) { return DimSet().set(static_cast<size
 Dims folded_shape(const Dims& sizes, const DimSet& set, bool keepdim) {
   Dims shape;
   for (size_t d = 0; d < sizes.size(); ++d)
-    if (!set[d]) shape.push_back(sizes[d]);
-    else if (keepdim) shape.push_back(1);
+    if (!set[d])
+      shape.push_back(sizes[d]);
+    else if (keepdim)
+      shape.push_back(1);
   return shape;
 }
 
@@ -114,7 +116,8 @@ Reads build_into(const Prologue& prologue, const Dims& shape, Device device, Ins
       const auto seen = std::find(reads.begin(), reads.end(), a.tensor);
       s.args[k] = {ir::Program::From::Input, a.as, static_cast<uint16_t>(seen - reads.begin())};
       if (seen != reads.end()) continue;
-      ir::View view = open ? ir::View{nullptr, a.tensor->impl()->dtype, runtime::expanded_strides(*a.tensor->impl(), shape)} : view_of(*a.tensor, shape);
+      ir::View view = open ? ir::View{nullptr, a.tensor->impl()->dtype, runtime::expanded_strides(*a.tensor->impl(), shape)}
+                           : view_of(*a.tensor, shape);
       const bool one = std::all_of(view.strides.begin(), view.strides.end(), [](int64_t d) { return d == 0; });
       program.inputs[program.inputs_count++] = {view.dtype, many && one};
       r.inputs.push_back(std::move(view));
@@ -156,8 +159,8 @@ Reads build(const Prologue& prologue, const Dims& shape, Device device, ir::Redu
 
 namespace {
 
-Tensor plan_fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type, const char* name, bool open,
-                 ir::Reduce& r, Reads& reads, Order& order) {
+Tensor plan_fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type,
+                 const char* name, bool open, ir::Reduce& r, Reads& reads, Order& order) {
   const Device device = prologue.device();
   Tensor out = make_result(folded_shape(shape, set, keepdim), out_type, device, name, open);
   if (out.numel() == 0) return out;
@@ -191,8 +194,8 @@ bool follows_held(const Prologue& prologue) {
 
 }  // namespace
 
-Tensor make_fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type, const char* name,
-                 ir::Reduce& r, Reads& reads) {
+Tensor make_fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type,
+                 const char* name, ir::Reduce& r, Reads& reads) {
   Order order;
   return plan_fold(op, prologue, shape, set, keepdim, out_type, name, false, r, reads, order);
 }
@@ -225,8 +228,8 @@ Tensor fold_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DTyp
   constexpr int64_t kSmall = 4096;
   const TensorImpl& i = *t.impl();
   const Storage& s = *i.storage;
-  if (i.numel > 0 && i.numel <= kSmall && i.contiguous && s.device.is_cpu() && as == i.dtype && out == as && set.count() == i.sizes.size() && s.data &&
-      !runtime::busy(s)) {
+  if (i.numel > 0 && i.numel <= kSmall && i.contiguous && s.device.is_cpu() && as == i.dtype && out == as &&
+      set.count() == i.sizes.size() && s.data && !runtime::busy(s)) {
     Tensor result = make_result(folded_shape(i.sizes, set, keepdim), out, s.device, name);
     if (runtime::backend_of(DeviceType::Cpu).small_sum(out, i.numel, i.address(), result.impl()->address())) return result;
   }

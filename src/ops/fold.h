@@ -62,9 +62,7 @@ class Prologue {
   // The device of its tensors; one on the cpu may stand beside any.
   Device device() const;
   // t itself, converted to `as`, then to `accumulator`.
-  static Prologue copy(const Tensor& t, DType as, DType accumulator) {
-    return Prologue(ir::row::copy, accumulator, {of(t, as)});
-  }
+  static Prologue copy(const Tensor& t, DType as, DType accumulator) { return Prologue(ir::row::copy, accumulator, {of(t, as)}); }
 
  private:
   SmallVector<Step, 2> steps_;

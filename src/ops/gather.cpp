@@ -1,7 +1,7 @@
 // Gathering and scattering along one dimension, and what is built of it.
 #include "naru/ops.h"
-#include "ops/autocast.h"
 #include "ops/addressing.h"
+#include "ops/autocast.h"
 
 namespace naru {
 namespace {
@@ -21,8 +21,8 @@ void require_same_device(const Tensor& t, const Tensor& index, const char* op) {
 // For gather and scatter: `index` has t's rank and walks t in all dimensions but `dim`.
 Addressing along(const Tensor& t, int64_t dim, const Tensor& index, ir::IndexName op) {
   if (index.dim() != t.dim() && index.numel() > 0 && (index.dim() > 1 || t.dim() > 1))
-    throw RuntimeError("Index tensor must have the same number of dimensions as input tensor ({}: index {}, input {})",
-                       op, index.sizes().str(), t.sizes().str());
+    throw RuntimeError("Index tensor must have the same number of dimensions as input tensor ({}: index {}, input {})", op,
+                       index.sizes().str(), t.sizes().str());
   Addressing at;
   at.sizes = t.sizes();
   at.shape = index.sizes();
@@ -41,8 +41,7 @@ bool larger_apart_from(const Dims& index, const Dims& sizes, int64_t dim, size_t
   return false;
 }
 
-void scatter_along(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value, bool add, ir::IndexName op,
-                   const char* node) {
+void scatter_along(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value, bool add, ir::IndexName op, const char* node) {
   require_same_device(t, index, op);
   dim = wrap_dim(dim, t.dim());
   const Tensor positions = ops::as_positions(index, t.device(), op);
@@ -52,18 +51,18 @@ void scatter_along(const Tensor& t, int64_t dim, const Tensor& index, const Oper
   const bool bad = larger_apart_from(index.sizes(), t.sizes(), dim, d);
   if (!value.is_tensor() || value.tensor().dim() < index.dim()) {
     if (bad)
-      throw RuntimeError("Expected index {} to be no larger than self {} apart from dimension {} ({})",
-                         index.sizes().str(), t.sizes().str(), dim, op);
+      throw RuntimeError("Expected index {} to be no larger than self {} apart from dimension {} ({})", index.sizes().str(),
+                         t.sizes().str(), dim, op);
     if (value.is_tensor() && value.tensor().dim() > 0)
-      throw RuntimeError("Index tensor must have the same number of dimensions as src tensor ({}: index {}, src {})",
-                         op, index.sizes().str(), value.tensor().sizes().str());
+      throw RuntimeError("Index tensor must have the same number of dimensions as src tensor ({}: index {}, src {})", op,
+                         index.sizes().str(), value.tensor().sizes().str());
     return ops::scatter_at(t, at, {positions}, value, add, node);
   }
   Tensor source = value.tensor();
   require_same_device(t, source, op);
   if (source.dim() != index.dim())
-    throw RuntimeError("Index tensor must have the same number of dimensions as src tensor ({}: index {}, src {})", op,
-                       index.sizes().str(), source.sizes().str());
+    throw RuntimeError("Index tensor must have the same number of dimensions as src tensor ({}: index {}, src {})", op, index.sizes().str(),
+                       source.sizes().str());
   size_t e;
   if (bad || larger_apart_from(index.sizes(), source.sizes(), -1, e))
     throw RuntimeError(
@@ -71,9 +70,8 @@ void scatter_along(const Tensor& t, int64_t dim, const Tensor& index, const Oper
         "({})",
         index.sizes().str(), t.sizes().str(), dim, source.sizes().str(), op);
   if (source.dtype() != t.dtype())
-    throw RuntimeError(
-        "{}(): Expected self.dtype to be equal to src.dtype (got {} and {}; src.to(self.dtype) mends it)", op,
-        name_of(t.dtype()), name_of(source.dtype()));
+    throw RuntimeError("{}(): Expected self.dtype to be equal to src.dtype (got {} and {}; src.to(self.dtype) mends it)", op,
+                       name_of(t.dtype()), name_of(source.dtype()));
   for (int64_t k = 0; k < index.dim(); ++k)
     if (source.size(k) > index.size(k)) source = source.narrow(k, 0, index.size(k));
   ops::scatter_at(t, at, {positions}, source, add, node);
@@ -81,8 +79,7 @@ void scatter_along(const Tensor& t, int64_t dim, const Tensor& index, const Oper
 
 // For index_select and index_add_: a list of positions along `dim`, whole slices elsewhere.
 Addressing slices_along(const Tensor& t, int64_t dim, const Tensor& index, ir::IndexName op, Positions& positions) {
-  if (index.dim() > 1)
-    throw IndexError("{}(): Index is supposed to be a vector (got shape {})", op, index.sizes().str());
+  if (index.dim() > 1) throw IndexError("{}(): Index is supposed to be a vector (got shape {})", op, index.sizes().str());
   if (t.dim() == 0 && index.numel() != 1)
     throw RuntimeError("{}(): Index to scalar can have only 1 value, got {} value(s)", op, index.numel());
   Addressing at;
@@ -106,9 +103,8 @@ Tensor gather(const Tensor& t, int64_t dim, const Tensor& index) {
   const Tensor positions = ops::as_positions(index, t.device(), "gather");
   const Addressing at = along(t, dim, index, "gather");
   if (size_t d; index.numel() > 0 && larger_apart_from(index.sizes(), t.sizes(), dim, d))
-    throw RuntimeError(
-        "Size does not match at dimension {} expected index {} to be no larger than self {} apart from dimension {}", d,
-        index.sizes().str(), t.sizes().str(), dim);
+    throw RuntimeError("Size does not match at dimension {} expected index {} to be no larger than self {} apart from dimension {}", d,
+                       index.sizes().str(), t.sizes().str(), dim);
   return ops::gather_at(t, at, {positions}, "GatherBackward0");
 }
 
@@ -145,8 +141,8 @@ void index_add_(const Tensor& t, int64_t dim, const Tensor& index, const Tensor&
   Positions positions;
   const Addressing at = slices_along(t, dim, index, "index_add_", positions);
   if (value.dim() > 0 && index.numel() != value.size(dim))
-    throw RuntimeError("index_add_(): Number of indices ({}) should be equal to source.size(dim): ({}), for dim: {}",
-                       index.numel(), value.size(dim), dim);
+    throw RuntimeError("index_add_(): Number of indices ({}) should be equal to source.size(dim): ({}), for dim: {}", index.numel(),
+                       value.size(dim), dim);
   if (!(value.sizes() == at.shape))
     throw RuntimeError(
         "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {} "

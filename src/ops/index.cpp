@@ -24,9 +24,7 @@ struct Parsed {
   std::vector<Placed> placed;
 };
 
-bool is_mask(const Tensor& t) {
-  return t.dtype() == DType::Bool || t.dtype() == DType::U8;
-}
+bool is_mask(const Tensor& t) { return t.dtype() == DType::Bool || t.dtype() == DType::U8; }
 
 int64_t dims_taken(const Index& i) {
   switch (i.kind) {
@@ -42,15 +40,12 @@ int64_t dims_taken(const Index& i) {
 
 Tensor select_checked(const Tensor& view, int64_t dim, int64_t index, int64_t dim_of_self) {
   const int64_t n = view.sizes()[dim];
-  if (index < -n || index >= n)
-    throw IndexError("index {} is out of bounds for dimension {} with size {}", index, dim_of_self, n);
+  if (index < -n || index >= n) throw IndexError("index {} is out of bounds for dimension {} with size {}", index, dim_of_self, n);
   return view.select(dim, index);
 }
 
 // One position along a new dimension of size 1, or none.
-Tensor whole_or_nothing(bool all, Device device) {
-  return zeros({all ? 1 : 0}, Options(DType::I64, device));
-}
+Tensor whole_or_nothing(bool all, Device device) { return zeros({all ? 1 : 0}, Options(DType::I64, device)); }
 
 void parse_tensor(Parsed& p, const Tensor& t, int64_t& dim, int64_t& taken) {
   if (!t.defined()) throw TypeError("index: got an undefined tensor; wanted integers or a mask");
@@ -58,9 +53,8 @@ void parse_tensor(Parsed& p, const Tensor& t, int64_t& dim, int64_t& taken) {
     throw IndexError("tensors used as indices must be long, int, byte or bool tensors (got {})", name_of(t.dtype()));
   const Device device = p.view.device();
   if (t.device() != device && !t.device().is_cpu())
-    throw RuntimeError(
-        "indices should be either on cpu or on the same device as the indexed tensor ({}), got one on {}", device.str(),
-        t.device().str());
+    throw RuntimeError("indices should be either on cpu or on the same device as the indexed tensor ({}), got one on {}", device.str(),
+                       t.device().str());
   if (t.dim() == 0 && is_mask(t)) {
     p.view = p.view.unsqueeze(dim);
     p.placed.push_back({whole_or_nothing(t.item().to_bool(), device), dim++, false});
@@ -92,8 +86,7 @@ Parsed parse(const Tensor& self, std::span<const Index> indices) {
         p.view = select_checked(p.view, dim, i.integer, taken++);
         break;
       case Index::Kind::Slice:
-        if (i.slice.start || i.slice.stop || i.slice.step != 1)
-          p.view = p.view.slice(dim, i.slice.start, i.slice.stop, i.slice.step);
+        if (i.slice.start || i.slice.stop || i.slice.step != 1) p.view = p.view.slice(dim, i.slice.start, i.slice.stop, i.slice.step);
         ++dim, ++taken;
         break;
       case Index::Kind::None:
@@ -115,9 +108,8 @@ Parsed parse(const Tensor& self, std::span<const Index> indices) {
   for (size_t k = 0; k < p.placed.size(); ++k)
     for (int64_t j = 0; p.placed[k].mask && j < p.placed[k].rank(); ++j)
       if (const int64_t d = p.placed[k].dim + j; p.placed[k].tensor.sizes()[j] != p.view.sizes()[d])
-        throw IndexError(
-            "The shape of the mask {} at index {} does not match the shape of the indexed tensor {} at index {}",
-            p.placed[k].tensor.sizes().str(), d, p.view.sizes().str(), d);
+        throw IndexError("The shape of the mask {} at index {} does not match the shape of the indexed tensor {} at index {}",
+                         p.placed[k].tensor.sizes().str(), d, p.view.sizes().str(), d);
   return p;
 }
 
@@ -160,9 +152,7 @@ Addressing address(const Parsed& p, Positions& positions) {
   }
 
   const bool neighbours = at.dims.back() - at.dims.front() + 1 == static_cast<int>(at.dims.size());
-  const auto indexed = [&](int64_t d) {
-    return std::find(at.dims.begin(), at.dims.end(), static_cast<int>(d)) != at.dims.end();
-  };
+  const auto indexed = [&](int64_t d) { return std::find(at.dims.begin(), at.dims.end(), static_cast<int>(d)) != at.dims.end(); };
   const auto add_index_dims = [&] {
     for (int64_t n : index_shape) at.shape.push_back(n), at.from.push_back(-1);
   };
@@ -191,9 +181,7 @@ Tensor without_leading_ones(Tensor t, int64_t rank) {
   return t;
 }
 
-bool is_number(const Operand& o) {
-  return !o.is_tensor() || o.tensor().dim() == 0;
-}
+bool is_number(const Operand& o) { return !o.is_tensor() || o.tensor().dim() == 0; }
 
 void assign_view(Tensor view, const Operand& value, bool accumulate) {
   if (!value.is_tensor()) {
@@ -227,9 +215,7 @@ Tensor Tensor::operator[](int64_t i) const {
   return this->index({&index, 1});
 }
 
-Tensor Tensor::operator[](std::initializer_list<Index> indices) const {
-  return index({indices.begin(), indices.size()});
-}
+Tensor Tensor::operator[](std::initializer_list<Index> indices) const { return index({indices.begin(), indices.size()}); }
 
 void Tensor::index_put_(std::span<const Index> indices, const Operand& value, bool accumulate) {
   if (value.is_tensor()) ops::require_defined(value.tensor(), "index_put_", "value");
@@ -257,8 +243,8 @@ void Tensor::index_put_(std::span<const Index> indices, const Operand& value, bo
     fits = n == 1 || n == at.shape[at.shape.size() - 1 - d];
   }
   if (!fits)
-    throw RuntimeError("shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}",
-                       v.sizes().str(), at.shape.str());
+    throw RuntimeError("shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}", v.sizes().str(),
+                       at.shape.str());
   ops::scatter_at(p.view, at, positions, v, accumulate, "IndexPutBackward0");
 }
 

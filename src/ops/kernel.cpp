@@ -21,7 +21,8 @@ namespace {
 // Backward of a kernel. Its outputs are those of the kernel that are floating, in order; its edges lead to the inputs, then to what the outputs held.
 class KernelNode final : public Node {
  public:
-  KernelNode(std::shared_ptr<const Kernel::Plan> plan, Extent extent) : Node("KernelBackward"), plan_(std::move(plan)), extent_(std::move(extent)) {}
+  KernelNode(std::shared_ptr<const Kernel::Plan> plan, Extent extent)
+      : Node("KernelBackward"), plan_(std::move(plan)), extent_(std::move(extent)) {}
 
   std::string name() const override { return plan_->entry().name + "Backward"; }
   void release_saved() override {
@@ -31,7 +32,10 @@ class KernelNode final : public Node {
   std::vector<Tensor> apply(std::vector<Tensor> grads) override {
     const std::string& kernel = plan_->entry().name;
     if (!plan_->backward)
-      throw RuntimeError("derivative for the kernel '{}' is not known: give it one, as naru.kernel(source, '{}', backward=...), or call it under no_grad()", kernel, kernel);
+      throw RuntimeError(
+          "derivative for the kernel '{}' is not known: give it one, as naru.kernel(source, '{}', backward=...), or call it under "
+          "no_grad()",
+          kernel, kernel);
     KernelContext context;
     context.extent = extent_;
     for (size_t i = 0; i < results.size(); ++i)
@@ -43,12 +47,15 @@ class KernelNode final : public Node {
     };
     std::vector<Tensor> found = plan_->backward(context);
     if (found.size() != inputs && found.size() != next().size())
-      throw RuntimeError("backward of the kernel '{}' returned {} gradients; wanted {}, one for each input, or {} with those of what the outputs held before", kernel,
-                         found.size(), inputs, next().size());
+      throw RuntimeError(
+          "backward of the kernel '{}' returned {} gradients; wanted {}, one for each input, or {} with those of what the outputs held "
+          "before",
+          kernel, found.size(), inputs, next().size());
     found.resize(next().size());
     for (size_t i = 0; i < found.size(); ++i)
       if (found[i].defined() && !(found[i].sizes() == shapes[i]))
-        throw RuntimeError("backward of the kernel '{}' returned a gradient of shape {} for an argument of shape {}", kernel, found[i].sizes().str(), shapes[i].str());
+        throw RuntimeError("backward of the kernel '{}' returned a gradient of shape {} for an argument of shape {}", kernel,
+                           found[i].sizes().str(), shapes[i].str());
     return found;
   }
 
@@ -138,7 +145,8 @@ Kernel::Kernel(const std::string& source, const std::string& name) : plan_(std::
   plan_->number = plan_->source->find(name);
   const auto& params = plan_->entry().params;
   if (std::none_of(params.begin(), params.end(), [](const KernelParam& p) { return p.pointer && !p.constant; }))
-    throw ValueError("naru.kernel: '{}' has nothing to write to: one of its parameters must be a pointer that is not const, as `float* out`", name);
+    throw ValueError(
+        "naru.kernel: '{}' has nothing to write to: one of its parameters must be a pointer that is not const, as `float* out`", name);
 }
 
 Kernel& Kernel::set_backward(Backward backward) {
@@ -169,9 +177,15 @@ std::vector<std::string> names_where(const Kernel::Plan& plan, const F& f) {
 }
 }  // namespace
 
-std::vector<std::string> Kernel::parameters() const { return names_where(*plan_, [](const KernelParam&) { return true; }); }
-std::vector<std::string> Kernel::inputs() const { return names_where(*plan_, [](const KernelParam& p) { return p.pointer && p.constant; }); }
-std::vector<std::string> Kernel::outputs() const { return names_where(*plan_, [](const KernelParam& p) { return p.pointer && !p.constant; }); }
+std::vector<std::string> Kernel::parameters() const {
+  return names_where(*plan_, [](const KernelParam&) { return true; });
+}
+std::vector<std::string> Kernel::inputs() const {
+  return names_where(*plan_, [](const KernelParam& p) { return p.pointer && p.constant; });
+}
+std::vector<std::string> Kernel::outputs() const {
+  return names_where(*plan_, [](const KernelParam& p) { return p.pointer && !p.constant; });
+}
 
 void Kernel::operator()(std::span<const KernelArgument> arguments, const Extent& extent) const {
   ir::UserKernel k = ops::check_call(*plan_, arguments, extent);

@@ -30,7 +30,8 @@ size_t number_of(const std::vector<KernelParam>& params, const KernelParam& p) {
 Part part_of(const Kernel::Plan& forward, const Kernel::Plan& plan, const KernelParam& p) {
   const auto& params = forward.entry().params;
   const auto wrong = [&](const std::string& why) {
-    return ValueError("naru.kernel: parameter '{}' ({}) of '{}', the backward of '{}', {}", p.name, p.text(), plan.entry().name, forward.entry().name, why);
+    return ValueError("naru.kernel: parameter '{}' ({}) of '{}', the backward of '{}', {}", p.name, p.text(), plan.entry().name,
+                      forward.entry().name, why);
   };
   if (const KernelParam* of = find(params, p.name)) {
     if (p.type != of->type || p.pointer != of->pointer) throw wrong(fmt::format("differs from the forward's {}", of->text()));
@@ -40,8 +41,12 @@ Part part_of(const Kernel::Plan& forward, const Kernel::Plan& plan, const Kernel
   const KernelParam* of = p.name.starts_with(kGrad) ? find(params, std::string_view(p.name).substr(kGrad.size())) : nullptr;
   if (!of || !of->pointer) throw wrong("is neither a forward argument nor grad_X for one of its tensors X");
   if (p.type != of->type || !p.pointer) throw wrong(fmt::format("must be a pointer of the type of the forward's {}", of->text()));
-  if (of->constant && p.constant) throw wrong(fmt::format("is the gradient of the input '{}', which is to be written: it can't be const", of->name));
-  return {of->constant ? Part::From::GradOfInput : p.constant ? Part::From::GradOfOutput : Part::From::GradInPlace, number_of(params, *of), of->name};
+  if (of->constant && p.constant)
+    throw wrong(fmt::format("is the gradient of the input '{}', which is to be written: it can't be const", of->name));
+  return {of->constant ? Part::From::GradOfInput
+          : p.constant ? Part::From::GradOfOutput
+                       : Part::From::GradInPlace,
+          number_of(params, *of), of->name};
 }
 
 }  // namespace
@@ -51,7 +56,8 @@ Kernel::Backward backward_by_kernel(const Kernel::Plan& forward, const Kernel& b
   for (const KernelParam& p : plan.entry().params) parts.push_back(part_of(forward, plan, p));
   const auto& params = forward.entry().params;
   const auto pointers = [&](bool constant) {
-    return static_cast<size_t>(std::count_if(params.begin(), params.end(), [&](const KernelParam& p) { return p.pointer && p.constant == constant; }));
+    return static_cast<size_t>(
+        std::count_if(params.begin(), params.end(), [&](const KernelParam& p) { return p.pointer && p.constant == constant; }));
   };
   return [parts, backward, inputs = pointers(true), outputs = pointers(false)](const KernelContext& context) {
     std::vector<Tensor> found(inputs + outputs);

@@ -18,15 +18,20 @@ constexpr int64_t kMostThreads = 1024;
 
 // "float32", as PyTorch names it.
 std::string type_name(DType t) { return fmt::format("torch.{}", name_of(t)); }
-std::string parameter(const Kernel::Plan& plan, const KernelParam& p) { return fmt::format("{}(): parameter '{}' ({})", plan.entry().name, p.name, p.text()); }
-std::string what(const Tensor& t) { return fmt::format("a {} tensor of shape {} on {}", type_name(t.dtype()), t.sizes().str(), t.device().str()); }
+std::string parameter(const Kernel::Plan& plan, const KernelParam& p) {
+  return fmt::format("{}(): parameter '{}' ({})", plan.entry().name, p.name, p.text());
+}
+std::string what(const Tensor& t) {
+  return fmt::format("a {} tensor of shape {} on {}", type_name(t.dtype()), t.sizes().str(), t.device().str());
+}
 
 void check_tensor(const Kernel::Plan& plan, const KernelParam& p, const Tensor& t) {
   if (!t.defined()) throw TypeError("{} wants a tensor, got an undefined one", parameter(plan, p));
   const DType wanted = *ir::dtype_of(p.type);
   if (t.dtype() != wanted)
     throw TypeError("{} wants a {} tensor, got {}. {}", parameter(plan, p), type_name(wanted), what(t),
-                    p.constant ? fmt::format("Convert it: {}.to({})", p.name, type_name(wanted)) : fmt::format("Make it with dtype={}", type_name(wanted)));
+                    p.constant ? fmt::format("Convert it: {}.to({})", p.name, type_name(wanted))
+                               : fmt::format("Make it with dtype={}", type_name(wanted)));
   if (!t.is_contiguous())
     throw ValueError("{} wants a contiguous tensor, got {} with strides {}. {}", parameter(plan, p), what(t), t.strides().str(),
                      p.constant ? fmt::format("Pass {}.contiguous()", p.name) : "Pass a contiguous tensor and copy it over with copy_()");
@@ -34,13 +39,16 @@ void check_tensor(const Kernel::Plan& plan, const KernelParam& p, const Tensor& 
 
 template <class T>
 uint64_t integer(const Kernel::Plan& plan, const KernelParam& p, Scalar s) {
-  if (s.is_float()) throw TypeError("{} wants an integer, got {}. Round it, or make the parameter a float", parameter(plan, p), s.to_double());
+  if (s.is_float())
+    throw TypeError("{} wants an integer, got {}. Round it, or make the parameter a float", parameter(plan, p), s.to_double());
   const int64_t v = s.to_int();
-  const bool fits = std::is_same_v<T, uint64_t> ? v >= 0 : v >= static_cast<int64_t>(std::numeric_limits<T>::min()) && v <= static_cast<int64_t>(std::numeric_limits<T>::max());
+  const bool fits = std::is_same_v<T, uint64_t> ? v >= 0
+                                                : v >= static_cast<int64_t>(std::numeric_limits<T>::min()) &&
+                                                      v <= static_cast<int64_t>(std::numeric_limits<T>::max());
   if (!fits) {
     const KernelParam& q = p;
-    throw ValueError("{} holds {} to {}, got {}. Make the parameter {}", parameter(plan, q), std::numeric_limits<T>::min(), std::numeric_limits<T>::max(), v,
-                     v < 0 ? "signed, as long" : "long");
+    throw ValueError("{} holds {} to {}, got {}. Make the parameter {}", parameter(plan, q), std::numeric_limits<T>::min(),
+                     std::numeric_limits<T>::max(), v, v < 0 ? "signed, as long" : "long");
   }
   return static_cast<uint64_t>(v);
 }
@@ -51,7 +59,8 @@ uint64_t check_number(const Kernel::Plan& plan, const KernelParam& p, Scalar s) 
     case CType::F32: {
       const double d = s.to_double();
       const auto f = static_cast<float>(d);
-      if (std::isinf(f) && !std::isinf(d)) throw ValueError("{} holds up to 3.4e38, got {}. Make the parameter a double", parameter(plan, p), d);
+      if (std::isinf(f) && !std::isinf(d))
+        throw ValueError("{} holds up to 3.4e38, got {}. Make the parameter a double", parameter(plan, p), d);
       std::memcpy(&bits, &f, 4);
       return bits;
     }
@@ -64,14 +73,22 @@ uint64_t check_number(const Kernel::Plan& plan, const KernelParam& p, Scalar s) 
       if (!s.is_bool() && (s.is_float() || (s.to_int() != 0 && s.to_int() != 1)))
         throw TypeError("{} wants True or False, got {}", parameter(plan, p), s.to_double());
       return s.to_bool();
-    case CType::I8: return integer<int8_t>(plan, p, s);
-    case CType::U8: return integer<uint8_t>(plan, p, s);
-    case CType::I16: return integer<int16_t>(plan, p, s);
-    case CType::U16: return integer<uint16_t>(plan, p, s);
-    case CType::I32: return integer<int32_t>(plan, p, s);
-    case CType::U32: return integer<uint32_t>(plan, p, s);
-    case CType::U64: return integer<uint64_t>(plan, p, s);
-    default: return integer<int64_t>(plan, p, s);
+    case CType::I8:
+      return integer<int8_t>(plan, p, s);
+    case CType::U8:
+      return integer<uint8_t>(plan, p, s);
+    case CType::I16:
+      return integer<int16_t>(plan, p, s);
+    case CType::U16:
+      return integer<uint16_t>(plan, p, s);
+    case CType::I32:
+      return integer<int32_t>(plan, p, s);
+    case CType::U32:
+      return integer<uint32_t>(plan, p, s);
+    case CType::U64:
+      return integer<uint64_t>(plan, p, s);
+    default:
+      return integer<int64_t>(plan, p, s);
   }
 }
 
@@ -85,10 +102,11 @@ void check_device(const Kernel::Plan& plan, std::span<const KernelArgument> argu
     if (!first) first = t, name = p.name.c_str();
     // Unlike for operators, a tensor of one element is no number.
     if (t->device() != first->device())
-      throw DeviceMismatchError(fmt::format("Expected all tensors to be on the same device, but found at least two devices, {} and {}! ({}(): parameter '{}' is on {}, "
-                                            "parameter '{}' on {}. Move it: {}.to('{}'))",
-                                            first->device().str(), t->device().str(), plan.entry().name, name, first->device().str(), p.name, t->device().str(),
-                                            p.name, first->device().str()));
+      throw DeviceMismatchError(fmt::format(
+          "Expected all tensors to be on the same device, but found at least two devices, {} and {}! ({}(): parameter '{}' is on {}, "
+          "parameter '{}' on {}. Move it: {}.to('{}'))",
+          first->device().str(), t->device().str(), plan.entry().name, name, first->device().str(), p.name, t->device().str(), p.name,
+          first->device().str()));
   }
 }
 
@@ -98,7 +116,8 @@ void check_extent(const Kernel::Plan& plan, const Extent& e, const Device& devic
     std::array<int64_t, 3> v{1, 1, 1};
     if (dims.size() > 3) throw ValueError("{}(): {}={} has {} dimensions; at most 3 are allowed", name, which, dims.str(), dims.size());
     for (size_t d = 0; d < dims.size(); ++d) {
-      if (dims[d] < least || dims[d] > (int64_t{1} << 40)) throw ValueError("{}(): {}={}: each number must be {} or more, and less than 2**40", name, which, dims.str(), least);
+      if (dims[d] < least || dims[d] > (int64_t{1} << 40))
+        throw ValueError("{}(): {}={}: each number must be {} or more, and less than 2**40", name, which, dims.str(), least);
       v[d] = dims[d];
     }
     return v;
@@ -106,14 +125,22 @@ void check_extent(const Kernel::Plan& plan, const Extent& e, const Device& devic
   const bool grid = !e.grid.empty(), blocks = !e.blocks.empty(), threads = !e.threads.empty();
   if (grid == blocks || (blocks && !threads))
     throw TypeError("{}(): say how many items run: either grid=n (exactly n), or blocks= and threads= (their product); got {}{}{}", name,
-                    grid ? "grid " : "", blocks ? "blocks " : "", threads ? "threads" : grid || blocks ? "" : "neither");
-  if (threads) k.threads = three(e.threads, "threads", 1);
-  else k.threads = e.grid.size() == 1 ? std::array<int64_t, 3>{256, 1, 1} : e.grid.size() == 2 ? std::array<int64_t, 3>{16, 16, 1} : std::array<int64_t, 3>{8, 8, 4};
+                    grid ? "grid " : "", blocks ? "blocks " : "",
+                    threads          ? "threads"
+                    : grid || blocks ? ""
+                                     : "neither");
+  if (threads)
+    k.threads = three(e.threads, "threads", 1);
+  else
+    k.threads = e.grid.size() == 1   ? std::array<int64_t, 3>{256, 1, 1}
+                : e.grid.size() == 2 ? std::array<int64_t, 3>{16, 16, 1}
+                                     : std::array<int64_t, 3>{8, 8, 4};
   k.items = grid ? three(e.grid, "grid", 0) : three(e.blocks, "blocks", 1);
   const int most = runtime::properties(device).max_threads_per_block;
   const int64_t limit = most > 0 ? std::min<int64_t>(most, kMostThreads) : kMostThreads, all = k.threads[0] * k.threads[1] * k.threads[2];
   if (k.threads[0] > limit || k.threads[1] > limit || k.threads[2] > limit || all > limit) {
-    throw ValueError("{}(): threads={} makes {} items a group; {} takes at most {}. Use fewer threads and more blocks", name, e.threads.str(), all, device.str(), limit);
+    throw ValueError("{}(): threads={} makes {} items a group; {} takes at most {}. Use fewer threads and more blocks", name,
+                     e.threads.str(), all, device.str(), limit);
   }
   double items = 1;
   for (size_t d = 0; d < 3; ++d) {
@@ -125,15 +152,31 @@ void check_extent(const Kernel::Plan& plan, const Extent& e, const Device& devic
 
 // CUDA's words in the dialect's.
 std::string in_the_dialect(std::string text) {
-  constexpr std::pair<const char*, const char*> kWords[] = {
-      {"__global__", "kernel"}, {"__device__ ", ""}, {"__shared__", "shared"}, {"__syncthreads()", "barrier()"}, {"__restrict__ ", ""},
-      {"blockIdx.x * blockDim.x + threadIdx.x", "global_id(0)"}, {"blockDim.x * blockIdx.x + threadIdx.x", "global_id(0)"},
-      {"threadIdx.x + blockIdx.x * blockDim.x", "global_id(0)"}, {"threadIdx.x + blockDim.x * blockIdx.x", "global_id(0)"},
-      {"blockIdx.y * blockDim.y + threadIdx.y", "global_id(1)"}, {"threadIdx.x", "local_id(0)"}, {"threadIdx.y", "local_id(1)"}, {"threadIdx.z", "local_id(2)"},
-      {"blockIdx.x", "group_id(0)"}, {"blockIdx.y", "group_id(1)"}, {"blockIdx.z", "group_id(2)"}, {"blockDim.x", "local_size(0)"},
-      {"blockDim.y", "local_size(1)"}, {"blockDim.z", "local_size(2)"}, {"gridDim.x", "num_groups(0)"}, {"gridDim.y", "num_groups(1)"}, {"gridDim.z", "num_groups(2)"}};
+  constexpr std::pair<const char*, const char*> kWords[] = {{"__global__", "kernel"},
+                                                            {"__device__ ", ""},
+                                                            {"__shared__", "shared"},
+                                                            {"__syncthreads()", "barrier()"},
+                                                            {"__restrict__ ", ""},
+                                                            {"blockIdx.x * blockDim.x + threadIdx.x", "global_id(0)"},
+                                                            {"blockDim.x * blockIdx.x + threadIdx.x", "global_id(0)"},
+                                                            {"threadIdx.x + blockIdx.x * blockDim.x", "global_id(0)"},
+                                                            {"threadIdx.x + blockDim.x * blockIdx.x", "global_id(0)"},
+                                                            {"blockIdx.y * blockDim.y + threadIdx.y", "global_id(1)"},
+                                                            {"threadIdx.x", "local_id(0)"},
+                                                            {"threadIdx.y", "local_id(1)"},
+                                                            {"threadIdx.z", "local_id(2)"},
+                                                            {"blockIdx.x", "group_id(0)"},
+                                                            {"blockIdx.y", "group_id(1)"},
+                                                            {"blockIdx.z", "group_id(2)"},
+                                                            {"blockDim.x", "local_size(0)"},
+                                                            {"blockDim.y", "local_size(1)"},
+                                                            {"blockDim.z", "local_size(2)"},
+                                                            {"gridDim.x", "num_groups(0)"},
+                                                            {"gridDim.y", "num_groups(1)"},
+                                                            {"gridDim.z", "num_groups(2)"}};
   for (const auto& [cuda, ours] : kWords)
-    for (size_t at = text.find(cuda); at != std::string::npos; at = text.find(cuda, at + std::strlen(ours))) text.replace(at, std::strlen(cuda), ours);
+    for (size_t at = text.find(cuda); at != std::string::npos; at = text.find(cuda, at + std::strlen(ours)))
+      text.replace(at, std::strlen(cuda), ours);
   return text;
 }
 
@@ -158,16 +201,24 @@ ir::UserKernel check_call(const Kernel::Plan& plan, std::span<const KernelArgume
   for (size_t i = 0; i < arguments.size(); ++i) {
     const KernelParam& p = entry.params[i];
     const Tensor* t = arguments[i].tensor();
-    if (p.pointer && !t) throw TypeError("{} wants a {} tensor, got a number. Pass a tensor of one element, or make the parameter a number", parameter(plan, p), type_name(*ir::dtype_of(p.type)));
-    if (!p.pointer && t) throw TypeError("{} wants a number, got {}. Pass {}.item(), or make the parameter a pointer", parameter(plan, p), t->defined() ? what(*t) : "an undefined tensor", p.name);
-    if (p.pointer) check_tensor(plan, p, *t);
-    else k.numbers.push_back(check_number(plan, p, arguments[i].number()));
+    if (p.pointer && !t)
+      throw TypeError("{} wants a {} tensor, got a number. Pass a tensor of one element, or make the parameter a number",
+                      parameter(plan, p), type_name(*ir::dtype_of(p.type)));
+    if (!p.pointer && t)
+      throw TypeError("{} wants a number, got {}. Pass {}.item(), or make the parameter a pointer", parameter(plan, p),
+                      t->defined() ? what(*t) : "an undefined tensor", p.name);
+    if (p.pointer)
+      check_tensor(plan, p, *t);
+    else
+      k.numbers.push_back(check_number(plan, p, arguments[i].number()));
   }
   check_device(plan, arguments);
   const Device device = device_of(arguments);
   if (plan.source->native() && std::string_view(runtime::backend_of(device.type).name()) != "cuda")
-    throw NotImplementedError("{}(): CUDA C++ (__global__) runs on real cuda devices only, and this call is on '{}'. In naru's dialect it runs on every device:\n{}", entry.name,
-                              device.str(), in_the_dialect(plan.source->text()));
+    throw NotImplementedError(
+        "{}(): CUDA C++ (__global__) runs on real cuda devices only, and this call is on '{}'. In naru's dialect it runs on every "
+        "device:\n{}",
+        entry.name, device.str(), in_the_dialect(plan.source->text()));
   check_extent(plan, extent, device, k);
   return k;
 }

@@ -20,11 +20,11 @@ const Tensor kNone;
 Tensor linear_of_matrix(const Tensor& x, const Tensor& w, const Tensor& bias) {
   Tensor y = ops::product_of(x, w, bias, true, "linear");
   const bool for_x = requires_grad(x), for_w = requires_grad(w), for_bias = bias.defined() && requires_grad(bias);
-  return record(std::move(y), bias.defined() ? "AddmmBackward0" : "MmBackward0", {&x, &w, &bias}, {for_w ? &x : &kNone, for_x ? &w : &kNone},
-                [=](const Tensors& g, const Tensors& saved) -> Tensors {
-                  return {for_x ? mm(g[0], saved[1]) : Tensor(), for_w ? mm(g[0].t(), saved[0]) : Tensor(),
-                          for_bias ? sum(g[0], Dims{0}) : Tensor()};
-                });
+  return record(
+      std::move(y), bias.defined() ? "AddmmBackward0" : "MmBackward0", {&x, &w, &bias}, {for_w ? &x : &kNone, for_x ? &w : &kNone},
+      [=](const Tensors& g, const Tensors& saved) -> Tensors {
+        return {for_x ? mm(g[0], saved[1]) : Tensor(), for_w ? mm(g[0].t(), saved[0]) : Tensor(), for_bias ? sum(g[0], Dims{0}) : Tensor()};
+      });
 }
 
 void check_bias(const Tensor& x, const Tensor& w, const Tensor& bias) {
@@ -33,9 +33,10 @@ void check_bias(const Tensor& x, const Tensor& w, const Tensor& bias) {
                        ops::torch_name(bias.dtype()), ops::torch_name(w.dtype()));
   const int64_t out = w.size(0);
   if (bias.dim() != 1 || bias.numel() != out)
-    throw RuntimeError("The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension 1.  Target sizes: "
-                       "[{}, {}].  Tensor sizes: {} (linear: the bias)", out, bias.dim() ? bias.size(-1) : 1,
-                       x.dim() > 1 ? x.numel() / std::max<int64_t>(1, x.size(-1)) : 1, out, bias.sizes().str());
+    throw RuntimeError(
+        "The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension 1.  Target sizes: "
+        "[{}, {}].  Tensor sizes: {} (linear: the bias)",
+        out, bias.dim() ? bias.size(-1) : 1, x.dim() > 1 ? x.numel() / std::max<int64_t>(1, x.size(-1)) : 1, out, bias.sizes().str());
 }
 
 }  // namespace

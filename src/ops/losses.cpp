@@ -34,7 +34,8 @@ Pair pair_of(const Tensor& a, const Tensor& b, const char* op, const char* kerne
   p.shape = broadcast_shapes(a.sizes(), b.sizes());
   p.type = ops::result_type(operands);
   if (!is_floating(p.type))
-    throw NotImplementedError("\"{}\" not implemented for '{}' ({}: wanted a floating point type; convert first)", kernel, ops::torch_name(p.type), op);
+    throw NotImplementedError("\"{}\" not implemented for '{}' ({}: wanted a floating point type; convert first)", kernel,
+                              ops::torch_name(p.type), op);
   p.acc = ops::accumulator_of(p.type);
   p.count = static_cast<double>(product(p.shape));
   return p;
@@ -81,7 +82,8 @@ Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
                    ? ops::step(ir::row::square_diff, {{&a, {}, p.type}, {&b, {}, p.type}}, p.type, op)
                    : folded(Prologue(ir::row::square_diff, p.acc, {Prologue::of(a, p.type), Prologue::of(b, p.type)}), p, reduction, op);
   const double factor = reduction == Reduction::Mean ? 2.0 / p.count : 2.0;
-  return record_difference(std::move(out), "MseLossBackward0", a, b, [factor](const Tensor& g, const Tensor& d) { return d * (g * factor); });
+  return record_difference(std::move(out), "MseLossBackward0", a, b,
+                           [factor](const Tensor& g, const Tensor& d) { return d * (g * factor); });
 }
 
 // Formula: |a - b|, its mean, or its sum.
@@ -97,10 +99,11 @@ Tensor smooth_l1_loss(const Tensor& a, const Tensor& b, Reduction reduction, dou
   if (beta == 0) return l1_loss(a, b, reduction);
   const char* op = "smooth_l1_loss";
   const Pair p = pair_of(a, b, op, "smooth_l1_cpu");
-  Tensor out = reduction == Reduction::None
-                   ? ops::step(ir::row::smooth_l1, {{&a, {}, p.type}, {&b, {}, p.type}, {nullptr, beta, p.type}}, p.type, op)
-                   : folded(Prologue(ir::row::smooth_l1, p.acc, {Prologue::of(a, p.type), Prologue::of(b, p.type), Prologue::of(beta, p.type)}),
-                            p, reduction, op);
+  Tensor out =
+      reduction == Reduction::None
+          ? ops::step(ir::row::smooth_l1, {{&a, {}, p.type}, {&b, {}, p.type}, {nullptr, beta, p.type}}, p.type, op)
+          : folded(Prologue(ir::row::smooth_l1, p.acc, {Prologue::of(a, p.type), Prologue::of(b, p.type), Prologue::of(beta, p.type)}), p,
+                   reduction, op);
   return record_difference(std::move(out), "SmoothL1LossBackward0", a, b, [=, count = p.count](const Tensor& g, const Tensor& d) {
     return clamp(d / beta, -1.0, 1.0) * spread(g, reduction, count);
   });
@@ -110,7 +113,8 @@ namespace {
 
 void check_same_type(const Tensor& a, const Tensor& b, const char* what) {
   if (a.dtype() != b.dtype())
-    throw RuntimeError("Found dtype {} but expected {} ({}; convert it with .to())", ops::torch_name(b.dtype()), ops::torch_name(a.dtype()), what);
+    throw RuntimeError("Found dtype {} but expected {} ({}; convert it with .to())", ops::torch_name(b.dtype()), ops::torch_name(a.dtype()),
+                       what);
 }
 
 Device loss_device(const Tensor& x, const Tensor& target, const Tensor& weight, const Tensor& pos_weight, const char* op) {
@@ -128,9 +132,12 @@ void check_probabilities(const Tensor& p) {
   Prologue inside(ir::row::ge, DType::Bool, {Prologue::of(p, type), Prologue::of(0.0, type)});
   inside.then(ir::row::le, DType::Bool, {Prologue::of(p, type), Prologue::of(1.0, type)});
   inside.then(ir::row::logical_and, DType::Bool, {Prologue::step(0, DType::Bool), Prologue::step(1, DType::Bool)});
-  if (!ops::fold(ReduceOp::All, inside, p.sizes(), ops::dim_set(std::nullopt, p.dim()), false, DType::Bool, "binary_cross_entropy").item().to_bool())
-    throw RuntimeError("all elements of input should be between 0 and 1 (binary_cross_entropy; for logits use "
-                       "binary_cross_entropy_with_logits)");
+  if (!ops::fold(ReduceOp::All, inside, p.sizes(), ops::dim_set(std::nullopt, p.dim()), false, DType::Bool, "binary_cross_entropy")
+           .item()
+           .to_bool())
+    throw RuntimeError(
+        "all elements of input should be between 0 and 1 (binary_cross_entropy; for logits use "
+        "binary_cross_entropy_with_logits)");
 }
 
 }  // namespace
@@ -141,8 +148,10 @@ Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const Tensor&
   const char* op = "binary_cross_entropy";
   loss_device(p, target, weight, {}, op);
   if (!(p.sizes() == target.sizes()))
-    throw ValueError("Using a target size (torch.Size({})) that is different to the input size (torch.Size({})) is deprecated. Please ensure they "
-                     "have the same size.", target.sizes().str(), p.sizes().str());
+    throw ValueError(
+        "Using a target size (torch.Size({})) that is different to the input size (torch.Size({})) is deprecated. Please ensure they "
+        "have the same size.",
+        target.sizes().str(), p.sizes().str());
   check_same_type(p, target, "the target of binary_cross_entropy");
   if (!is_floating(p.dtype())) throw NotImplementedError("\"binary_cross_entropy\" not implemented for '{}'", ops::torch_name(p.dtype()));
   check_probabilities(p);
@@ -156,14 +165,14 @@ Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const Tensor&
   }
   const auto n = static_cast<double>(p.numel());
   const bool for_p = requires_grad(p), for_target = requires_grad(target);
-  return record(std::move(out), "BinaryCrossEntropyBackward0", {&p, &target}, {&p, &target, &weight},
-                [=](const Tensors& g, const Tensors& saved) -> Tensors {
-                  const Tensor &x = saved[0], &t = saved[1], &w = saved[2];
-                  Tensor each = spread(g[0], reduction, n);
-                  if (w.defined()) each = each * w;
-                  return {for_p ? each * (x - t) / clamp_min((1.0 - x) * x, 1e-12) : Tensor(),
-                          for_target ? each * (log1p(-x) - log(x)) : Tensor()};
-                });
+  return record(
+      std::move(out), "BinaryCrossEntropyBackward0", {&p, &target}, {&p, &target, &weight},
+      [=](const Tensors& g, const Tensors& saved) -> Tensors {
+        const Tensor &x = saved[0], &t = saved[1], &w = saved[2];
+        Tensor each = spread(g[0], reduction, n);
+        if (w.defined()) each = each * w;
+        return {for_p ? each * (x - t) / clamp_min((1.0 - x) * x, 1e-12) : Tensor(), for_target ? each * (log1p(-x) - log(x)) : Tensor()};
+      });
 }
 
 // Formula: (1 - t) x + l log(1 + exp(-x)), l = 1 + (pos_weight - 1) t, times weight.
@@ -182,24 +191,29 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, c
   {
     NoGrad guard;
     ops::FuseScope fuse;
-    if (pos_weight.defined()) out = (1.0 - target) * x - ((pos_weight - 1.0) * target + 1.0) * logsigmoid(x);
-    else out = (1.0 - target) * x - logsigmoid(x);
+    if (pos_weight.defined())
+      out = (1.0 - target) * x - ((pos_weight - 1.0) * target + 1.0) * logsigmoid(x);
+    else
+      out = (1.0 - target) * x - logsigmoid(x);
     if (weight.defined()) out = out * weight;
     out = reduce_loss(out, reduction);
   }
   const auto n = static_cast<double>(x.numel());
   const bool for_x = requires_grad(x), for_target = requires_grad(target);
-  return record(std::move(out), "BinaryCrossEntropyWithLogitsBackward0", {&x, &target}, {&x, &target, &weight, &pos_weight},
-                [=](const Tensors& g, const Tensors& saved) -> Tensors {
-                  const Tensor &v = saved[0], &t = saved[1], &w = saved[2], &pw = saved[3];
-                  Tensor each = spread(g[0], reduction, n);
-                  if (w.defined()) each = each * w;
-                  Tensor gx, gt;
-                  if (for_x && pw.defined()) gx = (1.0 - t) - ((pw - 1.0) * t + 1.0) * sigmoid(-v);
-                  else if (for_x) gx = sigmoid(v) - t;
-                  if (for_target) gt = pw.defined() ? -v - (pw - 1.0) * logsigmoid(v) : -v;
-                  return {for_x ? fit(gx * each, v.sizes(), v.dtype()) : Tensor(), for_target ? fit(gt * each, t.sizes(), t.dtype()) : Tensor()};
-                });
+  return record(
+      std::move(out), "BinaryCrossEntropyWithLogitsBackward0", {&x, &target}, {&x, &target, &weight, &pos_weight},
+      [=](const Tensors& g, const Tensors& saved) -> Tensors {
+        const Tensor &v = saved[0], &t = saved[1], &w = saved[2], &pw = saved[3];
+        Tensor each = spread(g[0], reduction, n);
+        if (w.defined()) each = each * w;
+        Tensor gx, gt;
+        if (for_x && pw.defined())
+          gx = (1.0 - t) - ((pw - 1.0) * t + 1.0) * sigmoid(-v);
+        else if (for_x)
+          gx = sigmoid(v) - t;
+        if (for_target) gt = pw.defined() ? -v - (pw - 1.0) * logsigmoid(v) : -v;
+        return {for_x ? fit(gx * each, v.sizes(), v.dtype()) : Tensor(), for_target ? fit(gt * each, t.sizes(), t.dtype()) : Tensor()};
+      });
 }
 
 }  // namespace naru

@@ -12,9 +12,8 @@ void require_mask(const Tensor& t, const Tensor& mask, const char* op) {
   ops::require_defined(t, op, "input");
   ops::require_defined(mask, op, "mask");
   if (mask.dtype() != DType::Bool)
-    throw RuntimeError(
-        "{0} only supports boolean masks, but got mask with dtype {1} ({0}: expected BoolTensor for mask)", op,
-        name_of(mask.dtype()));
+    throw RuntimeError("{0} only supports boolean masks, but got mask with dtype {1} ({0}: expected BoolTensor for mask)", op,
+                       name_of(mask.dtype()));
   const Tensor* both[] = {&t, &mask};
   const char* const roles[] = {"input", "mask"};
   ops::common_device(both, roles, op);
@@ -22,8 +21,7 @@ void require_mask(const Tensor& t, const Tensor& mask, const char* op) {
 
 void require_number(const Operand& value, const char* op) {
   if (value.is_tensor() && value.tensor().dim() != 0)
-    throw RuntimeError("{} only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", op,
-                       value.tensor().dim());
+    throw RuntimeError("{} only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", op, value.tensor().dim());
 }
 
 // out = mask ? value : t
@@ -58,9 +56,7 @@ Tensor nonzero(const Tensor& t) {
   return ops::unravel_rows(flat, t.sizes()).to(t.device());
 }
 
-Tensor where(const Tensor& condition) {
-  return nonzero(condition);
-}
+Tensor where(const Tensor& condition) { return nonzero(condition); }
 
 Tensor masked_select(const Tensor& t, const Tensor& mask) {
   require_mask(t, mask, "masked_select");
@@ -82,16 +78,15 @@ Tensor masked_fill(const Tensor& t, const Tensor& mask, const Operand& value) {
   const Tensor number = value.is_tensor() ? value.tensor() : Tensor();
   Tensor out = ops::make_result(broadcast_shapes(t.sizes(), mask.sizes()), t.dtype(), t.device(), "masked_fill", true);
   choose(out, t, mask, value);
-  return ops::record_saving(out, number.defined() ? "MaskedFillBackward1" : "MaskedFillBackward0", {&t, &number},
-                            {mask}, fill_gradients(t, number));
+  return ops::record_saving(out, number.defined() ? "MaskedFillBackward1" : "MaskedFillBackward0", {&t, &number}, {mask},
+                            fill_gradients(t, number));
 }
 
 void masked_fill_(const Tensor& t, const Tensor& mask, const Operand& value) {
   require_mask(t, mask, "masked_fill_");
   require_number(value, "masked_fill_");
   if (const Dims shape = broadcast_shapes(t.sizes(), mask.sizes()); !(shape == t.sizes()))
-    throw RuntimeError("output with shape {} doesn't match the broadcast shape {} (masked_fill_)", t.sizes().str(),
-                       shape.str());
+    throw RuntimeError("output with shape {} doesn't match the broadcast shape {} (masked_fill_)", t.sizes().str(), shape.str());
   ops::require_distinct_elements(t, "masked_fill_");
   const Tensor number = value.is_tensor() ? value.tensor() : Tensor();
   ops::write_in_place(

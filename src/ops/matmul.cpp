@@ -20,7 +20,7 @@ using Tensors = std::vector<Tensor>;
 namespace {
 std::atomic<bool> deterministic{false}, tf32{false}, short_sums16{true}, short_sums_bf16{true};
 std::atomic<bool>& short_sums(DType half) noexcept { return half == DType::BF16 ? short_sums_bf16 : short_sums16; }
-}
+}  // namespace
 void use_deterministic_algorithms(bool on) noexcept { deterministic.store(on, std::memory_order_relaxed); }
 bool deterministic_algorithms() noexcept { return deterministic.load(std::memory_order_relaxed); }
 void allow_tf32(bool on) noexcept { tf32.store(on, std::memory_order_relaxed); }
@@ -41,12 +41,14 @@ void check_factors(const Tensor& a, const Tensor& b, const char* op) {
   if (a.dtype() != b.dtype())
     throw RuntimeError("expected m1 and m2 to have the same dtype, but got: {} != {} ({}: convert one with .to())", c_name(a.dtype()),
                        c_name(b.dtype()), op);
-  if (a.dtype() == DType::Bool) throw NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool' ({}: convert to numbers first)", op);
+  if (a.dtype() == DType::Bool)
+    throw NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool' ({}: convert to numbers first)", op);
 }
 
 void throw_not_multiplicable(const Dims& a, const Dims& b, const char* op) {
-  throw RuntimeError("mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{}): {} wants as many columns of the first as rows of the second",
-                     a[0], a[1], b[0], b[1], op);
+  throw RuntimeError(
+      "mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{}): {} wants as many columns of the first as rows of the second", a[0],
+      a[1], b[0], b[1], op);
 }
 
 namespace {
@@ -76,7 +78,8 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
   Tensor out = make_result(sizes, a.dtype(), a.impl()->storage->device, op);
   if (out.numel() == 0) return out;
   if (rank == 2 && !b_transposed && !bias.defined() && at_rest(a) && at_rest(b) && !deterministic_algorithms() &&
-      runtime::backend_of(DeviceType::Cpu).small_product(a.dtype(), m, n, k, a.impl()->address(), b.impl()->address(), out.impl()->address()))
+      runtime::backend_of(DeviceType::Cpu)
+          .small_product(a.dtype(), m, n, k, a.impl()->address(), b.impl()->address(), out.impl()->address()))
     return out;
   ir::MatMul q;
   q.dtype = a.dtype();
@@ -134,11 +137,11 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   ops::require_defined(a, "bmm", "batch1");
   ops::require_defined(b, "bmm", "batch2");
   for (const Tensor* t : {&a, &b})
-    if (t->dim() != 3)
-      throw RuntimeError("{} must be a 3D tensor (bmm: got shape {})", t == &a ? "batch1" : "batch2", t->sizes().str());
+    if (t->dim() != 3) throw RuntimeError("{} must be a 3D tensor (bmm: got shape {})", t == &a ? "batch1" : "batch2", t->sizes().str());
   const Dims &sa = a.sizes(), &sb = b.sizes();
   if (sa[0] != sb[0] || sa[2] != sb[1])
-    throw RuntimeError("Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].", sa[0], sa[2], sb[0], sb[1]);
+    throw RuntimeError("Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].", sa[0], sa[2], sb[0],
+                       sb[1]);
   check_factors(a, b, "bmm");
   const bool for_a = requires_grad(a), for_b = requires_grad(b);
   return record(product_of(a, b, {}, false, "bmm"), "BmmBackward0", {&a, &b}, {&a, &b},
@@ -190,8 +193,10 @@ Tensor dot(const Tensor& a, const Tensor& b) {
     throw RuntimeError("dot : expected both vectors to have same dtype, but found {} and {}", ops::torch_name(a.dtype()),
                        ops::torch_name(b.dtype()));
   if (a.numel() != b.numel())
-    throw RuntimeError("inconsistent tensor size, expected tensor [{0}] and src [{1}] to have the same number of elements, but got {0} and {1} "
-                       "elements respectively", a.numel(), b.numel());
+    throw RuntimeError(
+        "inconsistent tensor size, expected tensor [{0}] and src [{1}] to have the same number of elements, but got {0} and {1} "
+        "elements respectively",
+        a.numel(), b.numel());
   check_factors(a, b, "dot");
   const bool for_a = requires_grad(a), for_b = requires_grad(b);
   Tensor y = product_of(row_of(a), column_of(b), {}, false, "dot");
@@ -242,12 +247,12 @@ Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sca
     }
   }
   const bool for_c = requires_grad(c), for_a = requires_grad(a), for_b = requires_grad(b);
-  return record(std::move(y), "AddmmBackward0", {&c, &a, &b}, {&a, &b},
-                [=, shape = c.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
-                  const auto scaled = [](const Tensor& t, Scalar s) { return s.to_double() == 1 ? t : t * s; };
-                  return {for_c ? scaled(ops::sum_to(g[0], shape), beta) : Tensor(), for_a ? scaled(mm(g[0], saved[1].t()), alpha) : Tensor(),
-                          for_b ? scaled(mm(saved[0].t(), g[0]), alpha) : Tensor()};
-                });
+  return record(
+      std::move(y), "AddmmBackward0", {&c, &a, &b}, {&a, &b}, [=, shape = c.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
+        const auto scaled = [](const Tensor& t, Scalar s) { return s.to_double() == 1 ? t : t * s; };
+        return {for_c ? scaled(ops::sum_to(g[0], shape), beta) : Tensor(), for_a ? scaled(mm(g[0], saved[1].t()), alpha) : Tensor(),
+                for_b ? scaled(mm(saved[0].t(), g[0]), alpha) : Tensor()};
+      });
 }
 
 namespace {

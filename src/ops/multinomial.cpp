@@ -14,7 +14,9 @@ bool all_weights_fit(const Tensor& w) {
   ops::Prologue fits(ir::row::ge, DType::Bool, {ops::Prologue::of(w, type), ops::Prologue::of(0.0, type)});
   fits.then(ir::row::isfinite, DType::Bool, {ops::Prologue::of(w, type)});
   fits.then(ir::row::logical_and, DType::Bool, {ops::Prologue::step(0, DType::Bool), ops::Prologue::step(1, DType::Bool)});
-  return ops::fold(ir::ReduceOp::All, fits, w.sizes(), ops::dim_set(std::nullopt, w.dim()), false, DType::Bool, "multinomial").item().to_bool();
+  return ops::fold(ir::ReduceOp::All, fits, w.sizes(), ops::dim_set(std::nullopt, w.dim()), false, DType::Bool, "multinomial")
+      .item()
+      .to_bool();
 }
 
 }  // namespace
@@ -25,7 +27,8 @@ Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, Gen
   const char* op = "multinomial";
   ops::require_defined(weights, op, "input");
   NoGrad guard;
-  if (weights.dim() != 1 && weights.dim() != 2) throw RuntimeError("prob_dist must be 1 or 2 dim (multinomial: got shape {})", weights.sizes().str());
+  if (weights.dim() != 1 && weights.dim() != 2)
+    throw RuntimeError("prob_dist must be 1 or 2 dim (multinomial: got shape {})", weights.sizes().str());
   if (!is_floating(weights.dtype()))
     throw RuntimeError("multinomial only supports floating-point dtypes for input, got: {}", ops::torch_name(weights.dtype()));
   if (samples <= 0) throw RuntimeError("cannot sample n_sample <= 0 samples (got {})", samples);
@@ -44,7 +47,8 @@ Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, Gen
     const Tensor running = cumsum(w, 1);
     const Tensor u = rand({rows, samples}, Options(w.dtype(), w.device()), generator) * running.narrow(1, categories - 1, 1);
     const Tensor lines = running.unsqueeze(1), at = u.unsqueeze(2);
-    chosen = ops::fold(ir::ReduceOp::Sum, ops::Prologue(ir::row::le, DType::I64, {ops::Prologue::of(lines, w.dtype()), ops::Prologue::of(at, w.dtype())}),
+    chosen = ops::fold(ir::ReduceOp::Sum,
+                       ops::Prologue(ir::row::le, DType::I64, {ops::Prologue::of(lines, w.dtype()), ops::Prologue::of(at, w.dtype())}),
                        {rows, samples, categories}, ops::dim_set(2, 3), false, DType::I64, op);
   } else {
     Tensor times = empty(w.sizes(), Options(w.dtype(), w.device()));

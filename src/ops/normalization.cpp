@@ -27,8 +27,8 @@ struct Norm {
 };
 
 // Gradients of layer_norm by its definition, in operators that have gradients themselves.
-Tensors layer_norm_gradients_of_gradients(const Tensor& g, const Tensor& x, const Tensor& w, const Norm& n, bool for_x, bool for_w, bool for_b,
-                                          const Dims& w_shape) {
+Tensors layer_norm_gradients_of_gradients(const Tensor& g, const Tensor& x, const Tensor& w, const Norm& n, bool for_x, bool for_w,
+                                          bool for_b, const Dims& w_shape) {
   const Tensor centred = x - mean(x, n.inner_dims, true);
   const Tensor r = rsqrt(mean(square(centred), n.inner_dims, true) + n.eps);
   const Tensor hat = centred * r;
@@ -39,8 +39,8 @@ Tensors layer_norm_gradients_of_gradients(const Tensor& g, const Tensor& x, cons
 }
 
 // As above, in few instructions: with h = (x - mean) r, gx = r (gw - mean(gw) - h mean(gw h)).
-Tensors layer_norm_gradients(const Tensor& gradient, const Tensor& x, const Tensor& w, const Tensor& m, const Tensor& r, const Norm& n, bool for_x,
-                             bool for_w, bool for_b) {
+Tensors layer_norm_gradients(const Tensor& gradient, const Tensor& x, const Tensor& w, const Tensor& m, const Tensor& r, const Norm& n,
+                             bool for_x, bool for_w, bool for_b) {
   const char* op = "layer_norm";
   const Tensor g = gradient.contiguous();
   const DType acc = n.acc;
@@ -90,7 +90,8 @@ void check_layer_norm(const Tensor& x, const Dims& shape, const Tensor& w, const
   const char* roles[] = {"input", "weight", "bias"};
   ops::common_device(tensors, roles, "layer_norm");
   if (shape.empty())
-    throw RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []");
+    throw RuntimeError(
+        "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []");
   const Dims& sizes = x.sizes();
   bool fits = sizes.size() >= shape.size();
   std::string wanted = "[*";
@@ -99,13 +100,14 @@ void check_layer_norm(const Tensor& x, const Dims& shape, const Tensor& w, const
     wanted += fmt::format(", {}", shape[i]);
   }
   if (!fits)
-    throw RuntimeError("Given normalized_shape={}, expected input with shape {}], but got input of size{}", shape.str(), wanted, sizes.str());
+    throw RuntimeError("Given normalized_shape={}, expected input with shape {}], but got input of size{}", shape.str(), wanted,
+                       sizes.str());
   for (const Tensor* t : {&w, &b}) {
     if (!t->defined()) continue;
     const char* role = t == &w ? "weight" : "bias";
     if (!(t->sizes() == shape))
-      throw RuntimeError("Expected {} to be of same shape as normalized_shape, but got {} of shape {} and normalized_shape = {}", role, role,
-                         t->sizes().str(), shape.str());
+      throw RuntimeError("Expected {} to be of same shape as normalized_shape, but got {} of shape {} and normalized_shape = {}", role,
+                         role, t->sizes().str(), shape.str());
     if (t->dtype() != x.dtype() && t->dtype() != DType::F32)
       throw RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float (layer_norm: {} is {}, the input {})", role,
                          ops::torch_name(t->dtype()), ops::torch_name(x.dtype()));
@@ -156,10 +158,10 @@ Tensor layer_norm(const Tensor& x, const Dims& shape, const Tensor& weight, cons
 namespace {
 
 Tensor scale_masked(const Tensor& x, const Tensor& mask, double scale) {
-  return record(step(ir::row::masked_scale, {{&x, {}, x.dtype()}, {&mask, {}, DType::Bool}, {nullptr, scale, x.dtype()}}, x.dtype(), "dropout"),
-                "DropoutBackward0", {&x}, {&mask}, [scale](const Tensors& g, const Tensors& saved) -> Tensors {
-                  return {scale_masked(g[0], saved[0], scale)};
-                });
+  return record(
+      step(ir::row::masked_scale, {{&x, {}, x.dtype()}, {&mask, {}, DType::Bool}, {nullptr, scale, x.dtype()}}, x.dtype(), "dropout"),
+      "DropoutBackward0", {&x}, {&mask},
+      [scale](const Tensors& g, const Tensors& saved) -> Tensors { return {scale_masked(g[0], saved[0], scale)}; });
 }
 
 }  // namespace
@@ -174,9 +176,8 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
                        ops::torch_name(x.dtype()));
   const auto [key, offset] = ops::draw(generator);
   Tensor mask = ops::make_result(x.sizes(), DType::Bool, x.device(), "dropout", true);
-  const ops::StepOperand draw[] = {{nullptr, 1 - p, DType::F32},
-                                   {nullptr, static_cast<int64_t>(key), DType::I64},
-                                   {nullptr, static_cast<int64_t>(offset), DType::I64}};
+  const ops::StepOperand draw[] = {
+      {nullptr, 1 - p, DType::F32}, {nullptr, static_cast<int64_t>(key), DType::I64}, {nullptr, static_cast<int64_t>(offset), DType::I64}};
   ops::FuseScope fuse;
   ops::run_step(ir::row::bernoulli, draw, mask);
   return scale_masked(x, mask, p == 1 ? 0.0 : 1 / (1 - p));
@@ -230,12 +231,13 @@ Tensor embedding_gradient(const Tensor& g, const Tensor& index, int64_t rows, in
       ops::submit(std::move(s), {&kept, &index, &out}, {&out});
     }
   }
-  return record(std::move(out), "EmbeddingDenseBackwardBackward0", {&g}, {&index}, [padding](const Tensors& gg, const Tensors& saved) -> Tensors {
-    const Tensor& index = saved[0];
-    Tensor r = embedding_of(gg[0], index, -1);
-    if (padding >= 0) r = where((index != padding).unsqueeze(-1), r, 0.0);
-    return {r};
-  });
+  return record(std::move(out), "EmbeddingDenseBackwardBackward0", {&g}, {&index},
+                [padding](const Tensors& gg, const Tensors& saved) -> Tensors {
+                  const Tensor& index = saved[0];
+                  Tensor r = embedding_of(gg[0], index, -1);
+                  if (padding >= 0) r = where((index != padding).unsqueeze(-1), r, 0.0);
+                  return {r};
+                });
 }
 
 Tensor embedding_of(const Tensor& weight, const Tensor& index, int64_t padding) {
@@ -259,8 +261,10 @@ Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx)
   }
   if (weight.dim() != 2) throw RuntimeError("'weight' must be 2-D (embedding: got shape {})", weight.sizes().str());
   if (index.dtype() != DType::I64 && index.dtype() != DType::I32)
-    throw RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.{}Tensor "
-                       "instead (while checking arguments for embedding)", ops::torch_name(index.dtype()));
+    throw RuntimeError(
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.{}Tensor "
+        "instead (while checking arguments for embedding)",
+        ops::torch_name(index.dtype()));
   const int64_t rows = weight.size(0);
   if (padding_idx >= rows) throw RuntimeError("Padding_idx must be within num_embeddings (got {} of {})", padding_idx, rows);
   const Tensor positions = index.detach().to(DType::I64);

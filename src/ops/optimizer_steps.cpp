@@ -106,8 +106,10 @@ bool Update::run_at_once() {
     known = program_;
     if (!kernel) return false;
   }
-  if (kernel->machine) kernel->machine(addresses.data(), params_.data(), first.numel, 0);
-  else ir::interpret(*kernel->kernel, addresses.data(), params_.data(), first.numel, 0);
+  if (kernel->machine)
+    kernel->machine(addresses.data(), params_.data(), first.numel, 0);
+  else
+    ir::interpret(*kernel->kernel, addresses.data(), params_.data(), first.numel, 0);
   return true;
 }
 
@@ -118,9 +120,10 @@ void Update::run(const char* op) {
   std::array<Tensor, kTensors> apart;
   for (int i = 1; i < program_.inputs_count; ++i)
     for (int k = 0; k < i; ++k)
-      if (const TensorImpl &a = *tensors_[i]->impl(), &b = *tensors_[k]->impl();
+      if (const TensorImpl& a = *tensors_[i]->impl(), &b = *tensors_[k]->impl();
           a.storage.get() == b.storage.get() && (a.offset != b.offset || a.dtype != b.dtype || !(a.strides == b.strides))) {
-        if (written_ >> i & 1) throw RuntimeError("{}: a parameter and its state, or two states, lie in the same memory; clone() one of them", op);
+        if (written_ >> i & 1)
+          throw RuntimeError("{}: a parameter and its state, or two states, lie in the same memory; clone() one of them", op);
         apart[i] = tensors_[i]->detach().clone();
         tensors_[i] = &apart[i];
         break;
@@ -171,7 +174,8 @@ using Value = Update::Value;
 
 // The first step differs from those behind it.
 [[noreturn]] void refuse_first(const char* op) {
-  runtime::Capture::current()->refuse(fmt::format("the first step of {} makes its state, which each replay would make anew; do one step before the capture", op));
+  runtime::Capture::current()->refuse(
+      fmt::format("the first step of {} makes its state, which each replay would make anew; do one step before the capture", op));
 }
 
 // Formula: g += weight_decay p; b = momentum b + (1 - dampening) g (b = g at first); p -= lr (g + momentum b if nesterov, else b).
@@ -218,8 +222,10 @@ void adam_one(const Tensor& parameter, const Tensor& gradient, const AdamState& 
   const Value size = made ? u.single(scale.size_made) : Value(scale.size), root = made ? u.single(scale.root_made) : Value(scale.root);
   const Value kept = scale.kept_made.defined() ? u.single(scale.kept_made) : Value(scale.kept);
   if (o.maximize) g = u.make(ir::row::neg, {g});
-  if (o.weight_decay != 0 && o.decoupled) u.write(ir::row::mul, p, {p, kept});
-  else if (o.weight_decay != 0) g = u.make(ir::row::add_scaled, {g, p, o.weight_decay});
+  if (o.weight_decay != 0 && o.decoupled)
+    u.write(ir::row::mul, p, {p, kept});
+  else if (o.weight_decay != 0)
+    g = u.make(ir::row::add_scaled, {g, p, o.weight_decay});
   u.write(ir::row::lerp, m, {m, g, 1 - o.beta1});
   u.write(ir::row::mul, v, {v, o.beta2});
   u.write(ir::row::addcmul, v, {v, g, g, 1 - o.beta2});
@@ -249,7 +255,8 @@ void sgd_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grad
 namespace {
 
 void adam_steps(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, const std::vector<Tensor>& exp_avg,
-                const std::vector<Tensor>& exp_avg_sq, const std::vector<Tensor>& max_exp_avg_sq, const AdamScale& scale, const AdamOptions& o) {
+                const std::vector<Tensor>& exp_avg_sq, const std::vector<Tensor>& max_exp_avg_sq, const AdamScale& scale,
+                const AdamOptions& o) {
   const char* op = o.decoupled ? "AdamW" : "Adam";
   check_count(grads.size(), params.size(), "gradients", op);
   check_count(exp_avg.size(), params.size(), "exp_avg", op);
@@ -274,10 +281,12 @@ void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& gra
   const char* op = o.decoupled ? "AdamW" : "Adam";
   if (step < 1) throw ValueError("{}: step counts from 1, got {}", op, step);
   if (!params.empty() && params[0].defined() && is_capturing(params[0].device()))
-    runtime::Capture::current()->refuse(fmt::format("Attempting CUDA graph capture of step() for an instance of {} but param_groups' capturable is False.", op));
+    runtime::Capture::current()->refuse(
+        fmt::format("Attempting CUDA graph capture of step() for an instance of {} but param_groups' capturable is False.", op));
   const auto t = static_cast<double>(step);
   NoGrad guard;
-  adam_steps(params, grads, exp_avg, exp_avg_sq, max_exp_avg_sq, {-o.lr / (1 - std::pow(o.beta1, t)), std::sqrt(1 - std::pow(o.beta2, t)), 1 - o.lr * o.weight_decay, {}, {}, {}}, o);
+  adam_steps(params, grads, exp_avg, exp_avg_sq, max_exp_avg_sq,
+             {-o.lr / (1 - std::pow(o.beta1, t)), std::sqrt(1 - std::pow(o.beta2, t)), 1 - o.lr * o.weight_decay, {}, {}, {}}, o);
 }
 
 void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, const std::vector<Tensor>& exp_avg,
@@ -290,8 +299,10 @@ void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& gra
     step.add_(1);
     scale.size_made = div(lr, sub(pow(Operand(o.beta1), Operand(step)), 1));
     scale.root_made = sqrt(sub(1, pow(Operand(o.beta2), Operand(step))));
-    if (!lr.is_tensor()) scale.kept = 1 - lr.scalar().to_double() * o.weight_decay;
-    else if (o.decoupled && o.weight_decay != 0) scale.kept_made = sub(1, mul(lr, o.weight_decay));
+    if (!lr.is_tensor())
+      scale.kept = 1 - lr.scalar().to_double() * o.weight_decay;
+    else if (o.decoupled && o.weight_decay != 0)
+      scale.kept_made = sub(1, mul(lr, o.weight_decay));
   }
   adam_steps(params, grads, exp_avg, exp_avg_sq, max_exp_avg_sq, scale, o);
 }

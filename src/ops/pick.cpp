@@ -59,8 +59,8 @@ bool fits(const Found& f, const PickOptions& wanted, const PciAddress& address) 
 
 std::string describe(const Found& f) {
   const runtime::Properties& p = f.properties;
-  std::string text = fmt::format("{} ({}) has {} free of {}", f.device.str(), p.name, runtime::size_text(f.free),
-                                 runtime::size_text(p.total_memory));
+  std::string text =
+      fmt::format("{} ({}) has {} free of {}", f.device.str(), p.name, runtime::size_text(f.free), runtime::size_text(p.total_memory));
   if (!p.uuid.empty()) text += ", uuid " + p.uuid;
   if (!p.pci.empty()) text += ", pci " + p.pci;
   return text;
@@ -85,8 +85,8 @@ BestDevice best_device() {
     if (there && best.device.is_cpu())
       best.device = Device(kind, 0);
     else
-      best.others.emplace_back(kind, there ? fmt::format("available, but {} comes before it", name_of(best.device.type))
-                                           : why_unavailable(kind));
+      best.others.emplace_back(kind,
+                               there ? fmt::format("available, but {} comes before it", name_of(best.device.type)) : why_unavailable(kind));
   }
   return best;
 }
@@ -111,8 +111,7 @@ Device pick(const PickOptions& wanted) {
     if (best) return best->device;
     if (count == 0) have += fmt::format("\n  {}: {}", name_of(kind), why_unavailable(kind));
   }
-  throw DeviceUnavailableError("pick: there is no device that fits: wanted " + describe(wanted) +
-                               "; what there is:" + have);
+  throw DeviceUnavailableError("pick: there is no device that fits: wanted " + describe(wanted) + "; what there is:" + have);
 }
 
 }  // namespace naru

@@ -64,8 +64,8 @@ struct QuickCall {
       if (!slot.compare_exchange_strong(expected, quick)) quick = expected;
     }
     types = quick->types;
-    auto* impl = new TensorImpl(runtime::make_storage(Device(DeviceType::Cpu, 0), static_cast<size_t>(first->numel) * size_of(quick->types.out)),
-                                quick->types.out);
+    auto* impl = new TensorImpl(
+        runtime::make_storage(Device(DeviceType::Cpu, 0), static_cast<size_t>(first->numel) * size_of(quick->types.out)), quick->types.out);
     Tensor out(impl);
     impl->sizes = first->sizes;
     impl->strides = first->strides;
@@ -74,8 +74,10 @@ struct QuickCall {
     addresses[tensors] = impl->storage->data;
     std::array<uint64_t, 3> params;
     for (int p = 0; p < numbers; ++p) params[p] = param_bits(scalars[p], quick->types.compute);
-    if (quick->kernel->machine) quick->kernel->machine(addresses.data(), params.data(), impl->numel, 0);
-    else ir::interpret(*quick->kernel->kernel, addresses.data(), params.data(), impl->numel, 0);
+    if (quick->kernel->machine)
+      quick->kernel->machine(addresses.data(), params.data(), impl->numel, 0);
+    else
+      ir::interpret(*quick->kernel->kernel, addresses.data(), params.data(), impl->numel, 0);
     return out;
   }
 

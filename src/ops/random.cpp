@@ -72,26 +72,40 @@ void require_floating(const Tensor& t, const char* op, const char* kernel) {
 // Greatest finite number of a floating type.
 double greatest(DType t) {
   switch (t) {
-    case DType::F16: return 65504;
-    case DType::BF16: return 3.3895313892515355e38;
-    case DType::F32: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
+    case DType::F16:
+      return 65504;
+    case DType::BF16:
+      return 3.3895313892515355e38;
+    case DType::F32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
   }
 }
 
 // Least and greatest integer that random_ may give.
 std::pair<int64_t, int64_t> integer_range(DType t) {
   switch (t) {
-    case DType::Bool: return {0, 1};
-    case DType::U8: return {0, 255};
-    case DType::I8: return {-128, 127};
-    case DType::I16: return {INT16_MIN, INT16_MAX};
-    case DType::I32: return {INT32_MIN, INT32_MAX};
-    case DType::I64: return {INT64_MIN, INT64_MAX};
-    case DType::F16: return {-(1 << 11), 1 << 11};
-    case DType::BF16: return {-(1 << 8), 1 << 8};
-    case DType::F32: return {-(1 << 24), 1 << 24};
-    case DType::F64: return {-(int64_t{1} << 53), int64_t{1} << 53};
+    case DType::Bool:
+      return {0, 1};
+    case DType::U8:
+      return {0, 255};
+    case DType::I8:
+      return {-128, 127};
+    case DType::I16:
+      return {INT16_MIN, INT16_MAX};
+    case DType::I32:
+      return {INT32_MIN, INT32_MAX};
+    case DType::I64:
+      return {INT64_MIN, INT64_MAX};
+    case DType::F16:
+      return {-(1 << 11), 1 << 11};
+    case DType::BF16:
+      return {-(1 << 8), 1 << 8};
+    case DType::F32:
+      return {-(1 << 24), 1 << 24};
+    case DType::F64:
+      return {-(int64_t{1} << 53), int64_t{1} << 53};
   }
   return {0, 0};
 }
@@ -130,8 +144,10 @@ void draw_uniform(const Tensor& out, double from, double to, Generator* generato
 // Uniform in [from, to). Floating point only.
 void uniform_(const Tensor& t, double from, double to, Generator* generator) {
   require_floating(t, "uniform_", "check_uniform_bounds");
-  if (!(from >= -greatest(t.dtype()) && from <= greatest(t.dtype()))) throw RuntimeError("from is out of bounds for {} (got {})", ops::c_name(t.dtype()), from);
-  if (!(to >= -greatest(t.dtype()) && to <= greatest(t.dtype()))) throw RuntimeError("to is out of bounds for {} (got {})", ops::c_name(t.dtype()), to);
+  if (!(from >= -greatest(t.dtype()) && from <= greatest(t.dtype())))
+    throw RuntimeError("from is out of bounds for {} (got {})", ops::c_name(t.dtype()), from);
+  if (!(to >= -greatest(t.dtype()) && to <= greatest(t.dtype())))
+    throw RuntimeError("to is out of bounds for {} (got {})", ops::c_name(t.dtype()), to);
   if (from > to) throw RuntimeError("uniform_ expects to return a [from, to) range, but found from={} > to={}", from, to);
   write_in_order(t, "uniform_", [&](const Tensor& out) { draw_uniform(out, from, to, generator); });
 }
@@ -171,8 +187,9 @@ void random_(const Tensor& t, std::optional<int64_t> low, std::optional<int64_t>
 void exponential_(const Tensor& t, double rate, Generator* generator) {
   ops::require_defined(t, "exponential_", "self");
   if (!is_floating(t.dtype()))
-    throw RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {}",
-                       ops::torch_name(t.dtype()));
+    throw RuntimeError(
+        "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {}",
+        ops::torch_name(t.dtype()));
   if (!(rate > 0)) throw RuntimeError("exponential_ expects lambda > 0.0, but found lambda={}", rate);
   fill_row(t, ir::row::exponential, {{nullptr, rate, t.dtype()}}, generator, "exponential_");
 }
@@ -220,26 +237,29 @@ Tensor randperm(int64_t n, const Options& options, Generator* generator) {
 Tensor bernoulli(const Tensor& p, Generator* generator) {
   ops::require_defined(p, "bernoulli", "input");
   if (!is_floating(p.dtype()))
-    throw NotImplementedError("\"bernoulli_tensor_cpu_p_\" not implemented for '{}' (bernoulli wants probabilities of a floating point type)",
-                              ops::torch_name(p.dtype()));
+    throw NotImplementedError(
+        "\"bernoulli_tensor_cpu_p_\" not implemented for '{}' (bernoulli wants probabilities of a floating point type)",
+        ops::torch_name(p.dtype()));
   const DType type = p.dtype();
   if (p.device().is_cpu() && p.numel() > 0 && !ops::recording_host()) {
     ops::Prologue inside(ir::row::ge, DType::Bool, {ops::Prologue::of(p, type), ops::Prologue::of(0.0, type)});
     inside.then(ir::row::le, DType::Bool, {ops::Prologue::of(p, type), ops::Prologue::of(1.0, type)});
     inside.then(ir::row::logical_and, DType::Bool, {ops::Prologue::step(0, DType::Bool), ops::Prologue::step(1, DType::Bool)});
-    if (!ops::fold(ir::ReduceOp::All, inside, p.sizes(), ops::dim_set(std::nullopt, p.dim()), false, DType::Bool, "bernoulli").item().to_bool())
+    if (!ops::fold(ir::ReduceOp::All, inside, p.sizes(), ops::dim_set(std::nullopt, p.dim()), false, DType::Bool, "bernoulli")
+             .item()
+             .to_bool())
       throw RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false. (bernoulli: wanted probabilities between 0 and 1)");
   }
   Tensor out = ops::make_result(p.sizes(), type, p.device(), "bernoulli", true);
   if (out.numel() > 0) ops::run_step(ir::row::bernoulli, with_draw({{&p, {}, type}}, generator), out);
-  return autograd::record(std::move(out), "BernoulliBackward0", {&p}, {}, [](const std::vector<Tensor>& g, const std::vector<Tensor>&) {
-    return std::vector<Tensor>{zeros_like(g[0])};
-  });
+  return autograd::record(std::move(out), "BernoulliBackward0", {&p}, {},
+                          [](const std::vector<Tensor>& g, const std::vector<Tensor>&) { return std::vector<Tensor>{zeros_like(g[0])}; });
 }
 
 // mean and std: tensors that broadcast, or numbers; two numbers need sizes.
 Tensor normal(const Operand& mean, const Operand& std, const OptionalDims& sizes, Generator* generator) {
-  if (!std.is_tensor() && !(std.scalar().to_double() >= 0)) throw RuntimeError("normal expects std >= 0.0, but found std {}", std.scalar().to_double());
+  if (!std.is_tensor() && !(std.scalar().to_double() >= 0))
+    throw RuntimeError("normal expects std >= 0.0, but found std {}", std.scalar().to_double());
   if (!mean.is_tensor() && !std.is_tensor()) {
     if (!sizes) throw TypeError("normal: with a number for both mean and std it needs the sizes");
     Tensor t = empty(*sizes);

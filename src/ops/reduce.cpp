@@ -97,25 +97,24 @@ Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::opti
   const DType out = dtype.value_or(is_floating(t.dtype()) ? t.dtype() : DType::I64);
   const DimSet set = dim ? ops::dim_set(*dim, t.dim()) : ops::dim_set(std::nullopt, t.dim());
   Tensor y = ops::fold(ReduceOp::Prod, Prologue::copy(t, out, ops::accumulator_of(out)), t.sizes(), set, keepdim, out, "prod");
-  return record(
-      std::move(y), dim ? "ProdBackward1" : "ProdBackward0", {&t}, {&t},
-      [set, keepdim, dim, out](const Tensors& g, const Tensors& saved) -> Tensors {
-        const Tensor& original = saved[0];
-        if (original.numel() == 0) return {zeros_like(original)};
-        const Tensor x = back_to(original, out);
-        const Tensor grad = ops::restore_dims(g[0], set, keepdim);
-        Tensor gx;
-        if (!has_zero(x)) {
-          // Computed anew, so that gradients of gradients reach x through it too.
-          const Tensor product = dim ? prod(x, dim, true) : prod(x);
-          gx = grad * product / x;
-        } else if (dim && x.dim() > 0) {
-          gx = grad * product_of_others(x, wrap_dim(*dim, x.dim()));
-        } else {
-          gx = grad * product_of_others(x.reshape({-1}), 0).reshape(x.sizes());
-        }
-        return {back_to(gx, original.dtype())};
-      });
+  return record(std::move(y), dim ? "ProdBackward1" : "ProdBackward0", {&t}, {&t},
+                [set, keepdim, dim, out](const Tensors& g, const Tensors& saved) -> Tensors {
+                  const Tensor& original = saved[0];
+                  if (original.numel() == 0) return {zeros_like(original)};
+                  const Tensor x = back_to(original, out);
+                  const Tensor grad = ops::restore_dims(g[0], set, keepdim);
+                  Tensor gx;
+                  if (!has_zero(x)) {
+                    // Computed anew, so that gradients of gradients reach x through it too.
+                    const Tensor product = dim ? prod(x, dim, true) : prod(x);
+                    gx = grad * product / x;
+                  } else if (dim && x.dim() > 0) {
+                    gx = grad * product_of_others(x, wrap_dim(*dim, x.dim()));
+                  } else {
+                    gx = grad * product_of_others(x.reshape({-1}), 0).reshape(x.sizes());
+                  }
+                  return {back_to(gx, original.dtype())};
+                });
 }
 
 namespace {
@@ -137,8 +136,8 @@ Tensor all(const Tensor& t, const OptionalDims& dims, bool keepdim) { return any
 Tensor count_nonzero(const Tensor& t, const OptionalDims& dims) {
   ops::require_defined(t, "count_nonzero", "input");
   const DimSet set = ops::dim_set(dims, t.dim());
-  return ops::fold(ReduceOp::Sum, Prologue(ir::row::not_zero, DType::I64, {Prologue::of(t, t.dtype())}), t.sizes(), set, false,
-                   DType::I64, "count_nonzero");
+  return ops::fold(ReduceOp::Sum, Prologue(ir::row::not_zero, DType::I64, {Prologue::of(t, t.dtype())}), t.sizes(), set, false, DType::I64,
+                   "count_nonzero");
 }
 
 namespace {
@@ -152,8 +151,7 @@ Device pair_device(const Tensor& a, const Tensor& b, const char* op) {
 }
 
 bool all_true(const Prologue& prologue, const Dims& shape, const char* name) {
-  return ops::fold(ReduceOp::All, prologue, shape, ops::dim_set(std::nullopt, static_cast<int64_t>(shape.size())), false, DType::Bool,
-                   name)
+  return ops::fold(ReduceOp::All, prologue, shape, ops::dim_set(std::nullopt, static_cast<int64_t>(shape.size())), false, DType::Bool, name)
       .item()
       .to_bool();
 }

@@ -33,12 +33,12 @@ Tensor run_steps(const Prologue& prologue, const Dims& shape, Device device, DTy
 
 }  // namespace
 
-RowWise::RowWise(const Tensor& x, const DimSet& set, const char* op) : sizes_(x.sizes()), inner_(set), device_(x.impl()->storage->device), op_(op) {
+RowWise::RowWise(const Tensor& x, const DimSet& set, const char* op)
+    : sizes_(x.sizes()), inner_(set), device_(x.impl()->storage->device), op_(op) {
   for (size_t d = 0; d < static_cast<size_t>(x.dim()); ++d) outer_.set(d, !set[d]);
   // Rows of one element have no direction.
   const int64_t n = folded_count(sizes_, inner_);
-  together_ = x.is_contiguous() && x.numel() > 0 && n > 1 && trailing(set, x.dim()) &&
-              runtime::backend_of(device_.type).row_wise();
+  together_ = x.is_contiguous() && x.numel() > 0 && n > 1 && trailing(set, x.dim()) && runtime::backend_of(device_.type).row_wise();
   if (together_) work_.rows = x.numel() / n;
 }
 
@@ -70,7 +70,9 @@ Tensor RowWise::fold(ir::ReduceOp op, const Prologue& prologue, DType out, const
   return fold_over(op, prologue, inner_, true, out, kept);
 }
 
-Tensor RowWise::fold_rows(ir::ReduceOp op, const Prologue& prologue, DType out) { return fold_over(op, prologue, outer_, false, out, nullptr); }
+Tensor RowWise::fold_rows(ir::ReduceOp op, const Prologue& prologue, DType out) {
+  return fold_over(op, prologue, outer_, false, out, nullptr);
+}
 
 Tensor RowWise::map_over(const Dims& shape, const Prologue& prologue, DType out) {
   if (!together_) return run_steps(prologue, shape, device_, out, op_);

@@ -26,8 +26,8 @@ DType result_type(std::span<const Operand> operands) {
 }
 
 const char* name_of(Rule rule) noexcept {
-  constexpr const char* kNames[] = {"Arith",   "ArithNoBool", "Float",     "Power", "Rounding", "Compare",
-                                    "Logical", "Predicate",   "Bits",      "Shift", "Where"};
+  constexpr const char* kNames[] = {"Arith",   "ArithNoBool", "Float", "Power", "Rounding", "Compare",
+                                    "Logical", "Predicate",   "Bits",  "Shift", "Where"};
   return kNames[static_cast<int>(rule)];
 }
 
@@ -42,7 +42,8 @@ Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
   const DType t = result_type(operands);
   switch (rule) {
     case Rule::ArithNoBool:
-      if (t == DType::Bool) throw NotImplementedError("{}: not defined for bool tensors; wanted numbers. For bool use ~, ^ or logical_xor()", op);
+      if (t == DType::Bool)
+        throw NotImplementedError("{}: not defined for bool tensors; wanted numbers. For bool use ~, ^ or logical_xor()", op);
       return {t, t};
     case Rule::Rounding:
       if (t == DType::Bool) throw NotImplementedError("\"{}\" not implemented for 'Bool': wanted numbers", op);
@@ -56,13 +57,18 @@ Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
         throw RuntimeError("Integers to negative integer powers are not allowed. (pow: exponent {})", operands[1].scalar().to_int());
       return {t == DType::Bool ? DType::I64 : t, t == DType::Bool ? DType::I64 : t};
     case Rule::Compare:
-    case Rule::Predicate: return {t, DType::Bool};
-    case Rule::Logical: return {DType::Bool, DType::Bool};
+    case Rule::Predicate:
+      return {t, DType::Bool};
+    case Rule::Logical:
+      return {DType::Bool, DType::Bool};
     case Rule::Bits:
     case Rule::Shift:
-      if (is_floating(t)) throw NotImplementedError("\"{}\" not implemented for '{}': wanted integers{}", op, name_of(t), rule == Rule::Bits ? " or bool" : "");
+      if (is_floating(t))
+        throw NotImplementedError("\"{}\" not implemented for '{}': wanted integers{}", op, name_of(t),
+                                  rule == Rule::Bits ? " or bool" : "");
       return {t, t};
-    default: return {t, t};
+    default:
+      return {t, t};
   }
 }
 

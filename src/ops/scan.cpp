@@ -37,9 +37,7 @@ Tensor raw_scan(ir::ReduceOp op, const Tensor& t, int64_t dim, DType type, const
   return acc == type ? out : ops::step(ir::row::copy, {{&out, {}, type}}, type, name);
 }
 
-DType scan_type(const Tensor& t, std::optional<DType> dtype) {
-  return dtype.value_or(is_floating(t.dtype()) ? t.dtype() : DType::I64);
-}
+DType scan_type(const Tensor& t, std::optional<DType> dtype) { return dtype.value_or(is_floating(t.dtype()) ? t.dtype() : DType::I64); }
 
 }  // namespace
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "ops/autocast.h"
 #include "ops/addressing.h"
+#include "ops/autocast.h"
 #include "ops/elementwise.h"
 
 namespace naru {
@@ -31,8 +31,8 @@ Device list_device(const std::vector<Tensor>& tensors, const char* op) {
 }
 
 // Writes the parts side by side along `dim` of a new tensor. skip[i]: part i has nothing to give.
-Tensor join(const std::vector<Tensor>& parts, const std::vector<bool>& skip, int64_t dim, Dims shape, DType dtype,
-            Device device, const char* op) {
+Tensor join(const std::vector<Tensor>& parts, const std::vector<bool>& skip, int64_t dim, Dims shape, DType dtype, Device device,
+            const char* op) {
   Tensor out = ops::make_result(shape, dtype, device, op);
   int64_t offset = out.storage_offset();
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -81,8 +81,8 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
     lengths.push_back(skip[i] ? 0 : sizes[dim]);
     if (skip[i]) continue;
     if (sizes.size() != model.size())
-      throw RuntimeError("Tensors must have same number of dimensions: got {} and {} (tensor number {} in the list)",
-                         model.size(), sizes.size(), i);
+      throw RuntimeError("Tensors must have same number of dimensions: got {} and {} (tensor number {} in the list)", model.size(),
+                         sizes.size(), i);
     for (size_t d = 0; d < sizes.size(); ++d)
       if (static_cast<int64_t>(d) != dim && sizes[d] != model[d])
         throw RuntimeError(
@@ -119,8 +119,8 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
   std::vector<Tensor> parts;
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!(tensors[i].sizes() == model))
-      throw RuntimeError("stack expects each tensor to be equal size, but got {} at entry 0 and {} at entry {}",
-                         model.str(), tensors[i].sizes().str(), i);
+      throw RuntimeError("stack expects each tensor to be equal size, but got {} at entry 0 and {} at entry {}", model.str(),
+                         tensors[i].sizes().str(), i);
     dtype = promote(dtype, tensors[i].dtype());
     parts.push_back(tensors[i].detach().unsqueeze(dim));
   }
@@ -128,8 +128,8 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
   shape.insert(static_cast<size_t>(dim), static_cast<int64_t>(tensors.size()));
   std::vector<DType> types;
   for (const Tensor& t : tensors) types.push_back(t.dtype());
-  return record_list(join(parts, std::vector<bool>(parts.size()), dim, shape, dtype, device, "stack"), "StackBackward0",
-                     tensors, [dim, types](Grads g, Grads) {
+  return record_list(join(parts, std::vector<bool>(parts.size()), dim, shape, dtype, device, "stack"), "StackBackward0", tensors,
+                     [dim, types](Grads g, Grads) {
                        std::vector<Tensor> r(types.size());
                        for (size_t i = 0; g[0].defined() && i < r.size(); ++i)
                          if (is_floating(types[i])) r[i] = g[0].select(dim, static_cast<int64_t>(i)).to(types[i]);
@@ -144,8 +144,7 @@ std::vector<Tensor> split(const Tensor& t, const Dims& sizes, int64_t dim) {
   int64_t total = 0;
   for (int64_t s : sizes) {
     if (s < 0)
-      throw RuntimeError("split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={}",
-                         sizes.str());
+      throw RuntimeError("split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={}", sizes.str());
     total += s;
   }
   if (total != t.size(dim))
@@ -168,8 +167,7 @@ std::vector<Tensor> split(const Tensor& t, int64_t size, int64_t dim) {
   dim = wrap_dim(dim, t.dim());
   const int64_t n = t.size(dim);
   if (size < 0) throw RuntimeError("split expects split_size be non-negative, but got split_size={}", size);
-  if (size == 0 && n != 0)
-    throw RuntimeError("split_size can only be 0 if dimension size is 0, but got dimension size of {}", n);
+  if (size == 0 && n != 0) throw RuntimeError("split_size can only be 0 if dimension size is 0, but got dimension size of {}", n);
   Dims sizes;
   for (int64_t start = 0; start < n; start += size) sizes.push_back(std::min(size, n - start));
   if (sizes.empty()) sizes.push_back(0);
@@ -248,8 +246,7 @@ Tensor roll(const Tensor& t, const Dims& shifts, const Dims& dims) {
   ops::require_defined(t, "roll", "input");
   if (shifts.empty()) throw RuntimeError("`shifts` required");
   if (dims.empty() && shifts.size() == 1) return roll(t.reshape({-1}), shifts, {0}).view(t.sizes());
-  if (shifts.size() != dims.size())
-    throw RuntimeError("shifts and dimensions must align. shifts: {}, dims:{}", shifts.size(), dims.size());
+  if (shifts.size() != dims.size()) throw RuntimeError("shifts and dimensions must align. shifts: {}, dims:{}", shifts.size(), dims.size());
   Tensor out = t;
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t d = wrap_dim(dims[i], t.dim()), n = t.dim() == 0 ? 1 : t.size(d);
@@ -266,11 +263,9 @@ Tensor triangle(const Tensor& t, int64_t diagonal, bool lower, const char* op, c
   ops::require_defined(t, op, "input");
   if (t.dim() < 2) throw RuntimeError("{}: input tensor must have at least 2 dimensions", op);
   const Options places(DType::I64, t.device());
-  const Tensor columns = arange(0, t.size(-1), 1, places),
-               rows = arange(diagonal, t.size(-2) + diagonal, 1, places).unsqueeze(1);
+  const Tensor columns = arange(0, t.size(-1), 1, places), rows = arange(diagonal, t.size(-2) + diagonal, 1, places).unsqueeze(1);
   Tensor out = ops::make_result(t.sizes(), t.dtype(), t.device(), op, true);
-  const Tensor kept = ops::step(lower ? ir::row::le : ir::row::ge,
-                                {{&columns, {}, DType::I64}, {&rows, {}, DType::I64}}, DType::Bool, op);
+  const Tensor kept = ops::step(lower ? ir::row::le : ir::row::ge, {{&columns, {}, DType::I64}, {&rows, {}, DType::I64}}, DType::Bool, op);
   const ops::StepOperand operands[] = {{&kept, {}, DType::Bool}, {&t, {}, t.dtype()}, {nullptr, 0, t.dtype()}};
   ops::run_step(ir::row::where, operands, out);
   return autograd::record(out, node, {&t}, {}, [diagonal, lower](Grads g, Grads) {
@@ -280,16 +275,10 @@ Tensor triangle(const Tensor& t, int64_t diagonal, bool lower, const char* op, c
 
 }  // namespace
 
-Tensor tril(const Tensor& t, int64_t diagonal) {
-  return triangle(t, diagonal, true, "tril", "TrilBackward0");
-}
-Tensor triu(const Tensor& t, int64_t diagonal) {
-  return triangle(t, diagonal, false, "triu", "TriuBackward0");
-}
+Tensor tril(const Tensor& t, int64_t diagonal) { return triangle(t, diagonal, true, "tril", "TrilBackward0"); }
+Tensor triu(const Tensor& t, int64_t diagonal) { return triangle(t, diagonal, false, "triu", "TriuBackward0"); }
 
-Tensor broadcast_to(const Tensor& t, const Dims& shape) {
-  return t.expand(shape);
-}
+Tensor broadcast_to(const Tensor& t, const Dims& shape) { return t.expand(shape); }
 
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {
   Dims shape;
@@ -304,9 +293,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, bool ij) {
   list_device(tensors, "meshgrid");
   Dims shape;
   for (const Tensor& t : tensors) {
-    if (t.dim() > 1)
-      throw RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: shape {}",
-                         t.sizes().str());
+    if (t.dim() > 1) throw RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: shape {}", t.sizes().str());
     if (t.dtype() != tensors[0].dtype()) throw RuntimeError("meshgrid expects all tensors to have the same dtype");
     shape.push_back(t.numel());
   }

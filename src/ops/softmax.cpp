@@ -1,6 +1,6 @@
 // softmax, log_softmax.
-#include "ops/autocast.h"
 #include "ops/softmax.h"
+#include "ops/autocast.h"
 
 #include "autograd/node.h"
 #include "ops/common.h"
@@ -21,8 +21,8 @@ namespace ops {
 SoftmaxParts softmax_parts(const Tensor& x, const DimSet& set, DType acc, bool keepdim, const char* op) {
   SoftmaxParts p;
   p.greatest = fold_extreme(x, true, set, true, op);
-  p.sum = fold(ReduceOp::Sum, Prologue(ir::row::sub_exp, acc, {Prologue::of(x, acc), Prologue::of(p.greatest, acc)}), x.sizes(), set, keepdim,
-               acc, op);
+  p.sum = fold(ReduceOp::Sum, Prologue(ir::row::sub_exp, acc, {Prologue::of(x, acc), Prologue::of(p.greatest, acc)}), x.sizes(), set,
+               keepdim, acc, op);
   return p;
 }
 
@@ -34,8 +34,10 @@ Tensor softmax_of(const Tensor& x, const SoftmaxParts& p, DType acc, DType out, 
 
 void require_softmax_type(DType t, const char* op) {
   if (!is_floating(t))
-    throw NotImplementedError("\"{}_kernel_impl\" not implemented for '{}' (wanted a floating point type: convert first, or name one with "
-                              "dtype=float32)", op, torch_name(t));
+    throw NotImplementedError(
+        "\"{}_kernel_impl\" not implemented for '{}' (wanted a floating point type: convert first, or name one with "
+        "dtype=float32)",
+        op, torch_name(t));
 }
 
 }  // namespace ops
@@ -94,7 +96,8 @@ Tensor log_softmax_gradient(const Tensor& g, const Tensor& y, const Plan& p) {
 ops::SoftmaxParts parts_of(ops::RowWise& rows, const Tensor& x, const Plan& p, const Tensor* kept = nullptr) {
   ops::SoftmaxParts parts;
   parts.greatest = rows.fold(ReduceOp::Max, Prologue::copy(x, x.dtype(), ops::accumulator_of(x.dtype())), x.dtype());
-  parts.sum = rows.fold(ReduceOp::Sum, Prologue(ir::row::sub_exp, p.acc, {Prologue::of(x, p.acc), Prologue::of(parts.greatest, p.acc)}), p.acc, kept);
+  parts.sum = rows.fold(ReduceOp::Sum, Prologue(ir::row::sub_exp, p.acc, {Prologue::of(x, p.acc), Prologue::of(parts.greatest, p.acc)}),
+                        p.acc, kept);
   return parts;
 }
 
@@ -121,7 +124,8 @@ Tensor softmax_of_rows(const Tensor& x, const Plan& p) {
 Tensor log_softmax_of_rows(const Tensor& x, const Plan& p) {
   ops::RowWise rows(x, p.set, "log_softmax");
   const DType acc = p.acc;
-  const ops::SoftmaxParts parts = rows.together() && is_floating(x.dtype()) ? parts_of(rows, x, p) : ops::softmax_parts(x, p.set, acc, true, "log_softmax");
+  const ops::SoftmaxParts parts =
+      rows.together() && is_floating(x.dtype()) ? parts_of(rows, x, p) : ops::softmax_parts(x, p.set, acc, true, "log_softmax");
   const Tensor l = rows.map_folded(Prologue(ir::row::log, acc, {Prologue::of(parts.sum, acc)}), acc);
   Prologue less(ir::row::sub, acc, {Prologue::of(x, acc), Prologue::of(parts.greatest, acc)});
   less.then(ir::row::sub, acc, {Prologue::step(0, acc), Prologue::of(l, acc)});
@@ -150,7 +154,9 @@ Tensor log_softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
   Tensor y = p.empty ? ops::make_result(t.sizes(), p.out, t.device(), "log_softmax") : log_softmax_of_rows(t, p);
   return record(
       std::move(y), "LogSoftmaxBackward0", {&t}, {},
-      [p, type = t.dtype()](const Tensors& g, const Tensors& saved) -> Tensors { return {log_softmax_gradient(g[0], saved[0], p).to(type)}; },
+      [p, type = t.dtype()](const Tensors& g, const Tensors& saved) -> Tensors {
+        return {log_softmax_gradient(g[0], saved[0], p).to(type)};
+      },
       true);
 }
 

@@ -8,8 +8,8 @@ namespace {
 using Grads = std::vector<Tensor>&;
 
 // The first k elements in order along `dim`; a NaN counts as greatest. Without values only their positions.
-std::pair<Tensor, Tensor> ordered(const Tensor& t, int64_t k, int64_t dim, bool descending, bool with_values,
-                                  const char* op, const char* node) {
+std::pair<Tensor, Tensor> ordered(const Tensor& t, int64_t k, int64_t dim, bool descending, bool with_values, const char* op,
+                                  const char* node) {
   ops::require_defined(t, op, "input");
   dim = wrap_dim(dim, t.dim());
   const int64_t n = t.dim() == 0 ? 1 : t.size(dim);
@@ -89,14 +89,12 @@ std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t) {
   for (size_t i = 0; i < starts.size(); ++i) counts[i] = (i + 1 < starts.size() ? starts[i + 1] : n) - starts[i];
   const Options host(Device(DeviceType::Cpu));
   const Device device = t.device();
-  return {index_select(values, 0, tensor(starts, host)).to(device), inverse.to(device),
-          tensor(counts, host).to(device)};
+  return {index_select(values, 0, tensor(starts, host)).to(device), inverse.to(device), tensor(counts, host).to(device)};
 }
 
 Tensor bincount(const Tensor& t, int64_t minlength) {
   ops::require_defined(t, "bincount", "input");
-  if (!is_integral(t.dtype()))
-    throw NotImplementedError("\"bincount_cpu\" not implemented for '{}': wanted integers", name_of(t.dtype()));
+  if (!is_integral(t.dtype())) throw NotImplementedError("\"bincount_cpu\" not implemented for '{}': wanted integers", name_of(t.dtype()));
   if (minlength < 0) throw RuntimeError("minlength should be >= 0 (got {})", minlength);
   const Tensor host = t.detach().to(Device(DeviceType::Cpu), DType::I64, false, false).contiguous();
   const int64_t n = host.numel();

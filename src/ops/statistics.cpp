@@ -67,7 +67,8 @@ Tensor as_type(const Tensor& t, DType dtype, const char* op) {
 Tensor var(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
   require_floating(t, "var", "std and var");
   const DimSet set = ops::dim_set(dims, t.dim());
-  return record_var(as_type(moments(t, set, correction, keepdim, "var").var, t.dtype(), "var"), t, set, correction, keepdim, "VarBackward0");
+  return record_var(as_type(moments(t, set, correction, keepdim, "var").var, t.dtype(), "var"), t, set, correction, keepdim,
+                    "VarBackward0");
 }
 
 // The square root of var; its gradient is 0 where all elements are equal.
@@ -101,10 +102,11 @@ namespace {
 // Sum over the folded dimensions of |x|^p, to the power 1/p.
 Tensor raw_norm(const Tensor& t, double p, const DimSet& set, bool keepdim) {
   const DType type = t.dtype(), acc = ops::accumulator_of(type);
-  const auto folded = [&](ReduceOp op, Prologue prologue, DType out) { return ops::fold(op, prologue, t.sizes(), set, keepdim, out, "norm"); };
+  const auto folded = [&](ReduceOp op, Prologue prologue, DType out) {
+    return ops::fold(op, prologue, t.sizes(), set, keepdim, out, "norm");
+  };
   if (p == 0) return folded(ReduceOp::Sum, Prologue(ir::row::not_zero, acc, {Prologue::of(t, type)}), type);
-  if (std::isinf(p))
-    return folded(p > 0 ? ReduceOp::Max : ReduceOp::Min, Prologue(ir::row::abs, acc, {Prologue::of(t, acc)}), type);
+  if (std::isinf(p)) return folded(p > 0 ? ReduceOp::Max : ReduceOp::Min, Prologue(ir::row::abs, acc, {Prologue::of(t, acc)}), type);
   if (p == 1) return folded(ReduceOp::Sum, Prologue(ir::row::abs, acc, {Prologue::of(t, acc)}), type);
   if (p == 2) {
     const Tensor s = folded(ReduceOp::Sum, Prologue(ir::row::square, acc, {Prologue::of(t, acc)}), acc);
@@ -137,8 +139,9 @@ Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim) {
   if (const autocast::Casts c("norm", {&t}); c) return norm(c[0], p, dims, keepdim);
   ops::require_defined(t, "norm", "input");
   if (!is_floating(t.dtype()))
-    throw NotImplementedError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}. Convert it first: t.float()",
-                              ops::torch_name(t.dtype()));
+    throw NotImplementedError(
+        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}. Convert it first: t.float()",
+        ops::torch_name(t.dtype()));
   const DimSet set = ops::dim_set(dims, t.dim());
   if ((std::isinf(p) || p < 0) && ops::folded_count(t.sizes(), set) == 0)
     throw RuntimeError("linalg.vector_norm cannot compute the {} norm on an empty tensor because the operation does not have an identity",

@@ -28,8 +28,10 @@ int Stream::priority() const { return runtime::queue_of(device_, number_).priori
 void Stream::wait(const Event& event) const {
   if (!event.recorded()) return;
   runtime::Queue& q = runtime::queue_of(device_, number_);
-  if (q.synchronous()) event.synchronize();
-  else if (!event.state_->queue->synchronous()) q.wait(Mark{&event.state_->queue->stream(), event.state_->seq});
+  if (q.synchronous())
+    event.synchronize();
+  else if (!event.state_->queue->synchronous())
+    q.wait(Mark{&event.state_->queue->stream(), event.state_->seq});
 }
 void Stream::wait(const Stream& other) const { wait(other.record_event()); }
 
@@ -94,9 +96,11 @@ double Event::elapsed_time(const Event& end) const {
     throw ValueError("Both events must be created with argument 'enable_timing=True'. (elapsed_time)");
   if (!recorded() || !end.recorded()) throw ValueError("Both events must be recorded before calculating elapsed time. (elapsed_time)");
   if (!query() || !end.query())
-    throw RuntimeError("Both events must be completed before calculating elapsed time: call synchronize() of the later one first. (elapsed_time)");
+    throw RuntimeError(
+        "Both events must be completed before calculating elapsed time: call synchronize() of the later one first. (elapsed_time)");
   const Device from = state_->queue->device(), to = end.state_->queue->device();
-  if (from.type != to.type) throw ValueError("elapsed_time: wanted two events of one kind of device, got '{}' and '{}'", from.str(), to.str());
+  if (from.type != to.type)
+    throw ValueError("elapsed_time: wanted two events of one kind of device, got '{}' and '{}'", from.str(), to.str());
   return end.state_->stamp->milliseconds_since(*state_->stamp);
 }
 

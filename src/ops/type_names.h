@@ -12,7 +12,7 @@ constexpr const char* torch_name(DType t) noexcept {
 }
 // "float", "long" ...: the C++ type.
 constexpr const char* c_name(DType t) noexcept {
-  constexpr const char* kNames[kDTypes] = {"bool", "unsigned char", "signed char", "short", "int",
+  constexpr const char* kNames[kDTypes] = {"bool", "unsigned char", "signed char",   "short", "int",
                                            "long", "c10::Half",     "c10::BFloat16", "float", "double"};
   return kNames[static_cast<int>(t)];
 }

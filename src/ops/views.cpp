@@ -49,7 +49,10 @@ Dims infer_shape(const Dims& shape, int64_t numel) {
     }
   }
   if (unknown >= 0) {
-    if (known == 0) throw RuntimeError("cannot reshape tensor of {} elements into shape {} because the unspecified dimension size -1 can be any value and is ambiguous", numel, shape.str());
+    if (known == 0)
+      throw RuntimeError(
+          "cannot reshape tensor of {} elements into shape {} because the unspecified dimension size -1 can be any value and is ambiguous",
+          numel, shape.str());
     out[unknown] = numel / known;
     known *= out[unknown];
   }
@@ -63,8 +66,10 @@ Tensor Tensor::view(const Dims& wanted) const {
   const Dims shape = infer_shape(wanted, numel());
   const auto strides = strides_for(sizes(), this->strides(), shape);
   if (!strides)
-    throw RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
-                       "subspaces). Use .reshape(...) instead. (sizes {}, strides {}, wanted {})", sizes().str(), this->strides().str(), shape.str());
+    throw RuntimeError(
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
+        "subspaces). Use .reshape(...) instead. (sizes {}, strides {}, wanted {})",
+        sizes().str(), this->strides().str(), shape.str());
   return record(ops::make_view(*this, shape, *strides, storage_offset(), "view"), "ViewBackward0", {this}, {},
                 [old = sizes()](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].reshape(old) : Tensor()}; });
 }
@@ -72,8 +77,8 @@ Tensor Tensor::view(const Dims& wanted) const {
 Tensor Tensor::view(DType type) const {
   if (type == dtype()) return view(sizes());
   if (size_of(type) != element_size())
-    throw RuntimeError("view(dtype) between types of different sizes is not supported: {} has {} bytes, {} has {}", name_of(dtype()), element_size(),
-                       name_of(type), size_of(type));
+    throw RuntimeError("view(dtype) between types of different sizes is not supported: {} has {} bytes, {} has {}", name_of(dtype()),
+                       element_size(), name_of(type), size_of(type));
   Tensor v = ops::make_view(*this, sizes(), strides(), storage_offset(), "view");
   if (runtime::Queue* q = impl_->storage->pending.load()) q->flush();
   v.impl()->dtype = type;
@@ -88,7 +93,10 @@ Tensor Tensor::reshape(const Dims& wanted) const {
 
 Tensor Tensor::permute(const Dims& dims) const {
   if (dims.size() != sizes().size())
-    throw RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = {} is not equal to len(dims) = {}", dim(), dims.size());
+    throw RuntimeError(
+        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions "
+        "i.e. input.dim() = {} is not equal to len(dims) = {}",
+        dim(), dims.size());
   Dims new_sizes, new_strides, inverse(dims.size(), -1);
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t d = wrap_dim(dims[i], dim());
@@ -115,8 +123,8 @@ Tensor Tensor::transpose(int64_t a, int64_t b) const {
 Tensor Tensor::t() const {
   if (dim() > 2) throw RuntimeError("t() expects a tensor with <= 2 dimensions, but self is {}D", dim());
   if (dim() < 2) return view(sizes());
-  return record(ops::make_view(*this, {sizes()[1], sizes()[0]}, {strides()[1], strides()[0]}, storage_offset(), "t"), "TBackward0", {this}, {},
-                [](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].t() : Tensor()}; });
+  return record(ops::make_view(*this, {sizes()[1], sizes()[0]}, {strides()[1], strides()[0]}, storage_offset(), "t"), "TBackward0", {this},
+                {}, [](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].t() : Tensor()}; });
 }
 
 Tensor Tensor::movedim(int64_t from, int64_t to) const {
@@ -159,8 +167,9 @@ Tensor Tensor::unsqueeze(int64_t d) const {
 
 Tensor Tensor::expand(const Dims& shape) const {
   if (shape.size() < sizes().size())
-    throw RuntimeError("expand({}, size={}): the number of sizes provided ({}) must be greater or equal to the number of dimensions in the tensor ({})",
-                       name_of(dtype()), shape.str(), shape.size(), dim());
+    throw RuntimeError(
+        "expand({}, size={}): the number of sizes provided ({}) must be greater or equal to the number of dimensions in the tensor ({})",
+        name_of(dtype()), shape.str(), shape.size(), dim());
   Dims new_sizes = shape, new_strides(shape.size(), 0);
   const size_t shift = shape.size() - sizes().size();
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -169,8 +178,10 @@ Tensor Tensor::expand(const Dims& shape) const {
       if (i < shift) throw RuntimeError("The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {}", i);
       new_sizes[i] = old;
     } else if (shape[i] < 0 || (shape[i] != old && old != 1)) {
-      throw RuntimeError("The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension {}.  Target sizes: {}.  Tensor sizes: {}",
-                         shape[i], old, i, shape.str(), sizes().str());
+      throw RuntimeError(
+          "The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension {}.  Target sizes: {}.  "
+          "Tensor sizes: {}",
+          shape[i], old, i, shape.str(), sizes().str());
     }
     if (i >= shift && new_sizes[i] == old) new_strides[i] = strides()[i - shift];
   }
@@ -186,8 +197,10 @@ Tensor Tensor::flatten(int64_t start, int64_t end) const {
   Dims shape;
   int64_t folded = 1;
   for (int64_t i = 0; i < dim(); ++i) {
-    if (i < start || i > end) shape.push_back(sizes()[i]);
-    else folded *= sizes()[i];
+    if (i < start || i > end)
+      shape.push_back(sizes()[i]);
+    else
+      folded *= sizes()[i];
     if (i == end) shape.push_back(folded);
   }
   return reshape(shape);
@@ -198,8 +211,10 @@ Tensor Tensor::unflatten(int64_t d, const Dims& parts) const {
   const Dims inner = infer_shape(parts, sizes()[d]);
   Dims shape;
   for (int64_t i = 0; i < dim(); ++i) {
-    if (i != d) shape.push_back(sizes()[i]);
-    else for (int64_t p : inner) shape.push_back(p);
+    if (i != d)
+      shape.push_back(sizes()[i]);
+    else
+      for (int64_t p : inner) shape.push_back(p);
   }
   return view(shape);
 }
@@ -288,8 +303,7 @@ Tensor Tensor::unfold(int64_t d, int64_t size, int64_t step) const {
                   // Windows may overlap: position k of all windows is one strided slice, and slices add up.
                   Tensor whole = zeros(old, Options(g[0].dtype(), g[0].device()));
                   const int64_t windows = g[0].size(d);
-                  for (int64_t k = 0; k < size; ++k)
-                    whole.slice(d, k, k + (windows - 1) * step + 1, step).add_(g[0].select(-1, k));
+                  for (int64_t k = 0; k < size; ++k) whole.slice(d, k, k + (windows - 1) * step + 1, step).add_(g[0].select(-1, k));
                   return std::vector{whole};
                 });
 }
@@ -302,12 +316,16 @@ Tensor Tensor::as_strided(const Dims& new_sizes, const Dims& new_strides, int64_
   for (size_t i = 0; i < new_sizes.size(); ++i) {
     if (new_sizes[i] < 0) throw RuntimeError("as_strided: negative sizes are not allowed, got {}", new_sizes.str());
     none = none || new_sizes[i] == 0;
-    if (new_strides[i] < 0) throw RuntimeError("as_strided: Negative strides are not supported at the moment, got strides: {}", new_strides.str());
+    if (new_strides[i] < 0)
+      throw RuntimeError("as_strided: Negative strides are not supported at the moment, got strides: {}", new_strides.str());
     last += static_cast<__int128>(new_sizes[i] - 1) * new_strides[i];
   }
   if (!none && (offset < 0 || (last + 1) * static_cast<int64_t>(element_size()) > static_cast<__int128>(impl_->storage->bytes)))
-    throw RuntimeError("setStorage: sizes {}, strides {}, storage offset {}, and itemsize {} requiring a storage size of {} are out of bounds for storage of size {}",
-                       new_sizes.str(), new_strides.str(), offset, element_size(), static_cast<double>((last + 1) * static_cast<int64_t>(element_size())), impl_->storage->bytes);
+    throw RuntimeError(
+        "setStorage: sizes {}, strides {}, storage offset {}, and itemsize {} requiring a storage size of {} are out of bounds for storage "
+        "of size {}",
+        new_sizes.str(), new_strides.str(), offset, element_size(), static_cast<double>((last + 1) * static_cast<int64_t>(element_size())),
+        impl_->storage->bytes);
   return record(ops::make_view(*this, new_sizes, new_strides, offset, "as_strided"), "AsStridedBackward0", {this}, {},
                 [old = sizes(), old_strides = strides(), new_strides, shift = offset - storage_offset()](Grads g, Grads) {
                   return std::vector{g[0].defined() ? autograd::gradient_of_base(g[0], new_strides, shift, old, old_strides) : Tensor()};

@@ -24,7 +24,8 @@ void GradScaler::unscale_(optim::Optimizer& optimizer) {
   if (!options_.enabled) return;
   if (!used_) throw RuntimeError("GradScaler: unscale_() before scale(); scale the loss first: scaler.scale(loss).backward()");
   Progress& progress = progress_[&optimizer];
-  if (progress.stage == Stage::Unscaled) throw RuntimeError("unscale_() has already been called on this optimizer since the last update().");
+  if (progress.stage == Stage::Unscaled)
+    throw RuntimeError("unscale_() has already been called on this optimizer since the last update().");
   if (progress.stage == Stage::Stepped) throw RuntimeError("unscale_() is being called after step().");
   NoGrad guard;
   std::vector<std::pair<size_t, Tensor>> gradients;
@@ -59,8 +60,10 @@ bool GradScaler::step(optim::Optimizer& optimizer) {
   if (progress_[&optimizer].stage == Stage::Ready) unscale_(optimizer);
   Progress& progress = progress_[&optimizer];
   progress.stage = Stage::Stepped;
-  if (progress.bad) why_ = fmt::format("skipped at scale {}: {}", scale_, progress.why);
-  else optimizer.step();
+  if (progress.bad)
+    why_ = fmt::format("skipped at scale {}: {}", scale_, progress.why);
+  else
+    optimizer.step();
   return !progress.bad;
 }
 

@@ -10,11 +10,9 @@ Optimizer::Optimizer(std::vector<Tensor> params) : params_(std::move(params)), s
   if (params_.empty()) throw ValueError("optimizer got an empty parameter list");
   for (size_t i = 0; i < params_.size(); ++i) {
     if (!params_[i].defined()) throw TypeError("optimizer: parameter {} is an undefined tensor", i);
-    if (!params_[i].is_leaf())
-      throw ValueError("can't optimize a non-leaf Tensor (parameter {}, shape {})", i, params_[i].sizes().str());
+    if (!params_[i].is_leaf()) throw ValueError("can't optimize a non-leaf Tensor (parameter {}, shape {})", i, params_[i].sizes().str());
     for (size_t j = 0; j < i; ++j)
-      if (params_[j].is(params_[i]))
-        throw ValueError("optimizer contains a parameter group with duplicate parameters ({} and {})", j, i);
+      if (params_[j].is(params_[i])) throw ValueError("optimizer contains a parameter group with duplicate parameters ({} and {})", j, i);
   }
 }
 
@@ -50,7 +48,8 @@ void Optimizer::prepare_slot(std::vector<Tensor>& slot, const std::vector<size_t
   follow_parameters(slot, which);
   for (size_t i : which)
     if (!slot[i].defined() && is_capturing(params_[i].device()))
-      throw RuntimeError("optimizer: the first step makes its state, which each replay of the graph would make anew; do one step before the capture");
+      throw RuntimeError(
+          "optimizer: the first step makes its state, which each replay of the graph would make anew; do one step before the capture");
   for (size_t i : which)
     if (!slot[i].defined()) slot[i] = zeros_like(params_[i].detach());
 }
@@ -69,8 +68,8 @@ void Optimizer::load_state_dict(const State& state) {
   std::map<std::string, Tensor> given(state.begin(), state.end());
   const auto steps = given.find("step");
   if (steps == given.end() || steps->second.numel() != static_cast<int64_t>(params_.size()))
-    throw RuntimeError("optimizer.load_state_dict: wanted \"step\" with {} numbers, one per parameter; got {}",
-                       params_.size(), steps == given.end() ? "none" : steps->second.sizes().str());
+    throw RuntimeError("optimizer.load_state_dict: wanted \"step\" with {} numbers, one per parameter; got {}", params_.size(),
+                       steps == given.end() ? "none" : steps->second.sizes().str());
   const std::vector<int64_t> counts = steps->second.to_ints();
   given.erase(steps);
   std::vector<std::pair<Tensor*, Tensor>> found;
@@ -80,13 +79,12 @@ void Optimizer::load_state_dict(const State& state) {
       found.emplace_back(&slot->tensors[i], Tensor());
       if (entry == given.end()) continue;
       if (!(entry->second.sizes() == params_[i].sizes()))
-        throw RuntimeError("optimizer.load_state_dict: {} has shape {}, its parameter {}", entry->first,
-                           entry->second.sizes().str(), params_[i].sizes().str());
+        throw RuntimeError("optimizer.load_state_dict: {} has shape {}, its parameter {}", entry->first, entry->second.sizes().str(),
+                           params_[i].sizes().str());
       found.back().second = entry->second.detach().to(params_[i].device(), params_[i].dtype(), false, true);
       given.erase(entry);
     }
-  if (!given.empty())
-    throw RuntimeError("optimizer.load_state_dict: this optimizer has no state called \"{}\"", given.begin()->first);
+  if (!given.empty()) throw RuntimeError("optimizer.load_state_dict: this optimizer has no state called \"{}\"", given.begin()->first);
   for (auto& [place, value] : found) *place = value;
   steps_ = counts;
   forget_counts();
@@ -113,13 +111,11 @@ std::vector<Tensor> gradients(const std::vector<Tensor>& params, const std::vect
 
 }  // namespace
 
-SGD::SGD(std::vector<Tensor> params, SgdOptions o)
-    : Optimizer(std::move(params)), options(o), momenta_(add_slot("momentum_buffer")) {
+SGD::SGD(std::vector<Tensor> params, SgdOptions o) : Optimizer(std::move(params)), options(o), momenta_(add_slot("momentum_buffer")) {
   require(o.lr >= 0, "learning rate", o.lr);
   require(o.momentum >= 0, "momentum value", o.momentum);
   require(o.weight_decay >= 0, "weight_decay value", o.weight_decay);
-  if (o.nesterov && (o.momentum <= 0 || o.dampening != 0))
-    throw ValueError("Nesterov momentum requires a momentum and zero dampening");
+  if (o.nesterov && (o.momentum <= 0 || o.dampening != 0)) throw ValueError("Nesterov momentum requires a momentum and zero dampening");
 }
 
 void SGD::step() {

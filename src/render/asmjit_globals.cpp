@@ -33,9 +33,7 @@ const char* DebugUtils::errorAsString(Error error) noexcept {
   }
 }
 
-void DebugUtils::debugOutput(const char* text) noexcept {
-  std::fputs(text, stderr);
-}
+void DebugUtils::debugOutput(const char* text) noexcept { std::fputs(text, stderr); }
 
 void DebugUtils::assertionFailed(const char* file, int line, const char* message) noexcept {
   std::fprintf(stderr, "asmjit: assertion failed at %s:%d: %s\n", file, line, message);

@@ -61,8 +61,7 @@ Code::Code(Isa isa) : isa_(isa) {
   holder_.setErrorHandler(&errors_);
   holder_.attach(&cc_);
 #ifndef NDEBUG
-  cc_.addDiagnosticOptions(asmjit::DiagnosticOptions::kValidateAssembler |
-                           asmjit::DiagnosticOptions::kValidateIntermediate);
+  cc_.addDiagnosticOptions(asmjit::DiagnosticOptions::kValidateAssembler | asmjit::DiagnosticOptions::kValidateIntermediate);
 #endif
 }
 

@@ -50,9 +50,7 @@ InstId of_type(VType t, InstId i32, InstId i64, InstId f32, InstId f64) noexcept
   }
 }
 
-uint64_t sign_bit(VType t) noexcept {
-  return parts_of(t) == 2 ? uint64_t{1} << 63 : uint64_t{1} << 31;
-}
+uint64_t sign_bit(VType t) noexcept { return parts_of(t) == 2 ? uint64_t{1} << 63 : uint64_t{1} << 31; }
 
 }  // namespace
 
@@ -72,9 +70,7 @@ x86::Vec LaneMachine::reg(const Arg& a, int part) {
   return to;
 }
 
-x86::Vec LaneMachine::target(const Arg& a, int part) {
-  return a.dying && a.part[part].isReg() ? a.part[part].as<x86::Vec>() : vec();
-}
+x86::Vec LaneMachine::target(const Arg& a, int part) { return a.dying && a.part[part].isReg() ? a.part[part].as<x86::Vec>() : vec(); }
 
 Value LaneMachine::constant(VType type, uint64_t bits) {
   if (type != VType::Bool) return in_registers(constant_arg(type, bits));
@@ -321,8 +317,7 @@ Value LaneMachine::eval(const ir::Node& node, const Arg* args) {
   const VType t = node.type;
   const Arg &a = args[0], &b = args[1], &c = args[2];
   const bool flt = ir::is_float(t);
-  if (a.type == VType::Bool && node.prim != Prim::Convert && (node.prim != Prim::Select || t == VType::Bool))
-    return bool_logic(node, args);
+  if (a.type == VType::Bool && node.prim != Prim::Convert && (node.prim != Prim::Select || t == VType::Bool)) return bool_logic(node, args);
   switch (node.prim) {
     case Prim::Add:
       return binary(of_type(t, I::kIdVpaddd, I::kIdVpaddq, I::kIdVaddps, I::kIdVaddpd), a, b, true);

@@ -17,9 +17,7 @@ using ir::Prim;
 using ir::VType;
 using InstId = asmjit::x86::Inst::Id;
 
-constexpr int parts_of(VType t) noexcept {
-  return t == VType::I64 || t == VType::F64 ? 2 : 1;
-}
+constexpr int parts_of(VType t) noexcept { return t == VType::I64 || t == VType::F64 ? 2 : 1; }
 
 // A step of values in virtual registers. 32-bit types: one vector. 64-bit types: two, the lower lanes first.
 // Bool: a mask register (AVX-512) or a vector of 32-bit lanes, all ones or all zeros (AVX2).
@@ -40,8 +38,7 @@ struct Arg {
   Arg() = default;
   // Registers as an operand. A register that is both parts is never overwritten: the result of the first part would be
   // read as the second.
-  Arg(VType t, const Value& v, bool last_use)
-      : type(t), part{v.part[0], v.part[1]}, dying(last_use && !v.shares_register()) {}
+  Arg(VType t, const Value& v, bool last_use) : type(t), part{v.part[0], v.part[1]}, dying(last_use && !v.shares_register()) {}
   // Memory, or registers that stay as they are.
   Arg(VType t, const asmjit::Operand& low, const asmjit::Operand& high) : type(t), part{low, high} {}
 };

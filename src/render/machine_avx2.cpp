@@ -11,9 +11,7 @@ x86::Mem part_at(x86::Mem at, int part) {
   return at;
 }
 
-x86::Vec vec_of(const asmjit::Operand& o) {
-  return o.as<x86::Vec>();
-}
+x86::Vec vec_of(const asmjit::Operand& o) { return o.as<x86::Vec>(); }
 
 }  // namespace
 
@@ -63,9 +61,7 @@ void MachineAvx2::set_tail(x86::Gp count) {
   for (int p = 0; p < 2; ++p) wide_mask_[p] = wide_mask(mask_, p);
 }
 
-x86::Mem MachineAvx2::tail_scratch() {
-  return scratch(0);
-}
+x86::Mem MachineAvx2::tail_scratch() { return scratch(0); }
 
 void MachineAvx2::copy_tail(Direction direction, x86::Mem at, int size) {
   x86::Gp done = cc_.newInt64(), source = cc_.newIntPtr();
@@ -297,9 +293,7 @@ Arg MachineAvx2::broadcast_arg(VType type, x86::Mem at) {
   return Arg(type, v, false);
 }
 
-void MachineAvx2::load_operand(VType, x86::Vec to, x86::Mem from) {
-  cc_.vmovups(to, from);
-}
+void MachineAvx2::load_operand(VType, x86::Vec to, x86::Mem from) { cc_.vmovups(to, from); }
 
 Value MachineAvx2::index(x86::Gp base, int offset) {
   x86::Xmm one = cc_.newXmm();
@@ -370,8 +364,6 @@ InstId MachineAvx2::bitwise(Prim prim, VType type) const noexcept {
   }
 }
 
-InstId MachineAvx2::rounding(VType type) const noexcept {
-  return type == VType::F32 ? I::kIdVroundps : I::kIdVroundpd;
-}
+InstId MachineAvx2::rounding(VType type) const noexcept { return type == VType::F32 ? I::kIdVroundps : I::kIdVroundpd; }
 
 }  // namespace naru::render

@@ -7,9 +7,7 @@ namespace {
 namespace I = x86::Inst;
 using asmjit::imm;
 
-x86::Vec vec_of(const asmjit::Operand& o) {
-  return o.as<x86::Vec>();
-}
+x86::Vec vec_of(const asmjit::Operand& o) { return o.as<x86::Vec>(); }
 
 }  // namespace
 
@@ -148,9 +146,7 @@ Value MachineAvx2::mul_hi_unsigned(const Arg& a, const Arg& b) {
   return Value{{odd}};
 }
 
-Value MachineAvx2::scale(const Arg& a, const Arg& b) {
-  return a.type == VType::F32 ? scale32(a, b) : scale64(a, b);
-}
+Value MachineAvx2::scale(const Arg& a, const Arg& b) { return a.type == VType::F32 ? scale32(a, b) : scale64(a, b); }
 
 // a * 2^b as (a * 2^h) * 2^(b - h). h >= -66 keeps the first product normal, so that only the second one rounds. Its
 // factor may be denormal, and is then a shifted bit.
@@ -184,9 +180,7 @@ Value MachineAvx2::scale32(const Arg& a, const Arg& b) {
 
 // The same with h >= -960, where the second factor is always normal. The exponents come from the low bits of a sum.
 Value MachineAvx2::scale64(const Arg& a, const Arg& b) {
-  const auto flt = [&](double x) {
-    return constant_arg(VType::F64, std::bit_cast<uint64_t>(x)).part[0].as<x86::Mem>();
-  };
+  const auto flt = [&](double x) { return constant_arg(VType::F64, std::bit_cast<uint64_t>(x)).part[0].as<x86::Mem>(); };
   Value v;
   for (int p = 0; p < 2; ++p) {
     const x86::Vec n = reg(b, p);
@@ -247,8 +241,7 @@ Value MachineAvx2::change_width(VType from, VType to, const Arg& a) {
   const Value s = in_registers(a);
   const x86::Vec s0 = vec_of(s.part[0]);
   if (parts_of(from) == 1) {  // one vector becomes two
-    if (from == VType::F32 && to == VType::I64)
-      return convert_by_lane(VType::F64, to, change_width(from, VType::F64, kept(from, s)));
+    if (from == VType::F32 && to == VType::I64) return convert_by_lane(VType::F64, to, change_width(from, VType::F64, kept(from, s)));
     const InstId id = to == VType::I64 ? I::kIdVpmovsxdq : from == VType::I32 ? I::kIdVcvtdq2pd : I::kIdVcvtps2pd;
     x86::Xmm high = cc_.newXmm();
     cc_.vextractf128(high, s0, imm(1));
@@ -273,9 +266,7 @@ Value MachineAvx2::change_width(VType from, VType to, const Arg& a) {
 
   // int64 -> float64: the upper 16 bits and the lower 48 each become a float64 by setting an exponent above them; the
   // sum without both exponents rounds once.
-  const auto bits = [&](double x) {
-    return constant_arg(VType::F64, std::bit_cast<uint64_t>(x)).part[0].as<x86::Mem>();
-  };
+  const auto bits = [&](double x) { return constant_arg(VType::F64, std::bit_cast<uint64_t>(x)).part[0].as<x86::Mem>(); };
   Value v;
   for (int p = 0; p < 2; ++p) {
     const x86::Vec x = vec_of(s.part[p]);

@@ -11,12 +11,8 @@ x86::Mem part_at(x86::Mem at, int part) {
   return at;
 }
 
-x86::Vec vec_of(const asmjit::Operand& o) {
-  return o.as<x86::Vec>();
-}
-x86::KReg mask_of(const Value& v) {
-  return v.part[0].as<x86::KReg>();
-}
+x86::Vec vec_of(const asmjit::Operand& o) { return o.as<x86::Vec>(); }
+x86::KReg mask_of(const Value& v) { return v.part[0].as<x86::KReg>(); }
 
 }  // namespace
 
@@ -462,8 +458,6 @@ InstId MachineAvx512::bitwise(Prim prim, VType type) const noexcept {
   }
 }
 
-InstId MachineAvx512::rounding(VType type) const noexcept {
-  return type == VType::F32 ? I::kIdVrndscaleps : I::kIdVrndscalepd;
-}
+InstId MachineAvx512::rounding(VType type) const noexcept { return type == VType::F32 ? I::kIdVrndscaleps : I::kIdVrndscalepd; }
 
 }  // namespace naru::render

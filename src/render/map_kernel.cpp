@@ -35,8 +35,7 @@ ir::MapFunction compile(const ir::MapKernel& kernel, Isa isa, bool streaming) {
 
   Code code(isa);
   x86::Compiler& cc = code.cc();
-  asmjit::FuncNode* function =
-      code.begin(asmjit::FuncSignatureT<void, void* const*, const uint64_t*, int64_t, int64_t>());
+  asmjit::FuncNode* function = code.begin(asmjit::FuncSignatureT<void, void* const*, const uint64_t*, int64_t, int64_t>());
   if (function == nullptr) return nullptr;
   const std::unique_ptr<LaneMachine> machine = LaneMachine::make(isa, cc);
 
@@ -64,8 +63,7 @@ ir::MapFunction compile(const ir::MapKernel& kernel, Isa isa, bool streaming) {
       const DType dtype = kernel.outputs[result];
       const int size = static_cast<int>(size_of(dtype));
       const auto shift = static_cast<uint32_t>(std::countr_zero(size_of(dtype)));
-      machine->store(dtype, value, x86::ptr(outputs[result], frame.position, shift, step * machine->lanes() * size),
-                     mode);
+      machine->store(dtype, value, x86::ptr(outputs[result], frame.position, shift, step * machine->lanes() * size), mode);
     };
   };
 

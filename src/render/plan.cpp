@@ -7,12 +7,8 @@
 namespace naru::render {
 namespace {
 
-bool is_leaf(Prim p) noexcept {
-  return p <= Prim::Index;
-}
-bool is_shift(Prim p) noexcept {
-  return p == Prim::Shl || p == Prim::Shr || p == Prim::ShrU;
-}
+bool is_leaf(Prim p) noexcept { return p <= Prim::Index; }
+bool is_shift(Prim p) noexcept { return p == Prim::Shl || p == Prim::Shr || p == Prim::ShrU; }
 
 template <class F>
 void for_operands(const ir::Node& node, F f) {
@@ -38,8 +34,7 @@ Plan::Plan(const ir::Graph& graph, std::span<const uint32_t> results, const std:
     root[i] = node.prim == Prim::Bitcast ? root[node.a] : i;
     if (!needed[i]) continue;
     if (is_leaf(node.prim)) {
-      uniform[i] =
-          node.prim == Prim::Const || node.prim == Prim::Param || (node.prim == Prim::Input && scalar[node.bits]);
+      uniform[i] = node.prim == Prim::Const || node.prim == Prim::Param || (node.prim == Prim::Input && scalar[node.bits]);
       uses_index |= node.prim == Prim::Index;
       continue;
     }

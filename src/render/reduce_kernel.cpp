@@ -90,16 +90,13 @@ struct Folding {
     for (int i = 0; i < count; ++i) all.push_back(machine->copy(kernel.type, one));
     return all;
   }
-  int accumulator_registers() const {
-    return kernel.type == VType::Bool && !bools_in_vectors ? 0 : parts_of(kernel.type);
-  }
+  int accumulator_registers() const { return kernel.type == VType::Bool && !bools_in_vectors ? 0 : parts_of(kernel.type); }
   int step_registers() const { return std::max(1, plan.vectors + (bools_in_vectors ? plan.bools : 0)); }
   // Steps to interleave, a divisor of `steps`.
   int interleaved(int steps, int room) const {
     if (plan.calls) return 1;
     int together = steps;
-    while (together > 1 && (together * step_registers() > room || (!bools_in_vectors && together * plan.bools > 5)))
-      together /= 2;
+    while (together > 1 && (together * step_registers() > room || (!bools_in_vectors && together * plan.bools > 5))) together /= 2;
     return together;
   }
   // The next `count` steps of the map, each value in registers of its own, taken by the accumulators.
@@ -118,9 +115,7 @@ struct Folding {
     if (kernel.map.outputs.empty()) return;
     const DType dtype = kernel.map.outputs[0];
     const auto shift = static_cast<uint32_t>(std::countr_zero(size_of(dtype)));
-    machine->store(dtype, v,
-                   x86::ptr(mapped, frame.position, shift, step * machine->lanes() * static_cast<int>(size_of(dtype))),
-                   mode);
+    machine->store(dtype, v, x86::ptr(mapped, frame.position, shift, step * machine->lanes() * static_cast<int>(size_of(dtype))), mode);
   }
   // The folded value may be the same for all elements, and then lies in registers that stay.
   Value own(const Value& v) {
@@ -138,9 +133,7 @@ struct Folding {
   x86::Gp mapped;  // where the folded values go
 };
 
-x86::Mem at(const x86::Gp& base, int offset = 0) {
-  return x86::ptr(base, offset);
-}
+x86::Mem at(const x86::Gp& base, int offset = 0) { return x86::ptr(base, offset); }
 
 }  // namespace
 
@@ -150,8 +143,7 @@ ir::AlongFunction compile_along(const ir::ReduceKernel& kernel, Isa isa) {
   x86::Compiler& cc = f.cc;
   LaneMachine& machine = *f.machine;
   const VType type = kernel.type;
-  asmjit::FuncNode* function =
-      f.code.begin(asmjit::FuncSignatureT<void, void* const*, const uint64_t*, int64_t, int64_t, void*>());
+  asmjit::FuncNode* function = f.code.begin(asmjit::FuncSignatureT<void, void* const*, const uint64_t*, int64_t, int64_t, void*>());
   if (function == nullptr) return nullptr;
 
   x86::Gp inputs = cc.newIntPtr(), n = cc.newInt64(), index0 = cc.newInt64(), out = cc.newIntPtr();
@@ -229,15 +221,13 @@ ir::AlongFunction compile_along(const ir::ReduceKernel& kernel, Isa isa) {
     cc.sub(n, imm(lanes));
     cc.jg(next);
     cc.lea(place, stack);
-    for (int s = 0; s < steps; ++s)
-      machine.move(type, accumulators[static_cast<size_t>(s)], machine.fill(type, at(place, s * bytes)));
+    for (int s = 0; s < steps; ++s) machine.move(type, accumulators[static_cast<size_t>(s)], machine.fill(type, at(place, s * bytes)));
   }
 
   // The tree: first between steps, then within one.
   cc.bind(tree);
   for (int half = steps / 2; half >= 1; half /= 2)
-    for (int s = 0; s < half; ++s)
-      combiner.into(accumulators[static_cast<size_t>(s)], accumulators[static_cast<size_t>(s + half)]);
+    for (int s = 0; s < half; ++s) combiner.into(accumulators[static_cast<size_t>(s)], accumulators[static_cast<size_t>(s + half)]);
   for (int by = lanes / 2; by >= 1; by /= 2)
     combiner.into(accumulators[0], machine.copy(type, machine.shift_down(type, accumulators[0], by)));
   machine.store_first(type, accumulators[0], at(out));
@@ -251,8 +241,8 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
   x86::Compiler& cc = f.cc;
   LaneMachine& machine = *f.machine;
   const VType type = kernel.type;
-  asmjit::FuncNode* function = f.code.begin(asmjit::FuncSignatureT<void, void* const*, const int64_t*, const uint64_t*,
-                                                                   int64_t, int64_t, int64_t, int64_t, void*>());
+  asmjit::FuncNode* function = f.code.begin(
+      asmjit::FuncSignatureT<void, void* const*, const int64_t*, const uint64_t*, int64_t, int64_t, int64_t, int64_t, void*>());
   if (function == nullptr) return nullptr;
 
   x86::Gp inputs = cc.newIntPtr(), strides = cc.newIntPtr(), rows = cc.newInt64(), columns = cc.newInt64();
@@ -274,9 +264,7 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
   const int lanes = machine.lanes();
   const DType dtype = dtype_of(type);
   const auto shift = static_cast<uint32_t>(std::countr_zero(size_of(dtype)));
-  const auto results = [&](int step) {
-    return x86::ptr(out, f.frame.position, shift, step * lanes * static_cast<int>(size_of(dtype)));
-  };
+  const auto results = [&](int step) { return x86::ptr(out, f.frame.position, shift, step * lanes * static_cast<int>(size_of(dtype))); };
   Combiner combiner(kernel.op, type, machine);
   x86::Gp row = cc.newInt64();
 
@@ -288,8 +276,7 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
   };
   const auto advance = [&] {
     for (size_t i = 0; i < f.frame.base.size(); ++i)
-      if (!kernel.map.inputs[i].scalar || kernel.map.inputs[i].per_row)
-        cc.add(f.frame.base[i], at(strides, static_cast<int>(8 * i)));
+      if (!kernel.map.inputs[i].scalar || kernel.map.inputs[i].per_row) cc.add(f.frame.base[i], at(strides, static_cast<int>(8 * i)));
     if (f.plan.uses_index) cc.add(f.frame.index, index_stride);
   };
 
@@ -299,9 +286,7 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
     const int room = machine.registers() - 3;
     int steps = f.plan.calls ? 1 : kMaxColumnSteps;
     const int each = std::max(1, f.accumulator_registers());
-    while (steps > 1 &&
-           (steps * each + f.step_registers() > room || (type == VType::Bool && !f.bools_in_vectors && steps > 2)))
-      steps /= 2;
+    while (steps > 1 && (steps * each + f.step_registers() > room || (type == VType::Bool && !f.bools_in_vectors && steps > 2))) steps /= 2;
     const int together = std::min(f.interleaved(steps, room - steps * each), 4);
     Walker walker = f.walker();
     x86::Gp last = cc.newInt64();
@@ -324,8 +309,7 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
     cc.sub(row, imm(1));
     cc.jg(loop);
     cc.bind(empty);
-    for (int s = 0; s < steps; ++s)
-      machine.store(dtype, accumulators[static_cast<size_t>(s)], results(s), StoreMode::Full);
+    for (int s = 0; s < steps; ++s) machine.store(dtype, accumulators[static_cast<size_t>(s)], results(s), StoreMode::Full);
     cc.add(f.frame.position, imm(steps * lanes));
     cc.cmp(f.frame.position, last);
     cc.jle(block);

@@ -7,16 +7,10 @@ namespace {
 
 constexpr int kMaxSteps = 8;
 
-bool is_leaf(Prim p) noexcept {
-  return p <= Prim::Index;
-}
-int log2_size(DType t) noexcept {
-  return std::countr_zero(size_of(t));
-}
+bool is_leaf(Prim p) noexcept { return p <= Prim::Index; }
+int log2_size(DType t) noexcept { return std::countr_zero(size_of(t)); }
 // Element types that an instruction can take from memory as they are.
-bool is_direct(DType t) noexcept {
-  return size_of(t) >= 4;
-}
+bool is_direct(DType t) noexcept { return size_of(t) >= 4; }
 DType dtype_of(VType t) noexcept {
   constexpr DType kOf[] = {DType::Bool, DType::I32, DType::I64, DType::F32, DType::F64};
   return kOf[static_cast<int>(t)];
@@ -85,8 +79,7 @@ Arg Walker::arg(uint32_t id, int step, uint32_t moment) {
       value = machine_.broadcast(node.dtype, x86::ptr(frame_.base[node.bits]));
     } else if (node.prim == Prim::Input) {
       const x86::Mem at = element(static_cast<uint32_t>(node.bits), node.dtype, step);
-      if (plan_.uses[r] == 1 && is_direct(node.dtype) && !tail_)
-        return Arg(type, at, at.cloneAdjusted(machine_.lanes() * 4));
+      if (plan_.uses[r] == 1 && is_direct(node.dtype) && !tail_) return Arg(type, at, at.cloneAdjusted(machine_.lanes() * 4));
       value = machine_.load(node.dtype, at, tail_);
     } else {
       value = machine_.index(frame_.index, (first_ + step) * machine_.lanes());
@@ -135,8 +128,7 @@ void Walker::hoist(int registers) {
     if (node.prim == Prim::Const)
       keep_uniform(r, machine_.constant(node.type, node.bits));
     else if (node.prim == Prim::Param)
-      keep_uniform(r,
-                   machine_.broadcast(dtype_of(node.type), x86::ptr(frame_.params, static_cast<int>(8 * node.bits))));
+      keep_uniform(r, machine_.broadcast(dtype_of(node.type), x86::ptr(frame_.params, static_cast<int>(8 * node.bits))));
     else
       keep_uniform(r, machine_.broadcast(node.dtype, x86::ptr(frame_.base[node.bits])));
   }

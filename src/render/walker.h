@@ -15,7 +15,7 @@ struct Frame {
   std::vector<x86::Gp> base;  // per input
   x86::Gp position;
   x86::Gp params;
-  x86::Gp index;  // the value of Index there; only where the plan uses it
+  x86::Gp index;               // the value of Index there; only where the plan uses it
   std::vector<bool> repeated;  // per input: its base holds the one element, which is no uniform; may be empty
 };
 

@@ -23,12 +23,10 @@ constexpr size_t kSlab = size_t{2} << 20;
 constexpr size_t kSmall = size_t{1} << 20;   // requests up to this share slabs among themselves
 constexpr size_t kMedium = size_t{8} << 20;  // and up to this, bigger slabs
 constexpr size_t kMediumSlab = size_t{16} << 20;
-constexpr int kTries = 16;                    // free blocks looked at for one that need not be waited for
+constexpr int kTries = 16;                      // free blocks looked at for one that need not be waited for
 constexpr size_t kLeastRest = size_t{1} << 20;  // a large block is cut only if this much is left
 
-size_t round_up(size_t n, size_t to) {
-  return (n + to - 1) / to * to;
-}
+size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 bool caching() {
   const char* text = std::getenv("NARU_CACHING");
@@ -91,7 +89,12 @@ struct CachingAllocator::State {
   std::vector<MemoryEvent> events;
   std::atomic<size_t> promised{0}, allocated{0};  // allocated: stats.allocated, to be read without the lock
 
-  State(Backend& b, Device d, MemoryKind k) : backend(b), device(d), kind(k), total(b.properties(d).total_memory), in_one_piece(k == MemoryKind::Device ? b.properties(d).largest_piece : 0) {
+  State(Backend& b, Device d, MemoryKind k)
+      : backend(b),
+        device(d),
+        kind(k),
+        total(b.properties(d).total_memory),
+        in_one_piece(k == MemoryKind::Device ? b.properties(d).largest_piece : 0) {
     hold_at_fork(mutex);
   }
   ~State() { forget_at_fork(mutex); }
@@ -132,8 +135,10 @@ struct CachingAllocator::State {
     block->used = wanted;
     block->holder = holder;
     block->number = stats.allocations;
-    if (holder) holder->history.inherit(block->under_way);
-    else block->finish();
+    if (holder)
+      holder->history.inherit(block->under_way);
+    else
+      block->finish();
     block->under_way.clear();
     used.emplace(block->data, block);
     stats.allocated += wanted;
@@ -227,8 +232,7 @@ struct CachingAllocator::State {
     {
       const std::lock_guard lock(mutex);
       s = stats;
-      for (const auto& [data, block] : used)
-        largest.emplace_back(block->used, block->holder ? block->holder->origin : Origin());
+      for (const auto& [data, block] : used) largest.emplace_back(block->used, block->holder ? block->holder->origin : Origin());
     }
     const size_t shown = std::min<size_t>(10, largest.size());
     std::partial_sort(largest.begin(), largest.begin() + static_cast<long>(shown), largest.end(),
@@ -240,12 +244,12 @@ struct CachingAllocator::State {
     else if (device.is_cpu())
       text = fmt::format("not enough memory: you tried to allocate {} bytes ({}).", bytes, size_text(bytes));
     else
-      text = fmt::format("{} backend out of memory. Tried to allocate {}.",
-                         device.type == DeviceType::Mps ? "MPS" : "XPU", size_text(bytes));
+      text =
+          fmt::format("{} backend out of memory. Tried to allocate {}.", device.type == DeviceType::Mps ? "MPS" : "XPU", size_text(bytes));
     const size_t most = limit.load();
-    text += fmt::format(" Device {} has {} in all{}; {} are allocated, {} more are cached.", device.str(),
-                        size_text(total), most ? ", of which this process may use " + size_text(most) : "",
-                        size_text(s.allocated), size_text(s.reserved - s.allocated));
+    text += fmt::format(" Device {} has {} in all{}; {} are allocated, {} more are cached.", device.str(), size_text(total),
+                        most ? ", of which this process may use " + size_text(most) : "", size_text(s.allocated),
+                        size_text(s.reserved - s.allocated));
     if (in_one_piece && bytes > in_one_piece)
       text += fmt::format(" It gives at most {} in one piece, however much is free: use several smaller tensors.", size_text(in_one_piece));
     if (shown) {
@@ -318,7 +322,8 @@ void CachingAllocator::set_limit(size_t bytes) {
 
 void CachingAllocator::check_plausible(size_t bytes) const {
   const size_t most = state_->limit.load(std::memory_order_relaxed);
-  if ((state_->total && bytes > state_->total) || (most && bytes > most) || (state_->in_one_piece && bytes > state_->in_one_piece)) state_->raise(bytes);
+  if ((state_->total && bytes > state_->total) || (most && bytes > most) || (state_->in_one_piece && bytes > state_->in_one_piece))
+    state_->raise(bytes);
 }
 
 void CachingAllocator::record_history(bool on) {
@@ -334,7 +339,8 @@ void CachingAllocator::record_history(bool on) {
   size_t allocated = 0;
   for (const Block* b : blocks) {
     allocated += b->used;
-    s.events.push_back({0, static_cast<int64_t>(b->used), b->number, allocated, s.stats.reserved, b->holder ? b->holder->origin : Origin()});
+    s.events.push_back(
+        {0, static_cast<int64_t>(b->used), b->number, allocated, s.stats.reserved, b->holder ? b->holder->origin : Origin()});
   }
 }
 
@@ -352,12 +358,8 @@ bool CachingAllocator::promise(size_t bytes) noexcept {
   return false;
 }
 
-void CachingAllocator::end_promise(size_t bytes) noexcept {
-  state_->promised.fetch_sub(bytes, std::memory_order_relaxed);
-}
+void CachingAllocator::end_promise(size_t bytes) noexcept { state_->promised.fetch_sub(bytes, std::memory_order_relaxed); }
 
-Device CachingAllocator::device() const noexcept {
-  return state_->device;
-}
+Device CachingAllocator::device() const noexcept { return state_->device; }
 
 }  // namespace naru::runtime

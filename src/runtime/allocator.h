@@ -20,11 +20,11 @@ struct MemoryStats {
 
 // One change of the memory in use, for a history.
 struct MemoryEvent {
-  double seconds = 0;      // since the history began
-  int64_t bytes = 0;       // taken, or given back (negative)
-  uint64_t number = 0;     // of the allocation: its release carries the same
+  double seconds = 0;                  // since the history began
+  int64_t bytes = 0;                   // taken, or given back (negative)
+  uint64_t number = 0;                 // of the allocation: its release carries the same
   size_t allocated = 0, reserved = 0;  // after it
-  Origin origin;           // of the tensor it was made for
+  Origin origin;                       // of the tensor it was made for
 };
 
 // Blocks are cut from slabs of at least 2 MiB, the best fitting first, and merged again when released. Thread-safe.

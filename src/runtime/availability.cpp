@@ -18,13 +18,10 @@ struct Row {
 constexpr Row kTable[kDriverStates] = {
     {"works", "", ""},
     {"no library", "no driver library: {detail}", "Install {driver} ({install})"},
-    {"driver too old", "{driver} is too old: it supports {have}, naru needs {need}",
-     "Update {driver} to {version} or newer"},
+    {"driver too old", "{driver} is too old: it supports {have}, naru needs {need}", "Update {driver} to {version} or newer"},
     {"no device node", "{driver} is installed, but there is no {node}", "{load}"},
-    {"hidden by environment", "{variable}={value} hides every device{detail}",
-     "Unset {variable}, or let it name a device"},
-    {"unsupported architecture", "{name} has {have}, and naru's kernels need {need}",
-     "Use a newer device, or device 'cpu'"},
+    {"hidden by environment", "{variable}={value} hides every device{detail}", "Unset {variable}, or let it name a device"},
+    {"unsupported architecture", "{name} has {have}, and naru's kernels need {need}", "Use a newer device, or device 'cpu'"},
     {"initialisation error", "{function} failed with {code}: {cause}", "{cure}"},
     {"wrong numbers", "a kernel ran on {device} and gave wrong numbers: {detail}",
      "Update {driver}; `naru selftest {device}` shows which operators are wrong. Until then use device 'cpu'"},
@@ -36,15 +33,11 @@ constexpr Row kTable[kDriverStates] = {
      "Use another kind of device (`naru devices` lists them), or set NARU_VIRTUAL={kind}:1 for a virtual one"},
 };
 
-const Row& row(DriverState state) {
-  return kTable[static_cast<int>(state)];
-}
+const Row& row(DriverState state) { return kTable[static_cast<int>(state)]; }
 
 }  // namespace
 
-std::string_view name_of(DriverState state) noexcept {
-  return row(state).name;
-}
+std::string_view name_of(DriverState state) noexcept { return row(state).name; }
 
 Availability unavailable(DriverState state, Facts facts) {
   fmt::dynamic_format_arg_store<fmt::format_context> store;

@@ -35,8 +35,8 @@ struct Properties {
   // 0 where it means nothing for the device.
   int warp_size = 0, max_threads_per_block = 0, max_threads_per_multi_processor = 0, regs_per_multiprocessor = 0;
   size_t shared_memory_per_block = 0, l2_cache_size = 0;  // bytes
-  int clock_rate = 0;    // kHz
-  bool on_host = false;  // it computes on the host's processors
+  int clock_rate = 0;                                     // kHz
+  bool on_host = false;                                   // it computes on the host's processors
 };
 
 enum class MemoryKind : uint8_t { Device, Pinned };
@@ -156,10 +156,13 @@ class Backend {
   virtual const DirectKernel* direct_kernel(const ir::Program&) { return nullptr; }
   // Likewise: c = a b, contiguous matrices (m, k) and (k, n), as ir::MatMul gives it. False: not for these; nothing is done.
   virtual bool small_product(DType, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) {
-    return static_cast<void>(m), static_cast<void>(n), static_cast<void>(k), static_cast<void>(a), static_cast<void>(b), static_cast<void>(c), false;
+    return static_cast<void>(m), static_cast<void>(n), static_cast<void>(k), static_cast<void>(a), static_cast<void>(b),
+           static_cast<void>(c), false;
   }
   // Likewise: the sum of n consecutive elements, as ir::Reduce gives it.
-  virtual bool small_sum(DType, int64_t n, const void* in, void* out) { return static_cast<void>(n), static_cast<void>(in), static_cast<void>(out), false; }
+  virtual bool small_sum(DType, int64_t n, const void* in, void* out) {
+    return static_cast<void>(n), static_cast<void>(in), static_cast<void>(out), false;
+  }
 };
 
 // All backends of this build, in the order of src/backends/CMakeLists.txt (generated).

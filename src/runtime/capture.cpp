@@ -85,7 +85,8 @@ void Recording::submit(DeviceStream& stream, const std::vector<Ref<Storage>>& ho
 
 Capture::Capture(Queue& queue) : queue_(queue), recording_(std::make_unique<Recording>()) {
   if (current_capture)
-    throw RuntimeError("{}", not_permitted(queue.device(), fmt::format("this thread records {} already; captures are not nested", current_capture->queue_.device().str())));
+    throw RuntimeError("{}", not_permitted(queue.device(), fmt::format("this thread records {} already; captures are not nested",
+                                                                       current_capture->queue_.device().str())));
   queue.record_into(this);
   recording_->device = queue.device();
   number_ = captures_begun.fetch_add(1) + 1;
@@ -124,8 +125,8 @@ std::unique_ptr<Recording> Capture::end() {
   }
   leave();
   if (!refused_.empty())
-    throw RuntimeError("{} error: operation failed due to a previous error during capture ({}). The graph holds nothing; capture it anew", kind_text(queue_.device()),
-                       refused_);
+    throw RuntimeError("{} error: operation failed due to a previous error during capture ({}). The graph holds nothing; capture it anew",
+                       kind_text(queue_.device()), refused_);
   Recording& r = *recording_;
   r.work.insert(r.work.begin(), std::make_move_iterator(first_.begin()), std::make_move_iterator(first_.end()));
   r.finish(queue_.stream());
@@ -201,7 +202,8 @@ std::string not_permitted(Device device, const std::string& why) {
 
 void check_wait(const char* what, Device device) {
   if (Capture* c = Capture::current(); c && c->queue().device() == device)
-    c->refuse(fmt::format("{}: the host would wait for {}, whose work is recorded and not done. Move it behind the capture", what, device.str()));
+    c->refuse(
+        fmt::format("{}: the host would wait for {}, whose work is recorded and not done. Move it behind the capture", what, device.str()));
 }
 
 void check_host_access(Storage& s, bool write) {
@@ -216,7 +218,8 @@ void check_host_access(Storage& s, bool write) {
 }
 
 void refuse_captured(const Storage& s) {
-  const std::string why = fmt::format("a tensor on {} is used outside the capture that writes it; wait for the capture's end", s.device.str());
+  const std::string why =
+      fmt::format("a tensor on {} is used outside the capture that writes it; wait for the capture's end", s.device.str());
   if (Capture* c = Capture::current()) c->refuse(why);
   throw RuntimeError("{}", not_permitted(s.device, why));
 }

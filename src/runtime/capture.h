@@ -98,7 +98,7 @@ class Capture {
   std::unordered_map<const Storage*, size_t> places_;  // in recording_->storages
   std::vector<Storage*> made_;                         // those of them that the capture made, whose memory may be lent
   bool lends_ = true;
-  std::vector<ir::Instruction> first_;                 // what each replay begins with
+  std::vector<ir::Instruction> first_;  // what each replay begins with
 };
 
 // "CUDA error: operation not permitted when stream is capturing (why, at train.py:12)".

@@ -126,8 +126,10 @@ struct InDouble {
   }
   template <class I>
   const char* operator()(const I& i) const {
-    if constexpr (requires { i.program; }) return in_double(i.program);
-    else return nullptr;
+    if constexpr (requires { i.program; })
+      return in_double(i.program);
+    else
+      return nullptr;
   }
 };
 
@@ -160,7 +162,8 @@ void note_lacking(Device device, const char* op) {
   const FallbackPolicy policy = fallback_policy(device.type);
   if (policy == FallbackPolicy::Error)
     throw NotImplementedError(
-        "The operator 'aten::{}' is not currently implemented for the {} device. ({} lacks it. To run it on the cpu, with copies there and back, "
+        "The operator 'aten::{}' is not currently implemented for the {} device. ({} lacks it. To run it on the cpu, with copies there and "
+        "back, "
         "set the environment variable {}, or call naru.fallback.set_policy('warn'))",
         op, upper(name_of(device.type)), device.str(),
         device.type == DeviceType::Mps ? "PYTORCH_ENABLE_MPS_FALLBACK=1" : "NARU_FALLBACK=warn");
@@ -169,9 +172,10 @@ void note_lacking(Device device, const char* op) {
     const std::lock_guard lock(uses().mutex);
     if (!uses().warned.emplace(op, device.type).second) return;
   }
-  warner.load()(fmt::format("The operator 'aten::{}' is not currently supported on the {} backend and will fall back to run on the CPU. This may have "
-                            "performance implications. (naru.fallback.report() tells how much)",
-                            op, upper(name_of(device.type))));
+  warner.load()(fmt::format(
+      "The operator 'aten::{}' is not currently supported on the {} backend and will fall back to run on the CPU. This may have "
+      "performance implications. (naru.fallback.report() tells how much)",
+      op, upper(name_of(device.type))));
 }
 
 void run_on_host(Queue& queue, ir::Instruction instruction, const Touches& touches, const char* op) {
@@ -236,9 +240,11 @@ void require_type(Device device, DType type, const char* op) {
   if (!ability || !queue_of(device).has_gaps() || !backend_of(device.type).lacks(device, ability)) return;
   const char* name = type == DType::F64 ? "float64" : type == DType::F16 ? "float16" : "bfloat16";
   if (device.type == DeviceType::Mps)
-    throw TypeError("Cannot convert a MPS Tensor to {} dtype as the MPS framework doesn't support {}. Please use float32 instead. ({}, on {})", name, name, op,
-                    device.str());
-  throw TypeError("{}: device '{}' has no {}. Please use float32 instead, as in x.to('{}', naru.float32)", op, device.str(), name, device.str());
+    throw TypeError(
+        "Cannot convert a MPS Tensor to {} dtype as the MPS framework doesn't support {}. Please use float32 instead. ({}, on {})", name,
+        name, op, device.str());
+  throw TypeError("{}: device '{}' has no {}. Please use float32 instead, as in x.to('{}', naru.float32)", op, device.str(), name,
+                  device.str());
 }
 
 }  // namespace runtime

@@ -32,21 +32,16 @@ struct Functions {
 };
 
 bool find(const GpuDriver& d, Library& library, Functions& f) {
-  const bool all = library.find(f.init, d.init) && library.find(f.version, d.version) &&
-                   library.find(f.count, d.count) && library.find(f.get, d.get) && library.find(f.name, d.name) &&
-                   library.find(f.memory, d.memory) && library.find(f.pci, d.pci) &&
-                   library.find(f.attribute, d.attribute);
+  const bool all = library.find(f.init, d.init) && library.find(f.version, d.version) && library.find(f.count, d.count) &&
+                   library.find(f.get, d.get) && library.find(f.name, d.name) && library.find(f.memory, d.memory) &&
+                   library.find(f.pci, d.pci) && library.find(f.attribute, d.attribute);
   return all && library.find(f.uuid, d.uuid);
 }
 
-const char* variable(const char* name) {
-  return name ? std::getenv(name) : nullptr;
-}
+const char* variable(const char* name) { return name ? std::getenv(name) : nullptr; }
 
 // Slices of devices (MIG) are beyond a list of whole devices: then the driver itself reads the variable.
-bool is_left_to_the_driver(const char* visible) {
-  return visible && std::strstr(visible, "MIG-");
-}
+bool is_left_to_the_driver(const char* visible) { return visible && std::strstr(visible, "MIG-"); }
 
 constexpr int kNotInitialized = 3;  // of CUDA and of HIP
 
@@ -69,8 +64,7 @@ class Report {
 std::string uuid_text(const Uuid& u, bool is_text) {
   std::string s = "GPU-";
   if (is_text) return s.append(u.bytes, std::find(u.bytes, u.bytes + 16, '\0'));
-  for (int i = 0; i < 16; ++i)
-    s += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u.bytes[i]);
+  for (int i = 0; i < 16; ++i) s += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u.bytes[i]);
   return s;
 }
 
@@ -171,20 +165,17 @@ bool has_node(const GpuDriver& d) {
 Availability error(const GpuDriver& d, const std::string& function, int code) {
   if (!has_node(d)) {
     const char* chosen = variable(d.nodes_variable);
-    return unavailable(DriverState::NoDeviceNode,
-                       {{"driver", d.words}, {"node", chosen ? chosen : d.nodes}, {"load", d.load}});
+    return unavailable(DriverState::NoDeviceNode, {{"driver", d.words}, {"node", chosen ? chosen : d.nodes}, {"load", d.load}});
   }
   const auto known = std::find_if(d.errors.begin(), d.errors.end(), [&](const ErrorText& e) { return e.code == code; });
   if (known != d.errors.end())
-    return unavailable(DriverState::InitError, {{"function", function},
-                                                {"code", fmt::format("{} {}", code, known->name)},
-                                                {"cause", known->cause},
-                                                {"cure", known->cure}});
-  return unavailable(DriverState::InitError,
-                     {{"function", function},
-                      {"code", std::to_string(code)},
-                      {"cause", "an error that naru does not know"},
-                      {"cure", fmt::format("Look the code up in the documentation of {}", d.words)}});
+    return unavailable(
+        DriverState::InitError,
+        {{"function", function}, {"code", fmt::format("{} {}", code, known->name)}, {"cause", known->cause}, {"cure", known->cure}});
+  return unavailable(DriverState::InitError, {{"function", function},
+                                              {"code", std::to_string(code)},
+                                              {"cause", "an error that naru does not know"},
+                                              {"cure", fmt::format("Look the code up in the documentation of {}", d.words)}});
 }
 
 Availability hidden(const GpuDriver& d, const char* value, const std::string& detail) {
@@ -209,20 +200,17 @@ bool choose(const GpuDriver& d, std::vector<Gpu>& gpus, bool chosen) {
 
 Availability judge(const GpuDriver& d, const ChildAnswer& answer, GpuProbe& probe) {
   if (!answer.text)
-    return unavailable(
-        DriverState::InitError,
-        {{"function", d.init},
-         {"code", answer.trouble},
-         {"cause", fmt::format("{} crashes or hangs", d.words)},
-         {"cure", fmt::format("Restart the machine; if that does not help, install {} again", d.words)}});
+    return unavailable(DriverState::InitError,
+                       {{"function", d.init},
+                        {"code", answer.trouble},
+                        {"cause", fmt::format("{} crashes or hangs", d.words)},
+                        {"cure", fmt::format("Restart the machine; if that does not help, install {} again", d.words)}});
   Findings facts = read(*answer.text);
   probe.version = facts.version;
   probe.driver = facts.version ? d.version_text(facts.version) : "";
   if (facts.version != 0 && facts.version < d.need_version)
-    return unavailable(DriverState::DriverTooOld, {{"driver", d.words},
-                                                   {"have", probe.driver},
-                                                   {"need", d.version_text(d.need_version)},
-                                                   {"version", d.need_driver}});
+    return unavailable(DriverState::DriverTooOld,
+                       {{"driver", d.words}, {"have", probe.driver}, {"need", d.version_text(d.need_version)}, {"version", d.need_driver}});
   if (!facts.failed.empty()) return error(d, facts.failed, facts.code);
   constexpr int kNoDevice = 100;
   if (facts.gpus.empty()) return error(d, d.count, kNoDevice);
@@ -233,9 +221,7 @@ Availability judge(const GpuDriver& d, const ChildAnswer& answer, GpuProbe& prob
     std::stable_sort(all.begin(), all.end(), [](const Gpu& a, const Gpu& b) { return a.pci < b.pci; });
     return hidden(d, variable(d.visible), fmt::format("; there are {}", list_of(all)));
   }
-  const auto new_enough = [&](const Gpu& g) {
-    return std::pair(g.major, g.minor) >= std::pair(d.need_major, d.need_minor);
-  };
+  const auto new_enough = [&](const Gpu& g) { return std::pair(g.major, g.minor) >= std::pair(d.need_major, d.need_minor); };
   if (std::none_of(probe.gpus.begin(), probe.gpus.end(), new_enough)) {
     const Gpu& g = probe.gpus.front();
     return unavailable(DriverState::UnsupportedArch, {{"name", g.name},
@@ -249,8 +235,7 @@ Availability judge(const GpuDriver& d, const ChildAnswer& answer, GpuProbe& prob
 
 std::string list_of(std::span<const Gpu> gpus) {
   std::string text;
-  for (size_t i = 0; i < gpus.size(); ++i)
-    text += fmt::format("{}{}: {} {} {}", i ? ", " : "", i, gpus[i].name, gpus[i].uuid, gpus[i].pci);
+  for (size_t i = 0; i < gpus.size(); ++i) text += fmt::format("{}{}: {} {} {}", i ? ", " : "", i, gpus[i].name, gpus[i].uuid, gpus[i].pci);
   return text;
 }
 
@@ -260,8 +245,7 @@ GpuProbe probe_gpus(const GpuDriver& d) {
   Library library = Library::open(d.library_variable, d.libraries);
   Functions functions;
   if (!find(d, library, functions)) {
-    probe.state = unavailable(DriverState::NoLibrary,
-                              {{"detail", library.trouble()}, {"driver", d.words}, {"install", d.install}});
+    probe.state = unavailable(DriverState::NoLibrary, {{"detail", library.trouble()}, {"driver", d.words}, {"install", d.install}});
     return probe;
   }
   // Who hides all devices does not want them asked.

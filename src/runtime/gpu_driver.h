@@ -20,18 +20,18 @@ struct ErrorText {
 // All that differs between two such drivers.
 struct GpuDriver {
   DeviceType kind;
-  const char* words;           // "the NVIDIA driver"
-  const char* install;         // how to
-  const char* load;            // what to do where the device node is missing
-  const char* nodes;           // "/dev/nvidia[0-9]*", of which there must be one where the driver finds no device
-  const char* nodes_variable;  // of the environment, names other nodes
+  const char* words;                       // "the NVIDIA driver"
+  const char* install;                     // how to
+  const char* load;                        // what to do where the device node is missing
+  const char* nodes;                       // "/dev/nvidia[0-9]*", of which there must be one where the driver finds no device
+  const char* nodes_variable;              // of the environment, names other nodes
   std::span<const char* const> libraries;  // "libcuda.so.1"
   const char* library_variable;            // of the environment, names another file
   // Its functions.
   const char *init, *version, *count, *get, *name, *uuid, *memory, *pci, *attribute;
   bool uuid_is_text;  // else a number
   int major_attribute, minor_attribute, multiprocessors_attribute;
-  int limit_attributes[6];  // in the order of GpuLimits; 0: not asked for
+  int limit_attributes[6];                   // in the order of GpuLimits; 0: not asked for
   std::string (*version_text)(int version);  // "CUDA 12.8"
   int need_version;
   const char* need_driver;  // the oldest driver that supports it: "460.27"
@@ -59,7 +59,8 @@ struct GpuProbe {
   std::vector<Gpu> gpus;  // those that the environment leaves visible, in the order of PCI addresses or of the variable
   std::string driver;     // "CUDA 12.8"
   int version = 0;        // 12080
-  bool in_use = false;    // asked in this process: somebody of it had initialised the driver before, which children then can't, or NARU_PROBE=here
+  bool in_use =
+      false;  // asked in this process: somebody of it had initialised the driver before, which children then can't, or NARU_PROBE=here
 };
 
 // Takes as long as the driver does (a second or less). Never throws for a driver that does not work.

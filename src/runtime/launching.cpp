@@ -22,7 +22,8 @@ void* Scratch::take(size_t bytes) {
   p = {nullptr, 0};
   const size_t wanted = (bytes + bytes / 2 + 4095) / 4096 * 4096;
   void* const memory = memory_.get(wanted);
-  if (!memory) throw OutOfMemoryError("{}: no memory for {} bytes of intermediate values. Use smaller tensors, or free some", device_.str(), wanted);
+  if (!memory)
+    throw OutOfMemoryError("{}: no memory for {} bytes of intermediate values. Use smaller tensors, or free some", device_.str(), wanted);
   p = {memory, wanted};
   return memory;
 }

@@ -14,20 +14,12 @@ namespace {
 // The pool of small objects has classes up to here.
 constexpr size_t kPooled = 1024;
 
-bool pooled(const Storage& s) noexcept {
-  return s.device.is_cpu() && s.bytes <= kPooled;
-}
+bool pooled(const Storage& s) noexcept { return s.device.is_cpu() && s.bytes <= kPooled; }
 
 // The size is kept with the memory, as a storage may be resized.
-void release_pooled(Storage& s) noexcept {
-  pool_release(s.data, reinterpret_cast<uintptr_t>(s.owner));
-}
-void release_promised(Storage& s) noexcept {
-  static_cast<CachingAllocator*>(s.owner)->end_promise(s.bytes);
-}
-void release_cached(Storage& s) noexcept {
-  static_cast<CachingAllocator*>(s.owner)->release(s.data, s.history.take());
-}
+void release_pooled(Storage& s) noexcept { pool_release(s.data, reinterpret_cast<uintptr_t>(s.owner)); }
+void release_promised(Storage& s) noexcept { static_cast<CachingAllocator*>(s.owner)->end_promise(s.bytes); }
+void release_cached(Storage& s) noexcept { static_cast<CachingAllocator*>(s.owner)->release(s.data, s.history.take()); }
 
 struct External {
   void (*release)(void*);
@@ -115,17 +107,9 @@ Ref<Storage> make_pinned_storage(size_t bytes) {
   return s;
 }
 
-MemoryStats memory_stats(Device device) {
-  return allocator_of(device).stats();
-}
-void reset_peak_memory(Device device) {
-  allocator_of(device).reset_peak();
-}
-void empty_cache(Device device) {
-  allocator_of(device).empty_cache();
-}
-void set_memory_limit(Device device, size_t bytes) {
-  allocator_of(device).set_limit(bytes);
-}
+MemoryStats memory_stats(Device device) { return allocator_of(device).stats(); }
+void reset_peak_memory(Device device) { allocator_of(device).reset_peak(); }
+void empty_cache(Device device) { allocator_of(device).empty_cache(); }
+void set_memory_limit(Device device, size_t bytes) { allocator_of(device).set_limit(bytes); }
 
 }  // namespace naru::runtime

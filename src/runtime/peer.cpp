@@ -39,7 +39,8 @@ bool arrives(Device from, Device to) {
   for (size_t i = 0; i < kBytes; ++i) static_cast<uint8_t*>(sent->data)[i] = static_cast<uint8_t>(i * 151 + i / 256 + 7);
   std::memset(got->data, 0, kBytes);
   const auto copy = [](Queue& q, Storage& target, const Storage& source) {
-    return q.submit(ir::CopyBytes{target.data, source.data, kBytes, target.device, source.device}, {{const_cast<Storage*>(&source)}, {&target}});
+    return q.submit(ir::CopyBytes{target.data, source.data, kBytes, target.device, source.device},
+                    {{const_cast<Storage*>(&source)}, {&target}});
   };
   copy(queue_of(from), *there, *sent);
   Queue& q = queue_of(to);
@@ -60,7 +61,8 @@ bool peer_works(Device from, Device to) {
     const std::lock_guard lock(found().mutex);
     if (const auto it = found().pairs.find(key); it != found().pairs.end()) return it->second;
   }
-  if (Capture* c = Capture::current()) c->refuse(fmt::format("the first copy from {} to {} is checked; make one before the capture", from.str(), to.str()));
+  if (Capture* c = Capture::current())
+    c->refuse(fmt::format("the first copy from {} to {} is checked; make one before the capture", from.str(), to.str()));
   const bool works = arrives(from, to);
   const std::lock_guard lock(found().mutex);
   found().pairs[key] = works;

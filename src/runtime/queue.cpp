@@ -28,9 +28,7 @@ void flush_other(Storage& s, const Queue* self) {
   if (q && q != self) q->flush();
 }
 
-void* address(const Storage& s, int64_t offset, DType t) {
-  return static_cast<char*>(s.data) + offset * static_cast<int64_t>(size_of(t));
-}
+void* address(const Storage& s, int64_t offset, DType t) { return static_cast<char*>(s.data) + offset * static_cast<int64_t>(size_of(t)); }
 
 // Does something at the end of a scope, however it is left.
 template <class F>
@@ -118,8 +116,10 @@ bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const Ten
     bool conflict = false;
     for (size_t i = group_.outputs.size(); i-- > 0 && found < 0 && !conflict;) {
       if (group_.outputs[i].storage.get() != s.tensor->storage.get()) continue;
-      if (group_.outputs[i].same_place(*s.tensor, s.strides)) found = group_.outputs[i].step;
-      else conflict = true;
+      if (group_.outputs[i].same_place(*s.tensor, s.strides))
+        found = group_.outputs[i].step;
+      else
+        conflict = true;
     }
     if (conflict) return false;
     if (found >= 0) {
@@ -141,7 +141,9 @@ bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const Ten
   if (group_.inputs.size() + new_inputs > ir::kMaxInputs || group_.params.size() + new_params > ir::kMaxParams) return false;
   // The target must not lie under anything the group reads or writes at another place.
   const auto in_the_way = [&](const Piece& p) { return p.storage.get() == out.storage.get() && !p.same_place(out, out_strides); };
-  if (std::any_of(group_.inputs.begin(), group_.inputs.end(), in_the_way) || std::any_of(group_.outputs.begin(), group_.outputs.end(), in_the_way)) return false;
+  if (std::any_of(group_.inputs.begin(), group_.inputs.end(), in_the_way) ||
+      std::any_of(group_.outputs.begin(), group_.outputs.end(), in_the_way))
+    return false;
   for (int i = 0; i < new_inputs; ++i)
     if (added[i]->tensor->storage.get() == out.storage.get() &&
         !(added[i]->tensor->offset == out.offset && added[i]->strides == out_strides && added[i]->tensor->dtype == out.dtype))
@@ -168,7 +170,8 @@ bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const Ten
   return true;
 }
 
-bool Queue::hold(ir::Reduce& reduce, const Dims& shape, const Dims& order, std::span<const TensorImpl* const> reads, const TensorImpl& out) {
+bool Queue::hold(ir::Reduce& reduce, const Dims& shape, const Dims& order, std::span<const TensorImpl* const> reads,
+                 const TensorImpl& out) {
   for (const TensorImpl* t : reads) flush_other(*t->storage, this);
   std::lock_guard lock(mutex_);
   Group& g = group_;
@@ -192,7 +195,9 @@ bool Queue::hold(ir::Reduce& reduce, const Dims& shape, const Dims& order, std::
   // Operands whose neighbours are others are better brought into this order by a map, in blocks, than element by element in a fold.
   size_t narrowest = shape.size();
   for (size_t d = 0; d < shape.size(); ++d)
-    if (shape[d] > 1 && folded->strides[d] != 0 && (narrowest == shape.size() || std::abs(folded->strides[d]) < std::abs(folded->strides[narrowest]))) narrowest = d;
+    if (shape[d] > 1 && folded->strides[d] != 0 &&
+        (narrowest == shape.size() || std::abs(folded->strides[d]) < std::abs(folded->strides[narrowest])))
+      narrowest = d;
   if (narrowest < shape.size())
     for (const Piece& p : g.inputs)
       if (p.strides[narrowest] != 0 && p.strides[narrowest] != folded->strides[narrowest]) return false;
@@ -241,7 +246,8 @@ void Queue::flush_locked() {
 // The group, as far as its results `stored` need it.
 void Queue::run(Group& g, Chosen stored) {
   if (stored.none()) {
-    if (Capture* const capture = capture_.load(std::memory_order_relaxed); capture && g.program.steps_count > 0) capture->drop(g.program, g.params);
+    if (Capture* const capture = capture_.load(std::memory_order_relaxed); capture && g.program.steps_count > 0)
+      capture->drop(g.program, g.params);
     return;
   }
   ir::Map map;
@@ -300,7 +306,8 @@ void Queue::run(Held& h) {
   Chosen stored, read;
   Steps in_memory, wanted;
   for (size_t i = 0; i < g.outputs.size(); ++i) {
-    const auto reads = std::count_if(h.reads.begin(), h.reads.end(), [&](const Piece& p) { return p.storage.get() == g.outputs[i].storage.get(); });
+    const auto reads =
+        std::count_if(h.reads.begin(), h.reads.end(), [&](const Piece& p) { return p.storage.get() == g.outputs[i].storage.get(); });
     stored[i] = g.outputs[i].storage->use_count() > static_cast<size_t>(1 + reads);
     read[i] = reads > 0;
     if (stored[i]) in_memory.set(g.outputs[i].step);
@@ -371,9 +378,12 @@ void Queue::run(Held& h) {
     ir::Program::Step step = g.program.steps[s];
     for (int k = 0; k < step.args_count; ++k) {
       ir::Program::Arg& a = step.args[k];
-      if (a.from == From::Step) a = value(a.index, a.as);
-      else if (a.from == From::Input) a.index = input(g.inputs[a.index]);
-      else a.index = param(g.program.params[a.index], g.params[a.index]);
+      if (a.from == From::Step)
+        a = value(a.index, a.as);
+      else if (a.from == From::Input)
+        a.index = input(g.inputs[a.index]);
+      else
+        a.index = param(g.program.params[a.index], g.params[a.index]);
     }
     number[s] = r.program.steps_count;
     r.program.steps[r.program.steps_count++] = step;
@@ -383,13 +393,18 @@ void Queue::run(Held& h) {
     ir::Program::Step step = own.steps[s];
     for (int k = 0; k < step.args_count; ++k) {
       ir::Program::Arg& a = step.args[k];
-      if (a.from == From::Step) a.index = static_cast<uint16_t>(first + a.index);
-      else if (a.from == From::Param) a.index = param(own.params[a.index], own_params[a.index]);
+      if (a.from == From::Step)
+        a.index = static_cast<uint16_t>(first + a.index);
+      else if (a.from == From::Param)
+        a.index = param(own.params[a.index], own_params[a.index]);
       else {
         const Piece& p = h.reads[a.index];
-        const auto made = std::find_if(g.outputs.begin(), g.outputs.end(), [&](const Piece& o) { return o.storage.get() == p.storage.get(); });
-        if (made == g.outputs.end()) a.index = input(p);
-        else a = value(made->step, a.as);
+        const auto made =
+            std::find_if(g.outputs.begin(), g.outputs.end(), [&](const Piece& o) { return o.storage.get() == p.storage.get(); });
+        if (made == g.outputs.end())
+          a.index = input(p);
+        else
+          a = value(made->step, a.as);
       }
     }
     r.program.steps[r.program.steps_count++] = step;

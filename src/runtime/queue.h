@@ -18,9 +18,9 @@ namespace naru::runtime {
 // One operand of an elementwise step: a tensor expanded to the iteration shape, or a number.
 struct Source {
   const TensorImpl* tensor = nullptr;
-  Dims strides;        // over the iteration shape; unused for numbers
-  DType as;            // type the operator sees
-  uint64_t bits = 0;   // the number, of type vtype_of(as)
+  Dims strides;       // over the iteration shape; unused for numbers
+  DType as;           // type the operator sees
+  uint64_t bits = 0;  // the number, of type vtype_of(as)
 };
 
 class Capture;

@@ -42,9 +42,7 @@ Registry& registry() {
   return *r;
 }
 
-constexpr bool is_virtual(const Backend& b) {
-  return std::string_view(b.name()) == "virtual";
-}
+constexpr bool is_virtual(const Backend& b) { return std::string_view(b.name()) == "virtual"; }
 
 // What self_check says of a backend's devices. Kept, and never freed: others may be reading it.
 const Availability& checked(size_t backend, DeviceType kind) {
@@ -88,8 +86,8 @@ int find_backend(DeviceType kind) {
 
 [[noreturn]] void raise_unavailable(DeviceType kind) {
   const Availability a = availability(kind);
-  throw DeviceUnavailableError(fmt::format("device '{}' is not available: {}{}{}", name_of(kind), a.reason,
-                                           a.remedy.empty() ? "" : ". ", a.remedy));
+  throw DeviceUnavailableError(
+      fmt::format("device '{}' is not available: {}{}{}", name_of(kind), a.reason, a.remedy.empty() ? "" : ". ", a.remedy));
 }
 
 int require_backend(DeviceType kind) {
@@ -103,16 +101,13 @@ thread_local std::array<int8_t, kDeviceTypes> current{};
 CachingAllocator& made(std::atomic<CachingAllocator*>& slot, Backend& backend, Device device, MemoryKind kind) {
   if (CachingAllocator* a = slot.load(std::memory_order_acquire)) return *a;
   const std::lock_guard lock(registry().mutex);
-  if (!slot.load(std::memory_order_acquire))
-    slot.store(new CachingAllocator(backend, device, kind), std::memory_order_release);
+  if (!slot.load(std::memory_order_acquire)) slot.store(new CachingAllocator(backend, device, kind), std::memory_order_release);
   return *slot.load(std::memory_order_acquire);
 }
 
 }  // namespace
 
-Backend& backend_of(DeviceType kind) {
-  return *registry().backends[static_cast<size_t>(require_backend(kind))];
-}
+Backend& backend_of(DeviceType kind) { return *registry().backends[static_cast<size_t>(require_backend(kind))]; }
 
 int device_count(DeviceType kind) {
   const int i = find_backend(kind);
@@ -146,11 +141,10 @@ Device resolve(Device device) {
   if (count == 0) raise_unavailable(device.type);
   if (!device.has_index()) device.index = static_cast<int8_t>(current_device(device.type));
   if (device.index >= count)
-    throw DeviceUnavailableError(
-        fmt::format("invalid device ordinal: device '{}' does not exist: wanted an index below {}, got {}. {}",
-                    device.str(), count, device.index,
-                    count == 1 ? fmt::format("The only {} device is '{}:0'", name_of(device.type), name_of(device.type))
-                               : fmt::format("There are '{0}:0' to '{0}:{1}'", name_of(device.type), count - 1)));
+    throw DeviceUnavailableError(fmt::format(
+        "invalid device ordinal: device '{}' does not exist: wanted an index below {}, got {}. {}", device.str(), count, device.index,
+        count == 1 ? fmt::format("The only {} device is '{}:0'", name_of(device.type), name_of(device.type))
+                   : fmt::format("There are '{0}:0' to '{0}:{1}'", name_of(device.type), count - 1)));
   return device;
 }
 
@@ -167,14 +161,11 @@ size_t free_memory(Device device) {
   return backend_of(d.type).free_memory(d);
 }
 
-int current_device(DeviceType kind) noexcept {
-  return current[static_cast<size_t>(kind)];
-}
+int current_device(DeviceType kind) noexcept { return current[static_cast<size_t>(kind)]; }
 
 void set_current_device(DeviceType kind, int index) {
   if (index < 0 || index >= kMaxDevices)
-    throw DeviceUnavailableError(
-        fmt::format("device index of '{}': wanted 0 to {}, got {}", name_of(kind), device_count(kind) - 1, index));
+    throw DeviceUnavailableError(fmt::format("device index of '{}': wanted 0 to {}, got {}", name_of(kind), device_count(kind) - 1, index));
   resolve(Device(kind, index));
   current[static_cast<size_t>(kind)] = static_cast<int8_t>(index);
 }

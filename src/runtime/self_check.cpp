@@ -30,8 +30,7 @@ ir::Program program() {
 // Memory of the device for the length of a check.
 class Buffer {
  public:
-  Buffer(Backend& backend, Device device)
-      : backend_(backend), device_(device), data(backend.allocate(device, MemoryKind::Device, kBytes)) {
+  Buffer(Backend& backend, Device device) : backend_(backend), device_(device), data(backend.allocate(device, MemoryKind::Device, kBytes)) {
     if (!data) throw RuntimeError("no memory for {} bytes on '{}'", kBytes, device.str());
   }
   ~Buffer() { backend_.release(device_, MemoryKind::Device, data, kBytes); }
@@ -67,10 +66,7 @@ std::string wrong_numbers(Backend& backend, Device device) {
   copy(db.data, b.data(), device, host);
   copy(dout.data, got.data(), device, host);
   const Dims one{1};
-  stream->submit(
-      ir::Map{
-          p, {kCount}, {{da.data, DType::F32, one}, {db.data, DType::F32, one}}, {{dout.data, DType::F32, one}}, {}},
-      {});
+  stream->submit(ir::Map{p, {kCount}, {{da.data, DType::F32, one}, {db.data, DType::F32, one}}, {{dout.data, DType::F32, one}}, {}}, {});
   stream->synchronize(copy(got.data(), dout.data, host, device));
   for (int64_t i = 0; i < kCount; ++i)
     if (got[i] != wanted[i]) return fmt::format("{} * {} + {} is {}, not {}", a[i], b[i], a[i], wanted[i], got[i]);
@@ -115,8 +111,7 @@ Availability Backend::self_check(DeviceType kind) {
     const Device device(kind, i);
     try {
       if (const std::string wrong = wrong_numbers(*this, device); !wrong.empty())
-        return unavailable(DriverState::WrongNumbers,
-                           {{"device", device.str()}, {"driver", "its driver"}, {"detail", wrong}});
+        return unavailable(DriverState::WrongNumbers, {{"device", device.str()}, {"driver", "its driver"}, {"detail", wrong}});
     } catch (const std::exception& e) {
       return unavailable(DriverState::InitError, {{"function", fmt::format("the first kernel on {}", device.str())},
                                                   {"code", "an error"},

@@ -73,9 +73,7 @@ Queue* new_host_queue() {
 }
 thread_local std::array<int8_t, size_t{kDeviceTypes} * kDevices> current{};
 
-DeviceQueues* known(Device d) noexcept {
-  return all_queues().devices[static_cast<int>(d.type)][d.index].load(std::memory_order_acquire);
-}
+DeviceQueues* known(Device d) noexcept { return all_queues().devices[static_cast<int>(d.type)][d.index].load(std::memory_order_acquire); }
 
 DeviceQueues& queues_of(Device d) {
   if (DeviceQueues* q = known(d)) return *q;
@@ -156,7 +154,8 @@ std::string first_use(Device d) {
 void raise_forked(Device device, int parent) {
   const std::string where = first_use(device);
   throw RuntimeError(
-      "Cannot re-initialize {} in forked subprocess: device '{}' was first used by process {}{}, before it forked this one ({}). Start processes with "
+      "Cannot re-initialize {} in forked subprocess: device '{}' was first used by process {}{}, before it forked this one ({}). Start "
+      "processes with "
       "the 'spawn' method, or use the device first in the child",
       device.type == DeviceType::Cuda ? "CUDA" : name_of(device.type), device.str(), parent, where.empty() ? "" : " at " + where, getpid());
 }

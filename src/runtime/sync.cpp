@@ -40,13 +40,14 @@ void note_synchronization(const char* what, Device device) {
   if (current_line && line_text)
     if (const uint32_t line = current_line()) s.where = line_text(line);
   if (mode == SyncMode::Error)
-    throw SynchronizationError(fmt::format(
-        "called a synchronizing operation where that is forbidden: {} ({}{}{}). To mend it, keep the value on the device, copy "
-        "with non_blocking=True from or to pinned memory, or move the read behind the region",
-        s.what, device.str(), s.where.empty() ? "" : ", at ", s.where));
+    throw SynchronizationError(
+        fmt::format("called a synchronizing operation where that is forbidden: {} ({}{}{}). To mend it, keep the value on the device, copy "
+                    "with non_blocking=True from or to pinned memory, or move the read behind the region",
+                    s.what, device.str(), s.where.empty() ? "" : ", at ", s.where));
   SyncWatch::note(s);
   if (mode == SyncMode::Warn)
-    warner.load()(fmt::format("called a synchronizing operation: {} ({}{}{})", s.what, device.str(), s.where.empty() ? "" : ", at ", s.where));
+    warner.load()(
+        fmt::format("called a synchronizing operation: {} ({}{}{})", s.what, device.str(), s.where.empty() ? "" : ", at ", s.where));
 }
 
 }  // namespace runtime

@@ -14,8 +14,7 @@ namespace naru::runtime {
 class UnusableBackend final : public Backend {
  public:
   // `ask` is called once, at the first probe.
-  UnusableBackend(const char* name, DeviceType kind, std::function<Availability()> ask)
-      : name_(name), kind_(kind), ask_(std::move(ask)) {}
+  UnusableBackend(const char* name, DeviceType kind, std::function<Availability()> ask) : name_(name), kind_(kind), ask_(std::move(ask)) {}
   ~UnusableBackend() override { delete known_.load(); }
 
   const char* name() const noexcept override { return name_; }

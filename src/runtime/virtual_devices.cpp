@@ -59,8 +59,7 @@ Kinds parse(std::string_view spec) {
     bool known = false;
     for (int t = 1; t < kDeviceTypes; ++t)
       if (kind == name_of(static_cast<DeviceType>(t))) kinds[t] = parse_virtual_options(options, n), known = true;
-    if (!known)
-      raise_bad(spec, fmt::format("'{}' is not a kind of device that can be virtual (cuda, rocm, mps, xpu)", kind));
+    if (!known) raise_bad(spec, fmt::format("'{}' is not a kind of device that can be virtual (cuda, rocm, mps, xpu)", kind));
   }
   return kinds;
 }
@@ -144,9 +143,7 @@ State& initialised() {
 
 }  // namespace
 
-int virtual_device_count(DeviceType kind) {
-  return initialised().counts[static_cast<int>(kind)].load(std::memory_order_acquire);
-}
+int virtual_device_count(DeviceType kind) { return initialised().counts[static_cast<int>(kind)].load(std::memory_order_acquire); }
 
 int virtual_device_number(Device device) {
   State& s = initialised();
@@ -179,7 +176,9 @@ VirtualOptions virtual_options(DeviceType kind) {
   return s.kinds[static_cast<size_t>(kind)];
 }
 
-uint64_t virtual_generation(DeviceType kind) noexcept { return state().generations[static_cast<size_t>(kind)].load(std::memory_order_acquire); }
+uint64_t virtual_generation(DeviceType kind) noexcept {
+  return state().generations[static_cast<size_t>(kind)].load(std::memory_order_acquire);
+}
 
 std::string virtual_devices() {
   State& s = initialised();

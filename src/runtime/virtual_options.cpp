@@ -26,8 +26,10 @@ double size_of_text(std::string_view name, std::string_view value) {
   double n = 0;
   if (!take_number(rest, n) || n < 0) raise(name, value, kWanted);
   if (rest.ends_with("/s")) rest.remove_suffix(2);
-  if (rest.ends_with("iB")) rest.remove_suffix(2);
-  else if (rest.ends_with("B")) rest.remove_suffix(1);
+  if (rest.ends_with("iB"))
+    rest.remove_suffix(2);
+  else if (rest.ends_with("B"))
+    rest.remove_suffix(1);
   if (rest.empty()) return n;
   const size_t power = std::string_view("KMGT").find(rest);
   if (rest.size() != 1 || power == std::string_view::npos) raise(name, value, kWanted);
@@ -64,10 +66,14 @@ void set_option(VirtualOptions& o, std::string_view name, std::string_view value
   } else if (name == "bandwidth") {
     o.bandwidth = size_of_text(name, value);
   } else if (name == "peer") {
-    if (value == "on") o.peer = PeerAccess::On;
-    else if (value == "off") o.peer = PeerAccess::Off;
-    else if (value == "corrupt") o.peer = PeerAccess::Corrupt;
-    else raise(name, value, "on, off or corrupt");
+    if (value == "on")
+      o.peer = PeerAccess::On;
+    else if (value == "off")
+      o.peer = PeerAccess::Off;
+    else if (value == "corrupt")
+      o.peer = PeerAccess::Corrupt;
+    else
+      raise(name, value, "on, off or corrupt");
   } else if (name == "fail_allocation") {
     o.fail_allocation = count_of_text(name, value);
   } else if (name == "fail_copy") {
@@ -120,7 +126,8 @@ std::string to_text(const VirtualOptions& o) {
   };
   add("copy_delay", o.copy_delay), add("launch_delay", o.launch_delay), add("bandwidth", o.bandwidth);
   if (o.peer != PeerAccess::On) text += o.peer == PeerAccess::Off ? ";peer=off" : ";peer=corrupt";
-  add("fail_allocation", o.fail_allocation), add("fail_copy", o.fail_copy), add("fail_launch", o.fail_launch), add("lose_after", o.lose_after);
+  add("fail_allocation", o.fail_allocation), add("fail_copy", o.fail_copy), add("fail_launch", o.fail_launch),
+      add("lose_after", o.lose_after);
   if (!o.without.empty()) text += fmt::format(";without={}", fmt::join(o.without, "+"));
   return text;
 }

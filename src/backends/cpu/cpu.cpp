@@ -116,8 +116,7 @@ class CpuBackend final : public Backend {
     void* raw = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (raw == MAP_FAILED) return nullptr;
     char* const start = static_cast<char*>(raw);
-    char* const aligned =
-        reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(start) + kHugePage - 1) / kHugePage * kHugePage);
+    char* const aligned = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(start) + kHugePage - 1) / kHugePage * kHugePage);
     if (aligned > start) munmap(start, static_cast<size_t>(aligned - start));
     char* const end = start + bytes + kHugePage;
     if (end > aligned + bytes) munmap(aligned + bytes, static_cast<size_t>(end - (aligned + bytes)));
@@ -142,8 +141,6 @@ class CpuBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<runtime::Backend> make_cpu() {
-  return std::make_unique<CpuBackend>();
-}
+std::unique_ptr<runtime::Backend> make_cpu() { return std::make_unique<CpuBackend>(); }
 
 }  // namespace naru::backends

@@ -34,50 +34,51 @@ enum : unsigned {
   CU_STREAM_CAPTURE_MODE_RELAXED = 2,
 };
 
-#define NARU_CUDA(F)                                                                                                                        \
-  F(cuInit, (unsigned flags))                                                                                                               \
-  F(cuDeviceGetCount, (int*))                                                                                                               \
-  F(cuDeviceGet, (CUdevice*, int number))                                                                                                   \
-  F(cuDeviceGetPCIBusId, (char*, int bytes, CUdevice))                                                                                      \
-  F(cuDeviceGetByPCIBusId, (CUdevice*, const char* pci))                                                                                    \
-  F(cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice))                                                                                       \
-  F(cuCtxPushCurrent_v2, (CUcontext))                                                                                                       \
-  F(cuCtxPopCurrent_v2, (CUcontext*))                                                                                                       \
-  F(cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags))                                                                                \
-  F(cuDeviceCanAccessPeer, (int* can, CUdevice device, CUdevice peer))                                                                      \
-  F(cuMemGetInfo_v2, (size_t* available, size_t* total))                                                                                    \
-  F(cuMemAlloc_v2, (CUdeviceptr*, size_t bytes))                                                                                            \
-  F(cuMemFree_v2, (CUdeviceptr))                                                                                                            \
-  F(cuMemHostAlloc, (void**, size_t bytes, unsigned flags))                                                                                 \
-  F(cuMemFreeHost, (void*))                                                                                                                 \
-  F(cuMemcpyHtoDAsync_v2, (CUdeviceptr target, const void* source, size_t bytes, CUstream))                                                 \
-  F(cuMemcpyDtoHAsync_v2, (void* target, CUdeviceptr source, size_t bytes, CUstream))                                                       \
-  F(cuMemcpyDtoDAsync_v2, (CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream))                                                 \
-  F(cuMemcpyPeerAsync, (CUdeviceptr target, CUcontext target_context, CUdeviceptr source, CUcontext source_context, size_t bytes, CUstream)) \
-  F(cuStreamCreateWithPriority, (CUstream*, unsigned flags, int priority))                                                                  \
-  F(cuStreamDestroy_v2, (CUstream))                                                                                                         \
-  F(cuStreamSynchronize, (CUstream))                                                                                                        \
-  F(cuStreamWaitEvent, (CUstream, CUevent, unsigned flags))                                                                                 \
-  F(cuEventCreate, (CUevent*, unsigned flags))                                                                                              \
-  F(cuEventDestroy_v2, (CUevent))                                                                                                           \
-  F(cuEventRecord, (CUevent, CUstream))                                                                                                     \
-  F(cuEventQuery, (CUevent))                                                                                                                \
-  F(cuEventSynchronize, (CUevent))                                                                                                          \
-  F(cuEventElapsedTime, (float* milliseconds, CUevent start, CUevent end))                                                                  \
-  F(cuModuleLoadData, (CUmodule*, const void* image))                                                                                       \
-  F(cuModuleGetFunction, (CUfunction*, CUmodule, const char* name))                                                                         \
-  F(cuLaunchKernel, (CUfunction, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,    \
-                     unsigned shared_bytes, CUstream, void** parameters, void** extra))                                                     \
-  F(cuGetErrorName, (CUresult, const char**))                                                                                               \
+#define NARU_CUDA(F)                                                                                                                      \
+  F(cuInit, (unsigned flags))                                                                                                             \
+  F(cuDeviceGetCount, (int*))                                                                                                             \
+  F(cuDeviceGet, (CUdevice*, int number))                                                                                                 \
+  F(cuDeviceGetPCIBusId, (char*, int bytes, CUdevice))                                                                                    \
+  F(cuDeviceGetByPCIBusId, (CUdevice*, const char* pci))                                                                                  \
+  F(cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice))                                                                                     \
+  F(cuCtxPushCurrent_v2, (CUcontext))                                                                                                     \
+  F(cuCtxPopCurrent_v2, (CUcontext*))                                                                                                     \
+  F(cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags))                                                                              \
+  F(cuDeviceCanAccessPeer, (int* can, CUdevice device, CUdevice peer))                                                                    \
+  F(cuMemGetInfo_v2, (size_t * available, size_t * total))                                                                                \
+  F(cuMemAlloc_v2, (CUdeviceptr*, size_t bytes))                                                                                          \
+  F(cuMemFree_v2, (CUdeviceptr))                                                                                                          \
+  F(cuMemHostAlloc, (void**, size_t bytes, unsigned flags))                                                                               \
+  F(cuMemFreeHost, (void*))                                                                                                               \
+  F(cuMemcpyHtoDAsync_v2, (CUdeviceptr target, const void* source, size_t bytes, CUstream))                                               \
+  F(cuMemcpyDtoHAsync_v2, (void* target, CUdeviceptr source, size_t bytes, CUstream))                                                     \
+  F(cuMemcpyDtoDAsync_v2, (CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream))                                               \
+  F(cuMemcpyPeerAsync,                                                                                                                    \
+    (CUdeviceptr target, CUcontext target_context, CUdeviceptr source, CUcontext source_context, size_t bytes, CUstream))                 \
+  F(cuStreamCreateWithPriority, (CUstream*, unsigned flags, int priority))                                                                \
+  F(cuStreamDestroy_v2, (CUstream))                                                                                                       \
+  F(cuStreamSynchronize, (CUstream))                                                                                                      \
+  F(cuStreamWaitEvent, (CUstream, CUevent, unsigned flags))                                                                               \
+  F(cuEventCreate, (CUevent*, unsigned flags))                                                                                            \
+  F(cuEventDestroy_v2, (CUevent))                                                                                                         \
+  F(cuEventRecord, (CUevent, CUstream))                                                                                                   \
+  F(cuEventQuery, (CUevent))                                                                                                              \
+  F(cuEventSynchronize, (CUevent))                                                                                                        \
+  F(cuEventElapsedTime, (float* milliseconds, CUevent start, CUevent end))                                                                \
+  F(cuModuleLoadData, (CUmodule*, const void* image))                                                                                     \
+  F(cuModuleGetFunction, (CUfunction*, CUmodule, const char* name))                                                                       \
+  F(cuLaunchKernel, (CUfunction, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, \
+                     unsigned shared_bytes, CUstream, void** parameters, void** extra))                                                   \
+  F(cuGetErrorName, (CUresult, const char**))                                                                                             \
   F(cuGetErrorString, (CUresult, const char**))
 
 // Not in drivers before CUDA 11.4: null there.
-#define NARU_CUDA_GRAPHS(F)                                                              \
-  F(cuStreamBeginCapture_v2, (CUstream, unsigned mode))                                  \
-  F(cuStreamEndCapture, (CUstream, CUgraph*))                                            \
-  F(cuGraphInstantiateWithFlags, (CUgraphExec*, CUgraph, unsigned long long flags))      \
-  F(cuGraphLaunch, (CUgraphExec, CUstream))                                              \
-  F(cuGraphExecDestroy, (CUgraphExec))                                                   \
+#define NARU_CUDA_GRAPHS(F)                                                         \
+  F(cuStreamBeginCapture_v2, (CUstream, unsigned mode))                             \
+  F(cuStreamEndCapture, (CUstream, CUgraph*))                                       \
+  F(cuGraphInstantiateWithFlags, (CUgraphExec*, CUgraph, unsigned long long flags)) \
+  F(cuGraphLaunch, (CUgraphExec, CUstream))                                         \
+  F(cuGraphExecDestroy, (CUgraphExec))                                              \
   F(cuGraphDestroy, (CUgraph))
 
 struct Api {
@@ -90,7 +91,8 @@ struct Api {
   // Opens the library; trouble() of it says what is wrong.
   static Api open();
   bool has_graphs() const noexcept {
-    return cuStreamBeginCapture_v2 && cuStreamEndCapture && cuGraphInstantiateWithFlags && cuGraphLaunch && cuGraphExecDestroy && cuGraphDestroy;
+    return cuStreamBeginCapture_v2 && cuStreamEndCapture && cuGraphInstantiateWithFlags && cuGraphLaunch && cuGraphExecDestroy &&
+           cuGraphDestroy;
   }
   // "700 CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)".
   std::string error_text(CUresult code) const;

@@ -32,13 +32,15 @@ std::string kept_text(const std::string& source) {
 
 }  // namespace
 
-Compiler::Compiler(int driver_version) : driver_version_(driver_version), library_(open_library("NARU_NVRTC_LIBRARY", Product::Nvrtc, driver_version)) {
+Compiler::Compiler(int driver_version)
+    : driver_version_(driver_version), library_(open_library("NARU_NVRTC_LIBRARY", Product::Nvrtc, driver_version)) {
   const bool all = library_.find(version_, "nvrtcVersion") && library_.find(create_, "nvrtcCreateProgram") &&
                    library_.find(compile_, "nvrtcCompileProgram") && library_.find(destroy_, "nvrtcDestroyProgram") &&
                    library_.find(log_size_, "nvrtcGetProgramLogSize") && library_.find(log_, "nvrtcGetProgramLog") &&
-                   library_.find(ptx_size_, "nvrtcGetPTXSize") && library_.find(ptx_, "nvrtcGetPTX") && library_.find(cubin_size_, "nvrtcGetCUBINSize") &&
-                   library_.find(cubin_, "nvrtcGetCUBIN") && library_.find(error_, "nvrtcGetErrorString") &&
-                   library_.find(count_, "nvrtcGetNumSupportedArchs") && library_.find(list_, "nvrtcGetSupportedArchs");
+                   library_.find(ptx_size_, "nvrtcGetPTXSize") && library_.find(ptx_, "nvrtcGetPTX") &&
+                   library_.find(cubin_size_, "nvrtcGetCUBINSize") && library_.find(cubin_, "nvrtcGetCUBIN") &&
+                   library_.find(error_, "nvrtcGetErrorString") && library_.find(count_, "nvrtcGetNumSupportedArchs") &&
+                   library_.find(list_, "nvrtcGetSupportedArchs");
   if (!all) return;
   int major = 0, minor = 0, count = 0;
   version_(&major, &minor);
@@ -63,11 +65,13 @@ std::string Compiler::architecture(int major, int minor) const {
 
 std::string Compiler::compile(const std::string& source, const std::string& architecture, Device device) const {
   const auto refused = [&](const char* function, int code, const std::string& log) {
-    return RuntimeError("device {}: {} refused a kernel ({} failed with {}): {}\n{}", device.str(), name_, function, error_(code), log, source);
+    return RuntimeError("device {}: {} refused a kernel ({} failed with {}): {}\n{}", device.str(), name_, function, error_(code), log,
+                        source);
   };
   const std::string file = kept_text(source);
   Program program = nullptr;
-  if (const int code = create_(&program, source.c_str(), file.empty() ? "kernel.cu" : file.c_str(), 0, nullptr, nullptr); code != 0) throw refused("nvrtcCreateProgram", code, "");
+  if (const int code = create_(&program, source.c_str(), file.empty() ? "kernel.cu" : file.c_str(), 0, nullptr, nullptr); code != 0)
+    throw refused("nvrtcCreateProgram", code, "");
   struct Destroy {
     int (*destroy)(Program*);
     Program* program;

@@ -39,7 +39,8 @@ std::string CublasLt::name() const {
 std::string status_name(cublasStatus_t status) {
   switch (status) {
 #define NARU_STATUS(name) \
-  case name: return #name;
+  case name:              \
+    return #name;
     NARU_STATUS(CUBLAS_STATUS_SUCCESS)
     NARU_STATUS(CUBLAS_STATUS_NOT_INITIALIZED)
     NARU_STATUS(CUBLAS_STATUS_ALLOC_FAILED)
@@ -51,7 +52,8 @@ std::string status_name(cublasStatus_t status) {
     NARU_STATUS(CUBLAS_STATUS_NOT_SUPPORTED)
     NARU_STATUS(CUBLAS_STATUS_LICENSE_ERROR)
 #undef NARU_STATUS
-    default: return fmt::format("status {}", status);
+    default:
+      return fmt::format("status {}", status);
   }
 }
 
@@ -74,7 +76,12 @@ LtDescriptors::Owned<LtLayoutTag> LtDescriptors::layout(uint64_t rows, uint64_t 
 }
 
 LtDescriptors::LtDescriptors(const CublasLt& lt, const LtProduct& p)
-    : lt_(lt), product_(p), operation_(nullptr, lt.cublasLtMatmulDescDestroy), a_(nullptr, nullptr), b_(nullptr, nullptr), d_(nullptr, nullptr) {
+    : lt_(lt),
+      product_(p),
+      operation_(nullptr, lt.cublasLtMatmulDescDestroy),
+      a_(nullptr, nullptr),
+      b_(nullptr, nullptr),
+      d_(nullptr, nullptr) {
   cublasLtMatmulDesc_t made = nullptr;
   check(lt.cublasLtMatmulDescCreate(&made, p.compute, p.scale), "cublasLtMatmulDescCreate");
   operation_.reset(made);
@@ -104,11 +111,13 @@ bool LtDescriptors::choose(cublasLtHandle_t handle, size_t workspace) {
   // In order of the expected time; some may turn out not to be usable.
   cublasLtMatmulHeuristicResult_t found[4] = {};
   int count = 0;
-  const cublasStatus_t status = lt_.cublasLtMatmulAlgoGetHeuristic(handle, operation_.get(), a_.get(), b_.get(), d_.get(), d_.get(), made, 4, found, &count);
+  const cublasStatus_t status =
+      lt_.cublasLtMatmulAlgoGetHeuristic(handle, operation_.get(), a_.get(), b_.get(), d_.get(), d_.get(), made, 4, found, &count);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE || status == CUBLAS_STATUS_ARCH_MISMATCH) return false;
   check(status, "cublasLtMatmulAlgoGetHeuristic");
   const auto end = found + std::clamp(count, 0, 4);
-  const auto best = std::find_if(found, end, [&](const auto& r) { return r.state == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= workspace; });
+  const auto best =
+      std::find_if(found, end, [&](const auto& r) { return r.state == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= workspace; });
   if (best == end) return false;
   chosen_ = *best;
   return true;
@@ -120,8 +129,8 @@ cublasStatus_t LtDescriptors::run(cublasLtHandle_t handle, const void* a, const 
   const bool wide = product_.scale == CUDA_R_64F;
   const void *const alpha = wide ? static_cast<const void*>(&one64) : &one, *const beta = wide ? static_cast<const void*>(&zero64) : &zero;
   // With beta = 0, what stands in C = D is not read.
-  return lt_.cublasLtMatmul(handle, operation_.get(), alpha, a, a_.get(), b, b_.get(), beta, d, d_.get(), d, d_.get(), &chosen_.algo, workspace,
-                            chosen_.workspaceSize, stream);
+  return lt_.cublasLtMatmul(handle, operation_.get(), alpha, a, a_.get(), b, b_.get(), beta, d, d_.get(), d, d_.get(), &chosen_.algo,
+                            workspace, chosen_.workspaceSize, stream);
 }
 
 }  // namespace naru::backends::cuda

@@ -72,23 +72,23 @@ enum : int {
   CUBLASLT_REDUCTION_SCHEME_MASK = 7,
 };
 
-#define NARU_CUBLASLT(F)                                                                                                                     \
-  F(cublasLtCreate, (cublasLtHandle_t*))                                                                                                     \
-  F(cublasLtDestroy, (cublasLtHandle_t))                                                                                                     \
-  F(cublasLtMatmulDescCreate, (cublasLtMatmulDesc_t*, int compute_type, int scale_type))                                                     \
-  F(cublasLtMatmulDescDestroy, (cublasLtMatmulDesc_t))                                                                                       \
-  F(cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t, int attribute, const void* value, size_t bytes))                                  \
-  F(cublasLtMatrixLayoutCreate, (cublasLtMatrixLayout_t*, int type, uint64_t rows, uint64_t cols, int64_t ld))                               \
-  F(cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t))                                                                                   \
-  F(cublasLtMatrixLayoutSetAttribute, (cublasLtMatrixLayout_t, int attribute, const void* value, size_t bytes))                              \
-  F(cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t*))                                                                           \
-  F(cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t))                                                                           \
-  F(cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t, int attribute, const void* value, size_t bytes))                      \
-  F(cublasLtMatmulAlgoGetHeuristic, (cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,             \
-                                     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t, int wanted,             \
-                                     cublasLtMatmulHeuristicResult_t*, int* found))                                                          \
-  F(cublasLtMatmul, (cublasLtHandle_t, cublasLtMatmulDesc_t, const void* alpha, const void* a, cublasLtMatrixLayout_t, const void* b,        \
-                     cublasLtMatrixLayout_t, const void* beta, const void* c, cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t,       \
+#define NARU_CUBLASLT(F)                                                                                                               \
+  F(cublasLtCreate, (cublasLtHandle_t*))                                                                                               \
+  F(cublasLtDestroy, (cublasLtHandle_t))                                                                                               \
+  F(cublasLtMatmulDescCreate, (cublasLtMatmulDesc_t*, int compute_type, int scale_type))                                               \
+  F(cublasLtMatmulDescDestroy, (cublasLtMatmulDesc_t))                                                                                 \
+  F(cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t, int attribute, const void* value, size_t bytes))                            \
+  F(cublasLtMatrixLayoutCreate, (cublasLtMatrixLayout_t*, int type, uint64_t rows, uint64_t cols, int64_t ld))                         \
+  F(cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t))                                                                             \
+  F(cublasLtMatrixLayoutSetAttribute, (cublasLtMatrixLayout_t, int attribute, const void* value, size_t bytes))                        \
+  F(cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t*))                                                                     \
+  F(cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t))                                                                     \
+  F(cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t, int attribute, const void* value, size_t bytes))                \
+  F(cublasLtMatmulAlgoGetHeuristic,                                                                                                    \
+    (cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,             \
+     cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t, int wanted, cublasLtMatmulHeuristicResult_t*, int* found))                  \
+  F(cublasLtMatmul, (cublasLtHandle_t, cublasLtMatmulDesc_t, const void* alpha, const void* a, cublasLtMatrixLayout_t, const void* b,  \
+                     cublasLtMatrixLayout_t, const void* beta, const void* c, cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t, \
                      const cublasLtMatmulAlgo_t*, void* workspace, size_t workspace_bytes, CUstream))
 
 struct CublasLt {

@@ -28,9 +28,9 @@ Found look() {
   if (!f.state.available) return f;
   auto devices = std::make_unique<CudaDevices>(f.probe.gpus, f.probe.version);
   if (const std::string trouble = devices->compiler().trouble(); !trouble.empty()) {
-    f.state = unavailable(DriverState::NoLibrary, {{"detail", trouble},
-                                                   {"driver", "NVRTC, CUDA's run-time compiler"},
-                                                   {"install", remedy_of(Product::Nvrtc, f.probe.version)}});
+    f.state = unavailable(
+        DriverState::NoLibrary,
+        {{"detail", trouble}, {"driver", "NVRTC, CUDA's run-time compiler"}, {"install", remedy_of(Product::Nvrtc, f.probe.version)}});
     return f;
   }
   f.devices = std::move(devices);

@@ -20,13 +20,19 @@ CUdeviceptr address(void* memory) { return reinterpret_cast<CUdeviceptr>(memory)
 }  // namespace
 
 CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler, const ProductLibrary& products)
-    : device_(device), gpu_(gpu), api_(api), compiler_(compiler), process_(getpid()), generation_(runtime::fork_generation()), products_(*this, products) {
+    : device_(device),
+      gpu_(gpu),
+      api_(api),
+      compiler_(compiler),
+      process_(getpid()),
+      generation_(runtime::fork_generation()),
+      products_(*this, products) {
   architecture_ = compiler_.architecture(gpu_.major, gpu_.minor);
   if (architecture_.empty())
-    throw DeviceUnavailableError(
-        fmt::format("device {}: {} makes no code for {}, of compute capability {}.{}. Install an older one (pip install nvidia-cuda-nvrtc-cu12) and "
-                    "name its file in NARU_NVRTC_LIBRARY, or use device 'cpu'",
-                    device_.str(), compiler_.name(), gpu_.name, gpu_.major, gpu_.minor));
+    throw DeviceUnavailableError(fmt::format(
+        "device {}: {} makes no code for {}, of compute capability {}.{}. Install an older one (pip install nvidia-cuda-nvrtc-cu12) and "
+        "name its file in NARU_NVRTC_LIBRARY, or use device 'cpu'",
+        device_.str(), compiler_.name(), gpu_.name, gpu_.major, gpu_.minor));
   id_ = number();
   check(api_.cuDevicePrimaryCtxRetain(&context_, id_), "cuDevicePrimaryCtxRetain");
   target_.dialect = &render::c::cuda();
@@ -78,7 +84,8 @@ void CudaDevice::check_usable() const {
   if (!lost()) return;
   const std::lock_guard lock(mutex_);
   throw DeviceLostError(
-      fmt::format("device '{}' was lost: {}. Everything on it is gone, and this process can't use it any more: start it again", device_.str(), why_lost_));
+      fmt::format("device '{}' was lost: {}. Everything on it is gone, and this process can't use it any more: start it again",
+                  device_.str(), why_lost_));
 }
 
 bool CudaDevice::forked() const noexcept { return runtime::fork_generation() != generation_; }
@@ -143,8 +150,10 @@ CUfunction CudaDevice::load(const std::string& binary) const {
   CUmodule module = nullptr;
   const CUresult code = api_.cuModuleLoadData(&module, binary.c_str());
   if (code != CUDA_SUCCESS && code != CUDA_ERROR_OUT_OF_MEMORY && !is_lasting(code))
-    throw RuntimeError("device {}: cuModuleLoadData failed with {}: the driver does not take what {} made for {}. Install one of the driver's own version ({})",
-                       device_.str(), api_.error_text(code), compiler_.name(), architecture_, compiler_.remedy());
+    throw RuntimeError(
+        "device {}: cuModuleLoadData failed with {}: the driver does not take what {} made for {}. Install one of the driver's own version "
+        "({})",
+        device_.str(), api_.error_text(code), compiler_.name(), architecture_, compiler_.remedy());
   check(code, "cuModuleLoadData");
   CUfunction function = nullptr;
   check(api_.cuModuleGetFunction(&function, module, "k"), "cuModuleGetFunction");
@@ -175,7 +184,8 @@ CudaDevices::CudaDevices(std::vector<runtime::Gpu> gpus, int driver_version)
 
 void CudaDevices::open_driver() {
   auto api = std::make_unique<Api>(Api::open());
-  if (const std::string trouble = api->library.trouble(); !trouble.empty()) throw DeviceUnavailableError("the NVIDIA driver can't be used: " + trouble);
+  if (const std::string trouble = api->library.trouble(); !trouble.empty())
+    throw DeviceUnavailableError("the NVIDIA driver can't be used: " + trouble);
   // So that CUDA_VISIBLE_DEVICES leaves the devices that it left when the driver was asked for them (runtime/gpu_driver.h).
   ::setenv(kDriver.order, "PCI_BUS_ID", 0);
   if (const CUresult code = api->cuInit(0); code != CUDA_SUCCESS)

@@ -20,14 +20,12 @@ constexpr runtime::ErrorText kErrors[] = {
     {101, "CUDA_ERROR_INVALID_DEVICE", "the driver does not accept a device that it listed", "Restart the machine"},
     {214, "CUDA_ERROR_ECC_UNCORRECTABLE", "the GPU's memory has an error that can't be corrected",
      "Reset the GPU (sudo nvidia-smi --gpu-reset) or restart; if it comes back, the GPU is defective"},
-    {304, "CUDA_ERROR_OPERATING_SYSTEM",
-     "the operating system refused the driver, often for want of rights on /dev/nvidia*",
+    {304, "CUDA_ERROR_OPERATING_SYSTEM", "the operating system refused the driver, often for want of rights on /dev/nvidia*",
      "Check the rights of /dev/nvidia*, and that the kernel module fits (dmesg | grep -i nvrm)"},
     {800, "CUDA_ERROR_NOT_PERMITTED", "the operation is not permitted", "Check the rights of /dev/nvidia*"},
     {802, "CUDA_ERROR_SYSTEM_NOT_READY", "the machine's NVSwitch fabric is not up",
      "Start its manager: sudo systemctl start nvidia-fabricmanager"},
-    {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
-     "library and kernel module are of different driver versions, as after an update",
+    {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "library and kernel module are of different driver versions, as after an update",
      "Restart the machine; in a container, use the host's driver library"},
     {804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
      "a forward-compatibility library (cuda-compat) is in use, which this GPU does not support",
@@ -39,17 +37,14 @@ constexpr runtime::ErrorText kErrors[] = {
 // Containers (Kubernetes) and WSL keep it in folders that the loader may not know.
 constexpr const char* kLibraries[] = {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
 
-std::string version_text(int version) {
-  return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
-}
+std::string version_text(int version) { return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10); }
 
 }  // namespace
 
 const runtime::GpuDriver kDriver{
     .kind = DeviceType::Cuda,
     .words = "the NVIDIA driver",
-    .install =
-        "Debian: apt install nvidia-driver; Ubuntu: ubuntu-drivers install; in a container: docker run --gpus all",
+    .install = "Debian: apt install nvidia-driver; Ubuntu: ubuntu-drivers install; in a container: docker run --gpus all",
     .load =
         "Load its module (sudo modprobe nvidia nvidia_uvm), or pass the devices to the container "
         "(docker run --gpus all); if lspci shows no NVIDIA card, there is none",

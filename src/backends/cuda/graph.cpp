@@ -64,7 +64,8 @@ std::unique_ptr<CudaGraph> CudaGraph::record(CudaDevice& device, CudaDevices& de
 CUgraphExec CudaGraph::capture(std::span<const ir::Instruction> work) {
   const Api& cu = device_.api();
   // Opened here for the first time, a library may wait for the whole device, which ends a capture.
-  if (std::any_of(work.begin(), work.end(), [](const ir::Instruction& i) { return std::holds_alternative<ir::MatMul>(i); })) device_.products().available();
+  if (std::any_of(work.begin(), work.end(), [](const ir::Instruction& i) { return std::holds_alternative<ir::MatMul>(i); }))
+    device_.products().available();
   device_.check(cu.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
   CUgraph graph = nullptr;
   CUgraphExec made = nullptr;

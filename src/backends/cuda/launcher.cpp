@@ -59,7 +59,8 @@ bool StreamLauncher::product_by_library(ir::MatMul q) {
 void StreamLauncher::start(const render::c::Launch& launch) {
   constexpr size_t kMost = 32;
   constexpr int64_t kMostGroups = (int64_t{1} << 31) - 1;
-  if (launch.memory.size() > kMost) throw RuntimeError("CUDA: a kernel with {} pieces of memory; at most {} are allowed", launch.memory.size(), kMost);
+  if (launch.memory.size() > kMost)
+    throw RuntimeError("CUDA: a kernel with {} pieces of memory; at most {} are allowed", launch.memory.size(), kMost);
   if (launch.groups > kMostGroups) throw RuntimeError("CUDA: a kernel of {} groups; at most {} are allowed", launch.groups, kMostGroups);
   if (launch.groups == 0) return;
   const Api& cu = device_.api();
@@ -82,10 +83,13 @@ void StreamLauncher::start(const render::c::Launch& launch) {
   const auto group = three ? launch.group3 : std::array{launch.group, 1, 1};
   constexpr int64_t kMostAcross = 65535;
   if (groups[1] > kMostAcross || groups[2] > kMostAcross)
-    throw RuntimeError("CUDA: a grid of {} x {} x {} groups; at most {} are allowed in the second and third dimension", groups[0], groups[1], groups[2], kMostAcross);
-  if (group[2] > 64) throw RuntimeError("CUDA: groups of {} x {} x {} items; at most 64 are allowed in the third dimension", group[0], group[1], group[2]);
+    throw RuntimeError("CUDA: a grid of {} x {} x {} groups; at most {} are allowed in the second and third dimension", groups[0],
+                       groups[1], groups[2], kMostAcross);
+  if (group[2] > 64)
+    throw RuntimeError("CUDA: groups of {} x {} x {} items; at most 64 are allowed in the third dimension", group[0], group[1], group[2]);
   const auto u = [](int64_t n) { return static_cast<unsigned>(n); };
-  device_.check(cu.cuLaunchKernel(device_.kernel_of(launch), u(groups[0]), u(groups[1]), u(groups[2]), u(group[0]), u(group[1]), u(group[2]), 0, stream_, parameters, nullptr),
+  device_.check(cu.cuLaunchKernel(device_.kernel_of(launch), u(groups[0]), u(groups[1]), u(groups[2]), u(group[0]), u(group[1]),
+                                  u(group[2]), 0, stream_, parameters, nullptr),
                 "cuLaunchKernel");
 }
 
@@ -94,12 +98,15 @@ void StreamLauncher::copy(const ir::CopyBytes& c) {
   const Api& cu = device_.api();
   const bool from_here = c.source_device == device_.device(), to_here = c.target_device == device_.device();
   if (from_here && to_here) return copy_within(c);
-  if (to_here && c.source_device.is_cpu()) return device_.check(cu.cuMemcpyHtoDAsync_v2(address(c.target), c.source, c.bytes, stream_), "cuMemcpyHtoDAsync");
-  if (from_here && c.target_device.is_cpu()) return device_.check(cu.cuMemcpyDtoHAsync_v2(c.target, address(c.source), c.bytes, stream_), "cuMemcpyDtoHAsync");
+  if (to_here && c.source_device.is_cpu())
+    return device_.check(cu.cuMemcpyHtoDAsync_v2(address(c.target), c.source, c.bytes, stream_), "cuMemcpyHtoDAsync");
+  if (from_here && c.target_device.is_cpu())
+    return device_.check(cu.cuMemcpyDtoHAsync_v2(c.target, address(c.source), c.bytes, stream_), "cuMemcpyDtoHAsync");
   if (!to_here || c.source_device.type != device_.device().type)
     throw RuntimeError("device {}: asked to copy from {} to {}", device_.device().str(), c.source_device.str(), c.target_device.str());
   const CudaDevice& there = devices_.at(c.source_device);
-  device_.check(cu.cuMemcpyPeerAsync(address(c.target), device_.context(), address(c.source), there.context(), c.bytes, stream_), "cuMemcpyPeerAsync");
+  device_.check(cu.cuMemcpyPeerAsync(address(c.target), device_.context(), address(c.source), there.context(), c.bytes, stream_),
+                "cuMemcpyPeerAsync");
 }
 
 void StreamLauncher::copy_within(const ir::CopyBytes& c) {

@@ -11,7 +11,7 @@ namespace {
 
 struct Version {
   int major;
-  const char *nvrtc, *cublaslt;        // how the files are called
+  const char *nvrtc, *cublaslt;                          // how the files are called
   const char *nvrtc_wheel, *blas_wheel, *headers_wheel;  // their folders in site-packages
 };
 constexpr Version kVersions[] = {
@@ -72,7 +72,9 @@ std::vector<std::string> include_folders(int driver_version) {
 std::string remedy_of(Product product, int driver_version) {
   // Wheels of CUDA 13 and newer carry no number.
   return fmt::format("pip install nvidia-{}{}, or the CUDA toolkit", product == Product::Nvrtc ? "cuda-nvrtc" : "cublas",
-                     driver_version / 1000 >= 13 ? "" : driver_version / 1000 == 12 ? "-cu12" : "-cu11");
+                     driver_version / 1000 >= 13   ? ""
+                     : driver_version / 1000 == 12 ? "-cu12"
+                                                   : "-cu11");
 }
 
 runtime::Library open_library(const char* variable, Product product, int driver_version) {

@@ -67,8 +67,8 @@ bool set_types(LtProduct& p, const ir::MatMul& q, bool tf32) noexcept {
 }
 
 std::string described(const ir::MatMul& q) {
-  return fmt::format("the matrix product of {} x {} and {} x {}{}{}, {}", q.m, q.k, q.k, q.n, q.batch == 1 ? "" : fmt::format(", {} of them", q.batch),
-                     q.bias ? ", with bias" : "", name_of(q.dtype));
+  return fmt::format("the matrix product of {} x {} and {} x {}{}{}, {}", q.m, q.k, q.k, q.n,
+                     q.batch == 1 ? "" : fmt::format(", {} of them", q.batch), q.bias ? ", with bias" : "", name_of(q.dtype));
 }
 
 }  // namespace
@@ -90,10 +90,11 @@ std::string ProductLibrary::text() const {
   const CublasLt* const lt = get();
   const std::lock_guard lock(mutex_);
   if (lt && refused_ == CUBLAS_STATUS_SUCCESS) return lt->name();
-  const std::string why = lt              ? fmt::format("{} failed to start with {}", lt->name(), status_name(refused_))
-                          : !lt_->library ? "no cuBLASLt"
-                          : too_new()     ? fmt::format("{} needs a driver of CUDA {}, this one is of CUDA {}", lt_->name(), lt_->major(), driver_version_ / 1000)
-                                          : lt_->library.trouble();
+  const std::string why =
+      lt              ? fmt::format("{} failed to start with {}", lt->name(), status_name(refused_))
+      : !lt_->library ? "no cuBLASLt"
+      : too_new() ? fmt::format("{} needs a driver of CUDA {}, this one is of CUDA {}", lt_->name(), lt_->major(), driver_version_ / 1000)
+                  : lt_->library.trouble();
   return fmt::format("own kernels for products ({}: {})", why, remedy_of(Product::CublasLt, driver_version_));
 }
 
@@ -174,7 +175,8 @@ bool Products::start(const ir::MatMul& q, CUstream stream, const Workspace& work
     plan->descriptors.reset();
     return false;
   }
-  const std::string what = fmt::format("CUDA error: {} when calling `cublasLtMatmul` on {} for {}", status_name(status), device_.device().str(), described(q));
+  const std::string what =
+      fmt::format("CUDA error: {} when calling `cublasLtMatmul` on {} for {}", status_name(status), device_.device().str(), described(q));
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw OutOfMemoryError(what + ". Use smaller tensors, or free some");
   throw RuntimeError("{}. `use_deterministic_algorithms(True)` takes naru's own kernels", what);
 }

@@ -42,7 +42,8 @@ class EventTime final : public runtime::TimeStamp {
 
 }  // namespace
 
-CudaStream::CudaStream(CudaDevice& device, CudaDevices& devices, int priority) : StreamLauncher(device, devices), scratch_(device.device(), *this) {
+CudaStream::CudaStream(CudaDevice& device, CudaDevices& devices, int priority)
+    : StreamLauncher(device, devices), scratch_(device.device(), *this) {
   device_.check_usable();
   const CudaDevice::Current scope(device_);
   device_.check(device_.api().cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, priority), "cuStreamCreateWithPriority");
@@ -191,12 +192,14 @@ void CudaStream::look_at_faults(uint64_t seq) {
   records_.look(
       seq, errors(),
       [&](Fault* all) {
-        device_.check(cu.cuMemcpyDtoHAsync_v2(all, address(faults_), runtime::FaultRecords::kCount * sizeof(Fault), looking_), "cuMemcpyDtoHAsync");
+        device_.check(cu.cuMemcpyDtoHAsync_v2(all, address(faults_), runtime::FaultRecords::kCount * sizeof(Fault), looking_),
+                      "cuMemcpyDtoHAsync");
         finish();
       },
       [&](int number) {
         const Fault none;
-        device_.check(cu.cuMemcpyHtoDAsync_v2(address(static_cast<Fault*>(faults_) + number), &none, sizeof none, looking_), "cuMemcpyHtoDAsync");
+        device_.check(cu.cuMemcpyHtoDAsync_v2(address(static_cast<Fault*>(faults_) + number), &none, sizeof none, looking_),
+                      "cuMemcpyHtoDAsync");
         finish();
       });
 }
@@ -217,7 +220,8 @@ CudaStream::Marks CudaStream::take_reached() const noexcept {
 }
 
 uint64_t CudaStream::completed() const noexcept {
-  if (done_.load(std::memory_order_acquire) == given_.load(std::memory_order_acquire) || device_.forked()) return done_.load(std::memory_order_acquire);
+  if (done_.load(std::memory_order_acquire) == given_.load(std::memory_order_acquire) || device_.forked())
+    return done_.load(std::memory_order_acquire);
   Marks over;
   const std::lock_guard lock(mutex_);
   try {

@@ -14,8 +14,6 @@ runtime::Availability ask() {
 
 }  // namespace
 
-std::unique_ptr<runtime::Backend> make_metal() {
-  return std::make_unique<runtime::UnusableBackend>("metal", DeviceType::Mps, ask);
-}
+std::unique_ptr<runtime::Backend> make_metal() { return std::make_unique<runtime::UnusableBackend>("metal", DeviceType::Mps, ask); }
 
 }  // namespace naru::backends

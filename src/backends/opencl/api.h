@@ -59,56 +59,52 @@ constexpr cl_ulong CL_MAP_READ = 1, CL_MAP_WRITE = 2;
 constexpr cl_int CL_SUCCESS = 0, CL_COMPLETE = 0, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST = -14;
 
 // Result, name, parameters.
-#define NARU_OPENCL(F)                                                                                                       \
-  F(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id*, cl_uint*))                                                          \
-  F(cl_int, clGetPlatformInfo, (cl_platform_id, cl_uint, size_t, void*, size_t*))                                            \
-  F(cl_int, clGetDeviceIDs, (cl_platform_id, cl_ulong, cl_uint, cl_device_id*, cl_uint*))                                    \
-  F(cl_int, clGetDeviceInfo, (cl_device_id, cl_uint, size_t, void*, size_t*))                                                \
-  F(cl_context, clCreateContext,                                                                                             \
-    (const intptr_t*, cl_uint, const cl_device_id*, void (*)(const char*, const void*, size_t, void*), void*, cl_int*))      \
-  F(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_ulong, cl_int*))                                   \
-  F(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                                       \
-  F(cl_mem, clCreateBuffer, (cl_context, cl_ulong, size_t, void*, cl_int*))                                                  \
-  F(cl_int, clReleaseMemObject, (cl_mem))                                                                                    \
-  F(cl_program, clCreateProgramWithSource, (cl_context, cl_uint, const char**, const size_t*, cl_int*))                      \
-  F(cl_program, clCreateProgramWithBinary,                                                                                   \
-    (cl_context, cl_uint, const cl_device_id*, const size_t*, const unsigned char**, cl_int*, cl_int*))                      \
-  F(cl_int, clBuildProgram, (cl_program, cl_uint, const cl_device_id*, const char*, void (*)(cl_program, void*), void*))     \
-  F(cl_int, clGetProgramInfo, (cl_program, cl_uint, size_t, void*, size_t*))                                                 \
-  F(cl_int, clGetProgramBuildInfo, (cl_program, cl_device_id, cl_uint, size_t, void*, size_t*))                              \
-  F(cl_int, clReleaseProgram, (cl_program))                                                                                  \
-  F(cl_kernel, clCreateKernel, (cl_program, const char*, cl_int*))                                                           \
-  F(cl_int, clReleaseKernel, (cl_kernel))                                                                                    \
-  F(cl_int, clGetKernelWorkGroupInfo, (cl_kernel, cl_device_id, cl_uint, size_t, void*, size_t*))                            \
-  F(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void*))                                                       \
-  F(cl_int, clEnqueueNDRangeKernel,                                                                                          \
-    (cl_command_queue, cl_kernel, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint, const cl_event*, cl_event*)) \
-  F(cl_int, clEnqueueReadBuffer,                                                                                             \
-    (cl_command_queue, cl_mem, cl_uint, size_t, size_t, void*, cl_uint, const cl_event*, cl_event*))                         \
-  F(cl_int, clEnqueueWriteBuffer,                                                                                            \
-    (cl_command_queue, cl_mem, cl_uint, size_t, size_t, const void*, cl_uint, const cl_event*, cl_event*))                   \
-  F(cl_int, clEnqueueCopyBuffer,                                                                                             \
-    (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_event*, cl_event*))                         \
-  F(cl_int, clEnqueueFillBuffer,                                                                                             \
-    (cl_command_queue, cl_mem, const void*, size_t, size_t, size_t, cl_uint, const cl_event*, cl_event*))                    \
-  F(void*, clEnqueueMapBuffer,                                                                                               \
-    (cl_command_queue, cl_mem, cl_uint, cl_ulong, size_t, size_t, cl_uint, const cl_event*, cl_event*, cl_int*))             \
-  F(cl_int, clEnqueueUnmapMemObject, (cl_command_queue, cl_mem, void*, cl_uint, const cl_event*, cl_event*))                 \
-  F(cl_int, clEnqueueMarkerWithWaitList, (cl_command_queue, cl_uint, const cl_event*, cl_event*))                            \
-  F(cl_int, clEnqueueBarrierWithWaitList, (cl_command_queue, cl_uint, const cl_event*, cl_event*))                           \
-  F(cl_int, clFlush, (cl_command_queue))                                                                                     \
-  F(cl_int, clFinish, (cl_command_queue))                                                                                    \
-  F(cl_int, clWaitForEvents, (cl_uint, const cl_event*))                                                                     \
-  F(cl_int, clRetainEvent, (cl_event))                                                                                       \
-  F(cl_int, clReleaseEvent, (cl_event))                                                                                      \
-  F(cl_int, clGetEventInfo, (cl_event, cl_uint, size_t, void*, size_t*))                                                     \
+#define NARU_OPENCL(F)                                                                                                                   \
+  F(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id*, cl_uint*))                                                                      \
+  F(cl_int, clGetPlatformInfo, (cl_platform_id, cl_uint, size_t, void*, size_t*))                                                        \
+  F(cl_int, clGetDeviceIDs, (cl_platform_id, cl_ulong, cl_uint, cl_device_id*, cl_uint*))                                                \
+  F(cl_int, clGetDeviceInfo, (cl_device_id, cl_uint, size_t, void*, size_t*))                                                            \
+  F(cl_context, clCreateContext,                                                                                                         \
+    (const intptr_t*, cl_uint, const cl_device_id*, void (*)(const char*, const void*, size_t, void*), void*, cl_int*))                  \
+  F(cl_command_queue, clCreateCommandQueue, (cl_context, cl_device_id, cl_ulong, cl_int*))                                               \
+  F(cl_int, clReleaseCommandQueue, (cl_command_queue))                                                                                   \
+  F(cl_mem, clCreateBuffer, (cl_context, cl_ulong, size_t, void*, cl_int*))                                                              \
+  F(cl_int, clReleaseMemObject, (cl_mem))                                                                                                \
+  F(cl_program, clCreateProgramWithSource, (cl_context, cl_uint, const char**, const size_t*, cl_int*))                                  \
+  F(cl_program, clCreateProgramWithBinary,                                                                                               \
+    (cl_context, cl_uint, const cl_device_id*, const size_t*, const unsigned char**, cl_int*, cl_int*))                                  \
+  F(cl_int, clBuildProgram, (cl_program, cl_uint, const cl_device_id*, const char*, void (*)(cl_program, void*), void*))                 \
+  F(cl_int, clGetProgramInfo, (cl_program, cl_uint, size_t, void*, size_t*))                                                             \
+  F(cl_int, clGetProgramBuildInfo, (cl_program, cl_device_id, cl_uint, size_t, void*, size_t*))                                          \
+  F(cl_int, clReleaseProgram, (cl_program))                                                                                              \
+  F(cl_kernel, clCreateKernel, (cl_program, const char*, cl_int*))                                                                       \
+  F(cl_int, clReleaseKernel, (cl_kernel))                                                                                                \
+  F(cl_int, clGetKernelWorkGroupInfo, (cl_kernel, cl_device_id, cl_uint, size_t, void*, size_t*))                                        \
+  F(cl_int, clSetKernelArg, (cl_kernel, cl_uint, size_t, const void*))                                                                   \
+  F(cl_int, clEnqueueNDRangeKernel,                                                                                                      \
+    (cl_command_queue, cl_kernel, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint, const cl_event*, cl_event*))            \
+  F(cl_int, clEnqueueReadBuffer, (cl_command_queue, cl_mem, cl_uint, size_t, size_t, void*, cl_uint, const cl_event*, cl_event*))        \
+  F(cl_int, clEnqueueWriteBuffer, (cl_command_queue, cl_mem, cl_uint, size_t, size_t, const void*, cl_uint, const cl_event*, cl_event*)) \
+  F(cl_int, clEnqueueCopyBuffer, (cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_event*, cl_event*))        \
+  F(cl_int, clEnqueueFillBuffer, (cl_command_queue, cl_mem, const void*, size_t, size_t, size_t, cl_uint, const cl_event*, cl_event*))   \
+  F(void*, clEnqueueMapBuffer,                                                                                                           \
+    (cl_command_queue, cl_mem, cl_uint, cl_ulong, size_t, size_t, cl_uint, const cl_event*, cl_event*, cl_int*))                         \
+  F(cl_int, clEnqueueUnmapMemObject, (cl_command_queue, cl_mem, void*, cl_uint, const cl_event*, cl_event*))                             \
+  F(cl_int, clEnqueueMarkerWithWaitList, (cl_command_queue, cl_uint, const cl_event*, cl_event*))                                        \
+  F(cl_int, clEnqueueBarrierWithWaitList, (cl_command_queue, cl_uint, const cl_event*, cl_event*))                                       \
+  F(cl_int, clFlush, (cl_command_queue))                                                                                                 \
+  F(cl_int, clFinish, (cl_command_queue))                                                                                                \
+  F(cl_int, clWaitForEvents, (cl_uint, const cl_event*))                                                                                 \
+  F(cl_int, clRetainEvent, (cl_event))                                                                                                   \
+  F(cl_int, clReleaseEvent, (cl_event))                                                                                                  \
+  F(cl_int, clGetEventInfo, (cl_event, cl_uint, size_t, void*, size_t*))                                                                 \
   F(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void*, size_t*))
 
 // Of OpenCL 2.0: null where the loader knows less; for devices only whose DeviceInfo::shared says that they have them.
-#define NARU_OPENCL_2(F)                                                                                                     \
-  F(void*, clSVMAlloc, (cl_context, cl_ulong, size_t, cl_uint))                                                              \
-  F(void, clSVMFree, (cl_context, void*))                                                                                    \
-  F(cl_int, clSetKernelArgSVMPointer, (cl_kernel, cl_uint, const void*))                                                     \
+#define NARU_OPENCL_2(F)                                                 \
+  F(void*, clSVMAlloc, (cl_context, cl_ulong, size_t, cl_uint))          \
+  F(void, clSVMFree, (cl_context, void*))                                \
+  F(cl_int, clSetKernelArgSVMPointer, (cl_kernel, cl_uint, const void*)) \
   F(cl_int, clEnqueueSVMMemcpy, (cl_command_queue, cl_uint, void*, const void*, size_t, cl_uint, const cl_event*, cl_event*))
 
 struct Api {

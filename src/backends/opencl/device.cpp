@@ -25,8 +25,10 @@ cl_device_id find_device(const DeviceInfo& info) {
   check(cl.clGetPlatformIDs(static_cast<cl_uint>(platforms.size()), platforms.data(), &count), "clGetPlatformIDs");
   std::vector<cl_device_id> devices(static_cast<size_t>(info.number) + 1);
   if (count >= platforms.size())
-    check(cl.clGetDeviceIDs(platforms.back(), CL_DEVICE_TYPE_ALL, static_cast<cl_uint>(devices.size()), devices.data(), &count), "clGetDeviceIDs");
-  if (count < devices.size()) throw DeviceUnavailableError("OpenCL device '" + info.name + "' is gone. Restart the program; see `naru doctor`");
+    check(cl.clGetDeviceIDs(platforms.back(), CL_DEVICE_TYPE_ALL, static_cast<cl_uint>(devices.size()), devices.data(), &count),
+          "clGetDeviceIDs");
+  if (count < devices.size())
+    throw DeviceUnavailableError("OpenCL device '" + info.name + "' is gone. Restart the program; see `naru doctor`");
   return devices.back();
 }
 
@@ -179,13 +181,16 @@ void OpenClDevice::set_argument(cl_kernel kernel, cl_uint number, const void* me
 void OpenClDevice::copy(cl_command_queue queue, Way way, void* to, const void* from, size_t bytes, bool wait, cl_event* event) const {
   const Api& cl = api();
   if (info_.shared) return check(cl.clEnqueueSVMMemcpy(queue, wait, to, from, bytes, 0, nullptr, event), "clEnqueueSVMMemcpy");
-  const Place source = way == Way::In ? Place{from, 0} : place_of(from, "source of a copy"), target = way == Way::Out ? Place{to, 0} : place_of(to, "target of a copy");
+  const Place source = way == Way::In ? Place{from, 0} : place_of(from, "source of a copy"),
+              target = way == Way::Out ? Place{to, 0} : place_of(to, "target of a copy");
   const auto buffer = [](const Place& p) { return static_cast<cl_mem>(const_cast<void*>(p.memory)); };
   if (way == Way::In)
-    return check(cl.clEnqueueWriteBuffer(queue, buffer(target), wait, target.offset, bytes, from, 0, nullptr, event), "clEnqueueWriteBuffer");
+    return check(cl.clEnqueueWriteBuffer(queue, buffer(target), wait, target.offset, bytes, from, 0, nullptr, event),
+                 "clEnqueueWriteBuffer");
   if (way == Way::Out)
     return check(cl.clEnqueueReadBuffer(queue, buffer(source), wait, source.offset, bytes, to, 0, nullptr, event), "clEnqueueReadBuffer");
-  check(cl.clEnqueueCopyBuffer(queue, buffer(source), buffer(target), source.offset, target.offset, bytes, 0, nullptr, event), "clEnqueueCopyBuffer");
+  check(cl.clEnqueueCopyBuffer(queue, buffer(source), buffer(target), source.offset, target.offset, bytes, 0, nullptr, event),
+        "clEnqueueCopyBuffer");
 }
 
 cl_command_queue OpenClDevice::make_queue(bool timed) {
@@ -212,18 +217,22 @@ cl_program OpenClDevice::build(const std::string& text) {
     std::string log(size, '\0');
     cl.clGetProgramBuildInfo(program, id_, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
     cl.clReleaseProgram(program);
-    throw render::c::CompilerError(fmt::format("device {}: its OpenCL compiler ({} {}) refused a kernel of naru's: {}\n{}", device_.str(), info_.platform_name,
-                                               info_.driver, log.c_str(), text),
-                                   fmt::format("the OpenCL compiler of {} ({} {})", device_.str(), info_.platform_name, info_.driver), log.c_str());
+    throw render::c::CompilerError(fmt::format("device {}: its OpenCL compiler ({} {}) refused a kernel of naru's: {}\n{}", device_.str(),
+                                               info_.platform_name, info_.driver, log.c_str(), text),
+                                   fmt::format("the OpenCL compiler of {} ({} {})", device_.str(), info_.platform_name, info_.driver),
+                                   log.c_str());
   }
   return program;
 }
 
 void OpenClDevice::check_group_memory(cl_kernel kernel) const {
   cl_ulong bytes = 0;
-  if (api().clGetKernelWorkGroupInfo(kernel, id_, CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes, &bytes, nullptr) != CL_SUCCESS || bytes <= info_.local_memory) return;
+  if (api().clGetKernelWorkGroupInfo(kernel, id_, CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes, &bytes, nullptr) != CL_SUCCESS ||
+      bytes <= info_.local_memory)
+    return;
   api().clReleaseKernel(kernel);
-  throw RuntimeError("device {}: a kernel's shared arrays take {} bytes, and a group has {} there. Make them smaller", device_.str(), bytes, info_.local_memory);
+  throw RuntimeError("device {}: a kernel's shared arrays take {} bytes, and a group has {} there. Make them smaller", device_.str(), bytes,
+                     info_.local_memory);
 }
 
 Kernel OpenClDevice::compile(const std::string& text) {
@@ -266,10 +275,12 @@ void OpenClDevice::ran(Kernel& kernel) {
   const Api& cl = api();
   runtime::KernelCache& cache = runtime::kernel_cache();
   size_t size = 0;
-  if (cache.enabled() && cl.clGetProgramInfo(kernel.program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) == CL_SUCCESS && size > 0) {
+  if (cache.enabled() && cl.clGetProgramInfo(kernel.program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) == CL_SUCCESS &&
+      size > 0) {
     std::string binary(size, '\0');
     char* data = binary.data();
-    if (cl.clGetProgramInfo(kernel.program, CL_PROGRAM_BINARIES, sizeof data, &data, nullptr) == CL_SUCCESS) cache.store(kernel.key, binary);
+    if (cl.clGetProgramInfo(kernel.program, CL_PROGRAM_BINARIES, sizeof data, &data, nullptr) == CL_SUCCESS)
+      cache.store(kernel.key, binary);
   }
   cl.clReleaseProgram(kernel.program);
   kernel.program = nullptr;

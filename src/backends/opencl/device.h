@@ -22,7 +22,7 @@ struct Piece {
   char* address = nullptr;
   size_t bytes = 0;
   cl_mem memory = nullptr;  // null: shared
-  void* host = nullptr;  // where the contents lie, on devices that share the host's memory
+  void* host = nullptr;     // where the contents lie, on devices that share the host's memory
 };
 
 struct Kernel {
@@ -102,7 +102,7 @@ class OpenClDevice {
   size_t used_ = 0;
   std::atomic<uint64_t> releases_{0};
   std::map<void*, cl_mem> pinned_;
-  cl_command_queue mapping_ = nullptr;  // for pinned memory
+  cl_command_queue mapping_ = nullptr;         // for pinned memory
   render::c::KernelTable<Kernel> kernels_[2];  // [loops]
 };
 

@@ -74,16 +74,18 @@ std::string ask() {
                         text_of(cl, d, CL_DEVICE_EXTENSIONS).find("cl_khr_fp64") != std::string::npos;
       lines += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t", p, i, text_of(cl, d, CL_DEVICE_NAME), platform,
                            text_of(cl, d, CL_DRIVER_VERSION), text_of(cl, d, CL_DEVICE_VERSION), uuid_of(cl, d), pci_of(cl, d));
-      for (const bool b : {(number_of<cl_ulong>(cl, d, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0,
-                           number_of<cl_uint>(cl, d, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0,
-                           cl.has_shared_memory() && (number_of<cl_ulong>(cl, d, CL_DEVICE_SVM_CAPABILITIES) & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0, fp64,
-                           (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0, (single & CL_FP_DENORM) != 0, (single & CL_FP_FMA) != 0,
-                           number_of<cl_uint>(cl, d, CL_DEVICE_COMPILER_AVAILABLE) != 0})
+      for (const bool b :
+           {(number_of<cl_ulong>(cl, d, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0,
+            number_of<cl_uint>(cl, d, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0,
+            cl.has_shared_memory() && (number_of<cl_ulong>(cl, d, CL_DEVICE_SVM_CAPABILITIES) & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0, fp64,
+            (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0, (single & CL_FP_DENORM) != 0, (single & CL_FP_FMA) != 0,
+            number_of<cl_uint>(cl, d, CL_DEVICE_COMPILER_AVAILABLE) != 0})
         lines += b ? "1\t" : "0\t";
-      for (const uint64_t v : {number_of<cl_ulong>(cl, d, CL_DEVICE_GLOBAL_MEM_SIZE), number_of<cl_ulong>(cl, d, CL_DEVICE_MAX_MEM_ALLOC_SIZE),
-                               number_of<cl_ulong>(cl, d, CL_DEVICE_LOCAL_MEM_SIZE), number_of<cl_uint>(cl, d, CL_DEVICE_MAX_COMPUTE_UNITS),
-                               number_of<size_t>(cl, d, CL_DEVICE_MAX_WORK_GROUP_SIZE), number_of<size_t>(cl, d, CL_DEVICE_MAX_PARAMETER_SIZE),
-                               number_of<cl_uint>(cl, d, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)})
+      for (const uint64_t v :
+           {number_of<cl_ulong>(cl, d, CL_DEVICE_GLOBAL_MEM_SIZE), number_of<cl_ulong>(cl, d, CL_DEVICE_MAX_MEM_ALLOC_SIZE),
+            number_of<cl_ulong>(cl, d, CL_DEVICE_LOCAL_MEM_SIZE), number_of<cl_uint>(cl, d, CL_DEVICE_MAX_COMPUTE_UNITS),
+            number_of<size_t>(cl, d, CL_DEVICE_MAX_WORK_GROUP_SIZE), number_of<size_t>(cl, d, CL_DEVICE_MAX_PARAMETER_SIZE),
+            number_of<cl_uint>(cl, d, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)})
         lines += fmt::format("{}\t", v);
       lines += "\n";
     }
@@ -135,7 +137,8 @@ Found look() {
     const size_t tab = line.find('\t');
     f.trouble = line.substr(tab + 1);
     f.state = line.starts_with("!error") ? DriverState::InitError : DriverState::NoLibrary;
-    if (line.starts_with("!platform")) f.trouble = "libOpenCL is installed, but no platform (/etc/OpenCL/vendors has no *.icd file that works)";
+    if (line.starts_with("!platform"))
+      f.trouble = "libOpenCL is installed, but no platform (/etc/OpenCL/vendors has no *.icd file that works)";
   }
   return f;
 }
@@ -199,12 +202,12 @@ Availability availability() {
     return unavailable(f.state, {{"detail", f.trouble},
                                  {"driver", "your GPU's OpenCL driver"},
                                  {"install", "Debian: apt install intel-opencl-icd, mesa-opencl-icd or nvidia-opencl-icd"}});
-  if (f.state == DriverState::InitError)
-    return {false, f.trouble, "See what `clinfo` says; update or reinstall the driver", f.state};
+  if (f.state == DriverState::InitError) return {false, f.trouble, "See what `clinfo` says; update or reinstall the driver", f.state};
   std::string names, missing;
   for (const DeviceInfo& d : f.devices) {
     names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", d.name, d.platform_name);
-    if (const std::string what = lacks(d); !what.empty()) missing += fmt::format("{}{} lacks {}", missing.empty() ? "" : ", ", d.name, what);
+    if (const std::string what = lacks(d); !what.empty())
+      missing += fmt::format("{}{} lacks {}", missing.empty() ? "" : ", ", d.name, what);
   }
   if (!missing.empty()) return {false, missing, "Use device 'cpu', or another OpenCL device", DriverState::UnsupportedArch};
   if (names.empty()) return {false, "OpenCL is installed, but lists no device", "See what `clinfo` says", DriverState::NoDeviceNode};

@@ -19,7 +19,7 @@ struct DeviceInfo {
   bool fp64 = true;
   bool exact_f32 = true;  // division and root of float32 are correctly rounded on request
   bool denormals = true, fma = true, compiler = true;
-  uint64_t memory = 0, largest_buffer = 0, local_memory = 0;  // bytes
+  uint64_t memory = 0, largest_buffer = 0, local_memory = 0;     // bytes
   uint64_t units = 1, group = 1, parameters = 1024, vector = 1;  // vector: float32 numbers of one
 };
 

@@ -77,7 +77,8 @@ class OpenClBackend final : public Backend {
   bool row_wise() const noexcept override { return true; }
   bool has_gaps(Device device) override { return counts_as_lacking_anything() || lacks(device, "fp64"); }
   bool lacks(Device device, std::string_view what) override {
-    return ((what == "fp64" || what == "fp64 arithmetic") && !usable().at(static_cast<size_t>(device.index)).fp64) || counts_as_lacking(what);
+    return ((what == "fp64" || what == "fp64 arithmetic") && !usable().at(static_cast<size_t>(device.index)).fp64) ||
+           counts_as_lacking(what);
   }
 
   void* allocate(Device device, MemoryKind kind, size_t bytes) override {

@@ -86,7 +86,8 @@ uint64_t OpenClStream::submit(ir::Instruction instruction, std::vector<Ref<Stora
   Marks over;
   const std::lock_guard lock(mutex_);
   // What moves to and from the host is what others wait for.
-  due_ = given_.load(std::memory_order_relaxed) + 1 - marked_ >= kUnmarked || !hold.empty() || std::holds_alternative<ir::CopyBytes>(instruction);
+  due_ = given_.load(std::memory_order_relaxed) + 1 - marked_ >= kUnmarked || !hold.empty() ||
+         std::holds_alternative<ir::CopyBytes>(instruction);
   try {
     scratch_.begin();
     run(instruction);
@@ -119,7 +120,8 @@ void OpenClStream::run(const ir::Instruction& instruction) {
 }
 
 // Those that differ from what they are: a call of the driver's costs more than the comparison.
-void OpenClStream::set_arguments(Kernel& kernel, std::span<const void* const> memory, const void* apart, std::span<const std::byte> numbers) const {
+void OpenClStream::set_arguments(Kernel& kernel, std::span<const void* const> memory, const void* apart,
+                                 std::span<const std::byte> numbers) const {
   const uint64_t releases = device_.releases();
   const auto last = static_cast<cl_uint>(memory.size());
   if (kernel.memory.size() != memory.size() + 1 || kernel.releases != releases) {
@@ -147,7 +149,8 @@ void OpenClStream::set_arguments(Kernel& kernel, std::span<const void* const> me
 
 void OpenClStream::start(const render::c::Launch& launch) {
   constexpr size_t kMost = 32;
-  if (launch.memory.size() > kMost) throw RuntimeError("OpenCL: a kernel with {} pieces of memory; at most {} are allowed", launch.memory.size(), kMost);
+  if (launch.memory.size() > kMost)
+    throw RuntimeError("OpenCL: a kernel with {} pieces of memory; at most {} are allowed", launch.memory.size(), kMost);
   if (launch.groups == 0) return;
   const Api& cl = api();
   const void* memory[kMost];
@@ -197,7 +200,9 @@ void OpenClStream::copy(const ir::CopyBytes& c) {
 
 void OpenClStream::copy_within(const ir::CopyBytes& c) {
   if (c.target == c.source) return;
-  const auto copy = [&](const void* from, void* to) { device_.copy(queue_, OpenClDevice::Way::Within, to, from, c.bytes, false, wanted_event()); };
+  const auto copy = [&](const void* from, void* to) {
+    device_.copy(queue_, OpenClDevice::Way::Within, to, from, c.bytes, false, wanted_event());
+  };
   const auto *from = static_cast<const char*>(c.source), *to = static_cast<const char*>(c.target);
   const bool overlap = from < to + c.bytes && to < from + c.bytes;
   if (!overlap) return copy(c.source, c.target);
@@ -232,7 +237,8 @@ void OpenClStream::look_at_faults(uint64_t seq) {
   using render::c::Fault;
   using Way = OpenClDevice::Way;
   records_.look(
-      seq, errors(), [&](Fault* all) { device_.copy(looking_, Way::Out, all, faults_, runtime::FaultRecords::kCount * sizeof(Fault), true, nullptr); },
+      seq, errors(),
+      [&](Fault* all) { device_.copy(looking_, Way::Out, all, faults_, runtime::FaultRecords::kCount * sizeof(Fault), true, nullptr); },
       [&](int number) {
         const Fault none;
         device_.copy(looking_, Way::In, static_cast<Fault*>(faults_) + number, &none, sizeof none, true, nullptr);
@@ -246,8 +252,9 @@ OpenClStream::Marks OpenClStream::take_reached() const noexcept {
     if (status > CL_COMPLETE) break;
     if (status < 0) {
       api().clFinish(queue_);  // as above
-      errors().keep(std::make_exception_ptr(RuntimeError("device {}: an operation ended with {}. If it happens again, restart the program; see `naru doctor`",
-                                                         device_.device().str(), error_text(status))));
+      errors().keep(std::make_exception_ptr(
+          RuntimeError("device {}: an operation ended with {}. If it happens again, restart the program; see `naru doctor`",
+                       device_.device().str(), error_text(status))));
     }
     done_.store(marks_.front().seq, std::memory_order_release);
     over.push_back(std::move(marks_.front()));
@@ -257,7 +264,8 @@ OpenClStream::Marks OpenClStream::take_reached() const noexcept {
 }
 
 uint64_t OpenClStream::completed() const noexcept {
-  if (done_.load(std::memory_order_acquire) == given_.load(std::memory_order_acquire) || device_.forked()) return done_.load(std::memory_order_acquire);
+  if (done_.load(std::memory_order_acquire) == given_.load(std::memory_order_acquire) || device_.forked())
+    return done_.load(std::memory_order_acquire);
   Marks over;
   const std::lock_guard lock(mutex_);
   try {

@@ -74,8 +74,8 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
   // Kept alive by the next mark.
   mutable std::vector<Ref<Storage>> held_;
   mutable uint64_t marked_ = 0;
-  bool due_ = false;     // the instruction being handed over gets a mark;
-  mutable Event last_;   // this one, of its last command
+  bool due_ = false;    // the instruction being handed over gets a mark;
+  mutable Event last_;  // this one, of its last command
   std::atomic<uint64_t> given_{0};
   mutable std::atomic<uint64_t> done_{0};
   runtime::Scratch scratch_;

@@ -13,19 +13,15 @@ constexpr ErrorText kErrors[] = {
      "Start workers with 'spawn' or 'forkserver', or fork before the first use of the GPU"},
     {35, "hipErrorInsufficientDriver", "the kernel's amdgpu module is older than the HIP run time",
      "Update the amdgpu module (amdgpu-dkms), or install an older ROCm"},
-    {100, "hipErrorNoDevice", "the driver finds no GPU",
-     "Check that `rocminfo` lists it, and that you may use /dev/kfd (group render)"},
+    {100, "hipErrorNoDevice", "the driver finds no GPU", "Check that `rocminfo` lists it, and that you may use /dev/kfd (group render)"},
     {101, "hipErrorInvalidDevice", "the driver does not accept a device that it listed", "Restart the machine"},
-    {209, "hipErrorNoBinaryForGpu", "this ROCm does not support the GPU",
-     "Install a ROCm that lists the GPU as supported"},
+    {209, "hipErrorNoBinaryForGpu", "this ROCm does not support the GPU", "Install a ROCm that lists the GPU as supported"},
     {999, "hipErrorUnknown", "the driver does not say", "See dmesg | grep -i amdgpu; restart the machine"},
 };
 
 constexpr const char* kLibraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"};
 
-std::string version_text(int version) {
-  return fmt::format("HIP {}.{}", version / 10000000, version / 100000 % 100);
-}
+std::string version_text(int version) { return fmt::format("HIP {}.{}", version / 10000000, version / 100000 % 100); }
 
 const GpuDriver kDriver{
     .kind = DeviceType::Rocm,
@@ -66,15 +62,12 @@ const GpuDriver kDriver{
 Availability ask() {
   const GpuProbe found = probe_gpus(kDriver);
   if (!found.state.available) return found.state;
-  return unavailable(DriverState::NoKernels, {{"driver", kDriver.words},
-                                              {"devices", fmt::format("{}; {}", found.driver, list_of(found.gpus))},
-                                              {"kind", "rocm"}});
+  return unavailable(DriverState::NoKernels,
+                     {{"driver", kDriver.words}, {"devices", fmt::format("{}; {}", found.driver, list_of(found.gpus))}, {"kind", "rocm"}});
 }
 
 }  // namespace
 
-std::unique_ptr<Backend> make_rocm() {
-  return std::make_unique<UnusableBackend>("rocm", DeviceType::Rocm, ask);
-}
+std::unique_ptr<Backend> make_rocm() { return std::make_unique<UnusableBackend>("rocm", DeviceType::Rocm, ask); }
 
 }  // namespace naru::backends

@@ -22,12 +22,8 @@ constexpr uintptr_t tag_of(Device d) noexcept {
   const auto number = (static_cast<uintptr_t>(d.type) * 16 + static_cast<uintptr_t>(d.index)) % kVirtualDevices;
   return (uintptr_t{64} | number) << kTagShift;
 }
-inline void* to_device(void* host, Device d) noexcept {
-  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(host) + tag_of(d));
-}
-inline void* to_host(void* address, Device d) noexcept {
-  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) - tag_of(d));
-}
+inline void* to_device(void* host, Device d) noexcept { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(host) + tag_of(d)); }
+inline void* to_host(void* address, Device d) noexcept { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) - tag_of(d)); }
 
 // Makes every address of an instruction for `device` a host address. Throws RuntimeError that names the operand for an
 // address of another device or of the host. Copies between devices are translated by their own devices.

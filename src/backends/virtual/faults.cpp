@@ -10,7 +10,9 @@ namespace naru::backends {
 namespace {
 
 // Between two devices.
-bool is_peer(const ir::CopyBytes& c) { return !c.source_device.is_cpu() && !c.target_device.is_cpu() && c.source_device != c.target_device; }
+bool is_peer(const ir::CopyBytes& c) {
+  return !c.source_device.is_cpu() && !c.target_device.is_cpu() && c.source_device != c.target_device;
+}
 
 }  // namespace
 
@@ -37,8 +39,9 @@ void VirtualDevice::before(const Fate& fate, const ir::Instruction& instruction)
   check();
   if (!fate.fails) return;
   const bool copy = std::holds_alternative<ir::CopyBytes>(instruction);
-  throw RuntimeError("{} error on {}: {} number {} failed, as asked for (fail_{}={}). What it should have written is undefined; the device goes on",
-                     name_of(device_.type), device_.str(), copy ? "a copy," : "a launch,", fate.fails, copy ? "copy" : "launch", fate.fails);
+  throw RuntimeError(
+      "{} error on {}: {} number {} failed, as asked for (fail_{}={}). What it should have written is undefined; the device goes on",
+      name_of(device_.type), device_.str(), copy ? "a copy," : "a launch,", fate.fails, copy ? "copy" : "launch", fate.fails);
 }
 
 void VirtualDevice::after(const Fate& fate, const ir::Instruction& instruction) {
@@ -59,10 +62,11 @@ bool VirtualDevice::take(size_t bytes) {
 
 void VirtualDevice::check() const {
   if (lost_)
-    throw DeviceLostError(fmt::format(
-        "device '{}' was lost: it stopped working after {} copies and launches, as asked for (lose_after={}). Everything on it is gone; define "
-        "the virtual devices anew",
-        device_.str(), options_.lose_after, options_.lose_after));
+    throw DeviceLostError(
+        fmt::format("device '{}' was lost: it stopped working after {} copies and launches, as asked for (lose_after={}). Everything on it "
+                    "is gone; define "
+                    "the virtual devices anew",
+                    device_.str(), options_.lose_after, options_.lose_after));
 }
 
 }  // namespace naru::backends

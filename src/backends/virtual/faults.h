@@ -15,9 +15,9 @@ class VirtualDevice {
 
   // Counts an instruction where it is submitted, in the order of the program. What it is to do beside its work:
   struct Fate {
-    double delay = 0;     // seconds
-    uint64_t fails = 0;   // its number, if it is the one to fail
-    bool loses = false;   // the device with it
+    double delay = 0;    // seconds
+    uint64_t fails = 0;  // its number, if it is the one to fail
+    bool loses = false;  // the device with it
     bool corrupts = false;
   };
   Fate next(const ir::Instruction& instruction);

@@ -50,9 +50,7 @@ VirtualStream::~VirtualStream() {
   thread_.join();
 }
 
-bool VirtualStream::forked() const noexcept {
-  return getpid() != process_;
-}
+bool VirtualStream::forked() const noexcept { return getpid() != process_; }
 
 void VirtualStream::check_process() const {
   if (forked()) runtime::raise_forked(device_, process_);

@@ -117,8 +117,6 @@ class VirtualBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<runtime::Backend> make_virtual() {
-  return std::make_unique<VirtualBackend>();
-}
+std::unique_ptr<runtime::Backend> make_virtual() { return std::make_unique<VirtualBackend>(); }
 
 }  // namespace naru::backends

@@ -53,29 +53,40 @@ std::string arg_text(const ir::ArgReduce& op, const Space& kept, const Target& t
     return lines;
   };
   if (items == 0) {
-    text += fmt::format("  {0} best[{1}];\n  I place[{1}];\n  const I first = (I)GROUP * a.d[3], last = first + a.d[3] < a.d[0] ? first + a.d[3] : a.d[0];\n"
-                        "  for (I row = first; row < last; ++row) {{\n{2}    const I r = {3};\n"
-                        "    for (int l = 0; l < {1}; ++l) {{\n      place[l] = l < a.d[1] ? l : 0;\n      best[l] = {4};\n    }}\n", t, kLoopLanes,
-                        walk.position("q", "row", "    "), walk.offset(0, "q"), load("place[l]"));
-    text += fmt::format("    for (I i = {0}; i < a.d[1]; i += {0}) {{\n      const int n = a.d[1] - i < {0} ? (int)(a.d[1] - i) : {0};\n"
-                        "      PARALLEL\n      for (int l = 0; l < n; ++l) {{\n        const {1} y = {2};\n        const bool b = before(y, best[l]);\n"
-                        "        best[l] = b ? y : best[l];\n        place[l] = b ? i + l : place[l];\n      }}\n    }}\n", kLoopLanes, t, load("(i + l)"));
-    text += fmt::format("    {0} x = best[0];\n    I at = place[0];\n    for (int l = 1; l < {1}; ++l)\n"
-                        "      if (before(best[l], x) || (!before(x, best[l]) && place[l] < at)) {{ x = best[l]; at = place[l]; }}\n", t, kLoopLanes);
+    text += fmt::format(
+        "  {0} best[{1}];\n  I place[{1}];\n  const I first = (I)GROUP * a.d[3], last = first + a.d[3] < a.d[0] ? first + a.d[3] : "
+        "a.d[0];\n"
+        "  for (I row = first; row < last; ++row) {{\n{2}    const I r = {3};\n"
+        "    for (int l = 0; l < {1}; ++l) {{\n      place[l] = l < a.d[1] ? l : 0;\n      best[l] = {4};\n    }}\n",
+        t, kLoopLanes, walk.position("q", "row", "    "), walk.offset(0, "q"), load("place[l]"));
+    text += fmt::format(
+        "    for (I i = {0}; i < a.d[1]; i += {0}) {{\n      const int n = a.d[1] - i < {0} ? (int)(a.d[1] - i) : {0};\n"
+        "      PARALLEL\n      for (int l = 0; l < n; ++l) {{\n        const {1} y = {2};\n        const bool b = before(y, best[l]);\n"
+        "        best[l] = b ? y : best[l];\n        place[l] = b ? i + l : place[l];\n      }}\n    }}\n",
+        kLoopLanes, t, load("(i + l)"));
+    text += fmt::format(
+        "    {0} x = best[0];\n    I at = place[0];\n    for (int l = 1; l < {1}; ++l)\n"
+        "      if (before(best[l], x) || (!before(x, best[l]) && place[l] < at)) {{ x = best[l]; at = place[l]; }}\n",
+        t, kLoopLanes);
     return complete(target, text + store() + "  }\n}\n");
   }
   if (items > 1) text += fmt::format("  LOCAL {} best[{}];\n  LOCAL I place[{}];\n", t, items, items);
-  text += items == 1 ? fmt::format("  const I row = (I)GROUP * {} + ITEM;\n  if (row < a.d[0]) {{\n", kGroup) : "  const I row = (I)GROUP;\n  {\n";
+  text += items == 1 ? fmt::format("  const I row = (I)GROUP * {} + ITEM;\n  if (row < a.d[0]) {{\n", kGroup)
+                     : "  const I row = (I)GROUP;\n  {\n";
   text += walk.position("q", "row", "    ") + fmt::format("    const I r = {};\n", walk.offset(0, "q"));
   const std::string first = items == 1 ? "0" : "ITEM";
   // Items beyond the row's end start from its first element, which changes nothing.
-  text += fmt::format("    I at = {0} < a.d[1] ? {0} : 0;\n    {1} x = {2};\n    for (I i = {0} + {3}; i < a.d[1]; i += {3}) {{\n"
-                      "      const {1} y = {4};\n      if (before(y, x)) {{ x = y; at = i; }}\n    }}\n", first, t, load("at"), items, load("i"));
+  text += fmt::format(
+      "    I at = {0} < a.d[1] ? {0} : 0;\n    {1} x = {2};\n    for (I i = {0} + {3}; i < a.d[1]; i += {3}) {{\n"
+      "      const {1} y = {4};\n      if (before(y, x)) {{ x = y; at = i; }}\n    }}\n",
+      first, t, load("at"), items, load("i"));
   if (items > 1)
-    text += fmt::format("    best[ITEM] = x;\n    place[ITEM] = at;\n    BARRIER;\n    for (int by = {}; by > 0; by /= 2) {{\n"
-                        "      if (ITEM < by) {{\n        const {} y = best[ITEM + by];\n        const I j = place[ITEM + by];\n"
-                        "        if (before(y, x) || (!before(x, y) && j < at)) {{ x = y; at = j; }}\n"
-                        "        best[ITEM] = x;\n        place[ITEM] = at;\n      }}\n      BARRIER;\n    }}\n", items / 2, t);
+    text += fmt::format(
+        "    best[ITEM] = x;\n    place[ITEM] = at;\n    BARRIER;\n    for (int by = {}; by > 0; by /= 2) {{\n"
+        "      if (ITEM < by) {{\n        const {} y = best[ITEM + by];\n        const I j = place[ITEM + by];\n"
+        "        if (before(y, x) || (!before(x, y) && j < at)) {{ x = y; at = j; }}\n"
+        "        best[ITEM] = x;\n        place[ITEM] = at;\n      }}\n      BARRIER;\n    }}\n",
+        items / 2, t);
   text += items > 1 ? "    if (ITEM == 0) {\n" : "    {\n";
   return complete(target, text + store() + "    }\n  }\n}\n");
 }
@@ -104,15 +115,17 @@ std::string scan_text(const ir::Scan& scan, const Space& kept, const Target& tar
   ir::Graph graph;
   const uint32_t value = ir::convert(ir::input(graph, 0, scan.in.dtype), kOf[static_cast<int>(type)]).id();
   text += expressions(graph, {&value, 1}, {[](uint64_t, DType t) { return loaded(t, "m0[from]"); }, {}, {}}, target, "v", "      ");
-  text += fmt::format("      x = combine(x, {});\n      m1[to] = {};\n      from += a.d[2];\n      to += a.d[3];\n    }}\n  }}\n}}\n", node("v", value),
-                      converted(type, scan.out.dtype, "x", target));
+  text += fmt::format("      x = combine(x, {});\n      m1[to] = {};\n      from += a.d[2];\n      to += a.d[3];\n    }}\n  }}\n}}\n",
+                      node("v", value), converted(type, scan.out.dtype, "x", target));
   return complete(target, text);
 }
 
 // Elements from one to the next along the last dimension.
 int64_t last_stride(const ir::View& v) { return v.strides.back(); }
 
-bool is_wide_with(const ir::View& v, int64_t length, const Space& kept) { return is_wide(kept) || length * std::abs(last_stride(v)) > (int64_t{1} << 30); }
+bool is_wide_with(const ir::View& v, int64_t length, const Space& kept) {
+  return is_wide(kept) || length * std::abs(last_stride(v)) > (int64_t{1} << 30);
+}
 
 }  // namespace
 
@@ -124,7 +137,8 @@ void run(const ir::ArgReduce& op, Launcher& launcher) {
   if (length == 0) throw IndexError("argmax/argmin: expected a dimension of non-zero size to reduce, got shape {}", op.shape.str());
   const Dims none(shape.size(), 0);
   kept.add(op.in);
-  kept.add(static_cast<char*>(op.values.data), static_cast<int64_t>(size_of(op.in.dtype)), (op.values.data ? op.values.strides : none).data());
+  kept.add(static_cast<char*>(op.values.data), static_cast<int64_t>(size_of(op.in.dtype)),
+           (op.values.data ? op.values.strides : none).data());
   kept.add(static_cast<char*>(op.indices.data), 8, (op.indices.data ? op.indices.strides : none).data());
   kept.drop_ones();
   kept.merge();
@@ -140,7 +154,11 @@ void run(const ir::ArgReduce& op, Launcher& launcher) {
   const uint64_t bits = static_cast<uint64_t>(op.in.dtype) | static_cast<uint64_t>(op.greatest) << 4 | static_cast<uint64_t>(wide) << 5 |
                         static_cast<uint64_t>(items == 1) << 6 | static_cast<uint64_t>(op.values.data != nullptr) << 7 |
                         static_cast<uint64_t>(op.indices.data != nullptr) << 8 | static_cast<uint64_t>(kept.rank) << 16;
-  launcher.start({{Kind::ArgReduce, nullptr, bits}, [&] { return arg_text(op, kept, target, items, wide); }, memory, arguments.bytes(), groups,
+  launcher.start({{Kind::ArgReduce, nullptr, bits},
+                  [&] { return arg_text(op, kept, target, items, wide); },
+                  memory,
+                  arguments.bytes(),
+                  groups,
                   target.loops ? 1 : kGroup});
 }
 
@@ -158,10 +176,14 @@ void run(const ir::Scan& scan, Launcher& launcher) {
   for (const int64_t v : {rows, length, last_stride(scan.in), last_stride(scan.out)}) arguments.add(v);
   add(arguments, kept);
   void* const memory[] = {scan.in.data, scan.out.data};
-  const uint64_t bits = static_cast<uint64_t>(scan.in.dtype) | static_cast<uint64_t>(scan.out.dtype) << 4 | static_cast<uint64_t>(wide) << 8 |
-                        static_cast<uint64_t>(scan.op) << 9 | static_cast<uint64_t>(kept.rank) << 16;
-  launcher.start({{Kind::Scan, nullptr, bits}, [&] { return scan_text(scan, kept, launcher.target(), wide); }, memory, arguments.bytes(),
-                  (rows + kGroup - 1) / kGroup, kGroup});
+  const uint64_t bits = static_cast<uint64_t>(scan.in.dtype) | static_cast<uint64_t>(scan.out.dtype) << 4 |
+                        static_cast<uint64_t>(wide) << 8 | static_cast<uint64_t>(scan.op) << 9 | static_cast<uint64_t>(kept.rank) << 16;
+  launcher.start({{Kind::Scan, nullptr, bits},
+                  [&] { return scan_text(scan, kept, launcher.target(), wide); },
+                  memory,
+                  arguments.bytes(),
+                  (rows + kGroup - 1) / kGroup,
+                  kGroup});
 }
 
 }  // namespace naru::render::c

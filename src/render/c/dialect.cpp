@@ -3,9 +3,8 @@
 namespace naru::render::c {
 namespace {
 
-constexpr Dialect kOpenCl = {
-    "opencl",
-    R"c(#pragma OPENCL FP_CONTRACT OFF
+constexpr Dialect kOpenCl = {"opencl",
+                             R"c(#pragma OPENCL FP_CONTRACT OFF
 typedef char i8; typedef short i16; typedef int i32; typedef long i64;
 typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64; typedef float f32;
 typedef char4 i8x4; typedef short4 i16x4; typedef int4 i32x4; typedef long4 i64x4;
@@ -26,10 +25,10 @@ typedef uchar4 u8x4; typedef ushort4 u16x4; typedef uint4 u32x4; typedef float4 
 #define atomic_least(p, x) atomic_min(p, x)
 #define PARALLEL _Pragma("clang loop vectorize(assume_safety)")
 )c",
-    R"c(typedef double f64; typedef double4 f64x4;
+                             R"c(typedef double f64; typedef double4 f64x4;
 #define as_f64 as_double
 )c",
-    {R"c(#define fma_f32 fma
+                             {R"c(#define fma_f32 fma
 #define sqrt_f32 sqrt
 #define fabs_f32 fabs
 #define floor_f32 floor
@@ -44,8 +43,8 @@ typedef uchar4 u8x4; typedef ushort4 u16x4; typedef uint4 u32x4; typedef float4 
 #define trunc_f64 trunc
 #define rint_f64 rint
 )c",
-     // Instructions: the library's functions are calls, which keep PoCL's loops from being vectorised.
-     R"c(#define fma_f32 __builtin_fmaf
+                              // Instructions: the library's functions are calls, which keep PoCL's loops from being vectorised.
+                              R"c(#define fma_f32 __builtin_fmaf
 #define sqrt_f32 __builtin_sqrtf
 #define fabs_f32 __builtin_fabsf
 #define floor_f32 __builtin_floorf
@@ -61,9 +60,8 @@ typedef uchar4 u8x4; typedef ushort4 u16x4; typedef uint4 u32x4; typedef float4 
 #define rint_f64 __builtin_rint
 )c"}};
 
-constexpr Dialect kCuda = {
-    "cuda",
-    R"c(typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
+constexpr Dialect kCuda = {"cuda",
+                           R"c(typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64; typedef float f32;
 #define VECTOR(t, bytes) struct __align__(bytes) t##x4 { t x, y, z, w; };
 VECTOR(i8, 4) VECTOR(i16, 8) VECTOR(i32, 16) VECTOR(i64, 16) VECTOR(u8, 4) VECTOR(u16, 8) VECTOR(u32, 16) VECTOR(f32, 16)
@@ -83,10 +81,10 @@ VECTOR(i8, 4) VECTOR(i16, 8) VECTOR(i32, 16) VECTOR(i64, 16) VECTOR(u8, 4) VECTO
 #define atomic_least(p, x) atomicMin(p, x)
 #define PARALLEL
 )c",
-    R"c(typedef double f64; VECTOR(f64, 16)
+                           R"c(typedef double f64; VECTOR(f64, 16)
 #define as_f64(x) __longlong_as_double((i64)(x))
 )c",
-    {R"c(#define fma_f32 fmaf
+                           {R"c(#define fma_f32 fmaf
 #define sqrt_f32 sqrtf
 #define fabs_f32 fabsf
 #define floor_f32 floorf
@@ -100,7 +98,8 @@ VECTOR(i8, 4) VECTOR(i16, 8) VECTOR(i32, 16) VECTOR(i64, 16) VECTOR(u8, 4) VECTO
 #define ceil_f64 ceil
 #define trunc_f64 trunc
 #define rint_f64 rint
-)c", ""}};
+)c",
+                            ""}};
 
 // A function of naru's own. Those it uses itself stand before it.
 struct Helper {

@@ -20,7 +20,7 @@ namespace naru::render::c {
 struct Dialect {
   const char* name;
   const char* prelude;
-  const char* doubles;  // what the prelude needs besides on devices that have float64
+  const char* doubles;       // what the prelude needs besides on devices that have float64
   const char* functions[2];  // fma_f32 ...: by Target::loops
 };
 
@@ -32,12 +32,12 @@ struct Target {
   const Dialect* dialect = nullptr;
   // Items loop over many neighbouring elements (processors that vectorise loops); else neighbouring items take neighbouring elements.
   bool loops = false;
-  int lanes = 16;           // of a vector of 32-bit numbers, where loops is set: 8 or 16
-  int group = 256;          // items of a group, where a kernel leaves it open; a power of two, at least 64
-  int units = 1;            // groups that run at a time
-  size_t parameters = 1024; // bytes that a kernel's parameters may take together
+  int lanes = 16;            // of a vector of 32-bit numbers, where loops is set: 8 or 16
+  int group = 256;           // items of a group, where a kernel leaves it open; a power of two, at least 64
+  int units = 1;             // groups that run at a time
+  size_t parameters = 1024;  // bytes that a kernel's parameters may take together
   bool fp64 = true;
-  bool exact_f32 = true;    // division and root of float32 are correctly rounded; else they are taken in float64
+  bool exact_f32 = true;  // division and root of float32 are correctly rounded; else they are taken in float64
 };
 
 // The text of a whole source: the prelude, the functions of naru's that `body` mentions, `body`.

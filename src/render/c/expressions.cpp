@@ -42,8 +42,8 @@ std::string convert(VType from, DType to, const std::string& x) {
     default:
       break;
   }
-  const std::string whole = is_float(from) ? fmt::format("{}_to_{}({})", name_of(from), name_of(type), x)
-                                           : fmt::format("({}){}", name_of(type), x);
+  const std::string whole =
+      is_float(from) ? fmt::format("{}_to_{}({})", name_of(from), name_of(type), x) : fmt::format("({}){}", name_of(type), x);
   return narrowed(to, is_float(from) ? whole : fmt::format("({})", whole));
 }
 

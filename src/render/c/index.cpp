@@ -33,16 +33,18 @@ std::string check_text(const Space& space, const Target& target, bool wide) {
   h.wide = wide;
   std::string text = opening(h, target) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
   text += walk.position("q", "i", "    ");
-  text += fmt::format("    const i64 p = m0[{}];\n    if (p < (i64)a.d[1] || p >= (i64)a.d[2]) atomic_least(m1, (u32)i);\n  }}\n}}\n", walk.offset(0, "q"));
+  text += fmt::format("    const i64 p = m0[{}];\n    if (p < (i64)a.d[1] || p >= (i64)a.d[2]) atomic_least(m1, (u32)i);\n  }}\n}}\n",
+                      walk.offset(0, "q"));
   return complete(target, text);
 }
 
 // Records of what is wrong, one an index operand; kernels that find one out of bounds among them put its value down and write nothing.
 void* check(const std::vector<IndexOperand>& indices, const Dims& shape, const char* op, uint32_t where, Launcher& launcher) {
   if (indices.size() > kMostIndices) throw RuntimeError("index: wanted at most {} index tensors, got {}", kMostIndices, indices.size());
-  char* const records = static_cast<char*>(launcher.faults(static_cast<int>(indices.size()), [=](int record, uint32_t found, int64_t value) {
-    return ir::bad_index_text(indices[static_cast<size_t>(record)], shape, record, found, value, op, where);
-  }));
+  char* const records =
+      static_cast<char*>(launcher.faults(static_cast<int>(indices.size()), [=](int record, uint32_t found, int64_t value) {
+        return ir::bad_index_text(indices[static_cast<size_t>(record)], shape, record, found, value, op, where);
+      }));
   const Target& target = launcher.target();
   for (size_t i = 0; i < indices.size(); ++i) {
     const IndexOperand& index = indices[i];
@@ -60,7 +62,11 @@ void* check(const std::vector<IndexOperand>& indices, const Dims& shape, const c
     add(arguments, space);
     void* const memory[] = {index.positions.data, records + i * sizeof(Fault)};
     launcher.start({{Kind::CheckIndex, nullptr, static_cast<uint64_t>(wide) | static_cast<uint64_t>(space.rank) << 8},
-                    [&] { return check_text(space, target, wide); }, memory, arguments.bytes(), (n + target.group - 1) / target.group, target.group});
+                    [&] { return check_text(space, target, wide); },
+                    memory,
+                    arguments.bytes(),
+                    (n + target.group - 1) / target.group,
+                    target.group});
   }
   return records;
 }
@@ -105,9 +111,10 @@ struct Moves {
     for (const int k : numbers()) {
       // Its own number: over the dimensions it moves in.
       std::string own = "0";
-      for (int d = 0; d < walk.rank; ++d) own = fmt::format("(a.d[{0}] ? ({1}) * a.d[{2}] + q{3} : ({1}))", walk.stride(k + 2, d), own, walk.size(d), d);
-      text += fmt::format("      if (m{0}[{1}] == (u32)({2})) *(GLOBAL i64*)(m{0} + {3}) = m{4}[{5}];\n", records, 4 * k, own, 4 * k + 2, first + k,
-                          walk.offset(k + 2, "q"));
+      for (int d = 0; d < walk.rank; ++d)
+        own = fmt::format("(a.d[{0}] ? ({1}) * a.d[{2}] + q{3} : ({1}))", walk.stride(k + 2, d), own, walk.size(d), d);
+      text += fmt::format("      if (m{0}[{1}] == (u32)({2})) *(GLOBAL i64*)(m{0} + {3}) = m{4}[{5}];\n", records, 4 * k, own, 4 * k + 2,
+                          first + k, walk.offset(k + 2, "q"));
     }
     return text + "      return;\n    }\n";
   }
@@ -181,10 +188,11 @@ std::string scatter_text(DType dtype, bool add, bool wide, const Target& target)
   h.group = 64;
   h.wide = wide;
   std::string text = opening(h, target);
-  text += "  const I item = (I)GROUP * 64 + ITEM;\n  const I col = item % a.d[1], owner = item / a.d[1];\n  if (owner < a.d[2]) {\n"
-          "    const I from = col * a.d[3], to = col * a.d[4];\n    for (I row = 0; row < a.d[0]; ++row) {\n"
-          "      const i64 place = m0[2 * row + 1];\n"
-          "      if (place < 0 || (I)(((u32)place * 2654435761u >> 8) & (u32)(a.d[2] - 1)) != owner) continue;\n";
+  text +=
+      "  const I item = (I)GROUP * 64 + ITEM;\n  const I col = item % a.d[1], owner = item / a.d[1];\n  if (owner < a.d[2]) {\n"
+      "    const I from = col * a.d[3], to = col * a.d[4];\n    for (I row = 0; row < a.d[0]; ++row) {\n"
+      "      const i64 place = m0[2 * row + 1];\n"
+      "      if (place < 0 || (I)(((u32)place * 2654435761u >> 8) & (u32)(a.d[2] - 1)) != owner) continue;\n";
   text += fmt::format("      m2[place + to] = {};\n    }}\n  }}\n}}\n",
                       add ? sum_text(dtype, "m2[place + to]", "m1[m0[2 * row] + from]") : "m1[m0[2 * row] + from]");
   return complete(target, text);
@@ -205,8 +213,12 @@ void run(const ir::Gather& g, Launcher& launcher) {
   std::vector<void*> memory{g.out.data, g.source.data};
   for (const IndexOperand& i : g.indices) memory.push_back(i.positions.data);
   memory.push_back(records);
-  launcher.start({{Kind::Gather, nullptr, m.bits(), static_cast<uint64_t>(size_of(g.out.dtype))}, [&] { return gather_text(m, g.out.dtype, target); },
-                  memory, arguments.bytes(), (n + target.group - 1) / target.group, target.group});
+  launcher.start({{Kind::Gather, nullptr, m.bits(), static_cast<uint64_t>(size_of(g.out.dtype))},
+                  [&] { return gather_text(m, g.out.dtype, target); },
+                  memory,
+                  arguments.bytes(),
+                  (n + target.group - 1) / target.group,
+                  target.group});
 }
 
 void run(const ir::Scatter& s, Launcher& launcher) {
@@ -231,19 +243,28 @@ void run(const ir::Scatter& s, Launcher& launcher) {
     std::vector<void*> memory{offsets};
     for (const IndexOperand& i : s.indices) memory.push_back(i.positions.data);
     memory.push_back(records);
-    launcher.start({{Kind::Offsets, nullptr, m.bits(), static_cast<uint64_t>(is_run)}, [&] { return offsets_text(m, dims, target); }, memory,
-                    arguments.bytes(), (rows + target.group - 1) / target.group, target.group});
+    launcher.start({{Kind::Offsets, nullptr, m.bits(), static_cast<uint64_t>(is_run)},
+                    [&] { return offsets_text(m, dims, target); },
+                    memory,
+                    arguments.bytes(),
+                    (rows + target.group - 1) / target.group,
+                    target.group});
   }
   // Every owner looks at every row: no more of them than keep the device busy.
   int64_t owners = 1;
   while (owners * run < 64 * target.units && owners * 16 < rows && (!target.loops || owners < target.units)) owners *= 2;
   Arguments arguments(3, m.wide);
-  for (const int64_t v : {rows, run, owners, is_run ? m.space.operands[0].strides[last] / item : 0, is_run ? m.space.operands[1].strides[last] / item : 0})
+  for (const int64_t v :
+       {rows, run, owners, is_run ? m.space.operands[0].strides[last] / item : 0, is_run ? m.space.operands[1].strides[last] / item : 0})
     arguments.add(v);
   void* const memory[] = {offsets, s.value.data, s.target.data};
   const uint64_t type = s.add ? static_cast<uint64_t>(s.value.dtype) : size_of(s.value.dtype);
   launcher.start({{Kind::Scatter, nullptr, type | static_cast<uint64_t>(s.add) << 8 | static_cast<uint64_t>(m.wide) << 9},
-                  [&] { return scatter_text(s.value.dtype, s.add, m.wide, target); }, memory, arguments.bytes(), (owners * run + 63) / 64, 64});
+                  [&] { return scatter_text(s.value.dtype, s.add, m.wide, target); },
+                  memory,
+                  arguments.bytes(),
+                  (owners * run + 63) / 64,
+                  64});
 }
 
 }  // namespace naru::render::c

@@ -6,10 +6,13 @@
 
 namespace naru::render::c {
 
-bool in_memory(size_t memory, size_t argument_bytes, const Target& target) noexcept { return 8 * memory + argument_bytes > target.parameters; }
+bool in_memory(size_t memory, size_t argument_bytes, const Target& target) noexcept {
+  return 8 * memory + argument_bytes > target.parameters;
+}
 
 std::string opening(const Head& h, const Target& target) {
-  const size_t bytes = 8 * (h.memory.size() + static_cast<size_t>(h.params)) + (static_cast<size_t>(h.numbers) * (h.wide ? 8 : 4) + 7) / 8 * 8;
+  const size_t bytes =
+      8 * (h.memory.size() + static_cast<size_t>(h.params)) + (static_cast<size_t>(h.numbers) * (h.wide ? 8 : 4) + 7) / 8 * 8;
   const bool apart = in_memory(h.memory.size(), bytes, target);
   std::string text = fmt::format("typedef {} I;\ntypedef struct {{\n", h.wide ? "i64" : "i32");
   if (!h.memory.empty()) text += fmt::format("  i64 o[{}];\n", h.memory.size());

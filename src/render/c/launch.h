@@ -19,7 +19,23 @@
 namespace naru::render::c {
 
 enum class Kind : uint8_t {
-  Map, Along, Across, Tree, ArgReduce, Scan, CheckIndex, Gather, Offsets, Scatter, MatMul, SortKeys, SortGroup, SortStep, SortPut, Rows, User
+  Map,
+  Along,
+  Across,
+  Tree,
+  ArgReduce,
+  Scan,
+  CheckIndex,
+  Gather,
+  Offsets,
+  Scatter,
+  MatMul,
+  SortKeys,
+  SortGroup,
+  SortStep,
+  SortPut,
+  Rows,
+  User
 };
 
 // What decides a kernel's text, for one target.
@@ -61,8 +77,10 @@ class Arguments {
   void put(const void* p, size_t n) {
     const auto* b = static_cast<const std::byte*>(p);
     if (many_.empty() && used_ + n > few_.size()) many_.assign(few_.begin(), few_.begin() + static_cast<std::ptrdiff_t>(used_));
-    if (many_.empty()) std::copy_n(b, n, few_.begin() + static_cast<std::ptrdiff_t>(used_));
-    else many_.insert(many_.end(), b, b + n);
+    if (many_.empty())
+      std::copy_n(b, n, few_.begin() + static_cast<std::ptrdiff_t>(used_));
+    else
+      many_.insert(many_.end(), b, b + n);
     used_ += n;
   }
   std::byte* data() noexcept { return many_.empty() ? few_.data() : many_.data(); }
@@ -89,7 +107,8 @@ struct Launch {
 class CompilerError : public RuntimeError {
  public:
   // compiler: "NVRTC 13.0".
-  CompilerError(const std::string& text, std::string by, std::string words) : RuntimeError(text), compiler(std::move(by)), log(std::move(words)) {}
+  CompilerError(const std::string& text, std::string by, std::string words)
+      : RuntimeError(text), compiler(std::move(by)), log(std::move(words)) {}
   std::string compiler, log;
 };
 

@@ -86,21 +86,21 @@ void Plan::choose() {
   }
   fours = flat && !target.loops && space.numel() % 4 == 0;
   for (int k = 0; k < space.count; ++k)
-    fours &= step(k) == kStays || reinterpret_cast<uintptr_t>(space.operands[k].data) % static_cast<uintptr_t>(4 * space.operands[k].item) == 0;
+    fours &=
+        step(k) == kStays || reinterpret_cast<uintptr_t>(space.operands[k].data) % static_cast<uintptr_t>(4 * space.operands[k].item) == 0;
 }
 
 Key Plan::key() const {
   const uint64_t rank = mode == Mode::Flat ? 0 : static_cast<uint64_t>(space.rank);
-  return {Kind::Map, &map.program, steps, static_cast<uint64_t>(mode) | static_cast<uint64_t>(wide) << 2 | static_cast<uint64_t>(fours) << 3 | rank << 4};
+  return {Kind::Map, &map.program, steps,
+          static_cast<uint64_t>(mode) | static_cast<uint64_t>(wide) << 2 | static_cast<uint64_t>(fours) << 3 | rank << 4};
 }
 
 // Loads, computes, stores one element of each operand: place(k) is where it is.
 std::string Plan::body(const std::string& indent, const std::string& index, const std::function<std::string(int)>& place) const {
   const ir::MapKernel kernel = map.program.lower();
-  const Leaves leaves{
-      [&](uint64_t slot, DType type) { return loaded(type, fmt::format("m{}[{}]", slot, place(static_cast<int>(slot)))); },
-      param_text,
-      index};
+  const Leaves leaves{[&](uint64_t slot, DType type) { return loaded(type, fmt::format("m{}[{}]", slot, place(static_cast<int>(slot)))); },
+                      param_text, index};
   std::string text = expressions(kernel.graph, kernel.results, leaves, target, "v", indent);
   for (size_t i = 0; i < kernel.results.size(); ++i) {
     const int k = inputs + static_cast<int>(i);
@@ -146,8 +146,10 @@ std::string Plan::text() const {
     const bool flat = mode == Mode::Flat;
     const auto place = [&](int k) -> std::string { return flat ? (step(k) == kStays ? "0" : "i") : fmt::format("e{}", k); };
     if (target.loops)
-      text += fmt::format("  const I begin = (I)GROUP * a.d[1], end = begin + a.d[1] < a.d[0] ? begin + a.d[1] : a.d[0];\n{}"
-                          "  for (I i = begin; i < end; ++i) {{\n", flat ? "  PARALLEL\n" : "");
+      text += fmt::format(
+          "  const I begin = (I)GROUP * a.d[1], end = begin + a.d[1] < a.d[0] ? begin + a.d[1] : a.d[0];\n{}"
+          "  for (I i = begin; i < end; ++i) {{\n",
+          flat ? "  PARALLEL\n" : "");
     else
       text += fmt::format("  const I i = ((I)GROUP * {} + ITEM) * {};\n  if (i < a.d[0]) {{\n", target.group, fours ? 4 : 1);
     if (fours) return complete(target, text + body_of_fours() + "  }\n}\n");
@@ -158,7 +160,9 @@ std::string Plan::text() const {
     text += body("    ", "(i64)i", place) + "  }\n}\n";
     return complete(target, text);
   }
-  const auto place = [&](int k) { return "r" + std::to_string(k) + (step(k) == kStays ? "" : step(k) == kNext ? " + j" : fmt::format(" + j * s{}", k)); };
+  const auto place = [&](int k) {
+    return "r" + std::to_string(k) + (step(k) == kStays ? "" : step(k) == kNext ? " + j" : fmt::format(" + j * s{}", k));
+  };
   text += "  const I piece = (I)GROUP % a.d[2], first = (I)GROUP / a.d[2] * a.d[4];\n";
   for (int k = 0; k < space.count; ++k)
     if (step(k) == kStrides) text += fmt::format("  const I s{} = a.d[{}];\n", k, walk().stride(k, last()));
@@ -166,8 +170,9 @@ std::string Plan::text() const {
   text += walk().position("q", "row", last(), "    ");
   for (int k = 0; k < space.count; ++k) text += fmt::format("    const I r{} = {};\n", k, walk().offset(k, "q", last()));
   if (target.loops)
-    text += "    const I begin = piece * a.d[3], end = begin + a.d[3] < a.d[1] ? begin + a.d[3] : a.d[1];\n"
-            "    PARALLEL\n    for (I j = begin; j < end; ++j) {\n";
+    text +=
+        "    const I begin = piece * a.d[3], end = begin + a.d[3] < a.d[1] ? begin + a.d[3] : a.d[1];\n"
+        "    PARALLEL\n    for (I j = begin; j < end; ++j) {\n";
   else
     text += fmt::format("    const I j = piece * {} + ITEM;\n    if (j < a.d[1]) {{\n", target.group);
   text += body("      ", "(i64)(row * a.d[1] + j)", place) + "    }\n  }\n}\n";
@@ -207,7 +212,11 @@ void Plan::start(Launcher& launcher) const {
   if (mode != Mode::Flat) add(arguments, space);
   void* memory[ir::kMaxOperands];
   for (int k = 0; k < space.count; ++k) memory[k] = space.operands[k].data;
-  launcher.start({key(), [this] { return text(); }, {memory, static_cast<size_t>(space.count)}, arguments.bytes(), groups,
+  launcher.start({key(),
+                  [this] { return text(); },
+                  {memory, static_cast<size_t>(space.count)},
+                  arguments.bytes(),
+                  groups,
                   target.loops ? 1 : target.group});
 }
 

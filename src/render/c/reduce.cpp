@@ -18,7 +18,6 @@ constexpr int64_t kColumns = 256;
 // Elements that a looping item takes at least, where it can have several results.
 constexpr int64_t kLeast = 4096;
 
-
 struct Fold {
   const ir::Reduce& reduce;
   const Target& target;
@@ -63,7 +62,8 @@ struct Fold {
   Key key() const;
   std::string text() const;
   std::string head() const;
-  std::string value(const std::string& index, const std::function<std::string(int)>& place, const std::string& indent, std::string& result) const;
+  std::string value(const std::string& index, const std::function<std::string(int)>& place, const std::string& indent,
+                    std::string& result) const;
   std::string folded_offset(int k) const;
   std::string store(const std::string& place, const std::string& partial, const std::string& value) const;
   std::string along_items() const;
@@ -81,7 +81,8 @@ Key Fold::key() const {
     if (columns()) steps |= static_cast<uint64_t>(last_step(kept, k)) << (2 * k + 24);
   }
   uint64_t more = static_cast<uint64_t>(reduce.op) | static_cast<uint64_t>(reduce.out.dtype) << 4 | static_cast<uint64_t>(wide) << 8 |
-                  static_cast<uint64_t>(chunks == 1) << 9 | static_cast<uint64_t>(kept.rank) << 16 | static_cast<uint64_t>(folded.rank) << 24;
+                  static_cast<uint64_t>(chunks == 1) << 9 | static_cast<uint64_t>(kept.rank) << 16 |
+                  static_cast<uint64_t>(folded.rank) << 24;
   return {reduce.along ? Kind::Along : Kind::Across, &reduce.program, steps, more};
 }
 
@@ -98,10 +99,11 @@ std::string Fold::head() const {
 }
 
 // The lines that compute the folded value of one element.
-std::string Fold::value(const std::string& index, const std::function<std::string(int)>& place, const std::string& indent, std::string& result) const {
+std::string Fold::value(const std::string& index, const std::function<std::string(int)>& place, const std::string& indent,
+                        std::string& result) const {
   const ir::MapKernel kernel = reduce.program.lower();
-  const Leaves leaves{
-      [&](uint64_t slot, DType t) { return loaded(t, fmt::format("m{}[{}]", slot, place(static_cast<int>(slot)))); }, param_text, index};
+  const Leaves leaves{[&](uint64_t slot, DType t) { return loaded(t, fmt::format("m{}[{}]", slot, place(static_cast<int>(slot)))); },
+                      param_text, index};
   result = node("v", kernel.results[0]);
   return expressions(kernel.graph, {kernel.results.data(), 1}, leaves, target, "v", indent);
 }
@@ -124,14 +126,17 @@ std::string Fold::along_items() const {
   const std::string t = name_of(type), indent = "    ";
   const Walk k = kept_walk(), f = folded_walk();
   std::string text = fmt::format("  LOCAL {} s[64];\n", stored_value(type));
-  text += "  const I unit = (I)GROUP, row = unit / a.d[1], begin = unit % a.d[1] * 16384;\n"
-          "  const I end = begin + 16384 < a.d[0] ? begin + 16384 : a.d[0];\n";
+  text +=
+      "  const I unit = (I)GROUP, row = unit / a.d[1], begin = unit % a.d[1] * 16384;\n"
+      "  const I end = begin + 16384 < a.d[0] ? begin + 16384 : a.d[0];\n";
   text += k.position("q", "row", "  ");
   for (int i = 0; i < inputs; ++i) text += fmt::format("  const I r{} = {};\n", i, k.offset(i, "q"));
-  text += fmt::format("  {} x = {};\n  for (I f = begin + ITEM; f < end; f += 64) {{\n", t, literal(type, ir::identity_bits(reduce.op, type)));
+  text +=
+      fmt::format("  {} x = {};\n  for (I f = begin + ITEM; f < end; f += 64) {{\n", t, literal(type, ir::identity_bits(reduce.op, type)));
   if (f.rank > 1) text += f.position("f", "f", indent);
   std::string result;
-  text += value("(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, folded_offset(i)); }, indent, result);
+  text += value(
+      "(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, folded_offset(i)); }, indent, result);
   text += fmt::format("    x = combine(x, {});\n  }}\n  s[ITEM] = {};\n  BARRIER;\n", result, put(type, "x"));
   text += fmt::format("  for (int by = 32; by > 0; by /= 2) {{\n    if (ITEM < by) s[ITEM] = {};\n    BARRIER;\n  }}\n",
                       put(type, fmt::format("combine({}, {})", got(type, "s[ITEM]"), got(type, "s[ITEM + by]"))));
@@ -142,10 +147,11 @@ std::string Fold::along_loops() const {
   const std::string t = name_of(type), indent = "        ";
   const Walk k = kept_walk(), f = folded_walk();
   std::string text = fmt::format("  {} x[64];\n", t);
-  text += "  const I first = (I)GROUP * a.d[3], last = first + a.d[3] < a.d[2] ? first + a.d[3] : a.d[2];\n"
-          "  for (I unit = first; unit < last; ++unit) {\n"
-          "    const I row = unit / a.d[1], begin = unit % a.d[1] * 16384;\n"
-          "    const I end = begin + 16384 < a.d[0] ? begin + 16384 : a.d[0];\n";
+  text +=
+      "  const I first = (I)GROUP * a.d[3], last = first + a.d[3] < a.d[2] ? first + a.d[3] : a.d[2];\n"
+      "  for (I unit = first; unit < last; ++unit) {\n"
+      "    const I row = unit / a.d[1], begin = unit % a.d[1] * 16384;\n"
+      "    const I end = begin + 16384 < a.d[0] ? begin + 16384 : a.d[0];\n";
   text += k.position("q", "row", "    ");
   for (int i = 0; i < inputs; ++i) text += fmt::format("    const I r{} = {};\n", i, k.offset(i, "q"));
   text += fmt::format("    for (int l = 0; l < 64; ++l) x[l] = {};\n", literal(type, ir::identity_bits(reduce.op, type)));
@@ -153,7 +159,8 @@ std::string Fold::along_loops() const {
   text += fmt::format("      {}for (int l = 0; l < n; ++l) {{\n        const I f = at + l;\n", f.rank > 1 ? "" : "PARALLEL\n      ");
   if (f.rank > 1) text += f.position("f", "f", indent);
   std::string result;
-  text += value("(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, folded_offset(i)); }, indent, result);
+  text += value(
+      "(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, folded_offset(i)); }, indent, result);
   text += fmt::format("        x[l] = combine(x[l], {});\n      }}\n    }}\n", result);
   text += "    for (int by = 32; by > 0; by /= 2)\n      for (int l = 0; l < by; ++l) x[l] = combine(x[l], x[l + by]);\n";
   return text + "    " + store(k.offset(inputs, "q"), "unit", "x[0]") + "  }\n}\n";
@@ -162,14 +169,17 @@ std::string Fold::along_loops() const {
 std::string Fold::across_items() const {
   const Walk k = kept_walk(), f = folded_walk();
   std::string text = fmt::format("  const I unit = (I)GROUP * {} + ITEM;\n  if (unit < a.d[2] * a.d[1]) {{\n", target.group);
-  text += "    const I row = unit % a.d[2], chunk = unit / a.d[2], begin = chunk * 256;\n"
-          "    const I end = begin + 256 < a.d[0] ? begin + 256 : a.d[0];\n";
+  text +=
+      "    const I row = unit % a.d[2], chunk = unit / a.d[2], begin = chunk * 256;\n"
+      "    const I end = begin + 256 < a.d[0] ? begin + 256 : a.d[0];\n";
   text += k.position("q", "row", "    ");
   for (int i = 0; i < inputs; ++i) text += fmt::format("    const I r{} = {};\n", i, k.offset(i, "q"));
-  text += fmt::format("    {} x = {};\n    for (I f = begin; f < end; ++f) {{\n", name_of(type), literal(type, ir::identity_bits(reduce.op, type)));
+  text += fmt::format("    {} x = {};\n    for (I f = begin; f < end; ++f) {{\n", name_of(type),
+                      literal(type, ir::identity_bits(reduce.op, type)));
   if (f.rank > 1) text += f.position("f", "f", "      ");
   std::string result;
-  text += value("(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, folded_offset(i)); }, "      ", result);
+  text += value(
+      "(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, folded_offset(i)); }, "      ", result);
   text += fmt::format("      x = combine(x, {});\n    }}\n    ", result);
   return text + store(k.offset(inputs, "q"), "unit", "x") + "  }\n}\n";
 }
@@ -180,24 +190,29 @@ std::string Fold::across_loops() const {
   const int last = kept.rank - 1, outer = std::max(last, 0);
   const std::string width = kept.rank == 0 ? "1" : fmt::format("a.d[{}]", k.size(last));
   std::string text = fmt::format("  {} x[{}];\n", name_of(type), kColumns);
-  text += fmt::format("  const I blocks = ({0} + {1}) / {2}, col = (I)GROUP % blocks * {2}, chunk = (I)GROUP / blocks % a.d[1];\n"
-                      "  const I row = (I)GROUP / blocks / a.d[1], begin = chunk * 256;\n"
-                      "  const I end = begin + 256 < a.d[0] ? begin + 256 : a.d[0];\n"
-                      "  const int n = {0} - col < {2} ? (int)({0} - col) : {2};\n", width, kColumns - 1, kColumns);
+  text += fmt::format(
+      "  const I blocks = ({0} + {1}) / {2}, col = (I)GROUP % blocks * {2}, chunk = (I)GROUP / blocks % a.d[1];\n"
+      "  const I row = (I)GROUP / blocks / a.d[1], begin = chunk * 256;\n"
+      "  const I end = begin + 256 < a.d[0] ? begin + 256 : a.d[0];\n"
+      "  const int n = {0} - col < {2} ? (int)({0} - col) : {2};\n",
+      width, kColumns - 1, kColumns);
   text += k.position("q", "row", outer, "  ");
   const auto step_of = [&](int i) {
     const Step step = last_step(kept, i);
     return step == kStays ? std::string("0") : step == kNext ? "j" : fmt::format("j * a.d[{}]", k.stride(i, last));
   };
   for (int i = 0; i <= inputs; ++i)
-    text += fmt::format("  const I r{} = {}{};\n", i, k.offset(i, "q", outer), last < 0 ? "" : fmt::format(" + col * a.d[{}]", k.stride(i, last)));
+    text += fmt::format("  const I r{} = {}{};\n", i, k.offset(i, "q", outer),
+                        last < 0 ? "" : fmt::format(" + col * a.d[{}]", k.stride(i, last)));
   text += fmt::format("  for (int j = 0; j < n; ++j) x[j] = {};\n", literal(type, ir::identity_bits(reduce.op, type)));
   text += "  for (I f = begin; f < end; ++f) {\n";
   if (f.rank > 1) text += f.position("f", "f", "    ");
   for (int i = 0; i < inputs; ++i) text += fmt::format("    const I e{0} = r{0} + {1};\n", i, folded_offset(i));
   text += "    PARALLEL\n    for (int j = 0; j < n; ++j) {\n";
   std::string result;
-  text += value(fmt::format("(i64)((row * {} + col + j) * a.d[0] + f)", width), [&](int i) { return fmt::format("e{} + {}", i, step_of(i)); }, "      ", result);
+  text += value(
+      fmt::format("(i64)((row * {} + col + j) * a.d[0] + f)", width), [&](int i) { return fmt::format("e{} + {}", i, step_of(i)); },
+      "      ", result);
   text += fmt::format("      x[j] = combine(x[j], {});\n    }}\n  }}\n  for (int j = 0; j < n; ++j)\n    ", result);
   const std::string place = last < 0 ? "r" + std::to_string(inputs) : fmt::format("r{} + j * a.d[{}]", inputs, k.stride(inputs, last));
   return text + store(place, fmt::format("chunk * a.d[2] + row * {} + col + j", width), "x[j]") + "}\n";
@@ -221,12 +236,13 @@ std::string Fold::tree_text(int items) const {
   std::string text = opening(h, target);
   text += items == 1 ? "  const I q = (I)GROUP * 64 + ITEM;\n  const int item = 0;\n  if (q < a.d[0]) {\n"
                      : "  const I q = (I)GROUP;\n  const int item = ITEM;\n  {\n";
-  text += fmt::format("    GLOBAL {0}* x = m0 + q * a.d[2];\n    for (I s = 1; s < a.d[1]; s *= 2) {{\n"
-                      "      for (I i = 2 * s * item; i + s < a.d[1]; i += 2 * s * {1}) x[i * a.d[3]] = {2};\n{3}    }}\n",
-                      stored_value(type), items, put(type, fmt::format("combine({}, {})", got(type, "x[i * a.d[3]]"), got(type, "x[(i + s) * a.d[3]]"))),
-                      items == 1 ? "" : "      BARRIER;\n");
-  text += fmt::format("    if (item == 0) {{\n{}      m1[{}] = {};\n    }}\n  }}\n}}\n", walk.position("q", "q", "      "), walk.offset(0, "q"),
-                      converted(type, reduce.out.dtype, got(type, "x[0]"), target));
+  text += fmt::format(
+      "    GLOBAL {0}* x = m0 + q * a.d[2];\n    for (I s = 1; s < a.d[1]; s *= 2) {{\n"
+      "      for (I i = 2 * s * item; i + s < a.d[1]; i += 2 * s * {1}) x[i * a.d[3]] = {2};\n{3}    }}\n",
+      stored_value(type), items, put(type, fmt::format("combine({}, {})", got(type, "x[i * a.d[3]]"), got(type, "x[(i + s) * a.d[3]]"))),
+      items == 1 ? "" : "      BARRIER;\n");
+  text += fmt::format("    if (item == 0) {{\n{}      m1[{}] = {};\n    }}\n  }}\n}}\n", walk.position("q", "q", "      "),
+                      walk.offset(0, "q"), converted(type, reduce.out.dtype, got(type, "x[0]"), target));
   return complete(target, text);
 }
 
@@ -243,8 +259,12 @@ void Fold::start_tree(Launcher& launcher, void* partial) const {
   void* const memory[] = {partial, reduce.out.data};
   const uint64_t bits = static_cast<uint64_t>(reduce.op) | static_cast<uint64_t>(reduce.out.dtype) << 4 | static_cast<uint64_t>(wide) << 8 |
                         static_cast<uint64_t>(items == 1) << 9 | static_cast<uint64_t>(type) << 10 | static_cast<uint64_t>(kept.rank) << 16;
-  launcher.start({{Kind::Tree, nullptr, bits}, [this, items] { return tree_text(items); }, memory, arguments.bytes(),
-                  items == 1 ? (results + 63) / 64 : results, 64});
+  launcher.start({{Kind::Tree, nullptr, bits},
+                  [this, items] { return tree_text(items); },
+                  memory,
+                  arguments.bytes(),
+                  items == 1 ? (results + 63) / 64 : results,
+                  64});
 }
 
 void Fold::start(Launcher& launcher) const {
@@ -259,7 +279,9 @@ void Fold::start(Launcher& launcher) const {
     groups = results / row() * chunks * ((row() + kColumns - 1) / kColumns);
   } else if (reduce.along) {
     groups = results * chunks;
-    if (target.loops) each = std::clamp<int64_t>(kLeast / std::max<int64_t>(1, std::min(length, chunk)), 1, std::max<int64_t>(1, groups / (2 * target.units)));
+    if (target.loops)
+      each =
+          std::clamp<int64_t>(kLeast / std::max<int64_t>(1, std::min(length, chunk)), 1, std::max<int64_t>(1, groups / (2 * target.units)));
     groups = (groups + each - 1) / each;
   } else {
     groups = (results * chunks + target.group - 1) / target.group;
@@ -267,8 +289,14 @@ void Fold::start(Launcher& launcher) const {
   for (const int64_t v : {length, chunks, reduce.along ? results * chunks : results, each}) arguments.add(v);
   add(arguments, kept);
   add(arguments, folded);
-  launcher.start({key(), [this] { return text(); }, {memory, static_cast<size_t>(inputs) + 1}, arguments.bytes(), groups,
-                  target.loops ? 1 : reduce.along ? static_cast<int>(ir::kLanes) : target.group});
+  launcher.start({key(),
+                  [this] { return text(); },
+                  {memory, static_cast<size_t>(inputs) + 1},
+                  arguments.bytes(),
+                  groups,
+                  target.loops   ? 1
+                  : reduce.along ? static_cast<int>(ir::kLanes)
+                                 : target.group});
   if (partial) start_tree(launcher, partial);
 }
 

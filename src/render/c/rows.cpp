@@ -20,7 +20,6 @@ constexpr int64_t kLeast = 4096;
 // Folded values of a row that are kept beside the items; longer rows keep them in the memory that the instruction names.
 constexpr int64_t kMostKept = 2048;
 
-
 // An operand of a part: along a row by nothing, to the next or by its stride; elements from row to row.
 struct Along {
   int memory = 0;
@@ -100,7 +99,9 @@ class Rows {
       }
       if (!p.kept) continue;
       kept_ = p.kept;
-      beside_ = alone && p.length <= kMostKept ? static_cast<int>(std::max<int64_t>(64, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(p.length))))) : 0;
+      beside_ = alone && p.length <= kMostKept
+                    ? static_cast<int>(std::max<int64_t>(64, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(p.length)))))
+                    : 0;
       if (!beside_) kept_memory_ = memory_of(p.kept, p.kept_dtype(), true);
     }
   }
@@ -131,7 +132,7 @@ class Rows {
   bool wide_ = false;
   size_t params_ = 0, operands_ = 0;
   void* kept_ = nullptr;
-  int beside_ = 0;        // room for the kept values of a row beside the items; 0: in memory
+  int beside_ = 0;  // room for the kept values of a row beside the items; 0: in memory
   int kept_memory_ = -1;
 };
 
@@ -151,7 +152,8 @@ Key Rows::key() const {
     for (size_t k = 0; k < p.operands.size(); ++k) {
       const Along& o = p.operands[k];
       const bool written = !o.kept && memory_[static_cast<size_t>(o.memory)].written;
-      mix(static_cast<uint64_t>(o.memory) << 16 | static_cast<uint64_t>(p.views[k].dtype) << 8 | static_cast<uint64_t>(o.step) << 2 | o.kept << 1 | written);
+      mix(static_cast<uint64_t>(o.memory) << 16 | static_cast<uint64_t>(p.views[k].dtype) << 8 | static_cast<uint64_t>(o.step) << 2 |
+          o.kept << 1 | written);
     }
   }
   mix(static_cast<uint64_t>(wide_) << 32 | static_cast<uint64_t>(beside_));
@@ -179,19 +181,27 @@ std::string Rows::fold_text(size_t number, const std::string& body, const std::s
   const auto at = [&](const std::string& i) { return got(p.type, x + "[" + i + "]"); };
   const std::string result = converted(p.type, p.fold->out.dtype, at("0"), target_);
   std::string keep;
-  if (p.kept && beside_) keep = fmt::format("        kept[f] = {};\n", put(p.type, value));
-  else if (p.kept) keep = fmt::format("        m{}[row * {} + f] = {};\n", kept_memory_, length, to_store(p.kept_dtype(), value));
+  if (p.kept && beside_)
+    keep = fmt::format("        kept[f] = {};\n", put(p.type, value));
+  else if (p.kept)
+    keep = fmt::format("        m{}[row * {} + f] = {};\n", kept_memory_, length, to_store(p.kept_dtype(), value));
   if (target_.loops)
-    return fmt::format("      for (int l = 0; l < 64; ++l) {0}[l] = {1};\n"
-                       "      for (I at = 0; at < {2}; at += 64) {{\n        const int n = {2} - at < 64 ? (int)({2} - at) : 64;\n"
-                       "        PARALLEL\n        for (int l = 0; l < n; ++l) {{\n        const I f = at + l;\n{3}{4}        {0}[l] = {5};\n        }}\n      }}\n"
-                       "      for (int by = 32; by > 0; by /= 2)\n        for (int l = 0; l < by; ++l) {0}[l] = {6};\n      {7} = {8};\n",
-                       x, put(p.type, identity), length, body, keep, put(p.type, combined(at("l"), value)), put(p.type, combined(at("l"), at("l + by"))), out, result);
-  std::string text = fmt::format("      {0} v = {1};\n      for (I f = ITEM; f < {2}; f += 64) {{\n{3}{4}        v = {5};\n      }}\n      {6}[ITEM] = {7};\n      BARRIER;\n",
-                                 name_of(p.type), identity, length, body, keep, combined("v", value), x, put(p.type, "v"));
+    return fmt::format(
+        "      for (int l = 0; l < 64; ++l) {0}[l] = {1};\n"
+        "      for (I at = 0; at < {2}; at += 64) {{\n        const int n = {2} - at < 64 ? (int)({2} - at) : 64;\n"
+        "        PARALLEL\n        for (int l = 0; l < n; ++l) {{\n        const I f = at + l;\n{3}{4}        {0}[l] = {5};\n        }}\n  "
+        "    }}\n"
+        "      for (int by = 32; by > 0; by /= 2)\n        for (int l = 0; l < by; ++l) {0}[l] = {6};\n      {7} = {8};\n",
+        x, put(p.type, identity), length, body, keep, put(p.type, combined(at("l"), value)), put(p.type, combined(at("l"), at("l + by"))),
+        out, result);
+  std::string text = fmt::format(
+      "      {0} v = {1};\n      for (I f = ITEM; f < {2}; f += 64) {{\n{3}{4}        v = {5};\n      }}\n      {6}[ITEM] = {7};\n      "
+      "BARRIER;\n",
+      name_of(p.type), identity, length, body, keep, combined("v", value), x, put(p.type, "v"));
   // Written out: PoCL runs loops around barriers slowly.
   for (int by = 32; by > 0; by /= 2)
-    text += fmt::format("      if (ITEM < {0}) {1}[ITEM] = {2};\n      BARRIER;\n", by, x, put(p.type, combined(at("ITEM"), at(fmt::format("ITEM + {}", by)))));
+    text += fmt::format("      if (ITEM < {0}) {1}[ITEM] = {2};\n      BARRIER;\n", by, x,
+                        put(p.type, combined(at("ITEM"), at(fmt::format("ITEM + {}", by)))));
   return text + fmt::format("      if (ITEM == 0) {} = {};\n", out, result);
 }
 
@@ -204,20 +214,25 @@ std::string Rows::part_text(size_t number, size_t first_param, int first_stride)
   const auto place = [&](size_t k) -> std::string {
     const Along& o = p.operands[k];
     if (o.kept) return "kept[f]";
-    const std::string along = o.step == kStays ? "" : o.step == kNext ? " + f" : fmt::format(" + f * a.d[{}]", first_stride + 2 * static_cast<int>(k) + 1);
+    const std::string along = o.step == kStays  ? ""
+                              : o.step == kNext ? " + f"
+                                                : fmt::format(" + f * a.d[{}]", first_stride + 2 * static_cast<int>(k) + 1);
     return fmt::format("m{}[r{}{}]", o.memory, k, along);
   };
   const ir::MapKernel kernel = p.program->lower();
   const Leaves leaves{[&](uint64_t slot, DType t) { return loaded(t, place(slot)); },
-                      [&](uint64_t slot, VType t) { return param_text(slot + first_param, t); }, fmt::format("(i64)(row * {} + f)", length)};
+                      [&](uint64_t slot, VType t) { return param_text(slot + first_param, t); },
+                      fmt::format("(i64)(row * {} + f)", length)};
   const std::string body = expressions(kernel.graph, kernel.results, leaves, target_, "v", "        ");
   if (p.fold) {
     text += fold_text(number, body, node("v", kernel.results[0]), place(static_cast<size_t>(p.inputs)));
   } else {
-    text += target_.loops ? fmt::format("      PARALLEL\n      for (I f = 0; f < {}; ++f) {{\n", length) : fmt::format("      for (I f = ITEM; f < {}; f += 64) {{\n", length);
+    text += target_.loops ? fmt::format("      PARALLEL\n      for (I f = 0; f < {}; ++f) {{\n", length)
+                          : fmt::format("      for (I f = ITEM; f < {}; f += 64) {{\n", length);
     text += body;
     for (size_t i = 0; i < kernel.results.size(); ++i)
-      text += fmt::format("        {} = {};\n", place(static_cast<size_t>(p.inputs) + i), to_store(kernel.outputs[i], node("v", kernel.results[i])));
+      text += fmt::format("        {} = {};\n", place(static_cast<size_t>(p.inputs) + i),
+                          to_store(kernel.outputs[i], node("v", kernel.results[i])));
     text += "      }\n";
   }
   return text + "    }\n" + (target_.loops || number + 1 == parts_.size() ? "" : "    BARRIER;\n");
@@ -233,7 +248,8 @@ std::string Rows::text() const {
   for (size_t i = 0; i < parts_.size(); ++i)
     if (parts_[i].fold) head.functions += combine_function(parts_[i].fold->op, parts_[i].type, target_, fmt::format("combine{}", i));
   std::string text = opening(head, target_) + declarations();
-  text += target_.loops ? "  const I first = (I)GROUP * a.d[1], last = first + a.d[1] < a.d[0] ? first + a.d[1] : a.d[0];\n  for (I row = first; row < last; ++row) {\n"
+  text += target_.loops ? "  const I first = (I)GROUP * a.d[1], last = first + a.d[1] < a.d[0] ? first + a.d[1] : a.d[0];\n  for (I row = "
+                          "first; row < last; ++row) {\n"
                         : "  {\n    const I row = (I)GROUP;\n";
   size_t param = 0;
   int stride = kNumbers + static_cast<int>(parts_.size());
@@ -278,8 +294,10 @@ void run(const ir::RowWise& w, Launcher& launcher) {
   for (size_t begin = 0, end; begin < all.size(); begin = end) {
     std::vector<Part> together;
     for (end = begin; end < all.size() && all[end]; ++end) together.push_back(*all[end]);
-    if (together.size() > 1) Rows(together, w.rows, together.size() == all.size(), launcher.target()).start(launcher);
-    else run_alone(w.parts[begin], launcher), end = begin + 1;
+    if (together.size() > 1)
+      Rows(together, w.rows, together.size() == all.size(), launcher.target()).start(launcher);
+    else
+      run_alone(w.parts[begin], launcher), end = begin + 1;
   }
 }
 

@@ -22,8 +22,10 @@ std::string key_function(DType t, bool descending) {
   const char* u = wide ? "u64" : "u32";
   std::string body;
   const auto of_float = [&](const char* sign, const char* infinity, const char* all) {
-    return fmt::format("  const {0} m = x & ~({0}){1} & ({0}){3};\n"
-                       "  const {0} k = m > ({0}){2} ? ({0}){3} : (x & ({0}){1}) != 0 && m != 0 ? ~m & ({0}){3} & ~({0}){1} : m | ({0}){1};\n", u, sign, infinity, all);
+    return fmt::format(
+        "  const {0} m = x & ~({0}){1} & ({0}){3};\n"
+        "  const {0} k = m > ({0}){2} ? ({0}){3} : (x & ({0}){1}) != 0 && m != 0 ? ~m & ({0}){3} & ~({0}){1} : m | ({0}){1};\n",
+        u, sign, infinity, all);
   };
   switch (t) {
     case DType::Bool:
@@ -69,7 +71,8 @@ std::string before(const std::string& i, const std::string& j) {
   return fmt::format("(keys[{0}] < keys[{1}] || (keys[{0}] == keys[{1}] && places[{0}] < places[{1}]))", i, j);
 }
 std::string exchange(const char* key) {
-  return fmt::format("{{ const {} k = keys[i]; keys[i] = keys[j]; keys[j] = k; const u32 p = places[i]; places[i] = places[j]; places[j] = p; }}", key);
+  return fmt::format(
+      "{{ const {} k = keys[i]; keys[i] = keys[j]; keys[j] = k; const u32 p = places[i]; places[i] = places[j]; places[j] = p; }}", key);
 }
 
 struct Rows {
@@ -92,9 +95,10 @@ struct Rows {
     h.functions = key_function(op.in.dtype, op.descending);
     std::string text = opening(h, target) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
     text += "    const I row = i / a.d[1], at = i % a.d[1];\n" + walk().position("q", "row", "    ");
-    text += fmt::format("    {0} k = ~({0})0;\n    if (at < a.d[2]) {{\n      const {1} x = m0[{2} + at * a.d[3]];\n      k = key_of(({0})x);\n"
-                        "      m3[row * a.d[2] + at] = x;\n    }}\n    m1[i] = k;\n    m2[i] = (u32)at;\n  }}\n}}\n",
-                        key(), bits_type(op.in.dtype), walk().offset(0, "q"));
+    text += fmt::format(
+        "    {0} k = ~({0})0;\n    if (at < a.d[2]) {{\n      const {1} x = m0[{2} + at * a.d[3]];\n      k = key_of(({0})x);\n"
+        "      m3[row * a.d[2] + at] = x;\n    }}\n    m1[i] = k;\n    m2[i] = (u32)at;\n  }}\n}}\n",
+        key(), bits_type(op.in.dtype), walk().offset(0, "q"));
     return complete(target, text);
   }
 
@@ -109,14 +113,20 @@ struct Rows {
     h.wide = wide;
     std::string text = opening(h, target);
     text += fmt::format("  LOCAL {} keys[{}];\n  LOCAL u32 places[{}];\n  const I start = (I)GROUP * {};\n", key(), piece, piece, piece);
-    text += fmt::format("  for (int i = ITEM; i < {0}; i += {1}) {{\n    keys[i] = m0[start + i];\n    places[i] = m1[start + i];\n  }}\n  BARRIER;\n", piece, items);
+    text += fmt::format(
+        "  for (int i = ITEM; i < {0}; i += {1}) {{\n    keys[i] = m0[start + i];\n    places[i] = m1[start + i];\n  }}\n  BARRIER;\n",
+        piece, items);
     // d[0]: the first size of what is merged; d[1]: the last; d[2]: pairs of a row.
-    text += fmt::format("  for (I size = a.d[0]; size <= a.d[1]; size *= 2) {{\n"
-                        "    for (int step = (int)(size / 2 < {0} ? size / 2 : {0}); step > 0; step /= 2) {{\n"
-                        "      const int i = ITEM / step * 2 * step + ITEM % step, j = i + step;\n"
-                        "      const bool up = ((start + i) % a.d[2] & size) == 0;\n"
-                        "      if (j < {1} && {2} == up) {3}\n      BARRIER;\n    }}\n  }}\n", std::max<int64_t>(piece / 2, 1), piece, before("j", "i"), exchange(key()));
-    text += fmt::format("  for (int i = ITEM; i < {0}; i += {1}) {{\n    m0[start + i] = keys[i];\n    m1[start + i] = places[i];\n  }}\n}}\n", piece, items);
+    text += fmt::format(
+        "  for (I size = a.d[0]; size <= a.d[1]; size *= 2) {{\n"
+        "    for (int step = (int)(size / 2 < {0} ? size / 2 : {0}); step > 0; step /= 2) {{\n"
+        "      const int i = ITEM / step * 2 * step + ITEM % step, j = i + step;\n"
+        "      const bool up = ((start + i) % a.d[2] & size) == 0;\n"
+        "      if (j < {1} && {2} == up) {3}\n      BARRIER;\n    }}\n  }}\n",
+        std::max<int64_t>(piece / 2, 1), piece, before("j", "i"), exchange(key()));
+    text +=
+        fmt::format("  for (int i = ITEM; i < {0}; i += {1}) {{\n    m0[start + i] = keys[i];\n    m1[start + i] = places[i];\n  }}\n}}\n",
+                    piece, items);
     return complete(target, text);
   }
 
@@ -128,9 +138,11 @@ struct Rows {
     h.group = target.group;
     h.wide = wide;
     std::string text = opening(h, target) + fmt::format("  const I item = (I)GROUP * {} + ITEM;\n  if (item < a.d[0]) {{\n", target.group);
-    text += fmt::format("    GLOBAL {0}* keys = m0;\n    GLOBAL u32* places = m1;\n"
-                        "    const I i = item / a.d[2] * 2 * a.d[2] + item % a.d[2], j = i + a.d[2];\n    const bool up = (i % a.d[3] & a.d[1]) == 0;\n"
-                        "    if ({1} == up) {2}\n  }}\n}}\n", key(), before("j", "i"), exchange(key()));
+    text += fmt::format(
+        "    GLOBAL {0}* keys = m0;\n    GLOBAL u32* places = m1;\n"
+        "    const I i = item / a.d[2] * 2 * a.d[2] + item % a.d[2], j = i + a.d[2];\n    const bool up = (i % a.d[3] & a.d[1]) == 0;\n"
+        "    if ({1} == up) {2}\n  }}\n}}\n",
+        key(), before("j", "i"), exchange(key()));
     return complete(target, text);
   }
 
@@ -142,16 +154,20 @@ struct Rows {
     h.numbers = 2;
     h.wide = wide;
     const auto pass = [&](const char* from, const char* from_place, const char* to, const char* to_place) {
-      return fmt::format("    {{\n    for (int d = 0; d < 256; ++d) at[d] = 0;\n    for (I i = 0; i < n; ++i) ++at[({0}[i] >> shift) & 255];\n"
-                         "    u32 sum = 0;\n    for (int d = 0; d < 256; ++d) {{ const u32 c = at[d]; at[d] = sum; sum += c; }}\n"
-                         "    for (I i = 0; i < n; ++i) {{\n      const {4} k = {0}[i];\n      const u32 j = at[(k >> shift) & 255]++;\n"
-                         "      {2}[j] = k;\n      {3}[j] = {1}[i];\n    }}\n    }}\n", from, from_place, to, to_place, key());
+      return fmt::format(
+          "    {{\n    for (int d = 0; d < 256; ++d) at[d] = 0;\n    for (I i = 0; i < n; ++i) ++at[({0}[i] >> shift) & 255];\n"
+          "    u32 sum = 0;\n    for (int d = 0; d < 256; ++d) {{ const u32 c = at[d]; at[d] = sum; sum += c; }}\n"
+          "    for (I i = 0; i < n; ++i) {{\n      const {4} k = {0}[i];\n      const u32 j = at[(k >> shift) & 255]++;\n"
+          "      {2}[j] = k;\n      {3}[j] = {1}[i];\n    }}\n    }}\n",
+          from, from_place, to, to_place, key());
     };
     std::string text = opening(h, target) + "  u32 at[256];\n  const I n = a.d[0], start = (I)GROUP * n;\n";
-    text += fmt::format("  GLOBAL {0}* k0 = m0 + start;\n  GLOBAL u32* p0 = m1 + start;\n  GLOBAL {0}* k1 = m2 + start;\n  GLOBAL u32* p1 = m3 + start;\n", key());
+    text += fmt::format(
+        "  GLOBAL {0}* k0 = m0 + start;\n  GLOBAL u32* p0 = m1 + start;\n  GLOBAL {0}* k1 = m2 + start;\n  GLOBAL u32* p1 = m3 + start;\n",
+        key());
     const size_t bits = 8 * std::max<size_t>(size_of(op.in.dtype), 2);
-    return complete(target, text + fmt::format("  for (int shift = 0; shift < {}; shift += 8) {{\n", bits) + pass("k0", "p0", "k1", "p1") + "    shift += 8;\n" +
-                                pass("k1", "p1", "k0", "p0") + "  }\n}\n");
+    return complete(target, text + fmt::format("  for (int shift = 0; shift < {}; shift += 8) {{\n", bits) + pass("k0", "p0", "k1", "p1") +
+                                "    shift += 8;\n" + pass("k1", "p1", "k0", "p0") + "  }\n}\n");
   }
 
   std::string put_text() const {
@@ -161,7 +177,8 @@ struct Rows {
     h.group = target.group;
     h.wide = wide;
     std::string text = opening(h, target) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
-    text += fmt::format("    const I row = i / a.d[2], at = i % a.d[2];\n{}    const u32 place = m1[row * a.d[1] + at];\n", walk().position("q", "row", "    "));
+    text += fmt::format("    const I row = i / a.d[2], at = i % a.d[2];\n{}    const u32 place = m1[row * a.d[1] + at];\n",
+                        walk().position("q", "row", "    "));
     if (op.values.data) text += fmt::format("    m2[{} + at * a.d[4]] = m0[row * a.d[{}] + place];\n", walk().offset(1, "q"), walk().end());
     if (op.indices.data) text += fmt::format("    m3[{} + at * a.d[5]] = (i64)place;\n", walk().offset(2, "q"));
     return complete(target, text + "  }\n}\n");
@@ -187,13 +204,18 @@ void Rows::start(Launcher& launcher) const {
   void* const places = launcher.scratch(pairs * 4);
   // The row as it was: values may be the input itself.
   void* const copy = launcher.scratch(static_cast<size_t>(rows * n) * size_of(op.in.dtype));
-  const uint64_t rank = static_cast<uint64_t>(kept.rank) << 24, type = static_cast<uint64_t>(op.in.dtype), w = static_cast<uint64_t>(wide) << 8;
+  const uint64_t rank = static_cast<uint64_t>(kept.rank) << 24, type = static_cast<uint64_t>(op.in.dtype),
+                 w = static_cast<uint64_t>(wide) << 8;
   const auto groups = [&](int64_t items) { return (items + target.group - 1) / target.group; };
   {
     Arguments arguments = numbers(rows * padded, n);
     void* const memory[] = {op.in.data, keys, places, copy};
-    launcher.start({{Kind::SortKeys, nullptr, type | w | static_cast<uint64_t>(op.descending) << 9 | rank}, [this] { return keys_text(); }, memory,
-                    arguments.bytes(), groups(rows * padded), target.group});
+    launcher.start({{Kind::SortKeys, nullptr, type | w | static_cast<uint64_t>(op.descending) << 9 | rank},
+                    [this] { return keys_text(); },
+                    memory,
+                    arguments.bytes(),
+                    groups(rows * padded),
+                    target.group});
   }
   if (target.loops) {
     void* const arrays[] = {keys, places, launcher.scratch(pairs * key_bytes), launcher.scratch(pairs * 4)};
@@ -207,15 +229,24 @@ void Rows::start(Launcher& launcher) const {
   const auto within = [&](int64_t first, int64_t last) {
     Arguments arguments(2, wide);
     for (const int64_t v : {first, last, padded}) arguments.add(v);
-    launcher.start({{Kind::SortGroup, nullptr, key_bytes | w | static_cast<uint64_t>(piece) << 16}, [&, piece] { return group_text(piece); }, both,
-                    arguments.bytes(), rows * padded / piece, static_cast<int>(std::max<int64_t>(piece / 2, 1))});
+    launcher.start({{Kind::SortGroup, nullptr, key_bytes | w | static_cast<uint64_t>(piece) << 16},
+                    [&, piece] { return group_text(piece); },
+                    both,
+                    arguments.bytes(),
+                    rows * padded / piece,
+                    static_cast<int>(std::max<int64_t>(piece / 2, 1))});
   };
   if (padded > 1) within(2, piece);
   for (int64_t size = 2 * piece; size <= padded; size *= 2) {
     for (int64_t step = size / 2; step > piece / 2; step /= 2) {
       Arguments arguments(2, wide);
       for (const int64_t v : {rows * padded / 2, size, step, padded}) arguments.add(v);
-      launcher.start({{Kind::SortStep, nullptr, key_bytes | w}, [this] { return step_text(); }, both, arguments.bytes(), groups(rows * padded / 2), target.group});
+      launcher.start({{Kind::SortStep, nullptr, key_bytes | w},
+                      [this] { return step_text(); },
+                      both,
+                      arguments.bytes(),
+                      groups(rows * padded / 2),
+                      target.group});
     }
     within(size, size);
   }
@@ -229,8 +260,12 @@ void Rows::put(Launcher& launcher, void* copy, void* places) const {
   void* const memory[] = {copy, places, op.values.data, op.indices.data};
   const uint64_t wanted = static_cast<uint64_t>(op.values.data != nullptr) << 10 | static_cast<uint64_t>(op.indices.data != nullptr) << 11;
   const uint64_t bits = size_of(op.in.dtype) | static_cast<uint64_t>(wide) << 8 | wanted | static_cast<uint64_t>(kept.rank) << 24;
-  launcher.start({{Kind::SortPut, nullptr, bits}, [this] { return put_text(); }, memory, arguments.bytes(),
-                  (rows * op.k + target.group - 1) / target.group, target.group});
+  launcher.start({{Kind::SortPut, nullptr, bits},
+                  [this] { return put_text(); },
+                  memory,
+                  arguments.bytes(),
+                  (rows * op.k + target.group - 1) / target.group,
+                  target.group});
 }
 
 }  // namespace
@@ -249,7 +284,8 @@ void run(const ir::Sort& op, Launcher& launcher) {
     while (r.padded < n) r.padded *= 2;
   const Dims none(shape.size(), 0);
   r.kept.add(op.in);
-  r.kept.add(static_cast<char*>(op.values.data), static_cast<int64_t>(size_of(op.in.dtype)), (op.values.data ? op.values.strides : none).data());
+  r.kept.add(static_cast<char*>(op.values.data), static_cast<int64_t>(size_of(op.in.dtype)),
+             (op.values.data ? op.values.strides : none).data());
   r.kept.add(static_cast<char*>(op.indices.data), 8, (op.indices.data ? op.indices.strides : none).data());
   r.kept.drop_ones();
   r.kept.merge();

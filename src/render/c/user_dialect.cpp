@@ -121,18 +121,7 @@ static inline unsigned long naru_as_u64(double x) { unsigned long u; memcpy(&u, 
 #define min(a, b) ({ __typeof__((a) + (b)) naru_x = (a), naru_y = (b); naru_x < naru_y ? naru_x : naru_y; })
 #define max(a, b) ({ __typeof__((a) + (b)) naru_x = (a), naru_y = (b); naru_x > naru_y ? naru_x : naru_y; })
 #define atomic_add(p, x) __atomic_fetch_add(p, x, __ATOMIC_RELAXED)
-)c",
-    "",
-    "",
-    "",
-    "static __thread",
-    "naru_barrier(naru_here.team)",
-    "",
-    "",
-    "static const",
-    "const",
-    "",
-    ""};
+)c", "", "", "", "static __thread", "naru_barrier(naru_here.team)", "", "", "static const", "const", "", ""};
 
 constexpr Dialect kPlainC = {"c",
                              R"c(typedef signed char i8; typedef short i16; typedef int i32; typedef long i64;

@@ -6,9 +6,9 @@
 namespace naru::render::c {
 
 struct UserDialect {
-  const char* prelude;    // in front of the source
-  const char* entry;      // of a kernel in groups of {} items: "kernel __attribute__((...)) void"
-  const char* any_entry;  // in groups of any size
+  const char* prelude;                    // in front of the source
+  const char* entry;                      // of a kernel in groups of {} items: "kernel __attribute__((...)) void"
+  const char* any_entry;                  // in groups of any size
   const char *global, *shared, *barrier;  // what these words of the dialect mean, shared for an array
   const char *shared_pointer, *private_pointer;
   const char *constant, *constant_pointer;

@@ -19,17 +19,21 @@ using ir::KernelParam;
 using ir::KernelSource;
 using ir::Token;
 
-constexpr const char* kTypes[] = {"bool", "signed char", "unsigned char", "short", "unsigned short", "int", "unsigned int", "long", "unsigned long",
-                                  "naru_half", "naru_bfloat16", "float", "double"};
+constexpr const char* kTypes[] = {"bool", "signed char",   "unsigned char", "short",         "unsigned short", "int",   "unsigned int",
+                                  "long", "unsigned long", "naru_half",     "naru_bfloat16", "float",          "double"};
 const char* text_of(CType type) { return kTypes[static_cast<int>(type)]; }
 
 // A number among the arguments as a value.
 std::string number_text(CType type, const std::string& slot) {
   switch (type) {
-    case CType::Bool: return fmt::format("({} != 0)", slot);
-    case CType::F32: return fmt::format("naru_as_f32({})", slot);
-    case CType::F64: return fmt::format("naru_as_f64({})", slot);
-    default: return fmt::format("({}){}", text_of(type), slot);
+    case CType::Bool:
+      return fmt::format("({} != 0)", slot);
+    case CType::F32:
+      return fmt::format("naru_as_f32({})", slot);
+    case CType::F64:
+      return fmt::format("naru_as_f64({})", slot);
+    default:
+      return fmt::format("({}){}", text_of(type), slot);
   }
 }
 
@@ -69,7 +73,9 @@ class Speller {
   }
   // Only the ends of lines.
   void lines(size_t begin, size_t end) {
-    out_.append(static_cast<size_t>(std::count(s_.text().begin() + static_cast<ptrdiff_t>(begin), s_.text().begin() + static_cast<ptrdiff_t>(end), '\n')), '\n');
+    out_.append(static_cast<size_t>(
+                    std::count(s_.text().begin() + static_cast<ptrdiff_t>(begin), s_.text().begin() + static_cast<ptrdiff_t>(end), '\n')),
+                '\n');
     copied_ = end;
   }
   bool next_is(size_t i, std::string_view word) const { return i + 1 < s_.tokens().size() && s_.word(i + 1) == word; }
@@ -77,14 +83,22 @@ class Speller {
   size_t token(size_t i) {
     const std::string_view w = s_.word(i);
     if (*d_.global && points_to_memory(i)) out_ += fmt::format("{} ", d_.global);
-    if (s_.tokens()[i].kind != Token::Kind::Name) out_ += w;
-    else if (w == "global") out_ += d_.global;
-    else if (w == "shared") out_ += is_pointer(i) ? d_.shared_pointer : d_.shared;
-    else if (w == "constant") out_ += is_pointer(i) ? d_.constant_pointer : d_.constant;
-    else if (w == "private") out_ += d_.private_pointer;
-    else if (w == "half") out_ += "naru_half";
-    else if (w == "bfloat16") out_ += "naru_bfloat16";
-    else if (w == "inline") out_ += "";
+    if (s_.tokens()[i].kind != Token::Kind::Name)
+      out_ += w;
+    else if (w == "global")
+      out_ += d_.global;
+    else if (w == "shared")
+      out_ += is_pointer(i) ? d_.shared_pointer : d_.shared;
+    else if (w == "constant")
+      out_ += is_pointer(i) ? d_.constant_pointer : d_.constant;
+    else if (w == "private")
+      out_ += d_.private_pointer;
+    else if (w == "half")
+      out_ += "naru_half";
+    else if (w == "bfloat16")
+      out_ += "naru_bfloat16";
+    else if (w == "inline")
+      out_ += "";
     else if (w == "barrier" && next_is(i, "(")) {
       const size_t close = s_.matching(i + 1);
       out_ += d_.barrier;
@@ -162,7 +176,8 @@ struct Region {
 std::vector<Region> regions(const ir::UserKernel& k) {
   std::vector<Region> list{{}};
   for (size_t d = 0; d < 3; ++d) {
-    const int64_t whole = entry_of(k).barriers ? k.items[d] / k.threads[d] : k.groups(static_cast<int>(d)), rest = k.items[d] - whole * k.threads[d];
+    const int64_t whole = entry_of(k).barriers ? k.items[d] / k.threads[d] : k.groups(static_cast<int>(d)),
+                  rest = k.items[d] - whole * k.threads[d];
     std::vector<Region> longer;
     for (Region r : list) {
       r.first[d] = 0, r.count[d] = whole, r.size[d] = k.threads[d];
@@ -197,8 +212,10 @@ std::string place_text(const Variant& v, bool guard) {
     text += fmt::format("  p.group_[{0}] = group{1} + a.d[{2}];\n", d, last ? "" : fmt::format(" % a.d[{}]", kCount + d), kFirst + d);
     text += fmt::format("  p.local_[{0}] = item{1};\n", d, last ? "" : " % " + size);
     if (!last) text += fmt::format("  group /= a.d[{}], item /= {};\n", kCount + d, size);
-    text += fmt::format("  p.global_[{0}] = p.group_[{0}] * {1} + p.local_[{0}], p.items_[{0}] = a.d[{2}], p.groups_[{0}] = a.d[{3}];\n", d, full, kItems + d, kGroups + d);
-    text += guard ? fmt::format("  p.size_[{0}] = p.items_[{0}] - p.group_[{0}] * {1} < {1} ? p.items_[{0}] - p.group_[{0}] * {1} : {1};\n", d, full)
+    text += fmt::format("  p.global_[{0}] = p.group_[{0}] * {1} + p.local_[{0}], p.items_[{0}] = a.d[{2}], p.groups_[{0}] = a.d[{3}];\n", d,
+                        full, kItems + d, kGroups + d);
+    text += guard ? fmt::format("  p.size_[{0}] = p.items_[{0}] - p.group_[{0}] * {1} < {1} ? p.items_[{0}] - p.group_[{0}] * {1} : {1};\n",
+                                d, full)
                   : fmt::format("  p.size_[{}] = {};\n", d, size);
   }
   return text + "  return p;\n}\n";
@@ -209,14 +226,16 @@ std::string device_text(const ir::UserKernel& k, const Variant& v, const Target&
   const KernelEntry& entry = entry_of(k);
   const UserMath math = user_math(*k.source, target);
   const bool guard = !entry.barriers, apart = in_memory(k.memory.size(), argument_bytes, target);
-  std::string text = fmt::format("{}{}typedef {} naru_i;\n#define NARU_TEAM\n{}typedef struct {{", d.prelude, math.text, v.wide ? "long" : "int", kPlace);
+  std::string text =
+      fmt::format("{}{}typedef {} naru_i;\n#define NARU_TEAM\n{}typedef struct {{", d.prelude, math.text, v.wide ? "long" : "int", kPlace);
   if (!k.memory.empty()) text += fmt::format(" long o[{}];", k.memory.size());
   if (!k.numbers.empty()) text += fmt::format(" unsigned long p[{}];", k.numbers.size());
   text += fmt::format(" naru_i d[{}]; }} naru_args;\n", static_cast<int>(kNumbers)) + place_text(v, guard);
   const int64_t items = v.threads[0] * v.threads[1] * v.threads[2];
   std::string head = (v.fixed ? fmt::format(fmt::runtime(d.entry), items) : std::string(d.any_entry)) + " k(";
   for (size_t i = 0; i < k.memory.size(); ++i) head += fmt::format("{} unsigned char* naru_b{}, ", d.global, i);
-  head += apart ? fmt::format("{} const naru_args* naru_at) {{ const naru_args naru_a = *naru_at;", d.global) : std::string("naru_args naru_a) {");
+  head += apart ? fmt::format("{} const naru_args* naru_at) {{ const naru_args naru_a = *naru_at;", d.global)
+                : std::string("naru_args naru_a) {");
   size_t pointers = 0, numbers = 0;
   for (const KernelParam& p : entry.params) {
     const std::string type = fmt::format("{} {}{}", p.pointer ? d.global : "", p.constant ? "const " : "", text_of(p.type));
@@ -239,10 +258,14 @@ std::string native_text(const ir::UserKernel& k) {
     const Token& t = s.tokens()[i];
     size_t last = i;
     std::string instead;
-    if (s.word(i) == "extern" && i + 2 < s.tokens().size() && s.word(i + 2) == "__global__") last = i + 1;
-    else if (s.word(i) == "__launch_bounds__") last = std::min(s.matching(i + 1), s.tokens().size() - 1);
-    else if (s.word(i) == "__global__") instead = "static __device__";
-    else continue;
+    if (s.word(i) == "extern" && i + 2 < s.tokens().size() && s.word(i + 2) == "__global__")
+      last = i + 1;
+    else if (s.word(i) == "__launch_bounds__")
+      last = std::min(s.matching(i + 1), s.tokens().size() - 1);
+    else if (s.word(i) == "__global__")
+      instead = "static __device__";
+    else
+      continue;
     text.append(s.text(), copied, t.at - copied) += instead;
     copied = s.tokens()[last].at + s.tokens()[last].size;
     text.append(static_cast<size_t>(std::count(s.text().begin() + t.at, s.text().begin() + static_cast<ptrdiff_t>(copied), '\n')), '\n');
@@ -251,17 +274,21 @@ std::string native_text(const ir::UserKernel& k) {
   text.append(s.text(), copied) += "\n#line 1 \"naru\"\ntypedef struct {";
   if (!k.memory.empty()) text += fmt::format(" long long o[{}];", k.memory.size());
   if (!k.numbers.empty()) text += fmt::format(" unsigned long long p[{}];", k.numbers.size());
-  text += fmt::format(" long long n[3]; }} naru_args;\nextern \"C\" __global__ void __launch_bounds__({}) k(", k.threads[0] * k.threads[1] * k.threads[2]);
+  text += fmt::format(" long long n[3]; }} naru_args;\nextern \"C\" __global__ void __launch_bounds__({}) k(",
+                      k.threads[0] * k.threads[1] * k.threads[2]);
   std::string call;
   size_t pointers = 0, numbers = 0;
   for (const KernelParam& p : entry.params) {
-    const std::string type = p.type == CType::Half ? "__half" : p.type == CType::BFloat ? "__nv_bfloat16" : text_of(p.type), slot = fmt::format("naru_a.p[{}]", numbers);
+    const std::string type = p.type == CType::Half     ? "__half"
+                             : p.type == CType::BFloat ? "__nv_bfloat16"
+                                                       : text_of(p.type),
+                      slot = fmt::format("naru_a.p[{}]", numbers);
     call += call.empty() ? "" : ", ";
     if (p.pointer) {
       text += fmt::format("unsigned char* naru_b{}, ", pointers);
       call += fmt::format("({}*)(naru_b{} + naru_a.o[{}])", type, pointers, pointers);
     } else {
-      call += p.type == CType::F32 ? fmt::format("__uint_as_float((unsigned){})", slot)
+      call += p.type == CType::F32   ? fmt::format("__uint_as_float((unsigned){})", slot)
               : p.type == CType::F64 ? fmt::format("__longlong_as_double((long long){})", slot)
                                      : number_text(p.type, slot);
     }
@@ -288,8 +315,16 @@ void native_launch(const ir::UserKernel& k, const F& f) {
   Arguments arguments(static_cast<int>(k.memory.size()), true);
   for (const uint64_t n : k.numbers) arguments.param(n);
   for (const int64_t n : k.items) arguments.add(n);
-  Key key{Kind::User, nullptr, k.source->id() << 8 | static_cast<uint64_t>(k.entry), static_cast<uint64_t>(k.threads[0] * k.threads[1] * k.threads[2])};
-  Launch launch{key, [&] { return native_text(k); }, k.memory, arguments.bytes(), k.groups(0) * k.groups(1) * k.groups(2), static_cast<int>(key.more), {}, {}};
+  Key key{Kind::User, nullptr, k.source->id() << 8 | static_cast<uint64_t>(k.entry),
+          static_cast<uint64_t>(k.threads[0] * k.threads[1] * k.threads[2])};
+  Launch launch{key,
+                [&] { return native_text(k); },
+                k.memory,
+                arguments.bytes(),
+                k.groups(0) * k.groups(1) * k.groups(2),
+                static_cast<int>(key.more),
+                {},
+                {}};
   for (size_t d = 0; d < 3; ++d) launch.groups3[d] = k.groups(static_cast<int>(d)), launch.group3[d] = static_cast<int>(k.threads[d]);
   with_lines(k, launch, f);
 }
@@ -312,7 +347,8 @@ void each_launch(const ir::UserKernel& k, Launcher& launcher, const F& f) {
     for (size_t d = 0; v.fixed && d < 3; ++d) key.more |= static_cast<uint64_t>(r.size[d]) << (4 + 12 * d);
     const auto bytes = arguments.bytes();
     const auto text = [&] { return device_text(k, v, launcher.target(), bytes.size()); };
-    const Launch launch{key, text, k.memory, bytes, r.count[0] * r.count[1] * r.count[2], static_cast<int>(r.size[0] * r.size[1] * r.size[2]), {}, {}};
+    const Launch launch{
+        key, text, k.memory, bytes, r.count[0] * r.count[1] * r.count[2], static_cast<int>(r.size[0] * r.size[1] * r.size[2]), {}, {}};
     with_lines(k, launch, f);
   }
 }
@@ -336,7 +372,8 @@ void prepare(const ir::UserKernel& k, Launcher& launcher) {
 std::string user_c_text(const UserC& kernel) {
   const KernelSource& s = *kernel.source;
   const KernelEntry& entry = s.kernels()[static_cast<size_t>(kernel.entry)];
-  std::string head = "static inline __attribute__((always_inline)) void naru_kernel(const naru_place naru_here", call = "naru_kernel(naru_here";
+  std::string head = "static inline __attribute__((always_inline)) void naru_kernel(const naru_place naru_here",
+              call = "naru_kernel(naru_here";
   std::string locals;
   size_t pointers = 0, numbers = 0;
   for (size_t i = 0; i < entry.params.size(); ++i) {
@@ -344,8 +381,9 @@ std::string user_c_text(const UserC& kernel) {
     const std::string type = fmt::format("{}{}{}", p.constant ? "const " : "", text_of(p.type), p.pointer ? "*" : "");
     head += fmt::format(", {} {}", type, p.name);
     call += fmt::format(", naru_{}", i);
-    locals += fmt::format("  {0} naru_{1} = {2};\n", type, i,
-                          p.pointer ? fmt::format("({})memory[{}]", type, pointers) : number_text(p.type, fmt::format("numbers[{}]", numbers)));
+    locals +=
+        fmt::format("  {0} naru_{1} = {2};\n", type, i,
+                    p.pointer ? fmt::format("({})memory[{}]", type, pointers) : number_text(p.type, fmt::format("numbers[{}]", numbers)));
     ++(p.pointer ? pointers : numbers);
   }
   Target target;

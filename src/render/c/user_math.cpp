@@ -19,12 +19,13 @@ struct Function {
 V hypot(V a, V b) { return ir::sqrt(a * a + b * b); }
 
 constexpr Function kFunctions[] = {
-    {"exp", ir::exp, nullptr},     {"exp2", ir::exp2, nullptr},     {"expm1", ir::expm1, nullptr}, {"log", ir::log, nullptr},     {"log2", ir::log2, nullptr},
-    {"log10", ir::log10, nullptr}, {"log1p", ir::log1p, nullptr},   {"sin", ir::sin, nullptr},     {"cos", ir::cos, nullptr},     {"tan", ir::tan, nullptr},
-    {"asin", ir::asin, nullptr},   {"acos", ir::acos, nullptr},     {"atan", ir::atan, nullptr},   {"sinh", ir::sinh, nullptr},   {"cosh", ir::cosh, nullptr},
-    {"tanh", ir::tanh, nullptr},   {"asinh", ir::asinh, nullptr},   {"acosh", ir::acosh, nullptr}, {"atanh", ir::atanh, nullptr}, {"erf", ir::erf, nullptr},
-    {"erfc", ir::erfc, nullptr},   {"lgamma", ir::lgamma, nullptr}, {"sqrt", ir::sqrt, nullptr},   {"rsqrt", ir::rsqrt, nullptr}, {"pow", nullptr, ir::pow},
-    {"atan2", nullptr, ir::atan2}, {"fmod", nullptr, ir::rem},      {"hypot", nullptr, hypot}};
+    {"exp", ir::exp, nullptr},     {"exp2", ir::exp2, nullptr},     {"expm1", ir::expm1, nullptr}, {"log", ir::log, nullptr},
+    {"log2", ir::log2, nullptr},   {"log10", ir::log10, nullptr},   {"log1p", ir::log1p, nullptr}, {"sin", ir::sin, nullptr},
+    {"cos", ir::cos, nullptr},     {"tan", ir::tan, nullptr},       {"asin", ir::asin, nullptr},   {"acos", ir::acos, nullptr},
+    {"atan", ir::atan, nullptr},   {"sinh", ir::sinh, nullptr},     {"cosh", ir::cosh, nullptr},   {"tanh", ir::tanh, nullptr},
+    {"asinh", ir::asinh, nullptr}, {"acosh", ir::acosh, nullptr},   {"atanh", ir::atanh, nullptr}, {"erf", ir::erf, nullptr},
+    {"erfc", ir::erfc, nullptr},   {"lgamma", ir::lgamma, nullptr}, {"sqrt", ir::sqrt, nullptr},   {"rsqrt", ir::rsqrt, nullptr},
+    {"pow", nullptr, ir::pow},     {"atan2", nullptr, ir::atan2},   {"fmod", nullptr, ir::rem},    {"hypot", nullptr, hypot}};
 
 // "" where the target can't compute it.
 std::string definition(const Function& f, bool is_double, const Target& target) {
@@ -35,8 +36,9 @@ std::string definition(const Function& f, bool is_double, const Target& target) 
   if (!target.fp64 && uses_f64(graph)) return "";
   const Leaves leaves{[](uint64_t slot, DType) { return slot == 0 ? "a" : "b"; }, {}, {}};
   const char* const t = is_double ? "f64" : "f32";
-  return fmt::format("FUNCTION {0} naru_{1}{2}({0} a{3}) {{\n{4}  return {5};\n}}\n", t, f.name, is_double ? "" : "f", f.of_one ? "" : fmt::format(", {} b", t),
-                     expressions(graph, {&result, 1}, leaves, target, "v", "  "), node("v", result));
+  return fmt::format("FUNCTION {0} naru_{1}{2}({0} a{3}) {{\n{4}  return {5};\n}}\n", t, f.name, is_double ? "" : "f",
+                     f.of_one ? "" : fmt::format(", {} b", t), expressions(graph, {&result, 1}, leaves, target, "v", "  "),
+                     node("v", result));
 }
 
 // Words of the renderer's dialect that a user's source may use for something else.

@@ -93,7 +93,8 @@ const char* user_team() noexcept { return kTeam; }
 
 std::string user_loops(bool barriers, const std::string& locals, const std::string& call) {
   if (!barriers)
-    return kOpen + locals + kGroup + R"c(    const naru_i nx = group.size_[0], ny = group.size_[1], nz = group.size_[2], x0 = group.global_[0];
+    return kOpen + locals + kGroup +
+           R"c(    const naru_i nx = group.size_[0], ny = group.size_[1], nz = group.size_[2], x0 = group.global_[0];
     for (naru_i z = 0; z < nz; ++z)
       for (naru_i y = 0; y < ny; ++y) {
         naru_place row = group;
@@ -106,7 +107,8 @@ std::string user_loops(bool barriers, const std::string& locals, const std::stri
         for (naru_i x = 0; x < nx; ++x) {
           naru_place naru_here = row;
           naru_here.local_[0] = x, naru_here.global_[0] = x0 + x;
-          )c" + call + ";\n        }\n      }\n  }\n  return 0;\n}\n";
+          )c" +
+           call + ";\n        }\n      }\n  }\n  return 0;\n}\n";
   return std::string(R"c(struct naru_work { struct naru_team team; naru_place group; void* const* memory; const uint64_t* numbers; };
 static void naru_item(struct naru_team* t) {
   struct naru_work* const work = (struct naru_work*)t;
@@ -117,10 +119,12 @@ static void naru_item(struct naru_team* t) {
   naru_here.local_[0] = me % nx, naru_here.local_[1] = me / nx % ny, naru_here.local_[2] = me / nx / ny;
   for (int d = 0; d < 3; ++d) naru_here.global_[d] += naru_here.local_[d];
   naru_here.team = t;
-)c") + locals + "  " + call + ";\n}\n" + kOpen + R"c(  void** at = (void**)malloc(sizeof(void*) * geometry[3] * geometry[4] * geometry[5]);
+)c") + locals +
+         "  " + call + ";\n}\n" + kOpen + R"c(  void** at = (void**)malloc(sizeof(void*) * geometry[3] * geometry[4] * geometry[5]);
   if (!at) return 2;
   int torn = 0;
-)c" + kGroup + R"c(    struct naru_work work = {{0}, group, memory, numbers};
+)c" + kGroup +
+         R"c(    struct naru_work work = {{0}, group, memory, numbers};
     work.team.at = at, work.team.item = naru_item;
     work.team.count = (int)(group.size_[0] * group.size_[1] * group.size_[2]);
     if ((torn = naru_meet(&work.team, stacks, stack_bytes))) break;

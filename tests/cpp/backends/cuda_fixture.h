@@ -51,8 +51,12 @@ class CudaFixture : public ::testing::Test {
     const auto device = [](int i) { return i < 0 ? Device(DeviceType::Cpu, 0) : Device(DeviceType::Cuda, i); };
     return s.submit(ir::CopyBytes{to, from, bytes, device(target), device(source)}, {});
   }
-  static uint64_t up(DeviceStream& s, void* to, const void* from, size_t bytes, int device = 0) { return copy(s, to, from, bytes, device, -1); }
-  static uint64_t down(DeviceStream& s, void* to, const void* from, size_t bytes, int device = 0) { return copy(s, to, from, bytes, -1, device); }
+  static uint64_t up(DeviceStream& s, void* to, const void* from, size_t bytes, int device = 0) {
+    return copy(s, to, from, bytes, device, -1);
+  }
+  static uint64_t down(DeviceStream& s, void* to, const void* from, size_t bytes, int device = 0) {
+    return copy(s, to, from, bytes, -1, device);
+  }
   // x += x, n float32.
   static uint64_t doubled(DeviceStream& s, void* x, int64_t n) {
     const ir::View v{x, DType::F32, {1}};

@@ -73,7 +73,8 @@ TEST_F(CudaGraphs, copies_over_the_bus_stay_outside_of_the_graph_in_their_place)
 TEST_F(CudaGraphs, a_driver_that_can_not_record_is_given_one_instruction_after_another) {
   const auto s = stream();
   const auto work = doublings(ones(*s), 3);
-  for (const char* error : {"cuStreamBeginCapture_v2=801", "cuLaunchKernel=900@2", "cuStreamEndCapture=901", "cuGraphInstantiateWithFlags=801"}) {
+  for (const char* error :
+       {"cuStreamBeginCapture_v2=801", "cuLaunchKernel=900@2", "cuStreamEndCapture=901", "cuGraphInstantiateWithFlags=801"}) {
     set("NARU_FAKE_ERROR", error);
     EXPECT_EQ(s->record(work), nullptr) << error;
     unsetenv("NARU_FAKE_ERROR");

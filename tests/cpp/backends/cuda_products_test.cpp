@@ -100,7 +100,8 @@ class CudaProducts : public CudaFixture {
 };
 
 std::vector<Job> jobs_for_the_library() {
-  std::vector<Job> all = {job(1, 5, 7, 9), job(1, 5, 7, 9, true), job(3, 5, 7, 9), job(3, 5, 7, 9, true), job(1, 1, 7, 9), job(1, 5, 1, 9, true), job(1, 5, 7, 1), job(1, 1, 1, 1, true)};
+  std::vector<Job> all = {job(1, 5, 7, 9), job(1, 5, 7, 9, true), job(3, 5, 7, 9), job(3, 5, 7, 9, true),
+                          job(1, 1, 7, 9), job(1, 5, 1, 9, true), job(1, 5, 7, 1), job(1, 1, 1, 1, true)};
   Job j = job(2, 5, 7, 9);  // both transposed
   j.q.a.row_stride = 1, j.q.a.col_stride = 5, j.q.b.row_stride = 1, j.q.b.col_stride = 9;
   all.push_back(j);
@@ -337,12 +338,15 @@ TEST_F(CudaProducts, a_failure_says_which_product_and_what_the_library_said_and_
     return "nothing";
   };
   EXPECT_EQ(said("cublasLtMatmul=13@1", job(2, 5, 7, 9, true)),
-            "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasLtMatmul` on cuda:0 for the matrix product of 5 x 9 and 9 x 7, 2 of them, with bias, float32. "
+            "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasLtMatmul` on cuda:0 for the matrix product of 5 x 9 and 9 x 7, "
+            "2 of them, with bias, float32. "
             "`use_deterministic_algorithms(True)` takes naru's own kernels");
   EXPECT_EQ(said("cublasLtMatmul=3@1", job(1, 5, 7, 9)),
-            "memory: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasLtMatmul` on cuda:0 for the matrix product of 5 x 9 and 9 x 7, float32. "
+            "memory: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasLtMatmul` on cuda:0 for the matrix product of 5 x 9 and 9 "
+            "x 7, float32. "
             "Use smaller tensors, or free some");
-  EXPECT_EQ(said("cublasLtMatmulAlgoGetHeuristic=14@1", job(1, 6, 7, 9)), "CUDA error: CUBLAS_STATUS_INTERNAL_ERROR when calling `cublasLtMatmulAlgoGetHeuristic`");
+  EXPECT_EQ(said("cublasLtMatmulAlgoGetHeuristic=14@1", job(1, 6, 7, 9)),
+            "CUDA error: CUBLAS_STATUS_INTERNAL_ERROR when calling `cublasLtMatmulAlgoGetHeuristic`");
   unsetenv("NARU_FAKE_ERROR");
   check(*s, job(2, 5, 7, 9, true), at);
 }
@@ -368,14 +372,16 @@ TEST_F(CudaProducts, devices_say_which_library_they_have_or_how_to_get_it) {
   EXPECT_EQ(backend->libraries(first), "NVRTC 12.9, cuBLASLt 12.9.5; never run on a GPU by naru's authors");
   set("NARU_CUBLASLT_LIBRARY", "/nowhere/libcublasLt.so");
   EXPECT_EQ(backends::make_cuda()->libraries(first),
-            "NVRTC 12.9, own kernels for products (no cuBLASLt: pip install nvidia-cublas-cu12, or the CUDA toolkit); never run on a GPU by naru's authors");
+            "NVRTC 12.9, own kernels for products (no cuBLASLt: pip install nvidia-cublas-cu12, or the CUDA toolkit); never run on a GPU "
+            "by naru's authors");
   set("NARU_CUBLASLT_LIBRARY", NARU_FAKES "/libcublasLt.so");
   set("NARU_FAKE_ERROR", "cublasLtCreate=1");
   backend = backends::make_cuda();
   const auto s = stream();
   s->synchronize(s->submit(placed(job(1, 5, 7, 9), filled(*s)), {}));
-  EXPECT_EQ(backend->libraries(first), "NVRTC 12.9, own kernels for products (cuBLASLt 12.9.5 failed to start with CUBLAS_STATUS_NOT_INITIALIZED: "
-                                       "pip install nvidia-cublas-cu12, or the CUDA toolkit); never run on a GPU by naru's authors");
+  EXPECT_EQ(backend->libraries(first),
+            "NVRTC 12.9, own kernels for products (cuBLASLt 12.9.5 failed to start with CUBLAS_STATUS_NOT_INITIALIZED: "
+            "pip install nvidia-cublas-cu12, or the CUDA toolkit); never run on a GPU by naru's authors");
 }
 
 TEST(CudaRealLibrary, nvidias_own_cublaslt_takes_the_descriptors) {

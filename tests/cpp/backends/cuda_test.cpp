@@ -211,8 +211,10 @@ TEST_F(Cuda, code_that_the_driver_does_not_take_is_an_error_that_says_which_comp
     s->synchronize(s->submitted());
     ADD_FAILURE() << "nothing was thrown";
   } catch (const RuntimeError& e) {
-    EXPECT_EQ(std::string(e.what()), "device cuda:0: cuModuleLoadData failed with 222: the driver does not take what NVRTC 12.9 made for sm_90. Install one of the "
-                                     "driver's own version (pip install nvidia-cuda-nvrtc-cu12, or the CUDA toolkit)");
+    EXPECT_EQ(
+        std::string(e.what()),
+        "device cuda:0: cuModuleLoadData failed with 222: the driver does not take what NVRTC 12.9 made for sm_90. Install one of the "
+        "driver's own version (pip install nvidia-cuda-nvrtc-cu12, or the CUDA toolkit)");
   }
   unsetenv("NARU_FAKE_ERROR");
 }
@@ -275,7 +277,8 @@ TEST_F(Cuda, a_position_out_of_bounds_is_an_error_where_somebody_waits_and_nothi
     ADD_FAILURE() << "nothing was thrown";
   } catch (const IndexError& e) {
     EXPECT_EQ(std::string(e.what()),
-              "index 11 is out of bounds for dimension 0 with size 11 (index_put_: wanted -11 <= index < 11, got 11 at position [3, 0] of the indices)");
+              "index 11 is out of bounds for dimension 0 with size 11 (index_put_: wanted -11 <= index < 11, got 11 at position [3, 0] of "
+              "the indices)");
   }
   std::vector<float> got(11 * 6);
   s->synchronize(down(*s, got.data(), t, got.size() * 4));
@@ -313,8 +316,9 @@ TEST(CudaRealLibrary, nvidias_compiler_finds_its_own_headers) {
   if (named) setenv("NARU_NVRTC_LIBRARY", before.c_str(), 1);
   if (const std::string trouble = compiler.trouble(); !trouble.empty()) GTEST_SKIP() << "no NVRTC on this machine: " << trouble;
   if (backends::cuda::include_folders(13000).empty()) GTEST_SKIP() << "the CUDA toolkit's headers are not on this machine";
-  const std::string code = compiler.compile("#include <cuda_fp16.h>\nextern \"C\" __global__ void k(__half* x) { x[0] = __hadd(x[0], x[0]); }", "sm_90",
-                                            Device(DeviceType::Cuda, 0));
+  const std::string code =
+      compiler.compile("#include <cuda_fp16.h>\nextern \"C\" __global__ void k(__half* x) { x[0] = __hadd(x[0], x[0]); }", "sm_90",
+                       Device(DeviceType::Cuda, 0));
   EXPECT_NE(code.find("ELF"), std::string::npos);
 }
 

@@ -27,9 +27,7 @@ TEST(GpuProbe, reads_what_the_driver_says_of_each_device_in_the_order_of_pci_add
   const Variable library("NARU_CUDA_LIBRARY", NARU_FAKES "/libcuda.so");
   const Variable order("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
   const Variable visible("CUDA_VISIBLE_DEVICES", "0,1,2");
-  const Variable gpus(
-      "NARU_FAKE_GPUS",
-      "0001:02:00.0 3 8.6 24000 C;0000:E1:00.0 2 12.0 32000 B;0000:3B:00.0 1a2b 9.0 141000 NVIDIA H200");
+  const Variable gpus("NARU_FAKE_GPUS", "0001:02:00.0 3 8.6 24000 C;0000:E1:00.0 2 12.0 32000 B;0000:3B:00.0 1a2b 9.0 141000 NVIDIA H200");
   const GpuProbe found = probe_gpus(backends::cuda::kDriver);
   EXPECT_TRUE(found.state.available) << found.state.reason;
   EXPECT_EQ(found.driver, "CUDA 12.8");

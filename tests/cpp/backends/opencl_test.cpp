@@ -55,7 +55,8 @@ class OpenCl : public ::testing::TestWithParam<bool> {
     std::vector<Ref<Storage>> hold;
     for (const OnDevice& d : there) hold.push_back(d.storage);
     stream->submit(make(views), hold);
-    for (size_t i = 0; i < arrays.size(); ++i) EXPECT_TRUE(download(*stream, there[i].storage) == arrays[i]->memory()) << what << ", array " << i;
+    for (size_t i = 0; i < arrays.size(); ++i)
+      EXPECT_TRUE(download(*stream, there[i].storage) == arrays[i]->memory()) << what << ", array " << i;
   }
 
   const Device device{DeviceType::Xpu, 0};
@@ -72,14 +73,15 @@ TEST_P(OpenCl, reductions_along_fold_in_the_one_order_however_long_the_rows_are)
       for (const ir::ReduceOp op : {ir::ReduceOp::Sum, ir::ReduceOp::Max}) {
         // Which NaN a sum of several is, is left open.
         Array x({rows, length}, DType::F32, Layout::Contiguous, 3, op == ir::ReduceOp::Max), out({rows}, DType::F32);
-        same({&x, &out},
-             [&](const std::vector<View>& v) -> ir::Instruction {
-               ir::Reduce r;
-               r.program = program_of(ir::row::copy, {DType::F32}, DType::F32, DType::F32);
-               r.op = op, r.shape = {rows, length}, r.folded = 1, r.inputs = {v[0]}, r.out = v[1];
-               return r;
-             },
-             fmt::format("{} rows of {}, operator {}", rows, length, static_cast<int>(op)));
+        same(
+            {&x, &out},
+            [&](const std::vector<View>& v) -> ir::Instruction {
+              ir::Reduce r;
+              r.program = program_of(ir::row::copy, {DType::F32}, DType::F32, DType::F32);
+              r.op = op, r.shape = {rows, length}, r.folded = 1, r.inputs = {v[0]}, r.out = v[1];
+              return r;
+            },
+            fmt::format("{} rows of {}, operator {}", rows, length, static_cast<int>(op)));
       }
     }
 }
@@ -88,15 +90,16 @@ TEST_P(OpenCl, reductions_across_fold_in_the_one_order_however_many_rows_there_a
   for (const int64_t length : {1, 255, 256, 257, 1000, 3000})
     for (const int64_t cols : {1, 5, 64, 300}) {
       Array x({length, cols}, DType::F32, Layout::Contiguous, 3), out({cols}, DType::F32);
-      same({&x, &out},
-           [&](const std::vector<View>& v) -> ir::Instruction {
-             ir::Reduce r;
-             r.program = program_of(ir::row::copy, {DType::F32}, DType::F32, DType::F32);
-             r.op = ir::ReduceOp::Sum, r.shape = {cols, length}, r.folded = 1, r.along = false, r.out = v[1];
-             r.inputs = {{v[0].data, DType::F32, {v[0].strides[1], v[0].strides[0]}}};
-             return r;
-           },
-           fmt::format("{} rows of {} columns", length, cols));
+      same(
+          {&x, &out},
+          [&](const std::vector<View>& v) -> ir::Instruction {
+            ir::Reduce r;
+            r.program = program_of(ir::row::copy, {DType::F32}, DType::F32, DType::F32);
+            r.op = ir::ReduceOp::Sum, r.shape = {cols, length}, r.folded = 1, r.along = false, r.out = v[1];
+            r.inputs = {{v[0].data, DType::F32, {v[0].strides[1], v[0].strides[0]}}};
+            return r;
+          },
+          fmt::format("{} rows of {} columns", length, cols));
     }
 }
 
@@ -105,22 +108,26 @@ TEST_P(OpenCl, reductions_take_every_type_layout_and_several_dimensions) {
     ir::ReduceOp op;
     DType in, accumulator, out;
   };
-  for (const Kind k : {Kind{ir::ReduceOp::Sum, DType::BF16, DType::F32, DType::BF16}, {ir::ReduceOp::Prod, DType::F64, DType::F64, DType::F64},
-                       {ir::ReduceOp::Sum, DType::I8, DType::I64, DType::I64}, {ir::ReduceOp::Min, DType::I16, DType::I32, DType::I16},
-                       {ir::ReduceOp::Any, DType::Bool, DType::Bool, DType::Bool}, {ir::ReduceOp::Sum, DType::F16, DType::F32, DType::F16}})
+  for (const Kind k : {Kind{ir::ReduceOp::Sum, DType::BF16, DType::F32, DType::BF16},
+                       {ir::ReduceOp::Prod, DType::F64, DType::F64, DType::F64},
+                       {ir::ReduceOp::Sum, DType::I8, DType::I64, DType::I64},
+                       {ir::ReduceOp::Min, DType::I16, DType::I32, DType::I16},
+                       {ir::ReduceOp::Any, DType::Bool, DType::Bool, DType::Bool},
+                       {ir::ReduceOp::Sum, DType::F16, DType::F32, DType::F16}})
     for (const Layout layout : {Layout::Contiguous, Layout::Transposed})
       for (const bool along : {true, false})
         for (const int folded : {1, 2}) {
           if (k.in == DType::I16 && layout == Layout::Contiguous) continue;  // a kernel takes a tenth of a second to compile
           Array x({6, 7, 90}, k.in, layout, 5), out(folded == 1 ? Dims{6, 7} : Dims{6}, k.out);
-          same({&x, &out},
-               [&](const std::vector<View>& v) -> ir::Instruction {
-                 ir::Reduce r;
-                 r.program = program_of(ir::row::copy, {k.in}, k.accumulator, k.accumulator);
-                 r.op = k.op, r.shape = {6, 7, 90}, r.folded = folded, r.along = along, r.inputs = {v[0]}, r.out = v[1];
-                 return r;
-               },
-               fmt::format("{} of {} {}, {} folded", along ? "along" : "across", name_of(k.in), name_of(layout), folded));
+          same(
+              {&x, &out},
+              [&](const std::vector<View>& v) -> ir::Instruction {
+                ir::Reduce r;
+                r.program = program_of(ir::row::copy, {k.in}, k.accumulator, k.accumulator);
+                r.op = k.op, r.shape = {6, 7, 90}, r.folded = folded, r.along = along, r.inputs = {v[0]}, r.out = v[1];
+                return r;
+              },
+              fmt::format("{} of {} {}, {} folded", along ? "along" : "across", name_of(k.in), name_of(layout), folded));
         }
 }
 
@@ -129,11 +136,20 @@ TEST_P(OpenCl, the_position_of_the_extreme_is_the_first_and_a_nan_comes_before_a
     for (const int64_t length : {1, 5, 64, 1000})
       for (const bool greatest : {true, false}) {
         Array x({7, length}, t, Layout::Contiguous, 9, is_floating(t)), values({7}, t), at({7}, DType::I64);
-        same({&x, &values, &at}, [&](const std::vector<View>& v) -> ir::Instruction { return ir::ArgReduce{greatest, {7, length}, v[0], v[1], v[2]}; },
-             fmt::format("{} of {}", name_of(t), length));
+        same(
+            {&x, &values, &at},
+            [&](const std::vector<View>& v) -> ir::Instruction {
+              return ir::ArgReduce{greatest, {7, length}, v[0], v[1], v[2]};
+            },
+            fmt::format("{} of {}", name_of(t), length));
       }
   Array many({2000, 9}, DType::F32, Layout::Transposed, 9, true), at({2000}, DType::I64);
-  same({&many, &at}, [&](const std::vector<View>& v) -> ir::Instruction { return ir::ArgReduce{true, {2000, 9}, v[0], {}, v[1]}; }, "many rows");
+  same(
+      {&many, &at},
+      [&](const std::vector<View>& v) -> ir::Instruction {
+        return ir::ArgReduce{true, {2000, 9}, v[0], {}, v[1]};
+      },
+      "many rows");
 }
 
 TEST_P(OpenCl, running_sums_go_in_order) {
@@ -141,27 +157,50 @@ TEST_P(OpenCl, running_sums_go_in_order) {
     ir::ReduceOp op;
     DType in, out;
   };
-  for (const Kind k : {Kind{ir::ReduceOp::Sum, DType::F32, DType::F32}, {ir::ReduceOp::Prod, DType::F64, DType::F64}, {ir::ReduceOp::Sum, DType::F16, DType::F16},
-                       {ir::ReduceOp::Sum, DType::U8, DType::I64}, {ir::ReduceOp::Prod, DType::I32, DType::I32}, {ir::ReduceOp::Sum, DType::I16, DType::I16}})
+  for (const Kind k : {Kind{ir::ReduceOp::Sum, DType::F32, DType::F32},
+                       {ir::ReduceOp::Prod, DType::F64, DType::F64},
+                       {ir::ReduceOp::Sum, DType::F16, DType::F16},
+                       {ir::ReduceOp::Sum, DType::U8, DType::I64},
+                       {ir::ReduceOp::Prod, DType::I32, DType::I32},
+                       {ir::ReduceOp::Sum, DType::I16, DType::I16}})
     for (const Layout layout : {Layout::Contiguous, Layout::Transposed}) {
       Array x({70, 130}, k.in, layout, 11), out({70, 130}, k.out, layout);
-      same({&x, &out}, [&](const std::vector<View>& v) -> ir::Instruction { return ir::Scan{k.op, {70, 130}, v[0], v[1]}; }, std::string(name_of(k.in)));
+      same(
+          {&x, &out},
+          [&](const std::vector<View>& v) -> ir::Instruction {
+            return ir::Scan{k.op, {70, 130}, v[0], v[1]};
+          },
+          std::string(name_of(k.in)));
     }
 }
 
 TEST_P(OpenCl, sorts_are_stable_whatever_the_type_and_the_length) {
-  for (const DType t : {DType::Bool, DType::U8, DType::I8, DType::I16, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64})
+  for (const DType t :
+       {DType::Bool, DType::U8, DType::I8, DType::I16, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64})
     for (const bool descending : {false, true}) {
       Array x({3, 77}, t, Layout::Stepped, 13, is_floating(t)), values({3, 77}, t), order({3, 77}, DType::I64);
-      same({&x, &values, &order}, [&](const std::vector<View>& v) -> ir::Instruction { return ir::Sort{{3, 77}, 77, descending, v[0], v[1], v[2]}; },
-           std::string(name_of(t)));
+      same(
+          {&x, &values, &order},
+          [&](const std::vector<View>& v) -> ir::Instruction {
+            return ir::Sort{{3, 77}, 77, descending, v[0], v[1], v[2]};
+          },
+          std::string(name_of(t)));
     }
   for (const int64_t n : {1, 2, 3, 511, 512, 513, 5000}) {
     const int64_t k = std::min<int64_t>(n, 10);
     Array x({2, n}, DType::F32, Layout::Contiguous, 17, true), values({2, k}, DType::F32), order({2, k}, DType::I64);
-    same({&x, &values, &order}, [&](const std::vector<View>& v) -> ir::Instruction { return ir::Sort{{2, n}, k, true, v[0], v[1], v[2]}; }, fmt::format("first of {}", n));
-    same({&x, &order}, [&](const std::vector<View>& v) -> ir::Instruction { return ir::Sort{{2, n}, k, false, v[0], {v[0].data, DType::F32, v[0].strides}, v[1]}; },
-         fmt::format("in place, {}", n));
+    same(
+        {&x, &values, &order},
+        [&](const std::vector<View>& v) -> ir::Instruction {
+          return ir::Sort{{2, n}, k, true, v[0], v[1], v[2]};
+        },
+        fmt::format("first of {}", n));
+    same(
+        {&x, &order},
+        [&](const std::vector<View>& v) -> ir::Instruction {
+          return ir::Sort{{2, n}, k, false, v[0], {v[0].data, DType::F32, v[0].strides}, v[1]};
+        },
+        fmt::format("in place, {}", n));
   }
 }
 
@@ -171,20 +210,21 @@ TEST_P(OpenCl, products_are_one_chain_in_the_order_of_k) {
       for (const bool turned : {false, true})
         for (const bool with_bias : {false, true}) {
           if ((turned && t != DType::F32) || (!with_bias && t != DType::F32 && t != DType::I64)) continue;  // to compile less
-          Array a({2, turned ? k : m, turned ? m : k}, t, Layout::Contiguous, 3), b({2, turned ? n : k, turned ? k : n}, t, Layout::Contiguous, 4),
-              c({2, m, n}, t), bias({n}, t, Layout::Contiguous, 5);
-          same({&a, &b, &c, &bias},
-               [&, m = m, n = n, k = k](const std::vector<View>& v) -> ir::Instruction {
-                 ir::MatMul q;
-                 q.dtype = t, q.batch = 2, q.m = m, q.n = n, q.k = k, q.deterministic = true;
-                 const auto matrix = [&](const View& x, bool turn) {
-                   return ir::MatMul::Matrix{x.data, x.strides[0], x.strides[turn ? 2 : 1], x.strides[turn ? 1 : 2]};
-                 };
-                 q.a = matrix(v[0], turned), q.b = matrix(v[1], turned), q.c = matrix(v[2], false);
-                 if (with_bias) q.bias = v[3].data;
-                 return q;
-               },
-               fmt::format("{} {}x{}x{}{}", name_of(t), m, n, k, turned ? " turned" : ""));
+          Array a({2, turned ? k : m, turned ? m : k}, t, Layout::Contiguous, 3),
+              b({2, turned ? n : k, turned ? k : n}, t, Layout::Contiguous, 4), c({2, m, n}, t), bias({n}, t, Layout::Contiguous, 5);
+          same(
+              {&a, &b, &c, &bias},
+              [&, m = m, n = n, k = k](const std::vector<View>& v) -> ir::Instruction {
+                ir::MatMul q;
+                q.dtype = t, q.batch = 2, q.m = m, q.n = n, q.k = k, q.deterministic = true;
+                const auto matrix = [&](const View& x, bool turn) {
+                  return ir::MatMul::Matrix{x.data, x.strides[0], x.strides[turn ? 2 : 1], x.strides[turn ? 1 : 2]};
+                };
+                q.a = matrix(v[0], turned), q.b = matrix(v[1], turned), q.c = matrix(v[2], false);
+                if (with_bias) q.bias = v[3].data;
+                return q;
+              },
+              fmt::format("{} {}x{}x{}{}", name_of(t), m, n, k, turned ? " turned" : ""));
         }
 }
 
@@ -193,27 +233,30 @@ TEST_P(OpenCl, gathers_and_scatters_go_where_the_positions_say_and_sums_are_take
   for (const DType t : {DType::F32, DType::F16, DType::I8, DType::Bool, DType::I64})
     for (const bool whole_rows : {true, false})
       for (const int64_t rows : {1, 40, 3000}) {
-        Array table({11, 6}, t, Layout::Contiguous, 7), out({rows, 6}, t, Layout::Stepped), at(whole_rows ? Dims{rows} : Dims{rows, 6}, DType::I64);
+        Array table({11, 6}, t, Layout::Contiguous, 7), out({rows, 6}, t, Layout::Stepped),
+            at(whole_rows ? Dims{rows} : Dims{rows, 6}, DType::I64);
         for (int64_t i = 0; i < at.numel(); ++i) at.set(i, static_cast<double>(static_cast<int64_t>(random() % 22) - 11));
         const auto index = [&](View p) {
           if (whole_rows) p.strides = {p.strides[0], 0};
           return ir::IndexOperand{p, 11, 6};
         };
-        same({&table, &out, &at},
-             [&](const std::vector<View>& v) -> ir::Instruction {
-               ir::Gather g;
-               g.shape = {rows, 6}, g.out = v[1], g.source = {v[0].data, t, {0, 1}}, g.indices = {index(v[2])};
-               return g;
-             },
-             fmt::format("gather {} {}", name_of(t), rows));
+        same(
+            {&table, &out, &at},
+            [&](const std::vector<View>& v) -> ir::Instruction {
+              ir::Gather g;
+              g.shape = {rows, 6}, g.out = v[1], g.source = {v[0].data, t, {0, 1}}, g.indices = {index(v[2])};
+              return g;
+            },
+            fmt::format("gather {} {}", name_of(t), rows));
         for (const bool add : {true, false})
-          same({&table, &out, &at},
-               [&](const std::vector<View>& v) -> ir::Instruction {
-                 ir::Scatter s;
-                 s.shape = {rows, 6}, s.value = v[1], s.target = {v[0].data, t, {0, 1}}, s.indices = {index(v[2])}, s.add = add;
-                 return s;
-               },
-               fmt::format("scatter {} {} {}", name_of(t), rows, add));
+          same(
+              {&table, &out, &at},
+              [&](const std::vector<View>& v) -> ir::Instruction {
+                ir::Scatter s;
+                s.shape = {rows, 6}, s.value = v[1], s.target = {v[0].data, t, {0, 1}}, s.indices = {index(v[2])}, s.add = add;
+                return s;
+              },
+              fmt::format("scatter {} {} {}", name_of(t), rows, add));
       }
 }
 
@@ -235,7 +278,8 @@ TEST_P(OpenCl, a_position_out_of_bounds_is_an_error_where_somebody_waits_and_not
       ADD_FAILURE() << "nothing was thrown";
     } catch (const IndexError& e) {
       EXPECT_EQ(std::string(e.what()),
-                "index 11 is out of bounds for dimension 0 with size 11 (index_put_: wanted -11 <= index < 11, got 11 at position [3, 0] of the indices)");
+                "index 11 is out of bounds for dimension 0 with size 11 (index_put_: wanted -11 <= index < 11, got 11 at position [3, 0] "
+                "of the indices)");
     }
     EXPECT_EQ(download(*stream, dt.storage), table.memory());
   }
@@ -249,31 +293,33 @@ TEST_P(OpenCl, elementwise_kernels_take_every_layout_and_random_numbers_their_po
   for (const Layout a : testing::kLayouts)
     for (const Layout b : {Layout::Contiguous, Layout::Transposed}) {
       Array x({5, 40, 7}, DType::F32, a, 3), y({5, 40, 7}, DType::I16, b, 4), out({5, 40, 7}, DType::F64, b);
-      same({&x, &y, &out},
-           [&](const std::vector<View>& v) -> ir::Instruction {
-             ir::Map m;
-             m.program = program_of(ir::row::mul, {DType::F32, DType::I16}, DType::F64, DType::F32);
-             m.shape = {5, 40, 7}, m.inputs = {v[0], v[1]}, m.outputs = {v[2]};
-             return m;
-           },
-           name_of(a) + " and " + name_of(b));
+      same(
+          {&x, &y, &out},
+          [&](const std::vector<View>& v) -> ir::Instruction {
+            ir::Map m;
+            m.program = program_of(ir::row::mul, {DType::F32, DType::I16}, DType::F64, DType::F32);
+            m.shape = {5, 40, 7}, m.inputs = {v[0], v[1]}, m.outputs = {v[2]};
+            return m;
+          },
+          name_of(a) + " and " + name_of(b));
     }
   for (const Layout layout : {Layout::Contiguous, Layout::Transposed, Layout::Stepped}) {
     Array out({70, 90}, DType::F32, layout);
-    same({&out},
-         [&](const std::vector<View>& v) -> ir::Instruction {
-           ir::Map m;
-           ir::Program& p = m.program;
-           p.steps_count = p.outputs_count = 1;
-           p.params_count = 4;
-           p.params = {ir::VType::F32, ir::VType::F32, ir::VType::I64, ir::VType::I64};
-           p.outputs[0] = 0;
-           p.steps[0] = {ir::row::normal, DType::F32, 4, {}};
-           for (uint16_t i = 0; i < 4; ++i) p.steps[0].args[i] = {ir::Program::From::Param, i < 2 ? DType::F32 : DType::I64, i};
-           m.shape = {70, 90}, m.outputs = {v[0]}, m.params = {0x3f800000, 0x40000000, 1234567890123, 42};
-           return m;
-         },
-         "random " + name_of(layout));
+    same(
+        {&out},
+        [&](const std::vector<View>& v) -> ir::Instruction {
+          ir::Map m;
+          ir::Program& p = m.program;
+          p.steps_count = p.outputs_count = 1;
+          p.params_count = 4;
+          p.params = {ir::VType::F32, ir::VType::F32, ir::VType::I64, ir::VType::I64};
+          p.outputs[0] = 0;
+          p.steps[0] = {ir::row::normal, DType::F32, 4, {}};
+          for (uint16_t i = 0; i < 4; ++i) p.steps[0].args[i] = {ir::Program::From::Param, i < 2 ? DType::F32 : DType::I64, i};
+          m.shape = {70, 90}, m.outputs = {v[0]}, m.params = {0x3f800000, 0x40000000, 1234567890123, 42};
+          return m;
+        },
+        "random " + name_of(layout));
   }
 }
 
@@ -284,26 +330,27 @@ TEST_P(OpenCl, a_kernel_takes_as_many_operands_and_dimensions_as_a_program_has) 
   for (int i = 0; i < ir::kMaxInputs + ir::kMaxOutputs; ++i) arrays.emplace_back(shape, DType::F32, Layout::Contiguous, i + 1);
   std::vector<Array*> all;
   for (Array& a : arrays) all.push_back(&a);
-  same(all,
-       [&](const std::vector<View>& v) -> ir::Instruction {
-         ir::Map m;
-         ir::Program& p = m.program;
-         p.steps_count = p.inputs_count = p.outputs_count = ir::kMaxInputs;
-         for (uint8_t i = 0; i < ir::kMaxInputs; ++i) {
-           p.inputs[i] = {DType::F32, false};
-           p.outputs[i] = i;
-           p.steps[i] = {ir::row::add, DType::F32, 2, {}};
-           p.steps[i].args[0] = {ir::Program::From::Input, DType::F32, i};
-           p.steps[i].args[1] = {i ? ir::Program::From::Step : ir::Program::From::Input, DType::F32, static_cast<uint16_t>(i ? i - 1 : 0)};
-         }
-         m.shape = shape;
-         m.inputs.assign(v.begin(), v.begin() + ir::kMaxInputs);
-         m.outputs.assign(v.begin() + ir::kMaxInputs, v.end());
-         for (size_t i = 1; i < ir::kMaxInputs; i += 2)
-           for (View* x : {&m.inputs[i], &m.outputs[i]}) std::reverse(x->strides.begin(), x->strides.begin() + 7);
-         return m;
-       },
-       "operands");
+  same(
+      all,
+      [&](const std::vector<View>& v) -> ir::Instruction {
+        ir::Map m;
+        ir::Program& p = m.program;
+        p.steps_count = p.inputs_count = p.outputs_count = ir::kMaxInputs;
+        for (uint8_t i = 0; i < ir::kMaxInputs; ++i) {
+          p.inputs[i] = {DType::F32, false};
+          p.outputs[i] = i;
+          p.steps[i] = {ir::row::add, DType::F32, 2, {}};
+          p.steps[i].args[0] = {ir::Program::From::Input, DType::F32, i};
+          p.steps[i].args[1] = {i ? ir::Program::From::Step : ir::Program::From::Input, DType::F32, static_cast<uint16_t>(i ? i - 1 : 0)};
+        }
+        m.shape = shape;
+        m.inputs.assign(v.begin(), v.begin() + ir::kMaxInputs);
+        m.outputs.assign(v.begin() + ir::kMaxInputs, v.end());
+        for (size_t i = 1; i < ir::kMaxInputs; i += 2)
+          for (View* x : {&m.inputs[i], &m.outputs[i]}) std::reverse(x->strides.begin(), x->strides.begin() + 7);
+        return m;
+      },
+      "operands");
 }
 
 TEST_P(OpenCl, the_host_uses_the_memory_of_a_device_that_shares_it_and_nothing_is_copied) {
@@ -324,7 +371,8 @@ TEST_P(OpenCl, the_host_uses_the_memory_of_a_device_that_shares_it_and_nothing_i
 }
 
 TEST_P(OpenCl, addresses_of_others_are_errors_and_the_host_faults_at_those_of_the_device) {
-  if (backend_of(DeviceType::Xpu).properties(device).unified) GTEST_SKIP() << "xpu:0 shares the host's memory; OpenClBuffers runs this test";
+  if (backend_of(DeviceType::Xpu).properties(device).unified)
+    GTEST_SKIP() << "xpu:0 shares the host's memory; OpenClBuffers runs this test";
   float on_host[16] = {};
   const View wrong{on_host, DType::F32, {1}};
   EXPECT_THROW(stream->synchronize(stream->submit(ir::Scan{ir::ReduceOp::Sum, {16}, wrong, wrong}, {})), RuntimeError);
@@ -387,46 +435,50 @@ TEST_P(OpenCl, a_kernel_gets_its_own_operands_and_numbers_whatever_it_was_starte
 
 TEST_P(OpenCl, row_programs_give_what_their_parts_give_however_long_the_rows_are) {
   // Beside the items, in the result's memory, and (the last one) by a kernel for each part.
-  for (const auto& [rows, n] : {std::pair<int64_t, int64_t>{5, 2}, {300, 63}, {7, 65}, {40, 1000}, {3, 2048}, {3, 2049}, {2, 16384}, {2, 16385}})
+  for (const auto& [rows, n] :
+       {std::pair<int64_t, int64_t>{5, 2}, {300, 63}, {7, 65}, {40, 1000}, {3, 2048}, {3, 2049}, {2, 16384}, {2, 16385}})
     for (const DType t : {DType::F32, DType::F16, DType::F64}) {
       if (t == DType::F64 && n > 1000) continue;
       const DType acc = t == DType::F64 ? t : DType::F32;
-      Array x({rows, n}, t, Layout::Contiguous, 3), greatest({rows}, t), sum({rows}, acc), y({rows, n}, t == DType::F16 && n == 65 ? acc : t);
-      same({&x, &greatest, &sum, &y}, [&](const std::vector<View>& v) { return softmax_of(v, rows, n, t, acc); },
-           fmt::format("{} rows of {}, type {}", rows, n, static_cast<int>(t)));
+      Array x({rows, n}, t, Layout::Contiguous, 3), greatest({rows}, t), sum({rows}, acc),
+          y({rows, n}, t == DType::F16 && n == 65 ? acc : t);
+      same(
+          {&x, &greatest, &sum, &y}, [&](const std::vector<View>& v) { return softmax_of(v, rows, n, t, acc); },
+          fmt::format("{} rows of {}, type {}", rows, n, static_cast<int>(t)));
     }
 }
 
 TEST_P(OpenCl, row_programs_take_weights_of_all_rows_numbers_and_parts_that_fold_the_rows) {
   const int64_t rows = 700, n = 48;
-  Array x({rows, n}, DType::F32, Layout::Contiguous, 3), w({n}, DType::F32, Layout::Stepped, 4), mean({rows}, DType::F32), y({rows, n}, DType::F32),
-      columns({n}, DType::F32), last({rows}, DType::F32);
-  same({&x, &w, &mean, &y, &columns, &last},
-       [&](const std::vector<View>& v) -> ir::Instruction {
-         ir::RowWise r;
-         r.rows = rows;
-         ir::Reduce sum;
-         sum.program = program_of(ir::row::copy, {DType::F32}, DType::F32, DType::F32);
-         sum.op = ir::ReduceOp::Sum, sum.shape = {rows, n}, sum.folded = 1, sum.inputs = {v[0]}, sum.out = v[2];
-         ir::Map mean_of;  // over what was folded: one position a row
-         mean_of.program = program_of(ir::row::mul, {DType::F32, DType::F32}, DType::F32, DType::F32);
-         mean_of.program.steps[0].args[1] = {ir::Program::From::Param, DType::F32, 0};
-         mean_of.program.inputs_count = 1, mean_of.program.params_count = 1, mean_of.program.params[0] = ir::VType::F32;
-         mean_of.params = {std::bit_cast<uint32_t>(1.0f / 48)};
-         mean_of.shape = {rows, 1}, mean_of.inputs = {{v[2].data, DType::F32, {1, 0}}}, mean_of.outputs = {{v[2].data, DType::F32, {1, 0}}};
-         ir::Map weighted;
-         weighted.program = program_of(ir::row::mul_add, {DType::F32, DType::F32, DType::F32}, DType::F32, DType::F32);
-         weighted.shape = {rows, n}, weighted.outputs = {v[3]};
-         weighted.inputs = {v[0], {v[1].data, DType::F32, {0, v[1].strides[0]}}, {v[2].data, DType::F32, {1, 0}}};
-         ir::Reduce across = sum;
-         across.along = false, across.shape = {n, rows}, across.out = v[4];
-         across.inputs = {{v[3].data, DType::F32, {v[3].strides[1], v[3].strides[0]}}};
-         ir::Reduce most = sum;
-         most.op = ir::ReduceOp::Max, most.inputs = {v[3]}, most.out = v[5];
-         r.parts = {{sum, nullptr}, {mean_of, nullptr}, {weighted, nullptr}, {across, nullptr}, {most, nullptr}};
-         return r;
-       },
-       "weights");
+  Array x({rows, n}, DType::F32, Layout::Contiguous, 3), w({n}, DType::F32, Layout::Stepped, 4), mean({rows}, DType::F32),
+      y({rows, n}, DType::F32), columns({n}, DType::F32), last({rows}, DType::F32);
+  same(
+      {&x, &w, &mean, &y, &columns, &last},
+      [&](const std::vector<View>& v) -> ir::Instruction {
+        ir::RowWise r;
+        r.rows = rows;
+        ir::Reduce sum;
+        sum.program = program_of(ir::row::copy, {DType::F32}, DType::F32, DType::F32);
+        sum.op = ir::ReduceOp::Sum, sum.shape = {rows, n}, sum.folded = 1, sum.inputs = {v[0]}, sum.out = v[2];
+        ir::Map mean_of;  // over what was folded: one position a row
+        mean_of.program = program_of(ir::row::mul, {DType::F32, DType::F32}, DType::F32, DType::F32);
+        mean_of.program.steps[0].args[1] = {ir::Program::From::Param, DType::F32, 0};
+        mean_of.program.inputs_count = 1, mean_of.program.params_count = 1, mean_of.program.params[0] = ir::VType::F32;
+        mean_of.params = {std::bit_cast<uint32_t>(1.0f / 48)};
+        mean_of.shape = {rows, 1}, mean_of.inputs = {{v[2].data, DType::F32, {1, 0}}}, mean_of.outputs = {{v[2].data, DType::F32, {1, 0}}};
+        ir::Map weighted;
+        weighted.program = program_of(ir::row::mul_add, {DType::F32, DType::F32, DType::F32}, DType::F32, DType::F32);
+        weighted.shape = {rows, n}, weighted.outputs = {v[3]};
+        weighted.inputs = {v[0], {v[1].data, DType::F32, {0, v[1].strides[0]}}, {v[2].data, DType::F32, {1, 0}}};
+        ir::Reduce across = sum;
+        across.along = false, across.shape = {n, rows}, across.out = v[4];
+        across.inputs = {{v[3].data, DType::F32, {v[3].strides[1], v[3].strides[0]}}};
+        ir::Reduce most = sum;
+        most.op = ir::ReduceOp::Max, most.inputs = {v[3]}, most.out = v[5];
+        r.parts = {{sum, nullptr}, {mean_of, nullptr}, {weighted, nullptr}, {across, nullptr}, {most, nullptr}};
+        return r;
+      },
+      "weights");
 }
 
 TEST_P(OpenCl, a_stream_waits_for_another_and_numbers_its_work) {

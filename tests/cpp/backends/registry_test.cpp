@@ -55,8 +55,7 @@ TEST(Registry, virtual_devices_come_and_go) {
     EXPECT_EQ(resolve(Device("cuda")), Device("cuda:0"));
     EXPECT_EQ(properties(Device("cuda:1")).name, "Virtual cuda");
     EXPECT_TRUE(availability(DeviceType::Cuda).available);
-    EXPECT_NE(text_of<DeviceUnavailableError>([] { resolve(Device("cuda:3")); }).find("wanted an index below 3, got 3"),
-              std::string::npos);
+    EXPECT_NE(text_of<DeviceUnavailableError>([] { resolve(Device("cuda:3")); }).find("wanted an index below 3, got 3"), std::string::npos);
     const auto kept = make_storage(Device("cuda:2"), 4096);
     set_virtual_devices("cuda:1");
     EXPECT_THROW(resolve(Device("cuda:2")), DeviceUnavailableError);
@@ -78,8 +77,7 @@ TEST(Registry, the_current_device_is_the_threads_own) {
 
 TEST(VirtualDevices, a_specification_that_cannot_be_read_is_an_error_that_says_what_is_wrong) {
   const Virtual before("cuda:1");
-  for (const char* bad :
-       {"cuda:", "cuda:x", "cuda:-1", "cuda:99", "gpu:1", "cpu:2", "cuda:1,,mps:1", "cuda:1:2", ":3", "cuda 2"}) {
+  for (const char* bad : {"cuda:", "cuda:x", "cuda:-1", "cuda:99", "gpu:1", "cpu:2", "cuda:1,,mps:1", "cuda:1:2", ":3", "cuda 2"}) {
     const std::string text = text_of<RuntimeError>([&] { set_virtual_devices(bad); });
     EXPECT_NE(text.find(std::string("got '") + bad + "'"), std::string::npos) << text;
     EXPECT_NE(text.find("cuda:4,mps:1"), std::string::npos) << text;

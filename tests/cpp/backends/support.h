@@ -27,8 +27,7 @@ inline Ref<Storage> upload(runtime::DeviceStream& stream, Device device, const v
 }
 inline std::vector<char> download(runtime::DeviceStream& stream, const Ref<Storage>& storage) {
   std::vector<char> bytes(storage->bytes);
-  const uint64_t seq = stream.submit(
-      ir::CopyBytes{bytes.data(), storage->data, bytes.size(), Device("cpu"), storage->device}, {storage});
+  const uint64_t seq = stream.submit(ir::CopyBytes{bytes.data(), storage->data, bytes.size(), Device("cpu"), storage->device}, {storage});
   stream.synchronize(seq);
   return bytes;
 }

@@ -22,9 +22,7 @@ using testing::program_of;
 using testing::upload;
 using testing::Virtual;
 
-std::unique_ptr<DeviceStream> stream_of(Device d) {
-  return backend_of(d.type).create_stream(d, 0);
-}
+std::unique_ptr<DeviceStream> stream_of(Device d) { return backend_of(d.type).create_stream(d, 0); }
 
 TEST(VirtualDeviceDeathTest, a_host_access_to_its_memory_faults_at_once) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -38,17 +36,15 @@ TEST(VirtualDevice, gives_the_bits_of_the_cpu) {
   const Device device("cuda:0");
   const auto stream = stream_of(device);
   for (Layout layout : {Layout::Contiguous, Layout::Transposed, Layout::Stepped}) {
-    Array x({40, 50}, DType::F32, layout, 1), y({40, 50}, DType::F32, Layout::Contiguous, 2),
-        out({40, 50}, DType::F32, layout), sums({40}, DType::F32), order({40, 50}, DType::I64),
-        product({1, 40, 40}, DType::F32), rows({40}, DType::I64);
+    Array x({40, 50}, DType::F32, layout, 1), y({40, 50}, DType::F32, Layout::Contiguous, 2), out({40, 50}, DType::F32, layout),
+        sums({40}, DType::F32), order({40, 50}, DType::I64), product({1, 40, 40}, DType::F32), rows({40}, DType::I64);
     for (int64_t i = 0; i < 40; ++i) rows.set(i, static_cast<double>(39 - i));
     OnDevice dx(*stream, device, x), dy(*stream, device, y), dout(*stream, device, out), dsums(*stream, device, sums),
         dorder(*stream, device, order), dproduct(*stream, device, product), drows(*stream, device, rows);
     const auto both = [&](auto make) {
       host::execute(make(x.view(), y.view(), out.view(), sums.view(), order.view(), product.view(), rows.view()));
-      stream->submit(
-          make(dx.view, dy.view, dout.view, dsums.view, dorder.view, dproduct.view, drows.view),
-          {dx.storage, dy.storage, dout.storage, dsums.storage, dorder.storage, dproduct.storage, drows.storage});
+      stream->submit(make(dx.view, dy.view, dout.view, dsums.view, dorder.view, dproduct.view, drows.view),
+                     {dx.storage, dy.storage, dout.storage, dsums.storage, dorder.storage, dproduct.storage, drows.storage});
     };
     using View = ir::View;
     both([&](View a, View b, View c, View, View, View, View) -> ir::Instruction {
@@ -63,17 +59,12 @@ TEST(VirtualDevice, gives_the_bits_of_the_cpu) {
       r.op = ir::ReduceOp::Sum, r.shape = {40, 50}, r.folded = 1, r.inputs = {c}, r.out = s;
       return r;
     });
-    both([&](View a, View, View c, View, View o, View, View) -> ir::Instruction {
-      return ir::Sort{{40, 50}, 50, true, a, c, o};
-    });
-    both([&](View, View b, View c, View, View, View, View) -> ir::Instruction {
-      return ir::Scan{ir::ReduceOp::Prod, {40, 50}, b, c};
-    });
+    both([&](View a, View, View c, View, View o, View, View) -> ir::Instruction { return ir::Sort{{40, 50}, 50, true, a, c, o}; });
+    both([&](View, View b, View c, View, View, View, View) -> ir::Instruction { return ir::Scan{ir::ReduceOp::Prod, {40, 50}, b, c}; });
     both([&](View a, View b, View, View, View, View p, View) -> ir::Instruction {
       ir::MatMul q;
       q.m = q.n = 40, q.k = 50;
-      q.a = {a.data, 0, a.strides[0], a.strides[1]}, q.b = {b.data, 0, b.strides[1], b.strides[0]},
-      q.c = {p.data, 0, 40, 1};
+      q.a = {a.data, 0, a.strides[0], a.strides[1]}, q.b = {b.data, 0, b.strides[1], b.strides[0]}, q.c = {p.data, 0, 40, 1};
       return q;
     });
     both([&](View, View b, View c, View, View, View, View r) -> ir::Instruction {
@@ -90,11 +81,8 @@ TEST(VirtualDevice, gives_the_bits_of_the_cpu) {
       s.indices = {{r, 40, 50}}, s.add = true;
       return s;
     });
-    both([&](View, View b, View, View s, View o, View, View) -> ir::Instruction {
-      return ir::ArgReduce{true, {40, 50}, b, s, o};
-    });
-    for (auto [host, there] :
-         {std::pair(&y, &dy), {&out, &dout}, {&sums, &dsums}, {&order, &dorder}, {&product, &dproduct}})
+    both([&](View, View b, View, View s, View o, View, View) -> ir::Instruction { return ir::ArgReduce{true, {40, 50}, b, s, o}; });
+    for (auto [host, there] : {std::pair(&y, &dy), {&out, &dout}, {&sums, &dsums}, {&order, &dorder}, {&product, &dproduct}})
       EXPECT_EQ(download(*stream, there->storage), host->memory()) << name_of(layout);
   }
 }
@@ -105,9 +93,8 @@ TEST(VirtualDevice, an_address_of_the_host_or_of_another_device_is_an_error) {
   const auto other = make_storage(Device("cuda:1"), 64);
   float on_host[16] = {};
   for (void* wrong : {other->data, static_cast<void*>(on_host)})
-    EXPECT_THROW(
-        stream->submit(ir::Scan{ir::ReduceOp::Sum, {16}, {wrong, DType::F32, {1}}, {wrong, DType::F32, {1}}}, {other}),
-        RuntimeError);
+    EXPECT_THROW(stream->submit(ir::Scan{ir::ReduceOp::Sum, {16}, {wrong, DType::F32, {1}}, {wrong, DType::F32, {1}}}, {other}),
+                 RuntimeError);
 }
 
 TEST(VirtualStream, runs_in_order_behind_the_caller_and_numbers_its_work) {

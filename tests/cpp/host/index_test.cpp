@@ -46,8 +46,7 @@ TEST(Gather, takes_rows_of_a_table_in_every_layout) {
     for (Layout layout : kLayouts)
       for (int64_t count : {1, 5, 700})
         for (int64_t width : {1, 3, 64}) {
-          Array table({11, width}, t, layout), index({count}, DType::I64, Layout::Stepped),
-              out({count, width}, t, Layout::Transposed);
+          Array table({11, width}, t, layout), index({count}, DType::I64, Layout::Stepped), out({count, width}, t, Layout::Transposed);
           fill_indices(index, 11);
           execute(rows_of(table, index, out));
           for (int64_t p = 0; p < out.numel(); ++p)
@@ -85,8 +84,7 @@ TEST(Gather, two_indices_add_up) {
   g.source.strides = {0, 1};
   g.indices = {{{i.at(0), DType::I64, {1, 0}}, 6, 56}, {{j.at(0), DType::I64, {1, 0}}, 7, 8}};
   execute(g);
-  for (int64_t p = 0; p < 40; ++p)
-    EXPECT_EQ(out.value(p), x.value(wrapped(i, p / 8, 6) * 56 + wrapped(j, p / 8, 7) * 8 + p % 8));
+  for (int64_t p = 0; p < 40; ++p) EXPECT_EQ(out.value(p), x.value(wrapped(i, p / 8, 6) * 56 + wrapped(j, p / 8, 7) * 8 + p % 8));
 }
 
 TEST(Gather, one_element_and_no_elements) {
@@ -106,12 +104,10 @@ TEST(Gather, one_element_and_no_elements) {
 TEST(Scatter, the_last_of_several_values_for_one_place_stays) {
   for (Layout layout : {Layout::Contiguous, Layout::Transposed, Layout::Stepped})
     for (int64_t width : {1, 5, 200}) {
-      Array table({9, width}, DType::F32, layout), index({50}, DType::I64),
-          value({50, width}, DType::F32, Layout::Contiguous, 4);
+      Array table({9, width}, DType::F32, layout), index({50}, DType::I64), value({50, width}, DType::F32, Layout::Contiguous, 4);
       fill_indices(index, 9);
       Array expected = table;
-      for (int64_t p = 0; p < value.numel(); ++p)
-        expected.set(wrapped(index, p / width, 9) * width + p % width, value.value(p));
+      for (int64_t p = 0; p < value.numel(); ++p) expected.set(wrapped(index, p / width, 9) * width + p % width, value.value(p));
       for (int threads : {1, 4}) {
         const Threads n(threads);
         Array target = table;
@@ -124,8 +120,7 @@ TEST(Scatter, the_last_of_several_values_for_one_place_stays) {
 TEST(Scatter, adds_in_order_with_the_same_bits_for_any_number_of_threads) {
   for (DType t : {DType::Bool, DType::U8, DType::I16, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64})
     for (int64_t width : {1, 6, 3000}) {
-      Array table({9, width}, t, Layout::Transposed), index({60}, DType::I64),
-          value({60, width}, t, Layout::Contiguous, 4);
+      Array table({9, width}, t, Layout::Transposed), index({60}, DType::I64), value({60, width}, t, Layout::Contiguous, 4);
       fill_indices(index, 9);
       Array expected = table;
       for (int64_t p = 0; p < value.numel(); ++p) {

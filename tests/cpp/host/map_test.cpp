@@ -21,8 +21,7 @@ const Dims kShapes[] = {{},        {1},        {7},          {0, 3},      {5, 3}
                         {129, 40}, {40, 1030}, {2, 3, 4, 5}, {70, 3, 50}, {1, 1, 2000}, {5000, 2}};
 
 // One element at a time: the definition, with nothing of the executor's bookkeeping.
-void reference(const ir::Program& program, std::vector<Array*> inputs, std::vector<Array*> outputs,
-               const std::vector<uint64_t>& params) {
+void reference(const ir::Program& program, std::vector<Array*> inputs, std::vector<Array*> outputs, const std::vector<uint64_t>& params) {
   const ir::MapKernel kernel = program.lower();
   const int64_t n = outputs[0]->numel();
   for (int64_t p = 0; p < n; ++p) {
@@ -33,8 +32,7 @@ void reference(const ir::Program& program, std::vector<Array*> inputs, std::vect
   }
 }
 
-void run(const ir::Program& program, std::vector<Array*> inputs, std::vector<Array*> outputs,
-         std::vector<uint64_t> params = {}) {
+void run(const ir::Program& program, std::vector<Array*> inputs, std::vector<Array*> outputs, std::vector<uint64_t> params = {}) {
   ir::Map map;
   map.program = program;
   map.shape = outputs[0]->shape();
@@ -63,8 +61,7 @@ TEST(Map, gives_what_one_element_at_a_time_gives_in_every_layout) {
         for (Layout o : {Layout::Contiguous, Layout::Transposed, Layout::Offset, Layout::Stepped}) {
           SCOPED_TRACE(shape.str() + " " + name_of(a) + " " + name_of(b) + " -> " + name_of(o));
           Array x(shape, DType::F32, a, 1), y(shape, DType::F32, b, 2), out(shape, DType::F32, o, 3);
-          expect_as_reference(program_of(ir::row::sub, {DType::F32, DType::F32}, DType::F32, DType::F32), {&x, &y},
-                              {&out});
+          expect_as_reference(program_of(ir::row::sub, {DType::F32, DType::F32}, DType::F32, DType::F32), {&x, &y}, {&out});
           if (HasFatalFailure()) return;
         }
 }
@@ -107,8 +104,7 @@ TEST(Map, index_counts_positions_in_row_major_order_whatever_the_layout) {
     for (Layout o : {Layout::Contiguous, Layout::Transposed, Layout::Stepped}) {
       Array out(shape, DType::I64, o);
       run(p, {}, {&out}, {10, 3});
-      for (int64_t i = 0; i < out.numel(); ++i)
-        ASSERT_EQ(out.value(i), static_cast<double>(10 + 3 * i)) << shape.str() << name_of(o);
+      for (int64_t i = 0; i < out.numel(); ++i) ASSERT_EQ(out.value(i), static_cast<double>(10 + 3 * i)) << shape.str() << name_of(o);
     }
 }
 
@@ -142,8 +138,7 @@ TEST(Map, several_results_with_layouts_of_their_own) {
 }
 
 TEST(Map, an_operand_marked_scalar_gives_the_same_as_one_that_is_not) {
-  Array x({50, 60}, DType::F32), one({50, 60}, DType::F32, Layout::Contiguous, 9), out({50, 60}, DType::F32),
-      again = out;
+  Array x({50, 60}, DType::F32), one({50, 60}, DType::F32, Layout::Contiguous, 9), out({50, 60}, DType::F32), again = out;
   ir::Program p = program_of(ir::row::mul, {DType::F32, DType::F32}, DType::F32, DType::F32);
   ir::Map map;
   map.program = p;

@@ -24,9 +24,7 @@ ir::MatMul product_of(Array& a, Array& b, Array& c, Array* bias = nullptr) {
   ir::MatMul q;
   q.dtype = a.dtype();
   q.batch = c.shape()[0], q.m = c.shape()[1], q.n = c.shape()[2], q.k = a.shape()[2];
-  const auto matrix = [](Array& x) {
-    return ir::MatMul::Matrix{x.at(0), x.strides()[0], x.strides()[1], x.strides()[2]};
-  };
+  const auto matrix = [](Array& x) { return ir::MatMul::Matrix{x.at(0), x.strides()[0], x.strides()[1], x.strides()[2]}; };
   q.a = matrix(a), q.b = matrix(b), q.c = matrix(c);
   if (bias) q.bias = bias->at(0), q.bias_stride = bias->strides()[0];
   return q;
@@ -38,8 +36,7 @@ struct Shape {
 const Shape kShapes[] = {{1, 1, 1, 1},    {1, 8, 8, 8},       {1, 1, 50, 70},   {1, 50, 1, 70},  {3, 5, 7, 9},
                          {1, 33, 65, 17}, {1, 130, 140, 150}, {2, 64, 48, 300}, {1, 3, 4, 0},    {0, 3, 4, 5},
                          {1, 0, 4, 5},    {1, 300, 10, 64},   {1, 64, 96, 400}, {1, 1, 1, 1000}, {1, 7, 600, 1}};
-constexpr Layout kMatrixLayouts[] = {Layout::Contiguous, Layout::Transposed, Layout::Stepped, Layout::Repeated,
-                                     Layout::Offset};
+constexpr Layout kMatrixLayouts[] = {Layout::Contiguous, Layout::Transposed, Layout::Stepped, Layout::Repeated, Layout::Offset};
 
 std::vector<double> values_of(Array& x) {
   std::vector<double> v(static_cast<size_t>(x.numel()));
@@ -54,8 +51,7 @@ void expect_right(const ir::MatMul& q, Array& a, Array& b, Array& c, Array* bias
     const int64_t j = p % q.n, i = p / q.n % q.m, e = p / q.n / q.m;
     double sum = bias ? bias->value(j) : 0, size = std::abs(sum);
     for (int64_t k = 0; k < q.k; ++k) {
-      const double t =
-          x[static_cast<size_t>((e * q.m + i) * q.k + k)] * y[static_cast<size_t>((e * q.k + k) * q.n + j)];
+      const double t = x[static_cast<size_t>((e * q.m + i) * q.k + k)] * y[static_cast<size_t>((e * q.k + k) * q.n + j)];
       sum += t, size += std::abs(t);
     }
     ASSERT_NEAR(c.value(p), sum, epsilon * (size * 2 + 1e-30)) << q.m << "x" << q.n << "x" << q.k << " at " << p;
@@ -111,8 +107,7 @@ TEST(MatMul, integers_wrap) {
       const int64_t j = p % 37, i = p / 37 % 19, e = p / 37 / 19;
       int64_t sum = 0;
       for (int64_t k = 0; k < 40; ++k)
-        sum +=
-            static_cast<int64_t>(a.value((e * 19 + i) * 40 + k)) * static_cast<int64_t>(b.value((e * 40 + k) * 37 + j));
+        sum += static_cast<int64_t>(a.value((e * 19 + i) * 40 + k)) * static_cast<int64_t>(b.value((e * 40 + k) * 37 + j));
       alignas(8) char wrapped[8];
       testing::write(t, wrapped, static_cast<double>(sum));
       ASSERT_EQ(c.value(p), testing::read(t, wrapped)) << naru::name_of(t);
@@ -127,9 +122,8 @@ TEST(MatMul, bool_is_a_typed_error) {
 
 TEST(MatMul, deterministic_is_one_chain_of_fma_in_the_order_of_k) {
   for (const Shape& s : kShapes) {
-    Array a({s.batch, s.m, s.k}, DType::F32, Layout::Contiguous, 1),
-        b({s.batch, s.k, s.n}, DType::F32, Layout::Transposed, 2), c({s.batch, s.m, s.n}, DType::F32),
-        bias({s.n}, DType::F32);
+    Array a({s.batch, s.m, s.k}, DType::F32, Layout::Contiguous, 1), b({s.batch, s.k, s.n}, DType::F32, Layout::Transposed, 2),
+        c({s.batch, s.m, s.n}, DType::F32), bias({s.n}, DType::F32);
     ir::MatMul q = product_of(a, b, c, &bias);
     q.deterministic = true;
     execute(q);
@@ -149,10 +143,10 @@ TEST(MatMul, deterministic_is_one_chain_of_fma_in_the_order_of_k) {
 
 TEST(MatMul, bits_do_not_depend_on_threads) {
   for (bool deterministic : {false, true})
-    for (const Shape& s : {Shape{1, 300, 200, 257}, Shape{1, 1, 3000, 400}, Shape{1, 2000, 1, 300},
-                           Shape{1, 128, 128, 128}, Shape{40, 16, 16, 16}}) {
-      Array a({s.batch, s.m, s.k}, DType::F32, Layout::Contiguous, 1),
-          b({s.batch, s.k, s.n}, DType::F32, Layout::Contiguous, 2), c({s.batch, s.m, s.n}, DType::F32), d = c;
+    for (const Shape& s :
+         {Shape{1, 300, 200, 257}, Shape{1, 1, 3000, 400}, Shape{1, 2000, 1, 300}, Shape{1, 128, 128, 128}, Shape{40, 16, 16, 16}}) {
+      Array a({s.batch, s.m, s.k}, DType::F32, Layout::Contiguous, 1), b({s.batch, s.k, s.n}, DType::F32, Layout::Contiguous, 2),
+          c({s.batch, s.m, s.n}, DType::F32), d = c;
       ir::MatMul q = product_of(a, b, c);
       q.deterministic = deterministic;
       {
@@ -178,9 +172,7 @@ TEST(MatMul, no_elements_to_add_up_give_zeros_or_the_bias) {
   for (int64_t p = 0; p < 12; ++p) EXPECT_EQ(c.value(p), bias.value(p % 4));
 }
 
-TEST(Products, an_unknown_choice_is_an_error) {
-  EXPECT_THROW(set_products("mkl"), RuntimeError);
-}
+TEST(Products, an_unknown_choice_is_an_error) { EXPECT_THROW(set_products("mkl"), RuntimeError); }
 
 }  // namespace
 }  // namespace naru::host

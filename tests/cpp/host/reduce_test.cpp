@@ -52,8 +52,7 @@ std::vector<char> fold(ir::ReduceOp op, ir::VType type, std::vector<char>& x, bo
     Values lanes{op, type, {}};
     const size_t width = along ? static_cast<size_t>(ir::kLanes) : 1;
     lanes.identity(width);
-    for (size_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i)
-      lanes.take((i - c * chunk) % width, x.data() + i * item);
+    for (size_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) lanes.take((i - c * chunk) % width, x.data() + i * item);
     for (size_t half = width / 2; half >= 1; half /= 2)
       for (size_t l = 0; l < half; ++l) lanes.take(l, lanes.at(l + half));
     std::memcpy(chunks.at(c), lanes.at(0), item);
@@ -80,10 +79,9 @@ ir::Reduce reduce_of(Array& x, Array& out, ir::ReduceOp op, const Case& c, ir::R
   return r;
 }
 
-void expect_as_reference(const Case& c, DType in, DType computed, DType result, ir::ReduceOp op, Layout layout,
-                         Layout out_layout) {
-  SCOPED_TRACE(c.shape.str() + " folded " + std::to_string(c.folded) + (c.along ? " along " : " across ") +
-               name_of(layout) + " " + std::string(naru::name_of(in)) + " op " + std::to_string(static_cast<int>(op)));
+void expect_as_reference(const Case& c, DType in, DType computed, DType result, ir::ReduceOp op, Layout layout, Layout out_layout) {
+  SCOPED_TRACE(c.shape.str() + " folded " + std::to_string(c.folded) + (c.along ? " along " : " across ") + name_of(layout) + " " +
+               std::string(naru::name_of(in)) + " op " + std::to_string(static_cast<int>(op)));
   Array x(c.shape, in, layout, 7);
   const size_t kept = c.shape.size() - static_cast<size_t>(c.folded);
   Array out(Dims(std::span<const int64_t>(c.shape).first(kept)), result, out_layout, 8), expected = out;
@@ -120,9 +118,9 @@ TEST(Reduce, sums_floats_in_the_canonical_order_in_every_layout) {
 }
 
 TEST(Reduce, every_operator_and_type) {
-  const std::pair<DType, DType> kTypes[] = {
-      {DType::F32, DType::F32}, {DType::F64, DType::F64}, {DType::F16, DType::F32}, {DType::BF16, DType::F32},
-      {DType::I64, DType::I64}, {DType::I32, DType::I64}, {DType::U8, DType::I64},  {DType::I16, DType::I32}};
+  const std::pair<DType, DType> kTypes[] = {{DType::F32, DType::F32},  {DType::F64, DType::F64}, {DType::F16, DType::F32},
+                                            {DType::BF16, DType::F32}, {DType::I64, DType::I64}, {DType::I32, DType::I64},
+                                            {DType::U8, DType::I64},   {DType::I16, DType::I32}};
   for (const Case& c : kCases)
     for (const auto& [in, computed] : kTypes)
       for (ir::ReduceOp op : {ir::ReduceOp::Sum, ir::ReduceOp::Prod, ir::ReduceOp::Max, ir::ReduceOp::Min}) {
@@ -144,8 +142,7 @@ TEST(Reduce, folds_what_a_program_makes_of_several_operands) {
   // sum((x - mean)^2) over rows: the second operand repeats along the folded dimension.
   for (bool along : {true, false})
     for (Layout layout : {Layout::Contiguous, Layout::Transposed}) {
-      Array x({20, 300}, DType::F32, layout, 3), mean({20, 1}, DType::F32, Layout::Contiguous, 4),
-          out({20}, DType::F32);
+      Array x({20, 300}, DType::F32, layout, 3), mean({20, 1}, DType::F32, Layout::Contiguous, 4), out({20}, DType::F32);
       ir::Reduce r;
       r.program = program_of(ir::row::square_diff, {DType::F32, DType::F32}, DType::F32, DType::F32);
       r.op = ir::ReduceOp::Sum;
@@ -182,12 +179,10 @@ TEST(Reduce, a_NaN_anywhere_makes_the_maximum_NaN) {
 }
 
 TEST(Reduce, bits_do_not_depend_on_threads_instruction_set_or_interpreter) {
-  const Case kBig[] = {
-      {{1 << 20}, 1, true}, {{700, 1000}, 1, true}, {{1000, 700}, 1, false}, {{3, 100, 5000}, 1, false}};
+  const Case kBig[] = {{{1 << 20}, 1, true}, {{700, 1000}, 1, true}, {{1000, 700}, 1, false}, {{3, 100, 5000}, 1, false}};
   for (const Case& c : kBig)
     for (Layout layout : {Layout::Contiguous, Layout::Transposed}) {
-      Array x(c.shape, DType::F32, layout),
-          out(Dims(std::span<const int64_t>(c.shape).first(c.shape.size() - 1)), DType::F32), base = out;
+      Array x(c.shape, DType::F32, layout), out(Dims(std::span<const int64_t>(c.shape).first(c.shape.size() - 1)), DType::F32), base = out;
       {
         const Threads one(1);
         execute(reduce_of(x, base, ir::ReduceOp::Sum, c, ir::row::copy, DType::F32));

@@ -17,19 +17,14 @@ using testing::kLayouts;
 using testing::Layout;
 using testing::Threads;
 
-const Dims kShapes[] = {{1},        {7},    {300},     {5, 1},    {5, 130}, {130, 33},
-                        {3, 4, 65}, {0, 4}, {40, 257}, {2, 1, 9}, {600, 10}};
+const Dims kShapes[] = {{1}, {7}, {300}, {5, 1}, {5, 130}, {130, 33}, {3, 4, 65}, {0, 4}, {40, 257}, {2, 1, 9}, {600, 10}};
 constexpr DType kTypes[] = {DType::Bool, DType::U8,  DType::I8,   DType::I16, DType::I32,
                             DType::I64,  DType::F16, DType::BF16, DType::F32, DType::F64};
 
-Dims kept_of(const Dims& shape) {
-  return Dims(std::span<const int64_t>(shape).first(shape.size() - 1));
-}
+Dims kept_of(const Dims& shape) { return Dims(std::span<const int64_t>(shape).first(shape.size() - 1)); }
 
 // NaN above all numbers, -0 equal to 0.
-bool less(double a, double b) {
-  return std::isnan(b) ? !std::isnan(a) : a < b;
-}
+bool less(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
 
 TEST(ArgReduce, finds_the_first_of_the_greatest_and_of_the_least_with_NaN_before_all) {
   for (DType t : kTypes)
@@ -76,17 +71,16 @@ TEST(Scan, adds_and_multiplies_in_order) {
               const auto v = static_cast<float>(x.value(row * n + i));
               running = op == ir::ReduceOp::Sum ? running + v : running * v;
               const auto got = static_cast<float>(y.value(row * n + i));
-              ASSERT_TRUE(got == running || (std::isnan(got) && std::isnan(running)))
-                  << shape.str() << name_of(a) << row << " " << i;
+              ASSERT_TRUE(got == running || (std::isnan(got) && std::isnan(running))) << shape.str() << name_of(a) << row << " " << i;
             }
           }
         }
 }
 
 TEST(Scan, accumulates_in_the_result_type_and_half_floats_in_float32) {
-  const std::pair<DType, DType> kPairs[] = {
-      {DType::U8, DType::I64},    {DType::Bool, DType::I64}, {DType::I32, DType::F64}, {DType::F16, DType::F16},
-      {DType::BF16, DType::BF16}, {DType::I8, DType::I8},    {DType::F32, DType::F64}};
+  const std::pair<DType, DType> kPairs[] = {{DType::U8, DType::I64},  {DType::Bool, DType::I64},  {DType::I32, DType::F64},
+                                            {DType::F16, DType::F16}, {DType::BF16, DType::BF16}, {DType::I8, DType::I8},
+                                            {DType::F32, DType::F64}};
   for (const auto& [in, out] : kPairs) {
     Array x({20, 77}, in, Layout::Contiguous, 5), y({20, 77}, out);
     execute(ir::Scan{ir::ReduceOp::Sum, x.shape(), x.view(), y.view()});
@@ -122,8 +116,7 @@ TEST(Sort, is_stable_with_NaN_greatest_in_either_direction) {
           for (int64_t k : {n, std::min<int64_t>(n, 3)}) {
             Dims out_shape = shape;
             out_shape[shape.size() - 1] = k;
-            Array x(shape, t, layout, 21, true), values(out_shape, t, Layout::Offset),
-                indices(out_shape, DType::I64, Layout::Transposed);
+            Array x(shape, t, layout, 21, true), values(out_shape, t, Layout::Offset), indices(out_shape, DType::I64, Layout::Transposed);
             execute(ir::Sort{shape, k, descending, x.view(), values.view(), indices.view()});
             for (int64_t row = 0; row < x.numel() / n; ++row) {
               std::vector<int64_t> order(static_cast<size_t>(n));
@@ -134,11 +127,9 @@ TEST(Sort, is_stable_with_NaN_greatest_in_either_direction) {
               });
               for (int64_t i = 0; i < k; ++i) {
                 ASSERT_EQ(indices.value(row * k + i), static_cast<double>(order[static_cast<size_t>(i)]))
-                    << naru::name_of(t) << shape.str() << name_of(layout) << descending << " row " << row << " place "
-                    << i;
+                    << naru::name_of(t) << shape.str() << name_of(layout) << descending << " row " << row << " place " << i;
                 const double v = values.value(row * k + i), wanted = x.value(row * n + order[static_cast<size_t>(i)]);
-                ASSERT_TRUE((v == wanted && std::signbit(v) == std::signbit(wanted)) ||
-                            (std::isnan(v) && std::isnan(wanted)));
+                ASSERT_TRUE((v == wanted && std::signbit(v) == std::signbit(wanted)) || (std::isnan(v) && std::isnan(wanted)));
               }
             }
           }
@@ -152,16 +143,14 @@ TEST(Sort, long_rows_and_values_in_place) {
     for (int64_t row = 0; row < 2; ++row)
       for (int64_t i = 0; i < 100000; ++i) {
         ASSERT_FALSE(i > 0 && less(y.value(row * 100000 + i), y.value(row * 100000 + i - 1)));
-        const double v = y.value(row * 100000 + i),
-                     from = x.value(row * 100000 + static_cast<int64_t>(indices.value(row * 100000 + i)));
+        const double v = y.value(row * 100000 + i), from = x.value(row * 100000 + static_cast<int64_t>(indices.value(row * 100000 + i)));
         ASSERT_TRUE(v == from || (std::isnan(v) && std::isnan(from)));
       }
   }
 }
 
 TEST(Rows, bits_do_not_depend_on_threads) {
-  Array x({500, 300}, DType::F32, Layout::Contiguous, 3, true), a(x.shape(), DType::F32),
-      b = a, i(x.shape(), DType::I64), j = i;
+  Array x({500, 300}, DType::F32, Layout::Contiguous, 3, true), a(x.shape(), DType::F32), b = a, i(x.shape(), DType::I64), j = i;
   for (int kind = 0; kind < 3; ++kind) {
     const auto work = [&](Array& values, Array& indices) {
       if (kind == 0) execute(ir::Sort{x.shape(), 300, true, x.view(), values.view(), indices.view()});

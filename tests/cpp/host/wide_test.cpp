@@ -28,8 +28,7 @@ void products_agree() {
     for (int64_t n : {1, 7, 32, 75})
       for (int64_t k : {1, 3, 300})
         for (bool turned : {false, true}) {
-          const auto a = random_values<T>(static_cast<size_t>(m * k), 1),
-                     b = random_values<T>(static_cast<size_t>(k * n), 2);
+          const auto a = random_values<T>(static_cast<size_t>(m * k), 1), b = random_values<T>(static_cast<size_t>(k * n), 2);
           std::vector<T> c(static_cast<size_t>(m * n)), d = c, e = c;
           OwnProduct<T> q{m, n, k, a.data(), k, 1, b.data(), turned ? 1 : n, turned ? k : 1, c.data(), n};
           plain::own_product(q);
@@ -103,8 +102,7 @@ TEST(Transpose, streamed_is_the_same) {
   const auto x = random_values<float>(kRows * kCols, 3);
   std::vector<float> memory(kRows * kCols + 16);
   float* y = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64);
-  transpose(reinterpret_cast<const char*>(x.data()), kRows * 4, 4, kRows, kCols, reinterpret_cast<char*>(y), kCols * 4,
-            true);
+  transpose(reinterpret_cast<const char*>(x.data()), kRows * 4, 4, kRows, kCols, reinterpret_cast<char*>(y), kCols * 4, true);
   stream_fence();
   for (int64_t i = 0; i < kRows; ++i)
     for (int64_t j = 0; j < kCols; ++j) ASSERT_EQ(y[i * kCols + j], x[static_cast<size_t>(j * kRows + i)]);

@@ -36,8 +36,7 @@ void expect_same(const std::vector<T>& got, const std::vector<T>& want) {
     if (std::isnan(want[i]))
       EXPECT_TRUE(std::isnan(got[i])) << i;
     else
-      EXPECT_TRUE(got[i] == want[i] && std::signbit(got[i]) == std::signbit(want[i]))
-          << i << ": " << got[i] << " for " << want[i];
+      EXPECT_TRUE(got[i] == want[i] && std::signbit(got[i]) == std::signbit(want[i])) << i << ": " << got[i] << " for " << want[i];
   }
 }
 
@@ -52,9 +51,9 @@ TEST(FloorDivide, OfFloatsIsPythons) {
 }
 
 TEST(Remainder, OfFloatsHasTheSignOfTheDivisor) {
-  expect_same<float>(apply<float>(remainder, {5.5f, -5.5f, 5.5f, -5.5f, 0.0f, -0.0f, 1.0f, kInf, 3.0f, -1.0f},
-                                  {2, 2, -2, -2, 3, 3, 0, 2, kInf, kInf}),
-                     {1.5f, 0.5f, -0.5f, -1.5f, 0.0f, -0.0f, NAN, NAN, 3, kInf});
+  expect_same<float>(
+      apply<float>(remainder, {5.5f, -5.5f, 5.5f, -5.5f, 0.0f, -0.0f, 1.0f, kInf, 3.0f, -1.0f}, {2, 2, -2, -2, 3, 3, 0, 2, kInf, kInf}),
+      {1.5f, 0.5f, -0.5f, -1.5f, 0.0f, -0.0f, NAN, NAN, 3, kInf});
 }
 
 TEST(IntegerDivision, RoundsDownAndItsRemainderHasTheSignOfTheDivisor) {
@@ -98,8 +97,7 @@ TEST(IntegerPower, WrapsAndKnowsNegativeExponents) {
   std::vector<int64_t> a, b;
   std::vector<int32_t> c, d;
   for (int64_t x : {0ll, 1ll, -1ll, 2ll, -2ll, 3ll, 10ll, -12345ll, 4611686018427387905ll})
-    for (int64_t n : {0ll, 1ll, 2ll, 3ll, 5ll, 31ll, 62ll, 63ll, 64ll, 100ll, 123456789012ll, 9223372036854775807ll,
-                      -1ll, -2ll, -9ll}) {
+    for (int64_t n : {0ll, 1ll, 2ll, 3ll, 5ll, 31ll, 62ll, 63ll, 64ll, 100ll, 123456789012ll, 9223372036854775807ll, -1ll, -2ll, -9ll}) {
       a.push_back(x), b.push_back(n);
       c.push_back(static_cast<int32_t>(x)), d.push_back(static_cast<int32_t>(n));
     }

@@ -34,8 +34,8 @@ TEST(Graph, TellsConstantsOfDifferentSignApart) {
 
 TEST(Graph, DropsConversionsThatChangeNothing) {
   Graph g;
-  for (const DType t : {DType::Bool, DType::U8, DType::I8, DType::I16, DType::I32, DType::I64, DType::F16, DType::BF16,
-                        DType::F32, DType::F64}) {
+  for (const DType t :
+       {DType::Bool, DType::U8, DType::I8, DType::I16, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64}) {
     const V x = input(g, static_cast<uint64_t>(t), t);
     EXPECT_EQ(convert(x, t).id(), x.id()) << name_of(t);
   }

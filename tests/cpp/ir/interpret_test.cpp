@@ -80,8 +80,7 @@ void pairs(std::vector<T>& a, std::vector<T>& b) {
 }
 
 template <class Out, class T>
-void expect_unary(const char* name, const std::function<V(V)>& f, const std::function<Out(T)>& want,
-                  std::vector<T> in = interesting<T>()) {
+void expect_unary(const char* name, const std::function<V(V)>& f, const std::function<Out(T)>& want, std::vector<T> in = interesting<T>()) {
   const auto got = run<Out>([&](std::vector<V> v) { return f(v[0]); }, in);
   for (size_t i = 0; i < in.size(); ++i) EXPECT_EQ(bits_of(got[i]), bits_of(want(in[i]))) << name << " of " << +in[i];
 }
@@ -91,8 +90,7 @@ void expect_binary(const char* name, const std::function<V(V, V)>& f, const std:
   std::vector<T> a, b;
   pairs(a, b);
   const auto got = run<Out>([&](std::vector<V> v) { return f(v[0], v[1]); }, a, b);
-  for (size_t i = 0; i < a.size(); ++i)
-    EXPECT_EQ(bits_of(got[i]), bits_of(want(a[i], b[i]))) << name << " of " << +a[i] << ", " << +b[i];
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(bits_of(got[i]), bits_of(want(a[i], b[i]))) << name << " of " << +a[i] << ", " << +b[i];
 }
 
 template <class T>
@@ -159,8 +157,7 @@ TYPED_TEST(Floats, ComparisonsAreFalseWithNaNButNotEqualIsTrue) {
 TYPED_TEST(Floats, ScalingByAPowerOfTwoRoundsOnce) {
   using T = TypeParam;
   std::vector<T> a, b;
-  for (const T x : {T(0), T(-0.0), T(1), T(-1.2345678901234567), T(0x1p60), T(0x1.fffffep-60),
-                    std::numeric_limits<T>::infinity(), T(NAN)})
+  for (const T x : {T(0), T(-0.0), T(1), T(-1.2345678901234567), T(0x1p60), T(0x1.fffffep-60), std::numeric_limits<T>::infinity(), T(NAN)})
     for (int e = -2100; e <= 2100; e += e > -200 && e < 200 ? 1 : 7) a.push_back(x), b.push_back(static_cast<T>(e));
   const auto got = run<T>([](std::vector<V> v) { return scale(v[0], v[1]); }, a, b);
   for (size_t i = 0; i < a.size(); ++i)
@@ -236,12 +233,10 @@ TEST(Halves, RoundingIsToNearestEvenOnce) {
   for (uint32_t i = 0; i < 0x7c00; ++i) {
     const float low = half_to_float(static_cast<uint16_t>(i)), high = half_to_float(static_cast<uint16_t>(i + 1));
     const float middle = i + 1 == 0x7c00 ? 65520.0f : low + (high - low) / 2;
-    for (const float v : {low, middle, std::nextafterf(middle, 0), std::nextafterf(middle, 1e9f)})
-      in.push_back(v), in.push_back(-v);
+    for (const float v : {low, middle, std::nextafterf(middle, 0), std::nextafterf(middle, 1e9f)}) in.push_back(v), in.push_back(-v);
   }
   for (uint32_t high = 0; high < 65536; ++high)
-    for (const uint32_t low : {0x0000u, 0x7fffu, 0x8000u, 0x8001u})
-      in.push_back(std::bit_cast<float>(high << 16 | low));
+    for (const uint32_t low : {0x0000u, 0x7fffu, 0x8000u, 0x8001u}) in.push_back(std::bit_cast<float>(high << 16 | low));
   const auto half = run<float>([](std::vector<V> v) { return convert(v[0], DType::F16); }, in);
   const auto brain = run<float>([](std::vector<V> v) { return convert(v[0], DType::BF16); }, in);
   for (size_t i = 0; i < in.size(); ++i) {
@@ -274,10 +269,9 @@ TYPED_TEST(Integers, DivisionByZeroGivesZeroAndTheLeastByMinusOneStays) {
   using T = TypeParam;
   constexpr T kLeast = std::numeric_limits<T>::min();
   expect_binary<T, T>(
-      "div", [](V a, V b) { return a / b; },
-      [](T a, T b) { return b == 0                   ? T(0)
-                            : a == kLeast && b == -1 ? kLeast
-                                                     : T(a / b); });
+      "div", [](V a, V b) { return a / b; }, [](T a, T b) { return b == 0                   ? T(0)
+                                                                   : a == kLeast && b == -1 ? kLeast
+                                                                                            : T(a / b); });
   expect_binary<T, T>(
       "rem", [](V a, V b) { return rem(a, b); }, [](T a, T b) { return b == 0 || b == -1 ? T(0) : T(a % b); });
 }
@@ -326,8 +320,7 @@ TYPED_TEST(Integers, ConversionWrapsOrRounds) {
   expect_unary<double, T>(
       "f64", [](V a) { return convert(a, DType::F64); }, [](T a) { return static_cast<double>(a); });
   expect_unary<float, T>(
-      "f16", [](V a) { return convert(a, DType::F16); },
-      [](T a) { return half_to_float(float_to_half(static_cast<float>(a))); });
+      "f16", [](V a) { return convert(a, DType::F16); }, [](T a) { return half_to_float(float_to_half(static_cast<float>(a))); });
   expect_unary<bool, T>(
       "bool", [](V a) { return convert(a, DType::Bool); }, [](T a) { return a != 0; });
 }
@@ -335,17 +328,14 @@ TYPED_TEST(Integers, ConversionWrapsOrRounds) {
 TEST(Integers32, HighHalfOfTheUnsignedProduct) {
   expect_binary<int32_t, int32_t>(
       "mul_hi", [](V a, V b) { return mul_hi_unsigned(a, b); },
-      [](int32_t a, int32_t b) {
-        return static_cast<int32_t>(uint64_t{static_cast<uint32_t>(a)} * static_cast<uint32_t>(b) >> 32);
-      });
+      [](int32_t a, int32_t b) { return static_cast<int32_t>(uint64_t{static_cast<uint32_t>(a)} * static_cast<uint32_t>(b) >> 32); });
 }
 
 TEST(Bools, LogicComparesAndConverts) {
   const std::vector<int32_t> a = {0, 0, 1, 1}, b = {0, 1, 0, 1};
   const auto logic = [&](const std::function<V(V, V)>& f) {
-    return run<uint8_t>(
-        [&](std::vector<V> v) { return convert(f(convert(v[0], DType::Bool), convert(v[1], DType::Bool)), DType::U8); },
-        a, b);
+    return run<uint8_t>([&](std::vector<V> v) { return convert(f(convert(v[0], DType::Bool), convert(v[1], DType::Bool)), DType::U8); }, a,
+                        b);
   };
   using Bytes = std::vector<uint8_t>;
   EXPECT_EQ(logic([](V x, V y) { return x & y; }), (Bytes{0, 0, 0, 1}));
@@ -359,8 +349,7 @@ TEST(Bools, LogicComparesAndConverts) {
 TEST(Select, TakesWhatTheConditionSaysForEveryWidth) {
   const std::vector<int32_t> c = {0, 1, 5, 0};
   const std::vector<double> x = {1, 2, 3, NAN}, y = {10, 20, 30, 40};
-  const auto wide =
-      run<double>([](std::vector<V> v) { return where(convert(v[0], DType::Bool), v[1], v[2]); }, c, x, y);
+  const auto wide = run<double>([](std::vector<V> v) { return where(convert(v[0], DType::Bool), v[1], v[2]); }, c, x, y);
   EXPECT_EQ(wide, (std::vector<double>{10, 2, 3, 40}));
   const auto narrow = run<int32_t>([](std::vector<V> v) { return where(v[0] != v[0].lit(0), v[0] * 2, v[0] - 1); }, c);
   EXPECT_EQ(narrow, (std::vector<int32_t>{-1, 2, 10, -1}));
@@ -369,8 +358,7 @@ TEST(Select, TakesWhatTheConditionSaysForEveryWidth) {
 TEST(Interpreter, RunsAnyNumberOfElementsAndTouchesNoOthers) {
   for (const int64_t n : {0, 1, 7, 255, 256, 257, 1000}) {
     MapKernel kernel;
-    const V x = input(kernel.graph, 0, DType::I16), s = input(kernel.graph, 1, DType::F64),
-            p = param(kernel.graph, 0, VType::I64);
+    const V x = input(kernel.graph, 0, DType::I16), s = input(kernel.graph, 1, DType::F64), p = param(kernel.graph, 0, VType::I64);
     kernel.inputs = {{DType::I16}, {DType::F64, true}};
     kernel.params = {VType::I64};
     kernel.outputs = {DType::F64};
@@ -432,20 +420,17 @@ TEST(Interpreter, GivesTheSameBitsWithAndWithoutAvx2) {
     std::vector<std::byte> a(kCount * 8), b(kCount * 8), c(kCount * 8), plain(kCount * 8), fast(kCount * 8);
     uint64_t state = 1;
     for (auto* v : {&a, &b, &c})
-      for (auto& byte : *v)
-        byte = static_cast<std::byte>((state = state * 6364136223846793005u + 1442695040888963407u) >> 56);
+      for (auto& byte : *v) byte = static_cast<std::byte>((state = state * 6364136223846793005u + 1442695040888963407u) >> 56);
     for (int p = static_cast<int>(Prim::Add); p < kPrims; ++p) {
       const Prim prim = static_cast<Prim>(p);
       const bool floats = is_floating(type);
       const bool bit_op = prim >= Prim::And && prim <= Prim::MulHiU;
       const bool float_op = prim == Prim::Fma || prim == Prim::Sqrt || (prim >= Prim::Floor && prim <= Prim::Scale);
       if ((floats && bit_op) || (!floats && float_op) || (prim == Prim::MulHiU && type != DType::I32)) continue;
-      if (prim == Prim::Select || prim == Prim::Scale || (prim >= Prim::Shl && prim <= Prim::ShrU))
-        continue;  // operands of their own
+      if (prim == Prim::Select || prim == Prim::Scale || (prim >= Prim::Shl && prim <= Prim::ShrU)) continue;  // operands of their own
       const bool compares = prim >= Prim::Lt && prim <= Prim::Ne;
       VType result = compares ? VType::Bool : vtype_of(type);
-      if (prim == Prim::Bitcast)
-        result = floats ? (size == 4 ? VType::I32 : VType::I64) : (size == 4 ? VType::F32 : VType::F64);
+      if (prim == Prim::Bitcast) result = floats ? (size == 4 ? VType::I32 : VType::I64) : (size == 4 ? VType::F32 : VType::F64);
       const Node node{.prim = prim, .type = result, .dtype = type == DType::F32 ? DType::I16 : DType::F32};
       kPlainLoops.node(node, vtype_of(type), plain.data(), a.data(), b.data(), c.data(), kCount);
       kAvx2Loops.node(node, vtype_of(type), fast.data(), a.data(), b.data(), c.data(), kCount);

@@ -30,12 +30,8 @@ struct UnaryCase {
   enum class Zeros { None, Negative, Any } zeros = Zeros::None;
 };
 
-long double sigmoid_reference(long double x) {
-  return 1 / (1 + std::exp(-x));
-}
-long double softplus_reference(long double x) {
-  return x > 40 ? x + std::exp(-x) : std::log1p(std::exp(x));
-}
+long double sigmoid_reference(long double x) { return 1 / (1 + std::exp(-x)); }
+long double softplus_reference(long double x) { return x > 40 ? x + std::exp(-x) : std::log1p(std::exp(x)); }
 // The root of erf by Newton's method on the complement, which keeps its precision in the tail.
 long double erfinv_reference(long double x) {
   if (!(std::fabs(x) < 1)) return std::fabs(x) == 1 ? std::copysign(HUGE_VALL, x) : std::nanl("");
@@ -50,9 +46,7 @@ long double erfinv_reference(long double x) {
   }
   return std::copysign(y, x);
 }
-long double lgamma_reference(long double x) {
-  return std::lgamma(x);
-}
+long double lgamma_reference(long double x) { return std::lgamma(x); }
 // The asymptotic series from 20 on, the recurrence below, the reflection for negative x.
 long double digamma_reference(long double x) {
   const long double pi = 3.14159265358979323846264338327950288L;
@@ -66,13 +60,10 @@ long double digamma_reference(long double x) {
   for (; x < 20; x += 1) sum += 1 / x;
   const long double z = 1 / (x * x);
   const long double series =
-      z * (1.0L / 12 -
-           z * (1.0L / 120 - z * (1.0L / 252 - z * (1.0L / 240 - z * (1.0L / 132 - z * (691.0L / 32760 - z / 12))))));
+      z * (1.0L / 12 - z * (1.0L / 120 - z * (1.0L / 252 - z * (1.0L / 240 - z * (1.0L / 132 - z * (691.0L / 32760 - z / 12))))));
   return std::log(x) - 0.5L / x - series - sum;
 }
-long double rsqrt_reference(long double x) {
-  return 1 / std::sqrt(x);
-}
+long double rsqrt_reference(long double x) { return 1 / std::sqrt(x); }
 
 const UnaryCase kUnary[] = {
     {"exp", exp, std::exp, std::exp, 0.9, 0.9, -110, 90},
@@ -108,25 +99,20 @@ Worst worst_of(const UnaryCase& c, VType type, const std::vector<double>& x) {
   const auto got = evaluate(c.f, type, x);
   Worst worst;
   for (size_t i = 0; i < x.size(); ++i) {
-    const long double want =
-        type == VType::F32 && c.in_double ? static_cast<long double>(c.in_double(x[i])) : c.precise(x[i]);
+    const long double want = type == VType::F32 && c.in_double ? static_cast<long double>(c.in_double(x[i])) : c.precise(x[i]);
     double error = ulps(got[i], want, type);
     const bool near_zero = c.zeros == UnaryCase::Zeros::Any || (c.zeros == UnaryCase::Zeros::Negative && x[i] < 0);
-    if (type == VType::F64 && near_zero && std::fabs(want) < 1)
-      error = static_cast<double>(std::fabs(got[i] - want) * 0x1p53L);
+    if (type == VType::F64 && near_zero && std::fabs(want) < 1) error = static_cast<double>(std::fabs(got[i] - want) * 0x1p53L);
     worst.take(error, x[i], 0, got[i], want);
   }
   return worst;
 }
 
 void report(const char* name, const char* over, const Worst& w) {
-  std::printf("%-12s %-22s max %.3f ulp at %.9g (%a): got %.9g, true %.9Lg\n", name, over, w.ulps, w.x, w.x, w.got,
-              w.want);
+  std::printf("%-12s %-22s max %.3f ulp at %.9g (%a): got %.9g, true %.9Lg\n", name, over, w.ulps, w.x, w.x, w.got, w.want);
 }
 
-void PrintTo(const UnaryCase& c, std::ostream* out) {
-  *out << c.name;
-}
+void PrintTo(const UnaryCase& c, std::ostream* out) { *out << c.name; }
 
 class EveryFunction : public ::testing::TestWithParam<UnaryCase> {};
 
@@ -154,8 +140,7 @@ TEST(Lgamma, KeepsItsPrecisionAroundItsPositiveZeros) {
     const auto x = uniform(VType::F64, low, high, 300'000, 5);
     const auto got = evaluate(lgamma, VType::F64, x);
     Worst worst;
-    for (size_t i = 0; i < x.size(); ++i)
-      worst.take(ulps(got[i], lgamma_reference(x[i]), VType::F64), x[i], 0, got[i], 0);
+    for (size_t i = 0; i < x.size(); ++i) worst.take(ulps(got[i], lgamma_reference(x[i]), VType::F64), x[i], 0, got[i], 0);
     EXPECT_LE(worst.ulps, 3.0) << "at " << worst.x;
   }
 }
@@ -176,16 +161,14 @@ Worst worst_of(const BinaryCase& c, VType type, const std::vector<double>& x, co
   const auto got = evaluate(c.f, type, x, y);
   Worst worst;
   for (size_t i = 0; i < x.size(); ++i) {
-    const long double want =
-        type == VType::F32 ? static_cast<long double>(c.in_double(x[i], y[i])) : c.precise(x[i], y[i]);
+    const long double want = type == VType::F32 ? static_cast<long double>(c.in_double(x[i], y[i])) : c.precise(x[i], y[i]);
     worst.take(ulps(got[i], want, type), x[i], y[i], got[i], want);
   }
   return worst;
 }
 
 void report2(const char* name, const char* over, const Worst& w) {
-  std::printf("%-12s %-22s max %.3f ulp at %.9g, %.9g: got %.9g, true %.9Lg\n", name, over, w.ulps, w.x, w.y, w.got,
-              w.want);
+  std::printf("%-12s %-22s max %.3f ulp at %.9g, %.9g: got %.9g, true %.9Lg\n", name, over, w.ulps, w.x, w.y, w.got, w.want);
 }
 
 // All pairs of the first `n` values, which are the special ones.
@@ -194,9 +177,7 @@ void add_pairs(std::vector<double>& x, std::vector<double>& y, const std::vector
     for (size_t j = 0; j < n; ++j) x.push_back(values[i]), y.push_back(values[j]);
 }
 
-void PrintTo(const BinaryCase& c, std::ostream* out) {
-  *out << c.name;
-}
+void PrintTo(const BinaryCase& c, std::ostream* out) { *out << c.name; }
 
 class EveryFunctionOfTwo : public ::testing::TestWithParam<BinaryCase> {};
 
@@ -204,8 +185,7 @@ TEST_P(EveryFunctionOfTwo, StaysWithinItsErrorBound) {
   const BinaryCase& c = GetParam();
   for (const VType type : {VType::F32, VType::F64}) {
     const double bound = type == VType::F32 ? c.bound32 : c.bound64;
-    auto x = stratified(type, type == VType::F32 ? 1000 : 60, 1),
-         y = stratified(type, type == VType::F32 ? 1000 : 60, 2);
+    auto x = stratified(type, type == VType::F32 ? 1000 : 60, 1), y = stratified(type, type == VType::F32 ? 1000 : 60, 2);
     const auto values = x;
     std::rotate(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(y.size() / 3), y.end());  // unlike exponents
     add_pairs(x, y, values, 60);
@@ -228,8 +208,7 @@ TEST_P(EveryFunctionOfTwo, StaysWithinItsErrorBound) {
 
 INSTANTIATE_TEST_SUITE_P(Math, EveryFunctionOfTwo, ::testing::ValuesIn(kBinary),
                          [](const auto& info) { return std::string(info.param.name); });
-INSTANTIATE_TEST_SUITE_P(Math, EveryFunction, ::testing::ValuesIn(kUnary),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Math, EveryFunction, ::testing::ValuesIn(kUnary), [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace naru::ir::testing

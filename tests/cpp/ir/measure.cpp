@@ -76,8 +76,7 @@ std::vector<double> stratified(VType type, int each, uint64_t seed) {
   const bool is32 = type == VType::F32;
   const double tiny = is32 ? 0x1p-149 : 0x1p-1074, normal = is32 ? 0x1p-126 : 0x1p-1022;
   const double greatest = is32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
-  for (const double v :
-       {0.0, tiny, normal - tiny, normal, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 10.0, greatest, HUGE_VAL}) {
+  for (const double v : {0.0, tiny, normal - tiny, normal, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 10.0, greatest, HUGE_VAL}) {
     out.push_back(v);
     out.push_back(-v);
     out.push_back(is32 ? std::nextafterf(static_cast<float>(v), 0.0f) : std::nextafter(v, 0.0));

@@ -14,8 +14,7 @@ namespace {
 std::array<uint32_t, 4> words_of(uint64_t counter, uint64_t offset, uint64_t key) {
   MapKernel kernel;
   for (uint64_t i = 0; i < 3; ++i) kernel.inputs.push_back({DType::I64, true});
-  const Words w = philox(input(kernel.graph, 0, DType::I64), input(kernel.graph, 1, DType::I64),
-                         input(kernel.graph, 2, DType::I64));
+  const Words w = philox(input(kernel.graph, 0, DType::I64), input(kernel.graph, 1, DType::I64), input(kernel.graph, 2, DType::I64));
   for (const V& v : w.w) kernel.results.push_back(v.id()), kernel.outputs.push_back(DType::I32);
   std::array<uint32_t, 4> out{};
   void* operands[] = {&counter, &offset, &key, &out[0], &out[1], &out[2], &out[3]};
@@ -27,8 +26,7 @@ TEST(Philox, GivesThePublishedWords) {
   using Four = std::array<uint32_t, 4>;
   EXPECT_EQ(words_of(0, 0, 0), (Four{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(words_of(~0ull, ~0ull, ~0ull), (Four{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
-  EXPECT_EQ(words_of(0x85a308d3243f6a88, 0x0370734413198a2e, 0x299f31d0a4093822),
-            (Four{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+  EXPECT_EQ(words_of(0x85a308d3243f6a88, 0x0370734413198a2e, 0x299f31d0a4093822), (Four{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
 std::vector<double> draw(VType type, bool normal, int64_t n) {
@@ -75,8 +73,7 @@ TEST(Normal, HasTheDistributionOfGauss) {
     double distance = 0;
     for (size_t i = 0; i < x.size(); ++i) {
       ASSERT_TRUE(std::isfinite(x[i]));
-      distance = std::max(distance,
-                          std::fabs(0.5 * std::erfc(-x[i] / std::sqrt(2.0)) - (static_cast<double>(i) + 0.5) / kCount));
+      distance = std::max(distance, std::fabs(0.5 * std::erfc(-x[i] / std::sqrt(2.0)) - (static_cast<double>(i) + 0.5) / kCount));
     }
     EXPECT_LT(distance, 1.95 / std::sqrt(static_cast<double>(kCount)));
   }

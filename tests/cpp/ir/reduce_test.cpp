@@ -32,8 +32,7 @@ std::vector<float> noise(size_t n, uint64_t state = 1) {
   std::vector<float> out(n);
   for (float& v : out) {
     state = state * 6364136223846793005u + 1442695040888963407u;
-    v = std::ldexp(static_cast<float>(static_cast<int64_t>(state >> 40) - (1 << 23)),
-                   -23 + static_cast<int>(state >> 33 & 7));
+    v = std::ldexp(static_cast<float>(static_cast<int64_t>(state >> 40) - (1 << 23)), -23 + static_cast<int>(state >> 33 & 7));
   }
   return out;
 }
@@ -133,8 +132,7 @@ TEST(Reductions, ExtremesAndProductsOfEveryType) {
   EXPECT_EQ(fold<int64_t>(ReduceOp::Min, {-3, -1, -2}), -3);
   EXPECT_EQ(fold<int64_t>(ReduceOp::Prod, {-3, -1, -2}), -6);
   EXPECT_EQ(fold<double>(ReduceOp::Prod, {0.5, 4, 3}), 6);
-  EXPECT_EQ(fold<int32_t>(ReduceOp::Sum, {std::numeric_limits<int32_t>::max(), 1}),
-            std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(fold<int32_t>(ReduceOp::Sum, {std::numeric_limits<int32_t>::max(), 1}), std::numeric_limits<int32_t>::min());
 }
 
 TEST(Reductions, OfNothingGiveTheIdentity) {

@@ -32,11 +32,9 @@ std::vector<std::string> names(const nn::NamedTensors& list) {
 
 TEST(Module, ListsParametersAndBuffersByTheirPlaces) {
   Net net;
-  EXPECT_EQ(names(net.named_parameters()),
-            (std::vector<std::string>{"scale", "first.weight", "first.bias", "rest.1.weight"}));
+  EXPECT_EQ(names(net.named_parameters()), (std::vector<std::string>{"scale", "first.weight", "first.bias", "rest.1.weight"}));
   EXPECT_EQ(names(net.named_parameters(false)), std::vector<std::string>{"scale"});
-  EXPECT_EQ(names(net.state_dict()),
-            (std::vector<std::string>{"scale", "seen", "first.weight", "first.bias", "rest.1.weight"}));
+  EXPECT_EQ(names(net.state_dict()), (std::vector<std::string>{"scale", "seen", "first.weight", "first.bias", "rest.1.weight"}));
   for (const Tensor& p : net.parameters()) EXPECT_TRUE(p.requires_grad());
   for (const Tensor& b : net.buffers()) EXPECT_FALSE(b.requires_grad());
 }
@@ -215,8 +213,7 @@ TEST(Dropout, ActsInTrainingOnly) {
 
 TEST(Losses, AreTheFunctionsOfTheirNames) {
   const Tensor scores = tensor(Doubles{1, 2, 3, 1, 1, 1}).view({2, 3}), classes = tensor(std::vector<int64_t>{2, 0});
-  const double first = -std::log(std::exp(3.0) / (std::exp(1.0) + std::exp(2.0) + std::exp(3.0))),
-               second = std::log(3.0);
+  const double first = -std::log(std::exp(3.0) / (std::exp(1.0) + std::exp(2.0) + std::exp(3.0))), second = std::log(3.0);
   EXPECT_NEAR(nn::CrossEntropyLoss()(scores, classes).item<double>(), (first + second) / 2, 1e-6);
   EXPECT_NEAR(nn::CrossEntropyLoss(Reduction::Sum)(scores, classes).item<double>(), first + second, 1e-6);
   EXPECT_EQ(nn::MSELoss()(tensor(Doubles{1, 2}), tensor(Doubles{3, 2})).item<double>(), 2);

@@ -22,9 +22,7 @@ VirtualOptions four() {
 
 struct Parallel : testing::Test {
   VirtualDevices devices{DeviceType::Cuda, four()};
-  static std::shared_ptr<Module> make() {
-    return std::make_shared<Sequential>(Linear(5, 8), ReLU(), Linear(8, 2));
-  }
+  static std::shared_ptr<Module> make() { return std::make_shared<Sequential>(Linear(5, 8), ReLU(), Linear(8, 2)); }
 };
 
 TEST_F(Parallel, AnyBatchSizeGivesTheResultsAndGradientsOfOneDevice) {

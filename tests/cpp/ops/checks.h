@@ -26,23 +26,13 @@ std::string text_of(F f) {
   return "";
 }
 
-inline void expect_starts(const std::string& text, const std::string& start) {
-  EXPECT_EQ(text.substr(0, start.size()), start);
-}
+inline void expect_starts(const std::string& text, const std::string& start) { EXPECT_EQ(text.substr(0, start.size()), start); }
 
 // 0, 1, 2 ... as float64 of a shape.
-inline Tensor counted(const Dims& shape) {
-  return arange(0, product(shape), 1, DType::F64).view(shape);
-}
-inline Tensor ints(const Ints& values, const Dims& shape) {
-  return tensor(values).view(shape);
-}
-inline Tensor ints(const Ints& values) {
-  return tensor(values);
-}
-inline Tensor bools(const Ints& values, const Dims& shape) {
-  return tensor(values).to(DType::Bool).view(shape);
-}
+inline Tensor counted(const Dims& shape) { return arange(0, product(shape), 1, DType::F64).view(shape); }
+inline Tensor ints(const Ints& values, const Dims& shape) { return tensor(values).view(shape); }
+inline Tensor ints(const Ints& values) { return tensor(values); }
+inline Tensor bools(const Ints& values, const Dims& shape) { return tensor(values).to(DType::Bool).view(shape); }
 
 // Compares backward through f at x with central differences, each result weighted differently.
 inline void expect_gradient(const std::function<Tensor(const Tensor&)>& f, const Tensor& at) {

@@ -202,10 +202,12 @@ TEST_P(Graphs, ReplayedWorkMayTouchTensorsThatDied) {
   Tensor x = ones({5000}, on);
   Tensor y;
   Graph g;
-  g.capture([&] {
-    const Tensor t = cumsum(x, 0);
-    y = matmul(t.view(Dims{50, 100}), t.view(Dims{100, 50})).sum();
-  }, device);
+  g.capture(
+      [&] {
+        const Tensor t = cumsum(x, 0);
+        y = matmul(t.view(Dims{50, 100}), t.view(Dims{100, 50})).sum();
+      },
+      device);
   // Whoever asks for memory now must not get that of the temporary.
   std::vector<Tensor> others;
   for (int i = 0; i < 20; ++i) others.push_back(full({5000}, 7, on));
@@ -296,7 +298,13 @@ TEST_P(Graphs, MisuseIsToldInPlainWords) {
   g.end();
   EXPECT_FALSE(is_capturing(device));
   EXPECT_THROW(g.begin(device), RuntimeError);
-  EXPECT_THROW(other.capture([&] { x.add_(1); throw ValueError("mine"); }, device), ValueError);
+  EXPECT_THROW(other.capture(
+                   [&] {
+                     x.add_(1);
+                     throw ValueError("mine");
+                   },
+                   device),
+               ValueError);
   EXPECT_FALSE(is_capturing(device));
   EXPECT_EQ(x[0].item<double>(), 1);
   Generator mine(5);
@@ -306,7 +314,12 @@ TEST_P(Graphs, MisuseIsToldInPlainWords) {
 TEST_P(Graphs, AReplayInACaptureIsRecorded) {
   Tensor x = zeros({3}, on), noise = zeros({3}, on);
   Graph inner, outer;
-  inner.capture([&] { x.add_(1); noise.copy_(rand({3}, on)); }, device);
+  inner.capture(
+      [&] {
+        x.add_(1);
+        noise.copy_(rand({3}, on));
+      },
+      device);
   outer.capture([&] { inner.replay(), x.mul_(2), inner.replay(); }, device);
   EXPECT_EQ(x[0].item<double>(), 0);
   manual_seed(5);
@@ -339,11 +352,13 @@ TEST(GraphsOnCpu, WhatTheHostWritesInACaptureStandsThereInEachReplay) {
   Tensor x = ones({2});
   Tensor total, constant;
   Graph g;
-  g.capture([&] {
-    total = tensor(std::vector<double>{10, 20});
-    constant = tensor(std::vector<double>{1, 2});
-    total.add_(x + constant);
-  }, "cpu");
+  g.capture(
+      [&] {
+        total = tensor(std::vector<double>{10, 20});
+        constant = tensor(std::vector<double>{1, 2});
+        total.add_(x + constant);
+      },
+      "cpu");
   for (int i = 0; i < 2; ++i) {
     g.replay();
     EXPECT_EQ(total.to_doubles(), (testing::Doubles{12, 23}));
@@ -354,21 +369,26 @@ TEST(GraphsOnCpu, ConstantsOfTheHostSurviveInMemoryThatTemporariesHadBefore) {
   const std::vector<double> values(5000, 3);
   Tensor x = ones({5000}), first, second;
   Graph g;
-  g.capture([&] {
-    first = cumsum(cumsum(x, 0), 0) * 2;
-    const Tensor constant = tensor(values, Options(DType::F64));
-    second = first.to(DType::F64) * constant;
-  }, "cpu");
+  g.capture(
+      [&] {
+        first = cumsum(cumsum(x, 0), 0) * 2;
+        const Tensor constant = tensor(values, Options(DType::F64));
+        second = first.to(DType::F64) * constant;
+      },
+      "cpu");
   for (int i = 0; i < 2; ++i) {
     g.replay();
     EXPECT_EQ(second[1].item<double>(), 18);
   }
   Graph other;
-  EXPECT_THROW(other.capture([&] {
-    Tensor constant = tensor(values);
-    second = x * constant;
-    *static_cast<float*>(constant.data_ptr()) = 5;  // the product would have it in replays
-  }, "cpu"), RuntimeError);
+  EXPECT_THROW(other.capture(
+                   [&] {
+                     Tensor constant = tensor(values);
+                     second = x * constant;
+                     *static_cast<float*>(constant.data_ptr()) = 5;  // the product would have it in replays
+                   },
+                   "cpu"),
+               RuntimeError);
 }
 
 TEST(GraphsOnCpu, AReplayTellsOfABadIndex) {
@@ -394,10 +414,12 @@ TEST_F(GraphsOfManyDevices, OtherDevicesWorkAsAlwaysInACapture) {
   Tensor x = ones({3}, first), y = ones({3}, second);
   Graph g;
   double sum = 0;
-  g.capture([&] {
-    x.add_(1);
-    sum = (y * 2).sum().item<double>() + (ones({2}) + 1).sum().item<double>();
-  }, "cuda:0");
+  g.capture(
+      [&] {
+        x.add_(1);
+        sum = (y * 2).sum().item<double>() + (ones({2}) + 1).sum().item<double>();
+      },
+      "cuda:0");
   EXPECT_EQ(sum, 10);
   g.replay();
   EXPECT_EQ(x[0].item<double>(), 2);
@@ -431,15 +453,17 @@ TEST_F(GraphsOfManyDevices, TheWorkOfAllStreamsOfTheDeviceIsRecorded) {
   Tensor x = ones({3}, first);
   const Stream side("cuda:0");
   Graph g;
-  g.capture([&] {
-    side.wait(Stream::default_stream("cuda:0"));
-    {
-      const StreamGuard guard(side);
-      x.add_(1);
-    }
-    Stream::default_stream("cuda:0").wait(side);
-    x.mul_(3);
-  }, "cuda:0");
+  g.capture(
+      [&] {
+        side.wait(Stream::default_stream("cuda:0"));
+        {
+          const StreamGuard guard(side);
+          x.add_(1);
+        }
+        Stream::default_stream("cuda:0").wait(side);
+        x.mul_(3);
+      },
+      "cuda:0");
   g.replay();
   EXPECT_EQ(x[0].item<double>(), 6);
 }

@@ -104,21 +104,13 @@ TEST(AdvancedIndex, EmptyPositionsGiveAnEmptyResult) {
 
 TEST(AdvancedIndex, ErrorsSpeakLikePyTorch) {
   const Tensor x = counted({2, 3});
+  expect_starts(text_of<IndexError>([&] { x[{ints({0, 5})}]; }), "index 5 is out of bounds for dimension 0 with size 2");
+  expect_starts(text_of<IndexError>([&] { x[{Slice(), ints({-4})}]; }), "index -4 is out of bounds for dimension 1 with size 3");
   expect_starts(text_of<IndexError>([&] {
-                  x[{ints({0, 5})}];
+                  x[{bools({1, 0, 1}, {3})}];
                 }),
-                "index 5 is out of bounds for dimension 0 with size 2");
-  expect_starts(text_of<IndexError>([&] {
-                  x[{Slice(), ints({-4})}];
-                }),
-                "index -4 is out of bounds for dimension 1 with size 3");
-  expect_starts(
-      text_of<IndexError>([&] {
-        x[{bools({1, 0, 1}, {3})}];
-      }),
-      "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [2, 3] at index 0");
-  expect_starts(text_of<IndexError>([&] { x[{tensor(Doubles{0.5})}]; }),
-                "tensors used as indices must be long, int, byte or bool tensors");
+                "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [2, 3] at index 0");
+  expect_starts(text_of<IndexError>([&] { x[{tensor(Doubles{0.5})}]; }), "tensors used as indices must be long, int, byte or bool tensors");
   expect_starts(text_of<IndexError>([&] {
                   x[{ints({0, 1}), ints({0, 1, 2})}];
                 }),
@@ -214,8 +206,7 @@ TEST(IndexGradient, FlowsToEveryElementTakenAsOftenAsItWasTaken) {
 
 TEST(IndexGradient, OfAssignmentLeavesOutWhatWasOverwrittenAndReachesTheValue) {
   const Tensor x = counted({3, 2}) * 0.1, v = tensor(Doubles{0.5, 0.7});
-  const auto assign = [](const Tensor& t, std::initializer_list<Index> indices, const Operand& value,
-                         bool accumulate = false) {
+  const auto assign = [](const Tensor& t, std::initializer_list<Index> indices, const Operand& value, bool accumulate = false) {
     Tensor y = t * 1.0;
     y.index_put_({indices.begin(), indices.size()}, value, accumulate);
     return y.square();
@@ -282,8 +273,7 @@ TEST(Gather, TakesOneElementForEachPosition) {
 
 TEST(Scatter, WritesOneElementForEachPosition) {
   const Tensor index = ints({0, 2, 1, 1}, {2, 2});
-  EXPECT_EQ(scatter(zeros({2, 3}), 1, index, ints({5, 6, 7, 8}, {2, 2}).to(DType::F32)).to_doubles(),
-            (Doubles{5, 0, 6, 0, 8, 0}));
+  EXPECT_EQ(scatter(zeros({2, 3}), 1, index, ints({5, 6, 7, 8}, {2, 2}).to(DType::F32)).to_doubles(), (Doubles{5, 0, 6, 0, 8, 0}));
   EXPECT_EQ(scatter(zeros({2, 3}), 1, index, 4).to_doubles(), (Doubles{4, 0, 4, 0, 4, 0}));
   EXPECT_EQ(scatter_add(zeros({2, 3}), 1, index, ones({2, 2})).to_doubles(), (Doubles{1, 0, 1, 0, 2, 0}));
   const Tensor x = counted({2, 3});
@@ -322,8 +312,7 @@ TEST(Masks, SelectAndFill) {
   expect_gradient([&](const Tensor& t) { return masked_fill(x, mask, t).square(); }, scalar_tensor(0.5));
   EXPECT_EQ(nonzero(bools({0, 1, 1, 0, 0, 1}, {2, 3})).to_ints(), (Ints{0, 1, 0, 2, 1, 2}));
   EXPECT_EQ(nonzero(zeros({3})).sizes(), (Dims{0, 1}));
-  expect_starts(text_of<RuntimeError>([&] { masked_fill(x, mask, zeros({3})); }),
-                "masked_fill only supports a 0-dimensional value tensor");
+  expect_starts(text_of<RuntimeError>([&] { masked_fill(x, mask, zeros({3})); }), "masked_fill only supports a 0-dimensional value tensor");
 }
 
 TEST(Indexing, OnAVirtualDeviceGivesTheSameAndAnErrorAtTheNextRead) {

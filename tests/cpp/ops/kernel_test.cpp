@@ -52,7 +52,8 @@ kernel void sums(const float* x, float* out) {
     if (i < step && i + step < local_size(0)) part[i] += part[i + step];
   }
   if (i == 0) out[group_id(0)] = part[0];
-})", "sums");
+})",
+                    "sums");
   const Tensor x = arange(0, 1000, 1, options());
   Tensor out = zeros({16}, options());
   sums({x, out}, {.grid = {1000}, .threads = {64}});
@@ -67,7 +68,8 @@ TEST_P(Kernels, AreDifferentiableByAKernelOrAFunction) {
       square.set_backward([](const KernelContext& c) {
         return std::vector<Tensor>{c.grads[0] * *c.argument("x").tensor() * (2 * c.argument("scale").number().to_double())};
       });
-    else square.set_backward("square_backward");
+    else
+      square.set_backward("square_backward");
     const Tensor x = arange(0, 4, 1, options()).requires_grad_();
     Tensor y = zeros({4}, options());
     square({x, 3.0, y}, {.grid = {4}});
@@ -87,7 +89,8 @@ TEST_P(Kernels, NameTheParameterThatAnArgumentDoesNotFit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Kernels, testing::Values("cpu", "cuda:0"), [](const auto& p) { return std::string(p.param).substr(0, 3); });
+INSTANTIATE_TEST_SUITE_P(Devices, Kernels, testing::Values("cpu", "cuda:0"),
+                         [](const auto& p) { return std::string(p.param).substr(0, 3); });
 
 TEST(KernelSources, SayWhatTheyAre) {
   const Kernel k(kSource, "square");

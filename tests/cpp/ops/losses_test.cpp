@@ -97,7 +97,8 @@ TEST(CrossEntropy, FollowsItsDefinitionForEveryReductionWeightAndShape) {
 }
 
 TEST(CrossEntropy, TakesProbabilitiesAndSmoothing) {
-  const Tensor x = numbers({3, 4}), p = softmax(numbers({3, 4}, -1, 1, 5), 1), target = tensor(Ints{1, 0, 3}), weight = numbers({4}, 0.5, 2);
+  const Tensor x = numbers({3, 4}), p = softmax(numbers({3, 4}, -1, 1, 5), 1), target = tensor(Ints{1, 0, 3}),
+               weight = numbers({4}, 0.5, 2);
   expect_near(cross_entropy(x, p), -mean(sum(p * log_softmax(x, 1), Dims{1})), 1e-14);
   expect_gradients([&](In t) { return cross_entropy(t[0], t[1]); }, {x, p});
   // Smoothing of class numbers is the same as smoothed probabilities.
@@ -114,9 +115,21 @@ TEST(CrossEntropy, BadTargetsAreErrorsWithPyTorchsText) {
   expect_error<ValueError>([&] { cross_entropy(f, tensor(Ints{0})); }, "Expected input batch_size (2) to match target batch_size (1).");
   expect_error<RuntimeError>([&] { cross_entropy(f, tensor(Doubles{0, 1})); }, "expected target dtype to be Long or Byte, but got Float");
   expect_error<RuntimeError>([&] { cross_entropy(f, ones({2, 4})); }, "expected target dtype to be Long or Byte, but got Float");
-  expect_error<RuntimeError>([&] { cross_entropy(ones({2, 3, 4}), ones({2, 5}, Options(DType::I64))); }, "Expected target size [2, 4], got [2, 5]");
-  expect_error<RuntimeError>([&] { cross_entropy(f, tensor(Ints{0, 1}), ones({2})); }, "weight tensor should be defined either for all 3 classes or no classes");
-  expect_error<NotImplementedError>([&] { cross_entropy(f.to(DType::I64), tensor(Ints{0, 1})); }, "\"log_softmax_lastdim_kernel_impl\" not implemented for 'Long'");
+  expect_error<RuntimeError>(
+      [&] {
+        cross_entropy(ones({2, 3, 4}), ones({2, 5}, Options(DType::I64)));
+      },
+      "Expected target size [2, 4], got [2, 5]");
+  expect_error<RuntimeError>(
+      [&] {
+        cross_entropy(f, tensor(Ints{0, 1}), ones({2}));
+      },
+      "weight tensor should be defined either for all 3 classes or no classes");
+  expect_error<NotImplementedError>(
+      [&] {
+        cross_entropy(f.to(DType::I64), tensor(Ints{0, 1}));
+      },
+      "\"log_softmax_lastdim_kernel_impl\" not implemented for 'Long'");
 }
 
 TEST(CrossEntropy, AChangedTargetIsSeenByBackward) {
@@ -141,11 +154,16 @@ TEST(Losses, OfDifferencesFollowTheirFormulasAndHaveGradients) {
   }
   EXPECT_EQ(mse_loss(a.to(DType::F32), b).dtype(), DType::F64);
   expect_error<NotImplementedError>([&] { mse_loss(a.to(DType::I64), b.to(DType::I64)); }, "\"mse_cpu\" not implemented for 'Long'");
-  expect_error<RuntimeError>([&] { mse_loss(ones({2, 3}), ones({4})); }, "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1");
+  expect_error<RuntimeError>(
+      [&] {
+        mse_loss(ones({2, 3}), ones({4}));
+      },
+      "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1");
 }
 
 TEST(Losses, OfProbabilitiesFollowTheirFormulasAndHaveGradients) {
-  const Tensor x = numbers({3, 4}, -2, 2), p = numbers({3, 4}, 0.1, 0.9, 8), t = numbers({3, 4}, 0, 1, 3), w = numbers({4}, 0.5, 2, 4), pw = numbers({4}, 0.5, 3, 5);
+  const Tensor x = numbers({3, 4}, -2, 2), p = numbers({3, 4}, 0.1, 0.9, 8), t = numbers({3, 4}, 0, 1, 3), w = numbers({4}, 0.5, 2, 4),
+               pw = numbers({4}, 0.5, 3, 5);
   for (Reduction r : kReductions) {
     const Tensor each = -(t * log(p) + (1.0 - t) * log(1.0 - p));
     expect_near(binary_cross_entropy(p, t, {}, r), reduce(each, r), 1e-14);
@@ -159,8 +177,13 @@ TEST(Losses, OfProbabilitiesFollowTheirFormulasAndHaveGradients) {
   }
   // No infinity at the ends.
   EXPECT_EQ(binary_cross_entropy(tensor(Doubles{0, 1}), tensor(Doubles{1, 0})).item<double>(), 100);
-  expect_error<RuntimeError>([] { binary_cross_entropy(tensor(Doubles{1.5}), tensor(Doubles{1})); }, "all elements of input should be between 0 and 1");
-  expect_error<ValueError>([] { binary_cross_entropy_with_logits(ones({2, 3}), ones({3})); }, "Target size (torch.Size([3])) must be the same as input size (torch.Size([2, 3]))");
+  expect_error<RuntimeError>([] { binary_cross_entropy(tensor(Doubles{1.5}), tensor(Doubles{1})); },
+                             "all elements of input should be between 0 and 1");
+  expect_error<ValueError>(
+      [] {
+        binary_cross_entropy_with_logits(ones({2, 3}), ones({3}));
+      },
+      "Target size (torch.Size([3])) must be the same as input size (torch.Size([2, 3]))");
 }
 
 TEST(LayerNorm, FollowsItsFormulaAndHasGradients) {
@@ -172,7 +195,11 @@ TEST(LayerNorm, FollowsItsFormulaAndHasGradients) {
   expect_gradients([](In t) { return layer_norm(t[0], {3, 5}, t[1], t[2]); }, {x.narrow(0, 0, 2), w, b});
   expect_gradients([](In t) { return layer_norm(t[0], {5}); }, {x.select(0, 0)});
   expect_gradients([](In t) { return layer_norm(t[0], {5}, t[1]); }, {x.select(0, 0), w.select(0, 0)});
-  expect_error<RuntimeError>([&] { layer_norm(ones({2, 3}), {2}); }, "Given normalized_shape=[2], expected input with shape [*, 2], but got input of size[2, 3]");
+  expect_error<RuntimeError>(
+      [&] {
+        layer_norm(ones({2, 3}), {2});
+      },
+      "Given normalized_shape=[2], expected input with shape [*, 2], but got input of size[2, 3]");
   expect_error<RuntimeError>([&] { layer_norm(ones({2, 3}), {}); }, "Expected normalized_shape to be at least 1-dimensional");
 }
 
@@ -188,7 +215,9 @@ TEST(Embedding, ChoosesRowsAndAddsTheirGradients) {
   EXPECT_EQ(leaf.grad().to_doubles(), (Doubles{1, 1, 1, 2, 2, 2, 0, 0, 0, 1, 1, 1}));
   expect_error<IndexError>([&] { embedding(w, tensor(Ints{4})); }, "index out of range in self");
   expect_error<IndexError>([&] { embedding(w, tensor(Ints{-1})); }, "index out of range in self");
-  expect_error<RuntimeError>([&] { embedding(w, tensor(Doubles{1})); }, "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.FloatTensor instead");
+  expect_error<RuntimeError>(
+      [&] { embedding(w, tensor(Doubles{1})); },
+      "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.FloatTensor instead");
 }
 
 TEST(Dropout, ZeroesItsShareScalesTheRestAndMasksTheGradientAlike) {

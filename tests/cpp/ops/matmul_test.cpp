@@ -29,9 +29,11 @@ void expect_near(const Tensor& got, const Doubles& wanted, double tolerance) {
 }
 
 TEST(Matmul, OfEveryLayoutIsTheProductOfPlainLoops) {
-  for (const auto [m, k, n] : {std::array<int64_t, 3>{1, 1, 1}, {3, 5, 7}, {64, 33, 10}, {130, 140, 150}, {1, 300, 5}, {40, 1, 9}, {5, 0, 4}}) {
+  for (const auto [m, k, n] :
+       {std::array<int64_t, 3>{1, 1, 1}, {3, 5, 7}, {64, 33, 10}, {130, 140, 150}, {1, 300, 5}, {40, 1, 9}, {5, 0, 4}}) {
     const Tensor a = numbers({m, k}), b = numbers({k, n});
-    const Tensor as[] = {a, a.t().contiguous().t(), numbers({2 * m, 3 * k}).slice(0, 0, 2 * m, 2).slice(1, 0, 3 * k, 3), a.narrow(0, 0, 1).expand({m, k})};
+    const Tensor as[] = {a, a.t().contiguous().t(), numbers({2 * m, 3 * k}).slice(0, 0, 2 * m, 2).slice(1, 0, 3 * k, 3),
+                         a.narrow(0, 0, 1).expand({m, k})};
     const Tensor bs[] = {b, b.t().contiguous().t(), numbers({n, 2 * k}).slice(1, 0, 2 * k, 2).t()};
     for (const Tensor& x : as)
       for (const Tensor& y : bs) expect_near(matmul(x, y), naive(x, y), 1e-12 * static_cast<double>(k + 1));
@@ -66,13 +68,13 @@ TEST(Matmul, OfBatchesMultipliesEachPair) {
   const Tensor a = numbers({6, 1, 2, 3}), b = numbers({5, 4, 3}).transpose(1, 2);
   const Tensor y = matmul(a, b);
   for (int64_t i = 0; i < 6; ++i)
-    for (int64_t j = 0; j < 5; ++j)
-      expect_near(y.select(0, i).select(0, j), naive(a.select(0, i).select(0, 0), b.select(0, j)), 1e-13);
+    for (int64_t j = 0; j < 5; ++j) expect_near(y.select(0, i).select(0, j), naive(a.select(0, i).select(0, 0), b.select(0, j)), 1e-13);
 }
 
 TEST(Matmul, HasGradientsForEveryPairOfRanks) {
-  const std::pair<Dims, Dims> pairs[] = {{{3}, {3}}, {{2, 3}, {3}}, {{3}, {3, 4}}, {{2, 3}, {3, 2}}, {{2, 2, 3}, {3, 2}},
-                                         {{2, 3}, {2, 3, 2}}, {{3}, {2, 3, 2}}, {{2, 1, 2, 3}, {2, 3, 2}}, {{2, 2, 3}, {3}}};
+  const std::pair<Dims, Dims> pairs[] = {{{3}, {3}},          {{2, 3}, {3}},       {{3}, {3, 4}},    {{2, 3}, {3, 2}},
+                                         {{2, 2, 3}, {3, 2}}, {{2, 3}, {2, 3, 2}}, {{3}, {2, 3, 2}}, {{2, 1, 2, 3}, {2, 3, 2}},
+                                         {{2, 2, 3}, {3}}};
   for (const auto& [a, b] : pairs) {
     SCOPED_TRACE(a.str() + " @ " + b.str());
     expect_gradients([](In t) { return matmul(t[0], t[1]); }, {numbers(a), numbers(b, -1, 1, 2)});
@@ -87,11 +89,25 @@ TEST(Matmul, OfShapesThatDoNotFitIsAnErrorWithPyTorchsText) {
   expect_error<RuntimeError>([&] { matmul(ones({3}), ones({4, 5})); }, "mat1 and mat2 shapes cannot be multiplied (1x3 and 4x5)");
   expect_error<RuntimeError>([&] { matmul(f, ones({4})); }, "size mismatch, got input (2), mat (2x3), vec (4)");
   expect_error<RuntimeError>([&] { matmul(ones({3}), ones({4})); },
-                             "inconsistent tensor size, expected tensor [3] and src [4] to have the same number of elements, but got 3 and 4 elements respectively");
-  expect_error<RuntimeError>([&] { matmul(ones({2, 2, 3}), ones({2, 4, 5})); }, "Expected size for first two dimensions of batch2 tensor to be: [2, 3] but got: [2, 4].");
-  expect_error<RuntimeError>([&] { matmul(ones({2, 2, 3}), ones({3, 3, 5})); }, "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
-  expect_error<RuntimeError>([&] { matmul(scalar_tensor(1.0), f); }, "both arguments to matmul need to be at least 1D, but they are 0D and 2D");
-  expect_error<RuntimeError>([&] { matmul(f, ones({3, 2}, Options(DType::F64))); }, "expected m1 and m2 to have the same dtype, but got: float != double");
+                             "inconsistent tensor size, expected tensor [3] and src [4] to have the same number of elements, but got 3 and "
+                             "4 elements respectively");
+  expect_error<RuntimeError>(
+      [&] {
+        matmul(ones({2, 2, 3}), ones({2, 4, 5}));
+      },
+      "Expected size for first two dimensions of batch2 tensor to be: [2, 3] but got: [2, 4].");
+  expect_error<RuntimeError>(
+      [&] {
+        matmul(ones({2, 2, 3}), ones({3, 3, 5}));
+      },
+      "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
+  expect_error<RuntimeError>([&] { matmul(scalar_tensor(1.0), f); },
+                             "both arguments to matmul need to be at least 1D, but they are 0D and 2D");
+  expect_error<RuntimeError>(
+      [&] {
+        matmul(f, ones({3, 2}, Options(DType::F64)));
+      },
+      "expected m1 and m2 to have the same dtype, but got: float != double");
   const Tensor b = ones({2, 2}, Options(DType::Bool));
   expect_error<NotImplementedError>([&] { matmul(b, b); }, "\"addmm_impl_cpu_\" not implemented for 'Bool'");
 }
@@ -104,8 +120,11 @@ TEST(Addmm, ScalesBothPartsAndIgnoresTheFirstForBetaZero) {
   expect_near(addmm(nan, a, b, 0), matmul(a, b).to_doubles(), 1e-14);
   expect_gradients([](In t) { return addmm(t[0], t[1], t[2], 0.5, 2.0); }, {d, a, b});
   expect_gradients([](In t) { return addmm(t[0], t[1], t[2]); }, {c, a, b});
-  expect_error<RuntimeError>([&] { addmm(ones({4}), ones({2, 3}), ones({3, 5})); },
-                             "The expanded size of the tensor (5) must match the existing size (4) at non-singleton dimension 1.");
+  expect_error<RuntimeError>(
+      [&] {
+        addmm(ones({4}), ones({2, 3}), ones({3, 5}));
+      },
+      "The expanded size of the tensor (5) must match the existing size (4) at non-singleton dimension 1.");
 }
 
 TEST(Linear, TakesAnyLeadingDimensions) {
@@ -121,9 +140,21 @@ TEST(Linear, TakesAnyLeadingDimensions) {
 }
 
 TEST(Linear, ErrorsOpenWithPyTorchsText) {
-  expect_error<RuntimeError>([] { linear(ones({32, 100}), ones({256, 784}), ones({256})); }, "mat1 and mat2 shapes cannot be multiplied (32x100 and 784x256)");
-  expect_error<RuntimeError>([] { linear(ones({2, 3}), ones({5, 3}), ones({4})); }, "The expanded size of the tensor (5) must match the existing size (4)");
-  expect_error<RuntimeError>([] { linear(ones({2, 3}), ones({5, 3}, Options(DType::F64))); }, "expected m1 and m2 to have the same dtype, but got: float != double");
+  expect_error<RuntimeError>(
+      [] {
+        linear(ones({32, 100}), ones({256, 784}), ones({256}));
+      },
+      "mat1 and mat2 shapes cannot be multiplied (32x100 and 784x256)");
+  expect_error<RuntimeError>(
+      [] {
+        linear(ones({2, 3}), ones({5, 3}), ones({4}));
+      },
+      "The expanded size of the tensor (5) must match the existing size (4)");
+  expect_error<RuntimeError>(
+      [] {
+        linear(ones({2, 3}), ones({5, 3}, Options(DType::F64)));
+      },
+      "expected m1 and m2 to have the same dtype, but got: float != double");
 }
 
 TEST(Linear, GivesNoGradientToWhatNeedsNone) {

@@ -75,8 +75,10 @@ TEST(Adam, FollowsItsFormulaInEveryForm) {
         const Doubles g0 = grads[k].to_doubles();
         for (size_t i = 0; i < g0.size(); ++i) {
           double g = o.maximize ? -g0[i] : g0[i];
-          if (o.decoupled) p[k][i] *= 1 - o.lr * o.weight_decay;
-          else g += o.weight_decay * p[k][i];
+          if (o.decoupled)
+            p[k][i] *= 1 - o.lr * o.weight_decay;
+          else
+            g += o.weight_decay * p[k][i];
           m0[k][i] = o.beta1 * m0[k][i] + (1 - o.beta1) * g;
           v0[k][i] = o.beta2 * v0[k][i] + (1 - o.beta2) * g * g;
           most0[k][i] = std::max(most0[k][i], v0[k][i]);
@@ -97,7 +99,8 @@ TEST(OptimizerSteps, CountAsWritesAndLeaveParametersWithoutGradientAlone) {
   EXPECT_GT(x.version(), before);
   EXPECT_TRUE(x.is_leaf());
   EXPECT_EQ(y.to_doubles(), (Doubles{1, 1}));
-  expect_error<RuntimeError>([&] { sgd_step({x}, {ones({2})}, momenta, {}); }, "SGD: the gradient of parameter 0 has shape [2], the parameter [3]");
+  expect_error<RuntimeError>([&] { sgd_step({x}, {ones({2})}, momenta, {}); },
+                             "SGD: the gradient of parameter 0 has shape [2], the parameter [3]");
   expect_error<ValueError>([&] { adam_step({x}, {ones({3})}, {ones({3})}, {ones({3})}, {}, 0, {}); }, "Adam: step counts from 1, got 0");
 }
 

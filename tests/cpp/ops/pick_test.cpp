@@ -47,14 +47,12 @@ TEST(Pick, takes_the_device_that_has_what_is_wanted) {
 
 TEST(Pick, says_what_each_device_has_where_none_fits) {
   const Virtual some("cuda:2");
-  const std::string text =
-      text_of<DeviceUnavailableError>([] { pick({.kind = DeviceType::Cuda, .free_memory = size_t{1} << 50}); });
+  const std::string text = text_of<DeviceUnavailableError>([] { pick({.kind = DeviceType::Cuda, .free_memory = size_t{1} << 50}); });
   EXPECT_NE(text.find("wanted a cuda device with 1.00 PiB of free memory"), std::string::npos) << text;
   EXPECT_NE(text.find("\n  cuda:0 (Virtual cuda) has "), std::string::npos) << text;
   EXPECT_NE(text.find("\n  cuda:1 (Virtual cuda) has "), std::string::npos) << text;
-  EXPECT_NE(
-      text_of<DeviceUnavailableError>([] { pick({.kind = DeviceType::Mps}); }).find(why_unavailable(DeviceType::Mps)),
-      std::string::npos);
+  EXPECT_NE(text_of<DeviceUnavailableError>([] { pick({.kind = DeviceType::Mps}); }).find(why_unavailable(DeviceType::Mps)),
+            std::string::npos);
   EXPECT_NE(text_of<ValueError>([] { pick({.pci = "bus 3"}); }).find("got 'bus 3'"), std::string::npos);
 }
 

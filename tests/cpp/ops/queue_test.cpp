@@ -109,16 +109,18 @@ TEST(Queue, AReductionFoldsATemporaryAsItIsComputed) {
   const auto total = [](const Tensor& t) { return t.sum(); };
   Tensor s;
   EXPECT_EQ(tensors_in_memory([&] {
-    s = total(x * y + 1);
-    EXPECT_TRUE(pending(s));
-    EXPECT_EQ(s.item<double>(), 3.0 * kLarge);
-  }), 0);
+              s = total(x * y + 1);
+              EXPECT_TRUE(pending(s));
+              EXPECT_EQ(s.item<double>(), 3.0 * kLarge);
+            }),
+            0);
   Tensor t;
   EXPECT_EQ(tensors_in_memory([&] {
-    t = x * y;
-    s = total(t + 1);
-    EXPECT_EQ(s.item<double>(), 3.0 * kLarge);
-  }), 1);
+              t = x * y;
+              s = total(t + 1);
+              EXPECT_EQ(s.item<double>(), 3.0 * kLarge);
+            }),
+            1);
   EXPECT_TRUE(in_memory(t));
 }
 
@@ -127,10 +129,11 @@ TEST(Queue, WhatFollowsAReductionIsHeldBackBehindIt) {
   x.data_ptr();
   Tensor mean;
   EXPECT_EQ(tensors_in_memory([&] {
-    mean = (x * 3).mean();
-    EXPECT_TRUE(pending(mean));
-    EXPECT_EQ(mean.item<double>(), 3);
-  }), 0);
+              mean = (x * 3).mean();
+              EXPECT_TRUE(pending(mean));
+              EXPECT_EQ(mean.item<double>(), 3);
+            }),
+            0);
   Tensor s, y = x * 2;
   s = y.sum();
   y.add_(1);

@@ -187,7 +187,8 @@ TEST(Multinomial, BadArgumentsAreErrorsWithPyTorchsText) {
   expect_error<RuntimeError>([&] { multinomial(f * std::nan(""), 1); }, "probability tensor contains either `inf`, `nan` or element < 0");
   expect_error<RuntimeError>([&] { multinomial(f * 0, 1, true); }, "invalid multinomial distribution (sum of probabilities <= 0)");
   expect_error<RuntimeError>([&] { multinomial(f, 0); }, "cannot sample n_sample <= 0 samples");
-  expect_error<RuntimeError>([&] { multinomial(f.to(DType::I64), 1); }, "multinomial only supports floating-point dtypes for input, got: Long");
+  expect_error<RuntimeError>([&] { multinomial(f.to(DType::I64), 1); },
+                             "multinomial only supports floating-point dtypes for input, got: Long");
   expect_error<RuntimeError>([] { multinomial(ones({2, 2, 2}), 1); }, "prob_dist must be 1 or 2 dim");
 }
 

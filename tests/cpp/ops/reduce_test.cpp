@@ -40,8 +40,12 @@ void expect_near(const Doubles& got, const Doubles& wanted, double tolerance) {
 
 TEST(Sum, EveryChoiceOfDimensionsOfEveryLayoutGivesTheSumOfPlainLoops) {
   const Tensor base = numbers({3, 5, 67, 4});
-  const Tensor layouts[] = {base, base.permute({3, 1, 0, 2}), base.slice(2, 1, 60, 3), base.slice(0, 1, 2).expand({3, 5, 67, 4}),
-                            numbers({1, 300, 1, 70}), numbers({3, 0, 2, 2})};
+  const Tensor layouts[] = {base,
+                            base.permute({3, 1, 0, 2}),
+                            base.slice(2, 1, 60, 3),
+                            base.slice(0, 1, 2).expand({3, 5, 67, 4}),
+                            numbers({1, 300, 1, 70}),
+                            numbers({3, 0, 2, 2})};
   for (const Tensor& t : layouts)
     for (int mask = 1; mask < 16; ++mask) {
       std::vector<bool> folded(4);
@@ -66,7 +70,9 @@ TEST(Sum, IntegersAndBoolGiveInt64AndFloatsTheirOwnType) {
   EXPECT_EQ(sum(tensor(Doubles{0.5, 0.75, 1.5}), std::nullopt, false, DType::I64).item<int64_t>(), 1);
 }
 
-TEST(Sum, OfManyHalfsIsAccumulatedInFloat32) { EXPECT_EQ(sum(full({4097}, 1, Options(DType::F16)).to(DType::F16) * 0.5).item<double>(), 2048.0); }
+TEST(Sum, OfManyHalfsIsAccumulatedInFloat32) {
+  EXPECT_EQ(sum(full({4097}, 1, Options(DType::F16)).to(DType::F16) * 0.5).item<double>(), 2048.0);
+}
 
 TEST(Sum, OfATransposedTensorReadsMemoryInOrder) {
   const Tensor x = numbers({70, 300}).to(DType::F32);
@@ -80,8 +86,9 @@ TEST(Sum, ADimensionOutOfRangeOrNamedTwiceIsAnError) {
 }
 
 TEST(Mean, OfIntegersIsAnErrorAndOfNothingNaN) {
-  expect_error<NotImplementedError>([] { mean(ones({2}, Options(DType::I64))); },
-                                    "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: Long");
+  expect_error<NotImplementedError>(
+      [] { mean(ones({2}, Options(DType::I64))); },
+      "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: Long");
   EXPECT_TRUE(std::isnan(mean(ones({0})).item<double>()));
   EXPECT_EQ(mean(tensor(Doubles{1, 2, 4.5})).item<double>(), 2.5);
 }
@@ -104,8 +111,10 @@ TEST(Prod, GradientsHoldWithNoneOneAndTwoZeros) {
 
 TEST(Extremes, OfNothingAreErrorsWithPyTorchsText) {
   const Tensor x = ones({0, 3});
-  expect_error<RuntimeError>([&] { max(x); }, "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim");
-  expect_error<RuntimeError>([&] { amin(x); }, "amin(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim");
+  expect_error<RuntimeError>([&] { max(x); },
+                             "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim");
+  expect_error<RuntimeError>([&] { amin(x); },
+                             "amin(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim");
   expect_error<IndexError>([&] { max(x, 0); }, "max(): Expected reduction dim 0 to have non-zero size.");
   expect_error<IndexError>([&] { argmax(x); }, "argmax(): Expected reduction dim to be specified for input.numel() == 0.");
   EXPECT_EQ(max(x, 1).first.sizes(), Dims{0});

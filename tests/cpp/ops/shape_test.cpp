@@ -30,10 +30,7 @@ TEST(Cat, ErrorsSpeakLikePyTorch) {
                   cat({x, scalar_tensor(1.0)});
                 }),
                 "zero-dimensional tensor (at position 1) cannot be concatenated");
-  expect_starts(text_of<RuntimeError>([&] {
-                  cat({x, counted({3})});
-                }),
-                "Tensors must have same number of dimensions: got 2 and 1");
+  expect_starts(text_of<RuntimeError>([&] { cat({x, counted({3})}); }), "Tensors must have same number of dimensions: got 2 and 1");
   EXPECT_THROW(cat({}), ValueError);
   EXPECT_THROW(cat({x, x}, 2), IndexError);
   expect_starts(text_of<RuntimeError>([&] {

@@ -72,7 +72,8 @@ TEST_F(Streams, MemoryIsHandedOnWhileTheLastOwnerIsStillComputedAndTheNextOneWai
   const Stream a(d), b(d);
   runtime::synchronize(d);
   runtime::empty_cache(d);
-  runtime::set_memory_limit(d, size_t{18} << 20);  // one slab, and one of small pieces: before long a round must take what the other stream still uses
+  runtime::set_memory_limit(
+      d, size_t{18} << 20);  // one slab, and one of small pieces: before long a round must take what the other stream still uses
   std::vector<Tensor> sums;
   for (int i = 0; i < 60; ++i) {
     const StreamGuard guard(i % 2 ? a : b);
@@ -163,15 +164,25 @@ class Program {
     if (slots_.empty() || below(8) == 0) return create(d);
     Slot& s = slots_[pick()];
     switch (below(9)) {
-      case 0: return combine(s);
-      case 1: return add_in_place(s);
-      case 2: return take_view(s);
-      case 3: return move(s, d);
-      case 4: return copy_into(s);
-      case 5: return through_pinned(s);
-      case 6: slots_.erase(slots_.begin() + (&s - slots_.data())); return;
-      case 7: return fold(s);
-      default: return check(static_cast<size_t>(&s - slots_.data()));
+      case 0:
+        return combine(s);
+      case 1:
+        return add_in_place(s);
+      case 2:
+        return take_view(s);
+      case 3:
+        return move(s, d);
+      case 4:
+        return copy_into(s);
+      case 5:
+        return through_pinned(s);
+      case 6:
+        slots_.erase(slots_.begin() + (&s - slots_.data()));
+        return;
+      case 7:
+        return fold(s);
+      default:
+        return check(static_cast<size_t>(&s - slots_.data()));
     }
   }
 
@@ -219,8 +230,10 @@ class Program {
   void through_pinned(Slot& s) {
     Tensor host = full({static_cast<int64_t>(s.array.size)}, -1, Options(DType::F64, Device("cpu"))).pin_memory();
     host.copy_(s.tensor, true);
-    if (below(2)) host.add_(1);
-    else host = host + 1;
+    if (below(2))
+      host.add_(1);
+    else
+      host = host + 1;
     Array a = fresh(s.array.size);
     for (size_t i = 0; i < a.size; ++i) a[i] = s.array[i] + 1;
     put(host, a);
@@ -234,7 +247,8 @@ class Program {
     const Slot& s = slots_[i];
     const std::vector<double> got = s.tensor.to_doubles();
     ASSERT_EQ(got.size(), s.array.size);
-    for (size_t k = 0; k < got.size(); ++k) ASSERT_EQ(got[k], s.array[k]) << "element " << k << " of " << got.size() << " on " << s.tensor.device().str();
+    for (size_t k = 0; k < got.size(); ++k)
+      ASSERT_EQ(got[k], s.array[k]) << "element " << k << " of " << got.size() << " on " << s.tensor.device().str();
   }
 
   std::mt19937 random_;
@@ -269,7 +283,8 @@ TEST_F(Streams, RandomProgramsDoNotEitherWithoutPeerAccess) {
 }
 
 TEST(VirtualOptions, AreReadAndWritten) {
-  const VirtualOptions o = parse_virtual_options("memory=64MiB;copy_delay=3ms;launch_delay=50us;bandwidth=10GB/s;peer=off;fail_copy=2;without=fp64+sort", 3);
+  const VirtualOptions o =
+      parse_virtual_options("memory=64MiB;copy_delay=3ms;launch_delay=50us;bandwidth=10GB/s;peer=off;fail_copy=2;without=fp64+sort", 3);
   EXPECT_EQ(o.count, 3);
   EXPECT_EQ(o.memory, size_t{64} << 20);
   EXPECT_DOUBLE_EQ(o.copy_delay, 3e-3);

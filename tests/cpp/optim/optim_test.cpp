@@ -45,9 +45,8 @@ Doubles sgd_by_hand(Doubles p, int steps, const SgdOptions& o) {
 
 TEST(SGD, FollowsItsFormulaWithEveryOption) {
   for (const SgdOptions& o :
-       {SgdOptions{.lr = 0.1}, SgdOptions{.lr = 0.1, .momentum = 0.9},
-        SgdOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.5}, SgdOptions{.lr = 0.1, .weight_decay = 0.2},
-        SgdOptions{.lr = 0.1, .momentum = 0.8, .weight_decay = 0.1, .nesterov = true},
+       {SgdOptions{.lr = 0.1}, SgdOptions{.lr = 0.1, .momentum = 0.9}, SgdOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.5},
+        SgdOptions{.lr = 0.1, .weight_decay = 0.2}, SgdOptions{.lr = 0.1, .momentum = 0.8, .weight_decay = 0.1, .nesterov = true},
         SgdOptions{.lr = 0.01, .maximize = true}}) {
     Job job;
     optim::SGD sgd({job.p}, o);
@@ -77,9 +76,8 @@ Doubles adam_by_hand(Doubles p, int steps, const AdamOptions& o) {
 
 TEST(Adam, FollowsItsFormulaWithEveryOption) {
   for (const AdamOptions& o :
-       {AdamOptions{.lr = 0.1}, AdamOptions{.lr = 0.1, .weight_decay = 0.3},
-        AdamOptions{.lr = 0.1, .weight_decay = 0.3, .decoupled = true}, AdamOptions{.lr = 0.1, .amsgrad = true},
-        AdamOptions{.lr = 0.1, .beta1 = 0.5, .beta2 = 0.7, .maximize = true}}) {
+       {AdamOptions{.lr = 0.1}, AdamOptions{.lr = 0.1, .weight_decay = 0.3}, AdamOptions{.lr = 0.1, .weight_decay = 0.3, .decoupled = true},
+        AdamOptions{.lr = 0.1, .amsgrad = true}, AdamOptions{.lr = 0.1, .beta1 = 0.5, .beta2 = 0.7, .maximize = true}}) {
     Job job;
     optim::Adam adam({job.p}, o);
     job.run(adam, 5);

@@ -42,8 +42,7 @@ TEST(NativeKernels, WithOperandsOfSeveralWidthsKeepTheLanesTogether) {
       const auto functions = compile_all(kernel);
       Bits bits(static_cast<uint64_t>(a * kDTypes + b));
       for (const int64_t n : {1, 7, 8, 9, 15, 16, 17, 33, 64, 100})
-        ASSERT_TRUE(
-            agrees(kernel, functions, {mixed_elements(from, n, bits), mixed_elements(DType::F32, n, bits)}, {}, n))
+        ASSERT_TRUE(agrees(kernel, functions, {mixed_elements(from, n, bits), mixed_elements(DType::F32, n, bits)}, {}, n))
             << name_of(from) << " " << name_of(to);
     }
 }

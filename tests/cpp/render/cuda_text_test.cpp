@@ -80,7 +80,8 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
     GTEST_SKIP() << "NVRTC was not found: NARU_NVRTC can name its file (libnvrtc.so.12; PyPI: nvidia-cuda-nvrtc-cu12)";
   ASSERT_NE(nvrtc.complaint("this is no kernel"), "");
   Compiler compiler(nvrtc);
-  constexpr DType kTypes[] = {DType::Bool, DType::U8, DType::I8, DType::I16, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64};
+  constexpr DType kTypes[] = {DType::Bool, DType::U8,  DType::I8,   DType::I16, DType::I32,
+                              DType::I64,  DType::F16, DType::BF16, DType::F32, DType::F64};
   for (const DType from : kTypes)
     for (const DType to : kTypes) {
       if ((static_cast<int>(from) + static_cast<int>(to)) % 3 != 0) continue;  // each type several times: all pairs take long
@@ -89,8 +90,9 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
       m.shape = {40, 64}, m.inputs = {view(from, {64, 1})}, m.outputs = {view(to, {64, 1})};
       run(m, compiler);
     }
-  for (const ir::RowId row : {ir::row::exp, ir::row::log, ir::row::sin, ir::row::tanh, ir::row::erf, ir::row::lgamma, ir::row::fmod, ir::row::floor_divide,
-                              ir::row::pow, ir::row::atan2, ir::row::round, ir::row::sqrt, ir::row::where, ir::row::isnan})
+  for (const ir::RowId row :
+       {ir::row::exp, ir::row::log, ir::row::sin, ir::row::tanh, ir::row::erf, ir::row::lgamma, ir::row::fmod, ir::row::floor_divide,
+        ir::row::pow, ir::row::atan2, ir::row::round, ir::row::sqrt, ir::row::where, ir::row::isnan})
     for (const DType t : {DType::F32, DType::F64})
       for (const Dims& strides : {Dims{64, 1}, Dims{65, 2}}) {
         ir::Map m;
@@ -107,7 +109,8 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
         ir::Reduce r;
         r.program = program_of(ir::row::copy, {t}, sum, sum);
         r.op = t == DType::Bool ? ir::ReduceOp::Any : ir::ReduceOp::Max;
-        r.shape = {6, length}, r.folded = 1, r.along = along, r.inputs = {view(t, along ? Dims{length, 1} : Dims{1, 6})}, r.out = view(t, {1});
+        r.shape = {6, length}, r.folded = 1, r.along = along, r.inputs = {view(t, along ? Dims{length, 1} : Dims{1, 6})},
+        r.out = view(t, {1});
         run(r, compiler);
       }
     run(ir::ArgReduce{true, {6, 90}, view(t, {90, 1}), view(t, {1}), view(DType::I64, {1})}, compiler);
@@ -195,8 +198,10 @@ ir::UserKernel user_kernel(const char* source, const char* name, std::array<int6
   k.source = &ir::KernelSource::of(source);
   k.entry = k.source->find(name);
   for (const ir::KernelParam& p : k.source->kernels()[static_cast<size_t>(k.entry)].params)
-    if (p.pointer) k.memory.push_back(reinterpret_cast<void*>(uintptr_t{1} << 20));
-    else k.numbers.push_back(1);
+    if (p.pointer)
+      k.memory.push_back(reinterpret_cast<void*>(uintptr_t{1} << 20));
+    else
+      k.numbers.push_back(1);
   k.items = items, k.threads = threads;
   return k;
 }
@@ -243,7 +248,10 @@ TEST(CudaText, what_nvrtc_refuses_is_told_in_the_users_lines) {
     FAIL();
   } catch (const RuntimeError& e) {
     const std::string text = e.what();
-    EXPECT_NE(text.find("naru.kernel 'wrong': NVRTC refused the source:\n  line 43: identifier \"nothing\" is undefined\n    out[1] = nothing;"), std::string::npos) << text;
+    EXPECT_NE(
+        text.find("naru.kernel 'wrong': NVRTC refused the source:\n  line 43: identifier \"nothing\" is undefined\n    out[1] = nothing;"),
+        std::string::npos)
+        << text;
   }
 }
 
@@ -271,7 +279,8 @@ __global__ void wrong(float* out) { out[0] = nothing; }
     prepare(add, launcher);
     FAIL();
   } catch (const RuntimeError& e) {
-    EXPECT_NE(std::string(e.what()).find("'VecAdd': NVRTC refused the source:\n  line 12: identifier \"nothing\""), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("'VecAdd': NVRTC refused the source:\n  line 12: identifier \"nothing\""), std::string::npos)
+        << e.what();
   }
   std::string without = kSource;
   without.erase(without.find("__global__ void wrong"));

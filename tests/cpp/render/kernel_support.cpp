@@ -155,9 +155,7 @@ GuardedBuffer::GuardedBuffer(size_t bytes, Side side) : bytes_(bytes) {
   data_ = side == Side::Before ? mapping_ + page : mapping_ + page + inside - bytes;
 }
 
-GuardedBuffer::~GuardedBuffer() {
-  munmap(mapping_, mapped_);
-}
+GuardedBuffer::~GuardedBuffer() { munmap(mapping_, mapped_); }
 
 bool GuardedBuffer::surroundings_intact() const noexcept {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -181,9 +179,7 @@ const std::vector<render::Isa>& isas() {
   return all;
 }
 
-std::string name_of(render::Isa isa) {
-  return isa == render::Isa::Avx512 ? "AVX-512" : isa == render::Isa::Avx2 ? "AVX2" : "none";
-}
+std::string name_of(render::Isa isa) { return isa == render::Isa::Avx512 ? "AVX-512" : isa == render::Isa::Avx2 ? "AVX2" : "none"; }
 
 uint64_t Bits::next() noexcept {
   uint64_t z = state_ += 0x9e3779b97f4a7c15u;
@@ -277,8 +273,8 @@ testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<s
 }
 
 testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<ir::MapFunction>& functions,
-                                const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params,
-                                int64_t n, int64_t index0) {
+                                const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t n,
+                                int64_t index0) {
   for (const auto side : {GuardedBuffer::Side::Behind, GuardedBuffer::Side::Before}) {
     std::vector<std::unique_ptr<GuardedBuffer>> sources;
     std::vector<void*> operands;
@@ -298,9 +294,8 @@ testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<i
       function(all.data(), params.data(), n, index0);
       return targets;
     };
-    const auto expected = run([&](void* const* o, const uint64_t* p, int64_t count, int64_t first) {
-      ir::interpret(kernel, o, p, count, first);
-    });
+    const auto expected =
+        run([&](void* const* o, const uint64_t* p, int64_t count, int64_t first) { ir::interpret(kernel, o, p, count, first); });
     for (size_t k = 0; k < functions.size(); ++k) {
       if (functions[k] == nullptr) return testing::AssertionFailure() << name_of(isas()[k]) << ": no code was made";
       const auto got = run(functions[k]);
@@ -310,14 +305,11 @@ testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<i
           const size_t at = static_cast<size_t>(i) * size_of(t);
           if (same(t, expected[o]->data() + at, got[o]->data() + at)) continue;
           auto failure = testing::AssertionFailure();
-          failure << name_of(isas()[k]) << ", n = " << n << ", output " << o << " at " << i << ": "
-                  << text_of(t, got[o]->data() + at) << ", the interpreter: " << text_of(t, expected[o]->data() + at)
-                  << "; inputs:";
+          failure << name_of(isas()[k]) << ", n = " << n << ", output " << o << " at " << i << ": " << text_of(t, got[o]->data() + at)
+                  << ", the interpreter: " << text_of(t, expected[o]->data() + at) << "; inputs:";
           for (size_t j = 0; j < inputs.size(); ++j) {
             const DType it = kernel.inputs[j].dtype;
-            failure << ' '
-                    << text_of(it,
-                               inputs[j].data() + (kernel.inputs[j].scalar ? 0 : static_cast<size_t>(i) * size_of(it)));
+            failure << ' ' << text_of(it, inputs[j].data() + (kernel.inputs[j].scalar ? 0 : static_cast<size_t>(i) * size_of(it)));
           }
           return failure;
         }

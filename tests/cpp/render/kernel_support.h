@@ -67,8 +67,8 @@ testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<s
                                 const std::vector<uint64_t>& params, int64_t n, int64_t index0 = 0);
 // The same for compiled functions already there, one per instruction set in isas().
 testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<ir::MapFunction>& functions,
-                                const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params,
-                                int64_t n, int64_t index0 = 0);
+                                const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t n,
+                                int64_t index0 = 0);
 std::vector<ir::MapFunction> compile_all(const ir::MapKernel& kernel, bool streaming = false);
 
 }  // namespace naru::test

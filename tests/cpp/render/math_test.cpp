@@ -16,14 +16,13 @@ struct Unary {
 };
 
 TEST(NativeMathematics, FunctionsOfOneNumberEqualTheInterpreter) {
-  constexpr Unary kFunctions[] = {
-      {"exp", ir::exp},     {"exp2", ir::exp2},     {"expm1", ir::expm1},     {"log", ir::log},
-      {"log2", ir::log2},   {"log10", ir::log10},   {"log1p", ir::log1p},     {"sin", ir::sin},
-      {"cos", ir::cos},     {"tan", ir::tan},       {"asin", ir::asin},       {"acos", ir::acos},
-      {"atan", ir::atan},   {"sinh", ir::sinh},     {"cosh", ir::cosh},       {"tanh", ir::tanh},
-      {"asinh", ir::asinh}, {"acosh", ir::acosh},   {"atanh", ir::atanh},     {"erf", ir::erf},
-      {"erfc", ir::erfc},   {"erfinv", ir::erfinv}, {"lgamma", ir::lgamma},   {"digamma", ir::digamma},
-      {"rsqrt", ir::rsqrt}, {"sign", ir::sign},     {"sigmoid", ir::sigmoid}, {"softplus", ir::softplus}};
+  constexpr Unary kFunctions[] = {{"exp", ir::exp},     {"exp2", ir::exp2},     {"expm1", ir::expm1},     {"log", ir::log},
+                                  {"log2", ir::log2},   {"log10", ir::log10},   {"log1p", ir::log1p},     {"sin", ir::sin},
+                                  {"cos", ir::cos},     {"tan", ir::tan},       {"asin", ir::asin},       {"acos", ir::acos},
+                                  {"atan", ir::atan},   {"sinh", ir::sinh},     {"cosh", ir::cosh},       {"tanh", ir::tanh},
+                                  {"asinh", ir::asinh}, {"acosh", ir::acosh},   {"atanh", ir::atanh},     {"erf", ir::erf},
+                                  {"erfc", ir::erfc},   {"erfinv", ir::erfinv}, {"lgamma", ir::lgamma},   {"digamma", ir::digamma},
+                                  {"rsqrt", ir::rsqrt}, {"sign", ir::sign},     {"sigmoid", ir::sigmoid}, {"softplus", ir::softplus}};
   for (const Unary& function : kFunctions)
     for (const DType t : {DType::F16, DType::BF16, DType::F32, DType::F64}) {
       SCOPED_TRACE(std::string(function.name) + " of " + std::string(name_of(t)));
@@ -78,8 +77,8 @@ TEST(NativeMathematics, RandomNumbersEqualTheInterpreters) {
     ir::MapKernel kernel;
     kernel.params = {VType::I64, VType::I64};
     kernel.outputs = {dtype_of(t), dtype_of(t), DType::I32};
-    const ir::Words words = ir::philox(ir::index(kernel.graph), ir::param(kernel.graph, 0, VType::I64),
-                                       ir::param(kernel.graph, 1, VType::I64));
+    const ir::Words words =
+        ir::philox(ir::index(kernel.graph), ir::param(kernel.graph, 0, VType::I64), ir::param(kernel.graph, 1, VType::I64));
     kernel.results = {ir::uniform01(words, t).id(), ir::normal01(words, t).id(), words.w[3].id()};
     EXPECT_TRUE(agrees(kernel, {}, {123, 0xdeadbeefcafe}, 5000, int64_t{1} << 33));
   }

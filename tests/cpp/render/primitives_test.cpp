@@ -90,8 +90,7 @@ bool has(Prim prim, VType t) {
 }
 
 TEST(NativePrimitives, WithOneOperandEqualTheInterpreter) {
-  for (const Prim prim :
-       {Prim::Neg, Prim::Abs, Prim::Sqrt, Prim::Floor, Prim::Ceil, Prim::Trunc, Prim::Round, Prim::Not})
+  for (const Prim prim : {Prim::Neg, Prim::Abs, Prim::Sqrt, Prim::Floor, Prim::Ceil, Prim::Trunc, Prim::Round, Prim::Not})
     for (const VType t : {VType::Bool, VType::I32, VType::I64, VType::F32, VType::F64}) {
       if (!has(prim, t)) continue;
       SCOPED_TRACE(label(prim, t));
@@ -102,8 +101,8 @@ TEST(NativePrimitives, WithOneOperandEqualTheInterpreter) {
 }
 
 TEST(NativePrimitives, WithTwoOperandsEqualTheInterpreter) {
-  for (const Prim prim : {Prim::Add, Prim::Sub, Prim::Mul, Prim::Div, Prim::Rem, Prim::Min, Prim::Max, Prim::And,
-                          Prim::Or, Prim::Xor, Prim::MulHiU})
+  for (const Prim prim :
+       {Prim::Add, Prim::Sub, Prim::Mul, Prim::Div, Prim::Rem, Prim::Min, Prim::Max, Prim::And, Prim::Or, Prim::Xor, Prim::MulHiU})
     for (const VType t : {VType::Bool, VType::I32, VType::I64, VType::F32, VType::F64}) {
       if (!has(prim, t)) continue;
       SCOPED_TRACE(label(prim, t));
@@ -189,9 +188,8 @@ TEST(NativePrimitives, ScaleRoundsOnceOverItsWholeDomain) {
         const T fraction = 1 + static_cast<T>(static_cast<double>(bits.next() >> 11) * 0x1p-53);
         x[i] = kind == 0   ? std::numeric_limits<T>::infinity()
                : kind == 1 ? std::numeric_limits<T>::quiet_NaN()
-               : kind == 2
-                   ? T(0)
-                   : std::ldexp(std::min(fraction, std::nextafter(T(2), T(1))), static_cast<int>(bits.below(120)) - 60);
+               : kind == 2 ? T(0)
+                           : std::ldexp(std::min(fraction, std::nextafter(T(2), T(1))), static_cast<int>(bits.below(120)) - 60);
         if (bits.below(2) != 0) x[i] = -x[i];
         // Mostly where results overflow or become denormal.
         const int range = bits.below(3) == 0 ? 2100 : sizeof(T) == 4 ? 220 : 1150;
@@ -204,9 +202,7 @@ TEST(NativePrimitives, ScaleRoundsOnceOverItsWholeDomain) {
       fill(double{});
     trial.kernel.inputs = {{dtype_of(t)}, {dtype_of(t)}};
     trial.inputs = {a, b};
-    trial.result(
-        ir::scale(ir::input(trial.kernel.graph, 0, dtype_of(t)), ir::input(trial.kernel.graph, 1, dtype_of(t))),
-        dtype_of(t));
+    trial.result(ir::scale(ir::input(trial.kernel.graph, 0, dtype_of(t)), ir::input(trial.kernel.graph, 1, dtype_of(t))), dtype_of(t));
     EXPECT_TRUE(agrees(trial.kernel, trial.inputs, trial.params, trial.n));
   }
 }
@@ -223,10 +219,8 @@ TEST(NativePrimitives, ConversionsBetweenAllElementTypesEqualTheInterpreter) {
 }
 
 TEST(NativePrimitives, BitcastsKeepTheBits) {
-  for (const auto& [from, to] : {std::pair{VType::I32, VType::F32},
-                                 {VType::F32, VType::I32},
-                                 {VType::I64, VType::F64},
-                                 {VType::F64, VType::I64}})
+  for (const auto& [from, to] :
+       {std::pair{VType::I32, VType::F32}, {VType::F32, VType::I32}, {VType::I64, VType::F64}, {VType::F64, VType::I64}})
     try_all(1, 11, [&, from = from, to = to](Trial& trial, const std::vector<From>& source, Bits& bits) {
       const V a = trial.operand(dtype_of(from), source[0], bits);
       const V as_other = ir::bitcast(a, to);

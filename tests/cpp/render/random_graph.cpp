@@ -57,9 +57,7 @@ class Grower {
   V boolean() {
     const uint64_t kind = bits_.below(10);
     const VType t = kTypes[1 + bits_.below(4)];
-    if (kind < 4)
-      return ir::make(static_cast<Prim>(static_cast<int>(Prim::Lt) + static_cast<int>(kind)), VType::Bool, of(t),
-                      of(t));
+    if (kind < 4) return ir::make(static_cast<Prim>(static_cast<int>(Prim::Lt) + static_cast<int>(kind)), VType::Bool, of(t), of(t));
     const V a = of(VType::Bool), b = of(VType::Bool);
     switch (kind) {
       case 4:
@@ -118,8 +116,7 @@ class Grower {
       case 17:
         return ir::where(of(VType::Bool), a, of(t));
       case 18:
-        return ir::convert(a, static_cast<DType>(1 + bits_.below(t == VType::I32 ? 4 : 5))).type() == t ? a + a
-                                                                                                        : a - of(t);
+        return ir::convert(a, static_cast<DType>(1 + bits_.below(t == VType::I32 ? 4 : 5))).type() == t ? a + a : a - of(t);
       default: {
         const V x = of(t == VType::I32 ? VType::F32 : VType::F64);
         // The bits of a NaN are nobody's promise.

@@ -31,8 +31,7 @@ ir::ReduceKernel plain(ReduceOp op, DType from, DType to) {
   return k;
 }
 
-testing::AssertionResult equal(VType type, const uint8_t* got, const uint8_t* expected, int64_t count,
-                               render::Isa isa) {
+testing::AssertionResult equal(VType type, const uint8_t* got, const uint8_t* expected, int64_t count, render::Isa isa) {
   const DType t = dtype_of(type);
   for (int64_t i = 0; i < count; ++i) {
     const size_t at = static_cast<size_t>(i) * size_of(t);
@@ -44,8 +43,7 @@ testing::AssertionResult equal(VType type, const uint8_t* got, const uint8_t* ex
 }
 
 // Inputs hold n elements (scalar ones: one, or one a row), each placed before a guard page.
-std::vector<std::unique_ptr<GuardedBuffer>> place(const ir::MapKernel& map,
-                                                  const std::vector<std::vector<uint8_t>>& inputs, int64_t n,
+std::vector<std::unique_ptr<GuardedBuffer>> place(const ir::MapKernel& map, const std::vector<std::vector<uint8_t>>& inputs, int64_t n,
                                                   std::vector<void*>& operands, int64_t rows = 0) {
   std::vector<std::unique_ptr<GuardedBuffer>> placed;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -59,8 +57,7 @@ std::vector<std::unique_ptr<GuardedBuffer>> place(const ir::MapKernel& map,
 }
 
 testing::AssertionResult along_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::AlongFunction>& functions,
-                                      const std::vector<std::vector<uint8_t>>& inputs,
-                                      const std::vector<uint64_t>& params, int64_t n) {
+                                      const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t n) {
   std::vector<void*> operands;
   const auto placed = place(kernel.map, inputs, n, operands);
   uint8_t expected[8] = {}, got[8] = {};
@@ -75,8 +72,7 @@ testing::AssertionResult along_agrees(const ir::ReduceKernel& kernel, const std:
     GuardedBuffer stored(bytes, GuardedBuffer::Side::Behind);
     operands.back() = stored.data();
     functions[k](operands.data(), params.data(), n, 11, out.data());
-    if (auto r = equal(kernel.type, stored.data(), values.data(), bytes ? n : 0, isas()[k]); !r)
-      return r << ", stored, n = " << n;
+    if (auto r = equal(kernel.type, stored.data(), values.data(), bytes ? n : 0, isas()[k]); !r) return r << ", stored, n = " << n;
     if (!stored.surroundings_intact()) return testing::AssertionFailure() << "wrote outside its output";
     std::memcpy(got, out.data(), ir::size_of(kernel.type));
     if (auto r = equal(kernel.type, got, expected, 1, isas()[k]); !r) return r << ", n = " << n;
@@ -99,8 +95,7 @@ TEST(NativeReductions, AlongEqualTheInterpreterForEveryOperatorTypeAndLength) {
       const ir::ReduceKernel kernel = plain(op, dtype_of(t), dtype_of(t));
       const auto functions = along_all(kernel);
       Bits bits(static_cast<uint64_t>(t));
-      for (int64_t n = 0; n <= 200; ++n)
-        ASSERT_TRUE(along_agrees(kernel, functions, {mixed_elements(dtype_of(t), n, bits)}, {}, n));
+      for (int64_t n = 0; n <= 200; ++n) ASSERT_TRUE(along_agrees(kernel, functions, {mixed_elements(dtype_of(t), n, bits)}, {}, n));
       for (const int64_t n : {1000, 4096, 5000, 16383, 16384})
         ASSERT_TRUE(along_agrees(kernel, functions, {mixed_elements(dtype_of(t), n, bits)}, {}, n));
     }
@@ -138,8 +133,8 @@ TEST(NativeReductions, ConvertWhatTheyFold) {
     }
 }
 
-ir::ReduceKernel random_reduce(uint64_t seed, int64_t n, std::vector<std::vector<uint8_t>>& inputs,
-                               std::vector<uint64_t>& params, int64_t rows = 0) {
+ir::ReduceKernel random_reduce(uint64_t seed, int64_t n, std::vector<std::vector<uint8_t>>& inputs, std::vector<uint64_t>& params,
+                               int64_t rows = 0) {
   Bits bits(seed);
   const ReduceOp op = kOps[bits.below(6)];
   const bool logical = op == ReduceOp::Any || op == ReduceOp::All;
@@ -181,9 +176,8 @@ std::vector<ir::AcrossFunction> across_all(const ir::ReduceKernel& kernel) {
 // Inputs hold rows * pitch elements, of which the first `columns` of each row are folded; the last row ends at a guard
 // page.
 testing::AssertionResult across_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::AcrossFunction>& functions,
-                                       const std::vector<std::vector<uint8_t>>& inputs,
-                                       const std::vector<uint64_t>& params, int64_t rows, int64_t columns,
-                                       int64_t pitch) {
+                                       const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t rows,
+                                       int64_t columns, int64_t pitch) {
   std::vector<void*> operands;
   std::vector<int64_t> strides;
   const int64_t used = rows == 0 ? 0 : (rows - 1) * pitch + columns;
@@ -193,8 +187,7 @@ testing::AssertionResult across_agrees(const ir::ReduceKernel& kernel, const std
   const size_t bytes = ir::size_of(kernel.type) * static_cast<size_t>(columns);
   std::vector<uint8_t> expected(bytes);
   ir::fill_identity(kernel.op, kernel.type, expected.data(), columns);
-  ir::interpret_across(kernel, operands.data(), strides.data(), params.data(), rows, columns, 100, 1000,
-                       expected.data());
+  ir::interpret_across(kernel, operands.data(), strides.data(), params.data(), rows, columns, 100, 1000, expected.data());
   for (size_t k = 0; k < functions.size(); ++k) {
     if (functions[k] == nullptr) return testing::AssertionFailure() << "no code was made";
     GuardedBuffer out(bytes, GuardedBuffer::Side::Behind);
@@ -204,8 +197,7 @@ testing::AssertionResult across_agrees(const ir::ReduceKernel& kernel, const std
     functions[k](operands.data(), strides.data(), params.data(), first, columns, 100, 1000, out.data());
     std::vector<void*> later = operands;
     for (size_t i = 0; i < later.size(); ++i) later[i] = static_cast<char*>(later[i]) + first * strides[i];
-    functions[k](later.data(), strides.data(), params.data(), rows - first, columns, 100 + first * 1000, 1000,
-                 out.data());
+    functions[k](later.data(), strides.data(), params.data(), rows - first, columns, 100 + first * 1000, 1000, out.data());
     if (auto r = equal(kernel.type, out.data(), expected.data(), columns, isas()[k]); !r)
       return r << ", rows " << rows << ", columns " << columns;
     if (!out.surroundings_intact()) return testing::AssertionFailure() << "wrote outside its results";
@@ -223,12 +215,10 @@ TEST(NativeReductions, AcrossEqualTheInterpreterForEveryOperatorTypeAndWidth) {
       Bits bits(static_cast<uint64_t>(t));
       for (int64_t columns = 0; columns <= 150; ++columns) {
         const int64_t rows = 1 + columns % 4, pitch = columns + columns % 3;
-        ASSERT_TRUE(across_agrees(kernel, functions, {mixed_elements(dtype_of(t), rows * pitch, bits)}, {}, rows,
-                                  columns, pitch));
+        ASSERT_TRUE(across_agrees(kernel, functions, {mixed_elements(dtype_of(t), rows * pitch, bits)}, {}, rows, columns, pitch));
       }
       for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{0, 9}, {256, 1}, {256, 33}, {100, 400}})
-        ASSERT_TRUE(across_agrees(kernel, functions, {mixed_elements(dtype_of(t), rows * columns, bits)}, {}, rows,
-                                  columns, columns));
+        ASSERT_TRUE(across_agrees(kernel, functions, {mixed_elements(dtype_of(t), rows * columns, bits)}, {}, rows, columns, columns));
     }
 }
 
@@ -278,9 +268,8 @@ TEST(NativeReductions, AcrossTakeOneElementForEachRowInEveryPosition) {
       for (const int64_t columns : {1, 7, 16, 130, 300}) {
         const int64_t rows = 9;
         ASSERT_TRUE(across_agrees(kernel, functions,
-                                  {mixed_elements(t, rows * columns, bits), mixed_elements(t, rows, bits),
-                                   mixed_elements(t, 1, bits)},
-                                  {}, rows, columns, columns));
+                                  {mixed_elements(t, rows * columns, bits), mixed_elements(t, rows, bits), mixed_elements(t, 1, bits)}, {},
+                                  rows, columns, columns));
       }
     }
 }

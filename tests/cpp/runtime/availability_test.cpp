@@ -23,8 +23,7 @@ TEST(Availability, each_state_says_which_facts_its_reason_and_remedy_want) {
     }
   }
   const Availability old = unavailable(
-      DriverState::DriverTooOld,
-      {{"driver", "the NVIDIA driver"}, {"have", "CUDA 10.2"}, {"need", "CUDA 11.2"}, {"version", "460.27"}});
+      DriverState::DriverTooOld, {{"driver", "the NVIDIA driver"}, {"have", "CUDA 10.2"}, {"need", "CUDA 11.2"}, {"version", "460.27"}});
   EXPECT_FALSE(old.available);
   EXPECT_EQ(old.state, DriverState::DriverTooOld);
   EXPECT_EQ(old.reason, "the NVIDIA driver is too old: it supports CUDA 10.2, naru needs CUDA 11.2");

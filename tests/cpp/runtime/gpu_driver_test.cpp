@@ -55,12 +55,10 @@ TEST(AskingInAChild, gives_its_words_and_leaves_this_process_as_it_was) {
 }
 
 TEST(AskingInAChild, a_child_that_crashes_throws_or_hangs_is_an_answer_too) {
-  const ChildAnswer crashed =
-      ask_in_child([]() -> std::string { ::raise(SIGKILL), ::_exit(0); }, std::chrono::seconds(60));
+  const ChildAnswer crashed = ask_in_child([]() -> std::string { ::raise(SIGKILL), ::_exit(0); }, std::chrono::seconds(60));
   EXPECT_FALSE(crashed.text);
   EXPECT_EQ(crashed.trouble.substr(0, 8), "signal 9") << crashed.trouble;
-  const ChildAnswer threw =
-      ask_in_child([]() -> std::string { throw std::runtime_error("no"); }, std::chrono::seconds(60));
+  const ChildAnswer threw = ask_in_child([]() -> std::string { throw std::runtime_error("no"); }, std::chrono::seconds(60));
   EXPECT_FALSE(threw.text);
   EXPECT_EQ(threw.trouble, "an exception");
   const ChildAnswer hung = ask_in_child(

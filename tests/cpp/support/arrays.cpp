@@ -82,8 +82,7 @@ void write(DType dtype, void* p, double v) {
   }
 }
 
-Array::Array(Dims shape, DType dtype, Layout layout, uint64_t seed, bool specials)
-    : shape_(std::move(shape)), dtype_(dtype) {
+Array::Array(Dims shape, DType dtype, Layout layout, uint64_t seed, bool specials) : shape_(std::move(shape)), dtype_(dtype) {
   const size_t rank = shape_.size();
   strides_ = contiguous_strides(shape_);
   int64_t elements = std::max<int64_t>(1, numel());
@@ -137,12 +136,8 @@ void* Array::at(int64_t p) {
   return memory_.data() + static_cast<size_t>(e) * naru::size_of(dtype_);
 }
 
-double Array::value(int64_t p) {
-  return read(dtype_, at(p));
-}
-void Array::set(int64_t p, double v) {
-  write(dtype_, at(p), v);
-}
+double Array::value(int64_t p) { return read(dtype_, at(p)); }
+void Array::set(int64_t p, double v) { write(dtype_, at(p), v); }
 void Array::fill(double v) {
   for (int64_t p = 0; p < numel(); ++p) set(p, v);
 }

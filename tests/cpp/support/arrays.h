@@ -13,8 +13,7 @@
 namespace naru::testing {
 
 enum class Layout { Contiguous, Transposed, Offset, Stepped, Repeated };
-inline constexpr Layout kLayouts[] = {Layout::Contiguous, Layout::Transposed, Layout::Offset, Layout::Stepped,
-                                      Layout::Repeated};
+inline constexpr Layout kLayouts[] = {Layout::Contiguous, Layout::Transposed, Layout::Offset, Layout::Stepped, Layout::Repeated};
 std::string name_of(Layout layout);
 
 // An array of `shape` in memory of its own, laid out as asked, filled with small random values (bool: 0 or 1).
