@@ -72,7 +72,7 @@ void bernoulli_(const Tensor& t, double p, Generator* generator = nullptr);
 void random_(const Tensor& t, std::optional<int64_t> low, std::optional<int64_t> high, Generator* generator = nullptr);
 void exponential_(const Tensor& t, double rate, Generator* generator = nullptr);
 
-// --- folding. No dims: all of them ----------------------------------------------------------------------------------------------
+// --- reducing. No dims: all of them ----------------------------------------------------------------------------------------------
 Tensor sum(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false, std::optional<DType> dtype = {});
 Tensor mean(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false, std::optional<DType> dtype = {});
 Tensor prod(const Tensor& t, std::optional<int64_t> dim = {}, bool keepdim = false, std::optional<DType> dtype = {});

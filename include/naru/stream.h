@@ -35,7 +35,7 @@ class Stream {
   void wait(const Event& event) const;
   void wait(const Stream& other) const;
   Event record_event() const;
-  // Whether everything is done. Hands over what is held back for fusion.
+  // Whether everything is done. Hands over what is deferred for fusion.
   bool query() const;
   // Waits for everything, and throws the errors there were.
   void synchronize() const;

@@ -170,25 +170,25 @@ class Tensor {
   Tensor& normal_(double mean = 0, double std = 1);
 
   // Operators of the elementwise table: x.exp(), x.exp_(), x.add(y) ...
-#define NARU_ROW1(name, rule, lo, hi, expr, da, doc) \
-  Tensor name() const;                               \
+#define NARU_OP1(name, rule, lo, hi, expr, da, doc) \
+  Tensor name() const;                              \
   Tensor& name##_();
-#define NARU_ROW2(name, rule, lo, hi, expr, da, db, doc) \
-  Tensor name(const Operand& b) const;                   \
+#define NARU_OP2(name, rule, lo, hi, expr, da, db, doc) \
+  Tensor name(const Operand& b) const;                  \
   Tensor& name##_(const Operand& b);
-#define NARU_ROW3(name, rule, lo, hi, expr, da, db, dc, doc) \
-  Tensor name(const Operand& b, const Operand& c) const;     \
+#define NARU_OP3(name, rule, lo, hi, expr, da, db, dc, doc) \
+  Tensor name(const Operand& b, const Operand& c) const;    \
   Tensor& name##_(const Operand& b, const Operand& c);
 #include "naru/elementwise.inc"
-#undef NARU_ROW1
-#undef NARU_ROW2
-#undef NARU_ROW3
+#undef NARU_OP1
+#undef NARU_OP2
+#undef NARU_OP3
   Tensor& operator+=(const Operand& b);
   Tensor& operator-=(const Operand& b);
   Tensor& operator*=(const Operand& b);
   Tensor& operator/=(const Operand& b);
 
-  // Folding; the functions of naru/ops.h say what each does.
+  // ReductionCode; the functions of naru/ops.h say what each does.
   Tensor sum() const;
   Tensor sum(const Dims& dims, bool keepdim = false) const;
   Tensor mean() const;
@@ -233,13 +233,13 @@ class Operand {
   Scalar scalar_;
 };
 
-#define NARU_ROW1(name, rule, lo, hi, expr, da, doc) Tensor name(const Operand& a);
-#define NARU_ROW2(name, rule, lo, hi, expr, da, db, doc) Tensor name(const Operand& a, const Operand& b);
-#define NARU_ROW3(name, rule, lo, hi, expr, da, db, dc, doc) Tensor name(const Operand& a, const Operand& b, const Operand& c);
+#define NARU_OP1(name, rule, lo, hi, expr, da, doc) Tensor name(const Operand& a);
+#define NARU_OP2(name, rule, lo, hi, expr, da, db, doc) Tensor name(const Operand& a, const Operand& b);
+#define NARU_OP3(name, rule, lo, hi, expr, da, db, dc, doc) Tensor name(const Operand& a, const Operand& b, const Operand& c);
 #include "naru/elementwise.inc"
-#undef NARU_ROW1
-#undef NARU_ROW2
-#undef NARU_ROW3
+#undef NARU_OP1
+#undef NARU_OP2
+#undef NARU_OP3
 
 Tensor operator+(const Tensor& a, const Operand& b);
 Tensor operator-(const Tensor& a, const Operand& b);

@@ -148,7 +148,7 @@ int buffer_get(PyObject* o, Py_buffer* view, int flags) {
 void buffer_dealloc(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
   Tensor& t = reinterpret_cast<BufferObject*>(o)->tensor;
-  --t.impl()->storage->exposed;
+  --t.impl()->storage->externally_aliased;
   t.~Tensor();
   type->tp_free(o);
   Py_DECREF(type);
@@ -171,7 +171,7 @@ nb::object exported(const Tensor& t) {
   auto* b = reinterpret_cast<BufferObject*>(check(buffer_type->tp_alloc(buffer_type, 0)));
   nb::object held = nb::steal(reinterpret_cast<PyObject*>(b));
   new (&b->tensor) Tensor(t.detach());
-  ++t.impl()->storage->exposed;
+  ++t.impl()->storage->externally_aliased;
   for (int64_t i = 0; i < t.dim(); ++i) {
     b->shape[i] = t.sizes()[static_cast<size_t>(i)];
     b->strides[i] = t.strides()[static_cast<size_t>(i)] * static_cast<int64_t>(t.element_size());
@@ -208,7 +208,7 @@ Tensor tensor_on(PyObject* buffer, DType type, const Dims& sizes, const Dims& st
   }
   Exported* e = held.release();
   Tensor t = from_blob(e->view.buf, sizes, strides, type, [e] { with_gil_later(give_back, e); });
-  --t.impl()->storage->exposed;
+  --t.impl()->storage->externally_aliased;
   return t;
 }
 

@@ -21,7 +21,7 @@
 namespace naru::py {
 namespace {
 
-// The device's allocator, when all that was asked of the device has been handed to it: what is held back for fusion has
+// The device's allocator, when all that was asked of the device has been handed to it: what is deferred for fusion has
 // no memory yet.
 runtime::CachingAllocator& allocator(Device device) {
   const Device d = runtime::resolve(device);
@@ -148,7 +148,7 @@ void define_kinds() {
       });
   def(kFunction, "_virtual_devices", "", "The virtual devices that there are now, as NARU_VIRTUAL writes them.",
       [] { return runtime::virtual_devices(); });
-  def(kFunction, "_can_access_peer", "device, peer", "Whether bytes copied straight from one device to the other arrive as they were.",
+  def(kFunction, "_can_access_peer", "device, peer", "Whether bytes copied unit_stride from one device to the other arrive as they were.",
       [](Device d, Device peer) {
         Unlocked scope;
         return d != peer && runtime::peer_works(runtime::resolve(peer), runtime::resolve(d));
@@ -210,7 +210,7 @@ void define_switches() {
         for (std::string line; std::getline(lines, line);) list.push_back(line);
         runtime::Library::set_package_folders(std::move(list));
       });
-  def(kFunction, "set_fusion", "on", "Whether elementwise steps are held back and fused. Returns what it was.",
+  def(kFunction, "set_fusion", "on", "Whether elementwise steps are deferred and fused. Returns what it was.",
       [](bool on) { return runtime::set_fusion(on); });
   def(kFunction, "set_jit", "on", "Whether kernels are compiled to machine code on the host. Returns what it was.",
       [](bool on) { return host::set_jit(on); });
@@ -224,9 +224,10 @@ void define_switches() {
         Unlocked scope;
         return host::measure_peak();
       });
-  def(kFunction, "product_libraries", "", "The libraries that compute matrix products.", [] { return host::product_libraries(); });
-  def(kFunction, "set_products", "choice", "Which library may compute products: 'own', 'dnnl', 'openblas', or '' for all. For tests.",
-      [](std::string_view choice) { host::set_products(std::string(choice)); });
+  def(kFunction, "matmul_libraries", "", "The libraries that compute matrix products.", [] { return host::matmul_libraries(); });
+  def(kFunction, "set_matmul_libraries", "choice",
+      "Which library may compute products: 'own', 'dnnl', 'openblas', or '' for all. For tests.",
+      [](std::string_view choice) { host::set_matmul_libraries(std::string(choice)); });
   def(kFunction, "set_num_threads", "n", "Over how many threads the cpu's work is spread.", [](int64_t n) {
     if (n < 1 || n > 1024) throw RuntimeError("set_num_threads expects a positive integer (up to 1024), got {}", n);
     host::set_num_threads(static_cast<int>(n));

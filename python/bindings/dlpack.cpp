@@ -81,7 +81,7 @@ struct Export {
 template <class M>
 void end_export(M* m) {
   auto* e = static_cast<Export<M>*>(m->context);
-  --e->tensor.impl()->storage->exposed;
+  --e->tensor.impl()->storage->externally_aliased;
   delete e;
 }
 
@@ -104,7 +104,7 @@ PyObject* capsule_of(const Tensor& t, bool copied) {
   m.context = e.get();
   m.deleter = end_export<M>;
   if constexpr (std::is_same_v<M, DlManagedVersioned>) m.major = 1, m.minor = 0, m.flags = copied ? kCopied : 0;
-  ++t.impl()->storage->exposed;
+  ++t.impl()->storage->externally_aliased;
   Export<M>* raw = e.release();
   PyObject* capsule = PyCapsule_New(&raw->managed, kName<M>, end_capsule<M>);
   if (!capsule) end_export(&raw->managed);

@@ -1,9 +1,9 @@
-// The elementwise table in Python: every row is a function, a method and a method that works in place.
+// The elementwise table in Python: every operator is a function, a method and a method that works in place.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "ir/row_ids.h"
+#include "ir/op_ids.h"
 #include "ops/elementwise.h"
 #include "ops/rules.h"
 #include "tensor_object.h"
@@ -11,72 +11,72 @@
 namespace naru::py {
 namespace {
 
-using ops::run_row_in_place;
+using ops::run_op_in_place;
 
-// The operator of a row. Numbers alone, as in torch.add(1, 2), count as tensors without dimensions.
-Tensor run_row(ir::RowId row, std::span<const Operand> operands) {
+// An operator of the table. Numbers alone, as in torch.add(1, 2), count as tensors without dimensions.
+Tensor run_op(ir::OpId id, std::span<const Operand> operands) {
   for (const Operand& o : operands)
-    if (o.is_tensor()) return ops::run_row(row, operands);
+    if (o.is_tensor()) return ops::run_op(id, operands);
   const Tensor first = scalar_tensor(operands[0].scalar());
   std::vector<Operand> all(operands.begin(), operands.end());
   all[0] = Operand(first);
-  return ops::run_row(row, all);
+  return ops::run_op(id, all);
 }
 
-namespace row = ir::row;
+namespace op = ir::op;
 
 // Rows with parameters of their own in PyTorch, defined below.
 constexpr std::array kSpecial = {"add",  "sub",        "div",       "clamp",      "where",   "gelu",     "gelu_tanh",
                                  "pow",  "add_scaled", "div_trunc", "leaky_relu", "elu",     "softplus", "threshold",
                                  "lerp", "clamp_min",  "clamp_max", "round",      "positive"};
 
-void define_rows() {
+void define_table() {
   const auto rows = ops::table();
   for (size_t i = 0; i < rows.size(); ++i) {
-    const auto row = static_cast<ir::RowId>(i);
-    const ops::TableRow& r = rows[i];
+    const auto id = static_cast<ir::OpId>(i);
+    const ops::TableEntry& r = rows[i];
     if (std::find(kSpecial.begin(), kSpecial.end(), std::string_view(r.name)) != kSpecial.end()) continue;
     const char* in_place = (new std::string(std::string(r.name) + "_"))->c_str();  // named as long as the module lives
     if (r.arity == 1) {
-      def(kBoth, r.name, "input, *, out=None", r.doc, [row](const Tensor& a) {
+      def(kBoth, r.name, "input, *, out=None", r.doc, [id](const Tensor& a) {
         const Operand operands[] = {a};
-        return run_row(row, operands);
+        return run_op(id, operands);
       });
-      def(kBoth, in_place, "input", r.doc, [row](const Tensor& a) {
-        run_row_in_place(row, a, {});
+      def(kBoth, in_place, "input", r.doc, [id](const Tensor& a) {
+        run_op_in_place(id, a, {});
         return Self();
       });
     } else if (r.arity == 2) {
-      def(kBoth, r.name, "input, other, *, out=None", r.doc, [row](const Operand& a, const Operand& b) {
+      def(kBoth, r.name, "input, other, *, out=None", r.doc, [id](const Operand& a, const Operand& b) {
         const Operand operands[] = {a, b};
-        return run_row(row, operands);
+        return run_op(id, operands);
       });
-      def(kMethod, in_place, "input, other", r.doc, [row](const Tensor& a, const Operand& b) {
+      def(kMethod, in_place, "input, other", r.doc, [id](const Tensor& a, const Operand& b) {
         const Operand others[] = {b};
-        run_row_in_place(row, a, others);
+        run_op_in_place(id, a, others);
         return Self();
       });
     }
   }
 }
 
-Tensor run(ir::RowId row, std::initializer_list<Operand> operands) { return run_row(row, {operands.begin(), operands.size()}); }
-void run_in_place(ir::RowId row, const Tensor& t, std::initializer_list<Operand> others) {
-  run_row_in_place(row, t, {others.begin(), others.size()});
+Tensor run(ir::OpId id, std::initializer_list<Operand> operands) { return run_op(id, {operands.begin(), operands.size()}); }
+void run_in_place(ir::OpId id, const Tensor& t, std::initializer_list<Operand> others) {
+  run_op_in_place(id, t, {others.begin(), others.size()});
 }
 
 // row(b, c) in the type that a result of all three has, so that nothing is rounded to a smaller one before a is added.
-Tensor beside(ir::RowId row, const Tensor& a, const Tensor& b, const Tensor& c) {
+Tensor beside(ir::OpId id, const Tensor& a, const Tensor& b, const Tensor& c) {
   const Operand all[] = {a, b, c};
-  return run(row, {b.to(ops::result_type(all)), c});
+  return run(id, {b.to(ops::result_type(all)), c});
 }
 
 bool is_one(const Scalar& s) { return s.to_double() == 1; }
 
-ir::RowId division(std::optional<std::string_view> mode) {
-  if (!mode) return row::div;
-  if (*mode == "trunc") return row::div_trunc;
-  if (*mode == "floor") return row::floor_divide;
+ir::OpId division(std::optional<std::string_view> mode) {
+  if (!mode) return op::div;
+  if (*mode == "trunc") return op::div_trunc;
+  if (*mode == "floor") return op::floor_divide;
   throw RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{}'", *mode);
 }
 
@@ -88,25 +88,25 @@ Tensor rounded(const Tensor& a, int64_t decimals) {
 }
 
 void define_arithmetic() {
-  const auto scaled = [](ir::RowId id, double sign) {
+  const auto scaled = [](ir::OpId id, double sign) {
     return [id, sign](const Operand& a, const Operand& b, const Scalar& alpha) {
       if (is_one(alpha)) {
         const Operand operands[] = {a, b};
-        return run_row(id, operands);
+        return run_op(id, operands);
       }
-      return run(row::add_scaled, {a, b,
-                                   sign > 0           ? Operand(alpha)
-                                   : alpha.is_float() ? Operand(-alpha.to_double())
-                                                      : Operand(-alpha.to_int())});
+      return run(op::add_scaled, {a, b,
+                                  sign > 0           ? Operand(alpha)
+                                  : alpha.is_float() ? Operand(-alpha.to_double())
+                                                     : Operand(-alpha.to_int())});
     };
   };
-  const auto scaled_in_place = [](ir::RowId id, double sign) {
+  const auto scaled_in_place = [](ir::OpId id, double sign) {
     return [id, sign](const Tensor& a, const Operand& b, const Scalar& alpha) {
       if (is_one(alpha)) {
         const Operand others[] = {b};
-        run_row_in_place(id, a, others);
+        run_op_in_place(id, a, others);
       } else {
-        run_in_place(row::add_scaled, a,
+        run_in_place(op::add_scaled, a,
                      {b, sign > 0           ? Operand(alpha)
                          : alpha.is_float() ? Operand(-alpha.to_double())
                                             : Operand(-alpha.to_int())});
@@ -114,12 +114,12 @@ void define_arithmetic() {
       return Self();
     };
   };
-  def(kBoth, "add", "input, other, *, alpha=1, out=None", "input + alpha * other.", scaled(row::add, 1));
-  def(kBoth, "sub", "input, other, *, alpha=1, out=None", "input - alpha * other.", scaled(row::sub, -1));
-  def(kMethod, "add_", "input, other, *, alpha=1", "input += alpha * other.", scaled_in_place(row::add, 1));
-  def(kMethod, "sub_", "input, other, *, alpha=1", "input -= alpha * other.", scaled_in_place(row::sub, -1));
+  def(kBoth, "add", "input, other, *, alpha=1, out=None", "input + alpha * other.", scaled(op::add, 1));
+  def(kBoth, "sub", "input, other, *, alpha=1, out=None", "input - alpha * other.", scaled(op::sub, -1));
+  def(kMethod, "add_", "input, other, *, alpha=1", "input += alpha * other.", scaled_in_place(op::add, 1));
+  def(kMethod, "sub_", "input, other, *, alpha=1", "input -= alpha * other.", scaled_in_place(op::sub, -1));
   def(kBoth, "rsub", "input, other, *, alpha=1", "other - alpha * input.", [](const Tensor& a, const Operand& b, const Scalar& alpha) {
-    return is_one(alpha) ? run(row::sub, {b, a}) : run(row::sub, {b, run(row::mul, {a, Operand(alpha)})});
+    return is_one(alpha) ? run(op::sub, {b, a}) : run(op::sub, {b, run(op::mul, {a, Operand(alpha)})});
   });
   def(kBoth, "div", "input, other, *, rounding_mode=None, out=None",
       "input / other; rounding_mode 'trunc' rounds towards zero, 'floor' down.",
@@ -132,16 +132,16 @@ void define_arithmetic() {
         return Self();
       });
   def(kBoth, "pow", "input, exponent, *, out=None", "input to the power exponent.", [](const Operand& a, const Operand& b) {
-    return run(row::pow, {a, b});
+    return run(op::pow, {a, b});
   });
   def(kMethod, "pow_", "input, exponent", "A power in place.", [](const Tensor& a, const Operand& b) {
-    run_in_place(row::pow, a, {b});
+    run_in_place(op::pow, a, {b});
     return Self();
   });
   def(kBoth, "float_power", "input, exponent, *, out=None", "The power, computed in float64.", [](const Operand& a, const Operand& b) {
     const Tensor x = a.is_tensor() ? a.tensor().to(DType::F64) : scalar_tensor(a.scalar(), DType::F64);
     const Tensor y = b.is_tensor() ? b.tensor().to(DType::F64) : scalar_tensor(b.scalar(), DType::F64);
-    return run(row::pow, {x, y});
+    return run(op::pow, {x, y});
   });
   def(kBoth, "positive", "input", "The input itself.", [](const Tensor& a) {
     if (a.dtype() == DType::Bool) throw NotImplementedError("The `+` operator, on a bool tensor is not supported.");
@@ -151,52 +151,52 @@ void define_arithmetic() {
       [](const Tensor& a, int64_t decimals) { return rounded(a, decimals); });
   def(kMethod, "round_", "input, *, decimals=0", "Rounding in place.", [](const Tensor& a, int64_t decimals) {
     if (decimals == 0)
-      run_in_place(row::round, a, {});
+      run_in_place(op::round, a, {});
     else
       Tensor(a).copy_(rounded(a, decimals));
     return Self();
   });
   def(kBoth, "lerp", "input, end, weight, *, out=None", "input + weight * (end - input).",
       [](const Tensor& a, const Tensor& b, const Operand& w) {
-        return run(row::lerp, {a, b, w});
+        return run(op::lerp, {a, b, w});
       });
   def(kMethod, "lerp_", "input, end, weight", "Linear interpolation in place.", [](const Tensor& a, const Tensor& b, const Operand& w) {
-    run_in_place(row::lerp, a, {b, w});
+    run_in_place(op::lerp, a, {b, w});
     return Self();
   });
   def(kBoth, "addcmul", "input, tensor1, tensor2, *, value=1, out=None", "input + value * tensor1 * tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
-        return run(row::add_scaled, {a, beside(row::mul, a, b, c), Operand(v)});
+        return run(op::add_scaled, {a, beside(op::mul, a, b, c), Operand(v)});
       });
   def(kBoth, "addcdiv", "input, tensor1, tensor2, *, value=1, out=None", "input + value * tensor1 / tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
-        return run(row::add_scaled, {a, beside(row::div, a, b, c), Operand(v)});
+        return run(op::add_scaled, {a, beside(op::div, a, b, c), Operand(v)});
       });
   def(kMethod, "addcmul_", "input, tensor1, tensor2, *, value=1", "input += value * tensor1 * tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
-        run_in_place(row::add_scaled, a, {beside(row::mul, a, b, c), Operand(v)});
+        run_in_place(op::add_scaled, a, {beside(op::mul, a, b, c), Operand(v)});
         return Self();
       });
   def(kMethod, "addcdiv_", "input, tensor1, tensor2, *, value=1", "input += value * tensor1 / tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
-        run_in_place(row::add_scaled, a, {beside(row::div, a, b, c), Operand(v)});
+        run_in_place(op::add_scaled, a, {beside(op::div, a, b, c), Operand(v)});
         return Self();
       });
   def(kBoth, "square_", "input", "The square, in place.", [](const Tensor& a) {
-    run_in_place(row::square, a, {});
+    run_in_place(op::square, a, {});
     return Self();
   });
-  def(kBoth, "sgn", "input, *, out=None", "-1, 0 or 1.", [](const Tensor& a) { return run(row::sign, {a}); });
+  def(kBoth, "sgn", "input, *, out=None", "-1, 0 or 1.", [](const Tensor& a) { return run(op::sign, {a}); });
   def(kBoth, "rad2deg", "input, *, out=None", "Radians to degrees.", [](const Tensor& a) {
-    return run(row::mul, {a, Operand(57.29577951308232)});
+    return run(op::mul, {a, Operand(57.29577951308232)});
   });
   def(kBoth, "deg2rad", "input, *, out=None", "Degrees to radians.", [](const Tensor& a) {
-    return run(row::mul, {a, Operand(0.017453292519943295)});
+    return run(op::mul, {a, Operand(0.017453292519943295)});
   });
   def(kBoth, "logit", "input, eps=None, *, out=None", "log(input / (1 - input)); input is limited to [eps, 1 - eps] first.",
       [](const Tensor& a, std::optional<double> eps) {
-        const Tensor x = eps ? run(row::clamp, {a, Operand(*eps), Operand(1 - *eps)}) : a;
-        return run(row::log, {run(row::div, {x, run(row::sub, {Operand(1.0), x})})});
+        const Tensor x = eps ? run(op::clamp, {a, Operand(*eps), Operand(1 - *eps)}) : a;
+        return run(op::log, {run(op::div, {x, run(op::sub, {Operand(1.0), x})})});
       });
   def(kBoth, "nan_to_num", "input, nan=0.0, posinf=None, neginf=None, *, out=None", "NaN and infinities replaced by numbers.",
       [](const Tensor& a, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
@@ -205,22 +205,22 @@ void define_arithmetic() {
                             : a.dtype() == DType::F16  ? 65504.0
                             : a.dtype() == DType::BF16 ? 3.3895313892515355e38
                                                        : 3.4028234663852886e38;
-        Tensor x = run(row::where, {run(row::isnan, {a}), Operand(nan.value_or(0)), a});
-        x = run(row::where, {run(row::isposinf, {a}), Operand(posinf.value_or(most)), x});
-        return run(row::where, {run(row::isneginf, {a}), Operand(neginf.value_or(-most)), x});
+        Tensor x = run(op::where, {run(op::isnan, {a}), Operand(nan.value_or(0)), a});
+        x = run(op::where, {run(op::isposinf, {a}), Operand(posinf.value_or(most)), x});
+        return run(op::where, {run(op::isneginf, {a}), Operand(neginf.value_or(-most)), x});
       });
 }
 
 void define_choices() {
   // A limit that is a tensor shares the gradient where it is met, as in maximum and minimum.
-  const auto lower = [](const Operand& limit) { return limit.is_tensor() ? row::maximum : row::clamp_min; };
-  const auto upper = [](const Operand& limit) { return limit.is_tensor() ? row::minimum : row::clamp_max; };
+  const auto lower = [](const Operand& limit) { return limit.is_tensor() ? op::maximum : op::clamp_min; };
+  const auto upper = [](const Operand& limit) { return limit.is_tensor() ? op::minimum : op::clamp_max; };
   const auto numbers = [](const Operand& low, const Operand& high) { return !low.is_tensor() && !high.is_tensor(); };
   constexpr const char* kNone = "torch.clamp: At least one of 'min' or 'max' must not be None";
   def(kBoth, "clamp", "input, min=None, max=None, *, out=None", "input limited to the range from min to max; either may be None.",
       [=](const Tensor& a, const std::optional<Operand>& low, const std::optional<Operand>& high) {
         if (!low && !high) throw RuntimeError("{}", kNone);
-        if (low && high && numbers(*low, *high)) return run(row::clamp, {a, *low, *high});
+        if (low && high && numbers(*low, *high)) return run(op::clamp, {a, *low, *high});
         const Tensor raised = low ? run(lower(*low), {a, *low}) : a;
         return high ? run(upper(*high), {raised, *high}) : raised;
       });
@@ -228,7 +228,7 @@ void define_choices() {
       [=](const Tensor& a, const std::optional<Operand>& low, const std::optional<Operand>& high) {
         if (!low && !high) throw RuntimeError("{}", kNone);
         if (low && high && numbers(*low, *high)) {
-          run_in_place(row::clamp, a, {*low, *high});
+          run_in_place(op::clamp, a, {*low, *high});
           return Self();
         }
         if (low) run_in_place(lower(*low), a, {*low});
@@ -251,41 +251,41 @@ void define_choices() {
   });
   def(kFunction, "where", "condition, input, other, *, out=None", "input where condition is true, else other.",
       [](const Tensor& c, const Operand& a, const Operand& b) {
-        return run(row::where, {c, a, b});
+        return run(op::where, {c, a, b});
       });
   def(kMethod, "where", "input, condition, other", "This tensor where condition is true, else other.",
       [](const Tensor& self, const Tensor& c, const Operand& b) {
-        return run(row::where, {c, self, b});
+        return run(op::where, {c, self, b});
       });
   def(kFunction, "where", "condition", "The positions of true elements, one tensor for each dimension.",
       [](const Tensor& c) { return unbind(nonzero(c.dim() ? c : c.unsqueeze(0)), 1); });
 }
 
 void define_activations() {
-  const auto gelu_row = [](std::string_view approximate) -> ir::RowId {
-    if (approximate == "none") return row::gelu;
-    if (approximate == "tanh") return row::gelu_tanh;
+  const auto gelu_op = [](std::string_view approximate) -> ir::OpId {
+    if (approximate == "none") return op::gelu;
+    if (approximate == "tanh") return op::gelu_tanh;
     throw RuntimeError("approximate argument must be either none or tanh.");
   };
   def(kFunction, "gelu", "input, *, approximate='none', out=None", "input times the standard normal distribution function of it.",
-      [gelu_row](const Tensor& a, std::string_view approximate) { return run(gelu_row(approximate), {a}); });
-  def(kFunction, "gelu_tanh", "input", "gelu by its formula with tanh.", [](const Tensor& a) { return run(row::gelu_tanh, {a}); });
+      [gelu_op](const Tensor& a, std::string_view approximate) { return run(gelu_op(approximate), {a}); });
+  def(kFunction, "gelu_tanh", "input", "gelu by its formula with tanh.", [](const Tensor& a) { return run(op::gelu_tanh, {a}); });
   def(kFunction, "leaky_relu", "input, negative_slope=0.01", "input where positive, else negative_slope * input.",
       [](const Tensor& a, const Scalar& slope) {
-        return run(row::leaky_relu, {a, Operand(slope)});
+        return run(op::leaky_relu, {a, Operand(slope)});
       });
   def(kFunction, "elu", "input, alpha=1.0", "input where positive, else alpha * (exp(input) - 1).",
       [](const Tensor& a, const Scalar& alpha) {
-        return run(row::elu, {a, Operand(alpha)});
+        return run(op::elu, {a, Operand(alpha)});
       });
   def(kFunction, "softplus", "input, beta=1.0, threshold=20.0",
       "log(1 + exp(beta * input)) / beta; input itself where beta * input > threshold.",
       [](const Tensor& a, const Scalar& beta, const Scalar& limit) {
-        return run(row::softplus, {a, Operand(beta.to_double()), Operand(limit.to_double())});
+        return run(op::softplus, {a, Operand(beta.to_double()), Operand(limit.to_double())});
       });
   def(kFunction, "threshold", "input, threshold, value", "input where above the threshold, else value.",
       [](const Tensor& a, const Scalar& limit, const Scalar& value) {
-        return run(row::threshold, {a, Operand(limit), Operand(value)});
+        return run(op::threshold, {a, Operand(limit), Operand(value)});
       });
 }
 
@@ -300,33 +300,33 @@ constexpr std::pair<const char*, const char*> kAliases[] = {
 }  // namespace
 
 void define_elementwise() {
-  define_rows();
+  define_table();
   define_arithmetic();
   define_choices();
   define_activations();
   for (auto [alias, name] : kAliases) add_alias(alias, name);
   def(kFunction, "_elementwise_table", "",
-      "The rows: (name, arity, rule, low, high, differentiable operands, docstring); operands are drawn from low to "
+      "The operators: (name, arity, rule, low, high, differentiable operands, docstring); operands are drawn from low to "
       "high.",
       []() -> nb::object {
         nb::list list;
-        for (const ops::TableRow& r : ops::table()) {
+        for (const ops::TableEntry& r : ops::table()) {
           nb::list flows;
           for (int i = 0; i < r.arity; ++i) flows.append(r.differentiable[i]);
           list.append(nb::make_tuple(r.name, r.arity, ops::name_of(r.rule), r.lo, r.hi, nb::tuple(flows), r.doc));
         }
         return list;
       });
-  // Under its own name a row may have other parameters in Python (alpha, rounding_mode ...); here it has its operands.
-  def(kFunction, "_elementwise", "name, a, b=None, c=None", "The row called `name`, of as many operands as it takes.",
+  // Under its own name an operator may have other parameters in Python (alpha, rounding_mode ...); here it has its operands.
+  def(kFunction, "_elementwise", "name, a, b=None, c=None", "The id called `name`, of as many operands as it takes.",
       [](std::string_view name, const Operand& a, const std::optional<Operand>& b, const std::optional<Operand>& c) {
         const auto rows = ops::table();
         for (size_t i = 0; i < rows.size(); ++i) {
           if (rows[i].name != name) continue;
           const std::array operands = {a, b.value_or(Operand(0)), c.value_or(Operand(0))};
-          return run_row(static_cast<ir::RowId>(i), {operands.data(), static_cast<size_t>(rows[i].arity)});
+          return run_op(static_cast<ir::OpId>(i), {operands.data(), static_cast<size_t>(rows[i].arity)});
         }
-        throw ValueError("_elementwise: there is no row called '{}'", name);
+        throw ValueError("_elementwise: there is no id called '{}'", name);
       });
 }
 

@@ -145,7 +145,7 @@ void define_reads() {
   def(kMethod, "__reversed__", "input", "Along the first dimension, from the end.",
       [](const Tensor& t) { return t.dim() ? flip(t, {0}) : t; });
   def(kMethod, "data_ptr", "input", "The address of the first element, on its device.", [](const Tensor& t) {
-    ++t.impl()->storage->exposed;  // for good: whoever has the address may keep it
+    ++t.impl()->storage->externally_aliased;  // for good: whoever has the address may keep it
     return static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data_ptr()));
   });
   def(kBoth, "is_nonzero", "input", "Whether the one element is not 0.", [](const Tensor& t) {

@@ -28,7 +28,7 @@ NB_MODULE(_C, m) {
   define_data();
   define_creation();
   define_elementwise();
-  define_folds();
+  define_reductions();
   define_shapes();
   define_indexing();
   define_networks();

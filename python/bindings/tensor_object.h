@@ -33,7 +33,7 @@ Scalar item_of(const Tensor& t);
 void define_data();
 void define_creation();
 void define_elementwise();
-void define_folds();
+void define_reductions();
 void define_shapes();
 void define_indexing();
 void define_networks();

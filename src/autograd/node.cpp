@@ -83,7 +83,7 @@ class AsStridedNode final : public Node {
   int64_t offset_;
 };
 
-// History of a base after one of its views was written by `inner`.
+// PendingUses of a base after one of its views was written by `inner`.
 class CopySlices final : public Node {
  public:
   CopySlices(const Tensor& view, const Tensor& base, Ref<Node> inner)

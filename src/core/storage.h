@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "core/history.h"
+#include "core/pending_uses.h"
 #include "core/ref.h"
 #include "naru/device.h"
 
@@ -28,7 +28,7 @@ struct Storage : RefCounted<Storage> {
   Device device;
   size_t bytes = 0;
   void* data = nullptr;
-  // The queue that holds unfinished instructions on this storage, or null. Whoever else touches it flushes that queue first.
+  // The queue that holds unfinished instructions on this storage, or null. Whoever else accesses it flushes that queue first.
   std::atomic<runtime::Queue*> pending{nullptr};
   // Counts in-place writes; shared by all views, so that backward sees whether a saved value is still what it was.
   std::atomic<uint32_t> version{0};
@@ -36,8 +36,8 @@ struct Storage : RefCounted<Storage> {
   std::atomic<uint32_t> silent_writes{0};
   // How many hold the address and look at it on their own: NumPy arrays over it, whoever owns foreign memory. What is asked of such a
   // storage on cpu happens at once, for they know of no queue.
-  std::atomic<int> exposed{0};
-  History history;  // what streams have still to do here
+  std::atomic<int> externally_aliased{0};
+  PendingUses pending_uses;  // what streams have still to do here
   bool pinned = false;
   bool lost = false;  // what should have been written here never was: there was no memory
   bool resizable = true;

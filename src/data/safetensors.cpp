@@ -195,7 +195,7 @@ SafeTensors load_safetensors(const std::string& path) {
     const Tensor t = from_blob(data, e.sizes, contiguous_strides(e.sizes), e.type, [map] {});
     const bool aligned = reinterpret_cast<uintptr_t>(data) % size_of(e.type) == 0;
     if (aligned) {
-      --t.impl()->storage->exposed;  // nobody else looks at these pages
+      --t.impl()->storage->externally_aliased;  // nobody else looks at these pages
       return t;
     }
     Tensor copy = empty(e.sizes, Options(e.type));

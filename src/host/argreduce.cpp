@@ -13,7 +13,7 @@
 namespace naru::host {
 namespace {
 
-constexpr int64_t kCols = 256;  // results taken together when rows lie across memory
+constexpr int64_t kCols = 256;  // results taken together when rows are strided
 
 // 16-bit floats are compared through integers in the same order: NaN above all for "greatest", below all for "least".
 template <bool kBfloat>
@@ -24,7 +24,7 @@ int32_t ordered(uint16_t bits, bool greatest) {
   return bits & 0x8000 ? -static_cast<int32_t>(magnitude) : magnitude;
 }
 
-// One row of results across: `best` and `index` hold what rows before `row` gave.
+// One row of strided results: `best` and `index` hold what rows before `row` gave.
 template <class T>
 NARU_WIDE void take_row(const T* x, int64_t n, bool greatest, int64_t row, T* best, int64_t* index) {
   for (int64_t j = 0; j < n; ++j) {
@@ -85,7 +85,7 @@ struct Rows {
 };
 
 template <class Stored, class T>
-void along(const Rows& r) {
+void contiguous(const Rows& r) {
   const bool greatest = r.op.greatest;
   const int64_t results = r.kept.numel();
   const bool in_place = std::is_same_v<Stored, T> && r.stride == sizeof(T);
@@ -114,7 +114,7 @@ void along(const Rows& r) {
 }
 
 template <class Stored, class T>
-void across(const Rows& r) {
+void strided(const Rows& r) {
   const bool greatest = r.op.greatest;
   const Space& s = r.kept;
   const int last = s.rank - 1;
@@ -147,9 +147,9 @@ void run_typed(const Rows& r) {
   // Neighbouring results in neighbouring memory, and rows that are not: walk down all of them at once.
   const bool neighbours = s.rank > 0 && s.operands[0].strides[s.rank - 1] == s.operands[0].item && s.sizes[s.rank - 1] >= 8;
   if (neighbours && r.stride != s.operands[0].item)
-    across<Stored, T>(r);
+    strided<Stored, T>(r);
   else
-    along<Stored, T>(r);
+    contiguous<Stored, T>(r);
 }
 
 using RunTyped = void (*)(const Rows&);

@@ -38,7 +38,7 @@ struct SmallKernel : runtime::DirectKernel {
 const SmallKernel& small_kernel(const ir::Program& program);
 
 // c = a b at once, contiguous, with the bits of ir::MatMul, where that would be one call of a library. False: nothing done.
-bool small_product(DType type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c);
+bool small_matmul(DType type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c);
 // The sum of n consecutive elements, with the bits of ir::Reduce. False: not for these; nothing done.
 bool small_sum(DType type, int64_t n, const void* in, void* out);
 
@@ -49,9 +49,9 @@ const char* isa_name() noexcept;
 bool set_isa(const char* name);
 
 // Libraries in use for products: "oneDNN 2.6.3, OpenBLAS 0.3.34 (SkylakeX)", or "own kernels". Opens them.
-std::string product_libraries();
-// Which of them may be used: "own", "dnnl", "openblas", or "" for all (NARU_PRODUCTS; for tests). Throws RuntimeError
+std::string matmul_libraries();
+// Which of them may be used: "own", "dnnl", "openblas", or "" for all (NARU_MATMUL; for tests). Throws RuntimeError
 // for another word.
-void set_products(const std::string& choice);
+void set_matmul_libraries(const std::string& choice);
 
 }  // namespace naru::host

@@ -16,7 +16,7 @@ void run(const ir::Scatter&);
 void run(const ir::MatMul&);
 void run(const ir::Sort&);
 void run(const ir::CopyBytes&);
-void run(const ir::RowWise&);
+void run(const ir::RowFused&);
 void run(const ir::UserKernel&);
 
 // Compiles it, if it has not been yet; throws what the compiler says.
@@ -33,7 +33,7 @@ std::unique_ptr<Prepared> prepared(const ir::Map&);
 std::unique_ptr<Prepared> prepared(const ir::Reduce&);
 std::unique_ptr<Prepared> prepared(const ir::MatMul&);
 
-// A part of an ir::RowWise, laid out once, to be run for some rows at a time: by several threads, each row once.
+// A part of an ir::RowFused, laid out once, to be run for some rows at a time: by several threads, each row once.
 class RowPart {
  public:
   virtual ~RowPart() = default;
@@ -42,7 +42,7 @@ class RowPart {
   // After all rows.
   virtual void finish() {}
   virtual double nanoseconds() const = 0;
-  virtual bool folds_rows() const { return false; }
+  virtual bool reduces_rows() const { return false; }
 };
 // The instruction must outlive it. kept: the address that stands for the values kept; keeps: it is this part that keeps them.
 std::unique_ptr<RowPart> row_part(const ir::Map&, const void* kept, int64_t rows);

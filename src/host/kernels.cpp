@@ -79,8 +79,8 @@ render::Isa current_isa() noexcept {
 
 // Stands for "tried, and there is none".
 void no_map(void* const*, const uint64_t*, int64_t, int64_t) {}
-void no_along(void* const*, const uint64_t*, int64_t, int64_t, void*) {}
-void no_across(void* const*, const int64_t*, const uint64_t*, int64_t, int64_t, int64_t, int64_t, void*) {}
+void no_contiguous(void* const*, const uint64_t*, int64_t, int64_t, void*) {}
+void no_strided(void* const*, const int64_t*, const uint64_t*, int64_t, int64_t, int64_t, int64_t, void*) {}
 
 // The code in `slot`, compiled on the first call; nullptr where there can be none.
 template <class Function, class Compile>
@@ -142,11 +142,11 @@ const Kernel& kernel_of(const Program& program, uint32_t scalars) {
   });
 }
 
-const FoldKernel& fold_kernel_of(const Program& program, ir::ReduceOp op, uint32_t scalars, bool keeps, uint32_t per_row) {
+const ReductionKernel& reduction_kernel_of(const Program& program, ir::ReduceOp op, uint32_t scalars, bool keeps, uint32_t per_row) {
   static_assert(ir::kMaxInputs <= 16);
   const uint64_t key =
       scalars | static_cast<uint64_t>(per_row) << 16 | static_cast<uint64_t>(op) << 32 | static_cast<uint64_t>(keeps) << 40;
-  return table<FoldKernel>().find(program, key, [&](FoldKernel& k) {
+  return table<ReductionKernel>().find(program, key, [&](ReductionKernel& k) {
     k.kernel.map = with_scalars(program, scalars).lower();
     for (size_t i = 0; i < k.kernel.map.inputs.size(); ++i) k.kernel.map.inputs[i].per_row = per_row >> i & 1;
     k.kernel.map.outputs.clear();
@@ -168,25 +168,25 @@ void Kernel::run(void* const* operands, const uint64_t* params, int64_t n, int64
   ir::interpret(kernel, operands, params, n, index0);
 }
 
-void FoldKernel::along(void* const* inputs, const uint64_t* params, int64_t n, int64_t index0, void* out) const {
+void ReductionKernel::contiguous(void* const* inputs, const uint64_t* params, int64_t n, int64_t index0, void* out) const {
   const render::Isa set = current_isa();
   if (set != render::Isa::None) {
-    auto& slot = along_code[set == render::Isa::Avx512];
-    if (auto f = code_in<ir::AlongFunction>(slot, no_along, [&] { return render::compile_along(kernel, set); }))
+    auto& slot = contiguous_code[set == render::Isa::Avx512];
+    if (auto f = code_in<ir::ContiguousFunction>(slot, no_contiguous, [&] { return render::compile_contiguous(kernel, set); }))
       return f(inputs, params, n, index0, out);
   }
-  ir::interpret_along(kernel, inputs, params, n, index0, out);
+  ir::interpret_contiguous(kernel, inputs, params, n, index0, out);
 }
 
-void FoldKernel::across(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows, int64_t cols, int64_t index0,
-                        int64_t index_stride, void* out) const {
+void ReductionKernel::strided(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows, int64_t cols,
+                              int64_t index0, int64_t index_stride, void* out) const {
   const render::Isa set = current_isa();
   if (set != render::Isa::None) {
-    auto& slot = across_code[set == render::Isa::Avx512];
-    if (auto f = code_in<ir::AcrossFunction>(slot, no_across, [&] { return render::compile_across(kernel, set); }))
+    auto& slot = strided_code[set == render::Isa::Avx512];
+    if (auto f = code_in<ir::StridedFunction>(slot, no_strided, [&] { return render::compile_strided(kernel, set); }))
       return f(inputs, row_strides, params, rows, cols, index0, index_stride, out);
   }
-  ir::interpret_across(kernel, inputs, row_strides, params, rows, cols, index0, index_stride, out);
+  ir::interpret_strided(kernel, inputs, row_strides, params, rows, cols, index0, index_stride, out);
 }
 
 void convert(DType from, const void* source, DType to, void* target, int64_t n) {

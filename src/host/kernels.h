@@ -31,20 +31,21 @@ const Kernel& kernel_of(const ir::Program& program, uint32_t scalars);
 uint32_t scalars_of(const ir::Program& program) noexcept;
 
 // A reduction of a program's one output, likewise.
-struct FoldKernel {
+struct ReductionKernel {
   ir::ReduceKernel kernel;
   bool uses_index = false;
   int cost = 1;
 
-  void along(void* const* inputs, const uint64_t* params, int64_t n, int64_t index0, void* out) const;
-  void across(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows, int64_t cols, int64_t index0,
-              int64_t index_stride, void* out) const;
+  void contiguous(void* const* inputs, const uint64_t* params, int64_t n, int64_t index0, void* out) const;
+  void strided(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows, int64_t cols, int64_t index0,
+               int64_t index_stride, void* out) const;
 
-  mutable std::atomic<ir::AlongFunction> along_code[2] = {};
-  mutable std::atomic<ir::AcrossFunction> across_code[2] = {};
+  mutable std::atomic<ir::ContiguousFunction> contiguous_code[2] = {};
+  mutable std::atomic<ir::StridedFunction> strided_code[2] = {};
 };
-// keeps: along() stores the folded values as well. per_row: of the scalars, those that each row of across() has another one of.
-const FoldKernel& fold_kernel_of(const ir::Program& program, ir::ReduceOp op, uint32_t scalars, bool keeps = false, uint32_t per_row = 0);
+// keeps: contiguous() stores the reduced values as well. per_row: of the scalars, those that each row of strided() has another one of.
+const ReductionKernel& reduction_kernel_of(const ir::Program& program, ir::ReduceOp op, uint32_t scalars, bool keeps = false,
+                                           uint32_t per_row = 0);
 
 // n consecutive values of `from` as values of `to`, by the definition of Prim::Convert. target and source may not
 // overlap unless equal.

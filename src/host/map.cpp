@@ -56,7 +56,7 @@ struct Run {
   void operands(void** addresses) const {
     for (int k = 0; k < space.count; ++k) addresses[k] = space.operands[k].data;
   }
-  // For rows of an ir::RowWise: no reordering, no tiles. kept_at: see RowPart.
+  // For rows of an ir::RowFused: no reordering, no tiles. kept_at: see RowPart.
   void prepare_rows(const void* kept_at, int64_t each);
   void run_positions(int64_t begin, int64_t end, const char* kept_values) const;
   double nanoseconds() const;

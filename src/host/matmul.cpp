@@ -9,10 +9,10 @@
 #include "host/instructions.h"
 #include "host/kernels.h"
 #include "host/layout.h"
-#include "host/own_product.h"
-#include "host/products.h"
+#include "host/matmul_libraries.h"
+#include "host/own_matmul.h"
 #include "host/simd.h"
-#include "ir/row_ids.h"
+#include "ir/op_ids.h"
 #include "naru/error.h"
 
 namespace naru::host {
@@ -67,7 +67,7 @@ struct Plain {
   bool transposed;
 };
 
-bool straight(const Matrix& x, int64_t rows, int64_t cols) {
+bool unit_stride(const Matrix& x, int64_t rows, int64_t cols) {
   return (x.col_stride == 1 || cols == 1) && (x.row_stride >= std::max<int64_t>(1, cols) || rows == 1);
 }
 
@@ -104,8 +104,8 @@ struct Job {
 template <class T>
 Plain Job<T>::plain(const Matrix& x, int64_t rows, int64_t cols, int64_t batch, Buffer& held) {
   const char* data = static_cast<const char*>(x.data);
-  if (straight(x, rows, cols)) return {data, x.batch_stride, rows == 1 ? std::max<int64_t>(1, cols) : x.row_stride, false};
-  if (straight({nullptr, 0, x.col_stride, x.row_stride}, cols, rows))
+  if (unit_stride(x, rows, cols)) return {data, x.batch_stride, rows == 1 ? std::max<int64_t>(1, cols) : x.row_stride, false};
+  if (unit_stride({nullptr, 0, x.col_stride, x.row_stride}, cols, rows))
     return {data, x.batch_stride, cols == 1 ? std::max<int64_t>(1, rows) : x.col_stride, true};
   const int64_t copies = x.batch_stride == 0 ? 1 : batch;
   held = make_buffer(copies * rows * cols * static_cast<int64_t>(sizeof(T)));
@@ -128,7 +128,7 @@ void Job<T>::put_bias(int64_t batch, int64_t row, int64_t rows, int64_t col, int
 
 template <class T>
 void Job<T>::own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const {
-  OwnProduct<T> p;
+  OwnMatMul<T> p;
   p.m = rows, p.n = cols, p.k = q.k;
   p.a_row = a.transposed ? 1 : a.ld, p.a_col = a.transposed ? a.ld : 1;
   p.b_row = b.transposed ? 1 : b.ld, p.b_col = b.transposed ? b.ld : 1;
@@ -139,12 +139,12 @@ void Job<T>::own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int
 #if defined(__x86_64__)
   const int level = wide_level();
   if (level == 2)
-    avx512::own_product(p);
+    avx512::own_matmul(p);
   else if (level == 1)
-    avx2::own_product(p);
+    avx2::own_matmul(p);
   else
 #endif
-    plain::own_product(p);
+    plain::own_matmul(p);
   if (!q.bias) return;
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < cols; ++j) {
@@ -281,15 +281,15 @@ bool fits_library(const MatMul& q) {
 // The job that computes it, into `held` where c has another layout than jobs write.
 template <class T>
 Job<T> job_of(MatMul q, Buffer& held) {
-  const bool c_straight = q.n == 1 || (q.c.col_stride == 1 && (q.m == 1 || q.c.row_stride >= q.n));
+  const bool c_unit_stride = q.n == 1 || (q.c.col_stride == 1 && (q.m == 1 || q.c.row_stride >= q.n));
   if (q.m == 1) q.c.row_stride = std::max<int64_t>(q.n, 1);
-  const bool c_turned = !c_straight && !q.bias && q.c.row_stride == 1 && q.c.col_stride >= q.m;
-  if (c_turned) {
+  const bool c_transposed = !c_unit_stride && !q.bias && q.c.row_stride == 1 && q.c.col_stride >= q.m;
+  if (c_transposed) {
     // c's rows are neighbours: its transpose is the product of the transposes.
     std::swap(q.a, q.b);
     std::swap(q.m, q.n);
     for (Matrix* x : {&q.a, &q.b, &q.c}) std::swap(x->row_stride, x->col_stride);
-  } else if (!c_straight) {
+  } else if (!c_unit_stride) {
     held = make_buffer(q.batch * q.m * q.n * static_cast<int64_t>(sizeof(T)));
     q.c = {held.get(), q.m * q.n, q.n, 1};
   }
@@ -355,7 +355,7 @@ void fill_empty(const MatMul& q) {
 
 }  // namespace
 
-bool small_product(DType type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) {
+bool small_matmul(DType type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) {
   if (type != DType::F32 || m < 2 || n < 2 || k < 1) return false;
   if (m >= kSmall || n >= kSmall || k >= kSmall || m * n >= kSmall || m * n * k >= kSmall) return false;
   const Gemm<float> gemm = products().small_sgemm;
@@ -391,9 +391,9 @@ void run(const MatMul& q) {
 
 namespace {
 
-class PreparedProduct final : public Prepared {
+class PreparedMatMul final : public Prepared {
  public:
-  explicit PreparedProduct(Job<float> job) : job_(std::move(job)) {}
+  explicit PreparedMatMul(Job<float> job) : job_(std::move(job)) {}
   void run() override { job_.run(); }
 
  private:
@@ -408,7 +408,7 @@ std::unique_ptr<Prepared> prepared(const MatMul& q) {
   Job<float> job = job_of<float>(q, held);
   // Copies of operands would have to be made anew.
   if (held || job.held_a || job.held_b) return nullptr;
-  return std::make_unique<PreparedProduct>(std::move(job));
+  return std::make_unique<PreparedMatMul>(std::move(job));
 }
 
 }  // namespace naru::host

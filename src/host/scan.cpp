@@ -52,7 +52,7 @@ bool evenly(char* const* rows, int64_t count, int64_t& step) {
 
 // Results that are neighbours in memory, rows that are not: all of a block's results go down their rows together.
 template <class T>
-void run_across(const ir::Scan& scan, const Space& space, int64_t length) {
+void run_strided(const ir::Scan& scan, const Space& space, int64_t length) {
   constexpr auto kItem = static_cast<int64_t>(sizeof(T));
   const int64_t cols = space.sizes[space.rank - 1], outer = space.numel() / cols, blocks = (cols + kBlock - 1) / kBlock;
   const int64_t in_step = scan.in.strides.back() * kItem, out_step = scan.out.strides.back() * kItem;
@@ -86,7 +86,7 @@ void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType t
   if (scan.in.dtype == type && scan.out.dtype == type && space.rank > 0 && !(plain_in && plain_out)) {
     const int last = space.rank - 1;
     if (space.sizes[last] >= 16 && space.operands[0].strides[last] == in_item && space.operands[1].strides[last] == out_item)
-      return run_across<T>(scan, space, length);
+      return run_strided<T>(scan, space, length);
   }
   const int64_t groups = (rows + kRows - 1) / kRows;
   const bool stream = scan.in.data != scan.out.data && static_cast<size_t>(rows * length * (in_item + out_item)) >= cache_bytes();

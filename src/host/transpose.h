@@ -1,4 +1,4 @@
-// Blocks of transposed matrices, made straight.
+// Blocks of transposed matrices, made unit_stride.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "ir/addresses.h"
 
-#include "ir/row_ids.h"
+#include "ir/op_ids.h"
 
 namespace naru::ir {
 namespace {
@@ -42,28 +42,28 @@ struct Walker {
   void operator()(UserKernel& k) const {
     for (void*& p : k.memory) address(p, "argument of a kernel");
   }
-  void operator()(RowWise& w) const {
-    for (RowWise::Part& p : w.parts) {
+  void operator()(RowFused& w) const {
+    for (RowFused::Part& p : w.parts) {
       std::visit(*this, p.work);
       address(p.kept, "values of a reduction");
     }
   }
 };
 
-constexpr const char* kFolds[] = {"sum", "prod", "max", "min", "any", "all"};  // in the order of ReduceOp
+constexpr const char* kReductions[] = {"sum", "prod", "max", "min", "any", "all"};  // in the order of ReduceOp
 constexpr const char *kScans[] = {"cumsum", "cumprod"}, *kBest[] = {"argmin", "argmax"};
 constexpr const char kProduct[] = "matmul", kSort[] = "sort";
 
 struct Namer {
   const std::function<void(const char*)>& f;
 
-  void steps(const Program& p) const {
-    for (int i = 0; i < p.steps_count; ++i) f(rows()[p.steps[i].row].name);
+  void nodes(const Program& p) const {
+    for (int i = 0; i < p.nodes_count; ++i) f(op_table()[p.nodes[i].op].name);
   }
-  void operator()(const Map& m) const { steps(m.program); }
+  void operator()(const Map& m) const { nodes(m.program); }
   void operator()(const Reduce& r) const {
-    steps(r.program);
-    f(kFolds[static_cast<int>(r.op)]);
+    nodes(r.program);
+    f(kReductions[static_cast<int>(r.op)]);
   }
   void operator()(const ArgReduce& r) const { f(kBest[r.greatest]); }
   void operator()(const Scan& s) const { f(kScans[s.op == ReduceOp::Prod]); }
@@ -73,8 +73,8 @@ struct Namer {
   void operator()(const Sort&) const { f(kSort); }
   void operator()(const CopyBytes&) const {}
   void operator()(const UserKernel&) const { f("kernel"); }
-  void operator()(const RowWise& w) const {
-    for (const RowWise::Part& p : w.parts) std::visit(*this, p.work);
+  void operator()(const RowFused& w) const {
+    for (const RowFused::Part& p : w.parts) std::visit(*this, p.work);
   }
 };
 
@@ -86,12 +86,12 @@ void each_name(const Instruction& instruction, const std::function<void(const ch
 
 std::vector<OperatorName> operator_names() {
   std::vector<OperatorName> all;
-  for (size_t i = 0; i < rows().size(); ++i)
-    if (rows()[i].expr) all.push_back({rows()[i].name, i < row::kTable ? "elementwise" : i < row::copy ? "derivative" : "internal"});
+  for (size_t i = 0; i < op_table().size(); ++i)
+    if (op_table()[i].expr) all.push_back({op_table()[i].name, i < op::kTable ? "elementwise" : i < op::copy ? "derivative" : "internal"});
   const auto add = [&](std::span<const char* const> names, const char* family) {
     for (const char* name : names) all.push_back({name, family});
   };
-  add(kFolds, "reduction"), add(kBest, "reduction"), add(kScans, "scan"), add(kIndexNames, "index");
+  add(kReductions, "reduction"), add(kBest, "reduction"), add(kScans, "scan"), add(kIndexNames, "index");
   all.push_back({kSort, "sort"}), all.push_back({kProduct, "product"});
   return all;
 }

@@ -173,7 +173,7 @@ struct MapKernel {
   struct Operand {
     DType dtype;
     bool scalar = false;   // one element for the whole run (stride 0), else consecutive elements
-    bool per_row = false;  // in reductions across, with scalar: one element for each row
+    bool per_row = false;  // in strided reductions, with scalar: one element for each row
   };
   Graph graph;
   std::vector<Operand> inputs;

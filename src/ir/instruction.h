@@ -34,17 +34,17 @@ struct Map {
 // A plain copy, with conversion, of the elements of a shape.
 Map copy_of(Dims shape, View from, View to);
 
-// out[kept] = fold of program(inputs) over the folded dimensions. The iteration space is `shape` = kept dimensions, then the last `folded`
-// dimensions, in the order in which elements are folded. The program has one output, of type vtype-equal to the accumulator.
-// along: fold along the (collapsed) folded dimensions; else across, the last kept dimension being the one of neighbouring results
+// out[kept] = reduction of program(inputs) over the reduced dimensions. The iteration space is `shape` = kept dimensions, then the last `reduced`
+// dimensions, in the order in which elements are reduced. The program has one output, of type vtype-equal to the accumulator.
+// contiguous: neighbours in memory belong to one result; else strided: the last kept dimension is the one of neighbouring elements
 // (see ir/reduce.h; whoever makes the instruction chooses, from shape and strides). out.strides has one entry per kept dimension.
 // The accumulator converts to out.dtype at the end.
 struct Reduce {
   Program program;
   ReduceOp op;
   Dims shape;
-  int folded = 0;
-  bool along = true;
+  int reduced = 0;
+  bool contiguous = true;
   std::vector<View> inputs;
   std::vector<uint64_t> params;
   View out;
@@ -107,7 +107,7 @@ struct MatMul {
   int64_t bias_stride = 1;
   bool deterministic = false;  // one chain of fma in the order of k for each element
   // What a device's library may do, where it is faster: round float32 factors to TF32; add parts of sums up in float16 or bfloat16.
-  bool tf32 = false, short_sums = true;
+  bool tf32 = false, reduced_precision_accumulation = true;
 };
 
 // Sorts rows of n elements along the last dimension of `shape`; NaN counts as greatest; stable. Writes the first k of the order.
@@ -141,12 +141,12 @@ struct UserKernel {
 
 // Parts over the same rows, with the results of doing one after another; made to be done a few rows at a time, so that a row stays in
 // the first cache. The positions of each part, counted row-major, belong to `rows` rows, as many to each: those of a Map's
-// shape, those of the kept dimensions of a reduction along; a reduction across folds the rows. Only devices with row_wise get it
+// shape, those of the kept dimensions of a contiguous reduction; a strided reduction reduces the rows. Only devices with row_fused get it
 // (runtime/backend.h); others get the parts.
-struct RowWise {
+struct RowFused {
   struct Part {
     std::variant<Reduce, Map> work;
-    // A reduction along: where not null, the folded values are kept for later parts, as their contiguous input at this address, of the
+    // A contiguous reduction: where not null, the reduced values are kept for later parts, as their contiguous input at this address, of the
     // accumulators' type; a later part writes there. (They need not go to that memory: a device may have a better place.)
     void* kept = nullptr;
   };
@@ -154,6 +154,6 @@ struct RowWise {
   std::vector<Part> parts;
 };
 
-using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Sort, CopyBytes, RowWise, UserKernel>;
+using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Sort, CopyBytes, RowFused, UserKernel>;
 
 }  // namespace naru::ir

@@ -144,7 +144,7 @@ void interpret(const MapKernel& kernel, void* const* operands, const uint64_t* p
   }
 }
 
-void interpret_along(const ReduceKernel& kernel, void* const* operands, const uint64_t* params, int64_t n, int64_t index0, void* out) {
+void interpret_contiguous(const ReduceKernel& kernel, void* const* operands, const uint64_t* params, int64_t n, int64_t index0, void* out) {
   static_assert(kBlock % kLanes == 0);
   const auto size = static_cast<int64_t>(size_of(kernel.type));
   alignas(64) std::byte lanes[kLanes * 8];
@@ -168,8 +168,8 @@ void interpret_along(const ReduceKernel& kernel, void* const* operands, const ui
   std::memcpy(out, lanes, static_cast<size_t>(size));
 }
 
-void interpret_across(const ReduceKernel& kernel, void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows,
-                      int64_t cols, int64_t index0, int64_t index_stride, void* out) {
+void interpret_strided(const ReduceKernel& kernel, void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows,
+                       int64_t cols, int64_t index0, int64_t index_stride, void* out) {
   if (cols <= 0 || rows <= 0) return;
   const auto size = static_cast<int64_t>(size_of(kernel.type));
   Evaluation evaluation(kernel.map, params, cols);

@@ -1,6 +1,6 @@
 #include "ir/program.h"
 
-#include "ir/row_ids.h"
+#include "ir/op_ids.h"
 
 namespace naru::ir {
 namespace {
@@ -14,10 +14,10 @@ uint64_t pack(const Program::Arg& a) noexcept {
 }  // namespace
 
 uint64_t Program::hash() const noexcept {
-  uint64_t h = mix(0x51ed270b, steps_count | inputs_count << 8 | params_count << 16 | static_cast<uint64_t>(outputs_count) << 24);
-  for (int i = 0; i < steps_count; ++i) {
-    const Step& s = steps[i];
-    h = mix(h, s.row | static_cast<uint64_t>(s.out) << 16 | static_cast<uint64_t>(s.args_count) << 24);
+  uint64_t h = mix(0x51ed270b, nodes_count | inputs_count << 8 | params_count << 16 | static_cast<uint64_t>(outputs_count) << 24);
+  for (int i = 0; i < nodes_count; ++i) {
+    const Node& s = nodes[i];
+    h = mix(h, s.op | static_cast<uint64_t>(s.out) << 16 | static_cast<uint64_t>(s.args_count) << 24);
     for (int k = 0; k < s.args_count; ++k) h = mix(h, pack(s.args[k]));
   }
   for (int i = 0; i < inputs_count; ++i) h = mix(h, static_cast<uint64_t>(inputs[i].dtype) << 1 | inputs[i].scalar);
@@ -27,11 +27,11 @@ uint64_t Program::hash() const noexcept {
 }
 
 bool Program::same(const Program& o) const noexcept {
-  if (steps_count != o.steps_count || inputs_count != o.inputs_count || params_count != o.params_count || outputs_count != o.outputs_count)
+  if (nodes_count != o.nodes_count || inputs_count != o.inputs_count || params_count != o.params_count || outputs_count != o.outputs_count)
     return false;
-  for (int i = 0; i < steps_count; ++i) {
-    const Step &s = steps[i], &t = o.steps[i];
-    if (s.row != t.row || s.out != t.out || s.args_count != t.args_count) return false;
+  for (int i = 0; i < nodes_count; ++i) {
+    const Node &s = nodes[i], &t = o.nodes[i];
+    if (s.op != t.op || s.out != t.out || s.args_count != t.args_count) return false;
     for (int k = 0; k < s.args_count; ++k)
       if (pack(s.args[k]) != pack(t.args[k])) return false;
   }
@@ -45,8 +45,8 @@ bool Program::same(const Program& o) const noexcept {
 }
 
 bool Program::uses_index() const noexcept {
-  for (int i = 0; i < steps_count; ++i)
-    if (steps[i].row >= row::arange && steps[i].row <= row::exponential) return true;
+  for (int i = 0; i < nodes_count; ++i)
+    if (nodes[i].op >= op::arange && nodes[i].op <= op::exponential) return true;
   return false;
 }
 
@@ -55,21 +55,21 @@ MapKernel Program::lower() const {
   for (int i = 0; i < inputs_count; ++i) kernel.inputs.push_back({inputs[i].dtype, inputs[i].scalar});
   kernel.params.assign(params.begin(), params.begin() + params_count);
   std::vector<V> results;
-  for (int i = 0; i < steps_count; ++i) {
-    const Step& s = steps[i];
+  for (int i = 0; i < nodes_count; ++i) {
+    const Node& s = nodes[i];
     std::array<V, kMaxArgs> args;
     for (int k = 0; k < s.args_count; ++k) {
       const Arg& a = s.args[k];
       const V value = a.from == From::Input  ? input(kernel.graph, a.index, inputs[a.index].dtype)
-                      : a.from == From::Step ? results[a.index]
+                      : a.from == From::Node ? results[a.index]
                                              : param(kernel.graph, a.index, params[a.index]);
       // A parameter has the precision of the type computed in, not of the element type (as PyTorch's scalars have).
       args[k] = a.from == From::Param && value.type() == vtype_of(a.as) ? value : convert(value, a.as);
     }
-    results.push_back(convert(rows()[s.row].expr({args.data(), s.args_count}), s.out));
+    results.push_back(convert(op_table()[s.op].expr({args.data(), s.args_count}), s.out));
   }
   for (int i = 0; i < outputs_count; ++i) {
-    kernel.outputs.push_back(steps[outputs[i]].out);
+    kernel.outputs.push_back(nodes[outputs[i]].out);
     kernel.results.push_back(results[outputs[i]].id());
   }
   return kernel;

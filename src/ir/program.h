@@ -12,28 +12,28 @@
 
 namespace naru::ir {
 
-using RowId = uint16_t;
+using OpId = uint16_t;
 
-// One operator of the elementwise table in scalar form. Arguments arrive as values of vtype_of(the step's argument type).
-struct Row {
+// One operator of the elementwise table in scalar form. Arguments arrive as values of vtype_of(the node's argument type).
+struct ElementwiseOp {
   const char* name;
   uint8_t arity;
   V (*expr)(std::span<const V> args);
 };
-// The rows of the table (ir/rows.cpp), then internal ones. Ids are dense and fixed for a build.
-std::span<const Row> rows();
+// The operators of the table (ir/op_table.cpp), then internal ones. Ids are dense and fixed for a build.
+std::span<const ElementwiseOp> op_table();
 
-constexpr int kMaxArgs = 6, kMaxSteps = 48, kMaxInputs = 12, kMaxParams = 24, kMaxOutputs = 12;
+constexpr int kMaxArgs = 6, kMaxNodes = 48, kMaxInputs = 12, kMaxParams = 24, kMaxOutputs = 12;
 
 struct Program {
-  enum class From : uint8_t { Input, Step, Param };
+  enum class From : uint8_t { Input, Node, Param };
   struct Arg {
     From from;
     DType as;  // the value is converted to this type before the operator sees it
     uint16_t index;
   };
-  struct Step {
-    RowId row;
+  struct Node {
+    OpId op;
     DType out;  // the result is converted to this type
     uint8_t args_count;
     std::array<Arg, kMaxArgs> args;
@@ -43,17 +43,17 @@ struct Program {
     bool scalar;  // one element for the whole run
   };
 
-  uint8_t steps_count = 0, inputs_count = 0, params_count = 0, outputs_count = 0;
+  uint8_t nodes_count = 0, inputs_count = 0, params_count = 0, outputs_count = 0;
   std::array<Input, kMaxInputs> inputs;
   std::array<VType, kMaxParams> params;
-  std::array<uint8_t, kMaxOutputs> outputs;  // step numbers
-  std::array<Step, kMaxSteps> steps;
+  std::array<uint8_t, kMaxOutputs> outputs;  // node numbers
+  std::array<Node, kMaxNodes> nodes;
 
   Program() = default;
-  // Most programs have a few steps: only those are copied.
+  // Most programs have a few nodes: only those are copied.
   Program(const Program& o) noexcept { *this = o; }
   Program& operator=(const Program& o) noexcept {
-    if (this != &o) std::memcpy(static_cast<void*>(this), &o, offsetof(Program, steps) + o.steps_count * sizeof(Step));
+    if (this != &o) std::memcpy(static_cast<void*>(this), &o, offsetof(Program, nodes) + o.nodes_count * sizeof(Node));
     return *this;
   }
 

@@ -17,7 +17,7 @@ void set_default_device(std::optional<Device> device) { chosen_device = device; 
 namespace ops {
 namespace {
 
-// Up to this many elements cpu work is done at once on the calling thread; more is held back for fusion.
+// Up to this many elements cpu work is done at once on the calling thread; more is deferred for fusion.
 constexpr int64_t kSmall = 4096;
 // Results above this many bytes remember the line that made them; so do all results on devices, where it costs nothing beside a launch.
 constexpr int64_t kRemember = 16384;
@@ -183,17 +183,17 @@ void require_distinct_elements(const Tensor& target, const char* op, const char*
 ir::View view_of(const Tensor& t, const Dims& shape) {
   const TensorImpl& i = *t.impl();
   if (runtime::Queue* q = i.storage->pending.load(std::memory_order_acquire)) q->flush();
-  if (!i.storage->data && i.storage->bytes) runtime::materialise(*i.storage);
+  if (!i.storage->data && i.storage->bytes) runtime::allocate_storage(*i.storage);
   // No elements lie nowhere: a view may begin behind the end of its memory, or have none.
   return {i.numel ? i.address() : nullptr, i.dtype, runtime::expanded_strides(i, shape)};
 }
 
 void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads, std::span<const Tensor* const> writes) {
-  runtime::Touches touches;
+  runtime::Accesses accesses;
   for (const Tensor* t : reads)
-    if (t->defined()) touches.reads.push_back(t->impl()->storage.get());
+    if (t->defined()) accesses.reads.push_back(t->impl()->storage.get());
   for (const Tensor* t : writes)
-    if (t->defined()) touches.writes.push_back(t->impl()->storage.get());
+    if (t->defined()) accesses.writes.push_back(t->impl()->storage.get());
   const Device device = writes[0]->impl()->storage->device;
   // An index out of bounds is found when the call is long past.
   if (!device.is_cpu() && current_line) {
@@ -202,7 +202,7 @@ void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads,
     else if (auto* scatter = std::get_if<ir::Scatter>(&instruction))
       scatter->where = current_line();
   }
-  runtime::queue_of(device).submit(std::move(instruction), touches);
+  runtime::queue_of(device).submit(std::move(instruction), accesses);
 }
 void submit(ir::Instruction&& instruction, std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes) {
   submit(std::move(instruction), std::span<const Tensor* const>(reads.begin(), reads.size()),
@@ -216,15 +216,15 @@ void bump_version(const Tensor& t) {
 
 namespace {
 
-// Runs a step on the calling thread, if everything it touches is at rest. False: not possible this way.
-bool run_directly(ir::RowId row, std::span<const runtime::Source> sources, const Tensor& out) {
+// Runs a step on the calling thread, if everything it accesses is at rest. False: not possible this way.
+bool run_directly(ir::OpId id, std::span<const runtime::Source> sources, const Tensor& out) {
   const TensorImpl& o = *out.impl();
   if (runtime::busy(*o.storage) || !o.contiguous) return false;
   ir::Program program;
   std::array<void*, ir::kMaxArgs + 1> operands;
   std::array<uint64_t, ir::kMaxArgs> params;
-  ir::Program::Step& step = program.steps[0];
-  step.row = row;
+  ir::Program::Node& step = program.nodes[0];
+  step.op = id;
   step.out = o.dtype;
   step.args_count = static_cast<uint8_t>(sources.size());
   const Dims out_strides = runtime::expanded_strides(o, o.sizes);
@@ -246,11 +246,11 @@ bool run_directly(ir::RowId row, std::span<const runtime::Source> sources, const
     operands[program.inputs_count] = s.tensor->address();
     program.inputs[program.inputs_count++] = {s.tensor->dtype, repeats && o.numel > 1};
   }
-  program.steps_count = program.outputs_count = 1;
+  program.nodes_count = program.outputs_count = 1;
   program.outputs[0] = 0;
   const runtime::DirectKernel* kernel = runtime::backend_of(DeviceType::Cpu).direct_kernel(program);
   if (!kernel) return false;
-  if (!o.storage->data) runtime::materialise(*o.storage);
+  if (!o.storage->data) runtime::allocate_storage(*o.storage);
   operands[program.inputs_count] = o.address();
   if (kernel->machine)
     kernel->machine(operands.data(), params.data(), o.numel, 0);
@@ -261,14 +261,14 @@ bool run_directly(ir::RowId row, std::span<const runtime::Source> sources, const
 
 }  // namespace
 
-void run_step(ir::RowId row, std::span<const StepOperand> operands, const Tensor& out) {
+void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& out) {
   const TensorImpl& o = *out.impl();
   if (o.numel == 0) return;
-  if (operands.size() > 1 && !operands[1].tensor) row = ir::row::with_number(row, operands[1].scalar.to_double());
+  if (operands.size() > 1 && !operands[1].tensor) id = ir::op::with_number(id, operands[1].scalar.to_double());
   std::array<runtime::Source, ir::kMaxArgs> sources;
   std::array<Tensor, ir::kMaxArgs> held;
   for (size_t k = 0; k < operands.size(); ++k) {
-    const StepOperand& in = operands[k];
+    const OpOperand& in = operands[k];
     runtime::Source& s = sources[k];
     s.as = in.as;
     if (in.tensor && in.tensor->impl()->storage->device == o.storage->device) {
@@ -278,8 +278,8 @@ void run_step(ir::RowId row, std::span<const StepOperand> operands, const Tensor
       if (t.storage.get() == o.storage.get() &&
           !(t.offset == o.offset && t.dtype == o.dtype && s.strides == runtime::expanded_strides(o, o.sizes))) {
         held[k] = make_result(t.sizes, t.dtype, t.storage->device, "clone");
-        const StepOperand copy{in.tensor, {}, t.dtype};
-        run_step(ir::row::copy, {&copy, 1}, held[k]);
+        const OpOperand copy{in.tensor, {}, t.dtype};
+        apply_into(ir::op::copy, {&copy, 1}, held[k]);
         s.tensor = held[k].impl();
         s.strides = runtime::expanded_strides(*s.tensor, o.sizes);
       } else {
@@ -287,24 +287,24 @@ void run_step(ir::RowId row, std::span<const StepOperand> operands, const Tensor
       }
     } else {
       if (in.tensor && in.tensor->numel() != 1)
-        throw DeviceMismatchError(fmt::format("{}: an operand of shape {} is on {}, the result on {}", ir::rows()[row].name,
+        throw DeviceMismatchError(fmt::format("{}: an operand of shape {} is on {}, the result on {}", ir::op_table()[id].name,
                                               in.tensor->sizes().str(), in.tensor->device().str(), out.device().str()));
       s.bits = param_bits(in.tensor ? read_scalar(*in.tensor) : in.scalar, in.as);
     }
   }
   const std::span<const runtime::Source> all(sources.data(), operands.size());
-  if (o.storage->device.is_cpu() && o.numel <= kSmall && fuse_depth == 0 && run_directly(row, all, out)) return;
+  if (o.storage->device.is_cpu() && o.numel <= kSmall && fuse_depth == 0 && run_directly(id, all, out)) return;
   runtime::Queue& queue = runtime::queue_of(o.storage->device);
-  queue.append(row, all, o);
-  // Small work at rest does not wait for company; behind a reduction it does, until the temporaries that are folded have gone.
-  if (queue.synchronous() && o.numel <= kSmall && fuse_depth == 0 && !queue.recording()) queue.flush_steps();
+  queue.append(id, all, o);
+  // Small work at rest does not wait for company; behind a reduction it does, until the temporaries that are reduced have gone.
+  if (queue.synchronous() && o.numel <= kSmall && fuse_depth == 0 && !queue.recording()) queue.flush_nodes();
 }
 
-Tensor step(ir::RowId row, std::initializer_list<StepOperand> operands, DType out, const char* op) {
+Tensor apply(ir::OpId id, std::initializer_list<OpOperand> operands, DType out, const char* op) {
   Dims shape;
   Device device;
   bool first = true;
-  for (const StepOperand& o : operands) {
+  for (const OpOperand& o : operands) {
     if (!o.tensor) continue;
     shape = first ? o.tensor->sizes() : broadcast_shapes(shape, o.tensor->sizes());
     const Device d = o.tensor->impl()->storage->device;
@@ -312,7 +312,7 @@ Tensor step(ir::RowId row, std::initializer_list<StepOperand> operands, DType ou
     first = false;
   }
   Tensor result = make_result(shape, out, device, op, true);
-  run_step(row, {operands.begin(), operands.size()}, result);
+  apply_into(id, {operands.begin(), operands.size()}, result);
   return result;
 }
 

@@ -7,7 +7,7 @@
 
 #include "core/tensor_impl.h"
 #include "ir/instruction.h"
-#include "ir/row_ids.h"
+#include "ir/op_ids.h"
 #include "naru/random.h"
 #include "naru/tensor.h"
 #include "runtime/queue.h"
@@ -21,15 +21,15 @@ Tensor make_result(const Dims& sizes, DType dtype, Device device, const char* op
 Tensor make_view(const Tensor& base, Dims sizes, Dims strides, int64_t offset, const char* op);
 
 // Operand of an internal elementwise step: a tensor or a number, and the type the operator sees it as.
-struct StepOperand {
+struct OpOperand {
   const Tensor* tensor = nullptr;
   Scalar scalar;
   DType as;
 };
-// out = row(operands), converted to out's dtype; tensors broadcast to out's shape. Records nothing for autograd.
-void run_step(ir::RowId row, std::span<const StepOperand> operands, const Tensor& out);
-// The same into a new tensor of the broadcast shape (numbers only: pass the shape via run_step).
-Tensor step(ir::RowId row, std::initializer_list<StepOperand> operands, DType out, const char* op);
+// out = op(operands), converted to out's dtype; tensors broadcast to out's shape. Records nothing for autograd.
+void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& out);
+// The same into a new tensor of the broadcast shape (numbers only: pass the shape via apply_into).
+Tensor apply(ir::OpId id, std::initializer_list<OpOperand> operands, DType out, const char* op);
 
 // The device all operands live on; cpu tensors without dimensions may stand beside any device (they count as numbers). Throws
 // DeviceMismatchError naming every operand otherwise. `roles` name the operands in the message.
@@ -42,7 +42,7 @@ Scalar read_scalar(const Tensor& t);
 // Whether the calling thread's work on cpu is recorded, not done (naru/graph.h), so that the host can't check values.
 bool recording_host() noexcept;
 
-// One draw of the generator (null: the default one): (key, offset), as the random rows take them. Throws in a capture, where only the
+// One draw of the generator (null: the default one): (key, offset), as the random operators take them. Throws in a capture, where only the
 // default generator may be drawn from.
 std::pair<uint64_t, uint64_t> draw(Generator* generator);
 
@@ -58,7 +58,7 @@ void require_distinct_elements(const Tensor& target, const char* op, const char*
 // Counts a write to the tensor's storage.
 void bump_version(const Tensor& t);
 
-// Inside, even small elementwise work is held back, so that chains over small tensors fuse as well.
+// Inside, even small elementwise work is deferred, so that chains over small tensors fuse as well.
 class FuseScope {
  public:
   FuseScope() noexcept;

@@ -15,8 +15,8 @@ using Grads = std::vector<Tensor>&;
 
 // target = source on one device, converted and broadcast.
 void copy_elements(const Tensor& target, const Tensor& source) {
-  const ops::StepOperand operand{&source, {}, target.dtype()};
-  ops::run_step(ir::row::copy, {&operand, 1}, target);
+  const ops::OpOperand operand{&source, {}, target.dtype()};
+  ops::apply_into(ir::op::copy, {&operand, 1}, target);
 }
 
 // Dense, in row-major order, with memory, nothing pending.
@@ -52,19 +52,19 @@ void transfer(const Tensor& target, const Tensor& source, bool non_blocking) {
   const bool host_pinned = (to.is_cpu() ? t.storage : s.storage)->pinned;
   const bool waits = (to.is_cpu() || from.is_cpu()) && !(non_blocking && host_pinned);
   if (waits) runtime::note_synchronization("copy", queue.device());
-  const runtime::Touches touches{{s.storage.get()}, {t.storage.get()}};
+  const runtime::Accesses accesses{{s.storage.get()}, {t.storage.get()}};
   if (waits && queue.unified()) {
     const Device host(DeviceType::Cpu, 0);
     runtime::Queue& here = runtime::queue_of(host, 0);
     // The host copies. Whoever reads waits for the device as ever, and hears of its errors.
     if (to.is_cpu()) queue.synchronize();
-    here.submit(ir::CopyBytes{copy.target, copy.source, copy.bytes, host, host}, touches);
+    here.submit(ir::CopyBytes{copy.target, copy.source, copy.bytes, host, host}, accesses);
     return;
   }
-  const uint64_t seq = queue.submit(copy, touches);
+  const uint64_t seq = queue.submit(copy, accesses);
   if (!waits) return;
   queue.stream().synchronize(seq);
-  (to.is_cpu() ? t : s).storage->history.reached({&queue.stream(), seq});
+  (to.is_cpu() ? t : s).storage->pending_uses.reached({&queue.stream(), seq});
 }
 
 void copy_into(const Tensor& target, const Tensor& source, bool non_blocking) {
@@ -166,9 +166,8 @@ Tensor& Tensor::fill_(const Operand& value) {
     throw RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", source.dim());
   const bool history = source.defined() ? autograd::recording({this, &source}) : autograd::recording({this});
   if (history) autograd::check_in_place(*this, "fill_");
-  const ops::StepOperand operand =
-      source.defined() ? ops::StepOperand{&source, {}, dtype()} : ops::StepOperand{nullptr, value.scalar(), dtype()};
-  ops::run_step(ir::row::copy, {&operand, 1}, *this);
+  const ops::OpOperand operand = source.defined() ? ops::OpOperand{&source, {}, dtype()} : ops::OpOperand{nullptr, value.scalar(), dtype()};
+  ops::apply_into(ir::op::copy, {&operand, 1}, *this);
   ops::bump_version(*this);
   impl_->origin.op = "fill_";
   if (history) remember_copy(*this, source);

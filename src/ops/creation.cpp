@@ -38,33 +38,33 @@ Options on_cpu(Options o) {
   return o;
 }
 
-void run_over(const Tensor& t, ir::RowId row, std::initializer_list<ops::StepOperand> operands) {
-  ops::run_step(row, {operands.begin(), operands.size()}, t);
+void run_over(const Tensor& t, ir::OpId row, std::initializer_list<ops::OpOperand> operands) {
+  ops::apply_into(row, {operands.begin(), operands.size()}, t);
 }
 
 }  // namespace
 
 Tensor empty(const Dims& sizes, const Options& o) {
   Tensor t = fresh(sizes, o, "empty", default_dtype());
-  if (!t.impl()->storage->data && t.impl()->storage->bytes) runtime::materialise(*t.impl()->storage);
+  if (!t.impl()->storage->data && t.impl()->storage->bytes) runtime::allocate_storage(*t.impl()->storage);
   return finish(t, o);
 }
 
 Tensor full(const Dims& sizes, Scalar value, const Options& o) {
   Tensor t = fresh(sizes, o, "full", value.dtype());
-  run_over(t, ir::row::copy, {{nullptr, value, t.dtype()}});
+  run_over(t, ir::op::copy, {{nullptr, value, t.dtype()}});
   return finish(t, o);
 }
 
 Tensor zeros(const Dims& sizes, const Options& o) {
   Tensor t = fresh(sizes, o, "zeros", default_dtype());
-  run_over(t, ir::row::copy, {{nullptr, 0, t.dtype()}});
+  run_over(t, ir::op::copy, {{nullptr, 0, t.dtype()}});
   return finish(t, o);
 }
 
 Tensor ones(const Dims& sizes, const Options& o) {
   Tensor t = fresh(sizes, o, "ones", default_dtype());
-  run_over(t, ir::row::copy, {{nullptr, 1, t.dtype()}});
+  run_over(t, ir::op::copy, {{nullptr, 1, t.dtype()}});
   return finish(t, o);
 }
 
@@ -89,7 +89,7 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const Options& o) {
   if (is_floating(type) && runtime::lacks_double(t.device())) return finish(arange(start, end, step, on_cpu(all)).to(t.device()), o);
   // Computed in float64 (PyTorch's accumulate type) or int64, then rounded once.
   const DType as = is_floating(type) ? DType::F64 : DType::I64;
-  run_over(t, ir::row::arange, {{nullptr, start, as}, {nullptr, step, as}});
+  run_over(t, ir::op::arange, {{nullptr, start, as}, {nullptr, step, as}});
   return finish(t, o);
 }
 
@@ -99,9 +99,9 @@ Tensor linspace(double start, double end, int64_t steps, const Options& o) {
   if (steps > 1 && runtime::lacks_double(t.device())) return finish(linspace(start, end, steps, on_cpu(o)).to(t.device()), o);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   if (steps == 1)
-    run_over(t, ir::row::copy, {{nullptr, start, t.dtype()}});
+    run_over(t, ir::op::copy, {{nullptr, start, t.dtype()}});
   else if (steps > 1)
-    run_over(t, ir::row::linspace,
+    run_over(t, ir::op::linspace,
              {{nullptr, start, DType::F64}, {nullptr, end, DType::F64}, {nullptr, step, DType::F64}, {nullptr, steps, DType::F64}});
   return finish(t, o);
 }

@@ -9,9 +9,9 @@ namespace naru {
 
 using autograd::record;
 using ir::ReduceOp;
+using ops::apply;
 using ops::DimSet;
-using ops::Prologue;
-using ops::step;
+using ops::FusedProducer;
 using Tensors = std::vector<Tensor>;
 
 namespace {
@@ -104,18 +104,19 @@ Classes classes_of(const Tensor& x, const Tensor& target, const Tensor& weight, 
   c.positions = c.target;
   c.masked = check_target(c.target, c.count, ignore_index);
   if (c.masked) {
-    c.valid = step(ir::row::ne, {{&c.target, {}, DType::I64}, {nullptr, ignore_index, DType::I64}}, DType::Bool, op);
+    c.valid = apply(ir::op::ne, {{&c.target, {}, DType::I64}, {nullptr, ignore_index, DType::I64}}, DType::Bool, op);
     c.positions =
-        step(ir::row::where, {{&c.valid, {}, DType::Bool}, {&c.target, {}, DType::I64}, {nullptr, 0, DType::I64}}, DType::I64, op);
+        apply(ir::op::where, {{&c.valid, {}, DType::Bool}, {&c.target, {}, DType::I64}, {nullptr, 0, DType::I64}}, DType::I64, op);
   }
   if (weight.defined()) c.weight = choose(weight, 0, c.positions, op);
   return c;
 }
 
-// Appends the weight and the mask to a prologue that ends in the loss of each element.
-void finish(Prologue& p, const Classes& c, DType acc) {
-  if (c.weight.defined()) p.then(ir::row::mul, acc, {Prologue::step(p.last(), acc), Prologue::of(c.weight, acc)});
-  if (c.masked) p.then(ir::row::where, acc, {Prologue::of(c.valid, DType::Bool), Prologue::step(p.last(), acc), Prologue::of(0.0, acc)});
+// Appends the weight and the mask to a producer that ends in the loss of each element.
+void finish(FusedProducer& p, const Classes& c, DType acc) {
+  if (c.weight.defined()) p.then(ir::op::mul, acc, {FusedProducer::node(p.last(), acc), FusedProducer::of(c.weight, acc)});
+  if (c.masked)
+    p.then(ir::op::where, acc, {FusedProducer::of(c.valid, DType::Bool), FusedProducer::node(p.last(), acc), FusedProducer::of(0.0, acc)});
 }
 
 DimSet everything(const Dims& sizes) { return ops::dim_set(std::nullopt, static_cast<int64_t>(sizes.size())); }
@@ -123,20 +124,20 @@ DimSet everything(const Dims& sizes) { return ops::dim_set(std::nullopt, static_
 // What the mean divides by: the weights of the targets that count. Undefined: their number, known to the host.
 Tensor divisor_of(const Classes& c, DType acc, const char* op) {
   if (!c.masked && !c.weight.defined()) return {};
-  Prologue p = c.weight.defined() ? Prologue::copy(c.weight, acc, acc) : Prologue::copy(c.valid, acc, acc);
+  FusedProducer p = c.weight.defined() ? FusedProducer::copy(c.weight, acc, acc) : FusedProducer::copy(c.valid, acc, acc);
   if (c.weight.defined() && c.masked)
-    p.then(ir::row::where, acc, {Prologue::of(c.valid, DType::Bool), Prologue::step(p.last(), acc), Prologue::of(0.0, acc)});
-  return ops::fold(ReduceOp::Sum, p, c.target.sizes(), everything(c.target.sizes()), false, acc, op);
+    p.then(ir::op::where, acc, {FusedProducer::of(c.valid, DType::Bool), FusedProducer::node(p.last(), acc), FusedProducer::of(0.0, acc)});
+  return ops::reduce(ReduceOp::Sum, p, c.target.sizes(), everything(c.target.sizes()), false, acc, op);
 }
 
-// Folds the loss of each element as `reduction` says. With Reduction::None nothing is folded.
-Tensor reduced(const Prologue& p, const Classes& c, Reduction reduction, const Tensor& divisor, DType acc, DType out, const char* op) {
+// Reduces the loss of each element as `reduction` says. With Reduction::None nothing is reduced.
+Tensor reduced(const FusedProducer& p, const Classes& c, Reduction reduction, const Tensor& divisor, DType acc, DType out, const char* op) {
   const Dims& sizes = c.target.sizes();
   if (reduction != Reduction::Mean)
-    return ops::fold(ReduceOp::Sum, p, sizes, reduction == Reduction::None ? DimSet() : everything(sizes), false, out, op);
-  const Tensor total = ops::fold(ReduceOp::Sum, p, sizes, everything(sizes), false, acc, op);
+    return ops::reduce(ReduceOp::Sum, p, sizes, reduction == Reduction::None ? DimSet() : everything(sizes), false, out, op);
+  const Tensor total = ops::reduce(ReduceOp::Sum, p, sizes, everything(sizes), false, acc, op);
   const Tensor* by = divisor.defined() ? &divisor : nullptr;
-  return step(ir::row::div, {{&total, {}, acc}, {by, static_cast<double>(product(sizes)), acc}}, out, op);
+  return apply(ir::op::div, {{&total, {}, acc}, {by, static_cast<double>(product(sizes)), acc}}, out, op);
 }
 
 // The factor of each row in the gradient, of shape (rows with a class dimension of 1) or without dimensions. Differentiable in g.
@@ -154,7 +155,7 @@ Tensor one_hot_of(const Classes& c, int64_t rank, const char* op) {
   Dims shape(static_cast<size_t>(rank - c.dim), 1);
   shape[0] = c.count;
   const Tensor numbers = arange(0, c.count, 1, Options(DType::I64, c.target.device())).view(shape), target = c.target.unsqueeze(c.dim);
-  return step(ir::row::eq, {{&numbers, {}, DType::I64}, {&target, {}, DType::I64}}, DType::Bool, op);
+  return apply(ir::op::eq, {{&numbers, {}, DType::I64}, {&target, {}, DType::I64}}, DType::Bool, op);
 }
 
 }  // namespace
@@ -167,7 +168,7 @@ Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight, Red
   ops::require_softmax_type(x.dtype(), op);
   const DType acc = ops::accumulator_of(x.dtype());
   const Tensor chosen = choose(x, c.dim, c.positions, op);
-  Prologue p(ir::row::neg, acc, {Prologue::of(chosen, acc)});
+  FusedProducer p(ir::op::neg, acc, {FusedProducer::of(chosen, acc)});
   finish(p, c, acc);
   const Tensor divisor = reduction == Reduction::Mean ? divisor_of(c, acc, op) : Tensor();
   return record(reduced(p, c, reduction, divisor, acc, x.dtype(), op), "NllLossBackward0", {&x}, {&c.target},
@@ -189,9 +190,9 @@ Tensor cross_entropy_of_classes(const Tensor& x, const Tensor& target, const Ten
   const Tensor chosen = choose(x, c.dim, c.positions, op);
   const auto rows = [&](const Tensor& t) { return ops::make_view(t, c.target.sizes(), contiguous_strides(c.target.sizes()), 0, op); };
   const Tensor m = rows(parts.greatest), s = rows(parts.sum);
-  Prologue p(ir::row::log, acc, {Prologue::of(s, acc)});
-  p.then(ir::row::sub, acc, {Prologue::of(m, acc), Prologue::of(chosen, acc)});
-  p.then(ir::row::add, acc, {Prologue::step(1, acc), Prologue::step(0, acc)});
+  FusedProducer p(ir::op::log, acc, {FusedProducer::of(s, acc)});
+  p.then(ir::op::sub, acc, {FusedProducer::of(m, acc), FusedProducer::of(chosen, acc)});
+  p.then(ir::op::add, acc, {FusedProducer::node(1, acc), FusedProducer::node(0, acc)});
   finish(p, c, acc);
   const Tensor divisor = reduction == Reduction::Mean ? divisor_of(c, acc, op) : Tensor();
   return record(reduced(p, c, reduction, divisor, acc, x.dtype(), op), "NllLossBackward0", {&x}, {&x, &c.target},
@@ -205,8 +206,8 @@ Tensor cross_entropy_of_classes(const Tensor& x, const Tensor& target, const Ten
                   ops::FuseScope fuse;
                   const Tensor hot = one_hot_of(c, input.dim(), op);
                   const Tensor y = ops::softmax_of(input, parts, acc, acc, op);
-                  const Tensor d = step(ir::row::sub, {{&y, {}, acc}, {&hot, {}, acc}}, acc, op);
-                  return {step(ir::row::mul, {{&d, {}, acc}, {&scale, {}, acc}}, input.dtype(), op)};
+                  const Tensor d = apply(ir::op::sub, {{&y, {}, acc}, {&hot, {}, acc}}, acc, op);
+                  return {apply(ir::op::mul, {{&d, {}, acc}, {&scale, {}, acc}}, input.dtype(), op)};
                 });
 }
 

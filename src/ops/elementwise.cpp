@@ -5,7 +5,7 @@
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
-#include "ops/quick_call.h"
+#include "ops/fast_call.h"
 #include "runtime/memory.h"
 
 namespace naru {
@@ -35,37 +35,37 @@ constexpr TensorDerivative derivative() {
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 using T = Tensor;
 const TensorDerivative kDerivatives[][3] = {
-#define NARU_ROW1(name, rule, lo, hi, expr, da, doc) \
+#define NARU_OP1(name, rule, lo, hi, expr, da, doc) \
   {derivative<3, [](const T& a, const T& y, const T& g) { return da; }>(), nullptr, nullptr},
-#define NARU_ROW2(name, rule, lo, hi, expr, da, db, doc)                               \
+#define NARU_OP2(name, rule, lo, hi, expr, da, db, doc)                                \
   {derivative<4, [](const T& a, const T& b, const T& y, const T& g) { return da; }>(), \
    derivative<4, [](const T& a, const T& b, const T& y, const T& g) { return db; }>(), nullptr},
-#define NARU_ROW3(name, rule, lo, hi, expr, da, db, dc, doc)                                       \
+#define NARU_OP3(name, rule, lo, hi, expr, da, db, dc, doc)                                        \
   {derivative<5, [](const T& a, const T& b, const T& c, const T& y, const T& g) { return da; }>(), \
    derivative<5, [](const T& a, const T& b, const T& c, const T& y, const T& g) { return db; }>(), \
    derivative<5, [](const T& a, const T& b, const T& c, const T& y, const T& g) { return dc; }>()},
 #include "naru/elementwise.inc"
-#undef NARU_ROW1
-#undef NARU_ROW2
-#undef NARU_ROW3
+#undef NARU_OP1
+#undef NARU_OP2
+#undef NARU_OP3
 };
 #pragma GCC diagnostic pop
 
-const TableRow kTable[] = {
-#define NARU_ROW1(name, rule, lo, hi, expr, da, doc) {#name, 1, Rule::rule, lo, hi, doc, {}},
-#define NARU_ROW2(name, rule, lo, hi, expr, da, db, doc) {#name, 2, Rule::rule, lo, hi, doc, {}},
-#define NARU_ROW3(name, rule, lo, hi, expr, da, db, dc, doc) {#name, 3, Rule::rule, lo, hi, doc, {}},
+const TableEntry kTable[] = {
+#define NARU_OP1(name, rule, lo, hi, expr, da, doc) {#name, 1, Rule::rule, lo, hi, doc, {}},
+#define NARU_OP2(name, rule, lo, hi, expr, da, db, doc) {#name, 2, Rule::rule, lo, hi, doc, {}},
+#define NARU_OP3(name, rule, lo, hi, expr, da, db, dc, doc) {#name, 3, Rule::rule, lo, hi, doc, {}},
 #include "naru/elementwise.inc"
-#undef NARU_ROW1
-#undef NARU_ROW2
-#undef NARU_ROW3
+#undef NARU_OP1
+#undef NARU_OP2
+#undef NARU_OP3
 };
 
 // "AddBackward0" from "add".
-const char* backward_name(ir::RowId row) {
+const char* backward_name(ir::OpId id) {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> v;
-    for (const TableRow& r : kTable) {
+    for (const TableEntry& r : kTable) {
       std::string s;
       bool up = true;
       for (const char* p = r.name; *p; ++p) {
@@ -80,12 +80,12 @@ const char* backward_name(ir::RowId row) {
     }
     return v;
   }();
-  return names[row].c_str();
+  return names[id].c_str();
 }
 
 // What a derivative needs: bit k for argument k of (operands..., y, g); kIsGradient if it is g itself.
 constexpr uint8_t kIsGradient = 0x80;
-uint8_t derivative_needs(ir::RowId row, int operand) {
+uint8_t derivative_needs(ir::OpId id, int operand) {
   static const std::vector<std::array<uint8_t, 3>> needs = [] {
     std::vector<std::array<uint8_t, 3>> all;
     for (size_t r = 0; r < std::size(kTable); ++r) {
@@ -96,7 +96,7 @@ uint8_t derivative_needs(ir::RowId row, int operand) {
         ir::Graph g;
         std::vector<ir::V> args;
         for (int k = 0; k < n; ++k) args.push_back(ir::input(g, k, kTable[r].rule == Rule::Where && k == 0 ? DType::Bool : DType::F32));
-        const ir::V result = ir::rows()[ir::row::derivative(static_cast<ir::RowId>(r), i)].expr(args);
+        const ir::V result = ir::op_table()[ir::op::derivative(static_cast<ir::OpId>(r), i)].expr(args);
         std::vector<bool> used(g.nodes().size());
         used[result.id()] = true;
         for (size_t id = g.nodes().size(); id-- > 0;) {
@@ -112,21 +112,21 @@ uint8_t derivative_needs(ir::RowId row, int operand) {
     }
     return all;
   }();
-  return needs[row][operand];
+  return needs[id][operand];
 }
 
 class TableNode final : public autograd::Node {
  public:
   // in_place: the first operand is about to be overwritten.
-  TableNode(ir::RowId row, Types types, std::span<const Operand> operands, bool in_place = false)
-      : Node(backward_name(row)), row_(row), types_(types) {
+  TableNode(ir::OpId id, Types types, std::span<const Operand> operands, bool in_place = false)
+      : Node(backward_name(id)), id_(id), types_(types) {
     uint8_t needs = 0;
-    const int n = kTable[row].arity;
+    const int n = kTable[id].arity;
     for (int i = 0; i < n; ++i) {
-      const bool wanted = operands[i].is_tensor() && kDerivatives[row][i] && autograd::requires_grad(operands[i].tensor());
+      const bool wanted = operands[i].is_tensor() && kDerivatives[id][i] && autograd::requires_grad(operands[i].tensor());
       next().push_back(wanted ? autograd::gradient_edge(operands[i].tensor()) : autograd::Edge{});
       if (!wanted) continue;
-      needs |= derivative_needs(row, i);
+      needs |= derivative_needs(id, i);
       shapes_[i] = operands[i].tensor().sizes();
       dtypes_[i] = operands[i].tensor().dtype();
     }
@@ -144,14 +144,14 @@ class TableNode final : public autograd::Node {
     if (wants_result_) result_ = autograd::Saved(y, true);
   }
   std::vector<Tensor> apply(std::vector<Tensor> grads) override {
-    const int n = kTable[row_].arity;
+    const int n = kTable[id_].arity;
     std::vector<Tensor> results(n);
     Tensor g = std::move(grads[0]);
     if (!g.defined()) return results;
     std::array<Tensor, 5> values;
     uint8_t needs = 0;
     for (int i = 0; i < n; ++i)
-      if (next()[i].node) needs |= derivative_needs(row_, i);
+      if (next()[i].node) needs |= derivative_needs(id_, i);
     for (int i = 0; i < n; ++i)
       if ((needs >> i & 1) && !is_number_[i]) values[i] = saved_[i].get(this);
     if (needs >> n & 1) values[n] = result_.get(this);
@@ -168,7 +168,7 @@ class TableNode final : public autograd::Node {
  private:
   Tensor one(int i, int n, const std::array<Tensor, 5>& values) const {
     const Tensor& g = values[n + 1];
-    const uint8_t needs = derivative_needs(row_, i);
+    const uint8_t needs = derivative_needs(id_, i);
     Tensor result;
     if (needs & kIsGradient) {
       result = g;
@@ -178,13 +178,13 @@ class TableNode final : public autograd::Node {
         if (is_number_[k]) args[k] = scalar_tensor(numbers_[k], Options(types_.compute, g.device()));
       for (int k = 0; k < n + 2; ++k)
         if (!args[k].defined()) args[k] = g;
-      result = kDerivatives[row_][i]({args.data(), static_cast<size_t>(n + 2)});
-    } else if (shapes_[i] == g.sizes() && (result = quick_derivative(i, n, values, needs)).defined()) {
+      result = kDerivatives[id_][i]({args.data(), static_cast<size_t>(n + 2)});
+    } else if (shapes_[i] == g.sizes() && (result = fast_derivative(i, n, values, needs)).defined()) {
       return result;
     } else {
-      std::array<StepOperand, 5> args;
+      std::array<OpOperand, 5> args;
       for (int k = 0; k < n + 2; ++k) {
-        const DType as = kTable[row_].rule == Rule::Where && k == 0 ? DType::Bool : types_.compute;
+        const DType as = kTable[id_].rule == Rule::Where && k == 0 ? DType::Bool : types_.compute;
         if (k < n && is_number_[k] && (needs >> k & 1))
           args[k] = {nullptr, numbers_[k], as};
         else
@@ -192,16 +192,16 @@ class TableNode final : public autograd::Node {
       }
       const bool whole = shapes_[i] == g.sizes();
       result = make_result(g.sizes(), whole ? dtypes_[i] : types_.compute, g.device(), "backward", true);
-      run_step(ir::row::derivative(row_, i), {args.data(), static_cast<size_t>(n + 2)}, result);
+      apply_into(ir::op::derivative(id_, i), {args.data(), static_cast<size_t>(n + 2)}, result);
     }
     result = sum_to(result, shapes_[i]);
     return result.dtype() == dtypes_[i] ? result : result.to(dtypes_[i]);
   }
 
   // An undefined tensor where the long way is needed.
-  Tensor quick_derivative(int i, int n, const std::array<Tensor, 5>& values, uint8_t needs) const {
-    if (kTable[row_].rule == Rule::Where) return {};
-    QuickCall call;
+  Tensor fast_derivative(int i, int n, const std::array<Tensor, 5>& values, uint8_t needs) const {
+    if (kTable[id_].rule == Rule::Where) return {};
+    FastCall call;
     for (int k = 0; k < n + 2; ++k) {
       if (!(needs >> k & 1))
         call.add_unused();
@@ -211,10 +211,10 @@ class TableNode final : public autograd::Node {
         return {};
     }
     if (!call.first || call.first->dtype != dtypes_[i]) return {};
-    return call.run(ir::row::derivative(row_, i), "backward", [&] { return Types{types_.compute, dtypes_[i]}; });
+    return call.run(ir::op::derivative(id_, i), "backward", [&] { return Types{types_.compute, dtypes_[i]}; });
   }
 
-  ir::RowId row_;
+  ir::OpId id_;
   Types types_;
   std::array<autograd::Saved, 3> saved_;
   autograd::Saved result_;
@@ -225,20 +225,20 @@ class TableNode final : public autograd::Node {
   bool wants_result_ = false;
 };
 
-bool wants_history(ir::RowId row, std::span<const Operand> operands) {
+bool wants_history(ir::OpId id, std::span<const Operand> operands) {
   if (!grad_enabled()) return false;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!operands[i].is_tensor() || !autograd::requires_grad(operands[i].tensor())) continue;
-    if (kDerivatives[row][i]) return true;
+    if (kDerivatives[id][i]) return true;
     // A result without a gradient would be taken for a constant.
-    if (i == 0 && kTable[row].rule == Rule::Float)
-      throw NotImplementedError("the derivative for '{}' is not implemented. Use input.detach(), or no_grad()", kTable[row].name);
+    if (i == 0 && kTable[id].rule == Rule::Float)
+      throw NotImplementedError("the derivative for '{}' is not implemented. Use input.detach(), or no_grad()", kTable[id].name);
   }
   return false;
 }
 
-void remember(ir::RowId row, Types types, std::span<const Operand> operands, const Tensor& out) {
-  auto node = make_ref<TableNode>(row, types, operands);
+void remember(ir::OpId id, Types types, std::span<const Operand> operands, const Tensor& out) {
+  auto node = make_ref<TableNode>(id, types, operands);
   node->save_result(out);
   autograd::set_history(out, Ref<autograd::Node>(node));
 }
@@ -259,45 +259,45 @@ Device check_devices(std::span<const Operand> operands, const char* op) {
 }
 
 // Integer division by zero is an error of the call on cpu, as in PyTorch; elsewhere the result is 0.
-void check_divisor(ir::RowId row, Types types, std::span<const Operand> operands) {
-  namespace r = ir::row;
+void check_divisor(ir::OpId id, Types types, std::span<const Operand> operands) {
+  namespace r = ir::op;
   if (is_floating(types.compute) || recording_host() ||
-      (row != r::floor_divide && row != r::remainder && row != r::fmod && row != r::div_trunc))
+      (id != r::floor_divide && id != r::remainder && id != r::fmod && id != r::div_trunc))
     return;
   const Operand& divisor = operands[1];
   const bool zero = divisor.is_tensor() ? divisor.tensor().device().is_cpu() && divisor.tensor().numel() > 0 &&
                                               !all(divisor.tensor().detach()).item().to_bool()
                                         : !divisor.scalar().to_bool();
-  if (zero) throw RuntimeError("ZeroDivisionError: {} of integers by 0", kTable[row].name);
+  if (zero) throw RuntimeError("ZeroDivisionError: {} of integers by 0", kTable[id].name);
 }
 
-void fill_steps(std::span<const Operand> operands, Types types, Rule rule, std::array<StepOperand, 3>& steps) {
+void fill_operands(std::span<const Operand> operands, Types types, Rule rule, std::array<OpOperand, 3>& steps) {
   for (size_t i = 0; i < operands.size(); ++i) {
     const DType as = rule == Rule::Where && i == 0 ? DType::Bool : types.compute;
-    steps[i] = operands[i].is_tensor() ? StepOperand{&operands[i].tensor(), {}, as} : StepOperand{nullptr, operands[i].scalar(), as};
+    steps[i] = operands[i].is_tensor() ? OpOperand{&operands[i].tensor(), {}, as} : OpOperand{nullptr, operands[i].scalar(), as};
   }
 }
 
 // An undefined tensor where the operands need the long way.
-Tensor run_quickly(ir::RowId row, std::span<const Operand> operands, Types& types) {
-  QuickCall call;
+Tensor run_fast(ir::OpId id, std::span<const Operand> operands, Types& types) {
+  FastCall call;
   for (const Operand& o : operands)
     if (!(o.is_tensor() ? call.add(o.tensor().impl()) : call.add(o.scalar()))) return {};
   const TensorImpl* first = call.first;
-  if (!first || kTable[row].rule == Rule::Where) return {};
-  if (!is_floating(first->dtype) && (kTable[row].rule == Rule::Float || call.mask != 0 || row == ir::row::floor_divide ||
-                                     row == ir::row::remainder || row == ir::row::fmod || row == ir::row::div_trunc))
+  if (!first || kTable[id].rule == Rule::Where) return {};
+  if (!is_floating(first->dtype) && (kTable[id].rule == Rule::Float || call.mask != 0 || id == ir::op::floor_divide ||
+                                     id == ir::op::remainder || id == ir::op::fmod || id == ir::op::div_trunc))
     return {};
-  Tensor out = call.run(row, kTable[row].name, [&] { return apply_rule(kTable[row].rule, operands, kTable[row].name); });
+  Tensor out = call.run(id, kTable[id].name, [&] { return apply_rule(kTable[id].rule, operands, kTable[id].name); });
   types = call.types;
   return out;
 }
 
 }  // namespace
 
-std::span<const TableRow> table() {
-  static const std::vector<TableRow> rows = [] {
-    std::vector<TableRow> v(std::begin(kTable), std::end(kTable));
+std::span<const TableEntry> table() {
+  static const std::vector<TableEntry> rows = [] {
+    std::vector<TableEntry> v(std::begin(kTable), std::end(kTable));
     for (size_t r = 0; r < v.size(); ++r)
       for (int i = 0; i < 3; ++i) v[r].differentiable[i] = kDerivatives[r][i] != nullptr;
     return v;
@@ -307,31 +307,31 @@ std::span<const TableRow> table() {
 
 Tensor sum_to(const Tensor& g, const Dims& shape) {
   if (g.sizes() == shape) return g;
-  Dims folded;
+  Dims reduced;
   const size_t shift = g.sizes().size() - shape.size();
   for (size_t i = 0; i < g.sizes().size(); ++i)
-    if (i < shift || (shape[i - shift] == 1 && g.sizes()[i] != 1)) folded.push_back(static_cast<int64_t>(i));
-  return sum(g, folded, true).view(shape);
+    if (i < shift || (shape[i - shift] == 1 && g.sizes()[i] != 1)) reduced.push_back(static_cast<int64_t>(i));
+  return sum(g, reduced, true).view(shape);
 }
 
-Tensor run_row(ir::RowId row, std::span<const Operand> operands) {
+Tensor run_op(ir::OpId id, std::span<const Operand> operands) {
   if (autocast::anywhere()) [[unlikely]] {
     std::vector<const Tensor*> tensors;
     for (const Operand& o : operands)
       if (o.is_tensor()) tensors.push_back(&o.tensor());
-    if (const autocast::Casts c(kTable[row].name, std::span<const Tensor* const>(tensors)); c) {
+    if (const autocast::Casts c(kTable[id].name, std::span<const Tensor* const>(tensors)); c) {
       std::array<Operand, 3> cast{Operand(0), Operand(0), Operand(0)};
       for (size_t i = 0, next = 0; i < operands.size(); ++i) cast[i] = operands[i].is_tensor() ? Operand(c[next++]) : operands[i];
-      return run_row(row, {cast.data(), operands.size()});
+      return run_op(id, {cast.data(), operands.size()});
     }
   }
-  const bool history = wants_history(row, operands);
+  const bool history = wants_history(id, operands);
   Types types;
-  if (Tensor quick = run_quickly(row, operands, types); quick.defined()) {
-    if (history) remember(row, types, operands, quick);
+  if (Tensor quick = run_fast(id, operands, types); quick.defined()) {
+    if (history) remember(id, types, operands, quick);
     return quick;
   }
-  const TableRow& r = kTable[row];
+  const TableEntry& r = kTable[id];
   const Device device = check_devices(operands, r.name);
   types = apply_rule(r.rule, operands, r.name);
   Dims shape;
@@ -342,7 +342,7 @@ Tensor run_row(ir::RowId row, std::span<const Operand> operands) {
       first = false;
     }
   if (first)
-    return run_row(row, [&] {
+    return run_op(id, [&] {
       // Numbers alone: the first becomes a tensor.
       static thread_local Tensor number;
       number = scalar_tensor(operands[0].scalar());
@@ -351,17 +351,17 @@ Tensor run_row(ir::RowId row, std::span<const Operand> operands) {
       all[0] = Operand(number);
       return std::span<const Operand>(all);
     }());
-  check_divisor(row, types, operands);
-  std::array<StepOperand, 3> steps;
-  fill_steps(operands, types, r.rule, steps);
+  check_divisor(id, types, operands);
+  std::array<OpOperand, 3> steps;
+  fill_operands(operands, types, r.rule, steps);
   Tensor out = make_result(shape, types.out, device, r.name, true);
-  run_step(row, {steps.data(), operands.size()}, out);
-  if (history) remember(row, types, operands, out);
+  apply_into(id, {steps.data(), operands.size()}, out);
+  if (history) remember(id, types, operands, out);
   return out;
 }
 
-void run_row_in_place(ir::RowId row, const Tensor& target, std::span<const Operand> others) {
-  const TableRow& r = kTable[row];
+void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand> others) {
+  const TableEntry& r = kTable[id];
   std::array<Operand, 3> all{Operand(target), Operand(0), Operand(0)};
   for (size_t i = 0; i < others.size(); ++i) all[i + 1] = others[i];
   const std::span<const Operand> operands(all.data(), others.size() + 1);
@@ -379,16 +379,16 @@ void run_row_in_place(ir::RowId row, const Tensor& target, std::span<const Opera
   if (!(shape == target.sizes()))
     throw RuntimeError("output with shape {} doesn't match the broadcast shape {} ({}_)", target.sizes().str(), shape.str(), r.name);
   require_distinct_elements(target, r.name, "_");
-  check_divisor(row, types, operands);
-  const bool history = wants_history(row, operands) || (grad_enabled() && autograd::requires_grad(target));
+  check_divisor(id, types, operands);
+  const bool history = wants_history(id, operands) || (grad_enabled() && autograd::requires_grad(target));
   Ref<TableNode> node;
   if (history) {
     autograd::check_in_place(target, r.name);
-    node = make_ref<TableNode>(row, types, operands, true);
+    node = make_ref<TableNode>(id, types, operands, true);
   }
-  std::array<StepOperand, 3> steps;
-  fill_steps(operands, types, r.rule, steps);
-  run_step(row, {steps.data(), operands.size()}, target);
+  std::array<OpOperand, 3> steps;
+  fill_operands(operands, types, r.rule, steps);
+  apply_into(id, {steps.data(), operands.size()}, target);
   bump_version(target);
   target.impl()->origin.op = r.name;
   if (history) {
@@ -399,41 +399,41 @@ void run_row_in_place(ir::RowId row, const Tensor& target, std::span<const Opera
 
 }  // namespace ops
 
-#define NARU_ROW1(name, ...)                                                     \
-  Tensor name(const Operand& a) { return ops::run_row(ir::row::name, {&a, 1}); } \
-  Tensor Tensor::name() const {                                                  \
-    const Operand a(*this);                                                      \
-    return ops::run_row(ir::row::name, {&a, 1});                                 \
-  }                                                                              \
-  Tensor& Tensor::name##_() {                                                    \
-    ops::run_row_in_place(ir::row::name, *this, {});                             \
-    return *this;                                                                \
+#define NARU_OP1(name, ...)                                                    \
+  Tensor name(const Operand& a) { return ops::run_op(ir::op::name, {&a, 1}); } \
+  Tensor Tensor::name() const {                                                \
+    const Operand a(*this);                                                    \
+    return ops::run_op(ir::op::name, {&a, 1});                                 \
+  }                                                                            \
+  Tensor& Tensor::name##_() {                                                  \
+    ops::run_op_in_place(ir::op::name, *this, {});                             \
+    return *this;                                                              \
   }
-#define NARU_ROW2(name, ...)                                                   \
+#define NARU_OP2(name, ...)                                                    \
   Tensor name(const Operand& a, const Operand& b) {                            \
     const Operand all[] = {a, b};                                              \
-    return ops::run_row(ir::row::name, all);                                   \
+    return ops::run_op(ir::op::name, all);                                     \
   }                                                                            \
   Tensor Tensor::name(const Operand& b) const { return naru::name(*this, b); } \
   Tensor& Tensor::name##_(const Operand& b) {                                  \
-    ops::run_row_in_place(ir::row::name, *this, {&b, 1});                      \
+    ops::run_op_in_place(ir::op::name, *this, {&b, 1});                        \
     return *this;                                                              \
   }
-#define NARU_ROW3(name, ...)                                                                        \
+#define NARU_OP3(name, ...)                                                                         \
   Tensor name(const Operand& a, const Operand& b, const Operand& c) {                               \
     const Operand all[] = {a, b, c};                                                                \
-    return ops::run_row(ir::row::name, all);                                                        \
+    return ops::run_op(ir::op::name, all);                                                          \
   }                                                                                                 \
   Tensor Tensor::name(const Operand& b, const Operand& c) const { return naru::name(*this, b, c); } \
   Tensor& Tensor::name##_(const Operand& b, const Operand& c) {                                     \
     const Operand others[] = {b, c};                                                                \
-    ops::run_row_in_place(ir::row::name, *this, others);                                            \
+    ops::run_op_in_place(ir::op::name, *this, others);                                              \
     return *this;                                                                                   \
   }
 #include "naru/elementwise.inc"
-#undef NARU_ROW1
-#undef NARU_ROW2
-#undef NARU_ROW3
+#undef NARU_OP1
+#undef NARU_OP2
+#undef NARU_OP3
 
 #define NARU_OPERATOR(symbol, name) \
   Tensor operator symbol(const Tensor& a, const Operand& b) { return name(a, b); }

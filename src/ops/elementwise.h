@@ -9,7 +9,7 @@
 
 namespace naru::ops {
 
-struct TableRow {
+struct TableEntry {
   const char* name;
   int arity;
   Rule rule;
@@ -17,13 +17,13 @@ struct TableRow {
   const char* doc;
   bool differentiable[3];
 };
-// Row i has RowId i.
-std::span<const TableRow> table();
+// Entry i has OpId i.
+std::span<const TableEntry> table();
 
-// The operator of row `row`; operands as many as its arity, at least one a tensor.
-Tensor run_row(ir::RowId row, std::span<const Operand> operands);
-// target = row(target, others...) in place; `others` are the operands behind the first.
-void run_row_in_place(ir::RowId row, const Tensor& target, std::span<const Operand> others);
+// Operator `id`; operands as many as its arity, at least one a tensor.
+Tensor run_op(ir::OpId id, std::span<const Operand> operands);
+// target = op(target, others...) in place; `others` are the operands behind the first.
+void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand> others);
 
 // Sums `g` down to `shape`, from which it was broadcast.
 Tensor sum_to(const Tensor& g, const Dims& shape);

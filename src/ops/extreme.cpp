@@ -9,18 +9,18 @@ namespace naru {
 using autograd::record;
 using ir::ReduceOp;
 using ops::DimSet;
-using ops::Prologue;
+using ops::FusedProducer;
 using Tensors = std::vector<Tensor>;
 
 namespace ops {
 
 // Greatest (least) element over the dimensions of `set`, of t's type. No autograd.
-Tensor fold_extreme(const Tensor& t, bool greatest, const DimSet& set, bool keepdim, const char* name) {
+Tensor reduce_extreme(const Tensor& t, bool greatest, const DimSet& set, bool keepdim, const char* name) {
   const DType type = t.dtype();
   if (type == DType::Bool)
-    return fold(greatest ? ReduceOp::Any : ReduceOp::All, Prologue::copy(t, type, type), t.sizes(), set, keepdim, type, name);
+    return reduce(greatest ? ReduceOp::Any : ReduceOp::All, FusedProducer::copy(t, type, type), t.sizes(), set, keepdim, type, name);
   const DType acc = is_floating(type) ? accumulator_of(type) : type;
-  return fold(greatest ? ReduceOp::Max : ReduceOp::Min, Prologue::copy(t, type, acc), t.sizes(), set, keepdim, type, name);
+  return reduce(greatest ? ReduceOp::Max : ReduceOp::Min, FusedProducer::copy(t, type, acc), t.sizes(), set, keepdim, type, name);
 }
 
 }  // namespace ops
@@ -50,7 +50,7 @@ Tensor share_among_equals(const Tensor& g, const Tensor& x, const Tensor& y, con
   Tensor count;
   {
     NoGrad guard;
-    count = ops::fold_sum(chosen, set, true, DType::I64, x.dtype(), "amax");
+    count = ops::reduce_sum(chosen, set, true, DType::I64, x.dtype(), "amax");
   }
   return where(chosen, ops::restore_dims(g, set, keepdim) / count, 0.0);
 }
@@ -60,7 +60,7 @@ Tensor extreme(const Tensor& t, bool greatest, const OptionalDims& dims, bool ke
   const DimSet set = ops::dim_set(dims, t.dim());
   require_elements(t, set, !dims || dims->empty(), op);
   return record(
-      ops::fold_extreme(t, greatest, set, keepdim, op), node, {&t}, {&t},
+      ops::reduce_extreme(t, greatest, set, keepdim, op), node, {&t}, {&t},
       [set, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
         return {share_among_equals(g[0], saved[0], saved[1], set, keepdim)};
       },
@@ -72,7 +72,7 @@ ir::ArgReduce arg_reduce(const Tensor& t, bool greatest, int64_t dim) {
   a.greatest = greatest;
   a.in = ops::view_of(t, t.sizes());
   a.shape = t.sizes();
-  // The folded dimension goes last.
+  // The reduced dimension goes last.
   if (!a.shape.empty()) {
     const auto d = static_cast<size_t>(dim);
     const int64_t size = a.shape[d], stride = a.in.strides[d];
@@ -95,7 +95,7 @@ std::pair<Tensor, Tensor> extreme_along(const Tensor& t, bool greatest, int64_t 
   const int64_t d = wrap_dim(dim, t.dim());
   const DimSet set = ops::dim_set(d, t.dim());
   require_elements(t, set, false, op);
-  const Dims kept = ops::folded_shape(t.sizes(), set, false);
+  const Dims kept = ops::reduced_shape(t.sizes(), set, false);
   Tensor values = ops::make_result(kept, t.dtype(), t.device(), op), indices = ops::make_result(kept, DType::I64, t.device(), op);
   if (values.numel() > 0) {
     ir::ArgReduce a = arg_reduce(t, greatest, d);
@@ -137,10 +137,10 @@ Tensor arg_extreme(const Tensor& t, bool greatest, std::optional<int64_t> dim, b
   const int64_t d = wrap_dim(*dim, t.dim());
   const DimSet set = ops::dim_set(d, t.dim());
   require_elements(t, set, false, op);
-  Tensor indices = ops::make_result(ops::folded_shape(t.sizes(), set, keepdim), DType::I64, t.device(), op);
+  Tensor indices = ops::make_result(ops::reduced_shape(t.sizes(), set, keepdim), DType::I64, t.device(), op);
   if (indices.numel() == 0) return indices;
   ir::ArgReduce a = arg_reduce(t, greatest, d);
-  const Dims kept = ops::folded_shape(t.sizes(), set, false);
+  const Dims kept = ops::reduced_shape(t.sizes(), set, false);
   a.indices = ops::view_of(indices, indices.sizes());
   a.indices.strides = contiguous_strides(kept);
   ops::submit(std::move(a), {&t}, {&indices});

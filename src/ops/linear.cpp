@@ -3,7 +3,7 @@
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
-#include "ops/products.h"
+#include "ops/matmul.h"
 #include "ops/type_names.h"
 
 namespace naru {

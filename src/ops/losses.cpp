@@ -3,7 +3,7 @@
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
-#include "ops/fold.h"
+#include "ops/reduction.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -11,7 +11,7 @@ namespace naru {
 using autograd::record;
 using autograd::requires_grad;
 using ir::ReduceOp;
-using ops::Prologue;
+using ops::FusedProducer;
 using Tensors = std::vector<Tensor>;
 
 namespace {
@@ -41,12 +41,12 @@ Pair pair_of(const Tensor& a, const Tensor& b, const char* op, const char* kerne
   return p;
 }
 
-// The sum (or mean) over all elements of what the prologue gives.
-Tensor folded(const Prologue& prologue, const Pair& p, Reduction reduction, const char* op) {
+// The sum (or mean) over all elements of what the producer gives.
+Tensor reduced(const FusedProducer& producer, const Pair& p, Reduction reduction, const char* op) {
   const auto all = ops::dim_set(std::nullopt, static_cast<int64_t>(p.shape.size()));
-  if (reduction == Reduction::Sum) return ops::fold(ReduceOp::Sum, prologue, p.shape, all, false, p.type, op);
-  const Tensor total = ops::fold(ReduceOp::Sum, prologue, p.shape, all, false, p.acc, op);
-  return ops::step(ir::row::div, {{&total, {}, p.acc}, {nullptr, p.count, p.acc}}, p.type, op);
+  if (reduction == Reduction::Sum) return ops::reduce(ReduceOp::Sum, producer, p.shape, all, false, p.type, op);
+  const Tensor total = ops::reduce(ReduceOp::Sum, producer, p.shape, all, false, p.acc, op);
+  return ops::apply(ir::op::div, {{&total, {}, p.acc}, {nullptr, p.count, p.acc}}, p.type, op);
 }
 
 Tensor reduce_loss(const Tensor& loss, Reduction reduction) {
@@ -79,8 +79,9 @@ Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
   const char* op = "mse_loss";
   const Pair p = pair_of(a, b, op, "mse_cpu");
   Tensor out = reduction == Reduction::None
-                   ? ops::step(ir::row::square_diff, {{&a, {}, p.type}, {&b, {}, p.type}}, p.type, op)
-                   : folded(Prologue(ir::row::square_diff, p.acc, {Prologue::of(a, p.type), Prologue::of(b, p.type)}), p, reduction, op);
+                   ? ops::apply(ir::op::square_diff, {{&a, {}, p.type}, {&b, {}, p.type}}, p.type, op)
+                   : reduced(FusedProducer(ir::op::square_diff, p.acc, {FusedProducer::of(a, p.type), FusedProducer::of(b, p.type)}), p,
+                             reduction, op);
   const double factor = reduction == Reduction::Mean ? 2.0 / p.count : 2.0;
   return record_difference(std::move(out), "MseLossBackward0", a, b,
                            [factor](const Tensor& g, const Tensor& d) { return d * (g * factor); });
@@ -99,11 +100,11 @@ Tensor smooth_l1_loss(const Tensor& a, const Tensor& b, Reduction reduction, dou
   if (beta == 0) return l1_loss(a, b, reduction);
   const char* op = "smooth_l1_loss";
   const Pair p = pair_of(a, b, op, "smooth_l1_cpu");
-  Tensor out =
-      reduction == Reduction::None
-          ? ops::step(ir::row::smooth_l1, {{&a, {}, p.type}, {&b, {}, p.type}, {nullptr, beta, p.type}}, p.type, op)
-          : folded(Prologue(ir::row::smooth_l1, p.acc, {Prologue::of(a, p.type), Prologue::of(b, p.type), Prologue::of(beta, p.type)}), p,
-                   reduction, op);
+  Tensor out = reduction == Reduction::None
+                   ? ops::apply(ir::op::smooth_l1, {{&a, {}, p.type}, {&b, {}, p.type}, {nullptr, beta, p.type}}, p.type, op)
+                   : reduced(FusedProducer(ir::op::smooth_l1, p.acc,
+                                           {FusedProducer::of(a, p.type), FusedProducer::of(b, p.type), FusedProducer::of(beta, p.type)}),
+                             p, reduction, op);
   return record_difference(std::move(out), "SmoothL1LossBackward0", a, b, [=, count = p.count](const Tensor& g, const Tensor& d) {
     return clamp(d / beta, -1.0, 1.0) * spread(g, reduction, count);
   });
@@ -129,10 +130,10 @@ Device loss_device(const Tensor& x, const Tensor& target, const Tensor& weight, 
 void check_probabilities(const Tensor& p) {
   if (!p.device().is_cpu() || p.numel() == 0) return;
   const DType type = p.dtype();
-  Prologue inside(ir::row::ge, DType::Bool, {Prologue::of(p, type), Prologue::of(0.0, type)});
-  inside.then(ir::row::le, DType::Bool, {Prologue::of(p, type), Prologue::of(1.0, type)});
-  inside.then(ir::row::logical_and, DType::Bool, {Prologue::step(0, DType::Bool), Prologue::step(1, DType::Bool)});
-  if (!ops::fold(ReduceOp::All, inside, p.sizes(), ops::dim_set(std::nullopt, p.dim()), false, DType::Bool, "binary_cross_entropy")
+  FusedProducer inside(ir::op::ge, DType::Bool, {FusedProducer::of(p, type), FusedProducer::of(0.0, type)});
+  inside.then(ir::op::le, DType::Bool, {FusedProducer::of(p, type), FusedProducer::of(1.0, type)});
+  inside.then(ir::op::logical_and, DType::Bool, {FusedProducer::node(0, DType::Bool), FusedProducer::node(1, DType::Bool)});
+  if (!ops::reduce(ReduceOp::All, inside, p.sizes(), ops::dim_set(std::nullopt, p.dim()), false, DType::Bool, "binary_cross_entropy")
            .item()
            .to_bool())
     throw RuntimeError(

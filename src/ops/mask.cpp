@@ -27,13 +27,13 @@ void require_number(const Operand& value, const char* op) {
 // out = mask ? value : t
 void choose(const Tensor& out, const Tensor& t, const Tensor& mask, const Operand& value) {
   Tensor number;
-  ops::StepOperand chosen{nullptr, value.is_tensor() ? Scalar() : value.scalar(), out.dtype()};
+  ops::OpOperand chosen{nullptr, value.is_tensor() ? Scalar() : value.scalar(), out.dtype()};
   if (value.is_tensor()) {
     number = value.tensor().detach();
     chosen.tensor = &number;
   }
-  const ops::StepOperand operands[] = {{&mask, {}, DType::Bool}, chosen, {&t, {}, out.dtype()}};
-  ops::run_step(ir::row::where, operands, out);
+  const ops::OpOperand operands[] = {{&mask, {}, DType::Bool}, chosen, {&t, {}, out.dtype()}};
+  ops::apply_into(ir::op::where, operands, out);
 }
 
 // The gradients of t and value.

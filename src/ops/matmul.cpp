@@ -6,7 +6,7 @@
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
-#include "ops/products.h"
+#include "ops/matmul.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -18,15 +18,21 @@ using ops::product_of;
 using Tensors = std::vector<Tensor>;
 
 namespace {
-std::atomic<bool> deterministic{false}, tf32{false}, short_sums16{true}, short_sums_bf16{true};
-std::atomic<bool>& short_sums(DType half) noexcept { return half == DType::BF16 ? short_sums_bf16 : short_sums16; }
+std::atomic<bool> deterministic{false}, tf32{false}, reduced_precision_accumulation16{true}, reduced_precision_accumulation_bf16{true};
+std::atomic<bool>& reduced_precision_accumulation(DType half) noexcept {
+  return half == DType::BF16 ? reduced_precision_accumulation_bf16 : reduced_precision_accumulation16;
+}
 }  // namespace
 void use_deterministic_algorithms(bool on) noexcept { deterministic.store(on, std::memory_order_relaxed); }
 bool deterministic_algorithms() noexcept { return deterministic.load(std::memory_order_relaxed); }
 void allow_tf32(bool on) noexcept { tf32.store(on, std::memory_order_relaxed); }
 bool tf32_allowed() noexcept { return tf32.load(std::memory_order_relaxed); }
-void allow_reduced_precision_reduction(DType half, bool on) noexcept { short_sums(half).store(on, std::memory_order_relaxed); }
-bool reduced_precision_reduction_allowed(DType half) noexcept { return short_sums(half).load(std::memory_order_relaxed); }
+void allow_reduced_precision_reduction(DType half, bool on) noexcept {
+  reduced_precision_accumulation(half).store(on, std::memory_order_relaxed);
+}
+bool reduced_precision_reduction_allowed(DType half) noexcept {
+  return reduced_precision_accumulation(half).load(std::memory_order_relaxed);
+}
 
 namespace ops {
 
@@ -54,7 +60,7 @@ void throw_not_multiplicable(const Dims& a, const Dims& b, const char* op) {
 namespace {
 
 // Contiguous, on the cpu, with nothing under way?
-bool at_rest(const Tensor& t) {
+bool is_idle(const Tensor& t) {
   const Storage& s = *t.impl()->storage;
   return t.impl()->contiguous && s.device.is_cpu() && s.data && !runtime::busy(s);
 }
@@ -77,9 +83,9 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
   if (rank == 3) sizes.insert(0, sa[0]);
   Tensor out = make_result(sizes, a.dtype(), a.impl()->storage->device, op);
   if (out.numel() == 0) return out;
-  if (rank == 2 && !b_transposed && !bias.defined() && at_rest(a) && at_rest(b) && !deterministic_algorithms() &&
+  if (rank == 2 && !b_transposed && !bias.defined() && is_idle(a) && is_idle(b) && !deterministic_algorithms() &&
       runtime::backend_of(DeviceType::Cpu)
-          .small_product(a.dtype(), m, n, k, a.impl()->address(), b.impl()->address(), out.impl()->address()))
+          .small_matmul(a.dtype(), m, n, k, a.impl()->address(), b.impl()->address(), out.impl()->address()))
     return out;
   ir::MatMul q;
   q.dtype = a.dtype();
@@ -87,7 +93,7 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
   q.m = m, q.k = k, q.n = n;
   q.deterministic = deterministic_algorithms();
   q.tf32 = tf32_allowed();
-  q.short_sums = reduced_precision_reduction_allowed(q.dtype);
+  q.reduced_precision_accumulation = reduced_precision_reduction_allowed(q.dtype);
   q.a = matrix_of(a, false);
   q.b = matrix_of(b, b_transposed);
   if (bias.defined()) {
@@ -238,12 +244,12 @@ Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sca
   } else {
     y = product_of(a, b, {}, false, "addmm");
     if (alpha.to_double() != 1) {
-      const ops::StepOperand scale[] = {{&y, {}, type}, {nullptr, alpha, type}};
-      ops::run_step(ir::row::mul, scale, y);
+      const ops::OpOperand scale[] = {{&y, {}, type}, {nullptr, alpha, type}};
+      ops::apply_into(ir::op::mul, scale, y);
     }
     if (beta.to_double() != 0) {
-      const ops::StepOperand add[] = {{&y, {}, type}, {&c, {}, type}, {nullptr, beta, type}};
-      ops::run_step(ir::row::add_scaled, add, y);
+      const ops::OpOperand add[] = {{&y, {}, type}, {&c, {}, type}, {nullptr, beta, type}};
+      ops::apply_into(ir::op::add_scaled, add, y);
     }
   }
   const bool for_c = requires_grad(c), for_a = requires_grad(a), for_b = requires_grad(b);

@@ -2,7 +2,7 @@
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "ops/common.h"
-#include "ops/fold.h"
+#include "ops/reduction.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -11,10 +11,10 @@ namespace {
 
 bool all_weights_fit(const Tensor& w) {
   const DType type = w.dtype();
-  ops::Prologue fits(ir::row::ge, DType::Bool, {ops::Prologue::of(w, type), ops::Prologue::of(0.0, type)});
-  fits.then(ir::row::isfinite, DType::Bool, {ops::Prologue::of(w, type)});
-  fits.then(ir::row::logical_and, DType::Bool, {ops::Prologue::step(0, DType::Bool), ops::Prologue::step(1, DType::Bool)});
-  return ops::fold(ir::ReduceOp::All, fits, w.sizes(), ops::dim_set(std::nullopt, w.dim()), false, DType::Bool, "multinomial")
+  ops::FusedProducer fits(ir::op::ge, DType::Bool, {ops::FusedProducer::of(w, type), ops::FusedProducer::of(0.0, type)});
+  fits.then(ir::op::isfinite, DType::Bool, {ops::FusedProducer::of(w, type)});
+  fits.then(ir::op::logical_and, DType::Bool, {ops::FusedProducer::node(0, DType::Bool), ops::FusedProducer::node(1, DType::Bool)});
+  return ops::reduce(ir::ReduceOp::All, fits, w.sizes(), ops::dim_set(std::nullopt, w.dim()), false, DType::Bool, "multinomial")
       .item()
       .to_bool();
 }
@@ -47,9 +47,10 @@ Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, Gen
     const Tensor running = cumsum(w, 1);
     const Tensor u = rand({rows, samples}, Options(w.dtype(), w.device()), generator) * running.narrow(1, categories - 1, 1);
     const Tensor lines = running.unsqueeze(1), at = u.unsqueeze(2);
-    chosen = ops::fold(ir::ReduceOp::Sum,
-                       ops::Prologue(ir::row::le, DType::I64, {ops::Prologue::of(lines, w.dtype()), ops::Prologue::of(at, w.dtype())}),
-                       {rows, samples, categories}, ops::dim_set(2, 3), false, DType::I64, op);
+    chosen = ops::reduce(
+        ir::ReduceOp::Sum,
+        ops::FusedProducer(ir::op::le, DType::I64, {ops::FusedProducer::of(lines, w.dtype()), ops::FusedProducer::of(at, w.dtype())}),
+        {rows, samples, categories}, ops::dim_set(2, 3), false, DType::I64, op);
   } else {
     Tensor times = empty(w.sizes(), Options(w.dtype(), w.device()));
     exponential_(times, 1, generator);

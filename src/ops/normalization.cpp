@@ -4,7 +4,7 @@
 #include "ops/common.h"
 #include "ops/elementwise.h"
 #include "ops/reductions.h"
-#include "ops/row_wise.h"
+#include "ops/row_fused.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -12,9 +12,9 @@ namespace naru {
 using autograd::record;
 using autograd::requires_grad;
 using ir::ReduceOp;
+using ops::apply;
 using ops::DimSet;
-using ops::Prologue;
-using ops::step;
+using ops::FusedProducer;
 using Tensors = std::vector<Tensor>;
 
 namespace {
@@ -44,42 +44,43 @@ Tensors layer_norm_gradients(const Tensor& gradient, const Tensor& x, const Tens
   const char* op = "layer_norm";
   const Tensor g = gradient.contiguous();
   const DType acc = n.acc;
-  const auto hat = [&](Prologue& p) {
+  const auto hat = [&](FusedProducer& p) {
     const int first = p.last();
-    p.then(ir::row::sub, acc, {Prologue::of(x, acc), Prologue::of(m, acc)});
-    p.then(ir::row::mul, acc, {Prologue::step(first + 1, acc), Prologue::of(r, acc)});
-    p.then(ir::row::mul, acc, {Prologue::step(first, acc), Prologue::step(first + 2, acc)});
+    p.then(ir::op::sub, acc, {FusedProducer::of(x, acc), FusedProducer::of(m, acc)});
+    p.then(ir::op::mul, acc, {FusedProducer::node(first + 1, acc), FusedProducer::of(r, acc)});
+    p.then(ir::op::mul, acc, {FusedProducer::node(first, acc), FusedProducer::node(first + 2, acc)});
   };
   const auto weighted = [&] {
-    return w.defined() ? Prologue(ir::row::mul, acc, {Prologue::of(g, acc), Prologue::of(w, acc)}) : Prologue::copy(g, acc, acc);
+    return w.defined() ? FusedProducer(ir::op::mul, acc, {FusedProducer::of(g, acc), FusedProducer::of(w, acc)})
+                       : FusedProducer::copy(g, acc, acc);
   };
   Tensors out(3);
-  ops::RowWise rows(x, n.inner, op);
+  ops::RowFused rows(x, n.inner, op);
   if (for_x) {
-    Prologue with_hat = weighted();
+    FusedProducer with_hat = weighted();
     hat(with_hat);
-    const auto count = static_cast<double>(ops::folded_count(x.sizes(), n.inner));
-    const auto mean_of = [&](const Prologue& p) {
-      const Tensor s = rows.fold(ReduceOp::Sum, p, acc);
-      return rows.map_folded(Prologue(ir::row::div, acc, {Prologue::of(s, acc), Prologue::of(count, acc)}), acc);
+    const auto count = static_cast<double>(ops::reduced_count(x.sizes(), n.inner));
+    const auto mean_of = [&](const FusedProducer& p) {
+      const Tensor s = rows.reduce(ReduceOp::Sum, p, acc);
+      return rows.map_reduced(FusedProducer(ir::op::div, acc, {FusedProducer::of(s, acc), FusedProducer::of(count, acc)}), acc);
     };
     const Tensor a = mean_of(weighted()), b = mean_of(with_hat);
     // Steps: gw, x - m, h, h b, gw - a, and so on.
-    Prologue p = weighted();
-    p.then(ir::row::sub, acc, {Prologue::of(x, acc), Prologue::of(m, acc)});
-    p.then(ir::row::mul, acc, {Prologue::step(1, acc), Prologue::of(r, acc)});
-    p.then(ir::row::mul, acc, {Prologue::step(2, acc), Prologue::of(b, acc)});
-    p.then(ir::row::sub, acc, {Prologue::step(0, acc), Prologue::of(a, acc)});
-    p.then(ir::row::sub, acc, {Prologue::step(4, acc), Prologue::step(3, acc)});
-    p.then(ir::row::mul, acc, {Prologue::step(5, acc), Prologue::of(r, acc)});
+    FusedProducer p = weighted();
+    p.then(ir::op::sub, acc, {FusedProducer::of(x, acc), FusedProducer::of(m, acc)});
+    p.then(ir::op::mul, acc, {FusedProducer::node(1, acc), FusedProducer::of(r, acc)});
+    p.then(ir::op::mul, acc, {FusedProducer::node(2, acc), FusedProducer::of(b, acc)});
+    p.then(ir::op::sub, acc, {FusedProducer::node(0, acc), FusedProducer::of(a, acc)});
+    p.then(ir::op::sub, acc, {FusedProducer::node(4, acc), FusedProducer::node(3, acc)});
+    p.then(ir::op::mul, acc, {FusedProducer::node(5, acc), FusedProducer::of(r, acc)});
     out[0] = rows.map(p, x.dtype());
   }
   if (for_w) {
-    Prologue p = Prologue::copy(g, acc, acc);
+    FusedProducer p = FusedProducer::copy(g, acc, acc);
     hat(p);
-    out[1] = rows.fold_rows(ReduceOp::Sum, p, w.dtype());
+    out[1] = rows.reduce_rows(ReduceOp::Sum, p, w.dtype());
   }
-  if (for_b) out[2] = rows.fold_rows(ReduceOp::Sum, Prologue::copy(g, acc, acc), g.dtype());
+  if (for_b) out[2] = rows.reduce_rows(ReduceOp::Sum, FusedProducer::copy(g, acc, acc), g.dtype());
   rows.run();
   return out;
 }
@@ -133,18 +134,19 @@ Tensor layer_norm(const Tensor& x, const Dims& shape, const Tensor& weight, cons
   }
   const DType acc = n.acc;
   const auto count = static_cast<double>(product(shape));
-  ops::RowWise rows(x, n.inner, op);
-  const Tensor s = rows.fold(ReduceOp::Sum, Prologue::copy(x, acc, acc), acc);
-  const Tensor m = rows.map_folded(Prologue(ir::row::div, acc, {Prologue::of(s, acc), Prologue::of(count, acc)}), acc);
-  const Tensor v = rows.fold(ReduceOp::Sum, Prologue(ir::row::square_diff, acc, {Prologue::of(x, acc), Prologue::of(m, acc)}), acc);
-  Prologue of_r(ir::row::div, acc, {Prologue::of(v, acc), Prologue::of(count, acc)});
-  of_r.then(ir::row::add, acc, {Prologue::step(0, acc), Prologue::of(eps, acc)});
-  of_r.then(ir::row::rsqrt, acc, {Prologue::step(1, acc)});
-  const Tensor r = rows.map_folded(of_r, acc);
-  Prologue of_y(ir::row::sub, acc, {Prologue::of(x, acc), Prologue::of(m, acc)});
-  of_y.then(ir::row::mul, acc, {Prologue::step(0, acc), Prologue::of(r, acc)});
-  if (weight.defined()) of_y.then(ir::row::mul, acc, {Prologue::step(of_y.last(), acc), Prologue::of(weight, acc)});
-  if (bias.defined()) of_y.then(ir::row::add, acc, {Prologue::step(of_y.last(), acc), Prologue::of(bias, acc)});
+  ops::RowFused rows(x, n.inner, op);
+  const Tensor s = rows.reduce(ReduceOp::Sum, FusedProducer::copy(x, acc, acc), acc);
+  const Tensor m = rows.map_reduced(FusedProducer(ir::op::div, acc, {FusedProducer::of(s, acc), FusedProducer::of(count, acc)}), acc);
+  const Tensor v =
+      rows.reduce(ReduceOp::Sum, FusedProducer(ir::op::square_diff, acc, {FusedProducer::of(x, acc), FusedProducer::of(m, acc)}), acc);
+  FusedProducer of_r(ir::op::div, acc, {FusedProducer::of(v, acc), FusedProducer::of(count, acc)});
+  of_r.then(ir::op::add, acc, {FusedProducer::node(0, acc), FusedProducer::of(eps, acc)});
+  of_r.then(ir::op::rsqrt, acc, {FusedProducer::node(1, acc)});
+  const Tensor r = rows.map_reduced(of_r, acc);
+  FusedProducer of_y(ir::op::sub, acc, {FusedProducer::of(x, acc), FusedProducer::of(m, acc)});
+  of_y.then(ir::op::mul, acc, {FusedProducer::node(0, acc), FusedProducer::of(r, acc)});
+  if (weight.defined()) of_y.then(ir::op::mul, acc, {FusedProducer::node(of_y.last(), acc), FusedProducer::of(weight, acc)});
+  if (bias.defined()) of_y.then(ir::op::add, acc, {FusedProducer::node(of_y.last(), acc), FusedProducer::of(bias, acc)});
   Tensor y = rows.map(of_y, x.dtype());
   rows.run();
   const bool for_x = requires_grad(x), for_w = weight.defined() && requires_grad(weight), for_b = bias.defined() && requires_grad(bias);
@@ -159,7 +161,7 @@ namespace {
 
 Tensor scale_masked(const Tensor& x, const Tensor& mask, double scale) {
   return record(
-      step(ir::row::masked_scale, {{&x, {}, x.dtype()}, {&mask, {}, DType::Bool}, {nullptr, scale, x.dtype()}}, x.dtype(), "dropout"),
+      apply(ir::op::masked_scale, {{&x, {}, x.dtype()}, {&mask, {}, DType::Bool}, {nullptr, scale, x.dtype()}}, x.dtype(), "dropout"),
       "DropoutBackward0", {&x}, {&mask},
       [scale](const Tensors& g, const Tensors& saved) -> Tensors { return {scale_masked(g[0], saved[0], scale)}; });
 }
@@ -176,10 +178,10 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
                        ops::torch_name(x.dtype()));
   const auto [key, offset] = ops::draw(generator);
   Tensor mask = ops::make_result(x.sizes(), DType::Bool, x.device(), "dropout", true);
-  const ops::StepOperand draw[] = {
+  const ops::OpOperand draw[] = {
       {nullptr, 1 - p, DType::F32}, {nullptr, static_cast<int64_t>(key), DType::I64}, {nullptr, static_cast<int64_t>(offset), DType::I64}};
   ops::FuseScope fuse;
-  ops::run_step(ir::row::bernoulli, draw, mask);
+  ops::apply_into(ir::op::bernoulli, draw, mask);
   return scale_masked(x, mask, p == 1 ? 0.0 : 1 / (1 - p));
 }
 

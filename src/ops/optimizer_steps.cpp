@@ -46,10 +46,10 @@ class Update {
     program_.inputs[program_.inputs_count - 1].scalar = tensors_[0]->numel() > 1;
     return v;
   }
-  Value make(ir::RowId row, std::initializer_list<Value> operands) { return add_cell(add_step(row, operands, type_)); }
+  Value make(ir::OpId id, std::initializer_list<Value> operands) { return add_cell(add_node(id, operands, type_)); }
   // `target` was given by tensor().
-  void write(ir::RowId row, Value target, std::initializer_list<Value> operands) {
-    cells_[target.cell] = add_step(row, operands, tensors_[target.cell]->dtype());
+  void write(ir::OpId id, Value target, std::initializer_list<Value> operands) {
+    cells_[target.cell] = add_node(id, operands, tensors_[target.cell]->dtype());
     written_ |= 1u << target.cell;
   }
 
@@ -62,9 +62,9 @@ class Update {
     cells_.push_back(where);
     return Value::at(static_cast<int>(cells_.size()) - 1);
   }
-  ir::Program::Arg add_step(ir::RowId row, std::initializer_list<Value> operands, DType out) {
-    ir::Program::Step& step = program_.steps[program_.steps_count];
-    step.row = row, step.out = out, step.args_count = 0;
+  ir::Program::Arg add_node(ir::OpId id, std::initializer_list<Value> operands, DType out) {
+    ir::Program::Node& step = program_.nodes[program_.nodes_count];
+    step.op = id, step.out = out, step.args_count = 0;
     for (const Value& v : operands) {
       if (v.cell < 0) {
         program_.params[program_.params_count] = ir::vtype_of(type_);
@@ -74,7 +74,7 @@ class Update {
         step.args[step.args_count++] = cells_[v.cell];
       }
     }
-    return {ir::Program::From::Step, type_, program_.steps_count++};
+    return {ir::Program::From::Node, type_, program_.nodes_count++};
   }
   bool run_at_once();
 
@@ -187,18 +187,18 @@ void sgd_one(const Tensor& parameter, const Tensor& gradient, Tensor& momentum, 
   if (first && o.momentum != 0 && is_capturing(parameter.device())) refuse_first("SGD");
   if (o.momentum != 0 && first) momentum = ops::make_result(parameter.sizes(), parameter.dtype(), parameter.device(), "SGD");
   const Value b = o.momentum != 0 ? u.tensor(momentum) : g;
-  if (o.maximize) g = u.make(ir::row::neg, {g});
-  if (o.weight_decay != 0) g = u.make(ir::row::add_scaled, {g, p, o.weight_decay});
+  if (o.maximize) g = u.make(ir::op::neg, {g});
+  if (o.weight_decay != 0) g = u.make(ir::op::add_scaled, {g, p, o.weight_decay});
   if (o.momentum != 0) {
     if (first) {
-      u.write(ir::row::copy, b, {g});
+      u.write(ir::op::copy, b, {g});
     } else {
-      u.write(ir::row::mul, b, {b, o.momentum});
-      u.write(ir::row::add_scaled, b, {b, g, 1 - o.dampening});
+      u.write(ir::op::mul, b, {b, o.momentum});
+      u.write(ir::op::add_scaled, b, {b, g, 1 - o.dampening});
     }
-    g = o.nesterov ? u.make(ir::row::add_scaled, {g, b, o.momentum}) : b;
+    g = o.nesterov ? u.make(ir::op::add_scaled, {g, b, o.momentum}) : b;
   }
-  u.write(ir::row::add_scaled, p, {p, g, -o.lr});
+  u.write(ir::op::add_scaled, p, {p, g, -o.lr});
   u.run("SGD");
 }
 
@@ -221,19 +221,19 @@ void adam_one(const Tensor& parameter, const Tensor& gradient, const AdamState& 
   const bool made = scale.size_made.defined();
   const Value size = made ? u.single(scale.size_made) : Value(scale.size), root = made ? u.single(scale.root_made) : Value(scale.root);
   const Value kept = scale.kept_made.defined() ? u.single(scale.kept_made) : Value(scale.kept);
-  if (o.maximize) g = u.make(ir::row::neg, {g});
+  if (o.maximize) g = u.make(ir::op::neg, {g});
   if (o.weight_decay != 0 && o.decoupled)
-    u.write(ir::row::mul, p, {p, kept});
+    u.write(ir::op::mul, p, {p, kept});
   else if (o.weight_decay != 0)
-    g = u.make(ir::row::add_scaled, {g, p, o.weight_decay});
-  u.write(ir::row::lerp, m, {m, g, 1 - o.beta1});
-  u.write(ir::row::mul, v, {v, o.beta2});
-  u.write(ir::row::addcmul, v, {v, g, g, 1 - o.beta2});
-  if (o.amsgrad) u.write(ir::row::maximum, greatest, {greatest, v});
-  Value d = u.make(ir::row::sqrt, {greatest});
-  d = u.make(ir::row::div, {d, root});
-  d = u.make(ir::row::add, {d, o.eps});
-  u.write(ir::row::addcdiv, p, {p, m, d, size});
+    g = u.make(ir::op::add_scaled, {g, p, o.weight_decay});
+  u.write(ir::op::lerp, m, {m, g, 1 - o.beta1});
+  u.write(ir::op::mul, v, {v, o.beta2});
+  u.write(ir::op::addcmul, v, {v, g, g, 1 - o.beta2});
+  if (o.amsgrad) u.write(ir::op::maximum, greatest, {greatest, v});
+  Value d = u.make(ir::op::sqrt, {greatest});
+  d = u.make(ir::op::div, {d, root});
+  d = u.make(ir::op::add, {d, o.eps});
+  u.write(ir::op::addcdiv, p, {p, m, d, size});
   u.run(o.decoupled ? "AdamW" : "Adam");
 }
 

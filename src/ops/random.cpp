@@ -5,13 +5,13 @@
 #include "autograd/node.h"
 #include "naru/ops.h"
 #include "ops/common.h"
-#include "ops/fold.h"
+#include "ops/reduction.h"
 #include "ops/type_names.h"
 #include "runtime/capture.h"
 
 namespace naru {
 
-using ops::StepOperand;
+using ops::OpOperand;
 
 Generator& default_generator() {
   static Generator generator;
@@ -32,7 +32,7 @@ std::pair<uint64_t, uint64_t> draw(Generator* generator) {
 namespace {
 
 // Appends (key, offset) of a fresh draw.
-std::vector<StepOperand> with_draw(std::vector<StepOperand> operands, Generator* generator) {
+std::vector<OpOperand> with_draw(std::vector<OpOperand> operands, Generator* generator) {
   const auto [key, offset] = ops::draw(generator);
   operands.push_back({nullptr, static_cast<int64_t>(key), DType::I64});
   operands.push_back({nullptr, static_cast<int64_t>(offset), DType::I64});
@@ -51,16 +51,16 @@ void write_in_order(const Tensor& t, const char* op, F f) {
     } else {
       const Tensor dense = ops::make_result(t.sizes(), t.dtype(), t.device(), op, true);
       f(dense);
-      const StepOperand copy[] = {{&dense, {}, t.dtype()}};
-      ops::run_step(ir::row::copy, copy, t);
+      const OpOperand copy[] = {{&dense, {}, t.dtype()}};
+      ops::apply_into(ir::op::copy, copy, t);
     }
   }
   ops::bump_version(t);
   t.impl()->origin.op = op;
 }
 
-void fill_row(const Tensor& t, ir::RowId row, std::vector<StepOperand> operands, Generator* generator, const char* op) {
-  write_in_order(t, op, [&](const Tensor& out) { ops::run_step(row, with_draw(operands, generator), out); });
+void fill_row(const Tensor& t, ir::OpId row, std::vector<OpOperand> operands, Generator* generator, const char* op) {
+  write_in_order(t, op, [&](const Tensor& out) { ops::apply_into(row, with_draw(operands, generator), out); });
 }
 
 void require_floating(const Tensor& t, const char* op, const char* kernel) {
@@ -131,12 +131,12 @@ Tensor finished(Tensor t, const Options& options, const char* op) {
 void draw_uniform(const Tensor& out, double from, double to, Generator* generator) {
   const DType type = out.dtype();
   ops::FuseScope fuse;
-  ops::run_step(ir::row::uniform, with_draw({{nullptr, from, type}, {nullptr, to, type}}, generator), out);
+  ops::apply_into(ir::op::uniform, with_draw({{nullptr, from, type}, {nullptr, to, type}}, generator), out);
   if (size_of(type) != 2 || !(from < to)) return;
   // Rounded to 16 bits, numbers may reach the upper end, which does not belong to the range.
-  const Tensor above = ops::step(ir::row::ge, {{&out, {}, type}, {nullptr, to, type}}, DType::Bool, "uniform_");
-  const StepOperand choice[] = {{&above, {}, DType::Bool}, {nullptr, from, type}, {&out, {}, type}};
-  ops::run_step(ir::row::where, choice, out);
+  const Tensor above = ops::apply(ir::op::ge, {{&out, {}, type}, {nullptr, to, type}}, DType::Bool, "uniform_");
+  const OpOperand choice[] = {{&above, {}, DType::Bool}, {nullptr, from, type}, {&out, {}, type}};
+  ops::apply_into(ir::op::where, choice, out);
 }
 
 }  // namespace
@@ -157,14 +157,14 @@ void normal_(const Tensor& t, double mean, double std, Generator* generator) {
   require_floating(t, "normal_", "normal_kernel_cpu");
   if (!(std >= 0)) throw RuntimeError("normal expects std >= 0.0, but found std {}", std);
   const DType type = t.dtype();
-  fill_row(t, ir::row::normal, {{nullptr, mean, type}, {nullptr, std, type}}, generator, "normal_");
+  fill_row(t, ir::op::normal, {{nullptr, mean, type}, {nullptr, std, type}}, generator, "normal_");
 }
 
 // 1 with probability p, else 0.
 void bernoulli_(const Tensor& t, double p, Generator* generator) {
   ops::require_defined(t, "bernoulli_", "self");
   if (!(p >= 0 && p <= 1)) throw RuntimeError("bernoulli_ expects p to be in [0, 1], but got p={}", p);
-  fill_row(t, ir::row::bernoulli, {{nullptr, p, t.dtype() == DType::F64 ? DType::F64 : DType::F32}}, generator, "bernoulli_");
+  fill_row(t, ir::op::bernoulli, {{nullptr, p, t.dtype() == DType::F64 ? DType::F64 : DType::F32}}, generator, "bernoulli_");
 }
 
 // Whole numbers in [low, high). One limit missing: from 0 to the type's greatest (floating point: to the last whole number before gaps).
@@ -180,7 +180,7 @@ void random_(const Tensor& t, std::optional<int64_t> low, std::optional<int64_t>
   if (high) check_limit(to - 1, type, "to - 1");
   const __int128 range = static_cast<__int128>(to) - from;
   if (range > INT64_MAX) throw RuntimeError("random_: a range of more than 2^63 - 1 numbers is not supported (from={}, to={})", from, to);
-  fill_row(t, ir::row::random_int, {{nullptr, from, DType::I64}, {nullptr, static_cast<int64_t>(range), DType::I64}}, generator, "random_");
+  fill_row(t, ir::op::random_int, {{nullptr, from, DType::I64}, {nullptr, static_cast<int64_t>(range), DType::I64}}, generator, "random_");
 }
 
 // Exponential with density rate * exp(-rate x). Floating point only.
@@ -191,7 +191,7 @@ void exponential_(const Tensor& t, double rate, Generator* generator) {
         "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {}",
         ops::torch_name(t.dtype()));
   if (!(rate > 0)) throw RuntimeError("exponential_ expects lambda > 0.0, but found lambda={}", rate);
-  fill_row(t, ir::row::exponential, {{nullptr, rate, t.dtype()}}, generator, "exponential_");
+  fill_row(t, ir::op::exponential, {{nullptr, rate, t.dtype()}}, generator, "exponential_");
 }
 
 Tensor rand(const Dims& sizes, const Options& options, Generator* generator) {
@@ -242,16 +242,16 @@ Tensor bernoulli(const Tensor& p, Generator* generator) {
         ops::torch_name(p.dtype()));
   const DType type = p.dtype();
   if (p.device().is_cpu() && p.numel() > 0 && !ops::recording_host()) {
-    ops::Prologue inside(ir::row::ge, DType::Bool, {ops::Prologue::of(p, type), ops::Prologue::of(0.0, type)});
-    inside.then(ir::row::le, DType::Bool, {ops::Prologue::of(p, type), ops::Prologue::of(1.0, type)});
-    inside.then(ir::row::logical_and, DType::Bool, {ops::Prologue::step(0, DType::Bool), ops::Prologue::step(1, DType::Bool)});
-    if (!ops::fold(ir::ReduceOp::All, inside, p.sizes(), ops::dim_set(std::nullopt, p.dim()), false, DType::Bool, "bernoulli")
+    ops::FusedProducer inside(ir::op::ge, DType::Bool, {ops::FusedProducer::of(p, type), ops::FusedProducer::of(0.0, type)});
+    inside.then(ir::op::le, DType::Bool, {ops::FusedProducer::of(p, type), ops::FusedProducer::of(1.0, type)});
+    inside.then(ir::op::logical_and, DType::Bool, {ops::FusedProducer::node(0, DType::Bool), ops::FusedProducer::node(1, DType::Bool)});
+    if (!ops::reduce(ir::ReduceOp::All, inside, p.sizes(), ops::dim_set(std::nullopt, p.dim()), false, DType::Bool, "bernoulli")
              .item()
              .to_bool())
       throw RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false. (bernoulli: wanted probabilities between 0 and 1)");
   }
   Tensor out = ops::make_result(p.sizes(), type, p.device(), "bernoulli", true);
-  if (out.numel() > 0) ops::run_step(ir::row::bernoulli, with_draw({{&p, {}, type}}, generator), out);
+  if (out.numel() > 0) ops::apply_into(ir::op::bernoulli, with_draw({{&p, {}, type}}, generator), out);
   return autograd::record(std::move(out), "BernoulliBackward0", {&p}, {},
                           [](const std::vector<Tensor>& g, const std::vector<Tensor>&) { return std::vector<Tensor>{zeros_like(g[0])}; });
 }
@@ -285,11 +285,11 @@ Tensor normal(const Operand& mean, const Operand& std, const OptionalDims& sizes
   const DType type = first.dtype();
   Tensor out = ops::make_result(shape, type, device, "normal", true);
   if (out.numel() > 0)
-    ops::run_step(ir::row::normal_of,
-                  with_draw({{m.defined() ? &m : nullptr, mean.is_tensor() ? Scalar() : mean.scalar(), type},
-                             {s.defined() ? &s : nullptr, std.is_tensor() ? Scalar() : std.scalar(), type}},
-                            generator),
-                  out);
+    ops::apply_into(ir::op::normal_of,
+                    with_draw({{m.defined() ? &m : nullptr, mean.is_tensor() ? Scalar() : mean.scalar(), type},
+                               {s.defined() ? &s : nullptr, std.is_tensor() ? Scalar() : std.scalar(), type}},
+                              generator),
+                    out);
   return out;
 }
 

@@ -10,7 +10,7 @@ namespace naru {
 using autograd::record;
 using ir::ReduceOp;
 using ops::DimSet;
-using ops::Prologue;
+using ops::FusedProducer;
 using Tensors = std::vector<Tensor>;
 
 namespace {
@@ -25,25 +25,25 @@ Tensor back_to(const Tensor& g, DType dtype) { return g.dtype() == dtype ? g : g
 
 namespace ops {
 
-Tensor fold_mean(const Tensor& t, const DimSet& set, bool keepdim, DType out, const char* name) {
+Tensor reduce_mean(const Tensor& t, const DimSet& set, bool keepdim, DType out, const char* name) {
   const DType acc = accumulator_of(out);
-  Tensor s = fold_sum(t, set, keepdim, out, acc, name);
-  const double n = static_cast<double>(folded_count(t.sizes(), set));
-  if (acc != out) return step(ir::row::div, {{&s, {}, acc}, {nullptr, n, acc}}, out, name);
-  const StepOperand operands[] = {{&s, {}, acc}, {nullptr, n, acc}};
-  run_step(ir::row::div, operands, s);
+  Tensor s = reduce_sum(t, set, keepdim, out, acc, name);
+  const double n = static_cast<double>(reduced_count(t.sizes(), set));
+  if (acc != out) return apply(ir::op::div, {{&s, {}, acc}, {nullptr, n, acc}}, out, name);
+  const OpOperand operands[] = {{&s, {}, acc}, {nullptr, n, acc}};
+  apply_into(ir::op::div, operands, s);
   return s;
 }
 
 }  // namespace ops
 
-// Formula: the sum of all elements over the folded dimensions; its gradient is that of the result, repeated.
+// Formula: the sum of all elements over the reduced dimensions; its gradient is that of the result, repeated.
 Tensor sum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
   if (const autocast::Casts c("sum", {&t}, dtype.has_value()); c) return sum(c[0], dims, keepdim, dtype);
   ops::require_defined(t, "sum", "input");
   const DimSet set = ops::dim_set(dims, t.dim());
   const DType out = dtype.value_or(is_floating(t.dtype()) ? t.dtype() : DType::I64);
-  return record(ops::fold_sum(t, set, keepdim, out, out, "sum"), node_name(dims, "SumBackward0", "SumBackward1"), {&t}, {},
+  return record(ops::reduce_sum(t, set, keepdim, out, out, "sum"), node_name(dims, "SumBackward0", "SumBackward1"), {&t}, {},
                 [set, keepdim, sizes = t.sizes(), type = t.dtype()](const Tensors& g, const Tensors&) -> Tensors {
                   return {back_to(ops::restore_dims(g[0], set, keepdim), type).expand(sizes)};
                 });
@@ -59,9 +59,9 @@ Tensor mean(const Tensor& t, const OptionalDims& dims, bool keepdim, std::option
         "Convert it first (t.float()) or name a type (dtype=float32)",
         dtype ? "Optional" : "Input", ops::torch_name(out));
   const DimSet set = ops::dim_set(dims, t.dim());
-  return record(ops::fold_mean(t, set, keepdim, out, "mean"), node_name(dims, "MeanBackward0", "MeanBackward1"), {&t}, {},
+  return record(ops::reduce_mean(t, set, keepdim, out, "mean"), node_name(dims, "MeanBackward0", "MeanBackward1"), {&t}, {},
                 [set, keepdim, sizes = t.sizes(), type = t.dtype()](const Tensors& g, const Tensors&) -> Tensors {
-                  const auto n = static_cast<double>(ops::folded_count(sizes, set));
+                  const auto n = static_cast<double>(ops::reduced_count(sizes, set));
                   return {back_to(ops::restore_dims(g[0] / n, set, keepdim), type).expand(sizes)};
                 });
 }
@@ -82,8 +82,8 @@ Tensor product_of_others(const Tensor& t, int64_t dim) {
 
 bool has_zero(const Tensor& t) {
   NoGrad guard;
-  return ops::fold(ReduceOp::Any, Prologue(ir::row::logical_not, DType::Bool, {Prologue::of(t, DType::Bool)}), t.sizes(),
-                   ops::dim_set(std::nullopt, t.dim()), false, DType::Bool, "prod")
+  return ops::reduce(ReduceOp::Any, FusedProducer(ir::op::logical_not, DType::Bool, {FusedProducer::of(t, DType::Bool)}), t.sizes(),
+                     ops::dim_set(std::nullopt, t.dim()), false, DType::Bool, "prod")
       .item()
       .to_bool();
 }
@@ -96,7 +96,7 @@ Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::opti
   ops::require_defined(t, "prod", "input");
   const DType out = dtype.value_or(is_floating(t.dtype()) ? t.dtype() : DType::I64);
   const DimSet set = dim ? ops::dim_set(*dim, t.dim()) : ops::dim_set(std::nullopt, t.dim());
-  Tensor y = ops::fold(ReduceOp::Prod, Prologue::copy(t, out, ops::accumulator_of(out)), t.sizes(), set, keepdim, out, "prod");
+  Tensor y = ops::reduce(ReduceOp::Prod, FusedProducer::copy(t, out, ops::accumulator_of(out)), t.sizes(), set, keepdim, out, "prod");
   return record(std::move(y), dim ? "ProdBackward1" : "ProdBackward0", {&t}, {&t},
                 [set, keepdim, dim, out](const Tensors& g, const Tensors& saved) -> Tensors {
                   const Tensor& original = saved[0];
@@ -124,20 +124,21 @@ Tensor any_or_all(ReduceOp op, const Tensor& t, const OptionalDims& dims, bool k
   const DimSet set = ops::dim_set(dims, t.dim(), true);
   // PyTorch keeps uint8, the type its masks once had.
   const DType out = t.dtype() == DType::U8 ? DType::U8 : DType::Bool;
-  return ops::fold(op, Prologue(ir::row::not_zero, DType::Bool, {Prologue::of(t, t.dtype())}), t.sizes(), set, keepdim, out, name);
+  return ops::reduce(op, FusedProducer(ir::op::not_zero, DType::Bool, {FusedProducer::of(t, t.dtype())}), t.sizes(), set, keepdim, out,
+                     name);
 }
 
 }  // namespace
 
-// bool (uint8 for uint8). An empty list of dims folds nothing, as in PyTorch.
+// bool (uint8 for uint8). An empty list of dims reduces nothing, as in PyTorch.
 Tensor any(const Tensor& t, const OptionalDims& dims, bool keepdim) { return any_or_all(ReduceOp::Any, t, dims, keepdim, "any"); }
 Tensor all(const Tensor& t, const OptionalDims& dims, bool keepdim) { return any_or_all(ReduceOp::All, t, dims, keepdim, "all"); }
 
 Tensor count_nonzero(const Tensor& t, const OptionalDims& dims) {
   ops::require_defined(t, "count_nonzero", "input");
   const DimSet set = ops::dim_set(dims, t.dim());
-  return ops::fold(ReduceOp::Sum, Prologue(ir::row::not_zero, DType::I64, {Prologue::of(t, t.dtype())}), t.sizes(), set, false, DType::I64,
-                   "count_nonzero");
+  return ops::reduce(ReduceOp::Sum, FusedProducer(ir::op::not_zero, DType::I64, {FusedProducer::of(t, t.dtype())}), t.sizes(), set, false,
+                     DType::I64, "count_nonzero");
 }
 
 namespace {
@@ -150,8 +151,9 @@ Device pair_device(const Tensor& a, const Tensor& b, const char* op) {
   return ops::common_device(tensors, roles, op);
 }
 
-bool all_true(const Prologue& prologue, const Dims& shape, const char* name) {
-  return ops::fold(ReduceOp::All, prologue, shape, ops::dim_set(std::nullopt, static_cast<int64_t>(shape.size())), false, DType::Bool, name)
+bool all_true(const FusedProducer& producer, const Dims& shape, const char* name) {
+  return ops::reduce(ReduceOp::All, producer, shape, ops::dim_set(std::nullopt, static_cast<int64_t>(shape.size())), false, DType::Bool,
+                     name)
       .item()
       .to_bool();
 }
@@ -173,22 +175,22 @@ bool equal(const Tensor& a, const Tensor& b) {
   pair_device(a, b, "equal");
   if (!(a.sizes() == b.sizes())) return false;
   const DType type = promote(a.dtype(), b.dtype());
-  return all_true(Prologue(ir::row::eq, DType::Bool, {Prologue::of(a, type), Prologue::of(b, type)}), a.sizes(), "equal");
+  return all_true(FusedProducer(ir::op::eq, DType::Bool, {FusedProducer::of(a, type), FusedProducer::of(b, type)}), a.sizes(), "equal");
 }
 
 // Formula: |a - b| <= atol + rtol * |b|, for finite b; equal infinities are close, NaNs only by equal_nan.
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   const DType type = closeness_type(a, b, rtol, atol, "isclose");
-  return ops::step(ir::row::is_close,
-                   {{&a, {}, type}, {&b, {}, type}, {nullptr, rtol, type}, {nullptr, atol, type}, {nullptr, equal_nan, DType::Bool}},
-                   DType::Bool, "isclose");
+  return ops::apply(ir::op::is_close,
+                    {{&a, {}, type}, {&b, {}, type}, {nullptr, rtol, type}, {nullptr, atol, type}, {nullptr, equal_nan, DType::Bool}},
+                    DType::Bool, "isclose");
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   const DType type = closeness_type(a, b, rtol, atol, "allclose");
-  return all_true(Prologue(ir::row::is_close, DType::Bool,
-                           {Prologue::of(a, type), Prologue::of(b, type), Prologue::of(rtol, type), Prologue::of(atol, type),
-                            Prologue::of(equal_nan, DType::Bool)}),
+  return all_true(FusedProducer(ir::op::is_close, DType::Bool,
+                                {FusedProducer::of(a, type), FusedProducer::of(b, type), FusedProducer::of(rtol, type),
+                                 FusedProducer::of(atol, type), FusedProducer::of(equal_nan, DType::Bool)}),
                   broadcast_shapes(a.sizes(), b.sizes()), "allclose");
 }
 

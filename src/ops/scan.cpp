@@ -2,7 +2,7 @@
 #include "autograd/node.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
-#include "ops/fold.h"
+#include "ops/reduction.h"
 
 namespace naru {
 
@@ -14,7 +14,7 @@ namespace {
 Tensor raw_scan(ir::ReduceOp op, const Tensor& t, int64_t dim, DType type, const char* name) {
   // Converted first where the running type could not be made from t's elements directly.
   const DType acc = is_floating(type) ? ops::accumulator_of(type) : type == DType::Bool ? DType::I64 : type;
-  const Tensor from = t.dtype() == type ? t : ops::step(ir::row::copy, {{&t, {}, type}}, type, name);
+  const Tensor from = t.dtype() == type ? t : ops::apply(ir::op::copy, {{&t, {}, type}}, type, name);
   Tensor out = ops::make_result(t.sizes(), acc, t.device(), name);
   if (out.numel() > 0) {
     ir::Scan s;
@@ -34,7 +34,7 @@ Tensor raw_scan(ir::ReduceOp op, const Tensor& t, int64_t dim, DType type, const
     }
     ops::submit(std::move(s), {&from}, {&out});
   }
-  return acc == type ? out : ops::step(ir::row::copy, {{&out, {}, type}}, type, name);
+  return acc == type ? out : ops::apply(ir::op::copy, {{&out, {}, type}}, type, name);
 }
 
 DType scan_type(const Tensor& t, std::optional<DType> dtype) { return dtype.value_or(is_floating(t.dtype()) ? t.dtype() : DType::I64); }

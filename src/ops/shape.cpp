@@ -39,8 +39,8 @@ Tensor join(const std::vector<Tensor>& parts, const std::vector<bool>& skip, int
     if (skip[i]) continue;
     shape[dim] = parts[i].sizes()[dim];
     const Tensor place = ops::make_view(out, shape, out.strides(), offset, op);
-    const ops::StepOperand from{&parts[i], {}, dtype};
-    ops::run_step(ir::row::copy, {&from, 1}, place);
+    const ops::OpOperand from{&parts[i], {}, dtype};
+    ops::apply_into(ir::op::copy, {&from, 1}, place);
     offset += shape[dim] * out.strides()[dim];
   }
   return out;
@@ -265,9 +265,9 @@ Tensor triangle(const Tensor& t, int64_t diagonal, bool lower, const char* op, c
   const Options places(DType::I64, t.device());
   const Tensor columns = arange(0, t.size(-1), 1, places), rows = arange(diagonal, t.size(-2) + diagonal, 1, places).unsqueeze(1);
   Tensor out = ops::make_result(t.sizes(), t.dtype(), t.device(), op, true);
-  const Tensor kept = ops::step(lower ? ir::row::le : ir::row::ge, {{&columns, {}, DType::I64}, {&rows, {}, DType::I64}}, DType::Bool, op);
-  const ops::StepOperand operands[] = {{&kept, {}, DType::Bool}, {&t, {}, t.dtype()}, {nullptr, 0, t.dtype()}};
-  ops::run_step(ir::row::where, operands, out);
+  const Tensor kept = ops::apply(lower ? ir::op::le : ir::op::ge, {{&columns, {}, DType::I64}, {&rows, {}, DType::I64}}, DType::Bool, op);
+  const ops::OpOperand operands[] = {{&kept, {}, DType::Bool}, {&t, {}, t.dtype()}, {nullptr, 0, t.dtype()}};
+  ops::apply_into(ir::op::where, operands, out);
   return autograd::record(out, node, {&t}, {}, [diagonal, lower](Grads g, Grads) {
     return std::vector{!g[0].defined() ? Tensor() : lower ? tril(g[0], diagonal) : triu(g[0], diagonal)};
   });

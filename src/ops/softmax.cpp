@@ -5,7 +5,7 @@
 #include "autograd/node.h"
 #include "ops/common.h"
 #include "ops/reductions.h"
-#include "ops/row_wise.h"
+#include "ops/row_fused.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -13,23 +13,23 @@ namespace naru {
 using autograd::record;
 using ir::ReduceOp;
 using ops::DimSet;
-using ops::Prologue;
+using ops::FusedProducer;
 using Tensors = std::vector<Tensor>;
 
 namespace ops {
 
 SoftmaxParts softmax_parts(const Tensor& x, const DimSet& set, DType acc, bool keepdim, const char* op) {
   SoftmaxParts p;
-  p.greatest = fold_extreme(x, true, set, true, op);
-  p.sum = fold(ReduceOp::Sum, Prologue(ir::row::sub_exp, acc, {Prologue::of(x, acc), Prologue::of(p.greatest, acc)}), x.sizes(), set,
-               keepdim, acc, op);
+  p.greatest = reduce_extreme(x, true, set, true, op);
+  p.sum = reduce(ReduceOp::Sum, FusedProducer(ir::op::sub_exp, acc, {FusedProducer::of(x, acc), FusedProducer::of(p.greatest, acc)}),
+                 x.sizes(), set, keepdim, acc, op);
   return p;
 }
 
 Tensor softmax_of(const Tensor& x, const SoftmaxParts& p, DType acc, DType out, const char* op) {
   FuseScope fuse;
-  const Tensor e = step(ir::row::sub_exp, {{&x, {}, acc}, {&p.greatest, {}, acc}}, acc, op);
-  return step(ir::row::div, {{&e, {}, acc}, {&p.sum, {}, acc}}, out, op);
+  const Tensor e = apply(ir::op::sub_exp, {{&x, {}, acc}, {&p.greatest, {}, acc}}, acc, op);
+  return apply(ir::op::div, {{&e, {}, acc}, {&p.sum, {}, acc}}, out, op);
 }
 
 void require_softmax_type(DType t, const char* op) {
@@ -67,11 +67,12 @@ Tensor softmax_gradient(const Tensor& g, const Tensor& y, const Plan& p) {
   if (p.empty) return g;
   if (grad_enabled()) return (g - (p.set.any() ? sum(g * y, Dims{p.dim}, true) : g * y)) * y;
   const DType acc = p.acc;
-  ops::RowWise rows(y, p.set, "softmax");
+  ops::RowFused rows(y, p.set, "softmax");
   const Tensor dense = g.contiguous();
-  const Tensor s = rows.fold(ReduceOp::Sum, Prologue(ir::row::mul, acc, {Prologue::of(dense, acc), Prologue::of(y, acc)}), acc);
-  Prologue p_of(ir::row::sub, acc, {Prologue::of(dense, acc), Prologue::of(s, acc)});
-  p_of.then(ir::row::mul, acc, {Prologue::step(0, acc), Prologue::of(y, acc)});
+  const Tensor s =
+      rows.reduce(ReduceOp::Sum, FusedProducer(ir::op::mul, acc, {FusedProducer::of(dense, acc), FusedProducer::of(y, acc)}), acc);
+  FusedProducer p_of(ir::op::sub, acc, {FusedProducer::of(dense, acc), FusedProducer::of(s, acc)});
+  p_of.then(ir::op::mul, acc, {FusedProducer::node(0, acc), FusedProducer::of(y, acc)});
   const Tensor result = rows.map(p_of, g.dtype());
   rows.run();
   return result;
@@ -81,28 +82,29 @@ Tensor log_softmax_gradient(const Tensor& g, const Tensor& y, const Plan& p) {
   if (p.empty) return g;
   if (grad_enabled()) return g - exp(y) * (p.set.any() ? sum(g, Dims{p.dim}, true) : g);
   const DType acc = p.acc;
-  ops::RowWise rows(y, p.set, "log_softmax");
+  ops::RowFused rows(y, p.set, "log_softmax");
   const Tensor dense = g.contiguous();
-  const Tensor s = rows.fold(ReduceOp::Sum, Prologue::copy(dense, acc, acc), acc);
-  Prologue p_of(ir::row::exp, acc, {Prologue::of(y, acc)});
-  p_of.then(ir::row::mul, acc, {Prologue::step(0, acc), Prologue::of(s, acc)});
-  p_of.then(ir::row::sub, acc, {Prologue::of(dense, acc), Prologue::step(1, acc)});
+  const Tensor s = rows.reduce(ReduceOp::Sum, FusedProducer::copy(dense, acc, acc), acc);
+  FusedProducer p_of(ir::op::exp, acc, {FusedProducer::of(y, acc)});
+  p_of.then(ir::op::mul, acc, {FusedProducer::node(0, acc), FusedProducer::of(s, acc)});
+  p_of.then(ir::op::sub, acc, {FusedProducer::of(dense, acc), FusedProducer::node(1, acc)});
   const Tensor result = rows.map(p_of, g.dtype());
   rows.run();
   return result;
 }
 
-// The greatest elements of rows, and the sums of exp(x - greatest); kept: see RowWise::fold.
-ops::SoftmaxParts parts_of(ops::RowWise& rows, const Tensor& x, const Plan& p, const Tensor* kept = nullptr) {
+// The greatest elements of rows, and the sums of exp(x - greatest); kept: see RowFused::reduce.
+ops::SoftmaxParts parts_of(ops::RowFused& rows, const Tensor& x, const Plan& p, const Tensor* kept = nullptr) {
   ops::SoftmaxParts parts;
-  parts.greatest = rows.fold(ReduceOp::Max, Prologue::copy(x, x.dtype(), ops::accumulator_of(x.dtype())), x.dtype());
-  parts.sum = rows.fold(ReduceOp::Sum, Prologue(ir::row::sub_exp, p.acc, {Prologue::of(x, p.acc), Prologue::of(parts.greatest, p.acc)}),
-                        p.acc, kept);
+  parts.greatest = rows.reduce(ReduceOp::Max, FusedProducer::copy(x, x.dtype(), ops::accumulator_of(x.dtype())), x.dtype());
+  parts.sum = rows.reduce(ReduceOp::Sum,
+                          FusedProducer(ir::op::sub_exp, p.acc, {FusedProducer::of(x, p.acc), FusedProducer::of(parts.greatest, p.acc)}),
+                          p.acc, kept);
   return parts;
 }
 
 Tensor softmax_of_rows(const Tensor& x, const Plan& p) {
-  ops::RowWise rows(x, p.set, "softmax");
+  ops::RowFused rows(x, p.set, "softmax");
   if (!rows.together() || !is_floating(x.dtype()))
     return ops::softmax_of(x, ops::softmax_parts(x, p.set, p.acc, true, "softmax"), p.acc, p.out, "softmax");
   const DType acc = p.acc;
@@ -111,10 +113,10 @@ Tensor softmax_of_rows(const Tensor& x, const Plan& p) {
   const bool holds = p.out == acc;
   const ops::SoftmaxParts parts = parts_of(rows, x, p, holds ? &y : nullptr);
   if (holds) {
-    rows.map_into(Prologue(ir::row::div, acc, {Prologue::of(y, acc), Prologue::of(parts.sum, acc)}), y);
+    rows.map_into(FusedProducer(ir::op::div, acc, {FusedProducer::of(y, acc), FusedProducer::of(parts.sum, acc)}), y);
   } else {
-    Prologue divided(ir::row::sub_exp, acc, {Prologue::of(x, acc), Prologue::of(parts.greatest, acc)});
-    divided.then(ir::row::div, acc, {Prologue::step(0, acc), Prologue::of(parts.sum, acc)});
+    FusedProducer divided(ir::op::sub_exp, acc, {FusedProducer::of(x, acc), FusedProducer::of(parts.greatest, acc)});
+    divided.then(ir::op::div, acc, {FusedProducer::node(0, acc), FusedProducer::of(parts.sum, acc)});
     rows.map_into(divided, y);
   }
   rows.run();
@@ -122,13 +124,13 @@ Tensor softmax_of_rows(const Tensor& x, const Plan& p) {
 }
 
 Tensor log_softmax_of_rows(const Tensor& x, const Plan& p) {
-  ops::RowWise rows(x, p.set, "log_softmax");
+  ops::RowFused rows(x, p.set, "log_softmax");
   const DType acc = p.acc;
   const ops::SoftmaxParts parts =
       rows.together() && is_floating(x.dtype()) ? parts_of(rows, x, p) : ops::softmax_parts(x, p.set, acc, true, "log_softmax");
-  const Tensor l = rows.map_folded(Prologue(ir::row::log, acc, {Prologue::of(parts.sum, acc)}), acc);
-  Prologue less(ir::row::sub, acc, {Prologue::of(x, acc), Prologue::of(parts.greatest, acc)});
-  less.then(ir::row::sub, acc, {Prologue::step(0, acc), Prologue::of(l, acc)});
+  const Tensor l = rows.map_reduced(FusedProducer(ir::op::log, acc, {FusedProducer::of(parts.sum, acc)}), acc);
+  FusedProducer less(ir::op::sub, acc, {FusedProducer::of(x, acc), FusedProducer::of(parts.greatest, acc)});
+  less.then(ir::op::sub, acc, {FusedProducer::node(0, acc), FusedProducer::of(l, acc)});
   const Tensor y = rows.map(less, p.out);
   rows.run();
   return y;

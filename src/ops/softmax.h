@@ -1,7 +1,7 @@
 // softmax without autograd, in the parts that losses share.
 #pragma once
 
-#include "ops/fold.h"
+#include "ops/reduction.h"
 
 namespace naru::ops {
 

@@ -13,7 +13,7 @@ namespace naru {
 using autograd::record;
 using ir::ReduceOp;
 using ops::DimSet;
-using ops::Prologue;
+using ops::FusedProducer;
 using Tensors = std::vector<Tensor>;
 
 namespace {
@@ -26,12 +26,12 @@ struct Moments {
 Moments moments(const Tensor& t, const DimSet& set, double correction, bool keepdim, const char* op) {
   const DType acc = ops::accumulator_of(t.dtype());
   Moments m;
-  m.mean = ops::fold_mean(t, set, true, acc, op);
-  m.var = ops::fold(ReduceOp::Sum, Prologue(ir::row::square_diff, acc, {Prologue::of(t, acc), Prologue::of(m.mean, acc)}), t.sizes(), set,
-                    keepdim, acc, op);
-  const double n = std::max(0.0, static_cast<double>(ops::folded_count(t.sizes(), set)) - correction);
-  const ops::StepOperand divide[] = {{&m.var, {}, acc}, {nullptr, n, acc}};
-  ops::run_step(ir::row::div, divide, m.var);
+  m.mean = ops::reduce_mean(t, set, true, acc, op);
+  m.var = ops::reduce(ReduceOp::Sum, FusedProducer(ir::op::square_diff, acc, {FusedProducer::of(t, acc), FusedProducer::of(m.mean, acc)}),
+                      t.sizes(), set, keepdim, acc, op);
+  const double n = std::max(0.0, static_cast<double>(ops::reduced_count(t.sizes(), set)) - correction);
+  const ops::OpOperand divide[] = {{&m.var, {}, acc}, {nullptr, n, acc}};
+  ops::apply_into(ir::op::div, divide, m.var);
   return m;
 }
 
@@ -44,7 +44,7 @@ void require_floating(const Tensor& t, const char* op, const char* text) {
 
 // Gradient of the variance: 2 (x - mean) / (n - correction).
 Tensor var_gradient(const Tensor& g, const Tensor& x, const DimSet& set, double correction, bool keepdim) {
-  const double n = static_cast<double>(ops::folded_count(x.sizes(), set)) - correction;
+  const double n = static_cast<double>(ops::reduced_count(x.sizes(), set)) - correction;
   Dims dims;
   for (int64_t d = 0; d < x.dim(); ++d)
     if (set[static_cast<size_t>(d)]) dims.push_back(d);
@@ -58,7 +58,7 @@ Tensor record_var(Tensor value, const Tensor& t, const DimSet& set, double corre
 }
 
 Tensor as_type(const Tensor& t, DType dtype, const char* op) {
-  return t.dtype() == dtype ? t : ops::step(ir::row::copy, {{&t, {}, t.dtype()}}, dtype, op);
+  return t.dtype() == dtype ? t : ops::apply(ir::op::copy, {{&t, {}, t.dtype()}}, dtype, op);
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ Tensor std(const Tensor& t, const OptionalDims& dims, double correction, bool ke
   const DimSet set = ops::dim_set(dims, t.dim());
   Tensor y = moments(t, set, correction, keepdim, "std").var;
   const DType acc = y.dtype();
-  y = ops::step(ir::row::sqrt, {{&y, {}, acc}}, t.dtype(), "std");
+  y = ops::apply(ir::op::sqrt, {{&y, {}, acc}}, t.dtype(), "std");
   return record(
       std::move(y), "StdBackward0", {&t}, {&t},
       [set, correction, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
@@ -99,21 +99,23 @@ std::pair<Tensor, Tensor> var_mean(const Tensor& t, const OptionalDims& dims, do
 
 namespace {
 
-// Sum over the folded dimensions of |x|^p, to the power 1/p.
+// Sum over the reduced dimensions of |x|^p, to the power 1/p.
 Tensor raw_norm(const Tensor& t, double p, const DimSet& set, bool keepdim) {
   const DType type = t.dtype(), acc = ops::accumulator_of(type);
-  const auto folded = [&](ReduceOp op, Prologue prologue, DType out) {
-    return ops::fold(op, prologue, t.sizes(), set, keepdim, out, "norm");
+  const auto reduced = [&](ReduceOp op, FusedProducer producer, DType out) {
+    return ops::reduce(op, producer, t.sizes(), set, keepdim, out, "norm");
   };
-  if (p == 0) return folded(ReduceOp::Sum, Prologue(ir::row::not_zero, acc, {Prologue::of(t, type)}), type);
-  if (std::isinf(p)) return folded(p > 0 ? ReduceOp::Max : ReduceOp::Min, Prologue(ir::row::abs, acc, {Prologue::of(t, acc)}), type);
-  if (p == 1) return folded(ReduceOp::Sum, Prologue(ir::row::abs, acc, {Prologue::of(t, acc)}), type);
+  if (p == 0) return reduced(ReduceOp::Sum, FusedProducer(ir::op::not_zero, acc, {FusedProducer::of(t, type)}), type);
+  if (std::isinf(p))
+    return reduced(p > 0 ? ReduceOp::Max : ReduceOp::Min, FusedProducer(ir::op::abs, acc, {FusedProducer::of(t, acc)}), type);
+  if (p == 1) return reduced(ReduceOp::Sum, FusedProducer(ir::op::abs, acc, {FusedProducer::of(t, acc)}), type);
   if (p == 2) {
-    const Tensor s = folded(ReduceOp::Sum, Prologue(ir::row::square, acc, {Prologue::of(t, acc)}), acc);
-    return ops::step(ir::row::sqrt, {{&s, {}, acc}}, type, "norm");
+    const Tensor s = reduced(ReduceOp::Sum, FusedProducer(ir::op::square, acc, {FusedProducer::of(t, acc)}), acc);
+    return ops::apply(ir::op::sqrt, {{&s, {}, acc}}, type, "norm");
   }
-  const Tensor s = folded(ReduceOp::Sum, Prologue(ir::row::abs_power, acc, {Prologue::of(t, acc), Prologue::of(p, acc)}), acc);
-  return ops::step(ir::row::pow, {{&s, {}, acc}, {nullptr, 1 / p, acc}}, type, "norm");
+  const Tensor s =
+      reduced(ReduceOp::Sum, FusedProducer(ir::op::abs_power, acc, {FusedProducer::of(t, acc), FusedProducer::of(p, acc)}), acc);
+  return ops::apply(ir::op::pow, {{&s, {}, acc}, {nullptr, 1 / p, acc}}, type, "norm");
 }
 
 Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double p, const DimSet& set) {
@@ -143,7 +145,7 @@ Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim) {
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}. Convert it first: t.float()",
         ops::torch_name(t.dtype()));
   const DimSet set = ops::dim_set(dims, t.dim());
-  if ((std::isinf(p) || p < 0) && ops::folded_count(t.sizes(), set) == 0)
+  if ((std::isinf(p) || p < 0) && ops::reduced_count(t.sizes(), set) == 0)
     throw RuntimeError("linalg.vector_norm cannot compute the {} norm on an empty tensor because the operation does not have an identity",
                        std::isinf(p) ? (p > 0 ? "inf" : "-inf") : fmt::format("{}", p));
   return record(
@@ -162,18 +164,18 @@ Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim) {
   const DimSet set = ops::dim_set(dims, t.dim());
   const DType acc = ops::accumulator_of(t.dtype());
   Tensor y;
-  if (ops::folded_count(t.sizes(), set) == 0) {
-    y = full(ops::folded_shape(t.sizes(), set, keepdim), -std::numeric_limits<double>::infinity(), Options(t.dtype(), t.device()));
+  if (ops::reduced_count(t.sizes(), set) == 0) {
+    y = full(ops::reduced_shape(t.sizes(), set, keepdim), -std::numeric_limits<double>::infinity(), Options(t.dtype(), t.device()));
   } else {
-    Tensor m = ops::fold_extreme(t, true, set, true, "logsumexp");
+    Tensor m = ops::reduce_extreme(t, true, set, true, "logsumexp");
     // An infinite maximum would give inf - inf.
-    const Tensor infinite = ops::step(ir::row::isinf, {{&m, {}, m.dtype()}}, DType::Bool, "logsumexp");
-    m = ops::step(ir::row::where, {{&infinite, {}, DType::Bool}, {nullptr, 0.0, m.dtype()}, {&m, {}, m.dtype()}}, m.dtype(), "logsumexp");
-    const Tensor s = ops::fold(ReduceOp::Sum, Prologue(ir::row::sub_exp, acc, {Prologue::of(t, acc), Prologue::of(m, acc)}), t.sizes(), set,
-                               keepdim, acc, "logsumexp");
+    const Tensor infinite = ops::apply(ir::op::isinf, {{&m, {}, m.dtype()}}, DType::Bool, "logsumexp");
+    m = ops::apply(ir::op::where, {{&infinite, {}, DType::Bool}, {nullptr, 0.0, m.dtype()}, {&m, {}, m.dtype()}}, m.dtype(), "logsumexp");
+    const Tensor s = ops::reduce(ReduceOp::Sum, FusedProducer(ir::op::sub_exp, acc, {FusedProducer::of(t, acc), FusedProducer::of(m, acc)}),
+                                 t.sizes(), set, keepdim, acc, "logsumexp");
     if (!keepdim) m = ops::make_view(m, s.sizes(), s.strides(), m.storage_offset(), "logsumexp");
-    const Tensor l = ops::step(ir::row::log, {{&s, {}, acc}}, acc, "logsumexp");
-    y = ops::step(ir::row::add, {{&l, {}, acc}, {&m, {}, acc}}, t.dtype(), "logsumexp");
+    const Tensor l = ops::apply(ir::op::log, {{&s, {}, acc}}, acc, "logsumexp");
+    y = ops::apply(ir::op::add, {{&l, {}, acc}, {&m, {}, acc}}, t.dtype(), "logsumexp");
   }
   return record(
       std::move(y), "LogsumexpBackward0", {&t}, {&t},

@@ -31,7 +31,7 @@ void Stream::wait(const Event& event) const {
   if (q.synchronous())
     event.synchronize();
   else if (!event.state_->queue->synchronous())
-    q.wait(Mark{&event.state_->queue->stream(), event.state_->seq});
+    q.wait(StreamPoint{&event.state_->queue->stream(), event.state_->seq});
 }
 void Stream::wait(const Stream& other) const { wait(other.record_event()); }
 
@@ -43,7 +43,7 @@ Event Stream::record_event() const {
 
 bool Stream::query() const {
   runtime::Queue& q = runtime::queue_of(device_, number_);
-  const uint64_t seq = q.mark();
+  const uint64_t seq = q.point();
   return q.stream().completed() >= seq;
 }
 
@@ -72,7 +72,7 @@ Event::Event(bool timing) : state_(std::make_shared<State>()) { state_->timing =
 void Event::record(const Stream& s) {
   runtime::Queue& q = runtime::queue_of(s.device_, s.number_);
   std::unique_ptr<runtime::TimeStamp> stamp;
-  state_->seq = q.mark(state_->timing ? &stamp : nullptr);
+  state_->seq = q.point(state_->timing ? &stamp : nullptr);
   state_->queue = &q;
   state_->stamp = std::move(stamp);
 }

@@ -53,7 +53,7 @@ void* Tensor::data_ptr() const {
   const TensorImpl& i = checked(*this);
   if (i.numel == 0) return nullptr;
   if (runtime::Queue* q = i.storage->pending.load(std::memory_order_acquire)) q->flush();
-  if (!i.storage->data) runtime::materialise(*i.storage);
+  if (!i.storage->data) runtime::allocate_storage(*i.storage);
   if (i.storage->device.is_cpu()) runtime::wait_for_host(*i.storage, true);
   return i.address();
 }

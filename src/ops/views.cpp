@@ -195,13 +195,13 @@ Tensor Tensor::flatten(int64_t start, int64_t end) const {
   if (dim() == 0) return reshape({1});
   if (start == end) return *this;
   Dims shape;
-  int64_t folded = 1;
+  int64_t reduced = 1;
   for (int64_t i = 0; i < dim(); ++i) {
     if (i < start || i > end)
       shape.push_back(sizes()[i]);
     else
-      folded *= sizes()[i];
-    if (i == end) shape.push_back(folded);
+      reduced *= sizes()[i];
+    if (i == end) shape.push_back(reduced);
   }
   return reshape(shape);
 }

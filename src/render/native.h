@@ -21,7 +21,7 @@ Isa best_isa() noexcept;
 // executable; the interpreter then runs the kernel, with the same bits. streaming: outputs are written past the caches
 // (they must be 64-byte aligned), and the caller puts a store fence behind the last call. Any n >= 0; reads and writes nothing outside the n elements. Thread-safe.
 ir::MapFunction compile(const ir::MapKernel& kernel, Isa isa, bool streaming = false);
-ir::AlongFunction compile_along(const ir::ReduceKernel& kernel, Isa isa);
-ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa);
+ir::ContiguousFunction compile_contiguous(const ir::ReduceKernel& kernel, Isa isa);
+ir::StridedFunction compile_strided(const ir::ReduceKernel& kernel, Isa isa);
 
 }  // namespace naru::render

@@ -68,8 +68,8 @@ class Combiner {
 };
 
 // What both kinds of reduction share: the map's plan, the machine, accumulators.
-struct Folding {
-  Folding(const ir::ReduceKernel& kernel, Isa isa)
+struct ReductionCode {
+  ReductionCode(const ir::ReduceKernel& kernel, Isa isa)
       : kernel(kernel),
         plan(kernel.map.graph, std::span(kernel.map.results.data(), 1), scalars(kernel.map)),
         code(isa),
@@ -110,14 +110,14 @@ struct Folding {
     const std::vector<Value> results = combiner.run(some, values);
     for (size_t i = 0; i < some.size(); ++i) machine->move(kernel.type, some[i], results[i]);
   }
-  // The folded value itself, where it is an output as well.
+  // The reduced value itself, where it is an output as well.
   void store_mapped(const Value& v, int step, StoreMode mode) {
     if (kernel.map.outputs.empty()) return;
     const DType dtype = kernel.map.outputs[0];
     const auto shift = static_cast<uint32_t>(std::countr_zero(size_of(dtype)));
     machine->store(dtype, v, x86::ptr(mapped, frame.position, shift, step * machine->lanes() * static_cast<int>(size_of(dtype))), mode);
   }
-  // The folded value may be the same for all elements, and then lies in registers that stay.
+  // The reduced value may be the same for all elements, and then lies in registers that stay.
   Value own(const Value& v) {
     const uint32_t root = plan.root[kernel.map.results[0]];
     return plan.uniform[root] ? machine->copy(kernel.type, v) : v;
@@ -130,16 +130,16 @@ struct Folding {
   std::unique_ptr<LaneMachine> machine;
   bool bools_in_vectors;
   Frame frame;
-  x86::Gp mapped;  // where the folded values go
+  x86::Gp mapped;  // where the reduced values go
 };
 
 x86::Mem at(const x86::Gp& base, int offset = 0) { return x86::ptr(base, offset); }
 
 }  // namespace
 
-ir::AlongFunction compile_along(const ir::ReduceKernel& kernel, Isa isa) {
+ir::ContiguousFunction compile_contiguous(const ir::ReduceKernel& kernel, Isa isa) {
   if (!can_run(isa)) return nullptr;
-  Folding f(kernel, isa);
+  ReductionCode f(kernel, isa);
   x86::Compiler& cc = f.cc;
   LaneMachine& machine = *f.machine;
   const VType type = kernel.type;
@@ -232,12 +232,12 @@ ir::AlongFunction compile_along(const ir::ReduceKernel& kernel, Isa isa) {
     combiner.into(accumulators[0], machine.copy(type, machine.shift_down(type, accumulators[0], by)));
   machine.store_first(type, accumulators[0], at(out));
   cc.ret();
-  return reinterpret_cast<ir::AlongFunction>(f.code.finish());
+  return reinterpret_cast<ir::ContiguousFunction>(f.code.finish());
 }
 
-ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
+ir::StridedFunction compile_strided(const ir::ReduceKernel& kernel, Isa isa) {
   if (!can_run(isa)) return nullptr;
-  Folding f(kernel, isa);
+  ReductionCode f(kernel, isa);
   x86::Compiler& cc = f.cc;
   LaneMachine& machine = *f.machine;
   const VType type = kernel.type;
@@ -345,7 +345,7 @@ ir::AcrossFunction compile_across(const ir::ReduceKernel& kernel, Isa isa) {
   }
   cc.bind(done);
   cc.ret();
-  return reinterpret_cast<ir::AcrossFunction>(f.code.finish());
+  return reinterpret_cast<ir::StridedFunction>(f.code.finish());
 }
 
 }  // namespace naru::render

@@ -42,15 +42,15 @@ struct Block {
   const Storage* holder = nullptr;
   uint64_t number = 0;  // of the allocation it serves
   Block *before = nullptr, *after = nullptr;
-  std::vector<Mark> under_way;  // free ones: work of the last owners
+  std::vector<StreamPoint> under_way;  // free ones: work of the last owners
 
   // Whether `stream` may use it without waiting for another (null: without waiting at all).
   bool ready_for(const DeviceStream* stream) {
-    std::erase_if(under_way, [](const Mark& m) { return m.stream->completed() >= m.seq; });
-    return std::all_of(under_way.begin(), under_way.end(), [&](const Mark& m) { return m.stream == stream; });
+    std::erase_if(under_way, [](const StreamPoint& m) { return m.stream->completed() >= m.seq; });
+    return std::all_of(under_way.begin(), under_way.end(), [&](const StreamPoint& m) { return m.stream == stream; });
   }
   void finish() noexcept {
-    for (const Mark& m : under_way) m.stream->reach(m.seq);
+    for (const StreamPoint& m : under_way) m.stream->reach(m.seq);
     under_way.clear();
   }
 };
@@ -136,7 +136,7 @@ struct CachingAllocator::State {
     block->holder = holder;
     block->number = stats.allocations;
     if (holder)
-      holder->history.inherit(block->under_way);
+      holder->pending_uses.inherit(block->under_way);
     else
       block->finish();
     block->under_way.clear();
@@ -172,7 +172,7 @@ struct CachingAllocator::State {
     return nullptr;
   }
 
-  void give_back(void* memory, std::vector<Mark> under_way) noexcept {
+  void give_back(void* memory, std::vector<StreamPoint> under_way) noexcept {
     const auto it = used.find(memory);
     if (it == used.end()) return;
     Block* block = it->second;
@@ -202,7 +202,7 @@ struct CachingAllocator::State {
     first->size += second->size;
     first->after = second->after;
     if (first->after) first->after->before = first;
-    for (const Mark& m : second->under_way) add_mark(first->under_way, m);
+    for (const StreamPoint& m : second->under_way) add_point(first->under_way, m);
     delete second;
   }
 
@@ -290,7 +290,7 @@ void* CachingAllocator::allocate(size_t bytes, Storage* holder, DeviceStream* st
   s.raise(bytes);
 }
 
-void CachingAllocator::release(void* memory, std::vector<Mark> under_way) noexcept {
+void CachingAllocator::release(void* memory, std::vector<StreamPoint> under_way) noexcept {
   if (!memory) return;
   const std::lock_guard lock(state_->mutex);
   state_->give_back(memory, std::move(under_way));

@@ -40,7 +40,7 @@ class CachingAllocator {
   // use it first (null: the host), so that memory is preferred which that one need not wait for.
   void* allocate(size_t bytes, Storage* holder = nullptr, DeviceStream* stream = nullptr);
   // Takes memory back at once; `under_way`: work that still uses it. nullptr is allowed.
-  void release(void* memory, std::vector<Mark> under_way = {}) noexcept;
+  void release(void* memory, std::vector<StreamPoint> under_way = {}) noexcept;
   // Gives slabs that nobody uses any part of back to the device.
   void empty_cache();
   MemoryStats stats() const;

@@ -42,11 +42,11 @@ struct Properties {
 enum class MemoryKind : uint8_t { Device, Pinned };
 
 // Errors of work that nobody has waited for yet; the first one stays. One a device, shared by its streams. Thread-safe.
-class KeptErrors {
+class DeferredErrors {
  public:
   void keep(std::exception_ptr error) noexcept;
   // From now on whoever waits here also hears of the errors there: work here reads what was made there.
-  void follow(KeptErrors& other);
+  void follow(DeferredErrors& other);
   // Throws the error kept here, or by one that is followed, and forgets it.
   void raise();
 
@@ -55,7 +55,7 @@ class KeptErrors {
   std::mutex mutex_;
   std::exception_ptr error_;
   std::atomic<bool> any_{false};
-  std::vector<KeptErrors*> followed_;
+  std::vector<DeferredErrors*> followed_;
 };
 
 // A point in the time of a device, once its stream has reached it.
@@ -73,7 +73,7 @@ class Recorded {
 };
 
 // An in-order queue of work of one device. Thread-safe. Work has numbers 1, 2, 3 ... in the order of submission. A stream is never
-// destroyed while memory remembers it (see core/history.h).
+// destroyed while memory remembers it (see core/pending_uses.h).
 class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
@@ -104,14 +104,14 @@ class DeviceStream {
   // Takes the time behind all that was submitted; it counts as work, with a number of its own.
   virtual std::unique_ptr<TimeStamp> stamp() = 0;
 
-  KeptErrors& errors() const noexcept { return *errors_; }
+  DeferredErrors& errors() const noexcept { return *errors_; }
   Device device() const noexcept { return device_; }
-  void belong_to(Device device, KeptErrors& errors) noexcept { device_ = device, errors_ = &errors; }
+  void belong_to(Device device, DeferredErrors& errors) noexcept { device_ = device, errors_ = &errors; }
 
  private:
   Device device_;
-  KeptErrors own_;
-  KeptErrors* errors_ = &own_;
+  DeferredErrors own_;
+  DeferredErrors* errors_ = &own_;
 };
 
 // A kernel that the host calls itself: machine code, or (machine null) the interpreter's kernel.
@@ -149,13 +149,13 @@ class Backend {
   // ir/addresses.h), a type ("fp64", "fp16", "bf16"), or "fp64 arithmetic", which some operators on other types need. See runtime/fallback.h.
   virtual bool has_gaps(Device device) { return static_cast<void>(device), false; }
   virtual bool lacks(Device device, std::string_view op) { return static_cast<void>(device), static_cast<void>(op), false; }
-  // Optional: whether it takes ir::RowWise.
-  virtual bool row_wise() const noexcept { return false; }
+  // Optional: whether it takes ir::RowFused.
+  virtual bool row_fused() const noexcept { return false; }
   // Optional, for synchronous devices whose memory the host uses: the kernel of a program over consecutive elements,
   // for small work that is not worth an instruction. The record lives as long as the process.
   virtual const DirectKernel* direct_kernel(const ir::Program&) { return nullptr; }
   // Likewise: c = a b, contiguous matrices (m, k) and (k, n), as ir::MatMul gives it. False: not for these; nothing is done.
-  virtual bool small_product(DType, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) {
+  virtual bool small_matmul(DType, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) {
     return static_cast<void>(m), static_cast<void>(n), static_cast<void>(k), static_cast<void>(a), static_cast<void>(b),
            static_cast<void>(c), false;
   }

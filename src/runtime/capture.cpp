@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/tensor_impl.h"
-#include "ir/row_ids.h"
+#include "ir/op_ids.h"
 #include "naru/error.h"
 #include "runtime/memory.h"
 
@@ -27,20 +27,20 @@ std::string kind_text(Device device) {
   return text;
 }
 
-bool draws(ir::RowId row) { return row >= ir::row::uniform && row <= ir::row::exponential; }
+bool draws(ir::OpId row) { return row >= ir::op::uniform && row <= ir::op::exponential; }
 
 void find_draws(const ir::Program& program, std::vector<uint64_t>& params, std::vector<Recording::Draw>& found) {
-  for (int i = 0; i < program.steps_count; ++i) {
-    const ir::Program::Step& s = program.steps[static_cast<size_t>(i)];
-    if (draws(s.row)) found.push_back({&params[s.args[s.args_count - 2u].index], &params[s.args[s.args_count - 1u].index]});
+  for (int i = 0; i < program.nodes_count; ++i) {
+    const ir::Program::Node& s = program.nodes[static_cast<size_t>(i)];
+    if (draws(s.op)) found.push_back({&params[s.args[s.args_count - 2u].index], &params[s.args[s.args_count - 1u].index]});
   }
 }
 
 void find_draws(ir::Instruction& instruction, std::vector<Recording::Draw>& found) {
   if (auto* map = std::get_if<ir::Map>(&instruction)) find_draws(map->program, map->params, found);
   if (auto* reduce = std::get_if<ir::Reduce>(&instruction)) find_draws(reduce->program, reduce->params, found);
-  if (auto* rows = std::get_if<ir::RowWise>(&instruction))
-    for (ir::RowWise::Part& part : rows->parts) std::visit([&](auto& work) { find_draws(work.program, work.params, found); }, part.work);
+  if (auto* rows = std::get_if<ir::RowFused>(&instruction))
+    for (ir::RowFused::Part& part : rows->parts) std::visit([&](auto& work) { find_draws(work.program, work.params, found); }, part.work);
 }
 
 // A storage in another one's memory, of so many bytes.
@@ -51,7 +51,7 @@ struct Lent {
 void release_lent(Storage& s) noexcept {
   auto* const lent = static_cast<Lent*>(s.owner);
   // Whoever has the memory next waits for what is under way here.
-  lent->lender->history.inherit(s.history.take());
+  lent->lender->pending_uses.inherit(s.pending_uses.take());
   delete lent;
 }
 size_t capacity(const Storage& s) noexcept { return s.release_memory == release_lent ? static_cast<const Lent*>(s.owner)->bytes : s.bytes; }
@@ -113,7 +113,7 @@ void Capture::leave() noexcept {
   current_capture = nullptr;
   if (queue_.device().is_cpu()) host_captures.fetch_sub(1);
   captures_under_way.fetch_sub(1);
-  for (const Recording::Touched& t : recording_->storages) t.storage->captured.store(false, std::memory_order_relaxed);
+  for (const Recording::Accessed& t : recording_->storages) t.storage->captured.store(false, std::memory_order_relaxed);
 }
 
 std::unique_ptr<Recording> Capture::end() {
@@ -150,8 +150,8 @@ void Capture::touch(Storage& s, bool write) {
   written = true;
   s.captured.store(true, std::memory_order_relaxed);
   // What the host wrote in the capture must stand there again whenever the work begins anew.
-  if (made(s) && fresh && !s.host_wrote && s.exposed.load(std::memory_order_relaxed) == 0) made_.push_back(&s);
-  if (!queue_.device().is_cpu() || !made(s) || !(s.host_wrote || s.exposed.load(std::memory_order_relaxed) > 0)) return;
+  if (made(s) && fresh && !s.host_wrote && s.externally_aliased.load(std::memory_order_relaxed) == 0) made_.push_back(&s);
+  if (!queue_.device().is_cpu() || !made(s) || !(s.host_wrote || s.externally_aliased.load(std::memory_order_relaxed) > 0)) return;
   first_.push_back(restored(s));
 }
 
@@ -179,14 +179,14 @@ bool Capture::lend(Storage& s) {
   return true;
 }
 
-void Capture::add(ir::Instruction&& instruction, const Touches& touches) {
-  for (Storage* s : touches.reads) touch(*s, false);
-  for (Storage* s : touches.writes) touch(*s, true);
+void Capture::add(ir::Instruction&& instruction, const Accesses& accesses) {
+  for (Storage* s : accesses.reads) touch(*s, false);
+  for (Storage* s : accesses.writes) touch(*s, true);
   recording_->work.push_back(std::move(instruction));
 }
 
 void Capture::add(const Recording& other) {
-  for (const Recording::Touched& t : other.storages) touch(*t.storage, t.written);
+  for (const Recording::Accessed& t : other.storages) touch(*t.storage, t.written);
   recording_->work.insert(recording_->work.end(), other.work.begin(), other.work.end());
 }
 

@@ -13,13 +13,13 @@
 
 namespace naru::runtime {
 
-// Work recorded once, and all the memory that it touches, which is nobody else's as long as the recording lives.
+// Work recorded once, and all the memory that it accesses, which is nobody else's as long as the recording lives.
 struct Recording {
-  struct Touched {
+  struct Accessed {
     Ref<Storage> storage;
     bool written;
   };
-  // Where a program's parameters hold a draw of the random generator (see ir/row_ids.h).
+  // Where a program's parameters hold a draw of the random generator (see ir/op_ids.h).
   struct Draw {
     uint64_t *key, *offset;
   };
@@ -43,11 +43,11 @@ struct Recording {
 
   Device device;
   std::vector<ir::Instruction> work;
-  std::vector<Touched> storages;  // each once
+  std::vector<Accessed> storages;  // each once
   std::vector<Draw> draws;
   std::vector<std::pair<uint64_t, uint64_t>> dropped;  // (key, offset) of draws that nothing came of
   std::vector<Part> parts;
-  Mark last;
+  StreamPoint last;
 };
 
 // How many captures are under way in the process.
@@ -70,7 +70,7 @@ class Capture {
   // Makes the capture invalid and throws RuntimeError, with the line of the program.
   [[noreturn]] void refuse(const std::string& why);
   // By the queue, in order.
-  void add(ir::Instruction&& instruction, const Touches& touches);
+  void add(ir::Instruction&& instruction, const Accesses& accesses);
   void add(const Recording& other);
   // A program whose results nobody wants, and which is not recorded.
   void drop(const ir::Program& program, std::vector<uint64_t>& params);
@@ -80,7 +80,7 @@ class Capture {
   bool lend(Storage& storage);
 
   Queue& queue() const noexcept { return queue_; }
-  // Whether the storage was made since the capture began; whether what was recorded touches it.
+  // Whether the storage was made since the capture began; whether what was recorded accesses it.
   bool made(const Storage& s) const noexcept { return s.born >= number_; }
   bool touched(const Storage& s) const { return places_.contains(&s); }
 

@@ -88,20 +88,20 @@ namespace {
 constexpr const char kDouble[] = "fp64 arithmetic";
 
 // Whether an operator of the table computes in float64, though it may neither be given nor give any.
-bool in_double(ir::RowId row, DType out, std::span<const DType> types) {
-  uint64_t key = row | static_cast<uint64_t>(out) << 16 | types.size() << 24;
+bool in_double(ir::OpId id, DType out, std::span<const DType> types) {
+  uint64_t key = id | static_cast<uint64_t>(out) << 16 | types.size() << 24;
   for (size_t k = 0; k < types.size(); ++k) key |= static_cast<uint64_t>(types[k]) << (28 + 6 * k);
   thread_local std::unordered_map<uint64_t, bool> known;  // it has to be spelled out to find out
   const auto [at, fresh] = known.try_emplace(key, false);
   if (!fresh) return at->second;
   ir::Program p;
-  p.steps_count = p.outputs_count = 1;
+  p.nodes_count = p.outputs_count = 1;
   p.outputs[0] = 0;
   p.inputs_count = static_cast<uint8_t>(types.size());
-  p.steps[0] = {row, out, p.inputs_count, {}};
+  p.nodes[0] = {id, out, p.inputs_count, {}};
   for (uint16_t k = 0; k < p.inputs_count; ++k) {
     p.inputs[k] = {types[k], false};
-    p.steps[0].args[k] = {ir::Program::From::Input, types[k], k};
+    p.nodes[0].args[k] = {ir::Program::From::Input, types[k], k};
   }
   const ir::MapKernel kernel = p.lower();
   const auto& nodes = kernel.graph.nodes();
@@ -109,18 +109,18 @@ bool in_double(ir::RowId row, DType out, std::span<const DType> types) {
 }
 
 const char* in_double(const ir::Program& p) {
-  for (int i = 0; i < p.steps_count; ++i) {
-    const ir::Program::Step& s = p.steps[i];
+  for (int i = 0; i < p.nodes_count; ++i) {
+    const ir::Program::Node& s = p.nodes[i];
     DType types[ir::kMaxArgs];
     for (int k = 0; k < s.args_count; ++k) types[k] = s.args[k].as;
-    if (in_double(s.row, s.out, {types, s.args_count})) return ir::rows()[s.row].name;
+    if (in_double(s.op, s.out, {types, s.args_count})) return ir::op_table()[s.op].name;
   }
   return nullptr;
 }
 
 struct InDouble {
-  const char* operator()(const ir::RowWise& w) const {
-    for (const ir::RowWise::Part& p : w.parts)
+  const char* operator()(const ir::RowFused& w) const {
+    for (const ir::RowFused::Part& p : w.parts)
       if (const char* name = std::visit(*this, p.work)) return name;
     return nullptr;
   }
@@ -143,13 +143,13 @@ const char* lacking(Backend& backend, Device device, const ir::Instruction& inst
   return found || !backend.lacks(device, kDouble) ? found : std::visit(InDouble{}, instruction);
 }
 
-const char* lacking(Backend& backend, Device device, ir::RowId row, std::span<const Source> sources, DType out) {
-  const char* name = ir::rows()[row].name;
+const char* lacking(Backend& backend, Device device, ir::OpId id, std::span<const Source> sources, DType out) {
+  const char* name = ir::op_table()[id].name;
   if (backend.lacks(device, name)) return name;
   if (!backend.lacks(device, kDouble)) return nullptr;
   DType types[ir::kMaxArgs];
   for (size_t k = 0; k < sources.size(); ++k) types[k] = sources[k].as;
-  return in_double(row, out, {types, sources.size()}) ? name : nullptr;
+  return in_double(id, out, {types, sources.size()}) ? name : nullptr;
 }
 
 bool lacks_double(Device device) {
@@ -178,7 +178,7 @@ void note_lacking(Device device, const char* op) {
       op, upper(name_of(device.type))));
 }
 
-void run_on_host(Queue& queue, ir::Instruction instruction, const Touches& touches, const char* op) {
+void run_on_host(Queue& queue, ir::Instruction instruction, const Accesses& accesses, const char* op) {
   const auto start = std::chrono::steady_clock::now();
   const Device host(DeviceType::Cpu, 0);
   struct Pair {
@@ -196,7 +196,7 @@ void run_on_host(Queue& queue, ir::Instruction instruction, const Touches& touch
   };
   if (queue.unified()) {
     queue.stream().synchronize(queue.stream().submitted());
-    queue_of(host, 0).submit(std::move(instruction), touches);
+    queue_of(host, 0).submit(std::move(instruction), accesses);
     return note();
   }
   const auto here = [&](Storage* s) -> Storage* {
@@ -209,9 +209,9 @@ void run_on_host(Queue& queue, ir::Instruction instruction, const Touches& touch
     bytes += s->bytes;
     return copy;
   };
-  Touches moved;
-  for (Storage* s : touches.reads) moved.reads.push_back(here(s));
-  for (Storage* s : touches.writes) moved.writes.push_back(here(s));
+  Accesses moved;
+  for (Storage* s : accesses.reads) moved.reads.push_back(here(s));
+  for (Storage* s : accesses.writes) moved.writes.push_back(here(s));
   queue.stream().synchronize(seq);
   ir::each_address(instruction, [&](void*& address, const char*) {
     char* const p = static_cast<char*>(address);
@@ -225,8 +225,8 @@ void run_on_host(Queue& queue, ir::Instruction instruction, const Touches& touch
     throw RuntimeError("fallback of {}: an operand is not in any of the tensors it was given", op);
   });
   queue_of(host, 0).submit(std::move(instruction), moved);
-  for (size_t i = 0; i < touches.writes.size(); ++i) {
-    Storage *s = touches.writes[i], *copy = moved.writes[i];
+  for (size_t i = 0; i < accesses.writes.size(); ++i) {
+    Storage *s = accesses.writes[i], *copy = moved.writes[i];
     if (s->bytes == 0) continue;
     seq = queue.submit(ir::CopyBytes{s->data, copy->data, s->bytes, s->device, host}, {{copy}, {s}});
     bytes += s->bytes;

@@ -8,12 +8,12 @@ namespace naru::runtime {
 
 // The first operator of the instruction that the device lacks; null if it lacks none.
 const char* lacking(Backend& backend, Device device, const ir::Instruction& instruction);
-// Likewise for one step of a group.
-const char* lacking(Backend& backend, Device device, ir::RowId row, std::span<const Source> sources, DType out);
+// Likewise for one node of a group.
+const char* lacking(Backend& backend, Device device, ir::OpId id, std::span<const Source> sources, DType out);
 // Throws or warns, as the policy says, where the device lacks `op`.
 void note_lacking(Device device, const char* op);
 // Does the work on the cpu: copies the storages there, runs the instruction, and copies what was written back.
-void run_on_host(Queue& queue, ir::Instruction instruction, const Touches& touches, const char* op);
+void run_on_host(Queue& queue, ir::Instruction instruction, const Accesses& accesses, const char* op);
 
 // Whether the device cannot compute in float64, not even inside an operator on other types.
 bool lacks_double(Device device);

@@ -37,7 +37,7 @@ int FaultRecords::take(int count, uint64_t seq, Text text) {
   return first;
 }
 
-std::vector<int> FaultRecords::judge(uint64_t seq, const std::vector<Fault>& records, KeptErrors& errors) {
+std::vector<int> FaultRecords::judge(uint64_t seq, const std::vector<Fault>& records, DeferredErrors& errors) {
   std::vector<int> written;
   while (!suspects_.empty() && suspects_.front().seq <= seq) {
     const Suspect suspect = std::move(suspects_.front());

@@ -63,7 +63,7 @@ class FaultRecords {
   // Keeps an error for what the kernels of instructions up to `seq` have found wrong. read(Fault*): all records of the device, which has reached
   // `seq`; clear(number): writes a Fault{} there.
   template <class Read, class Clear>
-  void look(uint64_t seq, KeptErrors& errors, const Read& read, const Clear& clear) {
+  void look(uint64_t seq, DeferredErrors& errors, const Read& read, const Clear& clear) {
     if (suspects_.empty() || suspects_.front().seq > seq) return;
     std::vector<Fault> records(kCount);
     read(records.data());
@@ -78,7 +78,7 @@ class FaultRecords {
     int first, count;
     Text text;
   };
-  std::vector<int> judge(uint64_t seq, const std::vector<Fault>& records, KeptErrors& errors);
+  std::vector<int> judge(uint64_t seq, const std::vector<Fault>& records, DeferredErrors& errors);
 
   int next_ = 0;
   std::deque<Suspect> suspects_;

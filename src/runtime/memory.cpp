@@ -19,7 +19,7 @@ bool pooled(const Storage& s) noexcept { return s.device.is_cpu() && s.bytes <= 
 // The size is kept with the memory, as a storage may be resized.
 void release_pooled(Storage& s) noexcept { pool_release(s.data, reinterpret_cast<uintptr_t>(s.owner)); }
 void release_promised(Storage& s) noexcept { static_cast<CachingAllocator*>(s.owner)->end_promise(s.bytes); }
-void release_cached(Storage& s) noexcept { static_cast<CachingAllocator*>(s.owner)->release(s.data, s.history.take()); }
+void release_cached(Storage& s) noexcept { static_cast<CachingAllocator*>(s.owner)->release(s.data, s.pending_uses.take()); }
 
 struct External {
   void (*release)(void*);
@@ -33,7 +33,7 @@ void release_external(Storage& s) noexcept {
 
 }  // namespace
 
-void materialise(Storage& s, DeviceStream* stream) {
+void allocate_storage(Storage& s, DeviceStream* stream) {
   if (s.data || s.bytes == 0) return;
   if (s.lost)
     throw RuntimeError("a result of {} was never computed: memory on {} ran out when it was due. Compute it anew",
@@ -59,7 +59,7 @@ void materialise(Storage& s, DeviceStream* stream) {
 Ref<Storage> make_storage(Device device, size_t bytes, Origin origin) {
   auto s = make_ref<Storage>(device.is_cpu() ? device : resolve(device), bytes);
   s->origin = origin;
-  materialise(*s);
+  allocate_storage(*s);
   return s;
 }
 
@@ -73,7 +73,7 @@ Ref<Storage> make_lazy_storage(Device device, size_t bytes, Origin origin) {
     // Held-back results that nobody wants any more give their claims back.
     flush_all();
     if (!allocator.promise(bytes)) {
-      materialise(*s);
+      allocate_storage(*s);
       return s;
     }
   }
@@ -87,7 +87,7 @@ Ref<Storage> make_external_storage(Device device, void* data, size_t bytes, void
   s->owner = new External{release, owner};
   s->release_memory = release_external;
   s->data = data;
-  s->exposed = 1;
+  s->externally_aliased = 1;
   s->resizable = false;
   return s;
 }

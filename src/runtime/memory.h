@@ -10,11 +10,11 @@ namespace naru::runtime {
 // that is not there. Small ones on cpu come from the pool of small objects and are not counted by the device's
 // allocator.
 Ref<Storage> make_storage(Device device, size_t bytes, Origin origin = {});
-// One whose memory is taken when it is materialised. A size that the device could never hold throws here.
+// One whose memory is taken when it is allocated. A size that the device could never hold throws here.
 Ref<Storage> make_lazy_storage(Device device, size_t bytes, Origin origin = {});
 // Takes the memory of a lazy storage, for `stream` to use first (null: the host, or the current stream); nothing to do
 // where it has some, or has 0 bytes.
-void materialise(Storage& storage, DeviceStream* stream = nullptr);
+void allocate_storage(Storage& storage, DeviceStream* stream = nullptr);
 // Memory that somebody else owns: `release(owner)` is called when the last view is gone. It can't be resized.
 Ref<Storage> make_external_storage(Device device, void* data, size_t bytes, void (*release)(void* owner), void* owner);
 // Host memory that the device kind in use copies from and to without waiting; device cpu.

@@ -1,4 +1,4 @@
-// Copies from one device's memory straight to another's: tried once for each pair before they are relied on.
+// Copies from one device's memory unit_stride to another's: tried once for each pair before they are relied on.
 #pragma once
 
 #include "naru/device.h"

@@ -20,8 +20,8 @@ std::atomic<bool> fusion_on{[] {
   return !text || std::string_view(text) != "0";
 }()};
 
-// Bytes of results that may be held back before the group is run, so that memory is not kept waiting.
-constexpr size_t kMaxHeld = size_t{1} << 30;
+// Bytes of results that may be deferred before the group is run, so that memory is not kept waiting.
+constexpr size_t kMaxDeferred = size_t{1} << 30;
 
 void flush_other(Storage& s, const Queue* self) {
   Queue* q = s.pending.load(std::memory_order_acquire);
@@ -74,32 +74,33 @@ Queue::~Queue() {
   }
 }
 
-void Queue::append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out) {
+void Queue::append(ir::OpId id, std::span<const Source> sources, const TensorImpl& out) {
   for (const Source& s : sources)
     if (s.tensor) flush_other(*s.tensor->storage, this);
   flush_other(*out.storage, this);
   const Dims out_strides = expanded_strides(out, out.sizes);
   std::lock_guard lock(mutex_);
-  const char* const lacks = gaps_ ? lacking(backend_, device_, row, sources, out.dtype) : nullptr;
+  const char* const lacks = gaps_ ? lacking(backend_, device_, id, sources, out.dtype) : nullptr;
   if (lacks) note_lacking(device_, lacks);
-  // Written where several elements lie at one address, what an element holds is not what its step computed: nothing else shares the group.
+  // Written where several elements lie at one address, what an element holds is not what its node computed: nothing else shares the group.
   const bool alone = lacks || (!out.contiguous && may_overlap(out.sizes, out.strides));
-  if (group_.program.steps_count > 0 && (alone || !(group_.shape == out.sizes))) flush_locked();
-  if (!try_append(row, sources, out, out_strides)) {
+  if (group_.program.nodes_count > 0 && (alone || !(group_.shape == out.sizes))) flush_locked();
+  if (!try_append(id, sources, out, out_strides)) {
     flush_locked();
-    if (!try_append(row, sources, out, out_strides)) throw RuntimeError("an elementwise step reads memory it writes at other positions");
+    if (!try_append(id, sources, out, out_strides)) throw RuntimeError("an elementwise node reads memory it writes at other positions");
   }
-  bool exposed = out.storage->exposed.load(std::memory_order_relaxed) > 0;
-  for (const Source& s : sources) exposed = exposed || (s.tensor && s.tensor->storage->exposed.load(std::memory_order_relaxed) > 0);
-  size_t held = 0;
-  for (const Piece& p : group_.outputs) held += p.storage->data ? 0 : p.storage->bytes;
-  if (alone || !fusion() || held > kMaxHeld || (exposed && synchronous_)) flush_locked();
+  bool externally_aliased = out.storage->externally_aliased.load(std::memory_order_relaxed) > 0;
+  for (const Source& s : sources)
+    externally_aliased = externally_aliased || (s.tensor && s.tensor->storage->externally_aliased.load(std::memory_order_relaxed) > 0);
+  size_t deferred = 0;
+  for (const Piece& p : group_.outputs) deferred += p.storage->data ? 0 : p.storage->bytes;
+  if (alone || !fusion() || deferred > kMaxDeferred || (externally_aliased && synchronous_)) flush_locked();
 }
 
-bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides) {
+bool Queue::try_append(ir::OpId id, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides) {
   using From = ir::Program::From;
-  if (group_.program.steps_count == ir::kMaxSteps || group_.outputs.size() == ir::kMaxOutputs) return false;
-  ir::Program::Step step{row, out.dtype, static_cast<uint8_t>(sources.size()), {}};
+  if (group_.program.nodes_count == ir::kMaxNodes || group_.outputs.size() == ir::kMaxOutputs) return false;
+  ir::Program::Node node{id, out.dtype, static_cast<uint8_t>(sources.size()), {}};
   struct Added {
     const Source* source;
     int slot;
@@ -109,7 +110,7 @@ bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const Ten
   for (size_t k = 0; k < sources.size(); ++k) {
     const Source& s = sources[k];
     if (!s.tensor) {
-      step.args[k] = {From::Param, s.as, static_cast<uint16_t>(group_.params.size() + new_params++)};
+      node.args[k] = {From::Param, s.as, static_cast<uint16_t>(group_.params.size() + new_params++)};
       continue;
     }
     int found = -1;
@@ -117,13 +118,13 @@ bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const Ten
     for (size_t i = group_.outputs.size(); i-- > 0 && found < 0 && !conflict;) {
       if (group_.outputs[i].storage.get() != s.tensor->storage.get()) continue;
       if (group_.outputs[i].same_place(*s.tensor, s.strides))
-        found = group_.outputs[i].step;
+        found = group_.outputs[i].node;
       else
         conflict = true;
     }
     if (conflict) return false;
     if (found >= 0) {
-      step.args[k] = {From::Step, s.as, static_cast<uint16_t>(found)};
+      node.args[k] = {From::Node, s.as, static_cast<uint16_t>(found)};
       continue;
     }
     for (size_t i = 0; i < group_.inputs.size() && found < 0; ++i)
@@ -136,7 +137,7 @@ bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const Ten
       found = static_cast<int>(group_.inputs.size()) + new_inputs;
       added[new_inputs++] = &s;
     }
-    step.args[k] = {From::Input, s.as, static_cast<uint16_t>(found)};
+    node.args[k] = {From::Input, s.as, static_cast<uint16_t>(found)};
   }
   if (group_.inputs.size() + new_inputs > ir::kMaxInputs || group_.params.size() + new_params > ir::kMaxParams) return false;
   // The target must not lie under anything the group reads or writes at another place.
@@ -149,7 +150,7 @@ bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const Ten
         !(added[i]->tensor->offset == out.offset && added[i]->strides == out_strides && added[i]->tensor->dtype == out.dtype))
       return false;
 
-  if (group_.program.steps_count == 0) group_.shape = out.sizes;
+  if (group_.program.nodes_count == 0) group_.shape = out.sizes;
   const bool many = out.numel > 1;
   for (int i = 0; i < new_inputs; ++i) {
     const Source& s = *added[i];
@@ -164,54 +165,55 @@ bool Queue::try_append(ir::RowId row, std::span<const Source> sources, const Ten
       group_.params.push_back(s.bits);
     }
   std::erase_if(group_.outputs, [&](const Piece& p) { return p.storage.get() == out.storage.get(); });
-  group_.outputs.push_back({out.storage, out.offset, out_strides, out.dtype, group_.program.steps_count});
+  group_.outputs.push_back({out.storage, out.offset, out_strides, out.dtype, group_.program.nodes_count});
   out.storage->pending.store(this, std::memory_order_release);
-  group_.program.steps[group_.program.steps_count++] = step;
+  group_.program.nodes[group_.program.nodes_count++] = node;
   return true;
 }
 
-bool Queue::hold(ir::Reduce& reduce, const Dims& shape, const Dims& order, std::span<const TensorImpl* const> reads,
-                 const TensorImpl& out) {
+bool Queue::defer(ir::Reduce& reduce, const Dims& shape, const Dims& order, std::span<const TensorImpl* const> reads,
+                  const TensorImpl& out) {
   for (const TensorImpl* t : reads) flush_other(*t->storage, this);
   std::lock_guard lock(mutex_);
   Group& g = group_;
-  if (held_ || g.program.steps_count == 0 || gaps_ || !fusion() || !(g.shape == shape) || g.program.uses_index()) return false;
-  if (g.program.steps_count + reduce.program.steps_count > ir::kMaxSteps || g.params.size() + reduce.params.size() > ir::kMaxParams ||
+  if (deferred_ || g.program.nodes_count == 0 || gaps_ || !fusion() || !(g.shape == shape) || g.program.uses_index()) return false;
+  if (g.program.nodes_count + reduce.program.nodes_count > ir::kMaxNodes || g.params.size() + reduce.params.size() > ir::kMaxParams ||
       g.inputs.size() + g.outputs.size() + reads.size() > ir::kMaxInputs)
     return false;
-  const Piece* folded = nullptr;
+  const Piece* reduced = nullptr;
   std::vector<Piece> pieces;
-  bool exposed = false;
+  bool externally_aliased = false;
   for (const TensorImpl* t : reads) {
     pieces.push_back({t->storage, t->offset, expanded_strides(*t, shape), t->dtype, 0});
-    exposed = exposed || t->storage->exposed.load(std::memory_order_relaxed) > 0;
+    externally_aliased = externally_aliased || t->storage->externally_aliased.load(std::memory_order_relaxed) > 0;
     for (const Piece& p : g.outputs) {
       if (p.storage.get() != t->storage.get()) continue;
       if (!p.same_place(*t, pieces.back().strides)) return false;
-      folded = &p;
+      reduced = &p;
     }
   }
-  if (!folded) return false;
-  // Operands whose neighbours are others are better brought into this order by a map, in blocks, than element by element in a fold.
+  if (!reduced) return false;
+  // Operands whose neighbours are others are better brought into this order by a map, in blocks, than element by element in a reduction.
   size_t narrowest = shape.size();
   for (size_t d = 0; d < shape.size(); ++d)
-    if (shape[d] > 1 && folded->strides[d] != 0 &&
-        (narrowest == shape.size() || std::abs(folded->strides[d]) < std::abs(folded->strides[narrowest])))
+    if (shape[d] > 1 && reduced->strides[d] != 0 &&
+        (narrowest == shape.size() || std::abs(reduced->strides[d]) < std::abs(reduced->strides[narrowest])))
       narrowest = d;
   if (narrowest < shape.size())
     for (const Piece& p : g.inputs)
-      if (p.strides[narrowest] != 0 && p.strides[narrowest] != folded->strides[narrowest]) return false;
-  for (const Piece& p : g.inputs) exposed = exposed || p.storage->exposed.load(std::memory_order_relaxed) > 0;
+      if (p.strides[narrowest] != 0 && p.strides[narrowest] != reduced->strides[narrowest]) return false;
+  for (const Piece& p : g.inputs)
+    externally_aliased = externally_aliased || p.storage->externally_aliased.load(std::memory_order_relaxed) > 0;
   for (const Piece& p : pieces) p.storage->pending.store(this, std::memory_order_release);
   out.storage->pending.store(this, std::memory_order_release);
-  held_.reset(new Held{std::exchange(g, {}), std::move(reduce), order, std::move(pieces), out.storage, out.offset});
-  if (exposed && synchronous_) flush_locked();
+  deferred_.reset(new DeferredReduction{std::exchange(g, {}), std::move(reduce), order, std::move(pieces), out.storage, out.offset});
+  if (externally_aliased && synchronous_) flush_locked();
   return true;
 }
 
 void Queue::flush_locked() {
-  if (!held_ && group_.program.steps_count == 0) return;
-  const std::unique_ptr<Held> held = std::move(held_);
+  if (!deferred_ && group_.program.nodes_count == 0) return;
+  const std::unique_ptr<DeferredReduction> deferred = std::move(deferred_);
   Group g = std::exchange(group_, {});
   {
     // Whoever finds a storage that is not pending may look at once: it stays so until the work is done, or handed over.
@@ -220,13 +222,13 @@ void Queue::flush_locked() {
         for (const Piece& p : list) p.storage->pending.store(nullptr, std::memory_order_release);
       };
       settle(g.inputs), settle(g.outputs);
-      if (!held) return;
-      settle(held->group.inputs), settle(held->group.outputs), settle(held->reads);
-      held->out->pending.store(nullptr, std::memory_order_release);
+      if (!deferred) return;
+      settle(deferred->group.inputs), settle(deferred->group.outputs), settle(deferred->reads);
+      deferred->out->pending.store(nullptr, std::memory_order_release);
     });
-    if (held) {
+    if (deferred) {
       try {
-        run(*held);
+        run(*deferred);
       } catch (...) {
         // What comes behind would compute with what is not there.
         for (const Piece& p : g.outputs) p.storage->lost = !p.storage->data;
@@ -246,12 +248,12 @@ void Queue::flush_locked() {
 // The group, as far as its results `stored` need it.
 void Queue::run(Group& g, Chosen stored) {
   if (stored.none()) {
-    if (Capture* const capture = capture_.load(std::memory_order_relaxed); capture && g.program.steps_count > 0)
+    if (Capture* const capture = capture_.load(std::memory_order_relaxed); capture && g.program.nodes_count > 0)
       capture->drop(g.program, g.params);
     return;
   }
   ir::Map map;
-  Touches touches;
+  Accesses accesses;
   map.program = g.program;
   map.program.outputs_count = 0;
   map.shape = g.shape;
@@ -260,15 +262,15 @@ void Queue::run(Group& g, Chosen stored) {
   for (size_t i = 0; i < g.outputs.size(); ++i) {
     if (!stored[i]) continue;
     const Piece& p = g.outputs[i];
-    map.program.outputs[map.program.outputs_count++] = p.step;
+    map.program.outputs[map.program.outputs_count++] = p.node;
     map.outputs.push_back({nullptr, p.dtype, p.strides});
-    touches.writes.push_back(p.storage.get());
+    accesses.writes.push_back(p.storage.get());
   }
   try {
-    for (Storage* s : touches.writes) materialise(*s, stream_.get());
-    for (const Piece& p : g.inputs) materialise(*p.storage, stream_.get());
+    for (Storage* s : accesses.writes) allocate_storage(*s, stream_.get());
+    for (const Piece& p : g.inputs) allocate_storage(*p.storage, stream_.get());
   } catch (...) {
-    for (Storage* s : touches.writes) s->lost = !s->data;
+    for (Storage* s : accesses.writes) s->lost = !s->data;
     throw;
   }
   for (size_t i = 0, o = 0; i < g.outputs.size(); ++i)
@@ -276,22 +278,22 @@ void Queue::run(Group& g, Chosen stored) {
   map.inputs.reserve(g.inputs.size());
   for (const Piece& p : g.inputs) {
     map.inputs.push_back({address(*p.storage, p.offset, p.dtype), p.dtype, p.strides});
-    touches.reads.push_back(p.storage.get());
+    accesses.reads.push_back(p.storage.get());
   }
-  submit_locked(std::move(map), touches);
+  submit_locked(std::move(map), accesses);
 }
 
 namespace {
 
-// Which of a program's steps `wanted` ones need, themselves included; it stops at those whose values lie in memory.
-using Steps = std::bitset<ir::kMaxSteps>;
-Steps needed(const ir::Program& program, Steps wanted, const Steps& in_memory) {
+// Which of a program's nodes `wanted` ones need, themselves included; it stops at those whose values lie in memory.
+using Nodes = std::bitset<ir::kMaxNodes>;
+Nodes needed(const ir::Program& program, Nodes wanted, const Nodes& in_memory) {
   wanted &= ~in_memory;
-  for (size_t s = program.steps_count; s-- > 0;) {
+  for (size_t s = program.nodes_count; s-- > 0;) {
     if (!wanted[s]) continue;
-    const ir::Program::Step& step = program.steps[s];
-    for (int k = 0; k < step.args_count; ++k)
-      if (step.args[k].from == ir::Program::From::Step && !in_memory[step.args[k].index]) wanted.set(step.args[k].index);
+    const ir::Program::Node& node = program.nodes[s];
+    for (int k = 0; k < node.args_count; ++k)
+      if (node.args[k].from == ir::Program::From::Node && !in_memory[node.args[k].index]) wanted.set(node.args[k].index);
   }
   return wanted;
 }
@@ -300,25 +302,25 @@ Steps needed(const ir::Program& program, Steps wanted, const Steps& in_memory) {
 
 // First the results that somebody wants are written, then the rest is computed from them, or from what they were computed from, within the
 // reduction.
-void Queue::run(Held& h) {
+void Queue::run(DeferredReduction& h) {
   using From = ir::Program::From;
   Group& g = h.group;
   Chosen stored, read;
-  Steps in_memory, wanted;
+  Nodes in_memory, wanted;
   for (size_t i = 0; i < g.outputs.size(); ++i) {
     const auto reads =
         std::count_if(h.reads.begin(), h.reads.end(), [&](const Piece& p) { return p.storage.get() == g.outputs[i].storage.get(); });
     stored[i] = g.outputs[i].storage->use_count() > static_cast<size_t>(1 + reads);
     read[i] = reads > 0;
-    if (stored[i]) in_memory.set(g.outputs[i].step);
-    if (read[i]) wanted.set(g.outputs[i].step);
+    if (stored[i]) in_memory.set(g.outputs[i].node);
+    if (read[i]) wanted.set(g.outputs[i].node);
   }
-  Steps inside = needed(g.program, wanted, in_memory);
+  Nodes inside = needed(g.program, wanted, in_memory);
   // What the group overwrites can't be read once more.
   bool overwritten = false;
-  for (size_t s = 0; s < g.program.steps_count; ++s)
-    for (int k = 0; inside[s] && k < g.program.steps[s].args_count; ++k)
-      if (const auto& arg = g.program.steps[s].args[k]; arg.from == From::Input)
+  for (size_t s = 0; s < g.program.nodes_count; ++s)
+    for (int k = 0; inside[s] && k < g.program.nodes[s].args_count; ++k)
+      if (const auto& arg = g.program.nodes[s].args[k]; arg.from == From::Input)
         for (size_t i = 0; i < g.outputs.size(); ++i)
           overwritten |= stored[i] && g.outputs[i].storage.get() == g.inputs[arg.index].storage.get();
   if (overwritten) {
@@ -332,10 +334,10 @@ void Queue::run(Held& h) {
   };
   try {
     run(g, stored);
-    materialise(*h.out, stream_.get());
+    allocate_storage(*h.out, stream_.get());
     for (const auto* list : {&g.inputs, &h.reads})
       for (const Piece& p : *list)
-        if (!made_inside(p)) materialise(*p.storage, stream_.get());
+        if (!made_inside(p)) allocate_storage(*p.storage, stream_.get());
   } catch (...) {
     h.out->lost = !h.out->data;
     throw;
@@ -343,10 +345,10 @@ void Queue::run(Held& h) {
 
   ir::Reduce r = std::move(h.reduce);
   const ir::Program own = r.program;
-  r.program.steps_count = r.program.inputs_count = r.program.params_count = 0;
+  r.program.nodes_count = r.program.inputs_count = r.program.params_count = 0;
   const std::vector<uint64_t> own_params = std::exchange(r.params, {});
   r.inputs.clear();
-  Touches touches;
+  Accesses accesses;
   const bool many = product(g.shape) > 1;
   const auto input = [&](const Piece& p) {
     Dims strides;
@@ -357,7 +359,7 @@ void Queue::run(Held& h) {
     const bool one = std::all_of(strides.begin(), strides.end(), [](int64_t d) { return d == 0; });
     r.program.inputs[r.program.inputs_count++] = {p.dtype, many && one};
     r.inputs.push_back({data, p.dtype, std::move(strides)});
-    touches.reads.push_back(p.storage.get());
+    accesses.reads.push_back(p.storage.get());
     return static_cast<uint16_t>(r.inputs.size() - 1);
   };
   const auto param = [&](ir::VType type, uint64_t bits) {
@@ -365,35 +367,35 @@ void Queue::run(Held& h) {
     r.params.push_back(bits);
     return static_cast<uint16_t>(r.program.params_count++);
   };
-  std::array<uint16_t, ir::kMaxSteps> number{};  // of a group's step in the reduction
+  std::array<uint16_t, ir::kMaxNodes> number{};  // of a group's node in the reduction
   // A value of the group: computed inside, or read.
-  const auto value = [&](uint16_t step, DType as) -> ir::Program::Arg {
-    if (inside[step]) return {From::Step, as, number[step]};
+  const auto value = [&](uint16_t node, DType as) -> ir::Program::Arg {
+    if (inside[node]) return {From::Node, as, number[node]};
     for (const Piece& p : g.outputs)
-      if (p.step == step) return {From::Input, as, input(p)};
-    throw RuntimeError("a reduction reads a step that is neither computed nor stored");
+      if (p.node == node) return {From::Input, as, input(p)};
+    throw RuntimeError("a reduction reads a node that is neither computed nor stored");
   };
-  for (uint16_t s = 0; s < g.program.steps_count; ++s) {
+  for (uint16_t s = 0; s < g.program.nodes_count; ++s) {
     if (!inside[s]) continue;
-    ir::Program::Step step = g.program.steps[s];
-    for (int k = 0; k < step.args_count; ++k) {
-      ir::Program::Arg& a = step.args[k];
-      if (a.from == From::Step)
+    ir::Program::Node node = g.program.nodes[s];
+    for (int k = 0; k < node.args_count; ++k) {
+      ir::Program::Arg& a = node.args[k];
+      if (a.from == From::Node)
         a = value(a.index, a.as);
       else if (a.from == From::Input)
         a.index = input(g.inputs[a.index]);
       else
         a.index = param(g.program.params[a.index], g.params[a.index]);
     }
-    number[s] = r.program.steps_count;
-    r.program.steps[r.program.steps_count++] = step;
+    number[s] = r.program.nodes_count;
+    r.program.nodes[r.program.nodes_count++] = node;
   }
-  const uint16_t first = r.program.steps_count;
-  for (uint16_t s = 0; s < own.steps_count; ++s) {
-    ir::Program::Step step = own.steps[s];
-    for (int k = 0; k < step.args_count; ++k) {
-      ir::Program::Arg& a = step.args[k];
-      if (a.from == From::Step)
+  const uint16_t first = r.program.nodes_count;
+  for (uint16_t s = 0; s < own.nodes_count; ++s) {
+    ir::Program::Node node = own.nodes[s];
+    for (int k = 0; k < node.args_count; ++k) {
+      ir::Program::Arg& a = node.args[k];
+      if (a.from == From::Node)
         a.index = static_cast<uint16_t>(first + a.index);
       else if (a.from == From::Param)
         a.index = param(own.params[a.index], own_params[a.index]);
@@ -404,67 +406,67 @@ void Queue::run(Held& h) {
         if (made == g.outputs.end())
           a.index = input(p);
         else
-          a = value(made->step, a.as);
+          a = value(made->node, a.as);
       }
     }
-    r.program.steps[r.program.steps_count++] = step;
+    r.program.nodes[r.program.nodes_count++] = node;
   }
-  r.program.outputs[0] = static_cast<uint8_t>(r.program.steps_count - 1);
+  r.program.outputs[0] = static_cast<uint8_t>(r.program.nodes_count - 1);
   r.out.data = address(*h.out, h.out_offset, r.out.dtype);
-  touches.writes.push_back(h.out.get());
-  submit_locked(std::move(r), touches);
+  accesses.writes.push_back(h.out.get());
+  submit_locked(std::move(r), accesses);
 }
 
 // Makes this stream wait for what others have still to do there.
 void Queue::await(Storage& s, bool write) {
   if (s.captured.load(std::memory_order_relaxed)) refuse_captured(s);
-  if (s.history.empty() || s.history.only(stream_.get())) return;
+  if (s.pending_uses.empty() || s.pending_uses.only(stream_.get())) return;
   if (synchronous_) return wait_for_host(s, write);
   if (write)
-    for (const Mark m : s.history.marks()) wait(m);
+    for (const StreamPoint m : s.pending_uses.points()) wait(m);
   else
-    wait(s.history.written());
+    wait(s.pending_uses.written());
 }
 
-void Queue::wait(Mark m) {
+void Queue::wait(StreamPoint m) {
   if (!m.stream || m.stream == stream_.get()) return;
   stream_->errors().follow(m.stream->errors());
   stream_->wait(*m.stream, m.seq);
 }
 
-uint64_t Queue::submit_locked(ir::Instruction&& instruction, const Touches& touches) {
+uint64_t Queue::submit_locked(ir::Instruction&& instruction, const Accesses& accesses) {
   Capture* const capture = capture_.load(std::memory_order_relaxed);
   if (gaps_)
     if (const char* op = lacking(backend_, device_, instruction)) {
       if (capture) capture->refuse(fmt::format("{} is done on the cpu, for {} lacks it", op, device_.str()));
-      run_on_host(*this, std::move(instruction), touches, op);
+      run_on_host(*this, std::move(instruction), accesses, op);
       return stream_->submitted();
     }
   if (capture) {
-    capture->add(std::move(instruction), touches);
+    capture->add(std::move(instruction), accesses);
     return stream_->submitted();
   }
-  for (Storage* s : touches.reads) await(*s, false);
-  for (Storage* s : touches.writes) await(*s, true);
+  for (Storage* s : accesses.reads) await(*s, false);
+  for (Storage* s : accesses.writes) await(*s, true);
   if (synchronous_) return stream_->submit(std::move(instruction), {});
   std::vector<Ref<Storage>> hold;
-  for (const auto* list : {&touches.reads, &touches.writes})
+  for (const auto* list : {&accesses.reads, &accesses.writes})
     for (Storage* s : *list)
       if (!s->ordered) hold.push_back(Ref<Storage>::share(s));
   const uint64_t seq = stream_->submit(std::move(instruction), std::move(hold));
-  for (Storage* s : touches.reads) s->history.add_read({stream_.get(), seq});
-  for (Storage* s : touches.writes) s->history.set_written({stream_.get(), seq});
+  for (Storage* s : accesses.reads) s->pending_uses.add_read({stream_.get(), seq});
+  for (Storage* s : accesses.writes) s->pending_uses.set_written({stream_.get(), seq});
   return seq;
 }
 
-uint64_t Queue::submit(ir::Instruction&& instruction, const Touches& touches) {
-  for (Storage* s : touches.reads) flush_other(*s, this);
-  for (Storage* s : touches.writes) flush_other(*s, this);
+uint64_t Queue::submit(ir::Instruction&& instruction, const Accesses& accesses) {
+  for (Storage* s : accesses.reads) flush_other(*s, this);
+  for (Storage* s : accesses.writes) flush_other(*s, this);
   std::lock_guard lock(mutex_);
   if (gaps_)
     if (const char* op = lacking(backend_, device_, instruction)) note_lacking(device_, op);
   flush_locked();
-  return submit_locked(std::move(instruction), touches);
+  return submit_locked(std::move(instruction), accesses);
 }
 
 void Queue::flush() {
@@ -472,9 +474,9 @@ void Queue::flush() {
   flush_locked();
 }
 
-void Queue::flush_steps() {
+void Queue::flush_nodes() {
   std::lock_guard lock(mutex_);
-  if (!held_) flush_locked();
+  if (!deferred_) flush_locked();
 }
 
 void Queue::record_into(Capture* capture) {
@@ -495,23 +497,24 @@ void Queue::record_into(Capture* capture) {
 }
 
 void Queue::replay(Recording& r) {
-  for (const Recording::Touched& t : r.storages) flush_other(*t.storage, this);
+  for (const Recording::Accessed& t : r.storages) flush_other(*t.storage, this);
   std::lock_guard lock(mutex_);
   flush_locked();
   if (Capture* const capture = capture_.load(std::memory_order_relaxed)) return capture->add(r);
-  for (const Recording::Touched& t : r.storages) await(*t.storage, t.written);
+  for (const Recording::Accessed& t : r.storages) await(*t.storage, t.written);
   std::vector<Ref<Storage>> hold;
   if (!synchronous_)
-    for (const Recording::Touched& t : r.storages)
+    for (const Recording::Accessed& t : r.storages)
       if (!t.storage->ordered) hold.push_back(t.storage);
   // It counts as a write, so that backward refuses what it had saved of an earlier replay.
-  for (const Recording::Touched& t : r.storages)
+  for (const Recording::Accessed& t : r.storages)
     if (t.written && t.storage->use_count() > 1) t.storage->version.fetch_add(1, std::memory_order_relaxed);
   r.submit(*stream_, hold);
   if (synchronous_) return;
-  const Mark mark{stream_.get(), stream_->submitted()};
-  for (const Recording::Touched& t : r.storages) t.written ? t.storage->history.set_written(mark) : t.storage->history.add_read(mark);
-  r.last = mark;
+  const StreamPoint point{stream_.get(), stream_->submitted()};
+  for (const Recording::Accessed& t : r.storages)
+    t.written ? t.storage->pending_uses.set_written(point) : t.storage->pending_uses.add_read(point);
+  r.last = point;
 }
 
 void Queue::synchronize() {
@@ -520,10 +523,10 @@ void Queue::synchronize() {
 }
 
 void Queue::wait(Queue& other) {
-  if (&other != this) wait(Mark{other.stream_.get(), other.mark()});
+  if (&other != this) wait(StreamPoint{other.stream_.get(), other.point()});
 }
 
-uint64_t Queue::mark(std::unique_ptr<TimeStamp>* stamp) {
+uint64_t Queue::point(std::unique_ptr<TimeStamp>* stamp) {
   std::lock_guard lock(mutex_);
   flush_locked();
   if (Capture* const capture = stamp ? capture_.load(std::memory_order_relaxed) : nullptr)
@@ -535,18 +538,18 @@ uint64_t Queue::mark(std::unique_ptr<TimeStamp>* stamp) {
 void wait_for_host(Storage& s, bool write) {
   if (Queue* q = s.pending.load(std::memory_order_acquire)) q->flush();
   if (captures_under_way.load(std::memory_order_relaxed) != 0) check_host_access(s, write);
-  if (s.history.empty()) return;
-  const Mark written = s.history.written();
+  if (s.pending_uses.empty()) return;
+  const StreamPoint written = s.pending_uses.written();
   if (written.stream) {
     note_synchronization("the host reads what a device writes", written.stream->device());
     written.stream->synchronize(written.seq);
   }
-  if (!write) return s.history.reached(written);
-  for (const Mark m : s.history.marks()) {
+  if (!write) return s.pending_uses.reached(written);
+  for (const StreamPoint m : s.pending_uses.points()) {
     if (m.stream->completed() < m.seq) note_synchronization("the host writes what a device reads", m.stream->device());
     m.stream->synchronize(m.seq);
   }
-  s.history.take();
+  s.pending_uses.take();
 }
 
 }  // namespace naru::runtime

@@ -1,5 +1,5 @@
-// Queue: a stream of instructions in program order. Elementwise steps are held back and fused with their neighbours, and with a reduction of
-// their results; everything else is submitted at once, behind what was held back. It also keeps storages' histories, so that no one reads too early or overwrites too soon.
+// Queue: a stream of instructions in program order. Elementwise nodes are deferred and fused with their neighbours, and with a reduction of
+// their results; everything else is submitted at once, behind what was deferred. It also keeps storages' histories, so that no one reads too early or overwrites too soon.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace naru::runtime {
 
-// One operand of an elementwise step: a tensor expanded to the iteration shape, or a number.
+// One operand of an elementwise node: a tensor expanded to the iteration shape, or a number.
 struct Source {
   const TensorImpl* tensor = nullptr;
   Dims strides;       // over the iteration shape; unused for numbers
@@ -26,8 +26,8 @@ struct Source {
 class Capture;
 struct Recording;
 
-// Storages an instruction touches.
-struct Touches {
+// Storages an instruction accesses.
+struct Accesses {
   SmallVector<Storage*, 4> reads, writes;
 };
 
@@ -37,32 +37,32 @@ class Queue {
   Queue(Backend& backend, Device device, int number = 0, int priority = 0);
   ~Queue();
 
-  // Adds row(sources) -> out (converted to out's dtype) over out's shape, to be run no later than somebody looks at the result.
-  void append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out);
-  // Holds `reduce` back as well, where it folds a result that is held back itself: what nobody wants by the time it runs is folded as it is
+  // Adds op(sources) -> out (converted to out's dtype) over out's shape, to be run no later than somebody reads the result.
+  void append(ir::OpId id, std::span<const Source> sources, const TensorImpl& out);
+  // Holds `reduce` back as well, where it reduces a result that is deferred itself: what nobody wants by the time it runs is reduced as it is
   // computed, and never written. `reduce` is over `shape`, whose dimension order[d] is its dimension d; its inputs are `reads`; addresses are
-  // filled in later. False: it can't be held back, and nothing has changed.
-  bool hold(ir::Reduce& reduce, const Dims& shape, const Dims& order, std::span<const TensorImpl* const> reads, const TensorImpl& out);
+  // filled in later. False: it can't be deferred, and nothing has changed.
+  bool defer(ir::Reduce& reduce, const Dims& shape, const Dims& order, std::span<const TensorImpl* const> reads, const TensorImpl& out);
   // Runs `instruction` behind everything before it. Storages written get memory if they have none. Returns its number.
-  uint64_t submit(ir::Instruction&& instruction, const Touches& touches);
+  uint64_t submit(ir::Instruction&& instruction, const Accesses& accesses);
   // Does what was recorded again, behind everything before it.
   void replay(Recording& recording);
   // From here to the next call with null, what the queue is given goes to `capture` instead of the device (see runtime/capture.h).
   // Throws RuntimeError where another one has it.
   void record_into(Capture* capture);
   bool recording() const noexcept { return capture_.load(std::memory_order_relaxed) != nullptr; }
-  // Hands what is held back to the device.
+  // Hands what is deferred to the device.
   void flush();
-  // The same, unless a reduction is held back.
-  void flush_steps();
+  // The same, unless a reduction is deferred.
+  void flush_nodes();
   // Waits until the device has done all of it; throws the first error kept.
   void synchronize();
 
   // Everything later waits for what `other` has been given so far.
   void wait(Queue& other);
-  void wait(Mark mark);
+  void wait(StreamPoint point);
   // Behind everything so far: its number, and the time it was reached if `stamp` is not null.
-  uint64_t mark(std::unique_ptr<TimeStamp>* stamp = nullptr);
+  uint64_t point(std::unique_ptr<TimeStamp>* stamp = nullptr);
 
   Device device() const noexcept { return device_; }
   int number() const noexcept { return number_; }
@@ -80,12 +80,12 @@ class Queue {
     int64_t offset;
     Dims strides;
     DType dtype;
-    uint8_t step;  // outputs: the step stored
+    uint8_t node;  // outputs: the node stored
     bool same_place(const TensorImpl& t, const Dims& s) const noexcept {
       return storage.get() == t.storage.get() && offset == t.offset && dtype == t.dtype && strides == s;
     }
   };
-  // Elementwise steps over one shape.
+  // Elementwise nodes over one shape.
   struct Group {
     ir::Program program;
     Dims shape;
@@ -93,7 +93,7 @@ class Queue {
     std::vector<uint64_t> params;
   };
   // A reduction behind a group of which it reads results.
-  struct Held {
+  struct DeferredReduction {
     Group group;
     ir::Reduce reduce;
     Dims order;  // the group's dimension that each of the reduction's is
@@ -105,9 +105,9 @@ class Queue {
 
   void flush_locked();
   void run(Group& group, Chosen stored);
-  void run(Held& held);
-  bool try_append(ir::RowId row, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides);
-  uint64_t submit_locked(ir::Instruction&& instruction, const Touches& touches);
+  void run(DeferredReduction& deferred);
+  bool try_append(ir::OpId id, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides);
+  uint64_t submit_locked(ir::Instruction&& instruction, const Accesses& accesses);
   void await(Storage& storage, bool write);
 
   Device device_;
@@ -117,8 +117,8 @@ class Queue {
   bool synchronous_ = true, unified_ = false, gaps_ = false;
   std::recursive_mutex mutex_;
   std::atomic<Capture*> capture_{nullptr};  // written under the lock
-  // What is held back: a group and its reduction, then another group.
-  std::unique_ptr<Held> held_;
+  // What is deferred: a group and its reduction, then another group.
+  std::unique_ptr<DeferredReduction> deferred_;
   Group group_;
 };
 
@@ -131,10 +131,11 @@ void wait_for_host(Storage& storage, bool write = false);
 inline std::atomic<int> host_captures{0};
 // Whether wait_for_host would have something to do.
 inline bool busy(const Storage& s) noexcept {
-  return s.pending.load(std::memory_order_acquire) != nullptr || !s.history.empty() || host_captures.load(std::memory_order_relaxed) != 0;
+  return s.pending.load(std::memory_order_acquire) != nullptr || !s.pending_uses.empty() ||
+         host_captures.load(std::memory_order_relaxed) != 0;
 }
 
-// NARU_FUSE: false runs every step at once. set_fusion returns what it was.
+// NARU_FUSE: false runs every node at once. set_fusion returns what it was.
 bool fusion() noexcept;
 bool set_fusion(bool on) noexcept;
 

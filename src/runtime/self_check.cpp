@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "ir/interpret.h"
-#include "ir/row_ids.h"
+#include "ir/op_ids.h"
 #include "naru/error.h"
 #include "runtime/child.h"
 
@@ -17,13 +17,13 @@ constexpr size_t kBytes = kCount * sizeof(float);
 ir::Program program() {
   using Program = ir::Program;
   Program p;
-  p.inputs_count = p.steps_count = 2;
+  p.inputs_count = p.nodes_count = 2;
   p.outputs_count = 1;
   p.inputs[0] = p.inputs[1] = {DType::F32, false};
   p.outputs[0] = 1;
   const auto input = [](uint16_t i) { return Program::Arg{Program::From::Input, DType::F32, i}; };
-  p.steps[0] = {ir::row::mul, DType::F32, 2, {input(0), input(1)}};
-  p.steps[1] = {ir::row::add, DType::F32, 2, {Program::Arg{Program::From::Step, DType::F32, 0}, input(0)}};
+  p.nodes[0] = {ir::op::mul, DType::F32, 2, {input(0), input(1)}};
+  p.nodes[1] = {ir::op::add, DType::F32, 2, {Program::Arg{Program::From::Node, DType::F32, 0}, input(0)}};
   return p;
 }
 

@@ -19,7 +19,7 @@ struct DeviceQueues {
   std::atomic<Queue*> queues[kStreams] = {};
   std::array<int, kStreams> priorities{};
   std::atomic<unsigned> handed_out{0};
-  KeptErrors errors;
+  DeferredErrors errors;
   uint32_t first_use = 0;  // the line of the program
 };
 

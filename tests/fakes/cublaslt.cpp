@@ -44,7 +44,7 @@ char* host(void* c, const void* p, size_t bytes) {
 
 struct Operation {
   int32_t compute, scale;
-  int32_t turned_a = 0, turned_b = 0;
+  int32_t transposed_a = 0, transposed_b = 0;
   int32_t epilogue = kDefaultEpilogue;
   const void* bias = nullptr;
 };
@@ -144,11 +144,11 @@ struct Product {
 
   int64_t m() const { return static_cast<int64_t>(d.rows); }
   int64_t n() const { return static_cast<int64_t>(d.cols); }
-  int64_t k() const { return static_cast<int64_t>(op.turned_a ? a.rows : a.cols); }
+  int64_t k() const { return static_cast<int64_t>(op.transposed_a ? a.rows : a.cols); }
 
   // Why the library does not take it; 0: it does.
   int trouble(int capability) const {
-    const uint64_t ar = op.turned_a ? a.cols : a.rows, bc = op.turned_b ? b.rows : b.cols, br = op.turned_b ? b.cols : b.rows;
+    const uint64_t ar = op.transposed_a ? a.cols : a.rows, bc = op.transposed_b ? b.rows : b.cols, br = op.transposed_b ? b.cols : b.rows;
     if (ar != d.rows || bc != d.cols || br != static_cast<uint64_t>(k()) || c.rows != d.rows || c.cols != d.cols) return kInvalidValue;
     for (const Layout* l : {&a, &b, &c, &d}) {
       if (l->rows == 0 || l->cols == 0 || l->ld < static_cast<int64_t>(l->rows) || l->batch != d.batch || l->batch < 1) return kInvalidValue;
@@ -165,7 +165,7 @@ struct Product {
   uint64_t hash() const {
     uint64_t h = 0xcbf29ce484222325u;
     const auto mix = [&](auto v) { h = (h ^ static_cast<uint64_t>(v)) * 0x100000001b3u; };
-    mix(op.compute), mix(op.scale), mix(op.turned_a), mix(op.turned_b), mix(op.epilogue);
+    mix(op.compute), mix(op.scale), mix(op.transposed_a), mix(op.transposed_b), mix(op.epilogue);
     for (const Layout* l : {&a, &b, &c, &d}) mix(l->type), mix(l->rows), mix(l->cols), mix(l->ld), mix(l->batch), mix(l->stride);
     return h;
   }
@@ -188,7 +188,7 @@ struct Product {
           const int64_t at = item * d.stride + row + col * d.ld;
           double sum = 0;
           for (int64_t part = 0; part < parts; ++part) {
-            for (int64_t i = k() * (part + 1) / parts; i-- > k() * part / parts;) sum += factor(ha, a, op.turned_a, item, row, i) * factor(hb, b, op.turned_b, item, i, col);
+            for (int64_t i = k() * (part + 1) / parts; i-- > k() * part / parts;) sum += factor(ha, a, op.transposed_a, item, row, i) * factor(hb, b, op.transposed_b, item, i, col);
             if (parts == 1) break;
             store(hd, d.type, at, sum);
             sum = load(hd, d.type, at);
@@ -232,8 +232,8 @@ EXPORT int cublasLtMatmulDescDestroy(Operation* o) {
 }
 EXPORT int cublasLtMatmulDescSetAttribute(Operation* o, int attribute, const void* value, size_t bytes) {
   switch (attribute) {
-    case 3: return put(o->turned_a, value, bytes);
-    case 4: return put(o->turned_b, value, bytes);
+    case 3: return put(o->transposed_a, value, bytes);
+    case 4: return put(o->transposed_b, value, bytes);
     case 7: return put(o->epilogue, value, bytes);
     case 8: return put(o->bias, value, bytes);
     default: return kInvalidValue;

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Using a target size")
 
 
 @pytest.fixture(autouse=True)
-def own_products():
+def own_matmuls():
     """Bits of products are the library's otherwise."""
     naru.use_deterministic_algorithms(True)
     yield

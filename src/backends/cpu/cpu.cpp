@@ -107,7 +107,7 @@ class CpuBackend final : public Backend {
 
   std::string libraries(Device) override {
     const std::string isa = host::isa_name();
-    return host::product_libraries() + "; " + (isa == "none" ? "interpreter" : "machine code for " + isa);
+    return host::matmul_libraries() + "; " + (isa == "none" ? "interpreter" : "machine code for " + isa);
   }
 
   // Big pieces stand on huge pages: a first touch then costs one fault for 2 MiB.
@@ -131,10 +131,10 @@ class CpuBackend final : public Backend {
   }
 
   std::unique_ptr<DeviceStream> create_stream(Device, int) override { return std::make_unique<CpuStream>(); }
-  bool row_wise() const noexcept override { return true; }
+  bool row_fused() const noexcept override { return true; }
   const DirectKernel* direct_kernel(const ir::Program& program) override { return &host::small_kernel(program); }
-  bool small_product(DType type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) override {
-    return host::small_product(type, m, n, k, a, b, c);
+  bool small_matmul(DType type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) override {
+    return host::small_matmul(type, m, n, k, a, b, c);
   }
   bool small_sum(DType type, int64_t n, const void* in, void* out) override { return host::small_sum(type, n, in, out); }
 };

@@ -63,7 +63,7 @@ void LtDescriptors::set(cublasStatus_t (*function)(T*, int, const void*, size_t)
     throw RuntimeError("CUDA error: {} when setting attribute {} of a product for cuBLASLt", status_name(status), attribute);
 }
 
-LtDescriptors::Owned<LtLayoutTag> LtDescriptors::layout(uint64_t rows, uint64_t cols, const LtProduct::Matrix& matrix) const {
+LtDescriptors::Owned<LtLayoutTag> LtDescriptors::layout(uint64_t rows, uint64_t cols, const LtMatMul::Matrix& matrix) const {
   if (matrix.transposed) std::swap(rows, cols);
   cublasLtMatrixLayout_t made = nullptr;
   check(lt_.cublasLtMatrixLayoutCreate(&made, product_.type, rows, cols, matrix.ld), "cublasLtMatrixLayoutCreate");
@@ -75,7 +75,7 @@ LtDescriptors::Owned<LtLayoutTag> LtDescriptors::layout(uint64_t rows, uint64_t 
   return layout;
 }
 
-LtDescriptors::LtDescriptors(const CublasLt& lt, const LtProduct& p)
+LtDescriptors::LtDescriptors(const CublasLt& lt, const LtMatMul& p)
     : lt_(lt),
       product_(p),
       operation_(nullptr, lt.cublasLtMatmulDescDestroy),

@@ -109,7 +109,7 @@ struct CublasLt {
 std::string status_name(cublasStatus_t status);
 
 // A product as cuBLASLt counts, by columns: D (m, n) = op(A) op(B), plus `bias` along the rows of D; and what its algorithm depends on besides.
-struct LtProduct {
+struct LtMatMul {
   struct Matrix {
     bool transposed = false;
     int64_t ld = 0, batch_stride = 0;
@@ -121,14 +121,14 @@ struct LtProduct {
   Matrix a, b, d;
   uint32_t bias_alignment = 0;  // 0: no bias
   uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
-  auto operator<=>(const LtProduct&) const = default;
+  auto operator<=>(const LtMatMul&) const = default;
 };
 
 // The library's descriptors of a product. Host memory only: they need no device.
 class LtDescriptors {
  public:
   // Throws RuntimeError where the library refuses one.
-  LtDescriptors(const CublasLt& lt, const LtProduct& product);
+  LtDescriptors(const CublasLt& lt, const LtMatMul& product);
   void set_bias(const void* bias);
   // The library's best algorithm within `workspace` bytes; false where it has none. Call set_bias first: its alignment counts.
   bool choose(cublasLtHandle_t handle, size_t workspace);
@@ -139,12 +139,12 @@ class LtDescriptors {
  private:
   template <class T>
   using Owned = std::unique_ptr<T, cublasStatus_t (*)(T*)>;
-  Owned<LtLayoutTag> layout(uint64_t rows, uint64_t cols, const LtProduct::Matrix& matrix) const;
+  Owned<LtLayoutTag> layout(uint64_t rows, uint64_t cols, const LtMatMul::Matrix& matrix) const;
   template <class T, class V>
   void set(cublasStatus_t (*function)(T*, int, const void*, size_t), T* object, int attribute, V value) const;
 
   const CublasLt& lt_;
-  const LtProduct product_;
+  const LtMatMul product_;
   Owned<LtMatmulTag> operation_;
   Owned<LtLayoutTag> a_, b_, d_;
   cublasLtMatmulHeuristicResult_t chosen_{};

@@ -96,7 +96,7 @@ class CudaBackend final : public Backend {
     return std::make_unique<CudaStream>(devices().at(device), devices(), priority);
   }
   bool can_access_peer(Device from, Device to) override { return from != to && devices().at(to).reach(devices().at(from)); }
-  bool row_wise() const noexcept override { return true; }
+  bool row_fused() const noexcept override { return true; }
 
  private:
   const Found& found() {

@@ -19,7 +19,7 @@ CUdeviceptr address(void* memory) { return reinterpret_cast<CUdeviceptr>(memory)
 
 }  // namespace
 
-CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler, const ProductLibrary& products)
+CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler, const MatMulLibrary& products)
     : device_(device),
       gpu_(gpu),
       api_(api),

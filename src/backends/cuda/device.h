@@ -9,7 +9,7 @@
 
 #include "backends/cuda/api.h"
 #include "backends/cuda/compiler.h"
-#include "backends/cuda/products.h"
+#include "backends/cuda/matmul.h"
 #include "naru/device.h"
 #include "render/c/kernel_table.h"
 #include "runtime/gpu_driver.h"
@@ -20,7 +20,7 @@ namespace naru::backends::cuda {
 class CudaDevice {
  public:
   // Opens the context (the process's own, which other libraries share).
-  CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler, const ProductLibrary& products);
+  CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler, const MatMulLibrary& products);
   CudaDevice(const CudaDevice&) = delete;
 
   // Makes the context the thread's current one for the length of a scope, as each call of the driver needs.
@@ -104,13 +104,13 @@ class CudaDevices {
   static bool driver_in_use();
   const std::vector<runtime::Gpu>& gpus() const noexcept { return gpus_; }
   const Compiler& compiler() const noexcept { return compiler_; }
-  const ProductLibrary& products() const noexcept { return products_; }
+  const MatMulLibrary& products() const noexcept { return products_; }
 
  private:
   void open_driver();
   const std::vector<runtime::Gpu> gpus_;
   const Compiler compiler_;
-  const ProductLibrary products_;
+  const MatMulLibrary products_;
   std::mutex mutex_;
   std::unique_ptr<Api> api_;
   std::vector<std::unique_ptr<CudaDevice>> opened_;

@@ -13,7 +13,7 @@ CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(m
 
 void StreamLauncher::run(const ir::Instruction& instruction) {
   if (const auto* c = std::get_if<ir::CopyBytes>(&instruction)) return copy(*c);
-  if (const auto* m = std::get_if<ir::MatMul>(&instruction); m && product_by_library(*m)) return;
+  if (const auto* m = std::get_if<ir::MatMul>(&instruction); m && matmul_by_library(*m)) return;
   std::visit(
       [this](const auto& i) {
         using Kind = std::decay_t<decltype(i)>;
@@ -22,7 +22,7 @@ void StreamLauncher::run(const ir::Instruction& instruction) {
       instruction);
 }
 
-bool StreamLauncher::product_by_library(ir::MatMul q) {
+bool StreamLauncher::matmul_by_library(ir::MatMul q) {
   Products& products = device_.products();
   const auto memory = [this](size_t bytes) -> void* {
     try {
@@ -39,7 +39,7 @@ bool StreamLauncher::product_by_library(ir::MatMul q) {
   };
   std::vector<Copy> copies;
   const auto line_up = [&](ir::MatMul::Matrix& x, int64_t rows, int64_t cols) {
-    if (in_lines(x, rows, cols)) return;
+    if (unit_stride(x, rows, cols)) return;
     const int64_t batch = x.batch_stride == 0 ? 1 : q.batch;
     copies.push_back({&x, {batch, rows, cols}, {x.data, q.dtype, {x.batch_stride, x.row_stride, x.col_stride}}});
     x = {x.data, batch == 1 ? 0 : rows * cols, cols, 1};
@@ -81,10 +81,10 @@ void StreamLauncher::start(const render::c::Launch& launch) {
   const bool three = launch.group3[0] > 0;
   const auto groups = three ? launch.groups3 : std::array<int64_t, 3>{launch.groups, 1, 1};
   const auto group = three ? launch.group3 : std::array{launch.group, 1, 1};
-  constexpr int64_t kMostAcross = 65535;
-  if (groups[1] > kMostAcross || groups[2] > kMostAcross)
+  constexpr int64_t kMostStrided = 65535;
+  if (groups[1] > kMostStrided || groups[2] > kMostStrided)
     throw RuntimeError("CUDA: a grid of {} x {} x {} groups; at most {} are allowed in the second and third dimension", groups[0],
-                       groups[1], groups[2], kMostAcross);
+                       groups[1], groups[2], kMostStrided);
   if (group[2] > 64)
     throw RuntimeError("CUDA: groups of {} x {} x {} items; at most 64 are allowed in the third dimension", group[0], group[1], group[2]);
   const auto u = [](int64_t n) { return static_cast<unsigned>(n); };

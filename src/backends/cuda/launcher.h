@@ -24,7 +24,7 @@ class StreamLauncher : protected render::c::Launcher {
   CUstream stream_ = nullptr;
 
  private:
-  bool product_by_library(ir::MatMul product);
+  bool matmul_by_library(ir::MatMul product);
   void copy(const ir::CopyBytes& copy);
   void copy_within(const ir::CopyBytes& copy);
 };

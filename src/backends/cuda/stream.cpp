@@ -177,14 +177,14 @@ void* CudaStream::faults(int count, std::function<std::string(int, uint32_t, int
   if (first < 0) {
     // Once round: all of them are looked at before they are used again.
     drain();
-    look_at_faults(submitted());
+    read_faults(submitted());
     records_.start_over();
     first = records_.take(count, submitted() + 1, std::move(text));
   }
   return static_cast<Fault*>(faults_) + first;
 }
 
-void CudaStream::look_at_faults(uint64_t seq) {
+void CudaStream::read_faults(uint64_t seq) {
   using render::c::Fault;
   const Api& cu = device_.api();
   const CudaDevice::Current scope(device_);
@@ -257,7 +257,7 @@ void CudaStream::reach(uint64_t seq) noexcept {
     }
     const std::lock_guard lock(mutex_);
     over = take_reached();
-    if (records_.suspicious() && !device_.lost()) look_at_faults(seq);
+    if (records_.suspicious() && !device_.lost()) read_faults(seq);
   } catch (...) {
     const std::lock_guard lock(mutex_);
     more = give_up(std::current_exception());

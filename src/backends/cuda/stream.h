@@ -55,7 +55,7 @@ class CudaStream final : public runtime::DeviceStream, private StreamLauncher, p
   void mark() const;
   Marks take_reached() const noexcept;
   std::shared_ptr<const CUevent> event_of(uint64_t seq) const;
-  void look_at_faults(uint64_t seq);
+  void read_faults(uint64_t seq);
   // Nothing more will happen on a device that was lost: all of it counts as reached, and whoever waits hears of it.
   Marks give_up(std::exception_ptr error) const noexcept;
 

@@ -17,7 +17,7 @@
 namespace naru::backends::opencl {
 
 // A piece of the device's memory. Memory shared with the host has addresses. Other memory has none in OpenCL, so each piece gets a range of the
-// process's that nothing lies in (the host faults at once if it touches one); an address in it stands for the piece and an offset.
+// process's that nothing lies in (the host faults at once if it accesses one); an address in it stands for the piece and an offset.
 struct Piece {
   char* address = nullptr;
   size_t bytes = 0;

@@ -74,7 +74,7 @@ class OpenClBackend final : public Backend {
   }
 
   size_t free_memory(Device device) override { return device_of(device).free_memory(); }
-  bool row_wise() const noexcept override { return true; }
+  bool row_fused() const noexcept override { return true; }
   bool has_gaps(Device device) override { return counts_as_lacking_anything() || lacks(device, "fp64"); }
   bool lacks(Device device, std::string_view what) override {
     return ((what == "fp64" || what == "fp64 arithmetic") && !usable().at(static_cast<size_t>(device.index)).fp64) ||

@@ -226,14 +226,14 @@ void* OpenClStream::faults(int count, std::function<std::string(int, uint32_t, i
   if (first < 0) {
     // Once round: all of them are looked at before they are used again.
     drain();
-    look_at_faults(submitted());
+    read_faults(submitted());
     records_.start_over();
     first = records_.take(count, submitted() + 1, std::move(text));
   }
   return static_cast<Fault*>(faults_) + first;
 }
 
-void OpenClStream::look_at_faults(uint64_t seq) {
+void OpenClStream::read_faults(uint64_t seq) {
   using render::c::Fault;
   using Way = OpenClDevice::Way;
   records_.look(
@@ -300,7 +300,7 @@ void OpenClStream::reach(uint64_t seq) noexcept {
     if (waited != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) check(waited, "clWaitForEvents");
     const std::lock_guard lock(mutex_);
     over = take_reached();
-    if (records_.suspicious()) look_at_faults(seq);
+    if (records_.suspicious()) read_faults(seq);
   } catch (...) {
     const std::lock_guard lock(mutex_);
     more = give_up(std::current_exception());

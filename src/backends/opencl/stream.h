@@ -63,7 +63,7 @@ class OpenClStream final : public runtime::DeviceStream, private render::c::Laun
   cl_event* wanted_event() const noexcept;
   void take_times();
   // Keeps an error for what kernels up to `seq` have found wrong. Hold mutex_.
-  void look_at_faults(uint64_t seq);
+  void read_faults(uint64_t seq);
 
   OpenClDevice& device_;
   const render::c::Target target_;

@@ -1,5 +1,5 @@
 // Addresses of virtual devices: host addresses with a tag in bits that no real address has set, so that the host faults
-// at once if it touches one. The tag names the device.
+// at once if it accesses one. The tag names the device.
 #pragma once
 
 #include <cstdint>

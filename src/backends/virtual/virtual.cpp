@@ -58,7 +58,7 @@ class VirtualBackend final : public Backend {
     const auto d = state(device);
     return d->options().memory - std::min(d->used(), d->options().memory);
   }
-  std::string libraries(Device) override { return host::product_libraries(); }
+  std::string libraries(Device) override { return host::matmul_libraries(); }
 
   void* allocate(Device device, MemoryKind kind, size_t bytes) override {
     const size_t rounded = (bytes + 63) / 64 * 64;

@@ -20,8 +20,8 @@ namespace naru::render::c {
 
 enum class Kind : uint8_t {
   Map,
-  Along,
-  Across,
+  ContiguousReduction,
+  StridedReduction,
   Tree,
   ArgReduce,
   Scan,
@@ -140,7 +140,7 @@ void run(const ir::Gather&, Launcher&);
 void run(const ir::Scatter&, Launcher&);
 void run(const ir::MatMul&, Launcher&);
 void run(const ir::Sort&, Launcher&);
-void run(const ir::RowWise&, Launcher&);
+void run(const ir::RowFused&, Launcher&);
 void run(const ir::UserKernel&, Launcher&);
 // Compiles its kernels; throws RuntimeError with the user's lines that the compiler refuses.
 void prepare(const ir::UserKernel&, Launcher&);

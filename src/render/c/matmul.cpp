@@ -55,14 +55,14 @@ struct Product {
   }
   void start_tiles(Launcher& launcher) const;
   void start_panels(Launcher& launcher) const;
-  std::string tiles_text(bool a_turned, bool b_turned) const;
+  std::string tiles_text(bool a_transposed, bool b_transposed) const;
   std::string pack_text() const;
   std::string panels_text() const;
   int lanes() const { return ir::size_of(type) == 8 ? target.lanes / 2 : target.lanes; }
   int panel() const { return 2 * lanes(); }
 };
 
-std::string Product::tiles_text(bool a_turned, bool b_turned) const {
+std::string Product::tiles_text(bool a_transposed, bool b_transposed) const {
   const char* t = arithmetic(type);
   Head h;
   h.memory = {stored(q.dtype), stored(q.dtype), "=" + std::string(stored(q.dtype)), stored(q.dtype)};
@@ -82,10 +82,10 @@ std::string Product::tiles_text(bool a_turned, bool b_turned) const {
   text += fmt::format("  for (I k0 = 0; k0 < a.d[3]; k0 += {0}) {{\n    for (int e = ITEM; e < {1}; e += {2}) {{\n", kDepth, kTile * kDepth,
                       kSide * kSide);
   // Neighbouring items read neighbouring memory.
-  text += a_turned ? fmt::format("      const int ar = e % {0}, ak = e / {0};\n", kTile)
-                   : fmt::format("      const int ar = e / {0}, ak = e % {0};\n", kDepth);
-  text += b_turned ? fmt::format("      const int bc = e / {0}, bk = e % {0};\n", kDepth)
-                   : fmt::format("      const int bc = e % {0}, bk = e / {0};\n", kTile);
+  text += a_transposed ? fmt::format("      const int ar = e % {0}, ak = e / {0};\n", kTile)
+                       : fmt::format("      const int ar = e / {0}, ak = e % {0};\n", kDepth);
+  text += b_transposed ? fmt::format("      const int bc = e / {0}, bk = e % {0};\n", kDepth)
+                       : fmt::format("      const int bc = e % {0}, bk = e / {0};\n", kTile);
   text += fmt::format(
       "      left[ak * {0} + ar] = row0 + ar < a.d[1] && k0 + ak < a.d[3] ? {1} : 0;\n"
       "      right[bk * {0} + bc] = col0 + bc < a.d[2] && k0 + bk < a.d[3] ? {2} : 0;\n    }}\n    BARRIER;\n",
@@ -105,13 +105,13 @@ std::string Product::tiles_text(bool a_turned, bool b_turned) const {
 }
 
 void Product::start_tiles(Launcher& launcher) const {
-  const bool a_turned = q.a.row_stride == 1 && q.a.col_stride != 1, b_turned = q.b.row_stride == 1 && q.b.col_stride != 1;
+  const bool a_transposed = q.a.row_stride == 1 && q.a.col_stride != 1, b_transposed = q.b.row_stride == 1 && q.b.col_stride != 1;
   Arguments arguments(4, wide);
   add_to(arguments);
   void* const memory[] = {q.a.data, q.b.data, q.c.data, const_cast<void*>(q.bias)};
   const int64_t groups = q.batch * ((q.m + kTile - 1) / kTile) * ((q.n + kTile - 1) / kTile);
-  launcher.start({{Kind::MatMul, nullptr, bits() | static_cast<uint64_t>(a_turned) << 6 | static_cast<uint64_t>(b_turned) << 7},
-                  [&] { return tiles_text(a_turned, b_turned); },
+  launcher.start({{Kind::MatMul, nullptr, bits() | static_cast<uint64_t>(a_transposed) << 6 | static_cast<uint64_t>(b_transposed) << 7},
+                  [&] { return tiles_text(a_transposed, b_transposed); },
                   memory,
                   arguments.bytes(),
                   groups,

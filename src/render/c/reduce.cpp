@@ -1,5 +1,5 @@
-// Reductions, in the order that ir/reduce.h lays down: chunks of each result by groups of 64 items (or items that loop over 64 lanes) along,
-// by one item a result across; then the tree of the chunks.
+// Reductions, in the order that ir/reduce.h lays down: chunks of each result by groups of 64 items (or items that loop over 64 lanes) where they are contiguous,
+// by one item a result where they are strided; then the tree of the chunks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,45 +18,45 @@ constexpr int64_t kColumns = 256;
 // Elements that a looping item takes at least, where it can have several results.
 constexpr int64_t kLeast = 4096;
 
-struct Fold {
+struct Reduction {
   const ir::Reduce& reduce;
   const Target& target;
-  Space kept;    // inputs, then the result
-  Space folded;  // inputs
+  Space kept;     // inputs, then the result
+  Space reduced;  // inputs
   int inputs;
   VType type = VType::F32;
   int64_t results, length, chunk, chunks;
   bool wide;
 
-  Fold(const ir::Reduce& r, const Target& t) : reduce(r), target(t), inputs(static_cast<int>(r.inputs.size())) {
-    const int kept_dims = static_cast<int>(r.shape.size()) - r.folded;
+  Reduction(const ir::Reduce& r, const Target& t) : reduce(r), target(t), inputs(static_cast<int>(r.inputs.size())) {
+    const int kept_dims = static_cast<int>(r.shape.size()) - r.reduced;
     const std::span<const int64_t> shape = r.shape;
     kept.reset(shape.first(kept_dims));
-    folded.reset(shape.subspan(kept_dims));
+    reduced.reset(shape.subspan(kept_dims));
     Space whole(shape);
     for (const ir::View& v : r.inputs) {
       const auto item = static_cast<int64_t>(size_of(v.dtype));
       kept.add(static_cast<char*>(v.data), item, v.strides.data());
-      folded.add(static_cast<char*>(v.data), item, v.strides.data() + kept_dims);
+      reduced.add(static_cast<char*>(v.data), item, v.strides.data() + kept_dims);
       whole.add(v);
     }
     kept.add(r.out);
     wide = is_wide(whole) || is_wide(kept);
-    results = kept.numel(), length = folded.numel();
-    for (Space* s : {&kept, &folded}) s->drop_ones(), s->merge();
-    chunk = r.along ? ir::kAlongChunk : ir::kAcrossChunk;
+    results = kept.numel(), length = reduced.numel();
+    for (Space* s : {&kept, &reduced}) s->drop_ones(), s->merge();
+    chunk = r.contiguous ? ir::kContiguousChunk : ir::kStridedChunk;
     chunks = std::max<int64_t>(1, (length + chunk - 1) / chunk);
-    type = ir::vtype_of(r.program.steps[r.program.outputs[0]].out);
+    type = ir::vtype_of(r.program.nodes[r.program.outputs[0]].out);
   }
 
   void start(Launcher& launcher) const;
 
  private:
-  // Numbers: length, chunks, results (along: results times chunks), units of an item; both spaces.
+  // Numbers: length, chunks, results (contiguous: results times chunks), units of an item; both spaces.
   static constexpr int kNumbers = 4;
   Walk kept_walk() const { return {kNumbers, kept.rank, kept.count}; }
-  Walk folded_walk() const { return {kept_walk().end(), folded.rank, folded.count}; }
-  bool columns() const { return target.loops && !reduce.along; }
+  Walk reduced_walk() const { return {kept_walk().end(), reduced.rank, reduced.count}; }
+  bool columns() const { return target.loops && !reduce.contiguous; }
   // Results of a row that lie side by side; the rest of the kept dimensions are rows.
   int64_t row() const { return kept.rank == 0 ? 1 : kept.sizes[kept.rank - 1]; }
   Key key() const;
@@ -64,43 +64,43 @@ struct Fold {
   std::string head() const;
   std::string value(const std::string& index, const std::function<std::string(int)>& place, const std::string& indent,
                     std::string& result) const;
-  std::string folded_offset(int k) const;
+  std::string reduced_offset(int k) const;
   std::string store(const std::string& place, const std::string& partial, const std::string& value) const;
-  std::string along_items() const;
-  std::string along_loops() const;
-  std::string across_items() const;
-  std::string across_loops() const;
+  std::string contiguous_items() const;
+  std::string contiguous_loops() const;
+  std::string strided_items() const;
+  std::string strided_loops() const;
   void start_tree(Launcher& launcher, void* partial) const;
   std::string tree_text(int items) const;
 };
 
-Key Fold::key() const {
+Key Reduction::key() const {
   uint64_t steps = 0;
   for (int k = 0; k < inputs; ++k) {
-    if (folded.rank == 1) steps |= static_cast<uint64_t>(last_step(folded, k)) << (2 * k);
+    if (reduced.rank == 1) steps |= static_cast<uint64_t>(last_step(reduced, k)) << (2 * k);
     if (columns()) steps |= static_cast<uint64_t>(last_step(kept, k)) << (2 * k + 24);
   }
   uint64_t more = static_cast<uint64_t>(reduce.op) | static_cast<uint64_t>(reduce.out.dtype) << 4 | static_cast<uint64_t>(wide) << 8 |
                   static_cast<uint64_t>(chunks == 1) << 9 | static_cast<uint64_t>(kept.rank) << 16 |
-                  static_cast<uint64_t>(folded.rank) << 24;
-  return {reduce.along ? Kind::Along : Kind::Across, &reduce.program, steps, more};
+                  static_cast<uint64_t>(reduced.rank) << 24;
+  return {reduce.contiguous ? Kind::ContiguousReduction : Kind::StridedReduction, &reduce.program, steps, more};
 }
 
-std::string Fold::head() const {
+std::string Reduction::head() const {
   Head h;
   for (const ir::View& v : reduce.inputs) h.memory.push_back(stored(v.dtype));
   h.memory.push_back("=" + (chunks == 1 ? std::string(stored(reduce.out.dtype)) : stored_value(type)));
   h.params = static_cast<int>(reduce.params.size());
-  h.numbers = folded_walk().end();
-  h.group = target.loops ? 1 : reduce.along ? static_cast<int>(ir::kLanes) : target.group;
+  h.numbers = reduced_walk().end();
+  h.group = target.loops ? 1 : reduce.contiguous ? static_cast<int>(ir::kLanes) : target.group;
   h.wide = wide;
   h.functions = combine_function(reduce.op, type, target);
   return opening(h, target);
 }
 
-// The lines that compute the folded value of one element.
-std::string Fold::value(const std::string& index, const std::function<std::string(int)>& place, const std::string& indent,
-                        std::string& result) const {
+// The lines that compute the reduced value of one element.
+std::string Reduction::value(const std::string& index, const std::function<std::string(int)>& place, const std::string& indent,
+                             std::string& result) const {
   const ir::MapKernel kernel = reduce.program.lower();
   const Leaves leaves{[&](uint64_t slot, DType t) { return loaded(t, fmt::format("m{}[{}]", slot, place(static_cast<int>(slot)))); },
                       param_text, index};
@@ -108,23 +108,23 @@ std::string Fold::value(const std::string& index, const std::function<std::strin
   return expressions(kernel.graph, {kernel.results.data(), 1}, leaves, target, "v", indent);
 }
 
-// From a result's first element to the one at folded position f (constants f0, f1 ... where there are several dimensions).
-std::string Fold::folded_offset(int k) const {
-  if (folded.rank == 0) return "0";
-  if (folded.rank > 1) return folded_walk().offset(k, "f");
-  const Step step = last_step(folded, k);
-  return step == kStays ? "0" : step == kNext ? "f" : fmt::format("f * a.d[{}]", folded_walk().stride(k, 0));
+// From a result's first element to the one at reduced position f (constants f0, f1 ... where there are several dimensions).
+std::string Reduction::reduced_offset(int k) const {
+  if (reduced.rank == 0) return "0";
+  if (reduced.rank > 1) return reduced_walk().offset(k, "f");
+  const Step step = last_step(reduced, k);
+  return step == kStays ? "0" : step == kNext ? "f" : fmt::format("f * a.d[{}]", reduced_walk().stride(k, 0));
 }
 
 // Writes the accumulator to its result, or to where the tree finds it.
-std::string Fold::store(const std::string& place, const std::string& partial, const std::string& x) const {
+std::string Reduction::store(const std::string& place, const std::string& partial, const std::string& x) const {
   if (chunks == 1) return fmt::format("m{}[{}] = {};\n", inputs, place, converted(type, reduce.out.dtype, x, target));
   return fmt::format("m{}[{}] = {};\n", inputs, partial, put(type, x));
 }
 
-std::string Fold::along_items() const {
+std::string Reduction::contiguous_items() const {
   const std::string t = name_of(type), indent = "    ";
-  const Walk k = kept_walk(), f = folded_walk();
+  const Walk k = kept_walk(), f = reduced_walk();
   std::string text = fmt::format("  LOCAL {} s[64];\n", stored_value(type));
   text +=
       "  const I unit = (I)GROUP, row = unit / a.d[1], begin = unit % a.d[1] * 16384;\n"
@@ -136,16 +136,16 @@ std::string Fold::along_items() const {
   if (f.rank > 1) text += f.position("f", "f", indent);
   std::string result;
   text += value(
-      "(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, folded_offset(i)); }, indent, result);
+      "(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, reduced_offset(i)); }, indent, result);
   text += fmt::format("    x = combine(x, {});\n  }}\n  s[ITEM] = {};\n  BARRIER;\n", result, put(type, "x"));
   text += fmt::format("  for (int by = 32; by > 0; by /= 2) {{\n    if (ITEM < by) s[ITEM] = {};\n    BARRIER;\n  }}\n",
                       put(type, fmt::format("combine({}, {})", got(type, "s[ITEM]"), got(type, "s[ITEM + by]"))));
   return text + "  if (ITEM == 0) " + store(k.offset(inputs, "q"), "unit", got(type, "s[0]")) + "}\n";
 }
 
-std::string Fold::along_loops() const {
+std::string Reduction::contiguous_loops() const {
   const std::string t = name_of(type), indent = "        ";
-  const Walk k = kept_walk(), f = folded_walk();
+  const Walk k = kept_walk(), f = reduced_walk();
   std::string text = fmt::format("  {} x[64];\n", t);
   text +=
       "  const I first = (I)GROUP * a.d[3], last = first + a.d[3] < a.d[2] ? first + a.d[3] : a.d[2];\n"
@@ -160,14 +160,14 @@ std::string Fold::along_loops() const {
   if (f.rank > 1) text += f.position("f", "f", indent);
   std::string result;
   text += value(
-      "(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, folded_offset(i)); }, indent, result);
+      "(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, reduced_offset(i)); }, indent, result);
   text += fmt::format("        x[l] = combine(x[l], {});\n      }}\n    }}\n", result);
   text += "    for (int by = 32; by > 0; by /= 2)\n      for (int l = 0; l < by; ++l) x[l] = combine(x[l], x[l + by]);\n";
   return text + "    " + store(k.offset(inputs, "q"), "unit", "x[0]") + "  }\n}\n";
 }
 
-std::string Fold::across_items() const {
-  const Walk k = kept_walk(), f = folded_walk();
+std::string Reduction::strided_items() const {
+  const Walk k = kept_walk(), f = reduced_walk();
   std::string text = fmt::format("  const I unit = (I)GROUP * {} + ITEM;\n  if (unit < a.d[2] * a.d[1]) {{\n", target.group);
   text +=
       "    const I row = unit % a.d[2], chunk = unit / a.d[2], begin = chunk * 256;\n"
@@ -179,14 +179,14 @@ std::string Fold::across_items() const {
   if (f.rank > 1) text += f.position("f", "f", "      ");
   std::string result;
   text += value(
-      "(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, folded_offset(i)); }, "      ", result);
+      "(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, reduced_offset(i)); }, "      ", result);
   text += fmt::format("      x = combine(x, {});\n    }}\n    ", result);
   return text + store(k.offset(inputs, "q"), "unit", "x") + "  }\n}\n";
 }
 
 // A group takes some neighbouring results, for one chunk of rows: accumulators in an array, the inner loop along the results.
-std::string Fold::across_loops() const {
-  const Walk k = kept_walk(), f = folded_walk();
+std::string Reduction::strided_loops() const {
+  const Walk k = kept_walk(), f = reduced_walk();
   const int last = kept.rank - 1, outer = std::max(last, 0);
   const std::string width = kept.rank == 0 ? "1" : fmt::format("a.d[{}]", k.size(last));
   std::string text = fmt::format("  {} x[{}];\n", name_of(type), kColumns);
@@ -207,7 +207,7 @@ std::string Fold::across_loops() const {
   text += fmt::format("  for (int j = 0; j < n; ++j) x[j] = {};\n", literal(type, ir::identity_bits(reduce.op, type)));
   text += "  for (I f = begin; f < end; ++f) {\n";
   if (f.rank > 1) text += f.position("f", "f", "    ");
-  for (int i = 0; i < inputs; ++i) text += fmt::format("    const I e{0} = r{0} + {1};\n", i, folded_offset(i));
+  for (int i = 0; i < inputs; ++i) text += fmt::format("    const I e{0} = r{0} + {1};\n", i, reduced_offset(i));
   text += "    PARALLEL\n    for (int j = 0; j < n; ++j) {\n";
   std::string result;
   text += value(
@@ -218,14 +218,15 @@ std::string Fold::across_loops() const {
   return text + store(place, fmt::format("chunk * a.d[2] + row * {} + col + j", width), "x[j]") + "}\n";
 }
 
-std::string Fold::text() const {
-  const std::string body = reduce.along ? (target.loops ? along_loops() : along_items()) : (target.loops ? across_loops() : across_items());
+std::string Reduction::text() const {
+  const std::string body =
+      reduce.contiguous ? (target.loops ? contiguous_loops() : contiguous_items()) : (target.loops ? strided_loops() : strided_items());
   return complete(target, head() + body);
 }
 
 // The chunks of each result in a tree, in place, by `items` items. Numbers: results, chunks, values from result to result, from chunk to
 // chunk; the kept space of the result alone.
-std::string Fold::tree_text(int items) const {
+std::string Reduction::tree_text(int items) const {
   Head h;
   h.memory = {"=" + stored_value(type), "=" + std::string(stored(reduce.out.dtype))};
   const Walk walk{4, kept.rank, 1};
@@ -246,7 +247,7 @@ std::string Fold::tree_text(int items) const {
   return complete(target, text);
 }
 
-void Fold::start_tree(Launcher& launcher, void* partial) const {
+void Reduction::start_tree(Launcher& launcher, void* partial) const {
   Space result;
   result.rank = kept.rank;
   std::copy(kept.sizes, kept.sizes + kept.rank, result.sizes);
@@ -254,7 +255,8 @@ void Fold::start_tree(Launcher& launcher, void* partial) const {
   result.operands[0] = kept.operands[inputs];
   const int items = target.loops || results >= 64 ? 1 : 64;
   Arguments arguments(2, wide);
-  for (const int64_t v : {results, chunks, reduce.along ? chunks : int64_t{1}, reduce.along ? int64_t{1} : results}) arguments.add(v);
+  for (const int64_t v : {results, chunks, reduce.contiguous ? chunks : int64_t{1}, reduce.contiguous ? int64_t{1} : results})
+    arguments.add(v);
   add(arguments, result);
   void* const memory[] = {partial, reduce.out.data};
   const uint64_t bits = static_cast<uint64_t>(reduce.op) | static_cast<uint64_t>(reduce.out.dtype) << 4 | static_cast<uint64_t>(wide) << 8 |
@@ -267,7 +269,7 @@ void Fold::start_tree(Launcher& launcher, void* partial) const {
                   64});
 }
 
-void Fold::start(Launcher& launcher) const {
+void Reduction::start(Launcher& launcher) const {
   void* memory[ir::kMaxInputs + 1];
   for (int k = 0; k < inputs; ++k) memory[k] = reduce.inputs[static_cast<size_t>(k)].data;
   void* const partial = chunks == 1 ? nullptr : launcher.scratch(static_cast<size_t>(results * chunks) * ir::size_of(type));
@@ -277,7 +279,7 @@ void Fold::start(Launcher& launcher) const {
   int64_t groups, each = 1;
   if (columns()) {
     groups = results / row() * chunks * ((row() + kColumns - 1) / kColumns);
-  } else if (reduce.along) {
+  } else if (reduce.contiguous) {
     groups = results * chunks;
     if (target.loops)
       each =
@@ -286,25 +288,25 @@ void Fold::start(Launcher& launcher) const {
   } else {
     groups = (results * chunks + target.group - 1) / target.group;
   }
-  for (const int64_t v : {length, chunks, reduce.along ? results * chunks : results, each}) arguments.add(v);
+  for (const int64_t v : {length, chunks, reduce.contiguous ? results * chunks : results, each}) arguments.add(v);
   add(arguments, kept);
-  add(arguments, folded);
+  add(arguments, reduced);
   launcher.start({key(),
                   [this] { return text(); },
                   {memory, static_cast<size_t>(inputs) + 1},
                   arguments.bytes(),
                   groups,
-                  target.loops   ? 1
-                  : reduce.along ? static_cast<int>(ir::kLanes)
-                                 : target.group});
+                  target.loops        ? 1
+                  : reduce.contiguous ? static_cast<int>(ir::kLanes)
+                                      : target.group});
   if (partial) start_tree(launcher, partial);
 }
 
 }  // namespace
 
 void run(const ir::Reduce& reduce, Launcher& launcher) {
-  const Fold fold(reduce, launcher.target());
-  if (fold.results > 0) fold.start(launcher);
+  const Reduction reduction(reduce, launcher.target());
+  if (reduction.results > 0) reduction.start(launcher);
 }
 
 }  // namespace naru::render::c

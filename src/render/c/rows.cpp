@@ -17,11 +17,11 @@ using ir::VType;
 
 // Elements that a looping item takes at least.
 constexpr int64_t kLeast = 4096;
-// Folded values of a row that are kept beside the items; longer rows keep them in the memory that the instruction names.
+// Reduced values of a row that are kept beside the items; longer rows keep them in the memory that the instruction names.
 constexpr int64_t kMostKept = 2048;
 
 // An operand of a part: along a row by nothing, to the next or by its stride; elements from row to row.
-struct Along {
+struct RowOperand {
   int memory = 0;
   bool kept = false;  // the values that an earlier part kept
   Step step = kStays;
@@ -30,30 +30,30 @@ struct Along {
 
 struct Part {
   const ir::Program* program = nullptr;
-  const ir::Reduce* fold = nullptr;  // null: a map
+  const ir::Reduce* reduce = nullptr;  // null: a map
   int inputs = 0;
   int64_t length = 1;  // positions of a row
   bool wide = false;
-  VType type = VType::F32;  // what is folded
+  VType type = VType::F32;  // what is reduced
   void* kept = nullptr;
   std::span<const uint64_t> params;
   std::vector<ir::View> views;  // inputs, then results
-  std::vector<Along> operands;
-  DType kept_dtype() const { return program->steps[program->outputs[0]].out; }
+  std::vector<RowOperand> operands;
+  DType kept_dtype() const { return program->nodes[program->outputs[0]].out; }
 };
 
 // A part over `rows` rows, as long as each of its operands goes from row to row and along a row by one stride.
-std::optional<Part> part_of(const ir::RowWise::Part& p, int64_t rows) {
+std::optional<Part> part_of(const ir::RowFused::Part& p, int64_t rows) {
   Part part;
   part.kept = p.kept;
   Dims shape, out_strides;
-  if (const auto* fold = std::get_if<ir::Reduce>(&p.work)) {
-    if (!fold->along) return {};
-    part.fold = fold, part.program = &fold->program, part.params = fold->params, part.views = fold->inputs;
-    part.type = ir::vtype_of(fold->program.steps[fold->program.outputs[0]].out);
-    shape = fold->shape;
-    // The result stays where it is along the folded dimensions.
-    part.views.push_back(fold->out);
+  if (const auto* reduce = std::get_if<ir::Reduce>(&p.work)) {
+    if (!reduce->contiguous) return {};
+    part.reduce = reduce, part.program = &reduce->program, part.params = reduce->params, part.views = reduce->inputs;
+    part.type = ir::vtype_of(reduce->program.nodes[reduce->program.outputs[0]].out);
+    shape = reduce->shape;
+    // The result stays where it is along the reduced dimensions.
+    part.views.push_back(reduce->out);
     while (part.views.back().strides.size() < shape.size()) part.views.back().strides.push_back(0);
   } else {
     const auto& map = std::get<ir::Map>(p.work);
@@ -62,7 +62,7 @@ std::optional<Part> part_of(const ir::RowWise::Part& p, int64_t rows) {
   }
   part.inputs = static_cast<int>(part.program->inputs_count);
   part.length = product(shape) / rows;
-  if (part.length * rows != product(shape) || part.length > ir::kAlongChunk) return {};
+  if (part.length * rows != product(shape) || part.length > ir::kContiguousChunk) return {};
   // Leading dimensions are rows, the others lie along them.
   size_t split = 0;
   for (int64_t n = 1; n < rows; ++split) n *= shape[split];
@@ -123,7 +123,7 @@ class Rows {
   std::string text() const;
   std::string declarations() const;
   std::string part_text(size_t number, size_t first_param, int first_stride) const;
-  std::string fold_text(size_t number, const std::string& body, const std::string& value, const std::string& out) const;
+  std::string reduction_text(size_t number, const std::string& body, const std::string& value, const std::string& out) const;
 
   std::span<Part> parts_;
   int64_t rows_, longest_ = 1;
@@ -148,9 +148,9 @@ Key Rows::key() const {
   };
   for (const Part& p : parts_) {
     mix(p.program->hash());
-    mix((p.fold ? 4 + static_cast<uint64_t>(p.fold->op) : 1) << 1 | (p.kept != nullptr));
+    mix((p.reduce ? 4 + static_cast<uint64_t>(p.reduce->op) : 1) << 1 | (p.kept != nullptr));
     for (size_t k = 0; k < p.operands.size(); ++k) {
-      const Along& o = p.operands[k];
+      const RowOperand& o = p.operands[k];
       const bool written = !o.kept && memory_[static_cast<size_t>(o.memory)].written;
       mix(static_cast<uint64_t>(o.memory) << 16 | static_cast<uint64_t>(p.views[k].dtype) << 8 | static_cast<uint64_t>(o.step) << 2 |
           o.kept << 1 | written);
@@ -160,26 +160,26 @@ Key Rows::key() const {
   return {Kind::Rows, parts_[0].program, a, b};
 }
 
-// Room for what is folded, by type, and for what is kept.
+// Room for what is reduced, by type, and for what is kept.
 std::string Rows::declarations() const {
   const std::string where = target_.loops ? "" : "LOCAL ";
   std::string text;
   for (const VType type : {VType::Bool, VType::I32, VType::I64, VType::F32, VType::F64})
-    if (std::any_of(parts_.begin(), parts_.end(), [&](const Part& p) { return p.fold && p.type == type; }))
+    if (std::any_of(parts_.begin(), parts_.end(), [&](const Part& p) { return p.reduce && p.type == type; }))
       text += fmt::format("  {0}{1} x_{1}[64];\n", where, stored_value(type));
   for (const Part& p : parts_)
     if (p.kept && beside_) text += fmt::format("  {}{} kept[{}];\n", where, stored_value(p.type), beside_);
   return text;
 }
 
-// Everything about the folding of a row around `body`, the lines that compute `value` at place f.
-std::string Rows::fold_text(size_t number, const std::string& body, const std::string& value, const std::string& out) const {
+// Everything about the reducing of a row around `body`, the lines that compute `value` at place f.
+std::string Rows::reduction_text(size_t number, const std::string& body, const std::string& value, const std::string& out) const {
   const Part& p = parts_[number];
   const std::string x = "x_" + stored_value(p.type), length = fmt::format("a.d[{}]", kNumbers + static_cast<int>(number));
-  const std::string identity = literal(p.type, ir::identity_bits(p.fold->op, p.type));
+  const std::string identity = literal(p.type, ir::identity_bits(p.reduce->op, p.type));
   const auto combined = [&](const std::string& a, const std::string& b) { return fmt::format("combine{}({}, {})", number, a, b); };
   const auto at = [&](const std::string& i) { return got(p.type, x + "[" + i + "]"); };
-  const std::string result = converted(p.type, p.fold->out.dtype, at("0"), target_);
+  const std::string result = converted(p.type, p.reduce->out.dtype, at("0"), target_);
   std::string keep;
   if (p.kept && beside_)
     keep = fmt::format("        kept[f] = {};\n", put(p.type, value));
@@ -212,20 +212,20 @@ std::string Rows::part_text(size_t number, size_t first_param, int first_stride)
   for (size_t k = 0; k < p.operands.size(); ++k)
     if (!p.operands[k].kept) text += fmt::format("      const I r{} = row * a.d[{}];\n", k, first_stride + 2 * static_cast<int>(k));
   const auto place = [&](size_t k) -> std::string {
-    const Along& o = p.operands[k];
+    const RowOperand& o = p.operands[k];
     if (o.kept) return "kept[f]";
-    const std::string along = o.step == kStays  ? ""
-                              : o.step == kNext ? " + f"
-                                                : fmt::format(" + f * a.d[{}]", first_stride + 2 * static_cast<int>(k) + 1);
-    return fmt::format("m{}[r{}{}]", o.memory, k, along);
+    const std::string move = o.step == kStays  ? ""
+                             : o.step == kNext ? " + f"
+                                               : fmt::format(" + f * a.d[{}]", first_stride + 2 * static_cast<int>(k) + 1);
+    return fmt::format("m{}[r{}{}]", o.memory, k, move);
   };
   const ir::MapKernel kernel = p.program->lower();
   const Leaves leaves{[&](uint64_t slot, DType t) { return loaded(t, place(slot)); },
                       [&](uint64_t slot, VType t) { return param_text(slot + first_param, t); },
                       fmt::format("(i64)(row * {} + f)", length)};
   const std::string body = expressions(kernel.graph, kernel.results, leaves, target_, "v", "        ");
-  if (p.fold) {
-    text += fold_text(number, body, node("v", kernel.results[0]), place(static_cast<size_t>(p.inputs)));
+  if (p.reduce) {
+    text += reduction_text(number, body, node("v", kernel.results[0]), place(static_cast<size_t>(p.inputs)));
   } else {
     text += target_.loops ? fmt::format("      PARALLEL\n      for (I f = 0; f < {}; ++f) {{\n", length)
                           : fmt::format("      for (I f = ITEM; f < {}; f += 64) {{\n", length);
@@ -246,7 +246,7 @@ std::string Rows::text() const {
   head.group = target_.loops ? 1 : 64;
   head.wide = wide_;
   for (size_t i = 0; i < parts_.size(); ++i)
-    if (parts_[i].fold) head.functions += combine_function(parts_[i].fold->op, parts_[i].type, target_, fmt::format("combine{}", i));
+    if (parts_[i].reduce) head.functions += combine_function(parts_[i].reduce->op, parts_[i].type, target_, fmt::format("combine{}", i));
   std::string text = opening(head, target_) + declarations();
   text += target_.loops ? "  const I first = (I)GROUP * a.d[1], last = first + a.d[1] < a.d[0] ? first + a.d[1] : a.d[0];\n  for (I row = "
                           "first; row < last; ++row) {\n"
@@ -272,15 +272,15 @@ void Rows::start(Launcher& launcher) const {
   arguments.add(rows_), arguments.add(each);
   for (const Part& p : parts_) arguments.add(p.length);
   for (const Part& p : parts_)
-    for (const Along& o : p.operands) arguments.add(o.row_stride), arguments.add(o.stride);
+    for (const RowOperand& o : p.operands) arguments.add(o.row_stride), arguments.add(o.stride);
   launcher.start({key(), [this] { return text(); }, memory, arguments.bytes(), (rows_ + each - 1) / each, target_.loops ? 1 : 64});
 }
 
 // A part by itself. What it keeps is computed once more, into memory.
-void run_alone(const ir::RowWise::Part& part, Launcher& launcher) {
-  if (const auto* fold = std::get_if<ir::Reduce>(&part.work); fold && part.kept) {
-    ir::Map map{fold->program, fold->shape, fold->inputs, {}, fold->params};
-    map.outputs.push_back({part.kept, fold->program.steps[fold->program.outputs[0]].out, contiguous_strides(fold->shape)});
+void run_alone(const ir::RowFused::Part& part, Launcher& launcher) {
+  if (const auto* reduce = std::get_if<ir::Reduce>(&part.work); reduce && part.kept) {
+    ir::Map map{reduce->program, reduce->shape, reduce->inputs, {}, reduce->params};
+    map.outputs.push_back({part.kept, reduce->program.nodes[reduce->program.outputs[0]].out, contiguous_strides(reduce->shape)});
     run(map, launcher);
   }
   std::visit([&](const auto& work) { run(work, launcher); }, part.work);
@@ -288,9 +288,9 @@ void run_alone(const ir::RowWise::Part& part, Launcher& launcher) {
 
 }  // namespace
 
-void run(const ir::RowWise& w, Launcher& launcher) {
+void run(const ir::RowFused& w, Launcher& launcher) {
   std::vector<std::optional<Part>> all;
-  for (const ir::RowWise::Part& p : w.parts) all.push_back(part_of(p, w.rows));
+  for (const ir::RowFused::Part& p : w.parts) all.push_back(part_of(p, w.rows));
   for (size_t begin = 0, end; begin < all.size(); begin = end) {
     std::vector<Part> together;
     for (end = begin; end < all.size() && all[end]; ++end) together.push_back(*all[end]);

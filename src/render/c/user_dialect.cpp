@@ -161,7 +161,7 @@ const UserDialect& user_c() noexcept { return kC; }
 
 const char* const kPlace = R"c(typedef struct { unsigned short bits; } naru_half;
 typedef struct { unsigned short bits; } naru_bfloat16;
-struct naru_team;
+struct naru_work_group;
 typedef struct { naru_i global_[3], group_[3], local_[3], size_[3], groups_[3], items_[3]; NARU_TEAM } naru_place;
 #define global_id(d) (naru_here.global_[d])
 #define group_id(d) (naru_here.group_[d])

@@ -8,7 +8,7 @@
 #include "render/c/launch.h"
 #include "render/c/user_dialect.h"
 #include "render/c/user_math.h"
-#include "render/c/user_team.h"
+#include "render/c/user_work_group.h"
 
 namespace naru::render::c {
 namespace {
@@ -38,9 +38,9 @@ std::string number_text(CType type, const std::string& slot) {
 }
 
 // Spells a source: words of the dialect, functions that are told where they run, the one kernel wanted. Every line keeps its number.
-class Speller {
+class SourceTranslator {
  public:
-  Speller(const KernelSource& source, const UserDialect& dialect, const UserMath& math) : s_(source), d_(dialect), math_(math) {}
+  SourceTranslator(const KernelSource& source, const UserDialect& dialect, const UserMath& math) : s_(source), d_(dialect), math_(math) {}
 
   // `head` stands for the kernel's, up to its `{`.
   std::string spell(const KernelEntry& wanted, const std::string& head) {
@@ -245,7 +245,7 @@ std::string device_text(const ir::UserKernel& k, const Variant& v, const Target&
   }
   head += fmt::format(" const naru_place naru_here = naru_find(naru_a, (naru_i){}, (naru_i){});", d.group, d.item);
   for (int i = 0; guard && i < v.dims; ++i) head += fmt::format(" if (naru_here.global_[{0}] >= naru_here.items_[{0}]) return;", i);
-  return text + "#line 1 \"kernel\"\n" + Speller(*k.source, d, math).spell(entry, head) + "\n";
+  return text + "#line 1 \"kernel\"\n" + SourceTranslator(*k.source, d, math).spell(entry, head) + "\n";
 }
 
 // CUDA C++ as it is; its kernels become functions, and the one wanted is called by ours, which takes the launch's arguments and keeps to the grid.
@@ -390,9 +390,9 @@ std::string user_c_text(const UserC& kernel) {
   target.dialect = &plain_c();
   const UserMath math = user_math(s, target);
   std::string text = user_c().prelude + math.text;
-  text += fmt::format("typedef {} naru_i;\n#define NARU_TEAM struct naru_team* team;\n{}", kernel.wide ? "long" : "int", kPlace);
-  if (entry.barriers) text += user_team();
-  text += "#line 1 \"kernel\"\n" + Speller(s, user_c(), math).spell(entry, head + ") {") + "\n#line 1 \"naru\"\n";
+  text += fmt::format("typedef {} naru_i;\n#define NARU_TEAM struct naru_work_group* team;\n{}", kernel.wide ? "long" : "int", kPlace);
+  if (entry.barriers) text += user_work_group();
+  text += "#line 1 \"kernel\"\n" + SourceTranslator(s, user_c(), math).spell(entry, head + ") {") + "\n#line 1 \"naru\"\n";
   return text + user_loops(entry.barriers, locals, call + ")");
 }
 

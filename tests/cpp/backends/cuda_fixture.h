@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/row_ids.h"
+#include "ir/op_ids.h"
 #include "runtime/backend.h"
 #include "support/arrays.h"
 
@@ -61,7 +61,7 @@ class CudaFixture : public ::testing::Test {
   static uint64_t doubled(DeviceStream& s, void* x, int64_t n) {
     const ir::View v{x, DType::F32, {1}};
     ir::Map m;
-    m.program = testing::program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+    m.program = testing::program_of(ir::op::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
     m.shape = {n}, m.inputs = {v, v}, m.outputs = {v};
     return s.submit(m, {});
   }

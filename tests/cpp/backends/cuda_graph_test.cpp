@@ -17,7 +17,7 @@ class CudaGraphs : public CudaFixture {
   static std::vector<ir::Instruction> doublings(void* x, int times) {
     const ir::View v{x, DType::F32, {1}};
     ir::Map m;
-    m.program = testing::program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+    m.program = testing::program_of(ir::op::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
     m.shape = {kCount}, m.inputs = {v, v}, m.outputs = {v};
     return std::vector<ir::Instruction>(static_cast<size_t>(times), m);
   }

@@ -1,5 +1,5 @@
 // The cuda backend over the small driver in place of libcuda (tests/fakes/cuda.cpp), which does work as late as it may and faults where the host
-// touches a device's memory. What its kernels compute is tested in tests/python/test_cuda.py.
+// accesses a device's memory. What its kernels compute is tested in tests/python/test_cuda.py.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -12,7 +12,7 @@
 #include "backends/opencl/stream.h"
 #include "backends/support.h"
 #include "host/execute.h"
-#include "ir/row_ids.h"
+#include "ir/op_ids.h"
 #include "naru/error.h"
 
 namespace naru::runtime {
@@ -66,7 +66,7 @@ class OpenCl : public ::testing::TestWithParam<bool> {
 std::string style(const ::testing::TestParamInfo<bool>& i) { return i.param ? "loops" : "items"; }
 INSTANTIATE_TEST_SUITE_P(Styles, OpenCl, ::testing::Bool(), style);
 
-TEST_P(OpenCl, reductions_along_fold_in_the_one_order_however_long_the_rows_are) {
+TEST_P(OpenCl, contiguous_reductions_are_done_in_the_one_order_however_long_the_rows_are) {
   for (const int64_t length : {0, 1, 63, 64, 65, 1000, 16384, 16385, 50001})
     for (const int64_t rows : {1, 3, 70}) {
       if (rows * length > 200000) continue;
@@ -77,8 +77,8 @@ TEST_P(OpenCl, reductions_along_fold_in_the_one_order_however_long_the_rows_are)
             {&x, &out},
             [&](const std::vector<View>& v) -> ir::Instruction {
               ir::Reduce r;
-              r.program = program_of(ir::row::copy, {DType::F32}, DType::F32, DType::F32);
-              r.op = op, r.shape = {rows, length}, r.folded = 1, r.inputs = {v[0]}, r.out = v[1];
+              r.program = program_of(ir::op::copy, {DType::F32}, DType::F32, DType::F32);
+              r.op = op, r.shape = {rows, length}, r.reduced = 1, r.inputs = {v[0]}, r.out = v[1];
               return r;
             },
             fmt::format("{} rows of {}, operator {}", rows, length, static_cast<int>(op)));
@@ -86,7 +86,7 @@ TEST_P(OpenCl, reductions_along_fold_in_the_one_order_however_long_the_rows_are)
     }
 }
 
-TEST_P(OpenCl, reductions_across_fold_in_the_one_order_however_many_rows_there_are) {
+TEST_P(OpenCl, strided_reductions_are_done_in_the_one_order_however_many_rows_there_are) {
   for (const int64_t length : {1, 255, 256, 257, 1000, 3000})
     for (const int64_t cols : {1, 5, 64, 300}) {
       Array x({length, cols}, DType::F32, Layout::Contiguous, 3), out({cols}, DType::F32);
@@ -94,8 +94,8 @@ TEST_P(OpenCl, reductions_across_fold_in_the_one_order_however_many_rows_there_a
           {&x, &out},
           [&](const std::vector<View>& v) -> ir::Instruction {
             ir::Reduce r;
-            r.program = program_of(ir::row::copy, {DType::F32}, DType::F32, DType::F32);
-            r.op = ir::ReduceOp::Sum, r.shape = {cols, length}, r.folded = 1, r.along = false, r.out = v[1];
+            r.program = program_of(ir::op::copy, {DType::F32}, DType::F32, DType::F32);
+            r.op = ir::ReduceOp::Sum, r.shape = {cols, length}, r.reduced = 1, r.contiguous = false, r.out = v[1];
             r.inputs = {{v[0].data, DType::F32, {v[0].strides[1], v[0].strides[0]}}};
             return r;
           },
@@ -115,19 +115,19 @@ TEST_P(OpenCl, reductions_take_every_type_layout_and_several_dimensions) {
                        {ir::ReduceOp::Any, DType::Bool, DType::Bool, DType::Bool},
                        {ir::ReduceOp::Sum, DType::F16, DType::F32, DType::F16}})
     for (const Layout layout : {Layout::Contiguous, Layout::Transposed})
-      for (const bool along : {true, false})
-        for (const int folded : {1, 2}) {
+      for (const bool contiguous : {true, false})
+        for (const int reduced : {1, 2}) {
           if (k.in == DType::I16 && layout == Layout::Contiguous) continue;  // a kernel takes a tenth of a second to compile
-          Array x({6, 7, 90}, k.in, layout, 5), out(folded == 1 ? Dims{6, 7} : Dims{6}, k.out);
+          Array x({6, 7, 90}, k.in, layout, 5), out(reduced == 1 ? Dims{6, 7} : Dims{6}, k.out);
           same(
               {&x, &out},
               [&](const std::vector<View>& v) -> ir::Instruction {
                 ir::Reduce r;
-                r.program = program_of(ir::row::copy, {k.in}, k.accumulator, k.accumulator);
-                r.op = k.op, r.shape = {6, 7, 90}, r.folded = folded, r.along = along, r.inputs = {v[0]}, r.out = v[1];
+                r.program = program_of(ir::op::copy, {k.in}, k.accumulator, k.accumulator);
+                r.op = k.op, r.shape = {6, 7, 90}, r.reduced = reduced, r.contiguous = contiguous, r.inputs = {v[0]}, r.out = v[1];
                 return r;
               },
-              fmt::format("{} of {} {}, {} folded", along ? "along" : "across", name_of(k.in), name_of(layout), folded));
+              fmt::format("{} of {} {}, {} reduced", contiguous ? "contiguous" : "strided", name_of(k.in), name_of(layout), reduced));
         }
 }
 
@@ -297,7 +297,7 @@ TEST_P(OpenCl, elementwise_kernels_take_every_layout_and_random_numbers_their_po
           {&x, &y, &out},
           [&](const std::vector<View>& v) -> ir::Instruction {
             ir::Map m;
-            m.program = program_of(ir::row::mul, {DType::F32, DType::I16}, DType::F64, DType::F32);
+            m.program = program_of(ir::op::mul, {DType::F32, DType::I16}, DType::F64, DType::F32);
             m.shape = {5, 40, 7}, m.inputs = {v[0], v[1]}, m.outputs = {v[2]};
             return m;
           },
@@ -310,12 +310,12 @@ TEST_P(OpenCl, elementwise_kernels_take_every_layout_and_random_numbers_their_po
         [&](const std::vector<View>& v) -> ir::Instruction {
           ir::Map m;
           ir::Program& p = m.program;
-          p.steps_count = p.outputs_count = 1;
+          p.nodes_count = p.outputs_count = 1;
           p.params_count = 4;
           p.params = {ir::VType::F32, ir::VType::F32, ir::VType::I64, ir::VType::I64};
           p.outputs[0] = 0;
-          p.steps[0] = {ir::row::normal, DType::F32, 4, {}};
-          for (uint16_t i = 0; i < 4; ++i) p.steps[0].args[i] = {ir::Program::From::Param, i < 2 ? DType::F32 : DType::I64, i};
+          p.nodes[0] = {ir::op::normal, DType::F32, 4, {}};
+          for (uint16_t i = 0; i < 4; ++i) p.nodes[0].args[i] = {ir::Program::From::Param, i < 2 ? DType::F32 : DType::I64, i};
           m.shape = {70, 90}, m.outputs = {v[0]}, m.params = {0x3f800000, 0x40000000, 1234567890123, 42};
           return m;
         },
@@ -335,13 +335,13 @@ TEST_P(OpenCl, a_kernel_takes_as_many_operands_and_dimensions_as_a_program_has) 
       [&](const std::vector<View>& v) -> ir::Instruction {
         ir::Map m;
         ir::Program& p = m.program;
-        p.steps_count = p.inputs_count = p.outputs_count = ir::kMaxInputs;
+        p.nodes_count = p.inputs_count = p.outputs_count = ir::kMaxInputs;
         for (uint8_t i = 0; i < ir::kMaxInputs; ++i) {
           p.inputs[i] = {DType::F32, false};
           p.outputs[i] = i;
-          p.steps[i] = {ir::row::add, DType::F32, 2, {}};
-          p.steps[i].args[0] = {ir::Program::From::Input, DType::F32, i};
-          p.steps[i].args[1] = {i ? ir::Program::From::Step : ir::Program::From::Input, DType::F32, static_cast<uint16_t>(i ? i - 1 : 0)};
+          p.nodes[i] = {ir::op::add, DType::F32, 2, {}};
+          p.nodes[i].args[0] = {ir::Program::From::Input, DType::F32, i};
+          p.nodes[i].args[1] = {i ? ir::Program::From::Node : ir::Program::From::Input, DType::F32, static_cast<uint16_t>(i ? i - 1 : 0)};
         }
         m.shape = shape;
         m.inputs.assign(v.begin(), v.begin() + ir::kMaxInputs);
@@ -360,7 +360,7 @@ TEST_P(OpenCl, the_host_uses_the_memory_of_a_device_that_shares_it_and_nothing_i
   std::fill_n(numbers, 1024, 3.0f);
   const View view{s->data, DType::F32, {1}};
   ir::Map m;
-  m.program = program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+  m.program = program_of(ir::op::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
   m.shape = {1024}, m.inputs = {view, view}, m.outputs = {view};
   for (int i = 0; i < 3; ++i) {
     stream->synchronize(stream->submit(m, {}));
@@ -382,21 +382,21 @@ TEST_P(OpenCl, addresses_of_others_are_errors_and_the_host_faults_at_those_of_th
 }
 
 // softmax: the greatest of each row, the exponentials (kept in the result's place) and their sum, the quotient.
-ir::RowWise softmax_of(const std::vector<View>& v, int64_t rows, int64_t n, DType t, DType acc) {
-  ir::RowWise w;
+ir::RowFused softmax_of(const std::vector<View>& v, int64_t rows, int64_t n, DType t, DType acc) {
+  ir::RowFused w;
   w.rows = rows;
   const View &x = v[0], &greatest = v[1], &sum = v[2], &y = v[3];
   const auto each_row = [](const View& one) { return View{one.data, one.dtype, {one.strides[0], 0}}; };
   ir::Reduce most;
-  most.program = program_of(ir::row::copy, {t}, acc, acc);
-  most.op = ir::ReduceOp::Max, most.shape = {rows, n}, most.folded = 1, most.inputs = {x}, most.out = greatest;
+  most.program = program_of(ir::op::copy, {t}, acc, acc);
+  most.op = ir::ReduceOp::Max, most.shape = {rows, n}, most.reduced = 1, most.inputs = {x}, most.out = greatest;
   ir::Reduce total = most;
-  total.program = program_of(ir::row::sub_exp, {t, t}, acc, acc);
+  total.program = program_of(ir::op::sub_exp, {t, t}, acc, acc);
   total.op = ir::ReduceOp::Sum, total.inputs = {x, each_row(greatest)}, total.out = sum;
   ir::Map quotient;
   quotient.shape = {rows, n}, quotient.outputs = {y};
   const bool holds = y.dtype == acc;
-  quotient.program = program_of(holds ? ir::row::div : ir::row::sub, {holds ? acc : t, acc}, y.dtype, acc);
+  quotient.program = program_of(holds ? ir::op::div : ir::op::sub, {holds ? acc : t, acc}, y.dtype, acc);
   quotient.inputs = {holds ? y : x, each_row(sum)};
   w.parts = {{most, nullptr}, {total, holds ? y.data : nullptr}, {quotient, nullptr}};
   return w;
@@ -406,8 +406,8 @@ TEST_P(OpenCl, a_kernel_gets_its_own_operands_and_numbers_whatever_it_was_starte
   // The same kernel again and again: with equal operands, other ones, other numbers, and memory that was given back and taken anew.
   const auto run = [&](const Ref<Storage>& in, const Ref<Storage>& out, int64_t n, float times) {
     ir::Map m;
-    m.program = program_of(ir::row::mul, {DType::F32, DType::F32}, DType::F32, DType::F32);
-    m.program.steps[0].args[1] = {ir::Program::From::Param, DType::F32, 0};
+    m.program = program_of(ir::op::mul, {DType::F32, DType::F32}, DType::F32, DType::F32);
+    m.program.nodes[0].args[1] = {ir::Program::From::Param, DType::F32, 0};
     m.program.inputs_count = 1, m.program.params_count = 1, m.program.params[0] = ir::VType::F32;
     m.params = {std::bit_cast<uint32_t>(times)};
     m.shape = {n}, m.inputs = {{in->data, DType::F32, {1}}}, m.outputs = {{out->data, DType::F32, {1}}};
@@ -448,34 +448,34 @@ TEST_P(OpenCl, row_programs_give_what_their_parts_give_however_long_the_rows_are
     }
 }
 
-TEST_P(OpenCl, row_programs_take_weights_of_all_rows_numbers_and_parts_that_fold_the_rows) {
+TEST_P(OpenCl, row_programs_take_weights_of_all_rows_numbers_and_parts_that_reduce_the_rows) {
   const int64_t rows = 700, n = 48;
   Array x({rows, n}, DType::F32, Layout::Contiguous, 3), w({n}, DType::F32, Layout::Stepped, 4), mean({rows}, DType::F32),
       y({rows, n}, DType::F32), columns({n}, DType::F32), last({rows}, DType::F32);
   same(
       {&x, &w, &mean, &y, &columns, &last},
       [&](const std::vector<View>& v) -> ir::Instruction {
-        ir::RowWise r;
+        ir::RowFused r;
         r.rows = rows;
         ir::Reduce sum;
-        sum.program = program_of(ir::row::copy, {DType::F32}, DType::F32, DType::F32);
-        sum.op = ir::ReduceOp::Sum, sum.shape = {rows, n}, sum.folded = 1, sum.inputs = {v[0]}, sum.out = v[2];
-        ir::Map mean_of;  // over what was folded: one position a row
-        mean_of.program = program_of(ir::row::mul, {DType::F32, DType::F32}, DType::F32, DType::F32);
-        mean_of.program.steps[0].args[1] = {ir::Program::From::Param, DType::F32, 0};
+        sum.program = program_of(ir::op::copy, {DType::F32}, DType::F32, DType::F32);
+        sum.op = ir::ReduceOp::Sum, sum.shape = {rows, n}, sum.reduced = 1, sum.inputs = {v[0]}, sum.out = v[2];
+        ir::Map mean_of;  // over what was reduced: one position a row
+        mean_of.program = program_of(ir::op::mul, {DType::F32, DType::F32}, DType::F32, DType::F32);
+        mean_of.program.nodes[0].args[1] = {ir::Program::From::Param, DType::F32, 0};
         mean_of.program.inputs_count = 1, mean_of.program.params_count = 1, mean_of.program.params[0] = ir::VType::F32;
         mean_of.params = {std::bit_cast<uint32_t>(1.0f / 48)};
         mean_of.shape = {rows, 1}, mean_of.inputs = {{v[2].data, DType::F32, {1, 0}}}, mean_of.outputs = {{v[2].data, DType::F32, {1, 0}}};
         ir::Map weighted;
-        weighted.program = program_of(ir::row::mul_add, {DType::F32, DType::F32, DType::F32}, DType::F32, DType::F32);
+        weighted.program = program_of(ir::op::mul_add, {DType::F32, DType::F32, DType::F32}, DType::F32, DType::F32);
         weighted.shape = {rows, n}, weighted.outputs = {v[3]};
         weighted.inputs = {v[0], {v[1].data, DType::F32, {0, v[1].strides[0]}}, {v[2].data, DType::F32, {1, 0}}};
-        ir::Reduce across = sum;
-        across.along = false, across.shape = {n, rows}, across.out = v[4];
-        across.inputs = {{v[3].data, DType::F32, {v[3].strides[1], v[3].strides[0]}}};
+        ir::Reduce strided = sum;
+        strided.contiguous = false, strided.shape = {n, rows}, strided.out = v[4];
+        strided.inputs = {{v[3].data, DType::F32, {v[3].strides[1], v[3].strides[0]}}};
         ir::Reduce most = sum;
         most.op = ir::ReduceOp::Max, most.inputs = {v[3]}, most.out = v[5];
-        r.parts = {{sum, nullptr}, {mean_of, nullptr}, {weighted, nullptr}, {across, nullptr}, {most, nullptr}};
+        r.parts = {{sum, nullptr}, {mean_of, nullptr}, {weighted, nullptr}, {strided, nullptr}, {most, nullptr}};
         return r;
       },
       "weights");
@@ -490,7 +490,7 @@ TEST_P(OpenCl, a_stream_waits_for_another_and_numbers_its_work) {
   DeviceStream* streams[] = {stream.get(), other.get()};
   for (int i = 0; i < 20; ++i) {
     ir::Map m;
-    m.program = program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+    m.program = program_of(ir::op::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
     m.shape = {n}, m.inputs = {view, view}, m.outputs = {view};
     streams[i % 2]->wait(*streams[(i + 1) % 2], streams[(i + 1) % 2]->submitted());
     streams[i % 2]->submit(m, {x});
@@ -521,7 +521,7 @@ TEST_P(OpenCl, work_of_one_stream_is_done_while_another_stands_still) {
   const auto doubled = [](const Ref<Storage>& s) {
     const View view{s->data, DType::F32, {1}};
     ir::Map m;
-    m.program = program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+    m.program = program_of(ir::op::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
     m.shape = {1000}, m.inputs = {view, view}, m.outputs = {view};
     return m;
   };
@@ -555,7 +555,7 @@ TEST_P(OpenCl, every_number_is_reached_whether_it_has_an_event_of_its_own_or_not
   const auto x = testing::upload(*stream, device, ones.data(), 4000);
   const View view{x->data, DType::F32, {1}};
   ir::Map m;
-  m.program = program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+  m.program = program_of(ir::op::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
   m.shape = {1000}, m.inputs = {view, view}, m.outputs = {view};
   const auto before = stream->submitted();
   for (int i = 0; i < 40; ++i) stream->submit(m, {});

@@ -102,10 +102,10 @@ TEST(Memory, lazy_storages_take_memory_when_they_are_materialised_and_refuse_wha
   const auto s = make_lazy_storage(Device("cuda:0"), 1 << 20);
   EXPECT_EQ(s->data, nullptr);
   EXPECT_EQ(memory_stats(Device("cuda:0")).allocated, before);
-  materialise(*s);
+  allocate_storage(*s);
   void* const data = s->data;
   EXPECT_NE(data, nullptr);
-  materialise(*s);
+  allocate_storage(*s);
   EXPECT_EQ(s->data, data);
   EXPECT_EQ(memory_stats(Device("cuda:0")).allocated, before + (1 << 20));
   EXPECT_THROW(make_lazy_storage(Device("cuda:0"), size_t{1} << 45), OutOfMemoryError);

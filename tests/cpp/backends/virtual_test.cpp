@@ -8,7 +8,7 @@
 #include "backends/support.h"
 #include "backends/virtual/address.h"
 #include "host/execute.h"
-#include "ir/row_ids.h"
+#include "ir/op_ids.h"
 #include "naru/error.h"
 
 namespace naru::runtime {
@@ -49,14 +49,14 @@ TEST(VirtualDevice, gives_the_bits_of_the_cpu) {
     using View = ir::View;
     both([&](View a, View b, View c, View, View, View, View) -> ir::Instruction {
       ir::Map m;
-      m.program = program_of(ir::row::div, {DType::F32, DType::F32}, DType::F32, DType::F32);
+      m.program = program_of(ir::op::div, {DType::F32, DType::F32}, DType::F32, DType::F32);
       m.shape = {40, 50}, m.inputs = {a, b}, m.outputs = {c};
       return m;
     });
     both([&](View, View, View c, View s, View, View, View) -> ir::Instruction {
       ir::Reduce r;
-      r.program = program_of(ir::row::copy, {DType::F32}, DType::F32, DType::F32);
-      r.op = ir::ReduceOp::Sum, r.shape = {40, 50}, r.folded = 1, r.inputs = {c}, r.out = s;
+      r.program = program_of(ir::op::copy, {DType::F32}, DType::F32, DType::F32);
+      r.op = ir::ReduceOp::Sum, r.shape = {40, 50}, r.reduced = 1, r.inputs = {c}, r.out = s;
       return r;
     });
     both([&](View a, View, View c, View, View o, View, View) -> ir::Instruction { return ir::Sort{{40, 50}, 50, true, a, c, o}; });
@@ -107,7 +107,7 @@ TEST(VirtualStream, runs_in_order_behind_the_caller_and_numbers_its_work) {
   const ir::View view{x->data, DType::F32, {1}};
   for (int i = 0; i < 20; ++i) {
     ir::Map m;
-    m.program = program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+    m.program = program_of(ir::op::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
     m.shape = {n}, m.inputs = {view, view}, m.outputs = {view};
     EXPECT_EQ(stream->submit(std::move(m), {x}), static_cast<uint64_t>(i + 2));
   }

@@ -4,7 +4,7 @@
 #include "host/kernels.h"
 #include "host/switches.h"
 #include "ir/interpret.h"
-#include "ir/row_ids.h"
+#include "ir/op_ids.h"
 #include "support/arrays.h"
 
 namespace naru::host {
@@ -61,7 +61,7 @@ TEST(Map, gives_what_one_element_at_a_time_gives_in_every_layout) {
         for (Layout o : {Layout::Contiguous, Layout::Transposed, Layout::Offset, Layout::Stepped}) {
           SCOPED_TRACE(shape.str() + " " + name_of(a) + " " + name_of(b) + " -> " + name_of(o));
           Array x(shape, DType::F32, a, 1), y(shape, DType::F32, b, 2), out(shape, DType::F32, o, 3);
-          expect_as_reference(program_of(ir::row::sub, {DType::F32, DType::F32}, DType::F32, DType::F32), {&x, &y}, {&out});
+          expect_as_reference(program_of(ir::op::sub, {DType::F32, DType::F32}, DType::F32, DType::F32), {&x, &y}, {&out});
           if (HasFatalFailure()) return;
         }
 }
@@ -73,7 +73,7 @@ TEST(Map, copies_elements_of_every_size_in_every_layout) {
         for (Layout o : {Layout::Contiguous, Layout::Transposed, Layout::Stepped}) {
           SCOPED_TRACE(std::string(name_of(t)) + shape.str() + " " + name_of(a) + " -> " + name_of(o));
           Array x(shape, t, a, 1), out(shape, t, o, 3);
-          expect_as_reference(program_of(ir::row::copy, {t}, t, t), {&x}, {&out});
+          expect_as_reference(program_of(ir::op::copy, {t}, t, t), {&x}, {&out});
           if (HasFatalFailure()) return;
         }
 }
@@ -83,7 +83,7 @@ TEST(Map, converts_between_all_pairs_of_types) {
     for (int t = 0; t < kDTypes; ++t) {
       const auto from = static_cast<DType>(s), to = static_cast<DType>(t);
       Array x({31, 17}, from, Layout::Transposed, 5), out({31, 17}, to);
-      expect_as_reference(program_of(ir::row::copy, {from}, to, to), {&x}, {&out});
+      expect_as_reference(program_of(ir::op::copy, {from}, to, to), {&x}, {&out});
       if (HasFatalFailure()) return;
     }
 }
@@ -91,15 +91,15 @@ TEST(Map, converts_between_all_pairs_of_types) {
 TEST(Map, index_counts_positions_in_row_major_order_whatever_the_layout) {
   // arange(start, step): start + step * index.
   ir::Program p;
-  p.steps_count = p.outputs_count = 1;
+  p.nodes_count = p.outputs_count = 1;
   p.outputs[0] = 0;
   p.params_count = 2;
   p.params[0] = p.params[1] = ir::VType::I64;
-  p.steps[0].row = ir::row::arange;
-  p.steps[0].out = DType::I64;
-  p.steps[0].args_count = 2;
-  p.steps[0].args[0] = {ir::Program::From::Param, DType::I64, 0};
-  p.steps[0].args[1] = {ir::Program::From::Param, DType::I64, 1};
+  p.nodes[0].op = ir::op::arange;
+  p.nodes[0].out = DType::I64;
+  p.nodes[0].args_count = 2;
+  p.nodes[0].args[0] = {ir::Program::From::Param, DType::I64, 0};
+  p.nodes[0].args[1] = {ir::Program::From::Param, DType::I64, 1};
   for (const Dims& shape : kShapes)
     for (Layout o : {Layout::Contiguous, Layout::Transposed, Layout::Stepped}) {
       Array out(shape, DType::I64, o);
@@ -112,7 +112,7 @@ TEST(Map, a_result_may_be_one_of_its_operands) {
   for (const Dims& shape : kShapes)
     for (Layout o : {Layout::Contiguous, Layout::Transposed, Layout::Stepped}) {
       Array x(shape, DType::F64, o, 4), y(shape, DType::F64, Layout::Transposed, 5), expected = x, original = x;
-      const auto program = program_of(ir::row::mul, {DType::F64, DType::F64}, DType::F64, DType::F64);
+      const auto program = program_of(ir::op::mul, {DType::F64, DType::F64}, DType::F64, DType::F64);
       reference(program, {&original, &y}, {&expected}, {});
       run(program, {&x, &y}, {&x});
       ASSERT_EQ(x.memory(), expected.memory()) << shape.str() << name_of(o);
@@ -120,12 +120,12 @@ TEST(Map, a_result_may_be_one_of_its_operands) {
 }
 
 TEST(Map, several_results_with_layouts_of_their_own) {
-  ir::Program p = program_of(ir::row::add, {DType::F32, DType::I32}, DType::F32, DType::F32);
-  p.steps_count = 2;
-  p.steps[1].row = ir::row::neg;
-  p.steps[1].out = DType::F16;
-  p.steps[1].args_count = 1;
-  p.steps[1].args[0] = {ir::Program::From::Step, DType::F32, 0};
+  ir::Program p = program_of(ir::op::add, {DType::F32, DType::I32}, DType::F32, DType::F32);
+  p.nodes_count = 2;
+  p.nodes[1].op = ir::op::neg;
+  p.nodes[1].out = DType::F16;
+  p.nodes[1].args_count = 1;
+  p.nodes[1].args[0] = {ir::Program::From::Node, DType::F32, 0};
   p.outputs_count = 2;
   p.outputs[1] = 1;
   for (const Dims& shape : kShapes)
@@ -139,7 +139,7 @@ TEST(Map, several_results_with_layouts_of_their_own) {
 
 TEST(Map, an_operand_marked_scalar_gives_the_same_as_one_that_is_not) {
   Array x({50, 60}, DType::F32), one({50, 60}, DType::F32, Layout::Contiguous, 9), out({50, 60}, DType::F32), again = out;
-  ir::Program p = program_of(ir::row::mul, {DType::F32, DType::F32}, DType::F32, DType::F32);
+  ir::Program p = program_of(ir::op::mul, {DType::F32, DType::F32}, DType::F32, DType::F32);
   ir::Map map;
   map.program = p;
   map.shape = x.shape();
@@ -157,7 +157,7 @@ TEST(Map, an_operand_marked_scalar_gives_the_same_as_one_that_is_not) {
 TEST(Map, bits_do_not_depend_on_threads_instruction_set_or_interpreter) {
   for (Layout a : kLayouts) {
     Array x({301, 403}, DType::F32, a, 1, true), out({301, 403}, DType::F32, Layout::Contiguous), base = out;
-    const auto program = program_of(ir::row::sqrt, {DType::F32}, DType::F32, DType::F32);
+    const auto program = program_of(ir::op::sqrt, {DType::F32}, DType::F32, DType::F32);
     {
       const Threads one(1);
       run(program, {&x}, {&base});
@@ -194,7 +194,7 @@ TEST(Map, results_larger_than_the_cache_are_written_past_it_and_right) {
   float* out = align(reinterpret_cast<char*>(in + n));
   for (int64_t i = 0; i < n; ++i) in[i] = static_cast<float>(i % 1000);
   ir::Map map;
-  map.program = program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+  map.program = program_of(ir::op::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
   map.shape = {n};
   map.inputs = {{in, DType::F32, {1}}, {in, DType::F32, {1}}};
   map.outputs = {{out, DType::F32, {1}}};
@@ -203,7 +203,7 @@ TEST(Map, results_larger_than_the_cache_are_written_past_it_and_right) {
 }
 
 TEST(SmallKernel, runs_one_step_over_consecutive_elements) {
-  const auto program = program_of(ir::row::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+  const auto program = program_of(ir::op::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
   const SmallKernel& kernel = small_kernel(program);
   EXPECT_EQ(&kernel, &small_kernel(program));
   float a[5] = {1, 2, 3, 4, 5}, b[5] = {10, 20, 30, 40, 50}, c[5] = {};

@@ -16,8 +16,8 @@ using testing::Threads;
 
 // Uses only the libraries named, and all again afterwards.
 struct Using {
-  explicit Using(const char* choice) { set_products(choice); }
-  ~Using() { set_products(""); }
+  explicit Using(const char* choice) { set_matmul_libraries(choice); }
+  ~Using() { set_matmul_libraries(""); }
 };
 
 ir::MatMul product_of(Array& a, Array& b, Array& c, Array* bias = nullptr) {
@@ -87,7 +87,7 @@ void check_all_shapes(DType t, double epsilon, bool deterministic = false) {
 TEST(MatMul, float32_agrees_with_float64_whichever_library_computes_it) {
   for (const char* choice : {"", "own", "dnnl", "openblas"}) {
     const Using only(choice);
-    SCOPED_TRACE(std::string("products: ") + choice + " (" + product_libraries() + ")");
+    SCOPED_TRACE(std::string("products: ") + choice + " (" + matmul_libraries() + ")");
     check_all_shapes(DType::F32, 6e-8);
     if (HasFatalFailure()) return;
   }
@@ -172,7 +172,7 @@ TEST(MatMul, no_elements_to_add_up_give_zeros_or_the_bias) {
   for (int64_t p = 0; p < 12; ++p) EXPECT_EQ(c.value(p), bias.value(p % 4));
 }
 
-TEST(Products, an_unknown_choice_is_an_error) { EXPECT_THROW(set_products("mkl"), RuntimeError); }
+TEST(Products, an_unknown_choice_is_an_error) { EXPECT_THROW(set_matmul_libraries("mkl"), RuntimeError); }
 
 }  // namespace
 }  // namespace naru::host

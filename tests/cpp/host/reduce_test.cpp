@@ -7,7 +7,7 @@
 #include "host/kernels.h"
 #include "host/switches.h"
 #include "ir/interpret.h"
-#include "ir/row_ids.h"
+#include "ir/op_ids.h"
 #include "support/arrays.h"
 
 namespace naru::host {
@@ -36,63 +36,63 @@ struct Values {
   void take(size_t i, const void* b) { ir::combine_values(op, type, at(i), b, 1); }
 };
 
-void fold_chunks(Values& chunks) {
+void reduce_chunks(Values& chunks) {
   for (size_t s = 1; s < chunks.count(); s *= 2)
     for (size_t i = 0; i + s < chunks.count(); i += 2 * s) chunks.take(i, chunks.at(i + s));
 }
 
-// The fold of x[0..n), elements `item` bytes apart.
-std::vector<char> fold(ir::ReduceOp op, ir::VType type, std::vector<char>& x, bool along) {
+// The reduction of x[0..n), elements `item` bytes apart.
+std::vector<char> reduction(ir::ReduceOp op, ir::VType type, std::vector<char>& x, bool contiguous) {
   const size_t item = ir::size_of(type), n = x.size() / item;
   Values chunks{op, type, {}};
-  const size_t chunk = static_cast<size_t>(along ? ir::kAlongChunk : ir::kAcrossChunk);
+  const size_t chunk = static_cast<size_t>(contiguous ? ir::kContiguousChunk : ir::kStridedChunk);
   const size_t count = std::max<size_t>(1, (n + chunk - 1) / chunk);
   chunks.identity(count);
   for (size_t c = 0; c < count && n; ++c) {
     Values lanes{op, type, {}};
-    const size_t width = along ? static_cast<size_t>(ir::kLanes) : 1;
+    const size_t width = contiguous ? static_cast<size_t>(ir::kLanes) : 1;
     lanes.identity(width);
     for (size_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) lanes.take((i - c * chunk) % width, x.data() + i * item);
     for (size_t half = width / 2; half >= 1; half /= 2)
       for (size_t l = 0; l < half; ++l) lanes.take(l, lanes.at(l + half));
     std::memcpy(chunks.at(c), lanes.at(0), item);
   }
-  fold_chunks(chunks);
+  reduce_chunks(chunks);
   return {chunks.bytes.begin(), chunks.bytes.begin() + static_cast<long>(item)};
 }
 
 struct Case {
   Dims shape;
-  int folded;
-  bool along;
+  int reduced;
+  bool contiguous;
 };
 
-ir::Reduce reduce_of(Array& x, Array& out, ir::ReduceOp op, const Case& c, ir::RowId row, DType computed) {
+ir::Reduce reduce_of(Array& x, Array& out, ir::ReduceOp op, const Case& c, ir::OpId row, DType computed) {
   ir::Reduce r;
   r.program = program_of(row, {x.dtype()}, computed, computed);
   r.op = op;
   r.shape = c.shape;
-  r.folded = c.folded;
-  r.along = c.along;
+  r.reduced = c.reduced;
+  r.contiguous = c.contiguous;
   r.inputs = {x.view()};
   r.out = out.view();
   return r;
 }
 
 void expect_as_reference(const Case& c, DType in, DType computed, DType result, ir::ReduceOp op, Layout layout, Layout out_layout) {
-  SCOPED_TRACE(c.shape.str() + " folded " + std::to_string(c.folded) + (c.along ? " along " : " across ") + name_of(layout) + " " +
-               std::string(naru::name_of(in)) + " op " + std::to_string(static_cast<int>(op)));
+  SCOPED_TRACE(c.shape.str() + " reduced " + std::to_string(c.reduced) + (c.contiguous ? " contiguous " : " strided ") + name_of(layout) +
+               " " + std::string(naru::name_of(in)) + " op " + std::to_string(static_cast<int>(op)));
   Array x(c.shape, in, layout, 7);
-  const size_t kept = c.shape.size() - static_cast<size_t>(c.folded);
+  const size_t kept = c.shape.size() - static_cast<size_t>(c.reduced);
   Array out(Dims(std::span<const int64_t>(c.shape).first(kept)), result, out_layout, 8), expected = out;
-  execute(reduce_of(x, out, op, c, ir::row::copy, computed));
+  execute(reduce_of(x, out, op, c, ir::op::copy, computed));
   const ir::VType type = ir::vtype_of(computed);
   const int64_t results = out.numel(), length = results ? x.numel() / results : 0;
   for (int64_t i = 0; i < results; ++i) {
     std::vector<char> values(static_cast<size_t>(length) * ir::size_of(type));
     for (int64_t j = 0; j < length; ++j)
       convert(in, x.at(i * length + j), dtype_of(type), values.data() + static_cast<size_t>(j) * ir::size_of(type), 1);
-    const std::vector<char> total = fold(op, type, values, c.along);
+    const std::vector<char> total = reduction(op, type, values, c.contiguous);
     convert(dtype_of(type), total.data(), result, expected.at(i), 1);
   }
   ASSERT_EQ(out.memory(), expected.memory());
@@ -138,17 +138,17 @@ TEST(Reduce, every_operator_and_type) {
       }
 }
 
-TEST(Reduce, folds_what_a_program_makes_of_several_operands) {
-  // sum((x - mean)^2) over rows: the second operand repeats along the folded dimension.
-  for (bool along : {true, false})
+TEST(Reduce, reduces_what_a_program_makes_of_several_operands) {
+  // sum((x - mean)^2) over rows: the second operand repeats along the reduced dimension.
+  for (bool contiguous : {true, false})
     for (Layout layout : {Layout::Contiguous, Layout::Transposed}) {
       Array x({20, 300}, DType::F32, layout, 3), mean({20, 1}, DType::F32, Layout::Contiguous, 4), out({20}, DType::F32);
       ir::Reduce r;
-      r.program = program_of(ir::row::square_diff, {DType::F32, DType::F32}, DType::F32, DType::F32);
+      r.program = program_of(ir::op::square_diff, {DType::F32, DType::F32}, DType::F32, DType::F32);
       r.op = ir::ReduceOp::Sum;
       r.shape = {20, 300};
-      r.folded = 1;
-      r.along = along;
+      r.reduced = 1;
+      r.contiguous = contiguous;
       r.inputs = {x.view(), mean.view()};
       r.inputs[1].strides = {mean.strides()[0], 0};
       r.out = out.view();
@@ -160,19 +160,19 @@ TEST(Reduce, folds_what_a_program_makes_of_several_operands) {
           const float v = d * d;
           std::memcpy(values.data() + j * 4, &v, 4);
         }
-        const std::vector<char> total = fold(ir::ReduceOp::Sum, ir::VType::F32, values, along);
-        EXPECT_EQ(std::memcmp(total.data(), out.at(i), 4), 0) << along << i;
+        const std::vector<char> total = reduction(ir::ReduceOp::Sum, ir::VType::F32, values, contiguous);
+        EXPECT_EQ(std::memcmp(total.data(), out.at(i), 4), 0) << contiguous << i;
       }
     }
 }
 
 TEST(Reduce, a_NaN_anywhere_makes_the_maximum_NaN) {
-  for (bool along : {true, false})
+  for (bool contiguous : {true, false})
     for (int64_t place : {0, 5, 299}) {
-      const Case c{{8, 300}, 1, along};
-      Array x(c.shape, DType::F32, along ? Layout::Contiguous : Layout::Transposed), out({8}, DType::F32);
+      const Case c{{8, 300}, 1, contiguous};
+      Array x(c.shape, DType::F32, contiguous ? Layout::Contiguous : Layout::Transposed), out({8}, DType::F32);
       x.set(3 * 300 + place, std::nan(""));
-      execute(reduce_of(x, out, ir::ReduceOp::Max, c, ir::row::copy, DType::F32));
+      execute(reduce_of(x, out, ir::ReduceOp::Max, c, ir::op::copy, DType::F32));
       EXPECT_TRUE(std::isnan(out.value(3)));
       EXPECT_FALSE(std::isnan(out.value(2)));
     }
@@ -185,24 +185,24 @@ TEST(Reduce, bits_do_not_depend_on_threads_instruction_set_or_interpreter) {
       Array x(c.shape, DType::F32, layout), out(Dims(std::span<const int64_t>(c.shape).first(c.shape.size() - 1)), DType::F32), base = out;
       {
         const Threads one(1);
-        execute(reduce_of(x, base, ir::ReduceOp::Sum, c, ir::row::copy, DType::F32));
+        execute(reduce_of(x, base, ir::ReduceOp::Sum, c, ir::op::copy, DType::F32));
       }
       for (int threads : {2, 5}) {
         const Threads n(threads);
         out.fill(0);
-        execute(reduce_of(x, out, ir::ReduceOp::Sum, c, ir::row::copy, DType::F32));
+        execute(reduce_of(x, out, ir::ReduceOp::Sum, c, ir::op::copy, DType::F32));
         EXPECT_EQ(out.memory(), base.memory()) << threads << " threads";
       }
       {
         const Interpreted off;
         out.fill(0);
-        execute(reduce_of(x, out, ir::ReduceOp::Sum, c, ir::row::copy, DType::F32));
+        execute(reduce_of(x, out, ir::ReduceOp::Sum, c, ir::op::copy, DType::F32));
         EXPECT_EQ(out.memory(), base.memory()) << "interpreter";
       }
       const std::string set = isa_name();
       if (set_isa("avx2")) {
         out.fill(0);
-        execute(reduce_of(x, out, ir::ReduceOp::Sum, c, ir::row::copy, DType::F32));
+        execute(reduce_of(x, out, ir::ReduceOp::Sum, c, ir::op::copy, DType::F32));
         EXPECT_EQ(out.memory(), base.memory()) << "avx2";
       }
       EXPECT_TRUE(set_isa(set.c_str()));

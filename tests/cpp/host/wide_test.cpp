@@ -7,7 +7,7 @@
 #include <random>
 
 #include "host/find_best.h"
-#include "host/own_product.h"
+#include "host/own_matmul.h"
 #include "host/simd.h"
 #include "host/transpose.h"
 
@@ -30,24 +30,24 @@ void products_agree() {
         for (bool turned : {false, true}) {
           const auto a = random_values<T>(static_cast<size_t>(m * k), 1), b = random_values<T>(static_cast<size_t>(k * n), 2);
           std::vector<T> c(static_cast<size_t>(m * n)), d = c, e = c;
-          OwnProduct<T> q{m, n, k, a.data(), k, 1, b.data(), turned ? 1 : n, turned ? k : 1, c.data(), n};
-          plain::own_product(q);
+          OwnMatMul<T> q{m, n, k, a.data(), k, 1, b.data(), turned ? 1 : n, turned ? k : 1, c.data(), n};
+          plain::own_matmul(q);
 #if defined(__x86_64__)
           if (wide_level() >= 1) {
             q.c = d.data();
-            avx2::own_product(q);
+            avx2::own_matmul(q);
             ASSERT_EQ(std::memcmp(c.data(), d.data(), c.size() * sizeof(T)), 0) << m << "x" << n << "x" << k;
           }
           if (wide_level() >= 2) {
             q.c = e.data();
-            avx512::own_product(q);
+            avx512::own_matmul(q);
             ASSERT_EQ(std::memcmp(c.data(), e.data(), c.size() * sizeof(T)), 0) << m << "x" << n << "x" << k;
           }
 #endif
         }
 }
 
-TEST(OwnProduct, is_the_same_on_every_processor) {
+TEST(OwnMatMul, is_the_same_on_every_processor) {
   products_agree<float>();
   products_agree<double>();
   products_agree<int32_t>();

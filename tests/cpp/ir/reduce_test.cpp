@@ -37,7 +37,7 @@ std::vector<float> noise(size_t n, uint64_t state = 1) {
   return out;
 }
 
-TEST(Along, AddsInSixtyFourLanesThenInATree) {
+TEST(ContiguousReduction, AddsInSixtyFourLanesThenInATree) {
   for (const int64_t n : {0, 1, 5, 63, 64, 65, 300, 1000, 16384}) {
     const auto x = noise(static_cast<size_t>(n));
     float lanes[64] = {};
@@ -46,12 +46,12 @@ TEST(Along, AddsInSixtyFourLanesThenInATree) {
       for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
     float got = -1;
     void* inputs[] = {const_cast<float*>(x.data())};
-    interpret_along(plain_kernel(ReduceOp::Sum, DType::F32), inputs, nullptr, n, 0, &got);
+    interpret_contiguous(plain_kernel(ReduceOp::Sum, DType::F32), inputs, nullptr, n, 0, &got);
     EXPECT_EQ(got, lanes[0]) << n;
   }
 }
 
-TEST(Across, TakesRowsInOrder) {
+TEST(StridedReduction, TakesRowsInOrder) {
   const int64_t rows = 37, cols = 300, pitch = 311;
   const auto x = noise(static_cast<size_t>(rows * pitch));
   std::vector<float> want(300, 0), got(300, 0);
@@ -60,33 +60,33 @@ TEST(Across, TakesRowsInOrder) {
   void* inputs[] = {const_cast<float*>(x.data())};
   const int64_t strides[] = {pitch * 4};
   const ReduceKernel kernel = plain_kernel(ReduceOp::Sum, DType::F32);
-  interpret_across(kernel, inputs, strides, nullptr, 5, cols, 0, 0, got.data());
+  interpret_strided(kernel, inputs, strides, nullptr, 5, cols, 0, 0, got.data());
   inputs[0] = const_cast<float*>(x.data() + 5 * pitch);
-  interpret_across(kernel, inputs, strides, nullptr, rows - 5, cols, 0, 0, got.data());
+  interpret_strided(kernel, inputs, strides, nullptr, rows - 5, cols, 0, 0, got.data());
   EXPECT_EQ(got, want);
 }
 
-TEST(Across, StartsFromTheIdentityAndNoRowsChangeNothing) {
+TEST(StridedReduction, StartsFromTheIdentityAndNoRowsChangeNothing) {
   double got[3] = {1, 1, 1};
   fill_identity(ReduceOp::Max, VType::F64, got, 3);
   void* inputs[] = {nullptr};
   const int64_t strides[] = {0};
-  interpret_across(plain_kernel(ReduceOp::Max, DType::F64), inputs, strides, nullptr, 0, 3, 0, 0, got);
+  interpret_strided(plain_kernel(ReduceOp::Max, DType::F64), inputs, strides, nullptr, 0, 3, 0, 0, got);
   for (const double v : got) EXPECT_EQ(v, -std::numeric_limits<double>::infinity());
 }
 
-TEST(Across, CountsIndexByRowAndColumn) {
+TEST(StridedReduction, CountsIndexByRowAndColumn) {
   ReduceKernel kernel;
   const V i = index(kernel.map.graph);
   kernel.map.results = {i.id()};
   kernel.op = ReduceOp::Sum;
   kernel.type = VType::I64;
   std::vector<int64_t> got(3);
-  interpret_across(kernel, nullptr, nullptr, nullptr, 2, 3, 100, 10, got.data());
+  interpret_strided(kernel, nullptr, nullptr, nullptr, 2, 3, 100, 10, got.data());
   EXPECT_EQ(got, (std::vector<int64_t>{210, 212, 214}));
 }
 
-TEST(Along, FoldsWhatTheExpressionGives) {
+TEST(ContiguousReduction, ReducesWhatTheExpressionGives) {
   ReduceKernel kernel;
   kernel.map.inputs = {{DType::F16}, {DType::F32, true}};
   kernel.map.params = {VType::F32};
@@ -100,18 +100,18 @@ TEST(Along, FoldsWhatTheExpressionGives) {
   const uint64_t limit[] = {std::bit_cast<uint32_t>(3.0f)};
   void* inputs[] = {halves.data(), &two};
   uint8_t got = 9;
-  interpret_along(kernel, inputs, limit, 500, 0, &got);
+  interpret_contiguous(kernel, inputs, limit, 500, 0, &got);
   EXPECT_EQ(got, 0);
   halves[333] = float_to_half(1.75f);
-  interpret_along(kernel, inputs, limit, 500, 0, &got);
+  interpret_contiguous(kernel, inputs, limit, 500, 0, &got);
   EXPECT_EQ(got, 1);
 }
 
 template <class T>
-T fold(ReduceOp op, const std::vector<T>& x) {
+T reduce(ReduceOp op, const std::vector<T>& x) {
   T out{};
   void* inputs[] = {const_cast<T*>(x.data())};
-  interpret_along(plain_kernel(op, kDTypeOf<T>), inputs, nullptr, static_cast<int64_t>(x.size()), 0, &out);
+  interpret_contiguous(plain_kernel(op, kDTypeOf<T>), inputs, nullptr, static_cast<int64_t>(x.size()), 0, &out);
   return out;
 }
 
@@ -120,30 +120,30 @@ TEST(Reductions, MaxAndMinGiveNaNWhereverItStands) {
     std::vector<float> x(100, 1);
     x[at] = NAN;
     x[50] = 5;
-    EXPECT_TRUE(std::isnan(fold(ReduceOp::Max, x))) << at;
-    EXPECT_TRUE(std::isnan(fold(ReduceOp::Min, x))) << at;
+    EXPECT_TRUE(std::isnan(reduce(ReduceOp::Max, x))) << at;
+    EXPECT_TRUE(std::isnan(reduce(ReduceOp::Min, x))) << at;
   }
 }
 
 TEST(Reductions, ExtremesAndProductsOfEveryType) {
-  EXPECT_EQ(fold<float>(ReduceOp::Max, {-3, -1, -2}), -1);
-  EXPECT_EQ(fold<double>(ReduceOp::Min, {3, 1, 2}), 1);
-  EXPECT_EQ(fold<int32_t>(ReduceOp::Max, {-3, -1, -2}), -1);
-  EXPECT_EQ(fold<int64_t>(ReduceOp::Min, {-3, -1, -2}), -3);
-  EXPECT_EQ(fold<int64_t>(ReduceOp::Prod, {-3, -1, -2}), -6);
-  EXPECT_EQ(fold<double>(ReduceOp::Prod, {0.5, 4, 3}), 6);
-  EXPECT_EQ(fold<int32_t>(ReduceOp::Sum, {std::numeric_limits<int32_t>::max(), 1}), std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(reduce<float>(ReduceOp::Max, {-3, -1, -2}), -1);
+  EXPECT_EQ(reduce<double>(ReduceOp::Min, {3, 1, 2}), 1);
+  EXPECT_EQ(reduce<int32_t>(ReduceOp::Max, {-3, -1, -2}), -1);
+  EXPECT_EQ(reduce<int64_t>(ReduceOp::Min, {-3, -1, -2}), -3);
+  EXPECT_EQ(reduce<int64_t>(ReduceOp::Prod, {-3, -1, -2}), -6);
+  EXPECT_EQ(reduce<double>(ReduceOp::Prod, {0.5, 4, 3}), 6);
+  EXPECT_EQ(reduce<int32_t>(ReduceOp::Sum, {std::numeric_limits<int32_t>::max(), 1}), std::numeric_limits<int32_t>::min());
 }
 
 TEST(Reductions, OfNothingGiveTheIdentity) {
-  EXPECT_EQ(fold<float>(ReduceOp::Sum, {}), 0);
-  EXPECT_EQ(fold<double>(ReduceOp::Prod, {}), 1);
-  EXPECT_EQ(fold<int32_t>(ReduceOp::Max, {}), std::numeric_limits<int32_t>::min());
-  EXPECT_EQ(fold<int64_t>(ReduceOp::Min, {}), std::numeric_limits<int64_t>::max());
-  EXPECT_EQ(fold<float>(ReduceOp::Min, {}), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(reduce<float>(ReduceOp::Sum, {}), 0);
+  EXPECT_EQ(reduce<double>(ReduceOp::Prod, {}), 1);
+  EXPECT_EQ(reduce<int32_t>(ReduceOp::Max, {}), std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(reduce<int64_t>(ReduceOp::Min, {}), std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(reduce<float>(ReduceOp::Min, {}), std::numeric_limits<float>::infinity());
 }
 
-// combine_values folds trees and partial results; combine() is what renderers compile. They must agree.
+// combine_values reduces trees and partial results; combine() is what renderers compile. They must agree.
 TEST(Reductions, CombinedValuesAreThoseOfTheExpression) {
   const std::vector<float> special = {0.0f, -0.0f, 1.0f, -2.5f, HUGE_VALF, -HUGE_VALF, NAN};
   for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min}) {

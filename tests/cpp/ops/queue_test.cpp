@@ -1,4 +1,4 @@
-// The queue: what is held back, what is fused, and that nobody can tell.
+// The queue: what is deferred, what is fused, and that nobody can tell.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -103,7 +103,7 @@ double tensors_in_memory(F f) {
   return std::floor(static_cast<double>(runtime::memory_stats(cpu).peak_allocated - before) / (4.0 * kLarge));
 }
 
-TEST(Queue, AReductionFoldsATemporaryAsItIsComputed) {
+TEST(Queue, AReductionComputesATemporaryAsItIsComputed) {
   const Tensor x = ones({kLarge}), y = full({kLarge}, 2);
   x.data_ptr(), y.data_ptr();
   const auto total = [](const Tensor& t) { return t.sum(); };

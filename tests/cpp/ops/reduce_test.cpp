@@ -15,18 +15,18 @@ using Ints = std::vector<int64_t>;
 using In = const std::vector<Tensor>&;
 
 // The sum over each group of dimensions by plain loops, in double.
-Doubles naive_sum(const Tensor& t, const std::vector<bool>& folded) {
+Doubles naive_sum(const Tensor& t, const std::vector<bool>& reduced) {
   const Doubles v = t.to_doubles();
   Dims kept;
   for (size_t d = 0; d < t.sizes().size(); ++d)
-    if (!folded[d]) kept.push_back(t.sizes()[d]);
+    if (!reduced[d]) kept.push_back(t.sizes()[d]);
   Doubles out(static_cast<size_t>(product(kept)), 0.0);
   for (int64_t i = 0; i < t.numel(); ++i) {
     int64_t rest = i, at = 0, step = 1;
     for (size_t d = t.sizes().size(); d-- > 0;) {
       const int64_t p = rest % t.sizes()[d];
       rest /= t.sizes()[d];
-      if (!folded[d]) at += p * step, step *= t.sizes()[d];
+      if (!reduced[d]) at += p * step, step *= t.sizes()[d];
     }
     out[static_cast<size_t>(at)] += v[static_cast<size_t>(i)];
   }
@@ -48,15 +48,15 @@ TEST(Sum, EveryChoiceOfDimensionsOfEveryLayoutGivesTheSumOfPlainLoops) {
                             numbers({3, 0, 2, 2})};
   for (const Tensor& t : layouts)
     for (int mask = 1; mask < 16; ++mask) {
-      std::vector<bool> folded(4);
+      std::vector<bool> reduced(4);
       Dims dims;
       for (int d = 0; d < 4; ++d)
-        if (mask >> d & 1) folded[static_cast<size_t>(d)] = true, dims.push_back(d - (d % 2) * 4);
+        if (mask >> d & 1) reduced[static_cast<size_t>(d)] = true, dims.push_back(d - (d % 2) * 4);
       SCOPED_TRACE(t.str() + " dims " + dims.str());
-      expect_near(sum(t, dims).to_doubles(), naive_sum(t, folded), 1e-12 * 1000);
+      expect_near(sum(t, dims).to_doubles(), naive_sum(t, reduced), 1e-12 * 1000);
       Dims kept = t.sizes();
       for (int d = 0; d < 4; ++d)
-        if (folded[static_cast<size_t>(d)]) kept[static_cast<size_t>(d)] = 1;
+        if (reduced[static_cast<size_t>(d)]) kept[static_cast<size_t>(d)] = 1;
       EXPECT_EQ(sum(t, dims, true).sizes(), kept);
     }
 }
@@ -252,7 +252,7 @@ TEST(Equal, ComparesShapesAndElements) {
   expect_error<RuntimeError>([] { isclose(ones({2}), ones({2}, Options(DType::F64))); }, "Float did not match Double");
 }
 
-TEST(Folding, IsTheSameBitForBitOnAVirtualDevice) {
+TEST(ReductionCode, IsTheSameBitForBitOnAVirtualDevice) {
   runtime::set_virtual_devices("cuda:2,mps:1");
   const Tensor x = numbers({7, 130, 33}).to(DType::F32);
   const Tensor there = x.to("cuda:0");

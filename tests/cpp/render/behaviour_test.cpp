@@ -193,8 +193,8 @@ TEST(NativeKernels, AreNotMadeWithoutAnInstructionSet) {
   reduce.map.results = {ir::input(reduce.map.graph, 0, DType::F32).id()};
   reduce.op = ir::ReduceOp::Sum;
   reduce.type = VType::F32;
-  EXPECT_EQ(render::compile_along(reduce, render::Isa::None), nullptr);
-  EXPECT_EQ(render::compile_across(reduce, render::Isa::None), nullptr);
+  EXPECT_EQ(render::compile_contiguous(reduce, render::Isa::None), nullptr);
+  EXPECT_EQ(render::compile_strided(reduce, render::Isa::None), nullptr);
 }
 
 TEST(NativeKernels, UseNoMoreThanTheEnvironmentAllows) {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "ir/row_ids.h"
+#include "ir/op_ids.h"
 #include "render/c/launch.h"
 #include "support/arrays.h"
 
@@ -86,17 +86,16 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
     for (const DType to : kTypes) {
       if ((static_cast<int>(from) + static_cast<int>(to)) % 3 != 0) continue;  // each type several times: all pairs take long
       ir::Map m;
-      m.program = program_of(ir::row::copy, {from}, to, to);
+      m.program = program_of(ir::op::copy, {from}, to, to);
       m.shape = {40, 64}, m.inputs = {view(from, {64, 1})}, m.outputs = {view(to, {64, 1})};
       run(m, compiler);
     }
-  for (const ir::RowId row :
-       {ir::row::exp, ir::row::log, ir::row::sin, ir::row::tanh, ir::row::erf, ir::row::lgamma, ir::row::fmod, ir::row::floor_divide,
-        ir::row::pow, ir::row::atan2, ir::row::round, ir::row::sqrt, ir::row::where, ir::row::isnan})
+  for (const ir::OpId row : {ir::op::exp, ir::op::log, ir::op::sin, ir::op::tanh, ir::op::erf, ir::op::lgamma, ir::op::fmod,
+                             ir::op::floor_divide, ir::op::pow, ir::op::atan2, ir::op::round, ir::op::sqrt, ir::op::where, ir::op::isnan})
     for (const DType t : {DType::F32, DType::F64})
       for (const Dims& strides : {Dims{64, 1}, Dims{65, 2}}) {
         ir::Map m;
-        const int arity = ir::rows()[row].arity;
+        const int arity = ir::op_table()[row].arity;
         m.program = program_of(row, std::vector<DType>(static_cast<size_t>(arity), t), t, t);
         m.shape = {40, 64}, m.outputs = {view(t, {64, 1})};
         for (int i = 0; i < arity; ++i) m.inputs.push_back(view(t, strides));
@@ -104,12 +103,12 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
       }
   for (const DType t : kTypes) {
     const DType sum = t == DType::F16 || t == DType::BF16 ? DType::F32 : t;
-    for (const bool along : {true, false})
+    for (const bool contiguous : {true, false})
       for (const int64_t length : {100, 40000}) {
         ir::Reduce r;
-        r.program = program_of(ir::row::copy, {t}, sum, sum);
+        r.program = program_of(ir::op::copy, {t}, sum, sum);
         r.op = t == DType::Bool ? ir::ReduceOp::Any : ir::ReduceOp::Max;
-        r.shape = {6, length}, r.folded = 1, r.along = along, r.inputs = {view(t, along ? Dims{length, 1} : Dims{1, 6})},
+        r.shape = {6, length}, r.reduced = 1, r.contiguous = contiguous, r.inputs = {view(t, contiguous ? Dims{length, 1} : Dims{1, 6})},
         r.out = view(t, {1});
         run(r, compiler);
       }
@@ -125,17 +124,17 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
       s.shape = {8, 6}, s.value = view(t, {6, 1}), s.target = view(t, {0, 1}), s.indices = {{view(DType::I64, {6, 1}), 11, 6}}, s.add = add;
       run(s, compiler);
     }
-    ir::RowWise w;
+    ir::RowFused w;
     w.rows = 6;
-    ir::Reduce fold;
-    fold.program = program_of(ir::row::copy, {t}, sum, sum);
-    fold.op = t == DType::Bool ? ir::ReduceOp::Any : ir::ReduceOp::Max;
-    fold.shape = {6, 90}, fold.folded = 1, fold.inputs = {view(t, {90, 1})}, fold.out = view(t, {1});
+    ir::Reduce reduction;
+    reduction.program = program_of(ir::op::copy, {t}, sum, sum);
+    reduction.op = t == DType::Bool ? ir::ReduceOp::Any : ir::ReduceOp::Max;
+    reduction.shape = {6, 90}, reduction.reduced = 1, reduction.inputs = {view(t, {90, 1})}, reduction.out = view(t, {1});
     ir::Map map;
-    map.program = program_of(ir::row::add, {sum, t}, t, sum);
+    map.program = program_of(ir::op::add, {sum, t}, t, sum);
     map.shape = {6, 90}, map.inputs = {view(sum, {90, 1}), view(t, {1, 0})}, map.outputs = {view(t, {90, 1})};
     for (void* const kept : {view(t, {}).data, static_cast<void*>(nullptr)}) {
-      w.parts = {{fold, kept}, {map, nullptr}};
+      w.parts = {{reduction, kept}, {map, nullptr}};
       run(w, compiler);
     }
     if (t == DType::Bool) continue;

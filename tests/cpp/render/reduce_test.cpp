@@ -56,16 +56,17 @@ std::vector<std::unique_ptr<GuardedBuffer>> place(const ir::MapKernel& map, cons
   return placed;
 }
 
-testing::AssertionResult along_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::AlongFunction>& functions,
-                                      const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t n) {
+testing::AssertionResult contiguous_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::ContiguousFunction>& functions,
+                                           const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params,
+                                           int64_t n) {
   std::vector<void*> operands;
   const auto placed = place(kernel.map, inputs, n, operands);
   uint8_t expected[8] = {}, got[8] = {};
-  // The folded values themselves, where the kernel stores them.
+  // The reduced values themselves, where the kernel stores them.
   const size_t bytes = kernel.map.outputs.empty() ? 0 : ir::size_of(kernel.type) * static_cast<size_t>(n);
   std::vector<uint8_t> values(bytes);
   operands.push_back(values.data());
-  ir::interpret_along(kernel, operands.data(), params.data(), n, 11, expected);
+  ir::interpret_contiguous(kernel, operands.data(), params.data(), n, 11, expected);
   for (size_t k = 0; k < functions.size(); ++k) {
     if (functions[k] == nullptr) return testing::AssertionFailure() << "no code was made";
     GuardedBuffer out(ir::size_of(kernel.type), GuardedBuffer::Side::Behind);
@@ -81,29 +82,29 @@ testing::AssertionResult along_agrees(const ir::ReduceKernel& kernel, const std:
   return testing::AssertionSuccess();
 }
 
-std::vector<ir::AlongFunction> along_all(const ir::ReduceKernel& kernel) {
-  std::vector<ir::AlongFunction> all;
-  for (const render::Isa isa : isas()) all.push_back(render::compile_along(kernel, isa));
+std::vector<ir::ContiguousFunction> contiguous_all(const ir::ReduceKernel& kernel) {
+  std::vector<ir::ContiguousFunction> all;
+  for (const render::Isa isa : isas()) all.push_back(render::compile_contiguous(kernel, isa));
   return all;
 }
 
-TEST(NativeReductions, AlongEqualTheInterpreterForEveryOperatorTypeAndLength) {
+TEST(NativeReductions, ContiguousEqualTheInterpreterForEveryOperatorTypeAndLength) {
   for (const ReduceOp op : kOps)
     for (const VType t : {VType::Bool, VType::I32, VType::I64, VType::F32, VType::F64}) {
       if (!takes(op, t)) continue;
       SCOPED_TRACE(label(op, t));
       const ir::ReduceKernel kernel = plain(op, dtype_of(t), dtype_of(t));
-      const auto functions = along_all(kernel);
+      const auto functions = contiguous_all(kernel);
       Bits bits(static_cast<uint64_t>(t));
-      for (int64_t n = 0; n <= 200; ++n) ASSERT_TRUE(along_agrees(kernel, functions, {mixed_elements(dtype_of(t), n, bits)}, {}, n));
+      for (int64_t n = 0; n <= 200; ++n) ASSERT_TRUE(contiguous_agrees(kernel, functions, {mixed_elements(dtype_of(t), n, bits)}, {}, n));
       for (const int64_t n : {1000, 4096, 5000, 16383, 16384})
-        ASSERT_TRUE(along_agrees(kernel, functions, {mixed_elements(dtype_of(t), n, bits)}, {}, n));
+        ASSERT_TRUE(contiguous_agrees(kernel, functions, {mixed_elements(dtype_of(t), n, bits)}, {}, n));
     }
 }
 
-TEST(NativeReductions, AlongFollowTheOrderThatIsPromised) {
+TEST(NativeReductions, ContiguousFollowTheOrderThatIsPromised) {
   const ir::ReduceKernel kernel = plain(ReduceOp::Sum, DType::F32, DType::F32);
-  for (const ir::AlongFunction f : along_all(kernel))
+  for (const ir::ContiguousFunction f : contiguous_all(kernel))
     for (const int64_t n : {1, 5, 63, 64, 65, 127, 777, 16384}) {
       std::vector<float> x(static_cast<size_t>(n));
       Bits bits(static_cast<uint64_t>(n));
@@ -120,16 +121,16 @@ TEST(NativeReductions, AlongFollowTheOrderThatIsPromised) {
     }
 }
 
-TEST(NativeReductions, ConvertWhatTheyFold) {
+TEST(NativeReductions, ConvertWhatTheyReduce) {
   for (int from = 0; from < kDTypes; ++from)
     for (const DType to : {DType::I64, DType::F32, DType::F64}) {
       const auto dtype = static_cast<DType>(from);
       SCOPED_TRACE(std::string(name_of(dtype)) + " " + std::string(name_of(to)));
       const ir::ReduceKernel kernel = plain(ReduceOp::Sum, dtype, to);
-      const auto functions = along_all(kernel);
+      const auto functions = contiguous_all(kernel);
       Bits bits(static_cast<uint64_t>(from));
       for (const int64_t n : {1, 3, 17, 64, 100, 1000})
-        ASSERT_TRUE(along_agrees(kernel, functions, {mixed_elements(dtype, n, bits)}, {}, n));
+        ASSERT_TRUE(contiguous_agrees(kernel, functions, {mixed_elements(dtype, n, bits)}, {}, n));
     }
 }
 
@@ -146,38 +147,38 @@ ir::ReduceKernel random_reduce(uint64_t seed, int64_t n, std::vector<std::vector
   return {std::move(r.kernel), op, type};
 }
 
-TEST(NativeReductions, AlongOfRandomGraphsEqualTheInterpreter) {
+TEST(NativeReductions, ContiguousOfRandomGraphsEqualTheInterpreter) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     std::vector<std::vector<uint8_t>> inputs;
     std::vector<uint64_t> params;
     const auto n = static_cast<int64_t>(seed * 7 % 411);
     const ir::ReduceKernel kernel = random_reduce(seed, n, inputs, params);
-    ASSERT_TRUE(along_agrees(kernel, along_all(kernel), inputs, params, n)) << "seed " << seed;
+    ASSERT_TRUE(contiguous_agrees(kernel, contiguous_all(kernel), inputs, params, n)) << "seed " << seed;
   }
 }
 
-TEST(NativeReductions, AlongStoreWhatTheyFoldWhereItIsAnOutput) {
+TEST(NativeReductions, ContiguousStoreWhatTheyReduceWhereItIsAnOutput) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     std::vector<std::vector<uint8_t>> inputs;
     std::vector<uint64_t> params;
     const auto n = static_cast<int64_t>(seed * 7 % 411);
     ir::ReduceKernel kernel = random_reduce(seed, n, inputs, params);
     kernel.map.outputs = {dtype_of(kernel.type)};
-    ASSERT_TRUE(along_agrees(kernel, along_all(kernel), inputs, params, n)) << "seed " << seed;
+    ASSERT_TRUE(contiguous_agrees(kernel, contiguous_all(kernel), inputs, params, n)) << "seed " << seed;
   }
 }
 
-std::vector<ir::AcrossFunction> across_all(const ir::ReduceKernel& kernel) {
-  std::vector<ir::AcrossFunction> all;
-  for (const render::Isa isa : isas()) all.push_back(render::compile_across(kernel, isa));
+std::vector<ir::StridedFunction> strided_all(const ir::ReduceKernel& kernel) {
+  std::vector<ir::StridedFunction> all;
+  for (const render::Isa isa : isas()) all.push_back(render::compile_strided(kernel, isa));
   return all;
 }
 
-// Inputs hold rows * pitch elements, of which the first `columns` of each row are folded; the last row ends at a guard
+// Inputs hold rows * pitch elements, of which the first `columns` of each row are reduced; the last row ends at a guard
 // page.
-testing::AssertionResult across_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::AcrossFunction>& functions,
-                                       const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t rows,
-                                       int64_t columns, int64_t pitch) {
+testing::AssertionResult strided_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::StridedFunction>& functions,
+                                        const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t rows,
+                                        int64_t columns, int64_t pitch) {
   std::vector<void*> operands;
   std::vector<int64_t> strides;
   const int64_t used = rows == 0 ? 0 : (rows - 1) * pitch + columns;
@@ -187,7 +188,7 @@ testing::AssertionResult across_agrees(const ir::ReduceKernel& kernel, const std
   const size_t bytes = ir::size_of(kernel.type) * static_cast<size_t>(columns);
   std::vector<uint8_t> expected(bytes);
   ir::fill_identity(kernel.op, kernel.type, expected.data(), columns);
-  ir::interpret_across(kernel, operands.data(), strides.data(), params.data(), rows, columns, 100, 1000, expected.data());
+  ir::interpret_strided(kernel, operands.data(), strides.data(), params.data(), rows, columns, 100, 1000, expected.data());
   for (size_t k = 0; k < functions.size(); ++k) {
     if (functions[k] == nullptr) return testing::AssertionFailure() << "no code was made";
     GuardedBuffer out(bytes, GuardedBuffer::Side::Behind);
@@ -205,37 +206,37 @@ testing::AssertionResult across_agrees(const ir::ReduceKernel& kernel, const std
   return testing::AssertionSuccess();
 }
 
-TEST(NativeReductions, AcrossEqualTheInterpreterForEveryOperatorTypeAndWidth) {
+TEST(NativeReductions, StridedEqualTheInterpreterForEveryOperatorTypeAndWidth) {
   for (const ReduceOp op : kOps)
     for (const VType t : {VType::Bool, VType::I32, VType::I64, VType::F32, VType::F64}) {
       if (!takes(op, t)) continue;
       SCOPED_TRACE(label(op, t));
       const ir::ReduceKernel kernel = plain(op, dtype_of(t), dtype_of(t));
-      const auto functions = across_all(kernel);
+      const auto functions = strided_all(kernel);
       Bits bits(static_cast<uint64_t>(t));
       for (int64_t columns = 0; columns <= 150; ++columns) {
         const int64_t rows = 1 + columns % 4, pitch = columns + columns % 3;
-        ASSERT_TRUE(across_agrees(kernel, functions, {mixed_elements(dtype_of(t), rows * pitch, bits)}, {}, rows, columns, pitch));
+        ASSERT_TRUE(strided_agrees(kernel, functions, {mixed_elements(dtype_of(t), rows * pitch, bits)}, {}, rows, columns, pitch));
       }
       for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{0, 9}, {256, 1}, {256, 33}, {100, 400}})
-        ASSERT_TRUE(across_agrees(kernel, functions, {mixed_elements(dtype_of(t), rows * columns, bits)}, {}, rows, columns, columns));
+        ASSERT_TRUE(strided_agrees(kernel, functions, {mixed_elements(dtype_of(t), rows * columns, bits)}, {}, rows, columns, columns));
     }
 }
 
-TEST(NativeReductions, AcrossOfRandomGraphsEqualTheInterpreter) {
+TEST(NativeReductions, StridedOfRandomGraphsEqualTheInterpreter) {
   for (uint64_t seed = 0; seed < 600; ++seed) {
     std::vector<std::vector<uint8_t>> inputs;
     std::vector<uint64_t> params;
     const auto rows = static_cast<int64_t>(1 + seed % 5), columns = static_cast<int64_t>(seed * 13 % 300);
     // Every other one also has inputs with one element for each row.
     const ir::ReduceKernel kernel = random_reduce(seed, rows * columns, inputs, params, seed % 2 == 0 ? rows : 0);
-    ASSERT_TRUE(across_agrees(kernel, across_all(kernel), inputs, params, rows, columns, columns)) << "seed " << seed;
+    ASSERT_TRUE(strided_agrees(kernel, strided_all(kernel), inputs, params, rows, columns, columns)) << "seed " << seed;
   }
 }
 
 // One element for each row, wherever it stands, however often and how late it is used: the registers that it is repeated
 // in may be overwritten by the result, or not, as the order of evaluation has it.
-TEST(NativeReductions, AcrossTakeOneElementForEachRowInEveryPosition) {
+TEST(NativeReductions, StridedTakeOneElementForEachRowInEveryPosition) {
   using Formula = V (*)(V x, V row, V all);
   const Formula formulas[] = {
       [](V x, V row, V all) { return (x - row) * all + row * row; },
@@ -263,13 +264,13 @@ TEST(NativeReductions, AcrossTakeOneElementForEachRowInEveryPosition) {
       kernel.map.results = {formula(ir::input(g, 0, t), ir::input(g, 1, t), ir::input(g, 2, t)).id()};
       kernel.op = ReduceOp::Sum;
       kernel.type = g[kernel.map.results[0]].type;
-      const auto functions = across_all(kernel);
+      const auto functions = strided_all(kernel);
       Bits bits(3);
       for (const int64_t columns : {1, 7, 16, 130, 300}) {
         const int64_t rows = 9;
-        ASSERT_TRUE(across_agrees(kernel, functions,
-                                  {mixed_elements(t, rows * columns, bits), mixed_elements(t, rows, bits), mixed_elements(t, 1, bits)}, {},
-                                  rows, columns, columns));
+        ASSERT_TRUE(strided_agrees(kernel, functions,
+                                   {mixed_elements(t, rows * columns, bits), mixed_elements(t, rows, bits), mixed_elements(t, 1, bits)}, {},
+                                   rows, columns, columns));
       }
     }
 }

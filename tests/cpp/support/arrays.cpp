@@ -152,13 +152,13 @@ std::vector<char> Array::contents() {
   return bytes;
 }
 
-ir::Program program_of(ir::RowId row, std::vector<DType> inputs, DType out, DType computed) {
+ir::Program program_of(ir::OpId row, std::vector<DType> inputs, DType out, DType computed) {
   ir::Program p;
-  p.steps_count = p.outputs_count = 1;
+  p.nodes_count = p.outputs_count = 1;
   p.outputs[0] = 0;
   p.inputs_count = static_cast<uint8_t>(inputs.size());
-  ir::Program::Step& s = p.steps[0];
-  s.row = row;
+  ir::Program::Node& s = p.nodes[0];
+  s.op = row;
   s.out = out;
   s.args_count = p.inputs_count;
   for (uint16_t i = 0; i < inputs.size(); ++i) {

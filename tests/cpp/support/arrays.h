@@ -46,7 +46,7 @@ double read(DType dtype, const void* p);
 void write(DType dtype, void* p, double v);
 
 // row(inputs...) -> out.
-ir::Program program_of(ir::RowId row, std::vector<DType> inputs, DType out, DType computed);
+ir::Program program_of(ir::OpId row, std::vector<DType> inputs, DType out, DType computed);
 // Calls f(position) for each multi-index of a shape, in row-major order.
 void each_position(const Dims& shape, const std::function<void(const Dims& index, int64_t flat)>& f);
 

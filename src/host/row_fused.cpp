@@ -20,12 +20,12 @@ int64_t positions(const Dims& shape) {
 
 }  // namespace
 
-void run(const ir::RowWise& w) {
+void run(const ir::RowFused& w) {
   std::vector<std::unique_ptr<RowPart>> parts;
   double time = 0;
   int64_t unit = 1, longest = 1;
   const void* kept = nullptr;
-  for (const ir::RowWise::Part& p : w.parts) {
+  for (const ir::RowFused::Part& p : w.parts) {
     std::visit([&](const auto& work) { longest = std::max(longest, positions(work.shape) / w.rows); }, p.work);
     if (const auto* map = std::get_if<ir::Map>(&p.work))
       parts.push_back(row_part(*map, kept, w.rows));
@@ -33,10 +33,10 @@ void run(const ir::RowWise& w) {
       parts.push_back(row_part(std::get<ir::Reduce>(p.work), p.kept != nullptr, w.rows));
     if (p.kept) kept = p.kept;
     time += parts.back()->nanoseconds();
-    // The rows of a chunk are folded by one thread, in order.
-    if (parts.back()->folds_rows()) unit = ir::kAcrossChunk;
+    // The rows of a chunk are reduced by one thread, in order.
+    if (parts.back()->reduces_rows()) unit = ir::kStridedChunk;
   }
-  const int64_t together = std::clamp<int64_t>(kTogether / longest, 1, ir::kAcrossChunk);
+  const int64_t together = std::clamp<int64_t>(kTogether / longest, 1, ir::kStridedChunk);
   split((w.rows + unit - 1) / unit, time, 1, [&](int64_t begin, int64_t end) {
     struct alignas(64) Line {
       char bytes[64];

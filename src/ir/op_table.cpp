@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "ir/math.h"
-#include "ir/row_ids.h"
+#include "ir/op_ids.h"
 
 namespace naru::ir {
 namespace {
@@ -73,31 +73,31 @@ V call(std::span<const V> args) {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-const Row kForward[] = {
-#define NARU_ROW1(name, rule, lo, hi, expr, da, doc) {#name, 1, &call<1, [](V a) { return expr; }>},
-#define NARU_ROW2(name, rule, lo, hi, expr, da, db, doc) {#name, 2, &call<2, [](V a, V b) { return expr; }>},
-#define NARU_ROW3(name, rule, lo, hi, expr, da, db, dc, doc) {#name, 3, &call<3, [](V a, V b, V c) { return expr; }>},
+const ElementwiseOp kForward[] = {
+#define NARU_OP1(name, rule, lo, hi, expr, da, doc) {#name, 1, &call<1, [](V a) { return expr; }>},
+#define NARU_OP2(name, rule, lo, hi, expr, da, db, doc) {#name, 2, &call<2, [](V a, V b) { return expr; }>},
+#define NARU_OP3(name, rule, lo, hi, expr, da, db, dc, doc) {#name, 3, &call<3, [](V a, V b, V c) { return expr; }>},
 #include "naru/elementwise.inc"
-#undef NARU_ROW1
-#undef NARU_ROW2
-#undef NARU_ROW3
+#undef NARU_OP1
+#undef NARU_OP2
+#undef NARU_OP3
 };
 
-const Row kNoDerivative{"", 0, nullptr};
-const Row kDerivatives[] = {
-#define NARU_ROW1(name, rule, lo, hi, expr, da, doc) \
+const ElementwiseOp kNoDerivative{"", 0, nullptr};
+const ElementwiseOp kDerivatives[] = {
+#define NARU_OP1(name, rule, lo, hi, expr, da, doc) \
   {#name "'a", 3, &call<3, [](V a, V y, V g) { return da; }>}, kNoDerivative, kNoDerivative,
-#define NARU_ROW2(name, rule, lo, hi, expr, da, db, doc)                                                                              \
+#define NARU_OP2(name, rule, lo, hi, expr, da, db, doc)                                                                               \
   {#name "'a", 4, &call<4, [](V a, V b, V y, V g) { return da; }>}, {#name "'b", 4, &call<4, [](V a, V b, V y, V g) { return db; }>}, \
       kNoDerivative,
-#define NARU_ROW3(name, rule, lo, hi, expr, da, db, dc, doc)                 \
+#define NARU_OP3(name, rule, lo, hi, expr, da, db, dc, doc)                  \
   {#name "'a", 5, &call<5, [](V a, V b, V c, V y, V g) { return da; }>},     \
       {#name "'b", 5, &call<5, [](V a, V b, V c, V y, V g) { return db; }>}, \
       {#name "'c", 5, &call<5, [](V a, V b, V c, V y, V g) { return dc; }>},
 #include "naru/elementwise.inc"
-#undef NARU_ROW1
-#undef NARU_ROW2
-#undef NARU_ROW3
+#undef NARU_OP1
+#undef NARU_OP2
+#undef NARU_OP3
 };
 #pragma GCC diagnostic pop
 
@@ -108,7 +108,7 @@ V index_as(V like) {
 Words words(V key, V offset) { return philox(index(key.graph()), offset, key); }
 V unsigned_word(V w) { return convert(w, DType::I64) & convert(w, DType::I64).lit_bits(0xffffffffu); }
 
-const Row kInternal[] = {
+const ElementwiseOp kInternal[] = {
     {"copy", 1, [](Args a) { return a[0]; }},
     {"arange", 2, [](Args a) { return is_float(a[0].type()) ? fma(index_as(a[0]), a[1], a[0]) : a[0] + index_as(a[0]) * a[1]; }},
     {"linspace", 4,
@@ -162,15 +162,15 @@ const Row kInternal[] = {
 
 }  // namespace
 
-std::span<const Row> rows() {
-  static const std::vector<Row> all = [] {
-    std::vector<Row> v(std::begin(kForward), std::end(kForward));
+std::span<const ElementwiseOp> op_table() {
+  static const std::vector<ElementwiseOp> all = [] {
+    std::vector<ElementwiseOp> v(std::begin(kForward), std::end(kForward));
     v.insert(v.end(), std::begin(kDerivatives), std::end(kDerivatives));
     v.insert(v.end(), std::begin(kInternal), std::end(kInternal));
     return v;
   }();
-  static_assert(std::size(kForward) == row::kTable && std::size(kDerivatives) == row::kTable * 3 &&
-                std::size(kInternal) == row::kCount - row::copy);
+  static_assert(std::size(kForward) == op::kTable && std::size(kDerivatives) == op::kTable * 3 &&
+                std::size(kInternal) == op::kCount - op::copy);
   return all;
 }
 

@@ -1,4 +1,4 @@
-#include "ops/fold.h"
+#include "ops/reduction.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -23,7 +23,7 @@ DimSet dim_set(const OptionalDims& dims, int64_t rank, bool empty_is_none) {
 
 DimSet dim_set(int64_t dim, int64_t rank) { return DimSet().set(static_cast<size_t>(wrap_dim(dim, rank))); }
 
-Dims folded_shape(const Dims& sizes, const DimSet& set, bool keepdim) {
+Dims reduced_shape(const Dims& sizes, const DimSet& set, bool keepdim) {
   Dims shape;
   for (size_t d = 0; d < sizes.size(); ++d)
     if (!set[d])
@@ -33,7 +33,7 @@ Dims folded_shape(const Dims& sizes, const DimSet& set, bool keepdim) {
   return shape;
 }
 
-int64_t folded_count(const Dims& sizes, const DimSet& set) {
+int64_t reduced_count(const Dims& sizes, const DimSet& set) {
   int64_t n = 1;
   for (size_t d = 0; d < sizes.size(); ++d)
     if (set[d]) n *= sizes[d];
@@ -56,13 +56,13 @@ DType accumulator_of(DType t) noexcept {
 
 namespace {
 
-// The iteration space's dimensions in the order of the instruction: kept ones, then folded ones. Sizes of 1 are left out.
+// The iteration space's dimensions in the order of the instruction: kept ones, then reduced ones. Sizes of 1 are left out.
 struct Order {
-  SmallVector<size_t, 6> kept, folded;
-  bool along = true;
+  SmallVector<size_t, 6> kept, reduced;
+  bool contiguous = true;
 };
 
-// Chosen from the shape and the first tensor's strides alone, so that every device folds in the same order: folded dimensions from
+// Chosen from the shape and the first tensor's strides alone, so that every device reduces in the same order: reduced dimensions from
 // the widest stride to the narrowest, so that memory is read in order; repeated ones (stride 0) outermost.
 Order order_of(const Dims& shape, const Dims& strides, const DimSet& set) {
   Order order;
@@ -71,14 +71,14 @@ Order order_of(const Dims& shape, const Dims& strides, const DimSet& set) {
   size_t narrowest = 0;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == 1) continue;
-    (set[d] ? order.folded : order.kept).push_back(d);
+    (set[d] ? order.reduced : order.kept).push_back(d);
     if (!found || width(d) <= width(narrowest)) narrowest = d;
     found = true;
   }
-  if (order.folded.size() > 1)
-    std::stable_sort(order.folded.begin(), order.folded.end(), [&](size_t a, size_t b) { return width(a) > width(b); });
-  order.along = !found || set[narrowest];
-  if (!order.along) {
+  if (order.reduced.size() > 1)
+    std::stable_sort(order.reduced.begin(), order.reduced.end(), [&](size_t a, size_t b) { return width(a) > width(b); });
+  order.contiguous = !found || set[narrowest];
+  if (!order.contiguous) {
     const auto at = std::find(order.kept.begin(), order.kept.end(), narrowest);
     std::rotate(at, at + 1, order.kept.end());
   }
@@ -88,23 +88,23 @@ Order order_of(const Dims& shape, const Dims& strides, const DimSet& set) {
 Dims pick(const Dims& from, const Order& order) {
   Dims to;
   for (size_t d : order.kept) to.push_back(from[d]);
-  for (size_t d : order.folded) to.push_back(from[d]);
+  for (size_t d : order.reduced) to.push_back(from[d]);
   return to;
 }
 
-// `open`: addresses are left out, and what is held back stays so.
+// `open`: addresses are left out, and what is deferred stays so.
 template <class Instruction>
-Reads build_into(const Prologue& prologue, const Dims& shape, Device device, Instruction& r, bool open = false) {
+Reads build_into(const FusedProducer& producer, const Dims& shape, Device device, Instruction& r, bool open = false) {
   const bool many = product(shape) > 1;
   Reads reads;
   ir::Program& program = r.program;
-  for (const auto& step : prologue.steps()) {
-    ir::Program::Step& s = program.steps[program.steps_count];
-    s = {step.row, step.out, static_cast<uint8_t>(step.args.size()), {}};
-    for (size_t k = 0; k < step.args.size(); ++k) {
-      const Prologue::Arg& a = step.args[k];
-      if (a.step >= 0) {
-        s.args[k] = {ir::Program::From::Step, a.as, static_cast<uint16_t>(a.step)};
+  for (const auto& node : producer.nodes()) {
+    ir::Program::Node& s = program.nodes[program.nodes_count];
+    s = {node.op, node.out, static_cast<uint8_t>(node.args.size()), {}};
+    for (size_t k = 0; k < node.args.size(); ++k) {
+      const FusedProducer::Arg& a = node.args[k];
+      if (a.node >= 0) {
+        s.args[k] = {ir::Program::From::Node, a.as, static_cast<uint16_t>(a.node)};
         continue;
       }
       if (!a.tensor || a.tensor->impl()->storage->device != device) {
@@ -123,27 +123,27 @@ Reads build_into(const Prologue& prologue, const Dims& shape, Device device, Ins
       r.inputs.push_back(std::move(view));
       reads.push_back(a.tensor);
     }
-    ++program.steps_count;
+    ++program.nodes_count;
   }
   program.outputs_count = 1;
-  program.outputs[0] = static_cast<uint8_t>(program.steps_count - 1);
+  program.outputs[0] = static_cast<uint8_t>(program.nodes_count - 1);
   return reads;
 }
 
 }  // namespace
 
-const Tensor& Prologue::first() const {
-  for (const Step& step : steps_)
-    for (const Arg& a : step.args)
+const Tensor& FusedProducer::first() const {
+  for (const Node& node : steps_)
+    for (const Arg& a : node.args)
       if (a.tensor) return *a.tensor;
   throw RuntimeError("a reduction needs a tensor");
 }
 
-Device Prologue::device() const {
+Device FusedProducer::device() const {
   Device device;
   bool found = false;
-  for (const Step& step : steps_)
-    for (const Arg& a : step.args) {
+  for (const Node& node : steps_)
+    for (const Arg& a : node.args) {
       if (!a.tensor) continue;
       const Device d = a.tensor->impl()->storage->device;
       if (!found || (device.is_cpu() && !d.is_cpu())) device = d;
@@ -152,41 +152,43 @@ Device Prologue::device() const {
   return device;
 }
 
-Reads build(const Prologue& prologue, const Dims& shape, Device device, ir::Map& map) { return build_into(prologue, shape, device, map); }
-Reads build(const Prologue& prologue, const Dims& shape, Device device, ir::Reduce& reduce) {
-  return build_into(prologue, shape, device, reduce);
+Reads build(const FusedProducer& producer, const Dims& shape, Device device, ir::Map& map) {
+  return build_into(producer, shape, device, map);
+}
+Reads build(const FusedProducer& producer, const Dims& shape, Device device, ir::Reduce& reduce) {
+  return build_into(producer, shape, device, reduce);
 }
 
 namespace {
 
-Tensor plan_fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type,
-                 const char* name, bool open, ir::Reduce& r, Reads& reads, Order& order) {
-  const Device device = prologue.device();
-  Tensor out = make_result(folded_shape(shape, set, keepdim), out_type, device, name, open);
+Tensor plan_reduction(ir::ReduceOp op, const FusedProducer& producer, const Dims& shape, const DimSet& set, bool keepdim, DType out_type,
+                      const char* name, bool open, ir::Reduce& r, Reads& reads, Order& order) {
+  const Device device = producer.device();
+  Tensor out = make_result(reduced_shape(shape, set, keepdim), out_type, device, name, open);
   if (out.numel() == 0) return out;
-  order = order_of(shape, runtime::expanded_strides(*prologue.first().impl(), shape), set);
+  order = order_of(shape, runtime::expanded_strides(*producer.first().impl(), shape), set);
   r.op = op;
-  r.along = order.along;
-  r.folded = static_cast<int>(order.folded.size());
+  r.contiguous = order.contiguous;
+  r.reduced = static_cast<int>(order.reduced.size());
   r.shape = pick(shape, order);
-  reads = build_into(prologue, shape, device, r, open);
+  reads = build_into(producer, shape, device, r, open);
   for (ir::View& view : r.inputs) view.strides = pick(view.strides, order);
-  const Dims with_ones = folded_shape(shape, set, true), strides = contiguous_strides(with_ones);
+  const Dims with_ones = reduced_shape(shape, set, true), strides = contiguous_strides(with_ones);
   r.out = {open ? nullptr : view_of(out, out.sizes()).data, out_type, {}};
   for (size_t d : order.kept) r.out.strides.push_back(strides[d]);
   return out;
 }
 
-// Whether work on one of the prologue's tensors is held back in the queue that the reduction goes to.
-bool follows_held(const Prologue& prologue) {
+// Whether work on one of the producer's tensors is deferred in the queue that the reduction goes to.
+bool follows_deferred(const FusedProducer& producer) {
   const runtime::Queue* queue = nullptr;
-  for (const Prologue::Step& step : prologue.steps())
-    for (const Prologue::Arg& a : step.args) {
+  for (const FusedProducer::Node& node : producer.nodes())
+    for (const FusedProducer::Arg& a : node.args) {
       if (!a.tensor) continue;
       const Storage& s = *a.tensor->impl()->storage;
       const runtime::Queue* const q = s.pending.load(std::memory_order_acquire);
       if (!q) continue;
-      if (!queue) queue = &runtime::queue_of(prologue.device());
+      if (!queue) queue = &runtime::queue_of(producer.device());
       if (q == queue) return true;
     }
   return false;
@@ -194,27 +196,27 @@ bool follows_held(const Prologue& prologue) {
 
 }  // namespace
 
-Tensor make_fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type,
-                 const char* name, ir::Reduce& r, Reads& reads) {
+Tensor make_reduction(ir::ReduceOp op, const FusedProducer& producer, const Dims& shape, const DimSet& set, bool keepdim, DType out_type,
+                      const char* name, ir::Reduce& r, Reads& reads) {
   Order order;
-  return plan_fold(op, prologue, shape, set, keepdim, out_type, name, false, r, reads, order);
+  return plan_reduction(op, producer, shape, set, keepdim, out_type, name, false, r, reads, order);
 }
 
-Tensor fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const DimSet& set, bool keepdim, DType out_type,
-            const char* name) {
+Tensor reduce(ir::ReduceOp op, const FusedProducer& producer, const Dims& shape, const DimSet& set, bool keepdim, DType out_type,
+              const char* name) {
   ir::Reduce r;
   Reads reads;
   Order order;
-  const bool open = follows_held(prologue);
-  Tensor out = plan_fold(op, prologue, shape, set, keepdim, out_type, name, open, r, reads, order);
+  const bool open = follows_deferred(producer);
+  Tensor out = plan_reduction(op, producer, shape, set, keepdim, out_type, name, open, r, reads, order);
   if (out.numel() == 0) return out;
   if (open) {
     Dims dims;
-    for (const auto* list : {&order.kept, &order.folded})
+    for (const auto* list : {&order.kept, &order.reduced})
       for (const size_t d : *list) dims.push_back(static_cast<int64_t>(d));
     SmallVector<const TensorImpl*, 4> operands;
     for (const Tensor* t : reads) operands.push_back(t->impl());
-    if (runtime::queue_of(out.impl()->storage->device).hold(r, shape, dims, {operands.begin(), operands.size()}, *out.impl())) return out;
+    if (runtime::queue_of(out.impl()->storage->device).defer(r, shape, dims, {operands.begin(), operands.size()}, *out.impl())) return out;
     for (size_t k = 0; k < reads.size(); ++k) r.inputs[k].data = view_of(*reads[k], shape).data;
     r.out.data = view_of(out, out.sizes()).data;
   }
@@ -223,17 +225,17 @@ Tensor fold(ir::ReduceOp op, const Prologue& prologue, const Dims& shape, const 
   return out;
 }
 
-Tensor fold_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DType out, const char* name) {
+Tensor reduce_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DType out, const char* name) {
   // All elements of a small tensor at rest: no instruction.
   constexpr int64_t kSmall = 4096;
   const TensorImpl& i = *t.impl();
   const Storage& s = *i.storage;
   if (i.numel > 0 && i.numel <= kSmall && i.contiguous && s.device.is_cpu() && as == i.dtype && out == as &&
       set.count() == i.sizes.size() && s.data && !runtime::busy(s)) {
-    Tensor result = make_result(folded_shape(i.sizes, set, keepdim), out, s.device, name);
+    Tensor result = make_result(reduced_shape(i.sizes, set, keepdim), out, s.device, name);
     if (runtime::backend_of(DeviceType::Cpu).small_sum(out, i.numel, i.address(), result.impl()->address())) return result;
   }
-  return fold(ir::ReduceOp::Sum, Prologue::copy(t, as, accumulator_of(as)), t.sizes(), set, keepdim, out, name);
+  return reduce(ir::ReduceOp::Sum, FusedProducer::copy(t, as, accumulator_of(as)), t.sizes(), set, keepdim, out, name);
 }
 
 }  // namespace naru::ops

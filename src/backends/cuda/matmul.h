@@ -16,11 +16,11 @@ namespace naru::backends::cuda {
 class CudaDevice;
 
 // The library, opened when it is first asked for. Thread-safe.
-class ProductLibrary {
+class MatMulLibrary {
  public:
   // driver_version: 12080 is CUDA 12.8.
-  explicit ProductLibrary(int driver_version) : driver_version_(driver_version) {}
-  ProductLibrary(const ProductLibrary&) = delete;
+  explicit MatMulLibrary(int driver_version) : driver_version_(driver_version) {}
+  MatMulLibrary(const MatMulLibrary&) = delete;
   // Null where it can't be used; see text().
   const CublasLt* get() const;
   // A device would not open it, as where the driver is too old.
@@ -38,10 +38,10 @@ class ProductLibrary {
 };
 
 // Whether rows or columns of the matrix are neighbours in memory, as the library wants it.
-bool in_lines(const ir::MatMul::Matrix& matrix, int64_t rows, int64_t cols) noexcept;
+bool unit_stride(const ir::MatMul::Matrix& matrix, int64_t rows, int64_t cols) noexcept;
 // The product's like for cuBLASLt; nothing where it is not for the library: kinds and layouts that it does not take, sums over nothing, and what must be
 // computed in one order. tf32: the device has units for it.
-std::optional<LtProduct> for_library(const ir::MatMul& product, bool tf32) noexcept;
+std::optional<LtMatMul> for_library(const ir::MatMul& product, bool tf32) noexcept;
 
 // The products of one device: a handle, and the algorithms that the library has chosen. Thread-safe.
 class Products {
@@ -51,7 +51,7 @@ class Products {
   // Memory of the device that the product has for itself until its stream is done with it; null where there is none left.
   using Workspace = std::function<void*(size_t bytes)>;
 
-  Products(const CudaDevice& device, const ProductLibrary& library) : device_(device), library_(library) {}
+  Products(const CudaDevice& device, const MatMulLibrary& library) : device_(device), library_(library) {}
   ~Products();
   Products(const Products&) = delete;
 
@@ -66,16 +66,16 @@ class Products {
     std::unique_ptr<LtDescriptors> descriptors;  // null: the library does not do it
     size_t workspace = 0;
   };
-  std::shared_ptr<Plan> plan_of(const LtProduct& product, const void* bias);
+  std::shared_ptr<Plan> plan_of(const LtMatMul& product, const void* bias);
   bool open();
 
   const CudaDevice& device_;
-  const ProductLibrary& library_;
+  const MatMulLibrary& library_;
   std::mutex mutex_;
   bool opened_ = false;
   const CublasLt* lt_ = nullptr;
   cublasLtHandle_t handle_ = nullptr;
-  std::map<LtProduct, std::shared_ptr<Plan>> plans_;
+  std::map<LtMatMul, std::shared_ptr<Plan>> plans_;
 };
 
 }  // namespace naru::backends::cuda

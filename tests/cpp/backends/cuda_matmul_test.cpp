@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-#include "backends/cuda/products.h"
+#include "backends/cuda/matmul.h"
 #include "backends/cuda_fixture.h"
 #include "naru/error.h"
 
@@ -18,7 +18,7 @@ namespace {
 using backends::cuda::CublasLt;
 using backends::cuda::for_library;
 using backends::cuda::LtDescriptors;
-using backends::cuda::LtProduct;
+using backends::cuda::LtMatMul;
 using backends::cuda::Products;
 using ir::MatMul;
 
@@ -37,7 +37,7 @@ Job job(int64_t batch, int64_t m, int64_t n, int64_t k, bool with_bias = false) 
   return j;
 }
 
-class CudaProducts : public CudaFixture {
+class CudaMatMul : public CudaFixture {
  protected:
   void SetUp() override {
     CudaFixture::SetUp();
@@ -95,7 +95,7 @@ class CudaProducts : public CudaFixture {
     EXPECT_EQ(got, before) << "written beside the result";
   }
 
-  const std::string log = ::testing::TempDir() + "/naru_cuda_products";
+  const std::string log = ::testing::TempDir() + "/naru_cuda_matmul";
   std::vector<float> numbers = std::vector<float>(Job::kSize + 3000);
 };
 
@@ -125,7 +125,7 @@ std::vector<Job> jobs_for_the_library() {
   return all;
 }
 
-TEST_F(CudaProducts, the_library_computes_every_layout_it_takes) {
+TEST_F(CudaMatMul, the_library_computes_every_layout_it_takes) {
   const auto s = stream();
   const Memory at = filled(*s);
   listen();
@@ -139,7 +139,7 @@ TEST_F(CudaProducts, the_library_computes_every_layout_it_takes) {
   EXPECT_EQ(count.contains("cuLaunchKernel"), false);
 }
 
-TEST_F(CudaProducts, what_is_not_for_the_library_is_done_by_own_kernels) {
+TEST_F(CudaMatMul, what_is_not_for_the_library_is_done_by_own_kernels) {
   std::vector<Job> all;
   Job j = job(2, 5, 7, 9, true);
   j.q.deterministic = true;
@@ -169,7 +169,7 @@ TEST_F(CudaProducts, what_is_not_for_the_library_is_done_by_own_kernels) {
   }
 }
 
-TEST_F(CudaProducts, factors_that_do_not_lie_in_lines_are_copied_for_the_library) {
+TEST_F(CudaMatMul, factors_that_do_not_lie_in_lines_are_copied_for_the_library) {
   std::vector<Job> all;
   Job j = job(1, 5, 7, 9);
   j.q.a.row_stride = j.q.a.col_stride = 0;  // one number for all
@@ -193,7 +193,7 @@ TEST_F(CudaProducts, factors_that_do_not_lie_in_lines_are_copied_for_the_library
   EXPECT_EQ(count["cuLaunchKernel"], 5);
 }
 
-TEST_F(CudaProducts, an_algorithm_is_asked_for_once_a_shape_and_a_handle_once_a_device) {
+TEST_F(CudaMatMul, an_algorithm_is_asked_for_once_a_shape_and_a_handle_once_a_device) {
   const auto a = stream(), b = stream(), there = stream(3);
   const Memory at = filled(*a), other = filled(*there, 3);
   a->synchronize(a->submitted());
@@ -214,7 +214,7 @@ TEST_F(CudaProducts, an_algorithm_is_asked_for_once_a_shape_and_a_handle_once_a_
   EXPECT_EQ(count["cublasLtDestroy"], 0);
 }
 
-TEST_F(CudaProducts, handles_are_given_back_with_the_backend) {
+TEST_F(CudaMatMul, handles_are_given_back_with_the_backend) {
   {
     const auto a = stream(), b = stream(3);
     a->synchronize(a->submit(placed(job(1, 5, 7, 9), filled(*a)), {}));
@@ -225,7 +225,7 @@ TEST_F(CudaProducts, handles_are_given_back_with_the_backend) {
   EXPECT_EQ(counted()["cublasLtDestroy"], 2);
 }
 
-TEST_F(CudaProducts, the_table_of_algorithms_is_bounded) {
+TEST_F(CudaMatMul, the_table_of_algorithms_is_bounded) {
   const auto s = stream();
   const Memory at = filled(*s);
   const auto ask = [&](int64_t rows) { s->submit(placed(job(1, rows, 1, 1), at), {}); };
@@ -238,7 +238,7 @@ TEST_F(CudaProducts, the_table_of_algorithms_is_bounded) {
   EXPECT_EQ(counted()["cublasLtMatmulAlgoGetHeuristic"], 2);
 }
 
-TEST_F(CudaProducts, without_the_library_an_algorithm_or_memory_to_work_in_own_kernels_do_it) {
+TEST_F(CudaMatMul, without_the_library_an_algorithm_or_memory_to_work_in_own_kernels_do_it) {
   const Job j = job(2, 5, 7, 9, true);
   const std::pair<const char*, const char*> troubles[] = {{"NARU_CUBLASLT_LIBRARY", "/nowhere/libcublasLt.so"},
                                                           {"NARU_CUBLASLT_LIBRARY", NARU_FAKES "/libnvrtc.so"},
@@ -263,7 +263,7 @@ TEST_F(CudaProducts, without_the_library_an_algorithm_or_memory_to_work_in_own_k
   }
 }
 
-TEST_F(CudaProducts, where_no_memory_to_work_in_is_left_own_kernels_do_it) {
+TEST_F(CudaMatMul, where_no_memory_to_work_in_is_left_own_kernels_do_it) {
   const auto s = stream(3);
   const Memory at = filled(*s, 3);
   const Device last(DeviceType::Cuda, 3);
@@ -278,7 +278,7 @@ TEST_F(CudaProducts, where_no_memory_to_work_in_is_left_own_kernels_do_it) {
   check(*s, job(1, 5, 7, 9), at, 3);
 }
 
-TEST_F(CudaProducts, each_stream_has_memory_of_its_own_to_work_in) {
+TEST_F(CudaMatMul, each_stream_has_memory_of_its_own_to_work_in) {
   set("NARU_FAKE_WORKSPACE", "100000");
   const auto a = stream(), b = stream();
   const Memory x = filled(*a), y = filled(*b);
@@ -295,7 +295,7 @@ TEST_F(CudaProducts, each_stream_has_memory_of_its_own_to_work_in) {
   EXPECT_NEAR(got, wanted(two, 0, 0, 0), 1e-5f);
 }
 
-TEST_F(CudaProducts, threads_with_streams_of_their_own_get_their_own_products_and_biases) {
+TEST_F(CudaMatMul, threads_with_streams_of_their_own_get_their_own_matmuls_and_biases) {
   constexpr int kThreads = 4, kRounds = 50;
   std::vector<std::unique_ptr<DeviceStream>> streams;
   std::vector<Memory> places;
@@ -321,7 +321,7 @@ TEST_F(CudaProducts, threads_with_streams_of_their_own_get_their_own_products_an
   }
 }
 
-TEST_F(CudaProducts, a_failure_says_which_product_and_what_the_library_said_and_the_device_goes_on) {
+TEST_F(CudaMatMul, a_failure_says_which_product_and_what_the_library_said_and_the_device_goes_on) {
   const auto s = stream();
   const Memory at = filled(*s);
   check(*s, job(2, 5, 7, 9, true), at);
@@ -351,7 +351,7 @@ TEST_F(CudaProducts, a_failure_says_which_product_and_what_the_library_said_and_
   check(*s, job(2, 5, 7, 9, true), at);
 }
 
-TEST_F(CudaProducts, factors_are_rounded_to_tf32_only_where_that_is_allowed_and_the_device_can) {
+TEST_F(CudaMatMul, factors_are_rounded_to_tf32_only_where_that_is_allowed_and_the_device_can) {
   Job j = job(1, 1, 1, 1);
   for (const bool allowed : {false, true})
     for (const int device : {0, 3}) {
@@ -367,7 +367,7 @@ TEST_F(CudaProducts, factors_are_rounded_to_tf32_only_where_that_is_allowed_and_
     }
 }
 
-TEST_F(CudaProducts, devices_say_which_library_they_have_or_how_to_get_it) {
+TEST_F(CudaMatMul, devices_say_which_library_they_have_or_how_to_get_it) {
   const Device first(DeviceType::Cuda, 0);
   EXPECT_EQ(backend->libraries(first), "NVRTC 12.9, cuBLASLt 12.9.5; never run on a GPU by naru's authors");
   set("NARU_CUBLASLT_LIBRARY", "/nowhere/libcublasLt.so");
@@ -392,9 +392,9 @@ TEST(CudaRealLibrary, nvidias_own_cublaslt_takes_the_descriptors) {
   alignas(16) float memory[4] = {};
   for (const DType t : {DType::F32, DType::F64, DType::F16, DType::BF16})
     for (Job j : jobs_for_the_library()) {
-      j.q.dtype = t, j.q.tf32 = true, j.q.short_sums = false;
+      j.q.dtype = t, j.q.tf32 = true, j.q.reduced_precision_accumulation = false;
       if (j.bias >= 0) j.q.bias = memory;
-      const std::optional<LtProduct> product = for_library(j.q, true);
+      const std::optional<LtMatMul> product = for_library(j.q, true);
       ASSERT_TRUE(product);
       LtDescriptors descriptors(lt, *product);
       if (j.q.bias) descriptors.set_bias(j.q.bias);

@@ -1,16 +1,16 @@
-#include "render/c/user_team.h"
+#include "render/c/user_work_group.h"
 
 namespace naru::render::c {
 namespace {
 
 // A round takes every item from one barrier to the next. Nothing else runs on these stacks, so nothing but the registers that functions
 // preserve has to be kept.
-constexpr const char* kTeam = R"c(
-struct naru_team {
+constexpr const char* kWorkGroup = R"c(
+struct naru_work_group {
   void* main;
   void** at;       // the stack of each item
   int count, now, ended, torn;
-  void (*item)(struct naru_team*);
+  void (*item)(struct naru_work_group*);
 };
 void naru_switch(void** from, void* to);
 #if defined(__x86_64__)
@@ -30,9 +30,9 @@ __asm__(".text\n.globl naru_switch\n.hidden naru_switch\n.type naru_switch,%func
 #else
 #error "naru.kernel: barrier() on the cpu is written for x86-64 and aarch64 only"
 #endif
-static __thread struct naru_team* naru_current;
+static __thread struct naru_work_group* naru_current;
 // On to the next item; behind the last one, to the first again. Items that have ended must be all or none at that point.
-static inline void naru_next(struct naru_team* t) {
+static inline void naru_next(struct naru_work_group* t) {
   const int me = t->now, last = me + 1 == t->count;
   if (last && t->ended != 0) {
     t->torn = t->ended != t->count;
@@ -41,14 +41,14 @@ static inline void naru_next(struct naru_team* t) {
   t->now = last ? 0 : me + 1;
   if (t->now != me) naru_switch(&t->at[me], t->at[t->now]);
 }
-static __attribute__((noinline)) void naru_barrier(struct naru_team* t) { naru_next(t); }
+static __attribute__((noinline)) void naru_barrier(struct naru_work_group* t) { naru_next(t); }
 static void naru_fiber(void) {
-  struct naru_team* t = naru_current;
+  struct naru_work_group* t = naru_current;
   t->item(t);
   ++t->ended;
   for (;;) naru_next(t);
 }
-static int naru_meet(struct naru_team* t, char* stacks, int64_t stack_bytes) {
+static int naru_meet(struct naru_work_group* t, char* stacks, int64_t stack_bytes) {
   naru_current = t;
   t->now = t->ended = t->torn = 0;
   for (int i = 0; i < t->count; ++i) {
@@ -89,7 +89,7 @@ constexpr const char* kGroup = R"c(  for (int64_t g = first; g < last; ++g) {
 
 }  // namespace
 
-const char* user_team() noexcept { return kTeam; }
+const char* user_work_group() noexcept { return kWorkGroup; }
 
 std::string user_loops(bool barriers, const std::string& locals, const std::string& call) {
   if (!barriers)
@@ -109,8 +109,8 @@ std::string user_loops(bool barriers, const std::string& locals, const std::stri
           naru_here.local_[0] = x, naru_here.global_[0] = x0 + x;
           )c" +
            call + ";\n        }\n      }\n  }\n  return 0;\n}\n";
-  return std::string(R"c(struct naru_work { struct naru_team team; naru_place group; void* const* memory; const uint64_t* numbers; };
-static void naru_item(struct naru_team* t) {
+  return std::string(R"c(struct naru_work { struct naru_work_group team; naru_place group; void* const* memory; const uint64_t* numbers; };
+static void naru_item(struct naru_work_group* t) {
   struct naru_work* const work = (struct naru_work*)t;
   void* const* const memory = work->memory;
   const uint64_t* const numbers = work->numbers;

@@ -13,16 +13,16 @@
 
 namespace naru::ops {
 
-inline constexpr int64_t kQuick = 4096;
+inline constexpr int64_t kFast = 4096;
 struct Quick {
   const runtime::DirectKernel* kernel;
   Types types;
 };
-// By row (derivatives too), type of the tensors, and which of the first three operands are numbers of which kind.
-inline std::atomic<const Quick*> quick_table[ir::row::kTable * 4 * kDTypes * 64];
+// By operator (derivatives too), type of the tensors, and which of the first three operands are numbers of which kind.
+inline std::atomic<const Quick*> fast_table[ir::op::kTable * 4 * kDTypes * 64];
 
-// One step of an operator or a derivative. Operands are added in order; then it is run.
-struct QuickCall {
+// One node of an operator or a derivative. Operands are added in order; then it is run.
+struct FastCall {
   const TensorImpl* first = nullptr;
   unsigned mask = 0;
   int count = 0, tensors = 0, numbers = 0;
@@ -36,7 +36,7 @@ struct QuickCall {
     if (!t || !t->contiguous || !t->storage->device.is_cpu() || runtime::busy(*t->storage)) return false;
     if (!first) {
       first = t;
-      if (t->numel > kQuick || t->numel == 0) return false;
+      if (t->numel > kFast || t->numel == 0) return false;
     } else if (t->dtype != first->dtype || !(t->sizes == first->sizes)) {
       return false;
     }
@@ -50,15 +50,15 @@ struct QuickCall {
     scalars[numbers++] = s;
     return true;
   }
-  // An operand that the row does not look at.
+  // An operand that the operator does not read.
   void add_unused() { input_of[count++] = 0; }
 
   template <class F>
-  Tensor run(ir::RowId row, const char* op, F find_types) {
-    std::atomic<const Quick*>& slot = quick_table[(row * kDTypes + static_cast<int>(first->dtype)) * 64 + mask];
+  Tensor run(ir::OpId id, const char* op, F find_types) {
+    std::atomic<const Quick*>& slot = fast_table[(id * kDTypes + static_cast<int>(first->dtype)) * 64 + mask];
     const Quick* quick = slot.load(std::memory_order_acquire);
     if (!quick) {
-      quick = prepare(row, find_types());
+      quick = prepare(id, find_types());
       if (!quick) return {};
       const Quick* expected = nullptr;
       if (!slot.compare_exchange_strong(expected, quick)) quick = expected;
@@ -82,10 +82,10 @@ struct QuickCall {
   }
 
  private:
-  const Quick* prepare(ir::RowId row, Types types) const {
+  const Quick* prepare(ir::OpId id, Types types) const {
     ir::Program program;
-    ir::Program::Step& s = program.steps[0];
-    s.row = row;
+    ir::Program::Node& s = program.nodes[0];
+    s.op = id;
     s.out = types.out;
     s.args_count = static_cast<uint8_t>(count);
     for (int i = 0; i < count; ++i) {
@@ -97,7 +97,7 @@ struct QuickCall {
       }
     }
     for (int i = 0; i < tensors; ++i) program.inputs[program.inputs_count++] = {first->dtype, false};
-    program.steps_count = program.outputs_count = 1;
+    program.nodes_count = program.outputs_count = 1;
     program.outputs[0] = 0;
     const runtime::DirectKernel* kernel = runtime::backend_of(DeviceType::Cpu).direct_kernel(program);
     return kernel ? new Quick{kernel, types} : nullptr;  // lives as long as the process, like the kernel

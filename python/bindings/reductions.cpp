@@ -1,4 +1,4 @@
-// Folding, comparing and products.
+// ReductionCode, comparing and products.
 #include <cmath>
 
 #include "tensor_object.h"
@@ -200,7 +200,7 @@ void define_products() {
 
 }  // namespace
 
-void define_folds() {
+void define_reductions() {
   define_sums();
   define_spreads();
   define_extremes();

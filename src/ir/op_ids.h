@@ -1,28 +1,28 @@
-// The numbers of the elementwise table's rows, of their derivatives and of the internal operators.
+// The numbers of the elementwise table's operators, of their derivatives and of the internal operators.
 #pragma once
 
 #include "ir/program.h"
 
-namespace naru::ir::row {
+namespace naru::ir::op {
 
-enum : RowId {
-#define NARU_ROW1(name, ...) name,
-#define NARU_ROW2(name, ...) name,
-#define NARU_ROW3(name, ...) name,
+enum : OpId {
+#define NARU_OP1(name, ...) name,
+#define NARU_OP2(name, ...) name,
+#define NARU_OP3(name, ...) name,
 #include "naru/elementwise.inc"
-#undef NARU_ROW1
-#undef NARU_ROW2
-#undef NARU_ROW3
+#undef NARU_OP1
+#undef NARU_OP2
+#undef NARU_OP3
   kTable
 };
 
-// The derivative of row r by operand i takes the operands, the result y and the gradient g.
-constexpr RowId derivative(RowId r, int i) noexcept { return static_cast<RowId>(kTable + 3 * r + i); }
+// The derivative of operator r by operand i takes the operands, the result y and the gradient g.
+constexpr OpId derivative(OpId r, int i) noexcept { return static_cast<OpId>(kTable + 3 * r + i); }
 
 // Internal operators. `key` and `offset` are the I64 seed and offset of a random generator.
-enum : RowId {
+enum : OpId {
   copy = kTable * 4,  // (a) a
-  // From here to exponential: those that look at an element's position.
+  // From here to exponential: those that read an element's position.
   arange,        // (start, step): start + step * index
   linspace,      // (start, end, step, count): from both ends, so that both are hit
   uniform,       // (from, to, key, offset)
@@ -49,8 +49,8 @@ enum : RowId {
   kCount
 };
 
-// A cheaper row with the same operands and the same bits, where operand 1 is the number b.
-constexpr RowId with_number(RowId r, double b) noexcept {
+// A cheaper operator with the same operands and the same bits, where operand 1 is the number b.
+constexpr OpId with_number(OpId r, double b) noexcept {
   if (r == pow && b == 1) return power_1;
   if (r == pow && b == 2) return power_2;
   if (r == pow && b == 3) return power_3;
@@ -59,4 +59,4 @@ constexpr RowId with_number(RowId r, double b) noexcept {
   return r;
 }
 
-}  // namespace naru::ir::row
+}  // namespace naru::ir::op

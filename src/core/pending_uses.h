@@ -1,4 +1,4 @@
-// History: which streams have still to write or read a piece of memory. It stays with the memory when a storage dies, so that memory
+// PendingUses: which streams have still to write or read a piece of memory. It stays with the memory when a storage dies, so that memory
 // can be handed on while work on it is under way: whoever writes it next waits.
 #pragma once
 
@@ -13,30 +13,30 @@ class DeviceStream;
 }  // namespace runtime
 
 // A point in the work of a stream: everything submitted up to number `seq` has been done once the stream has reached it.
-struct Mark {
+struct StreamPoint {
   runtime::DeviceStream* stream = nullptr;
   uint64_t seq = 0;
 };
 
 // Thread-safe: several streams may read a tensor for several threads. Empty on synchronous devices.
-class History {
+class PendingUses {
  public:
   bool empty() const noexcept { return !any_.load(std::memory_order_acquire); }
   // Whether nobody but this stream is in it: the stream itself has nothing to wait for.
   bool only(const runtime::DeviceStream* stream) const noexcept { return only_.load(std::memory_order_acquire) == stream; }
   // What a reader waits for: the last write; no stream where there is none.
-  Mark written() const;
+  StreamPoint written() const;
   // What a writer waits for: the last write and what was read since.
-  std::vector<Mark> marks() const;
-  void add_read(Mark m);
+  std::vector<StreamPoint> points() const;
+  void add_read(StreamPoint m);
   // Ends the list of reads: who wrote has waited for them.
-  void set_written(Mark m);
+  void set_written(StreamPoint m);
   // The stream of `m` has reached it, which need not be waited for any more.
-  void reached(Mark m);
+  void reached(StreamPoint m);
   // Forgets everything; what it was.
-  std::vector<Mark> take();
-  // Of a new storage: `marks` are what the memory's last owner left under way. Only writers wait for them.
-  void inherit(const std::vector<Mark>& marks);
+  std::vector<StreamPoint> take();
+  // Of a new storage: `points` are what the memory's last owner left under way. Only writers wait for them.
+  void inherit(const std::vector<StreamPoint>& points);
 
  private:
   class Guard {
@@ -57,13 +57,13 @@ class History {
   void tell() noexcept;
 
   std::atomic<bool> any_{false};
-  std::atomic<const runtime::DeviceStream*> only_{nullptr};  // of all marks, where that is one
+  std::atomic<const runtime::DeviceStream*> only_{nullptr};  // of all points, where that is one
   mutable std::atomic_flag locked_ = ATOMIC_FLAG_INIT;
-  Mark written_;
-  std::vector<Mark> read_;  // at most one a stream
+  StreamPoint written_;
+  std::vector<StreamPoint> read_;  // at most one a stream
 };
 
 // Adds m, in place of an earlier point of its stream.
-void add_mark(std::vector<Mark>& marks, Mark m);
+void add_point(std::vector<StreamPoint>& points, StreamPoint m);
 
 }  // namespace naru

@@ -43,7 +43,7 @@ def run(device, dtype, seed):
     draw, named, left = random.Random(seed), operands(device, dtype), []
 
     def pick():
-        # Of the whole shape, so that whatever is folded has it.
+        # Of the whole shape, so that whatever is reduced has it.
         return draw.choice([t for t in named if t.shape == SHAPE])
 
     for _ in range(4):
@@ -53,15 +53,15 @@ def run(device, dtype, seed):
         if draw.random() < 0.2:
             draw.choice(named[:2]).add_(draw.choice(named[3:6]))
         t = draw.choice(MAPS)(t, draw.choice(named))
-        folded = draw.choice(FOLDS)(t)
+        reduced = draw.choice(FOLDS)(t)
         if draw.random() < 0.2:
             t *= 2
         if draw.random() < 0.3:
             left.append(t)
         del t
-        left.append(folded * 2 if draw.random() < 0.5 else folded)
-        if folded.shape == (50,) and draw.random() < 0.5:
-            named.append(folded.to(dtype))
+        left.append(reduced * 2 if draw.random() < 0.5 else reduced)
+        if reduced.shape == (50,) and draw.random() < 0.5:
+            named.append(reduced.to(dtype))
     return [(t.cpu().view(naru.int16) if t.dtype in (naru.bfloat16, naru.float16) else t.cpu()).numpy().tobytes() for t in left + named]
 
 

@@ -7,7 +7,7 @@
 namespace naru::host {
 
 template <class T>
-struct OwnProduct {
+struct OwnMatMul {
   int64_t m, n, k;
   const T* a;
   int64_t a_row, a_col;  // strides in elements
@@ -18,12 +18,12 @@ struct OwnProduct {
 };
 
 // The same function for three kinds of processors. float and double: fused multiply-add; int32_t and int64_t wrap.
-#define NARU_OWN_PRODUCT(set)                   \
-  namespace set {                               \
-  void own_product(const OwnProduct<float>&);   \
-  void own_product(const OwnProduct<double>&);  \
-  void own_product(const OwnProduct<int32_t>&); \
-  void own_product(const OwnProduct<int64_t>&); \
+#define NARU_OWN_PRODUCT(set)                 \
+  namespace set {                             \
+  void own_matmul(const OwnMatMul<float>&);   \
+  void own_matmul(const OwnMatMul<double>&);  \
+  void own_matmul(const OwnMatMul<int32_t>&); \
+  void own_matmul(const OwnMatMul<int64_t>&); \
   }
 NARU_OWN_PRODUCT(plain)
 #if defined(__x86_64__)

@@ -6,7 +6,7 @@
 namespace naru::render::c {
 
 // In front of kernels with barriers: items as fibers, one after another, each up to the next barrier.
-const char* user_team() noexcept;
+const char* user_work_group() noexcept;
 // The function naru_run. locals: the kernel's arguments as variables; call: the kernel's call for the item at naru_here.
 std::string user_loops(bool barriers, const std::string& locals, const std::string& call);
 

@@ -1,6 +1,6 @@
-// own_product.h for any processor. Without a fused multiply-add of its own the library's is called: slow, with the same
+// own_matmul.h for any processor. Without a fused multiply-add of its own the library's is called: slow, with the same
 // bits.
-#include "host/own_product.h"
+#include "host/own_matmul.h"
 
 #include <cstring>
 
@@ -26,6 +26,6 @@ inline Doubles fused(double a, Doubles b, Doubles c) {
 
 }  // namespace
 
-#include "host/own_product.inc"
+#include "host/own_matmul.inc"
 
 }  // namespace naru::host::plain

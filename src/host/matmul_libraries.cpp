@@ -1,4 +1,4 @@
-#include "host/products.h"
+#include "host/matmul_libraries.h"
 
 #include <dlfcn.h>
 
@@ -201,14 +201,14 @@ std::atomic<const Products*> chosen{nullptr};
 
 const Products& products() {
   if (const Products* p = chosen.load(std::memory_order_acquire)) return *p;
-  const char* choice = std::getenv("NARU_PRODUCTS");
-  set_products(choice ? choice : "");
+  const char* choice = std::getenv("NARU_MATMUL");
+  set_matmul_libraries(choice ? choice : "");
   return *chosen.load(std::memory_order_acquire);
 }
 
-void set_products(const std::string& choice) {
+void set_matmul_libraries(const std::string& choice) {
   if (choice != "" && choice != "own" && choice != "dnnl" && choice != "openblas")
-    throw RuntimeError("NARU_PRODUCTS: wanted own, dnnl or openblas, got '{}'", choice);
+    throw RuntimeError("NARU_MATMUL: wanted own, dnnl or openblas, got '{}'", choice);
   static std::mutex mutex;
   // Never freed: another thread may be using one.
   static auto* const all = new std::vector<std::unique_ptr<Products>>;
@@ -217,6 +217,6 @@ void set_products(const std::string& choice) {
   chosen.store(all->back().get(), std::memory_order_release);
 }
 
-std::string product_libraries() { return products().names; }
+std::string matmul_libraries() { return products().names; }
 
 }  // namespace naru::host

@@ -1,4 +1,4 @@
-"""The rules of the house: which room may include which."""
+"""The rules of the layers: which layer may include which."""
 import re
 from pathlib import Path
 
@@ -28,13 +28,13 @@ def sources():
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(SRC)))
-def test_a_room_includes_only_rooms_below_it(path):
-    room = path.relative_to(SRC).parts[0]
+def test_a_layer_includes_only_layers_below_it(path):
+    layer = path.relative_to(SRC).parts[0]
     for included in INCLUDE.findall(path.read_text()):
         other = included.split("/")[0]
         if other == "naru" or other not in ALLOWED:
             continue
-        assert other in ALLOWED[room], f"{path.relative_to(SRC)} includes {included}: {room} may include {sorted(ALLOWED[room])} only"
+        assert other in ALLOWED[layer], f"{path.relative_to(SRC)} includes {included}: {layer} may include {sorted(ALLOWED[layer])} only"
         if other == "backends":
             mine = path.relative_to(SRC).parts[1]
             assert included.split("/")[1] == mine, f"{path.relative_to(SRC)} includes another backend: {included}"

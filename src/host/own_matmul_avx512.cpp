@@ -1,6 +1,6 @@
-// own_product.h for processors with AVX-512; the pragma stands behind the headers, so that nothing shared with other
+// own_matmul.h for processors with AVX-512; the pragma stands behind the headers, so that nothing shared with other
 // files is compiled for them.
-#include "host/own_product.h"
+#include "host/own_matmul.h"
 
 #include <cstring>
 
@@ -24,7 +24,7 @@ inline Doubles fused(double a, Doubles b, Doubles c) { return _mm512_fmadd_pd(_m
 
 }  // namespace
 
-#include "host/own_product.inc"
+#include "host/own_matmul.inc"
 
 void dots(int64_t count, int64_t k, const float* rows, int64_t ld, const float* x, float* y, int64_t incy) {
   constexpr int64_t kLanes = 16;

@@ -1,4 +1,4 @@
-#include "backends/cuda/products.h"
+#include "backends/cuda/matmul.h"
 
 #include <fmt/format.h>
 
@@ -31,8 +31,8 @@ uint32_t alignment_of(const void* p) noexcept {
 }
 
 // A matrix of naru's, by rows, is its own transpose by columns.
-std::optional<LtProduct::Matrix> operand(const Matrix& x, int64_t rows, int64_t cols, int64_t batch) noexcept {
-  LtProduct::Matrix m;
+std::optional<LtMatMul::Matrix> operand(const Matrix& x, int64_t rows, int64_t cols, int64_t batch) noexcept {
+  LtMatMul::Matrix m;
   if (const int64_t ld = row_step(x, rows, cols)) {
     m.ld = ld;
   } else {
@@ -45,7 +45,7 @@ std::optional<LtProduct::Matrix> operand(const Matrix& x, int64_t rows, int64_t 
   return m;
 }
 
-bool set_types(LtProduct& p, const ir::MatMul& q, bool tf32) noexcept {
+bool set_types(LtMatMul& p, const ir::MatMul& q, bool tf32) noexcept {
   p.compute = CUBLAS_COMPUTE_32F, p.scale = CUDA_R_32F;
   switch (q.dtype) {
     case DType::F32:
@@ -59,7 +59,7 @@ bool set_types(LtProduct& p, const ir::MatMul& q, bool tf32) noexcept {
     case DType::BF16:
       p.type = q.dtype == DType::F16 ? CUDA_R_16F : CUDA_R_16BF;
       // Parts of a sum are added up in float32, or not at all.
-      if (!q.short_sums) p.reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+      if (!q.reduced_precision_accumulation) p.reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
       return true;
     default:
       return false;
@@ -73,20 +73,20 @@ std::string described(const ir::MatMul& q) {
 
 }  // namespace
 
-const CublasLt* ProductLibrary::get() const {
+const CublasLt* MatMulLibrary::get() const {
   const std::lock_guard lock(mutex_);
   if (!lt_) lt_ = CublasLt::open(driver_version_);
   return lt_->library.trouble().empty() && !too_new() ? &*lt_ : nullptr;
 }
 
-bool ProductLibrary::too_new() const { return lt_->cublasLtGetVersion && driver_version_ > 0 && lt_->major() > driver_version_ / 1000; }
+bool MatMulLibrary::too_new() const { return lt_->cublasLtGetVersion && driver_version_ > 0 && lt_->major() > driver_version_ / 1000; }
 
-void ProductLibrary::refused(cublasStatus_t status) const {
+void MatMulLibrary::refused(cublasStatus_t status) const {
   const std::lock_guard lock(mutex_);
   refused_ = status;
 }
 
-std::string ProductLibrary::text() const {
+std::string MatMulLibrary::text() const {
   const CublasLt* const lt = get();
   const std::lock_guard lock(mutex_);
   if (lt && refused_ == CUBLAS_STATUS_SUCCESS) return lt->name();
@@ -98,11 +98,11 @@ std::string ProductLibrary::text() const {
   return fmt::format("own kernels for products ({}: {})", why, remedy_of(Product::CublasLt, driver_version_));
 }
 
-bool in_lines(const Matrix& matrix, int64_t rows, int64_t cols) noexcept { return operand(matrix, rows, cols, 1).has_value(); }
+bool unit_stride(const Matrix& matrix, int64_t rows, int64_t cols) noexcept { return operand(matrix, rows, cols, 1).has_value(); }
 
-std::optional<LtProduct> for_library(const ir::MatMul& q, bool tf32) noexcept {
+std::optional<LtMatMul> for_library(const ir::MatMul& q, bool tf32) noexcept {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  LtProduct p;
+  LtMatMul p;
   if (q.deterministic || q.k == 0 || std::max({q.m, q.n, q.k, q.batch}) > kMost || !set_types(p, q, tf32)) return std::nullopt;
   // c by rows is its transpose by columns: c^T = b^T a^T, and a bias for each column of c is one for each row there.
   const auto a = operand(q.b, q.k, q.n, q.batch), b = operand(q.a, q.m, q.k, q.batch), d = operand(q.c, q.m, q.n, q.batch);
@@ -138,7 +138,7 @@ bool Products::available() {
   return open();
 }
 
-std::shared_ptr<Products::Plan> Products::plan_of(const LtProduct& product, const void* bias) {
+std::shared_ptr<Products::Plan> Products::plan_of(const LtMatMul& product, const void* bias) {
   if (const auto known = plans_.find(product); known != plans_.end()) return known->second;
   auto plan = std::make_shared<Plan>();
   auto descriptors = std::make_unique<LtDescriptors>(*lt_, product);
@@ -154,7 +154,7 @@ std::shared_ptr<Products::Plan> Products::plan_of(const LtProduct& product, cons
 
 bool Products::start(const ir::MatMul& q, CUstream stream, const Workspace& workspace) {
   if (q.batch == 0 || q.m == 0 || q.n == 0) return false;
-  const std::optional<LtProduct> product = for_library(q, device_.gpu().major >= 8);
+  const std::optional<LtMatMul> product = for_library(q, device_.gpu().major >= 8);
   if (!product) return false;
   std::shared_ptr<Plan> plan;
   {
