@@ -99,7 +99,7 @@ def train(first: torch.device, second: torch.device, seed: int, steps: int, repo
 
 def choose_device(wanted: str | None) -> torch.device:
     """Prints the devices there are; returns the one to use and says why."""
-    from naru._report import devices_table
+    from naru._command.report import devices_table
 
     print(devices_table())
     if wanted:

@@ -1,4 +1,4 @@
-// Kernels of the user's own; python/naru/_kernel.py gives them their face.
+// Kernels of the user's own; python/naru/_functions/kernel.py gives them their face.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 

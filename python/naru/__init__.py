@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _C
 from ._C import *  # also `float`, `int`, `bool`, `abs` ...: in this file the built-in ones are hidden
-from ._version import __version__
+from .torch_version import __version__
 
 if TYPE_CHECKING:
     from . import (
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
         utils,
         version,
     )
-    from ._devices import best_device, pick
-    from ._einsum import einsum
-    from ._info import finfo, iinfo
-    from ._kernel import kernel
+    from ._device.choice import best_device, pick
+    from ._device.sync import count_syncs, forbid_sync
+    from ._device.virtual import virtual
+    from ._functions.dtype_limits import finfo, iinfo
+    from ._functions.einsum import einsum
+    from ._functions.kernel import kernel
     from ._tensor_str import get_printoptions, set_printoptions
-    from ._sync import count_syncs, forbid_sync
-    from ._virtual import virtual
     from .amp.autocast_mode import autocast
     from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
     from .backends._precision import get_float32_matmul_precision, set_float32_matmul_precision
@@ -108,22 +108,22 @@ _SUBMODULES = frozenset(
     "types xpu _utils _tensor_str".split()
 )
 _LAZY = {
-    **dict.fromkeys(("finfo", "iinfo"), "_info"),
+    **dict.fromkeys(("finfo", "iinfo"), "_functions.dtype_limits"),
     **dict.fromkeys(("set_printoptions", "get_printoptions"), "_tensor_str"),
     **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"), "autograd.grad_mode"),
     **dict.fromkeys(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"), "random"),
     **dict.fromkeys(("save", "load"), "serialization"),
     **dict.fromkeys(("set_float32_matmul_precision", "get_float32_matmul_precision"), "backends._precision"),
     "autocast": "amp.autocast_mode",
-    "einsum": "_einsum",
-    "virtual": "_virtual",
-    "kernel": "_kernel",
-    **dict.fromkeys(("best_device", "pick"), "_devices"),
-    "memory_history": "_memory",
+    "einsum": "_functions.einsum",
+    "virtual": "_device.virtual",
+    "kernel": "_functions.kernel",
+    **dict.fromkeys(("best_device", "pick"), "_device.choice"),
+    "memory_history": "_device.memory",
     **dict.fromkeys(("from_dlpack", "to_dlpack"), "utils.dlpack"),
     **dict.fromkeys(("Stream", "Event"), "streams"),
     **dict.fromkeys(("Graph", "graph", "make_graphed_callables"), "graphs"),
-    **dict.fromkeys(("count_syncs", "forbid_sync"), "_sync"),
+    **dict.fromkeys(("count_syncs", "forbid_sync"), "_device.sync"),
     **dict.fromkeys(
         (
             "is_tensor", "is_storage", "typename", "compile", "set_default_tensor_type",

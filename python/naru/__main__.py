@@ -28,11 +28,11 @@ def _split(command: str, arguments: list[str], words: int, flags: tuple[str, ...
 
 
 def _devices(arguments: list[str]) -> int:
-    from ._report import devices_json, devices_table
+    from ._command.report import devices_json, devices_table
 
     _, flags = _split("devices", arguments, 0, ("--json", "--coverage"))
     if "--coverage" in flags:
-        from ._coverage import coverage_json, coverage_table
+        from ._command.coverage import coverage_json, coverage_table
 
         print(coverage_json() if "--json" in flags else coverage_table())
     else:
@@ -43,7 +43,7 @@ def _devices(arguments: list[str]) -> int:
 def _doctor(arguments: list[str]) -> int:
     import json
 
-    from ._report import KINDS, diagnosis, doctor_report
+    from ._command.report import KINDS, diagnosis, doctor_report
 
     kinds, flags = _split("doctor", arguments, 1, ("--json",))
     if kinds and kinds[0] not in KINDS:
@@ -81,7 +81,7 @@ def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if arguments else 2
-    from ._runner import run_module, run_script
+    from ._command.runner import run_module, run_script
 
     if arguments[0] == "-m":
         if len(arguments) < 2:
@@ -92,13 +92,13 @@ def _run(arguments: list[str]) -> int:
 
 
 def _bench(arguments: list[str]) -> int:
-    from ._bench_report import main as bench
+    from ._command.bench_report import main as bench
 
     return bench(arguments)
 
 
 def _version(arguments: list[str]) -> int:
-    from ._version import __version__
+    from .torch_version import __version__
 
     print(__version__)
     return 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _C
-from ._kind import to_device
+from ._device.kind import to_device
 
 _DEFAULT, _CURRENT = 0, 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._version import NARU_VERSION, __version__
+from .torch_version import NARU_VERSION, __version__
 
 __all__ = ["__version__", "naru", "cuda", "hip", "git_version", "debug"]
 

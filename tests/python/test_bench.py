@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import naru
-from naru import _bench_report as bench
+from naru._command import bench_report as bench
 from naru.__main__ import main
 
 COPIES = {"within", "to_device_pinned", "to_device_pageable", "to_host_pinned", "to_host_pageable"}
@@ -109,13 +109,13 @@ def test_a_library_that_fails_is_left_out_with_its_own_words(tmp_path, monkeypat
     (tmp_path / "mlx" / "core.py").write_text("raise RuntimeError('no Metal here')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    from naru._bench import peer
+    from naru._command.bench import peer
 
     assert peer("mlx", 8, "float32", 1) == ([], "RuntimeError: no Metal here")
 
 
 def test_another_library_is_measured_on_the_devices_that_were_asked_for():
-    from naru._bench import peer
+    from naru._command.bench import peer
 
     assert peer("numpy", 8, "float32", 1, ["cuda:0"]) == ([], "")
     assert [row["device"] for row in peer("numpy", 8, "float32", 1, ["cuda:0", "cpu"])[0]] == ["cpu"]

@@ -6,7 +6,7 @@ import pytest
 import naru
 from naru import _C
 from naru.__main__ import main
-from naru._coverage import coverage
+from naru._command.coverage import coverage
 from naru.testing.operator_cases import CASES, result_bits
 
 

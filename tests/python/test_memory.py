@@ -5,7 +5,8 @@ from html.parser import HTMLParser
 import pytest
 
 import naru
-from naru import _C, _memory
+from naru import _C
+from naru._device import memory
 
 MIB = 1 << 20
 
@@ -14,25 +15,25 @@ MIB = 1 << 20
 def test_what_is_taken_is_what_is_in_tensors_and_what_is_cached(device):
     d = naru.device(device)
     _C.synchronize(d)
-    before = _memory.stats(d)["allocated_bytes.all.current"]
+    before = memory.stats(d)["allocated_bytes.all.current"]
     kept = []
     for i in range(50):
         kept.append(naru.ones((i % 7 + 1) * 40000, device=device))
         if i % 3 == 0:
             kept.pop(i % len(kept))
-        s = _memory.stats(d)
+        s = memory.stats(d)
         assert s["reserved_bytes.all.current"] == s["allocated_bytes.all.current"] + s["inactive_split_bytes.all.current"]
         assert s["allocated_bytes.all.current"] - before >= sum(t.nbytes for t in kept)
     kept.clear()
-    assert _memory.stats(d)["allocated_bytes.all.current"] == before
+    assert memory.stats(d)["allocated_bytes.all.current"] == before
     _C.empty_cache(d)
-    assert _memory.stats(d)["reserved_bytes.all.current"] <= s["reserved_bytes.all.current"]
+    assert memory.stats(d)["reserved_bytes.all.current"] <= s["reserved_bytes.all.current"]
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:1", "mps:0"])
 def test_what_the_driver_says_is_used_is_allocated_and_cached_and_other(device):
     def figures():
-        s = _memory.stats(device)
+        s = memory.stats(device)
         used, allocated, cached = (s[k] for k in ("driver_used_bytes", "allocated_bytes.all.current", "inactive_split_bytes.all.current"))
         assert used == allocated + cached + s["other_bytes"] <= _C.total_memory(naru.device(device))
         assert min(allocated, cached, s["other_bytes"]) >= 0

@@ -7,7 +7,7 @@ import pytest
 import naru
 import naru as torch
 from naru import _C
-from naru._devices import byte_count
+from naru._device.choice import byte_count
 
 MIB = 1 << 20
 

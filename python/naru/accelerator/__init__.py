@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from .._kind import DeviceGuard, DeviceProperties, to_device
-from .._namespace import absent, memory_functions
+from .._device.kind import DeviceGuard, DeviceProperties, to_device
+from .._device.namespace import absent, memory_functions
 from ..graphs import Graph as Graph
 
 # The order in which kinds are looked for.
@@ -152,7 +152,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 def memory_stats(device: Any = None) -> dict[str, int]:
     """The allocator's figures, under PyTorch's names."""
-    from .._memory import stats
+    from .._device.memory import stats
 
     return stats(_target(device))
 

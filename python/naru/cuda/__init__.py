@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from .._kind import DeviceGuard, DeviceProperties, to_device
-from .._namespace import (
+from .._device.kind import DeviceGuard, DeviceProperties, to_device
+from .._device.namespace import (
     absent,
     get_allocator_backend,
     get_gencode_flags,
     is_tf32_supported,
     memory_functions,
 )
-from .._sync import get_sync_debug_mode, set_sync_debug_mode
+from .._device.sync import get_sync_debug_mode, set_sync_debug_mode
 from ..graphs import Graph as CUDAGraph
 from ..graphs import graph_pool_handle, make_graphed_callables
 from ..graphs import of_kind as graphs_of_kind
@@ -226,7 +226,7 @@ class device_of(DeviceGuard):
 
 def memory_stats(device: Any = None) -> dict[str, int]:
     """The allocator's figures, under PyTorch's names."""
-    from .._memory import stats
+    from .._device.memory import stats
 
     return stats(to_device(_KIND, device))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from .._kind import to_device
-from .._namespace import absent
+from .._device.kind import to_device
+from .._device.namespace import absent
 from ..streams import of_kind, set_stream, stream
 
 _KIND = "mps"
@@ -87,7 +87,7 @@ def set_rng_state(new_state: Any) -> None:
 
 def set_per_process_memory_fraction(fraction: float) -> None:
     """Lets this process take no more than that part of the device's memory; ValueError outside [0, 2] (above 1: no limit)."""
-    from .._memory import set_fraction
+    from .._device.memory import set_fraction
 
     if not isinstance(fraction, float):
         raise TypeError("Invalid type for fraction argument, must be `float`")

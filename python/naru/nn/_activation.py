@@ -7,8 +7,8 @@ Most are functions of the core; the others are expressions over its operations.
 from __future__ import annotations
 
 from .. import _C
-from .._autocast import listed
-from .._info import finfo
+from .._functions.dtype_limits import finfo
+from ..amp._listed import listed
 
 Tensor = _C.Tensor
 

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from .. import _C
-from .._autocast import listed
+from ..amp._listed import listed
 from ._activation import positive_part
 from ._reduction import legacy_reduction, reduce_loss
 

@@ -9,8 +9,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from .._autocast import listed
-from .._info import finfo
+from .._functions.dtype_limits import finfo
+from ..amp._listed import listed
 from ._activation import (  # noqa: F401
     celu,
     celu_,

@@ -111,7 +111,7 @@ def report(device: str, quick: bool = False) -> tuple[str, bool]:
         worst = f"{f.worst:.2f} ulp ({f.worst_case})" if f.worst_case else "-"
         row = (name, f.cases, f.checks, len(f.wrong), len(f.missing), worst) + ((f"{f.same_bits} of {f.cases}",) if bits else ())
         rows.append(tuple(map(str, row)))
-    from .._report import table
+    from .._command.report import table
 
     lines = [f"{device}: {naru._C.device_name(device)}", "", table(rows)]
     for f in found.values():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from .._kind import DeviceGuard, DeviceProperties, to_device
-from .._namespace import absent, get_gencode_flags, is_tf32_supported, memory_functions
+from .._device.kind import DeviceGuard, DeviceProperties, to_device
+from .._device.namespace import absent, get_gencode_flags, is_tf32_supported, memory_functions
 from ..cuda import initial_seed, manual_seed, manual_seed_all, seed, seed_all
 from ..graphs import Graph as XPUGraph
 from ..graphs import graph_pool_handle, make_graphed_callables
@@ -126,7 +126,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 def memory_stats(device: Any = None) -> dict[str, int]:
     """The allocator's figures, under PyTorch's names."""
-    from .._memory import stats
+    from .._device.memory import stats
 
     return stats(_need(device))
 

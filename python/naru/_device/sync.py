@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import _C
+from .. import _C
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from . import _C
+from .. import _C
 
 
 def as_device(device: Any = None) -> Any:

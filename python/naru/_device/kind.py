@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _C
+from .. import _C
 
 def to_device(kind: str, device: Any = None) -> _C.device:
     """`device` (None: the current one; an index; a name; a device) as a device of that kind; ValueError for another kind."""

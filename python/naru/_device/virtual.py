@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from . import _C
+from .. import _C
 
 
 def _value(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from . import _C
+from .. import _C
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ def listed(function: F) -> F:
             given = (*args, *kwargs.values())
             kind, cast = _C._autocast_arguments(name, given)
             if kind:
-                from .amp import autocast
+                from .autocast_mode import autocast
 
                 with autocast(kind, enabled=False):
                     return function(*cast[: len(args)], **dict(zip(kwargs, cast[len(args) :])))

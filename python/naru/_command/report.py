@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from . import _C
+from .. import _C
 
 KINDS = ("cpu", "cuda", "rocm", "xpu", "mps")
 

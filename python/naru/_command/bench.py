@@ -1,7 +1,7 @@
 """`naru bench`: what a device does with products of square matrices, with copies and with launches, beside other libraries.
 
 Each side is an object with the few things that differ between libraries; what is measured, and how, is written once. Other libraries
-are measured in a process of their own: `python -m naru._bench LIBRARY SIZE DTYPE REPEAT [DEVICE ...]` prints their rows as JSON.
+are measured in a process of their own: `python -m naru._command.bench LIBRARY SIZE DTYPE REPEAT [DEVICE ...]` prints their rows as JSON.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _C
+from .. import _C
 
 # name: (bits, max, min, eps, smallest normal, resolution)
 _FLOATS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _C
+from .. import _C
 
 Tensor = _C.Tensor
 

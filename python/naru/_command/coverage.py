@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from . import _C, fallback
-from ._report import table
+from .. import _C, fallback
+from .report import table
 
 LEGEND = (
     "native: the device does it. fallback: the cpu does it, with copies there and back. absent: an error at the call\n"

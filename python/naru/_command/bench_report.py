@@ -1,4 +1,4 @@
-"""The command `naru bench`: its arguments, its table, its JSON and its picture (_bench.py measures)."""
+"""The command `naru bench`: its arguments, its table, its JSON and its picture (bench.py measures)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import subprocess
 import sys
 from typing import Any
 
-from . import _C
-from ._bench import DTYPES, PEERS, Naru, measure, peer
-from ._report import table
-from ._version import __version__
-from .backends._precision import get_float32_matmul_precision
+from .. import _C
+from ..backends._precision import get_float32_matmul_precision
+from ..torch_version import __version__
+from .bench import DTYPES, PEERS, Naru, measure, peer
+from .report import table
 
 # Fused multiply-adds a cycle of one multiprocessor, by compute capability: float32, float64, and float16 and bfloat16 by tensor cores.
 CUDA_RATES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import _C
+from .. import _C
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,12 +46,12 @@ def absent(module: str, name: str) -> NoReturn:
 
 def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ...]:
     """Functions of a namespace's memory, whose `device` goes through `need`, which may raise."""
-    from . import _memory
+    from . import memory
 
     def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
         """`memory_stats`, its names split at the dots into dicts of dicts."""
         nested: dict[str, Any] = {}
-        for name, value in _memory.stats(need(device)).items():
+        for name, value in memory.stats(need(device)).items():
             *path, last = name.split(".")
             inner = nested
             for part in path:
@@ -61,7 +61,7 @@ def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ..
 
     def reset_accumulated_memory_stats(device: Any = None) -> None:
         """Counts allocations and releases anew from here."""
-        _memory.reset_accumulated(need(device))
+        memory.reset_accumulated(need(device))
 
     def get_per_process_memory_fraction(device: Any = None) -> float:
         """The part of a device's memory that this process may take; 1.0 unless it was set."""
@@ -71,15 +71,15 @@ def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ..
 
     def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
         """Lets this process take no more than that part of a device's memory; ValueError outside [0, 1]."""
-        _memory.set_fraction(fraction, need(device))
+        memory.set_fraction(fraction, need(device))
 
     def device_memory_used(device: Any = None) -> int:
         """Bytes of a device in use, by this process and all others."""
-        return _memory.stats(need(device))["driver_used_bytes"]
+        return memory.stats(need(device))["driver_used_bytes"]
 
     def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
         """The allocator's figures as a table."""
-        return _memory.summary(need(device))
+        return memory.summary(need(device))
 
     return (
         memory_stats_as_nested_dict, reset_accumulated_memory_stats, get_per_process_memory_fraction, set_per_process_memory_fraction,

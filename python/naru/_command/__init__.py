@@ -1,0 +1,1 @@
+"""What the command `naru` does, one file each: run, devices and doctor, coverage, bench."""

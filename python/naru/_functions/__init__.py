@@ -1,0 +1,1 @@
+"""Functions of the namespace `torch` that are written in Python."""
