@@ -120,6 +120,10 @@ def main(arguments: list[str]) -> int:
         if options.gtest_filter:
             command.append(f"--gtest_filter={options.gtest_filter}")
         total += run_suite("C++ tests", command, report, count_gtest, NARU_CACHE_DIR="", **nvrtc())
+        report = REPORTS / "extending.json"
+        command = [str(ROOT / "build/release/tests/extending/naru_extending"), "--gtest_brief=1", f"--gtest_output=json:{report}"]
+        if not options.gtest_filter:
+            total += run_suite("examples of docs/extending.md", command, report, count_gtest, NARU_VIRTUAL="")
     if python:
         where = [] if paths else ["tests/python", f"--ignore={oracle}"]
         total += pytest("Python tests", [*where, *chosen, *rest])
