@@ -37,7 +37,8 @@ F* driver(const char* name) {
 int called(const char* name) { return driver<int(const char*)>("fake_cuda_called")(name); }
 void* context() { return driver<void*()>("fake_cuda_context")(); }
 char* host(void* c, const void* p, size_t bytes) {
-  return static_cast<char*>(driver<void*(void*, unsigned long long, size_t)>("fake_cuda_host")(c, reinterpret_cast<unsigned long long>(p), bytes));
+  return static_cast<char*>(
+      driver<void*(void*, unsigned long long, size_t)>("fake_cuda_host")(c, reinterpret_cast<unsigned long long>(p), bytes));
 }
 
 // --- descriptors -----------------------------------------------------------------------------------------------------
@@ -90,7 +91,9 @@ size_t size_of(int type) { return type == kF64 ? 8 : type == kF32 ? 4 : 2; }
 
 double from_half(uint16_t h) {
   const int exponent = h >> 10 & 31, mantissa = h & 1023;
-  const double value = exponent == 31 ? (mantissa ? NAN : INFINITY) : exponent ? std::ldexp(1024 + mantissa, exponent - 25) : std::ldexp(mantissa, -24);
+  const double value = exponent == 31 ? (mantissa ? NAN : INFINITY)
+                       : exponent     ? std::ldexp(1024 + mantissa, exponent - 25)
+                                      : std::ldexp(mantissa, -24);
   return h & 0x8000 ? -value : value;
 }
 uint16_t to_half(double value) {
@@ -121,18 +124,29 @@ float shortened(float f, int dropped) {
 
 double load(const char* p, int type, int64_t i) {
   switch (type) {
-    case kF64: return reinterpret_cast<const double*>(p)[i];
-    case kF32: return reinterpret_cast<const float*>(p)[i];
-    case kF16: return from_half(reinterpret_cast<const uint16_t*>(p)[i]);
-    default: return with_bits(static_cast<uint32_t>(reinterpret_cast<const uint16_t*>(p)[i]) << 16);
+    case kF64:
+      return reinterpret_cast<const double*>(p)[i];
+    case kF32:
+      return reinterpret_cast<const float*>(p)[i];
+    case kF16:
+      return from_half(reinterpret_cast<const uint16_t*>(p)[i]);
+    default:
+      return with_bits(static_cast<uint32_t>(reinterpret_cast<const uint16_t*>(p)[i]) << 16);
   }
 }
 void store(char* p, int type, int64_t i, double v) {
   switch (type) {
-    case kF64: reinterpret_cast<double*>(p)[i] = v; break;
-    case kF32: reinterpret_cast<float*>(p)[i] = static_cast<float>(v); break;
-    case kF16: reinterpret_cast<uint16_t*>(p)[i] = to_half(v); break;
-    default: reinterpret_cast<uint16_t*>(p)[i] = static_cast<uint16_t>(bits_of(shortened(static_cast<float>(v), 16)) >> 16);
+    case kF64:
+      reinterpret_cast<double*>(p)[i] = v;
+      break;
+    case kF32:
+      reinterpret_cast<float*>(p)[i] = static_cast<float>(v);
+      break;
+    case kF16:
+      reinterpret_cast<uint16_t*>(p)[i] = to_half(v);
+      break;
+    default:
+      reinterpret_cast<uint16_t*>(p)[i] = static_cast<uint16_t>(bits_of(shortened(static_cast<float>(v), 16)) >> 16);
   }
 }
 
@@ -151,12 +165,14 @@ struct Product {
     const uint64_t ar = op.transposed_a ? a.cols : a.rows, bc = op.transposed_b ? b.rows : b.cols, br = op.transposed_b ? b.cols : b.rows;
     if (ar != d.rows || bc != d.cols || br != static_cast<uint64_t>(k()) || c.rows != d.rows || c.cols != d.cols) return kInvalidValue;
     for (const Layout* l : {&a, &b, &c, &d}) {
-      if (l->rows == 0 || l->cols == 0 || l->ld < static_cast<int64_t>(l->rows) || l->batch != d.batch || l->batch < 1) return kInvalidValue;
+      if (l->rows == 0 || l->cols == 0 || l->ld < static_cast<int64_t>(l->rows) || l->batch != d.batch || l->batch < 1)
+        return kInvalidValue;
       if (l->type != d.type) return kNotSupported;
     }
     if (d.batch > 1 && d.stride < d.ld * (n() - 1) + m()) return kInvalidValue;  // results over one another
     const bool wide = d.type == kF64;
-    if (wide ? op.compute != kCompute64 || op.scale != kF64 : op.scale != kF32 || (op.compute != kCompute32 && op.compute != kComputeTf32)) return kNotSupported;
+    if (wide ? op.compute != kCompute64 || op.scale != kF64 : op.scale != kF32 || (op.compute != kCompute32 && op.compute != kComputeTf32))
+      return kNotSupported;
     if (op.compute == kComputeTf32 && d.type != kF32) return kNotSupported;
     if (d.type == kBF16 && capability < 80) return kNotSupported;
     if (op.epilogue != kDefaultEpilogue && op.epilogue != kBiasEpilogue) return kNotSupported;
@@ -170,7 +186,8 @@ struct Product {
     return h;
   }
   size_t bytes(const Layout& l) const {
-    return static_cast<size_t>(l.ld * static_cast<int64_t>(l.cols - 1) + static_cast<int64_t>(l.rows) + l.stride * (l.batch - 1)) * size_of(l.type);
+    return static_cast<size_t>(l.ld * static_cast<int64_t>(l.cols - 1) + static_cast<int64_t>(l.rows) + l.stride * (l.batch - 1)) *
+           size_of(l.type);
   }
   void run(void* context, double alpha, double beta, const void* pa, const void* pb, const void* pc, void* pd, int64_t parts) const {
     const char *const ha = host(context, pa, bytes(a)), *const hb = host(context, pb, bytes(b)), *const hc = host(context, pc, bytes(c));
@@ -188,7 +205,8 @@ struct Product {
           const int64_t at = item * d.stride + row + col * d.ld;
           double sum = 0;
           for (int64_t part = 0; part < parts; ++part) {
-            for (int64_t i = k() * (part + 1) / parts; i-- > k() * part / parts;) sum += factor(ha, a, op.transposed_a, item, row, i) * factor(hb, b, op.transposed_b, item, i, col);
+            for (int64_t i = k() * (part + 1) / parts; i-- > k() * part / parts;)
+              sum += factor(ha, a, op.transposed_a, item, row, i) * factor(hb, b, op.transposed_b, item, i, col);
             if (parts == 1) break;
             store(hd, d.type, at, sum);
             sum = load(hd, d.type, at);
@@ -232,11 +250,16 @@ EXPORT int cublasLtMatmulDescDestroy(Operation* o) {
 }
 EXPORT int cublasLtMatmulDescSetAttribute(Operation* o, int attribute, const void* value, size_t bytes) {
   switch (attribute) {
-    case 3: return put(o->transposed_a, value, bytes);
-    case 4: return put(o->transposed_b, value, bytes);
-    case 7: return put(o->epilogue, value, bytes);
-    case 8: return put(o->bias, value, bytes);
-    default: return kInvalidValue;
+    case 3:
+      return put(o->transposed_a, value, bytes);
+    case 4:
+      return put(o->transposed_b, value, bytes);
+    case 7:
+      return put(o->epilogue, value, bytes);
+    case 8:
+      return put(o->bias, value, bytes);
+    default:
+      return kInvalidValue;
   }
 }
 
@@ -250,9 +273,12 @@ EXPORT int cublasLtMatrixLayoutDestroy(Layout* l) {
 }
 EXPORT int cublasLtMatrixLayoutSetAttribute(Layout* l, int attribute, const void* value, size_t bytes) {
   switch (attribute) {
-    case 5: return put(l->batch, value, bytes);
-    case 6: return put(l->stride, value, bytes);
-    default: return kInvalidValue;
+    case 5:
+      return put(l->batch, value, bytes);
+    case 6:
+      return put(l->stride, value, bytes);
+    default:
+      return kInvalidValue;
   }
 }
 
@@ -270,7 +296,8 @@ EXPORT int cublasLtMatmulPreferenceSetAttribute(Preference* p, int attribute, co
   return attribute >= 5 && attribute <= 8 ? put(p->alignment[attribute - 5], value, bytes) : kInvalidValue;
 }
 
-EXPORT int cublasLtMatmulAlgoGetHeuristic(Handle* h, Operation* o, Layout* a, Layout* b, Layout* c, Layout* d, Preference* p, int wanted, Result* results, int* found) {
+EXPORT int cublasLtMatmulAlgoGetHeuristic(Handle* h, Operation* o, Layout* a, Layout* b, Layout* c, Layout* d, Preference* p, int wanted,
+                                          Result* results, int* found) {
   if (const int code = called("cublasLtMatmulAlgoGetHeuristic")) return code;
   if (!h || !o || !a || !b || !c || !d || !p || wanted <= 0 || !results || !found) return kInvalidValue;
   if (h->context != context()) return kNotInitialized;
@@ -296,14 +323,16 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(Handle* h, Operation* o, Layout* a, La
   return 0;
 }
 
-EXPORT int cublasLtMatmul(Handle* h, Operation* o, const void* alpha, const void* a, Layout* la, const void* b, Layout* lb, const void* beta, const void* c, Layout* lc,
-                          void* d, Layout* ld, const Algorithm* algorithm, void* workspace, size_t bytes, void* stream) {
+EXPORT int cublasLtMatmul(Handle* h, Operation* o, const void* alpha, const void* a, Layout* la, const void* b, Layout* lb,
+                          const void* beta, const void* c, Layout* lc, void* d, Layout* ld, const Algorithm* algorithm, void* workspace,
+                          size_t bytes, void* stream) {
   if (const int code = called("cublasLtMatmul")) return code;
   if (!h || !o || !alpha || !beta || !a || !b || !c || !d || !la || !lb || !lc || !ld || !stream) return kInvalidValue;
   if (h->context != context()) return kNotInitialized;
   const Product product{*o, *la, *lb, *lc, *ld};
   if (const int code = product.trouble(driver<int(void*)>("fake_cuda_capability")(h->context))) return code;
-  if (!algorithm || algorithm->magic != kMagic || algorithm->product != product.hash() || bytes < algorithm->workspace) return kInvalidValue;
+  if (!algorithm || algorithm->magic != kMagic || algorithm->product != product.hash() || bytes < algorithm->workspace)
+    return kInvalidValue;
   const uint64_t element = size_of(ld->type);
   for (const void* p : {a, b, c, static_cast<const void*>(d), o->bias})
     if (!aligned(p, algorithm->alignment) || !aligned(p, element)) return kInvalidValue;
@@ -324,11 +353,13 @@ EXPORT int cublasLtMatmul(Handle* h, Operation* o, const void* alpha, const void
   });
   if (code) return kExecutionFailed;
   return give([=] {
-    bool mine = true;
-    if (used > 0) {
-      const char* const own = host(where, workspace, used);
-      for (size_t i = 0; own && i < used; ++i) mine = mine && static_cast<unsigned char>(own[i]) == mark;
-    }
-    product.run(where, mine ? times : NAN, plus, a, b, c, d, parts);
-  }) == 0 ? 0 : kExecutionFailed;
+           bool mine = true;
+           if (used > 0) {
+             const char* const own = host(where, workspace, used);
+             for (size_t i = 0; own && i < used; ++i) mine = mine && static_cast<unsigned char>(own[i]) == mark;
+           }
+           product.run(where, mine ? times : NAN, plus, a, b, c, d, parts);
+         }) == 0
+             ? 0
+             : kExecutionFailed;
 }

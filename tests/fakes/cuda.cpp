@@ -46,9 +46,26 @@ struct Names {
 
 namespace {
 
-enum { kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidImage = 200, kInvalidContext = 201, kNoBinary = 209, kInvalidHandle = 400,
-       kNotFound = 500, kNotReady = 600, kIllegalAddress = 700, kPeerEnabled = 704, kPeerNotEnabled = 705, kLaunchFailed = 719, kCaptureUnsupported = 900,
-       kCaptureInvalidated = 901, kCaptureUnmatched = 903, kCaptureIsolation = 905, kCapturedEvent = 907 };
+enum {
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNotInitialized = 3,
+  kInvalidImage = 200,
+  kInvalidContext = 201,
+  kNoBinary = 209,
+  kInvalidHandle = 400,
+  kNotFound = 500,
+  kNotReady = 600,
+  kIllegalAddress = 700,
+  kPeerEnabled = 704,
+  kPeerNotEnabled = 705,
+  kLaunchFailed = 719,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureUnmatched = 903,
+  kCaptureIsolation = 905,
+  kCapturedEvent = 907
+};
 
 using Address = unsigned long long;
 constexpr int kShift = 56;
@@ -60,7 +77,7 @@ struct Event {
   bool timing = false, recorded = false, done = true, captured = false;
   struct Stream* stream = nullptr;
   double time = 0;
-  int awaited = 0;     // pieces of work still to be done that look at it
+  int awaited = 0;  // pieces of work still to be done that look at it
   bool destroyed = false;
 };
 using Work = std::vector<std::function<void()>>;
@@ -161,15 +178,17 @@ int begin(const char* name, bool needs_context = true) {
   if (!current()) return kInvalidContext;
   return current()->broken;
 }
-#define BEGIN(name, ...)                                     \
-  const std::lock_guard<std::recursive_mutex> lock(mutex);   \
+#define BEGIN(name, ...)                                   \
+  const std::lock_guard<std::recursive_mutex> lock(mutex); \
   if (const int code = begin(#name, ##__VA_ARGS__)) return code
 
 int give(Stream* s, std::function<void()> work) {
   if (s->context != current()) return kInvalidHandle;
   if (s->captured && s->spoiled) return kCaptureInvalidated;
-  if (s->captured) s->captured->push_back(std::move(work));
-  else s->work.push_back(std::move(work));
+  if (s->captured)
+    s->captured->push_back(std::move(work));
+  else
+    s->work.push_back(std::move(work));
   return 0;
 }
 // The same, of work that looks at an event, which lives until that is done.
@@ -189,7 +208,6 @@ bool spoils(Stream* s) {
 }
 
 // --- kernels ---------------------------------------------------------------------------------------------------------
-
 
 // The threads of a block, one stack each; they take turns at barriers.
 class Block {
@@ -383,8 +401,10 @@ EXPORT int cuMemcpyHtoDAsync_v2(Address target, const void* source, size_t bytes
   if (!is_pinned(source, bytes) && spoils(s)) return kCaptureUnsupported;
   const int code = give(s, [=] {
     char* const to = host(c, target, bytes);
-    if (!to) c->broken = kIllegalAddress;
-    else memcpy(to, source, bytes);
+    if (!to)
+      c->broken = kIllegalAddress;
+    else
+      memcpy(to, source, bytes);
   });
   if (code == 0 && !is_pinned(source, bytes)) finish(s);
   return code ? code : c->broken;
@@ -395,8 +415,10 @@ EXPORT int cuMemcpyDtoHAsync_v2(void* target, Address source, size_t bytes, Stre
   if (!is_pinned(target, bytes) && spoils(s)) return kCaptureUnsupported;
   const int code = give(s, [=] {
     const char* const from = host(c, source, bytes);
-    if (!from) c->broken = kIllegalAddress;
-    else memcpy(target, from, bytes);
+    if (!from)
+      c->broken = kIllegalAddress;
+    else
+      memcpy(target, from, bytes);
   });
   if (code == 0 && !is_pinned(target, bytes)) finish(s);
   return code ? code : c->broken;
@@ -406,9 +428,12 @@ EXPORT int cuMemcpyDtoDAsync_v2(Address target, Address source, size_t bytes, St
   Context* const c = current();
   return give(s, [=] {
     char *const to = host(c, target, bytes), *const from = host(c, source, bytes);
-    if (!to || !from) c->broken = kIllegalAddress;
-    else if (to < from + bytes && from < to + bytes) memset(to, 0xee, bytes);  // overlapping: undefined
-    else memcpy(to, from, bytes);
+    if (!to || !from)
+      c->broken = kIllegalAddress;
+    else if (to < from + bytes && from < to + bytes)
+      memset(to, 0xee, bytes);  // overlapping: undefined
+    else
+      memcpy(to, from, bytes);
   });
 }
 EXPORT int cuMemcpyPeerAsync(Address target, Context* to, Address source, Context* from, size_t bytes, Stream* s) {
@@ -416,8 +441,10 @@ EXPORT int cuMemcpyPeerAsync(Address target, Context* to, Address source, Contex
   if (!to || !from) return kInvalidContext;
   return give(s, [=] {
     char *const t = host(to, target, bytes), *const f = host(from, source, bytes);
-    if (!t || !f) s->context->broken = kIllegalAddress;
-    else memcpy(t, f, bytes);
+    if (!t || !f)
+      s->context->broken = kIllegalAddress;
+    else
+      memcpy(t, f, bytes);
   });
 }
 
@@ -518,14 +545,15 @@ EXPORT int cuModuleGetFunction(Function** f, Module* m, const char* name) {
     found = reinterpret_cast<std::decay_t<decltype(found)>>(dlsym(m->library, (std::string("fake_") + what + "_" + name).c_str()));
     return found != nullptr;
   };
-  auto made = std::make_unique<Function>(Function{m->context, nullptr, nullptr, nullptr, static_cast<Names*>(dlsym(m->library, "fake_names")), false});
+  auto made = std::make_unique<Function>(
+      Function{m->context, nullptr, nullptr, nullptr, static_cast<Names*>(dlsym(m->library, "fake_names")), false});
   if (!made->names || !find("run", made->entry) || !find("translate", made->translate) || !find("sizes", made->sizes)) return kNotFound;
   made->barriers = *static_cast<const int*>(dlsym(m->library, "fake_barriers")) != 0;
   *f = keep(made.release());
   return 0;
 }
-EXPORT int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, Stream* s,
-                          void** parameters, void** extra) {
+EXPORT int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                          Stream* s, void** parameters, void** extra) {
   BEGIN(cuLaunchKernel);
   if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1 || shared != 0 || extra) return kInvalidValue;
   if (f->context != current()) return kInvalidHandle;
@@ -535,7 +563,8 @@ EXPORT int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, un
   for (const size_t size : sizes) all += (size + 7) / 8 * 8;
   if (all > 4096) return kInvalidValue;
   std::vector<std::vector<char>> arguments;
-  for (size_t i = 0; sizes[i] != 0; ++i) arguments.emplace_back(static_cast<char*>(parameters[i]), static_cast<char*>(parameters[i]) + sizes[i]);
+  for (size_t i = 0; sizes[i] != 0; ++i)
+    arguments.emplace_back(static_cast<char*>(parameters[i]), static_cast<char*>(parameters[i]) + sizes[i]);
   return give(s, [f, gx, bx, arguments] { run_kernel(f->context, *f, {gx, 1, 1}, {bx, 1, 1}, arguments); });
 }
 
@@ -604,9 +633,10 @@ EXPORT void* fake_cuda_host(Context* c, Address address, size_t bytes) {
 }
 
 EXPORT int cuGetErrorName(int code, const char** name) {
-  static const std::map<int, const char*> names = {{1, "CUDA_ERROR_INVALID_VALUE"},   {2, "CUDA_ERROR_OUT_OF_MEMORY"}, {201, "CUDA_ERROR_INVALID_CONTEXT"},
-                                                   {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"}, {400, "CUDA_ERROR_INVALID_HANDLE"},
-                                                   {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {719, "CUDA_ERROR_LAUNCH_FAILED"}};
+  static const std::map<int, const char*> names = {{1, "CUDA_ERROR_INVALID_VALUE"},     {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                                   {201, "CUDA_ERROR_INVALID_CONTEXT"}, {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+                                                   {400, "CUDA_ERROR_INVALID_HANDLE"},  {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                                                   {719, "CUDA_ERROR_LAUNCH_FAILED"}};
   const auto at = names.find(code);
   if (at == names.end()) return kInvalidValue;
   *name = at->second;

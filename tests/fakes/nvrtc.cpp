@@ -150,12 +150,14 @@ std::string library_of(const std::string& text, std::string& log) {
   snprintf(name, sizeof name, "/%016llx", hash(all));
   const std::string path = place + name + ".so";
   if (exists(path)) return path;
-  for (size_t slash = place.find('/', 1); slash != std::string::npos; slash = place.find('/', slash + 1)) mkdir(place.substr(0, slash).c_str(), 0777);
+  for (size_t slash = place.find('/', 1); slash != std::string::npos; slash = place.find('/', slash + 1))
+    mkdir(place.substr(0, slash).c_str(), 0777);
   mkdir(place.c_str(), 0777);
   const std::string mine = place + name + "." + std::to_string(getpid());
   std::ofstream(mine + ".cpp") << all;
   const char* compiler = getenv("NARU_FAKE_CXX");
-  const std::string command = std::string(compiler ? compiler : "c++") + " -std=c++17 -O1 -w -fPIC -shared -Wl,-z,defs -ffp-contract=off -fno-strict-aliasing -fwrapv -o '" + mine +
+  const std::string command = std::string(compiler ? compiler : "c++") +
+                              " -std=c++17 -O1 -w -fPIC -shared -Wl,-z,defs -ffp-contract=off -fno-strict-aliasing -fwrapv -o '" + mine +
                               ".so' '" + mine + ".cpp' >'" + mine + ".log' 2>&1 9>&-";
   const int status = system(command.c_str());
   std::stringstream words;
@@ -199,9 +201,13 @@ EXPORT int nvrtcCompileProgram(Program* p, int count, const char* const* options
   bool contracts = true;
   for (int i = 0; i < count; ++i) {
     const std::string o = options[i];
-    if (o.rfind("--gpu-architecture=", 0) == 0) architecture = o.substr(19);
-    else if (o == "--fmad=false") contracts = false;
-    else if (o != "--ftz=false" && o != "--prec-div=true" && o != "--prec-sqrt=true" && o != "-default-device" && o != "--generate-line-info" && o != "--std=c++17") return kInvalidOption;
+    if (o.rfind("--gpu-architecture=", 0) == 0)
+      architecture = o.substr(19);
+    else if (o == "--fmad=false")
+      contracts = false;
+    else if (o != "--ftz=false" && o != "--prec-div=true" && o != "--prec-sqrt=true" && o != "-default-device" &&
+             o != "--generate-line-info" && o != "--std=c++17")
+      return kInvalidOption;
   }
   if (architecture.empty() || contracts) return kInvalidOption;
   const std::string library = library_of(p->text, p->log);

@@ -63,8 +63,8 @@ EXPORT int32_t clGetDeviceInfo(void* device, uint32_t what, size_t size, void* v
   return code;
 }
 
-EXPORT int32_t clEnqueueNDRangeKernel(void* queue, void* kernel, uint32_t dimensions, const size_t* offset, const size_t* items, const size_t* group, uint32_t count,
-                                      void* const* list, void** event) {
+EXPORT int32_t clEnqueueNDRangeKernel(void* queue, void* kernel, uint32_t dimensions, const size_t* offset, const size_t* items,
+                                      const size_t* group, uint32_t count, void* const* list, void** event) {
   REAL(clEnqueueNDRangeKernel);
   ++kernels;
   if (const int code = error_of("NARU_FAKE_OPENCL_LAUNCH")) return code;
@@ -91,7 +91,8 @@ EXPORT int32_t clWaitForEvents(uint32_t count, void* const* events) {
   return error_of("NARU_FAKE_OPENCL_EVENTS") ? kOneEndedWithAnError : code;
 }
 
-EXPORT int32_t clBuildProgram(void* program, uint32_t count, void* const* devices, const char* options, void (*told)(void*, void*), void* data) {
+EXPORT int32_t clBuildProgram(void* program, uint32_t count, void* const* devices, const char* options, void (*told)(void*, void*),
+                              void* data) {
   REAL(clBuildProgram);
   constexpr int32_t kRefused = -11;
   return std::getenv("NARU_FAKE_OPENCL_BUILD") ? kRefused : of_the_machine(program, count, devices, options, told, data);
