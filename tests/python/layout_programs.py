@@ -63,6 +63,16 @@ def _into_a_view(t, d):
     return wide
 
 
+def _updated(t, d):
+    """Some steps of an optimizer whose parameter has the chain's layout and whose gradient is the chain."""
+    parameter = t.detach().clone().requires_grad_()
+    made = [naru.optim.SGD([parameter], 0.1, momentum=0.9), naru.optim.Adam([parameter], 0.1), naru.optim.AdamW([parameter], 0.1, amsgrad=True)][d % 3]
+    for _ in range(2):
+        parameter.grad = t * 0.5
+        made.step()
+    return parameter.detach()
+
+
 READERS = {
     "reduction": [lambda t, d: t.sum(), lambda t, d: t.sum(d), lambda t, d: t.mean(d), lambda t, d: t.prod(d), lambda t, d: t.amax(d), lambda t, d: t.amin(d),
                   lambda t, d: t.any(d), lambda t, d: t.all(d), lambda t, d: t.sum((0, -1)), lambda t, d: t.amax(), lambda t, d: t.count_nonzero(d),
@@ -77,7 +87,12 @@ READERS = {
     "gather": [lambda t, d: t.index_select(d, _positions(t, d)), lambda t, d: t[t > 0], lambda t, d: t.flip(d), lambda t, d: t.gather(d, naru.zeros(t.shape, dtype=naru.int64, device=t.device))],
     "scatter": [_scattered, lambda t, d: naru.zeros(t.shape, dtype=t.dtype, device=t.device).index_put((_positions(t, 0),), t[::2], accumulate=True)],
     "cat": [lambda t, d: naru.cat([t, t], d), lambda t, d: naru.stack([t, t], d)],
-    "matmul": [lambda t, d: t @ t.mT, lambda t, d: t.mT @ t],
+    "matmul": [lambda t, d: t[..., :70, :] @ t[..., :70, :].mT, lambda t, d: t[..., :70].mT @ t[..., :70]],
+    "nonzero": [lambda t, d: t.nonzero(), lambda t, d: t[t != 0], lambda t, d: naru.where(t > 0)[0]],
+    "loss": [lambda t, d: F.mse_loss(t, t * 0.5), lambda t, d: F.smooth_l1_loss(t, t * 0.5, beta=0.5), lambda t, d: F.l1_loss(t, t + 1, reduction="none"),
+             lambda t, d: F.binary_cross_entropy_with_logits(t, (t > 0).to(t.dtype)), lambda t, d: F.cross_entropy(t, t.argmax(1)),
+             lambda t, d: F.kl_div(t, t.abs(), reduction="sum")],
+    "update": [_updated],
     "write": [lambda t, d: t.add_(1), lambda t, d: t.mul_(t.sum()), lambda t, d: t[..., 1:].copy_(t[..., :-1].clone())],
 }
 OPERATORS = [(name, arity, lo, hi) for name, arity, _, lo, hi, *_ in _C._elementwise_table()]

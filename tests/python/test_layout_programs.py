@@ -12,7 +12,7 @@ from naru import _C
 from naru.testing.operator_cases import REFERENCES
 from opencl import need_xpu, processors_count
 
-SEEDS = range(2340)
+SEEDS = range(2880)  # each triple once, and as many reductions
 PARTS = 6
 seen = Seen()
 
@@ -49,7 +49,7 @@ def test_recorded_programs_give_the_same_bits_when_they_are_replayed(device, cap
             with naru.graph(graph):
                 results = program.run(operands)
         except RuntimeError as error:
-            assert "when stream is capturing" in str(error), program  # one that looks at values
+            assert "captur" in str(error), str(program)  # one that reads values, or an optimizer that is not capturable
             continue
         recorded.add(program, wanted)
         for _ in range(2):
