@@ -23,7 +23,7 @@ struct SafeTensors {
 SafeTensors load_safetensors(const std::string& path);
 // The same of bytes in memory, which are copied.
 SafeTensors parse_safetensors(std::string_view bytes);
-// Writes to a file of another name beside it, which then takes its place. Throws ValueError for names that are doubled or reserved,
+// Writes a new file that takes the old one's place when it is complete and on the disk (runtime/atomic_file.h). Throws ValueError for names that are doubled or reserved,
 // RuntimeError if the file can't be written.
 void save_safetensors(const std::string& path, const SafeTensors& tensors);
 std::string to_safetensors(const SafeTensors& tensors);

@@ -44,6 +44,7 @@ NB_MODULE(_C, m) {
   define_kernels(m);
   define_batches(m);
   define_safetensors(m);
+  define_files(m);
   install_functions(m);
   // Nothing of ours is the user's line.
   Dl_info info;

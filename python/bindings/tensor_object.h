@@ -49,6 +49,7 @@ void define_fallback(nb::module_& m);
 void define_kernels(nb::module_& m);
 void define_batches(nb::module_& m);
 void define_safetensors(nb::module_& m);
+void define_files(nb::module_& m);
 void define_types(nb::module_& m);
 void define_storage(nb::module_& m);
 

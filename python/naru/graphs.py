@@ -18,6 +18,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from . import _C
+from ._serialization.atomic_file import atomic_file
 from .autograd.function import Function, once_differentiable
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Graph(_C._Graph):
         """Writes what was recorded to a file, in Graphviz's language: a node for each instruction, in order."""
         nodes = [f'  n{i} [label="{text}"];\n' for i, text in enumerate(self._operators())]
         edges = [f"  n{i} -> n{i + 1};\n" for i in range(len(nodes) - 1)]
-        with open(debug_path, "w", encoding="utf-8") as file:
+        with atomic_file(debug_path, "w", encoding="utf-8") as file:
             file.write("digraph {\n" + "".join(nodes + edges) + "}\n")
 
     def __enter__(self) -> None:

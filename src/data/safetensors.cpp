@@ -13,6 +13,7 @@
 #include "naru/error.h"
 #include "naru/io.h"
 #include "naru/ops.h"
+#include "runtime/atomic_file.h"
 
 namespace naru {
 namespace {
@@ -58,6 +59,7 @@ Json parse_header(std::string_view text) {
     header = Json::parse(text.begin(), text.end(), look);
   } catch (const Json::exception& e) {
     std::string why = e.what();
+    if (const size_t kind = why.find("] "); kind != std::string::npos) why.erase(0, kind + 2);  // "[json.exception.parse_error.101] "
     for (char& c : why)
       if (c < ' ' || c > '~') c = '?';
     throw ValueError("safetensors: the header is no JSON: {}", why);
@@ -176,6 +178,16 @@ class Mapping {
   size_t size_ = 0;
 };
 
+Tensor copied(const Entry& e, const char* data) {
+  Tensor t = empty(e.sizes, Options(e.type));
+  if (e.end == e.begin) return t;
+  char* const to = static_cast<char*>(t.data_ptr());
+  std::memcpy(to, data, e.end - e.begin);
+  // Whatever the file has: a bool is 0 or 1.
+  if (e.type == DType::Bool) std::transform(to, to + (e.end - e.begin), to, [](char c) { return static_cast<char>(c != 0); });
+  return t;
+}
+
 template <class Make>
 SafeTensors tensors_of(const Layout& l, Make make) {
   SafeTensors out;
@@ -194,23 +206,17 @@ SafeTensors load_safetensors(const std::string& path) {
     char* const data = map->data() + l.start + e.begin;
     const Tensor t = from_blob(data, e.sizes, contiguous_strides(e.sizes), e.type, [map] {});
     const bool aligned = reinterpret_cast<uintptr_t>(data) % size_of(e.type) == 0;
-    if (aligned) {
+    if (aligned && e.type != DType::Bool) {
       --t.impl()->storage->externally_aliased;  // nobody else looks at these pages
       return t;
     }
-    Tensor copy = empty(e.sizes, Options(e.type));
-    std::memcpy(copy.data_ptr(), data, e.end - e.begin);
-    return copy;
+    return copied(e, data);
   });
 }
 
 SafeTensors parse_safetensors(std::string_view bytes) {
   const Layout l = read_layout(bytes);
-  return tensors_of(l, [&](const Entry& e) {
-    Tensor t = empty(e.sizes, Options(e.type));
-    if (e.end > e.begin) std::memcpy(t.data_ptr(), bytes.data() + l.start + e.begin, e.end - e.begin);
-    return t;
-  });
+  return tensors_of(l, [&](const Entry& e) { return copied(e, bytes.data() + l.start + e.begin); });
 }
 
 namespace {
@@ -244,8 +250,8 @@ std::string header_of(const SafeTensors& s, std::vector<Tensor>& order) {
   std::string text;
   try {
     text = header.dump();
-  } catch (const Json::exception& e) {
-    throw ValueError("safetensors: names and metadata must be UTF-8: {}", e.what());
+  } catch (const Json::exception&) {
+    throw ValueError("safetensors: names and metadata must be UTF-8");
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');
   if (text.size() > kMostHeader)
@@ -268,19 +274,15 @@ std::string to_safetensors(const SafeTensors& s) {
 void save_safetensors(const std::string& path, const SafeTensors& s) {
   std::vector<Tensor> order;
   const std::string front = header_of(s, order);
-  const std::string beside = path + ".part" + std::to_string(getpid());
-  std::FILE* file = std::fopen(beside.c_str(), "wb");
-  if (!file) throw RuntimeError("safetensors: {}: {}", beside, std::strerror(errno));
-  bool good = std::fwrite(front.data(), 1, front.size(), file) == front.size();
-  for (const Tensor& t : order) {
-    const size_t bytes = static_cast<size_t>(t.numel()) * t.element_size();
-    good = good && (bytes == 0 || std::fwrite(t.data_ptr(), 1, bytes, file) == bytes);
+  try {
+    runtime::AtomicFile file(path);
+    file.write(front);
+    for (const Tensor& t : order)
+      if (t.numel()) file.write({static_cast<const char*>(t.data_ptr()), static_cast<size_t>(t.numel()) * t.element_size()});
+    file.commit();
+  } catch (const runtime::FileError& e) {
+    throw RuntimeError("safetensors: {}", e.what());
   }
-  good = std::fclose(file) == 0 && good;
-  if (good && std::rename(beside.c_str(), path.c_str()) == 0) return;
-  const int error = errno;
-  std::remove(beside.c_str());
-  throw RuntimeError("safetensors: {} could not be written: {}", path, std::strerror(error));
 }
 
 }  // namespace naru

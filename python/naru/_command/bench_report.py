@@ -6,12 +6,14 @@ import argparse
 import datetime
 import importlib.util
 import json
+import os
 import platform
 import subprocess
 import sys
 from typing import Any
 
 from .. import _C
+from .._serialization.atomic_file import atomic_file
 from ..backends._precision import get_float32_matmul_precision
 from ..torch_version import __version__
 from .bench import DTYPES, PEERS, Naru, measure, peer
@@ -158,7 +160,8 @@ def draw(found: dict[str, Any], path: str) -> None:
     for axes in (products, copies, launches):
         axes.set_xticks(list(places), names, fontsize="x-small")
     figure.tight_layout()
-    figure.savefig(path)
+    with atomic_file(path) as file:
+        figure.savefig(file, format=os.path.splitext(path)[1][1:] or "png")
     pyplot.close(figure)
 
 
@@ -194,7 +197,7 @@ def main(arguments: list[str]) -> int:
     found = run(options.size, options.dtype, list(dict.fromkeys(devices)), options.repeat, not options.no_peers)
     print(json.dumps(found, indent=2) if options.json == "-" else text_of(found))
     if options.json and options.json != "-":
-        with open(options.json, "w", encoding="utf-8") as file:
+        with atomic_file(options.json, "w", encoding="utf-8") as file:
             json.dump(found, file, indent=2)
     if options.picture:
         draw(found, options.picture)

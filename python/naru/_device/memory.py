@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _C
+from .._serialization.atomic_file import atomic_file
 
 
 def as_device(device: Any = None) -> Any:
@@ -143,7 +144,8 @@ class memory_history:
         peak = max((e["allocated"] for e in self.events), default=0)
         text = _PAGE.replace("$DEVICE", html.escape(str(self.device))).replace("$ROWS", rows).replace("$PEAK", size_text(peak))
         path = Path(path)
-        path.write_text(text.replace("$POINTS", json.dumps(points)), encoding="utf-8")
+        with atomic_file(path, "w", encoding="utf-8") as file:
+            file.write(text.replace("$POINTS", json.dumps(points)))
         return path
 
 

@@ -1,0 +1,1 @@
+"""How objects become PyTorch's files and back. `naru.serialization` is the face of it."""

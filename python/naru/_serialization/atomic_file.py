@@ -1,0 +1,39 @@
+"""Files that are written whole or not at all: whatever writes a user's file goes through here (in C++: runtime/atomic_file.h)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import IO, TYPE_CHECKING, Any
+
+from .. import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | bytes | os.PathLike, mode: str = "wb", encoding: str | None = None) -> Iterator[IO[Any]]:
+    """A file open for writing that takes the place of `path` at the end of the block, once its bytes are on the disk.
+
+    If the block raises, the process is killed or the disk is full, the old file stays as it was. Symbolic links are followed, the mode is
+    kept. OSError where the file can't be written.
+
+    >>> import os, tempfile
+    >>> from naru._serialization.atomic_file import atomic_file
+    >>> path = os.path.join(tempfile.mkdtemp(), "x")
+    >>> with atomic_file(path, "w") as file:
+    ...     _ = file.write("text"), os.path.exists(path)
+    >>> open(path).read()
+    'text'
+    """
+    name = os.fsencode(path)
+    if b"\0" in name:
+        raise ValueError("embedded null byte")
+    target = _C._AtomicFile(name)
+    try:
+        with open(target.fileno(), mode, encoding=encoding, closefd=False) as file:
+            yield file
+        target.commit()
+    finally:
+        target.discard()  # nothing to do where it is complete
