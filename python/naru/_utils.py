@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import sys
 import traceback
@@ -17,6 +18,8 @@ def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -
     size, stride = list(size), list(stride)
     if len(size) != len(stride) or storage_offset < 0 or any(n < 0 for n in size) or any(s < 0 for s in stride):
         raise ValueError(f"a stored tensor has size {size}, stride {stride}, offset {storage_offset}, which no tensor can have")
+    if math.prod(size) > sys.maxsize:
+        raise ValueError(f"a stored tensor of size {size} has more elements than can be counted")
     base = storage.tensor
     last = storage_offset + sum((n - 1) * s for n, s in zip(size, stride))
     if 0 not in size and last >= base.numel():
@@ -60,15 +63,22 @@ def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -
 
 def _rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any) -> Any:
     """A parameter over `data` with attributes of its own."""
-    param = _rebuild_parameter(data, requires_grad, backward_hooks)
-    for name, value in dict(state).items():
-        setattr(param, name, value)
-    return param
+    return _with_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def _with_state(obj: Any, state: Any) -> Any:
+    """`obj` with the attributes of `state`. They are its own: no setter is called, and its class stays what it is."""
+    state = dict(state or {})
+    if not all(type(name) is str for name in state):
+        raise TypeError(f"the state of a {type(obj).__name__} has a name that is no text")
+    if state:
+        obj.__dict__.update(state)
+    return obj
 
 
 def _tensor_from_bytes(data: bytes, dtype: str, size: tuple[int, ...], device: str, requires_grad: bool) -> Tensor:
     """A tensor that was pickled by `pickle` itself; on the CPU where its device is absent."""
-    from .serialization import bytes_to_tensor, device_if_present
+    from ._serialization.storages import bytes_to_tensor, device_if_present
 
     tensor = bytes_to_tensor(data, getattr(_C, dtype)).reshape(size)
     target = device_if_present(device)

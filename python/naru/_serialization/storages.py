@@ -1,0 +1,173 @@
+"""Storages in files: their names, their bytes, and where they go when they are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+# The storage types that PyTorch's files name, and the dtypes that they hold.
+STORAGES = {
+    "FloatStorage": "float32",
+    "DoubleStorage": "float64",
+    "HalfStorage": "float16",
+    "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64",
+    "IntStorage": "int32",
+    "ShortStorage": "int16",
+    "CharStorage": "int8",
+    "ByteStorage": "uint8",
+    "BoolStorage": "bool",
+    "ComplexFloatStorage": "complex64",
+    "ComplexDoubleStorage": "complex128",
+    "UntypedStorage": "uint8",
+}
+DTYPE_NAMES = (
+    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+)
+
+
+class StorageType:
+    """Stands in a pickle for one of PyTorch's storage types. There is one object for each, and nothing changes it."""
+
+    __slots__ = ("name",)
+    name: str
+
+    def __init__(self, name: str) -> None:
+        object.__setattr__(self, "name", name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{self.name} can't be changed")
+
+    @property
+    def dtype(self) -> Any:
+        """What it holds; None where naru has no such dtype."""
+        return getattr(_C, STORAGES[self.name], None)
+
+
+STORAGE_TYPES = {name: StorageType(name) for name in STORAGES}
+STORAGE_OF_DTYPE = {dtype: STORAGE_TYPES[name] for name, dtype in STORAGES.items() if name != "UntypedStorage"}
+
+
+def name_of(dtype: Any) -> str:
+    """ "float32"."""
+    return str(dtype).removeprefix("torch.")
+
+
+def size_of(dtype: Any) -> int:
+    """Bytes of an element."""
+    return _C.empty(0, dtype=dtype).element_size()
+
+
+# --- bytes ---------------------------------------------------------------------------------------------------------
+
+
+def bytes_to_tensor(data: bytes | bytearray, dtype: Any) -> Tensor:
+    """A one-dimensional CPU tensor of the bytes: over them if `data` is a bytearray, with a copy otherwise."""
+    import numpy as np
+
+    name = name_of(dtype)
+    if not data:
+        return _C.empty(0, dtype=dtype)
+    if not isinstance(data, bytearray):
+        data = bytearray(data)
+    if name == "bfloat16":
+        return _C.from_numpy(np.frombuffer(data, np.int16)).view(dtype)
+    if name == "bool":  # whatever the file has: a bool is 0 or 1
+        return _C.from_numpy(np.frombuffer(data, np.uint8) != 0)
+    return _C.from_numpy(np.frombuffer(data, np.dtype(name)))
+
+
+def tensor_to_bytes(tensor: Tensor) -> bytes:
+    """The elements of a tensor in row-major order."""
+    tensor = tensor.detach().to("cpu").contiguous()
+    if tensor.numel() == 0:
+        return b""
+    if tensor.dtype == _C.bfloat16:
+        tensor = tensor.reshape(-1).view(_C.int16)
+    return tensor.numpy().tobytes()
+
+
+def swapped(data: bytearray, size: int) -> bytearray:
+    """The bytes of elements of that size in the other byte order."""
+    import numpy as np
+
+    return bytearray(np.frombuffer(data, np.uint8).reshape(-1, size)[:, ::-1].tobytes())
+
+
+# --- places --------------------------------------------------------------------------------------------------------
+
+
+def device_if_present(location: str) -> Any:
+    """The device of that name, or None where it is absent or is the CPU."""
+    if location in ("cpu", ""):
+        return None
+    kind, _, index = location.partition(":")
+    try:
+        return _C.device(location) if int(index or 0) < _C.device_count(kind) else None
+    except Exception:  # a kind that naru does not know
+        return None
+
+
+class LoadedStorage:
+    """A storage that was read: a one-dimensional tensor, and where it was when it was saved."""
+
+    def __init__(self, tensor: Tensor, location: str) -> None:
+        self.tensor = tensor
+        self.location = location
+
+    def as_dtype(self, dtype: Any) -> LoadedStorage:
+        """The same bytes as elements of `dtype`. ValueError where they are no whole number of elements."""
+        if dtype == self.tensor.dtype:
+            return self
+        if self.tensor.numel() * self.tensor.element_size() % size_of(dtype):
+            raise ValueError(f"a storage of {self.tensor.numel()} bytes is no whole number of {name_of(dtype)}")
+        return LoadedStorage(self.tensor != 0 if dtype == _C.bool else self.tensor.view(dtype), self.location)
+
+    # What a map_location function does with storages.
+    @property
+    def device(self) -> Any:
+        return self.tensor.device
+
+    def cpu(self) -> LoadedStorage:
+        """This storage on the CPU."""
+        return LoadedStorage(self.tensor.to("cpu"), "cpu")
+
+    def to(self, device: Any) -> LoadedStorage:
+        """This storage on `device`."""
+        return LoadedStorage(self.tensor.to(device), str(device))
+
+    def cuda(self, device: Any = None) -> LoadedStorage:
+        """This storage on a cuda device."""
+        if device is None:
+            device = "cuda"
+        return self.to(f"cuda:{device}" if isinstance(device, int) else device)
+
+
+def placement(map_location: Any) -> Callable[[Tensor, str], Tensor]:
+    """What puts a storage's tensor where `map_location` says."""
+
+    def present(tensor: Tensor, location: str) -> Tensor:
+        device = device_if_present(location)
+        return tensor if device is None else tensor.to(device)
+
+    if map_location is None:
+        return present
+    if isinstance(map_location, dict):
+        return lambda tensor, location: tensor.to(map_location[location]) if location in map_location else present(tensor, location)
+    if isinstance(map_location, (str, _C.device)):
+        target = _C.device(map_location) if isinstance(map_location, str) else map_location
+        return lambda tensor, location: tensor.to(target)
+    if not callable(map_location):
+        raise TypeError(f"map_location should be a device, a string, a dict or a function, got {type(map_location).__name__}")
+
+    def call(tensor: Tensor, location: str) -> Tensor:
+        chosen = map_location(LoadedStorage(tensor, location), location)
+        return present(tensor, location) if chosen is None else chosen.tensor
+
+    return call

@@ -1,0 +1,1 @@
+"""Fuzzers: what they find is a bug, and becomes a test."""
