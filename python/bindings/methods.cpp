@@ -270,6 +270,11 @@ void define_storage(nb::module_& m) {
              return reinterpret_cast<uintptr_t>(s.tensor.data_ptr()) -
                     static_cast<uintptr_t>(s.tensor.storage_offset()) * s.tensor.element_size();
            })
+      .def("_tensor",
+           [](const Storage& s) {
+             const int64_t count = static_cast<int64_t>(s.tensor.impl()->storage->bytes / s.tensor.element_size());
+             return nb::steal(wrap(s.tensor.detach().as_strided({count}, {1}, 0)));
+           })
       .def("nbytes", [](const Storage& s) { return s.tensor.impl()->storage->bytes; })
       .def("size", [](const Storage& s) { return s.tensor.impl()->storage->bytes / s.unit; })
       .def("__len__", [](const Storage& s) { return s.tensor.impl()->storage->bytes / s.unit; })

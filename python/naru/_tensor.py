@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from . import _C
@@ -70,26 +71,76 @@ def _deepcopy(self: Tensor, memo: dict) -> Tensor:
             "https://github.com/pytorch/pytorch/pull/103001"
         )
     if id(self) not in memo:
-        copy = self.detach().clone()
+        flat = _storage_copy(self.detach(), memo)
+        copy = flat.as_strided(self.shape, self.stride(), self.storage_offset()).detach() if flat is not None else self.detach().clone()
+        if type(self) is not Tensor:
+            copy = Tensor._make_subclass(type(self), copy, False)
         if self.requires_grad:
             copy.requires_grad_(True)
+        memo[id(self)] = copy
         if self.grad is not None:
             copy.grad = self.grad.__deepcopy__(memo)
-        memo[id(self)] = copy
+        if self.__dict__:
+            copy.__dict__.update(deepcopy(self.__dict__, memo))
     return memo[id(self)]
+
+
+def _storage_copy(plain: Tensor, memo: dict) -> Tensor | None:
+    """A copy of the whole storage, as a flat tensor of the same dtype: one for all that share the storage. None of an empty one."""
+    storage = plain.untyped_storage()
+    count = storage.nbytes() // plain.element_size()
+    if count == 0:
+        return None
+    key = ("naru.storage", str(plain.device), storage.data_ptr(), storage.nbytes())
+    if key not in memo:
+        # The original is kept, too, or its address could be used again meanwhile.
+        memo[key] = plain.as_strided((count,), (1,), 0).clone(), plain
+    copy = memo[key][0]
+    if copy.dtype == plain.dtype:
+        return copy
+    return copy.as_strided((storage.nbytes() // copy.element_size(),), (1,), 0).view(plain.dtype)
+
+
+def _copy(self: Tensor) -> Tensor:
+    """Another tensor over the same storage."""
+    copy = self.data if type(self) is Tensor else Tensor._make_subclass(type(self), self.data, False)
+    if self.requires_grad:
+        copy.requires_grad_(True)
+    if self.__dict__:
+        copy.__dict__.update(self.__dict__)
+    return copy
+
+
+def _storage_deepcopy(self: Any, memo: dict) -> Any:
+    flat = self._tensor()
+    copy = _storage_copy(flat, memo) if flat.numel() else flat.clone()
+    return copy.untyped_storage()
+
+
+def _storage_clone(self: Any) -> Any:
+    """A copy of the storage."""
+    return self._tensor().clone().untyped_storage()
+
+
+def _rebuild_from_type_v2(func: Any, new_type: type, args: tuple[Any, ...], state: Any) -> Tensor:
+    """A tensor with attributes of its own, from a file."""
+    from ._utils import _with_state
+
+    return _with_state(func(*args), state[0] if isinstance(state, tuple) and len(state) == 2 else state)
 
 
 def _reduce(self: Tensor, protocol: Any) -> tuple:
     from ._utils import _tensor_from_bytes
-    from .serialization import tensor_to_bytes
+    from ._serialization.storages import tensor_to_bytes
 
-    return _tensor_from_bytes, (
+    args = (
         tensor_to_bytes(self),
         str(self.dtype).removeprefix("torch."),
         tuple(self.shape),
         str(self.device),
         self.requires_grad and self.is_leaf,
     )
+    return (_tensor_from_bytes, args, self.__dict__) if self.__dict__ else (_tensor_from_bytes, args)
 
 
 def _share_memory(self: Tensor) -> Tensor:
@@ -111,6 +162,7 @@ def install() -> None:
         "record_stream": _record_stream,
         "__dlpack__": _dlpack,
         "__dlpack_device__": _dlpack_device,
+        "__copy__": _copy,
         "__deepcopy__": _deepcopy,
         "__reduce_ex__": _reduce,
         "type": _type,
@@ -121,3 +173,5 @@ def install() -> None:
     for name, method in {"new": _new, "share_memory_": _share_memory, "is_shared": _is_shared}.items():
         if name not in own:
             setattr(Tensor, name, method)
+    for name, method in {"__copy__": _storage_clone, "__deepcopy__": _storage_deepcopy, "clone": _storage_clone}.items():
+        setattr(_C.UntypedStorage, name, method)

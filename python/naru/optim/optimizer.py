@@ -173,7 +173,7 @@ class Optimizer:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes back what `state_dict` gave; tensors are copied to each parameter's device and dtype."""
+        """Takes back what `state_dict` gave. Tensors that have the parameter's device and dtype are used as they are, not copied."""
         import copy
 
         saved = state_dict["param_groups"]
@@ -190,15 +190,13 @@ class Optimizer:
         def adopt(param: Tensor, value: Any, key: Any = None) -> Any:
             if isinstance(value, Tensor):
                 if key in _ON_HOST:
-                    return value.detach().clone()
-                if param.is_floating_point():
-                    return value.detach().to(param.device, param.dtype, False, True)
-                return value.detach().to(param.device, value.dtype, False, True)
+                    return value
+                return value.to(param.device, param.dtype if param.is_floating_point() else value.dtype)
             if isinstance(value, dict):
                 return {k: adopt(param, v, k) for k, v in value.items()}
             if isinstance(value, (list, tuple)):
                 return type(value)(adopt(param, v, key) for v in value)
-            return copy.deepcopy(value)
+            return value
 
         state: defaultdict[Any, Any] = defaultdict(dict)
         for number, value in state_dict["state"].items():
@@ -207,8 +205,8 @@ class Optimizer:
             else:
                 state[number] = value
         groups = []
-        for mine, theirs in zip(self.param_groups, saved):
-            group = copy.deepcopy({key: value for key, value in theirs.items() if key != "params"})
+        for mine, theirs in zip(self.param_groups, copy.deepcopy(saved)):  # at once: what groups share, they share still
+            group = {key: value for key, value in theirs.items() if key != "params"}
             if "param_names" in mine and "param_names" not in group:
                 group["param_names"] = mine["param_names"]
             groups.append({"params": mine["params"], **group})
