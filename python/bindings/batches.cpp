@@ -20,7 +20,17 @@ class Batches {
     pass_ = std::make_unique<data::Pass>(std::make_shared<data::TensorDataset>(std::move(list)), numbers.to_ints(), options);
   }
   Batches(const Batches&) = delete;
-  ~Batches() { stop(); }
+  ~Batches() { drop(); }
+
+  // The threads end by themselves; nobody waits for those that are in the middle of a batch, as this may be called from a finalizer.
+  void drop() {
+    if (generation_ != runtime::fork_generation()) static_cast<void>(pass_.release());
+    if (!pass_) return;
+    if (ahead_)
+      std::thread([pass = std::move(pass_)] {}).detach();
+    else
+      pass_.reset();
+  }
 
   void stop() {
     // A forked child has none of the threads, and perhaps a lock that one of them held.
@@ -75,7 +85,8 @@ void define_batches(nb::module_& m) {
            })
       .def("__iter__", [](nb::object self) { return self; })
       .def("__next__", &Batches::next)
-      .def("stop", &Batches::stop);
+      .def("stop", &Batches::stop)
+      .def("drop", &Batches::drop);
 }
 
 }  // namespace naru::py

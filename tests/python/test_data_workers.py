@@ -707,3 +707,55 @@ def test_bad_use_of_workers_raises_pytorchs_error(use, kind, text):
 def test_more_workers_than_processors_are_warned_of():
     with pytest.warns(UserWarning, match="This DataLoader will create 4096 worker processes in total. Our suggested max number of worker"):
         D.DataLoader([1], num_workers=4096)
+
+
+FINALIZER = """
+import builtins, gc, sys, threading, naru as torch
+from naru.utils import data as D
+
+class Numbers:
+    def __len__(self):
+        return 40
+    def __getitem__(self, i):
+        return torch.tensor(i)
+
+def refuse(what):
+    def f(*args, **kwargs):
+        raise AssertionError(f"a finalizer must not {what}")
+    return f
+
+def dropped(loader):
+    it = iter(loader)
+    next(it)
+    cycle = [it]
+    cycle.append(cycle)
+    del it, cycle
+
+for options in ({"num_workers": 2}, {"num_workers": 2, "pin_memory": True}, {"num_workers": 2, "persistent_workers": True}):
+    loader = D.DataLoader(Numbers(), batch_size=4, **options)
+    gc.disable()
+    dropped(loader)
+    loader = None
+    import multiprocessing.process
+    kept = builtins.__import__, threading.Thread.join, multiprocessing.process.BaseProcess.join, threading.Event.wait
+    unraisable = []
+    sys.unraisablehook = lambda u: unraisable.append(u.exc_value)
+    excepthook, sys.excepthook = sys.excepthook, lambda *e: unraisable.append(e[1])
+    builtins.__import__ = refuse("import")
+    threading.Thread.join = threading.Event.wait = refuse("wait")
+    multiprocessing.process.BaseProcess.join = refuse("wait")
+    gc.collect()
+    builtins.__import__, threading.Thread.join, multiprocessing.process.BaseProcess.join, threading.Event.wait = kept
+    sys.excepthook = excepthook
+    assert not unraisable, unraisable
+    gc.enable()
+    for child in multiprocessing.active_children():
+        child.join(30)
+        assert child.exitcode == 0, child
+print("ended")
+"""
+
+
+def test_a_finalizer_imports_nothing_and_waits_for_nobody():
+    done = subprocess.run([sys.executable, "-c", FINALIZER], capture_output=True, text=True, timeout=120, env={**os.environ, "NARU_VIRTUAL": "cuda:1"})
+    assert done.returncode == 0 and done.stdout == "ended\n", done.stdout + done.stderr

@@ -19,7 +19,7 @@ from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, or
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ._utils.crew import Crew
+    from ._utils.worker_pool import WorkerPool
 
 Tensor = _C.Tensor
 T_co = TypeVar("T_co", covariant=True)
@@ -244,20 +244,20 @@ class DataLoader(Generic[T_co]):
         rows = self._source().rows()
         return rows if rows and all(type(t) is _C.Tensor and t.device.type == "cpu" for t in rows[0]) else None
 
-    def _start_crew(self, base_seed: int, pin: bool) -> Crew:
+    def _start_pool(self, base_seed: int, pin: bool) -> WorkerPool:
         """The workers of a pass."""
-        from ._utils.crew import PinningCrew, ProcessCrew, ThreadCrew
+        from ._utils.worker_pool import PinningPool, ProcessPool, ThreadPool
 
         source = self._source()
-        crew: Crew
+        pool: WorkerPool
         if self.worker_init_fn is None and self.multiprocessing_context is None and source.gather() is not None:
-            crew = ThreadCrew(source, self.num_workers)
+            pool = ThreadPool(source, self.num_workers)
         else:
             import multiprocessing
 
             job = Job(source, self.worker_init_fn, base_seed, self.num_workers)
-            crew = ProcessCrew(job, self.multiprocessing_context or multiprocessing.get_context())
-        return PinningCrew(crew) if pin else crew
+            pool = ProcessPool(job, self.multiprocessing_context or multiprocessing.get_context())
+        return PinningPool(pool) if pin else pool
 
 
 def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
@@ -338,7 +338,7 @@ class _RowsIterator(_Iterator):
             order = self._positions[order]
             order = _C.where(order < 0, order + self._tensors[0].size(0), order)
         batches = _C._Batches(list(self._tensors), order, self._sampler.batch_size, self._sampler.drop_last, *self._options)
-        weakref.finalize(self, batches.stop)
+        weakref.finalize(self, batches.drop)
         self._batches = batches
         return batches
 
@@ -355,14 +355,15 @@ class _WorkersIterator(_Iterator):
     def __init__(self, loader: DataLoader) -> None:
         pin = loader.pin_memory and _pins(loader)
         base_seed = self._open(loader)
-        crew = loader._start_crew(base_seed, pin)
-        # The workers end with this object; at the end of the program they are ended by the crew itself.
-        self._finish = weakref.finalize(self, crew.stop)
-        self._finish.atexit = False
+        pool = loader._start_pool(base_seed, pin)
+        self._pool = pool
+        # The workers end with this object; at the end of the program they are ended by the pool itself.
+        self._dropped = weakref.finalize(self, pool.drop)
+        self._dropped.atexit = False
         factor = loader.prefetch_factor
         if not factor:
             raise AssertionError("prefetch_factor must be greater than 0 where there are workers")
-        self._order = Order(crew, loader.num_workers, factor, loader.in_order, loader.timeout)
+        self._order = Order(pool, loader.num_workers, factor, loader.in_order, loader.timeout)
         self._persistent = loader.persistent_workers
         self._order.begin(self._indices)
 
@@ -381,7 +382,8 @@ class _WorkersIterator(_Iterator):
             return self._order.next()
         except StopIteration:
             if not self._persistent:
-                self._finish()
+                self._dropped.detach()
+                self._pool.stop()
             raise
 
 

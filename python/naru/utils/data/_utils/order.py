@@ -11,28 +11,28 @@ from .worker import End, Task
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .crew import Crew
+    from .worker_pool import WorkerPool
 
 
 class Order:
-    """Passes over a crew's batches.
+    """Passes over a pool's batches.
 
     Args:
-        crew: the workers.
+        pool: the workers.
         workers: how many.
         prefetch: batches under way to each worker.
         in_order: batches come in the order of their indices; otherwise as they get ready.
         timeout: seconds to wait for a batch; 0 for any time.
     """
 
-    def __init__(self, crew: Crew, workers: int, prefetch: int, in_order: bool, timeout: float) -> None:
-        self.crew = crew
+    def __init__(self, pool: WorkerPool, workers: int, prefetch: int, in_order: bool, timeout: float) -> None:
+        self.pool = pool
         self._workers = workers
         self._prefetch = prefetch
         self._in_order = in_order
         self._timeout = timeout
         self._pass = -1
-        self.broken: BaseException | None = None  # why the crew was stopped
+        self.broken: BaseException | None = None  # why the pool was stopped
 
     def begin(self, indices: Iterator[Any]) -> None:
         """A new pass. What is still under way of the one before comes to nothing."""
@@ -58,7 +58,7 @@ class Order:
             return
         self._doer[self._next_sent] = worker
         self._load[worker] += 1
-        self.crew.put(worker, Task((self._pass, self._next_sent), index))
+        self.pool.put(worker, Task((self._pass, self._next_sent), index))
         self._next_sent += 1
 
     def _choose(self) -> int | None:
@@ -99,12 +99,12 @@ class Order:
             raise RuntimeError("this pass of the DataLoader has ended with an error; start another one") from self.broken
         while True:
             try:
-                (which, number), answer = self.crew.get(self._timeout or None)
+                (which, number), answer = self.pool.get(self._timeout or None)
             except TimeoutError:
                 raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
             except (RuntimeError, KeyboardInterrupt) as error:  # a worker is gone, or all are to go
                 self.broken = error
-                self.crew.stop(grace=0)
+                self.pool.stop(grace=0)
                 raise
             if which == self._pass:
                 return number, answer

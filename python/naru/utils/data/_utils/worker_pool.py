@@ -1,4 +1,4 @@
-"""Crews: the workers of a pass, as the loop sees them. `put` gives one a task, `get` returns one's answer."""
+"""Worker pools: the workers of a pass, as the loop sees them. `put` gives one a task, `get` returns one's answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GRACE_SECONDS = 5.0
 Answer = tuple[tuple[int, int], Any]
 
 
-class Crew(Protocol):
+class WorkerPool(Protocol):
     """Workers, and the way to and from them."""
 
     def put(self, worker: int, task: Task) -> None:
@@ -43,8 +43,12 @@ class Crew(Protocol):
     def stop(self, grace: float = _GRACE_SECONDS) -> None:
         """Ends all workers; those that do not end by themselves within `grace` seconds are killed."""
 
+    def drop(self) -> None:
+        """Tells all workers that nobody wants a batch any more. For finalizers, which run between any two instructions of any thread:
+        nothing is imported, locked or waited for."""
 
-class ThreadCrew:
+
+class ThreadPool:
     """Workers that are threads of this process, for data sets that spend their time outside of Python."""
 
     def __init__(self, source: Source, workers: int) -> None:
@@ -65,11 +69,14 @@ class ThreadCrew:
             raise TimeoutError from None
 
     def stop(self, grace: float = _GRACE_SECONDS) -> None:
+        self.drop()
+
+    def drop(self) -> None:
         for tasks in self._tasks:
             tasks.put(None)
 
 
-class ProcessCrew:
+class ProcessPool:
     """Workers that are processes."""
 
     def __init__(self, job: Job, context: Any) -> None:
@@ -138,8 +145,7 @@ class ProcessCrew:
         if self._stopped or os.getpid() != self._owner:  # a forked child has a copy of this object, but no workers
             return
         self._stopped = True
-        for channel in self._channels:
-            channel.close()
+        self.drop()
         deadline = time.monotonic() + grace
         try:
             for process in self._processes:
@@ -151,6 +157,13 @@ class ProcessCrew:
                     end(process)
                 for process in alive:
                     process.join(1)
+
+
+    def drop(self) -> None:
+        # A worker ends when its channel does; `multiprocessing` sees to its remains when the next process starts, and at exit.
+        if os.getpid() == self._owner:
+            for channel in self._channels:
+                channel.close()
 
 
 def _ending(code: int | None) -> str:
@@ -173,25 +186,25 @@ def _cause(code: int | None) -> str:
 
 
 # Of this process.
-_live: weakref.WeakSet[ProcessCrew] = weakref.WeakSet()
+_live: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
 
 
 @atexit.register
 def _stop_all() -> None:
     # Nobody wants a batch any more: no grace.
-    for crew in list(_live):
-        crew.stop(grace=0)
+    for pool in list(_live):
+        pool.stop(grace=0)
 
 
-class PinningCrew:
-    """Another crew whose batches a thread copies to page-locked memory while the loop is at work."""
+class PinningPool:
+    """Another pool whose batches a thread copies to page-locked memory while the loop is at work."""
 
-    def __init__(self, crew: Crew) -> None:
-        self._crew = crew
+    def __init__(self, pool: WorkerPool) -> None:
+        self._pool = pool
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         # One entry a task: the thread waits for answers only while there are some to come.
         self._expected: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        self._stopped = threading.Event()
+        self._stopped = False
         self._thread = threading.Thread(target=self._run, daemon=True, name="naru-pin")
         self._thread.start()
 
@@ -199,14 +212,16 @@ class PinningCrew:
         while self._expected.get():
             answer = self._next()
             if answer is None:
-                return
+                break
             self._answers.put(answer)
             del answer
+        if self._stopped:
+            self._pool.drop()
 
     def _next(self) -> Any:
-        while not self._stopped.is_set():
+        while not self._stopped:
             try:
-                tag, value = self._crew.get(0.1)
+                tag, value = self._pool.get(0.1)
             except TimeoutError:
                 continue
             except BaseException as error:
@@ -220,7 +235,7 @@ class PinningCrew:
         return None
 
     def put(self, worker: int, task: Task) -> None:
-        self._crew.put(worker, task)
+        self._pool.put(worker, task)
         self._expected.put(True)
 
     def get(self, seconds: float | None) -> Answer:
@@ -233,8 +248,12 @@ class PinningCrew:
         return answer
 
     def stop(self, grace: float = _GRACE_SECONDS) -> None:
-        self._stopped.set()
-        self._expected.put(False)
+        self.drop()
         if threading.current_thread() is not self._thread:
             self._thread.join()
-        self._crew.stop(grace)
+        self._pool.stop(grace)
+
+    def drop(self) -> None:
+        # The thread passes it on when it has nothing from the pool in its hands.
+        self._stopped = True
+        self._expected.put(False)
