@@ -14,17 +14,6 @@ namespace {
 using autograd::Node;
 using List = std::vector<Tensor>;
 
-// Takes the GIL on a thread that let it go.
-class Locked {
- public:
-  Locked() : state_(PyGILState_Ensure()) {}
-  ~Locked() { PyGILState_Release(state_); }
-  Locked(const Locked&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
-
 // A list that holds tensors and None, which counts as undefined.
 List tensors_or_none(PyObject* o, const char* what) {
   List list;
@@ -57,7 +46,7 @@ class PythonNode final : public Node {
           "Specify retain_graph=True for the first backward. (in {})",
           text_);
     Locked gil;
-    nb::object result = nb::steal(check(PyObject_CallOneArg(function_.get(), list_of(grads).ptr())));
+    nb::object result = nb::steal(check(call_python(function_.get(), {list_of(grads).ptr()})));
     return tensors_or_none(result.ptr(), text_.c_str());
   }
   void release_saved() override { function_.reset(); }
@@ -77,7 +66,7 @@ nb::object node_object(Ref<Node> node) { return node ? nb::cast(PyNode{std::move
 autograd::Hook hook_of(PyObject* f) {
   return [f = keep(f)](const Tensor& g) -> Tensor {
     Locked gil;
-    nb::object result = nb::steal(check(PyObject_CallOneArg(f.get(), wrapped(g).ptr())));
+    nb::object result = nb::steal(check(call_python(f.get(), {wrapped(g).ptr()})));
     if (result.is_none()) return {};
     if (!is_tensor(result.ptr())) throw TypeError("hook must return None or a Tensor, got {}", Py_TYPE(result.ptr())->tp_name);
     return tensor_of(result.ptr());

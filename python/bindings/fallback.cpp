@@ -10,7 +10,7 @@ namespace naru::py {
 namespace {
 
 void warn(const std::string& text) {
-  nb::gil_scoped_acquire locked;
+  const Locked gil;
   if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw nb::python_error();
 }
 

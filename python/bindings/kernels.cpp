@@ -56,14 +56,10 @@ struct PyContext {
 
 Kernel::Backward backward_from(PyObject* f, std::string name) {
   return [f = keep(f), name = std::move(name)](const KernelContext& context) {
-    const PyGILState_STATE state = PyGILState_Ensure();
-    struct Release {
-      PyGILState_STATE state;
-      ~Release() { PyGILState_Release(state); }
-    } const release{state};
+    const Locked gil;
     nb::list grads;
     for (const Tensor& g : context.grads) grads.append(wrapped(g));
-    nb::object result = nb::steal(check(PyObject_CallFunctionObjArgs(f.get(), nb::cast(PyContext{&context}).ptr(), grads.ptr(), nullptr)));
+    nb::object result = nb::steal(check(call_python(f.get(), {nb::cast(PyContext{&context}).ptr(), grads.ptr()})));
     std::vector<Tensor> found;
     for (nb::handle g : result) found.push_back(g.is_none() ? Tensor() : tensor_of(g.ptr()));
     return found;

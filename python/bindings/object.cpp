@@ -1,6 +1,9 @@
 // Errors on their way to Python, the GIL, lines of the user's program, and NumPy's types.
 #include "object.h"
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
@@ -173,13 +176,37 @@ void set_package_folder(std::string folder) {
   files().known.clear();
 }
 
+namespace {
+
+// Runs `take`, which takes the GIL. When the interpreter has begun to end, Python ends the threads that ask for it by unwinding their stacks,
+// which would run destructors without the GIL, or end the program at the first that may not throw: such a thread rests here instead, until
+// the process is gone. (So does Python itself, from 3.14 on.)
+template <class F>
+void until_the_end(F&& take) {
+  try {
+    take();
+  } catch (const abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
+
+}  // namespace
+
 Unlocked::Unlocked() : line_before_(noted_line) {
   noted_line = program_line();
   state_ = PyEval_SaveThread();
 }
 Unlocked::~Unlocked() {
-  PyEval_RestoreThread(state_);
+  until_the_end([&] { PyEval_RestoreThread(state_); });
   noted_line = line_before_;
+}
+PyObject* call_python(PyObject* f, std::initializer_list<PyObject*> args) {
+  PyObject* result = nullptr;
+  until_the_end([&] { result = PyObject_Vectorcall(f, args.begin(), args.size(), nullptr); });
+  return result;
+}
+Locked::Locked() {
+  until_the_end([&] { state_ = PyGILState_Ensure(); });
 }
 
 // --- NumPy

@@ -77,6 +77,21 @@ class Unlocked {
   PyThreadState* state_;
 };
 
+// Takes the GIL on a thread that let it go, or that Python does not know.
+class Locked {
+ public:
+  Locked();
+  ~Locked() { PyGILState_Release(state_); }
+  Locked(const Locked&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+// Calls a Python function from within the core, where destructors above may not run without the GIL: a thread that Python would end there rests
+// instead (see Unlocked). A new reference, or null with Python's error set.
+PyObject* call_python(PyObject* f, std::initializer_list<PyObject*> args);
+
 // The bytes of numpy's answer: whether the module is loaded, and two of its types (null where it is not).
 struct NumPy {
   PyTypeObject* array = nullptr;    // numpy.ndarray

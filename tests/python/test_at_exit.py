@@ -1,0 +1,64 @@
+"""The end of a program: threads that are still at work do no harm."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+PROGRAM = """
+import sys, threading, time
+import numpy
+import naru as n
+
+class Twice(n.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2 + sum(range(300)) * 0
+
+started = []
+
+def hook(g):
+    sum(range(300))
+    return g
+
+def work(device, what):
+    x = n.ones(60, 60, device=device, requires_grad=True)
+    if what == "hooks":
+        x.register_hook(hook)
+    started.append(device)
+    while True:
+        if what == "forward":
+            (x @ x).sum()
+        elif what == "item":
+            (x @ x).sum().item()
+        elif what == "backward":
+            (x @ x).sum().backward()
+        elif what == "hooks":
+            Twice.apply(x).sum().backward()
+        elif what == "arrays":
+            n.from_numpy(numpy.ones(30)) + 1
+
+devices = sys.argv[1].split(",")
+for device in devices:
+    for _ in range(2):
+        threading.Thread(target=work, args=(device, sys.argv[2]), daemon=True).start()
+while len(started) < 2 * len(devices):
+    time.sleep(0.01)
+time.sleep(0.1)
+print("exit")
+"""
+
+
+@pytest.mark.parametrize("devices", ["cpu", "cpu,cuda:0,mps:0"])
+@pytest.mark.parametrize("what", ["forward", "item", "backward", "hooks", "arrays"])
+def test_daemon_threads_that_compute_at_exit_do_not_end_the_program_badly(what, devices):
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM), devices, what], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "NARU_VIRTUAL": "cuda:1,mps:1"})  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr) == (0, "exit\n", "")
