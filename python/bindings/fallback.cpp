@@ -1,7 +1,7 @@
 // What runs on the cpu because a device lacks it. python/naru/fallback.py is the face of it.
 #include <nanobind/stl/string.h>
 
-#include "ir/addresses.h"
+#include "ir/inspect.h"
 #include "naru/fallback.h"
 #include "runtime/registry.h"
 #include "tensor_object.h"

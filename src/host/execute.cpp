@@ -37,14 +37,19 @@ class PreparedOther final : public Prepared {
   const ir::Instruction& instruction_;
 };
 
+template <class I>
+std::unique_ptr<Prepared> prepared_if_possible(const I& instruction) {
+  if constexpr (requires { prepared(instruction); })
+    return prepared(instruction);
+  else
+    return nullptr;
+}
+
 }  // namespace
 
 PreparedList::PreparedList(std::span<const ir::Instruction> work) {
   for (const ir::Instruction& instruction : work) {
-    std::unique_ptr<Prepared> p;
-    if (const auto* map = std::get_if<ir::Map>(&instruction)) p = prepared(*map);
-    if (const auto* reduce = std::get_if<ir::Reduce>(&instruction)) p = prepared(*reduce);
-    if (const auto* product = std::get_if<ir::MatMul>(&instruction)) p = prepared(*product);
+    auto p = std::visit([](const auto& i) { return prepared_if_possible(i); }, instruction);
     list_.push_back(p ? std::move(p) : std::make_unique<PreparedOther>(instruction));
   }
 }
@@ -55,7 +60,11 @@ void PreparedList::run() const {
 }
 
 void prepare(const ir::Instruction& instruction) {
-  if (const auto* k = std::get_if<ir::UserKernel>(&instruction)) prepare(*k);
+  std::visit(
+      [](const auto& i) {
+        if constexpr (requires { compile(i); }) compile(i);
+      },
+      instruction);
 }
 
 }  // namespace naru::host

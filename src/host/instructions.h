@@ -1,4 +1,4 @@
-// One function per kind of instruction; execute() dispatches to them.
+// One function per kind of instruction, chosen by overload: run() for all, others for those kinds that have them.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ void run(const ir::CopyBytes&);
 void run(const ir::RowFused&);
 void run(const ir::UserKernel&);
 
-// Compiles it, if it has not been yet; throws what the compiler says.
-void prepare(const ir::UserKernel&);
+// For kinds that a compiler must see first: compiles it, if it has not been yet; throws what the compiler says.
+void compile(const ir::UserKernel&);
 
 // An instruction with all that follows from it worked out, to be done again and again. It must stay where it is; its parameters may change.
 class Prepared {
@@ -28,7 +28,7 @@ class Prepared {
   virtual ~Prepared() = default;
   virtual void run() = 0;
 };
-// Null: there is nothing to work out.
+// For kinds that are worth it; the others are executed each time. Null: there is nothing to work out.
 std::unique_ptr<Prepared> prepared(const ir::Map&);
 std::unique_ptr<Prepared> prepared(const ir::Reduce&);
 std::unique_ptr<Prepared> prepared(const ir::MatMul&);
@@ -44,8 +44,13 @@ class RowPart {
   virtual double nanoseconds() const = 0;
   virtual bool reduces_rows() const { return false; }
 };
-// The instruction must outlive it. kept: the address that stands for the values kept; keeps: it is this part that keeps them.
-std::unique_ptr<RowPart> row_part(const ir::Map&, const void* kept, int64_t rows);
-std::unique_ptr<RowPart> row_part(const ir::Reduce&, bool keeps, int64_t rows);
+// The instruction must outlive it.
+struct PartRows {
+  int64_t count = 0;
+  const void* kept = nullptr;  // the address that stands for the values that an earlier part has kept
+  bool keeps = false;          // it is this part that keeps them
+};
+std::unique_ptr<RowPart> row_part(const ir::Map&, const PartRows& rows);
+std::unique_ptr<RowPart> row_part(const ir::Reduce&, const PartRows& rows);
 
 }  // namespace naru::host

@@ -354,7 +354,7 @@ class MapRows final : public RowPart {
 
 }  // namespace
 
-std::unique_ptr<RowPart> row_part(const Map& map, const void* kept, int64_t rows) { return std::make_unique<MapRows>(map, kept, rows); }
+std::unique_ptr<RowPart> row_part(const Map& map, const PartRows& rows) { return std::make_unique<MapRows>(map, rows.kept, rows.count); }
 
 void run(const Map& map) {
   for (const int64_t size : map.shape)

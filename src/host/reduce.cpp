@@ -370,8 +370,8 @@ class StridedRows final : public RowPart {
 
 }  // namespace
 
-std::unique_ptr<RowPart> row_part(const Reduce& reduce, bool keeps, int64_t rows) {
-  if (reduce.contiguous) return std::make_unique<ContiguousRows>(reduce, keeps, rows);
+std::unique_ptr<RowPart> row_part(const Reduce& reduce, const PartRows& rows) {
+  if (reduce.contiguous) return std::make_unique<ContiguousRows>(reduce, rows.keeps, rows.count);
   return std::make_unique<StridedRows>(reduce);
 }
 
@@ -401,7 +401,7 @@ std::unique_ptr<Prepared> prepared(const Reduce& reduce) {
   // Strided: rows of one outer position, which make one chunk.
   if (!reduce.contiguous && (reduction.kept != reduction.cols || reduction.length > ir::kStridedChunk)) return nullptr;
   const int64_t rows = reduce.contiguous ? reduction.kept : reduction.length;
-  std::unique_ptr<RowPart> part = row_part(reduce, false, rows);
+  std::unique_ptr<RowPart> part = row_part(reduce, {rows});
   if (part->nanoseconds() >= kWorthSplitting) return nullptr;
   return std::make_unique<PreparedReduction>(std::move(part), rows);
 }

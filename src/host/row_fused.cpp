@@ -12,12 +12,6 @@ namespace {
 // (4096 elements, which the first cache holds, are 10 % slower).
 constexpr int64_t kTogether = 16384;
 
-int64_t positions(const Dims& shape) {
-  int64_t n = 1;
-  for (const int64_t size : shape) n *= size;
-  return n;
-}
-
 }  // namespace
 
 void run(const ir::RowFused& w) {
@@ -26,11 +20,12 @@ void run(const ir::RowFused& w) {
   int64_t unit = 1, longest = 1;
   const void* kept = nullptr;
   for (const ir::RowFused::Part& p : w.parts) {
-    std::visit([&](const auto& work) { longest = std::max(longest, positions(work.shape) / w.rows); }, p.work);
-    if (const auto* map = std::get_if<ir::Map>(&p.work))
-      parts.push_back(row_part(*map, kept, w.rows));
-    else
-      parts.push_back(row_part(std::get<ir::Reduce>(p.work), p.kept != nullptr, w.rows));
+    std::visit(
+        [&](const auto& work) {
+          longest = std::max(longest, product(work.shape) / w.rows);
+          parts.push_back(row_part(work, {w.rows, kept, p.kept != nullptr}));
+        },
+        p.work);
     if (p.kept) kept = p.kept;
     time += parts.back()->nanoseconds();
     // The rows of a chunk are reduced by one thread, in order.

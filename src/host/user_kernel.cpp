@@ -127,7 +127,7 @@ UserFunction function_of(const ir::UserKernel& k) {
 
 }  // namespace
 
-void prepare(const ir::UserKernel& k) { function_of(k); }
+void compile(const ir::UserKernel& k) { function_of(k); }
 
 void run(const ir::UserKernel& k) {
   const ir::KernelEntry& entry = k.source->kernels()[static_cast<size_t>(k.entry)];

@@ -1,8 +1,18 @@
 // Instructions: all that a device is asked to do. Addresses are the device's own, strides count elements.
+//
+// Each kind describes itself, and whoever must know an instruction's operands, names or programs asks by ir/inspect.h, whatever the kind is:
+//   each_operand(f)   f(void*& address, const OperandUse&) for each operand that has an address
+//   name(), kNames, kFamily   the operator it carries out, all that there are, and what kind of operators they are (none: it has no name)
+//   program, params   members of those that compute by a program
+//   parts             a member of those made of other instructions, each part's in `work`
+// A new kind is its struct here, its lowering to the host (src/host), its text for devices (src/render/c), and nothing else.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -15,11 +25,27 @@
 
 namespace naru::ir {
 
+// How an instruction uses an operand: the elements at address + sum over d of i[d] * strides[d], 0 <= i[d] < sizes[d], and up to `before`
+// elements in front of each and `behind` elements behind it, where indices lead.
+struct OperandUse {
+  const char* what;  // "input of a reduction"
+  bool written;
+  DType dtype;
+  std::span<const int64_t> sizes, strides;
+  int64_t before = 0, behind = 0;
+  const Device* device = nullptr;  // where it lives; null: on the device that carries the instruction out
+};
+
 // An operand over an iteration space: the address of its first element and one stride per dimension (0 repeats).
 struct View {
   void* data = nullptr;
   DType dtype = DType::F32;
   Dims strides;
+
+  template <class F>
+  void describe(F& f, const char* what, bool written, std::span<const int64_t> sizes, int64_t before = 0, int64_t behind = 0) {
+    if (data) f(data, OperandUse{what, written, dtype, sizes, strides, before, behind});
+  }
 };
 
 // outputs[i][p] = program(inputs[...][p]) for every position p of `shape`. An output overlaps an input only if it is exactly that input
@@ -29,6 +55,12 @@ struct Map {
   Dims shape;
   std::vector<View> inputs, outputs;
   std::vector<uint64_t> params;
+
+  template <class F>
+  void each_operand(F&& f) {
+    for (View& v : inputs) v.describe(f, "input of an elementwise operation", false, shape);
+    for (View& v : outputs) v.describe(f, "result of an elementwise operation", true, shape);
+  }
 };
 
 // A plain copy, with conversion, of the elements of a shape.
@@ -48,6 +80,16 @@ struct Reduce {
   std::vector<View> inputs;
   std::vector<uint64_t> params;
   View out;
+
+  static constexpr const char* kFamily = "reduction";
+  static constexpr const char* kNames[] = {"sum", "prod", "max", "min", "any", "all"};  // in the order of ReduceOp
+  const char* name() const { return kNames[static_cast<int>(op)]; }
+  std::span<const int64_t> kept_sizes() const { return std::span<const int64_t>(shape).first(shape.size() - static_cast<size_t>(reduced)); }
+  template <class F>
+  void each_operand(F&& f) {
+    for (View& v : inputs) v.describe(f, "input of a reduction", false, shape);
+    out.describe(f, "result of a reduction", true, kept_sizes());
+  }
 };
 
 // Position of the greatest (or least) element along the last dimension of `shape`, the first among equals, a NaN before all.
@@ -56,6 +98,16 @@ struct ArgReduce {
   bool greatest = true;
   Dims shape;
   View in, values, indices;
+
+  static constexpr const char* kFamily = "reduction";
+  static constexpr const char* kNames[] = {"argmin", "argmax"};
+  const char* name() const { return kNames[greatest]; }
+  template <class F>
+  void each_operand(F&& f) {
+    const auto kept = std::span<const int64_t>(shape).first(shape.size() - 1);
+    in.describe(f, "input of argmax/argmin", false, shape);
+    values.describe(f, "values of argmax/argmin", true, kept), indices.describe(f, "indices of argmax/argmin", true, kept);
+  }
 };
 
 // Running sum or product along the last dimension, in order. in and out may be the same.
@@ -63,6 +115,14 @@ struct Scan {
   ReduceOp op;  // Sum or Prod
   Dims shape;
   View in, out;  // out.dtype is the type accumulated in (F32 for F16 and BF16)
+
+  static constexpr const char* kFamily = "scan";
+  static constexpr const char* kNames[] = {"cumsum", "cumprod"};
+  const char* name() const { return kNames[op == ReduceOp::Prod]; }
+  template <class F>
+  void each_operand(F&& f) {
+    in.describe(f, "input of a scan", false, shape), out.describe(f, "result of a scan", true, shape);
+  }
 };
 
 // One index operand: I64 positions over the iteration space; position i addresses element i * step of the indexed dimension,
@@ -74,6 +134,14 @@ struct IndexOperand {
   bool from_end = true;
   int64_t least() const noexcept { return from_end ? -bound : 0; }
 };
+// The operand that indices move in, and the indices.
+template <class F>
+void describe_indexed(F& f, View& moved, const char* what, bool written, const Dims& shape, std::vector<IndexOperand>& indices) {
+  int64_t before = 0, behind = 0;
+  for (const IndexOperand& i : indices) (i.step < 0 ? before : behind) += (std::max<int64_t>(i.bound, 1) - 1) * std::abs(i.step);
+  moved.describe(f, what, written, shape, before, behind);
+  for (IndexOperand& i : indices) i.positions.describe(f, "index", false, shape);
+}
 
 // Gather: out[p] = source[p, indices(p)]: source.strides are 0 in the dimensions that only the indices move in.
 // Scatter: target[p, indices(p)] = value[p] (Add: +=, in order of p). A position out of bounds raises IndexError naming
@@ -84,6 +152,15 @@ struct Gather {
   std::vector<IndexOperand> indices;
   IndexName op = "index";
   uint32_t where = 0;  // the line of the call (see core/storage.h: Origin)
+
+  static constexpr const char* kFamily = "index";
+  static constexpr const auto& kNames = kIndexNames;
+  const char* name() const { return op; }
+  template <class F>
+  void each_operand(F&& f) {
+    out.describe(f, "result of an indexing", true, shape);
+    describe_indexed(f, source, "source of an indexing", false, shape, indices);
+  }
 };
 struct Scatter {
   Dims shape;
@@ -92,6 +169,15 @@ struct Scatter {
   bool add = false;
   IndexName op = "index_put_";
   uint32_t where = 0;
+
+  static constexpr const char* kFamily = "index";
+  static constexpr const auto& kNames = kIndexNames;
+  const char* name() const { return op; }
+  template <class F>
+  void each_operand(F&& f) {
+    describe_indexed(f, target, "target of an indexing", true, shape, indices);
+    value.describe(f, "value of an indexing", false, shape);
+  }
 };
 
 // c = a b (+ bias), for `batch` pairs. Strides in elements; all three of one type. bias: n elements, or null.
@@ -108,6 +194,21 @@ struct MatMul {
   bool deterministic = false;  // one chain of fma in the order of k for each element
   // What a device's library may do, where it is faster: round float32 factors to TF32; add parts of sums up in float16 or bfloat16.
   bool tf32 = false, reduced_precision_accumulation = true;
+
+  static constexpr const char* kFamily = "product";
+  static constexpr const char* kNames[] = {"matmul"};
+  const char* name() const { return kNames[0]; }
+  template <class F>
+  void each_operand(F&& f) {
+    const auto matrix = [&](Matrix& x, const char* what, bool written, int64_t rows, int64_t cols) {
+      const int64_t sizes[] = {batch, rows, cols}, strides[] = {x.batch_stride, x.row_stride, x.col_stride};
+      if (x.data) f(x.data, OperandUse{what, written, dtype, sizes, strides});
+    };
+    matrix(a, "left matrix", false, m, k), matrix(b, "right matrix", false, k, n), matrix(c, "product", true, m, n);
+    void* address = const_cast<void*>(bias);
+    if (address) f(address, OperandUse{"bias", false, dtype, std::span(&n, 1), std::span(&bias_stride, 1)});
+    bias = address;
+  }
 };
 
 // Sorts rows of n elements along the last dimension of `shape`; NaN counts as greatest; stable. Writes the first k of the order.
@@ -117,6 +218,17 @@ struct Sort {
   int64_t k = 0;  // = n for a whole sort
   bool descending = false;
   View in, values, indices;
+
+  static constexpr const char* kFamily = "sort";
+  static constexpr const char* kNames[] = {"sort"};
+  const char* name() const { return kNames[0]; }
+  template <class F>
+  void each_operand(F&& f) {
+    Dims taken = shape;
+    taken.back() = k;
+    in.describe(f, "input of a sort", false, shape);
+    values.describe(f, "sorted values", true, taken), indices.describe(f, "sorted indices", true, taken);
+  }
 };
 
 // Copies `bytes` bytes between devices (or within one).
@@ -125,6 +237,17 @@ struct CopyBytes {
   const void* source = nullptr;
   size_t bytes = 0;
   Device target_device, source_device;
+
+  template <class F>
+  void each_operand(F&& f) {
+    const int64_t size = static_cast<int64_t>(bytes), stride = 1;
+    const auto side = [&](void*& p, const char* what, bool written, const Device& device) {
+      if (p) f(p, OperandUse{what, written, DType::U8, std::span(&size, 1), std::span(&stride, 1), 0, 0, &device});
+    };
+    void* from = const_cast<void*>(source);
+    side(target, "target of a copy", true, target_device), side(from, "source of a copy", false, source_device);
+    source = from;
+  }
 };
 
 // A kernel of the user's own, over a grid of items in groups. Its memory and numbers stand in the order of its parameters.
@@ -136,6 +259,18 @@ struct UserKernel {
   std::array<int64_t, 3> items{1, 1, 1}, threads{1, 1, 1};  // of the grid; of a group. The last groups may be smaller
   int64_t groups(int d) const {
     return (items[static_cast<size_t>(d)] + threads[static_cast<size_t>(d)] - 1) / threads[static_cast<size_t>(d)];
+  }
+
+  const char* name() const { return "kernel"; }  // the user's own: it has no place among kNames
+  // How far the kernel goes from each address nobody knows.
+  template <class F>
+  void each_operand(F&& f) {
+    auto p = memory.begin();
+    for (const KernelParam& param : source->kernels()[static_cast<size_t>(entry)].params) {
+      if (!param.pointer || p == memory.end()) continue;
+      if (*p) f(*p, OperandUse{"argument of a kernel", !param.constant, DType::U8, {}, {}});
+      ++p;
+    }
   }
 };
 
@@ -152,6 +287,18 @@ struct RowFused {
   };
   int64_t rows = 0;
   std::vector<Part> parts;
+
+  template <class F>
+  void each_operand(F&& f) {
+    for (Part& p : parts) {
+      std::visit([&](auto& work) { work.each_operand(f); }, p.work);
+      if (!p.kept) continue;
+      const auto& reduce = std::get<Reduce>(p.work);
+      const int64_t count = product(reduce.shape), stride = 1;
+      const DType type = reduce.program.nodes[reduce.program.outputs[0]].out;
+      f(p.kept, OperandUse{"values of a reduction", true, type, std::span(&count, 1), std::span(&stride, 1)});
+    }
+  }
 };
 
 using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Sort, CopyBytes, RowFused, UserKernel>;

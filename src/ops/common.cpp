@@ -196,12 +196,12 @@ void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads,
     if (t->defined()) accesses.writes.push_back(t->impl()->storage.get());
   const Device device = writes[0]->impl()->storage->device;
   // An index out of bounds is found when the call is long past.
-  if (!device.is_cpu() && current_line) {
-    if (auto* gather = std::get_if<ir::Gather>(&instruction))
-      gather->where = current_line();
-    else if (auto* scatter = std::get_if<ir::Scatter>(&instruction))
-      scatter->where = current_line();
-  }
+  if (!device.is_cpu() && current_line)
+    std::visit(
+        [](auto& i) {
+          if constexpr (requires { i.where; }) i.where = current_line();
+        },
+        instruction);
   runtime::queue_of(device).submit(std::move(instruction), accesses);
 }
 void submit(ir::Instruction&& instruction, std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes) {

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <set>
 
-#include "ir/addresses.h"
+#include "ir/inspect.h"
 #include "naru/devices.h"
 #include "naru/error.h"
 #include "naru/random.h"

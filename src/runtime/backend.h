@@ -146,7 +146,7 @@ class Backend {
   // Optional: whether a stream of `to` can copy from `from`'s memory. If not, copies between them pass through the host's.
   virtual bool can_access_peer(Device from, Device to) { return static_cast<void>(from), static_cast<void>(to), false; }
   // Optional: whether a device lacks anything that instructions can ask for; then lacks() says what: operators by name ("sort", "matmul" ...; see
-  // ir/addresses.h), a type ("fp64", "fp16", "bf16"), or "fp64 arithmetic", which some operators on other types need. See runtime/fallback.h.
+  // ir/inspect.h), a type ("fp64", "fp16", "bf16"), or "fp64 arithmetic", which some operators on other types need. See runtime/fallback.h.
   virtual bool has_gaps(Device device) { return static_cast<void>(device), false; }
   virtual bool lacks(Device device, std::string_view op) { return static_cast<void>(device), static_cast<void>(op), false; }
   // Optional: whether it takes ir::RowFused.

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "core/tensor_impl.h"
+#include "ir/inspect.h"
 #include "ir/op_ids.h"
 #include "naru/error.h"
+#include "runtime/check_operands.h"
 #include "runtime/memory.h"
 
 namespace naru::runtime {
@@ -36,13 +38,6 @@ void find_draws(const ir::Program& program, std::vector<uint64_t>& params, std::
   }
 }
 
-void find_draws(ir::Instruction& instruction, std::vector<Recording::Draw>& found) {
-  if (auto* map = std::get_if<ir::Map>(&instruction)) find_draws(map->program, map->params, found);
-  if (auto* reduce = std::get_if<ir::Reduce>(&instruction)) find_draws(reduce->program, reduce->params, found);
-  if (auto* rows = std::get_if<ir::RowFused>(&instruction))
-    for (ir::RowFused::Part& part : rows->parts) std::visit([&](auto& work) { find_draws(work.program, work.params, found); }, part.work);
-}
-
 // A storage in another one's memory, of so many bytes.
 struct Lent {
   Ref<Storage> lender;
@@ -65,7 +60,7 @@ Recording::~Recording() {
 void Recording::finish(DeviceStream& stream) {
   for (size_t i = 0; i < work.size(); ++i) {
     const size_t before = draws.size();
-    find_draws(work[i], draws);
+    ir::each_program(work[i], [&](const ir::Program& program, std::vector<uint64_t>& params) { find_draws(program, params, draws); });
     const bool random = draws.size() > before;
     if (parts.empty() || random || parts.back().draws) parts.push_back({{work.data() + i, 0}, random, {}});
     parts.back().work = {parts.back().work.data(), parts.back().work.size() + 1};
@@ -161,7 +156,9 @@ ir::Instruction Capture::restored(const Storage& s) {
   lends_ = true;
   std::memcpy(kept->data, s.data, s.bytes);
   recording_->storages.push_back({kept, false});
-  return ir::CopyBytes{s.data, kept->data, s.bytes, s.device, s.device};
+  const ir::CopyBytes copy{s.data, kept->data, s.bytes, s.device, s.device};
+  if constexpr (kChecksOperands) check_operands(copy, {{kept.get()}, {const_cast<Storage*>(&s)}});
+  return copy;
 }
 
 bool Capture::lend(Storage& s) {

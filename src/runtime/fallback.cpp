@@ -11,7 +11,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "ir/addresses.h"
+#include "ir/inspect.h"
 #include "naru/error.h"
 #include "runtime/memory.h"
 #include "runtime/registry.h"
@@ -118,21 +118,6 @@ const char* in_double(const ir::Program& p) {
   return nullptr;
 }
 
-struct InDouble {
-  const char* operator()(const ir::RowFused& w) const {
-    for (const ir::RowFused::Part& p : w.parts)
-      if (const char* name = std::visit(*this, p.work)) return name;
-    return nullptr;
-  }
-  template <class I>
-  const char* operator()(const I& i) const {
-    if constexpr (requires { i.program; })
-      return in_double(i.program);
-    else
-      return nullptr;
-  }
-};
-
 }  // namespace
 
 const char* lacking(Backend& backend, Device device, const ir::Instruction& instruction) {
@@ -140,7 +125,11 @@ const char* lacking(Backend& backend, Device device, const ir::Instruction& inst
   ir::each_name(instruction, [&](const char* name) {
     if (!found && backend.lacks(device, name)) found = name;
   });
-  return found || !backend.lacks(device, kDouble) ? found : std::visit(InDouble{}, instruction);
+  if (found || !backend.lacks(device, kDouble)) return found;
+  ir::each_program(instruction, [&](const ir::Program& program, const std::vector<uint64_t>&) {
+    if (!found) found = in_double(program);
+  });
+  return found;
 }
 
 const char* lacking(Backend& backend, Device device, ir::OpId id, std::span<const Source> sources, DType out) {
@@ -213,7 +202,7 @@ void run_on_host(Queue& queue, ir::Instruction instruction, const Accesses& acce
   for (Storage* s : accesses.reads) moved.reads.push_back(here(s));
   for (Storage* s : accesses.writes) moved.writes.push_back(here(s));
   queue.stream().synchronize(seq);
-  ir::each_address(instruction, [&](void*& address, const char*) {
+  ir::each_operand(instruction, [&](void*& address, const ir::OperandUse&) {
     char* const p = static_cast<char*>(address);
     for (const Pair& pair : pairs) {
       char* const base = static_cast<char*>(pair.there->data);

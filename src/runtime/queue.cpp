@@ -7,6 +7,7 @@
 
 #include "naru/error.h"
 #include "runtime/capture.h"
+#include "runtime/check_operands.h"
 #include "runtime/fallback.h"
 #include "runtime/memory.h"
 #include "runtime/registry.h"
@@ -435,6 +436,7 @@ void Queue::wait(StreamPoint m) {
 }
 
 uint64_t Queue::submit_locked(ir::Instruction&& instruction, const Accesses& accesses) {
+  if constexpr (kChecksOperands) check_operands(instruction, accesses);
   Capture* const capture = capture_.load(std::memory_order_relaxed);
   if (gaps_)
     if (const char* op = lacking(backend_, device_, instruction)) {

@@ -1,0 +1,227 @@
+#include "runtime/check_operands.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <deque>
+#include <set>
+
+#include "ir/inspect.h"
+#include "ir/op_ids.h"
+#include "naru/error.h"
+
+namespace naru::runtime {
+namespace {
+
+using ir::View;
+
+// Storages just as large as what lies in them.
+struct Memory {
+  std::deque<std::vector<char>> bytes;
+  std::vector<Ref<Storage>> storages;
+  Accesses accesses;
+
+  Storage& add(size_t n, bool written) {
+    bytes.emplace_back(n);
+    storages.push_back(make_ref<Storage>(Device("cpu"), n));
+    storages.back()->data = bytes.back().data();
+    (written ? accesses.writes : accesses.reads).push_back(storages.back().get());
+    return *storages.back();
+  }
+  void* elements(int64_t n, bool written, DType t = DType::F32) { return add(static_cast<size_t>(n) * size_of(t), written).data; }
+  View dense(const Dims& sizes, bool written, DType t = DType::F32) {
+    return {elements(product(sizes), written, t), t, contiguous_strides(sizes)};
+  }
+};
+
+ir::Program copy_program() {
+  ir::Program p;
+  p.nodes_count = p.inputs_count = p.outputs_count = 1;
+  p.inputs[0] = {DType::F32, false};
+  p.outputs[0] = 0;
+  p.nodes[0] = {ir::op::copy, DType::F32, 1, {}};
+  p.nodes[0].args[0] = {ir::Program::From::Input, DType::F32, 0};
+  return p;
+}
+
+ir::Map map_of(Memory& m) { return {copy_program(), {3, 5}, {m.dense({3, 5}, false)}, {m.dense({3, 5}, true)}, {}}; }
+
+ir::Reduce reduce_of(Memory& m) {
+  ir::Reduce r;
+  r.program = copy_program();
+  r.op = ir::ReduceOp::Sum;
+  r.shape = {3, 5};
+  r.reduced = 1;
+  r.inputs = {m.dense({3, 5}, false)};
+  r.out = m.dense({3}, true);
+  return r;
+}
+
+ir::RowFused rows_of(Memory& m) {
+  ir::RowFused w;
+  w.rows = 3;
+  ir::Reduce sum = reduce_of(m);
+  ir::Map map = map_of(m);
+  void* const kept = map.outputs[0].data;
+  map.inputs = {{kept, DType::F32, {5, 1}}};
+  m.accesses.reads.pop_back();
+  m.storages.erase(m.storages.end() - 2);
+  w.parts = {{sum, kept}, {map, nullptr}};
+  return w;
+}
+
+using Make = ir::Instruction (*)(Memory&);
+// Every kind but users' kernels, whose reach nobody knows.
+const Make kKinds[] = {
+    [](Memory& m) -> ir::Instruction { return map_of(m); },
+    [](Memory& m) -> ir::Instruction { return reduce_of(m); },
+    [](Memory& m) -> ir::Instruction {
+      return ir::ArgReduce{true, {3, 5}, m.dense({3, 5}, false), m.dense({3}, true), m.dense({3}, true, DType::I64)};
+    },
+    [](Memory& m) -> ir::Instruction {
+      return ir::Scan{ir::ReduceOp::Sum, {3, 5}, m.dense({3, 5}, false), m.dense({3, 5}, true)};
+    },
+    [](Memory& m) -> ir::Instruction {  // rows of a table of seven
+      ir::Gather g;
+      g.shape = {3, 5};
+      g.out = m.dense({3, 5}, true);
+      g.source = {m.elements(7 * 5, false), DType::F32, {0, 1}};
+      g.indices = {{{m.elements(3, false, DType::I64), DType::I64, {1, 0}}, 7, 5}};
+      return g;
+    },
+    [](Memory& m) -> ir::Instruction {  // rows of a table of seven, the last one first
+      ir::Scatter s;
+      s.shape = {3, 5};
+      s.target = {static_cast<float*>(m.elements(7 * 5, true)) + 6 * 5, DType::F32, {0, 1}};
+      s.value = m.dense({3, 5}, false);
+      s.indices = {{{m.elements(3, false, DType::I64), DType::I64, {1, 0}}, 7, -5}};
+      return s;
+    },
+    [](Memory& m) -> ir::Instruction {
+      ir::MatMul q;
+      q.batch = 2, q.m = 3, q.n = 4, q.k = 5;
+      q.a = {m.elements(2 * 15, false), 15, 1, 3}, q.b = {m.elements(20, false), 0, 4, 1}, q.c = {m.elements(2 * 12, true), 12, 4, 1};
+      q.bias = m.elements(4, false);
+      return q;
+    },
+    [](Memory& m) -> ir::Instruction {
+      return ir::Sort{{3, 5}, 2, true, m.dense({3, 5}, false), m.dense({3, 2}, true), m.dense({3, 2}, true, DType::I64)};
+    },
+    [](Memory& m) -> ir::Instruction {
+      return ir::CopyBytes{m.elements(4, true), m.elements(4, false), 16, Device("cpu"), Device("cpu")};
+    },
+    [](Memory& m) -> ir::Instruction { return rows_of(m); },
+};
+
+TEST(CheckOperands, an_operand_may_fill_its_storage_and_one_byte_less_is_refused_for_every_kind_of_instruction) {
+  std::set<size_t> kinds;
+  for (const Make make : kKinds) {
+    Memory m;
+    const ir::Instruction instruction = make(m);
+    SCOPED_TRACE(testing::Message() << "kind " << instruction.index());
+    kinds.insert(instruction.index());
+    size_t operands = 0;
+    ir::each_operand(instruction, [&](const void*, const ir::OperandUse&) { ++operands; });
+    EXPECT_GE(operands, m.storages.size());
+    EXPECT_NO_THROW(check_operands(instruction, m.accesses));
+    for (const Ref<Storage>& s : m.storages) {
+      --s->bytes;
+      EXPECT_THROW(check_operands(instruction, m.accesses), RuntimeError) << s->bytes;
+      ++s->bytes;
+      s->data = static_cast<char*>(s->data) + 1;
+      EXPECT_THROW(check_operands(instruction, m.accesses), RuntimeError) << s->bytes;
+      s->data = static_cast<char*>(s->data) - 1;
+    }
+  }
+  EXPECT_EQ(kinds.size() + 1, std::variant_size_v<ir::Instruction>);
+}
+
+TEST(CheckOperands, what_is_written_must_be_among_the_storages_written) {
+  for (const Make make : kKinds) {
+    Memory m;
+    const ir::Instruction instruction = make(m);
+    Accesses all_read;
+    for (const Ref<Storage>& s : m.storages) all_read.reads.push_back(s.get());
+    EXPECT_THROW(check_operands(instruction, all_read), RuntimeError) << "kind " << instruction.index();
+  }
+}
+
+TEST(CheckOperands, negative_strides_reach_in_front_of_the_address_and_repeated_elements_nowhere) {
+  Memory m;
+  ir::Map map = map_of(m);
+  float* const first = static_cast<float*>(map.inputs[0].data);
+  map.inputs[0] = {first + 14, DType::F32, {-5, -1}};
+  EXPECT_NO_THROW(check_operands(map, m.accesses));
+  map.inputs[0].data = first + 13;
+  EXPECT_THROW(check_operands(map, m.accesses), RuntimeError);
+  map.inputs[0] = {first + 14, DType::F32, {0, 0}};
+  EXPECT_NO_THROW(check_operands(map, m.accesses));
+  map.inputs[0] = {first, DType::F32, {int64_t{1} << 62, 1}};
+  EXPECT_THROW(check_operands(map, m.accesses), RuntimeError);
+}
+
+TEST(CheckOperands, no_elements_lie_nowhere) {
+  Memory m;
+  ir::Map map = map_of(m);
+  map.shape = {3, 0};
+  map.inputs[0].data = map.outputs[0].data = &m;
+  EXPECT_NO_THROW(check_operands(map, m.accesses));
+}
+
+TEST(CheckOperands, the_error_names_the_operator_and_the_operand) {
+  Memory m;
+  ir::Reduce r = reduce_of(m);
+  r.inputs[0].strides = {5, 2};
+  try {
+    check_operands(r, m.accesses);
+    FAIL() << "not refused";
+  } catch (const RuntimeError& e) {
+    const std::string text = e.what();
+    EXPECT_NE(text.find("sum: the input of a reduction lies outside"), std::string::npos) << text;
+    EXPECT_NE(text.find("strides [5, 2]"), std::string::npos) << text;
+  }
+}
+
+// Counts what it is given.
+class CountingStream final : public DeviceStream {
+ public:
+  uint64_t submit(ir::Instruction, std::vector<Ref<Storage>>) override { return ++count_; }
+  void wait(DeviceStream&, uint64_t) override {}
+  uint64_t completed() const noexcept override { return count_; }
+  uint64_t submitted() const noexcept override { return count_; }
+  void reach(uint64_t) noexcept override {}
+  std::unique_ptr<TimeStamp> stamp() override { return nullptr; }
+
+ private:
+  uint64_t count_ = 0;
+};
+
+class CountingBackend final : public Backend {
+ public:
+  const char* name() const noexcept override { return "counting"; }
+  int device_count(DeviceType) noexcept override { return 1; }
+  Availability probe(DeviceType) override { return {true, "", ""}; }
+  Properties properties(Device) override {
+    Properties p;
+    p.synchronous = true;
+    return p;
+  }
+  void* allocate(Device, MemoryKind, size_t bytes) override { return std::malloc(bytes); }
+  void release(Device, MemoryKind, void* memory, size_t) noexcept override { std::free(memory); }
+  std::unique_ptr<DeviceStream> create_stream(Device, int) override { return std::make_unique<CountingStream>(); }
+};
+
+TEST(CheckOperands, a_queue_hands_no_such_instruction_to_its_device_in_debug_and_sanitizer_builds) {
+  CountingBackend backend;
+  Queue queue(backend, Device("cpu"));
+  Memory m;
+  ir::Map map = map_of(m);
+  EXPECT_EQ(queue.submit(ir::Instruction(map), m.accesses), 1u);
+  map.inputs[0].strides = {5, 2};
+  if (!kChecksOperands) GTEST_SKIP() << "a release build, which does not check";
+  EXPECT_THROW(queue.submit(ir::Instruction(map), m.accesses), RuntimeError);
+  EXPECT_EQ(queue.stream().submitted(), 1u);
+}
+
+}  // namespace
+}  // namespace naru::runtime
