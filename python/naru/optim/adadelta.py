@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _C
-from ..autograd.grad_mode import no_grad
-from .optimizer import Optimizer, check_option, number
+from ._descent import Descent, zero_steps, zeros_for
+from .optimizer import check_option, number
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+Tensor = _C.Tensor
 
 __all__ = ["Adadelta"]
 
 
-class Adadelta(Optimizer):
+class Adadelta(Descent):
     """Steps scaled by the ratio of the running root mean squares of past steps (u) and gradients (v).
 
     v = rho · v + (1 - rho) · g²;  d = sqrt(u + eps) / sqrt(v + eps) · g;  u = rho · u + (1 - rho) · d²;  p -= lr · d.
@@ -49,32 +48,13 @@ class Adadelta(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def _stateful(self, group: dict[str, Any]) -> bool:
-        return True
+    def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": zero_steps(), "square_avg": zeros_for(param), "acc_delta": zeros_for(param)}
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates the parameters once."""
-        loss = self._run_closure(closure)
-        with no_grad():
-            for group in self.param_groups:
-                rho, eps = group["rho"], group["eps"]
-                for param in group["params"]:
-                    grad = param.grad
-                    if grad is None:
-                        continue
-                    state = self._state_on_device(param)
-                    if len(state) == 0:
-                        state["step"] = _C.tensor(0.0, dtype=_C.float32, device="cpu")
-                        state["square_avg"] = _C.zeros_like(param.detach())
-                        state["acc_delta"] = _C.zeros_like(param.detach())
-                    state["step"] += 1
-                    if group["maximize"]:
-                        grad = -grad
-                    if group["weight_decay"] != 0:
-                        grad = grad + param * group["weight_decay"]
-                    square, steps = state["square_avg"], state["acc_delta"]
-                    square.mul_(rho).add_(grad * grad, alpha=1 - rho)
-                    delta = (steps + eps).sqrt() / (square + eps).sqrt() * grad
-                    steps.mul_(rho).add_(delta * delta, alpha=1 - rho)
-                    param.add_(delta, alpha=-number(group["lr"]))
-        return loss
+    def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        rho, eps = group["rho"], group["eps"]
+        square, steps = state["square_avg"], state["acc_delta"]
+        square.mul_(rho).add_(grad * grad, alpha=1 - rho)
+        delta = (steps + eps).sqrt() / (square + eps).sqrt() * grad
+        steps.mul_(rho).add_(delta * delta, alpha=1 - rho)
+        param.add_(delta, alpha=-number(group["lr"]))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _C
-from ..autograd.grad_mode import no_grad
-from .optimizer import Optimizer, check_option, number
+from ._descent import Descent, zero_steps
+from .optimizer import check_option, number
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+Tensor = _C.Tensor
 
 __all__ = ["Adagrad"]
 
 
-class Adagrad(Optimizer):
+class Adagrad(Descent):
     """Steps divided by the root of the sum of all squared gradients so far.
 
     At step t:  s += g²;  p -= lr / (1 + (t - 1) · lr_decay) · g / (sqrt(s) + eps).
@@ -55,32 +54,12 @@ class Adagrad(Optimizer):
         super().__init__(params, defaults)
         for group in self.param_groups:
             for param in group["params"]:
-                self._new_state(param, group["initial_accumulator_value"])
+                self._state_for(param, group)
 
-    def _new_state(self, param: Any, start: float) -> None:
-        state = self.state[param]
-        state["step"] = _C.tensor(0.0, dtype=_C.float32, device="cpu")
-        state["sum"] = _C.full_like(param.detach(), start)
+    def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": zero_steps(), "sum": _C.full_like(param.detach(), group["initial_accumulator_value"])}
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates the parameters once."""
-        loss = self._run_closure(closure)
-        with no_grad():
-            for group in self.param_groups:
-                for param in group["params"]:
-                    grad = param.grad
-                    if grad is None:
-                        continue
-                    if len(self.state[param]) == 0:  # a group added later
-                        self._new_state(param, group["initial_accumulator_value"])
-                    state = self._state_on_device(param)
-                    state["step"] += 1
-                    if group["maximize"]:
-                        grad = -grad
-                    if group["weight_decay"] != 0:
-                        grad = grad + param * group["weight_decay"]
-                    lr = number(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
-                    total = state["sum"]
-                    total.add_(grad * grad)
-                    param.add_(grad / (total.sqrt() + group["eps"]), alpha=-lr)
-        return loss
+    def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        lr = number(group["lr"]) / (1 + (number(state["step"]) - 1) * group["lr_decay"])
+        total = state["sum"].add_(grad * grad)
+        param.add_(grad / (total.sqrt() + group["eps"]), alpha=-lr)

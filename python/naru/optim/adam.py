@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _C
-from .optimizer import Optimizer, _move_state, check_option, number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from ._descent import Descent, zero_steps, zeros_for
+from .optimizer import check_option, number
 
 Tensor = _C.Tensor
 
 __all__ = ["Adam", "AdamW"]
 
 
-class Adam(Optimizer):
+class Adam(Descent):
     """Steps scaled by running means of the gradient (m) and of its square (v).
 
     At step t:  p -= lr · m̂ / (sqrt(v̂) + eps)  with m̂ = m / (1 - beta1ᵗ), v̂ = v / (1 - beta2ᵗ). weight_decay adds
@@ -65,110 +63,83 @@ class Adam(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def _stateful(self, group: dict[str, Any]) -> bool:
-        return True
+    def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        state = {"step": zero_steps(), "exp_avg": zeros_for(param), "exp_avg_sq": zeros_for(param)}
+        if group["amsgrad"]:
+            state["max_exp_avg_sq"] = zeros_for(param)
+        return state
 
-    def _new_state(self, state: dict[str, Any], param: Tensor, amsgrad: bool, steps: Tensor | None = None) -> None:
-        state["step"] = _C.tensor(0.0, dtype=_C.float32, device="cpu") if steps is None else steps
-        state["exp_avg"] = _C.zeros_like(param.detach())
-        state["exp_avg_sq"] = _C.zeros_like(param.detach())
-        if amsgrad:
-            state["max_exp_avg_sq"] = _C.zeros_like(param.detach())
+    def _update_group(self, group: dict[str, Any], pairs: list[tuple[Tensor, Tensor]]) -> None:
+        if group["capturable"]:
+            self._update_on_device(group, pairs)
+            return
+        # Parameters that have taken the same number of steps are updated together.
+        lists = _Lists(group["amsgrad"])
+        count = 0
+        for param, grad in pairs:
+            state = self._state_for(param, group)
+            steps = state["step"]
+            if isinstance(steps, Tensor):
+                steps.add_(1)
+            else:  # a number, in files from before PyTorch 1.12
+                state["step"] = steps = steps + 1
+            now = int(number(steps))
+            if now != count:
+                if count:
+                    self._update_together(lists, count, group)
+                    lists = _Lists(group["amsgrad"])
+                count = now
+            lists.append(param, grad, state)
+        self._update_together(lists, count, group)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates the parameters once."""
-        loss = self._run_closure(closure)
-        for group in self.param_groups:
-            amsgrad = group["amsgrad"]
-            if group["capturable"]:
-                self._step_on_device(group)
-                continue
-            # Parameters that have taken the same number of steps are updated together.
-            lists: tuple[list[Tensor], ...] = ([], [], [], [], [])
-            count = 0
-            for param in group["params"]:
-                grad = param.grad
-                if grad is None:
-                    continue
-                state = self.state[param]
-                if not state:
-                    self._new_state(state, param, amsgrad)
-                mean = state["exp_avg"]
-                if mean.device != param.device:
-                    _move_state(state, param.device)
-                    mean = state["exp_avg"]
-                steps = state["step"]
-                if isinstance(steps, Tensor):
-                    steps.add_(1)
-                    now = int(steps.item())
-                else:  # a number, in files from before PyTorch 1.12
-                    now = state["step"] = steps + 1
-                if now != count:
-                    if count:
-                        self._update(lists, count, group)
-                        lists = ([], [], [], [], [])
-                    count = now
-                lists[0].append(param)
-                lists[1].append(grad)
-                lists[2].append(mean)
-                lists[3].append(state["exp_avg_sq"])
-                if amsgrad:
-                    lists[4].append(state["max_exp_avg_sq"])
-            if count:
-                self._update(lists, count, group)
-        return loss
-
-    def _step_on_device(self, group: dict[str, Any]) -> None:
+    def _update_on_device(self, group: dict[str, Any], pairs: list[tuple[Tensor, Tensor]]) -> None:
         """One step of a group whose steps are counted on the device, so that a graph may hold it."""
-        amsgrad = group["amsgrad"]
         beta1, beta2 = group["betas"]
         begun: dict[Any, Tensor] = {}
-        together: dict[int, tuple[Tensor, tuple[list[Tensor], ...]]] = {}
-        for param in group["params"]:
-            grad = param.grad
-            if grad is None:
-                continue
-            device, state = param.device, self.state[param]
-            if not state:
+        together: dict[int, tuple[Tensor, _Lists]] = {}
+        for param, grad in pairs:
+            device, new = param.device, not self.state[param]
+            state = self._state_for(param, group)
+            if new:
                 if device not in begun:
                     begun[device] = _C.zeros((), dtype=_C.float32, device=device)
-                self._new_state(state, param, amsgrad, begun[device])
-            if state["exp_avg"].device != device:
-                _move_state(state, device)
+                state["step"] = begun[device]
             steps = state["step"]
             if not isinstance(steps, Tensor) or steps.device != device:
                 steps = state["step"] = _C.tensor(float(steps), dtype=_C.float32, device=device)
-            lists = together.setdefault(id(steps), (steps, ([], [], [], [], [])))[1]
-            for into, tensor in zip(lists, (param, grad, state["exp_avg"], state["exp_avg_sq"])):
-                into.append(tensor)
-            if amsgrad:
-                lists[4].append(state["max_exp_avg_sq"])
+            together.setdefault(id(steps), (steps, _Lists(group["amsgrad"])))[1].append(param, grad, state)
         for steps, lists in together.values():
             _C._adam_step_on_device(
-                *lists, steps, group["lr"], number(beta1), number(beta2), group["eps"], group["weight_decay"],
-                group["decoupled_weight_decay"], amsgrad, group["maximize"],
+                *lists.all(), steps, group["lr"], number(beta1), number(beta2), group["eps"], group["weight_decay"],
+                group["decoupled_weight_decay"], group["amsgrad"], group["maximize"],
             )  # fmt: skip
 
-    def _update(self, lists: tuple[list[Tensor], ...], count: int, group: dict[str, Any]) -> None:
-        """Step number `count` of the parameters in lists[0]."""
+    def _update_together(self, lists: _Lists, count: int, group: dict[str, Any]) -> None:
+        """Step number `count` of the parameters of the lists."""
         beta1, beta2 = group["betas"]
-        params, grads, means, squares, largest = lists
         _C._adam_step(
-            params,
-            grads,
-            means,
-            squares,
-            largest,
-            count,
-            number(group["lr"]),
-            number(beta1),
-            number(beta2),
-            group["eps"],
-            group["weight_decay"],
-            group["decoupled_weight_decay"],
-            group["amsgrad"],
-            group["maximize"],
-        )
+            *lists.all(), count, number(group["lr"]), number(beta1), number(beta2), group["eps"], group["weight_decay"],
+            group["decoupled_weight_decay"], group["amsgrad"], group["maximize"],
+        )  # fmt: skip
+
+
+class _Lists:
+    """Parameters that are updated together: their gradients and their state, a list of each."""
+
+    def __init__(self, amsgrad: bool) -> None:
+        self._lists: tuple[list[Tensor], ...] = ([], [], [], [], [])
+        self._names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if amsgrad else ("exp_avg", "exp_avg_sq")
+
+    def append(self, param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+        params, grads, *others = self._lists
+        params.append(param)
+        grads.append(grad)
+        for name, other in zip(self._names, others):
+            other.append(state[name])
+
+    def all(self) -> tuple[list[Tensor], ...]:
+        """Parameters, gradients, means, squares, largest squares (none without amsgrad)."""
+        return self._lists
 
 
 class AdamW(Adam):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _C
-from ..autograd.grad_mode import no_grad
-from .optimizer import Optimizer, check_option, number
+from ._descent import Descent, zero_steps, zeros_for
+from .optimizer import check_option, number
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+Tensor = _C.Tensor
 
 __all__ = ["Adamax", "NAdam"]
 
@@ -22,7 +21,7 @@ def _check(lr: Any, betas: tuple[float, float], eps: float, weight_decay: float)
     check_option("weight_decay value", weight_decay, weight_decay >= 0.0)
 
 
-class Adamax(Optimizer):
+class Adamax(Descent):
     """Adam with the largest decayed gradient in place of the root mean square."""
 
     _may_be_captured = False
@@ -53,35 +52,19 @@ class Adamax(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates the parameters once."""
-        loss = self._run_closure(closure)
-        with no_grad():
-            for group in self.param_groups:
-                beta1, beta2 = group["betas"]
-                for param in group["params"]:
-                    grad = param.grad
-                    if grad is None:
-                        continue
-                    state = self._state_on_device(param)
-                    if len(state) == 0:
-                        state["step"] = _C.tensor(0.0, dtype=_C.float32, device="cpu")
-                        state["exp_avg"] = _C.zeros_like(param.detach())
-                        state["exp_inf"] = _C.zeros_like(param.detach())
-                    state["step"] += 1
-                    if group["maximize"]:
-                        grad = -grad
-                    if group["weight_decay"] != 0:
-                        grad = grad + param * group["weight_decay"]
-                    mean, largest = state["exp_avg"], state["exp_inf"]
-                    mean.add_(grad - mean, alpha=1 - beta1)
-                    largest.copy_(_C.maximum(largest * beta2, grad.abs() + group["eps"]))
-                    size = number(group["lr"]) / (1 - beta1 ** state["step"].item())
-                    param.sub_(mean / largest * size)
-        return loss
+    def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": zero_steps(), "exp_avg": zeros_for(param), "exp_inf": zeros_for(param)}
+
+    def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        beta1, beta2 = group["betas"]
+        mean, largest = state["exp_avg"], state["exp_inf"]
+        mean.add_(grad - mean, alpha=1 - beta1)
+        largest.copy_(_C.maximum(largest * beta2, grad.abs() + group["eps"]))
+        size = number(group["lr"]) / (1 - beta1 ** number(state["step"]))
+        param.sub_(mean / largest * size)
 
 
-class NAdam(Optimizer):
+class NAdam(Descent):
     """Adam with Nesterov's momentum."""
 
     _may_be_captured = False
@@ -117,40 +100,22 @@ class NAdam(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates the parameters once."""
-        loss = self._run_closure(closure)
-        with no_grad():
-            for group in self.param_groups:
-                beta1, beta2 = group["betas"]
-                lr, decay = number(group["lr"]), group["momentum_decay"]
-                for param in group["params"]:
-                    grad = param.grad
-                    if grad is None:
-                        continue
-                    state = self._state_on_device(param)
-                    if len(state) == 0:
-                        state["step"] = _C.tensor(0.0, dtype=_C.float32, device="cpu")
-                        state["mu_product"] = _C.tensor(1.0, dtype=_C.float32)
-                        state["exp_avg"] = _C.zeros_like(param.detach())
-                        state["exp_avg_sq"] = _C.zeros_like(param.detach())
-                    state["step"] += 1
-                    now = state["step"].item()
-                    if group["maximize"]:
-                        grad = -grad
-                    if group["weight_decay"] != 0:
-                        if group["decoupled_weight_decay"]:
-                            param.mul_(1 - lr * group["weight_decay"])
-                        else:
-                            grad = grad + param * group["weight_decay"]
-                    mu = beta1 * (1.0 - 0.5 * 0.96 ** (now * decay))
-                    mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((now + 1) * decay))
-                    state["mu_product"] *= mu
-                    product = state["mu_product"].item()
-                    mean, square = state["exp_avg"], state["exp_avg_sq"]
-                    mean.add_(grad - mean, alpha=1 - beta1)
-                    square.mul_(beta2).add_(grad * grad, alpha=1 - beta2)
-                    scale = (square / (1 - beta2**now)).sqrt() + group["eps"]
-                    param.add_(grad / scale, alpha=-lr * (1.0 - mu) / (1.0 - product))
-                    param.add_(mean / scale, alpha=-lr * mu_next / (1.0 - product * mu_next))
-        return loss
+    def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        product = _C.tensor(1.0, dtype=_C.float32)
+        return {"step": zero_steps(), "mu_product": product, "exp_avg": zeros_for(param), "exp_avg_sq": zeros_for(param)}
+
+    def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        beta1, beta2 = group["betas"]
+        lr, decay, now = number(group["lr"]), group["momentum_decay"], number(state["step"])
+        if group["decoupled_weight_decay"] and group["weight_decay"] != 0:
+            param.mul_(1 - lr * group["weight_decay"])
+        mu = beta1 * (1.0 - 0.5 * 0.96 ** (now * decay))
+        mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((now + 1) * decay))
+        state["mu_product"] *= mu
+        product = number(state["mu_product"])
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.add_(grad - mean, alpha=1 - beta1)
+        square.mul_(beta2).add_(grad * grad, alpha=1 - beta2)
+        scale = (square / (1 - beta2**now)).sqrt() + group["eps"]
+        param.add_(grad / scale, alpha=-lr * (1.0 - mu) / (1.0 - product))
+        param.add_(mean / scale, alpha=-lr * mu_next / (1.0 - product * mu_next))

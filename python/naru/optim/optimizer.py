@@ -148,11 +148,11 @@ class Optimizer:
     def _state_on_device(self, param: Tensor) -> dict[str, Any]:
         """The state of `param`, moved after it if the parameter has changed device."""
         state = self.state[param]
-        device = param.device
         for key, value in state.items():
-            if isinstance(value, Tensor) and value.device != device and key not in _ON_HOST:
-                _move_state(state, device)
-                break
+            if key not in _ON_HOST and isinstance(value, Tensor):
+                if value.device != param.device:
+                    _move_state(state, param.device)
+                break  # all that is not the host's is where the first is
         return state
 
     # --- state -------------------------------------------------------------------------------------------------

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _C
-from ..autograd.grad_mode import no_grad
-from .optimizer import Optimizer, check_option, number
+from ._descent import Descent, zero_steps, zeros_for
+from .optimizer import check_option, number
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+Tensor = _C.Tensor
 
 __all__ = ["RMSprop"]
 
 
-class RMSprop(Optimizer):
+class RMSprop(Descent):
     """Steps divided by the root of a running mean of the squared gradient.
 
     v = alpha · v + (1 - alpha) · g²;  p -= lr · g / (sqrt(v) + eps). centered subtracts the running mean of g, squared,
@@ -54,42 +53,24 @@ class RMSprop(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def _stateful(self, group: dict[str, Any]) -> bool:
-        return True
+    def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        state = {"step": zero_steps(), "square_avg": zeros_for(param)}
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = zeros_for(param)
+        if group["centered"]:
+            state["grad_avg"] = zeros_for(param)
+        return state
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates the parameters once."""
-        loss = self._run_closure(closure)
-        with no_grad():
-            for group in self.param_groups:
-                lr, alpha, momentum = number(group["lr"]), group["alpha"], group["momentum"]
-                for param in group["params"]:
-                    grad = param.grad
-                    if grad is None:
-                        continue
-                    state = self._state_on_device(param)
-                    if len(state) == 0:
-                        state["step"] = _C.tensor(0.0, dtype=_C.float32, device="cpu")
-                        state["square_avg"] = _C.zeros_like(param.detach())
-                        if momentum > 0:
-                            state["momentum_buffer"] = _C.zeros_like(param.detach())
-                        if group["centered"]:
-                            state["grad_avg"] = _C.zeros_like(param.detach())
-                    state["step"] += 1
-                    if group["maximize"]:
-                        grad = -grad
-                    if group["weight_decay"] != 0:
-                        grad = grad + param * group["weight_decay"]
-                    square = state["square_avg"]
-                    square.mul_(alpha).add_(grad * grad, alpha=1 - alpha)
-                    if group["centered"]:
-                        mean = state["grad_avg"]
-                        mean.add_(grad - mean, alpha=1 - alpha)
-                        scale = (square - mean * mean).sqrt() + group["eps"]
-                    else:
-                        scale = square.sqrt() + group["eps"]
-                    change = grad / scale
-                    if momentum > 0:
-                        change = state["momentum_buffer"].mul_(momentum).add_(change)
-                    param.add_(change, alpha=-lr)
-        return loss
+    def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        alpha, momentum = group["alpha"], group["momentum"]
+        square = state["square_avg"].mul_(alpha).add_(grad * grad, alpha=1 - alpha)
+        if group["centered"]:
+            mean = state["grad_avg"]
+            mean.add_(grad - mean, alpha=1 - alpha)
+            scale = (square - mean * mean).sqrt() + group["eps"]
+        else:
+            scale = square.sqrt() + group["eps"]
+        change = grad / scale
+        if momentum > 0:
+            change = state["momentum_buffer"].mul_(momentum).add_(change)
+        param.add_(change, alpha=-number(group["lr"]))

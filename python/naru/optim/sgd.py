@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _C
-from .optimizer import Optimizer, check_option, number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from ._descent import Descent
+from .optimizer import check_option, number
 
 Tensor = _C.Tensor
 
 __all__ = ["SGD"]
 
 
-class SGD(Optimizer):
+class SGD(Descent):
     """Gradient descent with momentum.
 
     With g the gradient plus weight_decay · p:  v = momentum · v + (1 - dampening) · g (the first time v = g), and
@@ -60,34 +58,17 @@ class SGD(Optimizer):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, defaults)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates the parameters once."""
-        loss = self._run_closure(closure)
-        for group in self.param_groups:
-            momentum = group["momentum"]
-            params, grads = [], []
-            for param in group["params"]:
-                grad = param.grad
-                if grad is not None:
-                    params.append(param)
-                    grads.append(grad)
-            if not params:
-                continue
-            momenta: list[Any] = []
-            if momentum != 0:
-                momenta = [self._state_on_device(p).get("momentum_buffer") for p in params]
-            made = _C._sgd_step(
-                params,
-                grads,
-                momenta,
-                number(group["lr"]),
-                momentum,
-                group["dampening"],
-                number(group["weight_decay"]),
-                group["nesterov"],
-                group["maximize"],
-            )
-            if momentum != 0:
-                for param, buffer in zip(params, made):
-                    self.state[param]["momentum_buffer"] = buffer
-        return loss
+    def _stateful(self, group: dict[str, Any]) -> bool:
+        return group["momentum"] != 0
+
+    def _update_group(self, group: dict[str, Any], pairs: list[tuple[Tensor, Tensor]]) -> None:
+        params, grads = [p for p, _ in pairs], [g for _, g in pairs]
+        momentum = group["momentum"]
+        momenta = [self._state_on_device(p).get("momentum_buffer") for p in params] if momentum != 0 else []
+        made = _C._sgd_step(
+            params, grads, momenta, number(group["lr"]), momentum, group["dampening"], number(group["weight_decay"]), group["nesterov"],
+            group["maximize"],
+        )  # fmt: skip
+        if momentum != 0:
+            for param, buffer in zip(params, made):
+                self.state[param]["momentum_buffer"] = buffer

@@ -1,0 +1,72 @@
+"""The loop that all optimizers share: parameters that have a gradient, and the state of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from ..autograd.grad_mode import no_grad
+from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+
+class Descent(Optimizer):
+    """An optimizer that updates each parameter by its gradient and its state.
+
+    A subclass says what the state begins with (`_new_state`) and how one parameter is updated (`_update`), or how all of a group are
+    (`_update_group`).
+    """
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Updates the parameters once; `closure` computes the loss again and returns it."""
+        loss = self._run_closure(closure)
+        with no_grad():
+            for group in self.param_groups:
+                pairs = [(param, grad) for param in group["params"] if (grad := param.grad) is not None]
+                if pairs:
+                    self._update_group(group, pairs)
+        return loss
+
+    def _stateful(self, group: dict[str, Any]) -> bool:
+        return True
+
+    def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """What a parameter's state begins with."""
+        raise NotImplementedError
+
+    def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Updates one parameter and its state; `grad` has its sign (maximize) and its weight decay."""
+        raise NotImplementedError
+
+    def _update_group(self, group: dict[str, Any], pairs: list[tuple[Tensor, Tensor]]) -> None:
+        """Updates the parameters of a group that have gradients, in pairs with these."""
+        maximize, decay, decoupled = group["maximize"], group["weight_decay"], group.get("decoupled_weight_decay", False)
+        for param, grad in pairs:
+            state = self._state_for(param, group)
+            state["step"] += 1
+            if maximize:
+                grad = -grad
+            if decay != 0 and not decoupled:
+                grad = grad + param * decay
+            self._update(param, grad, state, group)
+
+    def _state_for(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """The state of a parameter, begun where there is none yet, and moved after it where it has changed its device."""
+        state = self._state_on_device(param)
+        if not state:
+            state.update(self._new_state(param, group))
+        return state
+
+
+def zero_steps() -> Tensor:
+    """The count of steps that a state begins with."""
+    return _C.tensor(0.0, dtype=_C.float32, device="cpu")
+
+
+def zeros_for(param: Tensor) -> Tensor:
+    """Zeros of a parameter's shape, type and device."""
+    return _C.zeros_like(param.detach())
