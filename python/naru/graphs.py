@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _C
 from ._serialization.atomic_file import atomic_file
+from ._device.kind import current_kind
 from .autograd.function import Function, once_differentiable
 
 if TYPE_CHECKING:
@@ -127,9 +128,7 @@ def _check_mode(mode: str) -> None:
 def _device(device: Any) -> _C.device:
     if device is not None:
         return _C.device(device)
-    from . import accelerator
-
-    return accelerator.current_accelerator() or _C.device("cpu")
+    return _C.device(current_kind() or "cpu")
 
 
 class graph:

@@ -10,19 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 from . import _C
-from ._device.kind import to_device
+from ._device.kind import current_kind, to_device
 
 _DEFAULT, _CURRENT = 0, 1
 
 
 def _best(device: Any) -> _C.device:
-    from . import accelerator
-
     if device is None:
-        kind = accelerator.current_accelerator()
+        kind = current_kind()
         if kind is None:
             raise RuntimeError("torch.Stream: there is no device beside the CPU. `naru doctor` gives the reason for each kind.")
-        return to_device(kind.type)
+        return to_device(kind)
     if isinstance(device, int):
         return to_device(_best(None).type, device)
     device = _C.device(device)

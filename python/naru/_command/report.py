@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from .. import _C
+from .._device.kind import KINDS as ACCELERATORS
 
-KINDS = ("cpu", "cuda", "rocm", "xpu", "mps")
+KINDS = ("cpu", *ACCELERATORS)
 
 
 def _size(count: int) -> str:

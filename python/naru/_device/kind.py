@@ -6,6 +6,15 @@ from typing import Any
 
 from .. import _C
 
+# The order in which kinds are looked for.
+KINDS = ("cuda", "rocm", "xpu", "mps")
+
+
+def current_kind() -> str | None:
+    """The kind of accelerator that counts as current: the first that is there; None without any."""
+    return next((kind for kind in KINDS if _C.is_available(kind)), None)
+
+
 def to_device(kind: str, device: Any = None) -> _C.device:
     """`device` (None: the current one; an index; a name; a device) as a device of that kind; ValueError for another kind."""
     if device is None:

@@ -8,13 +8,14 @@ from typing import Any
 
 from .. import _C
 from .._serialization.atomic_file import atomic_file
+from .kind import current_kind
 
 
 def as_device(device: Any = None) -> Any:
     """`device` (None: the best kind's current one) as a device."""
     if device is None:
-        kind = next((k for k in ("cuda", "rocm", "xpu", "mps") if _C.device_count(k)), "cpu")
-        return _C.device(kind, _C.current_device(kind)) if kind != "cpu" else _C.device("cpu")
+        kind = current_kind()
+        return _C.device("cpu") if kind is None else _C.device(kind, _C.current_device(kind))
     return device if isinstance(device, _C.device) else _C.device(device)
 
 

@@ -8,23 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from .._device.kind import DeviceGuard, DeviceProperties, to_device
+from .._device.kind import KINDS, DeviceGuard, DeviceProperties, current_kind, to_device
 from .._device.namespace import absent, memory_functions
 from ..graphs import Graph as Graph
 
-# The order in which kinds are looked for.
-KINDS = ("cuda", "rocm", "xpu", "mps")
-
-
-def _kind() -> str | None:
-    for kind in KINDS:
-        if _C.is_available(kind):
-            return kind
-    return None
-
 
 def _need() -> str:
-    kind = _kind()
+    kind = current_kind()
     if kind is None:
         raise RuntimeError("Cannot access accelerator device when none is available.\n" + why_unavailable())
     return kind
@@ -59,7 +49,7 @@ def devices(kind: str | None = None) -> list[_C.device]:
 
 def is_available() -> bool:
     """Whether there is a device beside the CPU."""
-    return _kind() is not None
+    return current_kind() is not None
 
 
 def why_unavailable() -> str:
@@ -73,13 +63,13 @@ def current_accelerator(check_available: bool = False) -> _C.device | None:
     >>> import naru
     >>> device = naru.accelerator.current_accelerator() if naru.accelerator.is_available() else "cpu"
     """
-    kind = _kind()
+    kind = current_kind()
     return None if kind is None else _C.device(kind)
 
 
 def device_count() -> int:
     """The number of devices of the current kind; 0 if there is none."""
-    kind = _kind()
+    kind = current_kind()
     return 0 if kind is None else _C.device_count(kind)
 
 
