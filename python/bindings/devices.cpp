@@ -32,17 +32,47 @@ runtime::CachingAllocator& allocator(Device device) {
   return runtime::allocator_of(d);
 }
 
+struct FigureName {
+  const char* name;
+  runtime::MemoryFigure runtime::PoolStats::*figure;
+};
+// PyTorch's names. A block is active while it serves a request: what is still under way in a free one does not keep it from serving the next.
+constexpr FigureName kFigures[] = {
+    {"allocation", &runtime::PoolStats::allocations},
+    {"segment", &runtime::PoolStats::slabs},
+    {"active", &runtime::PoolStats::allocations},
+    {"inactive_split", &runtime::PoolStats::splits},
+    {"allocated_bytes", &runtime::PoolStats::allocated_bytes},
+    {"reserved_bytes", &runtime::PoolStats::reserved_bytes},
+    {"active_bytes", &runtime::PoolStats::allocated_bytes},
+    {"inactive_split_bytes", &runtime::PoolStats::split_bytes},
+    {"requested_bytes", &runtime::PoolStats::requested_bytes},
+};
+constexpr struct {
+  const char* name;
+  runtime::PoolStats runtime::MemoryStats::*pool;
+} kPools[] = {
+    {"all", &runtime::MemoryStats::all}, {"large_pool", &runtime::MemoryStats::large}, {"small_pool", &runtime::MemoryStats::small}};
+
+void put(nb::dict& out, const std::string& prefix, const runtime::MemoryFigure& f) {
+  const auto one = [&](const char* last, int64_t value) { out[(prefix + "." + last).c_str()] = value; };
+  one("current", f.current), one("peak", f.peak), one("allocated", f.added), one("freed", f.removed);
+}
+
 nb::dict statistics(Device d) {
   const runtime::MemoryStats s = allocator(d).stats();
   nb::dict out;
-  out["allocated"] = s.allocated;
-  out["reserved"] = s.reserved;
-  out["peak_allocated"] = s.peak_allocated;
-  out["peak_reserved"] = s.peak_reserved;
-  out["allocations"] = s.allocations;
-  out["releases"] = s.releases;
-  out["driver_allocations"] = s.driver_allocations;
-  out["limit"] = s.limit;
+  for (const FigureName& f : kFigures)
+    for (const auto& p : kPools) put(out, fmt::format("{}.{}", f.name, p.name), s.*p.pool.*f.figure);
+  // No block is too large to be cut or to be kept.
+  put(out, "oversize_allocations", {}), put(out, "oversize_segments", {});
+  out["max_split_size"] = -1;
+  out["num_alloc_retries"] = s.retries;
+  out["num_ooms"] = s.failures;
+  out["num_sync_all_streams"] = 0;
+  out["num_device_alloc"] = s.driver_allocations;
+  out["num_device_free"] = s.driver_releases;
+  out["limit_bytes"] = s.limit;
   return out;
 }
 
@@ -165,16 +195,18 @@ void define_kinds() {
 }
 
 void define_memory() {
-  const auto figure = [](const char* name, const char* doc, size_t runtime::MemoryStats::*field) {
-    def(kFunction, name, "device", doc, [field](Device d) { return static_cast<int64_t>(allocator(d).stats().*field); });
+  const auto figure = [](const char* name, const char* doc, size_t (runtime::MemoryStats::*get)() const noexcept) {
+    def(kFunction, name, "device", doc, [get](Device d) { return static_cast<int64_t>((allocator(d).stats().*get)()); });
   };
   figure("memory_allocated", "Bytes in tensors on a device.", &runtime::MemoryStats::allocated);
   figure("memory_reserved", "Bytes taken from a device, cached ones included.", &runtime::MemoryStats::reserved);
   figure("max_memory_allocated", "The most bytes that were in tensors at one time.", &runtime::MemoryStats::peak_allocated);
   figure("max_memory_reserved", "The most bytes that were taken from a device at one time.", &runtime::MemoryStats::peak_reserved);
-  def(kFunction, "memory_stats", "device", "Figures of a device's allocator, as a dict.",
+  def(kFunction, "_memory_stats", "device", "Figures of a device's allocator under PyTorch's names, as a dict.",
       [](Device d) -> nb::object { return statistics(d); });
   def(kFunction, "reset_peak_memory_stats", "device", "Starts the maxima anew.", [](Device d) { allocator(d).reset_peak(); });
+  def(kFunction, "_reset_accumulated_memory_stats", "device", "Starts the sums anew.",
+      [](Device d) { allocator(d).reset_accumulated(); });
   def(kFunction, "empty_cache", "device", "Gives cached memory back to a device.", [](Device d) { allocator(d).empty_cache(); });
   def(kFunction, "set_memory_limit", "device, bytes", "Takes no more than so many bytes from a device; 0 lifts the limit.",
       [](Device d, int64_t bytes) {

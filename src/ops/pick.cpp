@@ -40,8 +40,8 @@ struct Found {
 // What new tensors could take: what nobody holds and what our own cache keeps, within the limit that was set.
 size_t free_for_tensors(Device device) {
   const runtime::MemoryStats s = runtime::allocator_of(device).stats();
-  const size_t free = runtime::free_memory(device) + (s.reserved - s.allocated);
-  return s.limit ? std::min(free, s.limit - std::min(s.limit, s.allocated)) : free;
+  const size_t free = runtime::free_memory(device) + (s.reserved() - s.allocated());
+  return s.limit ? std::min(free, s.limit - std::min(s.limit, s.allocated())) : free;
 }
 
 bool fits(const Found& f, const PickOptions& wanted, const PciAddress& address) {

@@ -37,12 +37,13 @@ bool caching() {
 struct Block {
   char* data;
   size_t size;      // bytes it spans
-  size_t used = 0;  // bytes of the request it serves, 0: free
+  size_t used = 0;  // bytes of the request it serves, rounded up; 0: free
   bool small;
   const Storage* holder = nullptr;
   uint64_t number = 0;  // of the allocation it serves
   Block *before = nullptr, *after = nullptr;
   std::vector<StreamPoint> under_way;  // free ones: work of the last owners
+  size_t requested = 0;
 
   // Whether `stream` may use it without waiting for another (null: without waiting at all).
   bool ready_for(const DeviceStream* stream) {
@@ -53,6 +54,7 @@ struct Block {
     for (const StreamPoint& m : under_way) m.stream->reach(m.seq);
     under_way.clear();
   }
+  bool split() const noexcept { return before || after; }
 };
 
 struct BySize {
@@ -62,7 +64,25 @@ struct BySize {
 };
 using FreeList = std::set<Block*, BySize>;
 
+template <class F>
+void each_figure(PoolStats& p, F f) {
+  for (MemoryFigure* figure :
+       {&p.allocations, &p.slabs, &p.splits, &p.allocated_bytes, &p.requested_bytes, &p.reserved_bytes, &p.split_bytes})
+    f(*figure);
+}
+
 }  // namespace
+
+void MemoryFigure::add(size_t n) noexcept {
+  current += static_cast<int64_t>(n);
+  added += static_cast<int64_t>(n);
+  peak = std::max(peak, current);
+}
+
+void MemoryFigure::remove(size_t n) noexcept {
+  current -= static_cast<int64_t>(n);
+  removed += static_cast<int64_t>(n);
+}
 
 std::string size_text(size_t bytes) {
   if (bytes < 1024) return fmt::format("{} bytes", bytes);
@@ -83,11 +103,12 @@ struct CachingAllocator::State {
   FreeList free_small, free_large;
   std::unordered_map<void*, Block*> used;
   MemoryStats stats;
+  uint64_t served = 0;  // requests so far: their numbers
   std::atomic<size_t> limit{0};
   bool recording = false;
   std::chrono::steady_clock::time_point began;
   std::vector<MemoryEvent> events;
-  std::atomic<size_t> promised{0}, allocated{0};  // allocated: stats.allocated, to be read without the lock
+  std::atomic<size_t> promised{0}, allocated{0};  // allocated: stats.allocated(), to be read without the lock
 
   State(Backend& b, Device d, MemoryKind k)
       : backend(b),
@@ -101,6 +122,20 @@ struct CachingAllocator::State {
 
   FreeList& free_list(bool small) { return small ? free_small : free_large; }
 
+  template <class F>
+  void count(bool small, F f) noexcept {
+    f(stats.all);
+    f(small ? stats.small : stats.large);
+  }
+  void insert_free(Block* block) {
+    free_list(block->small).insert(block);
+    if (block->split()) count(block->small, [&](PoolStats& p) { p.splits.add(1), p.split_bytes.add(block->size); });
+  }
+  // Of a block that leaves the list of free ones.
+  void count_taken(const Block* block) noexcept {
+    if (block->split()) count(block->small, [&](PoolStats& p) { p.splits.remove(1), p.split_bytes.remove(block->size); });
+  }
+
   // The smallest free block that is large enough, preferably one that `stream` need not wait for.
   Block* find(size_t wanted, bool small, DeviceStream* stream, bool may_wait) {
     FreeList& list = free_list(small);
@@ -112,6 +147,7 @@ struct CachingAllocator::State {
     if (it == list.end()) return nullptr;
     Block* block = *it;
     list.erase(it);
+    count_taken(block);
     return block;
   }
 
@@ -123,28 +159,26 @@ struct CachingAllocator::State {
     if (!block) block = new_slab(wanted, small);
     if (!block && cached) block = find(wanted, small, stream, true);
     if (!block) return nullptr;
-    FreeList& list = free_list(small);
     const size_t rest = block->size - wanted;
     if (cached && rest >= (small ? kRound : kLeastRest)) {
       Block* tail = new Block{block->data + wanted, rest, 0, small, nullptr, 0, block, block->after, block->under_way};
       if (tail->after) tail->after->before = tail;
       block->after = tail;
       block->size = wanted;
-      list.insert(tail);
+      insert_free(tail);
     }
     block->used = wanted;
+    block->requested = bytes;
     block->holder = holder;
-    block->number = stats.allocations;
+    block->number = served++;
     if (holder)
       holder->pending_uses.inherit(block->under_way);
     else
       block->finish();
     block->under_way.clear();
     used.emplace(block->data, block);
-    stats.allocated += wanted;
-    allocated.store(stats.allocated, std::memory_order_relaxed);
-    stats.peak_allocated = std::max(stats.peak_allocated, stats.allocated);
-    ++stats.allocations;
+    count(block->small, [&](PoolStats& p) { p.allocations.add(1), p.allocated_bytes.add(wanted), p.requested_bytes.add(bytes); });
+    allocated.store(stats.allocated(), std::memory_order_relaxed);
     note(*block, static_cast<int64_t>(wanted));
     return block->data;
   }
@@ -153,7 +187,8 @@ struct CachingAllocator::State {
   void note(const Block& block, int64_t bytes) {
     if (!recording) return;
     const std::chrono::duration<double> since = std::chrono::steady_clock::now() - began;
-    events.push_back({since.count(), bytes, block.number, stats.allocated, stats.reserved, block.holder ? block.holder->origin : Origin()});
+    const Origin origin = block.holder ? block.holder->origin : Origin();
+    events.push_back({since.count(), bytes, block.number, stats.allocated(), stats.reserved(), origin});
   }
 
   Block* new_slab(size_t wanted, bool small) {
@@ -161,11 +196,10 @@ struct CachingAllocator::State {
     // Where the roomy size cannot be had, the bare one may.
     for (const size_t size : {!cached ? least : small ? kSlab : wanted <= kMedium ? kMediumSlab : least, least}) {
       const size_t most = limit.load(std::memory_order_relaxed);
-      if (most && stats.reserved + size > most) continue;
+      if (most && stats.reserved() + size > most) continue;
       void* data = backend.allocate(device, kind, size);
       if (!data) continue;
-      stats.reserved += size;
-      stats.peak_reserved = std::max(stats.peak_reserved, stats.reserved);
+      count(small, [&](PoolStats& p) { p.slabs.add(1), p.reserved_bytes.add(size); });
       ++stats.driver_allocations;
       return new Block{static_cast<char*>(data), size, 0, small};
     }
@@ -177,9 +211,10 @@ struct CachingAllocator::State {
     if (it == used.end()) return;
     Block* block = it->second;
     used.erase(it);
-    stats.allocated -= block->used;
-    allocated.store(stats.allocated, std::memory_order_relaxed);
-    ++stats.releases;
+    count(block->small, [&](PoolStats& p) {
+      p.allocations.remove(1), p.allocated_bytes.remove(block->used), p.requested_bytes.remove(block->requested);
+    });
+    allocated.store(stats.allocated(), std::memory_order_relaxed);
     note(*block, -static_cast<int64_t>(block->used));
     block->used = 0;
     block->under_way = std::move(under_way);
@@ -187,14 +222,16 @@ struct CachingAllocator::State {
     FreeList& list = free_list(block->small);
     if (Block* next = block->after; next && !next->used) {
       list.erase(next);
+      count_taken(next);
       join(block, next);
     }
     if (Block* previous = block->before; previous && !previous->used) {
       list.erase(previous);
+      count_taken(previous);
       join(previous, block);
       block = previous;
     }
-    list.insert(block);
+    insert_free(block);
   }
 
   // Makes one block of two neighbours.
@@ -208,7 +245,8 @@ struct CachingAllocator::State {
 
   void drop(Block* block) noexcept {
     block->finish();
-    stats.reserved -= block->size;
+    count(block->small, [&](PoolStats& p) { p.slabs.remove(1), p.reserved_bytes.remove(block->size); });
+    ++stats.driver_releases;
     backend.release(device, kind, block->data, block->size);
     delete block;
   }
@@ -226,11 +264,12 @@ struct CachingAllocator::State {
       }
   }
 
-  [[noreturn]] void raise(size_t bytes) const {
+  [[noreturn]] void raise(size_t bytes) {
     MemoryStats s;
     std::vector<std::pair<size_t, Origin>> largest;
     {
       const std::lock_guard lock(mutex);
+      ++stats.failures;
       s = stats;
       for (const auto& [data, block] : used) largest.emplace_back(block->used, block->holder ? block->holder->origin : Origin());
     }
@@ -248,8 +287,8 @@ struct CachingAllocator::State {
           fmt::format("{} backend out of memory. Tried to allocate {}.", device.type == DeviceType::Mps ? "MPS" : "XPU", size_text(bytes));
     const size_t most = limit.load();
     text += fmt::format(" Device {} has {} in all{}; {} are allocated, {} more are cached.", device.str(), size_text(total),
-                        most ? ", of which this process may use " + size_text(most) : "", size_text(s.allocated),
-                        size_text(s.reserved - s.allocated));
+                        most ? ", of which this process may use " + size_text(most) : "", size_text(s.allocated()),
+                        size_text(s.reserved() - s.allocated()));
     if (in_one_piece && bytes > in_one_piece)
       text += fmt::format(" It gives at most {} in one piece, however much is free: use several smaller tensors.", size_text(in_one_piece));
     if (shown) {
@@ -282,6 +321,7 @@ void* CachingAllocator::allocate(size_t bytes, Storage* holder, DeviceStream* st
   {
     const std::lock_guard lock(s.mutex);
     if (void* p = s.take(bytes, holder, stream)) return p;
+    ++s.stats.retries;
     s.empty();
     if (void* p = s.take(bytes, holder, stream)) return p;
     // A few bytes beside a large tensor, in a piece of memory that is in use only in part.
@@ -310,14 +350,21 @@ MemoryStats CachingAllocator::stats() const {
 
 void CachingAllocator::reset_peak() {
   const std::lock_guard lock(state_->mutex);
-  state_->stats.peak_allocated = state_->stats.allocated;
-  state_->stats.peak_reserved = state_->stats.reserved;
+  MemoryStats& s = state_->stats;
+  for (PoolStats* pool : {&s.all, &s.small, &s.large}) each_figure(*pool, [](MemoryFigure& f) { f.peak = f.current; });
+}
+
+void CachingAllocator::reset_accumulated() {
+  const std::lock_guard lock(state_->mutex);
+  MemoryStats& s = state_->stats;
+  for (PoolStats* pool : {&s.all, &s.small, &s.large}) each_figure(*pool, [](MemoryFigure& f) { f.added = f.removed = 0; });
+  s.retries = s.failures = 0;
 }
 
 void CachingAllocator::set_limit(size_t bytes) {
   const std::lock_guard lock(state_->mutex);
   state_->limit.store(bytes);
-  if (bytes && state_->stats.reserved > bytes) state_->empty();
+  if (bytes && state_->stats.reserved() > bytes) state_->empty();
 }
 
 void CachingAllocator::check_plausible(size_t bytes) const {
@@ -339,8 +386,8 @@ void CachingAllocator::record_history(bool on) {
   size_t allocated = 0;
   for (const Block* b : blocks) {
     allocated += b->used;
-    s.events.push_back(
-        {0, static_cast<int64_t>(b->used), b->number, allocated, s.stats.reserved, b->holder ? b->holder->origin : Origin()});
+    const Origin origin = b->holder ? b->holder->origin : Origin();
+    s.events.push_back({0, static_cast<int64_t>(b->used), b->number, allocated, s.stats.reserved(), origin});
   }
 }
 

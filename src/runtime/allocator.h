@@ -9,13 +9,32 @@
 
 namespace naru::runtime {
 
+// A figure now, at most, and the sums of all that was added to it and removed from it.
+struct MemoryFigure {
+  int64_t current = 0, peak = 0, added = 0, removed = 0;
+
+  void add(size_t n) noexcept;
+  void remove(size_t n) noexcept;
+};
+
+// What PyTorch calls allocations and segments are requests served and slabs; "split" are free blocks of a slab that has others, too.
+struct PoolStats {
+  MemoryFigure allocations, slabs, splits;                                    // counts
+  MemoryFigure allocated_bytes, requested_bytes, reserved_bytes, split_bytes;  // allocated: requests rounded up to 512; reserved: slabs
+};
+
 // Bytes, but for the counts.
 struct MemoryStats {
-  size_t allocated = 0,
-         reserved = 0;  // in use (requests rounded up to 512); taken from the device, cached blocks included
-  size_t peak_allocated = 0, peak_reserved = 0;
-  size_t allocations = 0, releases = 0, driver_allocations = 0;
+  PoolStats all, small, large;  // small: slabs that requests up to 1 MiB share
+  size_t retries = 0;           // requests for which the cache was emptied
+  size_t failures = 0;          // requests that ended in an OutOfMemoryError
+  size_t driver_allocations = 0, driver_releases = 0;
   size_t limit = 0;  // 0: the device's memory is the limit
+
+  size_t allocated() const noexcept { return static_cast<size_t>(all.allocated_bytes.current); }
+  size_t reserved() const noexcept { return static_cast<size_t>(all.reserved_bytes.current); }
+  size_t peak_allocated() const noexcept { return static_cast<size_t>(all.allocated_bytes.peak); }
+  size_t peak_reserved() const noexcept { return static_cast<size_t>(all.reserved_bytes.peak); }
 };
 
 // One change of the memory in use, for a history.
@@ -44,7 +63,10 @@ class CachingAllocator {
   // Gives slabs that nobody uses any part of back to the device.
   void empty_cache();
   MemoryStats stats() const;
+  // Peaks begin anew at what is now.
   void reset_peak();
+  // Sums, retries and failures begin anew at 0.
+  void reset_accumulated();
   // No more than `bytes` reserved from now on; 0: no limit.
   void set_limit(size_t bytes);
   // Starts a history of allocations and releases (on), or stops and forgets it. Blocks in use already stand at its beginning.

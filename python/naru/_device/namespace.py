@@ -66,7 +66,7 @@ def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ..
     def get_per_process_memory_fraction(device: Any = None) -> float:
         """The part of a device's memory that this process may take; 1.0 unless it was set."""
         target = need(device)
-        limit = _C.memory_stats(target)["limit"]
+        limit = memory.stats(target)["limit_bytes"]
         return limit / _C.total_memory(target) if limit else 1.0
 
     def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
@@ -78,8 +78,8 @@ def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ..
         return memory.stats(need(device))["driver_used_bytes"]
 
     def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-        """The allocator's figures as a table."""
-        return memory.summary(need(device))
+        """The allocator's figures as a table, PyTorch's rows first; `abbreviated` leaves out the pools."""
+        return memory.summary(need(device), abbreviated)
 
     return (
         memory_stats_as_nested_dict, reset_accumulated_memory_stats, get_per_process_memory_fraction, set_per_process_memory_fraction,

@@ -86,28 +86,28 @@ TEST(VirtualDevices, a_specification_that_cannot_be_read_is_an_error_that_says_w
 }
 
 TEST(Memory, small_storages_on_cpu_come_from_the_pool_and_are_not_counted) {
-  const size_t before = memory_stats(Device("cpu")).allocated;
+  const size_t before = memory_stats(Device("cpu")).allocated();
   const auto small = make_storage(Device("cpu"), 100);
-  EXPECT_EQ(memory_stats(Device("cpu")).allocated, before);
+  EXPECT_EQ(memory_stats(Device("cpu")).allocated(), before);
   const auto large = make_storage(Device("cpu"), 100000);
   // Rounded up, unless NARU_CACHING=0 passes requests on as they are.
-  EXPECT_GE(memory_stats(Device("cpu")).allocated, before + 100000);
-  EXPECT_LE(memory_stats(Device("cpu")).allocated, before + 100352);
+  EXPECT_GE(memory_stats(Device("cpu")).allocated(), before + 100000);
+  EXPECT_LE(memory_stats(Device("cpu")).allocated(), before + 100352);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(large->data) % 64, 0u);
 }
 
 TEST(Memory, lazy_storages_take_memory_when_they_are_materialised_and_refuse_what_no_device_holds) {
   const Virtual some("cuda:1");
-  const size_t before = memory_stats(Device("cuda:0")).allocated;
+  const size_t before = memory_stats(Device("cuda:0")).allocated();
   const auto s = make_lazy_storage(Device("cuda:0"), 1 << 20);
   EXPECT_EQ(s->data, nullptr);
-  EXPECT_EQ(memory_stats(Device("cuda:0")).allocated, before);
+  EXPECT_EQ(memory_stats(Device("cuda:0")).allocated(), before);
   allocate_storage(*s);
   void* const data = s->data;
   EXPECT_NE(data, nullptr);
   allocate_storage(*s);
   EXPECT_EQ(s->data, data);
-  EXPECT_EQ(memory_stats(Device("cuda:0")).allocated, before + (1 << 20));
+  EXPECT_EQ(memory_stats(Device("cuda:0")).allocated(), before + (1 << 20));
   EXPECT_THROW(make_lazy_storage(Device("cuda:0"), size_t{1} << 45), OutOfMemoryError);
   EXPECT_THROW(make_lazy_storage(Device("cpu"), size_t{1} << 60), OutOfMemoryError);
 }

@@ -156,13 +156,13 @@ TEST(VirtualStream, storages_stay_alive_until_their_work_is_done) {
   const Device device("cuda:0");
   const auto stream = stream_of(device);
   synchronize(device);
-  const size_t before = memory_stats(device).allocated;
+  const size_t before = memory_stats(device).allocated();
   {
     std::vector<char> data(8 << 20, 3);
     upload(*stream, device, data.data(), data.size());
   }
   stream->synchronize(stream->submitted());
-  EXPECT_EQ(memory_stats(device).allocated, before);
+  EXPECT_EQ(memory_stats(device).allocated(), before);
 }
 
 TEST(VirtualDevice, its_memory_ends_where_the_limit_says) {

@@ -218,7 +218,7 @@ TEST_P(Graphs, ReplayedWorkMayTouchTensorsThatDied) {
 }
 
 TEST_P(Graphs, TemporariesShareMemoryWithinTheCaptureAndWithNobodyElse) {
-  const auto allocated = [&] { return runtime::memory_stats(runtime::resolve(device)).allocated; };
+  const auto allocated = [&] { return runtime::memory_stats(runtime::resolve(device)).allocated(); };
   constexpr int64_t kSize = 100000;
   const auto work = [](const Tensor& x) {
     Tensor t = x;
@@ -248,7 +248,7 @@ TEST_P(Graphs, TemporariesShareMemoryWithinTheCaptureAndWithNobodyElse) {
 }
 
 TEST_P(Graphs, ResetGivesTheMemoryBack) {
-  const auto allocated = [&] { return runtime::memory_stats(runtime::resolve(device)).allocated; };
+  const auto allocated = [&] { return runtime::memory_stats(runtime::resolve(device)).allocated(); };
   Tensor x = ones({50000}, on);
   x.data_ptr();
   const size_t before = allocated();

@@ -98,9 +98,9 @@ template <class F>
 double tensors_in_memory(F f) {
   const Device cpu(DeviceType::Cpu, 0);
   runtime::reset_peak_memory(cpu);
-  const size_t before = runtime::memory_stats(cpu).allocated;
+  const size_t before = runtime::memory_stats(cpu).allocated();
   f();
-  return std::floor(static_cast<double>(runtime::memory_stats(cpu).peak_allocated - before) / (4.0 * kLarge));
+  return std::floor(static_cast<double>(runtime::memory_stats(cpu).peak_allocated() - before) / (4.0 * kLarge));
 }
 
 TEST(Queue, AReductionComputesATemporaryAsItIsComputed) {

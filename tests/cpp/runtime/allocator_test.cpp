@@ -82,17 +82,17 @@ TEST(CachingAllocator, counts_requests_rounded_to_512_bytes) {
   CachingAllocator a(meter, kDevice);
   void* x = a.allocate(1);
   void* y = a.allocate(513);
-  EXPECT_EQ(a.stats().allocated, 512u + 1024u);
-  EXPECT_EQ(a.stats().reserved, meter.used);
-  EXPECT_EQ(a.stats().allocations, 2u);
+  EXPECT_EQ(a.stats().allocated(), 512u + 1024u);
+  EXPECT_EQ(a.stats().reserved(), meter.used);
+  EXPECT_EQ(a.stats().all.allocations.added, 2);
   a.release(x);
-  EXPECT_EQ(a.stats().allocated, 1024u);
-  EXPECT_EQ(a.stats().peak_allocated, 1536u);
+  EXPECT_EQ(a.stats().allocated(), 1024u);
+  EXPECT_EQ(a.stats().peak_allocated(), 1536u);
   a.reset_peak();
-  EXPECT_EQ(a.stats().peak_allocated, 1024u);
+  EXPECT_EQ(a.stats().peak_allocated(), 1024u);
   a.release(y);
-  EXPECT_EQ(a.stats().allocated, 0u);
-  EXPECT_EQ(a.stats().releases, 2u);
+  EXPECT_EQ(a.stats().allocated(), 0u);
+  EXPECT_EQ(a.stats().all.allocations.removed, 2);
   EXPECT_EQ(a.allocate(0), nullptr);
   a.release(nullptr);
 }
@@ -129,7 +129,7 @@ TEST(CachingAllocator, takes_the_best_fitting_block_and_merges_neighbours) {
   a.release(big), a.release(small);
   a.empty_cache();
   EXPECT_EQ(meter.used, 0u);
-  EXPECT_EQ(a.stats().reserved, 0u);
+  EXPECT_EQ(a.stats().reserved(), 0u);
 }
 
 TEST(CachingAllocator, random_requests_never_overlap_and_are_all_given_back) {
@@ -225,9 +225,9 @@ TEST(CachingAllocator, a_few_bytes_are_taken_from_a_large_block_that_is_in_use_i
   a.set_limit(64 * kMiB);
   a.release(a.allocate(64 * kMiB));
   void *x = a.allocate(16 * kMiB), *few = a.allocate(4);
-  EXPECT_EQ(a.stats().reserved, 64 * kMiB);
+  EXPECT_EQ(a.stats().reserved(), 64 * kMiB);
   a.release(x), a.release(few);
-  EXPECT_EQ(a.stats().allocated, 0u);
+  EXPECT_EQ(a.stats().allocated(), 0u);
   a.release(a.allocate(64 * kMiB));
 }
 
@@ -257,7 +257,7 @@ TEST(CachingAllocator, several_threads_share_it) {
       for (auto& [p, bytes] : mine) a.release(p);
     });
   for (auto& t : threads) t.join();
-  EXPECT_EQ(a.stats().allocated, 0u);
+  EXPECT_EQ(a.stats().allocated(), 0u);
 }
 
 TEST(CachingAllocator, passes_every_request_through_when_caching_is_off) {
@@ -268,7 +268,7 @@ TEST(CachingAllocator, passes_every_request_through_when_caching_is_off) {
   EXPECT_EQ(meter.given.at(x), 100u);
   a.release(x);
   EXPECT_EQ(meter.used, 0u);
-  EXPECT_EQ(a.stats().reserved, 0u);
+  EXPECT_EQ(a.stats().reserved(), 0u);
 }
 
 #if !defined(__SANITIZE_THREAD__)
