@@ -22,7 +22,7 @@ def test_what_is_taken_is_what_is_in_tensors_and_what_is_cached(device):
         if i % 3 == 0:
             kept.pop(i % len(kept))
         s = memory.stats(d)
-        assert s["reserved_bytes.all.current"] == s["allocated_bytes.all.current"] + s["inactive_split_bytes.all.current"]
+        assert s["reserved_bytes.all.current"] == s["allocated_bytes.all.current"] + s["cached_bytes"]
         assert s["allocated_bytes.all.current"] - before >= sum(t.nbytes for t in kept)
     kept.clear()
     assert memory.stats(d)["allocated_bytes.all.current"] == before
@@ -34,7 +34,7 @@ def test_what_is_taken_is_what_is_in_tensors_and_what_is_cached(device):
 def test_what_the_driver_says_is_used_is_allocated_and_cached_and_other(device):
     def figures():
         s = memory.stats(device)
-        used, allocated, cached = (s[k] for k in ("driver_used_bytes", "allocated_bytes.all.current", "inactive_split_bytes.all.current"))
+        used, allocated, cached = (s[k] for k in ("driver_used_bytes", "allocated_bytes.all.current", "cached_bytes"))
         assert used == allocated + cached + s["other_bytes"] <= _C.total_memory(naru.device(device))
         assert min(allocated, cached, s["other_bytes"]) >= 0
         return s
@@ -82,12 +82,72 @@ def test_peaks_are_kept_until_they_are_reset():
     assert naru.cuda.max_memory_allocated(0) < peak
 
 
-def test_the_summary_is_a_table_of_the_figures():
+FIGURES = "allocation segment active inactive_split allocated_bytes reserved_bytes active_bytes inactive_split_bytes requested_bytes".split()
+POOLS = ("all", "large_pool", "small_pool")
+COLUMNS = ("current", "peak", "allocated", "freed")
+COUNTS = "num_alloc_retries num_ooms num_sync_all_streams num_device_alloc num_device_free max_split_size".split()
+
+
+def test_the_stats_have_pytorchs_keys():
+    s = naru.cuda.memory_stats(0)
+    wanted = {f"{figure}.{pool}.{column}" for figure in FIGURES for pool in POOLS for column in COLUMNS} | set(COUNTS)
+    wanted |= {f"oversize_{what}.{column}" for what in ("allocations", "segments") for column in COLUMNS}
+    assert set(s) == wanted | {"cached_bytes", "driver_used_bytes", "other_bytes", "limit_bytes"}
+    assert naru.cuda.memory_stats_as_nested_dict(0)["requested_bytes"]["small_pool"].keys() == set(COLUMNS)
+
+
+def test_each_figure_is_the_sum_of_the_pools_and_of_what_came_and_went():
+    draw, kept = random.Random(3), []
+    naru.cuda.reset_accumulated_memory_stats(0)
+    start = naru.cuda.memory_stats(0)
+    for _ in range(200):
+        if draw.random() < 0.6 or not kept:
+            kept.append(naru.empty(draw.choice([1, 700, 5000, 300_000, 3 * MIB]), device="cuda:0"))
+        else:
+            kept.pop(draw.randrange(len(kept)))
+        s = naru.cuda.memory_stats(0)
+        for figure in FIGURES:
+            assert s[f"{figure}.all.current"] == sum(s[f"{figure}.{pool}.current"] for pool in POOLS[1:])
+            for pool in POOLS:
+                now, peak, came, went = (s[f"{figure}.{pool}.{c}"] for c in COLUMNS)
+                assert 0 <= now <= peak and now - start[f"{figure}.{pool}.current"] == came - went
+        assert s["requested_bytes.all.current"] <= s["allocated_bytes.all.current"]
+        assert s["inactive_split_bytes.all.current"] <= s["cached_bytes"]
+    kept.clear()
+    naru.cuda.empty_cache()
+    s = naru.cuda.memory_stats(0)
+    assert s["num_device_alloc"] - s["num_device_free"] == s["segment.all.current"]
+
+
+def test_a_request_that_fails_counts_as_a_retry_and_a_failure():
+    with naru.virtual("xpu", count=1, memory=64 * MIB):
+        before = naru.xpu.memory_stats(0)
+        most = naru.empty(40 * MIB, dtype=naru.uint8, device="xpu:0")
+        with pytest.raises(naru.OutOfMemoryError):
+            naru.zeros(40 * MIB, dtype=naru.uint8, device="xpu:0").sum().item()
+        s = naru.xpu.memory_stats(0)
+        assert s["num_ooms"] == before["num_ooms"] + 1 and s["num_alloc_retries"] == before["num_alloc_retries"] + 1
+        naru.xpu.reset_accumulated_memory_stats(0)
+        assert naru.xpu.memory_stats(0)["num_ooms"] == 0 and most.numel() == 40 * MIB
+
+
+def test_the_summary_has_pytorchs_rows():
     x = naru.ones(MIB, device="cuda:0")
     x.sum().item()
     text = naru.cuda.memory_summary(0)
-    assert "in tensors" in text and "MiB" in text and "cuda:0" in text
-    assert naru.cuda.memory_stats(0)["allocated_bytes.all.current"] >= 4 * MIB
+    lines = text.splitlines()
+    assert {len(line) for line in lines} == {77} and "cuda:0" in text
+    titles = [line.strip("|").split("|")[0].strip() for line in lines]
+    rows = (
+        "Metric", "Allocated memory", "Active memory", "Requested memory", "GPU reserved memory", "Non-releasable memory", "Allocations",
+        "Active allocs", "GPU reserved segments", "Non-releasable allocs", "Oversize allocations", "Oversize GPU segments", "Held by others", "Limit",
+    )  # fmt: skip
+    assert [t for t in titles if t in rows] == list(rows) and titles.count("from large pool") == titles.count("from small pool") == 9
+    now = naru.cuda.memory_stats(0)["allocated_bytes.all.current"]
+    cell = lines[titles.index("Allocated memory")].strip("|").split("|")[1].split()
+    assert now >= 4 * MIB and cell in ([str(now // 1024), "KiB"], [str(now >> 20), "MiB"])
+    short = naru.cuda.memory_summary(0, abbreviated=True)
+    assert "Requested memory" in short and "pool" not in short
 
 
 def test_a_fraction_limits_what_the_process_takes():

@@ -97,6 +97,31 @@ TEST(CachingAllocator, counts_requests_rounded_to_512_bytes) {
   a.release(nullptr);
 }
 
+TEST(CachingAllocator, counts_by_pool_what_is_requested_and_what_is_split) {
+  const Caching on("1");
+  Meter meter(100 * kMiB);
+  CachingAllocator a(meter, kDevice);
+  void* small = a.allocate(100);
+  void* large = a.allocate(3 * kMiB);
+  MemoryStats s = a.stats();
+  EXPECT_EQ(s.all.requested_bytes.current, static_cast<int64_t>(100 + 3 * kMiB));
+  EXPECT_EQ(s.small.allocated_bytes.current, 512);
+  EXPECT_EQ(s.large.allocated_bytes.current, static_cast<int64_t>(3 * kMiB));
+  EXPECT_EQ(s.all.slabs.current, 2);
+  EXPECT_EQ(s.small.splits.current, 1);  // the rest of the small slab
+  EXPECT_EQ(s.small.split_bytes.current, s.small.reserved_bytes.current - 512);
+  a.release(small), a.release(large);
+  s = a.stats();
+  EXPECT_EQ(s.all.splits.current, 0);  // merged: the slabs could go back
+  EXPECT_EQ(s.all.split_bytes.current, 0);
+  EXPECT_GT(s.all.splits.peak, 0);
+  a.reset_accumulated();
+  EXPECT_EQ(a.stats().all.allocations.added, 0);
+  a.empty_cache();
+  EXPECT_EQ(a.stats().driver_allocations, a.stats().driver_releases);
+  EXPECT_EQ(a.stats().all.slabs.current, 0);
+}
+
 TEST(CachingAllocator, a_released_block_serves_the_next_request_of_its_size) {
   const Caching on("1");
   Meter meter(1000 * kMiB);
