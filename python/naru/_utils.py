@@ -1,14 +1,13 @@
-"""What pickled tensors are rebuilt with (the names are those in PyTorch's files), and exceptions that travel."""
+"""What pickled tensors are rebuilt with, and exceptions that travel; the names are PyTorch's."""
 
 from __future__ import annotations
 
 import math
-import pickle
 import sys
-import traceback
 from typing import Any
 
 from . import _C
+from .utils._exceptions import ExceptionWrapper as ExceptionWrapper
 
 Tensor = _C.Tensor
 
@@ -85,53 +84,3 @@ def _tensor_from_bytes(data: bytes, dtype: str, size: tuple[int, ...], device: s
     if target is not None:
         tensor = tensor.to(target)
     return tensor.requires_grad_(True) if requires_grad else tensor
-
-
-class _KeyText(str):
-    """A text that KeyError, which shows the repr of its argument, shows as it is."""
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-class ExceptionWrapper:
-    """An exception's type and its traceback as text, to be raised in another thread or process.
-
-    Args:
-        exc_info: as `sys.exc_info()` gives it, which is the default.
-        where: completes "Caught ValueError ...".
-    """
-
-    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
-        kind, error, trace = sys.exc_info() if exc_info is None else exc_info
-        self.exc_type: type[BaseException] = kind
-        self.exc_msg = "".join(traceback.format_exception(kind, error, trace))
-        self.where = where
-
-    def reraise(self) -> None:
-        """Raises an exception of the same type; RuntimeError where that type can't be made from one text."""
-        name = self.exc_type.__name__
-        text = f"Caught {name} {self.where}.\nOriginal {self.exc_msg}"
-        if self.exc_type is KeyError:
-            raise KeyError(_KeyText(text))
-        try:
-            if getattr(self.exc_type, "message", None):
-                error = self.exc_type(message=text)  # type: ignore[call-arg]
-            else:
-                error = self.exc_type(text)
-        except Exception:
-            raise RuntimeError(text) from None
-        raise error
-
-    def __reduce__(self) -> Any:
-        try:
-            pickle.dumps(self.exc_type)
-        except Exception:  # a local class, say: the other process does not know it
-            return _remade, (RuntimeError, self.exc_msg, self.where)
-        return _remade, (self.exc_type, self.exc_msg, self.where)
-
-
-def _remade(exc_type: type[BaseException], exc_msg: str, where: str) -> ExceptionWrapper:
-    wrapper = ExceptionWrapper.__new__(ExceptionWrapper)
-    wrapper.exc_type, wrapper.exc_msg, wrapper.where = exc_type, exc_msg, where
-    return wrapper

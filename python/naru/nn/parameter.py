@@ -42,9 +42,7 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + super().__repr__()
 
     def __reduce_ex__(self, protocol: int) -> tuple:
-        from .._utils import _rebuild_parameter
-
-        return _rebuild_parameter, (self.data, self.requires_grad, {})
+        return Parameter, (self.data, self.requires_grad)
 
 
 class Buffer(Tensor):

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from ... import _C
-from ..._utils import ExceptionWrapper
+from ...utils._exceptions import ExceptionWrapper
 from ...streams import StreamContext, current_stream
 from .comm import device_of
 

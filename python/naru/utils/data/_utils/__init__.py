@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...._utils import ExceptionWrapper
+from ..._exceptions import ExceptionWrapper
 from . import collate, fetch, pin_memory, worker
 
 __all__ = ["ExceptionWrapper", "collate", "fetch", "pin_memory", "worker"]

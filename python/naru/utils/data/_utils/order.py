@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from ...._utils import ExceptionWrapper
+from ..._exceptions import ExceptionWrapper
 from .worker import End, Task
 
 if TYPE_CHECKING:

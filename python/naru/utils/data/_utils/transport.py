@@ -20,7 +20,8 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
 
 from .... import _C
-from ...._utils import ExceptionWrapper, _rebuild_parameter
+from ...._utils import _rebuild_parameter
+from ..._exceptions import ExceptionWrapper
 
 Tensor = _C.Tensor
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .... import _C
-from ...._utils import ExceptionWrapper
+from ..._exceptions import ExceptionWrapper
 from ..dataset import IterableDataset
 from .transport import Arena, Channel, pack
 

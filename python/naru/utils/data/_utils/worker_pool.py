@@ -15,7 +15,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ...._utils import ExceptionWrapper
+from ..._exceptions import ExceptionWrapper
 from .pin_memory import pin_memory
 from .transport import Channel, Views, unpack
 from .worker import Job, Task, parents_ends, run_process, serve
