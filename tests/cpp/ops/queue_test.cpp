@@ -32,26 +32,35 @@ TEST(Queue, LargeElementwiseWorkIsHeldBackUntilItIsRead) {
   EXPECT_FALSE(pending(y));
 }
 
+// The most that lay in memory at once while f ran, beyond what lay there before; in tensors of kLarge numbers of float32.
+template <class F>
+double tensors_in_memory(F f) {
+  const Device cpu(DeviceType::Cpu, 0);
+  runtime::reset_peak_memory(cpu);
+  const size_t before = runtime::memory_stats(cpu).allocated();
+  f();
+  return std::floor(static_cast<double>(runtime::memory_stats(cpu).peak_allocated() - before) / (4.0 * kLarge));
+}
+
 TEST(Queue, ATemporaryIsNeverWrittenToMemory) {
   const Tensor x = ones({kLarge});
-  Storage* temporary = nullptr;
-  Tensor y;
-  {
-    const Tensor t = x * 2;
-    temporary = t.impl()->storage.get();
-    temporary->retain();
-    y = t + 1;
-  }
-  // Held by this test: it counts as alive and is written.
-  y.data_ptr();
-  EXPECT_NE(temporary->data, nullptr);
-  temporary->release();
-  Tensor z;
-  {
-    const Tensor t = x * 2;
-    z = t + 1;
-  }
-  z.data_ptr();
+  x.data_ptr();
+  Tensor kept, y, z;
+  const double with_a_kept_one = tensors_in_memory([&] {
+    kept = x * 2;
+    y = kept + 1;
+    y.data_ptr();
+  });
+  EXPECT_EQ(with_a_kept_one, 2);
+  EXPECT_NE(kept.impl()->storage->data, nullptr);
+  const double with_a_temporary = tensors_in_memory([&] {
+    {
+      const Tensor t = x * 2;
+      z = t + 1;
+    }
+    z.data_ptr();
+  });
+  EXPECT_EQ(with_a_temporary, 1);
   EXPECT_EQ(z.sum().item<double>(), 3.0 * kLarge);
 }
 
@@ -91,16 +100,6 @@ TEST(Queue, WhatReadsAnExpandedTensorReadsItBeforeItIsFilled) {
   const Tensor doubled = windows * 2;
   windows.fill_(5);
   EXPECT_EQ(doubled.sum().item<double>(), 4.0 * (kLarge - 1));
-}
-
-// The most that lay in memory at once while f ran, beyond what lay there before; in tensors of kLarge numbers of float32.
-template <class F>
-double tensors_in_memory(F f) {
-  const Device cpu(DeviceType::Cpu, 0);
-  runtime::reset_peak_memory(cpu);
-  const size_t before = runtime::memory_stats(cpu).allocated();
-  f();
-  return std::floor(static_cast<double>(runtime::memory_stats(cpu).peak_allocated() - before) / (4.0 * kLarge));
 }
 
 TEST(Queue, AReductionComputesATemporaryAsItIsComputed) {
