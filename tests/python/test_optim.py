@@ -248,3 +248,42 @@ def test_old_states_with_plain_numbers_of_steps_load():
     train("Adam", {}, optimizer=other, p=twin, start=3)
     want, _ = train("Adam", {"lr": 0.1})
     np.testing.assert_allclose(twin.detach().numpy(), want.detach().numpy(), rtol=1e-12)
+
+
+ALL = ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam"]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_steps_that_are_not_recorded_are_not_promised_to_be(name):
+    with pytest.raises(NotImplementedError, match=f"{name}: differentiable=True is not supported yet"):
+        getattr(optim, name)([nn.Parameter(torch.ones(2))], differentiable=True)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_parameters_without_a_gradient_get_no_state_and_stay_as_they_are(name):
+    used, unused = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
+    optimizer = getattr(optim, name)([used, unused], lr=0.1)
+    before = dict(optimizer.state.get(unused, {}))
+    used.grad = torch.ones(2)
+    optimizer.step()
+    assert used.tolist() != [1, 1] and unused.tolist() == [1, 1]
+    assert optimizer.state.get(unused, {}).keys() == before.keys()
+
+
+def test_sgd_with_momentum_is_captured_only_after_its_buffer_is_made():
+    p = nn.Parameter(torch.ones(2))
+    optimizer = optim.SGD([p], lr=0.1, momentum=0.9)
+    p.grad = torch.ones(2)
+    g = torch.Graph(device="cpu")
+    with pytest.raises(RuntimeError, match="SGD: the first step makes its state"):
+        with torch.graph(g):
+            optimizer.step()
+    optimizer.step()
+    with torch.graph(g):
+        optimizer.step()
+    g.replay()
+    q = nn.Parameter(torch.ones(2))
+    other = optim.SGD([q], lr=0.1, momentum=0.9)
+    q.grad = torch.ones(2)
+    other.step(), other.step()
+    assert p.tolist() == q.tolist()

@@ -9,7 +9,7 @@ from ..autograd.grad_mode import no_grad
 from .optimizer import Optimizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 Tensor = _C.Tensor
 
@@ -20,6 +20,11 @@ class Descent(Optimizer):
     A subclass says what the state begins with (`_new_state`) and how one parameter is updated (`_update`), or how all of a group are
     (`_update_group`).
     """
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        if defaults.get("differentiable"):
+            raise NotImplementedError(f"{type(self).__name__}: differentiable=True is not supported yet: steps are not recorded for autograd")
+        super().__init__(params, defaults)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates the parameters once; `closure` computes the loss again and returns it."""
