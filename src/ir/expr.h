@@ -22,7 +22,6 @@ constexpr VType vtype_of(DType t) noexcept {
   return kOf[static_cast<int>(t)];
 }
 constexpr bool is_float(VType t) noexcept { return t >= VType::F32; }
-constexpr bool is_int(VType t) noexcept { return t == VType::I32 || t == VType::I64; }
 constexpr size_t size_of(VType t) noexcept { return t == VType::Bool ? 1 : t == VType::I32 || t == VType::F32 ? 4 : 8; }
 
 // Unless a line says otherwise, operands and result have one type.

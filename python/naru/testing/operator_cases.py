@@ -95,7 +95,6 @@ def _softplus(a):
     return np.logaddexp(a, 0)
 
 
-_int = np.int64
 # NumPy's words for the rows of the elementwise table.
 REFERENCES = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "floor_divide": np.floor_divide,
@@ -141,10 +140,6 @@ def elementwise_cases() -> list:
                           gradient=any(differentiable) and name not in NO_DIFFERENCES, integers=integers,
                           extra={"differentiable": differentiable, "broadcasts": arity > 1, "elementwise": True}))
     return cases
-
-
-def _keep(f):
-    return lambda a: f(a, -1)
 
 
 def _var(a, axis=None, ddof=1):

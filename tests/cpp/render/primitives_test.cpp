@@ -81,7 +81,7 @@ bool has(Prim prim, VType t) {
     case Prim::Shl:
     case Prim::Shr:
     case Prim::ShrU:
-      return ir::is_int(t);
+      return t == VType::I32 || t == VType::I64;
     case Prim::MulHiU:
       return t == VType::I32;
     default:
