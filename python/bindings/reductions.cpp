@@ -181,9 +181,8 @@ void define_products() {
       [scaled](const Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
         return scaled(c, mv(a, b), beta, alpha);
       });
-  def(kFunction, "use_deterministic_algorithms", "mode, *, warn_only=False",
-      "Takes naru's own product everywhere, whose bits are the same on every device.",
-      [](bool on, Ignored) { use_deterministic_algorithms(on); });
+  def(kFunction, "_use_deterministic_algorithms", "mode", "Takes naru's own product everywhere, whose bits are the same on every device.",
+      [](bool on) { use_deterministic_algorithms(on); });
   def(kFunction, "are_deterministic_algorithms_enabled", "", "Whether use_deterministic_algorithms(True) holds.",
       [] { return deterministic_algorithms(); });
   def(kFunction, "_allow_tf32", "mode", "Whether float32 factors of products on cuda may be rounded to TF32.",
@@ -194,8 +193,6 @@ void define_products() {
       [](DType half, bool on) { allow_reduced_precision_reduction(half, on); });
   def(kFunction, "_reduced_precision_reduction_allowed", "dtype", "What was set last; at first they may.",
       [](DType half) { return reduced_precision_reduction_allowed(half); });
-  def(kFunction, "deterministic_algorithms", "", "Whether use_deterministic_algorithms(True) holds.",
-      [] { return deterministic_algorithms(); });
 }
 
 }  // namespace

@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     from ._device.choice import best_device, pick
     from ._device.sync import count_syncs, forbid_sync
     from ._device.virtual import virtual
+    from ._functions.determinism import (
+        get_deterministic_debug_mode,
+        is_deterministic_algorithms_warn_only_enabled,
+        set_deterministic_debug_mode,
+        use_deterministic_algorithms,
+    )
     from ._functions.dtype_limits import finfo, iinfo
     from ._functions.einsum import einsum
     from ._functions.kernel import kernel
@@ -104,11 +110,17 @@ del _point_to_wheels
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(
     "accelerator autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
-    "amp distributions distributed fft func hub jit linalg multiprocessing onnx overrides profiler safetensors sparse special "
-    "types xpu _utils _tensor_str".split()
+    "amp safetensors xpu _utils _tensor_str".split()
 )
 _LAZY = {
     **dict.fromkeys(("finfo", "iinfo"), "_functions.dtype_limits"),
+    **dict.fromkeys(
+        (
+            "use_deterministic_algorithms", "is_deterministic_algorithms_warn_only_enabled",
+            "set_deterministic_debug_mode", "get_deterministic_debug_mode",
+        ),
+        "_functions.determinism",
+    ),
     **dict.fromkeys(("set_printoptions", "get_printoptions"), "_tensor_str"),
     **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"), "autograd.grad_mode"),
     **dict.fromkeys(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"), "random"),

@@ -86,7 +86,7 @@ def test_what_only_a_vendor_has_is_absent_with_a_reason():
 
 
 def test_small_questions_have_plain_answers():
-    assert torch.cuda.is_tf32_supported() is False and torch.cuda.is_current_stream_capturing() is False
+    assert torch.cuda.is_current_stream_capturing() is False
     assert torch.cuda.get_allocator_backend() == "native" and torch.cuda.get_gencode_flags() == ""
     assert len(torch.cuda.default_generators) == torch.cuda.device_count() == 2
     assert issubclass(torch.cuda.AcceleratorError, RuntimeError)

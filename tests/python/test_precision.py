@@ -92,3 +92,38 @@ def test_accumulation_in_float16_can_only_be_off():
     with pytest.raises(RuntimeError, match="wanted False, got True"):
         matmul.allow_fp16_accumulation = True
     assert matmul.allow_fp16_accumulation is False
+
+
+@pytest.mark.parametrize(
+    ("backend", "major", "libraries", "supported"),
+    [
+        ("virtual", 9, "", False),
+        ("cuda", 8, "cuBLASLt 12.4", True),
+        ("cuda", 7, "cuBLASLt 12.4", False),
+        ("cuda", 9, "own kernels for products (no cuBLASLt: install it)", False),
+    ],
+)
+def test_tf32_is_supported_where_products_use_it(monkeypatch, backend, major, libraries, supported):
+    monkeypatch.setattr(torch._C, "_describe_device", lambda device: {"backend": backend, "major": major, "libraries": libraries})
+    assert torch.cuda.is_tf32_supported() is supported
+    assert torch.xpu.is_tf32_supported() is False
+
+
+def test_tf32_is_not_supported_by_virtual_devices():
+    assert torch.cuda.is_available() and not torch.cuda.is_tf32_supported()
+
+
+@pytest.mark.parametrize(("mode", "enabled", "warns"), [("default", False, False), ("warn", True, True), ("error", True, False)])
+def test_what_deterministic_algorithms_were_asked_for_is_told(mode, enabled, warns):
+    try:
+        torch.set_deterministic_debug_mode(mode)
+        assert torch.are_deterministic_algorithms_enabled() is enabled and torch.is_deterministic_algorithms_warn_only_enabled() is warns
+        assert torch.get_deterministic_debug_mode() == ["default", "warn", "error"].index(mode)
+        torch.use_deterministic_algorithms(enabled, warn_only=warns)
+        assert torch.get_deterministic_debug_mode() == ["default", "warn", "error"].index(mode)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    with pytest.raises(RuntimeError, match="expected one of `default`, `warn`, `error`, but got sometimes"):
+        torch.set_deterministic_debug_mode("sometimes")
+    with pytest.raises(RuntimeError, match="expected 0, 1, or 2, but got 3"):
+        torch.set_deterministic_debug_mode(3)

@@ -87,11 +87,6 @@ def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ..
     )  # fmt: skip
 
 
-def is_tf32_supported() -> bool:
-    """Whether products may be computed with 10 bits behind the point: no, float32 is computed as float32."""
-    return False
-
-
 def get_gencode_flags() -> str:
     """Empty: kernels are compiled as they are needed, for the device at hand."""
     return ""

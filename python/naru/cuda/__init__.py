@@ -10,7 +10,6 @@ from .._device.namespace import (
     absent,
     get_allocator_backend,
     get_gencode_flags,
-    is_tf32_supported,
     memory_functions,
 )
 from .._device.sync import get_sync_debug_mode, set_sync_debug_mode
@@ -69,6 +68,15 @@ def init() -> None:
 def is_initialized() -> bool:
     """Whether there is a device to use."""
     return is_available()
+
+
+def is_tf32_supported() -> bool:
+    """Whether products of float32 are rounded to TF32 (10 bits behind the point) where `torch.backends.cuda.matmul.allow_tf32` says so:
+    on NVIDIA's devices from compute capability 8.0 on, with cuBLASLt."""
+    if not is_available():
+        return False
+    found = _C._describe_device(_C.device(_KIND, _C.current_device(_KIND)))
+    return found["backend"] == "cuda" and found["major"] >= 8 and "own kernels for products" not in found["libraries"]
 
 
 def _lazy_init() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _C
 from .._device.kind import DeviceGuard, DeviceProperties, to_device
-from .._device.namespace import absent, get_gencode_flags, is_tf32_supported, memory_functions
+from .._device.namespace import absent, get_gencode_flags, memory_functions
 from ..cuda import initial_seed, manual_seed, manual_seed_all, seed, seed_all
 from ..graphs import Graph as XPUGraph
 from ..graphs import graph_pool_handle, make_graphed_callables
@@ -97,6 +97,11 @@ def get_device_capability(device: Any = None) -> dict[str, Any]:
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Whether bfloat16 works on the devices; naru computes it everywhere."""
     return is_available()
+
+
+def is_tf32_supported() -> bool:
+    """False: products are naru's own here, and float32 is computed as float32."""
+    return False
 
 
 def memory_allocated(device: Any = None) -> int:

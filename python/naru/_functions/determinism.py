@@ -1,0 +1,49 @@
+"""`use_deterministic_algorithms` and PyTorch's other switches for it."""
+
+from __future__ import annotations
+
+from .. import _C
+
+_MODES = ("default", "warn", "error")
+_warn_only = False
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Takes naru's own matrix product everywhere, whose bits are the same on every device. All else gives the same bits in any case.
+
+    warn_only asks for a warning in place of an error where an operator has no deterministic form. Each has one, so nothing is ever
+    warned of; `is_deterministic_algorithms_warn_only_enabled` tells what was asked.
+
+    >>> use_deterministic_algorithms(True, warn_only=True)
+    >>> get_deterministic_debug_mode(), is_deterministic_algorithms_warn_only_enabled()
+    (1, True)
+    >>> use_deterministic_algorithms(False)
+    """
+    global _warn_only
+    _C._use_deterministic_algorithms(mode)
+    _warn_only = bool(warn_only)
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """What `use_deterministic_algorithms` was last told by warn_only."""
+    return _warn_only
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """0 or "default": off; 1 or "warn", 2 or "error": as `use_deterministic_algorithms(True)` with warn_only and without."""
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if isinstance(debug_mode, str):
+        if debug_mode not in _MODES:
+            raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}")
+        debug_mode = _MODES.index(debug_mode)
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """0, 1 or 2: see `set_deterministic_debug_mode`."""
+    if not _C.are_deterministic_algorithms_enabled():
+        return 0
+    return 1 if _warn_only else 2
