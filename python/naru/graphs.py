@@ -18,8 +18,8 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from . import _C
-from ._serialization.atomic_file import atomic_file
 from ._device.kind import current_kind
+from ._serialization.atomic_file import atomic_file
 from .autograd.function import Function, once_differentiable
 
 if TYPE_CHECKING:
