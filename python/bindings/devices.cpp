@@ -205,8 +205,7 @@ void define_memory() {
   def(kFunction, "_memory_stats", "device", "Figures of a device's allocator under PyTorch's names, as a dict.",
       [](Device d) -> nb::object { return statistics(d); });
   def(kFunction, "reset_peak_memory_stats", "device", "Starts the maxima anew.", [](Device d) { allocator(d).reset_peak(); });
-  def(kFunction, "_reset_accumulated_memory_stats", "device", "Starts the sums anew.",
-      [](Device d) { allocator(d).reset_accumulated(); });
+  def(kFunction, "_reset_accumulated_memory_stats", "device", "Starts the sums anew.", [](Device d) { allocator(d).reset_accumulated(); });
   def(kFunction, "empty_cache", "device", "Gives cached memory back to a device.", [](Device d) { allocator(d).empty_cache(); });
   def(kFunction, "set_memory_limit", "device, bytes", "Takes no more than so many bytes from a device; 0 lifts the limit.",
       [](Device d, int64_t bytes) {

@@ -19,7 +19,7 @@ struct MemoryFigure {
 
 // What PyTorch calls allocations and segments are requests served and slabs; "split" are free blocks of a slab that has others, too.
 struct PoolStats {
-  MemoryFigure allocations, slabs, splits;                                    // counts
+  MemoryFigure allocations, slabs, splits;                                     // counts
   MemoryFigure allocated_bytes, requested_bytes, reserved_bytes, split_bytes;  // allocated: requests rounded up to 512; reserved: slabs
 };
 

@@ -38,9 +38,3 @@ def test_a_layer_includes_only_layers_below_it(path):
         if other == "backends":
             mine = path.relative_to(SRC).parts[1]
             assert included.split("/")[1] == mine, f"{path.relative_to(SRC)} includes another backend: {included}"
-
-
-@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(SRC)))
-def test_a_file_has_one_subject(path):
-    lines = len(path.read_text().splitlines())
-    assert lines <= 550, f"{path.relative_to(SRC)} has {lines} lines; a file that grows past about 500 has a second subject in it"

@@ -10,7 +10,6 @@
 #include <limits>
 #include <memory>
 
-
 namespace naru::ir {
 namespace {
 
