@@ -253,7 +253,26 @@ def test_old_states_with_plain_numbers_of_steps_load():
 ALL = ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam"]
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name, options", [("SGD", {}), ("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}), ("Adam", {"amsgrad": True}), ("AdamW", {})])
+def test_differentiable_steps_are_the_same_steps_and_pass_gradients_on(name, options):
+    def steps(differentiable):
+        start = torch.tensor([1.0, -2.0], dtype=torch.float64, requires_grad=True)
+        scale = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+        p = start.clone() if differentiable else nn.Parameter(start.detach().clone())
+        optimizer = getattr(optim, name)([p], lr=0.1, differentiable=differentiable, **options)
+        for i in range(3):
+            grad = torch.tensor([1.0, 2.0 - i], dtype=torch.float64) * scale
+            p.grad = grad if differentiable else grad.detach()
+            optimizer.step()
+        return p, start, scale
+
+    p, start, scale = steps(True)
+    np.testing.assert_allclose(p.detach().numpy(), steps(False)[0].detach().numpy(), rtol=1e-12)
+    d_start, d_scale = torch.autograd.grad(p.sum(), (start, scale))
+    assert d_start.ne(0).all() and (name != "SGD" or d_scale != 0)
+
+
+@pytest.mark.parametrize("name", ["RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam"])
 def test_steps_that_are_not_recorded_are_not_promised_to_be(name):
     with pytest.raises(NotImplementedError, match=f"{name}: differentiable=True is not supported yet"):
         getattr(optim, name)([nn.Parameter(torch.ones(2))], differentiable=True)

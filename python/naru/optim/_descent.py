@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from ..autograd.grad_mode import no_grad
+from ..autograd.grad_mode import enable_grad, no_grad
 from .optimizer import Optimizer
 
 if TYPE_CHECKING:
@@ -21,9 +21,12 @@ class Descent(Optimizer):
     (`_update_group`).
     """
 
+    # Whether it has _update_differentiably.
+    _may_be_differentiable = False
+
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
-        if defaults.get("differentiable"):
-            raise NotImplementedError(f"{type(self).__name__}: differentiable=True is not supported yet: steps are not recorded for autograd")
+        if defaults.get("differentiable") and not self._may_be_differentiable:
+            raise NotImplementedError(f"{type(self).__name__}: differentiable=True is not supported yet; of SGD, Adam and AdamW it is")
         super().__init__(params, defaults)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -32,7 +35,10 @@ class Descent(Optimizer):
         with no_grad():
             for group in self.param_groups:
                 pairs = [(param, grad) for param in group["params"] if (grad := param.grad) is not None]
-                if pairs:
+                if pairs and group.get("differentiable"):
+                    with enable_grad():
+                        self._update_differentiably(group, pairs)
+                elif pairs:
                     self._update_group(group, pairs)
         return loss
 
@@ -58,6 +64,10 @@ class Descent(Optimizer):
             if decay != 0 and not decoupled:
                 grad = grad + param * decay
             self._update(param, grad, state, group)
+
+    def _update_differentiably(self, group: dict[str, Any], pairs: list[tuple[Tensor, Tensor]]) -> None:
+        """The same as a part of the history, for parameters that are no leaves. The state is made anew, as backward needs the old one."""
+        raise NotImplementedError
 
     def _state_for(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter, begun where there is none yet, and moved after it where it has changed its device."""

@@ -27,6 +27,8 @@ class Adam(Descent):
     tensor([0.9000])
     """
 
+    _may_be_differentiable = True
+
     def __init__(
         self,
         params: Any,
@@ -113,6 +115,26 @@ class Adam(Descent):
                 *lists.all(), steps, group["lr"], number(beta1), number(beta2), group["eps"], group["weight_decay"],
                 group["decoupled_weight_decay"], group["amsgrad"], group["maximize"],
             )  # fmt: skip
+
+    def _update_differentiably(self, group: dict[str, Any], pairs: list[tuple[Tensor, Tensor]]) -> None:
+        beta1, beta2 = (number(b) for b in group["betas"])
+        lr, decay = number(group["lr"]), group["weight_decay"]
+        for param, grad in pairs:
+            if group["maximize"]:
+                grad = -grad
+            state = self._state_for(param, group)
+            state["step"] = state["step"] + 1
+            count = float(state["step"])
+            if decay and group["decoupled_weight_decay"]:
+                param.mul_(1 - lr * decay)
+            elif decay:
+                grad = grad + decay * param
+            mean = state["exp_avg"] = beta1 * state["exp_avg"] + (1 - beta1) * grad
+            square = state["exp_avg_sq"] = beta2 * state["exp_avg_sq"] + (1 - beta2) * grad * grad
+            if group["amsgrad"]:
+                square = state["max_exp_avg_sq"] = _C.maximum(state["max_exp_avg_sq"], square)
+            root = (square / (1 - beta2**count)).sqrt() + group["eps"]
+            param.sub_(lr / (1 - beta1**count) * mean / root)
 
     def _update_together(self, lists: _Lists, count: int, group: dict[str, Any]) -> None:
         """Step number `count` of the parameters of the lists."""

@@ -26,6 +26,8 @@ class SGD(Descent):
     tensor([0.9500])
     """
 
+    _may_be_differentiable = True
+
     def __init__(
         self,
         params: Any,
@@ -72,3 +74,17 @@ class SGD(Descent):
         if momentum != 0:
             for param, buffer in zip(params, made):
                 self.state[param]["momentum_buffer"] = buffer
+
+    def _update_differentiably(self, group: dict[str, Any], pairs: list[tuple[Tensor, Tensor]]) -> None:
+        momentum = group["momentum"]
+        for param, grad in pairs:
+            if group["maximize"]:
+                grad = -grad
+            if group["weight_decay"]:
+                grad = grad + number(group["weight_decay"]) * param
+            if momentum:
+                before = self.state[param].get("momentum_buffer")
+                buffer = grad.detach().clone() if before is None else momentum * before + (1 - group["dampening"]) * grad
+                self.state[param]["momentum_buffer"] = buffer
+                grad = grad + momentum * buffer if group["nesterov"] else buffer
+            param.sub_(number(group["lr"]) * grad)
