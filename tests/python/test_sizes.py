@@ -44,6 +44,7 @@ def _bare(text):
 
 # What follows a brace that ends a member's initializer or a default argument.
 _WITHIN_A_HEAD = ("{", ",", ")")
+_NEXT = re.compile(r"\s*(\S?)")
 _SCOPE = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b")
 
 
@@ -52,7 +53,8 @@ def cpp_functions(text):
     bare = _bare(text)
     stack = []  # of (whether it is a scope, where its head begins or None)
     head = 0  # where the statement at hand begins
-    for at, c in enumerate(bare):
+    for mark in re.finditer(r"[{};]", bare):
+        at, c = mark.start(), mark[0]
         if c == "{":
             words = bare[head:at]
             outside = all(scope for scope, _ in stack)
@@ -66,9 +68,9 @@ def cpp_functions(text):
                 head = at + 1
         elif c == "}" and stack:
             scope, begin = stack.pop()
-            after = bare[at + 1 :].lstrip()[:1]
+            after = _NEXT.match(bare, at + 1)[1]
             if begin is not None and after not in _WITHIN_A_HEAD:
-                first = begin + len(bare[begin:]) - len(bare[begin:].lstrip())
+                first = _NEXT.match(bare, begin).start(1)
                 name = " ".join(bare[first:at].split("{")[0].split())
                 yield name[:80], bare.count("\n", first, at) + 1
             if all(outer for outer, _ in stack) and after not in _WITHIN_A_HEAD:
@@ -77,8 +79,28 @@ def cpp_functions(text):
             head = at + 1
 
 
-# Those that are still too long. What is no longer too long leaves the list.
-LONGER = {}
+# Those that are still longer, and may not grow. Who takes one apart takes its line away.
+LONGER = {
+    "python/bindings/creation.cpp: void define_creation()": 90,
+    "python/bindings/elementwise.cpp: void define_arithmetic()": 140,
+    "python/bindings/function.cpp": 520,
+    "python/bindings/indexing.cpp: void define_gathers()": 140,
+    "python/bindings/methods.cpp: void define_moves()": 110,
+    "python/bindings/shapes.cpp: void define_joins()": 160,
+    "python/bindings/shapes.cpp: void define_views()": 100,
+    "python/naru/autograd/_gradcheck.py: gradcheck": 82,
+    "src/ops/elementwise.cpp": 510,
+    "src/render/machine_avx512.cpp": 463,
+    "src/render/reduce_kernel.cpp: ir::ContiguousFunction compile_contiguous(const ir::ReduceKernel& kernel, Isa is": 97,
+    "src/render/reduce_kernel.cpp: ir::StridedFunction compile_strided(const ir::ReduceKernel& kernel, Isa isa)": 112,
+    "src/runtime/queue.cpp": 560,
+    "src/runtime/queue.cpp: void Queue::run(DeferredReduction& h)": 114,
+    "tests/cpp/backends/opencl_test.cpp": 599,
+    "tests/fakes/cuda.cpp": 648,
+    "tests/python/semantics_table_1.py": 700,  # a table
+    "tests/python/test_autograd_hooks.py": 640,
+    "tests/python/test_autograd_memory.py: patterns": 240,
+}
 
 
 def too_long():
