@@ -3,9 +3,8 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <string>
+#include <string_view>
 
-#include "render/native.h"
 #include "runtime/fork.h"
 
 namespace naru::host {
@@ -161,7 +160,7 @@ const ReductionKernel& reduction_kernel_of(const Program& program, ir::ReduceOp 
 void Kernel::run(void* const* operands, const uint64_t* params, int64_t n, int64_t index0, bool streaming) const {
   const render::Isa set = current_isa();
   if (set != render::Isa::None) {
-    auto& slot = code[set == render::Isa::Avx512][streaming];
+    auto& slot = code[static_cast<size_t>(set)][streaming];
     if (auto f = code_in<ir::MapFunction>(slot, no_map, [&] { return render::compile(kernel, set, streaming); }))
       return f(operands, params, n, index0);
   }
@@ -171,7 +170,7 @@ void Kernel::run(void* const* operands, const uint64_t* params, int64_t n, int64
 void ReductionKernel::contiguous(void* const* inputs, const uint64_t* params, int64_t n, int64_t index0, void* out) const {
   const render::Isa set = current_isa();
   if (set != render::Isa::None) {
-    auto& slot = contiguous_code[set == render::Isa::Avx512];
+    auto& slot = contiguous_code[static_cast<size_t>(set)];
     if (auto f = code_in<ir::ContiguousFunction>(slot, no_contiguous, [&] { return render::compile_contiguous(kernel, set); }))
       return f(inputs, params, n, index0, out);
   }
@@ -182,7 +181,7 @@ void ReductionKernel::strided(void* const* inputs, const int64_t* row_strides, c
                               int64_t index0, int64_t index_stride, void* out) const {
   const render::Isa set = current_isa();
   if (set != render::Isa::None) {
-    auto& slot = strided_code[set == render::Isa::Avx512];
+    auto& slot = strided_code[static_cast<size_t>(set)];
     if (auto f = code_in<ir::StridedFunction>(slot, no_strided, [&] { return render::compile_strided(kernel, set); }))
       return f(inputs, row_strides, params, rows, cols, index0, index_stride, out);
   }
@@ -221,7 +220,7 @@ void SmallKernel::run(void* const* operands, const uint64_t* params, int64_t n) 
 
 const SmallKernel& small_kernel(const Program& program) {
   struct Entry {
-    std::atomic<const SmallKernel*> of[3] = {};  // by instruction set
+    std::atomic<const SmallKernel*> of[render::kMostIsas] = {};  // by instruction set
   };
   const render::Isa set = current_isa();
   const Entry& entry = table<Entry>().find(program, 0, [](Entry&) {});
@@ -232,7 +231,7 @@ const SmallKernel& small_kernel(const Program& program) {
   made->kernel = &kernel.kernel;
   if (set != render::Isa::None)
     made->machine =
-        code_in<ir::MapFunction>(kernel.code[set == render::Isa::Avx512][0], no_map, [&] { return render::compile(kernel.kernel, set); });
+        code_in<ir::MapFunction>(kernel.code[static_cast<size_t>(set)][0], no_map, [&] { return render::compile(kernel.kernel, set); });
   const SmallKernel* before = nullptr;
   if (slot.compare_exchange_strong(before, made.get(), std::memory_order_acq_rel)) return *made.release();
   return *before;
@@ -240,21 +239,11 @@ const SmallKernel& small_kernel(const Program& program) {
 
 bool set_jit(bool on) noexcept { return jit.exchange(on); }
 
-const char* isa_name() noexcept {
-  switch (current_isa()) {
-    case render::Isa::Avx512:
-      return "avx512";
-    case render::Isa::Avx2:
-      return "avx2";
-    default:
-      return "none";
-  }
-}
+const char* isa_name() noexcept { return render::name_of(current_isa()); }
 
 bool set_isa(const char* name) {
-  const std::string wanted = name;
-  const render::Isa set = wanted == "avx512" ? render::Isa::Avx512 : wanted == "avx2" ? render::Isa::Avx2 : render::Isa::None;
-  if (set == render::Isa::None && wanted != "none") return false;
+  const render::Isa set = render::isa_named(name);
+  if (set == render::Isa::None && std::string_view(name) != "none") return false;
   if (set > render::best_isa()) return false;
   isa.store(static_cast<int>(set));
   return true;

@@ -9,6 +9,7 @@
 #include "ir/interpret.h"
 #include "ir/program.h"
 #include "ir/reduce.h"
+#include "render/native.h"
 
 namespace naru::host {
 
@@ -23,7 +24,7 @@ struct Kernel {
   // the caller calls stream_fence() in the end.
   void run(void* const* operands, const uint64_t* params, int64_t n, int64_t index0, bool streaming = false) const;
 
-  mutable std::atomic<ir::MapFunction> code[2][2] = {};  // [instruction set][streaming]
+  mutable std::atomic<ir::MapFunction> code[render::kMostIsas][2] = {};  // [instruction set][streaming]
 };
 // The kernel of `program` with exactly the inputs in `scalars` (bit i: input i) as one element for the whole run.
 const Kernel& kernel_of(const ir::Program& program, uint32_t scalars);
@@ -40,8 +41,8 @@ struct ReductionKernel {
   void strided(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows, int64_t cols, int64_t index0,
                int64_t index_stride, void* out) const;
 
-  mutable std::atomic<ir::ContiguousFunction> contiguous_code[2] = {};
-  mutable std::atomic<ir::StridedFunction> strided_code[2] = {};
+  mutable std::atomic<ir::ContiguousFunction> contiguous_code[render::kMostIsas] = {};
+  mutable std::atomic<ir::StridedFunction> strided_code[render::kMostIsas] = {};
 };
 // keeps: contiguous() stores the reduced values as well. per_row: of the scalars, those that each row of strided() has another one of.
 const ReductionKernel& reduction_kernel_of(const ir::Program& program, ir::ReduceOp op, uint32_t scalars, bool keeps = false,

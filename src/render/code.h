@@ -1,9 +1,9 @@
 // Code in the making and what becomes of it: the process-wide memory for machine code.
 #pragma once
 
-#include <asmjit/x86.h>
+#include <initializer_list>
 
-#include "render/native.h"
+#include "render/isa.h"
 
 namespace naru::render {
 
@@ -17,26 +17,22 @@ class FirstError : public asmjit::ErrorHandler {
   asmjit::Error error_ = asmjit::kErrorOk;
 };
 
-// One function being written. emit_body receives the compiler and the function's node; it emits all but the end.
+// One function being written: begin(), all but the end by the assembler and the lane machine, finish().
 class Code {
  public:
+  // Not for None.
   explicit Code(Isa isa);
-  asmjit::x86::Compiler& cc() noexcept { return cc_; }
-  asmjit::FuncNode* begin(const asmjit::FuncSignature& signature);
+  Assembler& assembler() noexcept { return *machine_.assembler; }
+  LaneMachine& lanes() noexcept { return *machine_.lanes; }
+  // Makes registers of the arguments, in order. False: that could not be.
+  bool begin(const asmjit::FuncSignature& signature, std::initializer_list<Register*> arguments);
   // The address of the finished function, kept until the process ends; nullptr if that could not be.
   void* finish();
 
  private:
-  Isa isa_;
   asmjit::CodeHolder holder_;
   FirstError errors_;
-  asmjit::x86::Compiler cc_;
+  Machine machine_;
 };
-
-// Whether this processor has `isa`.
-bool can_run(Isa isa) noexcept;
-
-// What best_isa() says on a processor that has `have`, given the values of NARU_JIT and NARU_ISA (nullptr where unset).
-Isa choose_isa(Isa have, const char* jit, const char* wanted) noexcept;
 
 }  // namespace naru::render

@@ -1,33 +1,33 @@
-// A lane machine emits the code of one primitive over a step of L lanes (AVX-512: 16, AVX2: 8). What is written once
-// for both instruction sets stands in LaneMachine; loads, stores, compares, selections and changes of width are theirs.
+// A lane machine emits the code of one primitive over a step of L lanes (AVX-512: 16, AVX2: 8). Every instruction set has one; planning,
+// walking and loops know no more of it than stands here.
 #pragma once
 
-#include <asmjit/x86.h>
-
 #include <cstdint>
-#include <memory>
 
 #include "ir/expr.h"
-#include "render/native.h"
+#include "render/assembler.h"
 
 namespace naru::render {
 
-namespace x86 = asmjit::x86;
 using ir::Prim;
 using ir::VType;
-using InstId = asmjit::x86::Inst::Id;
 
 constexpr int parts_of(VType t) noexcept { return t == VType::I64 || t == VType::F64 ? 2 : 1; }
+// The element type whose values a VType's are.
+constexpr DType dtype_of(VType t) noexcept {
+  constexpr DType kOf[] = {DType::Bool, DType::I32, DType::I64, DType::F32, DType::F64};
+  return kOf[static_cast<int>(t)];
+}
 
 // A step of values in virtual registers. 32-bit types: one vector. 64-bit types: two, the lower lanes first.
-// Bool: a mask register (AVX-512) or a vector of 32-bit lanes, all ones or all zeros (AVX2).
+// Bool: a mask register, or, where the machine has none, a vector of 32-bit lanes, all ones or all zeros.
 struct Value {
   asmjit::Operand part[2];
   // A broadcast 64-bit value: one register is both parts.
   bool shares_register() const noexcept { return part[1].isReg() && part[0] == part[1]; }
 };
 
-// An operand of a primitive: registers, or memory that an instruction can take as its last operand.
+// An operand of a primitive: registers, or, on machines whose instructions take such an operand, memory. Only machines make the latter.
 struct Arg {
   VType type = VType::F32;
   asmjit::Operand part[2];
@@ -47,93 +47,63 @@ enum class StoreMode : uint8_t { Full, Streaming, Tail };
 
 class LaneMachine {
  public:
-  static std::unique_ptr<LaneMachine> make(Isa isa, x86::Compiler& cc);
   virtual ~LaneMachine() = default;
 
   int lanes() const noexcept { return lanes_; }
+  // Vector registers; mask registers that hold a Bool (0: Bools are vectors).
   int registers() const noexcept { return registers_; }
-  x86::Compiler& cc() const noexcept { return cc_; }
+  int masks() const noexcept { return masks_; }
+  // Vector registers that a step of values takes; those of `vectors` parts of numbers and `bools` Bools.
+  int registers_of(VType type) const noexcept { return registers_of(type == VType::Bool ? 0 : parts_of(type), type == VType::Bool); }
+  int registers_of(int vectors, int bools) const noexcept { return vectors + (masks_ == 0 ? bools : 0); }
   // Bytes of memory for a step of `type`, kept outside registers.
   int bytes_of(VType type) const noexcept { return lanes_ * 4 * parts_of(type); }
 
   // Consecutive elements. In the tail only the lanes named by set_tail exist; the others are zero.
-  virtual Value load(DType dtype, x86::Mem at, bool tail) = 0;
-  virtual void store(DType dtype, const Value& value, x86::Mem at, StoreMode mode) = 0;
+  virtual Value load(DType dtype, const Address& at, bool tail) = 0;
+  virtual void store(DType dtype, const Value& value, const Address& at, StoreMode mode) = 0;
   // The tail's step has min(count, lanes) lanes, count >= 1.
-  virtual void set_tail(x86::Gp count) = 0;
+  virtual void set_tail(const Register& count) = 0;
   // `yes` in the lanes that the tail has, else `no`.
   virtual Value blend_tail(VType type, const Value& yes, const Value& no) = 0;
 
   // A value that is the same in every lane: of an element in memory, of a constant.
-  virtual Value broadcast(DType dtype, x86::Mem at) = 0;
-  virtual Value broadcast_bool(x86::Gp zero_or_one) = 0;
-  Value constant(VType type, uint64_t bits);
-  // The same as an operand that takes no register, where that is possible (not for Bool).
+  virtual Value broadcast(DType dtype, const Address& at) = 0;
+  virtual Value constant(VType type, uint64_t bits) = 0;
+  // The same as an operand (not of Bool), and consecutive elements (of four or eight bytes) that are read once: in no register, where
+  // instructions can take it so.
+  virtual Arg broadcast_arg(VType type, const Address& at) = 0;
   virtual Arg constant_arg(VType type, uint64_t bits) = 0;
-  virtual Arg broadcast_arg(VType type, x86::Mem at) = 0;
+  virtual Arg load_arg(VType type, const Address& at) = 0;
   // base + offset + lane, as I64.
-  virtual Value index(x86::Gp base, int offset) = 0;
+  virtual Value index(const Register& base, int offset) = 0;
 
-  Value eval(const ir::Node& node, const Arg* args);
+  virtual Value eval(const ir::Node& node, const Arg* args) = 0;
   // The registers that hold an operand; loads it where it is in memory.
-  Value in_registers(const Arg& arg);
-  void move(VType type, const Value& to, const Value& from);
-  Value copy(VType type, const Value& from);
+  virtual Value in_registers(const Arg& arg) = 0;
+  virtual void move(VType type, const Value& to, const Value& from) = 0;
+  virtual Value copy(VType type, const Value& from) = 0;
 
   // Whole registers to and from memory of bytes_of(type) bytes.
-  virtual void spill(VType type, const Value& value, x86::Mem to) = 0;
-  virtual Value fill(VType type, x86::Mem from) = 0;
+  virtual void spill(VType type, const Value& value, const Address& to) = 0;
+  virtual Value fill(VType type, const Address& from) = 0;
   // Lane l has the value of lane l + by for l < by (by: half the lanes, or a quarter ... 1); the rest is of no meaning.
   virtual Value shift_down(VType type, const Value& value, int by) = 0;
   // Writes lane 0 as an element of `type` (Bool as a byte).
-  virtual void store_first(VType type, const Value& value, x86::Mem at) = 0;
+  virtual void store_first(VType type, const Value& value, const Address& at) = 0;
 
  protected:
-  LaneMachine(x86::Compiler& cc, int lanes, int registers) : cc_(cc), lanes_(lanes), registers_(registers) {}
-
-  virtual x86::Vec vec() = 0;                   // a new register
-  virtual asmjit::BaseReg bool_register() = 0;  // a new register for a Bool
-  virtual void load_operand(VType type, x86::Vec to, x86::Mem from) = 0;
-  virtual Value arithmetic64(const ir::Node& node, const Arg* args);  // what AVX2 lacks for I64
-  virtual Value compare(Prim prim, const Arg& a, const Arg& b) = 0;   // of numbers
-  virtual Value select(const Arg& condition, const Arg& yes, const Arg& no) = 0;
-  virtual Value bool_logic(const ir::Node& node, const Arg* args) = 0;  // And, Or, Xor, Not, Eq, Ne, Select on Bool
-  virtual Value scale(const Arg& a, const Arg& b) = 0;
-  virtual Value mul_hi_unsigned(const Arg& a, const Arg& b) = 0;
-  virtual Value change_width(VType from, VType to, const Arg& a) = 0;  // to and from 64-bit types
-  virtual Value round_to_half(const Arg& a) = 0;                       // F32 -> F16 -> F32
-  // Signs of the bitwise and rounding instructions, which the two sets name differently.
-  virtual InstId bitwise(Prim prim, VType type) const noexcept = 0;
-  virtual InstId rounding(VType type) const noexcept = 0;
-
-  x86::Vec reg(const Arg& a, int part);
-  x86::Vec target(const Arg& a, int part);
-  static Arg temporary(VType type, const Value& value) { return Arg(type, value, true); }
-  static Arg kept(VType type, const Value& value) { return Arg(type, value, false); }
-  Value unary(InstId id, const Arg& a, VType result);
-  Value unary(InstId id, const Arg& a, VType result, int immediate);
-  Value binary(InstId id, const Arg& a, const Arg& b, bool commutes);
-  Value multiply_add(const Arg& a, const Arg& b, const Arg& c);
-  Value shift(Prim prim, const Arg& a, const Arg& b);
-  Value divide_int32(const Arg& a, const Arg& b, bool remainder);
-  Value convert(const Arg& a, DType to);
-  Value round_to_bfloat(const Arg& a);
-  // Lanes without an instruction go through memory to a function and back: scratch()+0 and +128 hold the operands, +0
-  // the result.
-  using Helper = void (*)(void* scratch, int64_t lanes);
-  Value call(Helper helper, VType type, const Arg& a, const Arg& b);
-  x86::Mem scratch(int offset);
-
-  x86::Compiler& cc_;
+  LaneMachine(int lanes, int registers, int masks) : lanes_(lanes), registers_(registers), masks_(masks) {}
 
  private:
-  int lanes_;
-  int registers_;
-  x86::Mem scratch_;
-  bool has_scratch_ = false;
+  int lanes_, registers_, masks_;
 };
 
-// Whether a primitive has no vector code: its lanes go through a call, so that unrolling is of no use.
-bool is_called(const ir::Node& node) noexcept;
+// Primitives without vector code: their lanes go through memory to a function and back, so that unrolling is of no use. The operands of
+// `lanes` lanes stand at scratch and kSecondOperand bytes behind it; the results take the place of the first. Null: the primitive is none.
+using LaneFunction = void (*)(void* scratch, int64_t lanes);
+constexpr int kSecondOperand = 128;
+LaneFunction lane_function(Prim prim, VType type) noexcept;
+inline bool is_called(const ir::Node& node) noexcept { return lane_function(node.prim, node.type) != nullptr; }
 
 }  // namespace naru::render

@@ -1,110 +1,124 @@
 // Elementwise kernels: a loop of several steps at a time, then a loop of single steps, the last of them a tail.
-#include <algorithm>
-#include <array>
-
 #include "render/code.h"
 #include "render/walker.h"
 
 namespace naru::render {
 namespace {
 
-using asmjit::imm;
-
 // Large graphs take long to compile: from here on four steps are not interleaved, and where two have no room in
 // registers one body, the tail's, serves all steps.
 constexpr size_t kLargeGraph = 100;
 
 // How many steps the main loop interleaves; 0 for no such loop. Constants want registers as well.
-int unrolling(const Plan& plan, const LaneMachine& machine, bool bools_in_vectors) {
+int unrolling(const Plan& plan, const LaneMachine& machine) {
   if (plan.calls) return 0;
   const bool large = plan.order.size() > kLargeGraph;
-  const int vectors = plan.vectors + (bools_in_vectors ? plan.bools : 0);
-  const int room = (machine.registers() - 2) * 3 / 4;
-  if (!large && 4 * (vectors + 1) <= room && (bools_in_vectors || 4 * plan.bools <= 6)) return 4;
-  if (2 * vectors <= room && (bools_in_vectors || 2 * plan.bools <= 6)) return 2;
+  const int vectors = machine.registers_of(plan.vectors, plan.bools), room = (machine.registers() - 2) * 3 / 4;
+  const auto masks_for = [&](int steps) { return machine.masks() == 0 || steps * plan.bools < machine.masks(); };
+  if (!large && 4 * (vectors + 1) <= room && masks_for(4)) return 4;
+  if (2 * vectors <= room && masks_for(2)) return 2;
   return large ? 0 : 1;
 }
+
+std::vector<bool> scalars(const ir::MapKernel& kernel) {
+  std::vector<bool> scalar;
+  for (const auto& input : kernel.inputs) scalar.push_back(input.scalar);
+  return scalar;
+}
+
+class MapCode {
+ public:
+  MapCode(const ir::MapKernel& kernel, Isa isa, bool streaming)
+      : kernel_(kernel),
+        plan_(kernel.graph, kernel.results, scalars(kernel)),
+        code_(isa),
+        a_(code_.assembler()),
+        machine_(code_.lanes()),
+        whole_(streaming ? StoreMode::Streaming : StoreMode::Full) {}
+
+  ir::MapFunction emit() {
+    if (!begin()) return nullptr;
+    const Label done = a_.new_label(), single = a_.new_label();
+    if (const int steps = unrolling(plan_, machine_); steps > 0) main_loop(steps, single);
+    a_.bind(single);
+    a_.subtract_and_branch(n_, frame_.position, Condition::LessOrEqual, done);
+    single_steps();
+    a_.bind(done);
+    return reinterpret_cast<ir::MapFunction>(code_.finish());
+  }
+
+ private:
+  bool begin() {
+    Register operands;
+    if (!code_.begin(asmjit::FuncSignatureT<void, void* const*, const uint64_t*, int64_t, int64_t>(),
+                     {&operands, &frame_.params, &n_, &index0_}))
+      return false;
+    for (size_t i = 0; i < kernel_.inputs.size() + kernel_.outputs.size(); ++i) {
+      const Register base = a_.new_register();
+      a_.load(base, at(operands, static_cast<int>(8 * i)));
+      (i < kernel_.inputs.size() ? frame_.base : outputs_).push_back(base);
+    }
+    frame_.position = a_.new_register();
+    a_.zero(frame_.position);
+    if (plan_.uses_index) frame_.index = a_.new_register();
+    return true;
+  }
+
+  Walker walker() const {
+    Walker w(kernel_.graph, plan_, machine_, frame_);
+    w.results = kernel_.results;
+    return w;
+  }
+
+  void run(Walker& walker, int steps, StoreMode mode) {
+    if (plan_.uses_index) a_.set_sum(frame_.index, index0_, frame_.position);
+    walker.run(steps, 0, mode == StoreMode::Tail, [&](size_t result, int step, const Value& value) {
+      const DType dtype = kernel_.outputs[result];
+      machine_.store(dtype, value, element_at(outputs_[result], frame_, dtype, step * machine_.lanes()), mode);
+    });
+  }
+
+  // As long as `steps` whole steps are left; else, to `rest`.
+  void main_loop(int steps, const Label& rest) {
+    Walker w = walker();
+    const Register last = a_.new_register();
+    const Label loop = a_.new_label();
+    a_.set_sum(last, n_, -steps * machine_.lanes());
+    a_.branch(last, Condition::Less, rest);
+    w.hoist(machine_.registers() - 2 - steps * plan_.vectors);
+    a_.align_loop();
+    a_.bind(loop);
+    run(w, steps, whole_);
+    a_.add(frame_.position, steps * machine_.lanes());
+    a_.branch(frame_.position, Condition::LessOrEqual, last, loop);
+  }
+
+  // n_ elements, at least one.
+  void single_steps() {
+    Walker w = walker();
+    const Label loop = a_.new_label();
+    a_.bind(loop);
+    machine_.set_tail(n_);
+    run(w, 1, StoreMode::Tail);
+    a_.add(frame_.position, machine_.lanes());
+    a_.subtract_and_branch(n_, machine_.lanes(), Condition::Greater, loop);
+  }
+
+  const ir::MapKernel& kernel_;
+  const Plan plan_;
+  Code code_;
+  Assembler& a_;
+  LaneMachine& machine_;
+  StoreMode whole_;
+  Frame frame_;
+  Register n_, index0_;
+  std::vector<Register> outputs_;
+};
 
 }  // namespace
 
 ir::MapFunction compile(const ir::MapKernel& kernel, Isa isa, bool streaming) {
-  if (!can_run(isa)) return nullptr;
-  std::vector<bool> scalar;
-  for (const auto& input : kernel.inputs) scalar.push_back(input.scalar);
-  const Plan plan(kernel.graph, kernel.results, scalar);
-
-  Code code(isa);
-  x86::Compiler& cc = code.cc();
-  asmjit::FuncNode* function = code.begin(asmjit::FuncSignatureT<void, void* const*, const uint64_t*, int64_t, int64_t>());
-  if (function == nullptr) return nullptr;
-  const std::unique_ptr<LaneMachine> machine = LaneMachine::make(isa, cc);
-
-  x86::Gp operands = cc.newIntPtr(), n = cc.newInt64(), index0 = cc.newInt64();
-  Frame frame;
-  frame.params = cc.newIntPtr();
-  frame.position = cc.newInt64();
-  function->setArg(0, operands);
-  function->setArg(1, frame.params);
-  function->setArg(2, n);
-  function->setArg(3, index0);
-  std::vector<x86::Gp> outputs;
-  for (size_t i = 0; i < kernel.inputs.size() + kernel.outputs.size(); ++i) {
-    x86::Gp base = cc.newIntPtr();
-    cc.mov(base, x86::ptr(operands, static_cast<int>(8 * i)));
-    (i < kernel.inputs.size() ? frame.base : outputs).push_back(base);
-  }
-  cc.xor_(frame.position, frame.position);
-  if (plan.uses_index) frame.index = cc.newInt64();
-  const auto set_index = [&] {
-    if (plan.uses_index) cc.lea(frame.index, x86::ptr(index0, frame.position));
-  };
-  const auto store = [&](StoreMode mode) {
-    return [&, mode](size_t result, int step, const Value& value) {
-      const DType dtype = kernel.outputs[result];
-      const int size = static_cast<int>(size_of(dtype));
-      const auto shift = static_cast<uint32_t>(std::countr_zero(size_of(dtype)));
-      machine->store(dtype, value, x86::ptr(outputs[result], frame.position, shift, step * machine->lanes() * size), mode);
-    };
-  };
-
-  const int lanes = machine->lanes();
-  const int steps = unrolling(plan, *machine, isa == Isa::Avx2);
-  const asmjit::Label done = cc.newLabel(), single = cc.newLabel();
-  if (steps > 0) {
-    Walker walker(kernel.graph, plan, *machine, frame);
-    walker.results = kernel.results;
-    x86::Gp last = cc.newInt64();
-    const asmjit::Label loop = cc.newLabel();
-    cc.lea(last, x86::ptr(n, -steps * lanes));
-    cc.test(last, last);
-    cc.js(single);
-    walker.hoist(machine->registers() - 2 - steps * plan.vectors);
-    cc.align(asmjit::AlignMode::kCode, 32);
-    cc.bind(loop);
-    set_index();
-    walker.run(steps, 0, false, store(streaming ? StoreMode::Streaming : StoreMode::Full));
-    cc.add(frame.position, imm(steps * lanes));
-    cc.cmp(frame.position, last);
-    cc.jle(loop);
-  }
-  cc.bind(single);
-  cc.sub(n, frame.position);
-  cc.jle(done);
-  {
-    Walker walker(kernel.graph, plan, *machine, frame);
-    walker.results = kernel.results;
-    const asmjit::Label loop = cc.newLabel();
-    cc.bind(loop);
-    set_index();
-    machine->set_tail(n);
-    walker.run(1, 0, true, store(StoreMode::Tail));
-    cc.add(frame.position, imm(lanes));
-    cc.sub(n, imm(lanes));
-    cc.jg(loop);
-  }
-  cc.bind(done);
-  cc.ret();
-  return reinterpret_cast<ir::MapFunction>(code.finish());
+  return can_run(isa) ? MapCode(kernel, isa, streaming).emit() : nullptr;
 }
 
 }  // namespace naru::render

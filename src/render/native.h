@@ -1,19 +1,34 @@
-// Machine code for kernels, made at run time through asmjit: x86-64 with AVX2 (+FMA, F16C, BMI2) or AVX-512 (F, BW, DQ,
-// VL). On other architectures, aarch64 among them, best_isa() is None and the interpreter runs, with the same bits.
-// (asmjit can emit aarch64 too; what is missing is a lane machine for it.)
+// Machine code for kernels, made at run time through asmjit. What is common stands in this folder; a folder for each architecture
+// (x86: AVX2 with FMA, F16C, BMI2; AVX-512 with F, BW, DQ, VL) has its assembler, its lane machines and their rows in the table of
+// instruction sets (isa.h). On other architectures, aarch64 among them, best_isa() is None and the interpreter runs, with the same bits.
+// (asmjit can emit aarch64 too; what is missing is a lane machine, in a folder a64, and its line in isa.cpp.)
 //
 // A kernel is planned once (plan.h: order, liveness), walked once per loop body (walker.h), and emitted by the lane
 // machine of an instruction set (lane_machine.h). NaN results are NaN everywhere, but their sign and payload are
 // nobody's promise.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "ir/expr.h"
 #include "ir/reduce.h"
 
 namespace naru::render {
 
-enum class Isa : uint8_t { None, Avx2, Avx512 };
+// An instruction set of this architecture, by its place in the table; a greater one has all that a lesser one has.
+enum class Isa : uint8_t { None };
+// None counted: what is kept for each instruction set has so many places.
+constexpr size_t kMostIsas = 4;
 
+// "avx512", "none".
+const char* name_of(Isa isa) noexcept;
+// None for a name that no instruction set of this architecture has.
+Isa isa_named(std::string_view name) noexcept;
+// All that there is code for, whether this processor has them or not; None is not among them.
+std::vector<Isa> known_isas();
+// Whether this processor has it (none has None).
+bool can_run(Isa isa) noexcept;
 // What this processor runs (NARU_ISA=avx2|avx512|none lowers it; NARU_JIT=0 means none).
 Isa best_isa() noexcept;
 

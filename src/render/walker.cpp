@@ -1,20 +1,18 @@
 #include "render/walker.h"
 
+#include "ir/reduce.h"
+
 #include <algorithm>
+#include <bit>
 
 namespace naru::render {
 namespace {
 
-constexpr int kMaxSteps = 8;
+constexpr int kMaxSteps = static_cast<int>(ir::kLanes / 4);  // of 4 lanes, the fewest that a machine has
 
 bool is_leaf(Prim p) noexcept { return p <= Prim::Index; }
-int log2_size(DType t) noexcept { return std::countr_zero(size_of(t)); }
-// Element types that an instruction can take from memory as they are.
+// Element types that need no conversion: machines may take them from memory as operands.
 bool is_direct(DType t) noexcept { return size_of(t) >= 4; }
-DType dtype_of(VType t) noexcept {
-  constexpr DType kOf[] = {DType::Bool, DType::I32, DType::I64, DType::F32, DType::F64};
-  return kOf[static_cast<int>(t)];
-}
 
 }  // namespace
 
@@ -26,9 +24,9 @@ Walker::Walker(const ir::Graph& graph, const Plan& plan, LaneMachine& machine, c
   has_value_.resize(kMaxSteps);
 }
 
-x86::Mem Walker::element(uint32_t slot, DType dtype, int step) const {
-  const int offset = (first_ + step) * machine_.lanes() * static_cast<int>(size_of(dtype));
-  return x86::ptr(frame_.base[slot], frame_.position, static_cast<uint32_t>(log2_size(dtype)), offset);
+Address element_at(const Register& base, const Frame& frame, DType dtype, int lane) {
+  const size_t size = size_of(dtype);
+  return {base, frame.position, static_cast<uint32_t>(std::countr_zero(size)), lane * static_cast<int>(size)};
 }
 
 void Walker::keep_uniform(uint32_t root, const Value& value) {
@@ -47,15 +45,15 @@ Arg Walker::uniform_arg(uint32_t id) {
         keep_uniform(r, machine_.constant(type, node.bits));
         break;
       case Prim::Param: {
-        const x86::Mem at = x86::ptr(frame_.params, static_cast<int>(8 * node.bits));
-        if (type != VType::Bool) return machine_.broadcast_arg(type, at);
-        keep_uniform(r, machine_.broadcast(DType::Bool, at));
+        const Address from = at(frame_.params, static_cast<int>(8 * node.bits));
+        if (type != VType::Bool) return machine_.broadcast_arg(type, from);
+        keep_uniform(r, machine_.broadcast(DType::Bool, from));
         break;
       }
       case Prim::Input: {
-        const x86::Mem at = x86::ptr(frame_.base[node.bits]);
-        if (is_direct(node.dtype)) return machine_.broadcast_arg(type, at);
-        keep_uniform(r, machine_.broadcast(node.dtype, at));
+        const Address from = at(frame_.base[node.bits]);
+        if (is_direct(node.dtype)) return machine_.broadcast_arg(type, from);
+        keep_uniform(r, machine_.broadcast(node.dtype, from));
         break;
       }
       default:
@@ -76,11 +74,11 @@ Arg Walker::arg(uint32_t id, int step, uint32_t moment) {
   if (!has_value_[step][r]) {
     const ir::Node& node = graph_[r];
     if (node.prim == Prim::Input && !frame_.repeated.empty() && frame_.repeated[node.bits]) {
-      value = machine_.broadcast(node.dtype, x86::ptr(frame_.base[node.bits]));
+      value = machine_.broadcast(node.dtype, at(frame_.base[node.bits]));
     } else if (node.prim == Prim::Input) {
-      const x86::Mem at = element(static_cast<uint32_t>(node.bits), node.dtype, step);
-      if (plan_.uses[r] == 1 && is_direct(node.dtype) && !tail_) return Arg(type, at, at.cloneAdjusted(machine_.lanes() * 4));
-      value = machine_.load(node.dtype, at, tail_);
+      const Address from = element_at(frame_.base[node.bits], frame_, node.dtype, (first_ + step) * machine_.lanes());
+      if (plan_.uses[r] == 1 && is_direct(node.dtype) && !tail_) return machine_.load_arg(type, from);
+      value = machine_.load(node.dtype, from, tail_);
     } else {
       value = machine_.index(frame_.index, (first_ + step) * machine_.lanes());
     }
@@ -128,9 +126,9 @@ void Walker::hoist(int registers) {
     if (node.prim == Prim::Const)
       keep_uniform(r, machine_.constant(node.type, node.bits));
     else if (node.prim == Prim::Param)
-      keep_uniform(r, machine_.broadcast(dtype_of(node.type), x86::ptr(frame_.params, static_cast<int>(8 * node.bits))));
+      keep_uniform(r, machine_.broadcast(dtype_of(node.type), at(frame_.params, static_cast<int>(8 * node.bits))));
     else
-      keep_uniform(r, machine_.broadcast(node.dtype, x86::ptr(frame_.base[node.bits])));
+      keep_uniform(r, machine_.broadcast(node.dtype, at(frame_.base[node.bits])));
   }
 }
 

@@ -12,12 +12,15 @@ namespace naru::render {
 
 // Where the leaves of a graph are found at run time. Element 0 of the first step is base[slot][position].
 struct Frame {
-  std::vector<x86::Gp> base;  // per input
-  x86::Gp position;
-  x86::Gp params;
-  x86::Gp index;               // the value of Index there; only where the plan uses it
+  std::vector<Register> base;  // per input
+  Register position;
+  Register params;
+  Register index;              // the value of Index there; only where the plan uses it
   std::vector<bool> repeated;  // per input: its base holds the one element, which is no uniform; may be empty
 };
+
+// The element `lane` places behind the frame's position in what begins at `base`.
+Address element_at(const Register& base, const Frame& frame, DType dtype, int lane);
 
 class Walker {
  public:
@@ -37,7 +40,6 @@ class Walker {
   std::vector<uint32_t> results;
 
  private:
-  x86::Mem element(uint32_t slot, DType dtype, int step) const;
   Arg uniform_arg(uint32_t id);
   Arg arg(uint32_t id, int step, uint32_t moment);
   void evaluate(uint32_t id, int step, uint32_t moment);

@@ -38,3 +38,9 @@ def test_a_layer_includes_only_layers_below_it(path):
         if other == "backends":
             mine = path.relative_to(SRC).parts[1]
             assert included.split("/")[1] == mine, f"{path.relative_to(SRC)} includes another backend: {included}"
+
+
+@pytest.mark.parametrize("path", [p for p in sources() if p.parent == SRC / "render"], ids=lambda p: p.name)
+def test_what_is_common_to_machine_code_knows_no_architecture(path):
+    found = re.findall(r'#include [<"](?:asmjit/(?:x86|arm|a64)|render/(?:x86|a64)/)[^>"]*[>"]|\bx86::|\ba64::', path.read_text())
+    assert not found, f"src/render is for every processor; {found} belongs into the folder of an architecture"

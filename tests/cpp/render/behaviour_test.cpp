@@ -1,4 +1,5 @@
 // What compiled kernels do at the edges: every length and alignment, aliasing, streaming, several threads, absent sets.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <thread>
@@ -197,18 +198,31 @@ TEST(NativeKernels, AreNotMadeWithoutAnInstructionSet) {
   EXPECT_EQ(render::compile_strided(reduce, render::Isa::None), nullptr);
 }
 
+TEST(NativeKernels, AreKeptAndNamedByInstructionSet) {
+  const std::vector<render::Isa> all = render::known_isas();
+  EXPECT_LT(all.size(), render::kMostIsas);
+  EXPECT_TRUE(std::is_sorted(all.begin(), all.end()));
+  for (const render::Isa isa : all) EXPECT_EQ(render::isa_named(render::name_of(isa)), isa);
+  EXPECT_EQ(render::isa_named("sse9"), render::Isa::None);
+  EXPECT_STREQ(render::name_of(render::Isa::None), "none");
+#if defined(__x86_64__)
+  EXPECT_STREQ(render::name_of(all.front()), "avx2");
+  EXPECT_STREQ(render::name_of(all.back()), "avx512");
+#endif
+}
+
 TEST(NativeKernels, UseNoMoreThanTheEnvironmentAllows) {
-  using render::choose_isa, render::Isa;
-  for (const Isa have : {Isa::None, Isa::Avx2, Isa::Avx512}) {
+  using render::choose_isa, render::Isa, render::name_of;
+  std::vector<Isa> all = render::known_isas();
+  all.insert(all.begin(), Isa::None);
+  for (const Isa have : all) {
     EXPECT_EQ(choose_isa(have, nullptr, nullptr), have);
     EXPECT_EQ(choose_isa(have, "1", ""), have);
-    EXPECT_EQ(choose_isa(have, nullptr, "avx512"), have);
-    EXPECT_EQ(choose_isa(have, "0", "avx512"), Isa::None);
-    EXPECT_EQ(choose_isa(have, nullptr, "none"), Isa::None);
-    EXPECT_EQ(choose_isa(have, nullptr, "avx2"), have == Isa::None ? Isa::None : Isa::Avx2);
+    EXPECT_EQ(choose_isa(have, "0", name_of(all.back())), Isa::None);
+    for (const Isa wanted : all) EXPECT_EQ(choose_isa(have, nullptr, name_of(wanted)), std::min(have, wanted));
   }
   testing::internal::CaptureStderr();
-  EXPECT_EQ(choose_isa(Isa::Avx512, nullptr, "sse9"), Isa::Avx512);
+  EXPECT_EQ(choose_isa(all.back(), nullptr, "sse9"), all.back());
   EXPECT_NE(testing::internal::GetCapturedStderr().find("NARU_ISA=sse9 is unknown"), std::string::npos);
 }
 

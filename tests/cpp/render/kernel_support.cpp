@@ -168,18 +168,16 @@ bool GuardedBuffer::surroundings_intact() const noexcept {
 const std::vector<render::Isa>& isas() {
   static const std::vector<render::Isa> all = [] {
     std::vector<render::Isa> found;
-    for (const render::Isa isa : {render::Isa::Avx2, render::Isa::Avx512}) {
+    for (const render::Isa isa : render::known_isas()) {
       if (render::can_run(isa))
         found.push_back(isa);
       else
-        std::printf("[   NOTE   ] %s is not tested: this processor does not have it\n", name_of(isa).c_str());
+        std::printf("[   NOTE   ] %s is not tested: this processor does not have it\n", render::name_of(isa));
     }
     return found;
   }();
   return all;
 }
-
-std::string name_of(render::Isa isa) { return isa == render::Isa::Avx512 ? "AVX-512" : isa == render::Isa::Avx2 ? "AVX2" : "none"; }
 
 uint64_t Bits::next() noexcept {
   uint64_t z = state_ += 0x9e3779b97f4a7c15u;

@@ -35,9 +35,8 @@ class GuardedBuffer {
   size_t bytes_;
 };
 
-// The instruction sets that this processor has. Where AVX-512 or AVX2 is absent, says so once on stdout.
+// The instruction sets that this processor has. Says once on stdout which it lacks.
 const std::vector<render::Isa>& isas();
-std::string name_of(render::Isa isa);
 
 // A small deterministic source of bits (SplitMix64).
 class Bits {

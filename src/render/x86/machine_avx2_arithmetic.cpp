@@ -1,5 +1,5 @@
 // What AVX2 has no instruction for: 64-bit integers, selections by a vector, scaling, conversions.
-#include "render/machine_avx2.h"
+#include "render/x86/machine_avx2.h"
 
 namespace naru::render {
 namespace {

@@ -1,4 +1,4 @@
-#include "render/machine_avx512.h"
+#include "render/x86/machine_avx512.h"
 
 namespace naru::render {
 namespace {
@@ -16,7 +16,8 @@ x86::KReg mask_of(const Value& v) { return v.part[0].as<x86::KReg>(); }
 
 }  // namespace
 
-void MachineAvx512::set_tail(x86::Gp count) {
+void MachineAvx512::set_tail(const Register& lanes_left) {
+  const x86::Gp count = gp(lanes_left);
   x86::Gp n = cc_.newInt32(), bits = cc_.newInt32(), most = cc_.newInt32();
   mask_[0] = cc_.newKw();
   mask_[1] = cc_.newKw();
@@ -30,7 +31,8 @@ void MachineAvx512::set_tail(x86::Gp count) {
   cc_.kshiftrw(mask_[1], mask_[0], imm(8));
 }
 
-Value MachineAvx512::load(DType dtype, x86::Mem at, bool tail) {
+Value MachineAvx512::load(DType dtype, const Address& address, bool tail) {
+  x86::Mem at = memory(address);
   Value v;
   const auto masked = [&](int part) {
     if (tail) cc_.k(mask_[part]).z();
@@ -84,7 +86,8 @@ Value MachineAvx512::load(DType dtype, x86::Mem at, bool tail) {
   return v;
 }
 
-void MachineAvx512::store(DType dtype, const Value& value, x86::Mem at, StoreMode mode) {
+void MachineAvx512::store(DType dtype, const Value& value, const Address& address, StoreMode mode) {
+  const x86::Mem at = memory(address);
   const bool tail = mode == StoreMode::Tail;
   const bool streaming = mode == StoreMode::Streaming;
   const auto masked = [&](int part) {
@@ -164,7 +167,8 @@ Value MachineAvx512::broadcast_bool(x86::Gp zero_or_one) {
   return Value{{k}};
 }
 
-Value MachineAvx512::broadcast(DType dtype, x86::Mem at) {
+Value MachineAvx512::broadcast(DType dtype, const Address& address) {
+  x86::Mem at = memory(address);
   Value v;
   x86::Gp element = cc_.newInt32();
   x86::Vec d = vec();
@@ -212,13 +216,15 @@ Value MachineAvx512::broadcast(DType dtype, x86::Mem at) {
 Arg MachineAvx512::constant_arg(VType type, uint64_t bits) {
   x86::Mem at = parts_of(type) == 2 ? cc_.newUInt64Const(asmjit::ConstPoolScope::kLocal, bits)
                                     : cc_.newUInt32Const(asmjit::ConstPoolScope::kLocal, static_cast<uint32_t>(bits));
-  Arg arg = broadcast_arg(type, at);
+  Arg arg = broadcast_memory(type, at);
   arg.constant = true;
   arg.bits = bits;
   return arg;
 }
 
-Arg MachineAvx512::broadcast_arg(VType type, x86::Mem at) {
+Arg MachineAvx512::broadcast_arg(VType type, const Address& at) { return broadcast_memory(type, memory(at)); }
+
+Arg MachineAvx512::broadcast_memory(VType type, x86::Mem at) {
   at.setSize(0);
   at.setBroadcast(parts_of(type) == 2 ? x86::Mem::Broadcast::k1To8 : x86::Mem::Broadcast::k1To16);
   return Arg(type, at, at);
@@ -233,9 +239,9 @@ void MachineAvx512::load_operand(VType type, x86::Vec to, x86::Mem from) {
   }
 }
 
-Value MachineAvx512::index(x86::Gp base, int offset) {
+Value MachineAvx512::index(const Register& base, int offset) {
   x86::Vec all = vec();
-  cc_.vpbroadcastq(all, base);
+  cc_.vpbroadcastq(all, gp(base));
   Value v;
   for (int p = 0; p < 2; ++p) {
     int64_t lane[8];
@@ -247,7 +253,8 @@ Value MachineAvx512::index(x86::Gp base, int offset) {
   return v;
 }
 
-void MachineAvx512::spill(VType type, const Value& value, x86::Mem to) {
+void MachineAvx512::spill(VType type, const Value& value, const Address& address) {
+  const x86::Mem to = memory(address);
   if (type == VType::Bool) {
     cc_.kmovw(to, mask_of(value));
     return;
@@ -255,7 +262,8 @@ void MachineAvx512::spill(VType type, const Value& value, x86::Mem to) {
   for (int p = 0; p < parts_of(type); ++p) cc_.vmovups(part_at(to, p), vec_of(value.part[p]));
 }
 
-Value MachineAvx512::fill(VType type, x86::Mem from) {
+Value MachineAvx512::fill(VType type, const Address& address) {
+  const x86::Mem from = memory(address);
   Value v;
   if (type == VType::Bool) {
     x86::KReg k = cc_.newKw();
@@ -292,7 +300,8 @@ Value MachineAvx512::shift_down(VType type, const Value& value, int by) {
   return Value{{d, d}};
 }
 
-void MachineAvx512::store_first(VType type, const Value& value, x86::Mem at) {
+void MachineAvx512::store_first(VType type, const Value& value, const Address& address) {
+  const x86::Mem at = memory(address);
   if (type == VType::Bool) {
     x86::Gp bit = cc_.newInt32();
     cc_.kmovw(bit, mask_of(value));
@@ -304,160 +313,5 @@ void MachineAvx512::store_first(VType type, const Value& value, x86::Mem at) {
     cc_.vmovss(at, vec_of(value.part[0]).xmm());
   }
 }
-
-Value MachineAvx512::compare(Prim prim, const Arg& a, const Arg& b) {
-  const bool flt = ir::is_float(a.type);
-  int predicate = 0;
-  switch (prim) {
-    case Prim::Lt:
-      predicate = flt ? 0x11 : 1;
-      break;
-    case Prim::Le:
-      predicate = flt ? 0x12 : 2;
-      break;
-    case Prim::Eq:
-      predicate = 0;
-      break;
-    default:
-      predicate = 4;
-      break;
-  }
-  InstId id = I::kIdVcmpps;
-  if (a.type == VType::F64) id = I::kIdVcmppd;
-  if (a.type == VType::I32) id = I::kIdVpcmpd;
-  if (a.type == VType::I64) id = I::kIdVpcmpq;
-  x86::KReg k = cc_.newKw();
-  cc_.emit(id, k, reg(a, 0), b.part[0], imm(predicate));
-  if (parts_of(a.type) == 2) {
-    x86::KReg upper = cc_.newKw();
-    cc_.emit(id, upper, reg(a, 1), b.part[1], imm(predicate));
-    cc_.kunpckbw(k, upper, k);
-  }
-  return Value{{k}};
-}
-
-Value MachineAvx512::select(const Arg& condition, const Arg& yes, const Arg& no) {
-  const bool wide = parts_of(yes.type) == 2;
-  const x86::KReg k = condition.part[0].as<x86::KReg>();
-  Value d;
-  for (int p = 0; p < parts_of(yes.type); ++p) {
-    x86::KReg lanes = k;
-    if (p == 1) {
-      lanes = cc_.newKw();
-      cc_.kshiftrw(lanes, k, imm(8));
-    }
-    const x86::Vec otherwise = reg(no, p);
-    const x86::Vec to = no.part[p].isMem() || no.dying ? otherwise : target(yes, p);
-    cc_.k(lanes).emit(wide ? I::kIdVblendmpd : I::kIdVblendmps, to, otherwise, yes.part[p]);
-    d.part[p] = to;
-  }
-  return d;
-}
-
-Value MachineAvx512::bool_logic(const ir::Node& node, const Arg* args) {
-  const auto k = [&](int i) { return args[i].part[0].as<x86::KReg>(); };
-  x86::KReg d = cc_.newKw();
-  switch (node.prim) {
-    case Prim::And:
-      cc_.kandw(d, k(0), k(1));
-      break;
-    case Prim::Or:
-      cc_.korw(d, k(0), k(1));
-      break;
-    case Prim::Not:
-      cc_.knotw(d, k(0));
-      break;
-    case Prim::Eq:
-      cc_.kxnorw(d, k(0), k(1));
-      break;
-    case Prim::Select: {
-      x86::KReg otherwise = cc_.newKw();
-      cc_.kandnw(otherwise, k(0), k(2));
-      cc_.kandw(d, k(0), k(1));
-      cc_.korw(d, d, otherwise);
-      break;
-    }
-    default:
-      cc_.kxorw(d, k(0), k(1));
-      break;  // Xor, Ne
-  }
-  return Value{{d}};
-}
-
-Value MachineAvx512::scale(const Arg& a, const Arg& b) {
-  return binary(a.type == VType::F32 ? I::kIdVscalefps : I::kIdVscalefpd, a, b, false);
-}
-
-// The even lanes' products stand in 64 bits; so do the odd ones', after a move; the upper halves are blended.
-Value MachineAvx512::mul_hi_unsigned(const Arg& a, const Arg& b) {
-  const x86::Vec x = reg(a, 0), y = reg(b, 0);
-  x86::Vec even = vec(), odd = vec(), other = vec();
-  cc_.vpmuludq(even, x, y);
-  cc_.vpsrlq(odd, x, imm(32));
-  cc_.vpsrlq(other, y, imm(32));
-  cc_.vpmuludq(odd, odd, other);
-  cc_.vpsrlq(even, even, imm(32));
-  const Arg upper = constant_arg(VType::I64, 0xffffffff00000000);
-  cc_.vpternlogq(odd, even, upper.part[0].as<x86::Mem>(), imm(0xec));  // (odd & upper) | even
-  return Value{{odd}};
-}
-
-Value MachineAvx512::join(x86::Vec low, x86::Vec high) {
-  x86::Vec d = vec();
-  cc_.vinsertf64x4(d, low.zmm(), high, imm(1));
-  return Value{{d}};
-}
-
-Value MachineAvx512::change_width(VType from, VType to, const Arg& a) {
-  const Value s = in_registers(a);
-  if (parts_of(from) == 1) {  // one vector becomes two
-    const bool integer = from == VType::I32;
-    InstId id = I::kIdVpmovsxdq;
-    if (to == VType::F64) id = integer ? I::kIdVcvtdq2pd : I::kIdVcvtps2pd;
-    if (to == VType::I64 && !integer) id = I::kIdVcvttps2qq;
-    x86::Ymm high = cc_.newYmm();
-    cc_.vextractf64x4(high, vec_of(s.part[0]), imm(1));
-    x86::Vec d0 = vec(), d1 = vec();
-    cc_.emit(id, d0, low_half(s, 0));
-    cc_.emit(id, d1, high);
-    return Value{{d0, d1}};
-  }
-  if (parts_of(to) == 1) {  // two vectors become one
-    InstId id = I::kIdVpmovqd;
-    if (from == VType::F64) id = to == VType::I32 ? I::kIdVcvttpd2dq : I::kIdVcvtpd2ps;
-    if (from == VType::I64 && to == VType::F32) id = I::kIdVcvtqq2ps;
-    x86::Ymm low = cc_.newYmm(), high = cc_.newYmm();
-    cc_.emit(id, low, s.part[0]);
-    cc_.emit(id, high, s.part[1]);
-    return join(low, high);
-  }
-  const InstId id = from == VType::I64 ? I::kIdVcvtqq2pd : I::kIdVcvttpd2qq;
-  x86::Vec d0 = vec(), d1 = vec();
-  cc_.emit(id, d0, s.part[0]);
-  cc_.emit(id, d1, s.part[1]);
-  return Value{{d0, d1}};
-}
-
-Value MachineAvx512::round_to_half(const Arg& a) {
-  x86::Ymm half = cc_.newYmm();
-  x86::Vec d = vec();
-  cc_.vcvtps2ph(half, reg(a, 0), imm(8));
-  cc_.vcvtph2ps(d, half);
-  return Value{{d}};
-}
-
-InstId MachineAvx512::bitwise(Prim prim, VType type) const noexcept {
-  const bool wide = parts_of(type) == 2;
-  switch (prim) {
-    case Prim::And:
-      return wide ? I::kIdVpandq : I::kIdVpandd;
-    case Prim::Or:
-      return wide ? I::kIdVporq : I::kIdVpord;
-    default:
-      return wide ? I::kIdVpxorq : I::kIdVpxord;
-  }
-}
-
-InstId MachineAvx512::rounding(VType type) const noexcept { return type == VType::F32 ? I::kIdVrndscaleps : I::kIdVrndscalepd; }
 
 }  // namespace naru::render

@@ -1,31 +1,31 @@
 // The lane machine of AVX2 (with FMA, F16C, BMI2): 8 lanes; a Bool is a vector of 32-bit lanes, all ones or all zeros.
 #pragma once
 
-#include "render/lane_machine.h"
+#include "render/x86/lane_machine.h"
 
 namespace naru::render {
 
-class MachineAvx2 final : public LaneMachine {
+class MachineAvx2 final : public X86LaneMachine {
  public:
-  explicit MachineAvx2(x86::Compiler& cc) : LaneMachine(cc, 8, 16) {}
+  explicit MachineAvx2(x86::Compiler& cc) : X86LaneMachine(cc, 8, 16, 0) {}
 
-  Value load(DType dtype, x86::Mem at, bool tail) override;
-  void store(DType dtype, const Value& value, x86::Mem at, StoreMode mode) override;
-  void set_tail(x86::Gp count) override;
+  Value load(DType dtype, const Address& at, bool tail) override;
+  void store(DType dtype, const Value& value, const Address& at, StoreMode mode) override;
+  void set_tail(const Register& count) override;
   Value blend_tail(VType type, const Value& yes, const Value& no) override;
-  Value broadcast(DType dtype, x86::Mem at) override;
-  Value broadcast_bool(x86::Gp zero_or_one) override;
+  Value broadcast(DType dtype, const Address& at) override;
   Arg constant_arg(VType type, uint64_t bits) override;
-  Arg broadcast_arg(VType type, x86::Mem at) override;
-  Value index(x86::Gp base, int offset) override;
-  void spill(VType type, const Value& value, x86::Mem to) override;
-  Value fill(VType type, x86::Mem from) override;
+  Arg broadcast_arg(VType type, const Address& at) override;
+  Value index(const Register& base, int offset) override;
+  void spill(VType type, const Value& value, const Address& to) override;
+  Value fill(VType type, const Address& from) override;
   Value shift_down(VType type, const Value& value, int by) override;
-  void store_first(VType type, const Value& value, x86::Mem at) override;
+  void store_first(VType type, const Value& value, const Address& at) override;
 
  protected:
   x86::Vec vec() override { return cc_.newYmm(); }
   asmjit::BaseReg bool_register() override { return cc_.newYmm(); }
+  Value broadcast_bool(x86::Gp zero_or_one) override;
   void load_operand(VType type, x86::Vec to, x86::Mem from) override;
   Value arithmetic64(const ir::Node& node, const Arg* args) override;
   Value compare(Prim prim, const Arg& a, const Arg& b) override;

@@ -1,41 +1,10 @@
-#include "render/lane_machine.h"
-
-#include <cmath>
-#include <cstring>
-#include <limits>
-
-#include "render/machine_avx2.h"
-#include "render/machine_avx512.h"
+#include "render/x86/lane_machine.h"
 
 namespace naru::render {
 namespace {
 
 namespace I = x86::Inst;
 using asmjit::imm;
-
-constexpr int kSecondOperand = 128;  // bytes from the first operand of a helper to the second
-
-template <class T, class F>
-void for_lanes(void* scratch, int64_t lanes, F f) {
-  T* a = static_cast<T*>(scratch);
-  const T* b = reinterpret_cast<const T*>(static_cast<char*>(scratch) + kSecondOperand);
-  for (int64_t i = 0; i < lanes; ++i) a[i] = f(a[i], b[i]);
-}
-
-void rem_f32(void* s, int64_t lanes) {
-  for_lanes<float>(s, lanes, [](float a, float b) { return std::fmod(a, b); });
-}
-void rem_f64(void* s, int64_t lanes) {
-  for_lanes<double>(s, lanes, [](double a, double b) { return std::fmod(a, b); });
-}
-void div_i64(void* s, int64_t lanes) {
-  for_lanes<int64_t>(s, lanes, [](int64_t a, int64_t b) -> int64_t {
-    return b == 0 ? 0 : b == -1 ? static_cast<int64_t>(0 - static_cast<uint64_t>(a)) : a / b;
-  });
-}
-void rem_i64(void* s, int64_t lanes) {
-  for_lanes<int64_t>(s, lanes, [](int64_t a, int64_t b) -> int64_t { return b == 0 || b == -1 ? 0 : a % b; });
-}
 
 InstId of_type(VType t, InstId i32, InstId i64, InstId f32, InstId f64) noexcept {
   switch (t) {
@@ -54,32 +23,25 @@ uint64_t sign_bit(VType t) noexcept { return parts_of(t) == 2 ? uint64_t{1} << 6
 
 }  // namespace
 
-bool is_called(const ir::Node& node) noexcept {
-  return (node.prim == Prim::Rem && node.type != VType::I32) || (node.prim == Prim::Div && node.type == VType::I64);
-}
-
-std::unique_ptr<LaneMachine> LaneMachine::make(Isa isa, x86::Compiler& cc) {
-  if (isa == Isa::Avx512) return std::make_unique<MachineAvx512>(cc);
-  return std::make_unique<MachineAvx2>(cc);
-}
-
-x86::Vec LaneMachine::reg(const Arg& a, int part) {
+x86::Vec X86LaneMachine::reg(const Arg& a, int part) {
   if (a.part[part].isReg()) return a.part[part].as<x86::Vec>();
   x86::Vec to = vec();
   load_operand(a.type, to, a.part[part].as<x86::Mem>());
   return to;
 }
 
-x86::Vec LaneMachine::target(const Arg& a, int part) { return a.dying && a.part[part].isReg() ? a.part[part].as<x86::Vec>() : vec(); }
+x86::Vec X86LaneMachine::target(const Arg& a, int part) { return a.dying && a.part[part].isReg() ? a.part[part].as<x86::Vec>() : vec(); }
 
-Value LaneMachine::constant(VType type, uint64_t bits) {
+Value X86LaneMachine::constant(VType type, uint64_t bits) {
   if (type != VType::Bool) return in_registers(constant_arg(type, bits));
   x86::Gp value = cc_.newGpd();
   cc_.mov(value, imm(bits & 1));
   return broadcast_bool(value);
 }
 
-Value LaneMachine::in_registers(const Arg& arg) {
+Arg X86LaneMachine::load_arg(VType type, const Address& at) { return Arg(type, memory(at), memory(at.moved(lanes() * 4))); }
+
+Value X86LaneMachine::in_registers(const Arg& arg) {
   Value v{{arg.part[0], arg.part[1]}};
   if (arg.type != VType::Bool && arg.part[0].isMem() && arg.constant && parts_of(arg.type) == 2) {
     v.part[0] = v.part[1] = reg(arg, 0);
@@ -90,7 +52,7 @@ Value LaneMachine::in_registers(const Arg& arg) {
   return v;
 }
 
-void LaneMachine::move(VType type, const Value& to, const Value& from) {
+void X86LaneMachine::move(VType type, const Value& to, const Value& from) {
   for (int p = 0; p < parts_of(type); ++p) {
     if (to.part[p] == from.part[p]) continue;
     const bool mask = to.part[p].as<asmjit::BaseReg>().isGroup(asmjit::RegGroup::kX86_K);
@@ -98,7 +60,7 @@ void LaneMachine::move(VType type, const Value& to, const Value& from) {
   }
 }
 
-Value LaneMachine::copy(VType type, const Value& from) {
+Value X86LaneMachine::copy(VType type, const Value& from) {
   Value to;
   for (int p = 0; p < parts_of(type); ++p)
     if (type == VType::Bool)
@@ -109,7 +71,7 @@ Value LaneMachine::copy(VType type, const Value& from) {
   return to;
 }
 
-Value LaneMachine::unary(InstId id, const Arg& a, VType result) {
+Value X86LaneMachine::unary(InstId id, const Arg& a, VType result) {
   Value d;
   for (int p = 0; p < parts_of(result); ++p) {
     x86::Vec s = reg(a, p);
@@ -119,7 +81,7 @@ Value LaneMachine::unary(InstId id, const Arg& a, VType result) {
   return d;
 }
 
-Value LaneMachine::unary(InstId id, const Arg& a, VType result, int immediate) {
+Value X86LaneMachine::unary(InstId id, const Arg& a, VType result, int immediate) {
   Value d;
   for (int p = 0; p < parts_of(result); ++p) {
     x86::Vec s = reg(a, p);
@@ -129,7 +91,7 @@ Value LaneMachine::unary(InstId id, const Arg& a, VType result, int immediate) {
   return d;
 }
 
-Value LaneMachine::binary(InstId id, const Arg& a, const Arg& b, bool commutes) {
+Value X86LaneMachine::binary(InstId id, const Arg& a, const Arg& b, bool commutes) {
   if (commutes && a.part[0].isMem() && b.part[0].isReg()) return binary(id, b, a, false);
   Value d;
   for (int p = 0; p < parts_of(a.type); ++p) {
@@ -141,7 +103,7 @@ Value LaneMachine::binary(InstId id, const Arg& a, const Arg& b, bool commutes) 
 }
 
 // The result takes the place of a dying operand, so that a Horner scheme needs no moves.
-Value LaneMachine::multiply_add(const Arg& a, const Arg& b, const Arg& c) {
+Value X86LaneMachine::multiply_add(const Arg& a, const Arg& b, const Arg& c) {
   const bool wide = parts_of(c.type) == 2;
   const InstId id231 = wide ? I::kIdVfmadd231pd : I::kIdVfmadd231ps;
   const InstId id213 = wide ? I::kIdVfmadd213pd : I::kIdVfmadd213ps;
@@ -176,7 +138,7 @@ Value LaneMachine::multiply_add(const Arg& a, const Arg& b, const Arg& c) {
   return d;
 }
 
-Value LaneMachine::shift(Prim prim, const Arg& a, const Arg& b) {
+Value X86LaneMachine::shift(Prim prim, const Arg& a, const Arg& b) {
   const bool wide = parts_of(a.type) == 2;
   const InstId by_lane = prim == Prim::Shl    ? (wide ? I::kIdVpsllvq : I::kIdVpsllvd)
                          : prim == Prim::ShrU ? (wide ? I::kIdVpsrlvq : I::kIdVpsrlvd)
@@ -188,7 +150,7 @@ Value LaneMachine::shift(Prim prim, const Arg& a, const Arg& b) {
   return binary(by_lane, a, b, false);
 }
 
-x86::Mem LaneMachine::scratch(int offset) {
+x86::Mem X86LaneMachine::scratch(int offset) {
   if (!has_scratch_) scratch_ = cc_.newStack(2 * kSecondOperand, 64);
   has_scratch_ = true;
   x86::Mem at = scratch_.cloneAdjusted(offset);
@@ -196,32 +158,32 @@ x86::Mem LaneMachine::scratch(int offset) {
   return at;
 }
 
-Value LaneMachine::call(Helper helper, VType type, const Arg& a, const Arg& b) {
+Value X86LaneMachine::call(LaneFunction function, VType type, const Arg& a, const Arg& b) {
   for (int p = 0; p < parts_of(type); ++p) {
-    cc_.emit(I::kIdVmovups, scratch(p * lanes_ * 4), reg(a, p));
-    cc_.emit(I::kIdVmovups, scratch(kSecondOperand + p * lanes_ * 4), reg(b, p));
+    cc_.emit(I::kIdVmovups, scratch(p * lanes() * 4), reg(a, p));
+    cc_.emit(I::kIdVmovups, scratch(kSecondOperand + p * lanes() * 4), reg(b, p));
   }
   x86::Gp pointer = cc_.newIntPtr();
-  x86::Gp lanes = cc_.newInt64();
+  x86::Gp count = cc_.newInt64();
   cc_.lea(pointer, scratch(0));
-  cc_.mov(lanes, imm(lanes_));
+  cc_.mov(count, imm(lanes()));
   asmjit::InvokeNode* node = nullptr;
-  cc_.invoke(&node, imm(reinterpret_cast<uint64_t>(helper)), asmjit::FuncSignatureT<void, void*, int64_t>());
+  cc_.invoke(&node, imm(reinterpret_cast<uint64_t>(function)), asmjit::FuncSignatureT<void, void*, int64_t>());
   if (node != nullptr) {
     node->setArg(0, pointer);
-    node->setArg(1, lanes);
+    node->setArg(1, count);
   }
   Value d;
   for (int p = 0; p < parts_of(type); ++p) {
     d.part[p] = vec();
-    cc_.emit(I::kIdVmovups, d.part[p], scratch(p * lanes_ * 4));
+    cc_.emit(I::kIdVmovups, d.part[p], scratch(p * lanes() * 4));
   }
   return d;
 }
 
 // A quotient of 32-bit integers, rounded to float64, lies on the same side of every integer as the exact one; what
 // conversion makes of 2^31, INT32_MIN, is what MIN / -1 shall be.
-Value LaneMachine::divide_int32(const Arg& a, const Arg& b, bool remainder) {
+Value X86LaneMachine::divide_int32(const Arg& a, const Arg& b, bool remainder) {
   const Value divisor = in_registers(b);
   const Arg kept_divisor = kept(VType::I32, divisor);
   const Value x = in_registers(a);
@@ -238,7 +200,7 @@ Value LaneMachine::divide_int32(const Arg& a, const Arg& b, bool remainder) {
   return select(temporary(VType::Bool, valid), temporary(VType::I32, result), zero);
 }
 
-Value LaneMachine::round_to_bfloat(const Arg& a) {
+Value X86LaneMachine::round_to_bfloat(const Arg& a) {
   const VType t = VType::I32;
   const Value x = in_registers(a);
   const Arg bits = kept(t, x);
@@ -256,7 +218,7 @@ Value LaneMachine::round_to_bfloat(const Arg& a) {
   return select(temporary(VType::Bool, nan), temporary(VType::F32, quiet), temporary(VType::F32, up));
 }
 
-Value LaneMachine::convert(const Arg& a, DType to) {
+Value X86LaneMachine::convert(const Arg& a, DType to) {
   const VType from = a.type;
   const VType type = ir::vtype_of(to);
   if (to == DType::Bool) {
@@ -297,7 +259,7 @@ Value LaneMachine::convert(const Arg& a, DType to) {
   }
 }
 
-Value LaneMachine::arithmetic64(const ir::Node& node, const Arg* args) {
+Value X86LaneMachine::arithmetic64(const ir::Node& node, const Arg* args) {
   const Arg &a = args[0], &b = args[1];
   switch (node.prim) {
     case Prim::Mul:
@@ -313,11 +275,12 @@ Value LaneMachine::arithmetic64(const ir::Node& node, const Arg* args) {
   }
 }
 
-Value LaneMachine::eval(const ir::Node& node, const Arg* args) {
+Value X86LaneMachine::eval(const ir::Node& node, const Arg* args) {
   const VType t = node.type;
   const Arg &a = args[0], &b = args[1], &c = args[2];
   const bool flt = ir::is_float(t);
   if (a.type == VType::Bool && node.prim != Prim::Convert && (node.prim != Prim::Select || t == VType::Bool)) return bool_logic(node, args);
+  if (const LaneFunction function = lane_function(node.prim, t)) return call(function, t, a, b);
   switch (node.prim) {
     case Prim::Add:
       return binary(of_type(t, I::kIdVpaddd, I::kIdVpaddq, I::kIdVaddps, I::kIdVaddpd), a, b, true);
@@ -330,11 +293,9 @@ Value LaneMachine::eval(const ir::Node& node, const Arg* args) {
       return multiply_add(a, b, c);
     case Prim::Div:
       if (t == VType::I32) return divide_int32(a, b, false);
-      if (t == VType::I64) return call(div_i64, t, a, b);
       return binary(t == VType::F32 ? I::kIdVdivps : I::kIdVdivpd, a, b, false);
     case Prim::Rem:
-      if (t == VType::I32) return divide_int32(a, b, true);
-      return call(t == VType::I64 ? rem_i64 : t == VType::F32 ? rem_f32 : rem_f64, t, a, b);
+      return divide_int32(a, b, true);
     case Prim::Neg: {
       if (flt) return binary(bitwise(Prim::Xor, t), a, constant_arg(t, sign_bit(t)), true);
       const Value zero = constant(t, 0);

@@ -1,4 +1,4 @@
-#include "render/machine_avx2.h"
+#include "render/x86/machine_avx2.h"
 
 namespace naru::render {
 namespace {
@@ -45,7 +45,8 @@ x86::Vec MachineAvx2::narrow(x86::Vec low, x86::Vec high) {
   return d;
 }
 
-void MachineAvx2::set_tail(x86::Gp count) {
+void MachineAvx2::set_tail(const Register& lanes_left) {
+  const x86::Gp count = gp(lanes_left);
   x86::Gp most = cc_.newInt64();
   x86::Xmm n = cc_.newXmm();
   count_ = cc_.newInt64();
@@ -102,7 +103,8 @@ void MachineAvx2::copy_tail(Direction direction, x86::Mem at, int size) {
   }
 }
 
-Value MachineAvx2::load(DType dtype, x86::Mem at, bool tail) {
+Value MachineAvx2::load(DType dtype, const Address& address, bool tail) {
+  x86::Mem at = memory(address);
   Value v;
   if (tail && size_of(dtype) < 4) {
     cc_.vmovups(tail_scratch(), zeros());
@@ -153,7 +155,8 @@ Value MachineAvx2::load(DType dtype, x86::Mem at, bool tail) {
   return v;
 }
 
-void MachineAvx2::store(DType dtype, const Value& value, x86::Mem at, StoreMode mode) {
+void MachineAvx2::store(DType dtype, const Value& value, const Address& address, StoreMode mode) {
+  const x86::Mem at = memory(address);
   const bool tail = mode == StoreMode::Tail;
   const x86::Vec s = vec_of(value.part[0]);
   const int size = static_cast<int>(size_of(dtype));
@@ -231,7 +234,8 @@ Value MachineAvx2::broadcast_bool(x86::Gp zero_or_one) {
   return Value{{d}};
 }
 
-Value MachineAvx2::broadcast(DType dtype, x86::Mem at) {
+Value MachineAvx2::broadcast(DType dtype, const Address& address) {
+  x86::Mem at = memory(address);
   Value v;
   x86::Gp element = cc_.newInt32();
   x86::Xmm one = cc_.newXmm();
@@ -287,18 +291,16 @@ Arg MachineAvx2::constant_arg(VType type, uint64_t bits) {
   return arg;
 }
 
-Arg MachineAvx2::broadcast_arg(VType type, x86::Mem at) {
-  at.setSize(0);
-  const Value v = broadcast(parts_of(type) == 2 ? DType::F64 : DType::F32, at);
-  return Arg(type, v, false);
+Arg MachineAvx2::broadcast_arg(VType type, const Address& at) {
+  return Arg(type, broadcast(parts_of(type) == 2 ? DType::F64 : DType::F32, at), false);
 }
 
 void MachineAvx2::load_operand(VType, x86::Vec to, x86::Mem from) { cc_.vmovups(to, from); }
 
-Value MachineAvx2::index(x86::Gp base, int offset) {
+Value MachineAvx2::index(const Register& base, int offset) {
   x86::Xmm one = cc_.newXmm();
   x86::Vec all = vec();
-  cc_.vmovq(one, base);
+  cc_.vmovq(one, gp(base));
   cc_.vpbroadcastq(all, one);
   Value v;
   for (int p = 0; p < 2; ++p) {
@@ -311,11 +313,13 @@ Value MachineAvx2::index(x86::Gp base, int offset) {
   return v;
 }
 
-void MachineAvx2::spill(VType type, const Value& value, x86::Mem to) {
+void MachineAvx2::spill(VType type, const Value& value, const Address& address) {
+  const x86::Mem to = memory(address);
   for (int p = 0; p < parts_of(type); ++p) cc_.vmovups(part_at(to, p), vec_of(value.part[p]));
 }
 
-Value MachineAvx2::fill(VType type, x86::Mem from) {
+Value MachineAvx2::fill(VType type, const Address& address) {
+  const x86::Mem from = memory(address);
   Value v;
   for (int p = 0; p < parts_of(type); ++p) {
     x86::Vec d = vec();
@@ -338,7 +342,8 @@ Value MachineAvx2::shift_down(VType type, const Value& value, int by) {
   return Value{{d, d}};
 }
 
-void MachineAvx2::store_first(VType type, const Value& value, x86::Mem at) {
+void MachineAvx2::store_first(VType type, const Value& value, const Address& address) {
+  const x86::Mem at = memory(address);
   const x86::Xmm s = vec_of(value.part[0]).xmm();
   if (type == VType::Bool) {
     x86::Gp bit = cc_.newInt32();

@@ -1,0 +1,71 @@
+// What a kernel's loops are made of beside vectors: pointers and counters in 64-bit registers, addresses, branches. Each architecture has one.
+#pragma once
+
+#include <asmjit/core.h>
+
+#include <cstdint>
+
+namespace naru::render {
+
+using Register = asmjit::BaseReg;  // a virtual one, of 64 bits
+using asmjit::Label;
+
+// An element in memory: the bytes at base + (index << shift) + offset.
+struct Address {
+  Register base, index;  // index: may be none
+  uint32_t shift = 0;
+  int offset = 0;
+
+  Address moved(int bytes) const {
+    Address a = *this;
+    a.offset += bytes;
+    return a;
+  }
+};
+inline Address at(const Register& base, int offset = 0) { return {base, {}, 0, offset}; }
+
+// Of signed numbers.
+enum class Condition : uint8_t { Less, LessOrEqual, Greater };
+
+class Assembler {
+ public:
+  explicit Assembler(asmjit::BaseCompiler& compiler) : compiler_(compiler) {}
+  virtual ~Assembler() = default;
+
+  // What functions of this architecture need in their frames (to be told before the first instruction).
+  virtual void set_frame(asmjit::FuncFrame& frame) const { static_cast<void>(frame); }
+
+  virtual Register new_register() = 0;
+  Label new_label() { return compiler_.newLabel(); }
+  void bind(const Label& label) { compiler_.bind(label); }
+  // In front of a loop's first instruction.
+  void align_loop() { compiler_.align(asmjit::AlignMode::kCode, 32); }
+
+  virtual void zero(const Register& to) = 0;
+  virtual void move(const Register& to, const Register& from) = 0;
+  virtual void load(const Register& to, const Address& from) = 0;  // 64 bits
+  virtual void add(const Register& to, int64_t n) = 0;
+  virtual void add(const Register& to, const Register& n) = 0;
+  virtual void add(const Register& to, const Address& n) = 0;  // 64 bits there
+  // to = a + b.
+  virtual void set_sum(const Register& to, const Register& a, int64_t b) = 0;
+  virtual void set_sum(const Register& to, const Register& a, const Register& b) = 0;
+
+  // Goes to the label where a <condition> b, or a <condition> 0.
+  virtual void branch(const Register& a, Condition condition, const Register& b, const Label& label) = 0;
+  virtual void branch(const Register& a, Condition condition, const Label& label) = 0;
+  // to -= n, then branch(to, condition, label).
+  virtual void subtract_and_branch(const Register& to, int64_t n, Condition condition, const Label& label) = 0;
+  virtual void subtract_and_branch(const Register& to, const Register& n, Condition condition, const Label& label) = 0;
+
+  // Memory of the function's own, for as long as it runs.
+  virtual asmjit::BaseMem new_stack(uint32_t bytes, uint32_t alignment) = 0;
+  virtual void load_address(const Register& to, const asmjit::BaseMem& stack) = 0;
+
+  virtual void end_function() = 0;
+
+ protected:
+  asmjit::BaseCompiler& compiler_;
+};
+
+}  // namespace naru::render

@@ -1,0 +1,107 @@
+// Reductions along memory, in the order that ir/reduce.h lays down: one chunk.
+#include "render/reduction_code.h"
+
+namespace naru::render {
+namespace {
+
+class ContiguousCode : ReductionCode {
+ public:
+  ContiguousCode(const ir::ReduceKernel& kernel, Isa isa)
+      : ReductionCode(kernel, isa), steps_(static_cast<int>(ir::kLanes) / machine_.lanes()) {}
+
+  ir::ContiguousFunction emit() {
+    if (!begin()) return nullptr;
+    accumulators_ = identities(steps_);
+    const Label rest = a_.new_label(), tree = a_.new_label();
+    whole_groups(rest);
+    a_.bind(rest);
+    a_.subtract_and_branch(n_, frame_.position, Condition::LessOrEqual, tree);
+    remaining_steps();
+    a_.bind(tree);
+    combine_lanes();
+    machine_.store_first(kernel_.type, accumulators_[0], at(out_));
+    return reinterpret_cast<ir::ContiguousFunction>(code_.finish());
+  }
+
+ private:
+  bool begin() {
+    Register operands;
+    if (!code_.begin(asmjit::FuncSignatureT<void, void* const*, const uint64_t*, int64_t, int64_t, void*>(),
+                     {&operands, &frame_.params, &n_, &index0_, &out_}))
+      return false;
+    const auto operand = [&](size_t i) {
+      const Register base = a_.new_register();
+      a_.load(base, at(operands, static_cast<int>(8 * i)));
+      return base;
+    };
+    const size_t inputs = kernel_.map.inputs.size();
+    for (size_t i = 0; i < inputs; ++i) frame_.base.push_back(operand(i));
+    if (!kernel_.map.outputs.empty()) mapped_ = operand(inputs);
+    start_position();
+    return true;
+  }
+
+  void set_index() {
+    if (plan_.uses_index) a_.set_sum(frame_.index, index0_, frame_.position);
+  }
+
+  // Groups of 64 elements, as long as there are such; else, to `rest`.
+  void whole_groups(const Label& rest) {
+    Walker w = walker();
+    const Register last = a_.new_register();
+    const Label loop = a_.new_label();
+    const int room = machine_.registers() - 2 - steps_ * accumulator_registers(), together = interleaved(steps_, room);
+    a_.set_sum(last, n_, -ir::kLanes);
+    a_.branch(last, Condition::Less, rest);
+    w.hoist(room - together * step_registers() - 2 * static_cast<int>(combiner_.plan().order.size() > 1));
+    a_.align_loop();
+    a_.bind(loop);
+    set_index();
+    for (int first = 0; first < steps_; first += together) take(w, first, together, accumulators_);
+    a_.add(frame_.position, ir::kLanes);
+    a_.branch(frame_.position, Condition::LessOrEqual, last, loop);
+  }
+
+  // n_ elements, at least one and less than a group: step by step, with the accumulators in memory.
+  void remaining_steps() {
+    const VType type = kernel_.type;
+    const int bytes = machine_.bytes_of(type);
+    const asmjit::BaseMem stack = a_.new_stack(static_cast<uint32_t>(steps_ * bytes), 64);
+    const Register place = a_.new_register();
+    a_.load_address(place, stack);
+    for (int s = 0; s < steps_; ++s) machine_.spill(type, accumulators_[static_cast<size_t>(s)], at(place, s * bytes));
+    const Label next = a_.new_label();
+    a_.bind(next);
+    set_index();
+    machine_.set_tail(n_);
+    Walker w = walker();
+    const Value value = tail_value(w), before = machine_.fill(type, at(place));
+    const Value after = combiner_.run({machine_.copy(type, before)}, {value})[0];
+    machine_.spill(type, machine_.blend_tail(type, after, before), at(place));
+    a_.add(place, bytes);
+    a_.add(frame_.position, machine_.lanes());
+    a_.subtract_and_branch(n_, machine_.lanes(), Condition::Greater, next);
+    a_.load_address(place, stack);
+    for (int s = 0; s < steps_; ++s) machine_.move(type, accumulators_[static_cast<size_t>(s)], machine_.fill(type, at(place, s * bytes)));
+  }
+
+  // The tree: first between steps, then within one.
+  void combine_lanes() {
+    for (int half = steps_ / 2; half >= 1; half /= 2)
+      for (int s = 0; s < half; ++s) combiner_.into(accumulators_[static_cast<size_t>(s)], accumulators_[static_cast<size_t>(s + half)]);
+    for (int by = machine_.lanes() / 2; by >= 1; by /= 2)
+      combiner_.into(accumulators_[0], machine_.copy(kernel_.type, machine_.shift_down(kernel_.type, accumulators_[0], by)));
+  }
+
+  const int steps_;
+  Register n_, index0_, out_;
+  std::vector<Value> accumulators_;
+};
+
+}  // namespace
+
+ir::ContiguousFunction compile_contiguous(const ir::ReduceKernel& kernel, Isa isa) {
+  return can_run(isa) ? ContiguousCode(kernel, isa).emit() : nullptr;
+}
+
+}  // namespace naru::render
