@@ -16,19 +16,30 @@ void for_operands(const ir::Node& node, F f) {
     if (id != ir::kNoNode) f(id);
 }
 
+std::vector<bool> needed_for(const ir::Graph& graph, std::span<const uint32_t> results) {
+  std::vector<bool> needed(graph.nodes().size());
+  for (const uint32_t id : results) needed[id] = true;
+  for (size_t i = needed.size(); i-- > 0;)
+    if (needed[i]) for_operands(graph[static_cast<uint32_t>(i)], [&](uint32_t id) { needed[id] = true; });
+  return needed;
+}
+
 }  // namespace
 
 Plan::Plan(const ir::Graph& graph, std::span<const uint32_t> results, const std::vector<bool>& scalar) {
+  order_nodes(graph, results, scalar);
+  place_stores(graph, results);
+  count_registers(graph, results);
+}
+
+// order, root, uniform, and the uses by nodes.
+void Plan::order_nodes(const ir::Graph& graph, std::span<const uint32_t> results, const std::vector<bool>& scalar) {
   const size_t count = graph.nodes().size();
   root.resize(count);
   uniform.resize(count);
   uses.assign(count, 0);
   last_use.assign(count, 0);
-  std::vector<bool> needed(count);
-  for (const uint32_t id : results) needed[id] = true;
-  for (size_t i = count; i-- > 0;)
-    if (needed[i]) for_operands(graph[i], [&](uint32_t id) { needed[id] = true; });
-
+  const std::vector<bool> needed = needed_for(graph, results);
   for (uint32_t i = 0; i < count; ++i) {
     const ir::Node& node = graph[i];
     root[i] = node.prim == Prim::Bitcast ? root[node.a] : i;
@@ -52,11 +63,13 @@ Plan::Plan(const ir::Graph& graph, std::span<const uint32_t> results, const std:
       last_use[r] = now;
     });
   }
+}
 
-  // The moment of evaluation, and the moment after which no input is read any more.
-  std::vector<uint32_t> made(count, 0);
-  uint32_t read = 0;
-  std::vector<bool> seen(count);
+// When each result is complete and all inputs have been read; the uses by results.
+void Plan::place_stores(const ir::Graph& graph, std::span<const uint32_t> results) {
+  std::vector<uint32_t> made(root.size(), 0);
+  uint32_t read = 0;  // the moment after which no input is read any more
+  std::vector<bool> seen(root.size());
   for (size_t i = 0; i < order.size(); ++i) {
     made[order[i]] = static_cast<uint32_t>(2 * i);
     for_operands(graph[order[i]], [&](uint32_t id) {
@@ -75,10 +88,12 @@ Plan::Plan(const ir::Graph& graph, std::span<const uint32_t> results, const std:
     ++uses[r];
     last_use[r] = std::max(last_use[r], at);
   }
+}
 
-  // Registers: a value lives from its evaluation (inputs: from their first use) to its last use.
+// A value lives from its evaluation (inputs: from their first use) to its last use.
+void Plan::count_registers(const ir::Graph& graph, std::span<const uint32_t> results) {
   std::vector<int> delta(2 * order.size() + 3, 0), bool_delta(delta.size(), 0);
-  std::fill(seen.begin(), seen.end(), false);
+  std::vector<bool> seen(root.size());
   const auto live = [&](uint32_t r, uint32_t from) {
     if (uniform[r] || seen[r]) return;
     seen[r] = true;

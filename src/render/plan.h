@@ -28,6 +28,11 @@ struct Plan {
   int bools = 0;
   bool calls = false;  // some primitive is a call per step
   bool uses_index = false;
+
+ private:
+  void order_nodes(const ir::Graph& graph, std::span<const uint32_t> results, const std::vector<bool>& scalar);
+  void place_stores(const ir::Graph& graph, std::span<const uint32_t> results);
+  void count_registers(const ir::Graph& graph, std::span<const uint32_t> results);
 };
 
 }  // namespace naru::render
