@@ -22,12 +22,21 @@ struct TensorImpl;
 class Tensor;
 class Operand;
 
+// The order of a tensor's dimensions in memory, from the widest stride to the narrowest. Preserve: as the tensor it is made of has them.
+enum class MemoryFormat : uint8_t {
+  Contiguous,      // row-major
+  Preserve,        //
+  ChannelsLast,    // 4 dimensions: (n, h, w, c)
+  ChannelsLast3d,  // 5 dimensions: (n, d, h, w, c)
+};
+
 // How a new tensor is made. Unset fields mean: the default dtype (or the dtype of the data), the default device.
 struct Options {
   std::optional<DType> dtype;
   std::optional<Device> device;
   bool requires_grad = false;
   bool pin_memory = false;
+  std::optional<MemoryFormat> memory_format;  // unset: Contiguous; of the functions called ..._like Preserve
 
   Options() = default;
   Options(DType t) : dtype(t) {}
@@ -80,6 +89,7 @@ class Tensor {
   int64_t numel() const;
   int64_t storage_offset() const;
   bool is_contiguous() const;
+  bool is_contiguous(MemoryFormat format) const;
   size_t element_size() const { return size_of(dtype()); }
   uint32_t version() const;
 
@@ -110,11 +120,12 @@ class Tensor {
   // Moving and converting. `this` is returned where nothing changes (unless copy).
   Tensor to(Device device, bool non_blocking = false, bool copy = false) const;
   Tensor to(DType dtype, bool non_blocking = false, bool copy = false) const;
-  Tensor to(std::optional<Device> device, std::optional<DType> dtype, bool non_blocking, bool copy) const;
+  Tensor to(std::optional<Device> device, std::optional<DType> dtype, bool non_blocking, bool copy,
+            MemoryFormat format = MemoryFormat::Preserve) const;
   Tensor cpu() const { return to(Device(DeviceType::Cpu)); }
   Tensor cuda(int index = -1) const { return to(Device(DeviceType::Cuda, index)); }
-  Tensor clone() const;
-  Tensor contiguous() const;
+  Tensor clone(MemoryFormat format = MemoryFormat::Preserve) const;
+  Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   Tensor& copy_(const Tensor& source, bool non_blocking = false);  // broadcasts, converts, crosses devices
   Tensor pin_memory() const;
   bool is_pinned() const;

@@ -4,6 +4,7 @@
 
 #include "ir/interpret.h"
 #include "naru/ops.h"
+#include "ops/strides.h"
 #include "runtime/fallback.h"
 #include "runtime/memory.h"
 
@@ -54,6 +55,15 @@ Tensor make_result(const Dims& sizes, DType dtype, Device device, const char* op
   return t;
 }
 
+Tensor make_result(const Dims& sizes, const Dims& strides, DType dtype, Device device, const char* op, bool lazy) {
+  Tensor t = make_result(sizes, dtype, device, op, lazy);
+  TensorImpl& impl = *t.impl();
+  if (impl.strides == strides) return t;
+  impl.strides = strides;
+  impl.contiguous = is_contiguous(sizes, strides);
+  return t;
+}
+
 Tensor make_view(const Tensor& base, Dims sizes, Dims strides, int64_t offset, const char* op) {
   const TensorImpl& b = *base.impl();
   auto* impl = new TensorImpl(b.storage, b.dtype);
@@ -74,8 +84,14 @@ uint64_t param_bits(Scalar s, DType as) {
   switch (ir::vtype_of(as)) {
     case ir::VType::Bool:
       return s.to_bool();
-    case ir::VType::I32:
-      return static_cast<uint32_t>(s.to_int());
+    case ir::VType::I32: {
+      // A number takes part as one of the type itself: 300 is 44 beside uint8.
+      const int64_t v = s.to_int();
+      return static_cast<uint32_t>(as == DType::U8    ? static_cast<uint8_t>(v)
+                                   : as == DType::I8  ? static_cast<int8_t>(v)
+                                   : as == DType::I16 ? static_cast<int16_t>(v)
+                                                      : static_cast<int32_t>(v));
+    }
     case ir::VType::I64:
       return static_cast<uint64_t>(s.to_int());
     case ir::VType::F32:
@@ -219,7 +235,7 @@ namespace {
 // Runs a step on the calling thread, if everything it accesses is at rest. False: not possible this way.
 bool run_directly(ir::OpId id, std::span<const runtime::Source> sources, const Tensor& out) {
   const TensorImpl& o = *out.impl();
-  if (runtime::busy(*o.storage) || !o.contiguous) return false;
+  if (runtime::busy(*o.storage) || !(o.contiguous || is_dense(o.sizes, o.strides))) return false;
   ir::Program program;
   std::array<void*, ir::kMaxArgs + 1> operands;
   std::array<uint64_t, ir::kMaxArgs> params;

@@ -17,6 +17,8 @@ namespace naru::ops {
 
 // A new tensor with undefined contents; its memory is taken when the first write to it runs (lazy) or now.
 Tensor make_result(const Dims& sizes, DType dtype, Device device, const char* op, bool lazy = false);
+// The same with strides of its own, which leave no gaps and put no two elements at one place.
+Tensor make_result(const Dims& sizes, const Dims& strides, DType dtype, Device device, const char* op, bool lazy = false);
 // A view of the same storage. Records nothing for autograd.
 Tensor make_view(const Tensor& base, Dims sizes, Dims strides, int64_t offset, const char* op);
 

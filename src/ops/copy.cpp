@@ -3,6 +3,8 @@
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
+#include "ops/numbers.h"
+#include "ops/strides.h"
 #include "runtime/memory.h"
 #include "runtime/peer.h"
 #include "runtime/streams.h"
@@ -27,24 +29,27 @@ Tensor dense(const Tensor& t) {
   return out;
 }
 
-Tensor page_locked(const Dims& sizes, DType dtype) {
+Tensor page_locked(const Dims& sizes, const Dims& strides, DType dtype) {
   Tensor t(new TensorImpl(runtime::make_pinned_storage(static_cast<size_t>(product(sizes)) * size_of(dtype)), dtype));
-  t.impl()->set_geometry(sizes, contiguous_strides(sizes), 0);
+  t.impl()->set_geometry(sizes, strides, 0);
   return t;
 }
 
-// Copies between devices, of equal types and sizes; both dense.
+// A dense tensor's elements as a vector, in the order of memory.
+Tensor in_memory_order(const Tensor& t) { return ops::make_view(t, {t.numel()}, {1}, t.storage_offset(), "copy_"); }
+
+// Copies between devices, of equal types, sizes and strides; both dense.
 void transfer(const Tensor& target, const Tensor& source, bool non_blocking) {
   if (source.numel() == 0) return;
   const TensorImpl &t = *target.impl(), &s = *source.impl();
   const Device to = t.storage->device, from = s.storage->device;
   if (!to.is_cpu() && !from.is_cpu() && !runtime::peer_works(from, to)) {
-    const Tensor host = page_locked(source.sizes(), source.dtype());
+    const Tensor host = page_locked(source.sizes(), source.strides(), source.dtype());
     transfer(host, source, true);
     return transfer(target, host, true);
   }
   const Dims flat{t.numel};
-  const ir::View out = ops::view_of(target.view(flat), flat), in = ops::view_of(source.view(flat), flat);
+  const ir::View out = ops::view_of(in_memory_order(target), flat), in = ops::view_of(in_memory_order(source), flat);
   ir::CopyBytes copy{out.data, in.data, static_cast<size_t>(t.numel) * size_of(t.dtype), to, from};
   // A device's own queue copies to and from the host.
   runtime::Queue& queue = runtime::queue_of(to.is_cpu() ? from : to);
@@ -74,15 +79,19 @@ void copy_into(const Tensor& target, const Tensor& source, bool non_blocking) {
   // Narrow types travel: convert on the source's device when that makes fewer bytes, else on the target's.
   Tensor sent = source;
   if (size_of(target.dtype()) < size_of(source.dtype())) sent = source.detach().to(target.dtype());
-  sent = dense(sent.detach());
-  const bool direct = target.is_contiguous() && target.dtype() == sent.dtype() && target.sizes() == sent.sizes();
-  Tensor landing = direct ? target : ops::make_result(sent.sizes(), sent.dtype(), to, "copy_");
+  // Both in the same order of memory go as they are.
+  const bool alike = target.strides() == sent.strides() && target.sizes() == sent.sizes() && ops::is_dense(sent.sizes(), sent.strides());
+  if (!alike) sent = dense(sent.detach());
+  const bool direct = target.dtype() == sent.dtype() && (alike || (target.is_contiguous() && target.sizes() == sent.sizes()));
+  Tensor landing = direct ? target : ops::make_result(sent.sizes(), sent.strides(), sent.dtype(), to, "copy_");
   transfer(landing, sent, non_blocking);
   if (!direct) copy_elements(target, landing);
 }
 
-Tensor converted(const Tensor& t, Device device, DType dtype, bool non_blocking, const char* name) {
-  Tensor out = ops::make_result(t.sizes(), dtype, device, name, device == t.device());
+Tensor converted(const Tensor& t, Device device, DType dtype, bool non_blocking, const char* name, MemoryFormat format) {
+  const bool plain = t.is_contiguous() && format == MemoryFormat::Preserve;
+  Tensor out = ops::make_result(t.sizes(), plain ? t.strides() : ops::strides_like(t.sizes(), t.strides(), format), dtype, device, name,
+                                device == t.device());
   if (current_line) out.impl()->origin.where = current_line();
   out.impl()->storage->origin = out.impl()->origin;
   copy_into(out, t, non_blocking);
@@ -111,12 +120,12 @@ Device full_device(Device d) { return d.is_cpu() ? Device(DeviceType::Cpu) : run
 
 }  // namespace
 
-Tensor Tensor::to(std::optional<Device> device, std::optional<DType> type, bool non_blocking, bool copy) const {
+Tensor Tensor::to(std::optional<Device> device, std::optional<DType> type, bool non_blocking, bool copy, MemoryFormat format) const {
   ops::require_defined(*this, "to", "input");
   const Device to = device ? full_device(*device) : this->device();
   const DType t = type.value_or(dtype());
-  if (!copy && to == this->device() && t == dtype()) return *this;
-  return autograd::record(converted(*this, to, t, non_blocking, "to"), "ToCopyBackward0", {this}, {},
+  if (!copy && to == this->device() && t == dtype() && (format == MemoryFormat::Preserve || is_contiguous(format))) return *this;
+  return autograd::record(converted(*this, to, t, non_blocking, "to", format), "ToCopyBackward0", {this}, {},
                           [from = this->device(), old = dtype()](Grads g, Grads) {
                             return std::vector{g[0].defined() && is_floating(old) ? g[0].to(from, old, false, false) : Tensor()};
                           });
@@ -124,14 +133,28 @@ Tensor Tensor::to(std::optional<Device> device, std::optional<DType> type, bool 
 Tensor Tensor::to(Device device, bool non_blocking, bool copy) const { return to(device, {}, non_blocking, copy); }
 Tensor Tensor::to(DType dtype, bool non_blocking, bool copy) const { return to({}, dtype, non_blocking, copy); }
 
-Tensor Tensor::clone() const {
+Tensor Tensor::clone(MemoryFormat format) const {
   ops::require_defined(*this, "clone", "input");
-  Tensor out = ops::make_result(sizes(), dtype(), device(), "clone", true);
+  Tensor out = ops::make_result(sizes(), ops::strides_like(sizes(), strides(), format), dtype(), device(), "clone", true);
   copy_elements(out, *this);
   return autograd::record(out, "CloneBackward0", {this}, {}, [](Grads g, Grads) { return std::vector{g[0]}; });
 }
 
-Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+Tensor Tensor::contiguous(MemoryFormat format) const {
+  if (is_contiguous(format)) return *this;
+  if (format == MemoryFormat::Preserve) throw RuntimeError("preserve memory format is unsupported by the contiguous operator");
+  return clone(format);
+}
+
+bool Tensor::is_contiguous(MemoryFormat format) const {
+  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return is_contiguous();
+  const size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  if (sizes().size() != rank) return false;
+  const Dims wanted = ops::format_strides(sizes(), format);
+  for (size_t d = 0; d < rank; ++d)
+    if (sizes()[d] != 1 && strides()[d] != wanted[d] && numel() > 0) return false;
+  return true;
+}
 
 Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) {
   ops::require_defined(*this, "copy_", "input");
@@ -152,7 +175,7 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) {
 Tensor Tensor::pin_memory() const {
   if (!device().is_cpu()) throw RuntimeError("cannot pin '{}' tensor: only dense CPU tensors can be pinned", device().str());
   if (is_pinned()) return *this;
-  const Tensor out = page_locked(sizes(), dtype());
+  const Tensor out = page_locked(sizes(), ops::strides_like(sizes(), strides(), MemoryFormat::Preserve), dtype());
   copy_elements(out, *this);
   return out;
 }
@@ -166,7 +189,8 @@ Tensor& Tensor::fill_(const Operand& value) {
     throw RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", source.dim());
   const bool history = source.defined() ? autograd::recording({this, &source}) : autograd::recording({this});
   if (history) autograd::check_in_place(*this, "fill_");
-  const ops::OpOperand operand = source.defined() ? ops::OpOperand{&source, {}, dtype()} : ops::OpOperand{nullptr, value.scalar(), dtype()};
+  const ops::OpOperand operand =
+      source.defined() ? ops::OpOperand{&source, {}, dtype()} : ops::OpOperand{nullptr, ops::converted(value.scalar(), dtype()), dtype()};
   ops::apply_into(ir::op::copy, {&operand, 1}, *this);
   ops::bump_version(*this);
   impl_->origin.op = "fill_";

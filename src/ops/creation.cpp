@@ -3,16 +3,23 @@
 
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/numbers.h"
+#include "ops/strides.h"
 #include "runtime/fallback.h"
 #include "runtime/memory.h"
 
 namespace naru {
 namespace {
 
-Tensor fresh(const Dims& sizes, const Options& o, const char* op, DType fallback) {
+// `model`: strides that MemoryFormat::Preserve keeps; null for none.
+Tensor fresh(const Dims& sizes, const Options& o, const char* op, DType fallback, const Dims* model = nullptr) {
   const Device device = o.device.value_or(default_device());
   const DType type = o.dtype.value_or(fallback);
   Tensor t = ops::make_result(sizes, type, device, op, true);  // checks the sizes; takes no memory yet
+  if (model || o.memory_format) {
+    const MemoryFormat format = o.memory_format.value_or(model ? MemoryFormat::Preserve : MemoryFormat::Contiguous);
+    t.impl()->set_geometry(sizes, model ? ops::strides_like(sizes, *model, format) : ops::format_strides(sizes, format), 0);
+  }
   if (o.pin_memory && device.is_cpu()) t.impl()->storage = runtime::make_pinned_storage(t.impl()->storage->bytes);
   if (current_line) t.impl()->origin.where = current_line();
   t.impl()->storage->origin = t.impl()->origin;
@@ -44,34 +51,33 @@ void run_over(const Tensor& t, ir::OpId row, std::initializer_list<ops::OpOperan
 
 }  // namespace
 
-Tensor empty(const Dims& sizes, const Options& o) {
-  Tensor t = fresh(sizes, o, "empty", default_dtype());
+namespace {
+
+Tensor empty_as(const Dims& sizes, const Options& o, const Dims* model) {
+  Tensor t = fresh(sizes, o, "empty", default_dtype(), model);
   if (!t.impl()->storage->data && t.impl()->storage->bytes) runtime::allocate_storage(*t.impl()->storage);
   return finish(t, o);
 }
 
-Tensor full(const Dims& sizes, Scalar value, const Options& o) {
-  Tensor t = fresh(sizes, o, "full", value.dtype());
-  run_over(t, ir::op::copy, {{nullptr, value, t.dtype()}});
+Tensor filled(const Dims& sizes, Scalar value, const Options& o, const char* op, DType fallback, const Dims* model = nullptr) {
+  Tensor t = fresh(sizes, o, op, fallback, model);
+  run_over(t, ir::op::copy, {{nullptr, ops::converted(value, t.dtype()), t.dtype()}});
   return finish(t, o);
 }
 
-Tensor zeros(const Dims& sizes, const Options& o) {
-  Tensor t = fresh(sizes, o, "zeros", default_dtype());
-  run_over(t, ir::op::copy, {{nullptr, 0, t.dtype()}});
-  return finish(t, o);
-}
+}  // namespace
 
-Tensor ones(const Dims& sizes, const Options& o) {
-  Tensor t = fresh(sizes, o, "ones", default_dtype());
-  run_over(t, ir::op::copy, {{nullptr, 1, t.dtype()}});
-  return finish(t, o);
-}
+Tensor empty(const Dims& sizes, const Options& o) { return empty_as(sizes, o, nullptr); }
+Tensor full(const Dims& sizes, Scalar value, const Options& o) { return filled(sizes, value, o, "full", value.dtype()); }
+Tensor zeros(const Dims& sizes, const Options& o) { return filled(sizes, 0, o, "zeros", default_dtype()); }
+Tensor ones(const Dims& sizes, const Options& o) { return filled(sizes, 1, o, "ones", default_dtype()); }
 
-Tensor empty_like(const Tensor& t, const Options& o) { return empty(t.sizes(), like(t, o)); }
-Tensor zeros_like(const Tensor& t, const Options& o) { return zeros(t.sizes(), like(t, o)); }
-Tensor ones_like(const Tensor& t, const Options& o) { return ones(t.sizes(), like(t, o)); }
-Tensor full_like(const Tensor& t, Scalar value, const Options& o) { return full(t.sizes(), value, like(t, o)); }
+Tensor empty_like(const Tensor& t, const Options& o) { return empty_as(t.sizes(), like(t, o), &t.strides()); }
+Tensor zeros_like(const Tensor& t, const Options& o) { return filled(t.sizes(), 0, like(t, o), "zeros", t.dtype(), &t.strides()); }
+Tensor ones_like(const Tensor& t, const Options& o) { return filled(t.sizes(), 1, like(t, o), "ones", t.dtype(), &t.strides()); }
+Tensor full_like(const Tensor& t, Scalar value, const Options& o) {
+  return filled(t.sizes(), value, like(t, o), "full", t.dtype(), &t.strides());
+}
 
 Tensor arange(Scalar start, Scalar end, Scalar step, const Options& o) {
   const bool floating = start.is_float() || end.is_float() || step.is_float();
@@ -119,7 +125,7 @@ Tensor eye(int64_t n, int64_t m, const Options& o) {
 Tensor scalar_tensor(Scalar value, const Options& o) {
   Options all = o;
   if (!all.dtype) all.dtype = value.dtype();
-  return full({}, value, all);
+  return full({}, ops::rounded(value, *all.dtype), all);
 }
 
 Tensor from_data(const void* data, const Dims& sizes, DType dtype, const Options& o) {

@@ -6,6 +6,9 @@
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/fast_call.h"
+#include "ops/numbers.h"
+#include "ops/strides.h"
+#include "ops/type_names.h"
 #include "runtime/memory.h"
 
 namespace naru {
@@ -267,15 +270,16 @@ void check_divisor(ir::OpId id, Types types, std::span<const Operand> operands) 
   const Operand& divisor = operands[1];
   const bool zero = divisor.is_tensor() ? divisor.tensor().device().is_cpu() && divisor.tensor().numel() > 0 &&
                                               !all(divisor.tensor().detach()).item().to_bool()
-                                        : !divisor.scalar().to_bool();
+                                        : param_bits(divisor.scalar(), types.compute) == 0;  // as wrapped to the type
   if (zero) throw RuntimeError("ZeroDivisionError: {} of integers by 0", kTable[id].name);
 }
 
-void fill_operands(std::span<const Operand> operands, Types types, Rule rule, std::array<OpOperand, 3>& steps) {
+void fill_operands(ir::OpId id, std::span<const Operand> operands, Types types, Rule rule, std::array<OpOperand, 3>& steps) {
   for (size_t i = 0; i < operands.size(); ++i) {
     const DType as = rule == Rule::Where && i == 0 ? DType::Bool : types.compute;
     steps[i] = operands[i].is_tensor() ? OpOperand{&operands[i].tensor(), {}, as} : OpOperand{nullptr, operands[i].scalar(), as};
   }
+  fit_numbers(id, types, {steps.data(), operands.size()});
 }
 
 // An undefined tensor where the operands need the long way.
@@ -353,8 +357,11 @@ Tensor run_op(ir::OpId id, std::span<const Operand> operands) {
     }());
   check_divisor(id, types, operands);
   std::array<OpOperand, 3> steps;
-  fill_operands(operands, types, r.rule, steps);
-  Tensor out = make_result(shape, types.out, device, r.name, true);
+  fill_operands(id, operands, types, r.rule, steps);
+  bool row_major = true;
+  for (const Operand& o : operands) row_major = row_major && (!o.is_tensor() || o.tensor().is_contiguous());
+  Tensor out = row_major ? make_result(shape, types.out, device, r.name, true)
+                         : make_result(shape, elementwise_strides(shape, operands), types.out, device, r.name, true);
   apply_into(id, {steps.data(), operands.size()}, out);
   if (history) remember(id, types, operands, out);
   return out;
@@ -372,7 +379,7 @@ void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand>
   if (category(types.out) > category(target.dtype()))
     throw RuntimeError(
         "result type {} can't be cast to the desired output type {} ({}_ writes into its operand; use {}() for a new tensor)",
-        name_of(types.out), name_of(target.dtype()), r.name, r.name);
+        torch_name(types.out), torch_name(target.dtype()), r.name, r.name);
   Dims shape = target.sizes();
   for (const Operand& o : others)
     if (o.is_tensor()) shape = broadcast_shapes(shape, o.tensor().sizes());
@@ -387,7 +394,7 @@ void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand>
     node = make_ref<TableNode>(id, types, operands, true);
   }
   std::array<OpOperand, 3> steps;
-  fill_operands(operands, types, r.rule, steps);
+  fill_operands(id, operands, types, r.rule, steps);
   apply_into(id, {steps.data(), operands.size()}, target);
   bump_version(target);
   target.impl()->origin.op = r.name;

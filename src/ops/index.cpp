@@ -4,6 +4,7 @@
 
 #include "naru/ops.h"
 #include "ops/addressing.h"
+#include "ops/numbers.h"
 
 namespace naru {
 namespace {
@@ -188,7 +189,7 @@ void assign_view(Tensor view, const Operand& value, bool accumulate) {
     if (accumulate)
       view.add_(value);
     else
-      view.fill_(value);
+      view.fill_(ops::rounded(value.scalar(), view.dtype()));
     return;
   }
   const Tensor v = without_leading_ones(value.tensor(), view.dim());
@@ -222,6 +223,7 @@ void Tensor::index_put_(std::span<const Index> indices, const Operand& value, bo
   Parsed p = parse(*this, indices);
   if (p.placed.empty()) return assign_view(p.view, value, accumulate);
 
+  if (!value.is_tensor()) ops::converted(value.scalar(), dtype());
   if (value.is_tensor() && value.tensor().dim() > 0) {
     const Tensor* both[] = {this, &value.tensor()};
     const char* const roles[] = {"input", "value"};

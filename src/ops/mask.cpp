@@ -2,6 +2,8 @@
 #include "naru/ops.h"
 #include "ops/addressing.h"
 #include "ops/elementwise.h"
+#include "ops/numbers.h"
+#include "ops/type_names.h"
 
 namespace naru {
 namespace {
@@ -12,8 +14,8 @@ void require_mask(const Tensor& t, const Tensor& mask, const char* op) {
   ops::require_defined(t, op, "input");
   ops::require_defined(mask, op, "mask");
   if (mask.dtype() != DType::Bool)
-    throw RuntimeError("{0} only supports boolean masks, but got mask with dtype {1} ({0}: expected BoolTensor for mask)", op,
-                       name_of(mask.dtype()));
+    throw RuntimeError("{} only supports boolean masks, but got mask with dtype {} ({}: expected BoolTensor for mask)",
+                       std::string_view(op) == "masked_fill" ? "masked_fill_" : op, ops::c_name(mask.dtype()), op);
   const Tensor* both[] = {&t, &mask};
   const char* const roles[] = {"input", "mask"};
   ops::common_device(both, roles, op);
@@ -27,10 +29,13 @@ void require_number(const Operand& value, const char* op) {
 // out = mask ? value : t
 void choose(const Tensor& out, const Tensor& t, const Tensor& mask, const Operand& value) {
   Tensor number;
-  ops::OpOperand chosen{nullptr, value.is_tensor() ? Scalar() : value.scalar(), out.dtype()};
+  ops::OpOperand chosen{nullptr, value.is_tensor() ? Scalar() : ops::converted(value.scalar(), out.dtype()), out.dtype()};
   if (value.is_tensor()) {
     number = value.tensor().detach();
     chosen.tensor = &number;
+    // What an integer cannot hold is an error here, too, where the host can look.
+    if (!is_floating(out.dtype()) && number.dtype() != out.dtype() && number.device().is_cpu() && !ops::recording_host())
+      ops::converted(ops::read_scalar(number), out.dtype());
   }
   const ops::OpOperand operands[] = {{&mask, {}, DType::Bool}, chosen, {&t, {}, out.dtype()}};
   ops::apply_into(ir::op::where, operands, out);

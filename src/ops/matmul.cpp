@@ -7,6 +7,7 @@
 #include "ops/common.h"
 #include "ops/elementwise.h"
 #include "ops/matmul.h"
+#include "ops/numbers.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -233,6 +234,7 @@ Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sca
   check_factors(a, c, "addmm");
   const Dims sizes{a.sizes()[0], b.sizes()[1]};
   const DType type = a.dtype();
+  if (!is_floating(type)) beta = ops::converted(beta, type), alpha = ops::converted(alpha, type);
   {
     NoGrad guard;
     c.detach().expand(sizes);  // throws where it does not fit

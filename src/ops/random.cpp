@@ -5,6 +5,7 @@
 #include "autograd/node.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/numbers.h"
 #include "ops/reduction.h"
 #include "ops/type_names.h"
 #include "runtime/capture.h"
@@ -179,7 +180,19 @@ void random_(const Tensor& t, std::optional<int64_t> low, std::optional<int64_t>
   if (low) check_limit(from, type, "from");
   if (high) check_limit(to - 1, type, "to - 1");
   const __int128 range = static_cast<__int128>(to) - from;
-  if (range > INT64_MAX) throw RuntimeError("random_: a range of more than 2^63 - 1 numbers is not supported (from={}, to={})", from, to);
+  if (range > INT64_MAX) {
+    if (type != DType::I64)
+      throw RuntimeError("random_: a range of more than 2^63 - 1 numbers is not supported for {} (from={}, to={})", ops::torch_name(type),
+                         from, to);
+    // All 64 bits from two draws; what lies beyond the range, as unsigned numbers, comes round to its start.
+    const Options like(DType::I64, t.device());
+    constexpr int64_t kHalf = int64_t{1} << 32;
+    const Tensor bits = randint(0, kHalf, t.sizes(), like, generator) * kHalf + randint(0, kHalf, t.sizes(), like, generator);
+    const auto missing = static_cast<int64_t>((static_cast<__int128>(1) << 64) - range);
+    const Tensor beyond = bitwise_and(lt(bits, 0), ge(bits, -missing));
+    Tensor(t).copy_(where(beyond, bits + missing, bits) + from);
+    return;
+  }
   fill_row(t, ir::op::random_int, {{nullptr, from, DType::I64}, {nullptr, static_cast<int64_t>(range), DType::I64}}, generator, "random_");
 }
 
@@ -218,7 +231,8 @@ Tensor randint(int64_t low, int64_t high, const Dims& sizes, const Options& opti
 Tensor randperm(int64_t n, const Options& options, Generator* generator) {
   if (n < 0) throw RuntimeError("Trying to create tensor with negative dimension {}: [{}] (randperm)", n, n);
   const DType type = options.dtype.value_or(DType::I64);
-  if (n > 0 && (is_floating(type) ? n > integer_range(type).second : n - 1 > integer_range(type).second))
+  if (n > 0 && is_integral(type)) ops::converted(n - 1, type);
+  if (n > 0 && is_floating(type) && n > integer_range(type).second)
     throw RuntimeError("value cannot be converted to type {} without overflow (randperm({}))", ops::c_name(type), n);
   const Tensor words = randint(0, int64_t{1} << 62, {n}, Options(DType::I64, Device(DeviceType::Cpu)), generator);
   const auto* word = static_cast<const int64_t*>(words.data_ptr());

@@ -53,7 +53,7 @@ Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
       return {f, f};
     }
     case Rule::Power:
-      if (!is_floating(t) && !operands[1].is_tensor() && operands[1].scalar().to_int() < 0)
+      if (operands.size() > 1 && !is_floating(t) && !operands[1].is_tensor() && operands[1].scalar().to_int() < 0)
         throw RuntimeError("Integers to negative integer powers are not allowed. (pow: exponent {})", operands[1].scalar().to_int());
       return {t == DType::Bool ? DType::I64 : t, t == DType::Bool ? DType::I64 : t};
     case Rule::Compare:

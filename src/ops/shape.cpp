@@ -210,7 +210,7 @@ Tensor repeat(const Tensor& t, const Dims& times) {
   }
   if (std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 0; }))
     throw RuntimeError("Trying to create tensor with negative dimension: {} (repeat {})", shape.str(), times.str());
-  return t.reshape(pairs).expand(spread).clone().view(shape);
+  return t.reshape(pairs).expand(spread).clone(MemoryFormat::Contiguous).view(shape);
 }
 
 Tensor flip(const Tensor& t, const Dims& dims) {

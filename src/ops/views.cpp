@@ -88,7 +88,7 @@ Tensor Tensor::view(DType type) const {
 Tensor Tensor::reshape(const Dims& wanted) const {
   const Dims shape = infer_shape(wanted, numel());
   if (shape == sizes()) return view(shape);
-  return strides_for(sizes(), strides(), shape) ? view(shape) : clone().view(shape);
+  return strides_for(sizes(), strides(), shape) ? view(shape) : clone(MemoryFormat::Contiguous).view(shape);
 }
 
 Tensor Tensor::permute(const Dims& dims) const {
@@ -292,14 +292,16 @@ Tensor Tensor::unfold(int64_t d, int64_t size, int64_t step) const {
   if (size < 0 || size > n) throw RuntimeError("maximum size for tensor at dimension {} is {} but size is {}", d, n, size);
   if (step <= 0) throw RuntimeError("step is {} but must be > 0", step);
   Dims new_sizes = sizes(), new_strides = strides();
-  if (dim() == 0) new_sizes = {1}, new_strides = {1};
   new_sizes.push_back(size);
-  new_strides.push_back(new_strides[d]);
-  new_sizes[d] = (n - size) / step + 1;
-  new_strides[d] *= step;
+  new_strides.push_back(dim() == 0 ? 1 : new_strides[d]);
+  if (dim() > 0) {
+    new_sizes[d] = (n - size) / step + 1;
+    new_strides[d] *= step;
+  }
   return record(ops::make_view(*this, new_sizes, new_strides, storage_offset(), "unfold"), "UnfoldBackward0", {this}, {},
                 [old = sizes(), d, size, step](Grads g, Grads) {
                   if (!g[0].defined()) return std::vector{Tensor()};
+                  if (old.empty()) return std::vector{naru::sum(g[0])};
                   // Windows may overlap: position k of all windows is one strided slice, and slices add up.
                   Tensor whole = zeros(old, Options(g[0].dtype(), g[0].device()));
                   const int64_t windows = g[0].size(d);

@@ -1,0 +1,93 @@
+#include "ops/numbers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "naru/error.h"
+#include "ops/type_names.h"
+
+namespace naru::ops {
+namespace {
+
+struct Range {
+  const char* name;  // in PyTorch's messages
+  double low, high;
+};
+template <class T>
+constexpr Range range(const char* name) {
+  return {name, static_cast<double>(std::numeric_limits<T>::lowest()), static_cast<double>(std::numeric_limits<T>::max())};
+}
+constexpr Range kRanges[kDTypes] = {{"bool", 0, 1},
+                                    range<uint8_t>("uint8_t"),
+                                    range<int8_t>("int8_t"),
+                                    range<int16_t>("int16_t"),
+                                    range<int32_t>("int"),
+                                    range<int64_t>("int64_t"),
+                                    {"c10::Half", -65504, 65504},
+                                    {"c10::BFloat16", -3.3895313892515355e38, 3.3895313892515355e38},
+                                    range<float>("float"),
+                                    range<double>("double")};
+
+[[noreturn]] void fail(Scalar number, DType type) {
+  const Range& r = kRanges[static_cast<int>(type)];
+  const std::string text = number.is_float() ? fmt::format("{}", number.to_double()) : fmt::format("{}", number.to_int());
+  throw RuntimeError("value cannot be converted to type {} without overflow (got {}; {} holds {} to {})", r.name, text, name_of(type),
+                     r.low, r.high);
+}
+
+bool is_one_of(ir::OpId id, std::initializer_list<ir::OpId> list) { return std::find(list.begin(), list.end(), id) != list.end(); }
+
+// A limit outside the range that holds nothing back is cut; one that no element could meet is an error.
+Scalar limit(Scalar number, DType type, bool lower) {
+  const Range& r = kRanges[static_cast<int>(type)];
+  const double v = number.to_double();
+  if (lower ? v > r.high : v < r.low)
+    throw RuntimeError("Clamp {} value {} is outside the representable range of {}", lower ? "min" : "max", v, torch_name(type));
+  return v < r.low ? Scalar(static_cast<int64_t>(r.low)) : v > r.high ? Scalar(static_cast<int64_t>(r.high)) : number;
+}
+
+}  // namespace
+
+Scalar converted(Scalar number, DType type) {
+  if (type == DType::Bool) return number.to_bool();
+  const Range& r = kRanges[static_cast<int>(type)];
+  if (is_floating(type)) {
+    if (const double v = number.to_double(); std::isfinite(v) && (v < r.low || v > r.high)) fail(number, type);
+    return number;
+  }
+  if (number.is_float()) {
+    const double v = number.to_double();
+    if (!(v >= r.low && v <= r.high) || v >= 0x1p63) fail(number, type);
+    return static_cast<int64_t>(v);
+  }
+  const int64_t v = number.to_int();
+  if (type == DType::I64) return v;
+  const auto high = static_cast<int64_t>(r.high), low = type == DType::U8 ? -high : static_cast<int64_t>(r.low);
+  if (v < low || v > high) fail(number, type);
+  return type == DType::U8 ? int64_t{static_cast<uint8_t>(v)} : v;
+}
+
+Scalar rounded(Scalar number, DType type) {
+  const Range& r = kRanges[static_cast<int>(type)];
+  const double v = number.to_double();
+  if (!is_floating(type) || !std::isfinite(v) || (v >= r.low && v <= r.high)) return is_floating(type) ? number : converted(number, type);
+  return v < 0 ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+}
+
+void fit_numbers(ir::OpId id, Types types, std::span<OpOperand> operands) {
+  namespace r = ir::op;
+  const bool choice = id == r::where;
+  if (is_floating(types.compute) && !choice) return;
+  const bool writes = choice || is_one_of(id, {r::threshold, r::pow});
+  for (size_t i = 1; i < operands.size(); ++i) {
+    if (operands[i].tensor) continue;
+    Scalar& number = operands[i].scalar;
+    if (writes || (id == r::add_scaled && i == 2))
+      number = converted(number, types.compute);
+    else if (is_one_of(id, {r::clamp, r::clamp_min, r::clamp_max}) && is_integral(types.compute) && types.compute != DType::I64)
+      number = limit(number, types.compute, id == r::clamp_min || (id == r::clamp && i == 1));
+  }
+}
+
+}  // namespace naru::ops

@@ -1,0 +1,23 @@
+// Numbers of the host on their way into elements: the one place that says which of them fit.
+#pragma once
+
+#include <span>
+
+#include "ir/op_ids.h"
+#include "ops/common.h"
+#include "ops/rules.h"
+
+namespace naru::ops {
+
+// The number as an element of `type` holds it; fractions are cut off for integers, and negative ones wrap around in uint8 as in PyTorch.
+// Throws RuntimeError ("value cannot be converted to type uint8_t without overflow") where the type has no such number.
+Scalar converted(Scalar number, DType type);
+
+// The same without a check of floating-point types: too great a number is infinity there, as conversions of elements have it.
+Scalar rounded(Scalar number, DType type);
+
+// The same for numbers that take part in an operator of the table. Most wrap around to the type computed in; those that PyTorch converts first
+// (exponents, factors, what where() and threshold() write) must fit, and limits of clamp() are cut to the range.
+void fit_numbers(ir::OpId id, Types types, std::span<OpOperand> operands);
+
+}  // namespace naru::ops
