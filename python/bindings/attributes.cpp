@@ -36,6 +36,10 @@ Tensor matrix_transposed(const Tensor& t) {
   return t.transpose(-2, -1);
 }
 Tensor hermitian(const Tensor& t) {
+  if (t.dim() == 0) {
+    check(PyErr_WarnEx(PyExc_UserWarning, "Tensor.H is deprecated on 0-D tensors. Consider using x.conj().", 1));
+    return t;
+  }
   if (t.dim() != 2) throw RuntimeError("tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", t.dim());
   return t.t();
 }

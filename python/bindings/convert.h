@@ -117,6 +117,15 @@ struct Arg<Device> {
   Device get() { return value; }
 };
 
+template <>
+struct Arg<MemoryFormat> {
+  static constexpr const char* kName = "torch.memory_format";
+  static constexpr const char* kHint = "memory_format";
+  MemoryFormat value = MemoryFormat::Preserve;
+  bool load(PyObject* const* o) { return format_from(*o, value); }
+  MemoryFormat get() { return value; }
+};
+
 // A list of integers. One integer alone is a list too.
 template <>
 struct Arg<Dims> {

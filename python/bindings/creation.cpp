@@ -17,6 +17,11 @@ Tensor filled(const Dims& sizes, const Scalar& value, Options o) {
   return full(sizes, value, o);
 }
 
+Options in_format(Options o, std::optional<MemoryFormat> format) {
+  o.memory_format = format;
+  return o;
+}
+
 Tensor spaced(double start, double end, int64_t steps, const Options& o) { return linspace(start, end, steps, o); }
 
 }  // namespace
@@ -24,7 +29,11 @@ Tensor spaced(double start, double end, int64_t steps, const Options& o) { retur
 void define_creation() {
   constexpr const char* kSizes = "*size, @options, out=None";
   def(kFunction, "empty", "*size, @options, memory_format=None, out=None", "A tensor of the given sizes with undefined contents.",
-      [](const Dims& sizes, const Options& o, Ignored) { return empty(sizes, o); });
+      [](const Dims& sizes, const Options& o, std::optional<MemoryFormat> format) {
+        if (format && *format == MemoryFormat::Preserve)
+          throw RuntimeError("empty(): preserve_format wants a tensor to be like; use empty_like()");
+        return empty(sizes, in_format(o, format));
+      });
   def(kFunction, "zeros", kSizes, "A tensor of the given sizes full of 0.",
       [](const Dims& sizes, const Options& o) { return zeros(sizes, o); });
   def(kFunction, "ones", kSizes, "A tensor of the given sizes full of 1.",
@@ -46,14 +55,16 @@ void define_creation() {
 
   constexpr const char* kLike = "input, @options, memory_format=None";
   def(kFunction, "empty_like", kLike, "A tensor of the input's shape, dtype and device with undefined contents.",
-      [](const Tensor& t, const Options& o, Ignored) { return empty_like(t, o); });
+      [](const Tensor& t, const Options& o, std::optional<MemoryFormat> format) { return empty_like(t, in_format(o, format)); });
   def(kFunction, "zeros_like", kLike, "A tensor of the input's shape, dtype and device full of 0.",
-      [](const Tensor& t, const Options& o, Ignored) { return zeros_like(t, o); });
+      [](const Tensor& t, const Options& o, std::optional<MemoryFormat> format) { return zeros_like(t, in_format(o, format)); });
   def(kFunction, "ones_like", kLike, "A tensor of the input's shape, dtype and device full of 1.",
-      [](const Tensor& t, const Options& o, Ignored) { return ones_like(t, o); });
+      [](const Tensor& t, const Options& o, std::optional<MemoryFormat> format) { return ones_like(t, in_format(o, format)); });
   def(kFunction, "full_like", "input, fill_value, @options, memory_format=None",
       "A tensor of the input's shape, dtype and device full of one value.",
-      [](const Tensor& t, const Scalar& value, const Options& o, Ignored) { return full_like(t, value, o); });
+      [](const Tensor& t, const Scalar& value, const Options& o, std::optional<MemoryFormat> format) {
+        return full_like(t, value, in_format(o, format));
+      });
 
   def(kMethod, "new_empty", "input, *size, @options", "An undefined tensor of this one's dtype and device.",
       [](const Tensor& t, const Dims& sizes, const Options& o) { return empty(sizes, after(t, o)); });
@@ -73,6 +84,10 @@ void define_creation() {
         if (!o.dtype) o.dtype = default_dtype();
         const double by = step.to_double();
         const double count = by == 0 ? 0 : (end.to_double() - start.to_double()) / by;
+        check(PyErr_WarnEx(PyExc_UserWarning,
+                           "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+                           "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+                           1));
         if (by == 0) throw RuntimeError("step must be nonzero");
         if (count < 0) throw RuntimeError("upper bound and lower bound inconsistent with step sign");
         return arange(start.to_double(), start.to_double() + (static_cast<double>(static_cast<int64_t>(count)) + 0.5) * by, by, o);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "naru/autograd.h"
+#include "ops/type_names.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -153,8 +154,9 @@ class Filler {
       default:
         break;
     }
-    if (!std::isfinite(v))
-      fail(PyExc_ValueError, std::isnan(v) ? "cannot convert float NaN to integer" : "cannot convert float infinity to integer");
+    // Here, unlike for integers, what is below 0 does not wrap around in uint8.
+    if (!(v >= -0x1p63 && v < 0x1p63) || (type_ == DType::U8 && v < 0))
+      fail(PyExc_RuntimeError, fmt::format("value cannot be converted to type {} without overflow: {}", name_of(type_), v));
     put_int(static_cast<int64_t>(v));
   }
   void put_int(int64_t v) {
@@ -330,6 +332,34 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
   return moved(filler.make(data), std::nullopt, device, false);
 }
 
+namespace {
+
+Tensor as_array(PyObject* data, std::optional<DType> dtype, std::optional<Device> device, std::optional<bool> copy,
+                std::optional<bool> requires_grad) {
+  Tensor t;
+  if (is_tensor(data) || is_array(data)) {
+    const Tensor own = is_tensor(data) ? tensor_of(data) : from_array(data);
+    if (copy && !*copy) {
+      if (device && device->type != own.device().type)
+        throw ValueError("can't alias tensor from device '{}' to '{}'.", own.device().str(), device->str());
+      if (dtype && *dtype != own.dtype())
+        throw ValueError("can't alias tensor with dtype '{}' into dtype '{}'.", ops::torch_name(own.dtype()), ops::torch_name(*dtype));
+    }
+    t = is_tensor(data) ? own.to(device, dtype, false, copy.value_or(false)) : moved(own, dtype, device, copy.value_or(false));
+  } else {
+    if (copy && !*copy) throw ValueError("can't alias arbitrary sequence into a tensor. (got {})", Py_TYPE(data)->tp_name);
+    t = tensor_from(data, dtype, device, !copy.value_or(false));
+  }
+  if (requires_grad && !*requires_grad && t.requires_grad()) return t.detach();
+  if (requires_grad && *requires_grad && !t.requires_grad()) {
+    if (!is_floating(t.dtype())) throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
+    t.requires_grad_();
+  }
+  return t;
+}
+
+}  // namespace
+
 Tensor legacy_tensor(DType dtype, std::optional<Device> device, PyObject* args) {
   const Py_ssize_t n = PyTuple_GET_SIZE(args);
   const Options options = [&] {
@@ -378,17 +408,16 @@ void define_data() {
         }
         return wrap(t);
       });
-  const auto as_tensor = [](PyObject* data, std::optional<DType> dtype, std::optional<Device> device, Ignored,
-                            bool requires_grad) -> PyObject* {
-    Tensor t = tensor_from(data, dtype, device, true);
-    if (requires_grad) t.requires_grad_();
-    return wrap(t);
-  };
-  def(kFunction, "as_tensor", "data, dtype=None, device=None, *, copy=None, requires_grad=False",
+  def(kFunction, "as_tensor", "data, dtype=None, device=None",
       "The data as a tensor: itself if it is one of that dtype and device, over the same memory if it is an array, "
       "else a copy.",
-      as_tensor);
-  def(kFunction, "asarray", "obj, *, dtype=None, device=None, copy=None, requires_grad=False", "The same as as_tensor.", as_tensor);
+      [](PyObject* data, std::optional<DType> dtype, std::optional<Device> device) -> PyObject* {
+        return wrap(tensor_from(data, dtype, device, true));
+      });
+  def(kFunction, "asarray", "obj, *, dtype=None, device=None, copy=None, requires_grad=None",
+      "The same as as_tensor. copy: True copies in any case, False never (ValueError where it must be).",
+      [](PyObject* data, std::optional<DType> dtype, std::optional<Device> device, std::optional<bool> copy,
+         std::optional<bool> requires_grad) -> PyObject* { return wrap(as_array(data, dtype, device, copy, requires_grad)); });
   def(kFunction, "from_numpy", "ndarray", "A tensor over the memory of a NumPy array: writes to one are seen in the other.",
       [](PyObject* array) -> PyObject* { return wrap(from_array(array)); });
   def(kMethod, "new_tensor", "input, data, *, dtype=None, device=None, requires_grad=False",

@@ -5,6 +5,7 @@
 
 #include "ir/op_ids.h"
 #include "ops/elementwise.h"
+#include "ops/numbers.h"
 #include "ops/rules.h"
 #include "tensor_object.h"
 
@@ -73,6 +74,33 @@ Tensor beside(ir::OpId id, const Tensor& a, const Tensor& b, const Tensor& c) {
 
 bool is_one(const Scalar& s) { return s.to_double() == 1; }
 
+// The factor of add and sub is of the result's kind. True: it is 1.
+bool check_alpha(const Operand& a, const Operand& b, const Scalar& alpha) {
+  if (alpha.kind() == Scalar::Kind::Int) return alpha.to_int() == 1;
+  const Operand operands[] = {a, b};
+  const DType type = ops::result_type(operands);
+  if (alpha.is_bool() && type != DType::Bool)
+    throw RuntimeError("Boolean alpha only supported for Boolean results. (got {})", name_of(type));
+  if (alpha.is_float() && !is_floating(type))
+    throw RuntimeError("For integral input tensors, argument alpha must not be a floating point number. (got {})", alpha.to_double());
+  return is_one(alpha);
+}
+
+// A factor as a number of the type in which all of them are computed: integers cut fractions off.
+Operand factor(const Scalar& value, std::initializer_list<Operand> operands) {
+  const DType type = ops::result_type({operands.begin(), operands.size()});
+  return is_floating(type) ? Operand(value) : Operand(ops::converted(value, type));
+}
+
+void require_true_division(const Tensor& b, const Tensor& c) {
+  if (!is_floating(b.dtype()) && !is_floating(c.dtype()))
+    throw RuntimeError(
+        "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of tensor1 "
+        "and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
+        "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future addcdiv "
+        "behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.");
+}
+
 ir::OpId division(std::optional<std::string_view> mode) {
   if (!mode) return op::div;
   if (*mode == "trunc") return op::div_trunc;
@@ -90,7 +118,7 @@ Tensor rounded(const Tensor& a, int64_t decimals) {
 void define_arithmetic() {
   const auto scaled = [](ir::OpId id, double sign) {
     return [id, sign](const Operand& a, const Operand& b, const Scalar& alpha) {
-      if (is_one(alpha)) {
+      if (check_alpha(a, b, alpha)) {
         const Operand operands[] = {a, b};
         return run_op(id, operands);
       }
@@ -102,7 +130,7 @@ void define_arithmetic() {
   };
   const auto scaled_in_place = [](ir::OpId id, double sign) {
     return [id, sign](const Tensor& a, const Operand& b, const Scalar& alpha) {
-      if (is_one(alpha)) {
+      if (check_alpha(a, b, alpha)) {
         const Operand others[] = {b};
         run_op_in_place(id, a, others);
       } else {
@@ -119,7 +147,7 @@ void define_arithmetic() {
   def(kMethod, "add_", "input, other, *, alpha=1", "input += alpha * other.", scaled_in_place(op::add, 1));
   def(kMethod, "sub_", "input, other, *, alpha=1", "input -= alpha * other.", scaled_in_place(op::sub, -1));
   def(kBoth, "rsub", "input, other, *, alpha=1", "other - alpha * input.", [](const Tensor& a, const Operand& b, const Scalar& alpha) {
-    return is_one(alpha) ? run(op::sub, {b, a}) : run(op::sub, {b, run(op::mul, {a, Operand(alpha)})});
+    return check_alpha(a, b, alpha) ? run(op::sub, {b, a}) : run(op::sub, {b, run(op::mul, {a, factor(alpha, {a, b})})});
   });
   def(kBoth, "div", "input, other, *, rounding_mode=None, out=None",
       "input / other; rounding_mode 'trunc' rounds towards zero, 'floor' down.",
@@ -166,19 +194,21 @@ void define_arithmetic() {
   });
   def(kBoth, "addcmul", "input, tensor1, tensor2, *, value=1, out=None", "input + value * tensor1 * tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
-        return run(op::add_scaled, {a, beside(op::mul, a, b, c), Operand(v)});
+        return run(op::add_scaled, {a, beside(op::mul, a, b, c), factor(v, {a, b, c})});
       });
   def(kBoth, "addcdiv", "input, tensor1, tensor2, *, value=1, out=None", "input + value * tensor1 / tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
+        require_true_division(b, c);
         return run(op::add_scaled, {a, beside(op::div, a, b, c), Operand(v)});
       });
   def(kMethod, "addcmul_", "input, tensor1, tensor2, *, value=1", "input += value * tensor1 * tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
-        run_in_place(op::add_scaled, a, {beside(op::mul, a, b, c), Operand(v)});
+        run_in_place(op::add_scaled, a, {beside(op::mul, a, b, c), factor(v, {a, b, c})});
         return Self();
       });
   def(kMethod, "addcdiv_", "input, tensor1, tensor2, *, value=1", "input += value * tensor1 / tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
+        require_true_division(b, c);
         run_in_place(op::add_scaled, a, {beside(op::div, a, b, c), Operand(v)});
         return Self();
       });
@@ -195,7 +225,12 @@ void define_arithmetic() {
   });
   def(kBoth, "logit", "input, eps=None, *, out=None", "log(input / (1 - input)); input is limited to [eps, 1 - eps] first.",
       [](const Tensor& a, std::optional<double> eps) {
-        const Tensor x = eps ? run(op::clamp, {a, Operand(*eps), Operand(1 - *eps)}) : a;
+        // The lower limit first: it wins where eps is above 1/2.
+        const auto limited = [&](double low, double high) {
+          const Tensor below = run(op::where, {run(op::gt, {a, Operand(high)}), Operand(high), a});
+          return run(op::where, {run(op::lt, {a, Operand(low)}), Operand(low), below});
+        };
+        const Tensor x = eps ? limited(*eps, 1 - *eps) : a;
         return run(op::log, {run(op::div, {x, run(op::sub, {Operand(1.0), x})})});
       });
   def(kBoth, "nan_to_num", "input, nan=0.0, posinf=None, neginf=None, *, out=None", "NaN and infinities replaced by numbers.",

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "naru/autograd.h"
+#include "out.h"
 
 namespace naru::py {
 namespace {
@@ -54,6 +54,7 @@ void add_param(Overload& o, std::string_view item, bool& keyword_only, const std
     p.fallback = check(literal(p.text));
   }
   if (name == "dtype") o.dtype = static_cast<int>(o.params.size());
+  if (name == "device") o.device = static_cast<int>(o.params.size());
   if (name == "out") {
     o.out = static_cast<int>(o.params.size());
     p.type = "Tensor";
@@ -71,6 +72,7 @@ void add_param(Overload& o, std::string_view item, bool& keyword_only, const std
 }
 
 std::unique_ptr<Overload> read_params(std::string_view text, const std::vector<TypeInfo>& types) {
+  const std::string_view all = text;
   auto o = std::make_unique<Overload>();
   bool keyword_only = false;
   size_t type = 0;
@@ -95,8 +97,18 @@ std::unique_ptr<Overload> read_params(std::string_view text, const std::vector<T
       add_param(*o, item, keyword_only, types, type);
     }
   }
-  if (type != types.size() || o->params.size() > kMaxParams) throw ValueError("binding: parameter names and types differ in number");
+  if (type != types.size() || o->params.size() > kMaxParams)
+    throw ValueError("binding: parameter names and types differ in number at '{}'", all);
   return o;
+}
+
+// Methods have no out=.
+void remove_out(Overload& o) {
+  if (o.out < 0) return;
+  o.params.erase(o.params.begin() + o.out);
+  if (o.dtype > o.out) --o.dtype;
+  if (o.device > o.out) --o.device;
+  o.out = -1;
 }
 
 // --- matching
@@ -253,17 +265,18 @@ void raise_no_match(const Definition& d, PyObject* const* args, int nargs, PyObj
 
 PyObject* with_out(const Definition& d, PyObject* out, nb::object result) {
   if (is_tensor(result.ptr()) && is_tensor(out)) {
-    write_out(d.name, tensor_of(out), tensor_of(result.ptr()));
+    write_out(d.name, d.out_rule, tensor_of(out), tensor_of(result.ptr()));
     return Py_NewRef(out);
   }
   if (PyTuple_Check(result.ptr()) && (PyTuple_Check(out) || PyList_Check(out))) {
+    const OutRule rule = d.out_rule == OutRule::Cast ? OutRule::Same : d.out_rule;
     const Py_ssize_t n = PyTuple_GET_SIZE(result.ptr());
     if (PySequence_Fast_GET_SIZE(out) == n) {
       for (Py_ssize_t i = 0; i < n; ++i) {
         PyObject* target = PySequence_Fast_GET_ITEM(out, i);
         if (!is_tensor(target))
           throw TypeError("{}(): out must be a tuple of Tensors, got {} at position {}", d.name, short_name(target), i);
-        write_out(d.name, tensor_of(target), tensor_of(PyTuple_GET_ITEM(result.ptr(), i)));
+        write_out(d.name, rule, tensor_of(target), tensor_of(PyTuple_GET_ITEM(result.ptr(), i)));
       }
       return Py_NewRef(out);
     }
@@ -287,6 +300,9 @@ PyObject* call(const Definition& d, PyObject* const* args, int nargs, PyObject* 
       if (out != Py_None ||
           autocast_arguments(d.casts, d.name, binding.slots, o->params.size(), o->dtype >= 0 && binding.slots[o->dtype] != Py_None, cast))
         off.emplace();
+    if (out != Py_None && is_tensor(out))
+      follow_out(d.name, d.out_rule, tensor_of(out), o->dtype >= 0 ? &binding.slots[o->dtype] : nullptr,
+                 o->device >= 0 ? &binding.slots[o->device] : nullptr);
     Match match;
     PyObject* result = o->thunk(o->state, binding.slots, match);
     if (result) return out == Py_None ? result : with_out(d, out, nb::steal(result));
@@ -420,8 +436,15 @@ nb::object make_function(PyTypeObject* type, Definition* d) {
 void add_to(std::map<std::string, Definition*>& map, const char* name, const char* doc, bool method, bool is_static,
             std::string_view params, Thunk thunk, const void* state, const std::vector<TypeInfo>& types, const char* result) {
   Definition*& d = map[name];
-  if (!d) d = new Definition{.name = name, .method = method, .is_static = is_static, .casts = autocast::rules_of(name), .overloads = {}};
+  if (!d)
+    d = new Definition{.name = name,
+                       .method = method,
+                       .is_static = is_static,
+                       .casts = autocast::rules_of(name),
+                       .out_rule = out_rule(name),
+                       .overloads = {}};
   auto o = read_params(params, types);
+  if (method) remove_out(*o);
   o->thunk = thunk;
   o->state = state;
   o->result = result;
@@ -442,8 +465,12 @@ void add_alias(const char* alias, const char* name) {
   for (auto* map : {&functions(), &methods()}) {
     const auto it = map->find(name);
     if (it == map->end()) continue;
-    auto* d = new Definition{
-        .name = alias, .method = it->second->method, .is_static = it->second->is_static, .casts = it->second->casts, .overloads = {}};
+    auto* d = new Definition{.name = alias,
+                             .method = it->second->method,
+                             .is_static = it->second->is_static,
+                             .casts = it->second->casts,
+                             .out_rule = it->second->out_rule,
+                             .overloads = {}};
     for (const auto& o : it->second->overloads) d->overloads.push_back(std::make_unique<Overload>(*o));
     (*map)[alias] = d;
   }
@@ -464,25 +491,6 @@ void install_functions(nb::module_& m) {
       check(PyDict_SetItemString(dict, d->name, f.ptr()));
   }
   PyType_Modified(tensor_type);
-}
-
-void write_out(const char* op, const Tensor& target, const Tensor& result) {
-  if (grad_enabled() && (target.requires_grad() || result.requires_grad()))
-    throw RuntimeError(
-        "{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-        "requires grad.",
-        op);
-  NoGrad off;
-  if (target.is(result)) return;
-  if (target.sizes() == result.sizes()) {
-    Tensor(target).copy_(result);
-    return;
-  }
-  // Another shape: the target takes over the result's elements, in its own type and on its own device.
-  const Tensor moved = result.to(target.device(), target.dtype(), false, false).contiguous();
-  TensorImpl& impl = *target.impl();
-  impl.storage = moved.impl()->storage;
-  impl.set_geometry(moved.sizes(), moved.strides(), moved.storage_offset());
 }
 
 }  // namespace naru::py

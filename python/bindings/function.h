@@ -10,6 +10,7 @@
 
 #include "autocast.h"
 #include "convert.h"
+#include "out.h"
 
 namespace naru::py {
 
@@ -34,6 +35,7 @@ struct Overload {
   int positional = 0;  // parameters that may be given by position
   int varargs = -1;    // the one that takes all further positions ("*size")
   int dtype = -1;      // "dtype"
+  int device = -1;     // "device"
   int out = -1;        // "out": the result is written there; not passed to the function
   Thunk thunk = nullptr;
   const void* state = nullptr;
@@ -46,6 +48,7 @@ struct Definition {
   const char* name;
   bool method = false, is_static = false;
   autocast::Rules casts;
+  OutRule out_rule = OutRule::Cast;
   std::vector<std::unique_ptr<Overload>> overloads;
 };
 
@@ -157,8 +160,5 @@ template <class F>
 void def(unsigned where, const char* name, const char* params, const char* doc, F f) {
   detail::add(where, name, params, doc, std::move(f), &F::operator());
 }
-
-// target takes the shape and contents of result (for out=).
-void write_out(const char* op, const Tensor& target, const Tensor& result);
 
 }  // namespace naru::py

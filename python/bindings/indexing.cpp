@@ -1,4 +1,7 @@
 // Gathering, scattering, masks, sorting.
+#include <algorithm>
+#include <numeric>
+
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -8,15 +11,62 @@ using OptInt = std::optional<int64_t>;
 
 Named named(const char* name, std::pair<Tensor, Tensor> pair) { return {name, pair.first, pair.second}; }
 
+// Numbers of slices in the order of their elements, and where one differs from that before it. By the host.
+template <class T>
+std::pair<std::vector<int64_t>, std::vector<bool>> slices_in_order(const std::vector<T>& elements, int64_t count) {
+  const auto width = count ? static_cast<std::ptrdiff_t>(elements.size()) / count : 0;
+  const auto begin = [&](int64_t i) { return elements.begin() + i * width; };
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return std::lexicographical_compare(begin(a), begin(a) + width, begin(b), begin(b) + width);
+  });
+  std::vector<bool> differs(order.size(), true);
+  for (size_t i = 1; i < order.size(); ++i) differs[i] = !std::equal(begin(order[i]), begin(order[i]) + width, begin(order[i - 1]));
+  return {order, differs};
+}
+
+// The distinct slices along a dimension, sorted; each slice's place among them; how often each occurs.
+std::tuple<Tensor, Tensor, Tensor> unique_slices(const Tensor& t, int64_t dim) {
+  const int64_t count = t.size(dim);
+  if (t.numel() == 0 && count != 0)
+    throw RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied (shape {}, dim {})",
+                       t.sizes().str(), dim);
+  const Tensor rows = t.detach().movedim(dim, 0).reshape({count, t.numel() ? -1 : 0});
+  const auto [order, differs] = is_floating(t.dtype()) ? slices_in_order(rows.to_doubles(), count) : slices_in_order(rows.to_ints(), count);
+  std::vector<int64_t> firsts, places(order.size()), counts;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (differs[i]) firsts.push_back(order[i]), counts.push_back(0);
+    places[static_cast<size_t>(order[i])] = static_cast<int64_t>(firsts.size()) - 1;
+    ++counts.back();
+  }
+  const auto list = [&](const std::vector<int64_t>& v) { return tensor(v, Options(DType::I64, t.device())); };
+  return {index_select(t, dim, list(firsts)), list(places), list(counts)};
+}
+
 void define_gathers() {
   def(kBoth, "gather", "input, dim, index, *, sparse_grad=False, out=None", "out[i][j] = input[index[i][j]][j] for dim 0, and so on.",
       [](const Tensor& t, int64_t dim, const Tensor& index, Ignored) { return gather(t, dim, index); });
   def(kBoth, "take_along_dim", "input, indices, dim=None, *, out=None",
       "The same as gather; negative positions count from the end. Without dim, in the flattened input.",
       [](const Tensor& t, const Tensor& index, OptInt dim) {
-        const Tensor source = dim ? t : t.reshape({-1});
+        // All but the dimension itself broadcast.
+        if (dim && t.dim() != index.dim())
+          throw RuntimeError(
+              "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} dimensions for input, and "
+              "{} dimensions for indices",
+              t.dim(), index.dim());
         const int64_t d = dim ? wrap_dim(*dim, t.dim()) : 0;
-        const Tensor flat = dim ? index : index.reshape({-1});
+        const auto spread = [d](const Tensor& x, const Tensor& other) {
+          Dims own = x.sizes(), shape = other.sizes();
+          if (shape.empty()) return x;
+          own[static_cast<size_t>(d)] = shape[static_cast<size_t>(d)] = 1;
+          shape = broadcast_shapes(own, shape);
+          shape[static_cast<size_t>(d)] = x.size(d);
+          return x.expand(shape);
+        };
+        const Tensor source = dim ? spread(t, index) : t.reshape({-1});
+        const Tensor flat = dim ? spread(index, t) : index.reshape({-1});
         // Here, unlike in gather, negative positions count from the end.
         return gather(source, d, where(flat < 0, flat + source.size(d), flat));
       });
@@ -24,9 +74,9 @@ void define_gathers() {
     if (reduce == "add" || reduce == "sum") return true;
     throw NotImplementedError("{}: reduce '{}' is not supported yet; 'add' is", op, reduce);
   };
-  def(kBoth, "scatter", "input, dim, index, src", "A copy with out[index[i][j]][j] = src[i][j] for dim 0, and so on.",
+  def(kBoth, "scatter", "input, dim, index, src, *, out=None", "A copy with out[index[i][j]][j] = src[i][j] for dim 0, and so on.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Operand& src) { return scatter(t, dim, index, src); });
-  def(kBoth, "scatter", "input, dim, index, value", "A copy with the value at the indexed places.",
+  def(kBoth, "scatter", "input, dim, index, value, *, out=None", "A copy with the value at the indexed places.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Scalar& value) { return scatter(t, dim, index, Operand(value)); });
   def(kMethod, "scatter_", "input, dim, index, src", "Writes src at the indexed places.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Operand& src) {
@@ -44,7 +94,7 @@ void define_gathers() {
         scatter_add_(t, dim, index, src.is_tensor() ? src.tensor() : full(index.sizes(), src.scalar(), Options(t.dtype(), t.device())));
         return Self();
       });
-  def(kBoth, "scatter_add", "input, dim, index, src", "A copy to which src is added at the indexed places.",
+  def(kBoth, "scatter_add", "input, dim, index, src, *, out=None", "A copy to which src is added at the indexed places.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& src) { return scatter_add(t, dim, index, src); });
   def(kMethod, "scatter_add_", "input, dim, index, src", "Adds src at the indexed places.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& src) {
@@ -58,29 +108,40 @@ void define_gathers() {
         index_add_(t, dim, index, source, alpha);
         return Self();
       });
-  def(kBoth, "index_add", "input, dim, index, source, *, alpha=1", "A copy with alpha * source added at the places `index` of a dimension.",
+  def(kBoth, "index_add", "input, dim, index, source, *, alpha=1, out=None",
+      "A copy with alpha * source added at the places `index` of a dimension.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
         Tensor out = t.clone();
         index_add_(out, dim, index, source, alpha);
         return out;
       });
-  // index_fill, index_copy: an assignment behind as many full slices as there are dimensions before `dim`.
+  // index_copy: an assignment behind as many full slices as there are dimensions before `dim`.
   const auto assign = [](Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
     std::vector<Index> parts(static_cast<size_t>(wrap_dim(dim, t.dim())), Index(Slice()));
     parts.push_back(Index(index));
     t.index_put_(parts, value);
   };
+  // index_fill: a mask of the places, so that one that is named twice is written once, and counts once for the gradient.
+  const auto places_of = [](const Tensor& t, int64_t dim, const Tensor& index) {
+    if (index.dim() > 1) throw RuntimeError("Index has to be a vector/scalar (index_fill_: got shape {})", index.sizes().str());
+    if (index.dtype() != DType::I64 && index.dtype() != DType::I32)
+      throw IndexError("index_fill_(): Expected dtype int32 or int64 for index. (got {})", name_of(index.dtype()));
+    const int64_t d = wrap_dim(dim, t.dim());
+    Tensor mask = zeros({t.dim() ? t.size(d) : 1}, Options(DType::Bool, t.device()));
+    const std::vector<Index> parts{Index(index)};
+    mask.index_put_(parts, Operand(true));
+    Dims shape(static_cast<size_t>(t.dim()), 1);
+    if (t.dim()) shape[static_cast<size_t>(d)] = t.size(d);
+    return mask.view(shape);
+  };
   def(kMethod, "index_fill_", "input, dim, index, value", "Writes the value to the places `index` of a dimension.",
-      [assign](const Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
-        Tensor target = t;
-        assign(target, dim, index, value);
+      [places_of](const Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
+        masked_fill_(t, places_of(t, dim, index), value);
         return Self();
       });
   def(kBoth, "index_fill", "input, dim, index, value", "A copy with the value at the places `index` of a dimension.",
-      [assign](const Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
-        Tensor out = t.clone();
-        assign(out, dim, index, value);
-        return out;
+      [places_of](const Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
+        return masked_fill(t, places_of(t, dim, index), value);
       });
   def(kMethod, "index_copy_", "input, dim, index, source", "Writes source to the places `index` of a dimension.",
       [assign](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source) {
@@ -115,7 +176,7 @@ void define_gathers() {
         put(out, indices, value, accumulate);
         return out;
       });
-  def(kBoth, "take", "input, index", "Elements by their place in the flattened input.",
+  def(kBoth, "take", "input, index, *, out=None", "Elements by their place in the flattened input.",
       [](const Tensor& t, const Tensor& index) { return take(t, index); });
 }
 
@@ -143,7 +204,7 @@ void define_masks() {
         target.index_put_(parts, source.reshape({-1}).narrow(0, 0, n));
         return Self();
       });
-  def(kBoth, "nonzero", "input, *, as_tuple=False",
+  def(kBoth, "nonzero", "input, *, as_tuple=False, out=None",
       "(n, rank): the positions of elements that are not 0; as_tuple: one tensor for each dimension.",
       [](const Tensor& t, bool as_tuple) -> PyObject* {
         if (!as_tuple) return wrap(nonzero(t));
@@ -153,20 +214,23 @@ void define_masks() {
 }
 
 void define_orders() {
-  def(kBoth, "sort", "input, dim=-1, descending=False, stable=False",
+  def(kBoth, "sort", "input, dim=-1, descending=False, stable=False, *, out=None",
       "Sorted along a dimension, equal elements in their order: (values, indices).",
       [](const Tensor& t, int64_t dim, bool descending, Ignored) { return named("sort", sort(t, dim, descending)); });
-  def(kBoth, "sort", "input, *, stable, dim=-1, descending=False", "Sorted along a dimension: (values, indices).",
+  def(kBoth, "sort", "input, *, stable, dim=-1, descending=False, out=None", "Sorted along a dimension: (values, indices).",
       [](const Tensor& t, Ignored, int64_t dim, bool descending) { return named("sort", sort(t, dim, descending)); });
-  def(kBoth, "msort", "input", "Sorted along the first dimension.", [](const Tensor& t) { return sort(t, 0).first; });
-  def(kBoth, "argsort", "input, dim=-1, descending=False, stable=False", "The places that sort along a dimension.",
+  def(kBoth, "msort", "input, *, out=None", "Sorted along the first dimension.", [](const Tensor& t) { return sort(t, 0).first; });
+  def(kBoth, "argsort", "input, dim=-1, descending=False, stable=False, *, out=None", "The places that sort along a dimension.",
       [](const Tensor& t, int64_t dim, bool descending, Ignored) { return argsort(t, dim, descending); });
-  def(kBoth, "topk", "input, k, dim=-1, largest=True, sorted=True", "The k greatest (least) elements along a dimension: (values, indices).",
+  def(kBoth, "topk", "input, k, dim=-1, largest=True, sorted=True, *, out=None",
+      "The k greatest (least) elements along a dimension: (values, indices).",
       [](const Tensor& t, int64_t k, int64_t dim, bool largest, bool sorted) { return named("topk", topk(t, k, dim, largest, sorted)); });
-  def(kBoth, "kthvalue", "input, k, dim=-1, keepdim=False", "The k-th least elements along a dimension: (values, indices).",
+  def(kBoth, "kthvalue", "input, k, dim=-1, keepdim=False, *, out=None", "The k-th least elements along a dimension: (values, indices).",
       [](const Tensor& t, int64_t k, int64_t dim, bool keepdim) {
         auto [values, places] = sort(t, dim);
-        if (k < 1 || k > t.size(dim)) throw RuntimeError("kthvalue(): selected number k out of range for dimension {}: {}", dim, k);
+        if (t.dim() == 0 && k == 1) return named("kthvalue", {values, places});
+        if (t.dim() == 0 || k < 1 || k > t.size(dim))
+          throw RuntimeError("kthvalue(): selected number k out of range for dimension {}: {}", dim, k);
         Tensor v = values.select(dim, k - 1), p = places.select(dim, k - 1);
         if (keepdim) v = v.unsqueeze(dim), p = p.unsqueeze(dim);
         return named("kthvalue", {v, p});
@@ -175,8 +239,7 @@ void define_orders() {
       "The distinct elements in order; with return_inverse and return_counts a tuple of them, each element's place, "
       "and their counts.",
       [](const Tensor& t, Ignored, bool inverse, bool counts, OptInt dim) -> PyObject* {
-        if (dim) throw NotImplementedError("unique(): dim is not supported yet");
-        auto [values, places, numbers] = unique(t);
+        auto [values, places, numbers] = dim && t.dim() > 0 ? unique_slices(t, wrap_dim(*dim, t.dim())) : unique(t);
         if (!inverse && !counts) return wrap(values);
         std::vector<Tensor> parts{values};
         if (inverse) parts.push_back(places);
@@ -187,6 +250,9 @@ void define_orders() {
       [](const Tensor& t, const std::optional<Tensor>& weights, int64_t minlength) {
         const Tensor counts = bincount(t, minlength);
         if (!weights) return counts;
+        if (weights->dim() != 1 || weights->numel() != t.numel())
+          throw RuntimeError("weights should be 1-d and have the same length as input (got shapes {} and {})", weights->sizes().str(),
+                             t.sizes().str());
         const DType type = weights->dtype() == DType::F32 ? DType::F32 : DType::F64;
         Tensor out = zeros(counts.sizes(), Options(type, t.device()));
         index_add_(out, 0, t, weights->to(type));

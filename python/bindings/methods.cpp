@@ -15,6 +15,8 @@ namespace {
 using OptDevice = std::optional<Device>;
 using OptType = std::optional<DType>;
 using OptInt = std::optional<int64_t>;
+using OptFormat = std::optional<MemoryFormat>;
+constexpr MemoryFormat kKeep = MemoryFormat::Preserve;
 
 struct Storage {
   Tensor tensor;
@@ -23,23 +25,24 @@ struct Storage {
 
 void define_moves() {
   def(kMethod, "to", "input, other, non_blocking=False, copy=False, *, memory_format=None", "On other's device and in its dtype.",
-      [](const Tensor& t, const Tensor& o, bool non_blocking, bool copy, Ignored) {
-        return t.to(o.device(), o.dtype(), non_blocking, copy);
+      [](const Tensor& t, const Tensor& o, bool non_blocking, bool copy, OptFormat format) {
+        return t.to(o.device(), o.dtype(), non_blocking, copy, format.value_or(kKeep));
       });
   def(kMethod, "to", "input, dtype, non_blocking=False, copy=False, *, memory_format=None",
-      "Converted; the tensor itself if it has the dtype.",
-      [](const Tensor& t, DType type, bool non_blocking, bool copy, Ignored) { return t.to(OptDevice(), type, non_blocking, copy); });
+      "Converted; the tensor itself if it has the dtype.", [](const Tensor& t, DType type, bool non_blocking, bool copy, OptFormat format) {
+        return t.to(OptDevice(), type, non_blocking, copy, format.value_or(kKeep));
+      });
   def(kMethod, "to", "input, device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=None",
       "On a device and in a dtype; the tensor itself where nothing changes, unless copy.",
-      [](const Tensor& t, OptDevice device, OptType type, bool non_blocking, bool copy, Ignored) {
-        return t.to(device, type, non_blocking, copy);
+      [](const Tensor& t, OptDevice device, OptType type, bool non_blocking, bool copy, OptFormat format) {
+        return t.to(device, type, non_blocking, copy, format.value_or(kKeep));
       });
   def(kMethod, "cpu", "input, memory_format=None", "On the cpu; the tensor itself if it is there.",
-      [](const Tensor& t, Ignored) { return t.cpu(); });
+      [](const Tensor& t, OptFormat format) { return t.to(Device(DeviceType::Cpu), {}, false, false, format.value_or(kKeep)); });
   const auto mover = [](DeviceType kind) {
-    return [kind](const Tensor& t, OptDevice device, bool non_blocking, Ignored) {
+    return [kind](const Tensor& t, OptDevice device, bool non_blocking, OptFormat format) {
       if (device && device->type != kind) throw RuntimeError("Invalid device, must be {} device, got {}", name_of(kind), device->str());
-      return t.to(device ? *device : Device(kind), non_blocking, false);
+      return t.to(device ? *device : Device(kind), {}, non_blocking, false, format.value_or(kKeep));
     };
   };
   constexpr std::pair<const char*, DeviceType> kKinds[] = {{"cuda", DeviceType::Cuda}, {"mps", DeviceType::Mps}, {"xpu", DeviceType::Xpu}};
@@ -51,12 +54,13 @@ void define_moves() {
       {"long", DType::I64},  {"short", DType::I16},  {"char", DType::I8},  {"byte", DType::U8},       {"bool", DType::Bool}};
   for (auto [name, type] : kTypes)
     def(kMethod, name, "input, memory_format=None", "Converted to this dtype; the tensor itself if it has it.",
-        [type = type](const Tensor& t, Ignored) { return t.to(type); });
+        [type = type](const Tensor& t, OptFormat format) { return t.to(OptDevice(), type, false, false, format.value_or(kKeep)); });
   def(kMethod, "type_as", "input, other", "On other's device and in its dtype.",
       [](const Tensor& t, const Tensor& o) { return t.to(o.device(), o.dtype(), false, false); });
-  def(kBoth, "clone", "input, *, memory_format=None", "A copy.", [](const Tensor& t, Ignored) { return t.clone(); });
-  def(kMethod, "contiguous", "input, memory_format=None", "Dense in row-major order: the tensor itself, or a copy.",
-      [](const Tensor& t, Ignored) { return t.contiguous(); });
+  def(kBoth, "clone", "input, *, memory_format=None", "A copy, in memory as the tensor lies, or in a format.",
+      [](const Tensor& t, OptFormat format) { return t.clone(format.value_or(kKeep)); });
+  def(kMethod, "contiguous", "input, memory_format=None", "Dense in row-major order, or in a format: the tensor itself, or a copy.",
+      [](const Tensor& t, OptFormat format) { return t.contiguous(format.value_or(MemoryFormat::Contiguous)); });
   def(kBoth, "detach", "input", "The same elements without history.", [](const Tensor& t) { return t.detach(); });
   def(kMethod, "detach_", "input", "Cuts the tensor off from its history.", [](const Tensor& t) {
     Tensor(t).detach_();
@@ -85,9 +89,23 @@ void define_moves() {
     return Self();
   });
   def(kMethod, "fill_diagonal_", "input, fill_value, wrap=False", "Writes a value to the diagonal.",
-      [](const Tensor& t, const Operand& value, Ignored) {
-        if (t.dim() < 2) throw RuntimeError("fill_diagonal_: dimensions must larger than 1, got {}", t.dim());
-        t.diagonal(0, 0, 1).fill_(value);
+      [](const Tensor& t, const Operand& value, bool wrap) {
+        if (t.dim() < 2) throw RuntimeError("dimensions must larger than 1 (fill_diagonal_: got {})", t.dim());
+        int64_t step = 0, least = t.size(0);
+        for (int64_t d = 0; d < t.dim(); ++d) {
+          if (t.dim() > 2 && t.size(d) != t.size(0))
+            throw RuntimeError("all dimensions of input must be of equal length (fill_diagonal_: got {})", t.sizes().str());
+          step += t.strides()[static_cast<size_t>(d)];
+          least = std::min(least, t.size(d));
+        }
+        (t.dim() == 2 ? t.diagonal(0, 0, 1) : t.as_strided({least}, {step}, t.storage_offset())).fill_(value);
+        // A tall matrix goes on behind a row without one.
+        const int64_t rows = t.size(0), columns = t.size(1);
+        if (wrap && t.dim() == 2 && rows > columns + 1) {
+          const Tensor rest = t.narrow(0, columns + 1, rows - columns - 1);
+          for (int64_t first = 0; first < rest.size(0); first += columns + 1)
+            rest.narrow(0, first, std::min(columns, rest.size(0) - first)).diagonal(0, 0, 1).fill_(value);
+        }
         return Self();
       });
   def(kMethod, "tril_", "input, diagonal=0", "The lower triangle, in place.", [](const Tensor& t, int64_t k) {
@@ -197,8 +215,8 @@ void define_geometry() {
   def(kMethod, "storage_offset", "input", "Where in its storage the tensor begins, in elements.",
       [](const Tensor& t) { return t.storage_offset(); });
   def(kMethod, "element_size", "input", "Bytes of one element.", [](const Tensor& t) { return static_cast<int64_t>(t.element_size()); });
-  def(kMethod, "is_contiguous", "input, memory_format=None", "Whether it is dense in row-major order.",
-      [](const Tensor& t, Ignored) { return t.is_contiguous(); });
+  def(kMethod, "is_contiguous", "input, memory_format=None", "Whether it is dense in row-major order, or in a format.",
+      [](const Tensor& t, OptFormat format) { return t.is_contiguous(format.value_or(MemoryFormat::Contiguous)); });
   def(kBoth, "is_floating_point", "input", "Whether the dtype is floating point.", [](const Tensor& t) { return is_floating(t.dtype()); });
   def(kBoth, "is_complex", "input", "False.", [](const Tensor&) { return false; });
   def(kBoth, "is_signed", "input", "Whether the dtype has negative numbers.",

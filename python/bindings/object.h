@@ -39,6 +39,7 @@ PyObject* device_object(Device d);
 // Whether `o` is one, and which.
 bool dtype_from(PyObject* o, DType& t);
 bool device_from(PyObject* o, Device& d);
+bool format_from(PyObject* o, MemoryFormat& f);
 // A Python number.
 PyObject* scalar_object(const Scalar& s);
 

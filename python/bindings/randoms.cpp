@@ -17,6 +17,16 @@ Options like(const Tensor& t, Options o) {
   return o;
 }
 
+// Of the memory format asked for, by default as the tensor that it is like lies.
+Tensor laid_out(const Tensor& made, const Tensor& model, const Options& o, std::optional<MemoryFormat> format) {
+  if (!format && model.strides() == made.strides()) return made;
+  Options plain(made.dtype(), made.device());
+  plain.memory_format = format;
+  Tensor out = empty_like(model, plain);
+  out.copy_(made.detach());
+  return o.requires_grad ? out.requires_grad_() : out;
+}
+
 // A generator's state as 16 bytes: seed and number of draws.
 Tensor state_of(const Generator& g) {
   const uint64_t words[2] = {g.initial_seed(), g.offset()};
@@ -89,14 +99,20 @@ void define_makers() {
       [](int64_t n, Generator* g, const Options& o) { return randperm(n, o, g); });
   constexpr const char* kLike = "input, *, generator=None, @options, memory_format=None";
   def(kFunction, "rand_like", kLike, "Uniform numbers of the input's shape, dtype and device.",
-      [](const Tensor& t, Generator* g, const Options& o, Ignored) { return rand(t.sizes(), like(t, o), g); });
+      [](const Tensor& t, Generator* g, const Options& o, std::optional<MemoryFormat> format) {
+        return laid_out(rand(t.sizes(), like(t, o), g), t, o, format);
+      });
   def(kFunction, "randn_like", kLike, "Normal numbers of the input's shape, dtype and device.",
-      [](const Tensor& t, Generator* g, const Options& o, Ignored) { return randn(t.sizes(), like(t, o), g); });
+      [](const Tensor& t, Generator* g, const Options& o, std::optional<MemoryFormat> format) {
+        return laid_out(randn(t.sizes(), like(t, o), g), t, o, format);
+      });
   def(kFunction, "randint_like", "input, high, *, generator=None, @options, memory_format=None", "Integers from 0 to high - 1.",
-      [](const Tensor& t, int64_t high, Generator* g, const Options& o, Ignored) { return randint(0, high, t.sizes(), like(t, o), g); });
+      [](const Tensor& t, int64_t high, Generator* g, const Options& o, std::optional<MemoryFormat> format) {
+        return laid_out(randint(0, high, t.sizes(), like(t, o), g), t, o, format);
+      });
   def(kFunction, "randint_like", "input, low, high, *, generator=None, @options, memory_format=None", "Integers from low to high - 1.",
-      [](const Tensor& t, int64_t low, int64_t high, Generator* g, const Options& o, Ignored) {
-        return randint(low, high, t.sizes(), like(t, o), g);
+      [](const Tensor& t, int64_t low, int64_t high, Generator* g, const Options& o, std::optional<MemoryFormat> format) {
+        return laid_out(randint(low, high, t.sizes(), like(t, o), g), t, o, format);
       });
   def(kBoth, "bernoulli", "input, *, generator=None, out=None", "1 with the probability of each element, else 0.",
       [](const Tensor& p, Generator* g) { return bernoulli(p, g); });

@@ -1,6 +1,7 @@
 // ReductionCode, comparing and products.
 #include <cmath>
 
+#include "ops/numbers.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -32,9 +33,9 @@ void define_sums() {
   def(kBoth, "sum", "input, dim=None, keepdim=False, *, dtype=None, out=None",
       "The sum of the elements, of all or along dimensions; integers are summed in int64.",
       [](const Tensor& t, const OptDims& dim, bool keepdim, OptType dtype) { return sum(t, dim, keepdim, dtype); });
-  def(kBoth, "nansum", "input, dim=None, keepdim=False, *, dtype=None", "The sum without NaNs.",
+  def(kBoth, "nansum", "input, dim=None, keepdim=False, *, dtype=None, out=None", "The sum without NaNs.",
       [](const Tensor& t, const OptDims& dim, bool keepdim, OptType dtype) {
-        return sum(where(isnan(t), Operand(0.0), t), dim, keepdim, dtype);
+        return sum(is_floating(t.dtype()) ? where(isnan(t), Operand(0.0), t) : t, dim, keepdim, dtype);
       });
   def(kBoth, "mean", "input, dim=None, keepdim=False, *, dtype=None, out=None",
       "The mean of the elements, of all or along dimensions; floating point only.",
@@ -75,10 +76,16 @@ void define_spreads() {
   };
   spread("var", [](const Tensor& t, const OptDims& d, double c, bool k) { return var(t, d, c, k); });
   spread("std", [](const Tensor& t, const OptDims& d, double c, bool k) { return naru::std(t, d, c, k); });
+  def(kFunction, "var_mean", "input, unbiased", "Over n - 1 if unbiased, else n.",
+      [](const Tensor& t, bool unbiased) { return var_mean(t, OptDims(), unbiased ? 1 : 0, false); });
   def(kFunction, "var_mean", "input, dim=None, unbiased=None, keepdim=False, *, correction=None", "(variance, mean).",
       [](const Tensor& t, const OptDims& dim, const std::optional<bool>& unbiased, bool keepdim, const std::optional<Scalar>& correction) {
         return var_mean(t, dim, correction_of(unbiased, correction), keepdim);
       });
+  def(kFunction, "std_mean", "input, unbiased", "Over n - 1 if unbiased, else n.", [](const Tensor& t, bool unbiased) {
+    auto [v, m] = var_mean(t, OptDims(), unbiased ? 1 : 0, false);
+    return std::pair<Tensor, Tensor>(sqrt(v), m);
+  });
   def(kFunction, "std_mean", "input, dim=None, unbiased=None, keepdim=False, *, correction=None", "(standard deviation, mean).",
       [](const Tensor& t, const OptDims& dim, const std::optional<bool>& unbiased, bool keepdim, const std::optional<Scalar>& correction) {
         auto [v, m] = var_mean(t, dim, correction_of(unbiased, correction), keepdim);
@@ -100,29 +107,29 @@ std::pair<Tensor, Tensor> median_along(const Tensor& t, int64_t dim) {
 
 void define_extremes() {
   def(kBoth, "max", "input, *, out=None", "The greatest element.", [](const Tensor& t) { return max(t); });
+  def(kBoth, "max", "input, other, *, out=None", "The greater of both, element by element.",
+      [](const Tensor& a, const Tensor& b) { return maximum(a, b); });
   def(kBoth, "max", "input, dim, keepdim=False, *, out=None",
       "The greatest elements along a dimension and their places: (values, indices).",
       [](const Tensor& t, int64_t dim, bool keepdim) { return named("max", max(t, dim, keepdim)); });
-  def(kBoth, "max", "input, other, *, out=None", "The greater of both, element by element.",
-      [](const Tensor& a, const Tensor& b) { return maximum(a, b); });
   def(kBoth, "min", "input, *, out=None", "The least element.", [](const Tensor& t) { return min(t); });
-  def(kBoth, "min", "input, dim, keepdim=False, *, out=None", "The least elements along a dimension and their places: (values, indices).",
-      [](const Tensor& t, int64_t dim, bool keepdim) { return named("min", min(t, dim, keepdim)); });
   def(kBoth, "min", "input, other, *, out=None", "The lesser of both, element by element.",
       [](const Tensor& a, const Tensor& b) { return minimum(a, b); });
+  def(kBoth, "min", "input, dim, keepdim=False, *, out=None", "The least elements along a dimension and their places: (values, indices).",
+      [](const Tensor& t, int64_t dim, bool keepdim) { return named("min", min(t, dim, keepdim)); });
   def(kBoth, "amax", "input, dim=(), keepdim=False, *, out=None", "The greatest elements, of all or along dimensions.",
       [](const Tensor& t, const OptDims& dim, bool keepdim) { return amax(t, dim && dim->empty() ? OptDims() : dim, keepdim); });
   def(kBoth, "amin", "input, dim=(), keepdim=False, *, out=None", "The least elements, of all or along dimensions.",
       [](const Tensor& t, const OptDims& dim, bool keepdim) { return amin(t, dim && dim->empty() ? OptDims() : dim, keepdim); });
-  def(kBoth, "aminmax", "input, *, dim=None, keepdim=False", "(min, max), of all elements or along a dimension.",
+  def(kBoth, "aminmax", "input, *, dim=None, keepdim=False, out=None", "(min, max), of all elements or along a dimension.",
       [](const Tensor& t, OptInt dim, bool keepdim) {
         const OptDims d = dim ? OptDims(Dims{*dim}) : OptDims();
         return Named{"aminmax", amin(t, d, keepdim), amax(t, d, keepdim), "min", "max"};
       });
-  def(kBoth, "argmax", "input, dim=None, keepdim=False",
+  def(kBoth, "argmax", "input, dim=None, keepdim=False, *, out=None",
       "The place of the greatest element (the first of several), in all or along a dimension.",
       [](const Tensor& t, OptInt dim, bool keepdim) { return argmax(t, dim, keepdim); });
-  def(kBoth, "argmin", "input, dim=None, keepdim=False",
+  def(kBoth, "argmin", "input, dim=None, keepdim=False, *, out=None",
       "The place of the least element (the first of several), in all or along a dimension.",
       [](const Tensor& t, OptInt dim, bool keepdim) { return argmin(t, dim, keepdim); });
   def(kBoth, "any", "input, dim=None, keepdim=False, *, out=None", "Whether any element is true.",
@@ -134,7 +141,7 @@ void define_extremes() {
     if (flat.numel() == 0 && is_floating(t.dtype())) return full({}, Scalar(NAN), Options(t.dtype(), t.device()));
     return median_along(flat, 0).first.select(0, 0);
   });
-  def(kBoth, "median", "input, dim, keepdim=False",
+  def(kBoth, "median", "input, dim, keepdim=False, *, out=None",
       "The lower medians along a dimension and their places: (values, indices). NaN where an element is NaN.",
       [](const Tensor& t, int64_t dim, bool keepdim) {
         if (t.dim() == 0) return named("median", sort(t, dim));
@@ -169,7 +176,8 @@ void define_products() {
       [](const Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
         return addmm(c, a, b, beta, alpha);
       });
-  const auto scaled = [](const Tensor& c, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
+  const auto scaled = [](const Tensor& c, const Tensor& product, Scalar beta, Scalar alpha) {
+    if (!is_floating(c.dtype())) beta = ops::converted(beta, c.dtype()), alpha = ops::converted(alpha, c.dtype());
     const Tensor x = alpha.to_double() == 1 ? product : mul(product, Operand(alpha));
     return beta.to_double() == 1 ? add(c, x) : add(mul(c, Operand(beta)), x);
   };

@@ -1,6 +1,7 @@
 // Views, joining and splitting.
 #include <algorithm>
 
+#include "ops/strides.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -31,7 +32,7 @@ void define_views() {
   def(kBoth, "permute", "input, *dims", "The dimensions in another order.",
       [](const Tensor& t, const Dims& dims) { return t.permute(dims); });
   for (const char* name : {"transpose", "swapaxes", "swapdims"})
-    def(kBoth, name, "input, dim0, dim1", "Two dimensions exchanged.",
+    def(kBoth, name, name[4] == 'a' ? "input, axis0, axis1" : "input, dim0, dim1", "Two dimensions exchanged.",
         [](const Tensor& t, int64_t a, int64_t b) { return t.transpose(a, b); });
   def(kBoth, "t", "input", "The transpose of a matrix.", [](const Tensor& t) { return t.t(); });
   def(kBoth, "adjoint", "input", "The last two dimensions exchanged.", [](const Tensor& t) { return t.transpose(-2, -1); });
@@ -149,7 +150,7 @@ void define_in_place_views() {
     take_geometry(t, t.squeeze(dim));
     return Self();
   });
-  def_geometry("resize_", "input, *size, memory_format=None", [](const Tensor& t, const Dims& size, Ignored) {
+  def_geometry("resize_", "input, *size, memory_format=None", [](const Tensor& t, const Dims& size, std::optional<MemoryFormat> format) {
     const int64_t n = product(size);
     const auto room = static_cast<int64_t>(t.impl()->storage->bytes / t.element_size()) - t.storage_offset();
     if (n > room) {
@@ -158,7 +159,7 @@ void define_in_place_views() {
       t.impl()->storage = larger.impl()->storage;
       t.impl()->offset = 0;
     }
-    t.impl()->set_geometry(size, contiguous_strides(size), t.impl()->offset);
+    t.impl()->set_geometry(size, ops::format_strides(size, format.value_or(MemoryFormat::Contiguous)), t.impl()->offset);
     return Self();
   });
 }
@@ -196,17 +197,27 @@ void define_joins() {
         for (int64_t i = 0; i < sections; ++i) sizes.push_back(n / sections + (i < n % sections));
         return split(t, sizes, dim);
       });
+  const auto split_at = [](const Tensor& t, const Dims& ends, int64_t dim) {
+    List pieces;
+    int64_t start = 0;
+    const auto clamped = [n = t.size(dim)](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
+    for (int64_t end : ends) {
+      pieces.push_back(t.slice(dim, start, std::max(start, clamped(end))));
+      start = clamped(end);
+    }
+    pieces.push_back(t.slice(dim, start, t.size(dim)));
+    return pieces;
+  };
   def(kBoth, "tensor_split", "input, indices_or_sections, dim=0", "Pieces that end at the given places.",
-      [](const Tensor& t, const Sequence& ends, int64_t dim) {
-        List pieces;
-        int64_t start = 0;
-        const auto clamped = [n = t.size(dim)](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
-        for (int64_t end : ends.dims) {
-          pieces.push_back(t.slice(dim, start, std::max(start, clamped(end))));
-          start = clamped(end);
-        }
-        pieces.push_back(t.slice(dim, start, t.size(dim)));
-        return pieces;
+      [split_at](const Tensor& t, const Sequence& ends, int64_t dim) { return split_at(t, ends.dims, dim); });
+  def(kBoth, "tensor_split", "input, tensor_indices_or_sections, dim=0", "Pieces that end at the places in a vector.",
+      [split_at](const Tensor& t, const Tensor& ends, int64_t dim) {
+        if (ends.dim() != 1 || ends.dtype() != DType::I64 || !ends.device().is_cpu())
+          throw RuntimeError(
+              "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor of int64 on cpu, "
+              "but got a tensor with {} dims of {} on {}",
+              ends.dim(), name_of(ends.dtype()), ends.device().str());
+        return split_at(t, Dims(ends.to_ints()), dim);
       });
   def(kBoth, "chunk", "input, chunks, dim=0", "Up to that many pieces of equal size along a dimension.",
       [](const Tensor& t, int64_t count, int64_t dim) { return chunk(t, count, dim); });
@@ -221,17 +232,24 @@ void define_joins() {
   });
   def(kBoth, "repeat_interleave", "input, repeats, dim=None, *, output_size=None", "Each element that many times in a row.",
       [](const Tensor& t, PyObject* repeats, OptInt dim, Ignored) -> PyObject* {
-        const Tensor x = dim ? t : t.reshape({-1});
+        const Tensor x = dim && t.dim() > 0 ? t : t.reshape({-1});
         const int64_t d = wrap_dim(dim.value_or(0), x.dim()), n = x.size(d);
         int64_t times = 0;
         Tensor index;
+        if (is_tensor(repeats)) {
+          const Tensor& r = tensor_of(repeats);
+          if (r.dim() > 1) throw RuntimeError("repeat_interleave only accept 1D vector as repeat, got {} dimensions", r.dim());
+          if (r.dtype() != DType::I64 && r.dtype() != DType::I32)
+            throw RuntimeError("repeats has to be Long or Int tensor, got {}", name_of(r.dtype()));
+          for (const int64_t count : r.to_ints())
+            if (count < 0) throw RuntimeError("repeats can not be negative (repeat_interleave: got {})", count);
+        }
         if (is_tensor(repeats) && tensor_of(repeats).numel() != 1) {
           const auto counts = tensor_of(repeats).to_ints();
           if (static_cast<int64_t>(counts.size()) != n)
             throw RuntimeError("repeat_interleave: repeats must have the same size as input along dim, got {} and {}", counts.size(), n);
           std::vector<int64_t> places;
-          for (int64_t i = 0; i < n; ++i)
-            places.insert(places.end(), static_cast<size_t>(std::max<int64_t>(counts[static_cast<size_t>(i)], 0)), i);
+          for (int64_t i = 0; i < n; ++i) places.insert(places.end(), static_cast<size_t>(counts[static_cast<size_t>(i)]), i);
           index = tensor(places, Options(DType::I64, x.device()));
         } else {
           if (!int_from(repeats, times))
@@ -241,11 +259,24 @@ void define_joins() {
         }
         return wrap(index_select(x, d, index));
       });
+  def(kFunction, "repeat_interleave", "repeats, *, output_size=None", "Each position that many times in a row.",
+      [](const Tensor& counts, Ignored) {
+        if (counts.dim() != 1) throw RuntimeError("repeat_interleave only accept 1D vector as repeat, got {} dimensions", counts.dim());
+        if (counts.dtype() != DType::I64 && counts.dtype() != DType::I32)
+          throw RuntimeError("repeats has to be Long or Int tensor, got {}", name_of(counts.dtype()));
+        std::vector<int64_t> places;
+        const auto numbers = counts.to_ints();
+        for (size_t i = 0; i < numbers.size(); ++i) {
+          if (numbers[i] < 0) throw RuntimeError("repeats can not be negative (repeat_interleave: got {})", numbers[i]);
+          places.insert(places.end(), static_cast<size_t>(numbers[i]), static_cast<int64_t>(i));
+        }
+        return tensor(places, Options(counts.dtype(), counts.device()));
+      });
   def(kBoth, "flip", "input, *dims", "Dimensions in reverse order.", [](const Tensor& t, const Dims& dims) { return flip(t, dims); });
   def(kBoth, "fliplr", "input", "Dimension 1 in reverse order.", [](const Tensor& t) { return flip(t, {1}); });
   def(kBoth, "flipud", "input", "Dimension 0 in reverse order.", [](const Tensor& t) { return flip(t, {0}); });
   def(kBoth, "roll", "input, shifts, dims=()", "Elements moved on along dimensions, round the end.",
-      [](const Tensor& t, const Dims& shifts, const Dims& dims) { return roll(t, shifts, dims); });
+      [](const Tensor& t, const Dims& shifts, const std::optional<Dims>& dims) { return roll(t, shifts, dims.value_or(Dims())); });
   def(kBoth, "rot90", "input, k=1, dims=None", "Turned by 90 degrees k times, from the first towards the second dimension.",
       [](const Tensor& t, int64_t k, const std::optional<Dims>& given) {
         const Dims dims = given.value_or(Dims{0, 1});

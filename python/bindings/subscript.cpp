@@ -33,6 +33,9 @@ Index part_of(PyObject* o) {
     const Tensor& t = tensor_of(o);
     if (!is_mask_or_positions(t.dtype()))
       throw IndexError("tensors used as indices must be long, int, byte or bool tensors (got {})", name_of(t.dtype()));
+    if (t.dtype() == DType::U8)
+      check(
+          PyErr_WarnEx(PyExc_UserWarning, "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", 1));
     return Index(t);
   }
   if (is_array(o)) {
@@ -56,8 +59,27 @@ Index part_of(PyObject* o) {
                    Py_TYPE(o)->tp_name);
 }
 
+// A list that stands for a tuple, as old programs write it: one of fewer than 32 parts, among them a slice, None, ... , a tensor or a sequence.
+bool means_tuple(PyObject* key) {
+  if (!PyList_Check(key) || PyList_GET_SIZE(key) >= 32) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(key); ++i) {
+    PyObject* o = PyList_GET_ITEM(key, i);
+    if (PySlice_Check(o) || o == Py_Ellipsis || o == Py_None) return true;
+  }
+  return false;
+}
+
 std::vector<Index> parts_of(PyObject* key) {
   std::vector<Index> parts;
+  if (means_tuple(key)) {
+    check(PyErr_WarnEx(PyExc_UserWarning,
+                       "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
+                       "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], "
+                       "which will result either in an error or a different result",
+                       1));
+    nb::object tuple = nb::steal(check(PyList_AsTuple(key)));
+    return parts_of(tuple.ptr());
+  }
   if (PyTuple_Check(key)) {
     parts.reserve(static_cast<size_t>(PyTuple_GET_SIZE(key)));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) parts.push_back(part_of(PyTuple_GET_ITEM(key, i)));

@@ -207,6 +207,9 @@ void make_device(nb::module_& m) {
 struct Word {
   std::string text;
 };
+struct Format : Word {
+  MemoryFormat value;
+};
 
 }  // namespace
 
@@ -257,16 +260,24 @@ bool device_from(PyObject* o, Device& d) {
   return true;
 }
 
+bool format_from(PyObject* o, MemoryFormat& f) {
+  if (!nb::isinstance<Format>(nb::handle(o))) return false;
+  f = nb::inst_ptr<Format>(nb::handle(o))->value;
+  return true;
+}
+
 void define_types(nb::module_& m) {
   make_size(m);
   make_dtypes(m);
   make_device(m);
   nb::class_<Word>(m, "layout").def("__repr__", [](const Word& n) { return "torch." + n.text; });
   for (const char* name : {"strided", "sparse_coo"}) m.attr(name) = nb::cast(Word{name});
-  struct Format : Word {};
   nb::class_<Format>(m, "memory_format").def("__repr__", [](const Format& n) { return "torch." + n.text; });
-  for (const char* name : {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"})
-    m.attr(name) = nb::cast(Format{{name}});
+  constexpr std::pair<const char*, MemoryFormat> kFormats[] = {{"contiguous_format", MemoryFormat::Contiguous},
+                                                               {"preserve_format", MemoryFormat::Preserve},
+                                                               {"channels_last", MemoryFormat::ChannelsLast},
+                                                               {"channels_last_3d", MemoryFormat::ChannelsLast3d}};
+  for (const auto& [name, value] : kFormats) m.attr(name) = nb::cast(Format{{name}, value});
   def(kFunction, "get_default_dtype", "", "The type of floating-point results of integers and of Python floats.",
       [] { return default_dtype(); });
   def(kFunction, "set_default_dtype", "d", "Sets the default dtype; TypeError unless it is a floating-point type.",

@@ -150,8 +150,13 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     if len(dims_a) != len(dims_b):
         raise RuntimeError("both dimension lists should have same length")
     dims_a, dims_b = [d % a.dim() for d in dims_a], [d % b.dim() for d in dims_b]
+    # A size of 1 on one side stands for as many equal elements as the other has: summed there first.
     for i, j in zip(dims_a, dims_b):
-        if a.shape[i] != b.shape[j]:
+        if a.shape[i] == 1 and b.shape[j] != 1:
+            b = b.sum(j, keepdim=True)
+        elif b.shape[j] == 1 and a.shape[i] != 1:
+            a = a.sum(i, keepdim=True)
+        elif a.shape[i] != b.shape[j]:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has size "
                 f"{b.shape[j]} in dim {j}"
@@ -164,7 +169,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     left = a.permute(free_a + dims_a).reshape(_product(a.shape[d] for d in free_a), inner)
     right = b.permute(dims_b + free_b).reshape(inner, _product(b.shape[d] for d in free_b))
     result = left.matmul(right).reshape([a.shape[d] for d in free_a] + [b.shape[d] for d in free_b])
-    return result if out is None else out.copy_(result)
+    return result if out is None else _C._write_out("tensordot", out, result)
 
 
 def _product(sizes: Any) -> int:

@@ -20,6 +20,11 @@ def _finish(input: Tensor, out: Tensor, inplace: bool) -> Tensor:
     return input.copy_(out) if inplace else out
 
 
+def _apart(input: Tensor, inplace: bool) -> Tensor:
+    """What a function in place computes from: where history is recorded a copy, which the write does not touch."""
+    return input.clone() if inplace and input.requires_grad and _C.is_grad_enabled() else input
+
+
 def _negative_part(x: Tensor) -> Tensor:
     """x where it is not positive, else 0: keeps the branch of a `where` that is not taken, and its gradient, finite."""
     return _C.where(x > 0, _C.zeros_like(x), x)
@@ -52,14 +57,20 @@ def tanh(input: Tensor) -> Tensor:
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6)"""
-    return _finish(input, _C.relu6(input), inplace)
+    x = _apart(input, inplace)
+    return _finish(input, _C.relu6(x), inplace)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x held between min_val and max_val; no gradient at or beyond the limits"""
+    x = _apart(input, inplace)
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return _finish(input, input.clamp(min=min_val, max=max_val), inplace)
+    if not input.is_floating_point():
+        if input.dtype == _C.bool:
+            raise RuntimeError("Bool inputs not supported for hardtanh")
+        min_val, max_val = int(min_val), int(max_val)
+    return _finish(input, x.clamp(min=min_val, max=max_val), inplace)
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
@@ -69,12 +80,14 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6"""
-    return _finish(input, _C.hardsigmoid(input), inplace)
+    x = _apart(input, inplace)
+    return _finish(input, _C.hardsigmoid(x), inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · hardsigmoid(x)"""
-    return _finish(input, _C.hardswish(input), inplace)
+    x = _apart(input, inplace)
+    return _finish(input, _C.hardswish(x), inplace)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -101,17 +114,19 @@ def softsign(input: Tensor) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value"""
-    return _finish(input, _C.threshold(input, threshold, value), inplace)
+    x = _apart(input, inplace)
+    return _finish(input, _C.threshold(x, threshold, value), inplace)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """The function `threshold`, in place"""
-    return input.copy_(_C.threshold(input, threshold, value))
+    return _finish(input, _C.threshold(_apart(input, True), threshold, value), True)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope · x"""
-    return _finish(input, _C.leaky_relu(input, negative_slope), inplace)
+    x = _apart(input, inplace)
+    return _finish(input, _C.leaky_relu(x, negative_slope), inplace)
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
@@ -121,7 +136,8 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha · (exp(x) - 1)"""
-    return _finish(input, _C.elu(input, alpha), inplace)
+    x = _apart(input, inplace)
+    return _finish(input, _C.elu(x, alpha), inplace)
 
 
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
@@ -131,9 +147,10 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha · (exp(x / alpha) - 1)"""
+    x = _apart(input, inplace)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    out = _C.where(input > 0, input, alpha * _C.expm1(_negative_part(input) / alpha))
+    out = _C.where(x > 0, x, alpha * _C.expm1(_negative_part(x) / alpha))
     return _finish(input, out, inplace)
 
 
@@ -144,7 +161,8 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """scale · elu(x, alpha) with the constants that keep mean 0 and variance 1"""
-    return _finish(input, _SELU_SCALE * _C.elu(input, _SELU_ALPHA), inplace)
+    x = _apart(input, inplace)
+    return _finish(input, _SELU_SCALE * _C.elu(x, _SELU_ALPHA), inplace)
 
 
 def selu_(input: Tensor) -> Tensor:
@@ -163,12 +181,14 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x · sigmoid(x)"""
-    return _finish(input, _C.silu(input), inplace)
+    x = _apart(input, inplace)
+    return _finish(input, _C.silu(x), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · tanh(softplus(x))"""
-    return _finish(input, _C.mish(input), inplace)
+    x = _apart(input, inplace)
+    return _finish(input, _C.mish(x), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:

@@ -317,6 +317,16 @@ def cosine_embedding_loss(
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
+    if target.dim() > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if target.dim() == 1 and input1.dim() != 2:
+        raise RuntimeError(
+            f"1D target tensor expects 2D input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
+        )
+    if target.dim() == 0 and input1.dim() != 1:
+        raise RuntimeError(
+            f"0D target tensor expects 1D input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
+        )
     eps = 1e-12
     dots = (input1 * input2).sum(-1)
     cosine = dots / (((input1 * input1).sum(-1) + eps) * ((input2 * input2).sum(-1) + eps)).sqrt()
@@ -390,6 +400,12 @@ def triplet_margin_loss(
     """max(0, |anchor - positive| - |anchor - negative| + margin), distances as p-norms over the last dimension."""
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
+
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+        )
 
     def distance(a: Tensor, b: Tensor) -> Tensor:
         return (a - b + eps).norm(p, -1)

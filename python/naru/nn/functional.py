@@ -132,6 +132,16 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes whole channels of (N, C, H, W)."""
+    if input.dim() not in (3, 4):
+        import warnings
+
+        warnings.warn(
+            f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will result in an error in a future "
+            "release. To retain the behavior and silence this warning, please use dropout instead. Note that dropout2d exists to "
+            "provide channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, and an optional batch dimension "
+            "(i.e. 3D or 4D inputs).",
+            stacklevel=2,
+        )
     return _channel_dropout(input, p, training, inplace)
 
 

@@ -55,8 +55,9 @@ class ConvertMethods:
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Moves and casts parameters and buffers, in place: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`.
 
-        Only floating-point tensors are cast. Returns self.
+        Only floating-point tensors are cast; `memory_format` is for those of 4 and 5 dimensions. Returns self.
         """
+        memory_format = kwargs.get("memory_format")
         device, dtype, non_blocking = _parse_to(args, kwargs)
         if dtype is not None and not dtype.is_floating_point and not dtype.is_complex:
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
@@ -64,6 +65,8 @@ class ConvertMethods:
         def convert(t: Tensor) -> Tensor:
             new_dtype = dtype if dtype is not None and t.is_floating_point() else t.dtype
             new_device = device if device is not None else t.device
+            if memory_format is not None and t.dim() in (4, 5):
+                return t.to(new_device, new_dtype, non_blocking, memory_format=memory_format)
             if device is not None:
                 return t.to(new_device, new_dtype, non_blocking)
             return t.to(new_dtype)
@@ -148,7 +151,8 @@ def _parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
     device, dtype, non_blocking = kwargs.pop("device", None), kwargs.pop("dtype", None), kwargs.pop("non_blocking", False)
     tensor = kwargs.pop("tensor", None)
     kwargs.pop("memory_format", None)
-    kwargs.pop("copy", None)
+    if kwargs.pop("copy", False):
+        raise RuntimeError(".to() does not accept copy argument")
     if kwargs:
         raise TypeError(f"to() received an invalid combination of arguments - unexpected keyword '{next(iter(kwargs))}'")
     rest = list(args)

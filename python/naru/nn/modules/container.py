@@ -64,6 +64,8 @@ class _ModuleSequence(Module):
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         modules = list(self._modules.values())
+        if not -len(modules) <= index <= len(modules):
+            raise IndexError(f"Index out of range: {index}")
         modules.insert(index, module)
         self._renumber(modules)
         return self
