@@ -157,7 +157,7 @@ TEST(Random, APermutationHasEveryNumberOnce) {
   for (const auto& [order, count] : counts) EXPECT_NEAR(count, 1000, 130);
   EXPECT_EQ(randperm(3, Options(DType::F32)).dtype(), DType::F32);
   expect_error<RuntimeError>([] { randperm(-1); }, "Trying to create tensor with negative dimension -1");
-  expect_error<RuntimeError>([] { randperm(300, Options(DType::U8)); }, "value cannot be converted to type unsigned char without overflow");
+  expect_error<RuntimeError>([] { randperm(300, Options(DType::U8)); }, "value cannot be converted to type uint8_t without overflow");
 }
 
 TEST(Multinomial, SamplesByWeightWithAndWithoutReplacement) {
