@@ -140,7 +140,8 @@ void define_vectors() {
         parts.push_back(t);
         if (behind) parts.push_back(*behind);
         Tensor out = parts.size() > 1 ? cat(parts, dim) : t;
-        for (int64_t i = 0; i < n; ++i) out = differences(out, dim);
+        if (n < 0) throw RuntimeError("order must be non-negative but got {}", n);
+        for (int64_t i = 0; i < n && (out.dim() == 0 || out.size(dim) > 0); ++i) out = differences(out, dim);
         return out;
       });
   def(kFunction, "trapezoid", "y, x=None, *, dx=1, dim=-1", "The integral by the trapezoidal rule.",

@@ -18,6 +18,13 @@ List gathered(PyObject* given, const char* op) {
   return list;
 }
 
+// How many elements (i, j) of a matrix have j - i <= k.
+__int128 elements_below(int64_t rows, int64_t columns, __int128 k) {
+  const __int128 first = std::clamp<__int128>(-k, 0, rows);                   // the first row that has some
+  const __int128 whole = std::clamp<__int128>(columns - k - 1, first, rows);  // the first that has all
+  return (whole - first) * (first + whole + 2 * k + 1) / 2 + (rows - whole) * columns;
+}
+
 void define_views() {
   def(kMethod, "view", "input, dtype", "The same bytes as elements of another type.",
       [](const Tensor& t, DType type) { return t.view(type); });
@@ -164,6 +171,19 @@ void define_in_place_views() {
   });
 }
 
+// Pieces that end at the given places.
+List split_at(const Tensor& t, const Dims& ends, int64_t dim) {
+  List pieces;
+  int64_t start = 0;
+  const auto clamped = [n = t.size(dim)](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
+  for (int64_t end : ends) {
+    pieces.push_back(t.slice(dim, start, std::max(start, clamped(end))));
+    start = clamped(end);
+  }
+  pieces.push_back(t.slice(dim, start, t.size(dim)));
+  return pieces;
+}
+
 void define_joins() {
   for (const char* name : {"cat", "concat", "concatenate"})
     def(kFunction, name, "tensors, dim=0, *, out=None", "Tensors one behind the other along a dimension; their other sizes must agree.",
@@ -197,21 +217,10 @@ void define_joins() {
         for (int64_t i = 0; i < sections; ++i) sizes.push_back(n / sections + (i < n % sections));
         return split(t, sizes, dim);
       });
-  const auto split_at = [](const Tensor& t, const Dims& ends, int64_t dim) {
-    List pieces;
-    int64_t start = 0;
-    const auto clamped = [n = t.size(dim)](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
-    for (int64_t end : ends) {
-      pieces.push_back(t.slice(dim, start, std::max(start, clamped(end))));
-      start = clamped(end);
-    }
-    pieces.push_back(t.slice(dim, start, t.size(dim)));
-    return pieces;
-  };
   def(kBoth, "tensor_split", "input, indices_or_sections, dim=0", "Pieces that end at the given places.",
-      [split_at](const Tensor& t, const Sequence& ends, int64_t dim) { return split_at(t, ends.dims, dim); });
+      [](const Tensor& t, const Sequence& ends, int64_t dim) { return split_at(t, ends.dims, dim); });
   def(kBoth, "tensor_split", "input, tensor_indices_or_sections, dim=0", "Pieces that end at the places in a vector.",
-      [split_at](const Tensor& t, const Tensor& ends, int64_t dim) {
+      [](const Tensor& t, const Tensor& ends, int64_t dim) {
         if (ends.dim() != 1 || ends.dtype() != DType::I64 || !ends.device().is_cpu())
           throw RuntimeError(
               "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor of int64 on cpu, "
@@ -300,13 +309,23 @@ void define_joins() {
     def(kFunction, lower ? "tril_indices" : "triu_indices", "row, col, offset=0, *, dtype=None, device=None",
         "(2, n): rows and columns of a triangle's elements.",
         [lower](int64_t rows, int64_t columns, int64_t k, std::optional<DType> dtype, std::optional<Device> device) {
-          std::vector<int64_t> places[2];
-          for (int64_t i = 0; i < rows; ++i)
-            for (int64_t j = 0; j < columns; ++j)
-              if (lower ? j - i <= k : j - i >= k) places[0].push_back(i), places[1].push_back(j);
-          Options o(dtype.value_or(DType::I64));
-          o.device = device;
-          return stack({tensor(places[0], o), tensor(places[1], o)});
+          if (rows < 0) throw RuntimeError("row must be non-negative, got{}", rows);
+          if (columns < 0) throw RuntimeError("col must be non-negative, got{}", columns);
+          const __int128 below = elements_below(rows, columns, lower ? k : static_cast<__int128>(k) - 1);
+          const __int128 count = lower ? below : static_cast<__int128>(rows) * columns - below;
+          if (count > INT64_MAX / 16)
+            throw RuntimeError("{}: {} x {} elements are too many for any memory", lower ? "tril_indices" : "triu_indices", rows, columns);
+          const Tensor places = empty({2, static_cast<int64_t>(count)}, Options(DType::I64, Device(DeviceType::Cpu)));
+          auto* row = count ? places.data<int64_t>() : nullptr;
+          auto* column = row + static_cast<int64_t>(count);
+          for (int64_t i = 0, n = 0; n < count; ++i) {
+            const auto diagonal = static_cast<__int128>(i) + k;
+            const auto begin = static_cast<int64_t>(lower ? 0 : std::clamp<__int128>(diagonal, 0, columns));
+            const auto end = static_cast<int64_t>(lower ? std::clamp<__int128>(diagonal + 1, 0, columns) : columns);
+            if (lower && end == 0) i = std::max<int64_t>(i, -k - 1);  // the rows without elements
+            for (int64_t j = begin; j < end; ++j, ++n) row[n] = i, column[n] = j;
+          }
+          return places.to(device, dtype.value_or(DType::I64), false, false);
         });
   def(kBoth, "trace", "input", "The sum of a matrix's diagonal.", [](const Tensor& t) { return sum(t.diagonal(0, 0, 1)); });
   def(kFunction, "broadcast_tensors", "*tensors", "The tensors, each repeated to the shape all broadcast to.",

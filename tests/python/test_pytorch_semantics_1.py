@@ -89,3 +89,19 @@ def test_out_is_written_through_views_and_counts_as_a_write():
     before = x._version
     torch.exp(torch.zeros(3), out=x[1])
     assert x.tolist() == [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]] and x._version > before
+
+
+def test_triangles_have_the_elements_of_a_mask_however_far_the_diagonal():
+    for rows, columns in ((0, 3), (3, 0), (1, 5), (5, 1), (4, 4), (3, 6), (6, 3)):
+        for k in range(-8, 9):
+            whole = torch.ones(rows, columns)
+            assert torch.tril_indices(rows, columns, k).tolist() == torch.nonzero(whole.tril(k)).t().tolist() or rows * columns == 0
+            assert torch.triu_indices(rows, columns, k).tolist() == torch.nonzero(whole.triu(k)).t().tolist() or rows * columns == 0
+
+
+def test_what_would_never_end_ends_at_once():
+    assert torch.diff(torch.ones(5), n=2**62).shape == (0,)
+    assert torch.triu_indices(2**40, 1).tolist() == [[0], [0]]
+    assert torch.tril_indices(2**40, 1, -(2**40) + 1).tolist() == [[2**40 - 1], [0]]
+    with pytest.raises(RuntimeError):
+        torch.tril_indices(2**62, 1, 1)
