@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "naru/compositions.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -16,33 +17,6 @@ Tensor differences(const Tensor& t, int64_t dim) {
   if (n == 0) return t;
   const Tensor behind = t.narrow(dim, 1, n - 1), before = t.narrow(dim, 0, n - 1);
   return t.dtype() == DType::Bool ? logical_xor(behind, before) : sub(behind, before);
-}
-
-// The distances of each row of a to each row of b.
-Tensor pairwise(const Tensor& a, const Tensor& b, double p) {
-  if (a.dim() < 2 || b.dim() < 2)
-    throw RuntimeError("cdist only supports at least 2D tensors, got {} and {}", a.sizes().str(), b.sizes().str());
-  if (a.size(-1) != b.size(-1)) throw RuntimeError("X1 and X2 must have the same number of columns. X1: {} X2: {}", a.size(-1), b.size(-1));
-  return norm(sub(a.unsqueeze(-2), b.unsqueeze(-3)), p, Dims{-1});
-}
-
-Tensor crossed(const Tensor& a, const Tensor& b, OptInt given) {
-  const Dims shape = broadcast_shapes(a.sizes(), b.sizes());
-  const Tensor x = a.expand(shape), y = b.expand(shape);
-  int64_t dim = -1;
-  if (given) {
-    dim = wrap_dim(*given, x.dim());
-  } else {
-    for (int64_t d = 0; d < x.dim() && dim < 0; ++d)
-      if (x.size(d) == 3) dim = d;
-    if (dim < 0) throw RuntimeError("no dimension of size 3 in input of shape {}", shape.str());
-  }
-  if (x.size(dim) != 3)
-    throw RuntimeError("linalg.cross: inputs dimension {} must have length 3. Got {} and {}", dim, a.size(dim), b.size(dim));
-  const auto part = [&](const Tensor& t, int64_t i) { return t.select(dim, i % 3); };
-  List parts;
-  for (int64_t i = 0; i < 3; ++i) parts.push_back(sub(mul(part(x, i + 1), part(y, i + 2)), mul(part(x, i + 2), part(y, i + 1))));
-  return stack(parts, dim);
 }
 
 // How far from the element below to the one above a place between them is taken to be.
@@ -126,10 +100,10 @@ void define_vectors() {
   def(kBoth, "dist", "input, other, p=2", "The p-norm of the difference.",
       [](const Tensor& a, const Tensor& b, double p) { return norm(sub(a, b), p); });
   def(kFunction, "cdist", "x1, x2, p=2.0, compute_mode=None", "(..., n, m): the p-norm distances of the rows (..., n, d) and (..., m, d).",
-      [](const Tensor& a, const Tensor& b, double p, Ignored) { return pairwise(a, b, p); });
+      [](const Tensor& a, const Tensor& b, double p, Ignored) { return cdist(a, b, p); });
   def(kBoth, "cross", "input, other, dim=None, *, out=None",
       "The cross product along a dimension of size 3, the first such one unless named.",
-      [](const Tensor& a, const Tensor& b, OptInt dim) { return crossed(a, b, dim); });
+      [](const Tensor& a, const Tensor& b, OptInt dim) { return cross(a, b, dim); });
   def(kBoth, "kron", "input, other, *, out=None", "The Kronecker product.",
       [](const Tensor& a, const Tensor& b) { return kronecker(a, b); });
   def(kBoth, "diff", "input, n=1, dim=-1, prepend=None, append=None, *, out=None",

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/op_ids.h"
+#include "naru/compositions.h"
 #include "ops/elementwise.h"
 #include "ops/numbers.h"
 #include "ops/rules.h"
@@ -108,13 +109,6 @@ ir::OpId division(std::optional<std::string_view> mode) {
   throw RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{}'", *mode);
 }
 
-// round(x * 10^d) / 10^d
-Tensor rounded(const Tensor& a, int64_t decimals) {
-  if (decimals == 0) return round(a);
-  const double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
-  return decimals > 0 ? round(a * Operand(scale)) / Operand(scale) : round(a / Operand(scale)) * Operand(scale);
-}
-
 void define_arithmetic() {
   const auto scaled = [](ir::OpId id, double sign) {
     return [id, sign](const Operand& a, const Operand& b, const Scalar& alpha) {
@@ -166,22 +160,19 @@ void define_arithmetic() {
     run_in_place(op::pow, a, {b});
     return Self();
   });
-  def(kBoth, "float_power", "input, exponent, *, out=None", "The power, computed in float64.", [](const Operand& a, const Operand& b) {
-    const Tensor x = a.is_tensor() ? a.tensor().to(DType::F64) : scalar_tensor(a.scalar(), DType::F64);
-    const Tensor y = b.is_tensor() ? b.tensor().to(DType::F64) : scalar_tensor(b.scalar(), DType::F64);
-    return run(op::pow, {x, y});
-  });
+  def(kBoth, "float_power", "input, exponent, *, out=None", "The power, computed in float64.",
+      [](const Operand& a, const Operand& b) { return float_power(a, b); });
   def(kBoth, "positive", "input", "The input itself.", [](const Tensor& a) {
     if (a.dtype() == DType::Bool) throw NotImplementedError("The `+` operator, on a bool tensor is not supported.");
     return Self();
   });
   def(kBoth, "round", "input, *, decimals=0, out=None", "The nearest integer, the even one of two; with decimals, the nearest such number.",
-      [](const Tensor& a, int64_t decimals) { return rounded(a, decimals); });
+      [](const Tensor& a, int64_t decimals) { return round(a, decimals); });
   def(kMethod, "round_", "input, *, decimals=0", "Rounding in place.", [](const Tensor& a, int64_t decimals) {
     if (decimals == 0)
       run_in_place(op::round, a, {});
     else
-      Tensor(a).copy_(rounded(a, decimals));
+      Tensor(a).copy_(round(a, decimals));
     return Self();
   });
   def(kBoth, "lerp", "input, end, weight, *, out=None", "input + weight * (end - input).",
@@ -217,32 +208,13 @@ void define_arithmetic() {
     return Self();
   });
   def(kBoth, "sgn", "input, *, out=None", "-1, 0 or 1.", [](const Tensor& a) { return run(op::sign, {a}); });
-  def(kBoth, "rad2deg", "input, *, out=None", "Radians to degrees.", [](const Tensor& a) {
-    return run(op::mul, {a, Operand(57.29577951308232)});
-  });
-  def(kBoth, "deg2rad", "input, *, out=None", "Degrees to radians.", [](const Tensor& a) {
-    return run(op::mul, {a, Operand(0.017453292519943295)});
-  });
+  def(kBoth, "rad2deg", "input, *, out=None", "Radians to degrees.", [](const Tensor& a) { return rad2deg(a); });
+  def(kBoth, "deg2rad", "input, *, out=None", "Degrees to radians.", [](const Tensor& a) { return deg2rad(a); });
   def(kBoth, "logit", "input, eps=None, *, out=None", "log(input / (1 - input)); input is limited to [eps, 1 - eps] first.",
-      [](const Tensor& a, std::optional<double> eps) {
-        // The lower limit first: it wins where eps is above 1/2.
-        const auto limited = [&](double low, double high) {
-          const Tensor below = run(op::where, {run(op::gt, {a, Operand(high)}), Operand(high), a});
-          return run(op::where, {run(op::lt, {a, Operand(low)}), Operand(low), below});
-        };
-        const Tensor x = eps ? limited(*eps, 1 - *eps) : a;
-        return run(op::log, {run(op::div, {x, run(op::sub, {Operand(1.0), x})})});
-      });
+      [](const Tensor& a, std::optional<double> eps) { return logit(a, eps); });
   def(kBoth, "nan_to_num", "input, nan=0.0, posinf=None, neginf=None, *, out=None", "NaN and infinities replaced by numbers.",
       [](const Tensor& a, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
-        if (!is_floating(a.dtype())) return a.clone();
-        const double most = a.dtype() == DType::F64    ? 1.7976931348623157e308
-                            : a.dtype() == DType::F16  ? 65504.0
-                            : a.dtype() == DType::BF16 ? 3.3895313892515355e38
-                                                       : 3.4028234663852886e38;
-        Tensor x = run(op::where, {run(op::isnan, {a}), Operand(nan.value_or(0)), a});
-        x = run(op::where, {run(op::isposinf, {a}), Operand(posinf.value_or(most)), x});
-        return run(op::where, {run(op::isneginf, {a}), Operand(neginf.value_or(-most)), x});
+        return nan_to_num(a, nan.value_or(0), posinf, neginf);
       });
 }
 

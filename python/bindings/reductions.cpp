@@ -1,7 +1,7 @@
 // ReductionCode, comparing and products.
 #include <cmath>
 
-#include "ops/numbers.h"
+#include "naru/compositions.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -93,18 +93,6 @@ void define_spreads() {
       });
 }
 
-// The lower medians and their places, with a dimension of size 1.
-std::pair<Tensor, Tensor> median_along(const Tensor& t, int64_t dim) {
-  if (t.size(dim) == 0) throw IndexError("median(): Expected reduction dim {} to have non-zero size.", wrap_dim(dim, t.dim()));
-  const auto [values, places] = sort(t, dim);
-  const int64_t middle = (t.size(dim) - 1) / 2;
-  if (!is_floating(t.dtype())) return {values.narrow(dim, middle, 1), places.narrow(dim, middle, 1)};
-  // NaNs come last: the first of them, where there is one.
-  const Tensor numbers = sum(logical_not(isnan(t)), Dims{dim}, true);
-  const Tensor at = where(numbers < Operand(t.size(dim)), numbers, Operand(middle));
-  return {gather(values, dim, at), gather(places, dim, at)};
-}
-
 void define_extremes() {
   def(kBoth, "max", "input, *, out=None", "The greatest element.", [](const Tensor& t) { return max(t); });
   def(kBoth, "max", "input, other, *, out=None", "The greater of both, element by element.",
@@ -136,18 +124,10 @@ void define_extremes() {
       [](const Tensor& t, const OptDims& dim, bool keepdim) { return any(t, dim, keepdim); });
   def(kBoth, "all", "input, dim=None, keepdim=False, *, out=None", "Whether all elements are true.",
       [](const Tensor& t, const OptDims& dim, bool keepdim) { return all(t, dim, keepdim); });
-  def(kBoth, "median", "input", "The lower median of all elements; NaN if one is NaN.", [](const Tensor& t) {
-    const Tensor flat = t.reshape({-1});
-    if (flat.numel() == 0 && is_floating(t.dtype())) return full({}, Scalar(NAN), Options(t.dtype(), t.device()));
-    return median_along(flat, 0).first.select(0, 0);
-  });
+  def(kBoth, "median", "input", "The lower median of all elements; NaN if one is NaN.", [](const Tensor& t) { return median(t); });
   def(kBoth, "median", "input, dim, keepdim=False, *, out=None",
       "The lower medians along a dimension and their places: (values, indices). NaN where an element is NaN.",
-      [](const Tensor& t, int64_t dim, bool keepdim) {
-        if (t.dim() == 0) return named("median", sort(t, dim));
-        const auto [v, p] = median_along(t, dim);
-        return named("median", {keepdim ? v : v.squeeze(dim), keepdim ? p : p.squeeze(dim)});
-      });
+      [](const Tensor& t, int64_t dim, bool keepdim) { return named("median", median(t, dim, keepdim)); });
   def(kBoth, "equal", "input, other", "Whether shapes and all elements are equal.",
       [](const Tensor& a, const Tensor& b) { return equal(a, b); });
   def(kBoth, "allclose", "input, other, rtol=1e-05, atol=1e-08, equal_nan=False",
@@ -167,7 +147,7 @@ void define_products() {
   def(kBoth, "dot", "input, tensor, *, out=None", "The sum of the products of two vectors.",
       [](const Tensor& a, const Tensor& b) { return dot(a, b); });
   def(kBoth, "inner", "input, other, *, out=None", "Sums of products along the last dimension.",
-      [](const Tensor& a, const Tensor& b) { return a.dim() && b.dim() ? matmul(a, b.dim() > 1 ? b.transpose(-1, -2) : b) : mul(a, b); });
+      [](const Tensor& a, const Tensor& b) { return inner(a, b); });
   def(kBoth, "outer", "input, vec2, *, out=None", "The products of all pairs of elements of two vectors.",
       [](const Tensor& a, const Tensor& b) { return outer(a, b); });
   add_alias("ger", "outer");
@@ -176,18 +156,13 @@ void define_products() {
       [](const Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
         return addmm(c, a, b, beta, alpha);
       });
-  const auto scaled = [](const Tensor& c, const Tensor& product, Scalar beta, Scalar alpha) {
-    if (!is_floating(c.dtype())) beta = ops::converted(beta, c.dtype()), alpha = ops::converted(alpha, c.dtype());
-    const Tensor x = alpha.to_double() == 1 ? product : mul(product, Operand(alpha));
-    return beta.to_double() == 1 ? add(c, x) : add(mul(c, Operand(beta)), x);
-  };
   def(kBoth, "baddbmm", "input, batch1, batch2, *, beta=1, alpha=1, out=None", "beta * input + alpha * batch1 batch2.",
-      [scaled](const Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
-        return scaled(c, bmm(a, b), beta, alpha);
+      [](const Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+        return baddbmm(c, a, b, beta, alpha);
       });
   def(kBoth, "addmv", "input, mat, vec, *, beta=1, alpha=1, out=None", "beta * input + alpha * mat vec.",
-      [scaled](const Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
-        return scaled(c, mv(a, b), beta, alpha);
+      [](const Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+        return addmv(c, a, b, beta, alpha);
       });
   def(kFunction, "_use_deterministic_algorithms", "mode", "Takes naru's own product everywhere, whose bits are the same on every device.",
       [](bool on) { use_deterministic_algorithms(on); });
