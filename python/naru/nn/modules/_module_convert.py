@@ -139,8 +139,18 @@ class ConvertMethods:
                 param.grad.zero_()
 
     def share_memory(self) -> Self:
-        """Moves parameters and buffers into shared memory."""
-        return self._apply(lambda t: t.share_memory_())
+        """Moves parameters and buffers into memory that processes forked from here on share: what one writes the others read.
+
+        NotImplementedError where tensors can't be shared. What is on a device stays where it is.
+        """
+
+        def share(tensor: Tensor) -> Tensor:
+            tensor.share_memory_()
+            if tensor.numel() and tensor.device.type == "cpu" and not tensor.is_shared():
+                raise NotImplementedError("share_memory: tensors can't be shared with other processes yet; send copies, e.g. state_dict()")
+            return tensor
+
+        return self._apply(share)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Does nothing: naru compiles as it runs."""
