@@ -10,10 +10,17 @@
 
 namespace naru {
 
-enum class DeviceType : uint8_t { Cpu, Cuda, Rocm, Mps, Xpu };
-constexpr int kDeviceTypes = 5;
+// The rows of device_kinds.inc, in their order.
+enum class DeviceType : uint8_t {
+#define NARU_DEVICE_KIND(type, ...) type,
+#include "naru/device_kinds.inc"
+};
+constexpr int kDeviceTypes = 0
+#define NARU_DEVICE_KIND(...) +1
+#include "naru/device_kinds.inc"
+    ;
 
-// "cpu", "cuda", "rocm", "mps" or "xpu".
+// "cpu", "cuda" ...
 std::string_view name_of(DeviceType type) noexcept;
 // The kind called `name`. Throws RuntimeError, listing the kinds, for any other word.
 DeviceType parse_device_type(std::string_view name);

@@ -1,5 +1,8 @@
 // Tensor's attributes.
+#include <array>
+
 #include "autograd/node.h"
+#include "core/device_kinds.h"
 #include "naru/autograd.h"
 #include "tensor_object.h"
 
@@ -43,9 +46,21 @@ Tensor hermitian(const Tensor& t) {
   if (t.dim() != 2) throw RuntimeError("tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", t.dim());
   return t.t();
 }
-template <DeviceType Kind>
-bool on(const Tensor& t) {
-  return t.device().type == Kind;
+PyObject* is_on(PyObject* self, void* kind) {
+  return guarded([&] { return PyBool_FromLong(tensor_of(self).device().type == static_cast<const DeviceKind*>(kind)->type); });
+}
+// is_cpu, is_cuda ...
+void add_kinds(std::vector<PyGetSetDef>& list) {
+  struct Words {
+    std::string name, doc;
+  };
+  static std::array<Words, kDeviceTypes> words;  // the type keeps pointers into them
+  for (const DeviceKind& k : device_kinds()) {
+    if (!k.python) continue;
+    Words& w = words[static_cast<size_t>(k.type)];
+    w = {fmt::format("is_{}", k.python), fmt::format("Whether it lives on a device of kind '{}'.", k.name)};
+    list.push_back({w.name.c_str(), is_on, nullptr, w.doc.c_str(), const_cast<DeviceKind*>(&k)});
+  }
 }
 bool never(const Tensor&) { return false; }
 Tensor base_of(const Tensor& t) {
@@ -111,10 +126,7 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
   add("H", get<hermitian>, "The transpose of a matrix.");
   add("mH", get<matrix_transposed>, "The last two dimensions exchanged.");
   add("real", get<[](const Tensor& t) { return t; }>, "The tensor itself: there are no complex types yet.");
-  add("is_cpu", get<on<DeviceType::Cpu>>, "Whether it lives on the cpu.");
-  add("is_cuda", get<on<DeviceType::Cuda>>, "Whether it lives on a cuda device.");
-  add("is_mps", get<on<DeviceType::Mps>>, "Whether it lives on an mps device.");
-  add("is_xpu", get<on<DeviceType::Xpu>>, "Whether it lives on an xpu device.");
+  add_kinds(list);
   for (const char* name :
        {"is_sparse", "is_sparse_csr", "is_quantized", "is_meta", "is_nested", "is_mkldnn", "is_hpu", "is_vulkan", "is_ipu", "is_xla"})
     add(name, get<never>, "False.");

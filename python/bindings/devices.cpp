@@ -4,8 +4,7 @@
 
 #include <sstream>
 
-#include "naru/device.h"
-
+#include "core/device_kinds.h"
 #include "host/execute.h"
 #include "host/peak.h"
 #include "host/thread_pool.h"
@@ -84,6 +83,7 @@ nb::dict describe(Device device) {
   one["index"] = d.is_cpu() ? 0 : d.index;
   one["device"] = d.str();
   one["backend"] = runtime::backend_of(d.type).name();
+  one["virtual"] = runtime::backend_of(d.type).simulated();
   one["name"] = p.name;
   one["memory"] = p.total_memory;
   one["free"] = runtime::free_memory(d);
@@ -111,12 +111,17 @@ nb::dict describe(Device device) {
   return one;
 }
 
+nb::dict row_of(const DeviceKind& k) {
+  nb::dict row;
+  const auto put = [&](const char* name, const char* value) { row[name] = value ? nb::cast(value) : nb::none(); };
+  put("name", k.name), put("label", k.label), put("python", k.python), put("visible", k.visible), put("fallback", k.fallback);
+  return row;
+}
+
 nb::list all_devices() {
   nb::list list;
-  for (int k = 0; k < kDeviceTypes; ++k) {
-    const auto kind = static_cast<DeviceType>(k);
-    for (int i = 0; i < runtime::device_count(kind); ++i) list.append(describe(Device(kind, i)));
-  }
+  for (const DeviceKind& k : device_kinds())
+    for (int i = 0; i < runtime::device_count(k.type); ++i) list.append(describe(Device(k.type, i)));
   return list;
 }
 
@@ -268,7 +273,13 @@ void define_switches() {
 
 }  // namespace
 
-void define_devices(nb::module_&) {
+void define_devices(nb::module_& m) {
+  nb::list names, accelerators, rows;
+  for (const DeviceKind& k : device_kinds()) names.append(k.name), rows.append(row_of(k));
+  for (const DeviceKind& k : accelerator_kinds()) accelerators.append(k.name);
+  m.attr("_KINDS") = nb::tuple(names);
+  m.attr("_ACCELERATORS") = nb::tuple(accelerators);
+  m.attr("_KIND_ROWS") = nb::tuple(rows);
   define_kinds();
   define_memory();
   define_switches();

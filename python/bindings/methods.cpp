@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/device_kinds.h"
 #include "naru/autograd.h"
 #include "ops/rules.h"
 #include "runtime/registry.h"
@@ -45,10 +46,10 @@ void define_moves() {
       return t.to(device ? *device : Device(kind), {}, non_blocking, false, format.value_or(kKeep));
     };
   };
-  constexpr std::pair<const char*, DeviceType> kKinds[] = {{"cuda", DeviceType::Cuda}, {"mps", DeviceType::Mps}, {"xpu", DeviceType::Xpu}};
-  for (auto [name, kind] : kKinds)
-    def(kMethod, name, "input, device=None, non_blocking=False, memory_format=None",
-        "On a device of this kind, the current one unless named.", mover(kind));
+  for (const DeviceKind& k : accelerator_kinds())
+    if (k.python)
+      def(kMethod, k.python, "input, device=None, non_blocking=False, memory_format=None",
+          "On a device of this kind, the current one unless named.", mover(k.type));
   constexpr std::pair<const char*, DType> kTypes[] = {
       {"float", DType::F32}, {"double", DType::F64}, {"half", DType::F16}, {"bfloat16", DType::BF16}, {"int", DType::I32},
       {"long", DType::I64},  {"short", DType::I16},  {"char", DType::I8},  {"byte", DType::U8},       {"bool", DType::Bool}};

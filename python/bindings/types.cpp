@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "core/device_kinds.h"
 #include "naru/device.h"
 #include "runtime/registry.h"
 #include "tensor_object.h"
@@ -148,9 +149,9 @@ Device index_device(int64_t index) {
   if (index > 127) throw RuntimeError("Device index must be below 128, got {}", index);
   // A number alone means a device of the accelerator that is there; PyTorch's default is cuda.
   DeviceType kind = DeviceType::Cuda;
-  for (DeviceType k : {DeviceType::Cuda, DeviceType::Rocm, DeviceType::Mps, DeviceType::Xpu})
-    if (runtime::device_count(k) > 0) {
-      kind = k;
+  for (const DeviceKind& k : accelerator_kinds())
+    if (runtime::device_count(k.type) > 0) {
+      kind = k.type;
       break;
     }
   return Device(kind, static_cast<int>(index));

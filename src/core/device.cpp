@@ -2,24 +2,28 @@
 
 #include <charconv>
 
+#include "core/device_kinds.h"
 #include "naru/error.h"
 
 namespace naru {
-namespace {
-constexpr std::string_view kNames[kDeviceTypes] = {"cpu", "cuda", "rocm", "mps", "xpu"};
+
+std::string_view name_of(DeviceType type) noexcept { return kind_of(type).name; }
+
+std::string names_of(std::span<const DeviceKind> kinds) {
+  std::string text;
+  for (const DeviceKind& k : kinds) text.append(text.empty() ? "" : ", ").append(k.name);
+  return text;
 }
 
-std::string_view name_of(DeviceType type) noexcept { return kNames[static_cast<int>(type)]; }
-
 DeviceType parse_device_type(std::string_view name) {
-  for (int i = 0; i < kDeviceTypes; ++i)
-    if (kNames[i] == name) return static_cast<DeviceType>(i);
-  throw RuntimeError("Expected one of cpu, cuda, rocm, mps, xpu device type at start of device string: {}", name);
+  for (const DeviceKind& k : device_kinds())
+    if (k.name == name) return k.type;
+  throw RuntimeError("Expected one of {} device type at start of device string: {}", names_of(device_kinds()), name);
 }
 
 Device Device::parse(std::string_view text) {
   const size_t colon = text.find(':');
-  if (text.empty()) throw RuntimeError("Device string must not be empty; write 'cpu', 'cuda', 'cuda:1', 'mps' or 'xpu'");
+  if (text.empty()) throw RuntimeError("Device string must not be empty; write a kind ({}), or a kind and an index, as in 'cuda:1'", names_of(device_kinds()));
   const DeviceType type = parse_device_type(text.substr(0, colon));
   if (colon == std::string_view::npos) return Device(type);
   const std::string_view digits = text.substr(colon + 1);

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdio>
 
+#include "core/device_kinds.h"
 #include "naru/devices.h"
 #include "naru/error.h"
 #include "runtime/allocator.h"
@@ -12,8 +13,6 @@
 
 namespace naru {
 namespace {
-
-constexpr std::array kOrder{DeviceType::Cuda, DeviceType::Rocm, DeviceType::Xpu, DeviceType::Mps};
 
 std::string lower(std::string s) {
   for (char& c : s) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -80,7 +79,8 @@ std::string describe(const PickOptions& wanted) {
 
 BestDevice best_device() {
   BestDevice best{Device(DeviceType::Cpu), {}};
-  for (DeviceType kind : kOrder) {
+  for (const DeviceKind& k : accelerator_kinds()) {
+    const DeviceType kind = k.type;
     const bool there = device_count(kind) > 0;
     if (there && best.device.is_cpu())
       best.device = Device(kind, 0);
@@ -98,7 +98,8 @@ Device pick(const PickOptions& wanted) {
   if (!wanted.pci.empty() && !read_pci(pci, address))
     throw ValueError("pick: wanted a PCI address such as 0000:17:00.0 or 17:00.0, got '{}'", wanted.pci);
   std::string have;
-  for (DeviceType kind : wanted.kind ? std::vector{*wanted.kind} : std::vector(kOrder.begin(), kOrder.end())) {
+  for (const DeviceKind& k : wanted.kind ? std::span(&kind_of(*wanted.kind), 1) : accelerator_kinds()) {
+    const DeviceType kind = k.type;
     const int count = device_count(kind);
     if (count > 0) runtime::flush_all();
     std::optional<Found> best;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/device_kinds.h"
 #include "core/tensor_impl.h"
 #include "naru/error.h"
 #include "runtime/fork.h"
@@ -276,15 +277,7 @@ struct CachingAllocator::State {
     const size_t shown = std::min<size_t>(10, largest.size());
     std::partial_sort(largest.begin(), largest.begin() + static_cast<long>(shown), largest.end(),
                       [](const auto& a, const auto& b) { return a.first > b.first; });
-    std::string text;
-    // PyTorch's words first.
-    if (device.type == DeviceType::Cuda || device.type == DeviceType::Rocm)
-      text = fmt::format("CUDA out of memory. Tried to allocate {}.", size_text(bytes));
-    else if (device.is_cpu())
-      text = fmt::format("not enough memory: you tried to allocate {} bytes ({}).", bytes, size_text(bytes));
-    else
-      text =
-          fmt::format("{} backend out of memory. Tried to allocate {}.", device.type == DeviceType::Mps ? "MPS" : "XPU", size_text(bytes));
+    std::string text = fmt::format(fmt::runtime(kind_of(device.type).out_of_memory), size_text(bytes), bytes);
     const size_t most = limit.load();
     text += fmt::format(" Device {} has {} in all{}; {} are allocated, {} more are cached.", device.str(), size_text(total),
                         most ? ", of which this process may use " + size_text(most) : "", size_text(s.allocated()),

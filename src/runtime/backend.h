@@ -125,6 +125,8 @@ class Backend {
   virtual ~Backend() = default;
   // "cpu", "virtual", "cuda" ...
   virtual const char* name() const noexcept = 0;
+  // Whether its devices are simulated: they take the place of real ones of their kind.
+  virtual bool simulated() const noexcept { return false; }
   // How many devices of this kind it offers. Opens no driver context, never throws.
   virtual int device_count(DeviceType kind) noexcept = 0;
   // An empty reason: this backend has nothing to do with the kind.

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/device_kinds.h"
 #include "ir/inspect.h"
 #include "naru/error.h"
 #include "runtime/memory.h"
@@ -36,12 +37,6 @@ std::atomic<int> chosen{kUnset};
 void print_warning(const std::string& text) { std::fprintf(stderr, "naru: warning: %s\n", text.c_str()); }
 std::atomic<void (*)(const std::string&)> warner{print_warning};
 
-std::string upper(std::string_view name) {
-  std::string s(name);
-  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return s;
-}
-
 }  // namespace
 
 FallbackPolicy fallback_policy(DeviceType kind) {
@@ -53,8 +48,9 @@ FallbackPolicy fallback_policy(DeviceType kind) {
     if (word == "count") return FallbackPolicy::Count;
     throw RuntimeError("NARU_FALLBACK: wanted error, warn or count, got '{}'", word);
   }
-  const char* mps = std::getenv("PYTORCH_ENABLE_MPS_FALLBACK");
-  return kind == DeviceType::Mps && mps && std::string_view(mps) == "1" ? FallbackPolicy::Warn : FallbackPolicy::Error;
+  const char* variable = kind_of(kind).fallback;
+  const char* text = variable ? std::getenv(variable) : nullptr;
+  return text && std::string_view(text) == "1" ? FallbackPolicy::Warn : FallbackPolicy::Error;
 }
 
 std::optional<FallbackPolicy> set_fallback_policy(std::optional<FallbackPolicy> policy) {
@@ -149,13 +145,12 @@ bool lacks_double(Device device) {
 
 void note_lacking(Device device, const char* op) {
   const FallbackPolicy policy = fallback_policy(device.type);
+  const DeviceKind& kind = kind_of(device.type);
   if (policy == FallbackPolicy::Error)
     throw NotImplementedError(
         "The operator 'aten::{}' is not currently implemented for the {} device. ({} lacks it. To run it on the cpu, with copies there and "
-        "back, "
-        "set the environment variable {}, or call naru.fallback.set_policy('warn'))",
-        op, upper(name_of(device.type)), device.str(),
-        device.type == DeviceType::Mps ? "PYTORCH_ENABLE_MPS_FALLBACK=1" : "NARU_FALLBACK=warn");
+        "back, set the environment variable {}, or call naru.fallback.set_policy('warn'))",
+        op, kind.label, device.str(), kind.fallback ? fmt::format("{}=1", kind.fallback) : "NARU_FALLBACK=warn");
   if (policy != FallbackPolicy::Warn) return;
   {
     const std::lock_guard lock(uses().mutex);
@@ -164,7 +159,7 @@ void note_lacking(Device device, const char* op) {
   warner.load()(fmt::format(
       "The operator 'aten::{}' is not currently supported on the {} backend and will fall back to run on the CPU. This may have "
       "performance implications. (naru.fallback.report() tells how much)",
-      op, upper(name_of(device.type))));
+      op, kind.label));
 }
 
 void run_on_host(Queue& queue, ir::Instruction instruction, const Accesses& accesses, const char* op) {
@@ -228,10 +223,8 @@ void require_type(Device device, DType type, const char* op) {
   const char* ability = type == DType::F64 ? "fp64" : type == DType::F16 ? "fp16" : type == DType::BF16 ? "bf16" : nullptr;
   if (!ability || !queue_of(device).has_gaps() || !backend_of(device.type).lacks(device, ability)) return;
   const char* name = type == DType::F64 ? "float64" : type == DType::F16 ? "float16" : "bfloat16";
-  if (device.type == DeviceType::Mps)
-    throw TypeError(
-        "Cannot convert a MPS Tensor to {} dtype as the MPS framework doesn't support {}. Please use float32 instead. ({}, on {})", name,
-        name, op, device.str());
+  if (const char* words = kind_of(device.type).no_dtype)
+    throw TypeError("{} ({}, on {})", fmt::format(fmt::runtime(words), name), op, device.str());
   throw TypeError("{}: device '{}' has no {}. Please use float32 instead, as in x.to('{}', naru.float32)", op, device.str(), name,
                   device.str());
 }

@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "core/device_kinds.h"
 #include "naru/error.h"
 #include "runtime/capture.h"
 #include "runtime/queue.h"
@@ -94,8 +95,11 @@ Ref<Storage> make_external_storage(Device device, void* data, size_t bytes, void
 
 Ref<Storage> make_pinned_storage(size_t bytes) {
   DeviceType kind = DeviceType::Cpu;
-  for (int t = kDeviceTypes - 1; t > 0; --t)
-    if (device_count(static_cast<DeviceType>(t)) > 0) kind = static_cast<DeviceType>(t);
+  for (const DeviceKind& k : accelerator_kinds())
+    if (device_count(k.type) > 0) {
+      kind = k.type;
+      break;
+    }
   auto s = make_ref<Storage>(Device(DeviceType::Cpu, 0), bytes);
   s->pinned = true;
   if (bytes == 0) return s;

@@ -7,6 +7,7 @@
 
 #include "naru/error.h"
 #include "runtime/allocator.h"
+#include "runtime/backend_choice.h"
 #include "runtime/peer.h"
 
 namespace naru::runtime {
@@ -42,8 +43,6 @@ Registry& registry() {
   return *r;
 }
 
-constexpr bool is_virtual(const Backend& b) { return std::string_view(b.name()) == "virtual"; }
-
 // What self_check says of a backend's devices. Kept, and never freed: others may be reading it.
 const Availability& checked(size_t backend, DeviceType kind) {
   static const Availability right{true, "", ""};
@@ -72,16 +71,9 @@ int find_backend(DeviceType kind) {
   if (kind == DeviceType::Cpu)
     if (const int found = cpu.load(std::memory_order_relaxed); found >= 0) return found;
   const bool wants_virtual = kind != DeviceType::Cpu && virtual_device_count(kind) > 0;
-  for (size_t i = 0; i < r.backends.size(); ++i) {
-    if (wants_virtual && !is_virtual(*r.backends[i])) continue;
-    if (r.backends[i]->device_count(kind) <= 0) continue;
-    if (kind == DeviceType::Cpu)
-      cpu.store(static_cast<int>(i), std::memory_order_relaxed);
-    else if (!checked(i, kind).available)
-      continue;
-    return static_cast<int>(i);
-  }
-  return -1;
+  const int found = choose_backend(r.backends, kind, wants_virtual, checked);
+  if (kind == DeviceType::Cpu) cpu.store(found, std::memory_order_relaxed);
+  return found;
 }
 
 [[noreturn]] void raise_unavailable(DeviceType kind) {
@@ -117,18 +109,13 @@ int device_count(DeviceType kind) {
 Availability availability(DeviceType kind) {
   Registry& r = registry();
   if (const int i = find_backend(kind); i >= 0) return r.backends[static_cast<size_t>(i)]->probe(kind);
-  for (size_t i = 0; i < r.backends.size(); ++i) {
-    Availability a = r.backends[i]->probe(kind);
-    if (a.available && r.backends[i]->device_count(kind) > 0) a = checked(i, kind);
-    if (!a.available && !a.reason.empty()) return a;
-  }
-  return unavailable(DriverState::NoBackend, {{"kind", name_of(kind)}});
+  return why_none(r.backends, kind, checked);
 }
 
 void forget_virtual_checks() {
   Registry& r = registry();
   for (size_t i = 0; i < r.backends.size(); ++i)
-    if (is_virtual(*r.backends[i]))
+    if (r.backends[i]->simulated())
       for (auto& slot : *r.checks[i]) slot.store(nullptr, std::memory_order_release);
 }
 
@@ -185,7 +172,7 @@ void retire_devices(DeviceType kind) {
   Registry& r = registry();
   forget_peers();
   for (size_t i = 0; i < r.backends.size(); ++i) {
-    if (!is_virtual(*r.backends[i])) continue;
+    if (!r.backends[i]->simulated()) continue;
     for (auto& slot : r.allocators[i]->device[static_cast<int>(kind)]) {
       CachingAllocator* a = slot.exchange(nullptr, std::memory_order_acq_rel);
       if (!a) continue;

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "core/device_kinds.h"
 #include "naru/error.h"
 #include "runtime/capture.h"
 #include "runtime/fork.h"
@@ -157,7 +158,7 @@ void raise_forked(Device device, int parent) {
       "Cannot re-initialize {} in forked subprocess: device '{}' was first used by process {}{}, before it forked this one ({}). Start "
       "processes with "
       "the 'spawn' method, or use the device first in the child",
-      device.type == DeviceType::Cuda ? "CUDA" : name_of(device.type), device.str(), parent, where.empty() ? "" : " at " + where, getpid());
+      kind_of(device.type).label, device.str(), parent, where.empty() ? "" : " at " + where, getpid());
 }
 
 void retire_queues(DeviceType kind) {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/device_kinds.h"
 #include "naru/error.h"
 #include "naru/virtual.h"
 #include "runtime/gpu_driver.h"
@@ -57,9 +58,9 @@ Kinds parse(std::string_view spec) {
         raise_bad(spec, fmt::format("'{}' is not a number from 0 to {}", number, kMost));
     }
     bool known = false;
-    for (int t = 1; t < kDeviceTypes; ++t)
-      if (kind == name_of(static_cast<DeviceType>(t))) kinds[t] = parse_virtual_options(options, n), known = true;
-    if (!known) raise_bad(spec, fmt::format("'{}' is not a kind of device that can be virtual (cuda, rocm, mps, xpu)", kind));
+    for (const DeviceKind& k : accelerator_kinds())
+      if (kind == k.name) kinds[static_cast<size_t>(k.type)] = parse_virtual_options(options, n), known = true;
+    if (!known) raise_bad(spec, fmt::format("'{}' is not a kind of device that can be virtual ({})", kind, names_of(accelerator_kinds())));
   }
   return kinds;
 }
@@ -70,11 +71,6 @@ std::string text_of(const Kinds& kinds) {
     if (kinds[t].count)
       text += fmt::format("{}{}:{}({})", text.empty() ? "" : ",", name_of(static_cast<DeviceType>(t)), kinds[t].count, to_text(kinds[t]));
   return text;
-}
-
-// The variable that chooses among the devices of a kind, as for real ones.
-const char* visible_variable(DeviceType kind) {
-  return kind == DeviceType::Cuda ? "CUDA_VISIBLE_DEVICES" : kind == DeviceType::Rocm ? "HIP_VISIBLE_DEVICES" : nullptr;
 }
 
 // By kind: the numbers of the devices that can be used, in the order of their indices.
@@ -99,7 +95,7 @@ Machine read_machine() {
   m.visible = all_of(m.kinds);
   for (int t = 0; t < kDeviceTypes; ++t) {
     const auto kind = static_cast<DeviceType>(t);
-    const char* variable = visible_variable(kind);
+    const char* variable = kind_of(kind).visible;
     const char* list = variable ? std::getenv(variable) : nullptr;
     if (!list) continue;
     std::vector<std::string> uuids;
@@ -163,7 +159,7 @@ Availability virtual_availability(DeviceType kind) {
   const auto t = static_cast<size_t>(kind);
   if (!s.numbers[t].empty()) return {true, "", ""};
   if (s.machine.kinds[t].count == 0 || !s.machine.visible[t].empty()) return {};
-  const char* variable = visible_variable(kind);
+  const char* variable = kind_of(kind).visible;
   const char* value = std::getenv(variable);
   return unavailable(DriverState::Hidden, {{"variable", variable},
                                            {"value", value && *value ? value : "\"\""},

@@ -44,6 +44,11 @@ def test_a_dry_run_names_every_step_and_why_it_would_not_run():
     assert "-- compute-sanitizer memcheck: " in cuda and "-- compute-sanitizer racecheck: " in cuda and "-- benchmark bfloat16: " in cuda
 
 
+def test_a_kind_that_naru_does_not_know_is_refused_with_those_that_it_knows():
+    done = call("gpu", "--dry")
+    assert done.returncode == 2 and "no kind 'gpu'; the kinds are cuda, rocm, xpu, mps" in done.stderr
+
+
 def test_without_a_device_nothing_is_written_and_the_reason_is_said(tmp_path):
     done = call("rocm", "--no-build", "-o", tmp_path / "page.md")
     assert done.returncode == 1 and "no rocm device: " in done.stderr and not (tmp_path / "page.md").exists()

@@ -71,7 +71,7 @@ def run(size: int, dtype: str, devices: list[str], repeat: int, peers: bool) -> 
             continue
         row = measure(side, device, size, dtype, repeat)
         processors = max(processors, _C._measure_peak())  # other programs may have taken their share before
-        row["virtual"] = known[device]["backend"] == "virtual"
+        row["virtual"] = known[device]["virtual"]
         rows.append(row)
         _progress(row)
     for library in PEERS if peers else ():

@@ -6,9 +6,8 @@ import json
 from typing import Any
 
 from .. import _C
-from .._device.kind import KINDS as ACCELERATORS
 
-KINDS = ("cpu", *ACCELERATORS)
+KINDS = _C._KINDS
 
 
 def _size(count: int) -> str:
@@ -27,7 +26,7 @@ def devices_table() -> str:
     kinds = set()
     for d in _C.devices():
         kinds.add(d["kind"])
-        tested = "tested" if d["tested_on_hardware"] else "virtual" if d["backend"] == "virtual" else "not tested"
+        tested = "tested" if d["tested_on_hardware"] else "virtual" if d["virtual"] else "not tested"
         rows.append(
             (d["device"], d["kind"], str(d["index"]), d["name"], _size(d["memory"]), _size(d["free"]), d["driver"] or "-", d["libraries"] or "-", tested)
         )

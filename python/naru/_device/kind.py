@@ -7,7 +7,7 @@ from typing import Any
 from .. import _C
 
 # The order in which kinds are looked for.
-KINDS = ("cuda", "rocm", "xpu", "mps")
+KINDS = _C._ACCELERATORS
 
 
 def current_kind() -> str | None:

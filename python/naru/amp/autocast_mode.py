@@ -11,13 +11,12 @@ from .. import _C
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_KINDS = ("cpu", "cuda", "rocm", "xpu", "mps")
 _HALF = (_C.bfloat16, _C.float16)
 
 
 def is_autocast_available(device_type: str) -> bool:
     """Whether there is autocast for a kind of device: for each that naru knows."""
-    return device_type in _KINDS
+    return device_type in _C._KINDS
 
 
 class autocast:

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/device_kinds.h"
+
 namespace naru::backends::cuda {
 namespace {
 
@@ -74,7 +76,7 @@ const runtime::GpuDriver kDriver{
     .need_minor = 0,
     .capability = "compute capability",
     .errors = kErrors,
-    .visible = "CUDA_VISIBLE_DEVICES",
+    .visible = kind_of(DeviceType::Cuda).visible,
     .order = "CUDA_DEVICE_ORDER",
 };
 

@@ -1,4 +1,5 @@
 // The rocm backend. So far it finds AMD's devices and says what keeps them from being used; it has no kernels yet.
+#include "core/device_kinds.h"
 #include "runtime/gpu_driver.h"
 #include "runtime/unusable_backend.h"
 
@@ -55,7 +56,7 @@ const GpuDriver kDriver{
     .need_minor = 0,
     .capability = "architecture gfx",
     .errors = kErrors,
-    .visible = "HIP_VISIBLE_DEVICES",
+    .visible = kind_of(DeviceType::Rocm).visible,
     .order = nullptr,
 };
 

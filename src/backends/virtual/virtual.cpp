@@ -22,6 +22,7 @@ using namespace runtime;
 class VirtualBackend final : public Backend {
  public:
   const char* name() const noexcept override { return "virtual"; }
+  bool simulated() const noexcept override { return true; }
 
   int device_count(DeviceType kind) noexcept override {
     try {

@@ -19,7 +19,7 @@ Tensor = _C.Tensor
 
 
 def _kind() -> str | None:
-    return next((k for k in ("cuda", "rocm", "xpu", "mps") if _C.device_count(k)), None)
+    return next((k for k in _C._ACCELERATORS if _C.device_count(k)), None)
 
 
 def _index(device: _C.device) -> Any:

@@ -1,0 +1,30 @@
+// The table of the kinds of devices (naru/device_kinds.inc), as data.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "naru/device.h"
+
+namespace naru {
+
+struct DeviceKind {
+  DeviceType type;
+  const char *name, *label, *python, *visible, *fallback, *out_of_memory, *no_dtype;
+};
+
+inline constexpr DeviceKind kDeviceKinds[kDeviceTypes] = {
+#define NARU_DEVICE_KIND(type, ...) {DeviceType::type, __VA_ARGS__},
+#include "naru/device_kinds.inc"
+};
+
+// All of them; and those beside the cpu, in the order in which they are preferred.
+constexpr std::span<const DeviceKind> device_kinds() noexcept { return kDeviceKinds; }
+constexpr std::span<const DeviceKind> accelerator_kinds() noexcept { return device_kinds().subspan(1); }
+
+constexpr const DeviceKind& kind_of(DeviceType type) noexcept { return kDeviceKinds[static_cast<size_t>(type)]; }
+
+// "cuda, rocm, xpu".
+std::string names_of(std::span<const DeviceKind> kinds);
+
+}  // namespace naru
