@@ -1,4 +1,4 @@
-// Fallback: what happens when a device lacks an operator. It can be an error, or run on the cpu with copies there and back, which is counted.
+// Fallback: what happens when a device does not support an operator. It can be an error, or run on the cpu with copies there and back, which is counted.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ struct VirtualOptions {
   // Which allocation (from the device, not from the cache), copy or launch of each device fails, counted from 1; 0: none.
   uint64_t fail_allocation = 0, fail_copy = 0, fail_launch = 0;
   uint64_t lose_after = 0;        // so many copies and launches, then the device is lost; 0: never
-  std::set<std::string> without;  // "fp64", "fp16", "bf16", or names of operators that the devices lack
+  std::set<std::string> without;  // "fp64", "fp16", "bf16", or names of operators: what the devices do not support
 
   friend bool operator==(const VirtualOptions&, const VirtualOptions&) = default;
 };

@@ -100,7 +100,7 @@ void define_creation() {
         wide.dtype = DType::F64;
         wide.requires_grad = false;
         const Device device = o.device.value_or(default_device());
-        if (runtime::lacks_double(device)) wide.device = Device(DeviceType::Cpu);
+        if (!runtime::computes_in_double(device)) wide.device = Device(DeviceType::Cpu);
         Tensor t = pow(Operand(base), spaced(start, end, steps, wide)).to(device, o.dtype.value_or(default_dtype()), false, false);
         return o.requires_grad ? t.requires_grad_() : t;
       });

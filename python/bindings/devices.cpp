@@ -78,6 +78,7 @@ nb::dict statistics(Device d) {
 nb::dict describe(Device device) {
   const Device d = runtime::resolve(device);
   const runtime::Properties p = runtime::properties(d);
+  const Capabilities can = runtime::backend_of(d.type).capabilities(d);
   nb::dict one;
   one["kind"] = std::string(name_of(d.type));
   one["index"] = d.is_cpu() ? 0 : d.index;
@@ -87,8 +88,8 @@ nb::dict describe(Device device) {
   one["name"] = p.name;
   one["memory"] = p.total_memory;
   one["free"] = runtime::free_memory(d);
-  one["unified"] = p.unified;
-  one["integrated"] = p.integrated || p.unified;
+  one["unified"] = can.unified_memory;
+  one["integrated"] = p.integrated || can.unified_memory;
   one["driver"] = p.driver;
   one["libraries"] = p.libraries;
   one["tested_on_hardware"] = p.tested_on_hardware;
@@ -105,9 +106,9 @@ nb::dict describe(Device device) {
   one["l2_cache_size"] = p.l2_cache_size;
   one["clock_rate"] = p.clock_rate;
   one["on_host"] = p.on_host;
-  one["fp64"] = p.fp64;
-  one["fp16"] = p.fp16;
-  one["bf16"] = p.bf16;
+  one["fp64"] = can.supports(DType::F64);
+  one["fp16"] = can.supports(DType::F16);
+  one["bf16"] = can.supports(DType::BF16);
   return one;
 }
 

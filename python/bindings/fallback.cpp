@@ -1,4 +1,4 @@
-// What runs on the cpu because a device lacks it. python/naru/fallback.py is the face of it.
+// What runs on the cpu because a device does not support it. python/naru/fallback.py is the face of it.
 #include <nanobind/stl/string.h>
 
 #include "ir/inspect.h"
@@ -29,17 +29,14 @@ void define_fallback(nb::module_& m) {
       list.append(nb::make_tuple(u.op, std::string(name_of(u.kind)), u.calls, u.bytes, u.milliseconds));
     return list;
   });
-  // (name, family, whether the device lacks it) of every operator that instructions go by, and of the types that a device may lack.
+  // (name, family, whether the device supports it) of every operator that instructions go by, and of the types.
   m.def("_coverage", [](const std::string& text) {
     const Device device = runtime::resolve(Device(text));
-    runtime::Backend& backend = runtime::backend_of(device.type);
-    const bool gaps = backend.has_gaps(device);
+    const Capabilities can = runtime::backend_of(device.type).capabilities(device);
     nb::list list;
-    const auto add = [&](const char* name, const char* family, const char* ability) {
-      list.append(nb::make_tuple(name, family, gaps && backend.lacks(device, ability)));
-    };
-    for (const ir::OperatorName& o : ir::operator_names()) add(o.name, o.family, o.name);
-    add("float64", "type", "fp64"), add("float16", "type", "fp16"), add("bfloat16", "type", "bf16");
+    for (const ir::OperatorName& o : ir::operator_names()) list.append(nb::make_tuple(o.name, o.family, can.supports(o.name)));
+    for (const DType t : {DType::F64, DType::F16, DType::BF16})
+      list.append(nb::make_tuple(std::string(name_of(t)), "type", can.supports(t)));
     return list;
   });
   m.def("_reset_fallback_report", [] { reset_fallback_report(); });

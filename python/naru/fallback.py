@@ -1,4 +1,4 @@
-"""Fallback: what happens when a device lacks an operator.
+"""Fallback: what happens when a device does not support an operator.
 
 "error": NotImplementedError at the call. "warn": the work runs on the CPU, with copies there and back, and a UserWarning says so the first
 time for each operator. "count": it runs on the CPU. `report()` tells what that cost.
@@ -24,7 +24,7 @@ _POLICIES = ("error", "warn", "count")
 
 
 class FallbackUse(NamedTuple):
-    """What ran on the CPU: the operator, the kind of device that lacks it, how often, the bytes copied there and back, and the time."""
+    """What ran on the CPU: the operator, the kind of device that does not support it, how often, the bytes copied there and back, and the time."""
 
     op: str
     kind: str

@@ -23,7 +23,9 @@ DeviceType parse_device_type(std::string_view name) {
 
 Device Device::parse(std::string_view text) {
   const size_t colon = text.find(':');
-  if (text.empty()) throw RuntimeError("Device string must not be empty; write a kind ({}), or a kind and an index, as in 'cuda:1'", names_of(device_kinds()));
+  if (text.empty())
+    throw RuntimeError("Device string must not be empty; write a kind ({}), or a kind and an index, as in 'cuda:1'",
+                       names_of(device_kinds()));
   const DeviceType type = parse_device_type(text.substr(0, colon));
   if (colon == std::string_view::npos) return Device(type);
   const std::string_view digits = text.substr(colon + 1);

@@ -58,7 +58,7 @@ void transfer(const Tensor& target, const Tensor& source, bool non_blocking) {
   const bool waits = (to.is_cpu() || from.is_cpu()) && !(non_blocking && host_pinned);
   if (waits) runtime::note_synchronization("copy", queue.device());
   const runtime::Accesses accesses{{s.storage.get()}, {t.storage.get()}};
-  if (waits && queue.unified()) {
+  if (waits && queue.capabilities().unified_memory) {
     const Device host(DeviceType::Cpu, 0);
     runtime::Queue& here = runtime::queue_of(host, 0);
     // The host copies. Whoever reads waits for the device as ever, and hears of its errors.

@@ -92,7 +92,7 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const Options& o) {
   Options all = o;
   all.dtype = type;
   Tensor t = fresh({n}, all, "arange", type);
-  if (is_floating(type) && runtime::lacks_double(t.device())) return finish(arange(start, end, step, on_cpu(all)).to(t.device()), o);
+  if (is_floating(type) && !runtime::computes_in_double(t.device())) return finish(arange(start, end, step, on_cpu(all)).to(t.device()), o);
   // Computed in float64 (PyTorch's accumulate type) or int64, then rounded once.
   const DType as = is_floating(type) ? DType::F64 : DType::I64;
   run_over(t, ir::op::arange, {{nullptr, start, as}, {nullptr, step, as}});
@@ -102,7 +102,7 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const Options& o) {
 Tensor linspace(double start, double end, int64_t steps, const Options& o) {
   if (steps < 0) throw RuntimeError("number of steps must be non-negative (got {})", steps);
   Tensor t = fresh({steps}, o, "linspace", default_dtype());
-  if (steps > 1 && runtime::lacks_double(t.device())) return finish(linspace(start, end, steps, on_cpu(o)).to(t.device()), o);
+  if (steps > 1 && !runtime::computes_in_double(t.device())) return finish(linspace(start, end, steps, on_cpu(o)).to(t.device()), o);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   if (steps == 1)
     run_over(t, ir::op::copy, {{nullptr, start, t.dtype()}});

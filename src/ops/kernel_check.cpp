@@ -214,7 +214,7 @@ ir::UserKernel check_call(const Kernel::Plan& plan, std::span<const KernelArgume
   }
   check_device(plan, arguments);
   const Device device = device_of(arguments);
-  if (plan.source->native() && std::string_view(runtime::backend_of(device.type).name()) != "cuda")
+  if (plan.source->native() && !runtime::backend_of(device.type).capabilities(device).cuda_source)
     throw NotImplementedError(
         "{}(): CUDA C++ (__global__) runs on real cuda devices only, and this call is on '{}'. In naru's dialect it runs on every "
         "device:\n{}",

@@ -38,7 +38,7 @@ RowFused::RowFused(const Tensor& x, const DimSet& set, const char* op)
   for (size_t d = 0; d < static_cast<size_t>(x.dim()); ++d) outer_.set(d, !set[d]);
   // Rows of one element have no direction.
   const int64_t n = reduced_count(sizes_, inner_);
-  together_ = x.is_contiguous() && x.numel() > 0 && n > 1 && trailing(set, x.dim()) && runtime::backend_of(device_.type).row_fused();
+  together_ = x.is_contiguous() && x.numel() > 0 && n > 1 && trailing(set, x.dim()) && runtime::queue_of(device_).capabilities().row_fused;
   if (together_) work_.rows = x.numel() / n;
 }
 

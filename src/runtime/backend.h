@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/capabilities.h"
 #include "core/storage.h"
 #include "ir/instruction.h"
 #include "naru/device.h"
@@ -21,13 +22,11 @@
 namespace naru::runtime {
 
 struct Properties {
-  std::string name;          // "AMD EPYC", "Virtual cuda"
-  size_t total_memory = 0;   // bytes
-  size_t largest_piece = 0;  // bytes that one request can get; 0: all of it
-  bool unified = false;      // the host may use its addresses, once work on what lies there has been done
-  bool integrated = false;   // its memory is the host's, whether the host may use its addresses or not
-  bool synchronous = false;  // run() has finished when it returns
-  bool fp64 = true, fp16 = true, bf16 = true;
+  std::string name;               // "AMD EPYC", "Virtual cuda"
+  size_t total_memory = 0;        // bytes
+  size_t largest_piece = 0;       // bytes that one request can get; 0: all of it
+  bool integrated = false;        // its memory is the host's, whether the host may use its addresses or not
+  bool synchronous = false;       // run() has finished when it returns
   std::string driver, libraries;  // "", "oneDNN 2.6.3, OpenBLAS 0.3.34 (SkylakeX)"
   bool tested_on_hardware = false;
   std::string uuid, pci;  // "GPU-5a1b...", "0000:17:00.0"; "" where the device has none
@@ -147,12 +146,8 @@ class Backend {
   virtual std::unique_ptr<DeviceStream> create_stream(Device device, int priority) = 0;
   // Optional: whether a stream of `to` can copy from `from`'s memory. If not, copies between them pass through the host's.
   virtual bool can_access_peer(Device from, Device to) { return static_cast<void>(from), static_cast<void>(to), false; }
-  // Optional: whether a device lacks anything that instructions can ask for; then lacks() says what: operators by name ("sort", "matmul" ...; see
-  // ir/inspect.h), a type ("fp64", "fp16", "bf16"), or "fp64 arithmetic", which some operators on other types need. See runtime/fallback.h.
-  virtual bool has_gaps(Device device) { return static_cast<void>(device), false; }
-  virtual bool lacks(Device device, std::string_view op) { return static_cast<void>(device), static_cast<void>(op), false; }
-  // Optional: whether it takes ir::RowFused.
-  virtual bool row_fused() const noexcept { return false; }
+  // Optional: what a device can do; unless a backend says otherwise, all that instructions can ask for. See runtime/fallback.h.
+  virtual Capabilities capabilities(Device device) { return static_cast<void>(device), Capabilities(); }
   // Optional, for synchronous devices whose memory the host uses: the kernel of a program over consecutive elements,
   // for small work that is not worth an instruction. The record lives as long as the process.
   virtual const DirectKernel* direct_kernel(const ir::Program&) { return nullptr; }

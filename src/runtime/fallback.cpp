@@ -81,8 +81,6 @@ namespace runtime {
 
 namespace {
 
-constexpr const char kDouble[] = "fp64 arithmetic";
-
 // Whether an operator of the table computes in float64, though it may neither be given nor give any.
 bool in_double(ir::OpId id, DType out, std::span<const DType> types) {
   uint64_t key = id | static_cast<uint64_t>(out) << 16 | types.size() << 24;
@@ -116,39 +114,36 @@ const char* in_double(const ir::Program& p) {
 
 }  // namespace
 
-const char* lacking(Backend& backend, Device device, const ir::Instruction& instruction) {
+const char* unsupported_in(const Capabilities& capabilities, const ir::Instruction& instruction) {
   const char* found = nullptr;
   ir::each_name(instruction, [&](const char* name) {
-    if (!found && backend.lacks(device, name)) found = name;
+    if (!found && !capabilities.supports(name)) found = name;
   });
-  if (found || !backend.lacks(device, kDouble)) return found;
+  if (found || capabilities.arithmetic.fp64) return found;
   ir::each_program(instruction, [&](const ir::Program& program, const std::vector<uint64_t>&) {
     if (!found) found = in_double(program);
   });
   return found;
 }
 
-const char* lacking(Backend& backend, Device device, ir::OpId id, std::span<const Source> sources, DType out) {
+const char* unsupported_in(const Capabilities& capabilities, ir::OpId id, std::span<const Source> sources, DType out) {
   const char* name = ir::op_table()[id].name;
-  if (backend.lacks(device, name)) return name;
-  if (!backend.lacks(device, kDouble)) return nullptr;
+  if (!capabilities.supports(name)) return name;
+  if (capabilities.arithmetic.fp64) return nullptr;
   DType types[ir::kMaxArgs];
   for (size_t k = 0; k < sources.size(); ++k) types[k] = sources[k].as;
   return in_double(id, out, {types, sources.size()}) ? name : nullptr;
 }
 
-bool lacks_double(Device device) {
-  if (device.is_cpu()) return false;
-  const Queue& queue = queue_of(device);
-  return queue.has_gaps() && backend_of(device.type).lacks(queue.device(), kDouble);
-}
+bool computes_in_double(Device device) { return device.is_cpu() || queue_of(device).capabilities().arithmetic.fp64; }
 
-void note_lacking(Device device, const char* op) {
+void note_unsupported(Device device, const char* op) {
   const FallbackPolicy policy = fallback_policy(device.type);
   const DeviceKind& kind = kind_of(device.type);
   if (policy == FallbackPolicy::Error)
     throw NotImplementedError(
-        "The operator 'aten::{}' is not currently implemented for the {} device. ({} lacks it. To run it on the cpu, with copies there and "
+        "The operator 'aten::{}' is not currently implemented for the {} device. ({} does not support it. To run it on the cpu, with "
+        "copies there and "
         "back, set the environment variable {}, or call naru.fallback.set_policy('warn'))",
         op, kind.label, device.str(), kind.fallback ? fmt::format("{}=1", kind.fallback) : "NARU_FALLBACK=warn");
   if (policy != FallbackPolicy::Warn) return;
@@ -178,7 +173,7 @@ void run_on_host(Queue& queue, ir::Instruction instruction, const Accesses& acce
     use.op = op, use.kind = queue.device().type;
     ++use.calls, use.bytes += bytes, use.milliseconds += time.count();
   };
-  if (queue.unified()) {
+  if (queue.capabilities().unified_memory) {
     queue.stream().synchronize(queue.stream().submitted());
     queue_of(host, 0).submit(std::move(instruction), accesses);
     return note();
@@ -220,9 +215,8 @@ void run_on_host(Queue& queue, ir::Instruction instruction, const Accesses& acce
 }
 
 void require_type(Device device, DType type, const char* op) {
-  const char* ability = type == DType::F64 ? "fp64" : type == DType::F16 ? "fp16" : type == DType::BF16 ? "bf16" : nullptr;
-  if (!ability || !queue_of(device).has_gaps() || !backend_of(device.type).lacks(device, ability)) return;
-  const char* name = type == DType::F64 ? "float64" : type == DType::F16 ? "float16" : "bfloat16";
+  if (queue_of(device).capabilities().supports(type)) return;
+  const std::string_view name = name_of(type);
   if (const char* words = kind_of(device.type).no_dtype)
     throw TypeError("{} ({}, on {})", fmt::format(fmt::runtime(words), name), op, device.str());
   throw TypeError("{}: device '{}' has no {}. Please use float32 instead, as in x.to('{}', naru.float32)", op, device.str(), name,

@@ -62,9 +62,9 @@ Queue::Queue(Backend& backend, Device device, int number, int priority)
       priority_(priority),
       backend_(backend),
       stream_(backend.create_stream(device, priority)),
+      capabilities_(backend.capabilities(device)),
       synchronous_(backend.properties(device).synchronous),
-      unified_(backend.properties(device).unified),
-      gaps_(backend.has_gaps(device)) {}
+      supports_everything_(capabilities_.supports_everything()) {}
 
 Queue::~Queue() {
   try {
@@ -81,10 +81,10 @@ void Queue::append(ir::OpId id, std::span<const Source> sources, const TensorImp
   flush_other(*out.storage, this);
   const Dims out_strides = expanded_strides(out, out.sizes);
   std::lock_guard lock(mutex_);
-  const char* const lacks = gaps_ ? lacking(backend_, device_, id, sources, out.dtype) : nullptr;
-  if (lacks) note_lacking(device_, lacks);
+  const char* const unsupported = supports_everything_ ? nullptr : unsupported_in(capabilities_, id, sources, out.dtype);
+  if (unsupported) note_unsupported(device_, unsupported);
   // Written where several elements lie at one address, what an element holds is not what its node computed: nothing else shares the group.
-  const bool alone = lacks || (!out.contiguous && may_overlap(out.sizes, out.strides));
+  const bool alone = unsupported || (!out.contiguous && may_overlap(out.sizes, out.strides));
   if (group_.program.nodes_count > 0 && (alone || !(group_.shape == out.sizes))) flush_locked();
   if (!try_append(id, sources, out, out_strides)) {
     flush_locked();
@@ -177,7 +177,7 @@ bool Queue::defer(ir::Reduce& reduce, const Dims& shape, const Dims& order, std:
   for (const TensorImpl* t : reads) flush_other(*t->storage, this);
   std::lock_guard lock(mutex_);
   Group& g = group_;
-  if (deferred_ || g.program.nodes_count == 0 || gaps_ || !fusion() || !(g.shape == shape) || g.program.uses_index()) return false;
+  if (deferred_ || g.program.nodes_count == 0 || !supports_everything_ || !fusion() || !(g.shape == shape) || g.program.uses_index()) return false;
   if (g.program.nodes_count + reduce.program.nodes_count > ir::kMaxNodes || g.params.size() + reduce.params.size() > ir::kMaxParams ||
       g.inputs.size() + g.outputs.size() + reads.size() > ir::kMaxInputs)
     return false;
@@ -438,9 +438,9 @@ void Queue::wait(StreamPoint m) {
 uint64_t Queue::submit_locked(ir::Instruction&& instruction, const Accesses& accesses) {
   if constexpr (kChecksOperands) check_operands(instruction, accesses);
   Capture* const capture = capture_.load(std::memory_order_relaxed);
-  if (gaps_)
-    if (const char* op = lacking(backend_, device_, instruction)) {
-      if (capture) capture->refuse(fmt::format("{} is done on the cpu, for {} lacks it", op, device_.str()));
+  if (!supports_everything_)
+    if (const char* op = unsupported_in(capabilities_, instruction)) {
+      if (capture) capture->refuse(fmt::format("{} is done on the cpu, for {} does not support it", op, device_.str()));
       run_on_host(*this, std::move(instruction), accesses, op);
       return stream_->submitted();
     }
@@ -465,8 +465,8 @@ uint64_t Queue::submit(ir::Instruction&& instruction, const Accesses& accesses) 
   for (Storage* s : accesses.reads) flush_other(*s, this);
   for (Storage* s : accesses.writes) flush_other(*s, this);
   std::lock_guard lock(mutex_);
-  if (gaps_)
-    if (const char* op = lacking(backend_, device_, instruction)) note_lacking(device_, op);
+  if (!supports_everything_)
+    if (const char* op = unsupported_in(capabilities_, instruction)) note_unsupported(device_, op);
   flush_locked();
   return submit_locked(std::move(instruction), accesses);
 }

@@ -69,10 +69,8 @@ class Queue {
   int priority() const noexcept { return priority_; }
   DeviceStream& stream() noexcept { return *stream_; }
   bool synchronous() const noexcept { return synchronous_; }
-  // Whether the host may use the device's addresses (runtime/backend.h).
-  bool unified() const noexcept { return unified_; }
-  // Whether the device lacks something (see runtime/fallback.h).
-  bool has_gaps() const noexcept { return gaps_; }
+  // What the device can do.
+  const Capabilities& capabilities() const noexcept { return capabilities_; }
 
  private:
   struct Piece {
@@ -114,7 +112,8 @@ class Queue {
   int number_, priority_;
   Backend& backend_;
   std::unique_ptr<DeviceStream> stream_;
-  bool synchronous_ = true, unified_ = false, gaps_ = false;
+  const Capabilities capabilities_;
+  const bool synchronous_, supports_everything_;
   std::recursive_mutex mutex_;
   std::atomic<Capture*> capture_{nullptr};  // written under the lock
   // What is deferred: a group and its reduction, then another group.

@@ -27,7 +27,7 @@ def test_each_device_of_the_machine_has_a_column_and_each_operator_a_line(capsys
     assert f"cpu: {len(names)} native" in lines
 
 
-def test_what_a_device_lacks_is_absent_or_a_fallback_as_the_policy_says(capsys):
+def test_what_a_device_does_not_support_is_absent_or_a_fallback_as_the_policy_says(capsys):
     with naru.virtual("mps", without=["sort", "exp", "tanh'a", "fp64"]):
         assert [served("mps:0")[n] for n in ("sort", "exp", "exp'a", "tanh", "tanh'a", "float64")] == ["absent", "absent", "native", "native", "absent", "absent"]
         assert set(served("cpu").values()) == {"native"}

@@ -1,4 +1,4 @@
-"""Operators that a device lacks: an error, a warning or a count, and the cpu's bits."""
+"""Operators that a device does not support: an error, a warning or a count, and the cpu's bits."""
 
 import warnings
 
@@ -6,7 +6,7 @@ import pytest
 
 import naru as torch
 
-LACKING = ["sort", "exp", "matmul", "sum", "gather", "index_put_", "cumsum", "argmax", "embedding"]
+UNSUPPORTED = ["sort", "exp", "matmul", "sum", "gather", "index_put_", "cumsum", "argmax", "embedding"]
 
 CALLS = {
     "sort": lambda x: x.sort(0).values,
@@ -31,10 +31,10 @@ def fresh(monkeypatch):
 
 @pytest.mark.parametrize("op", CALLS)
 @pytest.mark.parametrize("kind", ["mps", "cuda"])
-def test_the_cpu_does_what_the_device_lacks_with_the_same_bits(kind, op):
+def test_the_cpu_does_what_the_device_does_not_support_with_the_same_bits(kind, op):
     x = torch.randn(5, 6)
     expected = CALLS[op](x)
-    with torch.virtual(kind, without=LACKING), torch.fallback.policy("count"):
+    with torch.virtual(kind, without=UNSUPPORTED), torch.fallback.policy("count"):
         got = CALLS[op](x.to(kind))
         assert got.device.type == kind
         assert torch.equal(got.cpu(), expected)
@@ -44,12 +44,12 @@ def test_the_cpu_does_what_the_device_lacks_with_the_same_bits(kind, op):
 
 @pytest.mark.parametrize("op", CALLS)
 def test_without_a_policy_the_call_is_an_error_that_says_how_to_go_on(op):
-    with torch.virtual("mps", without=LACKING):
+    with torch.virtual("mps", without=UNSUPPORTED):
         x = torch.randn(5, 6).to("mps")
         with pytest.raises(NotImplementedError, match=f"The operator 'aten::{op}' is not currently implemented for the MPS device.*PYTORCH_ENABLE_MPS_FALLBACK=1"):
             CALLS[op](x)
         assert torch.equal((x + x).cpu(), x.cpu() * 2)
-    with torch.virtual("cuda", without=LACKING):
+    with torch.virtual("cuda", without=UNSUPPORTED):
         with pytest.raises(NotImplementedError, match="for the CUDA device.*NARU_FALLBACK=warn"):
             CALLS[op](torch.randn(5, 6).to("cuda"))
 
@@ -81,7 +81,7 @@ def test_naru_s_own_variable_holds_for_every_kind(monkeypatch):
         torch.fallback.set_policy("sometimes")
 
 
-def test_gradients_pass_through_operators_that_are_lacking():
+def test_gradients_pass_through_operators_that_are_unsupported():
     x = torch.randn(4, 4)
     expected = x.clone().requires_grad_()
     (expected.exp() @ expected).sum().backward()
@@ -92,7 +92,7 @@ def test_gradients_pass_through_operators_that_are_lacking():
 
 
 @pytest.mark.parametrize("ability, dtype", [("fp64", torch.float64), ("fp16", torch.float16), ("bf16", torch.bfloat16)])
-def test_types_that_a_device_lacks_are_refused_where_they_would_be_made(ability, dtype):
+def test_types_that_a_device_does_not_support_are_refused_where_they_would_be_made(ability, dtype):
     name = str(dtype).split(".")[1]
     with torch.virtual("mps", without=ability):
         for make in (lambda: torch.ones(2, dtype=dtype, device="mps"), lambda: torch.ones(2, dtype=dtype).to("mps"),

@@ -352,7 +352,7 @@ def test_what_the_compiler_says_is_in_the_reason_why_a_device_cannot_be_used(tmp
 
 
 @pytest.mark.parametrize("shared", ["1", "0"])
-def test_what_a_device_lacks_is_done_by_the_cpu_without_copies_where_the_host_shares_its_memory(shared):
+def test_what_a_device_does_not_support_is_done_by_the_cpu_without_copies_where_the_host_shares_its_memory(shared):
     out = run_python("""
         import naru
         calls = {"sort": lambda x: x.sort(0).values, "exp": lambda x: ((x + 1).exp() * 2)[1:], "matmul": lambda x: x @ x.t(), "sum": lambda x: x.sum(1),

@@ -51,19 +51,19 @@ def test_a_wrong_number_in_one_layout_is_found(cases, capsys):
     assert "contiguous" not in text and text.rstrip().endswith("some WRONG")
 
 
-def test_an_error_is_a_finding_and_an_operator_that_a_device_lacks_is_named(cases, capsys):
+def test_an_error_is_a_finding_and_an_operator_that_a_device_does_not_support_is_named(cases, capsys):
     def fails(a):
         raise RuntimeError("no such\nkernel")
 
-    def lacks(a):
+    def unsupported(a):
         raise NotImplementedError("lgamma: not on this device")
 
-    cases(Case("matmul", fails, lambda a: a, [(5, 7)]), Case("sum", lacks, lambda a: a, [(5, 7)]))
+    cases(Case("matmul", fails, lambda a: a, [(5, 7)]), Case("sum", unsupported, lambda a: a, [(5, 7)]))
     assert main(["selftest", "cpu", "--quick"]) == 1
     text = capsys.readouterr().out
     assert "wrong: matmul, contiguous, float32: no such kernel" in text
     assert text.count("missing: sum: lgamma: not on this device") == 1
-    cases(Case("sum", lacks, lambda a: a, [(5, 7)]))
+    cases(Case("sum", unsupported, lambda a: a, [(5, 7)]))
     assert main(["selftest", "cpu", "--quick"]) == 0
 
 

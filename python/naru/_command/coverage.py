@@ -1,6 +1,6 @@
 """What `naru devices --coverage` prints: how each device of the machine serves each operator.
 
-The operators are those that the program's instructions go by, and what a device lacks is asked of its backend, as at every call.
+The operators are those that the program's instructions go by, and what a device supports is asked of its backend, as at every call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def coverage() -> dict[str, Any]:
     """{"devices": [names], "operators": [{"name", "family", "devices": {device: "native", "fallback" or "absent"}}]}.
 
     Families: elementwise, derivative (of an elementwise operator, by one operand), internal (parts of others), reduction, scan, index,
-    sort, product, type. A type that a device lacks is absent whatever the policy.
+    sort, product, type. A type that a device does not support is absent whatever the policy.
 
     >>> import naru
     >>> with naru.virtual("mps", without=["sort"]):
@@ -32,9 +32,9 @@ def coverage() -> dict[str, Any]:
     devices = [d["device"] for d in _C.devices()]
     operators: dict[str, dict[str, Any]] = {}
     for device in devices:
-        lacking = "absent" if fallback.get_policy(device.partition(":")[0]) == "error" else "fallback"
-        for name, family, lacks in _C._coverage(device):
-            served = "native" if not lacks else "absent" if family == "type" else lacking
+        otherwise = "absent" if fallback.get_policy(device.partition(":")[0]) == "error" else "fallback"
+        for name, family, supported in _C._coverage(device):
+            served = "native" if supported else "absent" if family == "type" else otherwise
             operators.setdefault(name, {"name": name, "family": family, "devices": {}})["devices"][device] = served
     return {"devices": devices, "operators": list(operators.values())}
 

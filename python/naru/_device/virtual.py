@@ -31,7 +31,7 @@ class virtual:
     bandwidth: bytes a second of copies, or "10GB/s". peer: "on", "off" (copies between the devices pass through the host) or "corrupt" (they
     say they can, and the bytes arrive wrong). fail_allocation, fail_copy, fail_launch: which one of each device fails, counted from 1 (the
     allocations from the device, not from the cache). lose_after: so many copies and launches, then the device is lost. without: what the
-    devices lack: "fp64", "fp16", "bf16", names of operators (`naru devices --coverage` lists them), or "*" for every operator.
+    devices do not support: "fp64", "fp16", "bf16", names of operators (`naru devices --coverage` lists them), or "*" for every operator.
 
     Errors: RuntimeError for a kind that is not a device kind, a count below 0, or an option that can't be read.
     """

@@ -75,8 +75,8 @@ def _check(case: Case, device: str, dtypes: list, quick: bool, found: Family) ->
             found.checks += 1
             try:
                 error = compare(case, case.run(*operands), arrays, dtype)
-            except NotImplementedError as lacking:
-                found.missing.append(f"{case.name}: {_reason(lacking)}")
+            except NotImplementedError as unsupported:
+                found.missing.append(f"{case.name}: {_reason(unsupported)}")
                 return
             except Exception as wrong:  # whatever a device does wrong is a finding, and the next case is tried all the same
                 found.wrong.append(f"{case.name}, {name}, {str(dtype).removeprefix('torch.')}: {_reason(wrong)}")

@@ -92,7 +92,7 @@ class CpuBackend final : public Backend {
     Properties p;
     p.name = model;
     p.total_memory = memory;
-    p.unified = p.synchronous = p.on_host = true;
+    p.synchronous = p.on_host = true;
     p.tested_on_hardware = true;
     p.multi_processor_count = host::num_threads();
     return p;
@@ -131,7 +131,11 @@ class CpuBackend final : public Backend {
   }
 
   std::unique_ptr<DeviceStream> create_stream(Device, int) override { return std::make_unique<CpuStream>(); }
-  bool row_fused() const noexcept override { return true; }
+  Capabilities capabilities(Device) override {
+    Capabilities c;
+    c.unified_memory = c.row_fused = true;
+    return c;
+  }
   const DirectKernel* direct_kernel(const ir::Program& program) override { return &host::small_kernel(program); }
   bool small_matmul(DType type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) override {
     return host::small_matmul(type, m, n, k, a, b, c);

@@ -96,7 +96,11 @@ class CudaBackend final : public Backend {
     return std::make_unique<CudaStream>(devices().at(device), devices(), priority);
   }
   bool can_access_peer(Device from, Device to) override { return from != to && devices().at(to).reach(devices().at(from)); }
-  bool row_fused() const noexcept override { return true; }
+  Capabilities capabilities(Device) override {
+    Capabilities c;
+    c.row_fused = c.cuda_source = true;
+    return c;
+  }
 
  private:
   const Found& found() {

@@ -40,7 +40,7 @@ OpenClDevice::OpenClDevice(Device device, const DeviceInfo& info)
   context_ = api().clCreateContext(nullptr, 1, &id_, nullptr, nullptr, &status);
   check(status, "clCreateContext");
   options_ = "-w -cl-std=CL1.2";  // no warnings: some compilers print them themselves
-  if (info_.exact_f32) options_ += " -cl-fp32-correctly-rounded-divide-sqrt";
+  if (info_.arithmetic.exact_division) options_ += " -cl-fp32-correctly-rounded-divide-sqrt";
   fingerprint_ = info_.platform_name + "|" + info_.name + "|" + info_.driver + "|" + info_.version;
 }
 
@@ -55,8 +55,7 @@ render::c::Target OpenClDevice::target() const {
   while (t.group < 256 && static_cast<uint64_t>(t.group) * 2 <= info_.group) t.group *= 2;
   t.parameters = info_.parameters;
   t.units = static_cast<int>(std::max<uint64_t>(1, info_.units));
-  t.fp64 = info_.fp64;
-  t.exact_f32 = info_.exact_f32;
+  t.arithmetic = info_.arithmetic;
   return t;
 }
 

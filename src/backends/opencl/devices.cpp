@@ -78,7 +78,7 @@ std::string ask() {
            {(number_of<cl_ulong>(cl, d, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0,
             number_of<cl_uint>(cl, d, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0,
             cl.has_shared_memory() && (number_of<cl_ulong>(cl, d, CL_DEVICE_SVM_CAPABILITIES) & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0, fp64,
-            (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0, (single & CL_FP_DENORM) != 0, (single & CL_FP_FMA) != 0,
+            (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0, (single & CL_FP_DENORM) != 0,
             number_of<cl_uint>(cl, d, CL_DEVICE_COMPILER_AVAILABLE) != 0})
         lines += b ? "1\t" : "0\t";
       for (const uint64_t v :
@@ -109,7 +109,9 @@ DeviceInfo read(const std::string& line) {
   DeviceInfo d;
   d.platform = static_cast<int>(number()), d.number = static_cast<int>(number());
   for (std::string* s : {&d.name, &d.platform_name, &d.driver, &d.version, &d.uuid, &d.pci}) *s = text();
-  for (bool* b : {&d.cpu, &d.unified, &d.shared, &d.fp64, &d.exact_f32, &d.denormals, &d.fma, &d.compiler}) *b = number() != 0;
+  Arithmetic& a = d.arithmetic;
+  for (bool* b : {&d.cpu, &d.unified, &d.shared, &a.fp64, &a.exact_division, &a.denormals, &d.compiler}) *b = number() != 0;
+  a.exact_root = a.exact_division;
   for (uint64_t* v : {&d.memory, &d.largest_buffer, &d.local_memory, &d.units, &d.group, &d.parameters, &d.vector}) *v = number();
   return d;
 }
@@ -129,7 +131,7 @@ Found look() {
     if (line[0] != '!') {
       f.devices.push_back(read(line));
       DeviceInfo& d = f.devices.back();
-      d.fp64 &= !denied("NARU_OPENCL_FP64");
+      d.arithmetic.fp64 &= !denied("NARU_OPENCL_FP64");
       // Beyond the host's own memory (graphics cards have such, too) every access would go over the bus.
       d.shared &= d.unified && !denied("NARU_OPENCL_SVM");
       continue;
@@ -144,21 +146,10 @@ Found look() {
 }
 
 // What keeps a device from giving naru's results; empty: nothing.
-std::string lacks(const DeviceInfo& d) {
+std::string_view missing_in(const DeviceInfo& d) {
   if (!d.compiler) return "a compiler";
-  if (!d.denormals) return "denormal float32 numbers";
-  if (!d.exact_f32 && !d.fp64) return "correctly rounded division";
   if (d.group < 64) return "groups of 64 items";
-  return "";
-}
-
-// ",sort,exp,"
-const std::string& left_out() {
-  static const auto* const list = [] {
-    const char* text = std::getenv("NARU_OPENCL_WITHOUT");
-    return new std::string(text && *text ? fmt::format(",{},", text) : "");
-  }();
-  return *list;
+  return naru::missing_in(d.arithmetic);
 }
 
 bool with_cpus() {
@@ -186,14 +177,23 @@ const std::vector<DeviceInfo>& usable() {
   // Processors last: with or without them, the others keep their numbers.
   for (const bool cpu : {false, true})
     for (const DeviceInfo& d : found().devices)
-      if (d.cpu == cpu && lacks(d).empty() && (!cpu || with_cpus())) made->push_back(d);
+      if (d.cpu == cpu && missing_in(d).empty() && (!cpu || with_cpus())) made->push_back(d);
   const std::vector<DeviceInfo>* none = nullptr;
   if (slot.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) return *made.release();
   return *none;
 }
 
-bool counts_as_lacking(std::string_view op) { return !left_out().empty() && left_out().find(fmt::format(",{},", op)) != std::string::npos; }
-bool counts_as_lacking_anything() { return !left_out().empty(); }
+const std::vector<std::string>& operators_denied() {
+  static const auto* const list = [] {
+    auto* const names = new std::vector<std::string>;
+    const char* text = std::getenv("NARU_OPENCL_WITHOUT");
+    std::istringstream in(text ? text : "");
+    for (std::string name; std::getline(in, name, ',');)
+      if (!name.empty()) names->push_back(name);
+    return names;
+  }();
+  return *list;
+}
 
 Availability availability() {
   if (!usable().empty()) return {true, "", "", DriverState::Works};
@@ -206,8 +206,8 @@ Availability availability() {
   std::string names, missing;
   for (const DeviceInfo& d : f.devices) {
     names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", d.name, d.platform_name);
-    if (const std::string what = lacks(d); !what.empty())
-      missing += fmt::format("{}{} lacks {}", missing.empty() ? "" : ", ", d.name, what);
+    if (const std::string_view what = missing_in(d); !what.empty())
+      missing += fmt::format("{}{} does not support {}", missing.empty() ? "" : ", ", d.name, what);
   }
   if (!missing.empty()) return {false, missing, "Use device 'cpu', or another OpenCL device", DriverState::UnsupportedArch};
   if (names.empty()) return {false, "OpenCL is installed, but lists no device", "See what `clinfo` says", DriverState::NoDeviceNode};

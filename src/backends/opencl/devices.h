@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/capabilities.h"
 #include "runtime/availability.h"
 
 namespace naru::backends::opencl {
@@ -16,9 +17,8 @@ struct DeviceInfo {
   std::string name, platform_name, driver, version, uuid, pci;
   bool cpu = false, unified = false;
   bool shared = false;  // unified, and what the host has there and what the device has are the same at all times (fine-grained SVM)
-  bool fp64 = true;
-  bool exact_f32 = true;  // division and root of float32 are correctly rounded on request
-  bool denormals = true, fma = true, compiler = true;
+  bool compiler = true;
+  Arithmetic arithmetic;                                         // division and root of float32 are exact on request, fma always
   uint64_t memory = 0, largest_buffer = 0, local_memory = 0;     // bytes
   uint64_t units = 1, group = 1, parameters = 1024, vector = 1;  // vector: float32 numbers of one
 };
@@ -33,9 +33,8 @@ struct Found {
 const Found& found();
 // Those in use: OpenCL devices that are the processor itself count only with NARU_OPENCL_CPU=1, since device cpu serves it better.
 const std::vector<DeviceInfo>& usable();
-// NARU_OPENCL_WITHOUT=sort,exp: operators that all devices count as lacking (for tests). Read at the first question.
-bool counts_as_lacking(std::string_view op);
-bool counts_as_lacking_anything();
+// NARU_OPENCL_WITHOUT=sort,exp: operators that no device counts as supporting (for tests). Read at the first question.
+const std::vector<std::string>& operators_denied();
 // The state the xpu devices are in.
 runtime::Availability availability();
 

@@ -50,11 +50,9 @@ class OpenClBackend final : public Backend {
     Properties p;
     p.name = d.name;
     p.total_memory = d.memory;
-    p.unified = d.shared;
     p.integrated = d.unified;
     p.largest_piece = d.largest_buffer;
     p.on_host = d.cpu;
-    p.fp64 = d.fp64;
     p.driver = d.platform_name + " " + d.driver;
     // Of the devices that OpenCL drives, PoCL's processors are what the tests run on.
     p.tested_on_hardware = d.cpu;
@@ -74,11 +72,15 @@ class OpenClBackend final : public Backend {
   }
 
   size_t free_memory(Device device) override { return device_of(device).free_memory(); }
-  bool row_fused() const noexcept override { return true; }
-  bool has_gaps(Device device) override { return counts_as_lacking_anything() || lacks(device, "fp64"); }
-  bool lacks(Device device, std::string_view what) override {
-    return ((what == "fp64" || what == "fp64 arithmetic") && !usable().at(static_cast<size_t>(device.index)).fp64) ||
-           counts_as_lacking(what);
+  Capabilities capabilities(Device device) override {
+    const DeviceInfo& d = usable().at(static_cast<size_t>(device.index));
+    Capabilities c;
+    c.arithmetic = d.arithmetic;
+    c.unified_memory = d.shared;
+    c.row_fused = true;
+    if (!d.arithmetic.fp64) c.exclude(DType::F64);
+    for (const std::string& op : operators_denied()) c.exclude(op);
+    return c;
   }
 
   void* allocate(Device device, MemoryKind kind, size_t bytes) override {

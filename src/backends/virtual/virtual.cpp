@@ -45,7 +45,6 @@ class VirtualBackend final : public Backend {
     p.name = fmt::format("Virtual {}", name_of(device.type));
     const VirtualOptions& o = state(device)->options();
     p.total_memory = o.memory;
-    p.fp64 = !o.without.contains("fp64"), p.fp16 = !o.without.contains("fp16"), p.bf16 = !o.without.contains("bf16");
     p.multi_processor_count = 1;
     p.on_host = true;
     p.warp_size = 32, p.max_threads_per_block = 1024, p.max_threads_per_multi_processor = 2048;
@@ -94,11 +93,19 @@ class VirtualBackend final : public Backend {
   bool can_access_peer(Device from, Device to) override {
     return state(from)->options().peer != PeerAccess::Off && state(to)->options().peer != PeerAccess::Off;
   }
-  bool has_gaps(Device device) override { return !state(device)->options().without.empty(); }
-  bool lacks(Device device, std::string_view what) override {
-    const auto& without = state(device)->options().without;
-    const bool type = what.starts_with("fp64") || what == "fp16" || what == "bf16";
-    return without.contains(std::string(what)) || (!type && without.contains("*"));
+  Capabilities capabilities(Device device) override {
+    constexpr std::pair<std::string_view, DType> kTypes[] = {{"fp64", DType::F64}, {"fp16", DType::F16}, {"bf16", DType::BF16}};
+    Capabilities c;
+    for (const std::string& what : state(device)->options().without) {
+      const auto* const type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return t.first == what; });
+      if (type != std::end(kTypes))
+        c.exclude(type->second);
+      else if (what == "fp64 arithmetic")
+        c.arithmetic.fp64 = false;
+      else
+        c.exclude(what);
+    }
+    return c;
   }
 
  private:

@@ -3,104 +3,6 @@
 namespace naru::render::c {
 namespace {
 
-constexpr Dialect kOpenCl = {"opencl",
-                             R"c(#pragma OPENCL FP_CONTRACT OFF
-typedef char i8; typedef short i16; typedef int i32; typedef long i64;
-typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64; typedef float f32;
-typedef char4 i8x4; typedef short4 i16x4; typedef int4 i32x4; typedef long4 i64x4;
-typedef uchar4 u8x4; typedef ushort4 u16x4; typedef uint4 u32x4; typedef float4 f32x4;
-#define MAKE4(t, a, b, c, d) (t##x4)(a, b, c, d)
-#define KERNEL(n) kernel __attribute__((reqd_work_group_size(n, 1, 1))) void
-#define GLOBAL global
-#define LOCAL local
-#define FUNCTION static
-#define GROUP get_group_id(0)
-#define ITEM ((int)get_local_id(0))
-#define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
-#define as_f32 as_float
-#define as_i32 as_int
-#define as_u32 as_uint
-#define as_i64 as_long
-#define as_u64 as_ulong
-#define atomic_least(p, x) atomic_min(p, x)
-#define PARALLEL _Pragma("clang loop vectorize(assume_safety)")
-)c",
-                             R"c(typedef double f64; typedef double4 f64x4;
-#define as_f64 as_double
-)c",
-                             {R"c(#define fma_f32 fma
-#define sqrt_f32 sqrt
-#define fabs_f32 fabs
-#define floor_f32 floor
-#define ceil_f32 ceil
-#define trunc_f32 trunc
-#define rint_f32 rint
-#define fma_f64 fma
-#define sqrt_f64 sqrt
-#define fabs_f64 fabs
-#define floor_f64 floor
-#define ceil_f64 ceil
-#define trunc_f64 trunc
-#define rint_f64 rint
-)c",
-                              // Instructions: the library's functions are calls, which keep PoCL's loops from being vectorised.
-                              R"c(#define fma_f32 __builtin_fmaf
-#define sqrt_f32 __builtin_sqrtf
-#define fabs_f32 __builtin_fabsf
-#define floor_f32 __builtin_floorf
-#define ceil_f32 __builtin_ceilf
-#define trunc_f32 __builtin_truncf
-#define rint_f32 __builtin_rintf
-#define fma_f64 __builtin_fma
-#define sqrt_f64 __builtin_sqrt
-#define fabs_f64 __builtin_fabs
-#define floor_f64 __builtin_floor
-#define ceil_f64 __builtin_ceil
-#define trunc_f64 __builtin_trunc
-#define rint_f64 __builtin_rint
-)c"}};
-
-constexpr Dialect kCuda = {"cuda",
-                           R"c(typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
-typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64; typedef float f32;
-#define VECTOR(t, bytes) struct __align__(bytes) t##x4 { t x, y, z, w; };
-VECTOR(i8, 4) VECTOR(i16, 8) VECTOR(i32, 16) VECTOR(i64, 16) VECTOR(u8, 4) VECTOR(u16, 8) VECTOR(u32, 16) VECTOR(f32, 16)
-#define MAKE4(t, a, b, c, d) t##x4{a, b, c, d}
-#define KERNEL(n) extern "C" __global__ void __launch_bounds__(n)
-#define GLOBAL
-#define LOCAL __shared__
-#define FUNCTION static __device__ __forceinline__
-#define GROUP blockIdx.x
-#define ITEM ((int)threadIdx.x)
-#define BARRIER __syncthreads()
-#define as_f32(x) __int_as_float((int)(x))
-#define as_i32(x) __float_as_int(x)
-#define as_u32(x) __float_as_uint(x)
-#define as_i64(x) __double_as_longlong(x)
-#define as_u64(x) ((u64)__double_as_longlong(x))
-#define atomic_least(p, x) atomicMin(p, x)
-#define PARALLEL
-)c",
-                           R"c(typedef double f64; VECTOR(f64, 16)
-#define as_f64(x) __longlong_as_double((i64)(x))
-)c",
-                           {R"c(#define fma_f32 fmaf
-#define sqrt_f32 sqrtf
-#define fabs_f32 fabsf
-#define floor_f32 floorf
-#define ceil_f32 ceilf
-#define trunc_f32 truncf
-#define rint_f32 rintf
-#define fma_f64 fma
-#define sqrt_f64 sqrt
-#define fabs_f64 fabs
-#define floor_f64 floor
-#define ceil_f64 ceil
-#define trunc_f64 trunc
-#define rint_f64 rint
-)c",
-                            ""}};
-
 // A function of naru's own. Those it uses itself stand before it.
 struct Helper {
   const char *name, *text;
@@ -213,12 +115,43 @@ constexpr Helper kHelpers[] = {
 
 }  // namespace
 
-const Dialect& opencl() noexcept { return kOpenCl; }
-const Dialect& cuda() noexcept { return kCuda; }
+const char* const kPlace = R"c(typedef struct { unsigned short bits; } naru_half;
+typedef struct { unsigned short bits; } naru_bfloat16;
+struct naru_work_group;
+typedef struct { naru_i global_[3], group_[3], local_[3], size_[3], groups_[3], items_[3]; NARU_TEAM } naru_place;
+#define global_id(d) (naru_here.global_[d])
+#define group_id(d) (naru_here.group_[d])
+#define local_id(d) (naru_here.local_[d])
+#define local_size(d) (naru_here.size_[d])
+#define num_groups(d) (naru_here.groups_[d])
+#define global_size(d) (naru_here.items_[d])
+static inline float half_to_float(naru_half h) {
+  const unsigned sign = (h.bits & 0x8000u) << 16, rest = h.bits & 0x7fffu;
+  const float finite = naru_as_f32(rest << 13) * naru_as_f32(0x77800000u);
+  const unsigned special = 0x7f800000u | rest << 13 | (rest > 0x7c00u ? 0x00400000u : 0u);
+  return naru_as_f32(sign | (rest >= 0x7c00u ? special : naru_as_u32(finite)));
+}
+static inline naru_half float_to_half(float x) {
+  const unsigned bits = naru_as_u32(x), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
+  const unsigned tiny = naru_as_u32(naru_as_f32(rest) + 0.5f) - 0x3f000000u;
+  const unsigned normal = (rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13;
+  const unsigned huge = rest > 0x7f800000u ? 0x7e00u | (rest >> 13 & 0x3ffu) : 0x7c00u;
+  naru_half h;
+  h.bits = (unsigned short)(sign | (rest >= 0x477ff000u ? huge : rest < 0x38800000u ? tiny : normal));
+  return h;
+}
+static inline float bfloat16_to_float(naru_bfloat16 b) { return naru_as_f32((unsigned)b.bits << 16); }
+static inline naru_bfloat16 float_to_bfloat16(float x) {
+  const unsigned bits = naru_as_u32(x), rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+  naru_bfloat16 b;
+  b.bits = (unsigned short)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
+  return b;
+}
+)c";
 
 std::string complete(const Target& target, std::string_view body) {
   std::string text = target.dialect->prelude;
-  if (target.fp64) text += target.dialect->doubles;
+  if (target.arithmetic.fp64) text += target.dialect->doubles;
   text += target.dialect->functions[target.loops];
   for (const Helper& h : kHelpers)
     if (body.find(h.name) != std::string_view::npos) text += h.text;

@@ -15,17 +15,35 @@
 #include <string>
 #include <string_view>
 
+#include "core/capabilities.h"
+
 namespace naru::render::c {
 
+// One table a language: opencl_c.cpp, cuda_cpp.cpp, plain_c.cpp.
 struct Dialect {
   const char* name;
   const char* prelude;
   const char* doubles;       // what the prelude needs besides on devices that have float64
   const char* functions[2];  // fma_f32 ...: by Target::loops
+  // How the words of users' kernels (docs/kernels.md) are spelled.
+  struct User {
+    const char* prelude;                    // in front of the source
+    const char* entry;                      // of a kernel in groups of {} items: "kernel __attribute__((...)) void"
+    const char* any_entry;                  // in groups of any size
+    const char *global, *shared, *barrier;  // what these words mean there, shared for an array
+    const char *shared_pointer, *private_pointer;
+    const char *constant, *constant_pointer;
+    const char *group, *item;  // numbers of the group and of the item in it
+  } user;
 };
 
 const Dialect& opencl() noexcept;
 const Dialect& cuda() noexcept;
+// For the machine's compiler. The renderer's own words stand behind those of users' kernels there.
+const Dialect& plain_c() noexcept;
+
+// What follows the prelude of users' kernels: the place of an item in the grid, and the words that ask for it. Needs naru_i.
+extern const char* const kPlace;
 
 // What a kernel's text depends on besides the instruction.
 struct Target {
@@ -36,8 +54,7 @@ struct Target {
   int group = 256;           // items of a group, where a kernel leaves it open; a power of two, at least 64
   int units = 1;             // groups that run at a time
   size_t parameters = 1024;  // bytes that a kernel's parameters may take together
-  bool fp64 = true;
-  bool exact_f32 = true;  // division and root of float32 are correctly rounded; else they are taken in float64
+  Arithmetic arithmetic;
 };
 
 // The text of a whole source: the prelude, the functions of naru's that `body` mentions, `body`.

@@ -68,7 +68,8 @@ struct Printer {
   std::string typed_call(const Node& n, const char* function) const {
     return call(n, fmt::format("{}_{}", function, name_of(n.type)).c_str());
   }
-  bool through_f64(const Node& n) const { return n.type == VType::F32 && !target.exact_f32; }
+  // Where the device rounds float32 otherwise.
+  static bool through_f64(const Node& n, bool exact) { return n.type == VType::F32 && !exact; }
 
   std::string of_bools(const Node& n) const;
   std::string of(const Node& n) const;
@@ -109,7 +110,7 @@ std::string Printer::of(const Node& n) const {
     case Prim::Fma:
       return typed_call(n, "fma");
     case Prim::Div:
-      if (through_f64(n)) return fmt::format("(f32)((f64){} / (f64){})", name(n.a), name(n.b));
+      if (through_f64(n, target.arithmetic.exact_division)) return fmt::format("(f32)((f64){} / (f64){})", name(n.a), name(n.b));
       return real ? infix(n, "/") : typed_call(n, "div");
     case Prim::Rem:
       return typed_call(n, "rem");
@@ -119,7 +120,7 @@ std::string Printer::of(const Node& n) const {
       if (real) return typed_call(n, "fabs");
       return fmt::format("{0} < 0 ? ({1})(0u - ({2}){0}) : {0}", name(n.a), name_of(n.type), unsigned_of(n.type));
     case Prim::Sqrt:
-      return through_f64(n) ? fmt::format("(f32)sqrt_f64((f64){})", name(n.a)) : typed_call(n, "sqrt");
+      return through_f64(n, target.arithmetic.exact_root) ? fmt::format("(f32)sqrt_f64((f64){})", name(n.a)) : typed_call(n, "sqrt");
     case Prim::Min:
       return fmt::format("{0} < {1} ? {0} : {1}", name(n.a), name(n.b));
     case Prim::Max:

@@ -6,7 +6,6 @@
 
 #include "naru/error.h"
 #include "render/c/launch.h"
-#include "render/c/user_dialect.h"
 #include "render/c/user_math.h"
 #include "render/c/user_work_group.h"
 
@@ -40,7 +39,7 @@ std::string number_text(CType type, const std::string& slot) {
 // Spells a source: words of the dialect, functions that are told where they run, the one kernel wanted. Every line keeps its number.
 class SourceTranslator {
  public:
-  SourceTranslator(const KernelSource& source, const UserDialect& dialect, const UserMath& math) : s_(source), d_(dialect), math_(math) {}
+  SourceTranslator(const KernelSource& source, const Dialect::User& dialect, const UserMath& math) : s_(source), d_(dialect), math_(math) {}
 
   // `head` stands for the kernel's, up to its `{`.
   std::string spell(const KernelEntry& wanted, const std::string& head) {
@@ -157,7 +156,7 @@ class SourceTranslator {
   }
 
   const KernelSource& s_;
-  const UserDialect& d_;
+  const Dialect::User& d_;
   const UserMath& math_;
   std::string out_;
   size_t copied_ = 0;
@@ -222,7 +221,7 @@ std::string place_text(const Variant& v, bool guard) {
 }
 
 std::string device_text(const ir::UserKernel& k, const Variant& v, const Target& target, size_t argument_bytes) {
-  const UserDialect& d = user_dialect(*target.dialect);
+  const Dialect::User& d = target.dialect->user;
   const KernelEntry& entry = entry_of(k);
   const UserMath math = user_math(*k.source, target);
   const bool guard = !entry.barriers, apart = in_memory(k.memory.size(), argument_bytes, target);
@@ -389,10 +388,11 @@ std::string user_c_text(const UserC& kernel) {
   Target target;
   target.dialect = &plain_c();
   const UserMath math = user_math(s, target);
-  std::string text = user_c().prelude + math.text;
+  const Dialect::User& c = target.dialect->user;
+  std::string text = c.prelude + math.text;
   text += fmt::format("typedef {} naru_i;\n#define NARU_TEAM struct naru_work_group* team;\n{}", kernel.wide ? "long" : "int", kPlace);
   if (entry.barriers) text += user_work_group();
-  text += "#line 1 \"kernel\"\n" + SourceTranslator(s, user_c(), math).spell(entry, head + ") {") + "\n#line 1 \"naru\"\n";
+  text += "#line 1 \"kernel\"\n" + SourceTranslator(s, c, math).spell(entry, head + ") {") + "\n#line 1 \"naru\"\n";
   return text + user_loops(entry.barriers, locals, call + ")");
 }
 

@@ -354,7 +354,7 @@ TEST_P(OpenCl, a_kernel_takes_as_many_operands_and_dimensions_as_a_program_has) 
 }
 
 TEST_P(OpenCl, the_host_uses_the_memory_of_a_device_that_shares_it_and_nothing_is_copied) {
-  if (!backend_of(DeviceType::Xpu).properties(device).unified) GTEST_SKIP() << "xpu:0 shares no memory with the host";
+  if (!backend_of(DeviceType::Xpu).capabilities(device).unified_memory) GTEST_SKIP() << "xpu:0 shares no memory with the host";
   const auto s = make_storage(device, 4096);
   auto* const numbers = static_cast<float*>(s->data);
   std::fill_n(numbers, 1024, 3.0f);
@@ -371,7 +371,7 @@ TEST_P(OpenCl, the_host_uses_the_memory_of_a_device_that_shares_it_and_nothing_i
 }
 
 TEST_P(OpenCl, addresses_of_others_are_errors_and_the_host_faults_at_those_of_the_device) {
-  if (backend_of(DeviceType::Xpu).properties(device).unified)
+  if (backend_of(DeviceType::Xpu).capabilities(device).unified_memory)
     GTEST_SKIP() << "xpu:0 shares the host's memory; OpenClBuffers runs this test";
   float on_host[16] = {};
   const View wrong{on_host, DType::F32, {1}};

@@ -28,7 +28,9 @@ TEST(Registry, the_cpu_is_always_there) {
   EXPECT_EQ(resolve(Device("cpu")), Device("cpu"));
   EXPECT_EQ(resolve(Device("cpu:0")), Device("cpu"));
   const Properties p = properties(Device("cpu"));
-  EXPECT_TRUE(p.unified && p.synchronous && p.tested_on_hardware);
+  EXPECT_TRUE(p.synchronous && p.tested_on_hardware);
+  const Capabilities can = backend_of(DeviceType::Cpu).capabilities(Device("cpu"));
+  EXPECT_TRUE(can.unified_memory && can.supports_everything());
   EXPECT_GT(p.total_memory, size_t{64} << 20);
   EXPECT_FALSE(p.name.empty());
   EXPECT_FALSE(p.libraries.empty());

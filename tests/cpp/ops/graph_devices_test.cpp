@@ -93,7 +93,7 @@ TEST_F(GraphsOfManyDevices, ALostDeviceIsToldAfterTheReplay) {
       DeviceLostError);
 }
 
-TEST_F(GraphsOfManyDevices, WhatTheDeviceLacksCannotBeCaptured) {
+TEST_F(GraphsOfManyDevices, WhatTheDeviceDoesNotSupportCannotBeCaptured) {
   set_virtual_devices("cuda:1(without=cumsum)");
   const auto before = set_fallback_policy(FallbackPolicy::Count);
   Tensor x = ones({3}, first);

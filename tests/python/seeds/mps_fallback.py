@@ -1,4 +1,4 @@
-"""With PYTORCH_ENABLE_MPS_FALLBACK=1 what the Apple device lacks runs on the cpu; what it has runs on it. Says nothing without one."""
+"""With PYTORCH_ENABLE_MPS_FALLBACK=1 what the Apple device does not support runs on the cpu; what it has runs on it. Says nothing without one."""
 import os
 
 os.environ["PYTORCH_ENABLE_MPS_FALLBACK"] = "1"
