@@ -226,12 +226,13 @@ void run(const ir::Scatter& s, Launcher& launcher) {
   if (n == 0) return;
   const Target& target = launcher.target();
   void* const records = check(s.indices, s.shape, s.op, s.where, launcher);
-  const Moves m(s.shape, s.value, s.target, s.indices);
+  Moves m(s.shape, s.value, s.target, s.indices);
   const int last = m.space.rank - 1;
   bool is_run = last >= 0;
   for (int k = 0; k < m.count(); ++k) is_run &= last >= 0 && m.space.operands[k + 2].strides[last] == 0;
   const int64_t run = is_run ? m.space.sizes[last] : 1, rows = n / run;
   const auto item = static_cast<int64_t>(size_of(s.value.dtype));
+  m.wide |= rows >= int64_t{1} << 29;  // each row has two offsets
 
   void* const offsets = launcher.scratch(static_cast<size_t>(rows) * 16);
   const int dims = is_run ? last : m.space.rank;

@@ -292,7 +292,8 @@ void run(const ir::Sort& op, Launcher& launcher) {
   int64_t reach = r.rows * r.padded;
   for (const ir::View* v : {&op.in, &op.values, &op.indices})
     if (v->data) reach = std::max(reach, n * std::abs(v->strides.back()));
-  r.wide = is_wide(r.kept) || reach > (int64_t{1} << 30);
+  // Kernels double sizes up to what they reach, and once beyond it.
+  r.wide = is_wide(r.kept) || reach >= (int64_t{1} << 30);
   r.start(launcher);
 }
 

@@ -1,0 +1,61 @@
+// From which sizes on kernels count in 64 bits: before a counter of 32 bits would wrap.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "render/c/launch.h"
+
+namespace naru::render::c {
+namespace {
+
+// Keeps the texts of what it is asked to start.
+class Reader final : public Launcher {
+ public:
+  Reader() { target_.dialect = &cuda(); }
+  const Target& target() const override { return target_; }
+  void start(const Launch& launch) override { texts.push_back(launch.text()); }
+  void* scratch(size_t) override { return reinterpret_cast<void*>(uintptr_t{1} << 30); }
+  void* faults(int, std::function<std::string(int, uint32_t, int64_t)>) override { return scratch(0); }
+  // How many of the kernels count in 64 bits.
+  int64_t wide() const {
+    return std::count_if(texts.begin(), texts.end(), [](const std::string& t) { return t.find("typedef i64 I;") != std::string::npos; });
+  }
+  std::vector<std::string> texts;
+
+ private:
+  Target target_;
+};
+
+ir::View view(DType t, Dims strides) { return {reinterpret_cast<void*>(uintptr_t{1} << 20), t, std::move(strides)}; }
+
+Reader sorted(int64_t n) {
+  Reader reader;
+  run(ir::Sort{{n}, n, false, view(DType::F32, {1}), view(DType::F32, {1}), view(DType::I64, {1})}, reader);
+  return reader;
+}
+
+TEST(WideKernels, a_sort_never_doubles_a_size_of_32_bits_beyond_its_range) {
+  constexpr int64_t kHalf = int64_t{1} << 29;  // filled up to a power of two
+  EXPECT_EQ(sorted(kHalf).wide(), 0);
+  for (const int64_t n : {kHalf + 1, 2 * kHalf, 2 * kHalf + 1}) {
+    const Reader reader = sorted(n);
+    EXPECT_EQ(reader.wide(), static_cast<int64_t>(reader.texts.size())) << n;
+  }
+}
+
+int64_t wide_of_scatter(int64_t rows) {
+  Reader reader;
+  ir::Scatter s;
+  s.shape = {rows}, s.value = view(DType::F32, {1}), s.target = view(DType::F32, {0}), s.indices = {{view(DType::I64, {1}), 11, 1}};
+  run(s, reader);
+  return reader.wide();
+}
+
+TEST(WideKernels, a_scatter_finds_both_offsets_of_its_last_row) {
+  constexpr int64_t kHalf = int64_t{1} << 29;
+  EXPECT_EQ(wide_of_scatter(kHalf - 1), 0);
+  EXPECT_EQ(wide_of_scatter(kHalf), 2) << "the kernel that writes the offsets, and the one that reads them";
+}
+
+}  // namespace
+}  // namespace naru::render::c
