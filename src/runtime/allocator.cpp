@@ -43,7 +43,7 @@ struct Block {
   const Storage* holder = nullptr;
   uint64_t number = 0;  // of the allocation it serves
   Block *before = nullptr, *after = nullptr;
-  std::vector<StreamPoint> under_way;  // free ones: work of the last owners
+  std::vector<StreamPoint> under_way{};  // free ones: work of the last owners
   size_t requested = 0;
 
   // Whether `stream` may use it without waiting for another (null: without waiting at all).
@@ -109,6 +109,8 @@ struct CachingAllocator::State {
   bool recording = false;
   std::chrono::steady_clock::time_point began;
   std::vector<MemoryEvent> events;
+  std::vector<DeviceStream*> streams;
+  std::atomic<size_t> scratch{0};                 // bytes that the streams keep
   std::atomic<size_t> promised{0}, allocated{0};  // allocated: stats.allocated(), to be read without the lock
 
   State(Backend& b, Device d, MemoryKind k)
@@ -121,6 +123,7 @@ struct CachingAllocator::State {
   }
   ~State() { forget_at_fork(mutex); }
 
+  size_t reserved() const noexcept { return stats.reserved() + scratch.load(std::memory_order_relaxed); }
   FreeList& free_list(bool small) { return small ? free_small : free_large; }
 
   template <class F>
@@ -197,7 +200,7 @@ struct CachingAllocator::State {
     // Where the roomy size cannot be had, the bare one may.
     for (const size_t size : {!cached ? least : small ? kSlab : wanted <= kMedium ? kMediumSlab : least, least}) {
       const size_t most = limit.load(std::memory_order_relaxed);
-      if (most && stats.reserved() + size > most) continue;
+      if (most && reserved() + size > most) continue;
       void* data = backend.allocate(device, kind, size);
       if (!data) continue;
       count(small, [&](PoolStats& p) { p.slabs.add(1), p.reserved_bytes.add(size); });
@@ -263,6 +266,7 @@ struct CachingAllocator::State {
         it = list->erase(it);
         drop(block);
       }
+    for (DeviceStream* s : streams) s->release_scratch();
   }
 
   [[noreturn]] void raise(size_t bytes) {
@@ -337,6 +341,9 @@ void CachingAllocator::empty_cache() {
 MemoryStats CachingAllocator::stats() const {
   const std::lock_guard lock(state_->mutex);
   MemoryStats s = state_->stats;
+  MemoryFigure& reserved = s.all.reserved_bytes;
+  reserved.current += static_cast<int64_t>(state_->scratch.load(std::memory_order_relaxed));
+  reserved.peak = std::max(reserved.peak, reserved.current);
   s.limit = state_->limit.load();
   return s;
 }
@@ -357,7 +364,7 @@ void CachingAllocator::reset_accumulated() {
 void CachingAllocator::set_limit(size_t bytes) {
   const std::lock_guard lock(state_->mutex);
   state_->limit.store(bytes);
-  if (bytes && state_->stats.reserved() > bytes) state_->empty();
+  if (bytes && state_->reserved() > bytes) state_->empty();
 }
 
 void CachingAllocator::check_plausible(size_t bytes) const {
@@ -401,5 +408,19 @@ bool CachingAllocator::promise(size_t bytes) noexcept {
 void CachingAllocator::end_promise(size_t bytes) noexcept { state_->promised.fetch_sub(bytes, std::memory_order_relaxed); }
 
 Device CachingAllocator::device() const noexcept { return state_->device; }
+
+void CachingAllocator::add_stream(DeviceStream& stream) {
+  const std::lock_guard lock(state_->mutex);
+  state_->streams.push_back(&stream);
+}
+
+void CachingAllocator::remove_stream(DeviceStream& stream) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  std::erase(state_->streams, &stream);
+}
+
+void CachingAllocator::count_scratch(int64_t bytes) noexcept {
+  state_->scratch.fetch_add(static_cast<size_t>(bytes), std::memory_order_relaxed);
+}
 
 }  // namespace naru::runtime

@@ -80,6 +80,10 @@ class CachingAllocator {
   bool promise(size_t bytes) noexcept;
   void end_promise(size_t bytes) noexcept;
   Device device() const noexcept;
+  // Streams of the device keep memory beside the cache: it counts as reserved, and goes back to the device with the cache's.
+  void add_stream(DeviceStream& stream);
+  void remove_stream(DeviceStream& stream) noexcept;
+  void count_scratch(int64_t bytes) noexcept;
 
  private:
   struct State;

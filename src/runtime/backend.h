@@ -21,6 +21,8 @@
 
 namespace naru::runtime {
 
+class CachingAllocator;
+
 struct Properties {
   std::string name;               // "AMD EPYC", "Virtual cuda"
   size_t total_memory = 0;        // bytes
@@ -100,6 +102,10 @@ class DeviceStream {
     reach(seq);
     errors().raise();
   }
+  // Optional, for streams that keep memory for intermediate values beside the cache of their device: what counts it, and is emptied where the device
+  // has no more. And: gives the memory back, unless it is in use by an instruction being handed over.
+  virtual void use_cache(CachingAllocator& cache) { static_cast<void>(cache); }
+  virtual void release_scratch() noexcept {}
   // Takes the time behind all that was submitted; it counts as work, with a number of its own.
   virtual std::unique_ptr<TimeStamp> stamp() = 0;
 

@@ -6,9 +6,10 @@
 
 namespace naru::runtime {
 
-Scratch::~Scratch() {
+void Scratch::release() noexcept {
   for (const Piece& p : pieces_)
-    if (p.memory) memory_.put_back(p.memory);
+    if (p.memory) memory_.put_back(p.memory, p.bytes);
+  pieces_.clear();
 }
 
 void* Scratch::take(size_t bytes) {
@@ -16,8 +17,8 @@ void* Scratch::take(size_t bytes) {
   Piece& p = pieces_[used_++];
   if (p.bytes >= bytes) return p.memory;
   if (p.memory) {
-    memory_.drain();  // what runs uses the old piece
-    memory_.put_back(p.memory);
+    memory_.finish();  // what runs uses the old piece
+    memory_.put_back(p.memory, p.bytes);
   }
   p = {nullptr, 0};
   const size_t wanted = (bytes + bytes / 2 + 4095) / 4096 * 4096;

@@ -19,22 +19,23 @@ class LaunchMemory {
  public:
   virtual ~LaunchMemory() = default;
   virtual void* get(size_t bytes) = 0;  // nullptr: there is none
-  virtual void put_back(void* memory) noexcept = 0;
+  virtual void put_back(void* memory, size_t bytes) noexcept = 0;
   // Waits until the stream has done all that it was given.
-  virtual void drain() = 0;
+  virtual void finish() = 0;
 };
 
 // Pieces for one instruction at a time; the next one gets them again. Not thread-safe.
 class Scratch {
  public:
   Scratch(Device device, LaunchMemory& memory) : device_(device), memory_(memory) {}
-  ~Scratch();
   Scratch(const Scratch&) = delete;
   // A new instruction begins.
   void begin() noexcept { used_ = 0; }
   // Throws OutOfMemoryError.
   void* take(size_t bytes);
-  // Leaves the pieces to the device.
+  bool empty() const noexcept { return pieces_.empty(); }
+  // Gives the pieces back, which nothing uses any more; or leaves them to the device. One of them before it dies.
+  void release() noexcept;
   void abandon() noexcept { pieces_.clear(); }
 
  private:

@@ -177,7 +177,8 @@ bool Queue::defer(ir::Reduce& reduce, const Dims& shape, const Dims& order, std:
   for (const TensorImpl* t : reads) flush_other(*t->storage, this);
   std::lock_guard lock(mutex_);
   Group& g = group_;
-  if (deferred_ || g.program.nodes_count == 0 || !supports_everything_ || !fusion() || !(g.shape == shape) || g.program.uses_index()) return false;
+  if (deferred_ || g.program.nodes_count == 0 || !supports_everything_ || !fusion() || !(g.shape == shape) || g.program.uses_index())
+    return false;
   if (g.program.nodes_count + reduce.program.nodes_count > ir::kMaxNodes || g.params.size() + reduce.params.size() > ir::kMaxParams ||
       g.inputs.size() + g.outputs.size() + reads.size() > ir::kMaxInputs)
     return false;

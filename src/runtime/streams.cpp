@@ -6,6 +6,7 @@
 
 #include "core/device_kinds.h"
 #include "naru/error.h"
+#include "runtime/allocator.h"
 #include "runtime/capture.h"
 #include "runtime/fork.h"
 #include "runtime/registry.h"
@@ -120,6 +121,7 @@ Queue& queue_of(Device d, int number) {
   if (!slot.load(std::memory_order_acquire)) {
     auto* q = new Queue(backend_of(d.type), d, number, device.priorities[static_cast<size_t>(number)]);
     q->stream().belong_to(d, device.errors);
+    q->stream().use_cache(allocator_of(d));
     slot.store(q, std::memory_order_release);
   }
   return *slot.load(std::memory_order_acquire);

@@ -75,6 +75,7 @@ enum : unsigned {
 // Not in drivers before CUDA 11.4: null there.
 #define NARU_CUDA_GRAPHS(F)                                                         \
   F(cuStreamBeginCapture_v2, (CUstream, unsigned mode))                             \
+  F(cuThreadExchangeStreamCaptureMode, (unsigned* mode))                            \
   F(cuStreamEndCapture, (CUstream, CUgraph*))                                       \
   F(cuGraphInstantiateWithFlags, (CUgraphExec*, CUgraph, unsigned long long flags)) \
   F(cuGraphLaunch, (CUgraphExec, CUstream))                                         \

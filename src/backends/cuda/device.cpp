@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <map>
 
 #include "backends/cuda/driver.h"
 #include "naru/error.h"
@@ -16,6 +18,16 @@ namespace naru::backends::cuda {
 namespace {
 
 CUdeviceptr address(void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+
+// What was given out by allocate_pinned, and how much; as long as the process.
+struct Pinned {
+  std::mutex mutex;
+  std::map<const char*, size_t> bytes;
+};
+Pinned& pinned() {
+  static auto* const all = new Pinned;
+  return *all;
+}
 
 }  // namespace
 
@@ -57,6 +69,18 @@ CUdevice CudaDevice::number() const {
   return found;
 }
 
+CudaDevice::Current::Current(const CudaDevice& device) : api_(device.api_), pushed_(true) {
+  device.check(api_.cuCtxPushCurrent_v2(device.context_), "cuCtxPushCurrent");
+}
+
+CudaDevice::Current::Current(const CudaDevice& device, std::nothrow_t) noexcept
+    : api_(device.api_), pushed_(api_.cuCtxPushCurrent_v2(device.context_) == CUDA_SUCCESS) {}
+
+CudaDevice::Current::~Current() {
+  CUcontext popped = nullptr;
+  if (pushed_) api_.cuCtxPopCurrent_v2(&popped);
+}
+
 std::exception_ptr CudaDevice::error(CUresult code, const char* function) const noexcept {
   try {
     check(code, function);
@@ -92,7 +116,7 @@ bool CudaDevice::forked() const noexcept { return runtime::fork_generation() != 
 
 void* CudaDevice::allocate(size_t bytes) {
   check_usable();
-  const Current scope(*this);
+  const Relaxed scope(*this);
   CUdeviceptr memory = 0;
   const CUresult code = api_.cuMemAlloc_v2(&memory, bytes);
   if (code == CUDA_ERROR_OUT_OF_MEMORY) return nullptr;
@@ -102,24 +126,35 @@ void* CudaDevice::allocate(size_t bytes) {
 
 void CudaDevice::release(void* memory) noexcept {
   if (forked() || lost()) return;
-  const Current scope(*this);
-  api_.cuMemFree_v2(address(memory));
+  if (const Relaxed scope(*this, std::nothrow); scope) api_.cuMemFree_v2(address(memory));
 }
 
 void* CudaDevice::allocate_pinned(size_t bytes) {
   check_usable();
-  const Current scope(*this);
+  const Relaxed scope(*this);
   void* memory = nullptr;
   const CUresult code = api_.cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_PORTABLE);
   if (code == CUDA_ERROR_OUT_OF_MEMORY) return nullptr;
   check(code, "cuMemHostAlloc");
+  const std::lock_guard lock(pinned().mutex);
+  pinned().bytes[static_cast<const char*>(memory)] = bytes;
   return memory;
 }
 
 void CudaDevice::release_pinned(void* memory) noexcept {
   if (forked() || lost()) return;
-  const Current scope(*this);
-  api_.cuMemFreeHost(memory);
+  {
+    const std::lock_guard lock(pinned().mutex);
+    pinned().bytes.erase(static_cast<const char*>(memory));
+  }
+  if (const Relaxed scope(*this, std::nothrow); scope) api_.cuMemFreeHost(memory);
+}
+
+bool CudaDevice::is_pinned(const void* memory) {
+  const auto* const p = static_cast<const char*>(memory);
+  const std::lock_guard lock(pinned().mutex);
+  const auto at = pinned().bytes.upper_bound(p);
+  return at != pinned().bytes.begin() && p < std::prev(at)->first + std::prev(at)->second;
 }
 
 size_t CudaDevice::free_memory() const {
@@ -147,6 +182,7 @@ CUfunction CudaDevice::kernel_of(const render::c::Launch& launch) {
 }
 
 CUfunction CudaDevice::load(const std::string& binary) const {
+  const Relaxed scope(*this);
   CUmodule module = nullptr;
   const CUresult code = api_.cuModuleLoadData(&module, binary.c_str());
   if (code != CUDA_SUCCESS && code != CUDA_ERROR_OUT_OF_MEMORY && !is_lasting(code))

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -23,19 +24,37 @@ class CudaDevice {
   CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler, const MatMulLibrary& products);
   CudaDevice(const CudaDevice&) = delete;
 
-  // Makes the context the thread's current one for the length of a scope, as each call of the driver needs.
+  // Makes the context the thread's current one for the length of a scope, as each call of the driver needs. Throws where it can't be; with
+  // std::nothrow it is false then, and nothing may be called: another library's context is the current one.
   class Current {
    public:
-    explicit Current(const CudaDevice& device) : api_(device.api_), pushed_(api_.cuCtxPushCurrent_v2(device.context_) == CUDA_SUCCESS) {}
-    ~Current() {
-      CUcontext popped = nullptr;
-      if (pushed_) api_.cuCtxPopCurrent_v2(&popped);
-    }
+    explicit Current(const CudaDevice& device);
+    Current(const CudaDevice& device, std::nothrow_t) noexcept;
+    ~Current();
     Current(const Current&) = delete;
+    explicit operator bool() const noexcept { return pushed_; }
 
    private:
     const Api& api_;
-    const bool pushed_;  // else another library's context is the current one, and stays it
+    const bool pushed_;
+  };
+  // The same for calls that the driver refuses while another thread records a stream in its strictest mode, and that would spoil the recording:
+  // they are allowed here, for they have nothing to do with it.
+  class Relaxed {
+   public:
+    explicit Relaxed(const CudaDevice& device) : current_(device), api_(device.api_) { exchange(); }
+    Relaxed(const CudaDevice& device, std::nothrow_t) noexcept : current_(device, std::nothrow), api_(device.api_) { exchange(); }
+    ~Relaxed() { exchange(); }
+    Relaxed(const Relaxed&) = delete;
+    explicit operator bool() const noexcept { return static_cast<bool>(current_); }
+
+   private:
+    void exchange() noexcept {
+      if (current_ && api_.cuThreadExchangeStreamCaptureMode) api_.cuThreadExchangeStreamCaptureMode(&mode_);
+    }
+    const Current current_;
+    const Api& api_;
+    unsigned mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
   };
 
   // Throws for a code that is not success: OutOfMemoryError, DeviceLostError for errors after which nothing works on the device any more, else
@@ -54,6 +73,8 @@ class CudaDevice {
   void release(void* memory) noexcept;
   void* allocate_pinned(size_t bytes);
   void release_pinned(void* memory) noexcept;
+  // Whether the host's memory there was given out by allocate_pinned, of any device.
+  static bool is_pinned(const void* memory);
   size_t free_memory() const;
   // Whether this device can copy from `other`'s memory without the host, which is arranged for here.
   bool reach(const CudaDevice& other);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "naru/error.h"
+#include "runtime/allocator.h"
 
 namespace naru::backends::cuda {
 namespace {
@@ -19,7 +20,8 @@ bool fits(const ir::Instruction& i) {
 
 }  // namespace
 
-CudaGraph::CudaGraph(CudaDevice& device, CudaDevices& devices) : StreamLauncher(device, devices) {
+CudaGraph::CudaGraph(CudaDevice& device, CudaDevices& devices, runtime::CachingAllocator* cache)
+    : StreamLauncher(device, devices), cache_(cache) {
   const Api& cu = device_.api();
   device_.check(cu.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
   device_.check(cu.cuStreamCreateWithPriority(&filling_, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
@@ -27,22 +29,27 @@ CudaGraph::CudaGraph(CudaDevice& device, CudaDevices& devices) : StreamLauncher(
 
 CudaGraph::~CudaGraph() {
   if (device_.forked() || device_.lost()) return;
-  const CudaDevice::Current scope(device_);
+  const CudaDevice::Current scope(device_, std::nothrow);
+  if (!scope) return;
   const Api& cu = device_.api();
   for (const Part& p : parts_)
     if (p.graph) cu.cuGraphExecDestroy(p.graph);
-  for (const auto& [memory, bytes] : memory_) device_.release(memory);
-  for (void* memory : arguments_) device_.release(memory);
+  for (const auto* list : {&memory_, &arguments_})
+    for (const auto& [memory, bytes] : *list) {
+      device_.release(memory);
+      if (cache_) cache_->count_scratch(-static_cast<int64_t>(bytes));
+    }
   for (CUstream s : {stream_, filling_})
     if (s) cu.cuStreamDestroy_v2(s);
 }
 
-std::unique_ptr<CudaGraph> CudaGraph::record(CudaDevice& device, CudaDevices& devices, std::span<const ir::Instruction> work) {
+std::unique_ptr<CudaGraph> CudaGraph::record(CudaDevice& device, CudaDevices& devices, std::span<const ir::Instruction> work,
+                                             runtime::CachingAllocator* cache) {
   device.check_usable();
   if (!device.api().has_graphs()) return nullptr;
   const CudaDevice::Current scope(device);
   try {
-    std::unique_ptr<CudaGraph> made(new CudaGraph(device, devices));
+    std::unique_ptr<CudaGraph> made(new CudaGraph(device, devices, cache));
     for (size_t begin = 0; begin < work.size();) {
       const bool fit = fits(work[begin]);
       size_t end = begin + 1;
@@ -89,19 +96,29 @@ CUgraphExec CudaGraph::capture(std::span<const ir::Instruction> work) {
 void* CudaGraph::scratch(size_t bytes) {
   for (; used_ < memory_.size(); ++used_)
     if (memory_[used_].second >= bytes) return memory_[used_++].first;
-  void* const memory = device_.allocate(bytes);
-  if (!memory) throw OutOfMemoryError("{}: no memory for {} bytes of intermediate values", device_.device().str(), bytes);
+  void* const memory = take(bytes, "intermediate values");
   memory_.push_back({memory, bytes});
   ++used_;
+  return memory;
+}
+
+void* CudaGraph::take(size_t bytes, const char* what) {
+  void* memory = device_.allocate(bytes);
+  if (!memory && cache_) {
+    cache_->empty_cache();
+    memory = device_.allocate(bytes);
+  }
+  if (!memory)
+    throw OutOfMemoryError("{}: no memory for {} bytes of {}. Use smaller tensors, or free some", device_.device().str(), bytes, what);
+  if (cache_) cache_->count_scratch(static_cast<int64_t>(bytes));
   return memory;
 }
 
 // They are the same in each replay: written now.
 void* CudaGraph::large_arguments(const void* bytes, size_t count) {
   const Api& cu = device_.api();
-  void* const memory = device_.allocate(count);
-  if (!memory) throw OutOfMemoryError("{}: no memory for {} bytes of arguments", device_.device().str(), count);
-  arguments_.push_back(memory);
+  void* const memory = take(count, "arguments");
+  arguments_.push_back({memory, count});
   device_.check(cu.cuMemcpyHtoDAsync_v2(reinterpret_cast<CUdeviceptr>(memory), bytes, count, filling_), "cuMemcpyHtoDAsync");
   device_.check(cu.cuStreamSynchronize(filling_), "cuStreamSynchronize");
   return memory;

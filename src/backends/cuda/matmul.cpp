@@ -117,8 +117,7 @@ std::optional<LtMatMul> for_library(const ir::MatMul& q, bool tf32) noexcept {
 Products::~Products() {
   plans_.clear();
   if (!handle_ || device_.forked() || device_.lost()) return;
-  const CudaDevice::Current scope(device_);
-  lt_->cublasLtDestroy(handle_);
+  if (const CudaDevice::Current scope(device_, std::nothrow); scope) lt_->cublasLtDestroy(handle_);
 }
 
 bool Products::open() {

@@ -8,11 +8,13 @@ namespace naru::backends::opencl {
 namespace {
 
 // An event behind every so many instructions; between them one is made only when somebody asks.
-constexpr uint64_t kUnmarked = 16;
+constexpr uint64_t kEvery = 16;
+
+const Event& of(const std::shared_ptr<const void>& event) { return *static_cast<const Event*>(event.get()); }
 
 class EventTime final : public runtime::TimeStamp {
  public:
-  explicit EventTime(Event event) : event_(std::move(event)) {}
+  explicit EventTime(std::shared_ptr<const void> event) : event_(std::move(event)) {}
   double milliseconds_since(const TimeStamp& earlier) const override {
     return (nanoseconds() - static_cast<const EventTime&>(earlier).nanoseconds()) * 1e-6;
   }
@@ -20,10 +22,11 @@ class EventTime final : public runtime::TimeStamp {
  private:
   double nanoseconds() const {
     cl_ulong time = 0;
-    check(api().clGetEventProfilingInfo(event_.get(), CL_PROFILING_COMMAND_END, sizeof time, &time, nullptr), "clGetEventProfilingInfo");
+    check(api().clGetEventProfilingInfo(of(event_).get(), CL_PROFILING_COMMAND_END, sizeof time, &time, nullptr),
+          "clGetEventProfilingInfo");
     return static_cast<double>(time);
   }
-  Event event_;
+  std::shared_ptr<const void> event_;
 };
 
 cl_int status_of(const Event& event) noexcept {
@@ -35,78 +38,83 @@ cl_int status_of(const Event& event) noexcept {
 }  // namespace
 
 OpenClStream::OpenClStream(OpenClDevice& device)
-    : device_(device), target_(device.target()), queue_(device.make_queue(false)), scratch_(device.device(), *this) {}
+    : EventStream(device.device(), kEvery), device_(device), target_(device.target()), queue_(device.make_queue(false)) {}
 
 OpenClStream::~OpenClStream() {
   if (device_.forked()) {
-    scratch_.abandon();
+    close(false);
     return;
   }
   api().clFinish(queue_);
-  if (faults_) {
-    device_.release(faults_);
-    api().clReleaseCommandQueue(looking_);
-  }
+  close(true);
+  if (beside_) api().clReleaseCommandQueue(beside_);
   api().clReleaseCommandQueue(queue_);
 }
 
-cl_event* OpenClStream::wanted_event() const noexcept { return due_ ? last_.put() : nullptr; }
+cl_event* OpenClStream::wanted_event() noexcept { return event_follows() ? last_.put() : nullptr; }
 
-uint64_t OpenClStream::count(std::vector<Ref<Storage>> hold) {
-  const uint64_t seq = given_.load(std::memory_order_relaxed) + 1;
-  given_.store(seq, std::memory_order_release);
-  for (Ref<Storage>& s : hold) held_.push_back(std::move(s));
-  return seq;
+OpenClStream::Event OpenClStream::record_event() {
+  opencl::Event event = std::move(last_);
+  if (!event) check(api().clEnqueueMarkerWithWaitList(queue_, 0, nullptr, event.put()), "clEnqueueMarkerWithWaitList");
+  auto shared = std::make_shared<const opencl::Event>(std::move(event));
+  flush();  // others wait for events only behind it
+  return shared;
 }
 
-void OpenClStream::mark() const {
-  if (!last_) check(api().clEnqueueMarkerWithWaitList(queue_, 0, nullptr, last_.put()), "clEnqueueMarkerWithWaitList");
-  marked_ = given_.load(std::memory_order_relaxed);
-  marks_.push_back({marked_, std::move(last_), std::move(held_)});
-  held_.clear();
-  // Others wait for events only behind a flush.
-  check(api().clFlush(queue_), "clFlush");
+bool OpenClStream::query_event(const Event& event) {
+  const cl_int status = status_of(of(event));
+  if (status > CL_COMPLETE) return false;
+  if (status < 0) {
+    settle();
+    errors().keep(std::make_exception_ptr(
+        RuntimeError("device {}: an operation ended with {}. If it happens again, restart the program; see `naru doctor`",
+                     device_.device().str(), error_text(status))));
+  }
+  return true;
 }
 
-OpenClStream::Marks OpenClStream::give_up(std::exception_ptr error) const noexcept {
-  errors().keep(std::move(error));
-  // As far as the driver still can: memory is given back to it next.
-  api().clFinish(queue_);
-  Marks over(std::make_move_iterator(marks_.begin()), std::make_move_iterator(marks_.end()));
-  over.push_back({0, std::move(last_), std::move(held_)});
-  marks_.clear();
-  held_.clear();
-  marked_ = given_.load(std::memory_order_relaxed);
-  done_.store(marked_, std::memory_order_release);
-  return over;
+void OpenClStream::host_wait(const Event& event) {
+  // An event that ended with an error is one that is reached, too: query_event() tells.
+  const cl_int waited = api().clWaitForEvents(1, &of(event).get());
+  if (waited != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) check(waited, "clWaitForEvents");
+}
+
+// Events are known in their own context only.
+bool OpenClStream::can_wait_for(const EventStream& other) const noexcept {
+  const auto* const there = dynamic_cast<const OpenClStream*>(&other);
+  return there && &there->device_ == &device_;
+}
+
+void OpenClStream::device_wait(const Event& event) {
+  check(api().clEnqueueBarrierWithWaitList(queue_, 1, &of(event).get(), nullptr), "clEnqueueBarrierWithWaitList");
+}
+
+// Some drivers begin only then.
+void OpenClStream::flush() { check(api().clFlush(queue_), "clFlush"); }
+
+void OpenClStream::drain() { check(api().clFinish(queue_), "clFinish"); }
+
+void OpenClStream::settle() noexcept { api().clFinish(queue_); }
+
+cl_command_queue OpenClStream::beside() {
+  if (!beside_) beside_ = device_.make_queue();
+  return beside_;
+}
+
+void OpenClStream::read(void* host, const void* memory, size_t bytes) {
+  device_.copy(beside(), OpenClDevice::Way::Out, host, memory, bytes, true, nullptr);
+}
+
+void OpenClStream::write(void* memory, const void* host, size_t bytes) {
+  device_.copy(beside(), OpenClDevice::Way::In, memory, host, bytes, true, nullptr);
 }
 
 uint64_t OpenClStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {
-  device_.check_process();
-  Marks over;
-  const std::lock_guard lock(mutex_);
   // What moves to and from the host is what others wait for.
-  due_ = given_.load(std::memory_order_relaxed) + 1 - marked_ >= kUnmarked || !hold.empty() ||
-         std::holds_alternative<ir::CopyBytes>(instruction);
-  try {
-    scratch_.begin();
+  return give(std::move(hold), std::holds_alternative<ir::CopyBytes>(instruction), [&] {
+    last_ = {};
     run(instruction);
-  } catch (...) {
-    errors().keep(std::current_exception());
-  }
-  const uint64_t seq = count(std::move(hold));
-  try {
-    if (!due_) {
-      // Some drivers begin only then.
-      check(api().clFlush(queue_), "clFlush");
-      return seq;
-    }
-    mark();
-    over = take_reached();
-  } catch (...) {
-    over = give_up(std::current_exception());
-  }
-  return seq;
+  });
 }
 
 void OpenClStream::run(const ir::Instruction& instruction) {
@@ -187,8 +195,6 @@ void OpenClStream::prepare(const ir::Instruction& instruction) {
   if (const auto* k = std::get_if<ir::UserKernel>(&instruction)) render::c::prepare(*k, *this);
 }
 
-void OpenClStream::drain() { check(api().clFinish(queue_), "clFinish"); }
-
 void OpenClStream::copy(const ir::CopyBytes& c) {
   if (c.bytes == 0) return;
   const bool from_here = c.source_device == device_.device(), to_here = c.target_device == device_.device();
@@ -211,129 +217,12 @@ void OpenClStream::copy_within(const ir::CopyBytes& c) {
   copy(between, c.target);
 }
 
-void* OpenClStream::faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) {
-  using render::c::Fault;
-  constexpr size_t kBytes = runtime::FaultRecords::kCount * sizeof(Fault);
-  if (count == 0) return nullptr;
-  if (!faults_) {
-    faults_ = device_.allocate(kBytes);
-    if (!faults_) throw OutOfMemoryError("{}: no memory for {} bytes", device_.device().str(), kBytes);
-    looking_ = device_.make_queue();
-    const std::vector<Fault> none(runtime::FaultRecords::kCount);
-    device_.copy(looking_, OpenClDevice::Way::In, faults_, none.data(), kBytes, true, nullptr);
-  }
-  int first = records_.take(count, submitted() + 1, text);
-  if (first < 0) {
-    // Once round: all of them are looked at before they are used again.
-    drain();
-    read_faults(submitted());
-    records_.start_over();
-    first = records_.take(count, submitted() + 1, std::move(text));
-  }
-  return static_cast<Fault*>(faults_) + first;
-}
-
-void OpenClStream::read_faults(uint64_t seq) {
-  using render::c::Fault;
-  using Way = OpenClDevice::Way;
-  records_.look(
-      seq, errors(),
-      [&](Fault* all) { device_.copy(looking_, Way::Out, all, faults_, runtime::FaultRecords::kCount * sizeof(Fault), true, nullptr); },
-      [&](int number) {
-        const Fault none;
-        device_.copy(looking_, Way::In, static_cast<Fault*>(faults_) + number, &none, sizeof none, true, nullptr);
-      });
-}
-
-OpenClStream::Marks OpenClStream::take_reached() const noexcept {
-  Marks over;
-  while (!marks_.empty()) {
-    const cl_int status = status_of(marks_.front().event);
-    if (status > CL_COMPLETE) break;
-    if (status < 0) {
-      api().clFinish(queue_);  // as above
-      errors().keep(std::make_exception_ptr(
-          RuntimeError("device {}: an operation ended with {}. If it happens again, restart the program; see `naru doctor`",
-                       device_.device().str(), error_text(status))));
-    }
-    done_.store(marks_.front().seq, std::memory_order_release);
-    over.push_back(std::move(marks_.front()));
-    marks_.pop_front();
-  }
-  return over;
-}
-
-uint64_t OpenClStream::completed() const noexcept {
-  if (done_.load(std::memory_order_acquire) == given_.load(std::memory_order_acquire) || device_.forked())
-    return done_.load(std::memory_order_acquire);
-  Marks over;
-  const std::lock_guard lock(mutex_);
-  try {
-    // Whoever asks again and again must see the end.
-    if (marks_.empty() && marked_ < given_.load(std::memory_order_relaxed)) mark();
-    over = take_reached();
-  } catch (...) {
-    over = give_up(std::current_exception());
-  }
-  return done_.load(std::memory_order_relaxed);
-}
-
-Event OpenClStream::event_of(uint64_t seq) const {
-  if (done_.load(std::memory_order_relaxed) >= seq) return {};
-  for (const Mark& m : marks_)
-    if (m.seq >= seq) return m.event;
-  mark();
-  return marks_.back().event;
-}
-
-void OpenClStream::reach(uint64_t seq) noexcept {
-  if (device_.forked() || (done_.load(std::memory_order_acquire) >= seq && !records_.suspicious())) return;
-  Event event;
-  Marks over, more;
-  try {
-    {
-      const std::lock_guard lock(mutex_);
-      event = event_of(seq);
-    }
-    // An event that ended with an error is one that is reached, too: take_reached() tells.
-    const cl_int waited = event ? api().clWaitForEvents(1, &event.get()) : CL_SUCCESS;
-    if (waited != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) check(waited, "clWaitForEvents");
-    const std::lock_guard lock(mutex_);
-    over = take_reached();
-    if (records_.suspicious()) read_faults(seq);
-  } catch (...) {
-    const std::lock_guard lock(mutex_);
-    more = give_up(std::current_exception());
-  }
-}
-
-void OpenClStream::synchronize(uint64_t seq) {
-  device_.check_process();
-  DeviceStream::synchronize(seq);
-}
-
-void OpenClStream::wait(runtime::DeviceStream& other, uint64_t seq) {
-  device_.check_process();
-  if (&other == this || other.completed() >= seq) return;
-  auto* const there = dynamic_cast<OpenClStream*>(&other);
-  // Events are known in their own context only: for others the host waits.
-  if (!there || &there->device_ != &device_) return other.reach(seq);
-  Event event;
-  {
-    const std::lock_guard lock(there->mutex_);
-    event = there->event_of(seq);
-  }
-  if (!event) return;
-  const std::lock_guard lock(mutex_);
-  check(api().clEnqueueBarrierWithWaitList(queue_, 1, &event.get(), nullptr), "clEnqueueBarrierWithWaitList");
-}
-
 // Queues take no times until somebody asks for one: from then on this stream's is another, which goes on where the first one ends.
 void OpenClStream::take_times() {
   if (timed_) return;
   const cl_command_queue timed = device_.make_queue(true);
-  mark();
-  const cl_int status = api().clEnqueueBarrierWithWaitList(timed, 1, &marks_.back().event.get(), nullptr);
+  const Event event = record_point();
+  const cl_int status = api().clEnqueueBarrierWithWaitList(timed, 1, &of(event).get(), nullptr);
   if (status == CL_SUCCESS) {
     api().clReleaseCommandQueue(std::exchange(queue_, timed));
     timed_ = true;
@@ -344,12 +233,10 @@ void OpenClStream::take_times() {
 }
 
 std::unique_ptr<runtime::TimeStamp> OpenClStream::stamp() {
-  device_.check_process();
-  const std::lock_guard lock(mutex_);
-  take_times();
-  count({});
-  mark();
-  return std::make_unique<EventTime>(marks_.back().event);
+  return std::make_unique<EventTime>(give_event([&] {
+    take_times();
+    return record_event();
+  }));
 }
 
 }  // namespace naru::backends::opencl

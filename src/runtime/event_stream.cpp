@@ -1,0 +1,239 @@
+#include "runtime/event_stream.h"
+
+#include <iterator>
+#include <utility>
+
+#include "naru/error.h"
+#include "runtime/allocator.h"
+
+namespace naru::runtime {
+namespace {
+
+// So many points stand before it is looked which have been reached.
+constexpr size_t kPoints = 16;
+
+// The lock is free for the length of a scope.
+class Unlocked {
+ public:
+  explicit Unlocked(std::mutex& mutex) : mutex_(mutex) { mutex_.unlock(); }
+  ~Unlocked() { mutex_.lock(); }
+  Unlocked(const Unlocked&) = delete;
+
+ private:
+  std::mutex& mutex_;
+};
+
+}  // namespace
+
+EventStream::~EventStream() {
+  if (cache_) cache_->remove_stream(*this);
+}
+
+void EventStream::close(bool usable) noexcept {
+  if (!usable) return scratch_.abandon();
+  if (faults_) release(std::exchange(faults_, nullptr));
+  scratch_.release();
+}
+
+void EventStream::begin(bool asked) noexcept {
+  event_follows_ = asked || given_.load(std::memory_order_relaxed) + 1 - recorded_ >= every_;
+  at_work_ = true;
+  scratch_.begin();
+}
+
+uint64_t EventStream::end(std::vector<Ref<Storage>> hold, Points& over) {
+  at_work_ = false;
+  const uint64_t seq = count(std::move(hold));
+  if (lost()) {
+    abandon(nullptr, over);
+    return seq;
+  }
+  try {
+    if (!event_follows_) {
+      flush();
+      return seq;
+    }
+    record_point();
+    if (points_.size() > kPoints) take_reached(over);
+  } catch (...) {
+    abandon(std::current_exception(), over);
+  }
+  return seq;
+}
+
+uint64_t EventStream::count(std::vector<Ref<Storage>> hold) {
+  const uint64_t seq = given_.load(std::memory_order_relaxed) + 1;
+  given_.store(seq, std::memory_order_release);
+  for (Ref<Storage>& s : hold) keep_alive_.push_back(std::move(s));
+  return seq;
+}
+
+void EventStream::add_point(uint64_t seq, Event event) {
+  recorded_ = seq;
+  points_.push_back({seq, std::move(event), std::exchange(keep_alive_, {})});
+}
+
+EventStream::Event EventStream::record_point() {
+  Event event = record_event();
+  add_point(given_.load(std::memory_order_relaxed), event);
+  return event;
+}
+
+void EventStream::abandon(std::exception_ptr error, Points& over) noexcept {
+  if (error) errors().keep(std::move(error));
+  settle();  // memory is given back to the driver next
+  over.insert(over.end(), std::make_move_iterator(points_.begin()), std::make_move_iterator(points_.end()));
+  over.push_back({0, nullptr, std::exchange(keep_alive_, {})});
+  points_.clear();
+  recorded_ = given_.load(std::memory_order_relaxed);
+  done_.store(recorded_, std::memory_order_release);
+}
+
+void EventStream::take_reached(Points& over) {
+  if (lost()) return abandon(nullptr, over);
+  while (!points_.empty() && query_event(points_.front().event)) {
+    done_.store(points_.front().seq, std::memory_order_release);
+    over.push_back(std::move(points_.front()));
+    points_.pop_front();
+  }
+}
+
+EventStream::Event EventStream::event_of(uint64_t seq) {
+  if (done_.load(std::memory_order_relaxed) >= seq) return nullptr;
+  for (const Point& p : points_)
+    if (p.seq >= seq) return p.event;
+  return record_point();
+}
+
+uint64_t EventStream::completed() const noexcept {
+  const uint64_t done = done_.load(std::memory_order_acquire);
+  if (done == given_.load(std::memory_order_acquire) || forked()) return done;
+  return const_cast<EventStream*>(this)->look();
+}
+
+uint64_t EventStream::look() noexcept {
+  Points over;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return done_.load(std::memory_order_acquire);
+  try {
+    // Whoever asks again and again must see the end.
+    if (points_.empty() && !lost() && recorded_ < given_.load(std::memory_order_relaxed)) record_point();
+    take_reached(over);
+  } catch (...) {
+    abandon(std::current_exception(), over);
+  }
+  return done_.load(std::memory_order_relaxed);
+}
+
+void EventStream::reach(uint64_t seq) noexcept {
+  if (forked() || (done_.load(std::memory_order_acquire) >= seq && !records_.suspicious())) return;
+  Event event;
+  Points over;
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!lost()) event = event_of(seq);
+    }
+    if (event) host_wait(event);
+    const std::lock_guard lock(mutex_);
+    take_reached(over);
+    if (records_.suspicious() && !lost()) read_faults(seq);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    abandon(std::current_exception(), over);
+  }
+}
+
+void EventStream::synchronize(uint64_t seq) {
+  if (forked()) check_usable();
+  DeviceStream::synchronize(seq);
+  check_usable();
+}
+
+void EventStream::wait(DeviceStream& other, uint64_t seq) {
+  check_usable();
+  if (&other == this || other.completed() >= seq) return;
+  auto* const there = dynamic_cast<EventStream*>(&other);
+  if (!there || !can_wait_for(*there)) return other.reach(seq);
+  Event event;
+  {
+    const std::lock_guard lock(there->mutex_);
+    if (!there->lost()) event = there->event_of(seq);
+  }
+  if (!event) return;
+  const std::lock_guard lock(mutex_);
+  device_wait(event);
+}
+
+void EventStream::use_cache(CachingAllocator& cache) {
+  cache_ = &cache;
+  cache.add_stream(*this);
+}
+
+void EventStream::release_scratch() noexcept {
+  if (forked() || lost()) return;
+  const std::lock_guard lock(mutex_);
+  if (at_work_ || scratch_.empty()) return;
+  try {
+    drain();
+    scratch_.release();
+  } catch (...) {
+    errors().keep(std::current_exception());
+  }
+}
+
+void* EventStream::allocate_or_empty_cache(size_t bytes) {
+  if (void* const memory = allocate(bytes)) return memory;
+  if (!cache_) return nullptr;
+  {
+    // The cache's blocks are waited for, those of this stream among them.
+    const Unlocked scope(mutex_);
+    cache_->empty_cache();
+  }
+  return allocate(bytes);
+}
+
+void* EventStream::get(size_t bytes) {
+  void* const memory = allocate_or_empty_cache(bytes);
+  if (memory && cache_) cache_->count_scratch(static_cast<int64_t>(bytes));
+  return memory;
+}
+
+void EventStream::put_back(void* memory, size_t bytes) noexcept {
+  release(memory);
+  if (cache_) cache_->count_scratch(-static_cast<int64_t>(bytes));
+}
+
+void* EventStream::take_faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) {
+  using Fault = FaultRecords::Fault;
+  constexpr size_t kBytes = FaultRecords::kCount * sizeof(Fault);
+  if (count == 0) return nullptr;
+  if (!faults_) {
+    void* const memory = allocate_or_empty_cache(kBytes);
+    if (!memory) throw OutOfMemoryError("{}: no memory for {} bytes", place_.str(), kBytes);
+    const std::vector<Fault> none(FaultRecords::kCount);
+    write(memory, none.data(), kBytes);
+    faults_ = memory;
+  }
+  int first = records_.take(count, submitted() + 1, text);
+  if (first < 0) {
+    // Once round: all of them are looked at before they are used again.
+    drain();
+    read_faults(submitted());
+    records_.start_over();
+    first = records_.take(count, submitted() + 1, std::move(text));
+  }
+  return static_cast<Fault*>(faults_) + first;
+}
+
+void EventStream::read_faults(uint64_t seq) {
+  using Fault = FaultRecords::Fault;
+  records_.look(
+      seq, errors(), [&](Fault* all) { read(all, faults_, FaultRecords::kCount * sizeof(Fault)); },
+      [&](int number) {
+        const Fault none;
+        write(static_cast<Fault*>(faults_) + number, &none, sizeof none);
+      });
+}
+
+}  // namespace naru::runtime
