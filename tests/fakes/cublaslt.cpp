@@ -175,7 +175,7 @@ struct Product {
       return kNotSupported;
     if (op.compute == kComputeTf32 && d.type != kF32) return kNotSupported;
     if (d.type == kBF16 && capability < 80) return kNotSupported;
-    if (op.epilogue != kDefaultEpilogue && op.epilogue != kBiasEpilogue) return kNotSupported;
+    if (op.epilogue != kDefaultEpilogue && (op.epilogue != kBiasEpilogue || getenv("NARU_FAKE_NO_BIAS"))) return kNotSupported;
     return op.epilogue == kBiasEpilogue && !op.bias ? kInvalidValue : 0;
   }
   uint64_t hash() const {

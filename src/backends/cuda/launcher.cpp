@@ -1,13 +1,45 @@
 #include "backends/cuda/launcher.h"
 
+#include <array>
+#include <atomic>
+#include <cstdio>
 #include <cstring>
 
+#include "ir/op_ids.h"
 #include "naru/error.h"
 
 namespace naru::backends::cuda {
 namespace {
 
 CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+
+// c += bias.
+ir::Map bias_added(const ir::MatMul& q) {
+  ir::Map map;
+  ir::Program& p = map.program;
+  p.nodes_count = p.outputs_count = 1, p.inputs_count = 2;
+  p.outputs[0] = 0;
+  p.nodes[0].op = ir::op::add, p.nodes[0].out = q.dtype, p.nodes[0].args_count = 2;
+  for (uint16_t i = 0; i < 2; ++i) {
+    p.inputs[i] = {q.dtype, false};
+    p.nodes[0].args[i] = {ir::Program::From::Input, q.dtype, i};
+  }
+  const ir::View c{q.c.data, q.dtype, {q.c.batch_stride, q.c.row_stride, q.c.col_stride}};
+  map.shape = {q.batch, q.m, q.n};
+  map.inputs = {c, {const_cast<void*>(q.bias), q.dtype, {0, 0, q.bias_stride}}};
+  map.outputs = {c};
+  return map;
+}
+
+// Once a device: the program goes on, more slowly.
+void tell_starved(Device device) {
+  static std::array<std::atomic<bool>, 128> told{};
+  if (told[static_cast<size_t>(device.index)].exchange(true)) return;
+  std::fprintf(stderr,
+               "naru: warning: %s has no memory left for cuBLASLt to work in: matrix products are done by naru's own kernels, which are "
+               "slower. Free some memory, or use smaller batches\n",
+               device.str().c_str());
+}
 
 }  // namespace
 
@@ -22,15 +54,31 @@ void StreamLauncher::run(const ir::Instruction& instruction) {
       instruction);
 }
 
-bool StreamLauncher::matmul_by_library(ir::MatMul q) {
-  Products& products = device_.products();
-  const auto memory = [this](size_t bytes) -> void* {
+bool StreamLauncher::matmul_by_library(const ir::MatMul& q) {
+  bool starved = false;
+  const auto memory = [&](size_t bytes) -> void* {
     try {
       return scratch(bytes);
     } catch (const OutOfMemoryError&) {
+      starved = true;
       return nullptr;
     }
   };
+  if (by_library(q, memory)) return true;
+  // A bias that the library does not add itself is added behind.
+  if (ir::MatMul plain = q; q.bias && !starved) {
+    plain.bias = nullptr;
+    if (by_library(plain, memory)) {
+      render::c::run(bias_added(q), *this);
+      return true;
+    }
+  }
+  if (starved) tell_starved(device_.device());
+  return false;
+}
+
+bool StreamLauncher::by_library(ir::MatMul q, const Products::Workspace& memory) {
+  Products& products = device_.products();
   // Factors that do not lie in lines (repeated elements, every other column) are copied first.
   struct Copy {
     ir::MatMul::Matrix* factor;

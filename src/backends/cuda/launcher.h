@@ -24,7 +24,9 @@ class StreamLauncher : protected render::c::Launcher {
   CUstream stream_ = nullptr;
 
  private:
-  bool matmul_by_library(ir::MatMul product);
+  // False where own kernels are to do it, and nothing has happened.
+  bool matmul_by_library(const ir::MatMul& product);
+  bool by_library(ir::MatMul product, const Products::Workspace& memory);
   void copy(const ir::CopyBytes& copy);
   void copy_within(const ir::CopyBytes& copy);
 };

@@ -1,6 +1,7 @@
 // The cuda backend over the small libraries in place of NVIDIA's (tests/fakes), with four devices.
 #pragma once
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -70,6 +71,13 @@ class CudaFixture : public ::testing::Test {
     std::vector<std::string> names;
     for (std::string pid, name; in >> pid >> name;) names.push_back(name);
     return names;
+  }
+
+  // A function of the driver's stand-in that is there for tests only.
+  template <class F>
+  static F* fake(const char* name) {
+    void* const library = dlopen(NARU_FAKES "/libcuda.so", RTLD_NOW | RTLD_NOLOAD);
+    return reinterpret_cast<F*>(dlsym(library, name));
   }
 
   std::unique_ptr<Backend> backend;

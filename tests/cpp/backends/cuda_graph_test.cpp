@@ -4,6 +4,7 @@
 #include "backends/cuda/api.h"
 #include "backends/cuda_fixture.h"
 #include "naru/error.h"
+#include "runtime/allocator.h"
 
 namespace naru::runtime {
 namespace {
@@ -53,6 +54,26 @@ TEST_F(CudaGraphs, a_replay_is_one_launch_and_an_event_and_does_all_in_order) {
   other->replay(*recorded, {});  // any stream of the device
   other->submit(doublings(x, 1)[0], {});
   EXPECT_EQ(last(*other, x), 32 * 64);
+}
+
+TEST_F(CudaGraphs, a_full_cache_is_emptied_for_the_memory_of_a_graph_which_counts_as_long_as_the_graph_is_there) {
+  const Device last_one(DeviceType::Cuda, 3);
+  CachingAllocator cache(*backend, last_one);
+  const auto s = stream(3);
+  s->use_cache(cache);
+  auto* const x = static_cast<float*>(memory(4096, 3));
+  ir::MatMul q;
+  q.m = q.n = q.k = 4;
+  q.a = {x, 0, 4, 1}, q.b = {x + 64, 0, 4, 1}, q.c = {x + 128, 0, 4, 1};
+  cache.release(cache.allocate(backend->free_memory(last_one) - 4 * kMiB));
+  set("NARU_FAKE_WORKSPACE", std::to_string(6 * kMiB));
+  const std::vector<ir::Instruction> work{q, q};
+  auto recorded = s->record(work);
+  ASSERT_NE(recorded, nullptr);
+  EXPECT_EQ(cache.stats().reserved(), 6 * kMiB);
+  recorded.reset();
+  EXPECT_EQ(cache.stats().reserved(), 0u);
+  backend->release(last_one, MemoryKind::Device, x, 4096);
 }
 
 TEST_F(CudaGraphs, copies_over_the_bus_stay_outside_of_the_graph_in_their_place) {

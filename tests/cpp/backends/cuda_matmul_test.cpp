@@ -11,6 +11,7 @@
 #include "backends/cuda/matmul.h"
 #include "backends/cuda_fixture.h"
 #include "naru/error.h"
+#include "runtime/allocator.h"
 
 namespace naru::runtime {
 namespace {
@@ -146,9 +147,6 @@ TEST_F(CudaMatMul, what_is_not_for_the_library_is_done_by_own_kernels) {
   all.push_back(j);
   all.push_back(job(1, 5, 7, 0));
   all.push_back(job(1, 5, 7, 0, true));
-  j = job(1, 5, 7, 9, true);
-  j.q.bias_stride = 0;
-  all.push_back(j);
   const auto s = stream();
   const Memory at = filled(*s);
   listen();
@@ -167,6 +165,20 @@ TEST_F(CudaMatMul, what_is_not_for_the_library_is_done_by_own_kernels) {
     q.dtype = t;
     EXPECT_TRUE(for_library(q, true));
   }
+}
+
+TEST_F(CudaMatMul, a_bias_that_the_library_does_not_take_is_added_behind_its_matmul) {
+  Job apart = job(1, 5, 7, 9, true);
+  apart.q.bias_stride = 0;  // one number for all
+  const auto s = stream();
+  const Memory at = filled(*s);
+  listen();
+  check(*s, apart, at);
+  set("NARU_FAKE_NO_BIAS", "1");
+  for (const Job& j : {job(1, 6, 7, 9, true), job(3, 5, 7, 8, true)}) check(*s, j, at);
+  auto count = counted();
+  EXPECT_EQ(count["cublasLtMatmul"], 3);
+  EXPECT_EQ(count["cuLaunchKernel"], 3);
 }
 
 TEST_F(CudaMatMul, factors_that_do_not_lie_in_lines_are_copied_for_the_library) {
@@ -272,10 +284,31 @@ TEST_F(CudaMatMul, where_no_memory_to_work_in_is_left_own_kernels_do_it) {
   ASSERT_NE(most, nullptr);
   set("NARU_FAKE_WORKSPACE", std::to_string(4 * kMiB));
   listen();
+  ::testing::internal::CaptureStderr();
   check(*s, job(1, 5, 7, 9), at, 3);
+  check(*s, job(1, 5, 7, 9), at, 3);
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("cuda:3 has no memory left for cuBLASLt"), std::string::npos) << told;
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1) << "it is told once";
   EXPECT_FALSE(counted().contains("cublasLtMatmul"));
   backend->release(last, MemoryKind::Device, most, rest);
   check(*s, job(1, 5, 7, 9), at, 3);
+}
+
+TEST_F(CudaMatMul, a_full_cache_is_emptied_before_the_library_is_given_up) {
+  const Device last(DeviceType::Cuda, 3);
+  CachingAllocator cache(*backend, last);
+  const auto s = stream(3);
+  s->use_cache(cache);
+  const Memory at = filled(*s, 3);
+  cache.release(cache.allocate(backend->free_memory(last) - 4 * kMiB));
+  set("NARU_FAKE_WORKSPACE", std::to_string(6 * kMiB));
+  listen();
+  check(*s, job(1, 5, 7, 9), at, 3);
+  EXPECT_EQ(counted()["cublasLtMatmul"], 1);
+  EXPECT_GE(cache.stats().reserved(), 6 * kMiB) << "memory to work in counts";
+  cache.empty_cache();
+  EXPECT_EQ(cache.stats().reserved(), 0u);
 }
 
 TEST_F(CudaMatMul, each_stream_has_memory_of_its_own_to_work_in) {

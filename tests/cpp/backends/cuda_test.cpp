@@ -343,5 +343,48 @@ TEST(CudaLibraries, those_of_the_drivers_version_are_tried_before_newer_ones_by_
   at(blas, "/site/nvidia/cublas/lib/libcublasLt.so.12");
 }
 
+TEST_F(Cuda, a_copy_to_pageable_memory_waits_for_earlier_work_before_it_takes_the_stream) {
+  const auto s = stream();
+  auto* const x = memory(400);
+  const std::vector<float> ones(100, 1);
+  up(*s, x, ones.data(), 400);
+  auto* const waited = fake<size_t()>("fake_waited_in_copies");
+  const size_t before = waited();
+  for (int i = 0; i < 5; ++i) doubled(*s, x, 100);
+  std::vector<float> got(100);
+  s->synchronize(down(*s, got.data(), x, 400));
+  EXPECT_EQ(got, std::vector<float>(100, 32));
+  EXPECT_EQ(waited(), before);
+  // Nobody waits for page-locked memory.
+  auto* const host = static_cast<float*>(pinned(400));
+  doubled(*s, x, 100);
+  const uint64_t seq = down(*s, host, x, 400);
+  EXPECT_LT(s->completed(), seq);
+  s->synchronize(seq);
+  EXPECT_EQ(host[99], 64);
+  backend->release(Device(DeviceType::Cuda, 0), MemoryKind::Pinned, host, 400);
+  backend->release(Device(DeviceType::Cuda, 0), MemoryKind::Device, x, 400);
+}
+
+TEST_F(Cuda, memory_and_questions_do_not_disturb_a_capture_of_another_library) {
+  const Device first(DeviceType::Cuda, 0);
+  const auto s = stream();
+  auto* const x = memory(400);
+  const uint64_t seq = doubled(*s, x, 100);
+  auto* const capture = fake<int(int)>("fake_capture_by_others");
+  capture(1);
+  void *const more = memory(400), *const host = pinned(400);
+  EXPECT_NE(more, nullptr);
+  EXPECT_NE(host, nullptr);
+  for (int i = 0; i < 10 && s->completed() < seq; ++i) {
+  }
+  EXPECT_EQ(s->completed(), seq);
+  backend->release(first, MemoryKind::Device, more, 400);
+  backend->release(first, MemoryKind::Pinned, host, 400);
+  EXPECT_TRUE(capture(0)) << "the capture was spoiled";
+  EXPECT_NO_THROW(s->synchronize(seq));
+  backend->release(first, MemoryKind::Device, x, 400);
+}
+
 }  // namespace
 }  // namespace naru::runtime

@@ -1,0 +1,212 @@
+// Kernels, modules and graphs of the CUDA driver for tests (cuda.cpp).
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include "cuda_state.h"
+
+namespace {
+
+// The threads of a block, one stack each; they take turns at barriers.
+class Block {
+ public:
+  static constexpr size_t kStack = size_t{64} << 10;
+
+  void run(const Function& f, void** parameters, unsigned threads) {
+    if (!f.barriers) {
+      for (f.names->thread.x = 0; f.names->thread.x < threads; ++f.names->thread.x) f.entry(parameters);
+      return;
+    }
+    active = this;
+    function_ = &f;
+    parameters_ = parameters;
+    fibers_.resize(threads);
+    for (Fiber& fiber : fibers_) {
+      if (!fiber.stack) fiber.stack.reset(new char[kStack]);
+      fiber.started = fiber.over = false;
+    }
+    for (unsigned left = threads; left > 0;)
+      for (unsigned i = 0; i < threads; ++i) {
+        if (fibers_[i].over) continue;
+        resume(i);
+        if (fibers_[i].over) --left;
+      }
+  }
+  static void barrier() {
+    Fiber& f = active->fibers_[active->turn_];
+    if (_setjmp(f.place) == 0) _longjmp(active->back_, 1);
+  }
+
+ private:
+  struct Fiber {
+    std::unique_ptr<char[]> stack;
+    jmp_buf place;
+    bool started = false, over = false;
+  };
+  void resume(unsigned i) {
+    turn_ = i;
+    function_->names->thread.x = i;
+    if (_setjmp(back_) != 0) return;
+    Fiber& f = fibers_[i];
+    if (f.started) _longjmp(f.place, 1);
+    f.started = true;
+    ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = f.stack.get();
+    context.uc_stack.ss_size = kStack;
+    context.uc_link = nullptr;
+    makecontext(&context, reinterpret_cast<void (*)()>(enter), 0);
+    setcontext(&context);
+  }
+  static void enter() {
+    Block* const b = active;
+    b->function_->entry(b->parameters_);
+    b->fibers_[b->turn_].over = true;
+    _longjmp(b->back_, 1);
+  }
+  static Block* active;
+  std::vector<Fiber> fibers_;
+  const Function* function_ = nullptr;
+  void** parameters_ = nullptr;
+  unsigned turn_ = 0;
+  jmp_buf back_;
+};
+Block* Block::active = nullptr;
+
+Context* running = nullptr;
+bool strayed = false;
+void* translate(void* p) {
+  if (!p) return p;
+  char* const h = host(running, reinterpret_cast<Address>(p), 1);
+  if (!h) strayed = true;
+  return h;
+}
+
+void run_kernel(Context* c, const Function& f, Three grid, Three block, std::vector<std::vector<char>> arguments) {
+  const char* fault = getenv("NARU_FAKE_FAULT");
+  if (fault && *fault && atoi(fault) == c->device) {
+    c->broken = kLaunchFailed;
+    return;
+  }
+  running = c;
+  strayed = false;
+  static auto* const threads = new Block;
+  std::vector<void*> parameters;
+  for (std::vector<char>& a : arguments) parameters.push_back(a.data());
+  f.names->threads = block, f.names->blocks = grid;
+  f.names->thread = f.names->block = {0, 0, 0};
+  f.names->barrier = Block::barrier, f.names->translate = translate;
+  f.translate(parameters.data());
+  if (!strayed)
+    for (; f.names->block.x < grid.x; ++f.names->block.x) threads->run(f, parameters.data(), block.x);
+  if (strayed) c->broken = kIllegalAddress;
+}
+
+}  // namespace
+
+// An image: "FAKE sm_90 /path/of/the/library.so".
+EXPORT int cuModuleLoadData(Module** m, const void* image) {
+  BEGIN(cuModuleLoadData);
+  char kind[16] = "", path[1024] = "";
+  int version = 0;
+  if (sscanf(static_cast<const char*>(image), "FAKE %15[a-z]_%d %1023s", kind, &version, path) != 3) return kInvalidImage;
+  const int own = fake_gpu_capability(current()->device);
+  // Machine code runs on its own generation, from its minor version on; text also on later ones.
+  if (!strcmp(kind, "sm") ? version / 10 != own / 10 || version > own : version > own) return kNoBinary;
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) return kInvalidImage;
+  *m = keep(new Module{current(), library});
+  return 0;
+}
+EXPORT int cuModuleGetFunction(Function** f, Module* m, const char* name) {
+  BEGIN(cuModuleGetFunction);
+  const auto find = [&](const char* what, auto& found) {
+    found = reinterpret_cast<std::decay_t<decltype(found)>>(dlsym(m->library, (std::string("fake_") + what + "_" + name).c_str()));
+    return found != nullptr;
+  };
+  auto made = std::make_unique<Function>(
+      Function{m->context, nullptr, nullptr, nullptr, static_cast<Names*>(dlsym(m->library, "fake_names")), false});
+  if (!made->names || !find("run", made->entry) || !find("translate", made->translate) || !find("sizes", made->sizes)) return kNotFound;
+  made->barriers = *static_cast<const int*>(dlsym(m->library, "fake_barriers")) != 0;
+  *f = keep(made.release());
+  return 0;
+}
+EXPORT int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                          Stream* s, void** parameters, void** extra) {
+  BEGIN(cuLaunchKernel);
+  if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1 || shared != 0 || extra) return kInvalidValue;
+  if (f->context != current()) return kInvalidHandle;
+  // The values of the parameters, as they are now.
+  size_t sizes[64] = {}, all = 0;
+  f->sizes(sizes);
+  for (const size_t size : sizes) all += (size + 7) / 8 * 8;
+  if (all > 4096) return kInvalidValue;
+  std::vector<std::vector<char>> arguments;
+  for (size_t i = 0; sizes[i] != 0; ++i)
+    arguments.emplace_back(static_cast<char*>(parameters[i]), static_cast<char*>(parameters[i]) + sizes[i]);
+  return give(s, [f, gx, bx, arguments] { run_kernel(f->context, *f, {gx, 1, 1}, {bx, 1, 1}, arguments); });
+}
+
+// Only the relaxed mode (2), in which memory may be taken meanwhile. What is captured is done at each launch, in the stream's order.
+EXPORT int cuStreamBeginCapture_v2(Stream* s, unsigned mode) {
+  BEGIN(cuStreamBeginCapture_v2);
+  if (s->context != current()) return kInvalidContext;
+  if (mode != 2 || s->captured) return kInvalidValue;
+  s->captured = std::make_shared<Work>();
+  s->spoiled = false;
+  return 0;
+}
+EXPORT int cuStreamEndCapture(Stream* s, Graph** graph) {
+  BEGIN(cuStreamEndCapture);
+  *graph = nullptr;
+  if (!s->captured) return kCaptureUnmatched;
+  const auto work = std::move(s->captured);
+  s->captured = nullptr;
+  if (s->spoiled) return kCaptureInvalidated;
+  *graph = keep(new Graph{s->context, work});
+  return 0;
+}
+EXPORT int cuGraphInstantiateWithFlags(Graph** made, Graph* graph, unsigned long long flags) {
+  BEGIN(cuGraphInstantiateWithFlags);
+  if (!graph || flags != 0) return kInvalidValue;
+  *made = keep(new Graph(*graph));
+  return 0;
+}
+EXPORT int cuGraphLaunch(Graph* made, Stream* s) {
+  BEGIN(cuGraphLaunch);
+  if (made->context != current()) return kInvalidContext;
+  return give(s, [work = made->work, c = made->context] {
+    for (const auto& f : *work)
+      if (!c->broken) f();
+  });
+}
+EXPORT int cuGraphExecDestroy(Graph* made) {
+  BEGIN(cuGraphExecDestroy);
+  drop(made);
+  return 0;
+}
+EXPORT int cuGraphDestroy(Graph* graph) {
+  BEGIN(cuGraphDestroy);
+  drop(graph);
+  return 0;
+}
+
+// For the cuBLASLt beside this (cublaslt.cpp): what a call is to fail with; the current context; whether a stream of it captures; its device's capability; work for a stream, in its
+// order; the host's address of a device's bytes while that runs, where any other address ends the context.
+EXPORT int fake_cuda_called(const char* function) { return fake_called(function); }
+EXPORT void* fake_cuda_context() { return current(); }
+EXPORT int fake_cuda_capturing(Context* c) {
+  for (const Stream* s : c->streams)
+    if (s->captured) return 1;
+  return 0;
+}
+EXPORT int fake_cuda_capability(Context* c) { return fake_gpu_capability(c->device); }
+EXPORT int fake_cuda_give(Stream* s, const std::function<void()>& work) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  return s->context->broken ? s->context->broken : give(s, work);
+}
+EXPORT void* fake_cuda_host(Context* c, Address address, size_t bytes) {
+  char* const h = host(c, address, bytes);
+  if (!h) c->broken = kIllegalAddress;
+  return h;
+}

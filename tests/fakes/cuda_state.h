@@ -1,0 +1,206 @@
+// What the files of the CUDA driver for tests (cuda.cpp) share: contexts, streams and their work, memory.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+extern "C" int fake_called(const char* function);
+extern "C" size_t fake_gpu_bytes(int device);
+extern "C" int fake_gpu_capability(int device);
+extern "C" int fake_gpu_of_pci(const char* pci);
+
+struct Three {
+  unsigned x, y, z;
+};
+// What a kernel's text sees besides its parameters; see nvrtc.cpp.
+struct Names {
+  Three thread, block, threads, blocks;
+  void (*barrier)();
+  void* (*translate)(void*);
+};
+
+enum {
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNotInitialized = 3,
+  kInvalidImage = 200,
+  kInvalidContext = 201,
+  kNoBinary = 209,
+  kInvalidHandle = 400,
+  kNotFound = 500,
+  kNotReady = 600,
+  kIllegalAddress = 700,
+  kPeerEnabled = 704,
+  kPeerNotEnabled = 705,
+  kLaunchFailed = 719,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureUnmatched = 903,
+  kCaptureIsolation = 905,
+  kCapturedEvent = 907
+};
+
+using Address = unsigned long long;
+constexpr int kShift = 56;
+
+struct Context;
+
+struct Event {
+  Context* context;
+  bool timing = false, recorded = false, done = true, captured = false;
+  struct Stream* stream = nullptr;
+  double time = 0;
+  int awaited = 0;  // pieces of work still to be done that look at it
+  bool destroyed = false;
+};
+using Work = std::vector<std::function<void()>>;
+struct Stream {
+  Context* context;
+  std::deque<std::function<void()>> work;
+  std::shared_ptr<Work> captured;  // in a capture
+  bool spoiled = false;            // by what may not be done in one
+};
+struct Graph {
+  Context* context;
+  std::shared_ptr<Work> work;
+};
+struct Module {
+  Context* context;
+  void* library;
+};
+struct Function {
+  Context* context;
+  void (*entry)(void**);      // runs one thread
+  void (*translate)(void**);  // makes the addresses among the arguments those of the host
+  void (*sizes)(size_t*);     // of the arguments; 0 ends them
+  Names* names;
+  bool barriers;
+};
+struct Context {
+  explicit Context(int d) : device(d) {}
+  int device;
+  int broken = 0;
+  size_t used = 0;
+  std::map<Address, size_t> memory;  // by the host's address
+  std::set<Stream*> streams;
+  std::set<Context*> peers;
+  std::set<void*> kept;  // events, modules, functions, graphs: what is not given back lives as long as the context
+};
+template <class T>
+T* keep(T* made) {
+  made->context->kept.insert(made);
+  return made;
+}
+template <class T>
+void drop(T* kept) {
+  kept->context->kept.erase(kept);
+  delete kept;
+}
+
+inline std::recursive_mutex mutex;
+// As long as the process.
+inline auto& contexts = *new std::map<int, std::unique_ptr<Context>>;
+inline auto& pinned = *new std::map<char*, size_t>;
+inline bool initialised = false;
+inline pid_t process = 0;
+inline double now = 0;  // steps of work done: a clock that only work moves
+inline thread_local std::vector<Context*> stack;
+inline size_t waited_in_copies = 0;
+enum Others { kNone, kGlobal, kSpoiled };
+inline Others others = kNone;                   // capture of another library
+inline thread_local unsigned capture_mode = 0;  // of the thread: 0 global, 1 thread local, 2 relaxed
+
+inline Context* current() { return stack.empty() ? nullptr : stack.back(); }
+
+inline Address tag(int device) { return (Address{0x40} | static_cast<Address>(device)) << kShift; }
+
+// The host's address of `bytes` bytes of the device; null for any other address.
+inline char* host(Context* c, Address a, size_t bytes) {
+  const Address h = a - tag(c->device);
+  auto at = c->memory.upper_bound(h);
+  if (at == c->memory.begin()) return nullptr;
+  --at;
+  return h >= at->first && h + bytes <= at->first + at->second ? reinterpret_cast<char*>(h) : nullptr;
+}
+
+inline bool is_pinned(const void* p, size_t bytes) {
+  auto* const c = static_cast<char*>(const_cast<void*>(p));
+  auto at = pinned.upper_bound(c);
+  if (at == pinned.begin()) return false;
+  --at;
+  return c + bytes <= at->first + at->second;
+}
+
+inline bool step(Stream* s) {
+  if (s->work.empty()) return false;
+  const auto work = std::move(s->work.front());
+  s->work.pop_front();
+  ++now;
+  if (!s->context->broken) work();
+  return true;
+}
+inline void finish(Stream* s) {
+  while (step(s)) {
+  }
+}
+inline void finish(Context* c) {
+  for (Stream* s : c->streams) finish(s);
+}
+
+// Every call: what it is to fail with, if anything.
+inline int begin(const char* name, bool needs_context = true) {
+  if (const int code = fake_called(name)) return code;
+  if (!initialised || getpid() != process) return kNotInitialized;
+  if (!needs_context) return 0;
+  if (!current()) return kInvalidContext;
+  return current()->broken;
+}
+#define BEGIN(name, ...)                                   \
+  const std::lock_guard<std::recursive_mutex> lock(mutex); \
+  if (const int code = begin(#name, ##__VA_ARGS__)) return code
+
+inline int give(Stream* s, std::function<void()> work) {
+  if (s->context != current()) return kInvalidHandle;
+  if (s->captured && s->spoiled) return kCaptureInvalidated;
+  if (s->captured)
+    s->captured->push_back(std::move(work));
+  else
+    s->work.push_back(std::move(work));
+  return 0;
+}
+// The same, of work that looks at an event, which lives until that is done.
+inline int give(Stream* s, Event* e, std::function<void()> work) {
+  const int code = give(s, [e, work = std::move(work)] {
+    work();
+    if (--e->awaited == 0 && e->destroyed) drop(e);
+  });
+  if (code == 0) ++e->awaited;
+  return code;
+}
+// Whether a capture is spoiled by a call that may not be made in one.
+inline bool spoils(Stream* s) {
+  if (!s->captured) return false;
+  s->spoiled = true;
+  return true;
+}
+
+// What a call that may not be made during captures of others is to fail with.
+inline int refused_by_others() {
+  if (others == kNone || capture_mode == 2) return 0;
+  others = kSpoiled;
+  return kCaptureUnsupported;
+}
