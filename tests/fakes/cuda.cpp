@@ -78,6 +78,7 @@ EXPORT int cuMemAlloc_v2(Address* address, size_t bytes) {
   BEGIN(cuMemAlloc_v2);
   Context* const c = current();
   if (bytes == 0) return kInvalidValue;
+  note_if_captured(c);
   if (const int code = refused_by_others()) return code;
   if (bytes > fake_gpu_bytes(c->device) - c->used) return kOutOfMemory;
   void* const memory = aligned_alloc(256, (bytes + 255) / 256 * 256);

@@ -113,6 +113,7 @@ EXPORT int cuModuleLoadData(Module** m, const void* image) {
   const int own = fake_gpu_capability(current()->device);
   // Machine code runs on its own generation, from its minor version on; text also on later ones.
   if (!strcmp(kind, "sm") ? version / 10 != own / 10 || version > own : version > own) return kNoBinary;
+  note_if_captured(current());
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) return kInvalidImage;
   *m = keep(new Module{current(), library});
@@ -146,6 +147,9 @@ EXPORT int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, un
     arguments.emplace_back(static_cast<char*>(parameters[i]), static_cast<char*>(parameters[i]) + sizes[i]);
   return give(s, [f, gx, bx, arguments] { run_kernel(f->context, *f, {gx, 1, 1}, {bx, 1, 1}, arguments); });
 }
+
+// For tests: how often memory was taken or a module loaded while a stream of the device captured.
+EXPORT size_t fake_loaded_in_captures() { return loaded_in_captures; }
 
 // Only the relaxed mode (2), in which memory may be taken meanwhile. What is captured is done at each launch, in the stream's order.
 EXPORT int cuStreamBeginCapture_v2(Stream* s, unsigned mode) {

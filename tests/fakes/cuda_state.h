@@ -119,7 +119,7 @@ inline bool initialised = false;
 inline pid_t process = 0;
 inline double now = 0;  // steps of work done: a clock that only work moves
 inline thread_local std::vector<Context*> stack;
-inline size_t waited_in_copies = 0;
+inline size_t waited_in_copies = 0, loaded_in_captures = 0;
 enum Others { kNone, kGlobal, kSpoiled };
 inline Others others = kNone;                   // capture of another library
 inline thread_local unsigned capture_mode = 0;  // of the thread: 0 global, 1 thread local, 2 relaxed
@@ -190,6 +190,10 @@ inline int give(Stream* s, Event* e, std::function<void()> work) {
   });
   if (code == 0) ++e->awaited;
   return code;
+}
+// Counts what may wait for the whole device while a stream of the context captures.
+inline void note_if_captured(Context* c) {
+  for (const Stream* s : c->streams) loaded_in_captures += s->captured != nullptr;
 }
 // Whether a capture is spoiled by a call that may not be made in one.
 inline bool spoils(Stream* s) {

@@ -67,12 +67,15 @@ std::unique_ptr<CudaGraph> CudaGraph::record(CudaDevice& device, CudaDevices& de
   }
 }
 
-// Relaxed: memory may be taken and kernels loaded meanwhile, which concerns no stream.
+// What compiles, loads, opens a library or takes memory may wait for the whole device, which ends a capture: all of it is done before.
 CUgraphExec CudaGraph::capture(std::span<const ir::Instruction> work) {
   const Api& cu = device_.api();
-  // Opened here for the first time, a library may wait for the whole device, which ends a capture.
-  if (std::any_of(work.begin(), work.end(), [](const ir::Instruction& i) { return std::holds_alternative<ir::MatMul>(i); }))
-    device_.products().available();
+  only_prepares_ = true;
+  for (const ir::Instruction& i : work) {
+    used_ = 0;
+    run(i);
+  }
+  only_prepares_ = false;
   device_.check(cu.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
   CUgraph graph = nullptr;
   CUgraphExec made = nullptr;

@@ -101,7 +101,7 @@ bool StreamLauncher::by_library(ir::MatMul q, const Products::Workspace& memory)
       render::c::run(ir::copy_of(c.shape, c.from, {c.factor->data, q.dtype, contiguous_strides(c.shape)}), *this);
     }
   }
-  return products.start(q, stream_, memory);
+  return products.start(q, only_prepares_ ? nullptr : stream_, memory);
 }
 
 void StreamLauncher::start(const render::c::Launch& launch) {
@@ -111,6 +111,7 @@ void StreamLauncher::start(const render::c::Launch& launch) {
     throw RuntimeError("CUDA: a kernel with {} pieces of memory; at most {} are allowed", launch.memory.size(), kMost);
   if (launch.groups > kMostGroups) throw RuntimeError("CUDA: a kernel of {} groups; at most {} are allowed", launch.groups, kMostGroups);
   if (launch.groups == 0) return;
+  if (only_prepares_) return prepare(launch);
   const Api& cu = device_.api();
   CUdeviceptr memory[kMost + 1];
   void* parameters[kMost + 1];
@@ -146,6 +147,7 @@ void StreamLauncher::copy(const ir::CopyBytes& c) {
   const Api& cu = device_.api();
   const bool from_here = c.source_device == device_.device(), to_here = c.target_device == device_.device();
   if (from_here && to_here) return copy_within(c);
+  if (only_prepares_) return;
   if (to_here && c.source_device.is_cpu())
     return device_.check(cu.cuMemcpyHtoDAsync_v2(address(c.target), c.source, c.bytes, stream_), "cuMemcpyHtoDAsync");
   if (from_here && c.target_device.is_cpu())
@@ -160,6 +162,7 @@ void StreamLauncher::copy(const ir::CopyBytes& c) {
 void StreamLauncher::copy_within(const ir::CopyBytes& c) {
   if (c.target == c.source) return;
   const auto copy = [&](const void* from, const void* to) {
+    if (only_prepares_) return;
     device_.check(device_.api().cuMemcpyDtoDAsync_v2(address(to), address(from), c.bytes, stream_), "cuMemcpyDtoDAsync");
   };
   const auto *from = static_cast<const char*>(c.source), *to = static_cast<const char*>(c.target);

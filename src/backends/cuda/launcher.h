@@ -22,6 +22,7 @@ class StreamLauncher : protected render::c::Launcher {
   CudaDevice& device_;
   CudaDevices& devices_;
   CUstream stream_ = nullptr;
+  bool only_prepares_ = false;  // run() compiles, plans and takes memory, and puts nothing on the stream
 
  private:
   // False where own kernels are to do it, and nothing has happened.

@@ -164,6 +164,7 @@ bool Products::start(const ir::MatMul& q, CUstream stream, const Workspace& work
   }
   void* const memory = plan->workspace > 0 ? workspace(plan->workspace) : nullptr;
   if (plan->workspace > 0 && !memory) return false;
+  if (!stream) return true;
   const std::lock_guard lock(mutex_);
   if (!plan->descriptors) return false;
   if (q.bias) plan->descriptors->set_bias(q.bias);

@@ -57,7 +57,7 @@ class Products {
 
   // Whether there is a library at all, which is opened here.
   bool available();
-  // Puts the product on the stream, whose context is current. False where naru's own kernels are to do it; nothing has happened then.
+  // Puts the product on the stream (null: only plans it and takes memory), whose context is current. False where naru's own kernels are to do it; nothing has happened then.
   // Throws RuntimeError where the library fails, OutOfMemoryError where it has no memory.
   bool start(const ir::MatMul& product, CUstream stream, const Workspace& workspace);
 

@@ -76,6 +76,29 @@ TEST_F(CudaGraphs, a_full_cache_is_emptied_for_the_memory_of_a_graph_which_count
   backend->release(last_one, MemoryKind::Device, x, 4096);
 }
 
+TEST_F(CudaGraphs, kernels_are_loaded_and_memory_is_taken_before_a_capture_begins) {
+  const auto s = stream();
+  auto* const x = static_cast<float*>(ones(*s));
+  set("NARU_FAKE_WORKSPACE", "100000");
+  ir::MatMul q;
+  q.m = q.n = q.k = 4;
+  q.a = {x, 0, 4, 1}, q.b = {x + 16, 0, 4, 1}, q.c = {x + 32, 0, 4, 1};
+  std::vector<ir::Instruction> work = doublings(x, 1);
+  work.emplace_back(q);
+  auto* const loaded = fake<size_t()>("fake_loaded_in_captures");
+  const size_t before = loaded();
+  const auto recorded = s->record(work);
+  ASSERT_NE(recorded, nullptr);
+  EXPECT_EQ(loaded(), before);
+  EXPECT_EQ(last(*s, x), 1) << "nothing has been done yet";
+  s->replay(*recorded, {});
+  s->synchronize(s->submitted());
+  std::vector<float> got(kCount);
+  s->synchronize(down(*s, got.data(), x, kBytes));
+  EXPECT_EQ(got[0], 2);
+  EXPECT_EQ(got[32], 16) << "four products of two by two";
+}
+
 TEST_F(CudaGraphs, copies_over_the_bus_stay_outside_of_the_graph_in_their_place) {
   const auto s = stream();
   void* const x = ones(*s);
