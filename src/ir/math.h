@@ -49,6 +49,8 @@ V minimum(V a, V b);
 V sign(V x);
 // Integers: rounds toward -inf; x/0 = 0. Floats: Python's //, exactly as torch.floor_divide.
 V floor_divide(V a, V b);
+// sqrt(x * x + y * y), scaled where squares would overflow or vanish; infinity if either is infinite, though the other be NaN.
+V hypot(V x, V y);
 // Python's %: the sign of the divisor.
 V remainder(V a, V b);
 

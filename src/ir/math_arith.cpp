@@ -51,6 +51,15 @@ V floor_divide(V a, V b) {
   return where(b == zero, quotient, where(lower != zero, nearest, with_sign(zero, sign_of(quotient))));
 }
 
+V hypot(V a, V b) {
+  const double large = pick(a, 0x1p62, 0x1p510), small = pick(a, 0x1p-62, 0x1p-510);
+  const double down = pick(a, 0x1p-66, 0x1p-530), up = pick(a, 0x1p86, 0x1p600);
+  const V most = prim_max(abs(a), abs(b));
+  const auto by = [&](double low, double high) { return where(most > large, a.lit(low), where(most < small, a.lit(high), a.lit(1))); };
+  const V factor = by(down, up), x = a * factor, y = b * factor;
+  return where((abs(a) == kInf) | (abs(b) == kInf), inf(a), sqrt(x * x + y * y) * by(1 / down, 1 / up));
+}
+
 V remainder(V a, V b) {
   const V zero = a.lit(0), rest = rem(a, b);
   return where((rest != zero) & ((rest < zero) != (b < zero)), rest + b, rest);

@@ -46,16 +46,6 @@ V logaddexp(V a, V b) {
   const V sum = m + log1p(exp(-abs(a - b)));
   return where(abs(m) == std::numeric_limits<double>::infinity(), m, sum);
 }
-// Scaled by a power of two where squares would overflow or vanish.
-V hypot(V a, V b) {
-  const bool narrow = a.type() == VType::F32;
-  const double large = narrow ? 0x1p62 : 0x1p510, small = narrow ? 0x1p-62 : 0x1p-510;
-  const double down = narrow ? 0x1p-66 : 0x1p-530, up = narrow ? 0x1p86 : 0x1p600;
-  const V most = prim_max(abs(a), abs(b));
-  const auto by = [&](double low, double high) { return where(most > large, a.lit(low), where(most < small, a.lit(high), a.lit(1))); };
-  const V factor = by(down, up), x = a * factor, y = b * factor;
-  return where(is_inf(a) | is_inf(b), a.lit(std::numeric_limits<double>::infinity()), sqrt(x * x + y * y) * by(1 / down, 1 / up));
-}
 V shift(Prim prim, V a, V b) {
   const double width = a.type() == VType::I32 ? 32 : 64;
   const V inside = (b >= 0.0) & (b < width);

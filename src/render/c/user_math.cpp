@@ -16,8 +16,6 @@ struct Function {
   V (*of_two)(V, V);
 };
 
-V hypot(V a, V b) { return ir::sqrt(a * a + b * b); }
-
 constexpr Function kFunctions[] = {
     {"exp", ir::exp, nullptr},     {"exp2", ir::exp2, nullptr},     {"expm1", ir::expm1, nullptr}, {"log", ir::log, nullptr},
     {"log2", ir::log2, nullptr},   {"log10", ir::log10, nullptr},   {"log1p", ir::log1p, nullptr}, {"sin", ir::sin, nullptr},
@@ -25,7 +23,7 @@ constexpr Function kFunctions[] = {
     {"atan", ir::atan, nullptr},   {"sinh", ir::sinh, nullptr},     {"cosh", ir::cosh, nullptr},   {"tanh", ir::tanh, nullptr},
     {"asinh", ir::asinh, nullptr}, {"acosh", ir::acosh, nullptr},   {"atanh", ir::atanh, nullptr}, {"erf", ir::erf, nullptr},
     {"erfc", ir::erfc, nullptr},   {"lgamma", ir::lgamma, nullptr}, {"sqrt", ir::sqrt, nullptr},   {"rsqrt", ir::rsqrt, nullptr},
-    {"pow", nullptr, ir::pow},     {"atan2", nullptr, ir::atan2},   {"fmod", nullptr, ir::rem},    {"hypot", nullptr, hypot}};
+    {"pow", nullptr, ir::pow},     {"atan2", nullptr, ir::atan2},   {"fmod", nullptr, ir::rem},    {"hypot", nullptr, ir::hypot}};
 
 // "" where the target can't compute it.
 std::string definition(const Function& f, bool is_double, const Target& target) {
