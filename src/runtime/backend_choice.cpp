@@ -20,6 +20,7 @@ Availability why_none(Backends backends, DeviceType kind, CheckOf check) {
     Availability a = backends[i]->probe(kind);
     if (a.available && backends[i]->device_count(kind) > 0) a = check(i, kind);
     if (a.available || a.reason.empty()) continue;
+    if (backends[i]->simulated()) return a;  // in place of the real ones
     if (known)
       first.reason += fmt::format("; {}: {}", backends[i]->name(), a.reason);
     else

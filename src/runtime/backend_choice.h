@@ -15,7 +15,7 @@ using CheckOf = const Availability& (*)(size_t backend, DeviceType kind);
 
 // The number of the backend in the list; -1: none. simulated: only those count that simulate devices.
 int choose_backend(Backends backends, DeviceType kind, bool simulated, CheckOf check);
-// Why there is none: what the first that knows the kind says, and behind it, by their names, what the others say.
+// Why there is none: what simulated devices say that were asked for; else what the first that knows the kind says, and behind it, by their names, what the others say.
 Availability why_none(Backends backends, DeviceType kind, CheckOf check);
 
 }  // namespace naru::runtime

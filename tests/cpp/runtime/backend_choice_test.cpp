@@ -81,6 +81,11 @@ TEST(BackendChoice, where_none_works_each_backend_of_the_kind_says_why) {
   EXPECT_EQ(why_none(list_of(Fake("opencl", kXpu, 1)), kXpu, first_is_wrong).reason, "wrong numbers");
 }
 
+TEST(BackendChoice, simulated_devices_that_are_hidden_speak_for_the_real_ones) {
+  const List backends = list_of(Fake("virtual", kXpu, 0, "hidden", true), Fake("opencl", kXpu, 0, "no platform"));
+  EXPECT_EQ(why_none(backends, kXpu, right).reason, "hidden");
+}
+
 TEST(DeviceKinds, each_row_is_found_by_its_type_and_by_its_name) {
   EXPECT_EQ(device_kinds().front().type, DeviceType::Cpu);
   EXPECT_EQ(accelerator_kinds().size() + 1, device_kinds().size());
