@@ -175,6 +175,9 @@ void define_arithmetic() {
       Tensor(a).copy_(round(a, decimals));
     return Self();
   });
+}
+
+void define_scaled_sums() {
   def(kBoth, "lerp", "input, end, weight, *, out=None", "input + weight * (end - input).",
       [](const Tensor& a, const Tensor& b, const Operand& w) {
         return run(op::lerp, {a, b, w});
@@ -309,6 +312,7 @@ constexpr std::pair<const char*, const char*> kAliases[] = {
 void define_elementwise() {
   define_table();
   define_arithmetic();
+  define_scaled_sums();
   define_choices();
   define_activations();
   for (auto [alias, name] : kAliases) add_alias(alias, name);

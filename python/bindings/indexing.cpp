@@ -101,6 +101,9 @@ void define_gathers() {
         scatter_add_(t, dim, index, src);
         return Self();
       });
+}
+
+void define_index_writes() {
   def(kBoth, "index_select", "input, dim, index, *, out=None", "The places `index` of a dimension.",
       [](const Tensor& t, int64_t dim, const Tensor& index) { return index_select(t, dim, index); });
   def(kMethod, "index_add_", "input, dim, index, source, *, alpha=1", "Adds alpha * source at the places `index` of a dimension.",
@@ -149,6 +152,9 @@ void define_gathers() {
         assign(target, dim, index, source);
         return Self();
       });
+}
+
+void define_puts() {
   const auto put = [](const Tensor& t, PyObject* indices, const Operand& value, bool accumulate) {
     std::vector<Index> parts;
     if (!PyTuple_Check(indices) && !PyList_Check(indices))
@@ -264,6 +270,8 @@ void define_orders() {
 
 void define_indexing() {
   define_gathers();
+  define_index_writes();
+  define_puts();
   define_masks();
   define_orders();
 }

@@ -67,6 +67,9 @@ void define_moves() {
     Tensor(t).detach_();
     return Self();
   });
+}
+
+void define_writes() {
   def(kMethod, "copy_", "input, src, non_blocking=False", "Writes src's elements, converted and broadcast; from any device.",
       [](const Tensor& t, const Tensor& src, bool non_blocking) {
         Tensor(t).copy_(src, non_blocking);
@@ -275,6 +278,7 @@ void define_gradients() {
 
 void define_methods() {
   define_moves();
+  define_writes();
   define_reads();
   define_geometry();
   define_gradients();

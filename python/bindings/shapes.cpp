@@ -72,6 +72,9 @@ void define_views() {
       [](const Tensor& t, int64_t dim, int64_t i) { return t.select(dim, i); });
   def(kBoth, "diagonal", "input, offset=0, dim1=0, dim2=1", "The diagonal of two dimensions, as the last one.",
       [](const Tensor& t, int64_t offset, int64_t a, int64_t b) { return t.diagonal(offset, a, b); });
+}
+
+void define_diagonals() {
   def(kBoth, "diag", "input, diagonal=0, *, out=None", "The diagonal of a matrix, or a matrix with this diagonal.",
       [](const Tensor& t, int64_t k) {
         if (t.dim() == 2) return t.diagonal(k, 0, 1).clone();
@@ -209,6 +212,9 @@ void define_joins() {
     def(kBoth, name, "input, split_sizes, dim=0", "Pieces of the given sizes along a dimension.",
         [](const Tensor& t, const Sequence& sizes, int64_t dim) { return split(t, sizes.dims, dim); });
   }
+}
+
+void define_pieces() {
   def(kBoth, "tensor_split", "input, indices_or_sections, dim=0",
       "That many pieces, the first ones larger by one where it does not divide.", [](const Tensor& t, int64_t sections, int64_t dim) {
         if (sections <= 0) throw RuntimeError("number of sections must be larger than 0, got {}", sections);
@@ -281,6 +287,9 @@ void define_joins() {
         }
         return tensor(places, Options(counts.dtype(), counts.device()));
       });
+}
+
+void define_flips() {
   def(kBoth, "flip", "input, *dims", "Dimensions in reverse order.", [](const Tensor& t, const Dims& dims) { return flip(t, dims); });
   def(kBoth, "fliplr", "input", "Dimension 1 in reverse order.", [](const Tensor& t) { return flip(t, {1}); });
   def(kBoth, "flipud", "input", "Dimension 0 in reverse order.", [](const Tensor& t) { return flip(t, {0}); });
@@ -346,8 +355,11 @@ void define_joins() {
 
 void define_shapes() {
   define_views();
+  define_diagonals();
   define_in_place_views();
   define_joins();
+  define_pieces();
+  define_flips();
 }
 
 }  // namespace naru::py
