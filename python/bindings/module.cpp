@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include "lines.h"
+#include "runtime/interrupt.h"
 #include "tensor_object.h"
 
 NB_MODULE(_C, m) {
@@ -52,6 +53,7 @@ NB_MODULE(_C, m) {
     const std::string path = info.dli_fname;
     set_package_folder(path.substr(0, path.rfind('/') + 1));
   }
+  runtime::watch_interrupts(true);
   current_line = program_line;
   line_text = program_line_text;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lines.h"
+#include "runtime/interrupt.h"
 
 namespace naru::py {
 
@@ -19,6 +20,9 @@ void set_python_error() noexcept {
     throw;
   } catch (nb::python_error& e) {
     e.restore();
+  } catch (const runtime::Interrupted& e) {
+    // What the program's handler raises, if it raises.
+    if (PyErr_CheckSignals() == 0) set(PyExc_RuntimeError, e.what());
   } catch (const DeviceUnavailableError& e) {
     set(device_unavailable_error ? device_unavailable_error : PyExc_RuntimeError, e.what());
   } catch (const Error& e) {

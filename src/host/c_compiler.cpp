@@ -43,6 +43,7 @@ const std::vector<std::string> kOptions = {
     "-Werror=implicit-int",
     "-Werror=int-conversion",
     "-Werror=incompatible-pointer-types",
+    "-Werror=vla",
 #if defined(__x86_64__)
     "-march=native",
 #endif
@@ -136,6 +137,18 @@ CCompiler CCompiler::find() {
 }
 
 std::string CCompiler::options() const { return fmt::format("{} {}", fmt::join(command_, " "), fmt::join(kOptions, " ")); }
+
+std::string CCompiler::preprocess(const std::string& text) const {
+  const Folder folder;
+  const std::string source = folder.file("kernel.c"), result = folder.file("kernel.i");
+  std::ofstream(source, std::ios::binary) << text;
+  std::vector<std::string> command = command_;
+  command.insert(command.end(), {"-E", "-x", "c", "-std=gnu11", "-fdiagnostics-color=never", source, "-o", result});
+  const Ended ended = run(command);
+  if (ended.status != 0) throw Refused{ended.said};
+  std::ifstream in(result, std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(in)), {});
+}
 
 std::string CCompiler::compile(const std::string& text, int64_t frame) const {
   const Folder folder;

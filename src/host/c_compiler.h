@@ -19,6 +19,9 @@ class CCompiler {
   // A shared library of the source; its bytes. frame: bytes that a function's variables may take, 0 for any. Throws Refused.
   std::string compile(const std::string& text, int64_t frame) const;
 
+  // The text with macros replaced. Throws Refused.
+  std::string preprocess(const std::string& text) const;
+
   struct Refused {
     std::string log;
   };

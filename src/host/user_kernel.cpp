@@ -9,14 +9,21 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <set>
+#include <string_view>
 #include <thread>
 
 #include "host/c_compiler.h"
+#include "host/elsewhere.h"
 #include "host/instructions.h"
+#include "host/kernel_job.h"
+#include "host/shared_object.h"
 #include "host/thread_pool.h"
 #include "naru/error.h"
+#include "render/c/user_division.h"
 #include "render/c/user_kernel.h"
 #include "runtime/fork.h"
+#include "runtime/interrupt.h"
 #include "runtime/kernel_cache.h"
 
 namespace naru::host {
@@ -58,6 +65,8 @@ class Stacks {
   // What a kernel with barriers may take of it is bounded when it is compiled.
   static constexpr int64_t kBytes = 64 << 10;
   static constexpr int64_t kFrame = 16 << 10, kMostHuge = 256 << 20;
+  // A stack, and behind all of them a pointer to where each is.
+  static constexpr int64_t kEach = kBytes + static_cast<int64_t>(sizeof(void*));
   Stacks() = default;
   Stacks(const Stacks&) = delete;
   ~Stacks() { release(); }
@@ -65,10 +74,10 @@ class Stacks {
     if (items > items_) {
       release();
       void* const memory =
-          mmap(nullptr, static_cast<size_t>(items * kBytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+          mmap(nullptr, static_cast<size_t>(items * kEach), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (memory == MAP_FAILED) throw OutOfMemoryError("naru.kernel: no memory for the stacks of {} items. Use fewer threads", items);
       // Items take turns so often that a page for each stack would be too many for the processor to remember.
-      if (items * kBytes * num_threads() <= kMostHuge) madvise(memory, static_cast<size_t>(items * kBytes), MADV_HUGEPAGE);
+      if (items * kBytes * num_threads() <= kMostHuge) madvise(memory, static_cast<size_t>(items * kEach), MADV_HUGEPAGE);
       memory_ = static_cast<char*>(memory), items_ = items;
     }
     return memory_;
@@ -76,12 +85,45 @@ class Stacks {
 
  private:
   void release() {
-    if (memory_) munmap(memory_, static_cast<size_t>(items_ * kBytes));
+    if (memory_) munmap(memory_, static_cast<size_t>(items_ * kEach));
     memory_ = nullptr, items_ = 0;
   }
   char* memory_ = nullptr;
   int64_t items_ = 0;
 };
+
+// An item's arrays where it has the stack of a thread; and a group's, which lie in memory of the thread.
+constexpr int64_t kFrameOfThread = 256 << 10, kShared = 1 << 20;
+
+// A kernel computes: of other libraries it has the mathematics, and what compilers call for copies and for memory of a thread.
+void check_library(const std::string& bytes, const std::string& kernel) {
+  static const std::set<std::string_view> kNeeded = {"memcpy",
+                                                     "memmove",
+                                                     "memset",
+                                                     "memcmp",
+                                                     "__tls_get_addr",
+                                                     "__stack_chk_fail",
+                                                     "__cxa_finalize",
+                                                     "__gmon_start__",
+                                                     "_ITM_deregisterTMCloneTable",
+                                                     "_ITM_registerTMCloneTable"};
+  static void* const mathematics = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
+  const auto object = SharedObject::read(bytes);
+  if (!object) throw RuntimeError("naru.kernel '{}': what the C compiler has made is no shared library", kernel);
+  for (const std::string& name : object->undefined) {
+    if (kNeeded.count(name)) continue;
+    Dl_info of_name, of_library;
+    void* const found = mathematics ? dlsym(mathematics, name.c_str()) : nullptr;
+    // (A library is asked for what it depends on, too.)
+    if (found && dladdr(found, &of_name) && dladdr(dlsym(mathematics, "cbrt"), &of_library) && of_name.dli_fbase == of_library.dli_fbase)
+      continue;
+    throw RuntimeError("naru.kernel '{}': refused the source: it uses '{}', which is no function of kernels (docs/kernels.md)", kernel,
+                       name);
+  }
+  if (object->thread_bytes > kShared)
+    throw RuntimeError("naru.kernel '{}': its shared arrays have {} bytes; at most {} are allowed. Use memory of a tensor", kernel,
+                       object->thread_bytes, kShared);
+}
 
 UserFunction compile(const UserC& kernel) {
   static const CCompiler compiler = CCompiler::find();
@@ -90,27 +132,45 @@ UserFunction compile(const UserC& kernel) {
   runtime::KernelCache& cache = runtime::kernel_cache();
   const std::string key = runtime::KernelCache::key(text, compiler.options(), compiler.name() + "\n" + machine);
   if (const auto kept = cache.find(key)) return load(*kept);
+  const int64_t frame = kernel.barriers() ? Stacks::kFrame : kFrameOfThread;
   try {
-    const std::string library = compiler.compile(text, kernel.barriers() ? Stacks::kFrame : 0);
+    const std::string& own = kernel.source->text();
+    std::string complete = text;
+    if (render::c::has_division(own))
+      complete = render::c::with_defined_division(own.find('#') == std::string::npos ? text : compiler.preprocess(text));
+    const std::string library = compiler.compile(complete, frame);
     cache.count_compilation();
+    check_library(library, name);
     const UserFunction function = load(library);
     cache.store(key, library);
     return function;
   } catch (const CCompiler::Refused& refused) {
     if (refused.log.find("frame-larger-than") != std::string::npos)
       throw RuntimeError(
-          "naru.kernel '{}': its items have arrays of their own beyond {} bytes, which kernels with barrier() can't have on the cpu. Use "
-          "shared arrays, or memory "
-          "of a tensor",
-          name, Stacks::kFrame);
+          "naru.kernel '{}': its items have arrays of their own beyond {} bytes, which kernels{} can't have on the cpu. Use shared arrays, "
+          "or memory of a tensor",
+          name, frame, kernel.barriers() ? " with barrier()" : "");
     throw RuntimeError(ir::refusal(*kernel.source, name, fmt::format("the C compiler ({})", compiler.name()), refused.log));
   }
 }
 
-UserFunction function_of(const ir::UserKernel& k) {
+// Whether a run may take for ever.
+bool has_loops(const ir::KernelSource& source) {
+  for (size_t i = 0; i < source.tokens().size(); ++i)
+    for (const char* word : {"for", "while", "do", "goto"})
+      if (source.word(i) == word) return true;
+  return false;
+}
+
+struct Function {
+  UserFunction run = nullptr;
+  bool loops = false;
+};
+
+Function function_of(const ir::UserKernel& k) {
   struct Known {
     std::mutex mutex;
-    std::map<uint64_t, UserFunction> functions;
+    std::map<uint64_t, Function> functions;
   };
   static auto* const known = [] {
     auto* made = new Known;
@@ -120,8 +180,8 @@ UserFunction function_of(const ir::UserKernel& k) {
   const bool wide = render::c::is_wide(k);
   const uint64_t key = k.source->id() << 16 | static_cast<uint64_t>(k.entry) << 1 | static_cast<uint64_t>(wide);
   const std::lock_guard lock(known->mutex);
-  UserFunction& f = known->functions[key];
-  if (!f) f = compile({k.source, k.entry, wide});
+  Function& f = known->functions[key];
+  if (!f.run) f = {compile({k.source, k.entry, wide}), has_loops(*k.source)};
   return f;
 }
 
@@ -140,13 +200,17 @@ void run(const ir::UserKernel& k) {
     geometry[6 + d] = (k.items[d] + threads[d] - 1) / threads[d];
     groups *= geometry[6 + d];
   }
-  const UserFunction function = function_of(k);
+  const Function function = function_of(k);
   const int64_t items = threads[0] * threads[1] * threads[2];
-  const auto some = [&](int64_t first, int64_t last) {
+  const auto some = [&](KernelJob* job, int64_t first, int64_t last) {
     static thread_local Stacks stacks;
-    const int torn =
-        function(k.memory.data(), k.numbers.data(), geometry, first, last, entry.barriers ? stacks.of(items) : nullptr, Stacks::kBytes);
-    if (torn == 2) throw OutOfMemoryError("naru.kernel '{}': no memory for {} items", entry.name, items);
+    char* const memory = entry.barriers ? stacks.of(items) : nullptr;
+    volatile int torn = 0;
+    const auto call = [&] { torn = function.run(k.memory.data(), k.numbers.data(), geometry, first, last, memory, Stacks::kBytes); };
+    if (!job)
+      call();
+    else if (!job->run(call))
+      throw runtime::Interrupted(fmt::format("naru.kernel '{}' was interrupted in the middle of its work (Ctrl-C)", entry.name));
     if (torn)
       throw RuntimeError(
           "naru.kernel '{}': some items of a group met a barrier() that others did not. Let all items of a group pass every barrier(), "
@@ -155,8 +219,20 @@ void run(const ir::UserKernel& k) {
   };
   // Small work is not worth a hand-over.
   const int64_t pieces = groups * items < 16384 && !entry.barriers ? 1 : std::min<int64_t>(groups, int64_t{8} * num_threads());
-  if (pieces <= 1) return some(0, groups);
-  parallel_for(pieces, [&](int64_t i) { some(groups * i / pieces, groups * (i + 1) / pieces); });
+  const auto all = [&](KernelJob* job) {
+    if (pieces <= 1) return some(job, 0, groups);
+    parallel_for(pieces, [&](int64_t i) { some(job, groups * i / pieces, groups * (i + 1) / pieces); });
+  };
+  if (!function.loops) return all(nullptr);
+  // It may never end by itself.
+  KernelJob job(pthread_self());
+  const runtime::InterruptWatch watch;
+  if (!watch.active()) return all(&job);
+  run_elsewhere([&] { all(&job); },
+                [&] {
+                  if (watch.interrupted()) job.cancel();
+                },
+                runtime::kInterruptMilliseconds);
 }
 
 }  // namespace naru::host

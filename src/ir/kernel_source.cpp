@@ -15,6 +15,10 @@ namespace naru::ir {
 namespace {
 
 constexpr std::array kGroupWords = {"group_id", "local_id", "local_size", "num_groups", "shared", "barrier"};
+// Of a compiler or of a machine: no device but one would know them.
+constexpr std::array kForeignWords = {"asm", "__asm", "__asm__", "alloca", "__label__"};
+constexpr std::array kDirectives = {"define", "undef", "if",     "ifdef", "ifndef",  "elif",
+                                    "else",   "endif", "pragma", "error", "warning", "line"};
 constexpr std::array kPlaceWords = {"global_id", "global_size"};
 
 template <size_t N>
@@ -68,6 +72,25 @@ constexpr const char* kTexts[] = {"bool", "char",          "unsigned char", "sho
 bool starts_name(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
+void check_dialect(const KernelSource& s) {
+  const auto refuse = [&](size_t i, const std::string& why) {
+    const int number = s.line_at(s.tokens()[i].at);
+    throw ValueError("naru.kernel: {} (line {}: {})", why, number, s.line(number));
+  };
+  size_t before = 0;
+  for (size_t i = 0; i < s.tokens().size(); ++i) {
+    const Token& t = s.tokens()[i];
+    const std::string_view w = s.word(i), next = i + 1 < s.tokens().size() ? s.word(i + 1) : "";
+    const bool starts = i == 0 || std::string_view(s.text()).substr(before, t.at - before).find('\n') != std::string_view::npos;
+    before = t.at + t.size;
+    if (starts && w == "%" && next == ":") refuse(i, "`%:` is not part of the dialect");
+    if (starts && w == "#" && !next.empty() && in_name(next[0]) && !among(kDirectives, next))
+      refuse(i, fmt::format("`#{}` is not part of the dialect: kernels have no library but the functions of docs/kernels.md", next));
+    if (t.kind == Token::Kind::Name && (among(kForeignWords, w) || w.starts_with("__builtin_")))
+      refuse(i, fmt::format("`{}` is not part of the dialect: it is one compiler's own", w));
+  }
+}
+
 }  // namespace
 
 std::optional<DType> dtype_of(CType type) noexcept {
@@ -118,6 +141,7 @@ const KernelSource& KernelSource::of(const std::string& text) {
 KernelSource::KernelSource(std::string text, uint64_t id) : id_(id), text_(std::move(text)) {
   tokenize();
   parse();
+  if (!native_) check_dialect(*this);
   find_macros();
   find_uses();
   refuse_recursion();

@@ -7,7 +7,9 @@
 #include "backends/virtual/address.h"
 #include "host/execute.h"
 #include "host/host_time.h"
+#include "host/kernel_job.h"
 #include "naru/error.h"
+#include "runtime/interrupt.h"
 #include "runtime/streams.h"
 
 namespace naru::backends {
@@ -94,8 +96,23 @@ void VirtualStream::reach(uint64_t seq) noexcept {
   reached_.wait(lock, [&] { return completed() >= seq; });
 }
 
+void VirtualStream::wait_watched(uint64_t seq) {
+  if (completed() >= seq) return;
+  const runtime::InterruptWatch watch;
+  if (!watch.active()) return;
+  std::unique_lock lock(mutex_);
+  const auto look = std::chrono::milliseconds(runtime::kInterruptMilliseconds);
+  while (!reached_.wait_for(lock, look, [&] { return completed() >= seq; })) {
+    if (!watch.interrupted()) continue;
+    lock.unlock();
+    host::KernelJob::cancel_of(thread_.native_handle());
+    throw runtime::Interrupted(fmt::format("the wait for {} was interrupted (Ctrl-C)", device_.str()));
+  }
+}
+
 void VirtualStream::synchronize(uint64_t seq) {
   check_process();
+  wait_watched(seq);
   DeviceStream::synchronize(seq);
   state_->check();
 }

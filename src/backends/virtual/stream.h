@@ -48,6 +48,8 @@ class VirtualStream final : public runtime::DeviceStream {
   bool forked() const noexcept;
   uint64_t push(Item item, bool numbered);
   void work() noexcept;
+  // On the main thread of a Python program: reach(), which Ctrl-C ends.
+  void wait_watched(uint64_t seq);
   void run(Item& item);
 
   const Device device_;

@@ -39,15 +39,15 @@ typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int uint; typedef unsigned long ulong;
-static inline float naru_as_f32(unsigned x) { float f; memcpy(&f, &x, 4); return f; }
-static inline unsigned naru_as_u32(float x) { unsigned u; memcpy(&u, &x, 4); return u; }
-static inline double naru_as_f64(unsigned long x) { double f; memcpy(&f, &x, 8); return f; }
-static inline unsigned long naru_as_u64(double x) { unsigned long u; memcpy(&u, &x, 8); return u; }
+static inline float naru_as_f32(unsigned x) { float f; __builtin_memcpy(&f, &x, 4); return f; }
+static inline unsigned naru_as_u32(float x) { unsigned u; __builtin_memcpy(&u, &x, 4); return u; }
+static inline double naru_as_f64(unsigned long x) { double f; __builtin_memcpy(&f, &x, 8); return f; }
+static inline unsigned long naru_as_u64(double x) { unsigned long u; __builtin_memcpy(&u, &x, 8); return u; }
 #define min(a, b) ({ __typeof__((a) + (b)) naru_x = (a), naru_y = (b); naru_x < naru_y ? naru_x : naru_y; })
 #define max(a, b) ({ __typeof__((a) + (b)) naru_x = (a), naru_y = (b); naru_x > naru_y ? naru_x : naru_y; })
+static inline int naru_abs(int x) { return x < 0 ? (int)(0u - (unsigned)x) : x; }
+#define abs(x) naru_abs(x)
 #define atomic_add(p, x) __atomic_fetch_add(p, x, __ATOMIC_RELAXED)
 )c",
              .entry = "",

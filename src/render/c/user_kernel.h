@@ -17,7 +17,7 @@ struct UserC {
 // A source for the machine's C compiler, with one function (see UserFunction).
 std::string user_c_text(const UserC& kernel);
 // Runs groups [first, last) of the grid, counted with the first dimension fastest. geometry: items, threads and groups of the three dimensions.
-// Kernels with barriers need stacks for the items of a group, `stack_bytes` each. Returns 0; 1 where some items of a group met a barrier that
+// Kernels with barriers need stacks for the items of a group, `stack_bytes` each, and behind them a pointer each. Returns 0; 1 where some items of a group met a barrier that
 // others did not.
 using UserFunction = int (*)(void* const* memory, const uint64_t* numbers, const int64_t* geometry, int64_t first, int64_t last,
                              char* stacks, int64_t stack_bytes);

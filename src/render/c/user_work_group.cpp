@@ -120,8 +120,7 @@ static void naru_item(struct naru_work_group* t) {
   for (int d = 0; d < 3; ++d) naru_here.global_[d] += naru_here.local_[d];
   naru_here.team = t;
 )c") + locals +
-         "  " + call + ";\n}\n" + kOpen + R"c(  void** at = (void**)malloc(sizeof(void*) * geometry[3] * geometry[4] * geometry[5]);
-  if (!at) return 2;
+         "  " + call + ";\n}\n" + kOpen + R"c(  void** at = (void**)(stacks + geometry[3] * geometry[4] * geometry[5] * stack_bytes);
   int torn = 0;
 )c" + kGroup +
          R"c(    struct naru_work work = {{0}, group, memory, numbers};
@@ -129,7 +128,6 @@ static void naru_item(struct naru_work_group* t) {
     work.team.count = (int)(group.size_[0] * group.size_[1] * group.size_[2]);
     if ((torn = naru_meet(&work.team, stacks, stack_bytes))) break;
   }
-  free(at);
   return torn;
 }
 )c";

@@ -1,0 +1,69 @@
+#include "host/elsewhere.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "runtime/fork.h"
+
+namespace naru::host {
+namespace {
+
+// One thread that rests between jobs. It is for one caller at a time, and is left behind in a child of a fork.
+class Helper {
+ public:
+  Helper() : generation(runtime::fork_generation()) {
+    std::thread([this] { serve(); }).detach();
+  }
+  const int generation;
+
+  void run(const std::function<void()>& work, const std::function<void()>& look, int milliseconds) {
+    std::unique_lock lock(mutex_);
+    work_ = &work, done_ = false, error_ = nullptr;
+    given_.notify_one();
+    while (!finished_.wait_for(lock, std::chrono::milliseconds(milliseconds), [&] { return done_; })) {
+      lock.unlock();
+      look();
+      lock.lock();
+    }
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+
+ private:
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      given_.wait(lock, [&] { return work_ != nullptr; });
+      const auto* const work = work_;
+      lock.unlock();
+      std::exception_ptr error;
+      try {
+        (*work)();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      error_ = error, work_ = nullptr, done_ = true;
+      finished_.notify_one();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable given_, finished_;
+  const std::function<void()>* work_ = nullptr;
+  bool done_ = false;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+void run_elsewhere(const std::function<void()>& work, const std::function<void()>& look, int milliseconds) {
+  static thread_local Helper* helper = nullptr;  // never destroyed: its thread lives as long as the process
+  if (!helper || helper->generation != runtime::fork_generation()) helper = new Helper;
+  helper->run(work, look, milliseconds);
+}
+
+}  // namespace naru::host

@@ -1,0 +1,135 @@
+// Leaving a kernel on its fibers' stacks is no mistake that a check of longjmp is to find.
+#undef _FORTIFY_SOURCE
+#include "host/kernel_job.h"
+
+#include "runtime/fork.h"
+
+namespace naru::host {
+namespace {
+
+// Ignored unless somebody asks for it, and nobody who does minds one more.
+constexpr int kKnock = SIGURG;
+constexpr timespec kBetweenKnocks{0, 2'000'000};
+
+struct Jobs {
+  std::mutex mutex;
+  std::set<KernelJob*> list;
+};
+Jobs& jobs() {
+  static auto* const all = [] {
+    auto* made = new Jobs;
+    runtime::hold_at_fork(made->mutex);
+    return made;
+  }();
+  return *all;
+}
+
+struct sigaction before;
+
+// Which thread is in which part. A thread changes only what stands under its own name, and a signal's handler looks for that alone. (In a
+// handler, memory for thread-local variables can't be taken.)
+struct Place {
+  std::atomic<pthread_t> thread{0};
+  std::atomic<void*> part{nullptr};
+};
+constexpr size_t kPlaces = 1024;
+Place places[kPlaces];
+
+Place* place_of(pthread_t thread) noexcept {
+  for (Place& p : places)
+    if (p.thread.load(std::memory_order_relaxed) == thread) return &p;
+  return nullptr;
+}
+// None where there are too many: that thread's part can't be ended.
+Place* take_place(pthread_t thread) noexcept {
+  for (Place& p : places) {
+    pthread_t nobody = 0;
+    if (p.thread.load(std::memory_order_relaxed) == 0 && p.thread.compare_exchange_strong(nobody, thread)) return &p;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void KernelJob::on_signal(int signal, siginfo_t* info, void* context) {
+  const Place* const place = place_of(pthread_self());
+  auto* const part = place ? static_cast<Part*>(place->part.load(std::memory_order_relaxed)) : nullptr;
+  if (part && part->inside && part->job.cancelled()) siglongjmp(part->way_out, 1);
+  if (before.sa_flags & SA_SIGINFO)
+    before.sa_sigaction(signal, info, context);
+  else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
+    before.sa_handler(signal);
+}
+
+KernelJob::KernelJob(pthread_t owner) : owner_(owner) {
+  static const bool installed = [] {
+    struct sigaction ours {};
+    ours.sa_sigaction = on_signal;
+    ours.sa_flags = SA_SIGINFO | SA_RESTART;
+    sigaction(kKnock, nullptr, &before);
+    return sigaction(kKnock, &ours, nullptr) == 0;
+  }();
+  static_cast<void>(installed);
+  const std::lock_guard lock(jobs().mutex);
+  jobs().list.insert(this);
+}
+
+KernelJob::~KernelJob() {
+  const std::lock_guard lock(jobs().mutex);
+  jobs().list.erase(this);
+}
+
+KernelJob::Part::Part(KernelJob& j) : job(j), thread(pthread_self()) {
+  const std::lock_guard lock(job.mutex_);
+  job.parts_.insert(this);
+}
+KernelJob::Part::~Part() {
+  if (Place* const place = place_of(thread)) {
+    place->part.store(nullptr, std::memory_order_relaxed);
+    place->thread.store(0, std::memory_order_release);
+  }
+  const std::lock_guard lock(job.mutex_);
+  job.parts_.erase(this);
+}
+void KernelJob::Part::enter() noexcept {
+  if (Place* const place = take_place(thread)) place->part.store(this, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  inside = 1;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+void KernelJob::Part::leave() noexcept {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  inside = 0;
+}
+void KernelJob::Part::returned() noexcept {
+  inside = 0;
+  sigset_t knock;
+  sigemptyset(&knock);
+  sigaddset(&knock, kKnock);
+  pthread_sigmask(SIG_UNBLOCK, &knock, nullptr);
+}
+
+void KernelJob::knock() {
+  const std::lock_guard lock(mutex_);
+  for (const Part* p : parts_) pthread_kill(p->thread, kKnock);
+}
+
+void KernelJob::cancel() {
+  cancelled_.store(true, std::memory_order_release);
+  for (;;) {
+    knock();
+    {
+      const std::lock_guard lock(mutex_);
+      if (parts_.empty()) return;
+    }
+    nanosleep(&kBetweenKnocks, nullptr);
+  }
+}
+
+void KernelJob::cancel_of(pthread_t owner) {
+  const std::lock_guard lock(jobs().mutex);
+  for (KernelJob* const job : jobs().list)
+    if (pthread_equal(job->owner_, owner)) job->cancel();
+}
+
+}  // namespace naru::host

@@ -1,0 +1,35 @@
+// Ctrl-C while the host waits in C++: Python's own handler only leaves a note, which nobody reads before the wait is over.
+#pragma once
+
+#include "naru/error.h"
+
+namespace naru::runtime {
+
+// A wait that Ctrl-C ended. In Python it becomes what the program's handler raises, KeyboardInterrupt as a rule.
+class Interrupted : public Error {
+ public:
+  explicit Interrupted(const std::string& text) : Error(ErrorKind::Runtime, text) {}
+};
+
+// Waits of this process's main thread are watched from now on. (Off in C++ programs, whose handlers decide for themselves.)
+void watch_interrupts(bool on) noexcept;
+
+// In its scope, on the main thread, a SIGINT is noted here besides whatever else is to happen. Elsewhere, and where SIGINT is ignored or ends
+// the program, it does nothing.
+class InterruptWatch {
+ public:
+  InterruptWatch() noexcept;
+  InterruptWatch(const InterruptWatch&) = delete;
+  ~InterruptWatch();
+  // Whether waits in this scope can be interrupted at all.
+  bool active() const noexcept { return active_; }
+  bool interrupted() const noexcept;
+
+ private:
+  bool active_ = false;
+};
+
+// Between looks.
+inline constexpr int kInterruptMilliseconds = 50;
+
+}  // namespace naru::runtime
