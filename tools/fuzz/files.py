@@ -10,6 +10,7 @@ come back when it is saved again are findings: the input is kept in build/fuzz, 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
 import multiprocessing
@@ -153,7 +154,9 @@ def mutated_pickle(rng: random.Random, data: bytes) -> bytes:
     except Exception:
         return mutated_bytes(rng, data)
     for _ in range(rng.randint(1, 6)):
-        at = rng.randrange(1, len(code)) if len(code) > 1 else 0
+        if len(code) < 2:
+            break
+        at = rng.randrange(1, len(code))
         what = rng.random()
         if what < 0.4:
             code.insert(at, random_instruction(rng))
@@ -311,7 +314,12 @@ FORMATS = {"pt": (mutated_pt, read_pt), "safetensors": (mutated_safetensors, rea
 
 
 def worker(pipe, seed: int, first: int, formats: list[str]) -> None:
-    """Makes and reads inputs `first`, `first` + 1 ... until it is told to end."""
+    """Makes and reads inputs `first`, `first` + 1 ... until it is told to end, or nobody listens any more."""
+    with contextlib.suppress(BrokenPipeError):
+        work(pipe, seed, first, formats)
+
+
+def work(pipe, seed: int, first: int, formats: list[str]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     import naru
