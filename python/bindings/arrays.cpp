@@ -165,8 +165,9 @@ void make_buffer_type() {
 nb::object exported(const Tensor& t) {
   if (t.numel() >= detail::kLongWork) {
     // Waiting happens here, without the GIL; the buffer then finds the memory ready.
+    const Tensor held = t;
     Unlocked scope;
-    t.data_ptr();
+    held.data_ptr();
   }
   auto* b = reinterpret_cast<BufferObject*>(check(buffer_type->tp_alloc(buffer_type, 0)));
   nb::object held = nb::steal(reinterpret_cast<PyObject*>(b));

@@ -1,7 +1,7 @@
 // Tensor's attributes.
 #include <array>
 
-#include "autograd/node.h"
+#include "autograd/accumulate.h"
 #include "core/device_kinds.h"
 #include "naru/autograd.h"
 #include "tensor_object.h"
@@ -77,24 +77,58 @@ void set_grad(Tensor& t, PyObject* value) {
   if (!value || value == Py_None) return t.set_grad({});
   if (!is_tensor(value)) throw TypeError("assigned grad expected to be a Tensor or None but got grad of type {}", Py_TYPE(value)->tp_name);
   if (tensor_of(value).is(t)) throw RuntimeError("can't assign Variable as its own grad");
-  t.set_grad(tensor_of(value));
+  without_waiting(t, [g = Tensor(tensor_of(value))](Tensor held) { held.set_grad(g); });
 }
 void set_requires_grad(Tensor& t, PyObject* value) {
   if (!value || !PyBool_Check(value)) throw RuntimeError("requires_grad must be a bool");
   t.requires_grad_(value == Py_True);
 }
-// The tensor takes over the other's elements; its history and its grad stay.
-void set_data(Tensor& t, PyObject* value) {
-  if (!value || !is_tensor(value))
-    throw TypeError("Variable data has to be a tensor, but got {}", value ? Py_TYPE(value)->tp_name : "nothing");
-  const Tensor& from = tensor_of(value);
-  if (t.requires_grad() && !is_floating(from.dtype()))
-    throw RuntimeError("data set to a tensor that requires gradients must be floating point");
-  TensorImpl& to = *t.impl();
-  to.storage = from.impl()->storage;
-  to.dtype = from.dtype();
-  to.set_geometry(from.sizes(), from.strides(), from.storage_offset());
-  to.base = nullptr;
+// The tensor takes over the other's elements; its history and its grad stay. Graphs keep those it had.
+int set_data(PyObject* self, PyObject* value, void*) {
+  try {
+    if (!value || !is_tensor(value))
+      throw TypeError("Variable data has to be a tensor, but got {}", value ? Py_TYPE(value)->tp_name : "nothing");
+    if (tensor_of(self).requires_grad() && !is_floating(tensor_of(value).dtype()))
+      throw RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype");
+    assign_data(self, Tensor(tensor_of(value)));
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+// Another thread's backward may be adding to the grad, and need the GIL before it is done: it is not waited for with the GIL held.
+template <class F>
+auto without_waiting(const Tensor& t, F f) {
+  const autograd::Meta* m = autograd::meta_of(t);
+  const autograd::AccumulateGrad* a = m ? m->accumulator.load(std::memory_order_acquire) : nullptr;
+  if (!a || a->mutex.try_lock()) {
+    if (a) a->mutex.unlock();
+    return f(t);
+  }
+  const Tensor held = t;
+  Unlocked scope;
+  return f(held);
+}
+// The grad's object may come to refer to the tensor.
+PyObject* get_grad(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    const Tensor g = without_waiting(tensor_of(self), [](const Tensor& t) { return t.grad(); });
+    if (g.defined()) track(self);
+    return wrap(g);
+  });
+}
+// So may a hook on the node.
+PyObject* get_grad_fn(PyObject* self, void*) {
+  return guarded([&] {
+    PyObject* node = grad_fn_of(tensor_of(self));
+    if (node != Py_None) track(self);
+    return node;
+  });
+}
+int64_t output_number(const Tensor& t) {
+  if (!t.requires_grad() || t.is_leaf()) return 0;
+  return autograd::gradient_edge(t).slot;
 }
 PyObject* layout_of(const Tensor&) {
   static PyObject* strided = PyObject_GetAttrString(nb::module_::import_("naru._C").ptr(), "strided");
@@ -112,15 +146,15 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
   add("ndim", get<[](const Tensor& t) { return t.dim(); }>, "The number of dimensions.");
   add("itemsize", get<[](const Tensor& t) { return static_cast<int64_t>(t.element_size()); }>, "Bytes of one element.");
   add("nbytes", get<[](const Tensor& t) { return t.numel() * static_cast<int64_t>(t.element_size()); }>, "Bytes of all elements.");
-  add("grad", get<[](const Tensor& t) { return t.grad(); }>, "The gradient that backward has added up, or None.", set<set_grad>);
-  add("_grad", get<[](const Tensor& t) { return t.grad(); }>, "The same as grad.", set<set_grad>);
+  add("grad", get_grad, "The gradient that backward has added up, or None.", set<set_grad>);
+  add("_grad", get_grad, "The same as grad.", set<set_grad>);
   add("requires_grad", get<[](const Tensor& t) { return t.requires_grad(); }>, "Whether history is recorded for it.",
       set<set_requires_grad>);
   add("is_leaf", get<[](const Tensor& t) { return t.is_leaf(); }>, "Whether it is no operator's result with a history.");
-  add("grad_fn", get<[](const Tensor& t) { return grad_fn_of(t); }>, "The operator it came from, or None.");
+  add("grad_fn", get_grad_fn, "The operator it came from, or None.");
   add("retains_grad", get<retains>, "Whether retain_grad() was called.");
   add("data", get<[](const Tensor& t) { return t.data(); }>,
-      "The same elements without history; assigning takes over another tensor's elements.", set<set_data>);
+      "The same elements without history; assigning takes over another tensor's elements.", set_data);
   add("T", get<reversed>, "The dimensions in reverse order.");
   add("mT", get<matrix_transposed>, "The last two dimensions exchanged.");
   add("H", get<hermitian>, "The transpose of a matrix.");
@@ -134,7 +168,7 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
   add("_version", get<[](const Tensor& t) { return static_cast<int64_t>(t.version()); }>,
       "How many times the storage was written in place.");
   add("_base", get<base_of>, "The tensor it is a view of, or None.");
-  add("output_nr", get<[](const Tensor&) { return int64_t{0}; }>, "0.");
+  add("output_nr", get<output_number>, "Which output of grad_fn it is.");
   add("name", get<none>, "None.");
   add("_backward_hooks", get<none>, "None.");
 }

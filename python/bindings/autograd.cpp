@@ -5,7 +5,11 @@
 
 #include "naru/autograd.h"
 
-#include "autograd/node.h"
+#include <algorithm>
+#include <mutex>
+
+#include "autograd/anomaly.h"
+#include "nodes.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -33,74 +37,178 @@ nb::object list_of(const List& tensors) {
   return list;
 }
 
+// The tensors of save_for_backward, which the node and its context both know.
+struct FunctionState {
+  std::mutex mutex;
+  std::vector<autograd::Saved> saved;
+  const Node* node = nullptr;  // until it dies
+
+  // Shares of the tensors. A result that was saved is one of the node, so that gradients have gradients.
+  List tensors() {
+    List list;
+    Ref<Node> alive;  // let go without the lock
+    const std::lock_guard lock(mutex);
+    if (node && node->try_retain()) alive = Ref<Node>::adopt(const_cast<Node*>(node));
+    for (const autograd::Saved& s : saved) list.push_back(s.get(alive.get()));
+    return list;
+  }
+};
+
 // What the user's backward gives is one gradient (or None) for each tensor the function was given.
 class PythonNode final : public Node {
  public:
-  PythonNode(std::string name, PyObject* f) : Node("PythonFunction"), text_(std::move(name)), function_(keep(f)) {}
-  std::string name() const override { return text_; }
-  List apply(List grads) override {
-    if (!function_)
-      throw RuntimeError(
-          "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-          "already been freed). "
-          "Specify retain_graph=True for the first backward. (in {})",
-          text_);
-    Locked gil;
-    nb::object result = nb::steal(check(call_python(function_.get(), {list_of(grads).ptr()})));
-    return tensors_or_none(result.ptr(), text_.c_str());
+  PythonNode(std::string name, PyObject* f, const List& inputs, std::shared_ptr<FunctionState> state)
+      : Node("PythonFunction"), text_(std::move(name)), function_(keep(f)), state_(std::move(state)) {
+    for (const Tensor& t : inputs) wanted_.emplace_back(t);
+    observe();
+    state_->node = this;
   }
-  void release_saved() override { function_.reset(); }
+  ~PythonNode() override {
+    const std::lock_guard lock(state_->mutex);
+    state_->node = nullptr;
+  }
+  std::string name() const override { return text_; }
+  void* python_object() const override { return function_.get(); }
+  List apply(List grads) override {
+    List found;
+    {
+      Locked gil;
+      nb::object result = nb::steal(check(call_python(function_.get(), {list_of(grads).ptr()})));
+      found = tensors_or_none(result.ptr(), text_.c_str());
+    }
+    found.resize(next().size());
+    for (size_t i = 0; i < found.size(); ++i)
+      if (next()[i].node) found[i] = autograd::fit_gradient(std::move(found[i]), wanted_[i], text_, i);
+    return found;
+  }
+  void release_saved() override {
+    const std::lock_guard lock(state_->mutex);
+    for (autograd::Saved& s : state_->saved) s.release();
+  }
+  void each_saved(const autograd::TensorVisitor& f) const override {
+    const std::lock_guard lock(state_->mutex);
+    for (const autograd::Saved& s : state_->saved) s.visit(f);
+  }
 
  private:
   std::string text_;
   std::shared_ptr<PyObject> function_;
+  std::shared_ptr<FunctionState> state_;
+  std::vector<autograd::GradientLike> wanted_;
 };
 
-// A node as Python sees it.
-struct PyNode {
-  Ref<Node> node;
-};
-
-nb::object node_object(Ref<Node> node) { return node ? nb::cast(PyNode{std::move(node)}) : nb::none(); }
-
-autograd::Hook hook_of(PyObject* f) {
-  return [f = keep(f)](const Tensor& g) -> Tensor {
+autograd::Hook hook_of(const std::shared_ptr<PyObject>& f) {
+  return [f](const Tensor& g) -> Tensor {
     Locked gil;
     nb::object result = nb::steal(check(call_python(f.get(), {wrapped(g).ptr()})));
     if (result.is_none()) return {};
-    if (!is_tensor(result.ptr())) throw TypeError("hook must return None or a Tensor, got {}", Py_TYPE(result.ptr())->tp_name);
+    if (!is_tensor(result.ptr())) throw TypeError("expected Variable, but hook returned '{}'", Py_TYPE(result.ptr())->tp_name);
     return tensor_of(result.ptr());
   };
 }
 
-// The handle register_hook gives. Holds the tensor without keeping it alive would need a weak count; hooks are few, so
-// it keeps it.
-struct HookHandle {
-  Tensor tensor;
-  int64_t number;
-  void remove() {
-    if (tensor.defined()) tensor.remove_hook(number);
-    tensor = {};
+PyObject* register_hook(const Tensor& t, PyObject* hook) {
+  if (!PyCallable_Check(hook)) throw TypeError("register_hook(): hook must be callable, got {}", Py_TYPE(hook)->tp_name);
+  const std::shared_ptr<PyObject> f = keep(hook);
+  nb::object handle = hook_handle(autograd::add_hook(t, hook_of(f), name_of_callable(hook), f));
+  track(static_cast<PyObject*>(t.impl()->python));
+  return handle.release().ptr();
+}
+
+PyObject* register_leaf_hook(const Tensor& t, PyObject* hook) {
+  if (!PyCallable_Check(hook))
+    throw TypeError("register_post_accumulate_grad_hook(): hook must be callable, got {}", Py_TYPE(hook)->tp_name);
+  if (!t.requires_grad()) throw RuntimeError("cannot register a hook on a tensor that doesn't require gradient");
+  if (!t.is_leaf()) throw RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors");
+  const std::shared_ptr<PyObject> f = keep(hook);
+  const auto call = [f](const Tensor& leaf) {
+    Locked gil;
+    nb::object result = nb::steal(check(call_python(f.get(), {wrapped(leaf).ptr()})));
+    if (!result.is_none()) throw RuntimeError("Tensor post accumulate grad hooks should return None.");
+  };
+  const auto& list = autograd::gradient_edge(t).node->ensure_extras().accumulated;
+  nb::object handle = hook_handle({list->add(call, 0, name_of_callable(hook), f), list});
+  track(static_cast<PyObject*>(t.impl()->python));
+  return handle.release().ptr();
+}
+
+// Shares of the nodes that backward begins at, taken while the GIL is held: see Owned in collect.cpp.
+struct Roots {
+  std::vector<autograd::Edge> edges;
+  explicit Roots(const List& outputs) {
+    for (const Tensor& t : outputs)
+      if (t.requires_grad()) edges.push_back(autograd::gradient_edge(t));
   }
 };
 
-void define_nodes(nb::module_& m) {
-  nb::class_<PyNode>(m, "Node", "An operator in the graph that backward walks.")
-      .def("name", [](const PyNode& n) { return n.node->name(); })
-      .def("__repr__",
-           [](const PyNode& n) { return fmt::format("<{} object at {}>", n.node->name(), static_cast<const void*>(n.node.get())); })
-      .def("__eq__", [](const PyNode& a, nb::object b) { return nb::isinstance<PyNode>(b) && nb::cast<PyNode>(b).node == a.node; })
-      .def("__hash__", [](const PyNode& n) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(n.node.get()) >> 4); })
-      .def_prop_ro("next_functions", [](const PyNode& n) {
-        nb::list list;
-        for (const autograd::Edge& e : n.node->next()) list.append(nb::make_tuple(node_object(e.node), static_cast<int64_t>(e.slot)));
-        return nb::tuple(list);
+// Makes `node` the history of a function's results. An input that forward wrote to and returned is rebased; a view of one can't be written
+// to any more, for that would pass the function by.
+void connect_results(const Ref<Node>& node, const List& inputs, const List& outputs) {
+  autograd::connect(*node, inputs);
+  node->outputs = static_cast<uint32_t>(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& out = outputs[i];
+    if (std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t.is(out); })) {
+      autograd::check_in_place(out, "an autograd.Function");
+      autograd::rebase_history(out, node);
+    } else {
+      autograd::set_history(out, node, static_cast<uint32_t>(i));
+      if (out.impl()->base) out.impl()->view_kind = ViewKind::OfFunction;
+    }
+    if (out.impl()->python) track(static_cast<PyObject*>(out.impl()->python));
+  }
+}
+
+// The context's view of what its node has saved.
+struct SavedTensors {
+  std::shared_ptr<FunctionState> state;
+};
+
+void define_functions(nb::module_& m) {
+  nb::class_<SavedTensors>(m, "_SavedTensors").def("get", [](const SavedTensors& s) { return tuple_of(s.state->tensors()); });
+  def(kFunction, "_make_function_node", "name, inputs, outputs, backward, saved, saved_output",
+      "Gives the outputs a history: the callable maps a list of gradients of the outputs to gradients of the inputs. `saved`: tensors (or "
+      "None) to be kept for it, with the number of the output that each is, or -1. Returns a way to them.",
+      [](std::string_view name, const List& inputs, const List& outputs, PyObject* f, PyObject* saved,
+         const Dims& saved_output) -> PyObject* {
+        auto state = std::make_shared<FunctionState>();
+        const Ref<Node> node = make_ref<PythonNode>(std::string(name), f, inputs, state);
+        const List kept = tensors_or_none(saved, "save_for_backward");
+        connect_results(node, inputs, outputs);
+        for (size_t i = 0; i < kept.size(); ++i) {
+          const int64_t output = saved_output[i];
+          state->saved.emplace_back(kept[i], output >= 0, static_cast<uint32_t>(std::max<int64_t>(output, 0)));
+        }
+        return nb::cast(SavedTensors{std::move(state)}).release().ptr();
       });
-  nb::class_<HookHandle>(m, "HookHandle", "Takes a hook out again.")
-      .def("remove", &HookHandle::remove)
-      .def_prop_ro("id", [](const HookHandle& h) { return h.number; })
-      .def("__enter__", [](nb::object self) { return self; })
-      .def("__exit__", [](HookHandle& h, nb::args) { h.remove(); });
+}
+
+// The program's stack, as traceback.format_stack() has it.
+std::string python_stack() {
+  Locked gil;
+  try {
+    nb::object lines = nb::module_::import_("traceback").attr("format_stack")();
+    return nb::cast<std::string>(nb::str("").attr("join")(lines));
+  } catch (nb::python_error&) {
+    return "";
+  }
+}
+
+void warn(const std::string& text) {
+  Locked gil;
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) PyErr_WriteUnraisable(nullptr);
+}
+
+void define_anomaly() {
+  autograd::stack_text = python_stack;
+  autograd::anomaly_warner = warn;
+  def(kFunction, "_set_anomaly_mode", "mode, check_nan=True", "Switches anomaly mode on or off, for all threads.",
+      [](bool on, bool check_nan) {
+        autograd::anomaly_mode = on;
+        autograd::anomaly_checks_nan = check_nan;
+      });
+  def(kFunction, "is_anomaly_enabled", "", "Whether backward looks for anomalies.", [] { return autograd::anomaly_mode.load(); });
+  def(kFunction, "is_anomaly_check_nan_enabled", "", "Whether NaN is one.", [] { return autograd::anomaly_checks_nan.load(); });
 }
 
 void define_engine() {
@@ -109,6 +217,7 @@ void define_engine() {
       [](PyObject* tensors, PyObject* gradients, bool retain, bool create, PyObject* inputs) -> PyObject* {
         const List outputs = tensors_or_none(tensors, "backward"), start = tensors_or_none(gradients, "backward"),
                    leaves = tensors_or_none(inputs, "backward");
+        const Roots roots(outputs);
         {
           Unlocked scope;
           backward(outputs, start, retain, create, leaves);
@@ -120,6 +229,7 @@ void define_engine() {
       [](PyObject* outputs, PyObject* inputs, PyObject* gradients, bool retain, bool create, bool unused) -> PyObject* {
         const List outs = tensors_or_none(outputs, "grad"), ins = tensors_or_none(inputs, "grad"),
                    start = tensors_or_none(gradients, "grad");
+        const Roots roots(outs);
         List result;
         {
           Unlocked scope;
@@ -132,39 +242,22 @@ void define_engine() {
       [](bool on) { set_grad_enabled(on); });
   def(kFunction, "set_grad_enabled", "mode", "Switches the recording of history on this thread on or off.",
       [](bool on) { set_grad_enabled(on); });
-  def(kFunction, "_make_function_node", "name, inputs, outputs, backward",
-      "Gives the outputs a history: the callable, which maps a list of gradients of "
-      "the outputs to gradients of the inputs. Returns the outputs.",
-      [](std::string_view name, const List& inputs, const List& outputs, PyObject* f) {
-        Ref<Node> node = make_ref<PythonNode>(std::string(name), f);
-        autograd::connect(*node, inputs);
-        node->outputs = static_cast<uint32_t>(outputs.size());
-        for (size_t i = 0; i < outputs.size(); ++i) {
-          // An input that forward wrote to and returned.
-          const bool written = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t.is(outputs[i]); });
-          if (written) {
-            autograd::check_in_place(outputs[i], "an autograd.Function");
-            autograd::rebase_history(outputs[i], node);
-          } else {
-            autograd::set_history(outputs[i], node, static_cast<uint32_t>(i));
-          }
-        }
-        return outputs;
-      });
   def(kMethod, "register_hook", "input, hook",
       "Calls hook(grad) when the gradient is known; what it returns replaces it. Returns a handle with remove().",
-      [](const Tensor& t, PyObject* hook) -> PyObject* {
-        if (!PyCallable_Check(hook)) throw TypeError("register_hook(): hook must be callable, got {}", Py_TYPE(hook)->tp_name);
-        return nb::cast(HookHandle{t, t.register_hook(hook_of(hook))}).release().ptr();
-      });
+      [](const Tensor& t, PyObject* hook) -> PyObject* { return register_hook(t, hook); });
+  def(kMethod, "register_post_accumulate_grad_hook", "input, hook",
+      "Calls hook(tensor) when backward has added to the leaf's grad. Returns a handle with remove().",
+      [](const Tensor& t, PyObject* hook) -> PyObject* { return register_leaf_hook(t, hook); });
   def(kMethod, "backward", "input, gradient=None, retain_graph=None, create_graph=False, inputs=None",
       "Adds the gradients of this tensor to the leaves' grad.",
       [](const Tensor& t, const std::optional<Tensor>& gradient, std::optional<bool> retain, bool create, PyObject* inputs) -> PyObject* {
         const List leaves = is_tensor(inputs) ? List{tensor_of(inputs)} : tensors_or_none(inputs, "backward");
-        if (inputs != Py_None && leaves.empty()) throw RuntimeError("'inputs' argument to backward cannot be empty.");
+        if (inputs != Py_None && leaves.empty()) throw RuntimeError("`inputs` argument to `backward()` cannot be empty.");
+        const List outputs{t};
+        const Roots roots(outputs);
         {
           Unlocked scope;
-          backward({t}, {gradient.value_or(Tensor())}, retain.value_or(create), create, leaves);
+          backward(outputs, {gradient.value_or(Tensor())}, retain.value_or(create), create, leaves);
         }
         Py_RETURN_NONE;
       });
@@ -186,7 +279,9 @@ PyObject* grad_fn_of(const Tensor& t) {
 
 void define_autograd(nb::module_& m) {
   define_nodes(m);
+  define_functions(m);
   define_engine();
+  define_anomaly();
   nb::class_<NoGradScope>(m, "no_grad", "Within it, no history is recorded.")
       .def(nb::init<>())
       .def("__enter__", [](NoGradScope& s) { s.before = set_grad_enabled(false); })

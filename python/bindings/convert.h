@@ -26,11 +26,14 @@ struct Arg<Tensor> {
   static constexpr const char* kName = "Tensor";
   static constexpr const char* kHint = "Tensor";
   const Tensor* value = nullptr;
+  Tensor held;
   bool load(PyObject* const* o) {
     if (!is_tensor(*o)) return false;
     value = &tensor_of(*o);
     return true;
   }
+  // Before the GIL is let go: another thread may assign the object's data then.
+  void hold() { held = *value, value = &held; }
   const Tensor& get() { return *value; }
   int64_t work() const { return value->numel(); }
 };
@@ -40,6 +43,10 @@ struct Arg<Operand> {
   static constexpr const char* kName = "Tensor";
   static constexpr const char* kHint = "Tensor | builtins.float | builtins.bool";
   std::optional<Operand> value;
+  Tensor held;
+  void hold() {
+    if (value->is_tensor()) held = value->tensor(), value.emplace(held);
+  }
   bool load(PyObject* const* o) {
     if (is_tensor(*o)) {
       value.emplace(tensor_of(*o));
@@ -217,6 +224,10 @@ struct Arg<std::optional<T>> {
     if (*o == Py_None) return true;
     present = true;
     return inner.load(o);
+  }
+  void hold() {
+    if constexpr (requires { inner.hold(); })
+      if (present) inner.hold();
   }
   std::optional<T> get() { return present ? std::optional<T>(inner.get()) : std::nullopt; }
 };

@@ -304,8 +304,9 @@ PyObject* tolist(const Tensor& t) {
 
 Scalar item_of(const Tensor& t) {
   if (t.device().is_cpu()) return t.item();
+  const Tensor held = t;
   Unlocked scope;
-  return t.item();
+  return held.item();
 }
 
 Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device, bool share) {

@@ -90,6 +90,11 @@ int64_t work_of(const A& a) {
     return 0;
 }
 
+template <class A>
+void hold(A& a) {
+  if constexpr (requires { a.hold(); }) a.hold();
+}
+
 template <class F, class R, class... A>
 struct Invoker {
   template <size_t I>
@@ -109,6 +114,7 @@ struct Invoker {
     if (!ok) return nullptr;
     const auto call = [&] { return f(std::get<I>(args).get()...); };
     const bool unlock = kPure && (work_of(std::get<I>(args)) + ... + int64_t{0}) >= kLongWork;
+    if (unlock) (hold(std::get<I>(args)), ...);
     if constexpr (std::is_void_v<R>) {
       if (unlock) {
         Unlocked scope;

@@ -49,9 +49,14 @@ nb::object extent_object(const Dims& dims) {
   return nb::tuple(list);
 }
 
-// A context, as long as a backward function in Python runs.
+// A context. It is one as long as the backward function in Python runs.
 struct PyContext {
-  const KernelContext* context;
+  std::shared_ptr<const KernelContext*> context;
+  const KernelContext& get() const {
+    if (!*context)
+      throw RuntimeError("the context of a kernel's backward function is gone: it was kept until after the function had returned");
+    return **context;
+  }
 };
 
 Kernel::Backward backward_from(PyObject* f, std::string name) {
@@ -59,7 +64,12 @@ Kernel::Backward backward_from(PyObject* f, std::string name) {
     const Locked gil;
     nb::list grads;
     for (const Tensor& g : context.grads) grads.append(wrapped(g));
-    nb::object result = nb::steal(check(call_python(f.get(), {nb::cast(PyContext{&context}).ptr(), grads.ptr()})));
+    const auto shared = std::make_shared<const KernelContext*>(&context);
+    struct End {
+      const KernelContext*& context;
+      ~End() { context = nullptr; }
+    } const end{*shared};
+    nb::object result = nb::steal(check(call_python(f.get(), {nb::cast(PyContext{shared}).ptr(), grads.ptr()})));
     std::vector<Tensor> found;
     for (nb::handle g : result) found.push_back(g.is_none() ? Tensor() : tensor_of(g.ptr()));
     return found;
@@ -70,9 +80,9 @@ Kernel::Backward backward_from(PyObject* f, std::string name) {
 
 void define_kernels(nb::module_& m) {
   nb::class_<PyContext>(m, "_KernelContext")
-      .def("argument", [](const PyContext& c, const std::string& name) { return argument_object(c.context->argument(name)); })
+      .def("argument", [](const PyContext& c, const std::string& name) { return argument_object(c.get().argument(name)); })
       .def("extent", [](const PyContext& c) {
-        const Extent& e = c.context->extent;
+        const Extent& e = c.get().extent;
         return nb::make_tuple(extent_object(e.grid), extent_object(e.blocks), extent_object(e.threads));
       });
   nb::class_<Kernel>(m, "_Kernel")

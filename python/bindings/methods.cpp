@@ -130,11 +130,10 @@ void define_writes() {
       [](const Tensor& t, Ignored) { return t.is_pinned(); });
   def(kMethod, "share_memory_", "input", "Returns the tensor.", [](const Tensor&) { return Self(); });
   def(kMethod, "is_shared", "input", "False.", [](const Tensor&) { return false; });
-  def(kMethod, "set_", "input, source", "Takes over another tensor's elements.", [](const Tensor& t, const Tensor& from) {
-    t.impl()->storage = from.impl()->storage;
-    t.impl()->dtype = from.dtype();
-    t.impl()->set_geometry(from.sizes(), from.strides(), from.storage_offset());
-    return Self();
+  def(kMethod, "set_", "input, source", "Takes over another tensor's elements.", [](const Tensor& t, const Tensor& from) -> PyObject* {
+    auto* self = static_cast<PyObject*>(t.impl()->python);
+    assign_data(self, Tensor(from));
+    return Py_NewRef(self);
   });
 }
 

@@ -17,6 +17,8 @@ struct TensorObject {
   PyObject_HEAD Tensor tensor;
   PyObject* dict;
   PyObject* weakrefs;
+  // Nothing in Python refers to the object: the tensor owns it, and `tensor` is not counted.
+  bool owned_by_tensor;
 };
 
 extern PyTypeObject* tensor_type;  // naru.Tensor
@@ -30,6 +32,10 @@ PyObject* wrap(const Tensor& t);
 // A new object of `type` (Tensor or a subclass) that is the Python object of `t` from now on.
 PyObject* wrap_as(PyTypeObject* type, const Tensor& t);
 inline nb::object wrapped(const Tensor& t) { return nb::steal(wrap(t)); }
+// Shows a tensor's object to the garbage collector: it may own Python objects from now on.
+void track(PyObject* tensor);
+// The object becomes that of a tensor with the elements of `source`, which takes over its place in autograd (autograd::take_over).
+void assign_data(PyObject* tensor, const Tensor& source);
 
 // torch.Size of the dims.
 PyObject* size_object(const Dims& dims);

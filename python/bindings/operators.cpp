@@ -10,6 +10,10 @@ struct Side {
   std::optional<Operand> operand;
   Tensor held;  // of an array
   int64_t work = 0;
+  // Before the GIL is let go: another thread may assign the object's data then.
+  void hold() {
+    if (operand->is_tensor() && !held.defined()) held = operand->tensor(), operand.emplace(held);
+  }
   bool load(PyObject* o) {
     if (is_tensor(o)) {
       const Tensor& t = tensor_of(o);
@@ -35,6 +39,7 @@ PyObject* binary(PyObject* a, PyObject* b) {
     Side x, y;
     if (!x.load(a) || !y.load(b)) Py_RETURN_NOTIMPLEMENTED;
     if (x.work + y.work < detail::kLongWork) return wrap(F(*x.operand, *y.operand));
+    x.hold(), y.hold();
     Tensor result;
     {
       Unlocked scope;
@@ -62,8 +67,8 @@ PyObject* unary(PyObject* a) {
 PyObject* matmul_slot(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     if (!is_tensor(a) || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
-    const Tensor &x = tensor_of(a), &y = tensor_of(b);
-    if (x.numel() + y.numel() < detail::kLongWork) return wrap(matmul(x, y));
+    if (tensor_of(a).numel() + tensor_of(b).numel() < detail::kLongWork) return wrap(matmul(tensor_of(a), tensor_of(b)));
+    const Tensor x = tensor_of(a), y = tensor_of(b);
     Tensor result;
     {
       Unlocked scope;

@@ -175,11 +175,12 @@ void resize(const char* function, OutRule rule, const Tensor& out, const Dims& s
                     "{}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have zero "
                     "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
                     out.sizes().str(), shape.str()));
+  ops::bump_version(out);  // backward of whoever has saved it would meet another shape
   TensorImpl& t = *out.impl();
   const auto room = static_cast<int64_t>(t.storage->bytes / size_of(t.dtype)) - t.offset;
   if (product(shape) > room) {
     const Tensor larger = ops::make_result(shape, t.dtype, out.device(), function, true);
-    t.storage = larger.impl()->storage;
+    ops::replace_storage(out, larger.impl()->storage);
     t.base = nullptr;
     t.offset = 0;
   }

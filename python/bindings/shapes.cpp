@@ -1,6 +1,7 @@
 // Views, joining and splitting.
 #include <algorithm>
 
+#include "ops/common.h"
 #include "ops/strides.h"
 #include "tensor_object.h"
 
@@ -136,6 +137,7 @@ void take_geometry(const Tensor& t, const Tensor& view) {
     throw RuntimeError(
         "an in-place change of shape is not supported for a tensor that requires grad; use the form without "
         "underscore");
+  ops::bump_version(t);  // backward of whoever has saved it would meet another shape
   t.impl()->set_geometry(view.sizes(), view.strides(), view.storage_offset());
 }
 
@@ -161,12 +163,14 @@ void define_in_place_views() {
     return Self();
   });
   def_geometry("resize_", "input, *size, memory_format=None", [](const Tensor& t, const Dims& size, std::optional<MemoryFormat> format) {
+    if (t.requires_grad()) throw RuntimeError("cannot resize variables that require grad");
+    if (!(size == t.sizes())) ops::bump_version(t);  // backward of whoever has saved it would meet another shape
     const int64_t n = product(size);
     const auto room = static_cast<int64_t>(t.impl()->storage->bytes / t.element_size()) - t.storage_offset();
     if (n > room) {
       const Tensor larger = zeros({n}, Options(t.dtype(), t.device()));
       if (t.numel() > 0) larger.narrow(0, 0, t.numel()).copy_(t.reshape({-1}));
-      t.impl()->storage = larger.impl()->storage;
+      ops::replace_storage(t, larger.impl()->storage);
       t.impl()->offset = 0;
     }
     t.impl()->set_geometry(size, ops::format_strides(size, format.value_or(MemoryFormat::Contiguous)), t.impl()->offset);

@@ -5,7 +5,9 @@
 
 #include <mutex>
 
-#include "naru/autograd.h"
+#include "autograd/accumulate.h"
+#include "autograd/cycles.h"
+#include "collect.h"
 
 namespace naru::py {
 
@@ -20,8 +22,8 @@ constexpr int kKept = 128;
 PyObject* kept[kKept];
 int kept_count = 0;
 
-// A plain tensor is tracked by the garbage collector only once it has attributes of its own: without them it can be
-// part of no cycle that Python could see.
+// A plain tensor is tracked by the garbage collector only once it has attributes of its own, hooks, or whatever else may own Python objects:
+// without them it can be part of no cycle that Python could see.
 PyObject* new_plain() {
   if (kept_count > 0) return PyObject_Init(kept[--kept_count], tensor_type);
   return reinterpret_cast<PyObject*>(PyObject_GC_New(TensorObject, tensor_type));
@@ -33,15 +35,52 @@ PyObject* make(PyTypeObject* type, const Tensor& t) {
   new (&self->tensor) Tensor(t);
   self->dict = nullptr;
   self->weakrefs = nullptr;
+  self->owned_by_tensor = false;
   t.impl()->python = o;
   return o;
+}
+
+// Exchanges who owns whom. An object with attributes, of which only C++ still knows the tensor, is kept for the day that the tensor comes back
+// to Python: x.grad.tag = 1; x.grad.tag.
+bool hand_to_tensor(TensorObject* self) {
+  if (!self->tensor.defined()) return false;
+  TensorImpl* impl = self->tensor.impl();
+  auto* o = reinterpret_cast<PyObject*>(self);
+  const bool plain = Py_TYPE(o) == tensor_type && (!self->dict || PyDict_GET_SIZE(self->dict) == 0);
+  if (plain || impl->python != o || impl->use_count() == 1) return false;
+  Py_INCREF(o);
+  self->owned_by_tensor = impl->owns_python = true;
+  impl->release();
+  return true;
+}
+
+void take_from_tensor(TensorObject* self) {
+  TensorImpl* impl = self->tensor.impl();
+  impl->retain();
+  self->owned_by_tensor = impl->owns_python = false;
+}
+
+// The tensor is gone: so goes what it owned.
+void give_up(void* object) noexcept {
+  with_gil_later(
+      [](void* p) {
+        auto* self = static_cast<TensorObject*>(p);
+        new (&self->tensor) Tensor();
+        self->owned_by_tensor = false;
+        Py_DECREF(static_cast<PyObject*>(p));
+      },
+      object);
 }
 
 void tensor_dealloc(PyObject* o) {
   auto* self = reinterpret_cast<TensorObject*>(o);
   PyTypeObject* type = Py_TYPE(o);
+  if (hand_to_tensor(self)) return;
   if (PyObject_GC_IsTracked(o)) PyObject_GC_UnTrack(o);
-  if (self->tensor.defined() && self->tensor.impl()->python == o) self->tensor.impl()->python = nullptr;
+  if (self->tensor.defined() && self->tensor.impl()->python == o) {
+    self->tensor.impl()->python = nullptr;
+    autograd::free_isolated(self->tensor);
+  }
   if (self->weakrefs) PyObject_ClearWeakRefs(o);
   Py_CLEAR(self->dict);
   self->tensor.~Tensor();
@@ -53,31 +92,34 @@ void tensor_dealloc(PyObject* o) {
 }
 
 int tensor_traverse(PyObject* o, visitproc visit, void* arg) {
+  auto* self = reinterpret_cast<TensorObject*>(o);
   Py_VISIT(Py_TYPE(o));
-  Py_VISIT(reinterpret_cast<TensorObject*>(o)->dict);
-  return 0;
+  Py_VISIT(self->dict);
+  return self->owned_by_tensor ? 0 : visit_owned(self->tensor, visit, arg);
 }
 
 int tensor_clear(PyObject* o) {
-  Py_CLEAR(reinterpret_cast<TensorObject*>(o)->dict);
+  auto* self = reinterpret_cast<TensorObject*>(o);
+  Py_CLEAR(self->dict);
+  if (!self->owned_by_tensor) clear_owned(self->tensor);
   return 0;
 }
 
 int tensor_setattr(PyObject* o, PyObject* name, PyObject* value) {
   const int status = PyObject_GenericSetAttr(o, name, value);
-  if (reinterpret_cast<TensorObject*>(o)->dict && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
+  if (reinterpret_cast<TensorObject*>(o)->dict) track(o);
   return status;
 }
 
 PyObject* get_dict(PyObject* o, void* closure) {
   PyObject* dict = PyObject_GenericGetDict(o, closure);
-  if (dict && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
+  if (dict) track(o);
   return dict;
 }
 
 int set_dict(PyObject* o, PyObject* value, void* closure) {
   const int status = PyObject_GenericSetDict(o, value, closure);
-  if (status == 0 && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
+  if (status == 0) track(o);
   return status;
 }
 
@@ -122,11 +164,33 @@ Py_hash_t tensor_hash(PyObject* o) {
 
 PyObject* wrap(const Tensor& t) {
   if (!t.defined()) Py_RETURN_NONE;
-  if (auto* known = static_cast<PyObject*>(t.impl()->python)) return Py_NewRef(known);
+  if (auto* known = static_cast<PyObject*>(t.impl()->python)) {
+    if (!t.impl()->owns_python) [[likely]]
+      return Py_NewRef(known);
+    take_from_tensor(reinterpret_cast<TensorObject*>(known));
+    return known;  // with the reference that was the tensor's
+  }
   return make(tensor_type, t);
 }
 
 PyObject* wrap_as(PyTypeObject* type, const Tensor& t) { return make(type, t); }
+
+void track(PyObject* tensor) {
+  if (!PyObject_GC_IsTracked(tensor)) PyObject_GC_Track(tensor);
+}
+
+void assign_data(PyObject* o, const Tensor& source) {
+  nb::object keep = nb::borrow(o);
+  auto* self = reinterpret_cast<TensorObject*>(o);
+  if (self->owned_by_tensor) {
+    take_from_tensor(self);
+    Py_DECREF(o);
+  }
+  Tensor made = autograd::take_over(self->tensor, source);
+  self->tensor.impl()->python = nullptr;
+  made.impl()->python = o;
+  std::swap(self->tensor, made);
+}
 
 void make_tensor_type(nb::module_& m) {
   static std::vector<PyGetSetDef> getset;
@@ -151,6 +215,7 @@ void make_tensor_type(nb::module_& m) {
   slots.push_back({0, nullptr});
   PyType_Spec spec = {"naru.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   tensor_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
+  release_python = give_up;
   tensor_type->tp_name = "Tensor";  // in messages; __module__ and __qualname__ have been read off already
   m.attr("Tensor") = nb::handle(reinterpret_cast<PyObject*>(tensor_type));
 }

@@ -1,11 +1,14 @@
 // The engine: runs the backward graph from its roots to its leaves, later nodes first.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
-#include "autograd/node.h"
+#include "autograd/accumulate.h"
+#include "autograd/anomaly.h"
+#include "autograd/nesting.h"
 #include "core/autocast.h"
 #include "naru/ops.h"
 
@@ -22,11 +25,59 @@ void accumulate(Tensor& into, Tensor g) {
   into = into.defined() ? into + g : std::move(g);
 }
 
-// Which inputs of the graph grad() asks for: (node, slot) -> position.
+// Which inputs of the graph are asked for, where not all leaves are.
 struct Wanted {
-  std::map<std::pair<Node*, uint32_t>, size_t> at;
-  std::unordered_set<Node*> on_the_way;  // nodes from which a wanted one is reached
+  std::map<std::pair<Node*, uint32_t>, size_t> at;  // (node, slot) -> position
+  std::unordered_set<Node*> nodes;                  // those of `at`
+  std::unordered_set<Node*> needed;                 // nodes to be run: those from which one of `nodes` is reached
 };
+
+// The hooks on the gradients of a node's outputs.
+void run_hooks(const Node::Extras& x, std::vector<Tensor>& grads) {
+  const auto hooks = x.hooks->entries();
+  if (!hooks) return;
+  for (const auto& hook : *hooks) {
+    if (hook.slot >= grads.size() || !grads[hook.slot].defined()) continue;
+    Tensor changed = hook.call(grads[hook.slot]);
+    if (!changed.defined()) continue;
+    check_hook_result(grads[hook.slot], changed, hook.name);
+    grads[hook.slot] = std::move(changed);
+  }
+}
+
+void keep_grads(Node::Extras& x, const std::vector<Tensor>& grads) {
+  std::vector<Tensor> replaced;  // freed without the lock
+  const std::lock_guard lock(x.mutex);
+  for (auto& [slot, m] : x.retained) {
+    if (slot >= grads.size() || !grads[slot].defined()) continue;
+    replaced.push_back(std::move(m->grad));
+    m->grad = replaced.back().defined() ? replaced.back() + grads[slot] : grads[slot].clone();
+  }
+}
+
+std::vector<Tensor> apply_with_hooks(Node& node, std::vector<Tensor> grads) {
+  const auto before = node.extras()->before->entries();
+  const auto after = node.extras()->after->entries();
+  if (before)
+    for (const auto& hook : *before) hook.call(grads);
+  if (!after) return node.apply(std::move(grads));
+  std::vector<Tensor> results = node.apply(grads);
+  for (const auto& hook : *after) hook.call(results, grads);
+  return results;
+}
+
+std::vector<Tensor> apply(Node& node, std::vector<Tensor> grads) {
+  if (!anomaly_mode.load(std::memory_order_relaxed)) [[likely]]
+    return node.extras() ? apply_with_hooks(node, std::move(grads)) : node.apply(std::move(grads));
+  try {
+    std::vector<Tensor> results = node.extras() ? apply_with_hooks(node, std::move(grads)) : node.apply(std::move(grads));
+    if (anomaly_checks_nan.load(std::memory_order_relaxed)) check_for_nan(node, results);
+    return results;
+  } catch (...) {
+    report_failure(node);
+    throw;
+  }
+}
 
 class Engine {
  public:
@@ -52,23 +103,7 @@ class Engine {
       std::pop_heap(ready_.begin(), ready_.end(), Later());
       Node* node = ready_.back();
       ready_.pop_back();
-      std::vector<Tensor> grads = take_grads(*node);
-      prepare(*node, grads);
-      std::vector<Tensor> results;
-      const bool leaf = node->next().empty();
-      const bool useful = !wanted_ || wanted_->on_the_way.contains(node);
-      if (useful && !(wanted_ && leaf && results_)) {
-        results = node->apply(std::move(grads));
-        if (!keep_) node->release_saved();
-      }
-      for (size_t i = 0; i < node->next().size(); ++i) {
-        const Edge& e = node->next()[i];
-        if (!e.node) continue;
-        Node::Visit& v = visit(e.node.get());
-        if (i < results.size()) put(v, e.slot, std::move(results[i]));
-        --v.missing;
-        make_ready(e.node.get(), v);
-      }
+      pass_on(*node, process(*node));
     }
   }
 
@@ -108,21 +143,33 @@ class Engine {
     return grads;
   }
 
-  // Hooks, kept gradients, and gradients that were asked for.
-  void prepare(Node& node, std::vector<Tensor>& grads) {
-    if (node.extras) {
-      for (auto& [key, hook] : node.extras->hooks)
-        if (key.first < grads.size() && grads[key.first].defined())
-          if (Tensor changed = hook(grads[key.first]); changed.defined()) grads[key.first] = changed;
-      for (auto& [slot, impl] : node.extras->retained)
-        if (grads[slot].defined()) {
-          auto& m = static_cast<Meta&>(*impl->autograd);
-          m.grad = m.grad.defined() ? m.grad + grads[slot] : grads[slot];
-        }
+  // Hooks, kept gradients, gradients that were asked for, and the node itself: the gradients of its inputs.
+  std::vector<Tensor> process(Node& node) {
+    std::vector<Tensor> grads = take_grads(node);
+    const bool needed = !wanted_ || wanted_->needed.contains(&node);
+    if (!needed && !wanted_->nodes.contains(&node)) return {};
+    if (Node::Extras* x = node.extras()) {
+      run_hooks(*x, grads);
+      keep_grads(*x, grads);
     }
     if (wanted_ && results_)
       for (uint32_t slot = 0; slot < grads.size(); ++slot)
         if (auto it = wanted_->at.find({&node, slot}); it != wanted_->at.end()) (*results_)[it->second] = grads[slot];
+    if (!needed) return {};
+    std::vector<Tensor> results = apply(node, std::move(grads));
+    if (!keep_) node.release_saved();
+    return results;
+  }
+
+  void pass_on(Node& node, std::vector<Tensor> results) {
+    for (size_t i = 0; i < node.next().size(); ++i) {
+      const Edge& e = node.next()[i];
+      if (!e.node) continue;
+      Node::Visit& v = visit(e.node.get());
+      if (i < results.size()) put(v, e.slot, std::move(results[i]));
+      --v.missing;
+      make_ready(e.node.get(), v);
+    }
   }
 
   void count() {
@@ -135,20 +182,26 @@ class Engine {
         if (claim(e.node.get())) order.push_back(e.node.get());
         ++visit(e.node.get()).missing;
       }
-    if (!wanted_) return;
-    // An input was made before whatever uses it, so in the order of sequence numbers users come last.
+    if (wanted_) find_needed(order);
+  }
+
+  void find_needed(SmallVector<Node*, 32>& order) {
+    for (const auto& [key, position] : wanted_->at) {
+      wanted_->nodes.insert(key.first);
+      // For backward() a leaf that is asked for is one whose grad is added to.
+      if (!results_ && key.first->next().empty()) wanted_->needed.insert(key.first);
+    }
+    const auto reaches = [&](const Node* node) {
+      for (const Edge& e : node->next())
+        if (e.node && (wanted_->needed.contains(e.node.get()) || wanted_->nodes.contains(e.node.get()))) return true;
+      return false;
+    };
+    // An input was made before whatever uses it, so in the order of sequence numbers users come last, and one round is almost always enough.
     std::sort(order.begin(), order.end(), [](Node* a, Node* b) { return a->sequence() < b->sequence(); });
-    for (const auto& [key, position] : wanted_->at) wanted_->on_the_way.insert(key.first);
     for (bool grown = true; grown;) {
       grown = false;
       for (Node* node : order)
-        if (!wanted_->on_the_way.contains(node))
-          for (const Edge& e : node->next())
-            if (e.node && wanted_->on_the_way.contains(e.node.get())) {
-              wanted_->on_the_way.insert(node);
-              grown = true;
-              break;
-            }
+        if (!wanted_->needed.contains(node) && reaches(node)) grown = wanted_->needed.insert(node).second;
     }
   }
 
@@ -180,8 +233,19 @@ void add_roots(Engine& engine, const std::vector<Tensor>& outputs, const std::ve
     } else if (!(g.sizes() == t.sizes())) {
       throw RuntimeError("Mismatch in shape: grad_output[{}] has a shape of {} and output[{}] has a shape of {}.", i, g.sizes().str(), i,
                          t.sizes().str());
+    } else if (g.dtype() != t.dtype() || g.device() != t.device()) {
+      g = fit_gradient(g, GradientLike(t), "", i);
     }
     engine.add_root(gradient_edge(t), g);
+  }
+}
+
+void add_wanted(Wanted& wanted, const std::vector<Tensor>& inputs, std::vector<Edge>& edges) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) throw RuntimeError("One of the differentiated Tensors is undefined (inputs[{}])", i);
+    edges.push_back(gradient_edge(inputs[i]));
+    if (!edges[i].node) throw RuntimeError("One of the differentiated Tensors does not require grad (inputs[{}])", i);
+    wanted.at[{edges[i].node.get(), edges[i].slot}] = i;
   }
 }
 
@@ -191,32 +255,28 @@ void add_roots(Engine& engine, const std::vector<Tensor>& outputs, const std::ve
 void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients, bool retain_graph, bool create_graph,
               const std::vector<Tensor>& inputs) {
   autograd::Wanted wanted;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const autograd::Edge e = autograd::gradient_edge(inputs[i]);
-    if (!e.node) throw RuntimeError("One of the differentiated Tensors does not require grad (inputs[{}])", i);
-    wanted.at[{e.node.get(), e.slot}] = i;
-  }
+  std::vector<autograd::Edge> edges;
+  for (const Tensor& t : inputs)
+    if (t.defined() && t.requires_grad()) t.retain_grad();
+  autograd::add_wanted(wanted, inputs, edges);
   autograd::GradMode mode(create_graph);
   autograd::Engine engine(retain_graph || create_graph, inputs.empty() ? nullptr : &wanted, nullptr);
   autograd::add_roots(engine, outputs, gradients);
-  engine.run();
+  autograd::run_nested([&] { engine.run(); });
 }
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients,
                          bool retain_graph, bool create_graph, bool allow_unused) {
+  if (inputs.empty()) throw RuntimeError("`inputs` argument to `grad()` cannot be empty.");
   autograd::Wanted wanted;
   std::vector<autograd::Edge> edges;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    edges.push_back(autograd::gradient_edge(inputs[i]));
-    if (!edges.back().node) throw RuntimeError("One of the differentiated Tensors does not require grad (inputs[{}])", i);
-    wanted.at[{edges.back().node.get(), edges.back().slot}] = i;
-  }
+  autograd::add_wanted(wanted, inputs, edges);
   std::vector<Tensor> results(inputs.size());
   {
     autograd::GradMode mode(create_graph);
     autograd::Engine engine(retain_graph || create_graph, &wanted, &results);
     autograd::add_roots(engine, outputs, gradients);
-    engine.run();
+    autograd::run_nested([&] { engine.run(); });
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const size_t first = wanted.at[{edges[i].node.get(), edges[i].slot}];
@@ -228,119 +288,6 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
           i);
   }
   return results;
-}
-
-// --- the part of Tensor that speaks of gradients --------------------------------------------------------------------------------------
-
-bool Tensor::requires_grad() const { return autograd::requires_grad(*this); }
-
-Tensor& Tensor::requires_grad_(bool on) {
-  if (on && !is_floating(dtype()))
-    throw RuntimeError("only Tensors of floating point dtype can require gradients (got {})", name_of(dtype()));
-  if (!on && !is_leaf())
-    throw RuntimeError(
-        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that "
-        "doesn't require differentiation use var_no_grad = var.detach().");
-  if (on || autograd::meta_of(*this))
-    if (is_leaf()) {
-      autograd::ensure_meta(*this).requires_grad = on;
-      // A leaf is the base of its views: a write through one of them must be found out.
-      if (on) impl_->base = nullptr;
-    }
-  return *this;
-}
-
-bool Tensor::is_leaf() const {
-  if (!autograd::requires_grad(*this)) return true;
-  return !autograd::meta_of(*this) ? false : !autograd::gradient_edge(*this).node || autograd::meta_of(*this)->grad_fn.get() == nullptr;
-}
-
-Tensor Tensor::grad() const {
-  const autograd::Meta* m = autograd::meta_of(*this);
-  return m ? m->grad : Tensor();
-}
-
-void Tensor::set_grad(const Tensor& g) {
-  if (g.defined()) {
-    if (!(g.sizes() == sizes()))
-      throw RuntimeError("assigned grad has data of a different size: wanted {}, got {}", sizes().str(), g.sizes().str());
-    if (g.device() != device())
-      throw RuntimeError("assigned grad has data located on a different device: wanted {}, got {}", device().str(), g.device().str());
-    if (g.dtype() != dtype())
-      throw RuntimeError("assigned grad has data of a different type: wanted {}, got {}", name_of(dtype()), name_of(g.dtype()));
-  } else if (!autograd::meta_of(*this)) {
-    return;
-  }
-  autograd::ensure_meta(*this).grad = g;
-}
-
-std::string Tensor::grad_fn_name() const {
-  if (!autograd::requires_grad(*this)) return "";
-  autograd::gradient_edge(*this);
-  const autograd::Meta* m = autograd::meta_of(*this);
-  return m && m->grad_fn ? m->grad_fn->name() : "";
-}
-
-void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
-  naru::backward({*this}, {gradient}, retain_graph, create_graph);
-}
-
-Tensor Tensor::detach() const {
-  const TensorImpl& i = *impl_;
-  auto* impl = new TensorImpl(i.storage, i.dtype);
-  Tensor t(impl);
-  impl->sizes = i.sizes;
-  impl->strides = i.strides;
-  impl->offset = i.offset;
-  impl->numel = i.numel;
-  impl->contiguous = i.contiguous;
-  impl->origin = i.origin;
-  return t;
-}
-
-Tensor& Tensor::detach_() {
-  if (autograd::Meta* m = autograd::meta_of(*this)) {
-    m->grad_fn = nullptr;
-    m->requires_grad = false;
-  }
-  impl_->base = nullptr;
-  return *this;
-}
-
-Tensor Tensor::data() const {
-  Tensor t = detach();
-  t.impl()->silent_version = true;
-  return t;
-}
-
-int64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
-  if (!autograd::requires_grad(*this)) throw RuntimeError("cannot register a hook on a tensor that doesn't require gradient");
-  const autograd::Edge e = autograd::gradient_edge(*this);
-  autograd::Meta& m = autograd::ensure_meta(*this);
-  const int64_t number = m.next_hook++;
-  if (m.grad_fn) {
-    e.node->ensure_extras().hooks[{e.slot, number}] = std::move(hook);
-  } else {
-    if (!m.hooks) m.hooks = std::make_unique<std::map<int64_t, autograd::Hook>>();
-    (*m.hooks)[number] = std::move(hook);
-  }
-  return number;
-}
-
-void Tensor::remove_hook(int64_t number) const {
-  autograd::Meta* m = autograd::meta_of(*this);
-  if (!m) return;
-  if (m->hooks) m->hooks->erase(number);
-  if (m->grad_fn && m->grad_fn->extras) m->grad_fn->extras->hooks.erase({m->output, number});
-}
-
-void Tensor::retain_grad() const {
-  if (!autograd::requires_grad(*this)) throw RuntimeError("can't retain_grad on Tensor that has requires_grad=False");
-  autograd::gradient_edge(*this);
-  autograd::Meta& m = *autograd::meta_of(*this);
-  if (!m.grad_fn || m.retains_grad) return;
-  m.retains_grad = true;
-  m.grad_fn->ensure_extras().retained.emplace_back(m.output, impl_);
 }
 
 }  // namespace naru

@@ -4,12 +4,14 @@
 #include <atomic>
 #include <functional>
 #include <initializer_list>
-#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "autograd/hooks.h"
 #include "core/small_vector.h"
 #include "core/tensor_impl.h"
 #include "naru/autograd.h"
@@ -18,6 +20,7 @@
 namespace naru::autograd {
 
 class Node;
+struct Meta;
 
 // Where a gradient goes: input number `slot` of `node`; nowhere if node is null.
 struct Edge {
@@ -25,7 +28,7 @@ struct Edge {
   uint32_t slot = 0;
 };
 
-using Hook = std::function<Tensor(const Tensor&)>;
+using TensorVisitor = std::function<void(const Tensor&)>;
 
 class Node : public RefCounted<Node> {
  public:
@@ -35,24 +38,33 @@ class Node : public RefCounted<Node> {
   virtual std::vector<Tensor> apply(std::vector<Tensor> grads) = 0;
   // Frees what was saved; a second backward through the node is then an error.
   virtual void release_saved() {}
+  // f(t) for each tensor that the node owns a reference to, as far as it can tell.
+  virtual void each_saved(const TensorVisitor&) const {}
+  // The Python object that the node owns a reference to, or null.
+  virtual void* python_object() const { return nullptr; }
 
   virtual std::string name() const { return name_; }
+  // Nodes with higher numbers are run first: later ones, and those that add to leaves before all others.
   uint64_t sequence() const noexcept { return sequence_; }
   using Edges = SmallVector<Edge, 3>;
   Edges& next() noexcept { return next_; }
+  const Edges& next() const noexcept { return next_; }
+  // How many of next() PyTorch's node has, where these are fewer: it leaves out numbers.
+  virtual size_t shown_edges() const { return next_.size(); }
   uint32_t outputs = 1;
   // What few nodes have.
   struct Extras {
-    // Hooks on the gradient of output `first`, by number; run before apply, in the order of their numbers.
-    std::map<std::pair<uint32_t, int64_t>, Hook> hooks;
-    // Tensors (output, impl) whose grad is kept though they are no leaves.
-    std::vector<std::pair<uint32_t, TensorImpl*>> retained;
+    std::shared_ptr<HookList<Hook>> hooks = std::make_shared<HookList<Hook>>();  // on the gradients of outputs; run before all others
+    std::shared_ptr<HookList<NodePreHook>> before = std::make_shared<HookList<NodePreHook>>();
+    std::shared_ptr<HookList<NodePostHook>> after = std::make_shared<HookList<NodePostHook>>();
+    std::shared_ptr<HookList<LeafHook>> accumulated = std::make_shared<HookList<LeafHook>>();  // of a leaf
+    // Results (output, state) whose grad is kept though they are no leaves. The mutex guards them and their grad.
+    std::mutex mutex;
+    std::vector<std::pair<uint32_t, Meta*>> retained;
+    std::string made_at;  // the program's stack, in anomaly mode
   };
-  std::unique_ptr<Extras> extras;
-  Extras& ensure_extras() {
-    if (!extras) extras = std::make_unique<Extras>();
-    return *extras;
-  }
+  Extras* extras() const noexcept { return extras_.load(std::memory_order_acquire); }
+  Extras& ensure_extras();
 
   // Of the backward pass that runs through the node now (see engine.cpp).
   struct Visit {
@@ -63,26 +75,55 @@ class Node : public RefCounted<Node> {
     std::vector<Tensor> more;  // of the outputs from 1 on
   } visit;
 
+  // The Python object that stands for the node, while there is one (not owned). Guarded by the GIL.
+  mutable void* python = nullptr;
+
+  // Held while saved tensors are taken or freed: passes of several threads may meet at a node.
+  class SavedGuard {
+   public:
+    explicit SavedGuard(const Node& node) noexcept : lock_(single_threaded() ? nullptr : &node.saved_lock_) {
+      if (lock_)
+        while (lock_->exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+    }
+    SavedGuard(const SavedGuard&) = delete;
+    ~SavedGuard() {
+      if (lock_) lock_->store(false, std::memory_order_release);
+    }
+
+   private:
+    std::atomic<bool>* lock_;
+  };
+
   static void* operator new(size_t n) { return pool_allocate(n); }
   static void operator delete(void* p, size_t n) { pool_release(p, n); }
+  // Deletes a node that nobody owns any more, without recursion, however long its history is.
+  static void dispose(const Node* node) noexcept;
+
+ protected:
+  static constexpr uint64_t kFirst = UINT64_MAX;
+  Node(const char* name, uint64_t sequence) : name_(name), sequence_(sequence) {}
 
  private:
   const char* name_;
   uint64_t sequence_;
   Edges next_;
+  std::atomic<Extras*> extras_{nullptr};
+  mutable std::atomic<bool> saved_lock_{false};
 };
+
+class AccumulateGrad;
 
 struct Meta : AutogradMeta {
   TensorImpl* owner = nullptr;
   bool requires_grad = false;  // leaves only
   bool retains_grad = false;
-  Tensor grad;
-  Ref<Node> grad_fn;                               // null for leaves
-  uint32_t output = 0;                             // which output of grad_fn
-  Node* accumulator = nullptr;                     // leaves: the node that adds to grad, while one lives (not owned)
-  uint64_t history = 0;                            // counts in-place changes of the history (base: made; view: seen)
-  std::unique_ptr<std::map<int64_t, Hook>> hooks;  // leaves
-  int64_t next_hook = 0;
+  Tensor grad;                                        // see GradLock
+  Ref<Node> grad_fn;                                  // null for leaves
+  uint32_t output = 0;                                // which output of grad_fn
+  std::atomic<AccumulateGrad*> accumulator{nullptr};  // leaves: the node that adds to grad, once one was asked for; owned
+  std::atomic<uint64_t> history{0};                   // counts in-place changes of the history (base: made; view: seen)
+  // What register_hook gave out, for remove_hook.
+  std::unique_ptr<std::vector<std::pair<int64_t, std::weak_ptr<HookRegistry>>>> hooks;
   ~Meta() override;
   static void* operator new(size_t n) { return pool_allocate(n); }
   static void operator delete(void* p, size_t n) { pool_release(p, n); }
@@ -94,6 +135,29 @@ Meta& ensure_meta(const Tensor& t);
 bool requires_grad(const Tensor& t) noexcept;
 // The edge its gradient goes along (a leaf's leads to its accumulator).
 Edge gradient_edge(const Tensor& t);
+// Moves what retain_grad() left at a tensor's former grad_fn to the one it has now.
+void move_retained(Meta& m, const Ref<Node>& former);
+
+// Where a hook was put, so that it can be taken out without keeping the tensor alive.
+struct HookPlace {
+  int64_t number = 0;
+  std::weak_ptr<HookRegistry> list;
+};
+// Tensor::register_hook, with the name that errors give the hook and the Python object it calls.
+HookPlace add_hook(const Tensor& t, Hook hook, std::string name = "hook", std::shared_ptr<void> object = {});
+
+// What a gradient must be like.
+struct GradientLike {
+  Dims sizes;
+  DType dtype = DType::F32;
+  Device device;
+  GradientLike() = default;
+  explicit GradientLike(const Tensor& t) : sizes(t.sizes()), dtype(t.dtype()), device(t.device()) {}
+};
+// `g` as it must be: summed over broadcast dimensions, converted to the type. Throws RuntimeError, naming the node, where neither helps.
+Tensor fit_gradient(Tensor g, const GradientLike& like, const std::string& node, size_t index);
+// Throws RuntimeError where a hook replaces a gradient by one of another shape, type or device.
+void check_hook_result(const Tensor& before, const Tensor& after, const std::string& hook);
 
 // A tensor kept for backward, with the version it had.
 class Saved {
@@ -101,11 +165,15 @@ class Saved {
   Saved() = default;
   // output_of_this_node: the tensor is a result of the node that saves it (a cycle otherwise).
   Saved(const Tensor& t, bool output_of_this_node = false, uint32_t output = 0);
-  // Throws RuntimeError naming the operation if the tensor was written in place since, or was released.
+  // Throws RuntimeError naming the operation if the tensor was written in place since, or was released. self: the node that saved it, or null
+  // if it is gone.
   Tensor get(Node* self) const;
   void release() {
     tensor_ = {};
     released_ = true;
+  }
+  void visit(const TensorVisitor& f) const {
+    if (tensor_.defined()) f(tensor_);
   }
 
  private:
@@ -125,12 +193,21 @@ class FunctionNode final : public Node {
     for (const Tensor& g : grads) any |= g.defined();
     if (!any) return std::vector<Tensor>(next().size());
     std::vector<Tensor> values;
-    values.reserve(saved.size());
-    for (const Saved& s : saved) values.push_back(s.get(this));
+    if (!saved.empty()) {
+      values.reserve(saved.size());
+      const SavedGuard guard(*this);
+      for (const Saved& s : saved) values.push_back(s.get(this));
+    }
     return f_(grads, values);
   }
   void release_saved() override {
+    if (saved.empty()) return;
+    const SavedGuard guard(*this);
     for (Saved& s : saved) s.release();
+  }
+  void each_saved(const TensorVisitor& f) const override {
+    const SavedGuard guard(*this);
+    for (const Saved& s : saved) s.visit(f);
   }
 
  private:
@@ -163,9 +240,16 @@ Tensor record(Tensor out, const char* name, std::initializer_list<const Tensor*>
 // The gradient of a tensor of base_sizes and base_strides, from that of a view of its memory: g's sizes, these strides, `shift` elements on.
 Tensor gradient_of_base(const Tensor& g, const Dims& strides, int64_t shift, const Dims& base_sizes, const Dims& base_strides);
 
-// In place. Before the write: throws RuntimeError if `target` is a leaf that requires grad (or a view of one) and recording is on.
+// In place. Whether a write to `target` must be recorded for its own sake.
+bool recording_write(const Tensor& target) noexcept;
+// Before a write that is recorded: throws RuntimeError if `target` is a leaf that requires grad, a view of one, or a view whose writes cannot
+// become part of its base's history.
 void check_in_place(const Tensor& target, const char* op);
 // After the write: `node`, whose first next edge is the target's old one, becomes the history of the target, and of the base it is a view of.
 void rebase_history(const Tensor& target, Ref<Node> node);
+// Notes that a view made while nothing is recorded has seen all writes to its base so far.
+void see_history(const Tensor& view);
+// A view follows the history of its base: gives it a new grad_fn where the base has been written in place since.
+void follow_base(const Tensor& view, Meta& m);
 
 }  // namespace naru::autograd

@@ -16,11 +16,20 @@ namespace naru {
 void* pool_allocate(size_t bytes);
 void pool_release(void* memory, size_t bytes) noexcept;
 
+// Whether the process has no other thread: then a count needs no locked instruction, which takes 5 ns.
+inline bool single_threaded() noexcept {
+#if __has_include(<sys/single_threaded.h>)
+  return __libc_single_threaded != 0;
+#else
+  return false;
+#endif
+}
+
 template <class T>
 class RefCounted {
  public:
   void retain() const noexcept {
-    if (alone())
+    if (single_threaded())
       count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     else
       count_.fetch_add(1, std::memory_order_relaxed);
@@ -28,14 +37,26 @@ class RefCounted {
   void release() const noexcept {
     // The last owner needs no atomic subtraction: nobody else can see the object.
     const uint32_t count = count_.load(std::memory_order_acquire);
-    if (count == 1)
-      delete static_cast<const T*>(this);
-    else if (alone())
-      count_.store(count - 1, std::memory_order_relaxed);
-    else if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1)
-      delete static_cast<const T*>(this);
+    if (count == 1) return destroy();
+    uint32_t left = count - 1;
+    if (single_threaded())
+      count_.store(left, std::memory_order_relaxed);
+    else
+      left = count_.fetch_sub(1, std::memory_order_acq_rel) - 1;
+    if ((left & ~kObserved) == 0) destroy();
   }
-  uint32_t use_count() const noexcept { return count_.load(std::memory_order_acquire); }
+  uint32_t use_count() const noexcept { return count_.load(std::memory_order_acquire) & ~kObserved; }
+
+  // Says that somebody keeps a pointer without owning the object, and may ask for a share of it. Called by an owner, before the pointer is
+  // handed out.
+  void observe() const noexcept { count_.fetch_or(kObserved, std::memory_order_relaxed); }
+  // For such an observer, who must keep the memory from being freed meanwhile: false if the last owner has let go.
+  bool try_retain() const noexcept {
+    uint32_t count = count_.load(std::memory_order_relaxed);
+    while (count & ~kObserved)
+      if (count_.compare_exchange_weak(count, count + 1, std::memory_order_relaxed)) return true;
+    return false;
+  }
 
  protected:
   RefCounted() = default;
@@ -44,13 +65,16 @@ class RefCounted {
   ~RefCounted() = default;
 
  private:
-  // Whether the process has no other thread: then a count needs no locked instruction, which takes 5 ns.
-  static bool alone() noexcept {
-#if __has_include(<sys/single_threaded.h>)
-    return __libc_single_threaded != 0;
-#else
-    return false;
-#endif
+  // A count of 1 without it belongs to the only one who can reach the object.
+  static constexpr uint32_t kObserved = uint32_t{1} << 31;
+
+  // T::dispose(object) where the type has one, else delete.
+  void destroy() const noexcept {
+    auto* const object = static_cast<const T*>(this);
+    if constexpr (requires { T::dispose(object); })
+      T::dispose(object);
+    else
+      delete object;
   }
   mutable std::atomic<uint32_t> count_{1};
 };

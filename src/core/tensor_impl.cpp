@@ -12,6 +12,7 @@ namespace naru {
 
 uint32_t (*current_line)() noexcept = nullptr;
 std::string (*line_text)(uint32_t) = nullptr;
+void (*release_python)(void*) noexcept = nullptr;
 
 bool is_contiguous(const Dims& sizes, const Dims& strides) noexcept {
   int64_t step = 1;

@@ -1,6 +1,7 @@
 // TensorImpl: what a Tensor handle points at: a view (offset, sizes, strides) of a storage, and its autograd state.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "core/storage.h"
@@ -14,6 +15,40 @@ struct AutogradMeta {
   virtual ~AutogradMeta() = default;
 };
 
+// Owns a tensor's autograd state. Threads that share the tensor may all be the first to need one.
+class AutogradSlot {
+ public:
+  AutogradSlot() = default;
+  ~AutogradSlot() { delete get(); }
+  AutogradMeta* get() const noexcept { return meta_.load(std::memory_order_acquire); }
+  explicit operator bool() const noexcept { return get() != nullptr; }
+  AutogradMeta& operator*() const noexcept { return *get(); }
+  AutogradMeta* operator->() const noexcept { return get(); }
+  // The first one offered is kept; returns it.
+  AutogradMeta& offer(std::unique_ptr<AutogradMeta> meta) noexcept {
+    AutogradMeta* kept = nullptr;
+    return meta_.compare_exchange_strong(kept, meta.get(), std::memory_order_acq_rel) ? *meta.release() : *kept;
+  }
+  // For the tensor's maker, while nobody else knows it.
+  void set(std::unique_ptr<AutogradMeta> meta) noexcept { meta_.store(meta.release(), std::memory_order_relaxed); }
+  std::unique_ptr<AutogradMeta> take() noexcept {
+    return std::unique_ptr<AutogradMeta>(meta_.exchange(nullptr, std::memory_order_acq_rel));
+  }
+
+ private:
+  std::atomic<AutogradMeta*> meta_{nullptr};
+};
+
+// What the views of a tensor may be written through: an in-place write to one becomes part of its base's history, unless
+enum class ViewKind : uint8_t {
+  Tracked,
+  MadeWithoutGrad,  // the view was made while nothing was recorded, or
+  OfFunction,       // is the result of a function with a derivative of its own.
+};
+
+// Called by the destructor of a tensor that owns its Python object. Set by the Python module.
+extern void (*release_python)(void* object) noexcept;
+
 struct TensorImpl : RefCounted<TensorImpl> {
   Ref<Storage> storage;
   int64_t offset = 0;  // elements
@@ -21,15 +56,21 @@ struct TensorImpl : RefCounted<TensorImpl> {
   DType dtype = DType::F32;
   bool contiguous = true;
   bool silent_version = false;  // writes through it do not count (Tensor.data)
+  ViewKind view_kind = ViewKind::Tracked;
+  // Whether this tensor owns its Python object (and not the other way round): nothing in Python refers to it, but it has attributes.
+  bool owns_python = false;
   Dims sizes, strides;
   Origin origin;
-  std::unique_ptr<AutogradMeta> autograd;
+  AutogradSlot autograd;
   // Views: the tensor whose storage it is a view of (never itself a view), so that an in-place write can reach its history.
   Ref<TensorImpl> base;
-  // The Python object that wraps this tensor while one exists (not owned); cleared by that object's destructor.
+  // The Python object that wraps this tensor while one exists; cleared by that object's destructor.
   void* python = nullptr;
 
   TensorImpl(Ref<Storage> s, DType t) : storage(std::move(s)), dtype(t) {}
+  ~TensorImpl() {
+    if (owns_python) release_python(python);
+  }
   void set_geometry(Dims new_sizes, Dims new_strides, int64_t new_offset);
   // The device address of the first element. The storage must have memory.
   void* address() const noexcept { return static_cast<char*>(storage->data) + offset * static_cast<int64_t>(size_of(dtype)); }

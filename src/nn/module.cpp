@@ -6,6 +6,7 @@
 #include "core/tensor_impl.h"
 #include "naru/autograd.h"
 #include "naru/nn.h"
+#include "ops/common.h"
 
 namespace naru::nn {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 // a leaf before and after.
 void adopt(const Tensor& t, const Tensor& source) {
   TensorImpl &to = *t.impl(), &from = *source.impl();
-  to.storage = from.storage;
+  ops::replace_storage(t, from.storage);
   to.dtype = from.dtype;
   to.origin = from.origin;
   to.base = nullptr;

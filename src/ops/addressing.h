@@ -59,7 +59,7 @@ template <class W, class F>
 void write_in_place(const Tensor& target, const char* op, const char* name, std::initializer_list<const Tensor*> others,
                     const Positions& saves, W write, F f) {
   Ref<autograd::FunctionNode<F>> node;
-  if (autograd::recording({&target}) || autograd::recording(others)) {
+  if (autograd::recording_write(target) || autograd::recording(others)) {
     autograd::check_in_place(target, op);
     node = make_ref<autograd::FunctionNode<F>>(name, std::move(f));
     autograd::connect(*node, {&target});

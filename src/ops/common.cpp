@@ -1,7 +1,9 @@
 #include "ops/common.h"
 
+#include <algorithm>
 #include <bit>
 
+#include "autograd/node.h"
 #include "ir/interpret.h"
 #include "naru/ops.h"
 #include "ops/strides.h"
@@ -72,6 +74,11 @@ Tensor make_view(const Tensor& base, Dims sizes, Dims strides, int64_t offset, c
   impl->base = b.base ? b.base : Ref<TensorImpl>::share(base.impl());
   impl->origin = b.origin;
   impl->silent_version = b.silent_version;
+  impl->view_kind = b.view_kind;
+  if (!grad_enabled()) {
+    impl->view_kind = ViewKind::MadeWithoutGrad;
+    if (impl->base->autograd) autograd::see_history(t);
+  }
   if (!impl->origin.op) impl->origin.op = op;
   return t;
 }
@@ -228,6 +235,13 @@ void submit(ir::Instruction&& instruction, std::initializer_list<const Tensor*> 
 void bump_version(const Tensor& t) {
   Storage& s = *t.impl()->storage;
   (t.impl()->silent_version ? s.silent_writes : s.version).fetch_add(1, std::memory_order_relaxed);
+}
+
+void replace_storage(const Tensor& t, Ref<Storage> storage) {
+  Ref<Storage>& own = t.impl()->storage;
+  storage->version.store(std::max(own->version.load(std::memory_order_relaxed), storage->version.load(std::memory_order_relaxed)) + 1,
+                         std::memory_order_relaxed);
+  own = std::move(storage);
 }
 
 namespace {

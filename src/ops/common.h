@@ -59,6 +59,8 @@ void require_distinct_elements(const Tensor& target, const char* op, const char*
 
 // Counts a write to the tensor's storage.
 void bump_version(const Tensor& t);
+// Puts another storage in the place of the tensor's. Counts as a write, for whoever has saved the tensor.
+void replace_storage(const Tensor& t, Ref<Storage> storage);
 
 // Inside, even small elementwise work is deferred, so that chains over small tensors fuse as well.
 class FuseScope {

@@ -163,7 +163,7 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) {
     throw RuntimeError("output with shape {} doesn't match the broadcast shape {} (copy_)", sizes().str(),
                        broadcast_shapes(sizes(), source.sizes()).str());
   ops::require_distinct_elements(*this, "copy_");
-  const bool history = autograd::recording({this, &source});
+  const bool history = autograd::recording({&source}) || autograd::recording_write(*this);
   if (history) autograd::check_in_place(*this, "copy_");
   copy_into(*this, source.sizes() == sizes() ? source : source.detach().expand(sizes()), non_blocking);
   ops::bump_version(*this);
@@ -187,7 +187,7 @@ Tensor& Tensor::fill_(const Operand& value) {
   const Tensor source = value.is_tensor() ? value.tensor() : Tensor();
   if (source.defined() && source.dim() != 0)
     throw RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", source.dim());
-  const bool history = source.defined() ? autograd::recording({this, &source}) : autograd::recording({this});
+  const bool history = autograd::recording({&source}) || autograd::recording_write(*this);
   if (history) autograd::check_in_place(*this, "fill_");
   const ops::OpOperand operand =
       source.defined() ? ops::OpOperand{&source, {}, dtype()} : ops::OpOperand{nullptr, ops::converted(value.scalar(), dtype()), dtype()};

@@ -155,17 +155,26 @@ class TableNode final : public autograd::Node {
     uint8_t needs = 0;
     for (int i = 0; i < n; ++i)
       if (next()[i].node) needs |= derivative_needs(id_, i);
-    for (int i = 0; i < n; ++i)
-      if ((needs >> i & 1) && !is_number_[i]) values[i] = saved_[i].get(this);
-    if (needs >> n & 1) values[n] = result_.get(this);
+    if (needs & ~kIsGradient) {
+      const SavedGuard guard(*this);
+      for (int i = 0; i < n; ++i)
+        if ((needs >> i & 1) && !is_number_[i]) values[i] = saved_[i].get(this);
+      if (needs >> n & 1) values[n] = result_.get(this);
+    }
     values[n + 1] = g;
     for (int i = 0; i < n; ++i)
       if (next()[i].node) results[i] = one(i, n, values);
     return results;
   }
   void release_saved() override {
+    const SavedGuard guard(*this);
     for (auto& s : saved_) s.release();
     result_.release();
+  }
+  void each_saved(const autograd::TensorVisitor& f) const override {
+    const SavedGuard guard(*this);
+    for (const auto& s : saved_) s.visit(f);
+    result_.visit(f);
   }
 
  private:
@@ -387,7 +396,7 @@ void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand>
     throw RuntimeError("output with shape {} doesn't match the broadcast shape {} ({}_)", target.sizes().str(), shape.str(), r.name);
   require_distinct_elements(target, r.name, "_");
   check_divisor(id, types, operands);
-  const bool history = wants_history(id, operands) || (grad_enabled() && autograd::requires_grad(target));
+  const bool history = wants_history(id, operands) || autograd::recording_write(target);
   Ref<TableNode> node;
   if (history) {
     autograd::check_in_place(target, r.name);

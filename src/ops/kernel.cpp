@@ -26,7 +26,12 @@ class KernelNode final : public Node {
 
   std::string name() const override { return plan_->entry().name + "Backward"; }
   void release_saved() override {
+    const SavedGuard guard(*this);
     for (auto& [name, saved] : tensors_) saved.release();
+  }
+  void each_saved(const autograd::TensorVisitor& f) const override {
+    const SavedGuard guard(*this);
+    for (const auto& [name, saved] : tensors_) saved.visit(f);
   }
 
   std::vector<Tensor> apply(std::vector<Tensor> grads) override {
@@ -41,7 +46,10 @@ class KernelNode final : public Node {
     for (size_t i = 0; i < results.size(); ++i)
       context.grads.push_back(i < grads.size() && grads[i].defined() ? grads[i].contiguous() : zeros(results[i].sizes, results[i].options));
     context.argument = [this](const std::string& name) -> KernelArgument {
-      if (const auto at = tensors_.find(name); at != tensors_.end()) return at->second.get(this);
+      if (const auto at = tensors_.find(name); at != tensors_.end()) {
+        const SavedGuard guard(*this);
+        return at->second.get(this);
+      }
       if (const auto at = numbers_.find(name); at != numbers_.end()) return at->second;
       throw ValueError("backward of the kernel '{}': it has no parameter '{}'", plan_->entry().name, name);
     };
@@ -52,10 +60,7 @@ class KernelNode final : public Node {
           "before",
           kernel, found.size(), inputs, next().size());
     found.resize(next().size());
-    for (size_t i = 0; i < found.size(); ++i)
-      if (found[i].defined() && !(found[i].sizes() == shapes[i]))
-        throw RuntimeError("backward of the kernel '{}' returned a gradient of shape {} for an argument of shape {}", kernel,
-                           found[i].sizes().str(), shapes[i].str());
+    for (size_t i = 0; i < found.size(); ++i) found[i] = autograd::fit_gradient(std::move(found[i]), wanted[i], name(), i);
     return found;
   }
 
@@ -66,8 +71,8 @@ class KernelNode final : public Node {
     Dims sizes;
     Options options;
   };
-  std::vector<Result> results;  // one an output
-  std::vector<Dims> shapes;     // one an edge
+  std::vector<Result> results;                 // one an output
+  std::vector<autograd::GradientLike> wanted;  // one an edge
   size_t inputs = 0;
 
  private:
@@ -103,15 +108,15 @@ Ref<KernelNode> begin_record(const std::shared_ptr<const Kernel::Plan>& plan, co
   if (!grad_enabled()) return {};
   bool needed = false;
   call.each(true, [&](const KernelParam&, const Tensor& t) { needed |= autograd::requires_grad(t); });
+  call.each(false, [&](const KernelParam&, const Tensor& t) { needed |= autograd::recording_write(t); });
+  if (!needed) return {};
   call.each(false, [&](const KernelParam& p, const Tensor& t) {
     autograd::check_in_place(t, fmt::format("kernel {}, parameter '{}'", plan->entry().name, p.name).c_str());
-    needed |= autograd::requires_grad(t);
   });
-  if (!needed) return {};
   auto node = make_ref<KernelNode>(plan, extent);
   const auto connect = [&](const KernelParam&, const Tensor& t) {
     node->next().push_back(autograd::requires_grad(t) ? autograd::gradient_edge(t) : Edge{});
-    node->shapes.push_back(t.sizes());
+    node->wanted.emplace_back(t);
   };
   call.each(true, connect);
   node->inputs = node->next().size();

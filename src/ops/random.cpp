@@ -44,7 +44,7 @@ std::vector<OpOperand> with_draw(std::vector<OpOperand> operands, Generator* gen
 template <class F>
 void write_in_order(const Tensor& t, const char* op, F f) {
   ops::require_distinct_elements(t, op);
-  autograd::check_in_place(t, op);
+  if (autograd::recording_write(t)) autograd::check_in_place(t, op);
   if (t.numel() > 0) {
     NoGrad guard;
     if (t.is_contiguous()) {

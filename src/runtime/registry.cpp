@@ -157,6 +157,9 @@ void set_current_device(DeviceType kind, int index) {
   current[static_cast<size_t>(kind)] = static_cast<int8_t>(index);
 }
 
+std::array<int8_t, kDeviceTypes> current_devices() noexcept { return current; }
+void set_current_devices(const std::array<int8_t, kDeviceTypes>& devices) noexcept { current = devices; }
+
 CachingAllocator& allocator_of(Device device) {
   Device d = device;
   if (!d.is_cpu() && !d.has_index()) d = resolve(device);

@@ -1,6 +1,7 @@
 // The registry: which backend serves each kind of device, its devices' allocators and default queues.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ size_t free_memory(Device device);
 int current_device(DeviceType kind) noexcept;
 // Throws DeviceUnavailableError when there is no such device.
 void set_current_device(DeviceType kind, int index);
+// Those of all kinds, for a thread that goes on in another's place.
+std::array<int8_t, kDeviceTypes> current_devices() noexcept;
+void set_current_devices(const std::array<int8_t, kDeviceTypes>& devices) noexcept;
 
 CachingAllocator& allocator_of(Device device);
 // Of the host memory that the devices of `kind` copy from and to fastest; cpu: plain memory.

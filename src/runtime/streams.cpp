@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "core/device_kinds.h"
@@ -147,6 +148,12 @@ int next_stream(Device d, int priority) {
 int current_stream(Device d) noexcept { return d.is_cpu() ? 0 : current[place(d)]; }
 void set_current_stream(Device d, int number) noexcept {
   if (!d.is_cpu()) current[place(d)] = static_cast<int8_t>(number);
+}
+
+ThreadDevices thread_devices() { return {current_devices(), {current.begin(), current.end()}}; }
+void set_thread_devices(const ThreadDevices& chosen) {
+  set_current_devices(chosen.devices);
+  std::copy(chosen.streams.begin(), chosen.streams.end(), current.begin());
 }
 
 std::string first_use(Device d) {

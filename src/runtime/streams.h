@@ -1,6 +1,9 @@
 // The queues of all devices: up to kStreams each, made at their first use and never destroyed, for memory remembers them.
 #pragma once
 
+#include <array>
+#include <vector>
+
 #include "runtime/queue.h"
 
 namespace naru::runtime {
@@ -14,6 +17,14 @@ int next_stream(Device device, int priority);
 // The calling thread's current stream of a device (with index).
 int current_stream(Device device) noexcept;
 void set_current_stream(Device device, int number) noexcept;
+
+// What a thread has chosen among devices and streams, for another that goes on in its place.
+struct ThreadDevices {
+  std::array<int8_t, kDeviceTypes> devices{};
+  std::vector<int8_t> streams;
+};
+ThreadDevices thread_devices();
+void set_thread_devices(const ThreadDevices& chosen);
 
 // "train.py:12", where the device was first used; "" where that is not known.
 std::string first_use(Device device);

@@ -1,0 +1,19 @@
+// Nodes of the backward graph as Python sees them, and what calls Python from backward.
+#pragma once
+
+#include "autograd/node.h"
+#include "object.h"
+
+namespace naru::py {
+
+// The Python object of a node, of a class that has the node's name; None for null.
+nb::object node_object(const Ref<autograd::Node>& node);
+// The handle of a hook.
+nb::object hook_handle(autograd::HookPlace place);
+// A callable's __name__, for errors.
+std::string name_of_callable(PyObject* f);
+// The gradients as a tuple, None for undefined ones.
+nb::object tuple_of(const std::vector<Tensor>& grads);
+void define_nodes(nb::module_& m);
+
+}  // namespace naru::py

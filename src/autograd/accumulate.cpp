@@ -1,0 +1,109 @@
+#include "autograd/accumulate.h"
+
+#include "naru/ops.h"
+
+namespace naru::autograd {
+namespace {
+
+// Adds g to the leaf's grad. What is replaced is handed over to be freed without the lock.
+void add_gradient(Meta& m, Tensor g, Tensor& replaced) {
+  const TensorImpl& leaf = *m.owner;
+  if (!(g.sizes() == leaf.sizes) || g.impl()->storage->device != leaf.storage->device)
+    throw RuntimeError(
+        "a leaf of shape {} on {} can't take a gradient of shape {} on {}: its data was replaced (x.data = ...) between forward and "
+        "backward",
+        leaf.sizes.str(), leaf.storage->device.is_cpu() ? "cpu" : leaf.storage->device.str(), g.sizes().str(), g.device().str());
+  if (g.dtype() != leaf.dtype) g = g.to(leaf.dtype);
+  if (!m.grad.defined()) {
+    // A gradient nobody else holds is taken over; else the leaf gets its own.
+    const bool sole = g.impl()->use_count() == 1 && g.impl()->storage->use_count() == 1 && !g.impl()->base && g.is_contiguous();
+    m.grad = sole || grad_enabled() ? std::move(g) : g.clone();
+  } else if (grad_enabled()) {
+    replaced = std::move(m.grad);
+    m.grad = replaced + g;
+  } else {
+    m.grad.add_(g);
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> grads) {
+  if (!grads[0].defined()) return {};
+  Tensor replaced;
+  {
+    const std::lock_guard lock(mutex);
+    if (!leaf_ || !leaf_->requires_grad || leaf_->grad_fn) return {};
+    add_gradient(*leaf_, std::move(grads[0]), replaced);
+  }
+  if (const Extras* x = extras()) [[unlikely]]
+    if (const auto hooks = x->accumulated->entries())
+      if (const Tensor leaf = variable(); leaf.defined())
+        for (const auto& hook : *hooks) hook.call(leaf);
+  return {};
+}
+
+Tensor AccumulateGrad::variable() const {
+  const std::lock_guard lock(mutex);
+  return leaf_ && leaf_->owner->try_retain() ? Tensor(leaf_->owner) : Tensor();
+}
+
+void AccumulateGrad::forget(const Meta& leaf) noexcept {
+  const std::lock_guard lock(mutex);
+  if (leaf_ == &leaf) leaf_ = nullptr;
+}
+
+void AccumulateGrad::move(Meta& from, Meta& to) {
+  const std::lock_guard lock(mutex);
+  to.grad = std::move(from.grad);
+  if (leaf_ == &from) leaf_ = &to;
+}
+
+AccumulateGrad& accumulator_of(Meta& leaf) {
+  if (AccumulateGrad* a = leaf.accumulator.load(std::memory_order_acquire)) return *a;
+  leaf.owner->observe();
+  Ref<AccumulateGrad> made = make_ref<AccumulateGrad>(leaf);
+  AccumulateGrad* other = nullptr;
+  if (leaf.accumulator.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel)) return *made.leak();
+  return *other;
+}
+
+std::unique_lock<std::mutex> lock_grad(Meta& m) {
+  if (m.requires_grad && !m.grad_fn) return std::unique_lock(accumulator_of(m).mutex);
+  if (m.retains_grad && m.grad_fn)
+    if (Node::Extras* x = m.grad_fn->extras()) return std::unique_lock(x->mutex);
+  return {};
+}
+
+Tensor take_over(const Tensor& t, const Tensor& source) {
+  const TensorImpl& from = *source.impl();
+  auto* impl = new TensorImpl(from.storage, from.dtype);
+  Tensor made(impl);
+  impl->set_geometry(from.sizes, from.strides, from.offset);
+  impl->origin = from.origin;
+  Meta* old = meta_of(t);
+  if (!old) return made;
+  Meta& m = ensure_meta(made);
+  m.requires_grad = old->requires_grad;
+  m.grad_fn = old->grad_fn;
+  m.output = old->output;
+  m.hooks = std::move(old->hooks);
+  if (AccumulateGrad* a = old->accumulator.load(std::memory_order_acquire)) {
+    a->retain();
+    impl->observe();
+    m.accumulator.store(a, std::memory_order_relaxed);
+    a->move(*old, m);
+  } else if (old->retains_grad) {
+    Node::Extras& x = old->grad_fn->ensure_extras();
+    const std::lock_guard lock(x.mutex);
+    for (auto& [slot, meta] : x.retained)
+      if (meta == old) meta = &m;
+    m.grad = std::move(old->grad);
+    m.retains_grad = std::exchange(old->retains_grad, false);
+  } else {
+    m.grad = std::move(old->grad);
+  }
+  return made;
+}
+
+}  // namespace naru::autograd

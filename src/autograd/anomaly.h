@@ -1,0 +1,24 @@
+// Anomaly mode: nodes remember the program's stack, and backward reports it where a node fails or gives NaN.
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <string>
+
+#include "autograd/node.h"
+
+namespace naru::autograd {
+
+extern std::atomic<bool> anomaly_mode;
+extern std::atomic<bool> anomaly_checks_nan;
+// The program's stack as text, and who says warnings. Set by the Python module.
+extern std::string (*stack_text)();
+extern void (*anomaly_warner)(const std::string& text);
+
+void note_stack(Node& node);
+// Says where the operator was called that left `node`, whose backward has failed.
+void report_failure(const Node& node);
+// Throws RuntimeError if a gradient has a NaN in it.
+void check_for_nan(const Node& node, std::span<const Tensor> grads);
+
+}  // namespace naru::autograd
