@@ -25,7 +25,7 @@ def test_leaves_and_results():
     assert x.is_leaf and x.grad_fn is None and x.requires_grad
     assert not y.is_leaf and y.requires_grad and y.grad_fn.name() == "MulBackward0" and repr(y.grad_fn).startswith("<MulBackward0 object at 0x")
     (node, slot), _ = y.grad_fn.next_functions
-    assert node.name() == "AccumulateGrad" and slot == 0 and y.grad_fn == y.grad_fn
+    assert node.name() == "torch::autograd::AccumulateGrad" and type(node).__name__ == "AccumulateGrad" and node.variable is x and slot == 0 and y.grad_fn == y.grad_fn
     d = y.detach()
     assert not d.requires_grad and d.is_leaf and d.data_ptr() == y.data_ptr() and y.data.grad_fn is None
     assert torch.ones(2).is_leaf and torch.ones(2).grad is None

@@ -12,7 +12,7 @@ from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 Tensor = _C.Tensor
 
 __all__ = [
-    "Function", "Variable", "backward", "enable_grad", "function", "grad", "gradcheck", "inference_mode", "no_grad",
+    "Function", "Variable", "backward", "enable_grad", "function", "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad",
     "set_detect_anomaly", "detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip
 
@@ -92,6 +92,8 @@ def grad(
     (tensor(6.),)
     """
     outs, ins = _sequence(outputs), _sequence(inputs)
+    if not ins:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if allow_unused is False and materialize_grads:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
     if is_grads_batched:
@@ -125,36 +127,55 @@ class Variable(metaclass=_VariableMeta):
 
 
 class set_detect_anomaly:
-    """Accepted for PyTorch's sake; errors of backward name the operation in any case."""
+    """Switches anomaly detection on or off: at once, and back again if used as a context manager.
+
+    While it is on, operators remember the program's stack. A backward that fails shows, as a warning, where the operator was called;
+    with check_nan, a gradient with NaN in it is such a failure (RuntimeError).
+    """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self.mode = mode
+        self.prev = _C.is_anomaly_enabled()
+        self.prev_check_nan = _C.is_anomaly_check_nan_enabled()
+        _C._set_anomaly_mode(mode, check_nan)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: object) -> None:
-        pass
+        _C._set_anomaly_mode(self.prev, self.prev_check_nan)
 
 
-class detect_anomaly(set_detect_anomaly):
-    """The same as `set_detect_anomaly(True)`."""
+class detect_anomaly:
+    """Anomaly detection within a block; see `set_detect_anomaly`."""
 
     def __init__(self, check_nan: bool = True) -> None:
-        super().__init__(True, check_nan)
+        import warnings
+
+        self.check_nan = check_nan
+        self.prev = self.prev_check_nan = False
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
+            stacklevel=2,
+        )
+
+    def __enter__(self) -> None:
+        self.prev = _C.is_anomaly_enabled()
+        self.prev_check_nan = _C.is_anomaly_check_nan_enabled()
+        _C._set_anomaly_mode(True, self.check_nan)
+
+    def __exit__(self, *exc: object) -> None:
+        _C._set_anomaly_mode(self.prev, self.prev_check_nan)
 
 
-def gradcheck(
-    func: Any,
-    inputs: Any,
-    *,
-    eps: float = 1e-6,
-    atol: float = 1e-5,
-    rtol: float = 1e-3,
-    raise_exception: bool = True,
-    **ignored: Any,
-) -> bool:
-    """Compares the gradients of `func` with finite differences, for each float64 input that requires them."""
+def gradcheck(func: Any, inputs: Any, **options: Any) -> bool:
+    """Compares the gradients of `func` with finite differences, for each float64 input that requires them; see `_gradcheck`."""
     from ._gradcheck import gradcheck as check
 
-    return check(func, inputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+    return check(func, inputs, **options)
+
+
+def gradgradcheck(func: Any, inputs: Any, grad_outputs: Any = None, **options: Any) -> bool:
+    """Compares the gradients of the gradients of `func` with finite differences."""
+    from ._gradcheck import gradgradcheck as check
+
+    return check(func, inputs, grad_outputs, **options)

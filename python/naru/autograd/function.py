@@ -14,8 +14,8 @@ __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 class FunctionCtx:
     """What forward leaves for backward."""
 
-    _saved: tuple = ()
-    _outputs_saved: tuple = ()
+    _to_save: tuple = ()
+    _saved: Any = None  # what the node has saved of them, once there is one
     _non_differentiable: tuple = ()
     _dirty: tuple = ()
     _materialize: bool = True
@@ -26,22 +26,15 @@ class FunctionCtx:
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(f"save_for_backward can only save variables, but argument is of type {type(tensor).__name__}")
-        self._saved = tuple((t, None if t is None else t._version) for t in tensors)
+        self._to_save = tensors
 
-    save_for_forward = save_for_backward
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Does nothing: there is no forward mode."""
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """The tensors given to `save_for_backward`."""
-        for tensor, version in self._saved:
-            if tensor is not None and tensor._version != version:
-                raise RuntimeError(
-                    "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                    f"[{tensor.type()} {list(tensor.shape)}] is at version {tensor._version}; expected version {version} "
-                    "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
-                    "with torch.autograd.set_detect_anomaly(True)."
-                )
-        return tuple(tensor for tensor, _ in self._saved)
+        """The tensors given to `save_for_backward`. RuntimeError if one was changed in place since, or backward has freed them."""
+        return self._to_save if self._saved is None else self._saved.get()
 
     saved_variables = saved_tensors
 
@@ -56,12 +49,6 @@ class FunctionCtx:
     def set_materialize_grads(self, value: bool) -> None:
         """With False, gradients that nothing flowed into come as None rather than zeros."""
         self._materialize = value
-
-    def _release_outputs(self, outputs: list[Tensor]) -> None:
-        """Saved outputs are kept without their graph: else node and output would keep each other alive."""
-        if self._saved:
-            held = {id(t) for t in outputs}
-            self._saved = tuple((t.detach() if id(t) in held else t, v) for t, v in self._saved)
 
 
 class Function:
@@ -150,18 +137,17 @@ class Function:
             if id(item) in fixed or not (item.is_floating_point() or item.is_complex()):
                 continue
             if id(item) in given and id(item) not in dirty:
-                # An input returned as it is becomes a view, so that it can have a history of its own.
-                with _C.no_grad():
-                    items[i] = item.view_as(item)
+                items[i] = item.view_as(item)
             where.append(i)
-        outputs = [items[i] for i in where]
-        ctx._release_outputs(outputs)
-        if outputs:
-            shapes = [(out.shape, out.dtype, out.device) for out in outputs]
-            node = _Backward(cls, ctx, args, where, shapes, len(items))
-            linked = _C._make_function_node(cls.__name__ + "Backward", tensors, outputs, node)
-            for i, out in zip(where, linked):
-                items[i] = out
+        if where:
+            outputs = [items[i] for i in where]
+            number = {id(items[i]): k for k, i in enumerate(where)}
+            node = _Backward(cls, ctx, args, where, items)
+            saved = ctx._to_save
+            ctx._saved = _C._make_function_node(
+                cls.__name__ + "Backward", tensors, outputs, node, saved, [number.get(id(t), -1) for t in saved]
+            )
+            ctx._to_save = ()
         if single:
             return items[0]
         return type(result)(items) if type(result) in (tuple, list) else type(result)(*items)
@@ -170,20 +156,22 @@ class Function:
 class _Backward:
     """Called by the engine with a gradient (or None) for each differentiable output; returns one for each tensor argument."""
 
-    def __init__(self, cls: type[Function], ctx: FunctionCtx, args: tuple, where: list[int], shapes: list, count: int) -> None:
+    def __init__(self, cls: type[Function], ctx: FunctionCtx, args: tuple, where: list[int], items: list[Any]) -> None:
         self.cls = cls
         self.ctx = ctx
         self.is_tensor = [isinstance(arg, Tensor) for arg in args]
         self.where = where
-        self.shapes = shapes
-        self.count = count
+        # Of each output: what zeros in its place are like.
+        self.like = [(t.shape, t.dtype, t.device) if isinstance(t, Tensor) else None for t in items]
 
     def __call__(self, grads: list[Tensor | None]) -> list[Tensor | None]:
-        full: list[Any] = [None] * self.count
-        for i, grad, (shape, dtype, device) in zip(self.where, grads, self.shapes):
-            if grad is None and self.ctx._materialize:
-                grad = _C.zeros(shape, dtype=dtype, device=device)
+        full: list[Any] = [None] * len(self.like)
+        for i, grad in zip(self.where, grads):
             full[i] = grad
+        if self.ctx._materialize:
+            for i, like in enumerate(self.like):
+                if full[i] is None and like is not None:
+                    full[i] = _C.zeros(like[0], dtype=like[1], device=like[2])
         backward = self.cls.vjp if self.cls.vjp is not Function.vjp else self.cls.backward
         result = backward(self.ctx, *full)
         if not isinstance(result, (tuple, list)):
@@ -200,9 +188,8 @@ class _Backward:
         for i, (value, is_tensor) in enumerate(zip(result, self.is_tensor)):
             if is_tensor:
                 if value is not None and not isinstance(value, Tensor):
-                    raise TypeError(
-                        f"function {self.cls.__name__}Backward returned at position {i} a {type(value).__name__}; "
-                        "expected a Tensor or None"
+                    raise RuntimeError(
+                        f"expected Variable or None (got {type(value).__name__}): function {self.cls.__name__}Backward, gradient {i}"
                     )
                 out.append(value)
             elif value is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from ... import _C
@@ -49,10 +50,14 @@ class BackwardHooks:
         self.inputs_watched = True
 
         def on_grads(grads: tuple) -> tuple:
+            if self.grad_outputs is None:
+                # Gradients that come past the module's outputs, as in double backward.
+                return grads
             full: list[Any] = [None] * len(args)
             for i, grad in zip(where, grads):
                 full[i] = grad
             full = list(self._run(tuple(full)))
+            self.grad_outputs = None
             return tuple(full[i] for i in where)
 
         marked = list(args)
@@ -62,7 +67,14 @@ class BackwardHooks:
 
     def watch_outputs(self, result: Any) -> Any:
         """`result` with its tensors behind a node that notes the gradients of the outputs."""
-        single = not isinstance(result, (tuple, list))
+        if not isinstance(result, (Tensor, tuple)):
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
+                f"but received {type(result)}",
+                stacklevel=4,
+            )
+            return result
+        single = isinstance(result, Tensor)
         items = [result] if single else list(result)
         where = [i for i, item in enumerate(items) if isinstance(item, Tensor)]
         if not where or not _C.is_grad_enabled() or not any(items[i].requires_grad for i in where):
@@ -80,11 +92,12 @@ class BackwardHooks:
             if not self.inputs_watched:
                 # No input needs a gradient: this is the last that backward sees of the module.
                 self._run((None,) * self.count_inputs)
+                self.grad_outputs = None
             return grads
 
         for i, tensor in zip(where, _mark(tuple(items[i] for i in where), on_grads)):
             items[i] = tensor
-        return items[0] if single else type(result)(items) if type(result) in (tuple, list) else type(result)(*items)
+        return items[0] if single else tuple(items) if type(result) is tuple else type(result)(*items)
 
     def _run(self, grad_inputs: tuple) -> tuple:
         for hook in self.hooks:
