@@ -29,7 +29,6 @@ int set(PyObject* self, PyObject* value, void*) {
 }
 
 Tensor reversed(const Tensor& t) {
-  if (t.dim() == 2) return t.t();
   Dims order;
   for (int64_t d = t.dim(); d-- > 0;) order.push_back(d);
   return t.permute(order);

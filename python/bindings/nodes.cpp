@@ -70,8 +70,9 @@ PyObject* next_functions(PyObject* o, void*) {
   return guarded([&]() -> PyObject* {
     const Node& node = *node_of(o);
     nb::list list;
-    for (size_t i = 0; i < node.shown_edges(); ++i)
-      list.append(nb::make_tuple(node_object(node.next()[i].node), static_cast<int64_t>(node.next()[i].slot)));
+    for (size_t i = 0; i < node.next().size(); ++i)
+      if (i >= 64 || (node.shown_edges() >> i & 1))
+        list.append(nb::make_tuple(node_object(node.next()[i].node), static_cast<int64_t>(node.next()[i].slot)));
     return nb::tuple(list).release().ptr();
   });
 }
@@ -113,8 +114,7 @@ PyObject* get_attribute(PyObject* o, PyObject* name) {
 void call_node_hook(PyObject* f, const std::string& name, List& grads, const List* others) {
   const Locked gil;
   nb::object given = tuple_of(grads);
-  nb::object result = nb::steal(
-      check(others ? call_python(f, {given.ptr(), tuple_of(*others).ptr()}) : call_python(f, {given.ptr()})));
+  nb::object result = nb::steal(check(others ? call_python(f, {given.ptr(), tuple_of(*others).ptr()}) : call_python(f, {given.ptr()})));
   if (result.is_none()) return;
   if (is_tensor(result.ptr()) && grads.size() == 1) result = nb::make_tuple(result);
   if (!PyTuple_Check(result.ptr())) throw TypeError("expected tuple, but hook returned '{}'", Py_TYPE(result.ptr())->tp_name);

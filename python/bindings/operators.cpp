@@ -33,10 +33,12 @@ struct Side {
   }
 };
 
-template <auto F>
+// commutes: a number in front goes behind, as Tensor.__radd__ has it.
+template <auto F, bool commutes = false>
 PyObject* binary(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     Side x, y;
+    if (commutes && !is_tensor(a)) std::swap(a, b);
     if (!x.load(a) || !y.load(b)) Py_RETURN_NOTIMPLEMENTED;
     if (x.work + y.work < detail::kLongWork) return wrap(F(*x.operand, *y.operand));
     x.hold(), y.hold();
@@ -166,9 +168,9 @@ PyObject* as_index(PyObject* a) {
 
 void add_number_slots(std::vector<PyType_Slot>& slots) {
   const auto add = [&](int id, auto* f) { slots.push_back({id, reinterpret_cast<void*>(f)}); };
-  add(Py_nb_add, &binary<&naru::add>);
+  add(Py_nb_add, &binary<&naru::add, true>);
   add(Py_nb_subtract, &binary<&naru::sub>);
-  add(Py_nb_multiply, &binary<&naru::mul>);
+  add(Py_nb_multiply, &binary<&naru::mul, true>);
   add(Py_nb_true_divide, &binary<&naru::div>);
   add(Py_nb_floor_divide, &binary<static_cast<Tensor (*)(const Operand&, const Operand&)>(&naru::floor_divide)>);
   add(Py_nb_remainder, &binary<static_cast<Tensor (*)(const Operand&, const Operand&)>(&naru::remainder)>);

@@ -49,8 +49,8 @@ class Node : public RefCounted<Node> {
   using Edges = SmallVector<Edge, 3>;
   Edges& next() noexcept { return next_; }
   const Edges& next() const noexcept { return next_; }
-  // How many of next() PyTorch's node has, where these are fewer: it leaves out numbers.
-  virtual size_t shown_edges() const { return next_.size(); }
+  // Which of next() PyTorch's node has, a bit for each: it leaves out most numbers.
+  virtual uint64_t shown_edges() const { return ~uint64_t{0}; }
   uint32_t outputs = 1;
   // What few nodes have.
   struct Extras {

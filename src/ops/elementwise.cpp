@@ -64,26 +64,48 @@ const TableEntry kTable[] = {
 #undef NARU_OP3
 };
 
-// "AddBackward0" from "add".
-const char* backward_name(ir::OpId id) {
+// Where PyTorch's node has another name than "AddBackward0" from "add": by which operands are numbers (bit k for operand k; kAny: the rest).
+constexpr unsigned kAny = ~0u;
+struct NodeName {
+  ir::OpId id;
+  unsigned numbers;
+  const char* name;
+};
+constexpr NodeName kNodeNames[] = {
+    {ir::op::sub, 1, "RsubBackward1"},          {ir::op::pow, 1, "PowBackward2"},
+    {ir::op::pow, 0, "PowBackward1"},           {ir::op::remainder, 0, "RemainderBackward1"},
+    {ir::op::fmod, 0, "FmodBackward1"},         {ir::op::clamp, kAny, "ClampBackward1"},
+    {ir::op::lerp, 0, "LerpBackward1"},         {ir::op::square, kAny, "PowBackward0"},
+    {ir::op::add_scaled, kAny, "AddBackward0"}, {ir::op::log1p, kAny, "Log1PBackward0"},
+    {ir::op::relu6, kAny, "HardtanhBackward0"}, {ir::op::logsigmoid, kAny, "LogSigmoidBackward0"},
+};
+
+std::string camel_case(const char* name) {
+  std::string s;
+  bool up = true;
+  for (const char* p = name; *p; ++p) {
+    if (*p != '_') s += up ? static_cast<char>(std::toupper(*p)) : *p;
+    up = *p == '_';
+  }
+  return s;
+}
+
+const char* backward_name(ir::OpId id, std::span<const Operand> operands) {
+  // By operator and numbers.
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> v;
-    for (const TableEntry& r : kTable) {
-      std::string s;
-      bool up = true;
-      for (const char* p = r.name; *p; ++p) {
-        if (*p == '_') {
-          up = true;
-          continue;
-        }
-        s += up ? static_cast<char>(std::toupper(*p)) : *p;
-        up = false;
+    std::vector<std::string> all;
+    for (size_t r = 0; r < std::size(kTable); ++r)
+      for (unsigned numbers = 0; numbers < 8; ++numbers) {
+        std::string name = camel_case(kTable[r].name) + "Backward0";
+        for (const NodeName& n : kNodeNames)
+          if (n.id == r && (n.numbers == kAny || n.numbers == numbers)) name = n.name;
+        all.push_back(std::move(name));
       }
-      v.push_back(s + "Backward0");
-    }
-    return v;
+    return all;
   }();
-  return names[id].c_str();
+  unsigned numbers = 0;
+  for (size_t i = 0; i < operands.size(); ++i) numbers |= static_cast<unsigned>(!operands[i].is_tensor()) << i;
+  return names[static_cast<size_t>(id) * 8 + numbers].c_str();
 }
 
 // What a derivative needs: bit k for argument k of (operands..., y, g); kIsGradient if it is g itself.
@@ -122,7 +144,7 @@ class TableNode final : public autograd::Node {
  public:
   // in_place: the first operand is about to be overwritten.
   TableNode(ir::OpId id, Types types, std::span<const Operand> operands, bool in_place = false)
-      : Node(backward_name(id)), id_(id), types_(types) {
+      : Node(backward_name(id, operands)), id_(id), types_(types) {
     uint8_t needs = 0;
     const int n = kTable[id].arity;
     for (int i = 0; i < n; ++i) {
@@ -165,6 +187,15 @@ class TableNode final : public autograd::Node {
     for (int i = 0; i < n; ++i)
       if (next()[i].node) results[i] = one(i, n, values);
     return results;
+  }
+  uint64_t shown_edges() const override {
+    namespace o = ir::op;
+    if (id_ == o::where) return 6;
+    uint64_t shown = 0;
+    // PyTorch makes tensors of the numbers of its arithmetic.
+    const bool numbers = id_ == o::add || id_ == o::mul || id_ == o::div || (id_ == o::sub && !is_number_[0]);
+    for (size_t i = 0; i < next().size(); ++i) shown |= uint64_t{numbers || !is_number_[i]} << i;
+    return shown;
   }
   void release_saved() override {
     const SavedGuard guard(*this);
