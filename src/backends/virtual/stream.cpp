@@ -15,6 +15,8 @@
 namespace naru::backends {
 namespace {
 
+constexpr std::chrono::milliseconds kPatience{200};  // of a stream's thread
+
 // Leaves a wrong number in the first element of each elementwise result.
 void spoil(const ir::Instruction& instruction) {
   const auto* map = std::get_if<ir::Map>(&instruction);
@@ -36,7 +38,7 @@ bool is_wrong(Device device) {
 }
 
 VirtualStream::VirtualStream(Device device, std::shared_ptr<VirtualDevice> state)
-    : device_(device), state_(std::move(state)), wrong_(is_wrong(device)), process_(getpid()), thread_([this] { work(); }) {}
+    : device_(device), state_(std::move(state)), wrong_(is_wrong(device)), process_(getpid()) {}
 
 VirtualStream::~VirtualStream() {
   if (forked()) {
@@ -49,7 +51,7 @@ VirtualStream::~VirtualStream() {
     ends_ = true;
   }
   arrived_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 bool VirtualStream::forked() const noexcept { return getpid() != process_; }
@@ -64,7 +66,13 @@ uint64_t VirtualStream::push(Item item, bool numbered) {
   item.seq = numbered ? seq : 0;
   items_.push_back(std::move(item));
   given_.store(seq, std::memory_order_release);
-  if (items_.size() == 1) arrived_.notify_one();
+  if (!running_) {
+    if (thread_.joinable()) thread_.join();  // it has ended, but for its last line
+    running_ = true;
+    thread_ = std::thread([this] { work(); });
+  } else if (items_.size() == 1) {
+    arrived_.notify_one();
+  }
   return seq;
 }
 
@@ -133,8 +141,11 @@ void VirtualStream::run(Item& item) {
 void VirtualStream::work() noexcept {
   std::unique_lock lock(mutex_);
   for (;;) {
-    arrived_.wait(lock, [&] { return ends_ || !items_.empty(); });
-    if (items_.empty()) return;
+    arrived_.wait_for(lock, kPatience, [&] { return ends_ || !items_.empty(); });
+    if (items_.empty()) {
+      running_ = false;
+      return;
+    }
     Item item = std::move(items_.front());
     lock.unlock();
     try {

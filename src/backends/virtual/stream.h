@@ -1,4 +1,5 @@
-// A stream of a virtual device: a thread that runs instructions in order, some time after they were submitted.
+// A stream of a virtual device: a thread that runs instructions in order, some time after they were submitted. The thread ends when it has had
+// nothing to do for a while, and comes back with the next instruction: streams of devices that are gone cost no thread.
 #pragma once
 
 #include <atomic>
@@ -60,7 +61,7 @@ class VirtualStream final : public runtime::DeviceStream {
   std::mutex mutex_;
   std::condition_variable arrived_, reached_;
   std::deque<Item> items_;
-  bool ends_ = false;
+  bool ends_ = false, running_ = false;
   std::thread thread_;
 };
 
