@@ -22,6 +22,24 @@ def _refuse(name: str, value: Any, accepted: tuple) -> None:
         raise NotImplementedError(f"{name}={value!r} is not supported yet: naru has no such mode, and would check nothing")
 
 
+def _differences(tensor: Tensor, outputs: Callable[[], list[Tensor]], eps: float) -> list[list[Tensor]]:
+    """For each element of `tensor`, the central differences of all outputs."""
+    flat = tensor.data.reshape(-1)
+    if flat.numel() and flat.data_ptr() != tensor.data.data_ptr():
+        raise ValueError("gradcheck: inputs must be contiguous")
+    columns = []
+    for i in range(flat.numel()):
+        value = flat[i].item()
+        with _C.no_grad():
+            flat[i] = value + eps
+            high = [o.detach().clone() for o in outputs()]
+            flat[i] = value - eps
+            low = [o.detach().clone() for o in outputs()]
+            flat[i] = value
+        columns.append([((h - l) / (2 * eps)).reshape(-1) for h, l in zip(high, low)])
+    return columns
+
+
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -65,19 +83,7 @@ def gradcheck(
         return [o for o in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(o, Tensor)]
 
     for position, tensor in enumerate(watched):
-        flat = tensor.data.reshape(-1)
-        if flat.numel() and flat.data_ptr() != tensor.data.data_ptr():
-            raise ValueError("gradcheck: inputs must be contiguous")
-        columns = []
-        for i in range(flat.numel()):
-            value = flat[i].item()
-            with _C.no_grad():
-                flat[i] = value + eps
-                high = [o.detach().clone() for o in outputs()]
-                flat[i] = value - eps
-                low = [o.detach().clone() for o in outputs()]
-                flat[i] = value
-            columns.append([((h - l) / (2 * eps)).reshape(-1) for h, l in zip(high, low)])
+        columns = _differences(tensor, outputs, eps)
         for number, out in enumerate(outputs()):
             if not out.requires_grad:
                 continue
@@ -98,7 +104,7 @@ def gradcheck(
                         "different values, although analytical gradient matches numerical gradient. "
                         f"The tolerance for nondeterminism was {nondet_tol}."
                     )
-                want = _C.stack([columns[i][number][j] for i in range(flat.numel())]) if flat.numel() else row.reshape(-1)
+                want = _C.stack([columns[i][number][j] for i in range(len(columns))]) if columns else row.reshape(-1)
                 if not _C.allclose(row.reshape(-1), want, rtol, atol):
                     return fail(
                         f"Jacobian mismatch for output {number} with respect to input {position},\n"
