@@ -72,6 +72,19 @@ bool retains(const Tensor& t) {
   return m && m->retains_grad;
 }
 
+// Another thread's backward may be adding to the grad, and need the GIL before it is done: it is not waited for with the GIL held.
+template <class F>
+auto without_waiting(const Tensor& t, F f) {
+  const autograd::Meta* m = autograd::meta_of(t);
+  const autograd::AccumulateGrad* a = m ? m->accumulator.load(std::memory_order_acquire) : nullptr;
+  if (!a || a->mutex.try_lock()) {
+    if (a) a->mutex.unlock();
+    return f(t);
+  }
+  const Tensor held = t;
+  Unlocked scope;
+  return f(held);
+}
 void set_grad(Tensor& t, PyObject* value) {
   if (!value || value == Py_None) return t.set_grad({});
   if (!is_tensor(value)) throw TypeError("assigned grad expected to be a Tensor or None but got grad of type {}", Py_TYPE(value)->tp_name);
@@ -95,19 +108,6 @@ int set_data(PyObject* self, PyObject* value, void*) {
     set_python_error();
     return -1;
   }
-}
-// Another thread's backward may be adding to the grad, and need the GIL before it is done: it is not waited for with the GIL held.
-template <class F>
-auto without_waiting(const Tensor& t, F f) {
-  const autograd::Meta* m = autograd::meta_of(t);
-  const autograd::AccumulateGrad* a = m ? m->accumulator.load(std::memory_order_acquire) : nullptr;
-  if (!a || a->mutex.try_lock()) {
-    if (a) a->mutex.unlock();
-    return f(t);
-  }
-  const Tensor held = t;
-  Unlocked scope;
-  return f(held);
 }
 // The grad's object may come to refer to the tensor.
 PyObject* get_grad(PyObject* self, void*) {
