@@ -64,50 +64,6 @@ const TableEntry kTable[] = {
 #undef NARU_OP3
 };
 
-// Where PyTorch's node has another name than "AddBackward0" from "add": by which operands are numbers (bit k for operand k; kAny: the rest).
-constexpr unsigned kAny = ~0u;
-struct NodeName {
-  ir::OpId id;
-  unsigned numbers;
-  const char* name;
-};
-constexpr NodeName kNodeNames[] = {
-    {ir::op::sub, 1, "RsubBackward1"},          {ir::op::pow, 1, "PowBackward2"},
-    {ir::op::pow, 0, "PowBackward1"},           {ir::op::remainder, 0, "RemainderBackward1"},
-    {ir::op::fmod, 0, "FmodBackward1"},         {ir::op::clamp, kAny, "ClampBackward1"},
-    {ir::op::lerp, 0, "LerpBackward1"},         {ir::op::square, kAny, "PowBackward0"},
-    {ir::op::add_scaled, kAny, "AddBackward0"}, {ir::op::log1p, kAny, "Log1PBackward0"},
-    {ir::op::relu6, kAny, "HardtanhBackward0"}, {ir::op::logsigmoid, kAny, "LogSigmoidBackward0"},
-};
-
-std::string camel_case(const char* name) {
-  std::string s;
-  bool up = true;
-  for (const char* p = name; *p; ++p) {
-    if (*p != '_') s += up ? static_cast<char>(std::toupper(*p)) : *p;
-    up = *p == '_';
-  }
-  return s;
-}
-
-const char* backward_name(ir::OpId id, std::span<const Operand> operands) {
-  // By operator and numbers.
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (size_t r = 0; r < std::size(kTable); ++r)
-      for (unsigned numbers = 0; numbers < 8; ++numbers) {
-        std::string name = camel_case(kTable[r].name) + "Backward0";
-        for (const NodeName& n : kNodeNames)
-          if (n.id == r && (n.numbers == kAny || n.numbers == numbers)) name = n.name;
-        all.push_back(std::move(name));
-      }
-    return all;
-  }();
-  unsigned numbers = 0;
-  for (size_t i = 0; i < operands.size(); ++i) numbers |= static_cast<unsigned>(!operands[i].is_tensor()) << i;
-  return names[static_cast<size_t>(id) * 8 + numbers].c_str();
-}
-
 // What a derivative needs: bit k for argument k of (operands..., y, g); kIsGradient if it is g itself.
 constexpr uint8_t kIsGradient = 0x80;
 uint8_t derivative_needs(ir::OpId id, int operand) {

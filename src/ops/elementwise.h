@@ -27,5 +27,7 @@ void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand>
 
 // Sums `g` down to `shape`, from which it was broadcast.
 Tensor sum_to(const Tensor& g, const Dims& shape);
+// What PyTorch calls the node of an operator with these operands: "AddBackward0".
+const char* backward_name(ir::OpId id, std::span<const Operand> operands);
 
 }  // namespace naru::ops
