@@ -319,13 +319,15 @@ def resident():
 @pytest.mark.parametrize("name", PATTERNS)
 def test_what_is_let_go_of_is_freed(name):
     f = PATTERNS[name]
-    rounds, each = 3, 50  # 250 uses a pattern with those that warm up, 10,000 in all; one that leaks holds 16 KiB at least
-    growth = []
+    rounds, each = 3, 50  # 250 uses a pattern with those that warm up, 10,000 in all
+    growth, held = [], []
     for _ in range(rounds + 2):
         for _ in range(each):
             f()
         gc.collect()
         growth.append(resident())
+        held.append(torch._C.memory_allocated("cpu"))
+    assert held[-1] - held[1] < 4 * SIZE, f"{(held[-1] - held[1]) // (rounds * each)} bytes of tensors a use"
     # The least of several rounds: others of the process may grow meanwhile.
     least = min(after - before for before, after in zip(growth[1:], growth[2:]))
     assert least < each * SIZE, f"{least // each} bytes a use"
