@@ -86,7 +86,7 @@ auto without_waiting(const Tensor& t, F f) {
   return f(held);
 }
 void set_grad(Tensor& t, PyObject* value) {
-  if (!value || value == Py_None) return t.set_grad({});
+  if (!value || value == Py_None) return without_waiting(t, [](Tensor held) { held.set_grad({}); });
   if (!is_tensor(value)) throw TypeError("assigned grad expected to be a Tensor or None but got grad of type {}", Py_TYPE(value)->tp_name);
   if (tensor_of(value).is(t)) throw RuntimeError("can't assign Variable as its own grad");
   without_waiting(t, [g = Tensor(tensor_of(value))](Tensor held) { held.set_grad(g); });

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/op_ids.h"
 #include "ops/elementwise.h"
 
 namespace naru::ops {
