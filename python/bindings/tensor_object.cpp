@@ -75,12 +75,10 @@ void give_up(void* object) noexcept {
 void tensor_dealloc(PyObject* o) {
   auto* self = reinterpret_cast<TensorObject*>(o);
   PyTypeObject* type = Py_TYPE(o);
+  if (self->tensor.defined() && !self->owned_by_tensor) autograd::free_isolated(self->tensor);
   if (hand_to_tensor(self)) return;
   if (PyObject_GC_IsTracked(o)) PyObject_GC_UnTrack(o);
-  if (self->tensor.defined() && self->tensor.impl()->python == o) {
-    self->tensor.impl()->python = nullptr;
-    autograd::free_isolated(self->tensor);
-  }
+  if (self->tensor.defined() && self->tensor.impl()->python == o) self->tensor.impl()->python = nullptr;
   if (self->weakrefs) PyObject_ClearWeakRefs(o);
   Py_CLEAR(self->dict);
   self->tensor.~Tensor();

@@ -102,12 +102,6 @@ def patterns():
         q.register_hook(lambda g, t=t, q=q: None)
 
     @pattern
-    def hook_deep_in_a_graph():
-        q = big() * 2
-        loss = q.exp().sin().sum()
-        q.register_hook(lambda g, loss=loss: None)
-
-    @pattern
     def hook_that_ran():
         q = big() * 2
         q.register_hook(lambda g, q=q: None)
