@@ -112,10 +112,12 @@ Tensor tensor_over(PyObject* array) {
 // --- arrays over tensors
 // ------------------------------------------------------------------------------------------------------------------
 
+constexpr int kMostDims = 64;  // as many as Py_buffer takes
+
 // Exports a tensor's memory by the buffer protocol; numpy.asarray keeps it alive.
 struct BufferObject {
   PyObject_HEAD Tensor tensor;
-  Py_ssize_t shape[64], strides[64];
+  Py_ssize_t shape[kMostDims], strides[kMostDims];
 };
 PyTypeObject* buffer_type = nullptr;
 
@@ -163,6 +165,7 @@ void make_buffer_type() {
 
 // An object that exports `t` by the buffer protocol.
 nb::object exported(const Tensor& t) {
+  if (t.dim() > kMostDims) throw ValueError("maximum supported dimension for an ndarray is {}, found {}", kMostDims, t.dim());
   if (t.numel() >= detail::kLongWork) {
     // Waiting happens here, without the GIL; the buffer then finds the memory ready.
     const Tensor held = t;
@@ -173,6 +176,7 @@ nb::object exported(const Tensor& t) {
   nb::object held = nb::steal(reinterpret_cast<PyObject*>(b));
   new (&b->tensor) Tensor(t.detach());
   ++t.impl()->storage->externally_aliased;
+  t.impl()->storage->resizable = false;
   for (int64_t i = 0; i < t.dim(); ++i) {
     b->shape[i] = t.sizes()[static_cast<size_t>(i)];
     b->strides[i] = t.strides()[static_cast<size_t>(i)] * static_cast<int64_t>(t.element_size());
@@ -184,7 +188,7 @@ nb::object exported(const Tensor& t) {
 int64_t extent(const Dims& sizes, const Dims& strides) {
   if (product(sizes) == 0) return 0;
   int64_t span = 1;
-  for (size_t i = 0; i < sizes.size(); ++i) span += (sizes[i] - 1) * strides[i];
+  for (size_t i = 0; i < sizes.size() && i < strides.size(); ++i) span = plus(span, times(sizes[i] - 1, strides[i]));
   return span;
 }
 
@@ -201,7 +205,7 @@ Tensor tensor_on(PyObject* buffer, DType type, const Dims& sizes, const Dims& st
   auto held = std::make_unique<Exported>();
   Py_buffer& view = held->view;
   if (PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
-  const int64_t wanted = extent(sizes, strides) * static_cast<int64_t>(size_of(type));
+  const int64_t wanted = times(extent(sizes, strides), static_cast<int64_t>(size_of(type)));
   if (sizes.size() != strides.size() || view.len < wanted) {
     const Py_ssize_t got = view.len;
     PyBuffer_Release(&view);
@@ -219,6 +223,41 @@ Tensor from_array(PyObject* array) {
   const NumPy& np = numpy(true);
   if (!PyObject_TypeCheck(array, np.array)) throw TypeError("expected np.ndarray (got {})", Py_TYPE(array)->tp_name);
   return tensor_over(array);
+}
+
+Tensor from_buffer(PyObject* buffer, DType type, int64_t count, int64_t offset) {
+  auto held = std::make_unique<Exported>();
+  Py_buffer& view = held->view;
+  if (!PyObject_CheckBuffer(buffer))
+    throw ValueError("object does not implement Python buffer protocol. (frombuffer: got {})", Py_TYPE(buffer)->tp_name);
+  if (PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE) != 0) {
+    PyErr_Clear();
+    check(PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE));
+  }
+  Exported* const e = held.release();
+  const std::shared_ptr<Exported> kept(e, [](Exported* p) { with_gil_later(give_back, p); });
+  const auto item = static_cast<int64_t>(size_of(type));
+  const int64_t bytes = view.len;
+  if (bytes <= 0 || count == 0) throw ValueError("both buffer length ({}) and count ({}) must not be 0", bytes, count);
+  if (offset < 0 || offset >= bytes)
+    throw ValueError("offset ({} bytes) must be non-negative and no greater than buffer length ({} bytes) - 1", offset, bytes);
+  if (count < 0) {
+    if ((bytes - offset) % item != 0)
+      throw ValueError("buffer length ({} bytes) after offset ({} bytes) must be a multiple of element size ({})", bytes, offset, item);
+    count = (bytes - offset) / item;
+  }
+  if (count > (bytes - offset) / item)
+    throw ValueError(
+        "requested buffer length ({} * {} bytes) after offset ({} bytes) must not be greater than actual buffer length ({} bytes)", count,
+        item, offset, bytes);
+  if (view.readonly)
+    check(
+        PyErr_WarnEx(PyExc_UserWarning,
+                     "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the "
+                     "underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its data or "
+                     "make it writable before converting it to a tensor.",
+                     1));
+  return from_blob(static_cast<char*>(view.buf) + offset, {count}, {1}, type, [kept] {});
 }
 
 PyObject* array_from(const Tensor& t) {

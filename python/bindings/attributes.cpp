@@ -33,7 +33,14 @@ Tensor reversed(const Tensor& t) {
   for (int64_t d = t.dim(); d-- > 0;) order.push_back(d);
   return t.permute(order);
 }
+Tensor number_without_dimensions(const Tensor& t, const char* attribute) {
+  check(PyErr_WarnEx(
+      PyExc_UserWarning,
+      fmt::format("Tensor.{} is deprecated on 0-D tensors. This function is the identity in these cases.", attribute).c_str(), 1));
+  return t.view(t.sizes());
+}
 Tensor matrix_transposed(const Tensor& t) {
+  if (t.dim() == 0) return number_without_dimensions(t, "mT");
   if (t.dim() < 2) throw RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got {}-D tensor.", t.dim());
   return t.transpose(-2, -1);
 }
@@ -98,8 +105,8 @@ void set_requires_grad(Tensor& t, PyObject* value) {
 // The tensor takes over the other's elements; its history and its grad stay. Graphs keep those it had.
 int set_data(PyObject* self, PyObject* value, void*) {
   try {
-    if (!value || !is_tensor(value))
-      throw TypeError("Variable data has to be a tensor, but got {}", value ? Py_TYPE(value)->tp_name : "nothing");
+    if (!value) throw RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!");
+    if (!is_tensor(value)) throw TypeError("Variable data has to be a tensor, but got {}", Py_TYPE(value)->tp_name);
     if (tensor_of(self).requires_grad() && !is_floating(tensor_of(value).dtype()))
       throw RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype");
     assign_data(self, Tensor(tensor_of(value)));

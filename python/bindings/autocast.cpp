@@ -69,6 +69,8 @@ void define_autocast() {
   def(kFunction, "_autocast_anywhere", "", "Whether any thread is in a block.", [] { return autocast::anywhere(); });
   def(kFunction, "_autocast_arguments", "function, arguments", "The kind that decides, or '', and the arguments, cast.",
       [](std::string_view function, PyObject* arguments) -> PyObject* {
+        if (!PyTuple_Check(arguments))
+          throw TypeError("_autocast_arguments(): argument 'arguments' must be tuple, not {}", Py_TYPE(arguments)->tp_name);
         std::vector<PyObject*> slots(static_cast<size_t>(PyTuple_GET_SIZE(arguments)));
         for (size_t i = 0; i < slots.size(); ++i) slots[i] = PyTuple_GET_ITEM(arguments, static_cast<Py_ssize_t>(i));
         std::vector<nb::object> owned;

@@ -14,8 +14,8 @@ class Batches {
   Batches(nb::list tensors, nb::object order, const data::LoaderOptions& options)
       : generation_(runtime::fork_generation()), ahead_(options.num_workers > 0) {
     std::vector<Tensor> list;
-    for (const nb::handle t : tensors) list.push_back(tensor_of(t.ptr()));
-    const Tensor& numbers = tensor_of(order.ptr());
+    for (const nb::handle t : tensors) list.push_back(tensor_or_throw(t.ptr(), "Batches: an item of tensors"));
+    const Tensor& numbers = tensor_or_throw(order.ptr(), "Batches: order");
     const Unlocked scope;
     pass_ = std::make_unique<data::Pass>(std::make_shared<data::TensorDataset>(std::move(list)), numbers.to_ints(), options);
   }

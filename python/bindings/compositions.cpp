@@ -77,7 +77,7 @@ Tensor kronecker(const Tensor& a, const Tensor& b) {
   for (size_t d = 0; d < x.size(); ++d) {
     left.push_back(x[d]), left.push_back(1);
     right.push_back(1), right.push_back(y[d]);
-    out.push_back(x[d] * y[d]);
+    out.push_back(times(x[d], y[d]));
   }
   return mul(a.reshape(left), b.reshape(right)).reshape(out);
 }
@@ -109,12 +109,12 @@ void define_vectors() {
   def(kBoth, "diff", "input, n=1, dim=-1, prepend=None, append=None, *, out=None",
       "Differences of neighbours along a dimension, n times over.",
       [](const Tensor& t, int64_t n, int64_t dim, const OptTensor& before, const OptTensor& behind) {
+        if (n < 0) throw RuntimeError("order must be non-negative but got {}", n);
         List parts;
         if (before) parts.push_back(*before);
         parts.push_back(t);
         if (behind) parts.push_back(*behind);
         Tensor out = parts.size() > 1 ? cat(parts, dim) : t;
-        if (n < 0) throw RuntimeError("order must be non-negative but got {}", n);
         for (int64_t i = 0; i < n && (out.dim() == 0 || out.size(dim) > 0); ++i) out = differences(out, dim);
         return out;
       });

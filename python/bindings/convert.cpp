@@ -5,8 +5,6 @@
 
 namespace naru::py {
 
-namespace {
-
 int64_t long_value(PyObject* o) {
   int overflow = 0;
   const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
@@ -18,7 +16,10 @@ int64_t long_value(PyObject* o) {
   return v;
 }
 
-}  // namespace
+PyObject* item_at(PyObject* list, Py_ssize_t i) {
+  if (i >= PySequence_Fast_GET_SIZE(list)) throw RuntimeError("a list was shortened while it was read (by a method of its own elements)");
+  return PySequence_Fast_GET_ITEM(list, i);
+}
 
 bool scalar_from(PyObject* o, Scalar& s, bool tensors) {
   if (PyFloat_Check(o)) {
@@ -92,8 +93,8 @@ bool dims_from(PyObject* o, Dims& d) {
   d.clear();
   for (Py_ssize_t i = 0; i < n; ++i) {
     int64_t v = 0;
-    PyObject* item = PySequence_Fast_GET_ITEM(o, i);
-    if (!int_from(item, v)) return false;
+    const nb::object item = nb::borrow(item_at(o, i));
+    if (!int_from(item.ptr(), v)) return false;
     d.push_back(v);
   }
   return true;
@@ -125,10 +126,7 @@ bool Arg<bool>::load(PyObject* const* o) {
 
 bool Arg<std::string_view>::load(PyObject* const* o) {
   if (!PyUnicode_Check(*o)) return false;
-  Py_ssize_t n = 0;
-  const char* text = PyUnicode_AsUTF8AndSize(*o, &n);
-  if (!text) nb::raise_python_error();
-  value = {text, static_cast<size_t>(n)};
+  value = utf8(*o);
   return true;
 }
 
@@ -209,7 +207,7 @@ PyObject* named_repr(PyObject* o) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) {
       if (i) text += ",\n";
       nb::object value = nb::steal(check(PyObject_Repr(PyTuple_GET_ITEM(o, i))));
-      text += std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(fields.ptr(), i))) + "=" + PyUnicode_AsUTF8(value.ptr());
+      text += printable(PyTuple_GET_ITEM(fields.ptr(), i)) + "=" + printable(value.ptr());
     }
     return to_python(text + ")");
   });

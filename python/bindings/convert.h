@@ -12,9 +12,13 @@ namespace naru::py {
 // Numbers: bool, int, float, NumPy's scalars, and tensors with one element if `tensors`. Throws for integers beyond 64
 // bits.
 bool scalar_from(PyObject* o, Scalar& s, bool tensors = true);
+// A Python int; OverflowError beyond 64 bits.
+int64_t long_value(PyObject* o);
+// Item i of a list or tuple, borrowed: hold it before calling anything of it. RuntimeError where the list has become shorter than that.
+PyObject* item_at(PyObject* list, Py_ssize_t i);
 // An integer (also through __index__; no bool, no float).
 bool int_from(PyObject* o, int64_t& v);
-// A tuple, list or torch.Size of integers.
+// A tuple, list or torch.Size of integers. RuntimeError where an item's __index__ shortens the list meanwhile.
 bool dims_from(PyObject* o, Dims& d);
 bool tensors_from(PyObject* o, std::vector<Tensor>& list);
 

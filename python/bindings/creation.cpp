@@ -1,4 +1,6 @@
 // Making tensors of given sizes.
+#include <cmath>
+
 #include "runtime/fallback.h"
 #include "tensor_object.h"
 
@@ -49,7 +51,7 @@ void define_creation() {
           if (sizes[i] < 0 || strides[i] < 0)
             throw RuntimeError("empty_strided: wanted sizes and strides >= 0, got {} and {}", sizes.str(), strides.str());
         int64_t count = 1;
-        for (size_t i = 0; i < sizes.size(); ++i) count = sizes[i] == 0 ? 0 : count ? count + (sizes[i] - 1) * strides[i] : 0;
+        for (size_t i = 0; i < sizes.size(); ++i) count = sizes[i] == 0 ? 0 : count ? plus(count, times(sizes[i] - 1, strides[i])) : 0;
         return empty({count}, o).as_strided(sizes, strides, 0);
       });
 
@@ -89,6 +91,10 @@ void define_creation() {
                            "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
                            1));
         if (by == 0) throw RuntimeError("step must be nonzero");
+        if (!std::isfinite(start.to_double()) || !std::isfinite(end.to_double()))
+          throw RuntimeError("unsupported range: {} -> {}", start.to_double(), end.to_double());
+        if (!(std::abs(count) < 0x1p63))
+          throw RuntimeError("invalid size, possible overflow? (range from {} to {} by {})", start.to_double(), end.to_double(), by);
         if (count < 0) throw RuntimeError("upper bound and lower bound inconsistent with step sign");
         return arange(start.to_double(), start.to_double() + (static_cast<double>(static_cast<int64_t>(count)) + 0.5) * by, by, o);
       });
@@ -105,7 +111,10 @@ void define_creation() {
         return o.requires_grad ? t.requires_grad_() : t;
       });
   def(kFunction, "eye", "n, m=None, @options, out=None", "The n × m identity matrix.",
-      [](int64_t n, std::optional<int64_t> m, const Options& o) { return eye(n, m.value_or(-1), o); });
+      [](int64_t n, std::optional<int64_t> m, const Options& o) {
+        if (m && *m < 0) throw RuntimeError("m must be greater or equal to 0, got {}", *m);
+        return eye(n, m.value_or(-1), o);
+      });
   def(kFunction, "scalar_tensor", "s, @options", "A number as a tensor without dimensions.", [](const Scalar& s, const Options& o) {
     return scalar_tensor(
         s, o.dtype ? o : [&] {

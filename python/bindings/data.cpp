@@ -2,6 +2,8 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <set>
+#include <unordered_map>
 
 #include "naru/autograd.h"
 #include "ops/type_names.h"
@@ -55,17 +57,25 @@ DType number_type(PyObject* o) {
   fail(PyExc_RuntimeError, std::string("Could not infer dtype of ") + Py_TYPE(o)->tp_name);
 }
 
+// Elements may run Python code (__float__, __index__, __len__ ...), and that code may change the lists being read: whatever is read is held,
+// and a list must stay as long as it was.
 class Filler {
  public:
   // The sizes are those of the first elements all the way down; every other one must agree.
   Filler(PyObject* data, std::optional<DType> wanted) {
     measure(data);
+    Dims at_least_one = sizes_;
+    for (int64_t& n : at_least_one) n = std::max<int64_t>(n, 1);
+    if (checked_product(at_least_one) > kMost)
+      fail(PyExc_RuntimeError,
+           fmt::format("a sequence of {} elements is too large for any memory (shape {})", checked_product(at_least_one), sizes_.str()));
     Found found;
     if (!wanted) find(data, 0, found);
     type_ = wanted ? *wanted : found.any ? found.type : default_dtype();
   }
   Tensor make(PyObject* data) {
     Tensor t = empty(sizes_, Options(type_, Device(DeviceType::Cpu)));
+    t.impl()->origin.op = t.impl()->storage->origin.op = "tensor";
     if (t.numel() == 0) {
       check_lengths(data, 0);
       return t;
@@ -79,21 +89,21 @@ class Filler {
   // Lists and tuples as they are; other sequences are listed once and kept.
   PyObject* listed(PyObject* o) {
     if (is_sequence(o)) return o;
-    for (auto& [from, list] : lists_)
-      if (from == o) return list.ptr();
+    if (const auto it = lists_.find(o); it != lists_.end()) return it->second.second.ptr();
     nb::object list = is_tensor(o) && tensor_of(o).numel() == 1 ? nb::object() : as_list(o);
     if (!list.is_valid()) return nullptr;
-    lists_.emplace_back(o, list);
-    return list.ptr();
+    return lists_.emplace(o, std::pair(nb::borrow(o), list)).first->second.second.ptr();
   }
 
-  void measure(PyObject* o) {
-    while (PyObject* list = PyUnicode_Check(o) ? nullptr : listed(o)) {
+  void measure(PyObject* data) {
+    nb::object held = nb::borrow(data);
+    while (PyObject* list = PyUnicode_Check(held.ptr()) ? nullptr : listed(held.ptr())) {
       sizes_.push_back(PySequence_Fast_GET_SIZE(list));
-      if (sizes_.size() > 64) fail(PyExc_ValueError, "too many dimensions: the sequence nests deeper than 64");
+      if (sizes_.size() > kMostDims) fail(PyExc_ValueError, std::string("too many dimensions '") + Py_TYPE(held.ptr())->tp_name + "'");
       if (PySequence_Fast_GET_SIZE(list) == 0) return;
-      o = PySequence_Fast_GET_ITEM(list, 0);
+      held = nb::borrow(PySequence_Fast_GET_ITEM(list, 0));
     }
+    PyObject* o = held.ptr();
     if (PyUnicode_Check(o) && !sizes_.empty()) fail(PyExc_ValueError, std::string("too many dimensions '") + Py_TYPE(o)->tp_name + "'");
     if (is_tensor(o) && tensor_of(o).numel() != 1) fail(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
   }
@@ -110,10 +120,20 @@ class Filler {
     check_length(list, depth);
     return list;
   }
+  // Calls f for as many items as there must be, however the list is changed meanwhile.
+  template <class F>
+  void each(PyObject* o, size_t depth, F f) {
+    const nb::object list = nb::borrow(list_at(o, depth));
+    if (++lists_read_ % kLook == 0) check(PyErr_CheckSignals());
+    for (int64_t i = 0; i < sizes_[depth]; ++i) f(item_at(list.ptr(), i));
+  }
+  // Of sequences without elements, where each list needs to be seen once only, however often it occurs.
   void check_lengths(PyObject* o, size_t depth) {
-    if (depth == sizes_.size()) return;
-    PyObject* list = list_at(o, depth);
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); ++i) check_lengths(PySequence_Fast_GET_ITEM(list, i), depth + 1);
+    if (depth == sizes_.size() || !seen_.insert({o, depth}).second) return;
+    each(o, depth, [&](PyObject* item) {
+      const nb::object held = nb::borrow(item);
+      check_lengths(item, depth + 1);
+    });
   }
 
   void find(PyObject* o, size_t depth, Found& found) {
@@ -121,17 +141,15 @@ class Filler {
       found.add(number_type(o));
       return;
     }
-    PyObject* list = list_at(o, depth);
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
-    for (Py_ssize_t i = 0; i < n; ++i) {
-      PyObject* item = PySequence_Fast_GET_ITEM(list, i);
+    each(o, depth, [&](PyObject* item) {
       if (depth + 1 == sizes_.size()) {
         // Nothing is above the default type but float64.
-        if (Py_TYPE(item) == &PyFloat_Type && found.any && is_floating(found.type)) continue;
-        if (Py_TYPE(item) == &PyLong_Type && found.any && found.type >= DType::I64) continue;
+        if (Py_TYPE(item) == &PyFloat_Type && found.any && is_floating(found.type)) return;
+        if (Py_TYPE(item) == &PyLong_Type && found.any && found.type >= DType::I64) return;
       }
+      const nb::object held = nb::borrow(item);
       find(item, depth + 1, found);
-    }
+    });
   }
 
   template <class T>
@@ -191,15 +209,11 @@ class Filler {
       fill_one(o);
       return;
     }
-    PyObject* list = list_at(o, depth);
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(list);
-    for (Py_ssize_t i = 0; i < n; ++i) {
-      PyObject* item = PySequence_Fast_GET_ITEM(list, i);
-      if (depth + 1 == sizes_.size() && Py_TYPE(item) == &PyFloat_Type)
-        put_float(PyFloat_AS_DOUBLE(item));
-      else
-        fill(item, depth + 1);
-    }
+    each(o, depth, [&](PyObject* item) {
+      if (depth + 1 == sizes_.size() && Py_TYPE(item) == &PyFloat_Type) return put_float(PyFloat_AS_DOUBLE(item));
+      const nb::object held = nb::borrow(item);
+      fill(item, depth + 1);
+    });
   }
   void fill_one(PyObject* o) {
     Scalar s;
@@ -228,15 +242,21 @@ class Filler {
       put_int(s.to_int());
   }
 
+  static constexpr size_t kMostDims = 128;            // as PyTorch has it
+  static constexpr int64_t kMost = int64_t{1} << 40;  // elements; lists that contain a list many times name more than there can be
+  static constexpr int64_t kLook = 4096;              // lists between looks for signals
+
   Dims sizes_;
   DType type_ = DType::F32;
   char* at_ = nullptr;
-  std::vector<std::pair<PyObject*, nb::object>> lists_;
+  int64_t lists_read_ = 0;
+  std::unordered_map<PyObject*, std::pair<nb::object, nb::object>> lists_;  // other sequences, and lists of their items
+  std::set<std::pair<PyObject*, size_t>> seen_;
 };
 
 // A list of arrays goes through NumPy: one loop instead of one per element.
 bool starts_with_array(PyObject* data) {
-  while (is_sequence(data)) {
+  for (int depth = 0; is_sequence(data) && depth < 64; ++depth) {
     if (PySequence_Fast_GET_SIZE(data) == 0) return false;
     data = PySequence_Fast_GET_ITEM(data, 0);
   }
@@ -285,7 +305,8 @@ PyObject* list_of(const char* at, const Tensor& t, size_t depth) {
         return PyFloat_FromDouble(read(double{}));
     }
   }
-  nb::object list = nb::steal(check(PyList_New(sizes[depth])));
+  nb::object list = nb::steal(PyList_New(sizes[depth]));
+  if (!list.is_valid()) fail(PyExc_MemoryError, fmt::format("tolist: a list of {} entries does not fit into memory", sizes[depth]));
   for (int64_t i = 0; i < sizes[depth]; ++i) PyList_SET_ITEM(list.ptr(), i, check(list_of(at + i * strides[depth] * size, t, depth + 1)));
   return list.release().ptr();
 }
@@ -326,6 +347,7 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
   }
   if (starts_with_array(data)) {
     nb::object array = nb::module_::import_("numpy").attr("array")(nb::borrow(data));
+    if (!is_array(array.ptr())) throw TypeError("tensor(): NumPy makes no array of a {}", Py_TYPE(data)->tp_name);
     return moved(from_array(array.ptr()), dtype, device, false);
   }
   if (PyUnicode_Check(data)) throw TypeError("new(): invalid data type 'str'");
@@ -430,10 +452,7 @@ void define_data() {
       });
   def(kFunction, "frombuffer", "buffer, *, dtype, count=-1, offset=0, requires_grad=False", "A 1-D tensor over the memory of a buffer.",
       [](PyObject* buffer, DType dtype, int64_t count, int64_t offset, bool requires_grad) -> PyObject* {
-        nb::object np = nb::module_::import_("numpy");
-        if (dtype == DType::BF16) throw TypeError("frombuffer(): bfloat16 is not supported; read int16 and view(torch.bfloat16)");
-        nb::object array = np.attr("frombuffer")(nb::borrow(buffer), np.attr("dtype")(std::string(name_of(dtype)).c_str()), count, offset);
-        Tensor t = from_array(array.ptr());
+        Tensor t = from_buffer(buffer, dtype, count, offset);
         if (requires_grad) t.requires_grad_();
         return wrap(t);
       });

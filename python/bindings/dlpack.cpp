@@ -105,6 +105,7 @@ PyObject* capsule_of(const Tensor& t, bool copied) {
   m.deleter = end_export<M>;
   if constexpr (std::is_same_v<M, DlManagedVersioned>) m.major = 1, m.minor = 0, m.flags = copied ? kCopied : 0;
   ++t.impl()->storage->externally_aliased;
+  t.impl()->storage->resizable = false;
   Export<M>* raw = e.release();
   PyObject* capsule = PyCapsule_New(&raw->managed, kName<M>, end_capsule<M>);
   if (!capsule) end_export(&raw->managed);

@@ -8,6 +8,7 @@
 #include "ops/elementwise.h"
 #include "ops/numbers.h"
 #include "ops/rules.h"
+#include "ops/type_names.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -109,6 +110,16 @@ ir::OpId division(std::optional<std::string_view> mode) {
   throw RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{}'", *mode);
 }
 
+// lerp takes no mixture of types.
+void require_one_type(const Tensor& a, const Tensor& b, const Operand& w) {
+  const auto require = [&](const char* name, DType type) {
+    if (type != a.dtype())
+      throw RuntimeError("expected dtype {} for `{}` but got dtype {} (lerp)", ops::c_name(a.dtype()), name, ops::c_name(type));
+  };
+  require("end", b.dtype());
+  if (w.is_tensor()) require("weight", w.tensor().dtype());
+}
+
 void define_arithmetic() {
   const auto scaled = [](ir::OpId id, double sign) {
     return [id, sign](const Operand& a, const Operand& b, const Scalar& alpha) {
@@ -180,9 +191,11 @@ void define_arithmetic() {
 void define_scaled_sums() {
   def(kBoth, "lerp", "input, end, weight, *, out=None", "input + weight * (end - input).",
       [](const Tensor& a, const Tensor& b, const Operand& w) {
+        require_one_type(a, b, w);
         return run(op::lerp, {a, b, w});
       });
   def(kMethod, "lerp_", "input, end, weight", "Linear interpolation in place.", [](const Tensor& a, const Tensor& b, const Operand& w) {
+    require_one_type(a, b, w);
     run_in_place(op::lerp, a, {b, w});
     return Self();
   });

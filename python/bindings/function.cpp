@@ -3,6 +3,7 @@
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <map>
 
 #include "out.h"
@@ -206,7 +207,7 @@ std::string text_of(const Overload& o, bool method) {
       s += "*, ";
       star = true;
     }
-    s += std::string(p.type) + " " + PyUnicode_AsUTF8(p.name);
+    s += std::string(p.type) + " " + printable(p.name);
     if (p.fallback) s += " = " + p.text;
   }
   return s + ")";
@@ -215,9 +216,10 @@ std::string text_of(const Overload& o, bool method) {
 void raise_no_match(const Definition& d, PyObject* const* args, int nargs, PyObject* kwnames, const Failure& f) {
   const bool method = d.method;
   const Overload& o = *d.overloads.front();
-  const auto param = [&] { return std::string(PyUnicode_AsUTF8(o.params[f.param].name)); };
+  const auto told = std::count_if(d.overloads.begin(), d.overloads.end(), [](const auto& each) { return !each->deprecated; });
+  const auto param = [&] { return printable(o.params[f.param].name); };
   std::string text = std::string(d.name) + "()";
-  if (d.overloads.size() == 1) {
+  if (told == 1) {
     switch (f.kind) {
       case Failure::TooMany: {
         int least = -method;
@@ -232,10 +234,10 @@ void raise_no_match(const Definition& d, PyObject* const* args, int nargs, PyObj
         text += fmt::format(" missing 1 required positional arguments: \"{}\"", param());
         break;
       case Failure::Unexpected:
-        text += fmt::format(" got an unexpected keyword argument '{}'", PyUnicode_AsUTF8(f.object));
+        text += fmt::format(" got an unexpected keyword argument '{}'", printable(f.object));
         break;
       case Failure::Twice:
-        text += fmt::format(" got multiple values for argument '{}'", PyUnicode_AsUTF8(f.object));
+        text += fmt::format(" got multiple values for argument '{}'", printable(f.object));
         break;
       default: {
         if (std::string_view(o.params[f.param].type) == "tuple of Tensors" && (PyList_Check(f.object) || PyTuple_Check(f.object))) {
@@ -255,10 +257,10 @@ void raise_no_match(const Definition& d, PyObject* const* args, int nargs, PyObj
     for (int i = method; i < nargs; ++i) text += (i > method ? ", " : "") + short_name(args[i]);
     const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
     for (Py_ssize_t k = 0; k < keywords; ++k)
-      text += fmt::format("{}{}={}", nargs > method || k ? ", " : "", PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k)),
-                          short_name(args[nargs + k]));
+      text += fmt::format("{}{}={}", nargs > method || k ? ", " : "", printable(PyTuple_GET_ITEM(kwnames, k)), short_name(args[nargs + k]));
     text += "), but expected one of:\n";
-    for (const auto& each : d.overloads) text += " * " + text_of(*each, method) + "\n";
+    for (const auto& each : d.overloads)
+      if (!each->deprecated) text += " * " + text_of(*each, method) + "\n";
   }
   PyErr_SetString(PyExc_TypeError, text.c_str());
 }
@@ -284,13 +286,22 @@ PyObject* with_out(const Definition& d, PyObject* out, nb::object result) {
   throw TypeError("{}(): argument 'out' must be Tensor, not {}", d.name, short_name(out));
 }
 
+void warn_of_deprecated(const Definition& d, const Overload& o, PyObject*& result) {
+  const std::string text =
+      fmt::format("This overload of {0} is deprecated:\n\t{0}{1}\nConsider using one of the following signatures instead:\n\t{0}{2}",
+                  d.name, text_of(o, d.method), text_of(*d.overloads.front(), d.method));
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) >= 0) return;
+  Py_CLEAR(result);
+  throw nb::python_error();
+}
+
 PyObject* call(const Definition& d, PyObject* const* args, int nargs, PyObject* kwnames) {
   Failure failure;
   for (const auto& o : d.overloads) {
     Binding binding;
     Failure why;
     if (!bind(*o, args, nargs, kwnames, d.method, binding, why)) {
-      if (failure.kind == Failure::None) failure = why;
+      if (failure.kind == Failure::None && !o->deprecated) failure = why;
       continue;
     }
     PyObject* out = o->out >= 0 ? binding.slots[o->out] : Py_None;
@@ -305,9 +316,10 @@ PyObject* call(const Definition& d, PyObject* const* args, int nargs, PyObject* 
                  o->device >= 0 ? &binding.slots[o->device] : nullptr);
     Match match;
     PyObject* result = o->thunk(o->state, binding.slots, match);
+    if (result && o->deprecated) warn_of_deprecated(d, *o, result);
     if (result) return out == Py_None ? result : with_out(d, out, nb::steal(result));
     if (match.bad < 0) return nullptr;  // a Python error
-    if (failure.kind == Failure::None || failure.kind != Failure::Type) failure = {Failure::Type, match.bad, binding.slots[match.bad]};
+    if (failure.kind != Failure::Type && !o->deprecated) failure = {Failure::Type, match.bad, binding.slots[match.bad]};
   }
   raise_no_match(d, args, nargs, kwnames, failure);
   return nullptr;
@@ -322,14 +334,15 @@ struct FunctionObject {
 };
 
 PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) noexcept {
-  return guarded([&]() -> PyObject* {
-    const Definition& d = *reinterpret_cast<FunctionObject*>(self)->definition;
+  const Definition& d = *reinterpret_cast<FunctionObject*>(self)->definition;
+  const auto run = [&]() -> PyObject* {
     const int nargs = static_cast<int>(PyVectorcall_NARGS(nargsf));
     if (d.method && (nargs == 0 || !is_tensor(args[0])))
       throw TypeError("descriptor '{}' for 'Tensor' objects doesn't apply to a '{}' object", d.name,
                       nargs ? short_name(args[0]) : "missing");
     return call(d, args, nargs, kwnames);
-  });
+  };
+  return guarded(run, d.name);
 }
 
 PyObject* method_get(PyObject* self, PyObject* object, PyObject*) {
@@ -367,7 +380,7 @@ PyObject* get_signatures(PyObject* self, void*) {
         continue;
       }
       if (static_cast<int>(i) == o.varargs) {
-        s += fmt::format("*{}: {}", PyUnicode_AsUTF8(p.name), p.hint);
+        s += fmt::format("*{}: {}", printable(p.name), p.hint);
         star = true;
         continue;
       }
@@ -375,7 +388,7 @@ PyObject* get_signatures(PyObject* self, void*) {
         s += "*, ";
         star = true;
       }
-      s += fmt::format("{}: {}", PyUnicode_AsUTF8(p.name), p.hint);
+      s += fmt::format("{}: {}", printable(p.name), p.hint);
       if (p.fallback) s += " = " + p.text;
     }
     s += fmt::format(") -> {}", o.result);
@@ -434,7 +447,8 @@ nb::object make_function(PyTypeObject* type, Definition* d) {
 }
 
 void add_to(std::map<std::string, Definition*>& map, const char* name, const char* doc, bool method, bool is_static,
-            std::string_view params, Thunk thunk, const void* state, const std::vector<TypeInfo>& types, const char* result) {
+            std::string_view params, Thunk thunk, const void* state, const std::vector<TypeInfo>& types, const char* result,
+            bool deprecated) {
   Definition*& d = map[name];
   if (!d)
     d = new Definition{.name = name,
@@ -448,6 +462,7 @@ void add_to(std::map<std::string, Definition*>& map, const char* name, const cha
   o->thunk = thunk;
   o->state = state;
   o->result = result;
+  o->deprecated = deprecated;
   o->doc = doc;
   d->overloads.push_back(std::move(o));
 }
@@ -456,9 +471,10 @@ void add_to(std::map<std::string, Definition*>& map, const char* name, const cha
 
 void add_overload(unsigned where, const char* name, const char* params, const char* doc, Thunk thunk, const void* state,
                   const std::vector<TypeInfo>& types, const char* result) {
-  if (where & kFunction) add_to(functions(), name, doc, false, false, params, thunk, state, types, result);
-  if (where & kMethod) add_to(methods(), name, doc, true, false, params, thunk, state, types, result);
-  if (where & kStatic) add_to(methods(), name, doc, false, true, params, thunk, state, types, result);
+  const bool old = where & kDeprecated;
+  if (where & kFunction) add_to(functions(), name, doc, false, false, params, thunk, state, types, result, old);
+  if (where & kMethod) add_to(methods(), name, doc, true, false, params, thunk, state, types, result, old);
+  if (where & kStatic) add_to(methods(), name, doc, false, true, params, thunk, state, types, result, old);
 }
 
 void add_alias(const char* alias, const char* name) {

@@ -32,11 +32,12 @@ struct Param {
 
 struct Overload {
   std::vector<Param> params;
-  int positional = 0;  // parameters that may be given by position
-  int varargs = -1;    // the one that takes all further positions ("*size")
-  int dtype = -1;      // "dtype"
-  int device = -1;     // "device"
-  int out = -1;        // "out": the result is written there; not passed to the function
+  int positional = 0;       // parameters that may be given by position
+  int varargs = -1;         // the one that takes all further positions ("*size")
+  int dtype = -1;           // "dtype"
+  int device = -1;          // "device"
+  bool deprecated = false;  // still taken, with a warning; no message speaks of it
+  int out = -1;             // "out": the result is written there; not passed to the function
   Thunk thunk = nullptr;
   const void* state = nullptr;
   const char* result = "Any";
@@ -52,7 +53,7 @@ struct Definition {
   std::vector<std::unique_ptr<Overload>> overloads;
 };
 
-enum Where : unsigned { kFunction = 1, kMethod = 2, kBoth = 3, kStatic = 4 };
+enum Where : unsigned { kFunction = 1, kMethod = 2, kBoth = 3, kStatic = 4, kDeprecated = 8 };
 
 // The parameter types and result of a function, as far as messages and stubs name them.
 struct TypeInfo {

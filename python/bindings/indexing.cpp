@@ -44,6 +44,86 @@ std::tuple<Tensor, Tensor, Tensor> unique_slices(const Tensor& t, int64_t dim) {
   return {index_select(t, dim, list(firsts)), list(places), list(counts)};
 }
 
+// Written through each other's elements, which PyTorch still takes of a tensor that was expanded. Returns what to write to.
+Tensor unexpanded(const Tensor& t, const char* op) {
+  Tensor target = t;
+  bool repeats = false;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.size(d) > 1 && t.strides()[static_cast<size_t>(d)] == 0) repeats = true, target = target.narrow(d, 0, 1);
+  if (repeats)
+    check(
+        PyErr_WarnEx(PyExc_UserWarning,
+                     fmt::format("Use of {} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+                                 "This also applies to advanced indexing e.g. tensor[indices] = tensor",
+                                 op)
+                         .c_str(),
+                     1));
+  return target;
+}
+
+// An assignment to the places `index` of a dimension, behind as many full slices as there are dimensions before it.
+void assign_places(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
+  const Tensor vector = index.dim() == 0 ? index.reshape({1}) : index;
+  if (t.dim() == 0) {
+    Tensor whole = t.view({1});
+    const std::vector<Index> place{Index(vector)};
+    whole.index_put_(place, value);
+    return;
+  }
+  std::vector<Index> parts(static_cast<size_t>(dim), Index(Slice()));
+  parts.push_back(Index(vector));
+  Tensor target = t;
+  target.index_put_(parts, value);
+}
+
+// masked_fill_ and what is made of it. Of an expanded tensor an element is written if it is to be at any of its places.
+void fill_masked(const Tensor& t, const Tensor& mask, const Operand& value, const char* op) {
+  if (value.is_tensor() && value.tensor().dim() > 0)
+    throw RuntimeError("{} only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", op, value.tensor().dim());
+  const Tensor target = unexpanded(t, op);
+  Tensor where = mask;
+  if (!(target.sizes() == t.sizes())) where = broadcast_to(mask, t.sizes());
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (target.size(d) != t.size(d)) where = any(where, Dims{d}, true);
+  masked_fill_(target, where, value);
+}
+
+void copy_to_places(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source) {
+  dim = wrap_dim(dim, t.dim());
+  if (index.dim() > 1) throw IndexError("index_copy_(): Index should have dimension 1 or 0 (got {})", index.dim());
+  if (index.dtype() != DType::I64)
+    throw RuntimeError("index_copy_(): Expected a long tensor for index, but got {}", name_of(index.dtype()));
+  if (t.dtype() != source.dtype())
+    throw RuntimeError("index_copy_(): self and source expected to have the same dtype, but got (self) {} and (source) {}",
+                       name_of(t.dtype()), name_of(source.dtype()));
+  if (source.dim() == 0 && index.numel() != 1)
+    throw IndexError("index_copy_(): When source is scalar, index should have one element (got {})", index.numel());
+  if (source.dim() != t.dim() && source.dim() > 0 && t.dim() > 0)
+    throw IndexError(
+        "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality ({}), "
+        "destination "
+        "dimensionality ({})",
+        source.dim(), t.dim());
+  const auto slice_of = [dim](const Tensor& x) {
+    Dims sizes = x.sizes();
+    if (!sizes.empty()) sizes.erase(static_cast<size_t>(std::min<int64_t>(dim, x.dim() - 1)));
+    return sizes;
+  };
+  if (!(slice_of(t) == slice_of(source)) && source.dim() > 0)
+    throw RuntimeError(
+        "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: {} and source slice shape: {}",
+        slice_of(t).str(), slice_of(source).str());
+  if (source.dim() > 0 && index.numel() != source.size(std::min<int64_t>(dim, source.dim() - 1)))
+    throw IndexError("index_copy_(): Number of indices ({}) should be equal to source.size(dim) ({})", index.numel(),
+                     source.size(std::min<int64_t>(dim, source.dim() - 1)));
+  const int64_t n = t.dim() == 0 ? 1 : t.size(dim);
+  // On the cpu a negative place is found here; elsewhere, like any other bad one, by whoever reads next.
+  if (index.device().is_cpu())
+    for (int64_t i : index.to_ints())
+      if (i < 0 || i >= n) throw IndexError("index_copy_(): index {} is out of bounds for dimension {} with size {}", i, dim, n);
+  assign_places(t, dim, index, source);
+}
+
 void define_gathers() {
   def(kBoth, "gather", "input, dim, index, *, sparse_grad=False, out=None", "out[i][j] = input[index[i][j]][j] for dim 0, and so on.",
       [](const Tensor& t, int64_t dim, const Tensor& index, Ignored) { return gather(t, dim, index); });
@@ -118,12 +198,6 @@ void define_index_writes() {
         index_add_(out, dim, index, source, alpha);
         return out;
       });
-  // index_copy: an assignment behind as many full slices as there are dimensions before `dim`.
-  const auto assign = [](Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
-    std::vector<Index> parts(static_cast<size_t>(wrap_dim(dim, t.dim())), Index(Slice()));
-    parts.push_back(Index(index));
-    t.index_put_(parts, value);
-  };
   // index_fill: a mask of the places, so that one that is named twice is written once, and counts once for the gradient.
   const auto places_of = [](const Tensor& t, int64_t dim, const Tensor& index) {
     if (index.dim() > 1) throw RuntimeError("Index has to be a vector/scalar (index_fill_: got shape {})", index.sizes().str());
@@ -139,7 +213,7 @@ void define_index_writes() {
   };
   def(kMethod, "index_fill_", "input, dim, index, value", "Writes the value to the places `index` of a dimension.",
       [places_of](const Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
-        masked_fill_(t, places_of(t, dim, index), value);
+        fill_masked(t, places_of(t, dim, index), value, "index_fill_");
         return Self();
       });
   def(kBoth, "index_fill", "input, dim, index, value", "A copy with the value at the places `index` of a dimension.",
@@ -147,10 +221,15 @@ void define_index_writes() {
         return masked_fill(t, places_of(t, dim, index), value);
       });
   def(kMethod, "index_copy_", "input, dim, index, source", "Writes source to the places `index` of a dimension.",
-      [assign](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source) {
-        Tensor target = t;
-        assign(target, dim, index, source);
+      [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source) {
+        copy_to_places(t, dim, index, source);
         return Self();
+      });
+  def(kBoth, "index_copy", "input, dim, index, source, *, out=None", "A copy with source at the places `index` of a dimension.",
+      [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source) {
+        const Tensor out = t.clone();
+        copy_to_places(out, dim, index, source);
+        return out;
       });
 }
 
@@ -193,7 +272,7 @@ void define_masks() {
       [](const Tensor& t, const Tensor& mask, const Operand& value) { return masked_fill(t, mask, value); });
   def(kMethod, "masked_fill_", "input, mask, value", "Writes the value where mask is true.",
       [](const Tensor& t, const Tensor& mask, const Operand& value) {
-        masked_fill_(t, mask, value);
+        fill_masked(t, mask, value, "masked_fill_");
         return Self();
       });
   def(kMethod, "masked_scatter_", "input, mask, source", "Writes the elements of source, in order, where mask is true.",

@@ -71,7 +71,7 @@ Kernel::Backward backward_from(PyObject* f, std::string name) {
     } const end{*shared};
     nb::object result = nb::steal(check(call_python(f.get(), {nb::cast(PyContext{shared}).ptr(), grads.ptr()})));
     std::vector<Tensor> found;
-    for (nb::handle g : result) found.push_back(g.is_none() ? Tensor() : tensor_of(g.ptr()));
+    for (nb::handle g : result) found.push_back(g.is_none() ? Tensor() : tensor_or_throw(g.ptr(), "a gradient that backward returns"));
     return found;
   };
 }

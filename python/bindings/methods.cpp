@@ -19,11 +19,6 @@ using OptInt = std::optional<int64_t>;
 using OptFormat = std::optional<MemoryFormat>;
 constexpr MemoryFormat kKeep = MemoryFormat::Preserve;
 
-struct Storage {
-  Tensor tensor;
-  size_t unit = 1;  // bytes of what is counted: bytes, or elements
-};
-
 void define_moves() {
   def(kMethod, "to", "input, other, non_blocking=False, copy=False, *, memory_format=None", "On other's device and in its dtype.",
       [](const Tensor& t, const Tensor& o, bool non_blocking, bool copy, OptFormat format) {
@@ -128,13 +123,6 @@ void define_writes() {
       [](const Tensor& t, Ignored) { return t.pin_memory(); });
   def(kMethod, "is_pinned", "input, device=None", "Whether it lies in page-locked memory.",
       [](const Tensor& t, Ignored) { return t.is_pinned(); });
-  def(kMethod, "share_memory_", "input", "Returns the tensor.", [](const Tensor&) { return Self(); });
-  def(kMethod, "is_shared", "input", "False.", [](const Tensor&) { return false; });
-  def(kMethod, "set_", "input, source", "Takes over another tensor's elements.", [](const Tensor& t, const Tensor& from) -> PyObject* {
-    auto* self = static_cast<PyObject*>(t.impl()->python);
-    assign_data(self, Tensor(from));
-    return Py_NewRef(self);
-  });
 }
 
 void define_reads() {
@@ -239,12 +227,6 @@ void define_geometry() {
     const Operand operands[] = {a, b};
     return ops::result_type(operands);
   });
-  def(kMethod, "untyped_storage", "input", "The storage, with data_ptr() and nbytes(), in bytes.", [](const Tensor& t) -> PyObject* {
-    return nb::cast(Storage{t, 1}).release().ptr();
-  });
-  def(kMethod, "storage", "input", "The storage, with data_ptr() and nbytes(), its size in elements.", [](const Tensor& t) -> PyObject* {
-    return nb::cast(Storage{t, t.element_size()}).release().ptr();
-  });
 }
 
 void define_gradients() {
@@ -283,24 +265,6 @@ void define_methods() {
   define_gradients();
   nb::object type = nb::borrow(reinterpret_cast<PyObject*>(tensor_type));
   check(PyObject_SetAttrString(type.ptr(), "__array_priority__", nb::int_(1000).ptr()));
-}
-
-void define_storage(nb::module_& m) {
-  nb::class_<Storage>(m, "UntypedStorage", "The memory that a tensor and its views share.")
-      .def("data_ptr",
-           [](const Storage& s) {
-             return reinterpret_cast<uintptr_t>(s.tensor.data_ptr()) -
-                    static_cast<uintptr_t>(s.tensor.storage_offset()) * s.tensor.element_size();
-           })
-      .def("_tensor",
-           [](const Storage& s) {
-             const int64_t count = static_cast<int64_t>(s.tensor.impl()->storage->bytes / s.tensor.element_size());
-             return nb::steal(wrap(s.tensor.detach().as_strided({count}, {1}, 0)));
-           })
-      .def("nbytes", [](const Storage& s) { return s.tensor.impl()->storage->bytes; })
-      .def("size", [](const Storage& s) { return s.tensor.impl()->storage->bytes / s.unit; })
-      .def("__len__", [](const Storage& s) { return s.tensor.impl()->storage->bytes / s.unit; })
-      .def_prop_ro("device", [](const Storage& s) { return nb::steal(device_object(s.tensor.device())); });
 }
 
 }  // namespace naru::py

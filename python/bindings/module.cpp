@@ -13,7 +13,13 @@ NB_MODULE(_C, m) {
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
-    } catch (const Error&) {
+    } catch (const nb::python_error&) {
+      throw;  // these are nanobind's own affair
+    } catch (const nb::builtin_exception&) {
+      throw;
+    } catch (const nb::cast_error&) {
+      throw;
+    } catch (...) {
       set_python_error();
     }
   });
@@ -23,6 +29,9 @@ NB_MODULE(_C, m) {
   device_unavailable_error = PyErr_NewExceptionWithDoc("naru.DeviceUnavailableError", "A device that is not there, or does not work.",
                                                        PyExc_RuntimeError, nullptr);
   m.attr("DeviceUnavailableError") = nb::handle(check(device_unavailable_error));
+  device_lost_error =
+      PyErr_NewExceptionWithDoc("naru.DeviceLostError", "A device stopped working; everything on it is gone.", PyExc_RuntimeError, nullptr);
+  m.attr("DeviceLostError") = nb::handle(check(device_lost_error));
   make_tensor_type(m);
   define_types(m);
   define_random(m);
@@ -36,6 +45,7 @@ NB_MODULE(_C, m) {
   define_storage(m);
   define_methods();
   define_compositions();
+  define_deprecated();
   define_autograd(m);
   define_devices(m);
   define_streams(m);

@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <mutex>
+#include <stdexcept>
+#include <system_error>
 #include <unordered_map>
 #include <vector>
 
@@ -14,7 +16,7 @@
 
 namespace naru::py {
 
-void set_python_error() noexcept {
+void set_python_error(const char* op) noexcept {
   const auto set = [](PyObject* type, const char* text) { PyErr_SetString(type, text); };
   try {
     throw;
@@ -23,6 +25,8 @@ void set_python_error() noexcept {
   } catch (const runtime::Interrupted& e) {
     // What the program's handler raises, if it raises.
     if (PyErr_CheckSignals() == 0) set(PyExc_RuntimeError, e.what());
+  } catch (const DeviceLostError& e) {
+    set(device_lost_error ? device_lost_error : PyExc_RuntimeError, e.what());
   } catch (const DeviceUnavailableError& e) {
     set(device_unavailable_error ? device_unavailable_error : PyExc_RuntimeError, e.what());
   } catch (const Error& e) {
@@ -46,12 +50,32 @@ void set_python_error() noexcept {
     }
     set(PyExc_RuntimeError, e.what());
   } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
+    PyErr_Format(PyExc_MemoryError, "%s: the host has not enough memory for what was asked", op ? op : "naru");
+  } catch (const std::length_error&) {
+    PyErr_Format(PyExc_MemoryError, "%s: what was asked for is larger than any memory", op ? op : "naru");
+  } catch (const std::system_error& e) {
+    PyErr_Format(PyExc_OSError, "%s: %s", op ? op : "naru", e.code().message().c_str());
+  } catch (const std::logic_error&) {
+    PyErr_Format(PyExc_RuntimeError, "%s: an argument lies outside of what the function can handle", op ? op : "naru");
   } catch (const std::exception& e) {
-    set(PyExc_RuntimeError, e.what());
+    PyErr_Format(PyExc_RuntimeError, "%s: %s", op ? op : "naru", e.what());
   } catch (...) {
     set(PyExc_SystemError, "naru: an unknown C++ exception");
   }
+}
+
+std::string_view utf8(PyObject* str) {
+  Py_ssize_t n = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(str, &n);
+  if (!text) nb::raise_python_error();
+  return {text, static_cast<size_t>(n)};
+}
+
+std::string printable(PyObject* str) {
+  nb::object bytes = nb::steal(PyUnicode_AsEncodedString(str, "utf-8", "backslashreplace"));
+  if (bytes.is_valid()) return {PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+  PyErr_Clear();
+  return "?";
 }
 
 void fail(PyObject* type, const std::string& text) {

@@ -3,6 +3,10 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
+#include <string_view>
+
+#include "core/sizes.h"
 #include "core/tensor_impl.h"
 #include "naru/ops.h"
 #include "naru/tensor.h"
@@ -49,8 +53,9 @@ bool format_from(PyObject* o, MemoryFormat& f);
 // A Python number.
 PyObject* scalar_object(const Scalar& s);
 
-// Sets the Python error that stands for the exception being handled. Call it in a catch (...) block.
-void set_python_error() noexcept;
+// Sets the Python error that stands for the exception being handled, of which only naru's own are worded for users. `op`: the function
+// called, where it is known. Call it in a catch (...) block.
+void set_python_error(const char* op = nullptr) noexcept;
 // Raises where Python has set an error.
 inline PyObject* check(PyObject* o) {
   if (!o) nb::raise_python_error();
@@ -63,6 +68,17 @@ inline void check(int status) {
 [[noreturn]] void fail(PyObject* type, const std::string& text);
 extern PyObject* out_of_memory_error;       // naru.OutOfMemoryError
 extern PyObject* device_unavailable_error;  // naru.DeviceUnavailableError
+extern PyObject* device_lost_error;         // naru.DeviceLostError
+
+// The text of a str, as UTF-8; it lives as long as the object. Raises UnicodeEncodeError where it holds lone surrogates.
+std::string_view utf8(PyObject* str);
+// For messages: what UTF-8 cannot say is escaped. Never raises.
+std::string printable(PyObject* str);
+// The tensor an object is; TypeError, with `what` in front, where it is none.
+inline const Tensor& tensor_or_throw(PyObject* o, const char* what) {
+  if (!is_tensor(o)) throw TypeError("{} must be Tensor, not {}", what, Py_TYPE(o)->tp_name);
+  return tensor_of(o);
+}
 
 // A Python callable or object that C++ may let go on any thread: where the GIL is not held, the reference is given up
 // later by the main thread.
@@ -115,11 +131,11 @@ inline bool is_array(PyObject* o) {
 
 // Runs `f` and turns C++ exceptions into Python's. For C slots.
 template <class F>
-PyObject* guarded(F&& f) noexcept {
+PyObject* guarded(F&& f, const char* op = nullptr) noexcept {
   try {
     return f();
   } catch (...) {
-    set_python_error();
+    set_python_error(op);
     return nullptr;
   }
 }

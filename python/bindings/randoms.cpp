@@ -54,7 +54,14 @@ uint64_t seed_from(PyObject* o) {
 void define_generator(nb::module_& m) {
   nb::class_<Generator>(m, "Generator", "A seed and how many draws were made from it.")
       .def(
-          "__init__", [](Generator* g, nb::object) { new (g) Generator(); }, nb::arg("device") = nb::none())
+          "__init__",
+          [](Generator* g, nb::object device) {
+            Device d;
+            if (!device.is_none() && !device_from(device.ptr(), d))
+              throw TypeError("Generator(): argument 'device' (position 1) must be torch.device, not {}", Py_TYPE(device.ptr())->tp_name);
+            new (g) Generator();
+          },
+          nb::arg("device") = nb::none())
       .def(
           "manual_seed",
           [](nb::object self, nb::object seed) {
@@ -75,7 +82,7 @@ void define_generator(nb::module_& m) {
            [](nb::object self, nb::object state) {
              if (!is_tensor(state.ptr())) throw nb::type_error("expected a torch.ByteTensor");
              try {
-               set_state(nb::cast<Generator&>(self), tensor_of(state.ptr()));
+               set_state(nb::cast<Generator&>(self), tensor_or_throw(state.ptr(), "set_state(): new_state"));
              } catch (...) {
                set_python_error();
                throw nb::python_error();

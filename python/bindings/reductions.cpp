@@ -23,7 +23,7 @@ double order_of(PyObject* p) {
   if (p == Py_None) return 2;
   if (PyUnicode_Check(p)) {
     if (PyUnicode_CompareWithASCIIString(p, "fro") == 0) return 2;
-    throw RuntimeError("norm: p must be a number or 'fro', got '{}'", PyUnicode_AsUTF8(p));
+    throw RuntimeError("norm: p must be a number or 'fro', got '{}'", printable(p));
   }
   if (!scalar_from(p, s)) throw TypeError("norm(): argument 'p' must be Number, not {}", Py_TYPE(p)->tp_name);
   return s.to_double();

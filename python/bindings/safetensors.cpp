@@ -14,8 +14,10 @@ using Texts = std::vector<std::pair<std::string, std::string>>;
 SafeTensors from_python(const nb::list& tensors, const Texts& metadata) {
   SafeTensors s;
   for (const nb::handle item : tensors) {
-    const nb::tuple pair = nb::borrow<nb::tuple>(item);
-    s.tensors.emplace_back(nb::cast<std::string>(pair[0]), tensor_of(pair[1].ptr()));
+    const auto pair = nb::cast<nb::tuple>(item);
+    if (pair.size() != 2 || !nb::isinstance<nb::str>(pair[0])) throw TypeError("safetensors: wanted pairs of a name and a tensor");
+    s.tensors.emplace_back(std::string(utf8(nb::handle(pair[0]).ptr())),
+                           tensor_or_throw(nb::handle(pair[1]).ptr(), "safetensors: a value"));
   }
   s.metadata.insert(metadata.begin(), metadata.end());
   return s;

@@ -80,7 +80,9 @@ void define_diagonals() {
       [](const Tensor& t, int64_t k) {
         if (t.dim() == 2) return t.diagonal(k, 0, 1).clone();
         if (t.dim() != 1) throw RuntimeError("diag(): Supports 1D or 2D tensors. Got {}D", t.dim());
-        const int64_t n = t.numel() + std::abs(k);
+        if (k == INT64_MIN) throw RuntimeError("diag(): diagonal {} is out of range", k);
+        const int64_t n = plus(t.numel(), std::abs(k));
+        times(times(n, n), static_cast<int64_t>(t.element_size()));
         const Tensor line =
             mul(ones({n, 1}, Options(t.dtype(), t.device())), cat({zeros({std::max<int64_t>(k, 0)}, Options(t.dtype(), t.device())), t,
                                                                    zeros({std::max<int64_t>(-k, 0)}, Options(t.dtype(), t.device()))}));
@@ -141,6 +143,28 @@ void take_geometry(const Tensor& t, const Tensor& view) {
   t.impl()->set_geometry(view.sizes(), view.strides(), view.storage_offset());
 }
 
+// The elements of the storage stay where they are; what is added is 0.
+void resize(const Tensor& t, const Dims& size, std::optional<MemoryFormat> format = {}) {
+  for (int64_t n : size)
+    if (n < 0) throw RuntimeError("numel: integer multiplication overflow (resize_: negative size in {})", size.str());
+  if (t.requires_grad()) throw RuntimeError("cannot resize variables that require grad");
+  if (size == t.sizes() && !format) return;
+  const Dims strides = ops::format_strides(size, format.value_or(MemoryFormat::Contiguous));
+  const int64_t n = plus(checked_product(size), t.storage_offset());
+  Storage& old = *t.impl()->storage;
+  const auto room = static_cast<int64_t>(old.bytes / t.element_size());
+  const uint32_t version = old.version + 1;
+  if (n > room) {
+    if (!old.resizable) throw RuntimeError("Trying to resize storage that is not resizable");
+    const Tensor larger = zeros({n}, Options(t.dtype(), t.device()));
+    if (room > 0) larger.narrow(0, 0, room).copy_(t.detach().as_strided({room}, {1}, 0));
+    ops::replace_storage(t, larger.impl()->storage);
+  }
+  // What backward has kept of it is no longer what it was.
+  t.impl()->storage->version = version;
+  t.impl()->set_geometry(size, strides, t.impl()->offset);
+}
+
 void define_in_place_views() {
   def_geometry("t_", "input", [](const Tensor& t) {
     take_geometry(t, t.t());
@@ -163,17 +187,16 @@ void define_in_place_views() {
     return Self();
   });
   def_geometry("resize_", "input, *size, memory_format=None", [](const Tensor& t, const Dims& size, std::optional<MemoryFormat> format) {
-    if (t.requires_grad()) throw RuntimeError("cannot resize variables that require grad");
-    if (!(size == t.sizes())) ops::bump_version(t);  // backward of whoever has saved it would meet another shape
-    const int64_t n = product(size);
-    const auto room = static_cast<int64_t>(t.impl()->storage->bytes / t.element_size()) - t.storage_offset();
-    if (n > room) {
-      const Tensor larger = zeros({n}, Options(t.dtype(), t.device()));
-      if (t.numel() > 0) larger.narrow(0, 0, t.numel()).copy_(t.reshape({-1}));
-      ops::replace_storage(t, larger.impl()->storage);
-      t.impl()->offset = 0;
-    }
-    t.impl()->set_geometry(size, ops::format_strides(size, format.value_or(MemoryFormat::Contiguous)), t.impl()->offset);
+    resize(t, size, format);
+    return Self();
+  });
+  def_geometry("as_strided_", "input, size, stride, storage_offset=None",
+               [](const Tensor& t, const Dims& size, const Dims& stride, OptInt offset) {
+                 take_geometry(t, t.as_strided(size, stride, offset.value_or(t.storage_offset())));
+                 return Self();
+               });
+  def_geometry("resize_as_", "input, the_template, *, memory_format=None", [](const Tensor& t, const Tensor& model, Ignored) {
+    resize(t, model.sizes());
     return Self();
   });
 }
@@ -223,6 +246,8 @@ void define_pieces() {
       "That many pieces, the first ones larger by one where it does not divide.", [](const Tensor& t, int64_t sections, int64_t dim) {
         if (sections <= 0) throw RuntimeError("number of sections must be larger than 0, got {}", sections);
         const int64_t n = t.size(dim);
+        constexpr int64_t kMost = int64_t{1} << 28;
+        if (sections > kMost) throw RuntimeError("tensor_split: {} pieces are more than fit into memory (at most {})", sections, kMost);
         Dims sizes;
         for (int64_t i = 0; i < sections; ++i) sizes.push_back(n / sections + (i < n % sections));
         return split(t, sizes, dim);
@@ -274,7 +299,7 @@ void define_pieces() {
           if (!int_from(repeats, times))
             throw TypeError("repeat_interleave(): argument 'repeats' must be int or Tensor, not {}", Py_TYPE(repeats)->tp_name);
           if (times < 0) throw RuntimeError("repeats has to be non-negative, got {}", times);
-          index = floor_divide(arange(0, n * times, 1, Options(x.device())), Operand(std::max<int64_t>(times, 1)));
+          index = floor_divide(arange(0, naru::times(n, times), 1, Options(x.device())), Operand(std::max<int64_t>(times, 1)));
         }
         return wrap(index_select(x, d, index));
       });
@@ -346,9 +371,13 @@ void define_flips() {
         const List list = gathered(given, "broadcast_tensors");
         return to_python(broadcast_tensors(list));
       });
-  def(kFunction, "meshgrid", "*tensors, indexing='ij'", "Grids of coordinates from vectors of them.",
-      [](PyObject* given, std::string_view indexing) -> PyObject* {
+  def(kFunction, "meshgrid", "*tensors=(), indexing=None", "Grids of coordinates from vectors of them.",
+      [](PyObject* given, std::optional<std::string_view> order) -> PyObject* {
         const List list = gathered(given, "meshgrid");
+        if (!order && !list.empty())
+          check(PyErr_WarnEx(PyExc_UserWarning,
+                             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", 1));
+        const std::string_view indexing = order.value_or("ij");
         if (indexing != "ij" && indexing != "xy")
           throw RuntimeError("torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {}", indexing);
         return to_python(meshgrid(list, indexing == "ij"));

@@ -18,6 +18,12 @@ Index part_of(PyObject* o) {
     const auto bound = [](PyObject* b) -> std::optional<int64_t> {
       int64_t v = 0;
       if (b == Py_None) return std::nullopt;
+      if (PyLong_Check(b)) {
+        // Beyond 64 bits is beyond the end.
+        int overflow = 0;
+        v = PyLong_AsLongLongAndOverflow(b, &overflow);
+        return overflow > 0 ? INT64_MAX : overflow < 0 ? INT64_MIN : v;
+      }
       if (!int_from(b, v))
         throw TypeError("slice indices must be integers or None or have an __index__ method (got {})", Py_TYPE(b)->tp_name);
       return v;
@@ -59,26 +65,29 @@ Index part_of(PyObject* o) {
                    Py_TYPE(o)->tp_name);
 }
 
-// A list that stands for a tuple, as old programs write it: one of fewer than 32 parts, among them a slice, None, ... , a tensor or a sequence.
-bool means_tuple(PyObject* key) {
-  if (!PyList_Check(key) || PyList_GET_SIZE(key) >= 32) return false;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(key); ++i) {
-    PyObject* o = PyList_GET_ITEM(key, i);
-    if (PySlice_Check(o) || o == Py_Ellipsis || o == Py_None) return true;
+// As in NumPy's past: a short list with a slice, a sequence, a tensor, None or ... in it is a tuple of indices.
+bool stands_for_tuple(PyObject* list) {
+  const Py_ssize_t n = PyList_GET_SIZE(list);
+  if (n >= 32) return false;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* o = PyList_GET_ITEM(list, i);
+    if (PySlice_Check(o) || o == Py_Ellipsis || o == Py_None || is_tensor(o) || PyList_Check(o) || PyTuple_Check(o)) return true;
   }
   return false;
 }
 
 std::vector<Index> parts_of(PyObject* key) {
   std::vector<Index> parts;
-  if (means_tuple(key)) {
-    check(PyErr_WarnEx(PyExc_UserWarning,
-                       "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
-                       "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], "
-                       "which will result either in an error or a different result",
-                       1));
-    nb::object tuple = nb::steal(check(PyList_AsTuple(key)));
-    return parts_of(tuple.ptr());
+  nb::object tuple;
+  if (PyList_Check(key) && stands_for_tuple(key)) {
+    tuple = nb::steal(check(PyList_AsTuple(key)));
+    key = tuple.ptr();
+    check(PyErr_WarnEx(
+        PyExc_UserWarning,
+        "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
+        "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], which "
+        "will result either in an error or a different result",
+        1));
   }
   if (PyTuple_Check(key)) {
     parts.reserve(static_cast<size_t>(PyTuple_GET_SIZE(key)));

@@ -14,6 +14,7 @@ namespace naru::py {
 PyTypeObject* tensor_type = nullptr;
 PyObject* out_of_memory_error = nullptr;
 PyObject* device_unavailable_error = nullptr;
+PyObject* device_lost_error = nullptr;
 
 namespace {
 
@@ -140,7 +141,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
         } else if (PyUnicode_CompareWithASCIIString(key, "requires_grad") == 0 && PyBool_Check(value)) {
           requires_grad = value == Py_True;
         } else {
-          throw TypeError("new() got an unexpected keyword argument '{}'", PyUnicode_AsUTF8(key));
+          throw TypeError("new() got an unexpected keyword argument '{}'", printable(key));
         }
       }
     }

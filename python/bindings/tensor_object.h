@@ -21,6 +21,8 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
 PyObject* array_from(const Tensor& t);
 // A tensor over the memory of an array.
 Tensor from_array(PyObject* array);
+// A vector over the memory of an object that exports it (torch.frombuffer); count < 0: to its end. ValueError where it does not fit.
+Tensor from_buffer(PyObject* buffer, DType type, int64_t count, int64_t offset);
 void define_arrays();
 void define_dlpack();
 // Tensor's side of the buffer protocol.
@@ -40,6 +42,7 @@ void define_networks();
 void define_random(nb::module_& m);
 void define_methods();
 void define_compositions();
+void define_deprecated();
 void define_autograd(nb::module_& m);
 void define_devices(nb::module_& m);
 void define_streams(nb::module_& m);

@@ -34,7 +34,10 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(made.ptr()); ++i) {
       PyObject* item = PyTuple_GET_ITEM(made.ptr(), i);
       int64_t v = 0;
-      if (PyLong_Check(item)) continue;
+      if (PyLong_Check(item)) {
+        long_value(item);  // raises for what is no size
+        continue;
+      }
       if (!int_from(item, v)) throw TypeError("torch.Size() takes an iterable of 'int' (item {} is '{}')", i, Py_TYPE(item)->tp_name);
       PyTuple_SET_ITEM(made.ptr(), i, check(PyLong_FromLongLong(v)));
       Py_DECREF(item);
@@ -68,9 +71,11 @@ PyObject* size_subscript(PyObject* o, PyObject* key) {
   return PySlice_Check(key) ? as_size(item) : item;
 }
 PyObject* size_numel(PyObject* o, PyObject*) {
-  int64_t n = 1;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) n *= PyLong_AsLongLong(PyTuple_GET_ITEM(o, i));
-  return PyLong_FromLongLong(n);
+  return guarded([&] {
+    Dims sizes;
+    dims_from(o, sizes);
+    return PyLong_FromLongLong(checked_product(sizes));
+  });
 }
 PyObject* size_reduce(PyObject* o, PyObject*) {
   nb::object plain = nb::steal(PySequence_List(o));
@@ -253,11 +258,11 @@ bool device_from(PyObject* o, Device& d) {
     return true;
   }
   if (PyUnicode_Check(o)) {
-    d = Device::parse(PyUnicode_AsUTF8(o));
+    d = Device::parse(utf8(o));
     return true;
   }
   if (!PyLong_Check(o) || PyBool_Check(o)) return false;
-  d = index_device(PyLong_AsLongLong(o));
+  d = index_device(long_value(o));
   return true;
 }
 

@@ -118,6 +118,14 @@ def main(arguments: list[str] | None = None) -> int:
         names = ", ".join(name for name in _COMMANDS if not name.startswith("-"))
         print(f"naru: there is no command '{arguments[0]}'; the commands are {names}", file=sys.stderr)
         return 2
+    if command in (_devices, _doctor, _selftest, _bench):
+        from . import _C
+
+        try:
+            _C.devices()
+        except RuntimeError as error:  # the environment's variables name devices that cannot be
+            print(f"naru: {error}", file=sys.stderr)
+            return 2
     return command(arguments[1:])
 
 

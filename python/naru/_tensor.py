@@ -38,10 +38,12 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
     return self.to(wanted)
 
 
-def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+def _new(self: Tensor, *args: Any, device: Any = None, size: Any = None) -> Tensor:
     """A tensor of the same dtype on the same device: of the given sizes, or with the given data."""
     from .legacy import legacy_tensor
 
+    if size is not None:
+        args = (*args, _C.Size(size))
     return legacy_tensor(self.dtype, self.device if device is None else device, args)
 
 
@@ -114,12 +116,13 @@ def _copy(self: Tensor) -> Tensor:
 def _storage_deepcopy(self: Any, memo: dict) -> Any:
     flat = self._tensor()
     copy = _storage_copy(flat, memo) if flat.numel() else flat.clone()
-    return copy.untyped_storage()
+    return copy.storage() if isinstance(self, _C.TypedStorage) else copy.untyped_storage()
 
 
 def _storage_clone(self: Any) -> Any:
     """A copy of the storage."""
-    return self._tensor().clone().untyped_storage()
+    copy = self._tensor().clone()
+    return copy.storage() if isinstance(self, _C.TypedStorage) else copy.untyped_storage()
 
 
 def _rebuild_from_type_v2(func: Any, new_type: type, args: tuple[Any, ...], state: Any) -> Tensor:
@@ -143,15 +146,6 @@ def _reduce(self: Tensor, protocol: Any) -> tuple:
     return (_tensor_from_bytes, args, self.__dict__) if self.__dict__ else (_tensor_from_bytes, args)
 
 
-def _share_memory(self: Tensor) -> Tensor:
-    """Returns the tensor; sharing between processes is yet to come."""
-    return self
-
-
-def _is_shared(self: Tensor) -> bool:
-    return False
-
-
 def install() -> None:
     """Gives `Tensor` these methods. What the core defines itself stays, but for printing and pickling."""
     own = vars(Tensor)
@@ -170,8 +164,8 @@ def install() -> None:
         method.__name__ = name
         method.__qualname__ = "Tensor." + name
         setattr(Tensor, name, method)
-    for name, method in {"new": _new, "share_memory_": _share_memory, "is_shared": _is_shared}.items():
-        if name not in own:
-            setattr(Tensor, name, method)
-    for name, method in {"__copy__": _storage_clone, "__deepcopy__": _storage_deepcopy, "clone": _storage_clone}.items():
-        setattr(_C.UntypedStorage, name, method)
+    if "new" not in own:
+        Tensor.new = _new
+    for kind in (_C.UntypedStorage, _C.TypedStorage):
+        for name, method in {"__copy__": _storage_clone, "__deepcopy__": _storage_deepcopy, "clone": _storage_clone}.items():
+            setattr(kind, name, method)

@@ -185,6 +185,7 @@ _events: dict[str | None, type[Event]] = {None: Event}
 
 def stream_class(kind: str | None) -> type[Stream]:
     """`torch.<kind>.Stream`."""
+    kind = kind and _C.device(kind).type
     if kind not in _streams:
         def init(self: Stream, device: Any = None, priority: int = 0, *, _which: int = -1, **_: Any) -> None:
             Stream.__init__(self, device, priority=priority, _which=_which)
@@ -196,6 +197,7 @@ def stream_class(kind: str | None) -> type[Stream]:
 
 def event_class(kind: str | None) -> type[Event]:
     """`torch.<kind>.Event`."""
+    kind = kind and _C.device(kind).type
     if kind not in _events:
         def init(
             self: Event, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False

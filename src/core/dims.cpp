@@ -18,9 +18,11 @@ Dims contiguous_strides(std::span<const int64_t> sizes) {
   Dims strides;
   strides.resize(sizes.size());
   int64_t step = 1;
+  bool overflow = false;
   for (size_t i = sizes.size(); i-- > 0;) {
+    if (overflow) throw RuntimeError("Stride calculation overflowed (sizes [{}])", fmt::join(sizes, ", "));
     strides[i] = step;
-    step *= sizes[i] > 0 ? sizes[i] : 1;
+    overflow = __builtin_mul_overflow(step, sizes[i] > 0 ? sizes[i] : 1, &step);
   }
   return strides;
 }

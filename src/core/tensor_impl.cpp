@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/sizes.h"
 #include "core/small_vector.h"
 
 namespace naru {
@@ -20,7 +21,7 @@ bool is_contiguous(const Dims& sizes, const Dims& strides) noexcept {
   for (size_t i = sizes.size(); i-- > 0;) {
     if (sizes[i] == 0) return true;
     if (sizes[i] != 1 && strides[i] != step) dense = false;
-    step *= sizes[i];
+    step = moved_by(0, step, sizes[i]);  // behind a size of 0, which is still to come, it may be anything
   }
   return dense;
 }
@@ -41,7 +42,7 @@ bool may_overlap(const Dims& sizes, const Dims& strides) {
 }
 
 void TensorImpl::set_geometry(Dims new_sizes, Dims new_strides, int64_t new_offset) {
-  numel = product(new_sizes);
+  numel = checked_product(new_sizes);
   contiguous = naru::is_contiguous(new_sizes, new_strides);
   sizes = std::move(new_sizes);
   strides = std::move(new_strides);

@@ -84,6 +84,8 @@ struct Rows {
   }
 };
 
+constexpr int64_t kPiece = 1 << 14;  // elements of a row that are gathered at a time
+
 template <class Stored, class T>
 void contiguous(const Rows& r) {
   const bool greatest = r.op.greatest;
@@ -91,7 +93,7 @@ void contiguous(const Rows& r) {
   const bool in_place = std::is_same_v<Stored, T> && r.stride == sizeof(T);
   const FindBest<T> find_best = find_best_here<T>();
   split(results, static_cast<double>(results * r.length) * (in_place ? 0.1 : 1), 1, [&](int64_t begin, int64_t end) {
-    T* const block = in_place ? nullptr : reinterpret_cast<T*>(scratch(static_cast<size_t>(r.length) * sizeof(T)));
+    T* const block = in_place ? nullptr : reinterpret_cast<T*>(scratch(static_cast<size_t>(std::min(kPiece, r.length)) * sizeof(T)));
     const Space& s = r.kept;
     const int last = s.rank - 1;
     const int64_t run = s.rank > 0 ? s.sizes[last] : 1;
@@ -104,8 +106,21 @@ void contiguous(const Rows& r) {
       char *value = walk.at(1), *place = walk.at(2);
       const int64_t until = std::min(end, row / run * run + run);
       for (; row < until; ++row, in += steps[0], value += steps[1], place += steps[2]) {
-        const T* x = Reader<Stored, T>::read(in, r.stride, r.length, block, greatest, r.op.in.dtype);
-        const int64_t index = find_best(x, r.length, greatest);
+        int64_t index = 0;
+        if (in_place) {
+          index = find_best(reinterpret_cast<const T*>(in), r.length, greatest);
+        } else {
+          T best{};
+          for (int64_t first = 0; first < r.length; first += kPiece) {
+            const int64_t n = std::min(kPiece, r.length - first);
+            const T* x = Reader<Stored, T>::read(in + first * r.stride, r.stride, n, block, greatest, r.op.in.dtype);
+            const int64_t at = find_best(x, n, greatest);
+            if (first == 0)
+              best = x[at], index = at;
+            else
+              take_row<T>(x + at, 1, greatest, first + at, &best, &index);
+          }
+        }
         if (r.op.indices.data) *reinterpret_cast<int64_t*>(place) = index;
         if (r.op.values.data) std::memcpy(value, in + index * r.stride, sizeof(Stored));
       }

@@ -28,13 +28,16 @@ constexpr int64_t kRemember = 16384;
 thread_local int fuse_depth = 0;
 
 size_t checked_bytes(const Dims& sizes, DType dtype, const char* op) {
-  __int128 n = static_cast<__int128>(size_of(dtype));
+  auto n = static_cast<int64_t>(size_of(dtype));
+  bool overflow = false, none = false;
   for (int64_t s : sizes) {
     if (s < 0) throw RuntimeError("Trying to create tensor with negative dimension {}: {} ({})", s, sizes.str(), op);
-    n *= s;
-    if (n > (static_cast<__int128>(1) << 62)) throw RuntimeError("{}: a tensor of shape {} is too large for any memory", op, sizes.str());
+    none |= s == 0;
+    overflow |= __builtin_mul_overflow(n, s, &n);
   }
-  return static_cast<size_t>(n);
+  if (overflow && !none)
+    throw RuntimeError("Storage size calculation overflowed with sizes={} ({}: wanted fewer than 2^63 bytes)", sizes.str(), op);
+  return none ? 0 : static_cast<size_t>(n);
 }
 
 }  // namespace
@@ -48,10 +51,11 @@ Tensor make_result(const Dims& sizes, DType dtype, Device device, const char* op
   if (!d.is_cpu()) runtime::require_type(d, dtype, op);
   Origin origin{op, 0};
   if (current_line && (bytes > kRemember || !d.is_cpu())) origin.where = current_line();
+  Dims strides = contiguous_strides(sizes);
   auto* impl = new TensorImpl(lazy ? runtime::make_lazy_storage(d, bytes, origin) : runtime::make_storage(d, bytes, origin), dtype);
   Tensor t(impl);
   impl->sizes = sizes;
-  impl->strides = contiguous_strides(sizes);
+  impl->strides = std::move(strides);
   impl->numel = product(sizes);
   impl->origin = origin;
   return t;

@@ -182,6 +182,20 @@ Tensor Tensor::pin_memory() const {
 
 bool Tensor::is_pinned() const { return impl_->storage->pinned; }
 
+namespace {
+// Of an expanded tensor, each element once.
+Tensor once(const Tensor& t) {
+  const TensorImpl& i = *t.impl();
+  bool repeats = false;
+  for (size_t d = 0; d < i.sizes.size(); ++d) repeats |= i.strides[d] == 0 && i.sizes[d] > 1;
+  if (!repeats) return t;
+  Dims sizes = i.sizes;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (i.strides[d] == 0 && sizes[d] > 1) sizes[d] = 1;
+  return ops::make_view(t, sizes, i.strides, i.offset, "fill_");
+}
+}  // namespace
+
 Tensor& Tensor::fill_(const Operand& value) {
   ops::require_defined(*this, "fill_", "input");
   const Tensor source = value.is_tensor() ? value.tensor() : Tensor();
@@ -191,7 +205,7 @@ Tensor& Tensor::fill_(const Operand& value) {
   if (history) autograd::check_in_place(*this, "fill_");
   const ops::OpOperand operand =
       source.defined() ? ops::OpOperand{&source, {}, dtype()} : ops::OpOperand{nullptr, ops::converted(value.scalar(), dtype()), dtype()};
-  ops::apply_into(ir::op::copy, {&operand, 1}, *this);
+  ops::apply_into(ir::op::copy, {&operand, 1}, once(*this));
   ops::bump_version(*this);
   impl_->origin.op = "fill_";
   if (history) remember_copy(*this, source);

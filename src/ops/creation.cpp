@@ -1,6 +1,7 @@
 // Making tensors.
 #include <cmath>
 
+#include "core/sizes.h"
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/numbers.h"
@@ -79,6 +80,23 @@ Tensor full_like(const Tensor& t, Scalar value, const Options& o) {
   return filled(t.sizes(), value, like(t, o), "full", t.dtype(), &t.strides());
 }
 
+namespace {
+int64_t arange_length(Scalar start, Scalar end, Scalar step, bool floating) {
+  if (floating) {
+    const double n = std::ceil((end.to_double() - start.to_double()) / step.to_double());
+    if (!(n < 0x1p63))
+      throw RuntimeError("invalid size, possible overflow? (arange from {} to {} by {})", start.to_double(), end.to_double(),
+                         step.to_double());
+    return static_cast<int64_t>(n);
+  }
+  const __int128 way = static_cast<__int128>(end.to_int()) - start.to_int(), by = step.to_int();
+  const __int128 n = (way + by - (by > 0 ? 1 : -1)) / by;
+  if (n > INT64_MAX)
+    throw RuntimeError("invalid size, possible overflow? (arange from {} to {} by {})", start.to_int(), end.to_int(), step.to_int());
+  return static_cast<int64_t>(n);
+}
+}  // namespace
+
 Tensor arange(Scalar start, Scalar end, Scalar step, const Options& o) {
   const bool floating = start.is_float() || end.is_float() || step.is_float();
   const DType type = o.dtype.value_or(floating ? default_dtype() : DType::I64);
@@ -87,8 +105,7 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const Options& o) {
   if (!std::isfinite(a) || !std::isfinite(b)) throw RuntimeError("unsupported range: {} -> {}", a, b);
   if ((s > 0 && a > b) || (s < 0 && a < b))
     throw RuntimeError("upper bound and lower bound inconsistent with step sign (arange from {} to {} by {})", a, b, s);
-  const int64_t n = floating ? static_cast<int64_t>(std::ceil((b - a) / s))
-                             : (end.to_int() - start.to_int() + step.to_int() - (s > 0 ? 1 : -1)) / step.to_int();
+  const int64_t n = arange_length(start, end, step, floating);
   Options all = o;
   all.dtype = type;
   Tensor t = fresh({n}, all, "arange", type);
@@ -129,8 +146,8 @@ Tensor scalar_tensor(Scalar value, const Options& o) {
 }
 
 Tensor from_data(const void* data, const Dims& sizes, DType dtype, const Options& o) {
-  Tensor host(
-      new TensorImpl(runtime::make_storage(Device(DeviceType::Cpu, 0), static_cast<size_t>(product(sizes)) * size_of(dtype)), dtype));
+  Tensor host(new TensorImpl(
+      runtime::make_storage(Device(DeviceType::Cpu, 0), static_cast<size_t>(checked_product(sizes)) * size_of(dtype)), dtype));
   host.impl()->set_geometry(sizes, contiguous_strides(sizes), 0);
   host.impl()->origin.op = "tensor";
   if (current_line) host.impl()->origin.where = current_line();
@@ -152,10 +169,10 @@ Tensor tensor(const std::vector<int64_t>& values, const Options& o) {
 Tensor tensor(Scalar value, const Options& o) { return scalar_tensor(value, o); }
 
 Tensor from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, std::function<void()> release) {
-  int64_t span = product(sizes) == 0 ? 0 : 1;
+  int64_t span = checked_product(sizes) == 0 ? 0 : 1;
   for (size_t i = 0; i < sizes.size() && span; ++i) {
     if (strides[i] < 0) throw ValueError("from_blob: negative strides are not supported (strides {}); copy the array first", strides.str());
-    span += (sizes[i] - 1) * strides[i];
+    span = plus(span, times(sizes[i] - 1, strides[i]));
   }
   auto* owner = new std::function<void()>(std::move(release));
   auto storage = runtime::make_external_storage(

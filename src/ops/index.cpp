@@ -5,6 +5,7 @@
 #include "naru/ops.h"
 #include "ops/addressing.h"
 #include "ops/numbers.h"
+#include "ops/type_names.h"
 
 namespace naru {
 namespace {
@@ -238,6 +239,9 @@ void Tensor::index_put_(std::span<const Index> indices, const Operand& value, bo
   Addressing at = address(p, positions);
   at.op = "index_put_";
   if (!value.is_tensor()) return ops::scatter_at(p.view, at, positions, value, accumulate, "IndexPutBackward0");
+  if (value.tensor().dtype() != dtype())
+    throw RuntimeError("Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
+                       ops::torch_name(dtype()), ops::torch_name(value.tensor().dtype()));
   const Tensor v = without_leading_ones(value.tensor(), static_cast<int64_t>(at.shape.size()));
   bool fits = v.sizes().size() <= at.shape.size();
   for (size_t d = 0; fits && d < v.sizes().size(); ++d) {

@@ -57,7 +57,7 @@ void write_in_order(const Tensor& t, const char* op, F f) {
     }
   }
   ops::bump_version(t);
-  t.impl()->origin.op = op;
+  t.impl()->origin.op = t.impl()->storage->origin.op = op;
 }
 
 void fill_row(const Tensor& t, ir::OpId row, std::vector<OpOperand> operands, Generator* generator, const char* op) {
@@ -124,7 +124,7 @@ Tensor made(const Dims& sizes, const Options& options, DType type) {
 }
 
 Tensor finished(Tensor t, const Options& options, const char* op) {
-  t.impl()->origin.op = op;
+  t.impl()->origin.op = t.impl()->storage->origin.op = op;
   if (options.requires_grad) t.requires_grad_();
   return t;
 }

@@ -3,25 +3,35 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/sizes.h"
 #include "ops/common.h"
 
 namespace naru::ops {
 
+namespace {
+size_t place_in_set(int64_t dim, int64_t rank) {
+  const auto place = static_cast<size_t>(wrap_dim(dim, rank));
+  if (place >= DimSet().size()) throw RuntimeError("only tensors with up to {} dims are supported (got {})", DimSet().size(), rank);
+  return place;
+}
+}  // namespace
+
 DimSet dim_set(const OptionalDims& dims, int64_t rank, bool empty_is_none) {
   DimSet set;
+  if (rank > 0) place_in_set(rank - 1, rank);
   if (!dims || (dims->empty() && !empty_is_none)) {
     for (int64_t d = 0; d < rank; ++d) set.set(static_cast<size_t>(d));
     return set;
   }
   for (int64_t d : *dims) {
-    const auto wrapped = static_cast<size_t>(wrap_dim(d, rank));
+    const auto wrapped = place_in_set(d, rank);
     if (set[wrapped]) throw RuntimeError("dim {} appears multiple times in the list of dims", wrapped);
     set.set(wrapped);
   }
   return set;
 }
 
-DimSet dim_set(int64_t dim, int64_t rank) { return DimSet().set(static_cast<size_t>(wrap_dim(dim, rank))); }
+DimSet dim_set(int64_t dim, int64_t rank) { return DimSet().set(place_in_set(dim, rank)); }
 
 Dims reduced_shape(const Dims& sizes, const DimSet& set, bool keepdim) {
   Dims shape;
@@ -36,7 +46,7 @@ Dims reduced_shape(const Dims& sizes, const DimSet& set, bool keepdim) {
 int64_t reduced_count(const Dims& sizes, const DimSet& set) {
   int64_t n = 1;
   for (size_t d = 0; d < sizes.size(); ++d)
-    if (set[d]) n *= sizes[d];
+    if (set[d]) n = times(n, sizes[d]);
   return n;
 }
 

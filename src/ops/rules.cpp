@@ -31,6 +31,23 @@ const char* name_of(Rule rule) noexcept {
   return kNames[static_cast<int>(rule)];
 }
 
+namespace {
+
+// In PyTorch's words, which tell what to write instead.
+void refuse_bool(std::span<const Operand> operands, std::string_view op) {
+  size_t bools = 0;
+  for (const Operand& o : operands) bools += (o.is_tensor() ? o.tensor().dtype() : o.scalar().dtype()) == DType::Bool;
+  if (bools == 0) return;
+  constexpr const char* kMask = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.";
+  if (op == "sub" && bools == 2 && operands[0].is_tensor() && operands[1].is_tensor())
+    throw NotImplementedError(
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
+  if (op == "sub") throw NotImplementedError("Subtraction, the `-` operator, with a bool tensor is not supported. {}", kMask);
+  if (op == "neg") throw NotImplementedError("Negation, the `-` operator, on a bool tensor is not supported. {}", kMask);
+}
+
+}  // namespace
+
 Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
   if (rule == Rule::Where) {
     const DType t = result_type(operands.subspan(1));
@@ -42,6 +59,7 @@ Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
   const DType t = result_type(operands);
   switch (rule) {
     case Rule::ArithNoBool:
+      refuse_bool(operands, op);
       if (t == DType::Bool)
         throw NotImplementedError("{}: not defined for bool tensors; wanted numbers. For bool use ~, ^ or logical_xor()", op);
       return {t, t};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/sizes.h"
 #include "ops/addressing.h"
 #include "ops/autocast.h"
 #include "ops/elementwise.h"
@@ -89,7 +90,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
             "Sizes of tensors must match except in dimension {}. Expected size {} but got size {} for tensor number {} "
             "in the list.",
             dim, model[d], sizes[d], i);
-    shape[dim] += sizes[dim];
+    shape[dim] = plus(shape[dim], sizes[dim]);
   }
   std::vector<DType> types;
   for (const Tensor& t : tensors) types.push_back(t.dtype());
@@ -137,6 +138,14 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
                      });
 }
 
+namespace {
+// Each piece is a tensor of its own.
+void require_pieces(int64_t count, const char* op) {
+  constexpr int64_t kMost = int64_t{1} << 28;
+  if (count > kMost) throw RuntimeError("{}: {} pieces are more than fit into memory (at most {})", op, count, kMost);
+}
+}  // namespace
+
 std::vector<Tensor> split(const Tensor& t, const Dims& sizes, int64_t dim) {
   ops::require_defined(t, "split", "input");
   if (t.dim() == 0) throw RuntimeError("split expects at least a 1-dimensional tensor");
@@ -145,7 +154,7 @@ std::vector<Tensor> split(const Tensor& t, const Dims& sizes, int64_t dim) {
   for (int64_t s : sizes) {
     if (s < 0)
       throw RuntimeError("split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={}", sizes.str());
-    total += s;
+    total = plus(total, s);
   }
   if (total != t.size(dim))
     throw RuntimeError(
@@ -168,8 +177,9 @@ std::vector<Tensor> split(const Tensor& t, int64_t size, int64_t dim) {
   const int64_t n = t.size(dim);
   if (size < 0) throw RuntimeError("split expects split_size be non-negative, but got split_size={}", size);
   if (size == 0 && n != 0) throw RuntimeError("split_size can only be 0 if dimension size is 0, but got dimension size of {}", n);
+  if (size > 0) require_pieces(n / size, "split");
   Dims sizes;
-  for (int64_t start = 0; start < n; start += size) sizes.push_back(std::min(size, n - start));
+  for (int64_t left = n; left > 0; left -= std::min(size, left)) sizes.push_back(std::min(size, left));
   if (sizes.empty()) sizes.push_back(0);
   return split(t, sizes, dim);
 }
@@ -179,14 +189,16 @@ std::vector<Tensor> chunk(const Tensor& t, int64_t count, int64_t dim) {
   if (t.dim() == 0) throw RuntimeError("chunk expects at least a 1-dimensional tensor");
   if (count <= 0) throw RuntimeError("chunk expects `chunks` to be greater than 0, got: {}", count);
   const int64_t n = t.size(dim);
+  if (n == 0) require_pieces(count, "chunk");
   if (n == 0) return split(t, Dims(static_cast<size_t>(count), 0), dim);
-  return split(t, (n + count - 1) / count, dim);
+  return split(t, (n - 1) / count + 1, dim);
 }
 
 std::vector<Tensor> unbind(const Tensor& t, int64_t dim) {
   ops::require_defined(t, "unbind", "input");
   if (t.dim() == 0) throw IndexError("Dimension specified as {} but tensor has no dimensions", dim);
   dim = wrap_dim(dim, t.dim());
+  require_pieces(t.size(dim), "unbind");
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < t.size(dim); ++i) parts.push_back(t.select(dim, i));
   return parts;
@@ -204,12 +216,13 @@ Tensor repeat(const Tensor& t, const Dims& times) {
   Dims pairs, spread, shape;
   for (size_t d = 0; d < times.size(); ++d) {
     const int64_t n = d < extra ? 1 : t.sizes()[d - extra];
-    shape.push_back(times[d] * n);
+    if (times[d] < 0)
+      throw RuntimeError("Trying to create tensor with negative dimension {} (repeat {} of shape {})", times[d], times.str(),
+                         t.sizes().str());
+    shape.push_back(naru::times(times[d], n));
     for (int64_t v : {int64_t{1}, n}) pairs.push_back(v);
     for (int64_t v : {times[d], n}) spread.push_back(v);
   }
-  if (std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 0; }))
-    throw RuntimeError("Trying to create tensor with negative dimension: {} (repeat {})", shape.str(), times.str());
   return t.reshape(pairs).expand(spread).clone(MemoryFormat::Contiguous).view(shape);
 }
 
@@ -262,6 +275,7 @@ namespace {
 Tensor triangle(const Tensor& t, int64_t diagonal, bool lower, const char* op, const char* node) {
   ops::require_defined(t, op, "input");
   if (t.dim() < 2) throw RuntimeError("{}: input tensor must have at least 2 dimensions", op);
+  diagonal = std::clamp(diagonal, -t.size(-2), t.size(-1));  // beyond, all or nothing is kept anyway
   const Options places(DType::I64, t.device());
   const Tensor columns = arange(0, t.size(-1), 1, places), rows = arange(diagonal, t.size(-2) + diagonal, 1, places).unsqueeze(1);
   Tensor out = ops::make_result(t.sizes(), t.dtype(), t.device(), op, true);

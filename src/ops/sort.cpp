@@ -1,4 +1,5 @@
 // Sorting and what rests on it: sort, argsort, topk, unique, bincount.
+#include "core/sizes.h"
 #include "naru/ops.h"
 #include "ops/addressing.h"
 
@@ -105,9 +106,10 @@ Tensor bincount(const Tensor& t, int64_t minlength) {
     if (p[i] < 0) throw RuntimeError("bincount only supports 1-d non-negative integral inputs.");
     greatest = std::max(greatest, p[i]);
   }
-  std::vector<int64_t> counts(static_cast<size_t>(std::max(greatest + 1, minlength)));
-  for (int64_t i = 0; i < n; ++i) ++counts[static_cast<size_t>(p[i])];
-  return tensor(counts, Options(Device(DeviceType::Cpu))).to(t.device());
+  const Tensor counts = zeros({std::max(plus(greatest, 1), minlength)}, Options(DType::I64, Device(DeviceType::Cpu)));
+  auto* const count = counts.numel() ? counts.data<int64_t>() : nullptr;
+  for (int64_t i = 0; i < n; ++i) ++count[p[i]];
+  return counts.to(t.device());
 }
 
 }  // namespace naru

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "autograd/node.h"
+#include "core/sizes.h"
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
@@ -37,17 +38,19 @@ std::optional<Dims> strides_for(const Dims& sizes, const Dims& strides, const Di
 // `shape` with its -1 replaced.
 Dims infer_shape(const Dims& shape, int64_t numel) {
   Dims out = shape;
-  int64_t known = 1, unknown = -1;
+  Dims sizes;
+  int64_t unknown = -1;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == -1) {
       if (unknown >= 0) throw RuntimeError("only one dimension can be inferred (shape {})", shape.str());
       unknown = static_cast<int64_t>(i);
     } else if (shape[i] < 0) {
-      throw RuntimeError("invalid shape dimension {} (shape {})", shape[i], shape.str());
+      throw RuntimeError("invalid shape dimension {} at index {} of shape {}", shape[i], i, shape.str());
     } else {
-      known *= shape[i];
+      sizes.push_back(shape[i]);
     }
   }
+  int64_t known = checked_product(sizes);
   if (unknown >= 0) {
     if (known == 0)
       throw RuntimeError(
@@ -160,7 +163,7 @@ Tensor Tensor::squeeze(int64_t d) const {
 Tensor Tensor::unsqueeze(int64_t d) const {
   d = wrap_dim(d, dim() + 1);
   Dims new_sizes = sizes(), new_strides = strides();
-  new_strides.insert(d, d < dim() ? sizes()[d] * strides()[d] : 1);
+  new_strides.insert(d, d < dim() ? moved_by(0, sizes()[d], strides()[d]) : 1);
   new_sizes.insert(d, 1);
   return reshaped_view(*this, new_sizes, new_strides, "unsqueeze", "UnsqueezeBackward0");
 }
@@ -185,6 +188,9 @@ Tensor Tensor::expand(const Dims& shape) const {
     }
     if (i >= shift && new_sizes[i] == old) new_strides[i] = strides()[i - shift];
   }
+  // New dimensions of size 1 in front are laid out as if the tensor were stacked.
+  for (size_t i = shift; i-- > 0;)
+    if (new_sizes[i] == 1 && i + 1 < shape.size()) new_strides[i] = moved_by(0, new_sizes[i + 1], new_strides[i + 1]);
   return record(ops::make_view(*this, new_sizes, new_strides, storage_offset(), "expand"), "ExpandBackward0", {this}, {},
                 [old = sizes()](Grads g, Grads) { return std::vector{g[0].defined() ? ops::sum_to(g[0], old) : Tensor()}; });
 }
@@ -194,14 +200,10 @@ Tensor Tensor::flatten(int64_t start, int64_t end) const {
   if (start > end) throw RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim ({} after {})", start, end);
   if (dim() == 0) return reshape({1});
   if (start == end) return *this;
-  Dims shape;
-  int64_t reduced = 1;
+  Dims shape, reduced;
   for (int64_t i = 0; i < dim(); ++i) {
-    if (i < start || i > end)
-      shape.push_back(sizes()[i]);
-    else
-      reduced *= sizes()[i];
-    if (i == end) shape.push_back(reduced);
+    (i < start || i > end ? shape : reduced).push_back(sizes()[i]);
+    if (i == end) shape.push_back(checked_product(reduced));
   }
   return reshape(shape);
 }
@@ -239,7 +241,7 @@ Tensor Tensor::narrow(int64_t d, int64_t start, int64_t length) const {
   if (length < 0) throw RuntimeError("narrow(): length must be non-negative. (got {})", length);
   if (start < -n || start > n) throw IndexError("start out of range (expected to be in range of [{}, {}], but got {})", -n, n, start);
   if (start < 0) start += n;
-  if (start + length > n) throw RuntimeError("start ({}) + length ({}) exceeds dimension size ({}).", start, length, n);
+  if (length > n - start) throw RuntimeError("start ({}) + length ({}) exceeds dimension size ({}).", start, length, n);
   return slice(d, start, start + length);
 }
 
@@ -250,7 +252,7 @@ Tensor Tensor::select(int64_t d, int64_t index) const {
   if (index < -n || index >= n) throw IndexError("index {} is out of bounds for dimension {} with size {}", index, d, n);
   if (index < 0) index += n;
   Dims new_sizes = sizes(), new_strides = strides();
-  const int64_t offset = storage_offset() + index * new_strides[d];
+  const int64_t offset = moved_by(storage_offset(), index, new_strides[d]);
   new_sizes.erase(d), new_strides.erase(d);
   return partial_view(*this, ops::make_view(*this, new_sizes, new_strides, offset, "select"), "SelectBackward0",
                       [d, index](const Tensor& w) { return w.select(d, index); });
@@ -264,9 +266,9 @@ Tensor Tensor::slice(int64_t d, std::optional<int64_t> from, std::optional<int64
   const auto clip = [n](int64_t i) { return std::min(std::max(i < 0 ? i + n : i, int64_t{0}), n); };
   const int64_t start = clip(from.value_or(0)), stop = std::max(start, clip(to.value_or(n)));
   Dims new_sizes = sizes(), new_strides = strides();
-  new_sizes[d] = (stop - start + step - 1) / step;
-  const int64_t offset = storage_offset() + start * new_strides[d];
-  new_strides[d] *= step;
+  new_sizes[d] = stop == start ? 0 : (stop - start - 1) / step + 1;
+  const int64_t offset = moved_by(storage_offset(), start, new_strides[d]);
+  new_strides[d] = moved_by(0, new_strides[d], step);
   return partial_view(*this, ops::make_view(*this, new_sizes, new_strides, offset, "slice"), "SliceBackward0",
                       [d, start, stop, step](const Tensor& w) { return w.slice(d, start, stop, step); });
 }
@@ -279,9 +281,9 @@ Tensor Tensor::diagonal(int64_t offset, int64_t a, int64_t b) const {
     if (i != a && i != b) new_sizes.push_back(sizes()[i]), new_strides.push_back(strides()[i]);
   const int64_t rows = sizes()[a], cols = sizes()[b];
   const int64_t n = std::max<int64_t>(0, offset >= 0 ? std::min(rows, cols - offset) : std::min(rows + offset, cols));
-  const int64_t start = n == 0 ? 0 : offset >= 0 ? offset * strides()[b] : -offset * strides()[a];
+  const int64_t start = n == 0 ? 0 : offset >= 0 ? moved_by(0, offset, strides()[b]) : moved_by(0, -offset, strides()[a]);
   new_sizes.push_back(n);
-  new_strides.push_back(strides()[a] + strides()[b]);
+  new_strides.push_back(moved_by(strides()[a], 1, strides()[b]));
   return partial_view(*this, ops::make_view(*this, new_sizes, new_strides, storage_offset() + start, "diagonal"), "DiagonalBackward0",
                       [offset, a, b](const Tensor& w) { return w.diagonal(offset, a, b); });
 }
@@ -289,14 +291,15 @@ Tensor Tensor::diagonal(int64_t offset, int64_t a, int64_t b) const {
 Tensor Tensor::unfold(int64_t d, int64_t size, int64_t step) const {
   d = wrap_dim(d, dim());
   const int64_t n = dim() == 0 ? 1 : sizes()[d];
-  if (size < 0 || size > n) throw RuntimeError("maximum size for tensor at dimension {} is {} but size is {}", d, n, size);
+  if (size < 0) throw RuntimeError("size is {} but must be >= 0", size);
+  if (size > n) throw RuntimeError("maximum size for tensor at dimension {} is {} but size is {}", d, n, size);
   if (step <= 0) throw RuntimeError("step is {} but must be > 0", step);
   Dims new_sizes = sizes(), new_strides = strides();
   new_sizes.push_back(size);
   new_strides.push_back(dim() == 0 ? 1 : new_strides[d]);
   if (dim() > 0) {
     new_sizes[d] = (n - size) / step + 1;
-    new_strides[d] *= step;
+    new_strides[d] = moved_by(0, new_strides[d], step);
   }
   return record(ops::make_view(*this, new_sizes, new_strides, storage_offset(), "unfold"), "UnfoldBackward0", {this}, {},
                 [old = sizes(), d, size, step](Grads g, Grads) {
@@ -313,6 +316,7 @@ Tensor Tensor::unfold(int64_t d, int64_t size, int64_t step) const {
 Tensor Tensor::as_strided(const Dims& new_sizes, const Dims& new_strides, int64_t offset) const {
   if (new_sizes.size() != new_strides.size())
     throw RuntimeError("mismatch in length of strides and shape (shape {}, strides {})", new_sizes.str(), new_strides.str());
+  if (offset < 0) throw RuntimeError("Tensor: invalid storage offset {}", offset);
   __int128 last = offset;  // of sizes and strides that may be anything
   bool none = false;
   for (size_t i = 0; i < new_sizes.size(); ++i) {
@@ -322,7 +326,7 @@ Tensor Tensor::as_strided(const Dims& new_sizes, const Dims& new_strides, int64_
       throw RuntimeError("as_strided: Negative strides are not supported at the moment, got strides: {}", new_strides.str());
     last += static_cast<__int128>(new_sizes[i] - 1) * new_strides[i];
   }
-  if (!none && (offset < 0 || (last + 1) * static_cast<int64_t>(element_size()) > static_cast<__int128>(impl_->storage->bytes)))
+  if (!none && ((last + 1) * static_cast<int64_t>(element_size()) > static_cast<__int128>(impl_->storage->bytes)))
     throw RuntimeError(
         "setStorage: sizes {}, strides {}, storage offset {}, and itemsize {} requiring a storage size of {} are out of bounds for storage "
         "of size {}",

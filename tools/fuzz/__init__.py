@@ -1,1 +1,1 @@
-"""Fuzzers: what they find is a bug, and becomes a test."""
+"""Fuzzers: random calls of every public function (api), mutated files (files), and what both have found so far (corpus)."""

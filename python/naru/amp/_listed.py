@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _C
+from .._functions.arguments import require_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,10 @@ def listed(function: F) -> F:
 
                 with autocast(kind, enabled=False):
                     return function(*cast[: len(args)], **dict(zip(kwargs, cast[len(args) :])))
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except Exception:  # noqa: BLE001
+            require_tensors(function, args, kwargs)
+            raise
 
     return inside  # type: ignore[return-value]

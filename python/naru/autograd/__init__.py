@@ -7,13 +7,13 @@ from typing import Any
 from .. import _C
 from . import function
 from .function import Function
-from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
 
 Tensor = _C.Tensor
 
 __all__ = [
     "Function", "Variable", "backward", "enable_grad", "function", "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad",
-    "set_detect_anomaly", "detect_anomaly", "set_grad_enabled",
+    "set_detect_anomaly", "detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from .. import _C
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode"]
+__all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled"]
 
 _switch = _C._set_grad_enabled
 _is_on = _C.is_grad_enabled
@@ -112,6 +112,19 @@ class set_grad_enabled:
     def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         _switch(self._before)
         return _decorate(fn, lambda: set_grad_enabled(self.mode))
+
+
+class set_multithreading_enabled:
+    """For PyTorch's sake: whether backward may use several threads. Here it runs on the calling thread, and devices at the same time."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        pass
 
 
 class inference_mode(_Mode):

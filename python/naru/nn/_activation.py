@@ -7,6 +7,7 @@ Most are functions of the core; the others are expressions over its operations.
 from __future__ import annotations
 
 from .. import _C
+from .._functions.arguments import takes_tensors
 from .._functions.dtype_limits import finfo
 from ..amp._listed import listed
 
@@ -37,22 +38,22 @@ def positive_part(x: Tensor) -> Tensor:
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)"""
-    return input.relu_() if inplace else input.relu()
+    return _C.relu_(input) if inplace else _C.relu(input)
 
 
 def relu_(input: Tensor) -> Tensor:
     """max(x, 0), in place"""
-    return input.relu_()
+    return _C.relu_(input)
 
 
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x))"""
-    return input.sigmoid()
+    return _C.sigmoid(input)
 
 
 def tanh(input: Tensor) -> Tensor:
     """tanh(x)"""
-    return input.tanh()
+    return _C.tanh(input)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -61,6 +62,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return _finish(input, _C.relu6(x), inplace)
 
 
+@takes_tensors
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x held between min_val and max_val; no gradient at or beyond the limits"""
     x = _apart(input, inplace)
@@ -90,11 +92,13 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return _finish(input, _C.hardswish(x), inplace)
 
 
+@takes_tensors
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x where |x| > lambd, else 0"""
     return _C.where(input.abs() <= lambd, _C.zeros_like(input), input)
 
 
+@takes_tensors
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x moved towards 0 by lambd, 0 within lambd of it"""
     if lambd < 0:
@@ -102,6 +106,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return _C.where(input.abs() <= lambd, _C.zeros_like(input), input - input.clamp(min=-lambd, max=lambd))
 
 
+@takes_tensors
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)"""
     return input - input.tanh()
@@ -118,6 +123,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return _finish(input, _C.threshold(x, threshold, value), inplace)
 
 
+@takes_tensors
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """The function `threshold`, in place"""
     return _finish(input, _C.threshold(_apart(input, True), threshold, value), True)
@@ -129,6 +135,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return _finish(input, _C.leaky_relu(x, negative_slope), inplace)
 
 
+@takes_tensors
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """`leaky_relu`, in place"""
     return leaky_relu(input, negative_slope, True)
@@ -140,11 +147,13 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _finish(input, _C.elu(x, alpha), inplace)
 
 
+@takes_tensors
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """`elu`, in place"""
     return elu(input, alpha, True)
 
 
+@takes_tensors
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha · (exp(x / alpha) - 1)"""
     x = _apart(input, inplace)
@@ -159,6 +168,7 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return celu(input, alpha, True)
 
 
+@takes_tensors
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """scale · elu(x, alpha) with the constants that keep mean 0 and variance 1"""
     x = _apart(input, inplace)
@@ -216,50 +226,54 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return _C.where(input > 0, input, weight * input)
 
 
+@takes_tensors
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """first half · sigmoid(second half), the halves along `dim`"""
     if input.dim() == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
-    size = input.shape[dim]
+    size = input.size(dim)
     if size % 2:
-        raise RuntimeError(
-            f"Halving dimension must be even, but dimension {dim % input.dim()} is size {size}"
-        )
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim % input.dim()} is size {size}")
     first, second = input.chunk(2, dim)
     return first * second.sigmoid()
 
 
-def _default_dim(name: str, ndim: int) -> int:
+def _default_dim(name: str, input: Tensor) -> int:
     import warnings
+
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
 
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=3,
     )
-    return 0 if ndim in (0, 1, 3) else 1
+    return 0 if input.dim() in (0, 1, 3) else 1
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None) -> Tensor:
     """exp(x) / sum(exp(x)) along `dim`; computed in `dtype` if given"""
     if dim is None:
-        dim = _default_dim("softmax", input.dim())
-    return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
+        dim = _default_dim("softmax", input)
+    return _C.softmax(input, dim) if dtype is None else _C.softmax(input, dim, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None) -> Tensor:
     """log(softmax(x)) along `dim`; computed in `dtype` if given"""
     if dim is None:
-        dim = _default_dim("log_softmax", input.dim())
-    return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
+        dim = _default_dim("log_softmax", input)
+    return _C.log_softmax(input, dim) if dtype is None else _C.log_softmax(input, dim, dtype=dtype)
 
 
+@takes_tensors
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None) -> Tensor:
     """softmax(-x) along `dim`"""
     if dim is None:
-        dim = _default_dim("softmin", input.dim())
+        dim = _default_dim("softmin", input)
     return softmax(-input, dim, dtype=dtype)
 
 
+@takes_tensors
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A sample of the Gumbel-softmax distribution; `hard` gives one-hot values with the soft ones' gradient"""
     uniform = _C.rand_like(logits.detach()).clamp(min=finfo(logits.dtype).tiny)

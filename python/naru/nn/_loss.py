@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from .. import _C
+from .._functions.arguments import takes_tensors
 from ..amp._listed import listed
 from ._activation import positive_part
 from ._reduction import legacy_reduction, reduce_loss
@@ -89,6 +90,7 @@ def cross_entropy(
     )
 
 
+@takes_tensors
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -147,6 +149,7 @@ def l1_loss(
     return _weighted((input - target).abs(), weight, reduction)
 
 
+@takes_tensors
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -183,6 +186,7 @@ def huber_loss(
     return _weighted(losses, weight, reduction)
 
 
+@takes_tensors
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -206,6 +210,7 @@ def binary_cross_entropy(
     return _C.binary_cross_entropy(input, target, weight, reduction)
 
 
+@takes_tensors
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -279,6 +284,7 @@ def poisson_nll_loss(
     return reduce_loss(losses, reduction)
 
 
+@takes_tensors
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -319,11 +325,11 @@ def cosine_embedding_loss(
     _check_reduction(reduction)
     if target.dim() > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if target.dim() == 1 and input1.dim() != 2:
+    if target.dim() == 1 and not input1.dim() == input2.dim() == 2:
         raise RuntimeError(
             f"1D target tensor expects 2D input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
         )
-    if target.dim() == 0 and input1.dim() != 1:
+    if target.dim() == 0 and not input1.dim() == input2.dim() == 1:
         raise RuntimeError(
             f"0D target tensor expects 1D input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
         )
@@ -400,6 +406,13 @@ def triplet_margin_loss(
     """max(0, |anchor - positive| - |anchor - negative| + margin), distances as p-norms over the last dimension."""
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+        )
 
     if not anchor.dim() == positive.dim() == negative.dim():
         raise RuntimeError(

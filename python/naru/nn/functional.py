@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
+from .._functions.arguments import takes_tensors
 from .._functions.dtype_limits import finfo
 from ..amp._listed import listed
 from ._activation import (  # noqa: F401
@@ -75,6 +76,7 @@ Tensor = _C.Tensor
 linear = _C.linear
 
 
+@takes_tensors
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`out[..., k] = input1 · weight[k] · input2 + bias[k]`.
 
@@ -105,6 +107,7 @@ def _check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
+@takes_tensors
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes each element with probability `p` and scales the rest by 1 / (1 - p); the identity when not training."""
     _check_probability(p)
@@ -123,6 +126,7 @@ def _channel_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> 
     return input.mul_(mask) if inplace else input * mask
 
 
+@takes_tensors
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes whole channels of (N, C, L) or (C, L)."""
     if input.dim() == 2:
@@ -130,6 +134,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _channel_dropout(input, p, training, inplace)
 
 
+@takes_tensors
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes whole channels of (N, C, H, W)."""
     if input.dim() not in (3, 4):
@@ -145,13 +150,16 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _channel_dropout(input, p, training, inplace)
 
 
+@takes_tensors
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes whole channels of (N, C, D, H, W)."""
     return _channel_dropout(input, p, training, inplace)
 
 
+@takes_tensors
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps mean and variance of a SELU network's activations."""
+    input.dtype  # noqa: B018  # of no tensor that is an error, training or not
     _check_probability(p)
     if not training or p == 0.0:
         return input
@@ -164,6 +172,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     return input.copy_(out) if inplace else out
 
 
+@takes_tensors
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -198,6 +207,7 @@ def _renorm_rows(weight: Tensor, input: Tensor, max_norm: float, norm_type: floa
         weight[used] = _C.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
 
 
+@takes_tensors
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """Integers (...) as int64 rows (..., num_classes) with a single 1.
 
@@ -236,6 +246,7 @@ def _check_normalized_shape(input: Tensor, normalized_shape: Sequence[int]) -> N
         )
 
 
+@takes_tensors
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -248,6 +259,7 @@ def layer_norm(
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
+@takes_tensors
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
@@ -260,12 +272,14 @@ def rms_norm(
     return out if weight is None else out * weight
 
 
+@takes_tensors
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """`input` divided by its p-norm along `dim`, the norm being at least `eps`."""
     result = input / input.norm(p, dim, True).clamp(min=eps).expand_as(input)
     return result if out is None else out.copy_(result)
 
 
+@takes_tensors
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension."""
     return (x1 - x2 + eps).norm(p, -1, keepdim)
@@ -279,6 +293,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return ((x1 / norm1) * (x2 / norm2)).sum(dim)
 
 
+@takes_tensors
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Pads the last dimensions: `pad` is (left, right) of the last, then of the one before it, and so on.
 
@@ -315,6 +330,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     return out.clone() if out is input else out
 
 
+@takes_tensors
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -355,6 +371,7 @@ def scaled_dot_product_attention(
     return _C.matmul(weights, value)
 
 
+@takes_tensors
 def feature_dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """The same as `dropout2d`."""
     return _channel_dropout(input, p, training, inplace)

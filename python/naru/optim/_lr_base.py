@@ -59,6 +59,7 @@ class LRScheduler:
         if hasattr(optimizer, "_opt_called"):
             return
         optimizer._opt_called = False  # type: ignore[attr-defined]
+        optimizer._step_watched = getattr(optimizer.step, "__func__", None)  # type: ignore[attr-defined]
 
         def note(opt: Any, args: Any, kwargs: Any) -> None:
             opt._opt_called = True
@@ -84,7 +85,14 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Goes one epoch on (or to `epoch`) and sets the rates."""
-        if self._step_count == 1 and not self._is_initial and not getattr(self.optimizer, "_opt_called", True):
+        first = self._step_count == 1 and not self._is_initial
+        if first and getattr(self.optimizer.step, "__func__", None) is not getattr(self.optimizer, "_step_watched", None):
+            _warn(
+                "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make "
+                "sure to call `optimizer.step()` before `lr_scheduler.step()`. See more details at "
+                "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+            )
+        elif first and not getattr(self.optimizer, "_opt_called", True):
             _warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should "
                 "call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will "

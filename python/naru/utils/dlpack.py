@@ -43,6 +43,8 @@ def dlpack(
     max_version: the newest version of DLPack that the consumer reads, from (1, 0) on with a versioned capsule. stream is of no concern, as the
     values are there when this returns. Errors: BufferError for a tensor that requires grad, or on a device.
     """
+    if stream is not None and not isinstance(stream, int):
+        raise TypeError("stream must be ``int`` or ``none``")
     if dl_device is not None and tuple(dl_device) != dlpack_device(self):
         raise BufferError(f"__dlpack__: a tensor on {self.device} can't be handed over on device {tuple(dl_device)}; move it there first")
     return _C._to_dlpack(self, max_version is not None and tuple(max_version) >= (1, 0), bool(copy))

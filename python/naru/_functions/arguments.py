@@ -1,0 +1,43 @@
+"""Errors of functions written in Python for what is no tensor where a tensor is due: PyTorch's, with the parameter's name."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .. import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    F = TypeVar("F", bound=Callable[..., Any])
+else:
+    F = TypeVar("F")
+
+
+def require_tensors(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> None:
+    """Raises TypeError for the first parameter annotated as `Tensor` that was given something else. For calls that have failed already."""
+    try:
+        given = inspect.signature(function).bind(*args, **kwargs).arguments
+    except TypeError:
+        return
+    for position, (name, parameter) in enumerate(inspect.signature(function).parameters.items(), 1):
+        value = given.get(name)
+        if parameter.annotation in ("Tensor", _C.Tensor) and name in given and not isinstance(value, _C.Tensor):
+            where = f" (position {position})" if position <= len(args) else ""
+            raise TypeError(f"{function.__name__}(): argument '{name}'{where} must be Tensor, not {type(value).__name__}")
+
+
+def takes_tensors(function: F) -> F:
+    """Decorates a function whose parameters annotated as `Tensor` want tensors: where it fails for want of one, the error says so."""
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception:  # noqa: BLE001
+            require_tensors(function, args, kwargs)
+            raise
+
+    return checked  # type: ignore[return-value]

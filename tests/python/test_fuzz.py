@@ -1,0 +1,37 @@
+"""The fuzzers run, find what is wrong, and find nothing: a minute with a fixed seed, and everything that was found so far."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def run(*arguments):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, os.path.join(ROOT, "python"), os.environ.get("PYTHONPATH", "")])}
+    return subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800)
+
+
+def test_random_calls_of_every_public_function_end_in_an_answer_or_an_error():
+    done = run("tools.fuzz.api", "--seconds", "60", "--seed", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_was_found_stays_mended():
+    done = run("tools.fuzz.corpus")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("program, word", [("import os\nos.kill(os.getpid(), 11)", "signal 11"), ("raise RuntimeError('vector::_M_fill_insert')", "vector"), ("raise SystemError('x')", "SystemError")])
+def test_the_fuzzer_sees_what_it_looks_for(tmp_path, program, word):
+    file = tmp_path / "bad.txt"
+    file.write_text(program + "\n")
+    done = run("tools.fuzz.corpus", str(file))
+    assert done.returncode == 1 and word in done.stdout
+
+
+def test_a_call_is_the_same_for_the_same_seed_and_number():
+    calls = {run("tools.fuzz.api", "--seed", "3", "--only", "11").stdout for _ in range(2)}
+    assert len(calls) == 1

@@ -1,0 +1,85 @@
+"""What the fuzzers have found so far: corpus/*.txt, programs of a few lines with an empty line between them, each run in a process of its own.
+
+    python -m tools.fuzz.corpus [FILE ...]
+
+A program may raise. It must not end the process, hang, or speak in words of the standard library.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import glob
+import os
+import re
+import resource
+import signal
+import sys
+import time
+
+from .api import ADDRESS_SPACE, BAD_WORDS, ROOT
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
+SECONDS = 60  # of the clock, on a busy machine; each takes milliseconds
+
+
+def programs(file: str) -> list[str]:
+    with open(file, encoding="utf-8") as text:
+        blocks = re.split(r"\n\s*\n", text.read())
+    return [block for block in (b.strip("\n") for b in blocks) if any(line and not line.startswith("#") for line in block.splitlines())]
+
+
+def run(program: str) -> str:
+    """Runs a program in a forked child. Returns what was wrong, or ''."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        text, status = "", 0
+        try:
+            os.close(read)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            signal.alarm(SECONDS)
+            import numpy as np
+
+            import naru
+
+            exec(compile(program, "<corpus>", "exec"), {"n": naru, "np": np, "nn": naru.nn, "F": naru.nn.functional, "__name__": "__main__"})  # noqa: S102
+        except SystemError as error:
+            text = f"SystemError: {error}"
+        except BaseException as error:  # noqa: BLE001
+            if BAD_WORDS.search(str(error)):
+                text = f"{type(error).__name__}: {error}"
+        os.write(write, ascii(text)[:300].encode() if text else b"")
+        os._exit(status)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        said = pipe.read().decode()
+    _, status = os.waitpid(pid, 0)
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return f"more than {SECONDS} s" if number == signal.SIGALRM else f"signal {number}"
+    return said
+
+
+def main(files: list[str]) -> int:
+    sys.path.insert(0, os.path.join(ROOT, "python"))
+    os.environ.setdefault("NARU_VIRTUAL", "cuda:2,mps:1")
+    import naru  # once; children are forked from here
+
+    naru.ones(2).sum().item()
+    faulthandler.disable()
+    count = found = 0
+    start = time.monotonic()
+    for file in files or sorted(glob.glob(os.path.join(FOLDER, "*.txt"))):
+        for program in programs(file):
+            count += 1
+            if wrong := run(program):
+                found += 1
+                print(f"{os.path.basename(file)}: {wrong}:\n    " + program.replace("\n", "\n    "), flush=True)
+    print(f"fuzz corpus: {count} programs, {found} found, {time.monotonic() - start:.0f} s")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
