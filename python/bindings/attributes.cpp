@@ -34,9 +34,7 @@ Tensor reversed(const Tensor& t) {
   return t.permute(order);
 }
 Tensor number_without_dimensions(const Tensor& t, const char* attribute) {
-  check(PyErr_WarnEx(
-      PyExc_UserWarning,
-      fmt::format("Tensor.{} is deprecated on 0-D tensors. This function is the identity in these cases.", attribute).c_str(), 1));
+  warn_user(fmt::format("Tensor.{} is deprecated on 0-D tensors. This function is the identity in these cases.", attribute));
   return t.view(t.sizes());
 }
 Tensor matrix_transposed(const Tensor& t) {
@@ -46,7 +44,7 @@ Tensor matrix_transposed(const Tensor& t) {
 }
 Tensor hermitian(const Tensor& t) {
   if (t.dim() == 0) {
-    check(PyErr_WarnEx(PyExc_UserWarning, "Tensor.H is deprecated on 0-D tensors. Consider using x.conj().", 1));
+    warn_user("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().");
     return t;
   }
   if (t.dim() != 2) throw RuntimeError("tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", t.dim());

@@ -26,6 +26,23 @@ Options in_format(Options o, std::optional<MemoryFormat> format) {
 
 Tensor spaced(double start, double end, int64_t steps, const Options& o) { return linspace(start, end, steps, o); }
 
+Tensor ranged(const Scalar& start, const Scalar& end, const Scalar& step, Options o) {
+  if (!o.dtype) o.dtype = default_dtype();
+  const double by = step.to_double();
+  const double count = by == 0 ? 0 : (end.to_double() - start.to_double()) / by;
+  check(PyErr_WarnEx(PyExc_UserWarning,
+                     "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+                     "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+                     1));
+  if (by == 0) throw RuntimeError("step must be nonzero");
+  if (!std::isfinite(start.to_double()) || !std::isfinite(end.to_double()))
+    throw RuntimeError("unsupported range: {} -> {}", start.to_double(), end.to_double());
+  if (!(std::abs(count) < 0x1p63))
+    throw RuntimeError("invalid size, possible overflow? (range from {} to {} by {})", start.to_double(), end.to_double(), by);
+  if (count < 0) throw RuntimeError("upper bound and lower bound inconsistent with step sign");
+  return arange(start.to_double(), start.to_double() + (static_cast<double>(static_cast<int64_t>(count)) + 0.5) * by, by, o);
+}
+
 }  // namespace
 
 void define_creation() {
@@ -82,22 +99,7 @@ void define_creation() {
   def(kFunction, "arange", "start, end, step=1, @options, out=None", "start, start + step ... below end; int64 where all are integers.",
       [](const Scalar& start, const Scalar& end, const Scalar& step, const Options& o) { return arange(start, end, step, o); });
   def(kFunction, "range", "start, end, step=1, @options, out=None", "start, start + step ... up to and with end.",
-      [](const Scalar& start, const Scalar& end, const Scalar& step, Options o) {
-        if (!o.dtype) o.dtype = default_dtype();
-        const double by = step.to_double();
-        const double count = by == 0 ? 0 : (end.to_double() - start.to_double()) / by;
-        check(PyErr_WarnEx(PyExc_UserWarning,
-                           "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-                           "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
-                           1));
-        if (by == 0) throw RuntimeError("step must be nonzero");
-        if (!std::isfinite(start.to_double()) || !std::isfinite(end.to_double()))
-          throw RuntimeError("unsupported range: {} -> {}", start.to_double(), end.to_double());
-        if (!(std::abs(count) < 0x1p63))
-          throw RuntimeError("invalid size, possible overflow? (range from {} to {} by {})", start.to_double(), end.to_double(), by);
-        if (count < 0) throw RuntimeError("upper bound and lower bound inconsistent with step sign");
-        return arange(start.to_double(), start.to_double() + (static_cast<double>(static_cast<int64_t>(count)) + 0.5) * by, by, o);
-      });
+      [](const Scalar& start, const Scalar& end, const Scalar& step, const Options& o) { return ranged(start, end, step, o); });
   def(kFunction, "linspace", "start, end, steps, @options, out=None", "`steps` numbers from start to end, evenly spaced.",
       [](double start, double end, int64_t steps, const Options& o) { return spaced(start, end, steps, o); });
   def(kFunction, "logspace", "start, end, steps, base=10.0, @options, out=None", "base to the powers of linspace(start, end, steps).",

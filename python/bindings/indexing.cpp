@@ -51,13 +51,10 @@ Tensor unexpanded(const Tensor& t, const char* op) {
   for (int64_t d = 0; d < t.dim(); ++d)
     if (t.size(d) > 1 && t.strides()[static_cast<size_t>(d)] == 0) repeats = true, target = target.narrow(d, 0, 1);
   if (repeats)
-    check(
-        PyErr_WarnEx(PyExc_UserWarning,
-                     fmt::format("Use of {} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
-                                 "This also applies to advanced indexing e.g. tensor[indices] = tensor",
-                                 op)
-                         .c_str(),
-                     1));
+    warn_user(
+        fmt::format("Use of {} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+                    "This also applies to advanced indexing e.g. tensor[indices] = tensor",
+                    op));
   return target;
 }
 

@@ -64,6 +64,11 @@ void set_python_error(const char* op) noexcept {
   }
 }
 
+void warn_user(const std::string& text) {
+  nb::gil_scoped_acquire locked;  // functions on large tensors run without it
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw nb::python_error();
+}
+
 std::string_view utf8(PyObject* str) {
   Py_ssize_t n = 0;
   const char* text = PyUnicode_AsUTF8AndSize(str, &n);

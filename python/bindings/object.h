@@ -64,6 +64,8 @@ inline PyObject* check(PyObject* o) {
 inline void check(int status) {
   if (status < 0) nb::raise_python_error();
 }
+// Warns the user, from whichever thread, with or without the GIL. Throws where warnings are errors.
+void warn_user(const std::string& text);
 // Sets a Python error and throws.
 [[noreturn]] void fail(PyObject* type, const std::string& text);
 extern PyObject* out_of_memory_error;       // naru.OutOfMemoryError

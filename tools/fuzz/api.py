@@ -26,7 +26,7 @@ from typing import Any, Callable
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CALLS_PER_CHILD = 3000
 PROCESSOR_SECONDS, CLOCK_SECONDS = 5.0, 60.0
-ADDRESS_SPACE = 6 << 30
+ADDRESS_SPACE = 1 << 30  # beyond what the process has taken when it begins
 BAD_WORDS = re.compile(r"std::|vector::_M|basic_string|bitset::|bad_alloc|max_size\(\)|_M_\w+|cannot create std|(list|tuple) index out of range")
 # What changes the process, waits, writes files or runs the user's code is no function of its arguments.
 LEFT_OUT = re.compile(
@@ -172,16 +172,24 @@ def described(value: Any) -> str:
         return type(value).__name__
 
 
+def limit_memory() -> None:
+    """Lets this process take no more than ADDRESS_SPACE beside what it has."""
+    with open("/proc/self/statm") as file:
+        limit = int(file.read().split()[0]) * resource.getpagesize() + ADDRESS_SPACE
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
 def child(seed: int, first: int, count: int, progress: str) -> None:
     """Makes calls first .. first + count, and notes in the file `progress` which one is under way."""
     faulthandler.enable()
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 26, 1 << 26))
     warnings.simplefilter("ignore")
     import naru
 
     calls = Calls(seed)
+    naru.ones(3).sum().item(), naru.ones(3, device="cuda:0").sum().item()
+    limit_memory()
     with open(progress, "r+b", buffering=0) as file:
         for index in range(first, first + count):
             os.pwrite(file.fileno(), f"{index:12d}".encode(), 0)

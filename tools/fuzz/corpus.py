@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 
-from .api import ADDRESS_SPACE, BAD_WORDS, ROOT
+from .api import BAD_WORDS, ROOT, limit_memory
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
 SECONDS = 60  # of the clock, on a busy machine; each takes milliseconds
@@ -37,7 +37,7 @@ def run(program: str) -> str:
         try:
             os.close(read)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+            limit_memory()
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             signal.alarm(SECONDS)
             import numpy as np

@@ -281,8 +281,9 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     if not hard:
         return soft
     top = soft.argmax(dim, True)
-    positions = _C.arange(soft.shape[dim], device=soft.device)
+    positions = _C.arange(soft.shape[dim] if soft.dim() else 1, device=soft.device)
     shape = [1] * soft.dim()
-    shape[dim] = -1
+    if shape:
+        shape[dim] = -1
     one_hot = (positions.reshape(shape) == top).to(soft.dtype)
     return one_hot - soft.detach() + soft

@@ -84,6 +84,10 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         input1: shape (..., I). input2: shape (..., J), the same leading dimensions.
         weight: shape (K, I, J). bias: shape (K,).
     """
+    if weight.dim() != 3:
+        raise RuntimeError(f"bilinear(): weight must have 3 dimensions, got {weight.dim()}")
+    if input1.dim() == 0 or input2.dim() == 0:
+        raise RuntimeError(f"bilinear(): inputs must have a dimension at least, got shapes {list(input1.shape)} and {list(input2.shape)}")
     if input1.shape[:-1] != input2.shape[:-1]:
         raise RuntimeError(
             f"bilinear(): input batch dimensions do not match: got {list(input1.shape)} and {list(input2.shape)}"

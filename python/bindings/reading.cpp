@@ -1,0 +1,67 @@
+// Elements as Python's numbers: tolist() and item().
+#include <cstring>
+
+#include "tensor_object.h"
+
+namespace naru::py {
+namespace {
+
+PyObject* list_of(const char* at, const Tensor& t, size_t depth) {
+  const Dims& sizes = t.sizes();
+  const Dims& strides = t.strides();
+  const auto size = static_cast<int64_t>(t.element_size());
+  if (depth == sizes.size()) {
+    const auto read = [&]<class T>(T) {
+      T v;
+      std::memcpy(&v, at, sizeof v);
+      return v;
+    };
+    switch (t.dtype()) {
+      case DType::Bool:
+        return PyBool_FromLong(read(uint8_t{}) != 0);
+      case DType::U8:
+        return PyLong_FromLong(read(uint8_t{}));
+      case DType::I8:
+        return PyLong_FromLong(read(int8_t{}));
+      case DType::I16:
+        return PyLong_FromLong(read(int16_t{}));
+      case DType::I32:
+        return PyLong_FromLong(read(int32_t{}));
+      case DType::I64:
+        return PyLong_FromLongLong(read(int64_t{}));
+      case DType::F16:
+        return PyFloat_FromDouble(half_to_float(read(uint16_t{})));
+      case DType::BF16:
+        return PyFloat_FromDouble(bfloat_to_float(read(uint16_t{})));
+      case DType::F32:
+        return PyFloat_FromDouble(read(float{}));
+      default:
+        return PyFloat_FromDouble(read(double{}));
+    }
+  }
+  nb::object list = nb::steal(PyList_New(sizes[depth]));
+  if (!list.is_valid()) fail(PyExc_MemoryError, fmt::format("tolist: a list of {} entries does not fit into memory", sizes[depth]));
+  for (int64_t i = 0; i < sizes[depth]; ++i) PyList_SET_ITEM(list.ptr(), i, check(list_of(at + i * strides[depth] * size, t, depth + 1)));
+  return list.release().ptr();
+}
+
+}  // namespace
+
+PyObject* tolist(const Tensor& t) {
+  Tensor host = t.detach();
+  if (!t.device().is_cpu()) {
+    Unlocked scope;
+    host = host.cpu();
+    host.data_ptr();
+  }
+  return list_of(static_cast<const char*>(host.data_ptr()), host, 0);
+}
+
+Scalar item_of(const Tensor& t) {
+  if (t.device().is_cpu()) return t.item();
+  const Tensor held = t;
+  Unlocked scope;
+  return held.item();
+}
+
+}  // namespace naru::py
