@@ -1,29 +1,91 @@
 // DType: the element type of a tensor, its properties and PyTorch's rules of promotion.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 namespace naru {
 
-// The values are part of no file format; complex and uint16/32/64 have room at the end.
+// The values are part of no file format and no order is read from them: what a type is like stands in kDTypeTraits.
 enum class DType : uint8_t { Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64 };
-constexpr int kDTypes = 10;
+
+// Ordered as promotion orders them.
+enum class Category : uint8_t { Bool, Integer, Floating, Complex };
+
+struct DTypeTraits {
+  std::string_view name;    // "float32"
+  const char* scalar_type;  // PyTorch's ScalarType: "Float"
+  const char* c_type;       // as PyTorch's messages spell it: "float", "c10::Half"
+  Category category;
+  bool is_signed;
+  uint8_t size;       // bytes of one element
+  uint8_t digits;     // bits of an integer without its sign; of a floating type's significand
+  double greatest;    // finite number of a floating type; 0 for the others
+  DType accumulator;  // what sums are kept in
+  DType real;         // the type of the components: another one for complex types only
+};
+
+// One row a type, in the order of DType. Complex types and uint16, uint32, uint64 are to be rows as well: complex ones with the `real` type
+// that programs compute their components in.
+inline constexpr auto kDTypeTraits = std::to_array<DTypeTraits>({
+    {"bool", "Bool", "bool", Category::Bool, false, 1, 1, 0, DType::I64, DType::Bool},
+    {"uint8", "Byte", "unsigned char", Category::Integer, false, 1, 8, 0, DType::I64, DType::U8},
+    {"int8", "Char", "signed char", Category::Integer, true, 1, 7, 0, DType::I64, DType::I8},
+    {"int16", "Short", "short", Category::Integer, true, 2, 15, 0, DType::I64, DType::I16},
+    {"int32", "Int", "int", Category::Integer, true, 4, 31, 0, DType::I64, DType::I32},
+    {"int64", "Long", "long", Category::Integer, true, 8, 63, 0, DType::I64, DType::I64},
+    {"float16", "Half", "c10::Half", Category::Floating, true, 2, 11, 0x1.ffcp15, DType::F32, DType::F16},
+    {"bfloat16", "BFloat16", "c10::BFloat16", Category::Floating, true, 2, 8, 0x1.fep127, DType::F32, DType::BF16},
+    {"float32", "Float", "float", Category::Floating, true, 4, 24, 0x1.fffffep127, DType::F32, DType::F32},
+    {"float64", "Double", "double", Category::Floating, true, 8, 53, 0x1.fffffffffffffp1023, DType::F64, DType::F64},
+});
+constexpr int kDTypes = static_cast<int>(kDTypeTraits.size());
+// Bits that a type takes in the keys of kernels.
+constexpr int kDTypeBits = 5;
+static_assert(kDTypes <= 1 << kDTypeBits);
+
+constexpr const DTypeTraits& traits_of(DType t) noexcept { return kDTypeTraits[static_cast<size_t>(t)]; }
+
+// A value for each type, in the order of DType; does not compile with more or fewer.
+template <class T>
+class PerDType {
+ public:
+  template <class... V>
+  requires(sizeof...(V) == kDTypes) constexpr PerDType(V... values) : values_{static_cast<T>(values)...} {}
+  constexpr PerDType() = default;
+  constexpr const T& operator[](DType t) const noexcept { return values_[static_cast<size_t>(t)]; }
+  constexpr T& operator[](DType t) noexcept { return values_[static_cast<size_t>(t)]; }
+
+ private:
+  std::array<T, kDTypes> values_{};
+};
+inline constexpr auto kAllDTypes = [] {
+  std::array<DType, kDTypes> all{};
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<DType>(i);
+  return all;
+}();
 
 // Bytes of one element.
-constexpr size_t size_of(DType t) noexcept {
-  constexpr uint8_t kSizes[kDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
-  return kSizes[static_cast<int>(t)];
-}
-constexpr bool is_floating(DType t) noexcept { return t >= DType::F16; }
-constexpr bool is_integral(DType t) noexcept { return t >= DType::U8 && t <= DType::I64; }  // without bool
+constexpr size_t size_of(DType t) noexcept { return traits_of(t).size; }
+constexpr Category category_of(DType t) noexcept { return traits_of(t).category; }
+constexpr bool is_floating(DType t) noexcept { return category_of(t) == Category::Floating; }
+constexpr bool is_complex(DType t) noexcept { return category_of(t) == Category::Complex; }
+// Floating or complex: what is rounded, and what has gradients.
+constexpr bool is_inexact(DType t) noexcept { return category_of(t) >= Category::Floating; }
+constexpr bool is_integral(DType t) noexcept { return category_of(t) == Category::Integer; }  // without bool
+constexpr bool is_signed(DType t) noexcept { return traits_of(t).is_signed; }
 
 std::string_view name_of(DType t) noexcept;  // "float32"
+// PyTorch's other names: "half", "float", "long" ...
+inline constexpr std::pair<const char*, DType> kDTypeAliases[] = {{"half", DType::F16},  {"float", DType::F32}, {"double", DType::F64},
+                                                                  {"short", DType::I16}, {"int", DType::I32},   {"long", DType::I64}};
 // The type called `name` ("float32", "torch.float32", "float", "long" ...). Throws TypeError for any other word.
 DType parse_dtype(std::string_view name);
 
-// The type that holds both (torch.promote_types).
+// The type that holds both (torch.promote_types): of the higher category; of one category, the smallest with all values of both where there is one.
 DType promote(DType a, DType b) noexcept;
 
 // The type of floating-point results of integer input and of Python floats: float32 unless set.

@@ -1,4 +1,6 @@
 // Scalar: one number from the host with its category (bool, integer, floating), as it takes part in promotion.
+// Complex numbers are to be a Kind of their own: the real part where a float is, the imaginary part behind it (24 bytes then). Programs never
+// see one: as a parameter it is two, one for each component (ir/program.h).
 #pragma once
 
 #include <concepts>

@@ -124,7 +124,7 @@ PyTypeObject* buffer_type = nullptr;
 int buffer_get(PyObject* o, Py_buffer* view, int flags) {
   auto* b = reinterpret_cast<BufferObject*>(o);
   const Tensor& t = b->tensor;
-  constexpr const char* kFormats[kDTypes] = {"?", "B", "b", "h", "i", sizeof(long) == 8 ? "l" : "q", "e", "", "f", "d"};
+  constexpr PerDType<const char*> kFormats{"?", "B", "b", "h", "i", sizeof(long) == 8 ? "l" : "q", "e", "", "f", "d"};
   static char nothing[8];
   const bool any_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
   const bool dense = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
@@ -140,7 +140,7 @@ int buffer_get(PyObject* o, Py_buffer* view, int flags) {
   view->len = static_cast<Py_ssize_t>(t.numel()) * view->itemsize;
   view->readonly = 0;
   view->ndim = static_cast<int>(t.dim());
-  view->format = flags & PyBUF_FORMAT ? const_cast<char*>(kFormats[static_cast<int>(t.dtype())]) : nullptr;
+  view->format = flags & PyBUF_FORMAT ? const_cast<char*>(kFormats[t.dtype()]) : nullptr;
   view->shape = flags & PyBUF_ND ? b->shape : nullptr;
   view->strides = any_strides ? b->strides : nullptr;
   view->suboffsets = nullptr;

@@ -105,7 +105,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
   try {
     if (!value) throw RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!");
     if (!is_tensor(value)) throw TypeError("Variable data has to be a tensor, but got {}", Py_TYPE(value)->tp_name);
-    if (tensor_of(self).requires_grad() && !is_floating(tensor_of(value).dtype()))
+    if (tensor_of(self).requires_grad() && !is_inexact(tensor_of(value).dtype()))
       throw RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype");
     assign_data(self, Tensor(tensor_of(value)));
     return 0;

@@ -70,7 +70,7 @@ bool int_from(PyObject* o, int64_t& v) {
   if (PyFloat_Check(o) || !PyIndex_Check(o)) return false;
   if (is_tensor(o)) {
     const Tensor& t = tensor_of(o);
-    if (t.numel() != 1 || is_floating(t.dtype())) return false;
+    if (t.numel() != 1 || is_inexact(t.dtype())) return false;
     v = t.item().to_int();
     return true;
   }

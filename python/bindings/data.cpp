@@ -144,8 +144,8 @@ class Filler {
     each(o, depth, [&](PyObject* item) {
       if (depth + 1 == sizes_.size()) {
         // Nothing is above the default type but float64.
-        if (Py_TYPE(item) == &PyFloat_Type && found.any && is_floating(found.type)) return;
-        if (Py_TYPE(item) == &PyLong_Type && found.any && found.type >= DType::I64) return;
+        if (Py_TYPE(item) == &PyFloat_Type && found.any && is_inexact(found.type)) return;
+        if (Py_TYPE(item) == &PyLong_Type && found.any && promote(found.type, DType::I64) == found.type) return;
       }
       const nb::object held = nb::borrow(item);
       find(item, depth + 1, found);
@@ -220,7 +220,7 @@ class Filler {
     if (PyLong_Check(o) && !PyBool_Check(o)) {
       int overflow = 0;
       const int64_t v = PyLong_AsLongLongAndOverflow(o, &overflow);
-      if (overflow && is_floating(type_)) return put_float(PyLong_AsDouble(o));
+      if (overflow && is_inexact(type_)) return put_float(PyLong_AsDouble(o));
       if (overflow) fail(PyExc_ValueError, "Overflow when unpacking long long");
       return put_int(v);
     }
@@ -370,7 +370,7 @@ void define_data() {
         Tensor t = tensor_from(data, dtype, device);
         if (pin) t = t.pin_memory();
         if (requires_grad) {
-          if (!is_floating(t.dtype())) throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
+          if (!is_inexact(t.dtype())) throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
           t.requires_grad_();
         }
         return wrap(t);

@@ -51,13 +51,12 @@ DlType dl_type(DType t) {
   if (t == DType::Bool) return {kDlBool, 8, 1};
   if (t == DType::BF16) return {kDlBfloat, 16, 1};
   if (is_floating(t)) return {kDlFloat, bits, 1};
-  return {t == DType::U8 ? kDlUInt : kDlInt, bits, 1};
+  return {is_signed(t) ? kDlInt : kDlUInt, bits, 1};
 }
 
 DType type_of(DlType t) {
   if (t.lanes == 1) {
-    for (const DType d :
-         {DType::Bool, DType::U8, DType::I8, DType::I16, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64}) {
+    for (const DType d : kAllDTypes) {
       const DlType k = dl_type(d);
       if (k.code == t.code && k.bits == t.bits) return d;
     }

@@ -209,9 +209,8 @@ void define_geometry() {
   def(kMethod, "is_contiguous", "input, memory_format=None", "Whether it is dense in row-major order, or in a format.",
       [](const Tensor& t, OptFormat format) { return t.is_contiguous(format.value_or(MemoryFormat::Contiguous)); });
   def(kBoth, "is_floating_point", "input", "Whether the dtype is floating point.", [](const Tensor& t) { return is_floating(t.dtype()); });
-  def(kBoth, "is_complex", "input", "False.", [](const Tensor&) { return false; });
-  def(kBoth, "is_signed", "input", "Whether the dtype has negative numbers.",
-      [](const Tensor& t) { return t.dtype() != DType::Bool && t.dtype() != DType::U8; });
+  def(kBoth, "is_complex", "input", "Whether the dtype is complex.", [](const Tensor& t) { return is_complex(t.dtype()); });
+  def(kBoth, "is_signed", "input", "Whether the dtype has negative numbers.", [](const Tensor& t) { return is_signed(t.dtype()); });
   def(kBoth, "is_same_size", "input, other", "Whether the shapes are equal.",
       [](const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes(); });
   def(kMethod, "is_set_to", "input, tensor", "Whether both are the same view of the same storage.", [](const Tensor& a, const Tensor& b) {
@@ -242,7 +241,7 @@ void define_gradients() {
           throw TypeError("cls must be a subclass of Tensor, got {}", Py_TYPE(cls)->tp_name);
         Tensor t = data.detach();
         if (requires_grad) {
-          if (!is_floating(t.dtype())) throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
+          if (!is_inexact(t.dtype())) throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
           t.requires_grad_();
         }
         return wrap_as(reinterpret_cast<PyTypeObject*>(cls), t);

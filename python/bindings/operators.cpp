@@ -107,7 +107,7 @@ PyObject* positive(PyObject* a) {
 PyObject* invert(PyObject* a) {
   return guarded([&] {
     const Tensor& t = tensor_of(a);
-    if (is_floating(t.dtype())) throw TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+    if (is_inexact(t.dtype())) throw TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors");
     return wrap(bitwise_not(t));
   });
 }
@@ -159,7 +159,7 @@ PyObject* as_int(PyObject* a) {
 PyObject* as_index(PyObject* a) {
   return guarded([&] {
     const Tensor& t = tensor_of(a);
-    if (t.numel() != 1 || is_floating(t.dtype())) throw TypeError("only integer tensors of a single element can be converted to an index");
+    if (t.numel() != 1 || is_inexact(t.dtype())) throw TypeError("only integer tensors of a single element can be converted to an index");
     return PyLong_FromLongLong(item_of(t).to_int());
   });
 }

@@ -120,8 +120,8 @@ void make_dtypes(nb::module_& m) {
                   .def_prop_ro(
                       "itemsize", [](PyDType t) { return static_cast<int64_t>(size_of(t.value)); }, "Bytes of one element.")
                   .def_prop_ro("is_floating_point", [](PyDType t) { return is_floating(t.value); })
-                  .def_prop_ro("is_complex", [](PyDType) { return false; })
-                  .def_prop_ro("is_signed", [](PyDType t) { return t.value != DType::Bool && t.value != DType::U8; });
+                  .def_prop_ro("is_complex", [](PyDType t) { return is_complex(t.value); })
+                  .def_prop_ro("is_signed", [](PyDType t) { return is_signed(t.value); });
   for (int i = 0; i < kDTypes; ++i) {
     const auto t = static_cast<DType>(i);
     nb::object o = nb::cast(PyDType{t});
@@ -130,9 +130,7 @@ void make_dtypes(nb::module_& m) {
     m.attr(("_dtype_" + std::string(name_of(t))).c_str()) = o;  // under this name it is pickled
     o.inc_ref();
   }
-  constexpr std::pair<const char*, DType> kAliases[] = {{"float", DType::F32}, {"double", DType::F64}, {"half", DType::F16},
-                                                        {"short", DType::I16}, {"int", DType::I32},    {"long", DType::I64}};
-  for (auto [name, t] : kAliases) m.attr(name) = nb::handle(dtypes[static_cast<size_t>(t)]);
+  for (auto [name, t] : kDTypeAliases) m.attr(name) = nb::handle(dtypes[static_cast<size_t>(t)]);
   // There is one object per type; `copy` must not make another.
   type.def("__copy__", [](nb::object self) { return self; }).def("__deepcopy__", [](nb::object self, nb::object) { return self; });
 }
@@ -293,10 +291,7 @@ void define_types(nb::module_& m) {
       [](std::optional<Device> device) { set_default_device(device ? std::optional(runtime::resolve(*device)) : std::nullopt); });
   def(kFunction, "promote_types", "type1, type2", "The type that holds both.", [](DType a, DType b) { return promote(a, b); });
   def(kFunction, "can_cast", "from_, to", "Whether promotion may turn one type into the other: no float to integer, no integer to bool.",
-      [](DType from, DType to) {
-        const auto category = [](DType t) { return is_floating(t) ? 2 : is_integral(t) ? 1 : 0; };
-        return category(from) <= category(to);
-      });
+      [](DType from, DType to) { return category_of(from) <= category_of(to); });
 }
 
 }  // namespace naru::py

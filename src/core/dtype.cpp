@@ -1,43 +1,61 @@
 #include "naru/dtype.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
-#include <utility>
+#include <string>
 
 #include "naru/error.h"
 
 namespace naru {
 namespace {
 
-constexpr std::string_view kNames[kDTypes] = {"bool",  "uint8",   "int8",     "int16",   "int32",
-                                              "int64", "float16", "bfloat16", "float32", "float64"};
-constexpr std::pair<std::string_view, DType> kAliases[] = {{"half", DType::F16},  {"float", DType::F32}, {"double", DType::F64},
-                                                           {"short", DType::I16}, {"int", DType::I32},   {"long", DType::I64}};
 std::atomic<DType> default_type{DType::F32};
+
+// The smallest type of a category with room for so many bits; signed, where it is asked for.
+constexpr DType smallest(Category category, bool is_signed, int digits) {
+  DType found = DType::Bool;
+  for (const DType t : kAllDTypes) {
+    const DTypeTraits& r = traits_of(t);
+    if (r.category != category || r.is_signed != is_signed || r.digits < digits) continue;
+    if (found == DType::Bool || r.size < size_of(found)) found = t;
+  }
+  return found;
+}
+
+constexpr DType promoted(DType a, DType b) {
+  const DTypeTraits &x = traits_of(a), &y = traits_of(b);
+  if (x.category != y.category) return x.category > y.category ? a : b;
+  if (x.is_signed != y.is_signed) return smallest(x.category, true, std::max(x.digits, y.digits));
+  if (x.size != y.size) return x.size > y.size ? a : b;
+  // float16 and bfloat16: neither has the range and the digits of the other.
+  return a == b ? a : smallest(x.category, true, std::max(x.digits, y.digits) + 1);
+}
+
+constexpr auto kPromoted = [] {
+  PerDType<PerDType<DType>> table{};
+  for (const DType a : kAllDTypes)
+    for (const DType b : kAllDTypes) table[a][b] = promoted(a, b);
+  return table;
+}();
 
 }  // namespace
 
-std::string_view name_of(DType t) noexcept { return kNames[static_cast<int>(t)]; }
+std::string_view name_of(DType t) noexcept { return traits_of(t).name; }
 
 DType parse_dtype(std::string_view name) {
   std::string_view word = name;
   if (word.starts_with("torch.")) word.remove_prefix(6);
-  for (int i = 0; i < kDTypes; ++i)
-    if (kNames[i] == word) return static_cast<DType>(i);
-  for (const auto& [alias, type] : kAliases)
+  for (const DType t : kAllDTypes)
+    if (name_of(t) == word) return t;
+  for (const auto& [alias, type] : kDTypeAliases)
     if (alias == word) return type;
-  throw TypeError("unknown dtype '{}'; the types are bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64", name);
+  std::string names;
+  for (const DType t : kAllDTypes) names.append(names.empty() ? "" : ", ").append(name_of(t));
+  throw TypeError("unknown dtype '{}'; the types are {}", name, names);
 }
 
-DType promote(DType a, DType b) noexcept {
-  if (a == b) return a;
-  if (a > b) std::swap(a, b);
-  // Now a comes first in the order bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, and the later one holds
-  // the earlier, but for two pairs.
-  if (a == DType::U8 && b == DType::I8) return DType::I16;
-  if (a == DType::F16 && b == DType::BF16) return DType::F32;
-  return b;
-}
+DType promote(DType a, DType b) noexcept { return kPromoted[a][b]; }
 
 DType default_dtype() noexcept { return default_type.load(std::memory_order_relaxed); }
 

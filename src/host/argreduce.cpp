@@ -168,16 +168,16 @@ void run_typed(const Rows& r) {
 }
 
 using RunTyped = void (*)(const Rows&);
-constexpr RunTyped kRun[kDTypes] = {run_typed<uint8_t>,
-                                    run_typed<uint8_t>,
-                                    run_typed<int8_t>,
-                                    run_typed<int16_t>,
-                                    run_typed<int32_t>,
-                                    run_typed<int64_t>,
-                                    run_typed<uint16_t, int32_t>,
-                                    run_typed<uint16_t, int32_t>,
-                                    run_typed<float>,
-                                    run_typed<double>};
+constexpr PerDType<RunTyped> kRun{run_typed<uint8_t>,
+                                  run_typed<uint8_t>,
+                                  run_typed<int8_t>,
+                                  run_typed<int16_t>,
+                                  run_typed<int32_t>,
+                                  run_typed<int64_t>,
+                                  run_typed<uint16_t, int32_t>,
+                                  run_typed<uint16_t, int32_t>,
+                                  run_typed<float>,
+                                  run_typed<double>};
 
 }  // namespace
 
@@ -194,7 +194,7 @@ void run(const ir::ArgReduce& op) {
   rows.kept.add(static_cast<char*>(op.indices.data), 8, op.indices.data ? op.indices.strides.data() : none.data());
   rows.kept.drop_ones();
   rows.kept.merge();
-  kRun[static_cast<int>(op.in.dtype)](rows);
+  kRun[op.in.dtype](rows);
 }
 
 }  // namespace naru::host

@@ -178,8 +178,8 @@ void add_run(const char* value, int64_t value_step, char* target, int64_t target
   }
 }
 
-constexpr AddRun kAddRun[kDTypes] = {add_run<bool>,    add_run<uint8_t>, add_run<int8_t>, add_run<int16_t>, add_run<int32_t>,
-                                     add_run<int64_t>, add_run<Half>,    add_run<Bfloat>, add_run<float>,   add_run<double>};
+constexpr PerDType<AddRun> kAddRun{add_run<bool>,    add_run<uint8_t>, add_run<int8_t>, add_run<int16_t>, add_run<int32_t>,
+                                   add_run<int64_t>, add_run<Half>,    add_run<Bfloat>, add_run<float>,   add_run<double>};
 
 bool nothing(const Dims& shape) { return product(shape) == 0; }
 
@@ -226,7 +226,7 @@ void run(const ir::Scatter& s) {
   const Moves m(s.shape, s.value, s.target, s.indices);
   const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
   const int64_t value_step = m.space.operands[0].strides[m.last()], target_step = m.space.operands[1].strides[m.last()];
-  const AddRun add = s.add ? kAddRun[static_cast<int>(s.value.dtype)] : nullptr;
+  const AddRun add = s.add ? kAddRun[s.value.dtype] : nullptr;
   if (m.inner_run) {
     // Two rows may go to one place, in order: threads share out the columns, not the rows.
     const double time = static_cast<double>(rows) * (8 + 0.1 * static_cast<double>(inner * m.item));

@@ -237,10 +237,10 @@ void run_typed(const Rows& r) {
 }
 
 using RunTyped = void (*)(const Rows&);
-constexpr RunTyped kRun[kDTypes] = {run_typed<DType::Bool, Narrow>, run_typed<DType::U8, Narrow>,   run_typed<DType::I8, Narrow>,
-                                    run_typed<DType::I16, Narrow>,  run_typed<DType::I32, Narrow>,  run_typed<DType::I64, WideItem>,
-                                    run_typed<DType::F16, Narrow>,  run_typed<DType::BF16, Narrow>, run_typed<DType::F32, Narrow>,
-                                    run_typed<DType::F64, WideItem>};
+constexpr PerDType<RunTyped> kRun{run_typed<DType::Bool, Narrow>, run_typed<DType::U8, Narrow>,   run_typed<DType::I8, Narrow>,
+                                  run_typed<DType::I16, Narrow>,  run_typed<DType::I32, Narrow>,  run_typed<DType::I64, WideItem>,
+                                  run_typed<DType::F16, Narrow>,  run_typed<DType::BF16, Narrow>, run_typed<DType::F32, Narrow>,
+                                  run_typed<DType::F64, WideItem>};
 
 }  // namespace
 
@@ -263,7 +263,7 @@ void run(const ir::Sort& op) {
   rows.kept.add(static_cast<char*>(op.indices.data), 8, indices.data());
   rows.kept.drop_ones();
   rows.kept.merge();
-  kRun[static_cast<int>(op.in.dtype)](rows);
+  kRun[op.in.dtype](rows);
 }
 
 }  // namespace naru::host

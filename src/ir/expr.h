@@ -17,9 +17,9 @@ namespace naru::ir {
 enum class VType : uint8_t { Bool, I32, I64, F32, F64 };
 
 constexpr VType vtype_of(DType t) noexcept {
-  constexpr VType kOf[kDTypes] = {VType::Bool, VType::I32, VType::I32, VType::I32, VType::I32,
-                                  VType::I64,  VType::F32, VType::F32, VType::F32, VType::F64};
-  return kOf[static_cast<int>(t)];
+  constexpr PerDType<VType> kOf{VType::Bool, VType::I32, VType::I32, VType::I32, VType::I32,
+                                VType::I64,  VType::F32, VType::F32, VType::F32, VType::F64};
+  return kOf[t];
 }
 constexpr bool is_float(VType t) noexcept { return t >= VType::F32; }
 constexpr size_t size_of(VType t) noexcept { return t == VType::Bool ? 1 : t == VType::I32 || t == VType::F32 ? 4 : 8; }

@@ -38,6 +38,7 @@ struct Program {
     uint8_t args_count;
     std::array<Arg, kMaxArgs> args;
   };
+  // An operand. (Of a complex one, an input is to name a component, re or im, of its real type: values inside programs stay real.)
   struct Input {
     DType dtype;
     bool scalar;  // one element for the whole run

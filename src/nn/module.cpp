@@ -23,7 +23,7 @@ void adopt(const Tensor& t, const Tensor& source) {
 }
 
 void convert(const Tensor& t, std::optional<Device> device, std::optional<DType> dtype, bool non_blocking) {
-  if (!is_floating(t.dtype())) dtype.reset();
+  if (!is_inexact(t.dtype())) dtype.reset();
   const Tensor changed = t.detach().to(device, dtype, non_blocking, false);
   if (changed.impl()->storage.get() != t.impl()->storage.get()) adopt(t, changed);
 }

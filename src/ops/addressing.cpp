@@ -107,7 +107,7 @@ void scatter_at(const Tensor& target, const Addressing& at, const Positions& pos
           r[0] = g[0].clone();
           scatter_at(r[0], at, saved, 0, false, "IndexPutBackward0");
         }
-        if (is_floating(value_type))
+        if (is_inexact(value_type))
           r[1] = sum_to(gather_at(g[0], at, saved, "IndexBackward0"), value_shape).to(value_device, value_type, false, false);
         return r;
       });

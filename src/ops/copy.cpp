@@ -127,7 +127,7 @@ Tensor Tensor::to(std::optional<Device> device, std::optional<DType> type, bool 
   if (!copy && to == this->device() && t == dtype() && (format == MemoryFormat::Preserve || is_contiguous(format))) return *this;
   return autograd::record(converted(*this, to, t, non_blocking, "to", format), "ToCopyBackward0", {this}, {},
                           [from = this->device(), old = dtype()](Grads g, Grads) {
-                            return std::vector{g[0].defined() && is_floating(old) ? g[0].to(from, old, false, false) : Tensor()};
+                            return std::vector{g[0].defined() && is_inexact(old) ? g[0].to(from, old, false, false) : Tensor()};
                           });
 }
 Tensor Tensor::to(Device device, bool non_blocking, bool copy) const { return to(device, {}, non_blocking, copy); }

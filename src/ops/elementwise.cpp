@@ -260,8 +260,7 @@ Device check_devices(std::span<const Operand> operands, const char* op) {
 // Integer division by zero is an error of the call on cpu, as in PyTorch; elsewhere the result is 0.
 void check_divisor(ir::OpId id, Types types, std::span<const Operand> operands) {
   namespace r = ir::op;
-  if (is_floating(types.compute) || recording_host() ||
-      (id != r::floor_divide && id != r::remainder && id != r::fmod && id != r::div_trunc))
+  if (is_inexact(types.compute) || recording_host() || (id != r::floor_divide && id != r::remainder && id != r::fmod && id != r::div_trunc))
     return;
   const Operand& divisor = operands[1];
   const bool zero = divisor.is_tensor() ? divisor.tensor().device().is_cpu() && divisor.tensor().numel() > 0 &&
@@ -285,8 +284,8 @@ Tensor run_fast(ir::OpId id, std::span<const Operand> operands, Types& types) {
     if (!(o.is_tensor() ? call.add(o.tensor().impl()) : call.add(o.scalar()))) return {};
   const TensorImpl* first = call.first;
   if (!first || kTable[id].rule == Rule::Where) return {};
-  if (!is_floating(first->dtype) && (kTable[id].rule == Rule::Float || call.mask != 0 || id == ir::op::floor_divide ||
-                                     id == ir::op::remainder || id == ir::op::fmod || id == ir::op::div_trunc))
+  if (!is_inexact(first->dtype) && (kTable[id].rule == Rule::Float || call.mask != 0 || id == ir::op::floor_divide ||
+                                    id == ir::op::remainder || id == ir::op::fmod || id == ir::op::div_trunc))
     return {};
   Tensor out = call.run(id, kTable[id].name, [&] { return apply_rule(kTable[id].rule, operands, kTable[id].name); });
   types = call.types;
@@ -371,8 +370,7 @@ void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand>
   require_defined(target, r.name, "input");
   check_devices(operands, r.name);
   const Types types = apply_rule(r.rule, operands, r.name);
-  const auto category = [](DType t) { return is_floating(t) ? 2 : is_integral(t) ? 1 : 0; };
-  if (category(types.out) > category(target.dtype()))
+  if (category_of(types.out) > category_of(target.dtype()))
     throw RuntimeError(
         "result type {} can't be cast to the desired output type {} ({}_ writes into its operand; use {}() for a new tensor)",
         torch_name(types.out), torch_name(target.dtype()), r.name, r.name);

@@ -19,7 +19,7 @@ Tensor reduce_extreme(const Tensor& t, bool greatest, const DimSet& set, bool ke
   const DType type = t.dtype();
   if (type == DType::Bool)
     return reduce(greatest ? ReduceOp::Any : ReduceOp::All, FusedProducer::copy(t, type, type), t.sizes(), set, keepdim, type, name);
-  const DType acc = is_floating(type) ? accumulator_of(type) : type;
+  const DType acc = is_inexact(type) ? accumulator_of(type) : type;
   return reduce(greatest ? ReduceOp::Max : ReduceOp::Min, FusedProducer::copy(t, type, acc), t.sizes(), set, keepdim, type, name);
 }
 

@@ -134,7 +134,7 @@ void end_record(const Ref<KernelNode>& node, const Call& call) {
     // Without its history, which would be a circle.
     node->keep(p.name, t.detach());
     const uint32_t number = output++;
-    if (!is_floating(t.dtype())) return;
+    if (!is_inexact(t.dtype())) return;
     auto pass = make_ref<PassNode>(node->name());
     pass->next().push_back(Edge{});
     pass->next().push_back({Ref<Node>(node), number});

@@ -48,7 +48,7 @@ auto fill_gradients(const Tensor& t, const Tensor& value) {
     std::vector<Tensor> r(2);
     if (!g[0].defined()) return r;
     r[0] = ops::sum_to(masked_fill(g[0], saved[0], 0), shape);
-    if (number && is_floating(type)) r[1] = sum(where(saved[0], g[0], 0)).to(device, type, false, false);
+    if (number && is_inexact(type)) r[1] = sum(where(saved[0], g[0], 0)).to(device, type, false, false);
     return r;
   };
 }

@@ -70,50 +70,17 @@ void require_floating(const Tensor& t, const char* op, const char* kernel) {
     throw NotImplementedError("\"{}\" not implemented for '{}' ({} wants a floating point type)", kernel, ops::torch_name(t.dtype()), op);
 }
 
-// Greatest finite number of a floating type.
-double greatest(DType t) {
-  switch (t) {
-    case DType::F16:
-      return 65504;
-    case DType::BF16:
-      return 3.3895313892515355e38;
-    case DType::F32:
-      return std::numeric_limits<float>::max();
-    default:
-      return std::numeric_limits<double>::max();
-  }
-}
-
-// Least and greatest integer that random_ may give.
+// Least and greatest integer that random_ may give: of a floating type, those up to which every integer is one of its values.
 std::pair<int64_t, int64_t> integer_range(DType t) {
-  switch (t) {
-    case DType::Bool:
-      return {0, 1};
-    case DType::U8:
-      return {0, 255};
-    case DType::I8:
-      return {-128, 127};
-    case DType::I16:
-      return {INT16_MIN, INT16_MAX};
-    case DType::I32:
-      return {INT32_MIN, INT32_MAX};
-    case DType::I64:
-      return {INT64_MIN, INT64_MAX};
-    case DType::F16:
-      return {-(1 << 11), 1 << 11};
-    case DType::BF16:
-      return {-(1 << 8), 1 << 8};
-    case DType::F32:
-      return {-(1 << 24), 1 << 24};
-    case DType::F64:
-      return {-(int64_t{1} << 53), int64_t{1} << 53};
-  }
-  return {0, 0};
+  const DTypeTraits& r = traits_of(t);
+  if (is_inexact(t)) return {-(int64_t{1} << r.digits), int64_t{1} << r.digits};
+  const auto last = static_cast<int64_t>((uint64_t{1} << r.digits) - 1);
+  return {r.is_signed ? -last - 1 : 0, last};
 }
 
 void check_limit(int64_t value, DType t, const char* what) {
   const auto [low, high] = integer_range(t);
-  if (!is_floating(t) && (value < low || value > high)) throw RuntimeError("{} is out of bounds for {}", what, ops::c_name(t));
+  if (!is_inexact(t) && (value < low || value > high)) throw RuntimeError("{} is out of bounds for {}", what, ops::c_name(t));
 }
 
 Tensor made(const Dims& sizes, const Options& options, DType type) {
@@ -145,9 +112,9 @@ void draw_uniform(const Tensor& out, double from, double to, Generator* generato
 // Uniform in [from, to). Floating point only.
 void uniform_(const Tensor& t, double from, double to, Generator* generator) {
   require_floating(t, "uniform_", "check_uniform_bounds");
-  if (!(from >= -greatest(t.dtype()) && from <= greatest(t.dtype())))
+  if (!(from >= -traits_of(t.dtype()).greatest && from <= traits_of(t.dtype()).greatest))
     throw RuntimeError("from is out of bounds for {} (got {})", ops::c_name(t.dtype()), from);
-  if (!(to >= -greatest(t.dtype()) && to <= greatest(t.dtype())))
+  if (!(to >= -traits_of(t.dtype()).greatest && to <= traits_of(t.dtype()).greatest))
     throw RuntimeError("to is out of bounds for {} (got {})", ops::c_name(t.dtype()), to);
   if (from > to) throw RuntimeError("uniform_ expects to return a [from, to) range, but found from={} > to={}", from, to);
   write_in_order(t, "uniform_", [&](const Tensor& out) { draw_uniform(out, from, to, generator); });

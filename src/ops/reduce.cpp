@@ -42,7 +42,7 @@ Tensor sum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optiona
   if (const autocast::Casts c("sum", {&t}, dtype.has_value()); c) return sum(c[0], dims, keepdim, dtype);
   ops::require_defined(t, "sum", "input");
   const DimSet set = ops::dim_set(dims, t.dim());
-  const DType out = dtype.value_or(is_floating(t.dtype()) ? t.dtype() : DType::I64);
+  const DType out = dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64);
   return record(ops::reduce_sum(t, set, keepdim, out, out, "sum"), node_name(dims, "SumBackward0", "SumBackward1"), {&t}, {},
                 [set, keepdim, sizes = t.sizes(), type = t.dtype()](const Tensors& g, const Tensors&) -> Tensors {
                   return {back_to(ops::restore_dims(g[0], set, keepdim), type).expand(sizes)};
@@ -53,7 +53,7 @@ Tensor sum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optiona
 Tensor mean(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
   ops::require_defined(t, "mean", "input");
   const DType out = dtype.value_or(t.dtype());
-  if (!is_floating(out))
+  if (!is_inexact(out))
     throw NotImplementedError(
         "mean(): could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: {}. "
         "Convert it first (t.float()) or name a type (dtype=float32)",
@@ -94,7 +94,7 @@ bool has_zero(const Tensor& t) {
 Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::optional<DType> dtype) {
   if (const autocast::Casts c("prod", {&t}, dtype.has_value()); c) return prod(c[0], dim, keepdim, dtype);
   ops::require_defined(t, "prod", "input");
-  const DType out = dtype.value_or(is_floating(t.dtype()) ? t.dtype() : DType::I64);
+  const DType out = dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64);
   const DimSet set = dim ? ops::dim_set(*dim, t.dim()) : ops::dim_set(std::nullopt, t.dim());
   Tensor y = ops::reduce(ReduceOp::Prod, FusedProducer::copy(t, out, ops::accumulator_of(out)), t.sizes(), set, keepdim, out, "prod");
   return record(std::move(y), dim ? "ProdBackward1" : "ProdBackward0", {&t}, {&t},
@@ -166,7 +166,7 @@ DType closeness_type(const Tensor& a, const Tensor& b, double rtol, double atol,
                        ops::torch_name(b.dtype()), op);
   if (!(rtol >= 0)) throw RuntimeError("rtol must be greater than or equal to zero, but got {}", rtol);
   if (!(atol >= 0)) throw RuntimeError("atol must be greater than or equal to zero, but got {}", atol);
-  return is_floating(a.dtype()) ? a.dtype() : DType::F64;
+  return is_inexact(a.dtype()) ? a.dtype() : DType::F64;
 }
 
 }  // namespace

@@ -59,10 +59,7 @@ Tensor restore_dims(const Tensor& t, const DimSet& set, bool keepdim) {
   return r;
 }
 
-DType accumulator_of(DType t) noexcept {
-  if (!is_floating(t)) return DType::I64;
-  return t == DType::F64 ? DType::F64 : DType::F32;
-}
+DType accumulator_of(DType t) noexcept { return traits_of(t).accumulator; }
 
 namespace {
 

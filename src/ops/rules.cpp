@@ -6,7 +6,6 @@ namespace naru::ops {
 
 DType result_type(std::span<const Operand> operands) {
   // Tensors with dimensions decide; tensors without, then numbers, only where they are of a higher category.
-  const auto category = [](DType t) { return is_floating(t) ? 2 : is_integral(t) ? 1 : 0; };
   DType best[3] = {DType::Bool, DType::Bool, DType::Bool};
   bool seen[3] = {};
   for (const Operand& o : operands) {
@@ -19,7 +18,8 @@ DType result_type(std::span<const Operand> operands) {
   bool any = false;
   for (int level = 0; level < 3; ++level) {
     if (!seen[level]) continue;
-    if (!any || category(best[level]) > category(type)) type = any ? (level == 2 ? best[level] : promote(type, best[level])) : best[level];
+    if (!any || category_of(best[level]) > category_of(type))
+      type = any ? (level == 2 ? best[level] : promote(type, best[level])) : best[level];
     any = true;
   }
   return type;
@@ -67,11 +67,11 @@ Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
       if (t == DType::Bool) throw NotImplementedError("\"{}\" not implemented for 'Bool': wanted numbers", op);
       return {t, t};
     case Rule::Float: {
-      const DType f = is_floating(t) ? t : default_dtype();
+      const DType f = is_inexact(t) ? t : default_dtype();
       return {f, f};
     }
     case Rule::Power:
-      if (operands.size() > 1 && !is_floating(t) && !operands[1].is_tensor() && operands[1].scalar().to_int() < 0)
+      if (operands.size() > 1 && !is_inexact(t) && !operands[1].is_tensor() && operands[1].scalar().to_int() < 0)
         throw RuntimeError("Integers to negative integer powers are not allowed. (pow: exponent {})", operands[1].scalar().to_int());
       return {t == DType::Bool ? DType::I64 : t, t == DType::Bool ? DType::I64 : t};
     case Rule::Compare:
@@ -81,7 +81,7 @@ Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
       return {DType::Bool, DType::Bool};
     case Rule::Bits:
     case Rule::Shift:
-      if (is_floating(t))
+      if (is_inexact(t))
         throw NotImplementedError("\"{}\" not implemented for '{}': wanted integers{}", op, name_of(t),
                                   rule == Rule::Bits ? " or bool" : "");
       return {t, t};

@@ -13,7 +13,7 @@ namespace {
 
 Tensor raw_scan(ir::ReduceOp op, const Tensor& t, int64_t dim, DType type, const char* name) {
   // Converted first where the running type could not be made from t's elements directly.
-  const DType acc = is_floating(type) ? ops::accumulator_of(type) : type == DType::Bool ? DType::I64 : type;
+  const DType acc = is_inexact(type) ? ops::accumulator_of(type) : type == DType::Bool ? DType::I64 : type;
   const Tensor from = t.dtype() == type ? t : ops::apply(ir::op::copy, {{&t, {}, type}}, type, name);
   Tensor out = ops::make_result(t.sizes(), acc, t.device(), name);
   if (out.numel() > 0) {
@@ -37,7 +37,7 @@ Tensor raw_scan(ir::ReduceOp op, const Tensor& t, int64_t dim, DType type, const
   return acc == type ? out : ops::apply(ir::op::copy, {{&out, {}, type}}, type, name);
 }
 
-DType scan_type(const Tensor& t, std::optional<DType> dtype) { return dtype.value_or(is_floating(t.dtype()) ? t.dtype() : DType::I64); }
+DType scan_type(const Tensor& t, std::optional<DType> dtype) { return dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64); }
 
 }  // namespace
 

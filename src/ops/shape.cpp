@@ -100,7 +100,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
                        if (!g[0].defined()) return r;
                        int64_t start = 0;
                        for (size_t i = 0; i < r.size(); ++i) {
-                         if (is_floating(types[i]) && !skip[i])
+                         if (is_inexact(types[i]) && !skip[i])
                            r[i] = g[0].narrow(dim, start, lengths[i]).to(types[i]);
                          else if (skip[i])
                            r[i] = zeros({0}, Options(types[i], g[0].device()));
@@ -133,7 +133,7 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
                      [dim, types](Grads g, Grads) {
                        std::vector<Tensor> r(types.size());
                        for (size_t i = 0; g[0].defined() && i < r.size(); ++i)
-                         if (is_floating(types[i])) r[i] = g[0].select(dim, static_cast<int64_t>(i)).to(types[i]);
+                         if (is_inexact(types[i])) r[i] = g[0].select(dim, static_cast<int64_t>(i)).to(types[i]);
                        return r;
                      });
 }

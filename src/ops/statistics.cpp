@@ -37,7 +37,7 @@ Moments moments(const Tensor& t, const DimSet& set, double correction, bool keep
 
 void require_floating(const Tensor& t, const char* op, const char* text) {
   ops::require_defined(t, op, "input");
-  if (!is_floating(t.dtype()))
+  if (!is_inexact(t.dtype()))
     throw NotImplementedError("{} only support floating point and complex dtypes (got {}; convert it first: t.float())", text,
                               ops::torch_name(t.dtype()));
 }
@@ -140,7 +140,7 @@ Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double p
 Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim) {
   if (const autocast::Casts c("norm", {&t}); c) return norm(c[0], p, dims, keepdim);
   ops::require_defined(t, "norm", "input");
-  if (!is_floating(t.dtype()))
+  if (!is_inexact(t.dtype()))
     throw NotImplementedError(
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}. Convert it first: t.float()",
         ops::torch_name(t.dtype()));
@@ -160,7 +160,7 @@ Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim) {
 Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim) {
   if (const autocast::Casts c("logsumexp", {&t}); c) return logsumexp(c[0], dims, keepdim);
   ops::require_defined(t, "logsumexp", "input");
-  if (!is_floating(t.dtype())) return logsumexp(t.to(default_dtype()), dims, keepdim);
+  if (!is_inexact(t.dtype())) return logsumexp(t.to(default_dtype()), dims, keepdim);
   const DimSet set = ops::dim_set(dims, t.dim());
   const DType acc = ops::accumulator_of(t.dtype());
   Tensor y;

@@ -6,15 +6,8 @@
 namespace naru::ops {
 
 // "Float", "Long" ...
-constexpr const char* torch_name(DType t) noexcept {
-  constexpr const char* kNames[kDTypes] = {"Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double"};
-  return kNames[static_cast<int>(t)];
-}
+constexpr const char* torch_name(DType t) noexcept { return traits_of(t).scalar_type; }
 // "float", "long" ...: the C++ type.
-constexpr const char* c_name(DType t) noexcept {
-  constexpr const char* kNames[kDTypes] = {"bool", "unsigned char", "signed char",   "short", "int",
-                                           "long", "c10::Half",     "c10::BFloat16", "float", "double"};
-  return kNames[static_cast<int>(t)];
-}
+constexpr const char* c_name(DType t) noexcept { return traits_of(t).c_type; }
 
 }  // namespace naru::ops

@@ -151,9 +151,8 @@ void run(const ir::ArgReduce& op, Launcher& launcher) {
   for (const int64_t v : {results, length, last_stride(op.in), each}) arguments.add(v);
   add(arguments, kept);
   void* const memory[] = {op.in.data, op.values.data, op.indices.data};
-  const uint64_t bits = static_cast<uint64_t>(op.in.dtype) | static_cast<uint64_t>(op.greatest) << 4 | static_cast<uint64_t>(wide) << 5 |
-                        static_cast<uint64_t>(items == 1) << 6 | static_cast<uint64_t>(op.values.data != nullptr) << 7 |
-                        static_cast<uint64_t>(op.indices.data != nullptr) << 8 | static_cast<uint64_t>(kept.rank) << 16;
+  const bool values = op.values.data, indices = op.indices.data;
+  const KeyBits bits = KeyBits().add(op.in.dtype).add(op.greatest).add(wide).add(items == 1).add(values).add(indices).add(kept.rank, 8);
   launcher.start({{Kind::ArgReduce, nullptr, bits},
                   [&] { return arg_text(op, kept, target, items, wide); },
                   memory,
@@ -176,8 +175,7 @@ void run(const ir::Scan& scan, Launcher& launcher) {
   for (const int64_t v : {rows, length, last_stride(scan.in), last_stride(scan.out)}) arguments.add(v);
   add(arguments, kept);
   void* const memory[] = {scan.in.data, scan.out.data};
-  const uint64_t bits = static_cast<uint64_t>(scan.in.dtype) | static_cast<uint64_t>(scan.out.dtype) << 4 |
-                        static_cast<uint64_t>(wide) << 8 | static_cast<uint64_t>(scan.op) << 9 | static_cast<uint64_t>(kept.rank) << 16;
+  const KeyBits bits = KeyBits().add(scan.in.dtype).add(scan.out.dtype).add(wide).add(scan.op).add(kept.rank, 8);
   launcher.start({{Kind::Scan, nullptr, bits},
                   [&] { return scan_text(scan, kept, launcher.target(), wide); },
                   memory,

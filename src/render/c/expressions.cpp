@@ -176,8 +176,8 @@ const char* name_of(VType type) noexcept {
 }
 
 const char* stored(DType type) noexcept {
-  constexpr const char* kNames[kDTypes] = {"u8", "u8", "i8", "i16", "i32", "i64", "u16", "u16", "f32", "f64"};
-  return kNames[static_cast<int>(type)];
+  constexpr PerDType<const char*> kNames{"u8", "u8", "i8", "i16", "i32", "i64", "u16", "u16", "f32", "f64"};
+  return kNames[type];
 }
 
 std::string loaded(DType type, const std::string& element) {

@@ -259,8 +259,10 @@ void run(const ir::Scatter& s, Launcher& launcher) {
        {rows, run, owners, is_run ? m.space.operands[0].strides[last] / item : 0, is_run ? m.space.operands[1].strides[last] / item : 0})
     arguments.add(v);
   void* const memory[] = {offsets, s.value.data, s.target.data};
-  const uint64_t type = s.add ? static_cast<uint64_t>(s.value.dtype) : size_of(s.value.dtype);
-  launcher.start({{Kind::Scatter, nullptr, type | static_cast<uint64_t>(s.add) << 8 | static_cast<uint64_t>(m.wide) << 9},
+  KeyBits bits;
+  bits.add(s.add).add(m.wide);
+  s.add ? bits.add(s.value.dtype) : bits.add(size_of(s.value.dtype), 6);
+  launcher.start({{Kind::Scatter, nullptr, bits},
                   [&] { return scatter_text(s.value.dtype, s.add, m.wide, target); },
                   memory,
                   arguments.bytes(),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -36,6 +37,27 @@ enum class Kind : uint8_t {
   SortPut,
   Rows,
   User
+};
+
+// Small numbers side by side in a word of a key. The reader of a key is nobody: only the same calls must give different words for different numbers.
+class KeyBits {
+ public:
+  // A number below 2^width.
+  KeyBits& add(uint64_t number, int width) noexcept {
+    assert(number >> width == 0 && used_ + width <= 64);
+    word_ |= number << used_;
+    used_ += width;
+    return *this;
+  }
+  KeyBits& add(bool b) noexcept { return add(b, 1); }
+  KeyBits& add(DType t) noexcept { return add(static_cast<uint64_t>(t), kDTypeBits); }
+  KeyBits& add(ir::VType t) noexcept { return add(static_cast<uint64_t>(t), 3); }
+  KeyBits& add(ir::ReduceOp op) noexcept { return add(static_cast<uint64_t>(op), 4); }
+  operator uint64_t() const noexcept { return word_; }
+
+ private:
+  uint64_t word_ = 0;
+  int used_ = 0;
 };
 
 // What decides a kernel's text, for one target.

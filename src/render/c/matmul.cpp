@@ -37,9 +37,8 @@ struct Product {
     wide = std::max(reach, q.batch * std::max(q.k, int64_t{1}) * (q.n + 64)) > (int64_t{1} << 30);
   }
   bool real() const { return is_float(type); }
-  uint64_t bits() const {
-    return static_cast<uint64_t>(q.dtype) | static_cast<uint64_t>(wide) << 4 | static_cast<uint64_t>(q.bias != nullptr) << 5;
-  }
+  enum class Step : uint8_t { Tiles, Pack, Panels };
+  KeyBits bits(Step step) const { return KeyBits().add(static_cast<uint64_t>(step), 2).add(q.dtype).add(wide).add(q.bias != nullptr); }
   std::string loaded_as(const std::string& element) const { return fmt::format("({})({})", arithmetic(type), loaded(q.dtype, element)); }
   // What is stored for a sum and the bias of its column.
   std::string result(const std::string& sum, const std::string& bias) const {
@@ -110,7 +109,7 @@ void Product::start_tiles(Launcher& launcher) const {
   add_to(arguments);
   void* const memory[] = {q.a.data, q.b.data, q.c.data, const_cast<void*>(q.bias)};
   const int64_t groups = q.batch * ((q.m + kTile - 1) / kTile) * ((q.n + kTile - 1) / kTile);
-  launcher.start({{Kind::MatMul, nullptr, bits() | static_cast<uint64_t>(a_transposed) << 6 | static_cast<uint64_t>(b_transposed) << 7},
+  launcher.start({{Kind::MatMul, nullptr, bits(Step::Tiles).add(a_transposed).add(b_transposed)},
                   [&] { return tiles_text(a_transposed, b_transposed); },
                   memory,
                   arguments.bytes(),
@@ -191,7 +190,7 @@ void Product::start_panels(Launcher& launcher) const {
     add_to(arguments);
     arguments.add(0);
     void* const memory[] = {q.b.data, packed};
-    launcher.start({{Kind::MatMul, nullptr, bits() | 1u << 8},
+    launcher.start({{Kind::MatMul, nullptr, bits(Step::Pack)},
                     [this] { return pack_text(); },
                     memory,
                     arguments.bytes(),
@@ -205,7 +204,7 @@ void Product::start_panels(Launcher& launcher) const {
   while (rows > kRows && q.batch * panels * ((q.m + rows - 1) / rows) < 4 * target.units) rows /= 2;
   arguments.add(rows);
   void* const memory[] = {q.a.data, packed, q.c.data, const_cast<void*>(q.bias)};
-  launcher.start({{Kind::MatMul, nullptr, bits() | 2u << 8},
+  launcher.start({{Kind::MatMul, nullptr, bits(Step::Panels)},
                   [this] { return panels_text(); },
                   memory,
                   arguments.bytes(),

@@ -80,9 +80,7 @@ Key Reduction::key() const {
     if (reduced.rank == 1) steps |= static_cast<uint64_t>(last_step(reduced, k)) << (2 * k);
     if (columns()) steps |= static_cast<uint64_t>(last_step(kept, k)) << (2 * k + 24);
   }
-  uint64_t more = static_cast<uint64_t>(reduce.op) | static_cast<uint64_t>(reduce.out.dtype) << 4 | static_cast<uint64_t>(wide) << 8 |
-                  static_cast<uint64_t>(chunks == 1) << 9 | static_cast<uint64_t>(kept.rank) << 16 |
-                  static_cast<uint64_t>(reduced.rank) << 24;
+  const KeyBits more = KeyBits().add(reduce.op).add(reduce.out.dtype).add(wide).add(chunks == 1).add(kept.rank, 8).add(reduced.rank, 8);
   return {reduce.contiguous ? Kind::ContiguousReduction : Kind::StridedReduction, &reduce.program, steps, more};
 }
 
@@ -259,8 +257,7 @@ void Reduction::start_tree(Launcher& launcher, void* partial) const {
     arguments.add(v);
   add(arguments, result);
   void* const memory[] = {partial, reduce.out.data};
-  const uint64_t bits = static_cast<uint64_t>(reduce.op) | static_cast<uint64_t>(reduce.out.dtype) << 4 | static_cast<uint64_t>(wide) << 8 |
-                        static_cast<uint64_t>(items == 1) << 9 | static_cast<uint64_t>(type) << 10 | static_cast<uint64_t>(kept.rank) << 16;
+  const KeyBits bits = KeyBits().add(reduce.op).add(reduce.out.dtype).add(wide).add(items == 1).add(type).add(kept.rank, 8);
   launcher.start({{Kind::Tree, nullptr, bits},
                   [this, items] { return tree_text(items); },
                   memory,

@@ -1,0 +1,61 @@
+#include "naru/dtype.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "naru/error.h"
+
+namespace naru {
+namespace {
+
+TEST(DType, EachTypeHasItsNamesAndIsFoundByThem) {
+  std::set<std::string_view> names;
+  for (const DType t : kAllDTypes) {
+    EXPECT_TRUE(names.insert(name_of(t)).second) << name_of(t);
+    EXPECT_EQ(parse_dtype(name_of(t)), t);
+    EXPECT_EQ(parse_dtype("torch." + std::string(name_of(t))), t);
+  }
+  for (const auto& [alias, t] : kDTypeAliases) EXPECT_EQ(parse_dtype(alias), t);
+  EXPECT_THROW(parse_dtype("float8"), TypeError);
+}
+
+// Whether every value of `from` is one of `to`.
+bool holds(DType to, DType from) {
+  const DTypeTraits &a = traits_of(to), &b = traits_of(from);
+  if (a.category != b.category) return a.category > b.category;
+  return a.digits >= b.digits && (a.is_signed || !b.is_signed) && a.greatest >= b.greatest;
+}
+
+TEST(DType, PromotionGivesTheSmallestTypeThatHoldsBothInEitherOrder) {
+  for (const DType a : kAllDTypes)
+    for (const DType b : kAllDTypes) {
+      SCOPED_TRACE(std::string(name_of(a)) + " and " + std::string(name_of(b)));
+      const DType both = promote(a, b);
+      EXPECT_EQ(both, promote(b, a));
+      EXPECT_TRUE(holds(both, a) && holds(both, b)) << name_of(both);
+      if (category_of(a) != category_of(b)) {
+        EXPECT_TRUE(both == a || both == b) << name_of(both);
+        continue;
+      }
+      for (const DType other : kAllDTypes)
+        if (other != both && holds(other, a) && holds(other, b)) {
+          EXPECT_TRUE(category_of(other) > category_of(both) || size_of(other) >= size_of(both)) << name_of(other) << " would do";
+        }
+    }
+  EXPECT_EQ(promote(DType::U8, DType::I8), DType::I16);
+  EXPECT_EQ(promote(DType::F16, DType::BF16), DType::F32);
+  EXPECT_EQ(promote(DType::I64, DType::F16), DType::F16);
+}
+
+TEST(DType, SumsAreKeptInATypeThatHoldsTheirTerms) {
+  for (const DType t : kAllDTypes) {
+    EXPECT_TRUE(holds(traits_of(t).accumulator, t)) << name_of(t);
+    EXPECT_EQ(traits_of(traits_of(t).accumulator).accumulator, traits_of(t).accumulator) << name_of(t);
+    EXPECT_EQ(is_complex(t), traits_of(t).real != t) << name_of(t);
+  }
+}
+
+}  // namespace
+}  // namespace naru
