@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "naru/precision.h"
 #include "naru/random.h"
 #include "naru/tensor.h"
 
@@ -112,14 +113,6 @@ Tensor outer(const Tensor& a, const Tensor& b);
 Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta = 1, Scalar alpha = 1);
 // x wᵀ + bias; x (..., in), w (out, in), bias (out) or undefined
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias = {});
-void use_deterministic_algorithms(bool on) noexcept;
-bool deterministic_algorithms() noexcept;
-// Whether devices with units for it may round float32 factors to TF32 (10 bits of mantissa) before they multiply: several times as fast. At first not.
-void allow_tf32(bool on) noexcept;
-bool tf32_allowed() noexcept;
-// Whether a device's library may add parts of a product's sums up in float16 (bfloat16), where its factors are of that type. At first it may.
-void allow_reduced_precision_reduction(DType half, bool on) noexcept;
-bool reduced_precision_reduction_allowed(DType half) noexcept;
 
 // --- shapes -------------------------------------------------------------------------------------------------------------------------
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim = 0);

@@ -296,7 +296,7 @@ Job<T> job_of(MatMul q, Buffer& held) {
   Job<T> job;
   job.q = q;
   if constexpr (std::is_floating_point_v<T>) {
-    if (!q.deterministic && fits_library(q)) {
+    if (!q.precision.deterministic && fits_library(q)) {
       const Products& p = products();
       if constexpr (std::is_same_v<T, float>)
         job.library = p.small_sgemm ? &p : nullptr;

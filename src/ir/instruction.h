@@ -22,6 +22,7 @@
 #include "ir/reduce.h"
 #include "naru/device.h"
 #include "naru/dims.h"
+#include "naru/precision.h"
 
 namespace naru::ir {
 
@@ -191,9 +192,7 @@ struct MatMul {
   Matrix a, b, c;
   const void* bias = nullptr;
   int64_t bias_stride = 1;
-  bool deterministic = false;  // one chain of fma in the order of k for each element
-  // What a device's library may do, where it is faster: round float32 factors to TF32; add parts of sums up in float16 or bfloat16.
-  bool tf32 = false, reduced_precision_accumulation = true;
+  Precision precision;
 
   static constexpr const char* kFamily = "product";
   static constexpr const char* kNames[] = {"matmul"};

@@ -1,12 +1,10 @@
 // matmul, mm, bmm, mv, dot, outer, addmm.
-#include <atomic>
-
+#include "ops/matmul.h"
 #include "autograd/node.h"
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
-#include "ops/matmul.h"
 #include "ops/numbers.h"
 #include "ops/type_names.h"
 
@@ -17,23 +15,6 @@ using autograd::requires_grad;
 using ops::check_factors;
 using ops::product_of;
 using Tensors = std::vector<Tensor>;
-
-namespace {
-std::atomic<bool> deterministic{false}, tf32{false}, reduced_precision_accumulation16{true}, reduced_precision_accumulation_bf16{true};
-std::atomic<bool>& reduced_precision_accumulation(DType half) noexcept {
-  return half == DType::BF16 ? reduced_precision_accumulation_bf16 : reduced_precision_accumulation16;
-}
-}  // namespace
-void use_deterministic_algorithms(bool on) noexcept { deterministic.store(on, std::memory_order_relaxed); }
-bool deterministic_algorithms() noexcept { return deterministic.load(std::memory_order_relaxed); }
-void allow_tf32(bool on) noexcept { tf32.store(on, std::memory_order_relaxed); }
-bool tf32_allowed() noexcept { return tf32.load(std::memory_order_relaxed); }
-void allow_reduced_precision_reduction(DType half, bool on) noexcept {
-  reduced_precision_accumulation(half).store(on, std::memory_order_relaxed);
-}
-bool reduced_precision_reduction_allowed(DType half) noexcept {
-  return reduced_precision_accumulation(half).load(std::memory_order_relaxed);
-}
 
 namespace ops {
 
@@ -84,7 +65,8 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
   if (rank == 3) sizes.insert(0, sa[0]);
   Tensor out = make_result(sizes, a.dtype(), a.impl()->storage->device, op);
   if (out.numel() == 0) return out;
-  if (rank == 2 && !b_transposed && !bias.defined() && is_idle(a) && is_idle(b) && !deterministic_algorithms() &&
+  const Precision precision = precision_of(a.dtype());
+  if (rank == 2 && !b_transposed && !bias.defined() && is_idle(a) && is_idle(b) && !precision.deterministic &&
       runtime::backend_of(DeviceType::Cpu)
           .small_matmul(a.dtype(), m, n, k, a.impl()->address(), b.impl()->address(), out.impl()->address()))
     return out;
@@ -92,9 +74,7 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
   q.dtype = a.dtype();
   q.batch = rank == 3 ? sa[0] : 1;
   q.m = m, q.k = k, q.n = n;
-  q.deterministic = deterministic_algorithms();
-  q.tf32 = tf32_allowed();
-  q.reduced_precision_accumulation = reduced_precision_reduction_allowed(q.dtype);
+  q.precision = precision;
   q.a = matrix_of(a, false);
   q.b = matrix_of(b, b_transposed);
   if (bias.defined()) {

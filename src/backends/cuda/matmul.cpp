@@ -50,7 +50,7 @@ bool set_types(LtMatMul& p, const ir::MatMul& q, bool tf32) noexcept {
   switch (q.dtype) {
     case DType::F32:
       p.type = CUDA_R_32F;
-      if (q.tf32 && tf32) p.compute = CUBLAS_COMPUTE_32F_FAST_TF32;
+      if (q.precision.tf32 && tf32) p.compute = CUBLAS_COMPUTE_32F_FAST_TF32;
       return true;
     case DType::F64:
       p.type = CUDA_R_64F, p.compute = CUBLAS_COMPUTE_64F, p.scale = CUDA_R_64F;
@@ -59,7 +59,7 @@ bool set_types(LtMatMul& p, const ir::MatMul& q, bool tf32) noexcept {
     case DType::BF16:
       p.type = q.dtype == DType::F16 ? CUDA_R_16F : CUDA_R_16BF;
       // Parts of a sum are added up in float32, or not at all.
-      if (!q.reduced_precision_accumulation) p.reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+      if (!q.precision.reduced_accumulation) p.reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
       return true;
     default:
       return false;
@@ -103,7 +103,7 @@ bool unit_stride(const Matrix& matrix, int64_t rows, int64_t cols) noexcept { re
 std::optional<LtMatMul> for_library(const ir::MatMul& q, bool tf32) noexcept {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   LtMatMul p;
-  if (q.deterministic || q.k == 0 || std::max({q.m, q.n, q.k, q.batch}) > kMost || !set_types(p, q, tf32)) return std::nullopt;
+  if (q.precision.deterministic || q.k == 0 || std::max({q.m, q.n, q.k, q.batch}) > kMost || !set_types(p, q, tf32)) return std::nullopt;
   // c by rows is its transpose by columns: c^T = b^T a^T, and a bias for each column of c is one for each row there.
   const auto a = operand(q.b, q.k, q.n, q.batch), b = operand(q.a, q.m, q.k, q.batch), d = operand(q.c, q.m, q.n, q.batch);
   if (!a || !b || !d || d->transposed) return std::nullopt;

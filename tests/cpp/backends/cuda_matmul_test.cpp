@@ -143,7 +143,7 @@ TEST_F(CudaMatMul, the_library_computes_every_layout_it_takes) {
 TEST_F(CudaMatMul, what_is_not_for_the_library_is_done_by_own_kernels) {
   std::vector<Job> all;
   Job j = job(2, 5, 7, 9, true);
-  j.q.deterministic = true;
+  j.q.precision.deterministic = true;
   all.push_back(j);
   all.push_back(job(1, 5, 7, 0));
   all.push_back(job(1, 5, 7, 0, true));
@@ -390,7 +390,7 @@ TEST_F(CudaMatMul, factors_are_rounded_to_tf32_only_where_that_is_allowed_and_th
     for (const int device : {0, 3}) {
       const auto s = stream(device);
       const Memory at = filled(*s, device);
-      j.q.tf32 = allowed;
+      j.q.precision.tf32 = allowed;
       float got = 0;
       s->submit(placed(j, at), {});
       s->synchronize(down(*s, &got, at.c, 4, device));
@@ -425,7 +425,7 @@ TEST(CudaRealLibrary, nvidias_own_cublaslt_takes_the_descriptors) {
   alignas(16) float memory[4] = {};
   for (const DType t : {DType::F32, DType::F64, DType::F16, DType::BF16})
     for (Job j : jobs_for_the_library()) {
-      j.q.dtype = t, j.q.tf32 = true, j.q.reduced_precision_accumulation = false;
+      j.q.dtype = t, j.q.precision.tf32 = true, j.q.precision.reduced_accumulation = false;
       if (j.bias >= 0) j.q.bias = memory;
       const std::optional<LtMatMul> product = for_library(j.q, true);
       ASSERT_TRUE(product);

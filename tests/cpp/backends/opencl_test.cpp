@@ -216,7 +216,7 @@ TEST_P(OpenCl, products_are_one_chain_in_the_order_of_k) {
               {&a, &b, &c, &bias},
               [&, m = m, n = n, k = k](const std::vector<View>& v) -> ir::Instruction {
                 ir::MatMul q;
-                q.dtype = t, q.batch = 2, q.m = m, q.n = n, q.k = k, q.deterministic = true;
+                q.dtype = t, q.batch = 2, q.m = m, q.n = n, q.k = k, q.precision.deterministic = true;
                 const auto matrix = [&](const View& x, bool turn) {
                   return ir::MatMul::Matrix{x.data, x.strides[0], x.strides[turn ? 2 : 1], x.strides[turn ? 1 : 2]};
                 };

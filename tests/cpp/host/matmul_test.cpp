@@ -67,7 +67,7 @@ void check_all_shapes(DType t, double epsilon, bool deterministic = false) {
               bias({s.n}, t, Layout::Stepped, 4);
           const bool with_bias = (s.m + s.k) % 2;
           ir::MatMul q = product_of(a, b, c, with_bias ? &bias : nullptr);
-          q.deterministic = deterministic;
+          q.precision.deterministic = deterministic;
           const std::vector<char> before = c.memory();
           execute(q);
           SCOPED_TRACE(std::string(naru::name_of(t)) + " " + name_of(la) + " " + name_of(lb) + " -> " + name_of(lc));
@@ -125,7 +125,7 @@ TEST(MatMul, deterministic_is_one_chain_of_fma_in_the_order_of_k) {
     Array a({s.batch, s.m, s.k}, DType::F32, Layout::Contiguous, 1), b({s.batch, s.k, s.n}, DType::F32, Layout::Transposed, 2),
         c({s.batch, s.m, s.n}, DType::F32), bias({s.n}, DType::F32);
     ir::MatMul q = product_of(a, b, c, &bias);
-    q.deterministic = true;
+    q.precision.deterministic = true;
     execute(q);
     const std::vector<double> x = values_of(a), y = values_of(b);
     for (int64_t p = 0; p < c.numel(); ++p) {
@@ -148,7 +148,7 @@ TEST(MatMul, bits_do_not_depend_on_threads) {
       Array a({s.batch, s.m, s.k}, DType::F32, Layout::Contiguous, 1), b({s.batch, s.k, s.n}, DType::F32, Layout::Contiguous, 2),
           c({s.batch, s.m, s.n}, DType::F32), d = c;
       ir::MatMul q = product_of(a, b, c);
-      q.deterministic = deterministic;
+      q.precision.deterministic = deterministic;
       {
         const Threads one(1);
         execute(q);
@@ -156,7 +156,7 @@ TEST(MatMul, bits_do_not_depend_on_threads) {
       for (int threads : {2, 3, 8}) {
         const Threads n(threads);
         q = product_of(a, b, d);
-        q.deterministic = deterministic;
+        q.precision.deterministic = deterministic;
         d.fill(0);
         execute(q);
         ASSERT_EQ(c.memory(), d.memory()) << s.m << "x" << s.n << "x" << s.k << " " << threads << " threads";
