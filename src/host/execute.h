@@ -8,6 +8,7 @@
 
 #include "ir/instruction.h"
 #include "runtime/backend.h"
+#include "runtime/small_work.h"
 
 namespace naru::host {
 
@@ -31,10 +32,8 @@ class PreparedList {
 void prepare(const ir::Instruction& instruction);
 
 // The kernel of a one-step program over consecutive elements, for callers that run small work themselves. Never null.
-// Lives as long as the process. `context` is passed on to run().
-struct SmallKernel : runtime::DirectKernel {
-  void run(void* const* operands, const uint64_t* params, int64_t n) const;
-};
+// Lives as long as the process.
+using SmallKernel = runtime::DirectKernel;
 const SmallKernel& small_kernel(const ir::Program& program);
 
 // c = a b at once, contiguous, with the bits of ir::MatMul, where that would be one call of a library. False: nothing done.

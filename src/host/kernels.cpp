@@ -213,11 +213,6 @@ void convert(DType from, const void* source, DType to, void* target, int64_t n) 
   k->run(operands, nullptr, n, 0);
 }
 
-void SmallKernel::run(void* const* operands, const uint64_t* params, int64_t n) const {
-  if (machine) return machine(operands, params, n, 0);
-  ir::interpret(*kernel, operands, params, n, 0);
-}
-
 const SmallKernel& small_kernel(const Program& program) {
   struct Entry {
     std::atomic<const SmallKernel*> of[render::kMostIsas] = {};  // by instruction set

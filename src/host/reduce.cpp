@@ -8,6 +8,7 @@
 #include "host/kernels.h"
 #include "host/layout.h"
 #include "ir/op_ids.h"
+#include "ir/program_builder.h"
 
 namespace naru::host {
 namespace {
@@ -409,13 +410,7 @@ std::unique_ptr<Prepared> prepared(const Reduce& reduce) {
 bool small_sum(DType type, int64_t n, const void* in, void* out) {
   if ((type != DType::F32 && type != DType::F64) || n < 1 || n > ir::kContiguousChunk) return false;
   const auto kernel_for = [](DType t) {
-    ir::Program p;
-    p.inputs_count = p.nodes_count = p.outputs_count = 1;
-    p.inputs[0] = {t, false};
-    p.outputs[0] = 0;
-    p.nodes[0] = {ir::op::copy, t, 1, {}};
-    p.nodes[0].args[0] = {ir::Program::From::Input, t, 0};
-    return &reduction_kernel_of(p, ir::ReduceOp::Sum, 0);
+    return &reduction_kernel_of(ir::ProgramBuilder::single(ir::op::copy, {t}, t, t), ir::ReduceOp::Sum, 0);
   };
   static const ReductionKernel* const kernels[] = {kernel_for(DType::F32), kernel_for(DType::F64)};
   void* from = const_cast<void*>(in);

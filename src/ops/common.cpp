@@ -4,8 +4,8 @@
 #include <bit>
 
 #include "autograd/node.h"
-#include "ir/interpret.h"
 #include "naru/ops.h"
+#include "ops/fast_call.h"
 #include "ops/strides.h"
 #include "runtime/fallback.h"
 #include "runtime/memory.h"
@@ -20,8 +20,6 @@ void set_default_device(std::optional<Device> device) { chosen_device = device; 
 namespace ops {
 namespace {
 
-// Up to this many elements cpu work is done at once on the calling thread; more is deferred for fusion.
-constexpr int64_t kSmall = 4096;
 // Results above this many bytes remember the line that made them; so do all results on devices, where it costs nothing beside a launch.
 constexpr int64_t kRemember = 16384;
 
@@ -248,53 +246,6 @@ void replace_storage(const Tensor& t, Ref<Storage> storage) {
   own = std::move(storage);
 }
 
-namespace {
-
-// Runs a step on the calling thread, if everything it accesses is at rest. False: not possible this way.
-bool run_directly(ir::OpId id, std::span<const runtime::Source> sources, const Tensor& out) {
-  const TensorImpl& o = *out.impl();
-  if (runtime::busy(*o.storage) || !(o.contiguous || is_dense(o.sizes, o.strides))) return false;
-  ir::Program program;
-  std::array<void*, ir::kMaxArgs + 1> operands;
-  std::array<uint64_t, ir::kMaxArgs> params;
-  ir::Program::Node& step = program.nodes[0];
-  step.op = id;
-  step.out = o.dtype;
-  step.args_count = static_cast<uint8_t>(sources.size());
-  const Dims out_strides = runtime::expanded_strides(o, o.sizes);
-  for (size_t k = 0; k < sources.size(); ++k) {
-    const runtime::Source& s = sources[k];
-    if (!s.tensor) {
-      step.args[k] = {ir::Program::From::Param, s.as, program.params_count};
-      program.params[program.params_count] = ir::vtype_of(s.as);
-      params[program.params_count++] = s.bits;
-      continue;
-    }
-    if (runtime::busy(*s.tensor->storage)) return false;
-    bool repeats = true;
-    for (int64_t stride : s.strides) repeats &= stride == 0;
-    if (!repeats && !(s.strides == out_strides)) return false;
-    // An input that is the output's memory at another place cannot be streamed through.
-    if (s.tensor->storage.get() == o.storage.get() && s.tensor->address() != o.address()) return false;
-    step.args[k] = {ir::Program::From::Input, s.as, program.inputs_count};
-    operands[program.inputs_count] = s.tensor->address();
-    program.inputs[program.inputs_count++] = {s.tensor->dtype, repeats && o.numel > 1};
-  }
-  program.nodes_count = program.outputs_count = 1;
-  program.outputs[0] = 0;
-  const runtime::DirectKernel* kernel = runtime::backend_of(DeviceType::Cpu).direct_kernel(program);
-  if (!kernel) return false;
-  if (!o.storage->data) runtime::allocate_storage(*o.storage);
-  operands[program.inputs_count] = o.address();
-  if (kernel->machine)
-    kernel->machine(operands.data(), params.data(), o.numel, 0);
-  else
-    ir::interpret(*kernel->kernel, operands.data(), params.data(), o.numel, 0);
-  return true;
-}
-
-}  // namespace
-
 void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& out) {
   const TensorImpl& o = *out.impl();
   if (o.numel == 0) return;
@@ -327,7 +278,7 @@ void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& 
     }
   }
   const std::span<const runtime::Source> all(sources.data(), operands.size());
-  if (o.storage->device.is_cpu() && o.numel <= kSmall && fuse_depth == 0 && run_directly(id, all, out)) return;
+  if (o.storage->device.is_cpu() && o.numel <= kSmall && fuse_depth == 0 && run_at_once(id, all, o)) return;
   runtime::Queue& queue = runtime::queue_of(o.storage->device);
   queue.append(id, all, o);
   // Small work at rest does not wait for company; behind a reduction it does, until the temporaries that are reduced have gone.

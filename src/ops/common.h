@@ -57,6 +57,13 @@ void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads,
 // Throws RuntimeError, which names op with its ending, where elements of the target share memory (it is expanded).
 void require_distinct_elements(const Tensor& target, const char* op, const char* ending = "");
 
+// Up to so many elements cpu work is done at once on the calling thread; more is deferred for fusion.
+inline constexpr int64_t kSmall = 4096;
+// Whether the host finds the elements at consecutive addresses, now: with nothing pending.
+inline bool is_at_hand(const TensorImpl& t) noexcept {
+  return t.contiguous && t.storage->device.is_cpu() && t.storage->data && !runtime::busy(*t.storage);
+}
+
 // Counts a write to the tensor's storage.
 void bump_version(const Tensor& t);
 // Puts another storage in the place of the tensor's. Counts as a write, for whoever has saved the tensor.

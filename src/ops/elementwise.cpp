@@ -1,4 +1,4 @@
-// Running the operators of the elementwise table: types, shapes, the quick way for small tensors, and their derivatives.
+// Running the operators of the elementwise table: types, shapes, the fast path for small tensors, and their derivatives.
 #include "ops/elementwise.h"
 
 #include "autograd/node.h"
@@ -209,7 +209,7 @@ class TableNode final : public autograd::Node {
       else if (!call.add(values[k].impl()))
         return {};
     }
-    if (!call.first || call.first->dtype != dtypes_[i]) return {};
+    if (!call.first() || call.first()->dtype != dtypes_[i]) return {};
     return call.run(ir::op::derivative(id_, i), "backward", [&] { return Types{types_.compute, dtypes_[i]}; });
   }
 
@@ -282,13 +282,13 @@ Tensor run_fast(ir::OpId id, std::span<const Operand> operands, Types& types) {
   FastCall call;
   for (const Operand& o : operands)
     if (!(o.is_tensor() ? call.add(o.tensor().impl()) : call.add(o.scalar()))) return {};
-  const TensorImpl* first = call.first;
+  const TensorImpl* first = call.first();
   if (!first || kTable[id].rule == Rule::Where) return {};
-  if (!is_inexact(first->dtype) && (kTable[id].rule == Rule::Float || call.mask != 0 || id == ir::op::floor_divide ||
+  if (!is_inexact(first->dtype) && (kTable[id].rule == Rule::Float || call.has_numbers() || id == ir::op::floor_divide ||
                                     id == ir::op::remainder || id == ir::op::fmod || id == ir::op::div_trunc))
     return {};
   Tensor out = call.run(id, kTable[id].name, [&] { return apply_rule(kTable[id].rule, operands, kTable[id].name); });
-  types = call.types;
+  types = call.types();
   return out;
 }
 
@@ -326,9 +326,9 @@ Tensor run_op(ir::OpId id, std::span<const Operand> operands) {
   }
   const bool history = wants_history(id, operands);
   Types types;
-  if (Tensor quick = run_fast(id, operands, types); quick.defined()) {
-    if (history) remember(id, types, operands, quick);
-    return quick;
+  if (Tensor done = run_fast(id, operands, types); done.defined()) {
+    if (history) remember(id, types, operands, done);
+    return done;
   }
   const TableEntry& r = kTable[id];
   const Device device = check_devices(operands, r.name);

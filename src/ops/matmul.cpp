@@ -7,6 +7,7 @@
 #include "ops/elementwise.h"
 #include "ops/numbers.h"
 #include "ops/type_names.h"
+#include "runtime/small_work.h"
 
 namespace naru {
 
@@ -41,12 +42,6 @@ void throw_not_multiplicable(const Dims& a, const Dims& b, const char* op) {
 
 namespace {
 
-// Contiguous, on the cpu, with nothing under way?
-bool is_idle(const Tensor& t) {
-  const Storage& s = *t.impl()->storage;
-  return t.impl()->contiguous && s.device.is_cpu() && s.data && !runtime::busy(s);
-}
-
 ir::MatMul::Matrix matrix_of(const Tensor& t, bool transposed) {
   const ir::View v = view_of(t, t.sizes());
   const size_t n = v.strides.size();
@@ -66,9 +61,8 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
   Tensor out = make_result(sizes, a.dtype(), a.impl()->storage->device, op);
   if (out.numel() == 0) return out;
   const Precision precision = precision_of(a.dtype());
-  if (rank == 2 && !b_transposed && !bias.defined() && is_idle(a) && is_idle(b) && !precision.deterministic &&
-      runtime::backend_of(DeviceType::Cpu)
-          .small_matmul(a.dtype(), m, n, k, a.impl()->address(), b.impl()->address(), out.impl()->address()))
+  if (rank == 2 && !b_transposed && !bias.defined() && is_at_hand(*a.impl()) && is_at_hand(*b.impl()) && !precision.deterministic &&
+      runtime::small_work.matmul(a.dtype(), m, n, k, a.impl()->address(), b.impl()->address(), out.impl()->address()))
     return out;
   ir::MatMul q;
   q.dtype = a.dtype();

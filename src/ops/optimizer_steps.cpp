@@ -4,18 +4,16 @@
 #include <cmath>
 
 #include "core/small_vector.h"
-#include "ir/interpret.h"
+#include "ir/program_builder.h"
 #include "naru/autograd.h"
 #include "naru/graph.h"
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "runtime/capture.h"
+#include "runtime/small_work.h"
 
 namespace naru {
 namespace {
-
-// Up to so many elements an update is done at once on the calling thread.
-constexpr int64_t kSmall = 4096;
 
 // A program that is written down like the arithmetic it stands for. Operators compute in one type; what is written to a tensor has that tensor's.
 class Update {
@@ -32,20 +30,16 @@ class Update {
     }
   };
   explicit Update(DType type) : type_(type) {}
+  Update(const Update&) = delete;
 
   // All tensors come before the first operator.
-  Value tensor(const Tensor& t) {
-    const uint8_t slot = program_.inputs_count++;
-    program_.inputs[slot] = {t.dtype(), false};
-    tensors_[slot] = &t;
-    return add_cell({ir::Program::From::Input, type_, slot});
+  Value tensor(const Tensor& t, bool scalar = false) {
+    const ir::Program::Arg arg = builder_.input(t.dtype(), type_, scalar);
+    tensors_[arg.index] = &t;
+    return add_cell(arg);
   }
   // A tensor of one element that stands beside tensors of any shape.
-  Value single(const Tensor& t) {
-    const Value v = tensor(t);
-    program_.inputs[program_.inputs_count - 1].scalar = tensors_[0]->numel() > 1;
-    return v;
-  }
+  Value single(const Tensor& t) { return tensor(t, tensors_[0]->numel() > 1); }
   Value make(ir::OpId id, std::initializer_list<Value> operands) { return add_cell(add_node(id, operands, type_)); }
   // `target` was given by tensor().
   void write(ir::OpId id, Value target, std::initializer_list<Value> operands) {
@@ -63,23 +57,19 @@ class Update {
     return Value::at(static_cast<int>(cells_.size()) - 1);
   }
   ir::Program::Arg add_node(ir::OpId id, std::initializer_list<Value> operands, DType out) {
-    ir::Program::Node& step = program_.nodes[program_.nodes_count];
-    step.op = id, step.out = out, step.args_count = 0;
+    std::array<ir::Program::Arg, ir::kMaxArgs> args;
+    size_t count = 0;
     for (const Value& v : operands) {
-      if (v.cell < 0) {
-        program_.params[program_.params_count] = ir::vtype_of(type_);
-        params_[program_.params_count] = ops::param_bits(v.number, type_);
-        step.args[step.args_count++] = {ir::Program::From::Param, type_, program_.params_count++};
-      } else {
-        step.args[step.args_count++] = cells_[v.cell];
-      }
+      if (v.cell < 0) params_[program_.params_count] = ops::param_bits(v.number, type_);
+      args[count++] = v.cell < 0 ? builder_.param(type_) : cells_[v.cell];
     }
-    return {ir::Program::From::Node, type_, program_.nodes_count++};
+    return builder_.result(builder_.node(id, out, {args.data(), count}), type_);
   }
   bool run_at_once();
 
   DType type_;
   ir::Program program_;
+  ir::ProgramBuilder builder_{program_};
   std::array<const Tensor*, kTensors> tensors_{};
   std::array<uint64_t, ir::kMaxParams> params_;
   SmallVector<ir::Program::Arg, 16> cells_;  // where each value is now
@@ -89,12 +79,12 @@ class Update {
 // Small, dense tensors at rest on the cpu: by a kernel that the thread remembers.
 bool Update::run_at_once() {
   const TensorImpl& first = *tensors_[0]->impl();
-  if (first.numel > kSmall || !first.storage->device.is_cpu()) return false;
+  if (first.numel > ops::kSmall) return false;
   std::array<void*, 2 * kTensors> addresses;
   int n = 0;
   for (int i = 0; i < program_.inputs_count; ++i) {
     const TensorImpl& t = *tensors_[i]->impl();
-    if (!t.contiguous || !t.storage->data || runtime::busy(*t.storage)) return false;
+    if (!ops::is_at_hand(t)) return false;
     addresses[n++] = t.address();
   }
   for (int i = 0; i < program_.inputs_count; ++i)
@@ -102,14 +92,10 @@ bool Update::run_at_once() {
   static thread_local ir::Program known;
   static thread_local const runtime::DirectKernel* kernel = nullptr;
   if (!kernel || !known.same(program_)) {
-    kernel = runtime::backend_of(DeviceType::Cpu).direct_kernel(program_);
+    kernel = &runtime::small_work.kernel_of(program_);
     known = program_;
-    if (!kernel) return false;
   }
-  if (kernel->machine)
-    kernel->machine(addresses.data(), params_.data(), first.numel, 0);
-  else
-    ir::interpret(*kernel->kernel, addresses.data(), params_.data(), first.numel, 0);
+  kernel->run(addresses.data(), params_.data(), first.numel);
   return true;
 }
 
@@ -128,9 +114,8 @@ void Update::run(const char* op) {
         tensors_[i] = &apart[i];
         break;
       }
-  program_.outputs_count = 0;
   for (int i = 0; i < program_.inputs_count; ++i)
-    if (written_ >> i & 1) program_.outputs[program_.outputs_count++] = static_cast<uint8_t>(cells_[i].index);
+    if (written_ >> i & 1) builder_.output(cells_[i].index);
   if (!run_at_once()) {
     ir::Map map;
     map.shape = first.sizes();

@@ -4,7 +4,9 @@
 #include <cstdlib>
 
 #include "core/sizes.h"
+#include "ir/program_builder.h"
 #include "ops/common.h"
+#include "runtime/small_work.h"
 
 namespace naru::ops {
 
@@ -104,36 +106,35 @@ template <class Instruction>
 Reads build_into(const FusedProducer& producer, const Dims& shape, Device device, Instruction& r, bool open = false) {
   const bool many = product(shape) > 1;
   Reads reads;
-  ir::Program& program = r.program;
+  ir::ProgramBuilder b(r.program);
+  // A tensor's number among the inputs.
+  const auto input = [&](const Tensor& t) {
+    const auto seen = std::find(reads.begin(), reads.end(), &t) - reads.begin();
+    if (static_cast<size_t>(seen) < reads.size()) return seen;
+    ir::View view = open ? ir::View{nullptr, t.impl()->dtype, runtime::expanded_strides(*t.impl(), shape)} : view_of(t, shape);
+    const bool one = std::all_of(view.strides.begin(), view.strides.end(), [](int64_t d) { return d == 0; });
+    b.input(view.dtype, view.dtype, many && one);
+    r.inputs.push_back(std::move(view));
+    reads.push_back(&t);
+    return seen;
+  };
+  uint8_t last = 0;
   for (const auto& node : producer.nodes()) {
-    ir::Program::Node& s = program.nodes[program.nodes_count];
-    s = {node.op, node.out, static_cast<uint8_t>(node.args.size()), {}};
-    for (size_t k = 0; k < node.args.size(); ++k) {
-      const FusedProducer::Arg& a = node.args[k];
+    std::array<ir::Program::Arg, ir::kMaxArgs> args;
+    size_t count = 0;
+    for (const FusedProducer::Arg& a : node.args) {
       if (a.node >= 0) {
-        s.args[k] = {ir::Program::From::Node, a.as, static_cast<uint16_t>(a.node)};
-        continue;
-      }
-      if (!a.tensor || a.tensor->impl()->storage->device != device) {
-        s.args[k] = {ir::Program::From::Param, a.as, program.params_count};
-        program.params[program.params_count++] = ir::vtype_of(a.as);
+        args[count++] = b.result(static_cast<size_t>(a.node), a.as);
+      } else if (a.tensor && a.tensor->impl()->storage->device == device) {
+        args[count++] = b.input_at(static_cast<size_t>(input(*a.tensor)), a.as);
+      } else {
+        args[count++] = b.param(a.as);
         r.params.push_back(param_bits(a.tensor ? read_scalar(*a.tensor) : a.number, a.as));
-        continue;
       }
-      const auto seen = std::find(reads.begin(), reads.end(), a.tensor);
-      s.args[k] = {ir::Program::From::Input, a.as, static_cast<uint16_t>(seen - reads.begin())};
-      if (seen != reads.end()) continue;
-      ir::View view = open ? ir::View{nullptr, a.tensor->impl()->dtype, runtime::expanded_strides(*a.tensor->impl(), shape)}
-                           : view_of(*a.tensor, shape);
-      const bool one = std::all_of(view.strides.begin(), view.strides.end(), [](int64_t d) { return d == 0; });
-      program.inputs[program.inputs_count++] = {view.dtype, many && one};
-      r.inputs.push_back(std::move(view));
-      reads.push_back(a.tensor);
     }
-    ++program.nodes_count;
+    last = b.node(node.op, node.out, {args.data(), count});
   }
-  program.outputs_count = 1;
-  program.outputs[0] = static_cast<uint8_t>(program.nodes_count - 1);
+  b.output(last);
   return reads;
 }
 
@@ -234,13 +235,10 @@ Tensor reduce(ir::ReduceOp op, const FusedProducer& producer, const Dims& shape,
 
 Tensor reduce_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DType out, const char* name) {
   // All elements of a small tensor at rest: no instruction.
-  constexpr int64_t kSmall = 4096;
   const TensorImpl& i = *t.impl();
-  const Storage& s = *i.storage;
-  if (i.numel > 0 && i.numel <= kSmall && i.contiguous && s.device.is_cpu() && as == i.dtype && out == as &&
-      set.count() == i.sizes.size() && s.data && !runtime::busy(s)) {
-    Tensor result = make_result(reduced_shape(i.sizes, set, keepdim), out, s.device, name);
-    if (runtime::backend_of(DeviceType::Cpu).small_sum(out, i.numel, i.address(), result.impl()->address())) return result;
+  if (i.numel > 0 && i.numel <= kSmall && as == i.dtype && out == as && set.count() == i.sizes.size() && is_at_hand(i)) {
+    Tensor result = make_result(reduced_shape(i.sizes, set, keepdim), out, i.storage->device, name);
+    if (runtime::small_work.sum(out, i.numel, i.address(), result.impl()->address())) return result;
   }
   return reduce(ir::ReduceOp::Sum, FusedProducer::copy(t, as, accumulator_of(as)), t.sizes(), set, keepdim, out, name);
 }

@@ -119,12 +119,6 @@ class DeviceStream {
   DeferredErrors* errors_ = &own_;
 };
 
-// A kernel that the host calls itself: machine code, or (machine null) the interpreter's kernel.
-struct DirectKernel {
-  ir::MapFunction machine = nullptr;
-  const ir::MapKernel* kernel = nullptr;
-};
-
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -154,18 +148,6 @@ class Backend {
   virtual bool can_access_peer(Device from, Device to) { return static_cast<void>(from), static_cast<void>(to), false; }
   // Optional: what a device can do; unless a backend says otherwise, all that instructions can ask for. See runtime/fallback.h.
   virtual Capabilities capabilities(Device device) { return static_cast<void>(device), Capabilities(); }
-  // Optional, for synchronous devices whose memory the host uses: the kernel of a program over consecutive elements,
-  // for small work that is not worth an instruction. The record lives as long as the process.
-  virtual const DirectKernel* direct_kernel(const ir::Program&) { return nullptr; }
-  // Likewise: c = a b, contiguous matrices (m, k) and (k, n), as ir::MatMul gives it. False: not for these; nothing is done.
-  virtual bool small_matmul(DType, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) {
-    return static_cast<void>(m), static_cast<void>(n), static_cast<void>(k), static_cast<void>(a), static_cast<void>(b),
-           static_cast<void>(c), false;
-  }
-  // Likewise: the sum of n consecutive elements, as ir::Reduce gives it.
-  virtual bool small_sum(DType, int64_t n, const void* in, void* out) {
-    return static_cast<void>(n), static_cast<void>(in), static_cast<void>(out), false;
-  }
 };
 
 // All backends of this build, in the order of src/backends/CMakeLists.txt (generated).

@@ -13,6 +13,7 @@
 
 #include "core/device_kinds.h"
 #include "ir/inspect.h"
+#include "ir/program_builder.h"
 #include "naru/error.h"
 #include "runtime/memory.h"
 #include "runtime/registry.h"
@@ -89,14 +90,10 @@ bool in_double(ir::OpId id, DType out, std::span<const DType> types) {
   const auto [at, fresh] = known.try_emplace(key, false);
   if (!fresh) return at->second;
   ir::Program p;
-  p.nodes_count = p.outputs_count = 1;
-  p.outputs[0] = 0;
-  p.inputs_count = static_cast<uint8_t>(types.size());
-  p.nodes[0] = {id, out, p.inputs_count, {}};
-  for (uint16_t k = 0; k < p.inputs_count; ++k) {
-    p.inputs[k] = {types[k], false};
-    p.nodes[0].args[k] = {ir::Program::From::Input, types[k], k};
-  }
+  ir::ProgramBuilder b(p);
+  std::array<ir::Program::Arg, ir::kMaxArgs> args;
+  for (size_t k = 0; k < types.size(); ++k) args[k] = b.input(types[k], types[k]);
+  b.output(b.node(id, out, {args.data(), types.size()}));
   const ir::MapKernel kernel = p.lower();
   const auto& nodes = kernel.graph.nodes();
   return at->second = std::any_of(nodes.begin(), nodes.end(), [](const ir::Node& n) { return n.type == ir::VType::F64; });

@@ -4,6 +4,7 @@
 
 #include "ir/interpret.h"
 #include "ir/op_ids.h"
+#include "ir/program_builder.h"
 #include "naru/error.h"
 #include "runtime/child.h"
 
@@ -15,15 +16,11 @@ constexpr size_t kBytes = kCount * sizeof(float);
 
 // a * b + a, each step rounded.
 ir::Program program() {
-  using Program = ir::Program;
-  Program p;
-  p.inputs_count = p.nodes_count = 2;
-  p.outputs_count = 1;
-  p.inputs[0] = p.inputs[1] = {DType::F32, false};
-  p.outputs[0] = 1;
-  const auto input = [](uint16_t i) { return Program::Arg{Program::From::Input, DType::F32, i}; };
-  p.nodes[0] = {ir::op::mul, DType::F32, 2, {input(0), input(1)}};
-  p.nodes[1] = {ir::op::add, DType::F32, 2, {Program::Arg{Program::From::Node, DType::F32, 0}, input(0)}};
+  ir::Program p;
+  ir::ProgramBuilder b(p);
+  const auto x = b.input(DType::F32, DType::F32), y = b.input(DType::F32, DType::F32);
+  const auto product = b.node(ir::op::mul, DType::F32, {x, y});
+  b.output(b.node(ir::op::add, DType::F32, {b.result(product, DType::F32), x}));
   return p;
 }
 

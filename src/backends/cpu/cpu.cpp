@@ -14,6 +14,7 @@
 #include "host/host_time.h"
 #include "host/thread_pool.h"
 #include "runtime/backend.h"
+#include "runtime/small_work.h"
 
 namespace naru::backends {
 namespace {
@@ -136,15 +137,13 @@ class CpuBackend final : public Backend {
     c.unified_memory = c.row_fused = true;
     return c;
   }
-  const DirectKernel* direct_kernel(const ir::Program& program) override { return &host::small_kernel(program); }
-  bool small_matmul(DType type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) override {
-    return host::small_matmul(type, m, n, k, a, b, c);
-  }
-  bool small_sum(DType type, int64_t n, const void* in, void* out) override { return host::small_sum(type, n, in, out); }
 };
 
 }  // namespace
 
-std::unique_ptr<runtime::Backend> make_cpu() { return std::make_unique<CpuBackend>(); }
+std::unique_ptr<runtime::Backend> make_cpu() {
+  runtime::small_work = {host::small_kernel, host::small_matmul, host::small_sum};
+  return std::make_unique<CpuBackend>();
+}
 
 }  // namespace naru::backends

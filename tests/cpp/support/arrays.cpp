@@ -4,6 +4,8 @@
 #include <cstring>
 #include <limits>
 
+#include "ir/program_builder.h"
+
 namespace naru::testing {
 
 std::string name_of(Layout layout) {
@@ -153,19 +155,7 @@ std::vector<char> Array::contents() {
 }
 
 ir::Program program_of(ir::OpId row, std::vector<DType> inputs, DType out, DType computed) {
-  ir::Program p;
-  p.nodes_count = p.outputs_count = 1;
-  p.outputs[0] = 0;
-  p.inputs_count = static_cast<uint8_t>(inputs.size());
-  ir::Program::Node& s = p.nodes[0];
-  s.op = row;
-  s.out = out;
-  s.args_count = p.inputs_count;
-  for (uint16_t i = 0; i < inputs.size(); ++i) {
-    p.inputs[i] = {inputs[i], false};
-    s.args[i] = {ir::Program::From::Input, computed, i};
-  }
-  return p;
+  return ir::ProgramBuilder::single(row, inputs, computed, out);
 }
 
 void each_position(const Dims& shape, const std::function<void(const Dims&, int64_t)>& f) {

@@ -1,0 +1,56 @@
+#include "ops/fast_call.h"
+
+#include <algorithm>
+
+#include "ir/program_builder.h"
+#include "ops/strides.h"
+
+namespace naru::ops {
+
+std::atomic<const FastCall::Prepared*> FastCall::table[];
+
+const FastCall::Prepared* FastCall::prepare(std::atomic<const Prepared*>& slot, ir::OpId id, Types types) const {
+  ir::Program program;
+  ir::ProgramBuilder b(program);
+  for (int i = 0; i < tensors_; ++i) b.input(first_->dtype, types.compute);
+  std::array<ir::Program::Arg, kOperands> args;
+  for (int i = 0; i < count_; ++i)
+    args[i] = input_of_[i] == kNumber ? b.param(types.compute) : b.input_at(static_cast<size_t>(input_of_[i]), types.compute);
+  b.output(b.node(id, types.out, {args.data(), static_cast<size_t>(count_)}));
+  auto made = std::make_unique<Prepared>(&runtime::small_work.kernel_of(program), types);
+  const Prepared* before = nullptr;
+  return slot.compare_exchange_strong(before, made.get()) ? made.release() : before;
+}
+
+bool run_at_once(ir::OpId id, std::span<const runtime::Source> sources, const TensorImpl& out) {
+  if (runtime::busy(*out.storage) || !(out.contiguous || is_dense(out.sizes, out.strides))) return false;
+  ir::Program program;
+  ir::ProgramBuilder b(program);
+  std::array<ir::Program::Arg, ir::kMaxArgs> args;
+  std::array<void*, ir::kMaxArgs + 1> operands;
+  std::array<uint64_t, ir::kMaxArgs> params;
+  const Dims out_strides = runtime::expanded_strides(out, out.sizes);
+  for (size_t k = 0; k < sources.size(); ++k) {
+    const runtime::Source& s = sources[k];
+    if (!s.tensor) {
+      args[k] = b.param(s.as);
+      params[args[k].index] = s.bits;
+      continue;
+    }
+    if (runtime::busy(*s.tensor->storage)) return false;
+    const bool one = std::all_of(s.strides.begin(), s.strides.end(), [](int64_t d) { return d == 0; });
+    if (!one && !(s.strides == out_strides)) return false;
+    // An input that is the output's memory at another place cannot be streamed through.
+    if (s.tensor->storage.get() == out.storage.get() && s.tensor->address() != out.address()) return false;
+    args[k] = b.input(s.tensor->dtype, s.as, one && out.numel > 1);
+    operands[args[k].index] = s.tensor->address();
+  }
+  b.output(b.node(id, out.dtype, {args.data(), sources.size()}));
+  const runtime::DirectKernel& kernel = runtime::small_work.kernel_of(program);
+  if (!out.storage->data) runtime::allocate_storage(*out.storage);
+  operands[program.inputs_count] = out.address();
+  kernel.run(operands.data(), params.data(), out.numel);
+  return true;
+}
+
+}  // namespace naru::ops
