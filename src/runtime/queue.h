@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <bitset>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -12,24 +11,12 @@
 #include "core/small_vector.h"
 #include "core/tensor_impl.h"
 #include "runtime/backend.h"
+#include "runtime/deferred_reduction.h"
 
 namespace naru::runtime {
 
-// One operand of an elementwise node: a tensor expanded to the iteration shape, or a number.
-struct Source {
-  const TensorImpl* tensor = nullptr;
-  Dims strides;       // over the iteration shape; unused for numbers
-  DType as;           // type the operator sees
-  uint64_t bits = 0;  // the number, of type vtype_of(as)
-};
-
 class Capture;
 struct Recording;
-
-// Storages an instruction accesses.
-struct Accesses {
-  SmallVector<Storage*, 4> reads, writes;
-};
 
 class Queue {
  public:
@@ -73,38 +60,9 @@ class Queue {
   const Capabilities& capabilities() const noexcept { return capabilities_; }
 
  private:
-  struct Piece {
-    Ref<Storage> storage;
-    int64_t offset;
-    Dims strides;
-    DType dtype;
-    uint8_t node;  // outputs: the node stored
-    bool same_place(const TensorImpl& t, const Dims& s) const noexcept {
-      return storage.get() == t.storage.get() && offset == t.offset && dtype == t.dtype && strides == s;
-    }
-  };
-  // Elementwise nodes over one shape.
-  struct Group {
-    ir::Program program;
-    Dims shape;
-    std::vector<Piece> inputs, outputs;
-    std::vector<uint64_t> params;
-  };
-  // A reduction behind a group of which it reads results.
-  struct DeferredReduction {
-    Group group;
-    ir::Reduce reduce;
-    Dims order;  // the group's dimension that each of the reduction's is
-    std::vector<Piece> reads;
-    Ref<Storage> out;
-    int64_t out_offset;
-  };
-  using Chosen = std::bitset<ir::kMaxOutputs>;  // among a group's results
-
   void flush_locked();
-  void run(Group& group, Chosen stored);
+  void run(Group& group, Group::Chosen stored);
   void run(DeferredReduction& deferred);
-  bool try_append(ir::OpId id, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides);
   uint64_t submit_locked(ir::Instruction&& instruction, const Accesses& accesses);
   void await(Storage& storage, bool write);
 
@@ -120,9 +78,6 @@ class Queue {
   std::unique_ptr<DeferredReduction> deferred_;
   Group group_;
 };
-
-// Strides of `t` over `shape`, to which it broadcasts: 0 where it repeats and in dimensions of size 1.
-Dims expanded_strides(const TensorImpl& t, const Dims& shape);
 
 // Makes the storage's contents ready for the host to read (write: also to overwrite): flushes the queue that holds work on it and waits.
 void wait_for_host(Storage& storage, bool write = false);

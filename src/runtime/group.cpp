@@ -1,0 +1,82 @@
+#include "runtime/group.h"
+
+#include "ir/program_builder.h"
+
+namespace naru::runtime {
+
+using ir::ProgramBuilder;
+
+Dims expanded_strides(const TensorImpl& t, const Dims& shape) {
+  Dims strides;
+  strides.resize(shape.size());
+  const size_t shift = shape.size() - t.sizes.size();
+  for (size_t i = 0; i < t.sizes.size(); ++i) strides[shift + i] = t.sizes[i] == 1 ? 0 : t.strides[i];
+  return strides;
+}
+
+namespace {
+
+bool same_place(const Source& a, const TensorImpl& t, const Dims& strides) noexcept {
+  return a.tensor->storage.get() == t.storage.get() && a.tensor->offset == t.offset && a.tensor->dtype == t.dtype && a.strides == strides;
+}
+
+}  // namespace
+
+// A tensor as the group's program has it: the result of a node, or an input, which is a new one where there is none. False: it lies under a
+// result at another place.
+bool Group::locate(const Source& s, NewInputs& added, ir::Program::Arg& arg) const {
+  for (size_t i = outputs.size(); i-- > 0;) {
+    if (outputs[i].storage.get() != s.tensor->storage.get()) continue;
+    if (!outputs[i].same_place(*s.tensor, s.strides)) return false;
+    arg = ProgramBuilder::result(outputs[i].node, s.as);
+    return true;
+  }
+  size_t number = 0;
+  while (number < inputs.size() && !inputs[number].same_place(*s.tensor, s.strides)) ++number;
+  if (number == inputs.size()) {
+    const auto found = std::find_if(added.begin(), added.end(), [&](const Source* o) { return same_place(*o, *s.tensor, s.strides); });
+    number += static_cast<size_t>(found - added.begin());
+    if (found == added.end()) added.push_back(&s);
+  }
+  arg = ProgramBuilder::input_at(number, s.as);
+  return true;
+}
+
+// Whether `out` lies under anything that the group reads or writes at another place.
+bool Group::overlaps(const NewInputs& added, const TensorImpl& out, const Dims& out_strides) const {
+  const auto elsewhere = [&](const Piece& p) { return p.storage.get() == out.storage.get() && !p.same_place(out, out_strides); };
+  return std::any_of(inputs.begin(), inputs.end(), elsewhere) || std::any_of(outputs.begin(), outputs.end(), elsewhere) ||
+         std::any_of(added.begin(), added.end(),
+                     [&](const Source* s) { return s->tensor->storage.get() == out.storage.get() && !same_place(*s, out, out_strides); });
+}
+
+bool Group::append(ir::OpId id, std::span<const Source> sources, const TensorImpl& out, const Dims& out_strides) {
+  if (outputs.size() == ir::kMaxOutputs) return false;
+  std::array<ir::Program::Arg, ir::kMaxArgs> args;
+  NewInputs added;
+  size_t numbers = 0;
+  for (size_t k = 0; k < sources.size(); ++k) {
+    if (!sources[k].tensor)
+      ++numbers;
+    else if (!locate(sources[k], added, args[k]))
+      return false;
+  }
+  ProgramBuilder b(program);
+  if (!b.has_room(1, added.size(), numbers) || overlaps(added, out, out_strides)) return false;
+
+  if (empty()) shape = out.sizes;
+  for (const Source* s : added) {
+    b.input(s->tensor->dtype, s->as, out.numel > 1 && is_one_element(s->strides));
+    inputs.push_back({s->tensor->storage, s->tensor->offset, s->strides, s->tensor->dtype, 0});
+  }
+  for (size_t k = 0; k < sources.size(); ++k) {
+    if (sources[k].tensor) continue;
+    args[k] = b.param(sources[k].as);
+    params.push_back(sources[k].bits);
+  }
+  std::erase_if(outputs, [&](const Piece& p) { return p.storage.get() == out.storage.get(); });
+  outputs.push_back({out.storage, out.offset, out_strides, out.dtype, b.node(id, out.dtype, {args.data(), sources.size()})});
+  return true;
+}
+
+}  // namespace naru::runtime
