@@ -1,0 +1,74 @@
+// The functions, methods and operators of the elementwise table.
+#include "ir/op_ids.h"
+#include "naru/ops.h"
+#include "ops/elementwise.h"
+
+namespace naru {
+
+#define NARU_OP1(name, ...)                                                    \
+  Tensor name(const Operand& a) { return ops::run_op(ir::op::name, {&a, 1}); } \
+  Tensor Tensor::name() const {                                                \
+    const Operand a(*this);                                                    \
+    return ops::run_op(ir::op::name, {&a, 1});                                 \
+  }                                                                            \
+  Tensor& Tensor::name##_() {                                                  \
+    ops::run_op_in_place(ir::op::name, *this, {});                             \
+    return *this;                                                              \
+  }
+#define NARU_OP2(name, ...)                                                    \
+  Tensor name(const Operand& a, const Operand& b) {                            \
+    const Operand all[] = {a, b};                                              \
+    return ops::run_op(ir::op::name, all);                                     \
+  }                                                                            \
+  Tensor Tensor::name(const Operand& b) const { return naru::name(*this, b); } \
+  Tensor& Tensor::name##_(const Operand& b) {                                  \
+    ops::run_op_in_place(ir::op::name, *this, {&b, 1});                        \
+    return *this;                                                              \
+  }
+#define NARU_OP3(name, ...)                                                                         \
+  Tensor name(const Operand& a, const Operand& b, const Operand& c) {                               \
+    const Operand all[] = {a, b, c};                                                                \
+    return ops::run_op(ir::op::name, all);                                                          \
+  }                                                                                                 \
+  Tensor Tensor::name(const Operand& b, const Operand& c) const { return naru::name(*this, b, c); } \
+  Tensor& Tensor::name##_(const Operand& b, const Operand& c) {                                     \
+    const Operand others[] = {b, c};                                                                \
+    ops::run_op_in_place(ir::op::name, *this, others);                                              \
+    return *this;                                                                                   \
+  }
+#include "naru/elementwise.inc"
+#undef NARU_OP1
+#undef NARU_OP2
+#undef NARU_OP3
+
+#define NARU_OPERATOR(symbol, name) \
+  Tensor operator symbol(const Tensor& a, const Operand& b) { return name(a, b); }
+NARU_OPERATOR(+, add)
+NARU_OPERATOR(-, sub)
+NARU_OPERATOR(*, mul)
+NARU_OPERATOR(/, div)
+NARU_OPERATOR(<, lt)
+NARU_OPERATOR(<=, le)
+NARU_OPERATOR(>, gt)
+NARU_OPERATOR(>=, ge)
+NARU_OPERATOR(==, eq)
+NARU_OPERATOR(!=, ne)
+NARU_OPERATOR(&, bitwise_and)
+NARU_OPERATOR(|, bitwise_or)
+NARU_OPERATOR(^, bitwise_xor)
+#undef NARU_OPERATOR
+#define NARU_OPERATOR(symbol, name) \
+  Tensor operator symbol(Scalar a, const Tensor& b) { return name(a, b); }
+NARU_OPERATOR(+, add)
+NARU_OPERATOR(-, sub)
+NARU_OPERATOR(*, mul)
+NARU_OPERATOR(/, div)
+#undef NARU_OPERATOR
+Tensor operator-(const Tensor& a) { return neg(a); }
+Tensor operator~(const Tensor& a) { return bitwise_not(a); }
+Tensor& Tensor::operator+=(const Operand& b) { return add_(b); }
+Tensor& Tensor::operator-=(const Operand& b) { return sub_(b); }
+Tensor& Tensor::operator*=(const Operand& b) { return mul_(b); }
+Tensor& Tensor::operator/=(const Operand& b) { return div_(b); }
+
+}  // namespace naru
