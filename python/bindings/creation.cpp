@@ -43,9 +43,7 @@ Tensor ranged(const Scalar& start, const Scalar& end, const Scalar& step, Option
   return arange(start.to_double(), start.to_double() + (static_cast<double>(static_cast<int64_t>(count)) + 0.5) * by, by, o);
 }
 
-}  // namespace
-
-void define_creation() {
+void define_sizes() {
   constexpr const char* kSizes = "*size, @options, out=None";
   def(kFunction, "empty", "*size, @options, memory_format=None, out=None", "A tensor of the given sizes with undefined contents.",
       [](const Dims& sizes, const Options& o, std::optional<MemoryFormat> format) {
@@ -71,7 +69,9 @@ void define_creation() {
         for (size_t i = 0; i < sizes.size(); ++i) count = sizes[i] == 0 ? 0 : count ? plus(count, times(sizes[i] - 1, strides[i])) : 0;
         return empty({count}, o).as_strided(sizes, strides, 0);
       });
+}
 
+void define_like() {
   constexpr const char* kLike = "input, @options, memory_format=None";
   def(kFunction, "empty_like", kLike, "A tensor of the input's shape, dtype and device with undefined contents.",
       [](const Tensor& t, const Options& o, std::optional<MemoryFormat> format) { return empty_like(t, in_format(o, format)); });
@@ -84,7 +84,9 @@ void define_creation() {
       [](const Tensor& t, const Scalar& value, const Options& o, std::optional<MemoryFormat> format) {
         return full_like(t, value, in_format(o, format));
       });
+}
 
+void define_new() {
   def(kMethod, "new_empty", "input, *size, @options", "An undefined tensor of this one's dtype and device.",
       [](const Tensor& t, const Dims& sizes, const Options& o) { return empty(sizes, after(t, o)); });
   def(kMethod, "new_zeros", "input, *size, @options", "A tensor full of 0, of this one's dtype and device.",
@@ -93,7 +95,9 @@ void define_creation() {
       [](const Tensor& t, const Dims& sizes, const Options& o) { return ones(sizes, after(t, o)); });
   def(kMethod, "new_full", "input, size, fill_value, @options", "A tensor full of one value, of this one's dtype and device.",
       [](const Tensor& t, const Dims& sizes, const Scalar& value, const Options& o) { return full(sizes, value, after(t, o)); });
+}
 
+void define_ranges() {
   def(kFunction, "arange", "end, @options, out=None", "0, 1 ... below end.",
       [](const Scalar& end, const Options& o) { return arange(end.is_float() ? Scalar(0.0) : Scalar(0), end, 1, o); });
   def(kFunction, "arange", "start, end, step=1, @options, out=None", "start, start + step ... below end; int64 where all are integers.",
@@ -125,6 +129,15 @@ void define_creation() {
           return p;
         }());
   });
+}
+
+}  // namespace
+
+void define_creation() {
+  define_sizes();
+  define_like();
+  define_new();
+  define_ranges();
 }
 
 }  // namespace naru::py

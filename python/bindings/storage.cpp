@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "autograd/node.h"
 #include "ops/common.h"
 #include "runtime/memory.h"
 #include "runtime/queue.h"
@@ -118,8 +119,10 @@ struct Arg<Untyped> {
 namespace {
 
 void take_over(const Tensor& t, const Tensor& from) {
-  if (t.requires_grad())
-    throw RuntimeError("set_(): a tensor that requires grad cannot take over other elements; use .data, or detach() it first");
+  if (t.requires_grad() && grad_enabled()) {
+    autograd::check_in_place(t, "set_");
+    throw RuntimeError("the derivative for 'set_' is not implemented; use .data, or write under no_grad()");
+  }
   const uint32_t version = t.impl()->storage->version + 1;
   ops::replace_storage(t, from.impl()->storage);
   if (t.impl()->storage->version < version) t.impl()->storage->version = version;

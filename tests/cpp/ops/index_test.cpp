@@ -137,11 +137,11 @@ TEST(IndexAssignment, AMaskTakesANumberEverywhereOrOneValueEach) {
   const Tensor x = counted({2, 3}), mask = bools({0, 1, 0, 1, 0, 1}, {2, 3});
   put(x, {mask}, -1);
   EXPECT_EQ(x.to_doubles(), (Doubles{0, -1, 2, -1, 4, -1}));
-  put(x, {mask}, tensor(Doubles{10, 20, 30}));
+  put(x, {mask}, tensor(Doubles{10, 20, 30}, x.dtype()));
   EXPECT_EQ(x.to_doubles(), (Doubles{0, 10, 2, 20, 4, 30}));
   put(x, {bools({0, 1}, {2})}, 5.5);
   EXPECT_EQ(x.to_doubles(), (Doubles{0, 10, 2, 5.5, 5.5, 5.5}));
-  put(x, {Slice(), bools({1, 0, 0}, {3})}, scalar_tensor(8));
+  put(x, {Slice(), bools({1, 0, 0}, {3})}, scalar_tensor(8, x.dtype()));
   EXPECT_EQ(x.to_doubles(), (Doubles{8, 10, 2, 8, 5.5, 5.5}));
 }
 
@@ -151,7 +151,7 @@ TEST(IndexAssignment, PositionsTakeBroadcastValues) {
   EXPECT_EQ(x.to_doubles(), (Doubles{1, 2, 0, 0, 1, 2}));
   put(x, {ints({1}), ints({0, 1})}, 9);
   EXPECT_EQ(x.to_doubles(), (Doubles{1, 2, 9, 9, 1, 2}));
-  put(x, {Slice(), ints({1})}, ints({5, 6, 7}, {3, 1}));
+  put(x, {Slice(), ints({1})}, ints({5, 6, 7}, {3, 1}).to(x.dtype()));
   EXPECT_EQ(x.to_doubles(), (Doubles{1, 5, 9, 6, 1, 7}));
 }
 
@@ -183,7 +183,7 @@ TEST(IndexAssignment, ErrorsSpeakLikePyTorchAndWriteNothing) {
   expect_starts(text_of<RuntimeError>([&] { put(x, {0}, zeros({2})); }),
                 "The expanded size of the tensor (3) must match the existing size (2) at non-singleton dimension 0.");
   expect_starts(text_of<RuntimeError>([&] {
-                  put(x, {ints({0, 1})}, zeros({7}));
+                  put(x, {ints({0, 1})}, zeros({7}, x.dtype()));
                 }),
                 "shape mismatch: value tensor of shape [7] cannot be broadcast to indexing result of shape [2, 3]");
   EXPECT_THROW(put(x, {ints({0, 9})}, 1.0), IndexError);
@@ -205,7 +205,7 @@ TEST(IndexGradient, FlowsToEveryElementTakenAsOftenAsItWasTaken) {
 }
 
 TEST(IndexGradient, OfAssignmentLeavesOutWhatWasOverwrittenAndReachesTheValue) {
-  const Tensor x = counted({3, 2}) * 0.1, v = tensor(Doubles{0.5, 0.7});
+  const Tensor x = counted({3, 2}) * 0.1, v = tensor(Doubles{0.5, 0.7}, x.dtype());
   const auto assign = [](const Tensor& t, std::initializer_list<Index> indices, const Operand& value, bool accumulate = false) {
     Tensor y = t * 1.0;
     y.index_put_({indices.begin(), indices.size()}, value, accumulate);
@@ -217,7 +217,7 @@ TEST(IndexGradient, OfAssignmentLeavesOutWhatWasOverwrittenAndReachesTheValue) {
   expect_gradient([&](const Tensor& t) { return assign(t, {i}, v, true); }, x);
   expect_gradient([&](const Tensor& t) { return assign(x, {i}, t, true); }, v);
   expect_gradient([&](const Tensor& t) { return assign(t, {mask}, 3.0); }, x);
-  expect_gradient([&](const Tensor& t) { return assign(x, {mask}, t); }, scalar_tensor(0.25));
+  expect_gradient([&](const Tensor& t) { return assign(x, {mask}, t); }, scalar_tensor(0.25, x.dtype()));
   expect_gradient([&](const Tensor& t) { return assign(t, {1}, v); }, x);
   expect_gradient([&](const Tensor& t) { return assign(x, {1}, t); }, v);
   // Through a view: the write reaches the tensor it is a view of.
