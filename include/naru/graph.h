@@ -20,7 +20,7 @@ namespace naru {
 //
 // All that the calling thread gives the device is recorded, whatever the stream; other devices work as always. The same memory is used in
 // each replay: it is the graph's until reset() or its end, that of temporaries included. Shapes, numbers and the path through the program
-// are those of the capture. Random numbers are new ones in each replay, those that the program itself would have drawn. Where the host would wait or look at
+// are those of the capture. Random numbers are new ones in each replay, those that the program itself would have drawn. Where the host would wait or read
 // values in a capture it throws RuntimeError, and the capture is void.
 class Graph {
  public:

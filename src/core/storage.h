@@ -34,14 +34,14 @@ struct Storage : RefCounted<Storage> {
   std::atomic<uint32_t> version{0};
   // Counts those that version does not (through Tensor.data).
   std::atomic<uint32_t> silent_writes{0};
-  // How many hold the address and look at it on their own: NumPy arrays over it, whoever owns foreign memory. What is asked of such a
+  // How many hold the address and use it on their own: NumPy arrays over it, whoever owns foreign memory. What is asked of such a
   // storage on cpu happens at once, for they know of no queue.
   std::atomic<int> externally_aliased{0};
   PendingUses pending_uses;  // what streams have still to do here
   bool pinned = false;
   bool lost = false;  // what should have been written here never was: there was no memory
   bool resizable = true;
-  bool ordered = false;               // the memory goes back with its history: work under way need not keep the storage alive
+  bool ordered = false;               // the memory goes back with its pending uses: work under way need not keep the storage alive
   bool host_wrote = false;            // the host may have written here, as far as captures ask (see runtime/capture.h)
   std::atomic<bool> captured{false};  // a capture under way writes here, so that nobody may look until its end
   const uint32_t born = captures_begun.load(std::memory_order_relaxed);

@@ -281,7 +281,7 @@ void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& 
   if (o.storage->device.is_cpu() && o.numel <= kSmall && fuse_depth == 0 && run_at_once(id, all, o)) return;
   runtime::Queue& queue = runtime::queue_of(o.storage->device);
   queue.append(id, all, o);
-  // Small work at rest does not wait for company; behind a reduction it does, until the temporaries that are reduced have gone.
+  // Small idle work does not wait for company; behind a reduction it does, until the temporaries that are reduced have gone.
   if (queue.synchronous() && o.numel <= kSmall && fuse_depth == 0 && !queue.recording()) queue.flush_nodes();
 }
 

@@ -1,4 +1,4 @@
-// What the operators share: making results, running elementwise steps, device checks, and the hand-over to autograd.
+// What the operators share: making results, running elementwise operators, device checks, and the hand-over to autograd.
 #pragma once
 
 #include <initializer_list>
@@ -22,7 +22,7 @@ Tensor make_result(const Dims& sizes, const Dims& strides, DType dtype, Device d
 // A view of the same storage. Records nothing for autograd.
 Tensor make_view(const Tensor& base, Dims sizes, Dims strides, int64_t offset, const char* op);
 
-// Operand of an internal elementwise step: a tensor or a number, and the type the operator sees it as.
+// Operand of an internal elementwise operator: a tensor or a number, and the type the operator sees it as.
 struct OpOperand {
   const Tensor* tensor = nullptr;
   Scalar scalar;
@@ -61,7 +61,7 @@ void require_distinct_elements(const Tensor& target, const char* op, const char*
 inline constexpr int64_t kSmall = 4096;
 // Whether the host finds the elements at consecutive addresses, now: with nothing pending.
 inline bool is_at_hand(const TensorImpl& t) noexcept {
-  return t.contiguous && t.storage->device.is_cpu() && t.storage->data && !runtime::busy(*t.storage);
+  return t.contiguous && t.storage->device.is_cpu() && t.storage->data && !runtime::is_pending(*t.storage);
 }
 
 // Counts a write to the tensor's storage.

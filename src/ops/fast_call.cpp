@@ -30,7 +30,7 @@ const FastCall::Prepared* FastCall::prepare(std::atomic<const Prepared*>& slot, 
 }
 
 bool run_at_once(ir::OpId id, std::span<const runtime::Source> sources, const TensorImpl& out) {
-  if (runtime::busy(*out.storage) || !(out.contiguous || is_dense(out.sizes, out.strides))) return false;
+  if (runtime::is_pending(*out.storage) || !(out.contiguous || is_dense(out.sizes, out.strides))) return false;
   ir::Program program;
   ir::ProgramBuilder b(program);
   std::array<ir::Program::Arg, ir::kMaxArgs> args;
@@ -44,7 +44,7 @@ bool run_at_once(ir::OpId id, std::span<const runtime::Source> sources, const Te
       params[args[k].index] = s.bits;
       continue;
     }
-    if (runtime::busy(*s.tensor->storage)) return false;
+    if (runtime::is_pending(*s.tensor->storage)) return false;
     const bool one = std::all_of(s.strides.begin(), s.strides.end(), [](int64_t d) { return d == 0; });
     if (!one && !(s.strides == out_strides)) return false;
     // An input that is the output's memory at another place cannot be streamed through.

@@ -76,7 +76,7 @@ class Update {
   unsigned written_ = 0;
 };
 
-// Small, dense tensors at rest on the cpu: by a kernel that the thread remembers.
+// Small, dense, idle tensors on the cpu: by a kernel that the thread remembers.
 bool Update::run_at_once() {
   const TensorImpl& first = *tensors_[0]->impl();
   if (first.numel > ops::kSmall) return false;

@@ -234,7 +234,7 @@ Tensor reduce(ir::ReduceOp op, const FusedProducer& producer, const Dims& shape,
 }
 
 Tensor reduce_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DType out, const char* name) {
-  // All elements of a small tensor at rest: no instruction.
+  // All elements of a small idle tensor: no instruction.
   const TensorImpl& i = *t.impl();
   if (i.numel > 0 && i.numel <= kSmall && as == i.dtype && out == as && set.count() == i.sizes.size() && is_at_hand(i)) {
     Tensor result = make_result(reduced_shape(i.sizes, set, keepdim), out, i.storage->device, name);

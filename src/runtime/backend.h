@@ -79,7 +79,7 @@ class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
   // Starts the instruction behind all that was submitted before; `hold` is kept alive until it has run (memory of the host that is not
-  // handed on with its history; all else may be gone by then). Synchronous devices have finished it, and throw its errors, on return;
+  // handed on with its pending uses; all else may be gone by then). Synchronous devices have finished it, and throw its errors, on return;
   // others keep the errors for synchronize().
   virtual uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) = 0;
   // Optional: compiles what the instruction needs, on the calling thread, so that the compiler's errors are thrown here.

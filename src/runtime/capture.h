@@ -1,4 +1,4 @@
-// Captures: what a thread gives a device is recorded instead of done (naru/graph.h). Every wait of the host and every look at what would
+// Captures: what a thread gives a device is recorded instead of done (naru/graph.h). Every wait of the host and every read of what would
 // have been written is refused meanwhile, for nothing has been.
 #pragma once
 
@@ -105,7 +105,7 @@ class Capture {
 std::string not_permitted(Device device, const std::string& why);
 // Throws where the host may not wait for the device, for the calling thread records it.
 void check_wait(const char* what, Device device);
-// Throws where the host may not look at the storage (or write there): a capture writes it, or the calling thread records cpu and the storage is
+// Throws where the host may not read the storage (or write there): a capture writes it, or the calling thread records cpu and the storage is
 // older than that, so that what it holds at replay is not known yet, or (write) what was recorded reads it.
 void check_host_access(Storage& storage, bool write);
 // Throws, as somebody outside a capture under way uses what it writes.

@@ -116,7 +116,7 @@ void Queue::flush_locked() {
   const std::unique_ptr<DeferredReduction> deferred = std::move(deferred_);
   Group g = std::exchange(group_, {});
   {
-    // Whoever finds a storage that is not pending may look at once: it stays so until the work is done, or handed over.
+    // Whoever finds a storage that is not pending may read at once: it stays so until the work is done, or handed over.
     const AtEnd settled([&] {
       const auto settle = [](const std::vector<Piece>& list) {
         for (const Piece& p : list) p.storage->pending.store(nullptr, std::memory_order_release);

@@ -84,7 +84,7 @@ void wait_for_host(Storage& storage, bool write = false);
 // How many captures of cpu are under way: nothing is done at once then.
 inline std::atomic<int> host_captures{0};
 // Whether wait_for_host would have something to do.
-inline bool busy(const Storage& s) noexcept {
+inline bool is_pending(const Storage& s) noexcept {
   return s.pending.load(std::memory_order_acquire) != nullptr || !s.pending_uses.empty() ||
          host_captures.load(std::memory_order_relaxed) != 0;
 }

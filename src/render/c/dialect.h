@@ -1,4 +1,4 @@
-// Dialect: how a language of devices (OpenCL C, CUDA C++) spells what the renderer writes. Kernels are written in one small C; a dialect
+// Dialect: the words of a language of devices (OpenCL C, CUDA C++). Kernels are written in one small C; a dialect
 // is the text in front of it, which says what its few words mean there:
 //   i8 ... i64, u8 ... u64, f32, f64          types
 //   f32x4 ..., MAKE4(f32, a, b, c, d)         four of them, with .x .y .z .w

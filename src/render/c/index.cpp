@@ -251,7 +251,7 @@ void run(const ir::Scatter& s, Launcher& launcher) {
                     (rows + target.group - 1) / target.group,
                     target.group});
   }
-  // Every owner looks at every row: no more of them than keep the device busy.
+  // Every owner reads every row: no more of them than keep the device busy.
   int64_t owners = 1;
   while (owners * run < 64 * target.units && owners * 16 < rows && (!target.loops || owners < target.units)) owners *= 2;
   Arguments arguments(3, m.wide);
