@@ -64,242 +64,280 @@ def pattern(f):
     return f
 
 
-def patterns():
-    """Each leaves a cycle, or holds something in a way that could become one."""
+# Each leaves a cycle, or holds something in a way that could become one.
 
-    @pattern
-    def hook_on_a_leaf():
-        t = big()
-        t.register_hook(lambda g, t=t: None)
 
-    @pattern
-    def hook_on_a_leaf_after_use():
-        t = big()
-        (t * 2).sum().backward()
-        t.register_hook(lambda g, t=t: None)
+@pattern
+def hook_on_a_leaf():
+    t = big()
+    t.register_hook(lambda g, t=t: None)
 
-    @pattern
-    def hook_on_a_leaf_that_ran():
-        t = big()
-        t.register_hook(lambda g, t=t: None)
-        (t * 2).sum().backward()
 
-    @pattern
-    def two_hooks_on_two_leaves():
-        s, t = big(), big()
-        s.register_hook(lambda g, t=t: None)
-        t.register_hook(lambda g, s=s: None)
+@pattern
+def hook_on_a_leaf_after_use():
+    t = big()
+    (t * 2).sum().backward()
+    t.register_hook(lambda g, t=t: None)
 
-    @pattern
-    def hook_on_a_result():
-        q = big() * 2
-        q.register_hook(lambda g, q=q: None)
 
-    @pattern
-    def hook_on_a_result_with_its_leaf():
-        t = big()
-        q = t * 2
-        q.register_hook(lambda g, t=t, q=q: None)
+@pattern
+def hook_on_a_leaf_that_ran():
+    t = big()
+    t.register_hook(lambda g, t=t: None)
+    (t * 2).sum().backward()
 
-    @pattern
-    def hook_that_ran():
-        q = big() * 2
-        q.register_hook(lambda g, q=q: None)
+
+@pattern
+def two_hooks_on_two_leaves():
+    s, t = big(), big()
+    s.register_hook(lambda g, t=t: None)
+    t.register_hook(lambda g, s=s: None)
+
+
+@pattern
+def hook_on_a_result():
+    q = big() * 2
+    q.register_hook(lambda g, q=q: None)
+
+
+@pattern
+def hook_on_a_result_with_its_leaf():
+    t = big()
+    q = t * 2
+    q.register_hook(lambda g, t=t, q=q: None)
+
+
+@pattern
+def hook_that_ran():
+    q = big() * 2
+    q.register_hook(lambda g, q=q: None)
+    q.sum().backward()
+
+
+@pattern
+def hook_taken_out():
+    q = big() * 2
+    q.register_hook(lambda g, q=q: None).remove()
+
+
+@pattern
+def handle_kept_by_the_tensor():
+    t = big()
+    t.handle = t.register_hook(lambda g: None)
+
+
+@pattern
+def node_hook():
+    q = big() * 2
+    q.grad_fn.register_hook(lambda gi, go, q=q: None)
+
+
+@pattern
+def node_prehook():
+    q = big() * 2
+    q.grad_fn.register_prehook(lambda go, q=q: None)
+
+
+@pattern
+def node_object_kept_by_its_tensor():
+    q = big() * 2
+    q.node = q.grad_fn
+
+
+@pattern
+def tensor_kept_by_its_node_object():
+    q = big() * 2
+    f = q.grad_fn
+    f.tensor = q
+
+
+@pattern
+def post_accumulate_hook():
+    t = big()
+    t.register_post_accumulate_grad_hook(lambda p, t=t: None)
+
+
+@pattern
+def post_accumulate_hook_that_ran():
+    t = big()
+    t.register_post_accumulate_grad_hook(lambda p, t=t: None)
+    (t * 2).sum().backward()
+
+
+@pattern
+def hook_on_a_weight():
+    m = linear()
+    m.weight.register_hook(lambda g, m=m: None)
+
+
+@pattern
+def hook_on_a_weight_that_ran():
+    m = linear()
+    m.weight.register_hook(lambda g, m=m: None)
+    run(m)
+
+
+@pattern
+def forward_hook():
+    m = linear()
+    m.register_forward_hook(lambda mod, i, o, m=m: None)
+    run(m)
+
+
+@pattern
+def full_backward_hook():
+    m = linear()
+    m.register_full_backward_hook(lambda mod, i, o, m=m: None)
+    run(m)
+
+
+@pattern
+def full_backward_hook_without_backward():
+    m = linear()
+    m.register_full_backward_hook(lambda mod, i, o, m=m: None)
+    m(torch.ones(2, 4, requires_grad=True))
+
+
+@pattern
+def context_with_the_result():
+    KeepsOutput.apply(big())
+
+
+@pattern
+def context_with_the_result_after_backward():
+    KeepsOutput.apply(big()).sum().backward()
+
+
+@pattern
+def context_with_the_result_that_was_used():
+    y = KeepsOutput.apply(big())
+    y.exp().sum()
+
+
+@pattern
+def context_with_the_input():
+    KeepsInput.apply(big())
+
+
+@pattern
+def context_with_a_leaf_that_has_hooks():
+    t = big()
+    t.register_hook(lambda g, t=t: None)
+    KeepsInput.apply(t).sum().backward()
+
+
+@pattern
+def saved_result():
+    SavesOutput.apply(big())
+
+
+@pattern
+def saved_result_after_backward():
+    SavesOutput.apply(big()).sum().backward()
+
+
+@pattern
+def function_node_kept_by_the_result():
+    y = SavesOutput.apply(big())
+    y.node = y.grad_fn
+
+
+@pattern
+def attribute_that_is_the_tensor():
+    t = big(False)
+    t.me = t
+
+
+@pattern
+def attribute_of_a_grad():
+    t = big()
+    t.grad = big(False)
+    t.grad.owner = t
+
+
+@pattern
+def attribute_of_a_grad_after_backward():
+    t = big()
+    (t * 2).sum().backward()
+    t.grad.owner = t
+
+
+@pattern
+def grad_with_a_history():
+    t = big()
+    (t * t).sum().backward(create_graph=True)
+
+
+@pattern
+def grads_with_histories_of_each_other():
+    s, t = big(), big()
+    (s * t * s * t).sum().backward(create_graph=True)
+
+
+@pattern
+def grads_of_a_module_with_histories():
+    m = linear()
+    m(torch.ones(2, 4)).pow(2).sum().backward(create_graph=True)
+
+
+@pattern
+def kept_grad_with_a_history():
+    q = big() * 2
+    q.retain_grad()
+    (q * q).sum().backward(create_graph=True)
+
+
+@pattern
+def gradient_of_a_gradient():
+    t = big()
+    (g,) = torch.autograd.grad((t * t * t).sum(), t, create_graph=True)
+    g.sum().backward()
+
+
+@pattern
+def kept_grad():
+    q = big() * 2
+    q.retain_grad()
+    q.sum().backward()
+
+
+@pattern
+def write_to_a_view():
+    q = big() * 2
+    q[:2].mul_(3)
+    q.register_hook(lambda g, q=q: None)
+
+
+@pattern
+def assigned_data():
+    t = big()
+    y = t * t
+    t.data = big(False)
+    y.sum().backward()
+
+
+@pattern
+def graph_that_failed():
+    q = big() * 2
+    q.register_hook(lambda g: 1 / 0)
+    try:
         q.sum().backward()
-
-    @pattern
-    def hook_taken_out():
-        q = big() * 2
-        q.register_hook(lambda g, q=q: None).remove()
-
-    @pattern
-    def handle_kept_by_the_tensor():
-        t = big()
-        t.handle = t.register_hook(lambda g: None)
-
-    @pattern
-    def node_hook():
-        q = big() * 2
-        q.grad_fn.register_hook(lambda gi, go, q=q: None)
-
-    @pattern
-    def node_prehook():
-        q = big() * 2
-        q.grad_fn.register_prehook(lambda go, q=q: None)
-
-    @pattern
-    def node_object_kept_by_its_tensor():
-        q = big() * 2
-        q.node = q.grad_fn
-
-    @pattern
-    def tensor_kept_by_its_node_object():
-        q = big() * 2
-        f = q.grad_fn
-        f.tensor = q
-
-    @pattern
-    def post_accumulate_hook():
-        t = big()
-        t.register_post_accumulate_grad_hook(lambda p, t=t: None)
-
-    @pattern
-    def post_accumulate_hook_that_ran():
-        t = big()
-        t.register_post_accumulate_grad_hook(lambda p, t=t: None)
-        (t * 2).sum().backward()
-
-    @pattern
-    def hook_on_a_weight():
-        m = linear()
-        m.weight.register_hook(lambda g, m=m: None)
-
-    @pattern
-    def hook_on_a_weight_that_ran():
-        m = linear()
-        m.weight.register_hook(lambda g, m=m: None)
-        run(m)
-
-    @pattern
-    def forward_hook():
-        m = linear()
-        m.register_forward_hook(lambda mod, i, o, m=m: None)
-        run(m)
-
-    @pattern
-    def full_backward_hook():
-        m = linear()
-        m.register_full_backward_hook(lambda mod, i, o, m=m: None)
-        run(m)
-
-    @pattern
-    def full_backward_hook_without_backward():
-        m = linear()
-        m.register_full_backward_hook(lambda mod, i, o, m=m: None)
-        m(torch.ones(2, 4, requires_grad=True))
-
-    @pattern
-    def context_with_the_result():
-        KeepsOutput.apply(big())
-
-    @pattern
-    def context_with_the_result_after_backward():
-        KeepsOutput.apply(big()).sum().backward()
-
-    @pattern
-    def context_with_the_result_that_was_used():
-        y = KeepsOutput.apply(big())
-        y.exp().sum()
-
-    @pattern
-    def context_with_the_input():
-        KeepsInput.apply(big())
-
-    @pattern
-    def context_with_a_leaf_that_has_hooks():
-        t = big()
-        t.register_hook(lambda g, t=t: None)
-        KeepsInput.apply(t).sum().backward()
-
-    @pattern
-    def saved_result():
-        SavesOutput.apply(big())
-
-    @pattern
-    def saved_result_after_backward():
-        SavesOutput.apply(big()).sum().backward()
-
-    @pattern
-    def function_node_kept_by_the_result():
-        y = SavesOutput.apply(big())
-        y.node = y.grad_fn
-
-    @pattern
-    def attribute_that_is_the_tensor():
-        t = big(False)
-        t.me = t
-
-    @pattern
-    def attribute_of_a_grad():
-        t = big()
-        t.grad = big(False)
-        t.grad.owner = t
-
-    @pattern
-    def attribute_of_a_grad_after_backward():
-        t = big()
-        (t * 2).sum().backward()
-        t.grad.owner = t
-
-    @pattern
-    def grad_with_a_history():
-        t = big()
-        (t * t).sum().backward(create_graph=True)
-
-    @pattern
-    def grads_with_histories_of_each_other():
-        s, t = big(), big()
-        (s * t * s * t).sum().backward(create_graph=True)
-
-    @pattern
-    def grads_of_a_module_with_histories():
-        m = linear()
-        m(torch.ones(2, 4)).pow(2).sum().backward(create_graph=True)
-
-    @pattern
-    def kept_grad_with_a_history():
-        q = big() * 2
-        q.retain_grad()
-        (q * q).sum().backward(create_graph=True)
-
-    @pattern
-    def gradient_of_a_gradient():
-        t = big()
-        (g,) = torch.autograd.grad((t * t * t).sum(), t, create_graph=True)
-        g.sum().backward()
-
-    @pattern
-    def kept_grad():
-        q = big() * 2
-        q.retain_grad()
-        q.sum().backward()
-
-    @pattern
-    def write_to_a_view():
-        q = big() * 2
-        q[:2].mul_(3)
-        q.register_hook(lambda g, q=q: None)
-
-    @pattern
-    def assigned_data():
-        t = big()
-        y = t * t
-        t.data = big(False)
-        y.sum().backward()
-
-    @pattern
-    def graph_that_failed():
-        q = big() * 2
-        q.register_hook(lambda g: 1 / 0)
-        try:
-            q.sum().backward()
-        except ZeroDivisionError:
-            pass
-
-    @pattern
-    def handles():
-        t = big()
-        for _ in range(3):
-            t.register_hook(print)
-
-    @pattern
-    def kernel_with_a_backward():
-        k, out = KERNEL, torch.zeros(SIZE)
-        k(big(), out, grid=SIZE)
-        out.register_hook(lambda g, out=out: None)
+    except ZeroDivisionError:
+        pass
 
 
-patterns()
+@pattern
+def handles():
+    t = big()
+    for _ in range(3):
+        t.register_hook(print)
+
+
+@pattern
+def kernel_with_a_backward():
+    k, out = KERNEL, torch.zeros(SIZE)
+    k(big(), out, grid=SIZE)
+    out.register_hook(lambda g, out=out: None)
 KERNEL = torch.kernel(
     "kernel void k(const float* a, float* o) { o[global_id(0)] = a[global_id(0)]; }", "k", backward=lambda ctx, g: g
 )

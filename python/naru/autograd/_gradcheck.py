@@ -63,9 +63,9 @@ def gradcheck(
     nondet_tol: how far two backward passes may differ. fast_mode checks everything all the same. check_forward_ad,
     check_batched_grad and check_batched_forward_grad raise NotImplementedError.
     """
-    _refuse("check_forward_ad", check_forward_ad, (False,))
-    _refuse("check_batched_grad", check_batched_grad, (False,))
-    _refuse("check_batched_forward_grad", check_batched_forward_grad, (False,))
+    unsupported = {"check_forward_ad": check_forward_ad, "check_batched_grad": check_batched_grad, "check_batched_forward_grad": check_batched_forward_grad}
+    for option, value in unsupported.items():
+        _refuse(option, value, (False,))
     _refuse("check_backward_ad", check_backward_ad, (True,))
     _refuse("masked", masked, (None, False))
     args = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
@@ -91,10 +91,7 @@ def gradcheck(
                 seed = _C.zeros_like(out.detach()).reshape(-1)
                 seed[j] = 1
                 start = seed.reshape(out.shape)
-                rows = [
-                    _C._grad([out], [tensor], [start], retain_graph=True, create_graph=False, allow_unused=True)[0]
-                    for _ in range(2)
-                ]
+                rows = [_C._grad([out], [tensor], [start], retain_graph=True, create_graph=False, allow_unused=True)[0] for _ in range(2)]
                 if check_grad_dtypes and rows[0] is not None and rows[0].dtype != tensor.dtype:
                     return fail(f"Backward gave a gradient of {rows[0].dtype} for input {position} of {tensor.dtype}")
                 row, again = (_C.zeros_like(tensor.detach()) if r is None else r.detach() for r in rows)

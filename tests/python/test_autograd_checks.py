@@ -1,0 +1,99 @@
+"""Backward hooks of modules, anomaly detection, gradcheck and gradgradcheck."""
+import warnings
+
+import pytest
+
+import naru as torch
+
+
+def test_backward_hooks_are_not_called_again_in_double_backward():
+    x = torch.rand(1, requires_grad=True)
+    loss, calls = torch.nn.MSELoss(), []
+    loss.register_full_backward_hook(lambda m, gi, go: calls.append(1))
+    g, = torch.autograd.grad(loss(x, torch.rand(1)), x, create_graph=True)
+    torch.autograd.grad(g, x)
+    assert calls == [1]
+
+
+def test_backward_hooks_of_modules_that_give_a_dict_are_not_called_and_that_is_said():
+    class Gives(torch.nn.Module):
+        def forward(self, x):
+            return {"y": x * 2}
+
+    m, calls = Gives(), []
+    m.register_full_backward_hook(lambda m, gi, go: calls.append(1))
+    x = torch.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="module output should be a Tensor or a tuple of Tensors but received <class 'dict'>"):
+        y = m(x)["y"]
+    y.sum().backward()
+    assert calls == [] and x.grad.tolist() == [2.0, 2.0]
+
+
+# --- anomalies
+
+
+def test_anomaly_detection_finds_nan_and_where_the_operator_was_called():
+    x = torch.zeros(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="Anomaly Detection has been enabled"), torch.autograd.detect_anomaly():
+        y = (x.sqrt() * 0).sum()  # this line
+        with pytest.warns(UserWarning, match=r"(?s)Error detected in SqrtBackward0. Traceback of forward call.*y = \(x.sqrt\(\) \* 0\).sum\(\)  # this line"):
+            with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."):
+                y.backward()
+    (x.sqrt() * 0).sum().backward()
+    with torch.autograd.set_detect_anomaly(True, check_nan=False):
+        (x.sqrt() * 0).sum().backward()
+    torch.autograd.set_detect_anomaly(True)
+    assert torch.autograd.set_detect_anomaly(False).prev is True
+
+
+def test_anomaly_detection_says_where_a_function_that_fails_was_called():
+    class Fails(torch.autograd.Function):
+        forward = staticmethod(lambda ctx, x: x * 1)
+
+        @staticmethod
+        def backward(ctx, g):
+            raise ValueError("in backward")
+
+    x = torch.zeros(2, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mode = torch.autograd.detect_anomaly()
+    with mode, pytest.warns(UserWarning, match="Error detected in FailsBackward"), pytest.raises(ValueError, match="in backward"):
+        Fails.apply(x).sum().backward()
+
+
+@pytest.mark.parametrize("option", ["check_forward_ad", "check_batched_grad", "check_batched_forward_grad"])
+def test_gradcheck_refuses_what_it_can_not_check(option):
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(NotImplementedError, match=option):
+        torch.autograd.gradcheck(lambda t: t * 2, [x], **{option: True})
+    with pytest.raises(TypeError):
+        torch.autograd.gradcheck(lambda t: t * 2, [x], no_such_option=True)
+
+
+def test_gradcheck_finds_a_backward_that_gives_another_result_each_time():
+    class Random(torch.autograd.Function):
+        forward = staticmethod(lambda ctx, x: x * 2)
+        backward = staticmethod(lambda ctx, g: g * (2 + 1e-5 * torch.rand(1, dtype=torch.float64)))
+
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Backward is not reentrant"):
+        torch.autograd.gradcheck(Random.apply, [x])
+    assert torch.autograd.gradcheck(Random.apply, [x], nondet_tol=1e-3)
+
+
+def test_gradgradcheck_checks_second_derivatives():
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3 * ctx.saved_tensors[0].detach() ** 2
+
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda t: t**3, [x]) and torch.autograd.gradcheck(Wrong.apply, [x])
+    with pytest.raises(RuntimeError, match="Jacobian mismatch"):
+        torch.autograd.gradgradcheck(Wrong.apply, [x])
