@@ -79,13 +79,15 @@ class Adam(Descent):
         lists = _Lists(group["amsgrad"])
         count = 0
         for param, grad in pairs:
-            state = self._state_for(param, group)
+            state = self.state[param]
+            if not state or state["exp_avg"].device != param.device:
+                state = self._state_for(param, group)
             steps = state["step"]
             if isinstance(steps, Tensor):
-                steps.add_(1)
+                now = int(steps.add_(1).item())
             else:  # a number, in files from before PyTorch 1.12
                 state["step"] = steps = steps + 1
-            now = int(number(steps))
+                now = int(steps)
             if now != count:
                 if count:
                     self._update_together(lists, count, group)
@@ -150,14 +152,16 @@ class _Lists:
 
     def __init__(self, amsgrad: bool) -> None:
         self._lists: tuple[list[Tensor], ...] = ([], [], [], [], [])
-        self._names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if amsgrad else ("exp_avg", "exp_avg_sq")
+        self._amsgrad = amsgrad
 
     def append(self, param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        params, grads, *others = self._lists
+        params, grads, means, squares, largest = self._lists
         params.append(param)
         grads.append(grad)
-        for name, other in zip(self._names, others):
-            other.append(state[name])
+        means.append(state["exp_avg"])
+        squares.append(state["exp_avg_sq"])
+        if self._amsgrad:
+            largest.append(state["max_exp_avg_sq"])
 
     def all(self) -> tuple[list[Tensor], ...]:
         """Parameters, gradients, means, squares, largest squares (none without amsgrad)."""
