@@ -39,6 +39,34 @@ Value X86LaneMachine::constant(VType type, uint64_t bits) {
   return broadcast_bool(value);
 }
 
+void X86LaneMachine::load_narrow(DType dtype, x86::Gp to, x86::Mem at) {
+  at.setSize(static_cast<uint32_t>(size_of(dtype)));
+  const bool is_signed = dtype == DType::I8 || dtype == DType::I16;
+  cc_.emit(is_signed ? I::kIdMovsx : I::kIdMovzx, to, at);
+  if (dtype == DType::BF16) cc_.shl(to, imm(16));
+}
+
+// One register stands for both parts of 64-bit types (see Arg).
+Value X86LaneMachine::broadcast(DType dtype, const Address& address) {
+  const x86::Mem at = memory(address);
+  if (dtype == DType::Bool) {
+    x86::Gp element = cc_.newInt32();
+    load_narrow(dtype, element, at);
+    cc_.test(element, element);
+    cc_.setne(element.r8());
+    cc_.movzx(element, element.r8());
+    return broadcast_bool(element);
+  }
+  if (size_of(dtype) < 4) return Value{{broadcast_narrow(dtype, at)}};
+  x86::Vec d = vec();
+  if (size_of(dtype) == 4) {
+    cc_.vbroadcastss(d, at);
+    return Value{{d}};
+  }
+  cc_.vbroadcastsd(d, at);
+  return Value{{d, d}};
+}
+
 Arg X86LaneMachine::load_arg(VType type, const Address& at) { return Arg(type, memory(at), memory(at.moved(lanes() * 4))); }
 
 Value X86LaneMachine::in_registers(const Arg& arg) {

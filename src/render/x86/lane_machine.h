@@ -13,6 +13,7 @@ using InstId = asmjit::x86::Inst::Id;
 class X86LaneMachine : public LaneMachine {
  public:
   Value constant(VType type, uint64_t bits) final;
+  Value broadcast(DType dtype, const Address& at) final;
   Arg load_arg(VType type, const Address& at) final;
   Value eval(const ir::Node& node, const Arg* args) final;
   Value in_registers(const Arg& arg) final;
@@ -25,6 +26,8 @@ class X86LaneMachine : public LaneMachine {
   virtual x86::Vec vec() = 0;                   // a new register
   virtual asmjit::BaseReg bool_register() = 0;  // a new register for a Bool
   virtual Value broadcast_bool(x86::Gp zero_or_one) = 0;
+  // Of an element of 8 or 16 bits.
+  virtual x86::Vec broadcast_narrow(DType dtype, x86::Mem at) = 0;
   virtual void load_operand(VType type, x86::Vec to, x86::Mem from) = 0;
   virtual Value arithmetic64(const ir::Node& node, const Arg* args);  // what AVX2 lacks for I64
   virtual Value compare(Prim prim, const Arg& a, const Arg& b) = 0;   // of numbers
@@ -38,6 +41,8 @@ class X86LaneMachine : public LaneMachine {
   virtual InstId bitwise(Prim prim, VType type) const noexcept = 0;
   virtual InstId rounding(VType type) const noexcept = 0;
 
+  // An integer or bfloat16 of 8 or 16 bits, as the 32 bits that it is computed with.
+  void load_narrow(DType dtype, x86::Gp to, x86::Mem at);
   x86::Vec reg(const Arg& a, int part);
   x86::Vec target(const Arg& a, int part);
   static Arg temporary(VType type, const Value& value) { return Arg(type, value, true); }

@@ -13,7 +13,6 @@ class MachineAvx2 final : public X86LaneMachine {
   void store(DType dtype, const Value& value, const Address& at, StoreMode mode) override;
   void set_tail(const Register& count) override;
   Value blend_tail(VType type, const Value& yes, const Value& no) override;
-  Value broadcast(DType dtype, const Address& at) override;
   Arg constant_arg(VType type, uint64_t bits) override;
   Arg broadcast_arg(VType type, const Address& at) override;
   Value index(const Register& base, int offset) override;
@@ -26,6 +25,7 @@ class MachineAvx2 final : public X86LaneMachine {
   x86::Vec vec() override { return cc_.newYmm(); }
   asmjit::BaseReg bool_register() override { return cc_.newYmm(); }
   Value broadcast_bool(x86::Gp zero_or_one) override;
+  x86::Vec broadcast_narrow(DType dtype, x86::Mem at) override;
   void load_operand(VType type, x86::Vec to, x86::Mem from) override;
   Value arithmetic64(const ir::Node& node, const Arg* args) override;
   Value compare(Prim prim, const Arg& a, const Arg& b) override;

@@ -167,50 +167,18 @@ Value MachineAvx512::broadcast_bool(x86::Gp zero_or_one) {
   return Value{{k}};
 }
 
-Value MachineAvx512::broadcast(DType dtype, const Address& address) {
-  x86::Mem at = memory(address);
-  Value v;
-  x86::Gp element = cc_.newInt32();
+x86::Vec MachineAvx512::broadcast_narrow(DType dtype, x86::Mem at) {
   x86::Vec d = vec();
-  switch (dtype) {
-    case DType::Bool: {
-      at.setSize(1);
-      cc_.movzx(element, at);
-      cc_.test(element, element);
-      cc_.setne(element.r8());
-      cc_.movzx(element, element.r8());
-      return broadcast_bool(element);
-    }
-    case DType::U8:
-    case DType::I8:
-    case DType::I16:
-      at.setSize(dtype == DType::I16 ? 2 : 1);
-      cc_.emit(dtype == DType::U8 ? I::kIdMovzx : I::kIdMovsx, element, at);
-      cc_.vpbroadcastd(d, element);
-      break;
-    case DType::F16: {
-      x86::Ymm words = cc_.newYmm();
-      cc_.vpbroadcastw(words, at);
-      cc_.vcvtph2ps(d, words);
-      break;
-    }
-    case DType::BF16:
-      at.setSize(2);
-      cc_.movzx(element, at);
-      cc_.shl(element, imm(16));
-      cc_.vpbroadcastd(d, element);
-      break;
-    case DType::I64:
-    case DType::F64:
-      cc_.vbroadcastsd(d, at);
-      v.part[1] = d;
-      break;
-    default:
-      cc_.vbroadcastss(d, at);
-      break;
+  if (dtype == DType::F16) {
+    x86::Ymm words = cc_.newYmm();
+    cc_.vpbroadcastw(words, at);
+    cc_.vcvtph2ps(d, words);
+    return d;
   }
-  v.part[0] = d;
-  return v;
+  x86::Gp element = cc_.newInt32();
+  load_narrow(dtype, element, at);
+  cc_.vpbroadcastd(d, element);
+  return d;
 }
 
 Arg MachineAvx512::constant_arg(VType type, uint64_t bits) {
