@@ -10,29 +10,24 @@
 namespace naru::ops {
 namespace {
 
+// The least and the greatest number of a type.
 struct Range {
-  const char* name;  // in PyTorch's messages
   double low, high;
 };
-template <class T>
-constexpr Range range(const char* name) {
-  return {name, static_cast<double>(std::numeric_limits<T>::lowest()), static_cast<double>(std::numeric_limits<T>::max())};
+constexpr Range range_of(DType type) noexcept {
+  const DTypeTraits& t = traits_of(type);
+  if (is_floating(type)) return {-t.greatest, t.greatest};
+  const double beyond = static_cast<double>(uint64_t{1} << t.digits);
+  return {t.is_signed ? -beyond : 0, beyond - 1};
 }
-constexpr Range kRanges[kDTypes] = {{"bool", 0, 1},
-                                    range<uint8_t>("uint8_t"),
-                                    range<int8_t>("int8_t"),
-                                    range<int16_t>("int16_t"),
-                                    range<int32_t>("int"),
-                                    range<int64_t>("int64_t"),
-                                    {"c10::Half", -65504, 65504},
-                                    {"c10::BFloat16", -3.3895313892515355e38, 3.3895313892515355e38},
-                                    range<float>("float"),
-                                    range<double>("double")};
+// In the message that says a number does not fit.
+constexpr PerDType<const char*> kNames{"bool",    "uint8_t",   "int8_t",        "int16_t", "int",
+                                       "int64_t", "c10::Half", "c10::BFloat16", "float",   "double"};
 
 [[noreturn]] void fail(Scalar number, DType type) {
-  const Range& r = kRanges[static_cast<int>(type)];
+  const Range r = range_of(type);
   const std::string text = number.is_float() ? fmt::format("{}", number.to_double()) : fmt::format("{}", number.to_int());
-  throw RuntimeError("value cannot be converted to type {} without overflow (got {}; {} holds {} to {})", r.name, text, name_of(type),
+  throw RuntimeError("value cannot be converted to type {} without overflow (got {}; {} holds {} to {})", kNames[type], text, name_of(type),
                      r.low, r.high);
 }
 
@@ -40,7 +35,7 @@ bool is_one_of(ir::OpId id, std::initializer_list<ir::OpId> list) { return std::
 
 // A limit outside the range that holds nothing back is cut; one that no element could meet is an error.
 Scalar limit(Scalar number, DType type, bool lower) {
-  const Range& r = kRanges[static_cast<int>(type)];
+  const Range r = range_of(type);
   const double v = number.to_double();
   if (lower ? v > r.high : v < r.low)
     throw RuntimeError("Clamp {} value {} is outside the representable range of {}", lower ? "min" : "max", v, torch_name(type));
@@ -51,7 +46,7 @@ Scalar limit(Scalar number, DType type, bool lower) {
 
 Scalar converted(Scalar number, DType type) {
   if (type == DType::Bool) return number.to_bool();
-  const Range& r = kRanges[static_cast<int>(type)];
+  const Range r = range_of(type);
   if (is_floating(type)) {
     if (const double v = number.to_double(); std::isfinite(v) && (v < r.low || v > r.high)) fail(number, type);
     return number;
@@ -69,7 +64,7 @@ Scalar converted(Scalar number, DType type) {
 }
 
 Scalar rounded(Scalar number, DType type) {
-  const Range& r = kRanges[static_cast<int>(type)];
+  const Range r = range_of(type);
   const double v = number.to_double();
   if (!is_floating(type) || !std::isfinite(v) || (v >= r.low && v <= r.high)) return is_floating(type) ? number : converted(number, type);
   return v < 0 ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
