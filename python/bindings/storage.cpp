@@ -123,9 +123,7 @@ void take_over(const Tensor& t, const Tensor& from) {
     autograd::check_in_place(t, "set_");
     throw RuntimeError("the derivative for 'set_' is not implemented; use .data, or write under no_grad()");
   }
-  const uint32_t version = t.impl()->storage->version + 1;
   ops::replace_storage(t, from.impl()->storage);
-  if (t.impl()->storage->version < version) t.impl()->storage->version = version;
   t.impl()->set_geometry(from.sizes(), from.strides(), from.storage_offset());
   t.impl()->base = nullptr;
 }
