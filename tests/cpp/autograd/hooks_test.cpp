@@ -6,23 +6,15 @@
 #include "autograd/accumulate.h"
 #include "naru/autograd.h"
 #include "naru/ops.h"
+#include "ops/checks.h"
 
 namespace naru {
 namespace {
 
-using Doubles = std::vector<double>;
+using testing::Doubles;
+using testing::text_of;
 
 Tensor leaf(Doubles v) { return tensor(v, Options(DType::F64)).requires_grad_(); }
-
-template <class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const RuntimeError& e) {
-    return e.what();
-  }
-  return "";
-}
 
 TEST(AutogradHooks, AHookMayTakeOutItselfAndOthersAndTheyStillRunThisOnce) {
   for (const bool of_leaf : {true, false}) {
@@ -81,7 +73,7 @@ TEST(AutogradHooks, AGradientOfAnotherShapeOrTypeIsRefused) {
   const auto text = [&](const Tensor& instead) {
     const Tensor y = x * 2;
     y.register_hook([&](const Tensor&) { return instead; });
-    return message_of([&] { y.sum().backward(); });
+    return text_of<RuntimeError>([&] { y.sum().backward(); });
   };
   EXPECT_NE(text(ones({3}, DType::F64)).find("hook 'hook' has changed the size of value"), std::string::npos);
   EXPECT_NE(text(ones({2}, DType::F32)).find("has changed the type of value (was torch.DoubleTensor got torch.FloatTensor)"),
@@ -135,7 +127,7 @@ TEST(AutogradHooks, BackwardIntoAResultKeepsItsGradientAndGoesNoFurther) {
 
 TEST(AutogradHooks, GradOfNoInputsIsAnError) {
   Tensor x = leaf({1});
-  EXPECT_NE(message_of([&] { grad({x * 2}, {}); }).find("`inputs` argument to `grad()` cannot be empty."), std::string::npos);
+  EXPECT_NE(text_of<RuntimeError>([&] { grad({x * 2}, {}); }).find("`inputs` argument to `grad()` cannot be empty."), std::string::npos);
 }
 
 TEST(AutogradHooks, DeepGraphsWhoseNodesShareInputsAreWalkedAndFreedOnAnyStack) {
@@ -190,7 +182,7 @@ TEST(AutogradHooks, AViewMadeUnderNoGradIsNotWrittenWhileHistoryIsRecorded) {
   }
   for (const auto& write : std::vector<std::function<void()>>{[&] { view.mul_(2); }, [&] { view.slice(0, 0, 1).zero_(); },
                                                               [&] { view.copy_(ones({2})); }, [&] { scatter_(view, 0, tensor({0}), 1.0); }})
-    EXPECT_NE(message_of(write).find("A view was created in no_grad mode and is being modified inplace"), std::string::npos);
+    EXPECT_NE(text_of<RuntimeError>(write).find("A view was created in no_grad mode and is being modified inplace"), std::string::npos);
   EXPECT_EQ(y.to_doubles(), (Doubles{2, 4, 3}));
   Tensor plain = ones({3}), part;
   {
@@ -210,7 +202,7 @@ TEST(AutogradHooks, ATensorThatTakesOverAnothersElementsLeavesGraphsTheirs) {
   EXPECT_TRUE(now.requires_grad() && now.is_leaf());
   const Tensor other = (now * 3).sum();
   const Tensor longer = autograd::take_over(now, ones({5}, DType::F64));
-  EXPECT_NE(message_of([&] { other.backward(); }).find("its data was replaced"), std::string::npos);
+  EXPECT_NE(text_of<RuntimeError>([&] { other.backward(); }).find("its data was replaced"), std::string::npos);
 }
 
 }  // namespace

@@ -6,21 +6,13 @@
 
 #include "backends/support.h"
 #include "naru/error.h"
+#include "ops/checks.h"
 
 namespace naru::runtime {
 namespace {
 
+using testing::text_of;
 using testing::Virtual;
-
-template <class E, class F>
-std::string text_of(F f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(Registry, the_cpu_is_always_there) {
   EXPECT_EQ(device_count(DeviceType::Cpu), 1);

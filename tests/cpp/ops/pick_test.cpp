@@ -3,21 +3,13 @@
 #include "backends/support.h"
 #include "naru/devices.h"
 #include "naru/error.h"
+#include "ops/checks.h"
 
 namespace naru {
 namespace {
 
+using testing::text_of;
 using testing::Virtual;
-
-template <class E, class F>
-std::string text_of(F f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(BestDevice, is_the_first_kind_that_there_is_with_reasons_for_the_others) {
   const Virtual some("mps:2,xpu:1");
