@@ -1,4 +1,6 @@
 """What the tests of autograd share."""
+import threading
+
 import naru as torch
 
 
@@ -13,3 +15,15 @@ def function(result):
         backward = staticmethod(lambda ctx, g: result())
 
     return Made
+
+
+def run_beside(beside, work, stop):
+    """Runs the functions of both lists, each in a thread of its own, until those of `work` are done; `stop` is then no longer empty."""
+    threads = [[threading.Thread(target=f) for f in some] for some in (beside, work)]
+    for t in sum(threads, []):
+        t.start()
+    for t in threads[1]:
+        t.join()
+    stop.append(1)
+    for t in threads[0]:
+        t.join()

@@ -30,6 +30,14 @@ def device(request):
     return request.param
 
 
+@pytest.fixture
+def own_matmuls():
+    """naru's own matrix products, whose bits are the same everywhere; they are the library's otherwise."""
+    naru.use_deterministic_algorithms(True)
+    yield
+    naru.use_deterministic_algorithms(False)
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     naru.manual_seed(0)

@@ -7,6 +7,7 @@ import random
 
 import naru
 import numpy as np
+from bitwise import bits, switched, unfused
 from naru import _C
 
 F = naru.nn.functional
@@ -173,29 +174,12 @@ class Program:
 REFUSED = (RuntimeError, TypeError, ValueError, IndexError)
 
 
-def bits(t):
-    """What a tensor holds, bit by bit; one NaN is as good as another."""
-    a = (t.float() if t.dtype == naru.bfloat16 else t).cpu().contiguous().numpy()
-    if a.dtype.kind == "f" and np.isnan(a).any():
-        a = np.where(np.isnan(a), np.array(np.nan, a.dtype), a)
-    return str(t.dtype), a.shape, a.tobytes()
-
-
 def outcome(program, device="cpu"):
     """The bits of all results, or the class of the error."""
     try:
         return [bits(t) for t in program.run(program.tensors(device))]
     except REFUSED as error:
         return type(error).__name__
-
-
-@contextlib.contextmanager
-def switched(setter, value):
-    before = setter(value)
-    try:
-        yield
-    finally:
-        setter(before)
 
 
 def isa(name):
@@ -216,7 +200,7 @@ WAYS = {
 
 
 def one_by_one(program):
-    with switched(_C.set_fusion, False):
+    with unfused():
         return outcome(program)
 
 

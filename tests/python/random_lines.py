@@ -4,7 +4,7 @@ import random
 
 import naru
 import numpy as np
-from naru import _C
+from bitwise import bits, unfused
 
 DTYPES = [["float32"], ["float32"], ["float64"], ["float32", "float16"], ["bfloat16", "float32"], ["int64", "float32", "bool"],
           ["float32", "float64", "int64", "int32", "int8", "uint8", "bool", "float16"]]
@@ -63,8 +63,7 @@ def run(lines, tensors, device):
 
 def program(seed, length=12):
     r, tensors, lines = random.Random(-1 - seed), inputs(seed), []
-    fused = _C.set_fusion(False)
-    try:
+    with unfused():
         for attempt in range(6 * length):
             text, before, state = line(r, tensors, 10 + attempt), dict(tensors), naru.get_rng_state()
             try:
@@ -78,17 +77,9 @@ def program(seed, length=12):
                 tensors, _ = before, naru.set_rng_state(state)
             if len(lines) == length:
                 break
-    finally:
-        _C.set_fusion(fused)
     return lines
 
 
 def elements(tensors):
     """What the tensors hold, bit by bit; one NaN is as good as another."""
-    found = {}
-    for name, t in tensors.items():
-        a = (t.float() if t.dtype == naru.bfloat16 else t).detach().cpu().contiguous().numpy().copy()
-        if a.dtype.kind == "f":
-            a[np.isnan(a)] = np.nan
-        found[name] = (str(t.dtype), a.shape, a.tobytes())
-    return found
+    return {name: bits(t) for name, t in tensors.items()}

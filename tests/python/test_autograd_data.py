@@ -4,6 +4,7 @@ import threading
 import pytest
 
 import naru as torch
+from autograd_support import run_beside
 
 
 @pytest.mark.parametrize("leaf", [True, False], ids=["leaf", "result"])
@@ -89,13 +90,7 @@ def test_threads_may_assign_data_while_others_compute_and_run_backward():
             except RuntimeError as e:
                 errors.append(e)  # a shape that changed between two looks at it
 
-    threads = [threading.Thread(target=f) for f in (assign, work, work)]
-    for t in threads:
-        t.start()
-    for t in threads[1:]:
-        t.join()
-    stop.append(1)
-    threads[0].join()
+    run_beside([assign], [work, work], stop)
     assert x.grad is not None or len(errors) == 120
 
 
@@ -116,14 +111,7 @@ def test_threads_read_and_replace_a_grad_that_others_add_to():
         for _ in range(300):
             (x * 2).sum().backward()
 
-    threads = [threading.Thread(target=f) for f in (replace, read, work, work)]
-    for t in threads:
-        t.start()
-    for t in threads[2:]:
-        t.join()
-    stop.append(1)
-    for t in threads[:2]:
-        t.join()
+    run_beside([replace, read], [work, work], stop)
 
 
 def test_threads_that_share_a_leaf_add_up_exactly():

@@ -1,11 +1,10 @@
 """Hooks that come and go, deep graphs, gradients that don't fit: backward says so, and never reads what is not there."""
 import gc
-import threading
 
 import pytest
 
 import naru as torch
-from autograd_support import function, hooked
+from autograd_support import function, hooked, run_beside
 
 
 @pytest.mark.parametrize("leaf", [True, False], ids=["leaf", "result"])
@@ -59,14 +58,7 @@ def test_threads_add_and_remove_hooks_while_others_run_backward():
         for _ in range(150):
             y.sum().backward(retain_graph=True)
 
-    threads = [threading.Thread(target=f) for f in (change, change, work, work)]
-    for t in threads:
-        t.start()
-    for t in threads[2:]:
-        t.join()
-    stop.append(1)
-    for t in threads[:2]:
-        t.join()
+    run_beside([change, change], [work, work], stop)
     assert x.grad.tolist() == [600.0] * 100
 
 

@@ -1,11 +1,10 @@
 """Reductions of what is held back: the same bits as one step after another, whatever dies, lives on, is written in place or comes behind."""
-import contextlib
 import random
 
 import pytest
 
 import naru
-from naru import _C
+from bitwise import unfused
 
 SHAPE = (60, 2, 50)
 MAPS = [
@@ -16,15 +15,6 @@ FOLDS = [
     lambda t: t.min(2)[0], lambda t: (t > 0.5).sum(), lambda t: (t > 0.1).all(0), lambda t: t.var(), lambda t: t.norm(), lambda t: naru.count_nonzero(t),
     lambda t: t.float().sum((0, 1)), lambda t: t.prod(0), lambda t: t.sum(1, dtype=naru.float64) if t.device.type != "mps" else t.sum(1),
 ]
-
-
-@contextlib.contextmanager
-def unfused():
-    _C.set_fusion(False)
-    try:
-        yield
-    finally:
-        _C.set_fusion(True)
 
 
 def operands(device, dtype):

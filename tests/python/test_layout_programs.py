@@ -7,7 +7,8 @@ import random
 import naru
 import numpy as np
 import pytest
-from layout_programs import LARGE, LAYOUTS, SHAPES, TRIPLES, Program, Seen, bits, differences, one_by_one, outcome, ways_of
+from bitwise import bits
+from layout_programs import LARGE, LAYOUTS, SHAPES, TRIPLES, Program, Seen, differences, one_by_one, outcome, ways_of
 from naru import _C
 from naru.testing.operator_cases import REFERENCES
 from opencl import need_xpu, processors_count
@@ -17,12 +18,7 @@ PARTS = 6
 seen = Seen()
 
 
-@pytest.fixture(autouse=True)
-def own_products():
-    """Bits of products are the library's otherwise."""
-    naru.use_deterministic_algorithms(True)
-    yield
-    naru.use_deterministic_algorithms(False)
+pytestmark = pytest.mark.usefixtures("own_matmuls")
 
 
 def check(program):

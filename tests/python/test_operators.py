@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import naru
+from bitwise import unfused
 from naru import _C
 from naru.testing.operator_cases import CASES, REFERENCES, as_tuple, bits, compare, differentiable, layouts, on_device, result_bits
 
@@ -112,11 +113,8 @@ def test_a_gradient_agrees_with_finite_differences(case, device):
 def test_the_bits_are_the_same_however_the_work_is_done(case):
     plain = result_bits(case)
     assert result_bits(case, "cuda:0") == plain, "a virtual device gave other bits than cpu"
-    try:
-        _C.set_fusion(False)
+    with unfused():
         assert result_bits(case) == plain, "unfused gave other bits than fused"
-    finally:
-        _C.set_fusion(True)
     threads = naru.get_num_threads()
     try:
         for n in (1, 2, 3):

@@ -3,7 +3,7 @@ import random
 
 import naru
 import pytest
-from naru import _C
+from bitwise import unfused
 from random_lines import elements, inputs, program, run
 
 SEEDS = range(200)
@@ -15,24 +15,13 @@ def programs():
     return {seed: program(seed) for seed in SEEDS}
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:Using a target size")
-
-
-@pytest.fixture(autouse=True)
-def own_matmuls():
-    """Bits of products are the library's otherwise."""
-    naru.use_deterministic_algorithms(True)
-    yield
-    naru.use_deterministic_algorithms(False)
+pytestmark = [pytest.mark.filterwarnings("ignore:Using a target size"), pytest.mark.usefixtures("own_matmuls")]
 
 
 def one_by_one(seed, lines):
-    before = _C.set_fusion(False)
-    try:
+    with unfused():
         naru.manual_seed(7)
         return elements(run(lines, inputs(seed), "cpu"))
-    finally:
-        _C.set_fusion(before)
 
 
 def on_streams(seed, lines, device):
