@@ -9,13 +9,6 @@ namespace naru::ops {
 
 std::atomic<const FastCall::Prepared*> FastCall::table[];
 
-const runtime::DirectKernel& small_kernel(const ir::Program& program) {
-  // Memory of others' may be all that there is so far: then nobody has asked for the cpu backend yet.
-  if (!runtime::small_work.kernel_of) [[unlikely]]
-    runtime::backend_of(DeviceType::Cpu);
-  return runtime::small_work.kernel_of(program);
-}
-
 const FastCall::Prepared* FastCall::prepare(std::atomic<const Prepared*>& slot, ir::OpId id, Types types) const {
   ir::Program program;
   ir::ProgramBuilder b(program);
@@ -24,7 +17,7 @@ const FastCall::Prepared* FastCall::prepare(std::atomic<const Prepared*>& slot, 
   for (int i = 0; i < count_; ++i)
     args[i] = input_of_[i] == kNumber ? b.param(types.compute) : b.input_at(static_cast<size_t>(input_of_[i]), types.compute);
   b.output(b.node(id, types.out, {args.data(), static_cast<size_t>(count_)}));
-  auto made = std::make_unique<Prepared>(&small_kernel(program), types);
+  auto made = std::make_unique<Prepared>(&runtime::small_work.kernel(program), types);
   const Prepared* before = nullptr;
   return slot.compare_exchange_strong(before, made.get()) ? made.release() : before;
 }
@@ -53,7 +46,7 @@ bool run_at_once(ir::OpId id, std::span<const runtime::Source> sources, const Te
     operands[args[k].index] = s.tensor->address();
   }
   b.output(b.node(id, out.dtype, {args.data(), sources.size()}));
-  const runtime::DirectKernel& kernel = small_kernel(program);
+  const runtime::DirectKernel& kernel = runtime::small_work.kernel(program);
   if (!out.storage->data) runtime::allocate_storage(*out.storage);
   operands[program.inputs_count] = out.address();
   kernel.run(operands.data(), params.data(), out.numel);

@@ -13,8 +13,6 @@
 
 namespace naru::ops {
 
-// The kernel of a program for small work.
-const runtime::DirectKernel& small_kernel(const ir::Program& program);
 // out = op(sources), where all that it touches is at hand, and each source lies as `out` does or is one element. False: nothing is done.
 bool run_at_once(ir::OpId id, std::span<const runtime::Source> sources, const TensorImpl& out);
 

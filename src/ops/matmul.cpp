@@ -62,7 +62,7 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
   if (out.numel() == 0) return out;
   const Precision precision = precision_of(a.dtype());
   if (rank == 2 && !b_transposed && !bias.defined() && is_at_hand(*a.impl()) && is_at_hand(*b.impl()) && !precision.deterministic &&
-      runtime::small_work.matmul(a.dtype(), m, n, k, a.impl()->address(), b.impl()->address(), out.impl()->address()))
+      runtime::small_work.multiply(a.dtype(), m, n, k, a.impl()->address(), b.impl()->address(), out.impl()->address()))
     return out;
   ir::MatMul q;
   q.dtype = a.dtype();

@@ -9,8 +9,8 @@
 #include "naru/graph.h"
 #include "naru/ops.h"
 #include "ops/common.h"
-#include "ops/fast_call.h"
 #include "runtime/capture.h"
+#include "runtime/small_work.h"
 
 namespace naru {
 namespace {
@@ -92,7 +92,7 @@ bool Update::run_at_once() {
   static thread_local ir::Program known;
   static thread_local const runtime::DirectKernel* kernel = nullptr;
   if (!kernel || !known.same(program_)) {
-    kernel = &ops::small_kernel(program_);
+    kernel = &runtime::small_work.kernel(program_);
     known = program_;
   }
   kernel->run(addresses.data(), params_.data(), first.numel);

@@ -2,6 +2,7 @@
 // consecutive elements; the bits are those of the instruction.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "ir/interpret.h"
@@ -18,15 +19,26 @@ struct DirectKernel {
   }
 };
 
+// Functions for small work, those of the cpu backend from when it is made; what is there before makes it and calls again. (Memory of others', a
+// NumPy array's or a Python list's, may be all that there is when the first operator comes.)
 struct SmallWork {
+  using KernelOf = const DirectKernel& (*)(const ir::Program&);
+  using Matmul = bool (*)(DType, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c);
+  using Sum = bool (*)(DType, int64_t n, const void* in, void* out);
+
   // Lives as long as the process.
-  const DirectKernel& (*kernel_of)(const ir::Program&) = nullptr;
+  const DirectKernel& kernel(const ir::Program& program) const { return kernel_of.load(std::memory_order_acquire)(program); }
   // c = a b for matrices (m, k) and (k, n). False: not for these; nothing is done.
-  bool (*matmul)(DType, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) = nullptr;
+  bool multiply(DType t, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) const {
+    return matmul.load(std::memory_order_acquire)(t, m, n, k, a, b, c);
+  }
   // out = the sum of n elements. False: not for these; nothing is done.
-  bool (*sum)(DType, int64_t n, const void* in, void* out) = nullptr;
+  bool add_up(DType t, int64_t n, const void* in, void* out) const { return sum.load(std::memory_order_acquire)(t, n, in, out); }
+
+  std::atomic<KernelOf> kernel_of;
+  std::atomic<Matmul> matmul;
+  std::atomic<Sum> sum;
 };
-// The cpu backend hands it over when it is made, which is before there is a tensor.
-inline constinit SmallWork small_work;
+extern constinit SmallWork small_work;
 
 }  // namespace naru::runtime

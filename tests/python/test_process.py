@@ -86,3 +86,33 @@ def test_what_was_saved_on_a_device_is_loaded_on_a_machine_without(tmp_path):
     assert "cpu [0.0, 1.0, 2.0] cpu" in out
     out = run(f"import naru as torch; print(torch.load({str(file)!r})['w'].device)", tmp_path, NARU_VIRTUAL="cuda:8")
     assert out.split()[-1] == "cuda:7"
+
+
+def test_any_operator_may_be_the_first_of_a_process(tmp_path):
+    # Where the memory is a list's or an array's, nothing has asked for a device before.
+    out = run(
+        """
+        import os
+        import numpy as np
+        import naru as torch
+        from naru.nn import functional as F
+        made = (lambda: torch.tensor([[1.0, 2.0]]), lambda: torch.from_numpy(np.ones((1, 2), np.float32)), lambda: torch.asarray([[1.0, 2.0]]))
+        first = {
+            "sum": lambda x: x.sum(), "mean": lambda x: x.mean(0), "max": lambda x: x.max(), "argmax": lambda x: x.argmax(), "add": lambda x: x + 1,
+            "where": lambda x: torch.where(x > 1, x, 0), "matmul": lambda x: x.t() @ x, "mv": lambda x: x @ x[0], "linear": lambda x: F.linear(x, x),
+            "softmax": lambda x: x.softmax(1), "sort": lambda x: x.sort(), "index": lambda x: x[:, [1, 0]], "write": lambda x: x.__setitem__(0, 3),
+            "item": lambda x: x[0, 1].item(), "fill_": lambda x: x.fill_(2), "add_": lambda x: x.add_(1), "to": lambda x: x.to(torch.int8),
+            "cat": lambda x: torch.cat([x, x]), "clone": lambda x: x.t().clone(), "cumsum": lambda x: x.cumsum(1), "norm": lambda x: x.norm(),
+            "backward": lambda x: x.requires_grad_().sum().backward(), "loss": lambda x: F.mse_loss(x, x), "print": str, "any": lambda x: x.any(),
+        }
+        for make in made:
+            for name, call in first.items():
+                if (child := os.fork()) == 0:
+                    call(make())
+                    os._exit(0)
+                if status := os.waitpid(child, 0)[1]:
+                    print(name, status)
+        """,
+        tmp_path,
+    )
+    assert out == ""

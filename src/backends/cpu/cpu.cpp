@@ -142,7 +142,9 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<runtime::Backend> make_cpu() {
-  runtime::small_work = {host::small_kernel, host::small_matmul, host::small_sum};
+  runtime::small_work.kernel_of = host::small_kernel;
+  runtime::small_work.matmul = host::small_matmul;
+  runtime::small_work.sum = host::small_sum;
   return std::make_unique<CpuBackend>();
 }
 
