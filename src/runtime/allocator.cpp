@@ -99,7 +99,7 @@ struct CachingAllocator::State {
   const Device device;
   const MemoryKind kind;
   const bool cached = caching();
-  const size_t total, in_one_piece;
+  size_t total = 0, in_one_piece = 0;
   mutable std::mutex mutex;
   FreeList free_small, free_large;
   std::unordered_map<void*, Block*> used;
@@ -113,15 +113,17 @@ struct CachingAllocator::State {
   std::atomic<size_t> scratch{0};                 // bytes that the streams keep
   std::atomic<size_t> promised{0}, allocated{0};  // allocated: stats.allocated(), to be read without the lock
 
-  State(Backend& b, Device d, MemoryKind k)
-      : backend(b),
-        device(d),
-        kind(k),
-        total(b.properties(d).total_memory),
-        in_one_piece(k == MemoryKind::Device ? b.properties(d).largest_piece : 0) {
+  State(Backend& b, Device d, MemoryKind k) : backend(b), device(d), kind(k) {
+    measure();
     hold_at_fork(mutex);
   }
   ~State() { forget_at_fork(mutex); }
+
+  void measure() {
+    const Properties p = backend.properties(device);
+    total = p.total_memory;
+    in_one_piece = kind == MemoryKind::Device ? p.largest_piece : 0;
+  }
 
   size_t reserved() const noexcept { return stats.reserved() + scratch.load(std::memory_order_relaxed); }
   FreeList& free_list(bool small) { return small ? free_small : free_large; }
@@ -408,6 +410,22 @@ bool CachingAllocator::promise(size_t bytes) noexcept {
 void CachingAllocator::end_promise(size_t bytes) noexcept { state_->promised.fetch_sub(bytes, std::memory_order_relaxed); }
 
 Device CachingAllocator::device() const noexcept { return state_->device; }
+MemoryKind CachingAllocator::kind() const noexcept { return state_->kind; }
+
+bool CachingAllocator::renew() {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  if (!s.used.empty() || s.promised.load(std::memory_order_relaxed) != 0) return false;
+  s.empty();
+  if (s.reserved() != 0) return false;
+  s.measure();
+  s.stats = {};
+  s.served = 0;
+  s.limit.store(0);
+  s.recording = false;
+  s.events = {};
+  return true;
+}
 
 void CachingAllocator::add_stream(DeviceStream& stream) {
   const std::lock_guard lock(state_->mutex);

@@ -80,6 +80,10 @@ class CachingAllocator {
   bool promise(size_t bytes) noexcept;
   void end_promise(size_t bytes) noexcept;
   Device device() const noexcept;
+  MemoryKind kind() const noexcept;
+  // It goes on for the device that has come in place of its own, which went: empty, with figures that begin anew and no limit. False, and it stays
+  // as it is, while anybody has memory of it.
+  bool renew();
   // Streams of the device keep memory beside the cache: it counts as reserved, and goes back to the device with the cache's.
   void add_stream(DeviceStream& stream);
   void remove_stream(DeviceStream& stream) noexcept;

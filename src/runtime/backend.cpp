@@ -31,6 +31,13 @@ std::exception_ptr DeferredErrors::take() noexcept {
   return std::exchange(error_, nullptr);
 }
 
+void DeferredErrors::forget() noexcept {
+  const std::lock_guard lock(mutex_);
+  any_.store(false, std::memory_order_release);
+  error_ = nullptr;
+  followed_.clear();
+}
+
 void DeferredErrors::raise() {
   std::exception_ptr error = take();
   if (!error) {

@@ -50,6 +50,8 @@ class DeferredErrors {
   void follow(DeferredErrors& other);
   // Throws the error kept here, or by one that is followed, and forgets it.
   void raise();
+  // As made anew.
+  void forget() noexcept;
 
  private:
   std::exception_ptr take() noexcept;
@@ -144,6 +146,8 @@ class Backend {
   virtual void release(Device device, MemoryKind kind, void* memory, size_t bytes) noexcept = 0;
   // Work of streams of a lower priority number goes first, where the device can.
   virtual std::unique_ptr<DeviceStream> create_stream(Device device, int priority) = 0;
+  // For devices that come and go: makes an idle stream of a device that went one of the device that has come in its place.
+  virtual void renew(Device device, DeviceStream& stream) { static_cast<void>(device), static_cast<void>(stream); }
   // Optional: whether a stream of `to` can copy from `from`'s memory. If not, copies between them pass through the host's.
   virtual bool can_access_peer(Device from, Device to) { return static_cast<void>(from), static_cast<void>(to), false; }
   // Optional: what a device can do; unless a backend says otherwise, all that instructions can ask for. See runtime/fallback.h.

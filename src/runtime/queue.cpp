@@ -257,6 +257,13 @@ void Queue::flush() {
   flush_locked();
 }
 
+void Queue::renew() {
+  std::lock_guard lock(mutex_);
+  backend_.renew(device_, *stream_);
+  capabilities_ = backend_.capabilities(device_);
+  supports_everything_ = capabilities_.supports_everything();
+}
+
 void Queue::flush_nodes() {
   std::lock_guard lock(mutex_);
   if (!deferred_) flush_locked();

@@ -56,6 +56,8 @@ class Queue {
   int priority() const noexcept { return priority_; }
   DeviceStream& stream() noexcept { return *stream_; }
   bool synchronous() const noexcept { return synchronous_; }
+  // It goes on as the queue of the device that has come in place of its own, which went. Nobody else may use it meanwhile.
+  void renew();
   // What the device can do.
   const Capabilities& capabilities() const noexcept { return capabilities_; }
 
@@ -70,8 +72,9 @@ class Queue {
   int number_, priority_;
   Backend& backend_;
   std::unique_ptr<DeviceStream> stream_;
-  const Capabilities capabilities_;
-  const bool synchronous_, supports_everything_;
+  Capabilities capabilities_;
+  const bool synchronous_;
+  bool supports_everything_;
   std::recursive_mutex mutex_;
   std::atomic<Capture*> capture_{nullptr};  // written under the lock
   // What is deferred: a group and its reduction, then another group.

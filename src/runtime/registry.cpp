@@ -1,5 +1,6 @@
 #include "runtime/registry.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -25,7 +26,8 @@ struct Registry {
     std::atomic<CachingAllocator*> pinned[kDeviceTypes] = {};
   };
   std::vector<std::unique_ptr<Allocators>> allocators;
-  std::vector<CachingAllocator*> retired;  // storages may still hold memory of theirs
+  // Of devices that went: storages may still hold memory of theirs. Once none does, they serve the next device in their place.
+  std::vector<CachingAllocator*> retired;
   // What self_check said, by backend; null: not asked yet.
   using Checks = std::array<std::atomic<const Availability*>, kDeviceTypes>;
   std::vector<std::unique_ptr<Checks>> checks;
@@ -92,8 +94,16 @@ thread_local std::array<int8_t, kDeviceTypes> current{};
 
 CachingAllocator& made(std::atomic<CachingAllocator*>& slot, Backend& backend, Device device, MemoryKind kind) {
   if (CachingAllocator* a = slot.load(std::memory_order_acquire)) return *a;
-  const std::lock_guard lock(registry().mutex);
-  if (!slot.load(std::memory_order_acquire)) slot.store(new CachingAllocator(backend, device, kind), std::memory_order_release);
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  if (!slot.load(std::memory_order_acquire)) {
+    const auto left = std::find_if(r.retired.begin(), r.retired.end(), [&](CachingAllocator* a) {
+      return backend.simulated() && a->device() == device && a->kind() == kind && a->renew();
+    });
+    CachingAllocator* const a = left == r.retired.end() ? new CachingAllocator(backend, device, kind) : *left;
+    if (left != r.retired.end()) r.retired.erase(left);
+    slot.store(a, std::memory_order_release);
+  }
   return *slot.load(std::memory_order_acquire);
 }
 

@@ -24,11 +24,16 @@ struct DeviceQueues {
   std::atomic<unsigned> handed_out{0};
   DeferredErrors errors;
   uint32_t first_use = 0;  // the line of the program
+  // Whose they are.
+  Device device;
+  const Backend* backend = nullptr;
+  int process = 0;
 };
 
 struct AllQueues {
   std::mutex mutex;
   std::atomic<DeviceQueues*> devices[kDeviceTypes][kDevices] = {};
+  // Of devices that went: memory remembers them, and they serve the next device in their place.
   std::vector<DeviceQueues*> retired;
 };
 AllQueues& all_queues() {
@@ -78,6 +83,28 @@ thread_local std::array<int8_t, size_t{kDeviceTypes} * kDevices> current{};
 
 DeviceQueues* known(Device d) noexcept { return all_queues().devices[static_cast<int>(d.type)][d.index].load(std::memory_order_acquire); }
 
+template <class F>
+void each_queue(DeviceQueues& device, F f) {
+  for (auto& slot : device.queues)
+    if (Queue* q = slot.load(std::memory_order_acquire)) f(*q);
+}
+
+// For a device that has none: those that another of its place left behind, or new ones. With the lock held.
+DeviceQueues* take_retired(AllQueues& all, Device d, const Backend& backend) {
+  const auto left = std::find_if(all.retired.begin(), all.retired.end(),
+                                 [&](const DeviceQueues* q) { return q->device == d && q->backend == &backend && q->process == getpid(); });
+  if (left == all.retired.end()) {
+    auto* const made = new DeviceQueues;
+    made->device = d, made->backend = &backend, made->process = getpid();
+    return made;
+  }
+  DeviceQueues* const queues = *left;
+  all.retired.erase(left);
+  queues->errors.forget();
+  each_queue(*queues, [](Queue& q) { q.renew(); });
+  return queues;
+}
+
 DeviceQueues& queues_of(Device d) {
   if (DeviceQueues* q = known(d)) return *q;
   resolve(d);
@@ -85,18 +112,13 @@ DeviceQueues& queues_of(Device d) {
   const std::lock_guard lock(all.mutex);
   auto& slot = all.devices[static_cast<int>(d.type)][d.index];
   if (!slot.load(std::memory_order_acquire)) {
-    auto* queues = new DeviceQueues;
+    DeviceQueues* const queues = take_retired(all, d, backend_of(d.type));
     if (current_line) queues->first_use = current_line();
     slot.store(queues, std::memory_order_release);
   }
   return *slot.load(std::memory_order_acquire);
 }
 
-template <class F>
-void each_queue(DeviceQueues& device, F f) {
-  for (auto& slot : device.queues)
-    if (Queue* q = slot.load(std::memory_order_acquire)) f(*q);
-}
 template <class F>
 void each_device(F f) {
   for (auto& kind : all_queues().devices)
@@ -175,10 +197,6 @@ void retire_queues(DeviceType kind) {
   for (auto& slot : all.devices[static_cast<int>(kind)]) {
     DeviceQueues* d = slot.exchange(nullptr, std::memory_order_acq_rel);
     if (!d) continue;
-    {
-      const std::lock_guard lock(all.mutex);
-      all.retired.push_back(d);
-    }
     each_queue(*d, [](Queue& q) {
       try {
         q.synchronize();
@@ -186,6 +204,8 @@ void retire_queues(DeviceType kind) {
         // The device is gone with its errors.
       }
     });
+    const std::lock_guard lock(all.mutex);
+    all.retired.push_back(d);
   }
 }
 

@@ -32,8 +32,8 @@ std::string first_use(Device device);
 // Throws the RuntimeError of a process that process `parent`, which used the device first, forked.
 [[noreturn]] void raise_forked(Device device, int parent);
 
-// Forgets the queues of a kind's devices, after waiting for their work; queue_of makes new ones. Errors that nobody has waited for are
-// dropped.
+// Takes the queues of a kind's devices away, after waiting for their work; those that come in their place get them. Errors that nobody has
+// waited for are dropped.
 void retire_queues(DeviceType kind);
 
 }  // namespace naru::runtime

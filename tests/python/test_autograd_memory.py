@@ -338,6 +338,28 @@ def kernel_with_a_backward():
     k, out = KERNEL, torch.zeros(SIZE)
     k(big(), out, grid=SIZE)
     out.register_hook(lambda g, out=out: None)
+
+
+@pattern
+def virtual_devices():
+    with torch.virtual("rocm", count=2):
+        x = torch.ones(SIZE, device="rocm:1")
+        (x + 1).sum().item()
+
+
+@pattern
+def tensor_that_outlives_its_virtual_device():
+    with torch.virtual("rocm"):
+        x = torch.ones(SIZE, device="rocm")
+    del x
+
+
+@pattern
+def stream_of_a_virtual_device():
+    with torch.virtual("xpu", memory="64MiB"), torch.xpu.stream(torch.xpu.Stream()):
+        torch.ones(SIZE, device="xpu").sum().item()
+
+
 KERNEL = torch.kernel(
     "kernel void k(const float* a, float* o) { o[global_id(0)] = a[global_id(0)]; }", "k", backward=lambda ctx, g: g
 )

@@ -54,6 +54,16 @@ VirtualStream::~VirtualStream() {
   if (thread_.joinable()) thread_.join();
 }
 
+std::shared_ptr<VirtualDevice> VirtualStream::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+void VirtualStream::renew(std::shared_ptr<VirtualDevice> state) {
+  const std::lock_guard lock(mutex_);
+  state_ = std::move(state);
+}
+
 bool VirtualStream::forked() const noexcept { return getpid() != process_; }
 
 void VirtualStream::check_process() const {
@@ -78,7 +88,7 @@ uint64_t VirtualStream::push(Item item, bool numbered) {
 
 uint64_t VirtualStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {
   check_process();
-  const VirtualDevice::Fate fate = state_->next(instruction);
+  const VirtualDevice::Fate fate = state()->next(instruction);
   translate(instruction, device_);
   return push({std::move(instruction), std::move(hold), fate, 0}, true);
 }
@@ -122,7 +132,7 @@ void VirtualStream::synchronize(uint64_t seq) {
   check_process();
   wait_watched(seq);
   DeviceStream::synchronize(seq);
-  state_->check();
+  state()->check();
 }
 
 void VirtualStream::run(Item& item) {
@@ -132,9 +142,10 @@ void VirtualStream::run(Item& item) {
     return;
   }
   const ir::Instruction& instruction = std::get<ir::Instruction>(item.work);
-  state_->before(item.fate, instruction);
+  const std::shared_ptr<VirtualDevice> device = state();
+  device->before(item.fate, instruction);
   host::execute(instruction);
-  state_->after(item.fate, instruction);
+  device->after(item.fate, instruction);
   if (wrong_) spoil(instruction);
 }
 

@@ -31,6 +31,8 @@ class VirtualStream final : public runtime::DeviceStream {
   void reach(uint64_t seq) noexcept override;
   std::unique_ptr<runtime::TimeStamp> stamp() override;
   uint64_t submitted() const noexcept override { return given_.load(std::memory_order_acquire); }
+  // From now on it is a stream of this device.
+  void renew(std::shared_ptr<VirtualDevice> state);
 
  private:
   struct Wait {
@@ -46,6 +48,7 @@ class VirtualStream final : public runtime::DeviceStream {
   };
 
   void check_process() const;
+  std::shared_ptr<VirtualDevice> state() const;
   bool forked() const noexcept;
   uint64_t push(Item item, bool numbered);
   void work() noexcept;
@@ -54,11 +57,11 @@ class VirtualStream final : public runtime::DeviceStream {
   void run(Item& item);
 
   const Device device_;
-  const std::shared_ptr<VirtualDevice> state_;
+  std::shared_ptr<VirtualDevice> state_;  // under the lock
   const bool wrong_;
   const int process_;
   std::atomic<uint64_t> given_{0}, done_{0};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable arrived_, reached_;
   std::deque<Item> items_;
   bool ends_ = false, running_ = false;

@@ -90,6 +90,7 @@ class VirtualBackend final : public Backend {
   std::unique_ptr<DeviceStream> create_stream(Device device, int) override {
     return std::make_unique<VirtualStream>(device, state(device));
   }
+  void renew(Device device, DeviceStream& stream) override { static_cast<VirtualStream&>(stream).renew(state(device)); }
   bool can_access_peer(Device from, Device to) override {
     return state(from)->options().peer != PeerAccess::Off && state(to)->options().peer != PeerAccess::Off;
   }
