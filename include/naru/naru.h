@@ -4,6 +4,7 @@
 #include "naru/amp.h"
 #include "naru/autograd.h"
 #include "naru/compositions.h"
+#include "naru/convolution.h"
 #include "naru/data.h"
 #include "naru/device.h"
 #include "naru/devices.h"

@@ -42,6 +42,7 @@ NB_MODULE(_C, m) {
   define_shapes();
   define_indexing();
   define_networks();
+  define_convolutions();
   define_storage(m);
   define_methods();
   define_compositions();

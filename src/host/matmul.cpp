@@ -4,8 +4,8 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <new>
 
+#include "host/buffer.h"
 #include "host/instructions.h"
 #include "host/kernels.h"
 #include "host/layout.h"
@@ -42,17 +42,6 @@ int64_t parts_for(int64_t work) noexcept {
   for (const PartsFrom& p : kParts)
     if (work >= p.work) return p.parts;
   return 1;
-}
-
-struct Release {
-  void operator()(char* p) const noexcept { std::free(p); }
-};
-using Buffer = std::unique_ptr<char, Release>;
-
-Buffer make_buffer(int64_t bytes) {
-  Buffer b(static_cast<char*>(std::aligned_alloc(64, (static_cast<size_t>(bytes) + 127) / 64 * 64)));
-  if (!b) throw std::bad_alloc();
-  return b;
 }
 
 // A plain copy, with conversion, as an elementwise instruction.
@@ -136,15 +125,7 @@ void Job<T>::own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int
   p.b = reinterpret_cast<const T*>(b.data) + batch * b.batch + col * p.b_col;
   p.c = at_c(batch, row, col);
   p.c_row = q.c.row_stride;
-#if defined(__x86_64__)
-  const int level = wide_level();
-  if (level == 2)
-    avx512::own_matmul(p);
-  else if (level == 1)
-    avx2::own_matmul(p);
-  else
-#endif
-    plain::own_matmul(p);
+  own_product(p);
   if (!q.bias) return;
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < cols; ++j) {

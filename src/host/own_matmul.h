@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "host/simd.h"
+
 namespace naru::host {
 
 template <class T>
@@ -14,7 +16,8 @@ struct OwnMatMul {
   const T* b;
   int64_t b_row, b_col;
   T* c;
-  int64_t c_row;  // columns are neighbours
+  int64_t c_row;     // columns are neighbours
+  bool add = false;  // the chains go on from what c holds; else from 0
 };
 
 // The same function for three kinds of processors. float and double: fused multiply-add; int32_t and int64_t wrap.
@@ -35,5 +38,16 @@ void dots(int64_t count, int64_t k, const float* rows, int64_t ld, const float* 
 }  // namespace avx512
 #endif
 #undef NARU_OWN_PRODUCT
+
+// By the processor's own.
+template <class T>
+void own_product(const OwnMatMul<T>& q) {
+#if defined(__x86_64__)
+  const int level = wide_level();
+  if (level == 2) return avx512::own_matmul(q);
+  if (level == 1) return avx2::own_matmul(q);
+#endif
+  plain::own_matmul(q);
+}
 
 }  // namespace naru::host

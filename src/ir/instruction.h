@@ -210,6 +210,48 @@ struct MatMul {
   }
 };
 
+// Convolution over three spatial dimensions (leading ones of size 1 for fewer), `groups` groups of channels apart from each other:
+//   y[b, o, p] = sum over c, k of x[b, c, p * stride - padding + k * dilation] * w[o, c, k], with x 0 outside of its sizes.
+// Forward computes y (+ bias[o]); Input the gradient of x, which is the transposed convolution of y (+ bias[c]); Weight that of w.
+// Deterministic: each element is one chain of fma, in the order of the channels summed over, then the kernel's positions (those that meet an element
+// of y, for Input); for Weight in the order of images, then the positions of y.
+struct Convolution {
+  enum class Use : uint8_t { Forward, Input, Weight };
+  using Sizes = std::array<int64_t, 3>;
+  struct Array {
+    void* data = nullptr;
+    std::array<int64_t, 5> strides{};  // x, y: image, channel of all, position; w: channel of y of all, channel of x in the group, position
+  };
+  Use use = Use::Forward;
+  DType dtype = DType::F32;
+  int64_t batch = 1, groups = 1, in = 1, out = 1;              // in, out: channels of a group of x, of y
+  Sizes size{1, 1, 1}, result{1, 1, 1}, kernel{1, 1, 1};       // of x, y and w
+  Sizes stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};  // padding: in front of x
+  Array x, w, y;
+  const void* bias = nullptr;
+  int64_t bias_stride = 1;
+  Precision precision;
+
+  static constexpr const char* kFamily = "product";
+  static constexpr const char* kNames[] = {"convolution", "convolution_input", "convolution_weight"};  // in the order of Use
+  const char* name() const { return kNames[static_cast<int>(use)]; }
+  std::array<int64_t, 5> sizes_of_x() const { return {batch, groups * in, size[0], size[1], size[2]}; }
+  std::array<int64_t, 5> sizes_of_y() const { return {batch, groups * out, result[0], result[1], result[2]}; }
+  std::array<int64_t, 5> sizes_of_w() const { return {groups * out, in, kernel[0], kernel[1], kernel[2]}; }
+  template <class F>
+  void each_operand(F&& f) {
+    const auto array = [&](Array& a, const char* what, Use written, const std::array<int64_t, 5>& sizes) {
+      if (a.data) f(a.data, OperandUse{what, use == written, dtype, sizes, a.strides});
+    };
+    array(x, "input of a convolution", Use::Input, sizes_of_x()), array(w, "weight of a convolution", Use::Weight, sizes_of_w());
+    array(y, "result of a convolution", Use::Forward, sizes_of_y());
+    const int64_t channels = groups * (use == Use::Forward ? out : in);
+    void* address = const_cast<void*>(bias);
+    if (address) f(address, OperandUse{"bias", false, dtype, std::span(&channels, 1), std::span(&bias_stride, 1)});
+    bias = address;
+  }
+};
+
 // Sorts rows of n elements along the last dimension of `shape`; NaN counts as greatest; stable. Writes the first k of the order.
 // values (in.dtype) and indices (I64) may have a null address.
 struct Sort {
@@ -300,6 +342,6 @@ struct RowFused {
   }
 };
 
-using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Sort, CopyBytes, RowFused, UserKernel>;
+using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Convolution, Sort, CopyBytes, RowFused, UserKernel>;
 
 }  // namespace naru::ir

@@ -106,6 +106,26 @@ Dims format_strides(const Dims& sizes, MemoryFormat format) {
   return strides_in(sizes, order);
 }
 
+MemoryFormat suggested_format(const Tensor& t) {
+  const Dims &sizes = t.sizes(), &strides = t.strides();
+  const size_t rank = sizes.size();
+  if (rank != 4 && rank != 5) return MemoryFormat::Contiguous;
+  if (strides[1] == 0) return MemoryFormat::Contiguous;
+  // Channels first, then positions from the last, then images: each stride at least what lies within. With sizes of 1 strides can be read both ways;
+  // those that grow row-major are row-major.
+  int64_t least = 0;
+  const auto fits = [&](size_t d) {
+    if (sizes[d] == 0 || strides[d] < least) return false;
+    if (d == 0 && least == strides[1]) return false;
+    least = strides[d] * std::max<int64_t>(sizes[d], 1);
+    return true;
+  };
+  bool all = fits(1);
+  for (size_t d = rank; all && d-- > 2;) all = fits(d);
+  if (!all || !fits(0)) return MemoryFormat::Contiguous;
+  return rank == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+}
+
 Dims strides_like(const Dims& sizes, const Dims& strides, MemoryFormat format) {
   if (format != MemoryFormat::Preserve) return format_strides(sizes, format);
   if (strides == contiguous_strides(sizes) || is_dense(sizes, strides)) return strides;

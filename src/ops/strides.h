@@ -18,5 +18,7 @@ Dims elementwise_strides(const Dims& sizes, std::span<const Operand> operands);
 // Of a tensor like `t` in a format. Throws RuntimeError where the format wants another number of dimensions.
 Dims strides_like(const Dims& sizes, const Dims& strides, MemoryFormat format);
 Dims format_strides(const Dims& sizes, MemoryFormat format);
+// ChannelsLast or ChannelsLast3d where the tensor's strides are in that order (by PyTorch's rules for sizes of 1), else Contiguous.
+MemoryFormat suggested_format(const Tensor& t);
 
 }  // namespace naru::ops

@@ -74,6 +74,8 @@ Tensor = _C.Tensor
 
 
 linear = _C.linear
+conv1d, conv2d, conv3d = _C.conv1d, _C.conv2d, _C.conv3d
+conv_transpose1d, conv_transpose2d, conv_transpose3d = _C.conv_transpose1d, _C.conv_transpose2d, _C.conv_transpose3d
 
 
 @takes_tensors
@@ -391,7 +393,7 @@ def __getattr__(name: str) -> Any:
 
 
 _FROM_CORE = frozenset(
-    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d avg_pool1d "
+    "max_pool1d max_pool2d max_pool3d avg_pool1d "
     "avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool2d batch_norm group_norm instance_norm "
     "interpolate grid_sample fold unfold pixel_shuffle ctc_loss embedding_bag".split()
 )

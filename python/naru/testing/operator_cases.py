@@ -17,6 +17,7 @@ import numpy as np
 
 import naru
 from naru import _C
+from naru.testing.network_cases import network_cases
 
 
 @dataclass
@@ -254,7 +255,7 @@ def other_cases() -> list:
     ]
 
 
-CASES = elementwise_cases() + other_cases()
+CASES = elementwise_cases() + other_cases() + network_cases(Case)
 
 
 def as_tuple(x):

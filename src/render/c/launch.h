@@ -31,6 +31,7 @@ enum class Kind : uint8_t {
   Offsets,
   Scatter,
   MatMul,
+  Convolution,
   SortKeys,
   SortGroup,
   SortStep,
@@ -161,6 +162,7 @@ void run(const ir::Scan&, Launcher&);
 void run(const ir::Gather&, Launcher&);
 void run(const ir::Scatter&, Launcher&);
 void run(const ir::MatMul&, Launcher&);
+void run(const ir::Convolution&, Launcher&);
 void run(const ir::Sort&, Launcher&);
 void run(const ir::RowFused&, Launcher&);
 void run(const ir::UserKernel&, Launcher&);

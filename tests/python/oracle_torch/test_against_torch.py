@@ -12,12 +12,19 @@ if os.environ.get("NARU_ORACLE") != "torch":
 torch = pytest.importorskip("torch")
 
 import naru  # noqa: E402
-from naru.testing import operator_cases  # noqa: E402
+from naru.testing import network_cases, operator_cases  # noqa: E402
 from naru.testing.operator_cases import as_tuple, differentiable  # noqa: E402
 
-OURS = operator_cases.other_cases()
-# The same list, with torch in naru's place.
-THEIRS = types.FunctionType(operator_cases.other_cases.__code__, {**operator_cases.__dict__, "naru": torch})()
+
+def with_torch(module, make, *arguments):
+    """The same list, with torch in naru's place."""
+    return types.FunctionType(make.__code__, {**module.__dict__, "naru": torch})(*arguments)
+
+
+OURS, THEIRS = operator_cases.other_cases(), with_torch(operator_cases, operator_cases.other_cases)
+for family in network_cases.FAMILIES:
+    OURS += family(operator_cases.Case)
+    THEIRS += with_torch(network_cases, family, operator_cases.Case)
 
 
 def run(case, library, arrays):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .activation import *
 from .container import *
+from .conv import *
 from .dropout import *
 from .flatten import *
 from .linear import *

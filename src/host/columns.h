@@ -1,0 +1,87 @@
+// Windows of a convolution: which element of a source each position reads for each place of the kernel, and columns of them for a product.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "ir/instruction.h"
+
+namespace naru::host {
+
+// One dimension: position t of the target is its element first + t * stride; for tap k, it reads element t * step + offset[k] of the source, which
+// has `size`, or a 0 outside of it. A tap is a place of the kernel: `place`.
+struct Axis {
+  int64_t count = 1, first = 0, stride = 1;
+  int64_t step = 1, size = 1;
+  std::vector<int64_t> place, offset;
+  int64_t taps() const noexcept { return static_cast<int64_t>(place.size()); }
+};
+
+// Positions that read the source by the same taps.
+struct Phase {
+  std::array<Axis, 3> axis;
+  int64_t positions = 0, taps = 0;
+  int64_t weights = 0;  // where its packed weights begin
+};
+
+// Of y over x (Forward, Weight): one phase. Of x over y (Input): one for each remainder of a position by the stride.
+std::vector<Phase> phases_of(const ir::Convolution& q);
+
+// A channel's elements, and how far apart they are.
+template <class T>
+struct Source {
+  const T* data;
+  int64_t channel;
+  std::array<int64_t, 3> strides;
+};
+
+template <class T>
+void gather_run(const T* from, int64_t move, int64_t n, T* to) {
+  if (move == 1) {
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i * move];
+  }
+}
+
+// Positions [t, t + n) of the innermost dimension, of a row of the source that is there.
+template <class T>
+void gather_row(const Axis& a, int64_t offset, int64_t t, int64_t n, const T* row, int64_t stride, T* to) {
+  // Those inside: 0 <= position * step + offset < size.
+  int64_t begin = offset >= 0 ? 0 : (-offset + a.step - 1) / a.step;
+  int64_t end = a.size <= offset ? 0 : (a.size - 1 - offset) / a.step + 1;
+  begin = begin < t ? t : begin > t + n ? t + n : begin;
+  end = end > t + n ? t + n : end < begin ? begin : end;
+  for (int64_t i = t; i < begin; ++i) *to++ = T(0);
+  if (end > begin) gather_run(row + (begin * a.step + offset) * stride, a.step * stride, end - begin, to);
+  to += end - begin;
+  for (int64_t i = end; i < t + n; ++i) *to++ = T(0);
+}
+
+// Rows [first, first + rows) of channels and taps (the tap counts fastest), positions [from, from + n) of each; `ld` elements from row to row.
+template <class T>
+void gather_windows(const Phase& p, const Source<T>& source, int64_t first, int64_t rows, int64_t from, int64_t n, T* to, int64_t ld) {
+  const Axis &d = p.axis[0], &h = p.axis[1], &w = p.axis[2];
+  for (int64_t r = first; r < first + rows; ++r, to += ld) {
+    const int64_t tap = r % p.taps;
+    const size_t kw = static_cast<size_t>(tap % w.taps()), kh = static_cast<size_t>(tap / w.taps() % h.taps()),
+                 kd = static_cast<size_t>(tap / w.taps() / h.taps());
+    const T* channel = source.data + r / p.taps * source.channel;
+    int64_t tw = from % w.count, th = from / w.count % h.count, td = from / w.count / h.count;
+    T* at = to;
+    for (int64_t left = n; left > 0;) {
+      const int64_t run = w.count - tw < left ? w.count - tw : left;
+      const int64_t id = td * d.step + d.offset[kd], ih = th * h.step + h.offset[kh];
+      if (id < 0 || id >= d.size || ih < 0 || ih >= h.size)
+        std::memset(at, 0, static_cast<size_t>(run) * sizeof(T));
+      else
+        gather_row(w, w.offset[kw], tw, run, channel + id * source.strides[0] + ih * source.strides[1], source.strides[2], at);
+      at += run, left -= run, tw = 0;
+      if (++th == h.count) th = 0, ++td;
+    }
+  }
+}
+
+}  // namespace naru::host

@@ -1,0 +1,98 @@
+#include "ops/convolution.h"
+
+#include "autograd/node.h"
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "ops/strides.h"
+
+namespace naru::ops {
+
+using autograd::record;
+using autograd::requires_grad;
+using ir::Convolution;
+using Use = Convolution::Use;
+using Tensors = std::vector<Tensor>;
+
+namespace {
+
+const Tensor kNone;
+
+// Numbers of the spatial dimensions as the instruction counts three of them.
+Convolution::Sizes three(std::span<const int64_t> spatial, int64_t missing) {
+  Convolution::Sizes s{missing, missing, missing};
+  std::copy(spatial.begin(), spatial.end(), s.begin() + static_cast<std::ptrdiff_t>(3 - spatial.size()));
+  return s;
+}
+Convolution::Sizes spatial(const Dims& sizes) { return three(std::span<const int64_t>(sizes).subspan(2), 1); }
+
+Convolution::Array array_of(const Tensor& t) {
+  const ir::View v = view_of(t, t.sizes());
+  Convolution::Array a{v.data, {v.strides[0], v.strides[1], 0, 0, 0}};
+  const size_t n = v.strides.size() - 2;
+  for (size_t d = 0; d < n; ++d) a.strides[5 - n + d] = v.strides[2 + d];
+  return a;
+}
+
+// The result's elements, nothing recorded.
+Tensor computed(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g) {
+  const Dims& sizes = use == Use::Forward ? g.y : use == Use::Input ? g.x : g.w;
+  const MemoryFormat format = use == Use::Weight ? g.weight_format : g.image_format;
+  const Tensor out = make_result(sizes, format_strides(sizes, format), a.dtype(), a.device(), Convolution::kNames[static_cast<int>(use)]);
+  if (out.numel() == 0) return out;
+  if (product(g.x) == 0 || product(g.y) == 0 || product(g.w) == 0) {
+    NoGrad guard;
+    Tensor target = out;
+    Dims column(sizes.size(), 1);
+    column[1] = -1;
+    bias.defined() ? target.copy_(bias.reshape(column)) : target.zero_();
+    return out;
+  }
+  Convolution q;
+  q.use = use;
+  q.dtype = a.dtype();
+  q.batch = g.x[0], q.groups = g.groups, q.in = g.x[1] / g.groups, q.out = g.y[1] / g.groups;
+  q.size = spatial(g.x), q.result = spatial(g.y), q.kernel = spatial(g.w);
+  q.stride = three(g.stride, 1), q.padding = three(g.padding, 0), q.dilation = three(g.dilation, 1);
+  q.precision = precision_of(a.dtype());
+  q.x = array_of(use == Use::Input ? out : a);
+  q.y = array_of(use == Use::Forward ? out : use == Use::Input ? a : b);
+  q.w = array_of(use == Use::Weight ? out : b);
+  if (bias.defined()) {
+    const ir::View v = view_of(bias, bias.sizes());
+    q.bias = v.data, q.bias_stride = v.strides.back();
+  }
+  submit(std::move(q), {&a, &b, &bias}, {&out});
+  return out;
+}
+
+// The sum over all but the channels.
+Tensor bias_gradient(const Tensor& g) {
+  Dims dims{0};
+  for (int64_t d = 2; d < g.dim(); ++d) dims.push_back(d);
+  return sum(g, dims);
+}
+
+}  // namespace
+
+Tensor convolve(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g) {
+  const bool for_a = requires_grad(a), for_b = requires_grad(b), for_bias = bias.defined() && requires_grad(bias);
+  return record(computed(use, a, b, bias, g), "ConvolutionBackward0", {&a, &b, &bias}, {for_b ? &a : &kNone, for_a ? &b : &kNone},
+                [=](const Tensors& grads, const Tensors& saved) -> Tensors {
+                  const Tensor &d = grads[0], &a = saved[0], &b = saved[1];
+                  const auto part = [&](bool wanted, Use of, const Tensor& left, const Tensor& right) {
+                    return wanted ? convolve(of, left, right, {}, g) : Tensor();
+                  };
+                  const Tensor gb = for_bias ? bias_gradient(d) : Tensor();
+                  switch (use) {
+                    case Use::Forward:  // y of x and w
+                      return {part(for_a, Use::Input, d, b), part(for_b, Use::Weight, a, d), gb};
+                    case Use::Input:  // x of y and w
+                      return {part(for_a, Use::Forward, d, b), part(for_b, Use::Weight, d, a), gb};
+                    case Use::Weight:  // w of x and y
+                      return {part(for_a, Use::Input, b, d), part(for_b, Use::Forward, a, d), gb};
+                  }
+                  return {};
+                });
+}
+
+}  // namespace naru::ops
