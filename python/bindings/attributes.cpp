@@ -82,8 +82,9 @@ template <class F>
 auto without_waiting(const Tensor& t, F f) {
   const autograd::Meta* m = autograd::meta_of(t);
   const autograd::AccumulateGrad* a = m ? m->accumulator.load(std::memory_order_acquire) : nullptr;
-  if (!a || a->mutex.try_lock()) {
-    if (a) a->mutex.unlock();
+  if (!a || single_threaded()) return f(t);
+  if (a->mutex.try_lock()) {
+    a->mutex.unlock();
     return f(t);
   }
   const Tensor held = t;

@@ -74,7 +74,47 @@ void define_layers() {
       });
 }
 
+// (params, grads): lists of those that have a gradient.
+PyObject* with_gradients(PyObject* given) {
+  static PyObject* const name = PyUnicode_InternFromString("grad");
+  nb::object items = nb::steal(check(PySequence_Fast(given, "_with_gradients(): params must be a list")));
+  nb::object params = nb::steal(check(PyList_New(0))), grads = nb::steal(check(PyList_New(0)));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i) {
+    const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(items.ptr(), i));  // reading its grad may change the list
+    const nb::object grad = nb::steal(check(PyObject_GetAttr(item.ptr(), name)));
+    if (grad.is_none()) continue;
+    if (PyList_Append(params.ptr(), item.ptr()) < 0 || PyList_Append(grads.ptr(), grad.ptr()) < 0) throw nb::python_error();
+  }
+  return check(PyTuple_Pack(2, params.ptr(), grads.ptr()));
+}
+
+// Adds 1 to the count of each state (dicts); what they are now. A count is a tensor of one element; in files from before PyTorch 1.12 a number,
+// which becomes one.
+PyObject* count_steps(PyObject* states) {
+  static PyObject* const key = PyUnicode_InternFromString("step");
+  if (!PyList_Check(states)) throw TypeError("_count_steps(): states must be a list of dicts");
+  const nb::object numbers = nb::steal(check(PyList_New(0)));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(states); ++i) {
+    const nb::object state = nb::borrow(PyList_GET_ITEM(states, i));
+    nb::object step = nb::steal(check(PyObject_GetItem(state.ptr(), key)));
+    if (!is_tensor(step.ptr())) {
+      const double before = PyFloat_AsDouble(step.ptr());
+      if (before == -1 && PyErr_Occurred()) throw nb::python_error();
+      step = nb::steal(check(wrap(full({}, before, Options(DType::F32, Device(DeviceType::Cpu))))));
+      if (PyObject_SetItem(state.ptr(), key, step.ptr()) < 0) throw nb::python_error();
+    }
+    Tensor count = tensor_of(step.ptr());
+    const nb::object now = nb::steal(check(PyLong_FromDouble(count.add_(1).item().to_double())));
+    if (PyList_Append(numbers.ptr(), now.ptr()) < 0) throw nb::python_error();
+  }
+  return numbers.inc_ref().ptr();
+}
+
 void define_steps() {
+  def(kFunction, "_with_gradients", "params", "The parameters that have a gradient, and these: two lists.",
+      [](PyObject* params) { return with_gradients(params); });
+  def(kFunction, "_count_steps", "states", "Adds 1 to each state's count of steps, and returns what they are then.",
+      [](PyObject* states) { return count_steps(states); });
   def(kFunction, "_sgd_step", "params, grads, momenta, lr, momentum, dampening, weight_decay, nesterov, maximize",
       "One step of SGD in place. Returns the momenta, those made now among them.",
       [](const List& params, const List& grads, PyObject* given, double lr, double momentum, double dampening, double weight_decay,

@@ -44,7 +44,6 @@ PyObject* make(PyTypeObject* type, const Tensor& t) {
 // Exchanges who owns whom. An object with attributes, of which only C++ still knows the tensor, is kept for the day that the tensor comes back
 // to Python: x.grad.tag = 1; x.grad.tag.
 bool hand_to_tensor(TensorObject* self) {
-  if (!self->tensor.defined()) return false;
   TensorImpl* impl = self->tensor.impl();
   auto* o = reinterpret_cast<PyObject*>(self);
   const bool plain = Py_TYPE(o) == tensor_type && (!self->dict || PyDict_GET_SIZE(self->dict) == 0);
@@ -76,8 +75,10 @@ void give_up(void* object) noexcept {
 void tensor_dealloc(PyObject* o) {
   auto* self = reinterpret_cast<TensorObject*>(o);
   PyTypeObject* type = Py_TYPE(o);
-  if (self->tensor.defined() && !self->owned_by_tensor) autograd::free_isolated(self->tensor);
-  if (hand_to_tensor(self)) return;
+  if (self->tensor.defined()) {  // what a tensor without history or attributes need not ask
+    if (self->tensor.impl()->autograd && !self->owned_by_tensor) autograd::free_isolated(self->tensor);
+    if ((type != tensor_type || self->dict) && hand_to_tensor(self)) return;
+  }
   if (PyObject_GC_IsTracked(o)) PyObject_GC_UnTrack(o);
   if (self->tensor.defined() && self->tensor.impl()->python == o) self->tensor.impl()->python = nullptr;
   if (self->weakrefs) PyObject_ClearWeakRefs(o);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 from . import _C
@@ -83,6 +82,8 @@ def _deepcopy(self: Tensor, memo: dict) -> Tensor:
         if self.grad is not None:
             copy.grad = self.grad.__deepcopy__(memo)
         if self.__dict__:
+            from copy import deepcopy
+
             copy.__dict__.update(deepcopy(self.__dict__, memo))
     return memo[id(self)]
 

@@ -32,7 +32,7 @@ std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> grads) {
   if (!grads[0].defined()) return {};
   Tensor replaced;
   {
-    const std::lock_guard lock(mutex);
+    const auto lock = lock_among_threads(mutex);
     if (!leaf_ || !leaf_->requires_grad || leaf_->grad_fn) return {};
     add_gradient(*leaf_, std::move(grads[0]), replaced);
   }
@@ -44,17 +44,17 @@ std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> grads) {
 }
 
 Tensor AccumulateGrad::variable() const {
-  const std::lock_guard lock(mutex);
+  const auto lock = lock_among_threads(mutex);
   return leaf_ && leaf_->owner->try_retain() ? Tensor(leaf_->owner) : Tensor();
 }
 
 void AccumulateGrad::forget(const Meta& leaf) noexcept {
-  const std::lock_guard lock(mutex);
+  const auto lock = lock_among_threads(mutex);
   if (leaf_ == &leaf) leaf_ = nullptr;
 }
 
 void AccumulateGrad::move(Meta& from, Meta& to) {
-  const std::lock_guard lock(mutex);
+  const auto lock = lock_among_threads(mutex);
   to.grad = std::move(from.grad);
   if (leaf_ == &from) leaf_ = &to;
 }
@@ -69,7 +69,7 @@ AccumulateGrad& accumulator_of(Meta& leaf) {
 }
 
 std::unique_lock<std::mutex> lock_grad(Meta& m) {
-  if (m.requires_grad && !m.grad_fn) return std::unique_lock(accumulator_of(m).mutex);
+  if (m.requires_grad && !m.grad_fn) return lock_among_threads(accumulator_of(m).mutex);
   if (m.retains_grad && m.grad_fn)
     if (Node::Extras* x = m.grad_fn->extras()) return std::unique_lock(x->mutex);
   return {};

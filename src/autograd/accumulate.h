@@ -8,6 +8,12 @@
 
 namespace naru::autograd {
 
+// `m`, locked; left open in a process without other threads, where locking takes longer than what it guards. What is done under it starts no
+// thread that could come here.
+inline std::unique_lock<std::mutex> lock_among_threads(std::mutex& m) {
+  return single_threaded() ? std::unique_lock<std::mutex>() : std::unique_lock(m);
+}
+
 class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(Meta& leaf) : Node("AccumulateGrad", kFirst), leaf_(&leaf) {}

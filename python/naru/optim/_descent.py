@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from ..autograd.grad_mode import enable_grad, no_grad
+from ..autograd.grad_mode import enable_grad
 from .optimizer import Optimizer
 
 if TYPE_CHECKING:
@@ -31,15 +31,19 @@ class Descent(Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates the parameters once; `closure` computes the loss again and returns it."""
-        loss = self._run_closure(closure)
-        with no_grad():
+        loss = None if closure is None else self._run_closure(closure)
+        recording = _C.is_grad_enabled()
+        _C._set_grad_enabled(False)  # no_grad(), in a tenth of its time
+        try:
             for group in self.param_groups:
-                pairs = [(param, grad) for param in group["params"] if (grad := param.grad) is not None]
-                if pairs and group.get("differentiable"):
+                params, grads = _C._with_gradients(group["params"])
+                if params and group.get("differentiable"):
                     with enable_grad():
-                        self._update_differentiably(group, pairs)
-                elif pairs:
-                    self._update_group(group, pairs)
+                        self._update_differentiably(group, params, grads)
+                elif params:
+                    self._update_group(group, params, grads)
+        finally:
+            _C._set_grad_enabled(recording)
         return loss
 
     def _stateful(self, group: dict[str, Any]) -> bool:
@@ -53,10 +57,10 @@ class Descent(Optimizer):
         """Updates one parameter and its state; `grad` has its sign (maximize) and its weight decay."""
         raise NotImplementedError
 
-    def _update_group(self, group: dict[str, Any], pairs: list[tuple[Tensor, Tensor]]) -> None:
-        """Updates the parameters of a group that have gradients, in pairs with these."""
+    def _update_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        """Updates the parameters of a group that have gradients."""
         maximize, decay, decoupled = group["maximize"], group["weight_decay"], group.get("decoupled_weight_decay", False)
-        for param, grad in pairs:
+        for param, grad in zip(params, grads):
             state = self._state_for(param, group)
             state["step"] += 1
             if maximize:
@@ -65,7 +69,7 @@ class Descent(Optimizer):
                 grad = grad + param * decay
             self._update(param, grad, state, group)
 
-    def _update_differentiably(self, group: dict[str, Any], pairs: list[tuple[Tensor, Tensor]]) -> None:
+    def _update_differentiably(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         """The same as a part of the history, for parameters that are no leaves. The state is made anew, as backward needs the old one."""
         raise NotImplementedError
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from ._descent import Descent, zero_steps, zeros_for
 from .optimizer import check_option, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Tensor = _C.Tensor
 
@@ -71,57 +74,47 @@ class Adam(Descent):
             state["max_exp_avg_sq"] = zeros_for(param)
         return state
 
-    def _update_group(self, group: dict[str, Any], pairs: list[tuple[Tensor, Tensor]]) -> None:
+    def _update_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         if group["capturable"]:
-            self._update_on_device(group, pairs)
+            self._update_on_device(group, params, grads)
             return
-        # Parameters that have taken the same number of steps are updated together.
-        lists = _Lists(group["amsgrad"])
-        count = 0
-        for param, grad in pairs:
-            state = self.state[param]
-            if not state or state["exp_avg"].device != param.device:
-                state = self._state_for(param, group)
-            steps = state["step"]
-            if isinstance(steps, Tensor):
-                now = int(steps.add_(1).item())
-            else:  # a number, in files from before PyTorch 1.12
-                state["step"] = steps = steps + 1
-                now = int(steps)
-            if now != count:
-                if count:
-                    self._update_together(lists, count, group)
-                    lists = _Lists(group["amsgrad"])
-                count = now
-            lists.append(param, grad, state)
-        self._update_together(lists, count, group)
+        known = self.state
+        states = [s if (s := known[p]) and s["exp_avg"].device == p.device else self._state_for(p, group) for p in params]
+        counts = _C._count_steps(states)
+        if counts.count(counts[0]) == len(counts):
+            self._update_together(group, counts[0], params, grads, states)
+            return
+        for count in dict.fromkeys(counts):
+            self._update_together(group, count, *_where(counts, count, params, grads, states))
 
-    def _update_on_device(self, group: dict[str, Any], pairs: list[tuple[Tensor, Tensor]]) -> None:
+    def _update_on_device(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         """One step of a group whose steps are counted on the device, so that a graph may hold it."""
         beta1, beta2 = group["betas"]
         begun: dict[Any, Tensor] = {}
-        together: dict[int, tuple[Tensor, _Lists]] = {}
-        for param, grad in pairs:
+        states, steps = [], []
+        for param in params:
             device, new = param.device, not self.state[param]
             state = self._state_for(param, group)
             if new:
                 if device not in begun:
                     begun[device] = _C.zeros((), dtype=_C.float32, device=device)
                 state["step"] = begun[device]
-            steps = state["step"]
-            if not isinstance(steps, Tensor) or steps.device != device:
-                steps = state["step"] = _C.tensor(float(steps), dtype=_C.float32, device=device)
-            together.setdefault(id(steps), (steps, _Lists(group["amsgrad"])))[1].append(param, grad, state)
-        for steps, lists in together.values():
+            count = state["step"]
+            if not isinstance(count, Tensor) or count.device != device:
+                count = state["step"] = _C.tensor(float(count), dtype=_C.float32, device=device)
+            states.append(state)
+            steps.append(count)
+        shared = [id(count) for count in steps]
+        for count in {id(count): count for count in steps}.values():
             _C._adam_step_on_device(
-                *lists.all(), steps, group["lr"], number(beta1), number(beta2), group["eps"], group["weight_decay"],
+                *_with_state(group, *_where(shared, id(count), params, grads, states)), count, group["lr"], number(beta1), number(beta2), group["eps"], group["weight_decay"],
                 group["decoupled_weight_decay"], group["amsgrad"], group["maximize"],
             )  # fmt: skip
 
-    def _update_differentiably(self, group: dict[str, Any], pairs: list[tuple[Tensor, Tensor]]) -> None:
+    def _update_differentiably(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         beta1, beta2 = (number(b) for b in group["betas"])
         lr, decay = number(group["lr"]), group["weight_decay"]
-        for param, grad in pairs:
+        for param, grad in zip(params, grads):
             if group["maximize"]:
                 grad = -grad
             state = self._state_for(param, group)
@@ -138,34 +131,28 @@ class Adam(Descent):
             root = (square / (1 - beta2**count)).sqrt() + group["eps"]
             param.sub_(lr / (1 - beta1**count) * mean / root)
 
-    def _update_together(self, lists: _Lists, count: int, group: dict[str, Any]) -> None:
-        """Step number `count` of the parameters of the lists."""
+    def _update_together(
+        self, group: dict[str, Any], count: int, params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]
+    ) -> None:
+        """Step number `count` of the parameters."""
         beta1, beta2 = group["betas"]
         _C._adam_step(
-            *lists.all(), count, number(group["lr"]), number(beta1), number(beta2), group["eps"], group["weight_decay"],
-            group["decoupled_weight_decay"], group["amsgrad"], group["maximize"],
+            *_with_state(group, params, grads, states), count, number(group["lr"]), number(beta1), number(beta2), group["eps"],
+            group["weight_decay"], group["decoupled_weight_decay"], group["amsgrad"], group["maximize"],
         )  # fmt: skip
 
 
-class _Lists:
-    """Parameters that are updated together: their gradients and their state, a list of each."""
+def _where(values: list[Any], value: Any, *lists: list[Any]) -> Iterator[list[Any]]:
+    """Of each list, the entries where `values` has `value`."""
+    return ([entry for entry, each in zip(entries, values) if each == value] for entries in lists)
 
-    def __init__(self, amsgrad: bool) -> None:
-        self._lists: tuple[list[Tensor], ...] = ([], [], [], [], [])
-        self._amsgrad = amsgrad
 
-    def append(self, param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        params, grads, means, squares, largest = self._lists
-        params.append(param)
-        grads.append(grad)
-        means.append(state["exp_avg"])
-        squares.append(state["exp_avg_sq"])
-        if self._amsgrad:
-            largest.append(state["max_exp_avg_sq"])
-
-    def all(self) -> tuple[list[Tensor], ...]:
-        """Parameters, gradients, means, squares, largest squares (none without amsgrad)."""
-        return self._lists
+def _with_state(
+    group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]
+) -> tuple[list[Tensor], ...]:
+    """Parameters, gradients, means, squares, largest squares (none without amsgrad)."""
+    largest = [s["max_exp_avg_sq"] for s in states] if group["amsgrad"] else []
+    return params, grads, [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states], largest
 
 
 class AdamW(Adam):

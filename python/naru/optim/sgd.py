@@ -63,8 +63,7 @@ class SGD(Descent):
     def _stateful(self, group: dict[str, Any]) -> bool:
         return group["momentum"] != 0
 
-    def _update_group(self, group: dict[str, Any], pairs: list[tuple[Tensor, Tensor]]) -> None:
-        params, grads = [p for p, _ in pairs], [g for _, g in pairs]
+    def _update_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         momentum = group["momentum"]
         momenta = [self._state_on_device(p).get("momentum_buffer") for p in params] if momentum != 0 else []
         made = _C._sgd_step(
@@ -75,9 +74,9 @@ class SGD(Descent):
             for param, buffer in zip(params, made):
                 self.state[param]["momentum_buffer"] = buffer
 
-    def _update_differentiably(self, group: dict[str, Any], pairs: list[tuple[Tensor, Tensor]]) -> None:
+    def _update_differentiably(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         momentum = group["momentum"]
-        for param, grad in pairs:
+        for param, grad in zip(params, grads):
             if group["maximize"]:
                 grad = -grad
             if group["weight_decay"]:
