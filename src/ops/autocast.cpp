@@ -1,9 +1,6 @@
 // Autocast: PyTorch's lists of functions, and casting by them.
 #include "ops/autocast.h"
 
-#include <unordered_map>
-#include <unordered_set>
-
 #include "naru/amp.h"
 #include "naru/autograd.h"
 #include "naru/error.h"
@@ -12,62 +9,44 @@ namespace naru {
 namespace autocast {
 namespace {
 
-using Names = std::unordered_set<std::string_view>;
-
-const Names kLowerOnAll = {"matmul", "mm",     "bmm",    "addmm",  "baddbmm",          "addbmm",           "linear",
-                           "conv1d", "conv2d", "conv3d", "vecdot", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-                           "prelu"};
-const Names kLowerOnOthers = {"mv", "addmv", "addr", "chain_matmul", "multi_dot"};
-const Names kFloat32OnAll = {"prod",
-                             "cdist",
-                             "mse_loss",
-                             "l1_loss",
-                             "smooth_l1_loss",
-                             "huber_loss",
-                             "nll_loss",
-                             "cross_entropy",
-                             "kl_div",
-                             "poisson_nll_loss",
-                             "hinge_embedding_loss",
-                             "cosine_embedding_loss",
-                             "margin_ranking_loss",
-                             "soft_margin_loss",
-                             "triplet_margin_loss",
-                             "multi_margin_loss",
-                             "multilabel_margin_loss",
-                             "binary_cross_entropy_with_logits"};
-const Names kFloat32OnCpu = {"binary_cross_entropy",
-                             "quantile",
-                             "nanquantile",
-                             "trace",
-                             "inverse",
-                             "pinverse",
-                             "cholesky",
-                             "qr",
-                             "svd",
-                             "polar",
-                             "stft",
-                             "ctc_loss"};
-const Names kFloat32OnOthers = {"acos",        "asin",
-                                "arccos",      "arcsin",
-                                "cosh",        "erfinv",
-                                "exp",         "expm1",
-                                "log",         "log10",
-                                "log2",        "log1p",
-                                "reciprocal",  "rsqrt",
-                                "sinh",        "tan",
-                                "pow",         "softplus",
-                                "layer_norm",  "group_norm",
-                                "norm",        "cosine_similarity",
-                                "dist",        "pdist",
-                                "renorm",      "logsumexp",
-                                "softmax",     "log_softmax",
-                                "softmin",     "cumprod",
-                                "cumsum",      "sum",
-                                "vector_norm", "matrix_norm"};
-const Names kWidestOnCpu = {"cat", "concat", "concatenate", "stack", "index_copy"};
-const Names kWidestOnOthers = {"cat",      "concat", "concatenate", "stack", "addcdiv",     "addcmul",   "atan2",       "arctan2",
-                               "bilinear", "cross",  "dot",         "vdot",  "grid_sample", "index_put", "scatter_add", "tensordot"};
+// PyTorch's lists, for the cpu and for the other kinds of devices.
+struct List {
+  Rule rule;
+  bool cpu, others;
+  std::vector<std::string_view> functions;
+};
+const List kLists[] = {
+    {Rule::Lower,
+     true,
+     true,
+     {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "linear", "conv1d", "conv2d", "conv3d", "vecdot", "conv_transpose1d",
+      "conv_transpose2d", "conv_transpose3d", "prelu"}},
+    {Rule::Lower, false, true, {"mv", "addmv", "addr", "chain_matmul", "multi_dot"}},
+    {Rule::Float32,
+     true,
+     true,
+     {"prod", "cdist", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "nll_loss", "cross_entropy", "kl_div", "poisson_nll_loss",
+      "hinge_embedding_loss", "cosine_embedding_loss", "margin_ranking_loss", "soft_margin_loss", "triplet_margin_loss",
+      "multi_margin_loss", "multilabel_margin_loss", "binary_cross_entropy_with_logits"}},
+    {Rule::Float32,
+     true,
+     false,
+     {"binary_cross_entropy", "quantile", "nanquantile", "trace", "inverse", "pinverse", "cholesky", "qr", "svd", "polar", "stft",
+      "ctc_loss"}},
+    {Rule::Float32, false, true, {"acos",    "asin",   "arccos", "arcsin",      "cosh",        "erfinv",           "exp",
+                                  "expm1",   "log",    "log10",  "log2",        "log1p",       "reciprocal",       "rsqrt",
+                                  "sinh",    "tan",    "pow",    "softplus",    "layer_norm",  "group_norm",       "norm",
+                                  "dist",    "pdist",  "renorm", "logsumexp",   "softmax",     "softmin",          "log_softmax",
+                                  "cumprod", "cumsum", "sum",    "vector_norm", "matrix_norm", "cosine_similarity"}},
+    {Rule::Widest, true, true, {"cat", "concat", "concatenate", "stack"}},
+    {Rule::Widest, true, false, {"index_copy"}},
+    {Rule::Widest,
+     false,
+     true,
+     {"addcdiv", "addcmul", "atan2", "arctan2", "bilinear", "cross", "dot", "vdot", "grid_sample", "index_put", "scatter_add",
+      "tensordot"}},
+    {Rule::Refused, false, true, {"binary_cross_entropy"}},
+};
 
 struct Cached {
   Tensor original, cast;  // the original is held, so that no other tensor gets its address
@@ -77,18 +56,23 @@ thread_local std::unordered_map<const void*, Cached> casts;
 
 }  // namespace
 
-Rules rules_of(std::string_view f) {
-  const auto in = [&](const Names& names) { return names.contains(f); };
-  Rules r;
-  if (in(kLowerOnAll)) r = {Rule::Lower, Rule::Lower};
-  if (in(kFloat32OnAll)) r = {Rule::Float32, Rule::Float32};
-  if (in(kLowerOnOthers)) r.others = Rule::Lower;
-  if (in(kFloat32OnOthers)) r.others = Rule::Float32;
-  if (in(kWidestOnOthers)) r.others = Rule::Widest;
-  if (in(kFloat32OnCpu)) r.cpu = Rule::Float32;
-  if (in(kWidestOnCpu)) r.cpu = Rule::Widest;
-  if (f == "binary_cross_entropy") r.others = Rule::Refused;
-  return r;
+const std::unordered_map<std::string_view, Rules>& all_rules() {
+  static const auto* const all = [] {
+    auto* rules = new std::unordered_map<std::string_view, Rules>;
+    for (const List& list : kLists)
+      for (const std::string_view f : list.functions) {
+        Rules& r = (*rules)[f];
+        if (list.cpu) r.cpu = list.rule;
+        if (list.others) r.others = list.rule;
+      }
+    return rules;
+  }();
+  return *all;
+}
+
+Rules rules_of(std::string_view function) {
+  const auto found = all_rules().find(function);
+  return found == all_rules().end() ? Rules() : found->second;
 }
 
 bool eligible(const Tensor& t) {
@@ -146,17 +130,29 @@ std::optional<Decision> decide(Rules rules, std::string_view function, std::span
   return d;
 }
 
-void Casts::look(std::string_view function, std::span<const Tensor* const> tensors, bool keeps_dtype) {
+Casts::Entered Casts::enter(std::string_view function, std::span<const Tensor* const> tensors, bool keeps_dtype) {
   const auto decision = decide(rules_of(function), function, tensors, keeps_dtype);
-  if (!decision) return;
-  for (const Tensor* t : tensors) tensors_.push_back(decision->to ? cast(*t, *decision->to) : *t);
-  off_.emplace();
+  if (!decision) return {};
+  std::vector<Tensor> all;
+  for (const Tensor* t : tensors) all.push_back(decision->to ? cast(*t, *decision->to) : *t);
+  return Entered(new Inside{std::move(all), {}, {}});
 }
 
-void Casts::look(std::string_view function, const std::vector<Tensor>& tensors) {
+Casts::Entered Casts::enter(std::string_view function, const std::vector<Tensor>& tensors) {
   std::vector<const Tensor*> pointers;
   for (const Tensor& t : tensors) pointers.push_back(&t);
-  look(function, pointers, false);
+  return enter(function, pointers, false);
+}
+
+Casts::Entered Casts::enter(std::string_view function, std::span<const Operand> operands) {
+  std::vector<const Tensor*> pointers;
+  for (const Operand& o : operands)
+    if (o.is_tensor()) pointers.push_back(&o.tensor());
+  Entered inside = enter(function, pointers, false);
+  if (!inside) return {};
+  size_t next = 0;
+  for (const Operand& o : operands) inside->operands.push_back(o.is_tensor() ? Operand(inside->tensors[next++]) : o);
+  return inside;
 }
 
 }  // namespace autocast

@@ -1,9 +1,11 @@
 // Mixed precision: what a function wants of its floating-point arguments while a block of autocast is open, and the casts.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/autocast.h"
@@ -19,6 +21,7 @@ struct Rules {
 };
 // PyTorch's lists, by the function's name; its list for cuda stands for every kind but cpu.
 Rules rules_of(std::string_view function);
+const std::unordered_map<std::string_view, Rules>& all_rules();
 
 // Whether a block casts this tensor at all.
 bool eligible(const Tensor& t);
@@ -34,31 +37,41 @@ struct Decision {
 };
 std::optional<Decision> decide(Rules rules, std::string_view function, std::span<const Tensor* const> tensors, bool keeps_dtype);
 
-// The arguments of a function, cast; inside its life nothing else is. False where they are to be taken as they are:
+// The arguments of a function, cast; inside its life nothing else is. False where they are to be taken as they are. A function that the lists
+// name begins with it, and nothing else casts:
 //   if (const Casts c("softmax", {&t}, dtype.has_value()); c) return softmax(c[0], dim, dtype);
+// One load where no block is open anywhere.
 class Casts {
  public:
   Casts(std::string_view function, std::initializer_list<const Tensor*> tensors, bool keeps_dtype = false) {
     if (anywhere()) [[unlikely]]
-      look(function, {tensors.begin(), tensors.size()}, keeps_dtype);
+      inside_ = enter(function, {tensors.begin(), tensors.size()}, keeps_dtype);
   }
-  Casts(std::string_view function, std::span<const Tensor* const> tensors) {
+  Casts(std::string_view function, std::span<const Operand> operands) {
     if (anywhere()) [[unlikely]]
-      look(function, tensors, false);
+      inside_ = enter(function, operands);
   }
   Casts(std::string_view function, const std::vector<Tensor>& tensors) {
     if (anywhere()) [[unlikely]]
-      look(function, tensors);
+      inside_ = enter(function, tensors);
   }
-  explicit operator bool() const noexcept { return off_.has_value(); }
-  const Tensor& operator[](size_t i) const { return tensors_[i]; }
-  const std::vector<Tensor>& all() const noexcept { return tensors_; }
+  explicit operator bool() const noexcept { return inside_ != nullptr; }
+  const Tensor& operator[](size_t i) const { return inside_->tensors[i]; }
+  const std::vector<Tensor>& all() const noexcept { return inside_->tensors; }
+  // Numbers among them stay as they are.
+  std::span<const Operand> operands() const noexcept { return inside_->operands; }
 
  private:
-  void look(std::string_view function, std::span<const Tensor* const> tensors, bool keeps_dtype);
-  void look(std::string_view function, const std::vector<Tensor>& tensors);
-  std::vector<Tensor> tensors_;
-  std::optional<Off> off_;
+  struct Inside {
+    std::vector<Tensor> tensors;
+    std::vector<Operand> operands;
+    Off off;
+  };
+  using Entered = std::unique_ptr<Inside>;
+  static Entered enter(std::string_view function, std::span<const Tensor* const> tensors, bool keeps_dtype);
+  static Entered enter(std::string_view function, const std::vector<Tensor>& tensors);
+  static Entered enter(std::string_view function, std::span<const Operand> operands);
+  Entered inside_;
 };
 
 }  // namespace naru::autocast

@@ -314,16 +314,7 @@ Tensor sum_to(const Tensor& g, const Dims& shape) {
 }
 
 Tensor run_op(ir::OpId id, std::span<const Operand> operands) {
-  if (autocast::anywhere()) [[unlikely]] {
-    std::vector<const Tensor*> tensors;
-    for (const Operand& o : operands)
-      if (o.is_tensor()) tensors.push_back(&o.tensor());
-    if (const autocast::Casts c(kTable[id].name, std::span<const Tensor* const>(tensors)); c) {
-      std::array<Operand, 3> cast{Operand(0), Operand(0), Operand(0)};
-      for (size_t i = 0, next = 0; i < operands.size(); ++i) cast[i] = operands[i].is_tensor() ? Operand(c[next++]) : operands[i];
-      return run_op(id, {cast.data(), operands.size()});
-    }
-  }
+  if (const autocast::Casts c(kTable[id].name, operands); c) return run_op(id, c.operands());
   const bool history = wants_history(id, operands);
   Types types;
   if (Tensor done = run_fast(id, operands, types); done.defined()) {
