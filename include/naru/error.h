@@ -83,4 +83,8 @@ class SynchronizationError : public Error {
   throw Error(kind, text);
 }
 
+// What the library warns of goes to the warner; to stderr where none is set. The warner may throw.
+void warn(const std::string& text);
+void set_warner(void (*warner)(const std::string& text));
+
 }  // namespace naru

@@ -27,6 +27,8 @@ Tensor empty(const Dims& sizes, const Options& options = {});
 Tensor zeros(const Dims& sizes, const Options& options = {});
 Tensor ones(const Dims& sizes, const Options& options = {});
 Tensor full(const Dims& sizes, Scalar value, const Options& options = {});
+// Of these strides, in elements and none of them negative (RuntimeError).
+Tensor empty_strided(const Dims& sizes, const Dims& strides, const Options& options = {});
 Tensor empty_like(const Tensor& t, const Options& options = {});
 Tensor zeros_like(const Tensor& t, const Options& options = {});
 Tensor ones_like(const Tensor& t, const Options& options = {});
@@ -38,7 +40,11 @@ Tensor zeros(const T& like) {
 }
 // start, start + step ... below end. Throws RuntimeError where step is 0 or leads away from end.
 Tensor arange(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
+// The same up to and with end (PyTorch's deprecated range). Of the default floating type unless another is named.
+Tensor range(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
 Tensor linspace(double start, double end, int64_t steps, const Options& options = {});
+// base to the powers of linspace(start, end, steps), computed in float64.
+Tensor logspace(double start, double end, int64_t steps, double base = 10, const Options& options = {});
 Tensor eye(int64_t n, int64_t m = -1, const Options& options = {});
 // One number, as a tensor without dimensions.
 Tensor scalar_tensor(Scalar value, const Options& options = {});
@@ -61,15 +67,23 @@ Tensor from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype
 Tensor rand(const Dims& sizes, const Options& options = {}, Generator* generator = nullptr);
 Tensor randn(const Dims& sizes, const Options& options = {}, Generator* generator = nullptr);
 Tensor randint(int64_t low, int64_t high, const Dims& sizes, const Options& options = {}, Generator* generator = nullptr);
+// Of t's shape, and of its dtype and device unless others are named; in memory as t lies, or in options.memory_format.
+Tensor rand_like(const Tensor& t, const Options& options = {}, Generator* generator = nullptr);
+Tensor randn_like(const Tensor& t, const Options& options = {}, Generator* generator = nullptr);
+Tensor randint_like(const Tensor& t, int64_t low, int64_t high, const Options& options = {}, Generator* generator = nullptr);
 Tensor randperm(int64_t n, const Options& options = {}, Generator* generator = nullptr);
 // 1 with the probability of each element, else 0.
 Tensor bernoulli(const Tensor& probabilities, Generator* generator = nullptr);
+// Of t's shape and type: 1 with probability p, else 0.
+Tensor bernoulli(const Tensor& t, double p, Generator* generator = nullptr);
 // `samples` category numbers per row, by the weights in the rows of `weights` (1-D or 2-D).
 Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement = false, Generator* generator = nullptr);
 Tensor normal(const Operand& mean, const Operand& std, const OptionalDims& sizes = {}, Generator* generator = nullptr);
+Tensor normal(double mean, double std, const Dims& sizes, const Options& options, Generator* generator = nullptr);
 void uniform_(const Tensor& t, double from, double to, Generator* generator = nullptr);
 void normal_(const Tensor& t, double mean, double std, Generator* generator = nullptr);
 void bernoulli_(const Tensor& t, double p, Generator* generator = nullptr);
+void bernoulli_(const Tensor& t, const Tensor& p, Generator* generator = nullptr);  // p broadcasts
 void random_(const Tensor& t, std::optional<int64_t> low, std::optional<int64_t> high, Generator* generator = nullptr);
 void exponential_(const Tensor& t, double rate, Generator* generator = nullptr);
 
@@ -92,7 +106,8 @@ Tensor all(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false)
 Tensor var(const Tensor& t, const OptionalDims& dims = {}, double correction = 1, bool keepdim = false);
 Tensor std(const Tensor& t, const OptionalDims& dims = {}, double correction = 1, bool keepdim = false);
 std::pair<Tensor, Tensor> var_mean(const Tensor& t, const OptionalDims& dims = {}, double correction = 1, bool keepdim = false);
-Tensor norm(const Tensor& t, double p = 2, const OptionalDims& dims = {}, bool keepdim = false);
+// The p-norm; of the elements converted to dtype, where one is named.
+Tensor norm(const Tensor& t, double p = 2, const OptionalDims& dims = {}, bool keepdim = false, std::optional<DType> dtype = {});
 Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim = false);
 Tensor cumsum(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
 Tensor cumprod(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});

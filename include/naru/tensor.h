@@ -7,7 +7,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "naru/device.h"
@@ -199,7 +201,7 @@ class Tensor {
   Tensor& operator*=(const Operand& b);
   Tensor& operator/=(const Operand& b);
 
-  // ReductionCode; the functions of naru/ops.h say what each does.
+  // Reductions; the functions of naru/ops.h say what each does.
   Tensor sum() const;
   Tensor sum(const Dims& dims, bool keepdim = false) const;
   Tensor mean() const;
@@ -209,6 +211,58 @@ class Tensor {
   Tensor argmax() const;
   Tensor argmax(int64_t dim, bool keepdim = false) const;
   Tensor matmul(const Tensor& other) const;
+
+  // The functions of naru/compositions.h say what each does.
+  Tensor add(const Operand& b, Scalar alpha) const;
+  Tensor sub(const Operand& b, Scalar alpha) const;
+  Tensor rsub(const Operand& b) const;
+  Tensor& add_(const Operand& b, Scalar alpha);
+  Tensor& sub_(const Operand& b, Scalar alpha);
+  Tensor div(const Operand& b, std::optional<std::string_view> rounding_mode) const;
+  Tensor& div_(const Operand& b, std::optional<std::string_view> rounding_mode);
+  Tensor addcmul(const Tensor& a, const Tensor& b, Scalar value = 1) const;
+  Tensor addcdiv(const Tensor& a, const Tensor& b, Scalar value = 1) const;
+  Tensor& addcmul_(const Tensor& a, const Tensor& b, Scalar value = 1);
+  Tensor& addcdiv_(const Tensor& a, const Tensor& b, Scalar value = 1);
+  Tensor addmv(const Tensor& matrix, const Tensor& vector, Scalar beta = 1, Scalar alpha = 1) const;
+  Tensor baddbmm(const Tensor& a, const Tensor& b, Scalar beta = 1, Scalar alpha = 1) const;
+  Tensor round(int64_t decimals) const;
+  Tensor float_power(const Operand& exponent) const;
+  Tensor rad2deg() const;
+  Tensor deg2rad() const;
+  Tensor logit(std::optional<double> eps = {}) const;
+  Tensor nan_to_num(double nan = 0, std::optional<double> posinf = {}, std::optional<double> neginf = {}) const;
+  Tensor heaviside(const Tensor& at_zero) const;
+  Tensor median() const;
+  std::pair<Tensor, Tensor> median(int64_t dim, bool keepdim = false) const;
+  Tensor nansum(const std::optional<Dims>& dims = {}, bool keepdim = false) const;
+  Tensor nanmean(const std::optional<Dims>& dims = {}, bool keepdim = false) const;
+  std::pair<Tensor, Tensor> aminmax(std::optional<int64_t> dim = {}, bool keepdim = false) const;
+  Tensor trace() const;
+  bool is_nonzero() const;
+  Tensor quantile(const Operand& q, std::optional<int64_t> dim = {}, bool keepdim = false, std::string_view interpolation = "linear") const;
+  std::pair<Tensor, Tensor> kthvalue(int64_t k, int64_t dim = -1, bool keepdim = false) const;
+  Tensor histc(int64_t bins = 100, double low = 0, double high = 0) const;
+  Tensor bucketize(const Tensor& boundaries, bool out_int32 = false, bool right = false) const;
+  Tensor dist(const Tensor& b, double p = 2) const;
+  Tensor cross(const Tensor& b, std::optional<int64_t> dim = {}) const;
+  Tensor inner(const Tensor& b) const;
+  Tensor kron(const Tensor& b) const;
+  Tensor diff(int64_t n = 1, int64_t dim = -1) const;
+  std::vector<Tensor> tensor_split(int64_t sections, int64_t dim = 0) const;
+  std::vector<Tensor> tensor_split(const Dims& ends, int64_t dim = 0) const;
+  Tensor tile(const Dims& times) const;
+  Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> dim = {}) const;
+  Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> dim = {}) const;
+  Tensor squeeze(const Dims& dims) const;
+  Tensor movedim(const Dims& from, const Dims& to) const;
+  Tensor rot90(int64_t k = 1, const Dims& dims = {0, 1}) const;
+  Tensor diag(int64_t diagonal = 0) const;
+  Tensor take_along_dim(const Tensor& indices, std::optional<int64_t> dim = {}) const;
+  Tensor index_fill(int64_t dim, const Tensor& index, const Operand& value) const;
+  Tensor index_copy(int64_t dim, const Tensor& index, const Tensor& source) const;
+  Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha = 1) const;
+  Tensor index_put(std::span<const Index> indices, const Operand& value, bool accumulate = false) const;
 
  private:
   TensorImpl* impl_ = nullptr;

@@ -1,7 +1,4 @@
 // Making tensors of given sizes.
-#include <cmath>
-
-#include "runtime/fallback.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -24,25 +21,6 @@ Options in_format(Options o, std::optional<MemoryFormat> format) {
   return o;
 }
 
-Tensor spaced(double start, double end, int64_t steps, const Options& o) { return linspace(start, end, steps, o); }
-
-Tensor ranged(const Scalar& start, const Scalar& end, const Scalar& step, Options o) {
-  if (!o.dtype) o.dtype = default_dtype();
-  const double by = step.to_double();
-  const double count = by == 0 ? 0 : (end.to_double() - start.to_double()) / by;
-  check(PyErr_WarnEx(PyExc_UserWarning,
-                     "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-                     "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
-                     1));
-  if (by == 0) throw RuntimeError("step must be nonzero");
-  if (!std::isfinite(start.to_double()) || !std::isfinite(end.to_double()))
-    throw RuntimeError("unsupported range: {} -> {}", start.to_double(), end.to_double());
-  if (!(std::abs(count) < 0x1p63))
-    throw RuntimeError("invalid size, possible overflow? (range from {} to {} by {})", start.to_double(), end.to_double(), by);
-  if (count < 0) throw RuntimeError("upper bound and lower bound inconsistent with step sign");
-  return arange(start.to_double(), start.to_double() + (static_cast<double>(static_cast<int64_t>(count)) + 0.5) * by, by, o);
-}
-
 void define_sizes() {
   constexpr const char* kSizes = "*size, @options, out=None";
   def(kFunction, "empty", "*size, @options, memory_format=None, out=None", "A tensor of the given sizes with undefined contents.",
@@ -59,16 +37,7 @@ void define_sizes() {
       "A tensor of the given sizes full of one value, by default of the value's dtype.",
       [](const Dims& sizes, const Scalar& value, const Options& o) { return filled(sizes, value, o); });
   def(kFunction, "empty_strided", "size, stride, @options", "A tensor of the given sizes and strides with undefined contents.",
-      [](const Dims& sizes, const Dims& strides, const Options& o) {
-        if (sizes.size() != strides.size())
-          throw RuntimeError("empty_strided: sizes {} and strides {} differ in length", sizes.str(), strides.str());
-        for (size_t i = 0; i < sizes.size(); ++i)
-          if (sizes[i] < 0 || strides[i] < 0)
-            throw RuntimeError("empty_strided: wanted sizes and strides >= 0, got {} and {}", sizes.str(), strides.str());
-        int64_t count = 1;
-        for (size_t i = 0; i < sizes.size(); ++i) count = sizes[i] == 0 ? 0 : count ? plus(count, times(sizes[i] - 1, strides[i])) : 0;
-        return empty({count}, o).as_strided(sizes, strides, 0);
-      });
+      [](const Dims& sizes, const Dims& strides, const Options& o) { return empty_strided(sizes, strides, o); });
 }
 
 void define_like() {
@@ -103,19 +72,16 @@ void define_ranges() {
   def(kFunction, "arange", "start, end, step=1, @options, out=None", "start, start + step ... below end; int64 where all are integers.",
       [](const Scalar& start, const Scalar& end, const Scalar& step, const Options& o) { return arange(start, end, step, o); });
   def(kFunction, "range", "start, end, step=1, @options, out=None", "start, start + step ... up to and with end.",
-      [](const Scalar& start, const Scalar& end, const Scalar& step, const Options& o) { return ranged(start, end, step, o); });
-  def(kFunction, "linspace", "start, end, steps, @options, out=None", "`steps` numbers from start to end, evenly spaced.",
-      [](double start, double end, int64_t steps, const Options& o) { return spaced(start, end, steps, o); });
-  def(kFunction, "logspace", "start, end, steps, base=10.0, @options, out=None", "base to the powers of linspace(start, end, steps).",
-      [](double start, double end, int64_t steps, double base, const Options& o) {
-        Options wide = o;
-        wide.dtype = DType::F64;
-        wide.requires_grad = false;
-        const Device device = o.device.value_or(default_device());
-        if (!runtime::computes_in_double(device)) wide.device = Device(DeviceType::Cpu);
-        Tensor t = pow(Operand(base), spaced(start, end, steps, wide)).to(device, o.dtype.value_or(default_dtype()), false, false);
-        return o.requires_grad ? t.requires_grad_() : t;
+      [](const Scalar& start, const Scalar& end, const Scalar& step, const Options& o) {
+        warn_user(
+            "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
+            "builtin. Instead, use torch.arange, which produces values in [start, end).");
+        return range(start, end, step, o);
       });
+  def(kFunction, "linspace", "start, end, steps, @options, out=None", "`steps` numbers from start to end, evenly spaced.",
+      [](double start, double end, int64_t steps, const Options& o) { return linspace(start, end, steps, o); });
+  def(kFunction, "logspace", "start, end, steps, base=10.0, @options, out=None", "base to the powers of linspace(start, end, steps).",
+      [](double start, double end, int64_t steps, double base, const Options& o) { return logspace(start, end, steps, base, o); });
   def(kFunction, "eye", "n, m=None, @options, out=None", "The n × m identity matrix.",
       [](int64_t n, std::optional<int64_t> m, const Options& o) {
         if (m && *m < 0) throw RuntimeError("m must be greater or equal to 0, got {}", *m);

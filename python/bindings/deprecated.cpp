@@ -1,64 +1,53 @@
 // Signatures of PyTorch's past that it still takes: a factor by position, in front of the tensor it scales.
-#include "ops/rules.h"
+#include "naru/compositions.h"
 #include "tensor_object.h"
 
 namespace naru::py {
 namespace {
 
-Operand negative(const Scalar& s) { return s.is_float() ? Operand(-s.to_double()) : Operand(-s.to_int()); }
-Tensor scaled(const Tensor& product, const Scalar& alpha) { return alpha.to_double() == 1 ? product : mul(product, Operand(alpha)); }
-
-// beta * c + alpha * product
-Tensor joined(const Tensor& c, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
-  return add(scaled(c, beta), scaled(product, alpha));
-}
-
 void define_sums() {
   def(kBoth | kDeprecated, "add", "input, alpha, other, *, out=None", "input + alpha * other.",
-      [](const Tensor& a, const Scalar& alpha, const Tensor& b) { return add_scaled(a, b, Operand(alpha)); });
+      [](const Tensor& a, const Scalar& alpha, const Tensor& b) { return add(a, b, alpha); });
   def(kBoth | kDeprecated, "sub", "input, alpha, other, *, out=None", "input - alpha * other.",
-      [](const Tensor& a, const Scalar& alpha, const Tensor& b) { return add_scaled(a, b, negative(alpha)); });
+      [](const Tensor& a, const Scalar& alpha, const Tensor& b) { return sub(a, b, alpha); });
   def(kMethod | kDeprecated, "add_", "input, alpha, other", "input += alpha * other.",
       [](const Tensor& a, const Scalar& alpha, const Tensor& b) {
-        Tensor(a).add_scaled_(b, Operand(alpha));
+        add_(a, b, alpha);
         return Self();
       });
   def(kMethod | kDeprecated, "sub_", "input, alpha, other", "input -= alpha * other.",
       [](const Tensor& a, const Scalar& alpha, const Tensor& b) {
-        Tensor(a).add_scaled_(b, negative(alpha));
+        sub_(a, b, alpha);
         return Self();
       });
-  const auto define = [](const char* name, const char* in_place, const char* doc, auto combine) {
+  const auto define = [](const char* name, const char* in_place, const char* doc, auto f, auto f_in_place) {
     def(kBoth | kDeprecated, name, "input, value, tensor1, tensor2, *, out=None", doc,
-        [combine](const Tensor& a, const Scalar& value, const Tensor& b, const Tensor& c) {
-          return add_scaled(a, combine(b, c), Operand(value));
-        });
+        [f](const Tensor& a, const Scalar& value, const Tensor& b, const Tensor& c) { return f(a, b, c, value); });
     def(kMethod | kDeprecated, in_place, "input, value, tensor1, tensor2", doc,
-        [combine](const Tensor& a, const Scalar& value, const Tensor& b, const Tensor& c) {
-          Tensor(a).add_scaled_(combine(b, c), Operand(value));
+        [f_in_place](const Tensor& a, const Scalar& value, const Tensor& b, const Tensor& c) {
+          f_in_place(a, b, c, value);
           return Self();
         });
   };
-  define("addcmul", "addcmul_", "input + value * tensor1 * tensor2.", [](const Tensor& b, const Tensor& c) { return mul(b, c); });
-  define("addcdiv", "addcdiv_", "input + value * tensor1 / tensor2.", [](const Tensor& b, const Tensor& c) { return div(b, c); });
+  define("addcmul", "addcmul_", "input + value * tensor1 * tensor2.", &addcmul, &addcmul_);
+  define("addcdiv", "addcdiv_", "input + value * tensor1 / tensor2.", &addcdiv, &addcdiv_);
 }
 
 void define_products() {
-  const auto define = [](const char* name, const char* with_alpha, const char* without, const char* doc, auto multiply) {
+  const auto define = [](const char* name, const char* with_alpha, const char* without, const char* doc, auto f) {
     def(kFunction | kDeprecated, name, with_alpha, doc,
-        [multiply](const Scalar& beta, const Tensor& c, const Scalar& alpha, const Tensor& a, const Tensor& b) {
-          return joined(c, multiply(a, b), beta, alpha);
+        [f](const Scalar& beta, const Tensor& c, const Scalar& alpha, const Tensor& a, const Tensor& b) {
+          return f(c, a, b, beta, alpha);
         });
-    def(kFunction | kDeprecated, name, without, doc, [multiply](const Scalar& beta, const Tensor& c, const Tensor& a, const Tensor& b) {
-      return joined(c, multiply(a, b), beta, Scalar(1));
-    });
+    def(kFunction | kDeprecated, name, without, doc,
+        [f](const Scalar& beta, const Tensor& c, const Tensor& a, const Tensor& b) { return f(c, a, b, beta, 1); });
   };
   define("addmm", "beta, input, alpha, mat1, mat2, *, out=None", "beta, input, mat1, mat2, *, out=None",
-         "beta * input + alpha * mat1 mat2.", [](const Tensor& a, const Tensor& b) { return mm(a, b); });
+         "beta * input + alpha * mat1 mat2.", &addmm);
   define("addmv", "beta, input, alpha, mat, vec, *, out=None", "beta, input, mat, vec, *, out=None", "beta * input + alpha * mat vec.",
-         [](const Tensor& a, const Tensor& b) { return mv(a, b); });
+         &addmv);
   define("baddbmm", "beta, input, alpha, batch1, batch2, *, out=None", "beta, input, batch1, batch2, *, out=None",
-         "beta * input + alpha * batch1 batch2.", [](const Tensor& a, const Tensor& b) { return bmm(a, b); });
+         "beta * input + alpha * batch1 batch2.", &baddbmm);
 }
 
 }  // namespace

@@ -6,27 +6,18 @@
 #include "ir/op_ids.h"
 #include "naru/compositions.h"
 #include "ops/elementwise.h"
-#include "ops/numbers.h"
 #include "ops/rules.h"
-#include "ops/type_names.h"
 #include "tensor_object.h"
 
 namespace naru::py {
 namespace {
 
+using ops::run_op;
 using ops::run_op_in_place;
 
-// An operator of the table. Numbers alone, as in torch.add(1, 2), count as tensors without dimensions.
-Tensor run_op(ir::OpId id, std::span<const Operand> operands) {
-  for (const Operand& o : operands)
-    if (o.is_tensor()) return ops::run_op(id, operands);
-  const Tensor first = scalar_tensor(operands[0].scalar());
-  std::vector<Operand> all(operands.begin(), operands.end());
-  all[0] = Operand(first);
-  return ops::run_op(id, all);
-}
-
 namespace op = ir::op;
+using OptText = std::optional<std::string_view>;
+using OptOperand = std::optional<Operand>;
 
 // Rows with parameters of their own in PyTorch, defined below.
 constexpr std::array kSpecial = {"add",  "sub",        "div",       "clamp",      "where",   "gelu",     "gelu_tanh",
@@ -68,102 +59,28 @@ void run_in_place(ir::OpId id, const Tensor& t, std::initializer_list<Operand> o
   run_op_in_place(id, t, {others.begin(), others.size()});
 }
 
-// row(b, c) in the type that a result of all three has, so that nothing is rounded to a smaller one before a is added.
-Tensor beside(ir::OpId id, const Tensor& a, const Tensor& b, const Tensor& c) {
-  const Operand all[] = {a, b, c};
-  return run(id, {b.to(ops::result_type(all)), c});
-}
-
-bool is_one(const Scalar& s) { return s.to_double() == 1; }
-
-// The factor of add and sub is of the result's kind. True: it is 1.
-bool check_alpha(const Operand& a, const Operand& b, const Scalar& alpha) {
-  if (alpha.kind() == Scalar::Kind::Int) return alpha.to_int() == 1;
-  const Operand operands[] = {a, b};
-  const DType type = ops::result_type(operands);
-  if (alpha.is_bool() && type != DType::Bool)
-    throw RuntimeError("Boolean alpha only supported for Boolean results. (got {})", name_of(type));
-  if (alpha.is_float() && !is_floating(type))
-    throw RuntimeError("For integral input tensors, argument alpha must not be a floating point number. (got {})", alpha.to_double());
-  return is_one(alpha);
-}
-
-// A factor as a number of the type in which all of them are computed: integers cut fractions off.
-Operand factor(const Scalar& value, std::initializer_list<Operand> operands) {
-  const DType type = ops::result_type({operands.begin(), operands.size()});
-  return is_floating(type) ? Operand(value) : Operand(ops::converted(value, type));
-}
-
-void require_true_division(const Tensor& b, const Tensor& c) {
-  if (!is_floating(b.dtype()) && !is_floating(c.dtype()))
-    throw RuntimeError(
-        "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of tensor1 "
-        "and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
-        "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future addcdiv "
-        "behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.");
-}
-
-ir::OpId division(std::optional<std::string_view> mode) {
-  if (!mode) return op::div;
-  if (*mode == "trunc") return op::div_trunc;
-  if (*mode == "floor") return op::floor_divide;
-  throw RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{}'", *mode);
-}
-
-// lerp takes no mixture of types.
-void require_one_type(const Tensor& a, const Tensor& b, const Operand& w) {
-  const auto require = [&](const char* name, DType type) {
-    if (type != a.dtype())
-      throw RuntimeError("expected dtype {} for `{}` but got dtype {} (lerp)", ops::c_name(a.dtype()), name, ops::c_name(type));
-  };
-  require("end", b.dtype());
-  if (w.is_tensor()) require("weight", w.tensor().dtype());
-}
-
 void define_arithmetic() {
-  const auto scaled = [](ir::OpId id, double sign) {
-    return [id, sign](const Operand& a, const Operand& b, const Scalar& alpha) {
-      if (check_alpha(a, b, alpha)) {
-        const Operand operands[] = {a, b};
-        return run_op(id, operands);
-      }
-      return run(op::add_scaled, {a, b,
-                                  sign > 0           ? Operand(alpha)
-                                  : alpha.is_float() ? Operand(-alpha.to_double())
-                                                     : Operand(-alpha.to_int())});
-    };
-  };
-  const auto scaled_in_place = [](ir::OpId id, double sign) {
-    return [id, sign](const Tensor& a, const Operand& b, const Scalar& alpha) {
-      if (check_alpha(a, b, alpha)) {
-        const Operand others[] = {b};
-        run_op_in_place(id, a, others);
-      } else {
-        run_in_place(op::add_scaled, a,
-                     {b, sign > 0           ? Operand(alpha)
-                         : alpha.is_float() ? Operand(-alpha.to_double())
-                                            : Operand(-alpha.to_int())});
-      }
-      return Self();
-    };
-  };
-  def(kBoth, "add", "input, other, *, alpha=1, out=None", "input + alpha * other.", scaled(op::add, 1));
-  def(kBoth, "sub", "input, other, *, alpha=1, out=None", "input - alpha * other.", scaled(op::sub, -1));
-  def(kMethod, "add_", "input, other, *, alpha=1", "input += alpha * other.", scaled_in_place(op::add, 1));
-  def(kMethod, "sub_", "input, other, *, alpha=1", "input -= alpha * other.", scaled_in_place(op::sub, -1));
-  def(kBoth, "rsub", "input, other, *, alpha=1", "other - alpha * input.", [](const Tensor& a, const Operand& b, const Scalar& alpha) {
-    return check_alpha(a, b, alpha) ? run(op::sub, {b, a}) : run(op::sub, {b, run(op::mul, {a, factor(alpha, {a, b})})});
+  def(kBoth, "add", "input, other, *, alpha=1, out=None", "input + alpha * other.",
+      [](const Operand& a, const Operand& b, const Scalar& alpha) { return add(a, b, alpha); });
+  def(kBoth, "sub", "input, other, *, alpha=1, out=None", "input - alpha * other.",
+      [](const Operand& a, const Operand& b, const Scalar& alpha) { return sub(a, b, alpha); });
+  def(kMethod, "add_", "input, other, *, alpha=1", "input += alpha * other.", [](const Tensor& a, const Operand& b, const Scalar& alpha) {
+    add_(a, b, alpha);
+    return Self();
   });
+  def(kMethod, "sub_", "input, other, *, alpha=1", "input -= alpha * other.", [](const Tensor& a, const Operand& b, const Scalar& alpha) {
+    sub_(a, b, alpha);
+    return Self();
+  });
+  def(kBoth, "rsub", "input, other, *, alpha=1", "other - alpha * input.",
+      [](const Tensor& a, const Operand& b, const Scalar& alpha) { return rsub(a, b, alpha); });
   def(kBoth, "div", "input, other, *, rounding_mode=None, out=None",
       "input / other; rounding_mode 'trunc' rounds towards zero, 'floor' down.",
-      [](const Operand& a, const Operand& b, std::optional<std::string_view> mode) {
-        return run(division(mode), {a, b});
-      });
-  def(kMethod, "div_", "input, other, *, rounding_mode=None", "Division in place.",
-      [](const Tensor& a, const Operand& b, std::optional<std::string_view> mode) {
-        run_in_place(division(mode), a, {b});
-        return Self();
-      });
+      [](const Operand& a, const Operand& b, OptText mode) { return div(a, b, mode); });
+  def(kMethod, "div_", "input, other, *, rounding_mode=None", "Division in place.", [](const Tensor& a, const Operand& b, OptText mode) {
+    div_(a, b, mode);
+    return Self();
+  });
   def(kBoth, "pow", "input, exponent, *, out=None", "input to the power exponent.", [](const Operand& a, const Operand& b) {
     return run(op::pow, {a, b});
   });
@@ -180,43 +97,30 @@ void define_arithmetic() {
   def(kBoth, "round", "input, *, decimals=0, out=None", "The nearest integer, the even one of two; with decimals, the nearest such number.",
       [](const Tensor& a, int64_t decimals) { return round(a, decimals); });
   def(kMethod, "round_", "input, *, decimals=0", "Rounding in place.", [](const Tensor& a, int64_t decimals) {
-    if (decimals == 0)
-      run_in_place(op::round, a, {});
-    else
-      Tensor(a).copy_(round(a, decimals));
+    round_(a, decimals);
     return Self();
   });
 }
 
 void define_scaled_sums() {
   def(kBoth, "lerp", "input, end, weight, *, out=None", "input + weight * (end - input).",
-      [](const Tensor& a, const Tensor& b, const Operand& w) {
-        require_one_type(a, b, w);
-        return run(op::lerp, {a, b, w});
-      });
+      [](const Tensor& a, const Tensor& b, const Operand& w) { return lerp(a, b, w); });
   def(kMethod, "lerp_", "input, end, weight", "Linear interpolation in place.", [](const Tensor& a, const Tensor& b, const Operand& w) {
-    require_one_type(a, b, w);
-    run_in_place(op::lerp, a, {b, w});
+    lerp_(a, b, w);
     return Self();
   });
   def(kBoth, "addcmul", "input, tensor1, tensor2, *, value=1, out=None", "input + value * tensor1 * tensor2.",
-      [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
-        return run(op::add_scaled, {a, beside(op::mul, a, b, c), factor(v, {a, b, c})});
-      });
+      [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) { return addcmul(a, b, c, v); });
   def(kBoth, "addcdiv", "input, tensor1, tensor2, *, value=1, out=None", "input + value * tensor1 / tensor2.",
-      [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
-        require_true_division(b, c);
-        return run(op::add_scaled, {a, beside(op::div, a, b, c), Operand(v)});
-      });
+      [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) { return addcdiv(a, b, c, v); });
   def(kMethod, "addcmul_", "input, tensor1, tensor2, *, value=1", "input += value * tensor1 * tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
-        run_in_place(op::add_scaled, a, {beside(op::mul, a, b, c), factor(v, {a, b, c})});
+        addcmul_(a, b, c, v);
         return Self();
       });
   def(kMethod, "addcdiv_", "input, tensor1, tensor2, *, value=1", "input += value * tensor1 / tensor2.",
       [](const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& v) {
-        require_true_division(b, c);
-        run_in_place(op::add_scaled, a, {beside(op::div, a, b, c), Operand(v)});
+        addcdiv_(a, b, c, v);
         return Self();
       });
   def(kBoth, "square_", "input", "The square, in place.", [](const Tensor& a) {
@@ -235,41 +139,23 @@ void define_scaled_sums() {
 }
 
 void define_choices() {
-  // A limit that is a tensor shares the gradient where it is met, as in maximum and minimum.
-  const auto lower = [](const Operand& limit) { return limit.is_tensor() ? op::maximum : op::clamp_min; };
-  const auto upper = [](const Operand& limit) { return limit.is_tensor() ? op::minimum : op::clamp_max; };
-  const auto numbers = [](const Operand& low, const Operand& high) { return !low.is_tensor() && !high.is_tensor(); };
-  constexpr const char* kNone = "torch.clamp: At least one of 'min' or 'max' must not be None";
+  // A limit that is a tensor is another function in C++ than a number.
+  const auto raised = [](const Tensor& a, const Operand& low) { return clamp(a, low, std::nullopt); };
+  const auto lowered = [](const Tensor& a, const Operand& high) { return clamp(a, std::nullopt, high); };
   def(kBoth, "clamp", "input, min=None, max=None, *, out=None", "input limited to the range from min to max; either may be None.",
-      [=](const Tensor& a, const std::optional<Operand>& low, const std::optional<Operand>& high) {
-        if (!low && !high) throw RuntimeError("{}", kNone);
-        if (low && high && numbers(*low, *high)) return run(op::clamp, {a, *low, *high});
-        const Tensor raised = low ? run(lower(*low), {a, *low}) : a;
-        return high ? run(upper(*high), {raised, *high}) : raised;
-      });
-  def(kBoth, "clamp_", "input, min=None, max=None", "Limits in place.",
-      [=](const Tensor& a, const std::optional<Operand>& low, const std::optional<Operand>& high) {
-        if (!low && !high) throw RuntimeError("{}", kNone);
-        if (low && high && numbers(*low, *high)) {
-          run_in_place(op::clamp, a, {*low, *high});
-          return Self();
-        }
-        if (low) run_in_place(lower(*low), a, {*low});
-        if (high) run_in_place(upper(*high), a, {*high});
-        return Self();
-      });
-  def(kBoth, "clamp_min", "input, min, *, out=None", "The greater of input and min.", [=](const Tensor& a, const Operand& b) {
-    return run(lower(b), {a, b});
-  });
-  def(kBoth, "clamp_max", "input, max, *, out=None", "The lesser of input and max.", [=](const Tensor& a, const Operand& b) {
-    return run(upper(b), {a, b});
-  });
-  def(kBoth, "clamp_min_", "input, min", "A lower limit, in place.", [=](const Tensor& a, const Operand& b) {
-    run_in_place(lower(b), a, {b});
+      [](const Tensor& a, const OptOperand& low, const OptOperand& high) { return clamp(a, low, high); });
+  def(kBoth, "clamp_", "input, min=None, max=None", "Limits in place.", [](const Tensor& a, const OptOperand& low, const OptOperand& high) {
+    clamp_(a, low, high);
     return Self();
   });
-  def(kBoth, "clamp_max_", "input, max", "An upper limit, in place.", [=](const Tensor& a, const Operand& b) {
-    run_in_place(upper(b), a, {b});
+  def(kBoth, "clamp_min", "input, min, *, out=None", "The greater of input and min.", raised);
+  def(kBoth, "clamp_max", "input, max, *, out=None", "The lesser of input and max.", lowered);
+  def(kBoth, "clamp_min_", "input, min", "A lower limit, in place.", [](const Tensor& a, const Operand& b) {
+    clamp_(a, b, std::nullopt);
+    return Self();
+  });
+  def(kBoth, "clamp_max_", "input, max", "An upper limit, in place.", [](const Tensor& a, const Operand& b) {
+    clamp_(a, std::nullopt, b);
     return Self();
   });
   def(kFunction, "where", "condition, input, other, *, out=None", "input where condition is true, else other.",
@@ -281,17 +167,12 @@ void define_choices() {
         return run(op::where, {c, self, b});
       });
   def(kFunction, "where", "condition", "The positions of true elements, one tensor for each dimension.",
-      [](const Tensor& c) { return unbind(nonzero(c.dim() ? c : c.unsqueeze(0)), 1); });
+      [](const Tensor& c) { return nonzero_numpy(c); });
 }
 
 void define_activations() {
-  const auto gelu_op = [](std::string_view approximate) -> ir::OpId {
-    if (approximate == "none") return op::gelu;
-    if (approximate == "tanh") return op::gelu_tanh;
-    throw RuntimeError("approximate argument must be either none or tanh.");
-  };
   def(kFunction, "gelu", "input, *, approximate='none', out=None", "input times the standard normal distribution function of it.",
-      [gelu_op](const Tensor& a, std::string_view approximate) { return run(gelu_op(approximate), {a}); });
+      [](const Tensor& a, std::string_view approximate) { return gelu(a, approximate); });
   def(kFunction, "gelu_tanh", "input", "gelu by its formula with tanh.", [](const Tensor& a) { return run(op::gelu_tanh, {a}); });
   def(kFunction, "leaky_relu", "input, negative_slope=0.01", "input where positive, else negative_slope * input.",
       [](const Tensor& a, const Scalar& slope) {

@@ -2,10 +2,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <algorithm>
-
 #include "core/device_kinds.h"
 #include "naru/autograd.h"
+#include "naru/compositions.h"
 #include "ops/rules.h"
 #include "runtime/registry.h"
 #include "tensor_object.h"
@@ -78,45 +77,27 @@ void define_writes() {
     Tensor(t).fill_(value);
     return Self();
   });
-  def(kBoth, "fill", "input, value", "A copy with one value everywhere.", [](const Tensor& t, const Operand& value) {
-    Tensor out = t.clone();
-    out.fill_(value);
-    return out;
-  });
+  def(kBoth, "fill", "input, value", "A copy with one value everywhere.",
+      [](const Tensor& t, const Operand& value) { return fill(t, value); });
   def(kBoth, "zero_", "input", "Writes 0 everywhere.", [](const Tensor& t) {
     Tensor(t).zero_();
     return Self();
   });
   def(kMethod, "fill_diagonal_", "input, fill_value, wrap=False", "Writes a value to the diagonal.",
       [](const Tensor& t, const Operand& value, bool wrap) {
-        if (t.dim() < 2) throw RuntimeError("dimensions must larger than 1 (fill_diagonal_: got {})", t.dim());
-        int64_t step = 0, least = t.size(0);
-        for (int64_t d = 0; d < t.dim(); ++d) {
-          if (t.dim() > 2 && t.size(d) != t.size(0))
-            throw RuntimeError("all dimensions of input must be of equal length (fill_diagonal_: got {})", t.sizes().str());
-          step += t.strides()[static_cast<size_t>(d)];
-          least = std::min(least, t.size(d));
-        }
-        (t.dim() == 2 ? t.diagonal(0, 0, 1) : t.as_strided({least}, {step}, t.storage_offset())).fill_(value);
-        // A tall matrix goes on behind a row without one.
-        const int64_t rows = t.size(0), columns = t.size(1);
-        if (wrap && t.dim() == 2 && rows > columns + 1) {
-          const Tensor rest = t.narrow(0, columns + 1, rows - columns - 1);
-          for (int64_t first = 0; first < rest.size(0); first += columns + 1)
-            rest.narrow(0, first, std::min(columns, rest.size(0) - first)).diagonal(0, 0, 1).fill_(value);
-        }
+        fill_diagonal_(t, value, wrap);
         return Self();
       });
   def(kMethod, "tril_", "input, diagonal=0", "The lower triangle, in place.", [](const Tensor& t, int64_t k) {
-    Tensor(t).copy_(tril(t, k));
+    tril_(t, k);
     return Self();
   });
   def(kMethod, "triu_", "input, diagonal=0", "The upper triangle, in place.", [](const Tensor& t, int64_t k) {
-    Tensor(t).copy_(triu(t, k));
+    triu_(t, k);
     return Self();
   });
   def(kMethod, "cumsum_", "input, dim", "Cumulative sums, in place.", [](const Tensor& t, int64_t dim) {
-    Tensor(t).copy_(cumsum(t, dim));
+    cumsum_(t, dim);
     return Self();
   });
   def(kMethod, "pin_memory", "input, device=None", "A copy in page-locked memory; the tensor itself if it is there.",
@@ -157,10 +138,7 @@ void define_reads() {
     ++t.impl()->storage->externally_aliased;  // for good: whoever has the address may keep it
     return static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data_ptr()));
   });
-  def(kBoth, "is_nonzero", "input", "Whether the one element is not 0.", [](const Tensor& t) {
-    if (t.numel() != 1) throw RuntimeError("Boolean value of Tensor with {} is ambiguous", t.numel() ? "more than one value" : "no values");
-    return t.item().to_bool();
-  });
+  def(kBoth, "is_nonzero", "input", "Whether the one element is not 0.", [](const Tensor& t) { return is_nonzero(t); });
   // Element by element through Python.
   const auto mapped = [](const Tensor& t, PyObject* f, const Tensor* other) {
     if (!t.device().is_cpu()) throw TypeError("apply_ and map_ are only implemented on CPU tensors, got {}", t.device().str());

@@ -65,6 +65,7 @@ NB_MODULE(_C, m) {
     set_package_folder(path.substr(0, path.rfind('/') + 1));
   }
   runtime::watch_interrupts(true);
+  set_warner(warn_user);
   current_line = program_line;
   line_text = program_line_text;
 }

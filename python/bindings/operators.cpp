@@ -34,7 +34,7 @@ struct Side {
 };
 
 // commutes: a number in front goes behind, as Tensor.__radd__ has it.
-template <auto F, bool commutes = false>
+template <Tensor (*F)(const Operand&, const Operand&), bool commutes = false>
 PyObject* binary(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     Side x, y;
@@ -51,7 +51,7 @@ PyObject* binary(PyObject* a, PyObject* b) {
   });
 }
 
-template <auto F>
+template <Tensor& (Tensor::*F)(const Operand&)>
 PyObject* in_place(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     Side y;
@@ -61,7 +61,7 @@ PyObject* in_place(PyObject* a, PyObject* b) {
   });
 }
 
-template <auto F>
+template <Tensor (*F)(const Operand&)>
 PyObject* unary(PyObject* a) {
   return guarded([&] { return wrap(F(Operand(tensor_of(a)))); });
 }
@@ -93,7 +93,7 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
     PyErr_SetString(PyExc_TypeError, "pow() of tensors takes no modulus");
     return nullptr;
   }
-  return binary<static_cast<Tensor (*)(const Operand&, const Operand&)>(&naru::pow)>(a, b);
+  return binary<&naru::pow>(a, b);
 }
 PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<&Tensor::pow_>(a, b); }
 
@@ -172,8 +172,8 @@ void add_number_slots(std::vector<PyType_Slot>& slots) {
   add(Py_nb_subtract, &binary<&naru::sub>);
   add(Py_nb_multiply, &binary<&naru::mul, true>);
   add(Py_nb_true_divide, &binary<&naru::div>);
-  add(Py_nb_floor_divide, &binary<static_cast<Tensor (*)(const Operand&, const Operand&)>(&naru::floor_divide)>);
-  add(Py_nb_remainder, &binary<static_cast<Tensor (*)(const Operand&, const Operand&)>(&naru::remainder)>);
+  add(Py_nb_floor_divide, &binary<&naru::floor_divide>);
+  add(Py_nb_remainder, &binary<&naru::remainder>);
   add(Py_nb_and, &binary<&naru::bitwise_and>);
   add(Py_nb_or, &binary<&naru::bitwise_or>);
   add(Py_nb_xor, &binary<&naru::bitwise_xor>);
@@ -194,9 +194,9 @@ void add_number_slots(std::vector<PyType_Slot>& slots) {
   add(Py_nb_inplace_power, &in_place_power);
   add(Py_nb_matrix_multiply, &matmul_slot);
   add(Py_nb_inplace_matrix_multiply, &imatmul_slot);
-  add(Py_nb_negative, &unary<static_cast<Tensor (*)(const Operand&)>(&naru::neg)>);
+  add(Py_nb_negative, &unary<&naru::neg>);
   add(Py_nb_positive, &positive);
-  add(Py_nb_absolute, &unary<static_cast<Tensor (*)(const Operand&)>(&naru::abs)>);
+  add(Py_nb_absolute, &unary<&naru::abs>);
   add(Py_nb_invert, &invert);
   add(Py_nb_bool, &truth);
   add(Py_nb_float, &as_float);

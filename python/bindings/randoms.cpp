@@ -11,20 +11,9 @@
 namespace naru::py {
 namespace {
 
-Options like(const Tensor& t, Options o) {
-  if (!o.dtype) o.dtype = t.dtype();
-  if (!o.device) o.device = t.device();
+Options in_format(Options o, std::optional<MemoryFormat> format) {
+  o.memory_format = format;
   return o;
-}
-
-// Of the memory format asked for, by default as the tensor that it is like lies.
-Tensor laid_out(const Tensor& made, const Tensor& model, const Options& o, std::optional<MemoryFormat> format) {
-  if (!format && model.strides() == made.strides()) return made;
-  Options plain(made.dtype(), made.device());
-  plain.memory_format = format;
-  Tensor out = empty_like(model, plain);
-  out.copy_(made.detach());
-  return o.requires_grad ? out.requires_grad_() : out;
 }
 
 // A generator's state as 16 bytes: seed and number of draws.
@@ -107,24 +96,24 @@ void define_makers() {
   constexpr const char* kLike = "input, *, generator=None, @options, memory_format=None";
   def(kFunction, "rand_like", kLike, "Uniform numbers of the input's shape, dtype and device.",
       [](const Tensor& t, Generator* g, const Options& o, std::optional<MemoryFormat> format) {
-        return laid_out(rand(t.sizes(), like(t, o), g), t, o, format);
+        return rand_like(t, in_format(o, format), g);
       });
   def(kFunction, "randn_like", kLike, "Normal numbers of the input's shape, dtype and device.",
       [](const Tensor& t, Generator* g, const Options& o, std::optional<MemoryFormat> format) {
-        return laid_out(randn(t.sizes(), like(t, o), g), t, o, format);
+        return randn_like(t, in_format(o, format), g);
       });
   def(kFunction, "randint_like", "input, high, *, generator=None, @options, memory_format=None", "Integers from 0 to high - 1.",
       [](const Tensor& t, int64_t high, Generator* g, const Options& o, std::optional<MemoryFormat> format) {
-        return laid_out(randint(0, high, t.sizes(), like(t, o), g), t, o, format);
+        return randint_like(t, 0, high, in_format(o, format), g);
       });
   def(kFunction, "randint_like", "input, low, high, *, generator=None, @options, memory_format=None", "Integers from low to high - 1.",
       [](const Tensor& t, int64_t low, int64_t high, Generator* g, const Options& o, std::optional<MemoryFormat> format) {
-        return laid_out(randint(low, high, t.sizes(), like(t, o), g), t, o, format);
+        return randint_like(t, low, high, in_format(o, format), g);
       });
   def(kBoth, "bernoulli", "input, *, generator=None, out=None", "1 with the probability of each element, else 0.",
       [](const Tensor& p, Generator* g) { return bernoulli(p, g); });
   def(kBoth, "bernoulli", "input, p, *, generator=None", "1 with probability p, else 0.",
-      [](const Tensor& t, double p, Generator* g) { return bernoulli(full_like(t, p), g); });
+      [](const Tensor& t, double p, Generator* g) { return bernoulli(t, p, g); });
   def(kBoth, "multinomial", "input, num_samples, replacement=False, *, generator=None, out=None",
       "Category numbers by the weights in each row.",
       [](const Tensor& w, int64_t n, bool replacement, Generator* g) { return multinomial(w, n, replacement, g); });
@@ -134,13 +123,7 @@ void define_makers() {
   def(kFunction, "normal", "mean, std, *, generator=None, out=None", "Normal numbers with the mean and standard deviation of each element.",
       [](const Operand& mean, const Tensor& std, Generator* g) { return normal(mean, std, {}, g); });
   def(kFunction, "normal", "mean, std, size, *, generator=None, @options, out=None", "Normal numbers of the given sizes.",
-      [](double mean, double std, const Dims& size, Generator* g, const Options& o) {
-        Options plain = o;
-        plain.requires_grad = false;
-        Tensor t = empty(size, plain);
-        normal_(t, mean, std, g);
-        return o.requires_grad ? t.requires_grad_() : t;
-      });
+      [](double mean, double std, const Dims& size, Generator* g, const Options& o) { return normal(mean, std, size, o, g); });
   def(kFunction, "poisson", "input, generator=None", "Not supported yet.",
       [](const Tensor&, Generator*) -> Tensor { throw NotImplementedError("poisson(): not supported yet"); });
 }
@@ -174,7 +157,7 @@ void define_fillers() {
       });
   def(kMethod, "bernoulli_", "input, p, *, generator=None", "Fills with 1 with the probability of each element, else 0.",
       [](const Tensor& t, const Tensor& p, Generator* g) {
-        Tensor(t).copy_(bernoulli(broadcast_to(p, t.sizes()).contiguous(), g));
+        bernoulli_(t, p, g);
         return Self();
       });
   def(kMethod, "random_", "input, *, generator=None", "Fills with integers that the dtype can hold.", [](const Tensor& t, Generator* g) {

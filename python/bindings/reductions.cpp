@@ -1,4 +1,4 @@
-// ReductionCode, comparing and products.
+// Reductions, comparing and products.
 #include <cmath>
 
 #include "naru/compositions.h"
@@ -34,9 +34,7 @@ void define_sums() {
       "The sum of the elements, of all or along dimensions; integers are summed in int64.",
       [](const Tensor& t, const OptDims& dim, bool keepdim, OptType dtype) { return sum(t, dim, keepdim, dtype); });
   def(kBoth, "nansum", "input, dim=None, keepdim=False, *, dtype=None, out=None", "The sum without NaNs.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim, OptType dtype) {
-        return sum(is_floating(t.dtype()) ? where(isnan(t), Operand(0.0), t) : t, dim, keepdim, dtype);
-      });
+      [](const Tensor& t, const OptDims& dim, bool keepdim, OptType dtype) { return nansum(t, dim, keepdim, dtype); });
   def(kBoth, "mean", "input, dim=None, keepdim=False, *, dtype=None, out=None",
       "The mean of the elements, of all or along dimensions; floating point only.",
       [](const Tensor& t, const OptDims& dim, bool keepdim, OptType dtype) { return mean(t, dim, keepdim, dtype); });
@@ -53,12 +51,10 @@ void define_sums() {
       [](const Tensor& t, const OptDims& dim) { return count_nonzero(t, dim); });
   def(kBoth, "norm", "input, p='fro', dim=None, keepdim=False, dtype=None, *, out=None", "The p-norm, of all elements or along dimensions.",
       [](const Tensor& t, PyObject* p, const OptDims& dim, bool keepdim, OptType dtype) -> PyObject* {
-        return wrap(norm(dtype ? t.to(*dtype) : t, order_of(p), dim, keepdim));
+        return wrap(norm(t, order_of(p), dim, keepdim, dtype));
       });
   def(kFunction, "_vector_norm", "input, ord=2, dim=None, keepdim=False, *, dtype=None", "The p-norm, of all elements or along dimensions.",
-      [](const Tensor& t, double p, const OptDims& dim, bool keepdim, OptType dtype) {
-        return norm(dtype ? t.to(*dtype) : t, p, dim, keepdim);
-      });
+      [](const Tensor& t, double p, const OptDims& dim, bool keepdim, OptType dtype) { return norm(t, p, dim, keepdim, dtype); });
 }
 
 void define_spreads() {
@@ -82,14 +78,11 @@ void define_spreads() {
       [](const Tensor& t, const OptDims& dim, const std::optional<bool>& unbiased, bool keepdim, const std::optional<Scalar>& correction) {
         return var_mean(t, dim, correction_of(unbiased, correction), keepdim);
       });
-  def(kFunction, "std_mean", "input, unbiased", "Over n - 1 if unbiased, else n.", [](const Tensor& t, bool unbiased) {
-    auto [v, m] = var_mean(t, OptDims(), unbiased ? 1 : 0, false);
-    return std::pair<Tensor, Tensor>(sqrt(v), m);
-  });
+  def(kFunction, "std_mean", "input, unbiased", "Over n - 1 if unbiased, else n.",
+      [](const Tensor& t, bool unbiased) { return std_mean(t, OptDims(), unbiased ? 1 : 0); });
   def(kFunction, "std_mean", "input, dim=None, unbiased=None, keepdim=False, *, correction=None", "(standard deviation, mean).",
       [](const Tensor& t, const OptDims& dim, const std::optional<bool>& unbiased, bool keepdim, const std::optional<Scalar>& correction) {
-        auto [v, m] = var_mean(t, dim, correction_of(unbiased, correction), keepdim);
-        return std::pair<Tensor, Tensor>(sqrt(v), m);
+        return std_mean(t, dim, correction_of(unbiased, correction), keepdim);
       });
 }
 
@@ -111,8 +104,8 @@ void define_extremes() {
       [](const Tensor& t, const OptDims& dim, bool keepdim) { return amin(t, dim && dim->empty() ? OptDims() : dim, keepdim); });
   def(kBoth, "aminmax", "input, *, dim=None, keepdim=False, out=None", "(min, max), of all elements or along a dimension.",
       [](const Tensor& t, OptInt dim, bool keepdim) {
-        const OptDims d = dim ? OptDims(Dims{*dim}) : OptDims();
-        return Named{"aminmax", amin(t, d, keepdim), amax(t, d, keepdim), "min", "max"};
+        const auto [least, greatest] = aminmax(t, dim, keepdim);
+        return Named{"aminmax", least, greatest, "min", "max"};
       });
   def(kBoth, "argmax", "input, dim=None, keepdim=False, *, out=None",
       "The place of the greatest element (the first of several), in all or along a dimension.",

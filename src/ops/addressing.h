@@ -72,4 +72,7 @@ void write_in_place(const Tensor& target, const char* op, const char* name, std:
   if (node) autograd::rebase_history(target, Ref<autograd::Node>(node));
 }
 
+// masked_fill_ under the name of the function that it is called for.
+void fill_masked(const Tensor& t, const Tensor& mask, const Operand& value, const char* op);
+
 }  // namespace naru::ops

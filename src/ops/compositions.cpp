@@ -1,10 +1,12 @@
+// Elementwise functions and reductions that are a few others.
 #include "naru/compositions.h"
 
 #include <cmath>
-#include <limits>
 
 #include "naru/ops.h"
-#include "ops/numbers.h"
+#include "ops/autocast.h"
+#include "ops/common.h"
+#include "ops/elementwise.h"
 
 namespace naru {
 
@@ -12,6 +14,13 @@ Tensor round(const Tensor& t, int64_t decimals) {
   if (decimals == 0) return round(t);
   const double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
   return decimals > 0 ? round(t * Operand(scale)) / Operand(scale) : round(t / Operand(scale)) * Operand(scale);
+}
+
+void round_(const Tensor& t, int64_t decimals) {
+  if (decimals == 0)
+    Tensor(t).round_();
+  else
+    Tensor(t).copy_(round(t, decimals));
 }
 
 Tensor float_power(const Operand& base, const Operand& exponent) {
@@ -34,84 +43,66 @@ Tensor logit(const Tensor& t, std::optional<double> eps) {
 
 Tensor nan_to_num(const Tensor& t, double nan, std::optional<double> posinf, std::optional<double> neginf) {
   if (!is_floating(t.dtype())) return t.clone();
-  const double most = t.dtype() == DType::F64    ? std::numeric_limits<double>::max()
-                      : t.dtype() == DType::F16  ? 65504.0
-                      : t.dtype() == DType::BF16 ? 3.3895313892515355e38
-                                                 : static_cast<double>(std::numeric_limits<float>::max());
+  const double most = traits_of(t.dtype()).greatest;
   Tensor x = where(isnan(t), Operand(nan), t);
   x = where(isposinf(t), Operand(posinf.value_or(most)), x);
   return where(isneginf(t), Operand(neginf.value_or(-most)), x);
 }
 
-namespace {
-// The lower medians and their places, with a dimension of size 1.
-std::pair<Tensor, Tensor> median_along(const Tensor& t, int64_t dim) {
-  if (t.size(dim) == 0) throw IndexError("median(): Expected reduction dim {} to have non-zero size.", wrap_dim(dim, t.dim()));
-  const auto [values, places] = sort(t, dim);
-  const int64_t middle = (t.size(dim) - 1) / 2;
-  if (!is_floating(t.dtype())) return {values.narrow(dim, middle, 1), places.narrow(dim, middle, 1)};
-  // NaNs come last: the first of them, where there is one.
-  const Tensor numbers = sum(logical_not(isnan(t)), Dims{dim}, true);
-  const Tensor at = where(numbers < Operand(t.size(dim)), numbers, Operand(middle));
-  return {gather(values, dim, at), gather(places, dim, at)};
-}
-}  // namespace
-
-Tensor median(const Tensor& t) {
-  const Tensor flat = t.reshape({-1});
-  if (flat.numel() == 0 && is_floating(t.dtype())) return full({}, Scalar(NAN), Options(t.dtype(), t.device()));
-  return median_along(flat, 0).first.select(0, 0);
+Tensor heaviside(const Tensor& t, const Tensor& at_zero) {
+  if (t.dtype() != at_zero.dtype())
+    throw RuntimeError("heaviside is not yet implemented for tensors with different dtypes. (got {} and {})", name_of(t.dtype()),
+                       name_of(at_zero.dtype()));
+  return where(eq(t, Operand(0)), at_zero, gt(t, Operand(0)).to(t.dtype()));
 }
 
-std::pair<Tensor, Tensor> median(const Tensor& t, int64_t dim, bool keepdim) {
-  if (t.dim() == 0) return sort(t, dim);
-  const auto [values, places] = median_along(t, dim);
-  if (keepdim) return {values, places};
-  return {values.squeeze(dim), places.squeeze(dim)};
+Tensor gelu(const Tensor& t, std::string_view approximate) {
+  if (approximate == "none") return gelu(t);
+  if (approximate == "tanh") return gelu_tanh(t);
+  throw RuntimeError("approximate argument must be either none or tanh. (gelu: got '{}')", approximate);
 }
 
-Tensor cdist(const Tensor& a, const Tensor& b, double p) {
-  if (a.dim() < 2 || b.dim() < 2)
-    throw RuntimeError("cdist only supports at least 2D tensors, got {} and {}", a.sizes().str(), b.sizes().str());
-  if (a.size(-1) != b.size(-1)) throw RuntimeError("X1 and X2 must have the same number of columns. X1: {} X2: {}", a.size(-1), b.size(-1));
-  return norm(sub(a.unsqueeze(-2), b.unsqueeze(-3)), p, Dims{-1});
+Tensor nansum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
+  return sum(is_floating(t.dtype()) ? where(isnan(t), Operand(0.0), t) : t, dims, keepdim, dtype);
 }
 
-Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> given) {
-  const Dims shape = broadcast_shapes(a.sizes(), b.sizes());
-  const Tensor x = a.expand(shape), y = b.expand(shape);
-  int64_t dim = -1;
-  if (given) {
-    dim = wrap_dim(*given, x.dim());
-  } else {
-    for (int64_t d = 0; d < x.dim() && dim < 0; ++d)
-      if (x.size(d) == 3) dim = d;
-    if (dim < 0) throw RuntimeError("no dimension of size 3 in input of shape {}", shape.str());
-  }
-  if (x.size(dim) != 3)
-    throw RuntimeError("linalg.cross: inputs dimension {} must have length 3. Got {} and {}", dim, a.size(dim), b.size(dim));
-  const auto part = [&](const Tensor& t, int64_t i) { return t.select(dim, i % 3); };
-  std::vector<Tensor> parts;
-  for (int64_t i = 0; i < 3; ++i) parts.push_back(sub(mul(part(x, i + 1), part(y, i + 2)), mul(part(x, i + 2), part(y, i + 1))));
-  return stack(parts, dim);
+Tensor nanmean(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
+  const Tensor x = dtype ? t.to(*dtype) : t;
+  return div(sum(where(isnan(x), Operand(0.0), x), dims, keepdim), sum(logical_not(isnan(x)), dims, keepdim));
 }
 
-Tensor inner(const Tensor& a, const Tensor& b) { return a.dim() && b.dim() ? matmul(a, b.dim() > 1 ? b.transpose(-1, -2) : b) : mul(a, b); }
-
-namespace {
-Tensor scaled_sum(const Tensor& c, const Tensor& product, Scalar beta, Scalar alpha) {
-  if (!is_floating(c.dtype())) beta = ops::converted(beta, c.dtype()), alpha = ops::converted(alpha, c.dtype());
-  const Tensor x = alpha.to_double() == 1 ? product : mul(product, Operand(alpha));
-  return beta.to_double() == 1 ? add(c, x) : add(mul(c, Operand(beta)), x);
-}
-}  // namespace
-
-Tensor addmv(const Tensor& c, const Tensor& matrix, const Tensor& vector, Scalar beta, Scalar alpha) {
-  return scaled_sum(c, mv(matrix, vector), beta, alpha);
+std::pair<Tensor, Tensor> std_mean(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
+  auto [v, m] = var_mean(t, dims, correction, keepdim);
+  return {sqrt(v), m};
 }
 
-Tensor baddbmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
-  return scaled_sum(c, bmm(a, b), beta, alpha);
+std::pair<Tensor, Tensor> aminmax(const Tensor& t, std::optional<int64_t> dim, bool keepdim) {
+  const OptionalDims dims = dim ? OptionalDims(Dims{*dim}) : OptionalDims();
+  return {amin(t, dims, keepdim), amax(t, dims, keepdim)};
+}
+
+Tensor trace(const Tensor& t) {
+  if (const autocast::Casts c("trace", {&t}); c) return trace(c[0]);
+  return sum(t.diagonal(0, 0, 1));
+}
+
+bool is_nonzero(const Tensor& t) {
+  if (t.numel() != 1) throw RuntimeError("Boolean value of Tensor with {} is ambiguous", t.numel() ? "more than one value" : "no values");
+  return t.item().to_bool();
+}
+
+Tensor fill(const Tensor& t, const Operand& value) {
+  Tensor out = t.clone();
+  out.fill_(value);
+  return out;
+}
+
+void tril_(const Tensor& t, int64_t diagonal) { Tensor(t).copy_(tril(t, diagonal)); }
+void triu_(const Tensor& t, int64_t diagonal) { Tensor(t).copy_(triu(t, diagonal)); }
+void cumsum_(const Tensor& t, int64_t dim) { Tensor(t).copy_(cumsum(t, dim)); }
+
+void dropout_(const Tensor& t, double p, bool training) {
+  if (training && p > 0) Tensor(t).mul_(dropout(ones_like(t.detach()), p, true));
 }
 
 }  // namespace naru

@@ -73,6 +73,18 @@ Tensor full(const Dims& sizes, Scalar value, const Options& o) { return filled(s
 Tensor zeros(const Dims& sizes, const Options& o) { return filled(sizes, 0, o, "zeros", default_dtype()); }
 Tensor ones(const Dims& sizes, const Options& o) { return filled(sizes, 1, o, "ones", default_dtype()); }
 
+Tensor empty_strided(const Dims& sizes, const Dims& strides, const Options& o) {
+  if (sizes.size() != strides.size())
+    throw RuntimeError("empty_strided: sizes {} and strides {} differ in length", sizes.str(), strides.str());
+  int64_t count = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 0 || strides[i] < 0)
+      throw RuntimeError("empty_strided: wanted sizes and strides >= 0, got {} and {}", sizes.str(), strides.str());
+    count = sizes[i] == 0 ? 0 : count ? plus(count, times(sizes[i] - 1, strides[i])) : 0;
+  }
+  return empty({count}, o).as_strided(sizes, strides, 0);
+}
+
 Tensor empty_like(const Tensor& t, const Options& o) { return empty_as(t.sizes(), like(t, o), &t.strides()); }
 Tensor zeros_like(const Tensor& t, const Options& o) { return filled(t.sizes(), 0, like(t, o), "zeros", t.dtype(), &t.strides()); }
 Tensor ones_like(const Tensor& t, const Options& o) { return filled(t.sizes(), 1, like(t, o), "ones", t.dtype(), &t.strides()); }
@@ -116,6 +128,18 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const Options& o) {
   return finish(t, o);
 }
 
+Tensor range(Scalar start, Scalar end, Scalar step, const Options& options) {
+  Options o = options;
+  if (!o.dtype) o.dtype = default_dtype();
+  const double first = start.to_double(), last = end.to_double(), by = step.to_double();
+  if (by == 0) throw RuntimeError("step must be nonzero");
+  if (!std::isfinite(first) || !std::isfinite(last)) throw RuntimeError("unsupported range: {} -> {}", first, last);
+  const double count = (last - first) / by;
+  if (!(std::abs(count) < 0x1p63)) throw RuntimeError("invalid size, possible overflow? (range from {} to {} by {})", first, last, by);
+  if (count < 0) throw RuntimeError("upper bound and lower bound inconsistent with step sign");
+  return arange(first, first + (static_cast<double>(static_cast<int64_t>(count)) + 0.5) * by, by, o);
+}
+
 Tensor linspace(double start, double end, int64_t steps, const Options& o) {
   if (steps < 0) throw RuntimeError("number of steps must be non-negative (got {})", steps);
   Tensor t = fresh({steps}, o, "linspace", default_dtype());
@@ -127,6 +151,16 @@ Tensor linspace(double start, double end, int64_t steps, const Options& o) {
     run_over(t, ir::op::linspace,
              {{nullptr, start, DType::F64}, {nullptr, end, DType::F64}, {nullptr, step, DType::F64}, {nullptr, steps, DType::F64}});
   return finish(t, o);
+}
+
+Tensor logspace(double start, double end, int64_t steps, double base, const Options& o) {
+  Options wide = o;
+  wide.dtype = DType::F64;
+  wide.requires_grad = false;
+  const Device device = o.device.value_or(default_device());
+  if (!runtime::computes_in_double(device)) wide.device = Device(DeviceType::Cpu);
+  const Tensor t = pow(Operand(base), linspace(start, end, steps, wide));
+  return finish(t.to(device, o.dtype.value_or(default_dtype()), false, false), o);
 }
 
 Tensor eye(int64_t n, int64_t m, const Options& o) {

@@ -53,6 +53,28 @@ auto fill_gradients(const Tensor& t, const Tensor& value) {
   };
 }
 
+// An expanded tensor is written through each other's elements, which PyTorch still takes. Returns what to write to.
+Tensor unexpanded(const Tensor& t, const char* op) {
+  Tensor target = t;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.sizes()[d] > 1 && t.strides()[d] == 0) target = target.narrow(d, 0, 1);
+  if (!target.is(t))
+    warn(
+        fmt::format("Use of {} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+                    "This also applies to advanced indexing e.g. tensor[indices] = tensor",
+                    op));
+  return target;
+}
+
+// The mask over `target`, what is left of `t`: an element is written if it is to be at any of its places.
+Tensor mask_over(const Tensor& target, const Tensor& t, const Tensor& mask) {
+  if (target.is(t)) return mask;
+  Tensor at = mask.expand(t.sizes());
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (target.sizes()[d] != t.sizes()[d]) at = any(at, Dims{d}, true);
+  return at;
+}
+
 }  // namespace
 
 Tensor nonzero(const Tensor& t) {
@@ -87,16 +109,19 @@ Tensor masked_fill(const Tensor& t, const Tensor& mask, const Operand& value) {
                             fill_gradients(t, number));
 }
 
-void masked_fill_(const Tensor& t, const Tensor& mask, const Operand& value) {
-  require_mask(t, mask, "masked_fill_");
-  require_number(value, "masked_fill_");
+void ops::fill_masked(const Tensor& t, const Tensor& mask, const Operand& value, const char* op) {
+  require_mask(t, mask, op);
+  require_number(value, op);
   if (const Dims shape = broadcast_shapes(t.sizes(), mask.sizes()); !(shape == t.sizes()))
-    throw RuntimeError("output with shape {} doesn't match the broadcast shape {} (masked_fill_)", t.sizes().str(), shape.str());
-  ops::require_distinct_elements(t, "masked_fill_");
+    throw RuntimeError("output with shape {} doesn't match the broadcast shape {} ({})", t.sizes().str(), shape.str(), op);
+  const Tensor target = unexpanded(t, op), at = mask_over(target, t, mask);
+  require_distinct_elements(target, op);
   const Tensor number = value.is_tensor() ? value.tensor() : Tensor();
-  ops::write_in_place(
-      t, "masked_fill_", number.defined() ? "MaskedFillBackward1" : "MaskedFillBackward0", {&number}, {mask},
-      [&] { choose(t, t, mask, value); }, fill_gradients(t, number));
+  write_in_place(
+      target, op, number.defined() ? "MaskedFillBackward1" : "MaskedFillBackward0", {&number}, {at},
+      [&] { choose(target, target, at, value); }, fill_gradients(target, number));
 }
+
+void masked_fill_(const Tensor& t, const Tensor& mask, const Operand& value) { ops::fill_masked(t, mask, value, "masked_fill_"); }
 
 }  // namespace naru

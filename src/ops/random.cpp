@@ -193,6 +193,35 @@ Tensor randint(int64_t low, int64_t high, const Dims& sizes, const Options& opti
   return finished(t, options, "randint");
 }
 
+namespace {
+
+Options like(const Tensor& t, const Options& options) {
+  Options o = options;
+  if (!o.dtype) o.dtype = t.dtype();
+  if (!o.device) o.device = t.device();
+  return o;
+}
+
+// Of the memory format asked for, by default as the tensor that it is like lies.
+Tensor laid_out(const Tensor& made, const Tensor& model, const Options& o) {
+  if (!o.memory_format && model.strides() == made.strides()) return made;
+  Options plain(made.dtype(), made.device());
+  plain.memory_format = o.memory_format;
+  Tensor out = empty_like(model, plain);
+  out.copy_(made.detach());
+  return o.requires_grad ? out.requires_grad_() : out;
+}
+
+}  // namespace
+
+Tensor rand_like(const Tensor& t, const Options& o, Generator* generator) { return laid_out(rand(t.sizes(), like(t, o), generator), t, o); }
+Tensor randn_like(const Tensor& t, const Options& o, Generator* generator) {
+  return laid_out(randn(t.sizes(), like(t, o), generator), t, o);
+}
+Tensor randint_like(const Tensor& t, int64_t low, int64_t high, const Options& o, Generator* generator) {
+  return laid_out(randint(low, high, t.sizes(), like(t, o), generator), t, o);
+}
+
 // The numbers below n in random order (Fisher and Yates' shuffle). Shuffled by the host from numbers drawn on cpu, so that every device has
 // the same.
 Tensor randperm(int64_t n, const Options& options, Generator* generator) {
@@ -237,6 +266,12 @@ Tensor bernoulli(const Tensor& p, Generator* generator) {
                           [](const std::vector<Tensor>& g, const std::vector<Tensor>&) { return std::vector<Tensor>{zeros_like(g[0])}; });
 }
 
+Tensor bernoulli(const Tensor& t, double p, Generator* generator) { return bernoulli(full_like(t, p), generator); }
+
+void bernoulli_(const Tensor& t, const Tensor& p, Generator* generator) {
+  Tensor(t).copy_(bernoulli(broadcast_to(p, t.sizes()).contiguous(), generator));
+}
+
 // mean and std: tensors that broadcast, or numbers; two numbers need sizes.
 Tensor normal(const Operand& mean, const Operand& std, const OptionalDims& sizes, Generator* generator) {
   if (!std.is_tensor() && !(std.scalar().to_double() >= 0))
@@ -272,6 +307,14 @@ Tensor normal(const Operand& mean, const Operand& std, const OptionalDims& sizes
                               generator),
                     out);
   return out;
+}
+
+Tensor normal(double mean, double std, const Dims& sizes, const Options& options, Generator* generator) {
+  Options plain = options;
+  plain.requires_grad = false;
+  Tensor t = empty(sizes, plain);
+  normal_(t, mean, std, generator);
+  return options.requires_grad ? t.requires_grad_() : t;
 }
 
 }  // namespace naru

@@ -1,5 +1,9 @@
 // Sorting and what rests on it: sort, argsort, topk, unique, bincount.
+#include <algorithm>
+#include <numeric>
+
 #include "core/sizes.h"
+#include "naru/compositions.h"
 #include "naru/ops.h"
 #include "ops/addressing.h"
 
@@ -93,6 +97,45 @@ std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t) {
   return {index_select(values, 0, tensor(starts, host)).to(device), inverse.to(device), tensor(counts, host).to(device)};
 }
 
+namespace {
+
+// Numbers of slices in the order of their elements, and where one differs from that before it. By the host.
+template <class T>
+std::pair<std::vector<int64_t>, std::vector<bool>> slices_in_order(const std::vector<T>& elements, int64_t count) {
+  const auto width = count ? static_cast<std::ptrdiff_t>(elements.size()) / count : 0;
+  const auto begin = [&](int64_t i) { return elements.begin() + i * width; };
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return std::lexicographical_compare(begin(a), begin(a) + width, begin(b), begin(b) + width);
+  });
+  std::vector<bool> differs(order.size(), true);
+  for (size_t i = 1; i < order.size(); ++i) differs[i] = !std::equal(begin(order[i]), begin(order[i]) + width, begin(order[i - 1]));
+  return {order, differs};
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t, int64_t given) {
+  ops::require_defined(t, "unique", "input");
+  const int64_t dim = wrap_dim(given, t.dim());
+  if (t.dim() == 0) return unique(t);
+  const int64_t count = t.size(dim);
+  if (t.numel() == 0 && count != 0)
+    throw RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied (shape {}, dim {})",
+                       t.sizes().str(), dim);
+  const Tensor rows = t.detach().movedim(dim, 0).reshape({count, t.numel() ? -1 : 0});
+  const auto [order, differs] = is_floating(t.dtype()) ? slices_in_order(rows.to_doubles(), count) : slices_in_order(rows.to_ints(), count);
+  std::vector<int64_t> firsts, places(order.size()), counts;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (differs[i]) firsts.push_back(order[i]), counts.push_back(0);
+    places[static_cast<size_t>(order[i])] = static_cast<int64_t>(firsts.size()) - 1;
+    ++counts.back();
+  }
+  const auto list = [&](const std::vector<int64_t>& v) { return tensor(v, Options(DType::I64, t.device())); };
+  return {index_select(t, dim, list(firsts)), list(places), list(counts)};
+}
+
 Tensor bincount(const Tensor& t, int64_t minlength) {
   ops::require_defined(t, "bincount", "input");
   if (!is_integral(t.dtype())) throw NotImplementedError("\"bincount_cpu\" not implemented for '{}': wanted integers", name_of(t.dtype()));
@@ -110,6 +153,17 @@ Tensor bincount(const Tensor& t, int64_t minlength) {
   auto* const count = counts.numel() ? counts.data<int64_t>() : nullptr;
   for (int64_t i = 0; i < n; ++i) ++count[p[i]];
   return counts.to(t.device());
+}
+
+Tensor bincount(const Tensor& t, const Tensor& weights, int64_t minlength) {
+  const Tensor counts = bincount(t, minlength);
+  if (weights.dim() != 1 || weights.numel() != t.numel())
+    throw RuntimeError("weights should be 1-d and have the same length as input (got shapes {} and {})", weights.sizes().str(),
+                       t.sizes().str());
+  const DType type = weights.dtype() == DType::F32 ? DType::F32 : DType::F64;
+  const Tensor out = zeros(counts.sizes(), Options(type, t.device()));
+  index_add_(out, 0, t, weights.to(type));
+  return out;
 }
 
 }  // namespace naru

@@ -137,9 +137,10 @@ Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double p
 }  // namespace
 
 // Formula: (sum |x|^p)^(1/p); p = inf, -inf: the greatest, least |x|; p = 0: how many are not zero. Floating point only.
-Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim) {
-  if (const autocast::Casts c("norm", {&t}); c) return norm(c[0], p, dims, keepdim);
+Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
+  if (const autocast::Casts c("norm", {&t}, dtype.has_value()); c) return norm(c[0], p, dims, keepdim, dtype);
   ops::require_defined(t, "norm", "input");
+  if (dtype && *dtype != t.dtype()) return norm(t.to(*dtype), p, dims, keepdim);
   if (!is_inexact(t.dtype()))
     throw NotImplementedError(
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}. Convert it first: t.float()",

@@ -1,0 +1,147 @@
+// Arithmetic with factors, limits and ways to round.
+#include "ir/op_ids.h"
+#include "naru/compositions.h"
+#include "naru/ops.h"
+#include "ops/autocast.h"
+#include "ops/elementwise.h"
+#include "ops/numbers.h"
+#include "ops/rules.h"
+#include "ops/type_names.h"
+
+namespace naru {
+namespace {
+
+namespace op = ir::op;
+
+Tensor run(ir::OpId id, std::initializer_list<Operand> operands) { return ops::run_op(id, {operands.begin(), operands.size()}); }
+void run_in_place(ir::OpId id, const Tensor& t, std::initializer_list<Operand> others) {
+  ops::run_op_in_place(id, t, {others.begin(), others.size()});
+}
+
+// The factor of add and sub is of the result's kind. True: it is 1.
+bool check_alpha(const Operand& a, const Operand& b, Scalar alpha) {
+  if (alpha.kind() == Scalar::Kind::Int) return alpha.to_int() == 1;
+  const Operand operands[] = {a, b};
+  const DType type = ops::result_type(operands);
+  if (alpha.is_bool() && type != DType::Bool)
+    throw RuntimeError("Boolean alpha only supported for Boolean results. (got {})", name_of(type));
+  if (alpha.is_float() && !is_floating(type))
+    throw RuntimeError("For integral input tensors, argument alpha must not be a floating point number. (got {})", alpha.to_double());
+  return alpha.to_double() == 1;
+}
+
+Scalar negative(Scalar s) { return s.is_float() ? Scalar(-s.to_double()) : Scalar(-s.to_int()); }
+
+// A factor as a number of the type in which all of them are computed: integers cut fractions off.
+Operand factor(Scalar value, std::initializer_list<Operand> operands) {
+  const DType type = ops::result_type({operands.begin(), operands.size()});
+  return is_floating(type) ? Operand(value) : Operand(ops::converted(value, type));
+}
+
+// op(b, c) in the type that a result of all three has, so that nothing is rounded to a smaller one before a is added.
+Tensor beside(ir::OpId id, const Tensor& a, const Tensor& b, const Tensor& c) {
+  const Operand all[] = {a, b, c};
+  return run(id, {b.to(ops::result_type(all)), c});
+}
+
+void require_true_division(const Tensor& b, const Tensor& c) {
+  if (!is_floating(b.dtype()) && !is_floating(c.dtype()))
+    throw RuntimeError(
+        "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of tensor1 "
+        "and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
+        "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future addcdiv "
+        "behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.");
+}
+
+ir::OpId division(std::optional<std::string_view> mode) {
+  if (!mode) return op::div;
+  if (*mode == "trunc") return op::div_trunc;
+  if (*mode == "floor") return op::floor_divide;
+  throw RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{}'", *mode);
+}
+
+// lerp takes no mixture of types.
+void require_one_type(const Tensor& a, const Tensor& b, const Operand& w) {
+  const auto require = [&](const char* name, DType type) {
+    if (type != a.dtype())
+      throw RuntimeError("expected dtype {} for `{}` but got dtype {} (lerp)", ops::c_name(a.dtype()), name, ops::c_name(type));
+  };
+  require("end", b.dtype());
+  if (w.is_tensor()) require("weight", w.tensor().dtype());
+}
+
+ir::OpId lower(const Operand& limit) { return limit.is_tensor() ? op::maximum : op::clamp_min; }
+ir::OpId upper(const Operand& limit) { return limit.is_tensor() ? op::minimum : op::clamp_max; }
+
+void require_limit(const std::optional<Operand>& low, const std::optional<Operand>& high) {
+  if (!low && !high) throw RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None");
+}
+bool are_numbers(const std::optional<Operand>& low, const std::optional<Operand>& high) {
+  return low && high && !low->is_tensor() && !high->is_tensor();
+}
+
+}  // namespace
+
+Tensor add(const Operand& a, const Operand& b, Scalar alpha) {
+  return check_alpha(a, b, alpha) ? add(a, b) : run(op::add_scaled, {a, b, Operand(alpha)});
+}
+Tensor sub(const Operand& a, const Operand& b, Scalar alpha) {
+  return check_alpha(a, b, alpha) ? sub(a, b) : run(op::add_scaled, {a, b, Operand(negative(alpha))});
+}
+Tensor rsub(const Tensor& a, const Operand& b, Scalar alpha) {
+  return check_alpha(a, b, alpha) ? sub(b, a) : sub(b, mul(a, factor(alpha, {a, b})));
+}
+void add_(const Tensor& t, const Operand& b, Scalar alpha) {
+  check_alpha(t, b, alpha) ? run_in_place(op::add, t, {b}) : run_in_place(op::add_scaled, t, {b, Operand(alpha)});
+}
+void sub_(const Tensor& t, const Operand& b, Scalar alpha) {
+  check_alpha(t, b, alpha) ? run_in_place(op::sub, t, {b}) : run_in_place(op::add_scaled, t, {b, Operand(negative(alpha))});
+}
+
+Tensor div(const Operand& a, const Operand& b, std::optional<std::string_view> mode) { return run(division(mode), {a, b}); }
+void div_(const Tensor& t, const Operand& b, std::optional<std::string_view> mode) { run_in_place(division(mode), t, {b}); }
+
+Tensor addcmul(const Tensor& t, const Tensor& a, const Tensor& b, Scalar value) {
+  if (const autocast::Casts c("addcmul", {&t, &a, &b}); c) return addcmul(c[0], c[1], c[2], value);
+  return run(op::add_scaled, {t, beside(op::mul, t, a, b), factor(value, {t, a, b})});
+}
+Tensor addcdiv(const Tensor& t, const Tensor& a, const Tensor& b, Scalar value) {
+  if (const autocast::Casts c("addcdiv", {&t, &a, &b}); c) return addcdiv(c[0], c[1], c[2], value);
+  require_true_division(a, b);
+  return run(op::add_scaled, {t, beside(op::div, t, a, b), Operand(value)});
+}
+void addcmul_(const Tensor& t, const Tensor& a, const Tensor& b, Scalar value) {
+  run_in_place(op::add_scaled, t, {beside(op::mul, t, a, b), factor(value, {t, a, b})});
+}
+void addcdiv_(const Tensor& t, const Tensor& a, const Tensor& b, Scalar value) {
+  require_true_division(a, b);
+  run_in_place(op::add_scaled, t, {beside(op::div, t, a, b), Operand(value)});
+}
+
+Tensor lerp(const Tensor& start, const Tensor& end, const Operand& weight) {
+  require_one_type(start, end, weight);
+  return run(op::lerp, {start, end, weight});
+}
+void lerp_(const Tensor& start, const Tensor& end, const Operand& weight) {
+  require_one_type(start, end, weight);
+  run_in_place(op::lerp, start, {end, weight});
+}
+
+Tensor clamp_min(const Tensor& t, const Tensor& low) { return maximum(t, low); }
+Tensor clamp_max(const Tensor& t, const Tensor& high) { return minimum(t, high); }
+
+Tensor clamp(const Tensor& t, const std::optional<Operand>& low, const std::optional<Operand>& high) {
+  require_limit(low, high);
+  if (are_numbers(low, high)) return run(op::clamp, {t, *low, *high});
+  const Tensor raised = low ? run(lower(*low), {t, *low}) : t;
+  return high ? run(upper(*high), {raised, *high}) : raised;
+}
+
+void clamp_(const Tensor& t, const std::optional<Operand>& low, const std::optional<Operand>& high) {
+  require_limit(low, high);
+  if (are_numbers(low, high)) return run_in_place(op::clamp, t, {*low, *high});
+  if (low) run_in_place(lower(*low), t, {*low});
+  if (high) run_in_place(upper(*high), t, {*high});
+}
+
+}  // namespace naru

@@ -1,0 +1,123 @@
+// Joining and cutting: stacks of all kinds, pieces, repetitions.
+#include <algorithm>
+
+#include "core/sizes.h"
+#include "naru/compositions.h"
+#include "naru/ops.h"
+
+namespace naru {
+namespace {
+
+using List = std::vector<Tensor>;
+
+// Each tensor as f makes it.
+template <class F>
+List each(const List& tensors, F f) {
+  List parts;
+  parts.reserve(tensors.size());
+  for (const Tensor& t : tensors) parts.push_back(f(t));
+  return parts;
+}
+
+// Counts of repetitions, read by the host.
+std::vector<int64_t> counts_of(const Tensor& repeats) {
+  if (repeats.dim() > 1) throw RuntimeError("repeat_interleave only accept 1D vector as repeat, got {} dimensions", repeats.dim());
+  if (repeats.dtype() != DType::I64 && repeats.dtype() != DType::I32)
+    throw RuntimeError("repeats has to be Long or Int tensor, got {}", name_of(repeats.dtype()));
+  auto counts = repeats.to_ints();
+  for (const int64_t count : counts)
+    if (count < 0) throw RuntimeError("repeats can not be negative (repeat_interleave: got {})", count);
+  return counts;
+}
+
+// The number of each place, as often as its count says.
+std::vector<int64_t> repeated(const std::vector<int64_t>& counts) {
+  int64_t total = 0;
+  for (const int64_t count : counts) total = plus(total, count);
+  std::vector<int64_t> places;
+  places.reserve(static_cast<size_t>(total));
+  for (size_t i = 0; i < counts.size(); ++i) places.insert(places.end(), static_cast<size_t>(counts[i]), static_cast<int64_t>(i));
+  return places;
+}
+
+// What repeat_interleave works on: the tensor and a dimension of it, or the flattened tensor.
+std::pair<Tensor, int64_t> repeated_along(const Tensor& t, std::optional<int64_t> dim) {
+  const Tensor x = dim && t.dim() > 0 ? t : t.reshape({-1});
+  return {x, wrap_dim(dim.value_or(0), x.dim())};
+}
+
+}  // namespace
+
+Tensor hstack(const List& tensors) {
+  const List parts = each(tensors, [](const Tensor& t) { return t.dim() == 0 ? t.reshape({1}) : t; });
+  return cat(parts, !parts.empty() && parts[0].dim() > 1 ? 1 : 0);
+}
+Tensor vstack(const List& tensors) {
+  return cat(each(tensors, [](const Tensor& t) { return t.dim() < 2 ? t.reshape({1, -1}) : t; }), 0);
+}
+Tensor dstack(const List& tensors) {
+  return cat(each(tensors, [](const Tensor& t) { return t.dim() < 2 ? t.reshape({1, -1, 1}) : t.dim() == 2 ? t.unsqueeze(2) : t; }), 2);
+}
+Tensor column_stack(const List& tensors) {
+  return cat(each(tensors, [](const Tensor& t) { return t.dim() < 2 ? t.reshape({-1, 1}) : t; }), 1);
+}
+
+List tensor_split(const Tensor& t, int64_t sections, int64_t dim) {
+  if (sections <= 0) throw RuntimeError("number of sections must be larger than 0, got {}", sections);
+  const int64_t n = t.size(dim);
+  constexpr int64_t kMost = int64_t{1} << 28;
+  if (sections > kMost) throw RuntimeError("tensor_split: {} pieces are more than fit into memory (at most {})", sections, kMost);
+  Dims sizes;
+  for (int64_t i = 0; i < sections; ++i) sizes.push_back(n / sections + (i < n % sections));
+  return split(t, sizes, dim);
+}
+
+List tensor_split(const Tensor& t, const Dims& ends, int64_t dim) {
+  List pieces;
+  int64_t start = 0;
+  const auto clamped = [n = t.size(dim)](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
+  for (int64_t end : ends) {
+    pieces.push_back(t.slice(dim, start, std::max(start, clamped(end))));
+    start = clamped(end);
+  }
+  pieces.push_back(t.slice(dim, start, t.size(dim)));
+  return pieces;
+}
+
+List tensor_split(const Tensor& t, const Tensor& ends, int64_t dim) {
+  if (ends.dim() > 1 || ends.dtype() != DType::I64 || !ends.device().is_cpu())
+    throw RuntimeError(
+        "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor of int64 on cpu, "
+        "but got a tensor with {} dims of {} on {}",
+        ends.dim(), name_of(ends.dtype()), ends.device().str());
+  return ends.dim() == 0 ? tensor_split(t, ends.item<int64_t>(), dim) : tensor_split(t, Dims(ends.to_ints()), dim);
+}
+
+Tensor tile(const Tensor& t, const Dims& given) {
+  Dims times = given;
+  while (static_cast<int64_t>(times.size()) < t.dim()) times.insert(0, 1);
+  return repeat(t, times);
+}
+
+Tensor repeat_interleave(const Tensor& t, int64_t repeats, std::optional<int64_t> dim) {
+  if (repeats < 0) throw RuntimeError("repeats has to be non-negative, got {}", repeats);
+  const auto [x, d] = repeated_along(t, dim);
+  const Tensor places = arange(0, times(x.size(d), repeats), 1, Options(x.device()));
+  return index_select(x, d, floor_divide(places, Operand(std::max<int64_t>(repeats, 1))));
+}
+
+Tensor repeat_interleave(const Tensor& t, const Tensor& repeats, std::optional<int64_t> dim) {
+  const auto counts = counts_of(repeats);
+  if (counts.size() == 1) return repeat_interleave(t, counts[0], dim);
+  const auto [x, d] = repeated_along(t, dim);
+  if (static_cast<int64_t>(counts.size()) != x.size(d))
+    throw RuntimeError("repeat_interleave: repeats must have the same size as input along dim, got {} and {}", counts.size(), x.size(d));
+  return index_select(x, d, tensor(repeated(counts), Options(DType::I64, x.device())));
+}
+
+Tensor repeat_interleave(const Tensor& repeats) {
+  if (repeats.dim() != 1) throw RuntimeError("repeat_interleave only accept 1D vector as repeat, got {} dimensions", repeats.dim());
+  return tensor(repeated(counts_of(repeats)), Options(repeats.dtype(), repeats.device()));
+}
+
+}  // namespace naru

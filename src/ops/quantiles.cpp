@@ -1,0 +1,146 @@
+// What rests on sorted elements: medians, quantiles, places among others.
+#include <algorithm>
+#include <cmath>
+
+#include "naru/compositions.h"
+#include "naru/ops.h"
+#include "ops/autocast.h"
+
+namespace naru {
+namespace {
+
+// The lower medians and their places, with a dimension of size 1.
+std::pair<Tensor, Tensor> median_along(const Tensor& t, int64_t dim) {
+  if (t.size(dim) == 0) throw IndexError("median(): Expected reduction dim {} to have non-zero size.", wrap_dim(dim, t.dim()));
+  const auto [values, places] = sort(t, dim);
+  const int64_t middle = (t.size(dim) - 1) / 2;
+  if (!is_floating(t.dtype())) return {values.narrow(dim, middle, 1), places.narrow(dim, middle, 1)};
+  // NaNs come last: the first of them, where there is one.
+  const Tensor numbers = sum(logical_not(isnan(t)), Dims{dim}, true);
+  const Tensor at = where(numbers < Operand(t.size(dim)), numbers, Operand(middle));
+  return {gather(values, dim, at), gather(places, dim, at)};
+}
+
+// How far from the element below to the one above a place between them is taken to be.
+double share_of(double fraction, double place, std::string_view interpolation) {
+  if (interpolation == "linear") return fraction;
+  if (interpolation == "lower") return 0;
+  if (interpolation == "higher") return fraction > 0 ? 1 : 0;
+  if (interpolation == "midpoint") return fraction > 0 ? 0.5 : 0;
+  if (interpolation == "nearest") return std::nearbyint(place) - std::floor(place);
+  throw RuntimeError("quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {}", interpolation);
+}
+
+// Of a tensor that was flattened, keepdim keeps all dimensions.
+Tensor with_dims(Tensor value, bool flattened, int64_t dim, int64_t rank) {
+  if (!flattened) return value.unsqueeze(dim);
+  for (int64_t d = 0; d < rank; ++d) value = value.unsqueeze(0);
+  return value;
+}
+
+Tensor no_quantiles(const Tensor& t, const Tensor& x, bool flattened, int64_t dim, bool keepdim) {
+  Dims shape = x.sizes();
+  keepdim ? void(shape[static_cast<size_t>(dim)] = 1) : shape.erase(static_cast<size_t>(dim));
+  if (keepdim && flattened) shape = Dims(static_cast<size_t>(t.dim()), 1);
+  shape.insert(0, 0);
+  return empty(shape, Options(t.dtype(), t.device()));
+}
+
+Tensor quantiles(const Tensor& t, const Tensor& q, std::optional<int64_t> given, bool keepdim, std::string_view interpolation) {
+  if (const autocast::Casts c("quantile", {&t, &q}); c) return quantiles(c[0], c[1], given, keepdim, interpolation);
+  if (!is_floating(t.dtype()))
+    throw RuntimeError("quantile() input tensor must be either float or double dtype, got {}", name_of(t.dtype()));
+  if (q.dim() > 1) throw RuntimeError("quantile() q must be a scalar or 1D tensor");
+  const bool flattened = !given || t.dim() == 0;
+  const Tensor x = flattened ? t.reshape({-1}) : t;
+  const int64_t dim = wrap_dim(given.value_or(0), x.dim()), n = x.size(dim);
+  if (t.numel() == 0) throw RuntimeError("quantile() input tensor must be non-empty");
+  const Tensor sorted = sort(x, dim).first;
+  const Tensor last = sorted.select(dim, n - 1);  // NaN where one is NaN
+  std::vector<Tensor> results;
+  for (const double share : q.to_doubles()) {
+    if (!(share >= 0 && share <= 1)) throw RuntimeError("quantile() q values must be in the range [0, 1], got {}", share);
+    const double place = share * static_cast<double>(n - 1);
+    const auto low = static_cast<int64_t>(std::floor(place));
+    const Tensor a = sorted.select(dim, low), b = sorted.select(dim, std::min(low + 1, n - 1));
+    const Tensor between = lerp(a, b, Operand(share_of(place - static_cast<double>(low), place, interpolation)));
+    const Tensor value = where(isnan(last), last, between);
+    results.push_back(keepdim ? with_dims(value, flattened, dim, t.dim()) : value);
+  }
+  if (results.empty()) return no_quantiles(t, x, flattened, dim, keepdim);
+  return q.dim() == 0 ? results[0] : stack(results, 0);
+}
+
+// How many elements of the sorted last dimension lie below each value (or at it, right). Compares each with each.
+Tensor places(const Tensor& sorted, const Tensor& values, bool right) {
+  const Tensor s = sorted.unsqueeze(-2), v = values.unsqueeze(-1);
+  const Tensor below = right ? le(s, v) : lt(s, v);
+  return sum(is_floating(values.dtype()) ? logical_or(below, isnan(v)) : below, Dims{-1});  // NaN comes last
+}
+
+}  // namespace
+
+Tensor median(const Tensor& t) {
+  const Tensor flat = t.reshape({-1});
+  if (flat.numel() == 0 && is_floating(t.dtype())) return full({}, Scalar(NAN), Options(t.dtype(), t.device()));
+  return median_along(flat, 0).first.select(0, 0);
+}
+
+std::pair<Tensor, Tensor> median(const Tensor& t, int64_t dim, bool keepdim) {
+  if (t.dim() == 0) return sort(t, dim);
+  const auto [values, places] = median_along(t, dim);
+  if (keepdim) return {values, places};
+  return {values.squeeze(dim), places.squeeze(dim)};
+}
+
+Tensor quantile(const Tensor& t, const Operand& q, std::optional<int64_t> dim, bool keepdim, std::string_view interpolation) {
+  return quantiles(t, q.is_tensor() ? q.tensor() : scalar_tensor(q.scalar(), DType::F64), dim, keepdim, interpolation);
+}
+
+std::pair<Tensor, Tensor> kthvalue(const Tensor& t, int64_t k, int64_t dim, bool keepdim) {
+  const auto [values, places] = sort(t, dim);
+  if (t.dim() == 0 && k == 1) return {values, places};
+  if (t.dim() == 0 || k < 1 || k > t.size(dim))
+    throw RuntimeError("kthvalue(): selected number k out of range for dimension {}: {}", dim, k);
+  const Tensor v = values.select(dim, k - 1), p = places.select(dim, k - 1);
+  return keepdim ? std::pair{v.unsqueeze(dim), p.unsqueeze(dim)} : std::pair{v, p};
+}
+
+Tensor histc(const Tensor& t, int64_t bins, double low, double high) {
+  if (bins < 1) throw RuntimeError("bins must be > 0, got {}", bins);
+  const Tensor x = t.detach().reshape({-1});
+  if (low == 0 && high == 0 && x.numel() > 0) low = min(x).item<double>(), high = max(x).item<double>();
+  if (!std::isfinite(low) || !std::isfinite(high)) throw RuntimeError("torch.histc: range of [{}, {}] is not finite", low, high);
+  if (low == high) low -= 1, high += 1;
+  if (low > high) throw RuntimeError("max must be larger than min, got {} and {}", high, low);
+  const Tensor inside = masked_select(x, logical_and(ge(x, Operand(low)), le(x, Operand(high))));
+  const Tensor place = mul(sub(inside, Operand(low)), Operand(static_cast<double>(bins) / (high - low))).to(DType::I64);
+  return bincount(clamp_max(place, Operand(bins - 1)), bins).to(t.dtype());
+}
+
+Tensor searchsorted(const Tensor& sorted, const Operand& values, bool out_int32, bool right, std::optional<std::string_view> side,
+                    const Tensor& sorter) {
+  if (side && *side != "left" && *side != "right")
+    throw RuntimeError("torch.searchsorted(): side can only be 'left' or 'right' but got {}", *side);
+  if (side && *side == "left" && right)
+    throw RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
+  const Tensor in_order = sorter.defined() ? gather(sorted, -1, sorter) : sorted;
+  const Tensor v = values.is_tensor() ? values.tensor() : scalar_tensor(values.scalar(), sorted.device());
+  const bool behind = right || (side && *side == "right");
+  const Tensor out = v.dim() == 0 ? places(in_order, v.reshape({1}), behind).reshape({}) : places(in_order, v, behind);
+  return out_int32 ? out.to(DType::I32) : out;
+}
+
+Tensor bucketize(const Tensor& values, const Tensor& boundaries, bool out_int32, bool right) {
+  const Tensor out = places(boundaries, values.reshape({-1}), right).reshape(values.sizes());
+  return out_int32 ? out.to(DType::I32) : out;
+}
+
+Tensor isin(const Operand& elements, const Operand& tests, bool invert) {
+  if (!elements.is_tensor() && !tests.is_tensor()) throw TypeError("isin(): wanted a Tensor among elements and test_elements");
+  const Tensor a = elements.is_tensor() ? elements.tensor() : scalar_tensor(elements.scalar(), tests.tensor().device());
+  const Tensor found = tests.is_tensor() ? any(eq(a.unsqueeze(-1), tests.tensor().reshape({-1})), Dims{-1}) : eq(a, tests);
+  return invert ? logical_not(found) : found;
+}
+
+}  // namespace naru

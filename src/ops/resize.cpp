@@ -1,0 +1,50 @@
+// The tensor itself takes another geometry: transpose_, squeeze_, resize_ ...
+#include "core/sizes.h"
+#include "naru/compositions.h"
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "ops/strides.h"
+
+namespace naru {
+namespace {
+
+void take_geometry(const Tensor& t, const Tensor& view) {
+  if (t.requires_grad())
+    throw RuntimeError("an in-place change of shape is not supported for a tensor that requires grad; use the form without underscore");
+  ops::bump_version(t);  // backward of whoever has saved it would meet another shape
+  t.impl()->set_geometry(view.sizes(), view.strides(), view.storage_offset());
+}
+
+}  // namespace
+
+void t_(const Tensor& t) { take_geometry(t, t.t()); }
+void transpose_(const Tensor& t, int64_t a, int64_t b) { take_geometry(t, t.transpose(a, b)); }
+void unsqueeze_(const Tensor& t, int64_t dim) { take_geometry(t, t.unsqueeze(dim)); }
+void squeeze_(const Tensor& t) { take_geometry(t, t.squeeze()); }
+void squeeze_(const Tensor& t, int64_t dim) { take_geometry(t, t.squeeze(dim)); }
+void as_strided_(const Tensor& t, const Dims& sizes, const Dims& strides, int64_t offset) {
+  take_geometry(t, t.as_strided(sizes, strides, offset));
+}
+
+void resize_(const Tensor& t, const Dims& size, std::optional<MemoryFormat> format) {
+  for (int64_t n : size)
+    if (n < 0) throw RuntimeError("numel: integer multiplication overflow (resize_: negative size in {})", size.str());
+  if (t.requires_grad()) throw RuntimeError("cannot resize variables that require grad");
+  if (size == t.sizes() && !format) return;
+  const Dims strides = ops::format_strides(size, format.value_or(MemoryFormat::Contiguous));
+  const int64_t n = plus(checked_product(size), t.storage_offset());
+  Storage& old = *t.impl()->storage;
+  const auto held = static_cast<int64_t>(old.bytes / t.element_size());
+  const uint32_t version = old.version + 1;
+  if (n > held) {
+    if (!old.resizable) throw RuntimeError("Trying to resize storage that is not resizable");
+    const Tensor larger = zeros({n}, Options(t.dtype(), t.device()));
+    if (held > 0) larger.narrow(0, 0, held).copy_(t.detach().as_strided({held}, {1}, 0));
+    ops::replace_storage(t, larger.impl()->storage);
+  }
+  // What backward has kept of it is no longer what it was.
+  t.impl()->storage->version = version;
+  t.impl()->set_geometry(size, strides, t.impl()->offset);
+}
+
+}  // namespace naru

@@ -1,0 +1,127 @@
+// Vectors and matrices: distances, products of all kinds, differences, integrals.
+#include <algorithm>
+
+#include "core/sizes.h"
+#include "naru/compositions.h"
+#include "naru/ops.h"
+#include "ops/autocast.h"
+#include "ops/numbers.h"
+
+namespace naru {
+namespace {
+
+using autocast::Casts;
+
+Tensor scaled_sum(const Tensor& c, const Tensor& product, Scalar beta, Scalar alpha) {
+  if (!is_floating(c.dtype())) beta = ops::converted(beta, c.dtype()), alpha = ops::converted(alpha, c.dtype());
+  const Tensor x = alpha.to_double() == 1 ? product : mul(product, Operand(alpha));
+  return beta.to_double() == 1 ? add(c, x) : add(mul(c, Operand(beta)), x);
+}
+
+Tensor differences(const Tensor& t, int64_t dim) {
+  const int64_t n = t.size(dim);
+  if (n == 0) return t;
+  const Tensor behind = t.narrow(dim, 1, n - 1), before = t.narrow(dim, 0, n - 1);
+  return t.dtype() == DType::Bool ? logical_xor(behind, before) : sub(behind, before);
+}
+
+}  // namespace
+
+Tensor dist(const Tensor& a, const Tensor& b, double p) {
+  if (const Casts c("dist", {&a, &b}); c) return dist(c[0], c[1], p);
+  return norm(sub(a, b), p);
+}
+
+Tensor cdist(const Tensor& a, const Tensor& b, double p) {
+  if (const Casts c("cdist", {&a, &b}); c) return cdist(c[0], c[1], p);
+  if (a.dim() < 2 || b.dim() < 2)
+    throw RuntimeError("cdist only supports at least 2D tensors, got {} and {}", a.sizes().str(), b.sizes().str());
+  if (a.size(-1) != b.size(-1)) throw RuntimeError("X1 and X2 must have the same number of columns. X1: {} X2: {}", a.size(-1), b.size(-1));
+  return norm(sub(a.unsqueeze(-2), b.unsqueeze(-3)), p, Dims{-1});
+}
+
+Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> given) {
+  if (const Casts c("cross", {&a, &b}); c) return cross(c[0], c[1], given);
+  const Dims shape = broadcast_shapes(a.sizes(), b.sizes());
+  const Tensor x = a.expand(shape), y = b.expand(shape);
+  int64_t dim = -1;
+  if (given) {
+    dim = wrap_dim(*given, x.dim());
+  } else {
+    for (int64_t d = 0; d < x.dim() && dim < 0; ++d)
+      if (x.size(d) == 3) dim = d;
+    if (dim < 0) throw RuntimeError("no dimension of size 3 in input of shape {}", shape.str());
+  }
+  if (x.size(dim) != 3)
+    throw RuntimeError("linalg.cross: inputs dimension {} must have length 3. Got {} and {}", dim, a.size(dim), b.size(dim));
+  const auto part = [&](const Tensor& t, int64_t i) { return t.select(dim, i % 3); };
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < 3; ++i) parts.push_back(sub(mul(part(x, i + 1), part(y, i + 2)), mul(part(x, i + 2), part(y, i + 1))));
+  return stack(parts, dim);
+}
+
+Tensor inner(const Tensor& a, const Tensor& b) { return a.dim() && b.dim() ? matmul(a, b.dim() > 1 ? b.transpose(-1, -2) : b) : mul(a, b); }
+
+Tensor kron(const Tensor& a, const Tensor& b) {
+  const int64_t rank = std::max(a.dim(), b.dim());
+  const auto padded = [&](const Tensor& t) {
+    Dims shape(static_cast<size_t>(rank - t.dim()), 1);
+    for (int64_t s : t.sizes()) shape.push_back(s);
+    return shape;
+  };
+  const Dims x = padded(a), y = padded(b);
+  Dims left, right, out;
+  for (size_t d = 0; d < x.size(); ++d) {
+    left.push_back(x[d]), left.push_back(1);
+    right.push_back(1), right.push_back(y[d]);
+    out.push_back(times(x[d], y[d]));
+  }
+  return mul(a.reshape(left), b.reshape(right)).reshape(out);
+}
+
+Tensor diff(const Tensor& t, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+  if (n < 0) throw RuntimeError("order must be non-negative but got {}", n);
+  std::vector<Tensor> parts;
+  for (const Tensor* part : {&prepend, &t, &append})
+    if (part->defined()) parts.push_back(*part);
+  Tensor out = parts.size() > 1 ? cat(parts, dim) : t;
+  for (int64_t i = 0; i < n && (out.dim() == 0 || out.size(dim) > 0); ++i) out = differences(out, dim);
+  return out;
+}
+
+namespace {
+// Twice the heights between neighbours, halved.
+Tensor heights(const Tensor& y, int64_t dim) {
+  const int64_t n = y.size(dim);
+  return mul(add(y.narrow(dim, 1, n - 1), y.narrow(dim, 0, n - 1)), Operand(0.5));
+}
+}  // namespace
+
+Tensor trapezoid(const Tensor& y, const Operand& dx, int64_t dim) {
+  return sum(y.size(dim) == 0 ? y : mul(heights(y, dim), dx), Dims{dim});
+}
+Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
+  return sum(y.size(dim) == 0 ? y : mul(heights(y, dim), differences(x, -1)), Dims{dim});
+}
+
+Tensor addmv(const Tensor& c, const Tensor& matrix, const Tensor& vector, Scalar beta, Scalar alpha) {
+  if (const Casts k("addmv", {&c, &matrix, &vector}); k) return addmv(k[0], k[1], k[2], beta, alpha);
+  return scaled_sum(c, mv(matrix, vector), beta, alpha);
+}
+
+Tensor baddbmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  if (const Casts k("baddbmm", {&c, &a, &b}); k) return baddbmm(k[0], k[1], k[2], beta, alpha);
+  return scaled_sum(c, bmm(a, b), beta, alpha);
+}
+
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
+  if (const Casts c("cosine_similarity", {&a, &b}); c) return cosine_similarity(c[0], c[1], dim, eps);
+  const Dims shape = broadcast_shapes(a.sizes(), b.sizes());
+  const auto unit = [&](const Tensor& t) {
+    const Tensor x = (is_inexact(t.dtype()) ? t : t.to(default_dtype())).expand(shape);
+    return x / clamp_min(norm(x, 2, Dims{dim}, true), Operand(eps));
+  };
+  return sum(unit(a) * unit(b), Dims{dim});
+}
+
+}  // namespace naru
