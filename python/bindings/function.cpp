@@ -215,12 +215,10 @@ PyObject* call(const Definition& d, PyObject* const* args, int nargs, PyObject* 
       continue;
     }
     PyObject* out = o->out >= 0 ? binding.slots[o->out] : Py_None;
-    std::vector<nb::object> cast;
+    // What is written to a tensor has that tensor's type.
     std::optional<autocast::Off> off;
-    if (autocast::anywhere()) [[unlikely]]
-      if (out != Py_None ||
-          autocast_arguments(d.casts, d.name, binding.slots, o->params.size(), o->dtype >= 0 && binding.slots[o->dtype] != Py_None, cast))
-        off.emplace();
+    if (out != Py_None && autocast::anywhere()) [[unlikely]]
+      off.emplace();
     if (out != Py_None && is_tensor(out))
       follow_out(d.name, d.out_rule, tensor_of(out), o->dtype >= 0 ? &binding.slots[o->dtype] : nullptr,
                  o->device >= 0 ? &binding.slots[o->device] : nullptr);
@@ -360,13 +358,7 @@ void add_to(std::map<std::string, Definition*>& map, const char* name, const cha
             std::string_view params, Thunk thunk, const void* state, const std::vector<TypeInfo>& types, const char* result,
             bool deprecated) {
   Definition*& d = map[name];
-  if (!d)
-    d = new Definition{.name = name,
-                       .method = method,
-                       .is_static = is_static,
-                       .casts = autocast::rules_of(name),
-                       .out_rule = out_rule(name),
-                       .overloads = {}};
+  if (!d) d = new Definition{.name = name, .method = method, .is_static = is_static, .out_rule = out_rule(name), .overloads = {}};
   auto o = read_params(params, types);
   if (method) remove_out(*o);
   o->thunk = thunk;
@@ -391,12 +383,8 @@ void add_alias(const char* alias, const char* name) {
   for (auto* map : {&functions(), &methods()}) {
     const auto it = map->find(name);
     if (it == map->end()) continue;
-    auto* d = new Definition{.name = alias,
-                             .method = it->second->method,
-                             .is_static = it->second->is_static,
-                             .casts = it->second->casts,
-                             .out_rule = it->second->out_rule,
-                             .overloads = {}};
+    auto* d = new Definition{
+        .name = alias, .method = it->second->method, .is_static = it->second->is_static, .out_rule = it->second->out_rule, .overloads = {}};
     for (const auto& o : it->second->overloads) d->overloads.push_back(std::make_unique<Overload>(*o));
     (*map)[alias] = d;
   }

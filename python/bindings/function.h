@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "autocast.h"
 #include "convert.h"
+#include "core/autocast.h"
 #include "out.h"
 
 namespace naru::py {
@@ -48,7 +48,6 @@ struct Overload {
 struct Definition {
   const char* name;
   bool method = false, is_static = false;
-  autocast::Rules casts;
   OutRule out_rule = OutRule::Cast;
   std::vector<std::unique_ptr<Overload>> overloads;
 };

@@ -1,4 +1,5 @@
 // Functions of neural networks, and the optimizers' steps.
+#include "naru/compositions.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -37,6 +38,36 @@ void define_losses() {
       });
 }
 
+void define_composed_losses() {
+  def(kFunction, "huber_loss", "input, target, reduction='mean', delta=1.0", "Squared up to delta, absolute above.",
+      [](const Tensor& x, const Tensor& y, Reduction r, double delta) { return huber_loss(x, y, r, delta); });
+  def(kFunction, "kl_div", "input, target, reduction='mean', *, log_target=False", "target (log(target) - input).",
+      [](const Tensor& x, const Tensor& y, Reduction r, bool log_target) { return kl_div(x, y, r, log_target); });
+  def(kFunction, "poisson_nll_loss", "input, target, log_input, full, eps, reduction", "exp(input) - target input.",
+      [](const Tensor& x, const Tensor& y, bool log_input, bool full, double eps, Reduction r) {
+        return poisson_nll_loss(x, y, log_input, full, eps, r);
+      });
+  def(kFunction, "cosine_embedding_loss", "input1, input2, target, margin=0.0, reduction='mean'",
+      "1 - cos where target is 1, max(0, cos - margin) where it is -1.",
+      [](const Tensor& a, const Tensor& b, const Tensor& y, double margin, Reduction r) {
+        return cosine_embedding_loss(a, b, y, margin, r);
+      });
+  def(kFunction, "hinge_embedding_loss", "input, target, margin=1.0, reduction='mean'",
+      "input where target is 1, max(0, margin - input) where it is -1.",
+      [](const Tensor& x, const Tensor& y, double margin, Reduction r) { return hinge_embedding_loss(x, y, margin, r); });
+  def(kFunction, "margin_ranking_loss", "input1, input2, target, margin=0.0, reduction='mean'",
+      "max(0, -target (input1 - input2) + margin).", [](const Tensor& a, const Tensor& b, const Tensor& y, double margin, Reduction r) {
+        return margin_ranking_loss(a, b, y, margin, r);
+      });
+  def(kFunction, "soft_margin_loss", "input, target, reduction='mean'", "log(1 + exp(-target input)).",
+      [](const Tensor& x, const Tensor& y, Reduction r) { return soft_margin_loss(x, y, r); });
+  def(kFunction, "triplet_margin_loss", "anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swap=False, reduction='mean'",
+      "max(0, |anchor - positive| - |anchor - negative| + margin).",
+      [](const Tensor& a, const Tensor& b, const Tensor& c, double margin, double p, double eps, bool swap, Reduction r) {
+        return triplet_margin_loss(a, b, c, margin, p, eps, swap, r);
+      });
+}
+
 void define_layers() {
   def(kBoth, "softmax", "input, dim, dtype=None, *, out=None", "exp(input) / sum(exp(input)) along a dimension.",
       [](const Tensor& t, int64_t dim, std::optional<DType> dtype) { return softmax(t, dim, dtype); });
@@ -59,19 +90,21 @@ void define_layers() {
       "Zeroes elements with probability p and scales the others by 1 / (1 - p).",
       [](const Tensor& x, double p, bool train, Generator* g) { return dropout(x, p, train, g); });
   def(kMethod, "dropout_", "input, p=0.5, train=True", "Dropout in place.", [](const Tensor& x, double p, bool train) {
-    if (train && p > 0) {
-      Tensor target = x;
-      target.mul_(dropout(ones_like(x.detach()), p, true));
-    }
+    dropout_(x, p, train);
     return Self();
   });
+  def(kBoth, "prelu", "input, weight", "input where positive, else weight * input; one weight, or one for each channel.",
+      [](const Tensor& x, const Tensor& w) { return prelu(x, w); });
+  def(kFunction, "bilinear", "input1, input2, weight, bias=None", "out[..., k] = input1 weight[k] input2 + bias[k].",
+      [](const Tensor& a, const Tensor& b, const Tensor& w, const OptTensor& bias) { return bilinear(a, b, w, or_undefined(bias)); });
+  def(kFunction, "_tensordot", "a, b, dims_a, dims_b", "Sums of products over dimensions of both, named in pairs.",
+      [](const Tensor& a, const Tensor& b, const Dims& dims_a, const Dims& dims_b) { return tensordot(a, b, dims_a, dims_b); });
+  def(kFunction, "_tensordot", "a, b, dims", "Sums of products over the last dimensions of a and the first of b.",
+      [](const Tensor& a, const Tensor& b, int64_t dims) { return tensordot(a, b, dims); });
   def(kFunction, "one_hot", "input, num_classes=-1", "(..., classes) int64: 1 at each element's class.",
       [](const Tensor& t, int64_t classes) { return one_hot(t, classes); });
   def(kFunction, "cosine_similarity", "x1, x2, dim=1, eps=1e-08", "The products of unit vectors along a dimension.",
-      [](const Tensor& a, const Tensor& b, int64_t dim, double eps) {
-        const auto length = [&](const Tensor& t) { return clamp_min(norm(t, 2, Dims{dim}, false), Operand(eps)); };
-        return div(sum(mul(a, b), Dims{dim}), mul(length(a), length(b)));
-      });
+      [](const Tensor& a, const Tensor& b, int64_t dim, double eps) { return cosine_similarity(a, b, dim, eps); });
 }
 
 // (params, grads): lists of those that have a gradient.
@@ -165,6 +198,7 @@ void define_steps() {
 
 void define_networks() {
   define_losses();
+  define_composed_losses();
   define_layers();
   define_steps();
 }

@@ -140,40 +140,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
-        if dims < 0:
-            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
-        if dims > min(a.dim(), b.dim()):
-            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
-        dims_a, dims_b = list(range(a.dim() - dims, a.dim())), list(range(dims))
+        result = _C._tensordot(a, b, dims)
     else:
-        dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
-    if len(dims_a) != len(dims_b):
-        raise RuntimeError("both dimension lists should have same length")
-    dims_a, dims_b = [d % a.dim() for d in dims_a], [d % b.dim() for d in dims_b]
-    # A size of 1 on one side stands for as many equal elements as the other has: summed there first.
-    for i, j in zip(dims_a, dims_b):
-        if a.shape[i] == 1 and b.shape[j] != 1:
-            b = b.sum(j, keepdim=True)
-        elif b.shape[j] == 1 and a.shape[i] != 1:
-            a = a.sum(i, keepdim=True)
-        elif a.shape[i] != b.shape[j]:
-            raise RuntimeError(
-                f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has size "
-                f"{b.shape[j]} in dim {j}"
-            )
-    free_a = [d for d in range(a.dim()) if d not in dims_a]
-    free_b = [d for d in range(b.dim()) if d not in dims_b]
-    inner = 1
-    for i in dims_a:
-        inner *= a.shape[i]
-    left = a.permute(free_a + dims_a).reshape(_product(a.shape[d] for d in free_a), inner)
-    right = b.permute(dims_b + free_b).reshape(inner, _product(b.shape[d] for d in free_b))
-    result = left.matmul(right).reshape([a.shape[d] for d in free_a] + [b.shape[d] for d in free_b])
+        result = _C._tensordot(a, b, *([d] if isinstance(d, int) else list(d) for d in dims))
     return result if out is None else _C._write_out("tensordot", out, result)
-
-
-def _product(sizes: Any) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total

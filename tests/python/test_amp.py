@@ -65,6 +65,56 @@ def test_everything_else_stays_in_its_type(name, dtype):
         assert AS_THEY_COME[name](m(dtype)).dtype == dtype
 
 
+def one_call(name):
+    """A call of the function `name` with floating-point tensors a, b (4, 4); None where there is no such function."""
+    special = {
+        "mv": lambda a, b: torch.mv(a, b[0]), "bmm": lambda a, b: torch.bmm(a[None], b[None]), "addmm": lambda a, b: torch.addmm(a, a, b),
+        "baddbmm": lambda a, b: torch.baddbmm(a[None], a[None], b[None]), "addmv": lambda a, b: torch.addmv(a[0], a, b[0]),
+        "linear": lambda a, b: F.linear(a, b), "prelu": lambda a, b: F.prelu(a, b[0]), "dot": lambda a, b: torch.dot(a[0], b[0]),
+        "vdot": lambda a, b: torch.vdot(a[0], b[0]), "addcmul": lambda a, b: torch.addcmul(a, a, b), "addcdiv": lambda a, b: torch.addcdiv(a, a, b),
+        "cross": lambda a, b: torch.cross(a[:, :3], b[:, :3], 1), "cat": lambda a, b: torch.cat([a, b]), "concat": lambda a, b: torch.concat([a, b]),
+        "concatenate": lambda a, b: torch.concatenate([a, b]), "stack": lambda a, b: torch.stack([a, b]),
+        "tensordot": lambda a, b: torch.tensordot(a, b, 1), "bilinear": lambda a, b: F.bilinear(a, a, b[None]),
+        "index_put": lambda a, b: a.index_put((torch.tensor([0], device=a.device),), b[:1]),
+        "index_copy": lambda a, b: a.index_copy(0, torch.tensor([0], device=a.device), b[:1]),
+        "scatter_add": lambda a, b: torch.scatter_add(a, 0, torch.zeros(1, 4, dtype=torch.int64, device=a.device), b),
+        "pow": lambda a, b: a.pow(1.5), "layer_norm": lambda a, b: F.layer_norm(a, (4,)), "quantile": lambda a, b: torch.quantile(a, 0.5),
+        "nll_loss": lambda a, b: F.nll_loss(a, torch.zeros(4, dtype=torch.int64, device=a.device)),
+        "cross_entropy": lambda a, b: F.cross_entropy(a, torch.zeros(4, dtype=torch.int64, device=a.device)),
+        "poisson_nll_loss": lambda a, b: F.poisson_nll_loss(a, b),
+        "cosine_embedding_loss": lambda a, b: F.cosine_embedding_loss(a, b, torch.ones(4, device=a.device)),
+        "margin_ranking_loss": lambda a, b: F.margin_ranking_loss(a[0], b[0], torch.ones(4, device=a.device, dtype=a.dtype)),
+        "triplet_margin_loss": lambda a, b: F.triplet_margin_loss(a, b, b),
+    }  # fmt: skip
+    along = {"softmax", "log_softmax", "softmin", "cumsum", "cumprod", "logsumexp"}
+    two = {"matmul", "mm", "cdist", "dist", "cosine_similarity", "atan2", "arctan2", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div",
+           "hinge_embedding_loss", "soft_margin_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"}  # fmt: skip
+    places = [p for p in (torch, F, torch.Tensor) if hasattr(p, name)]
+    if not places:
+        return None
+    function = getattr(places[0], name)
+    if name in special:
+        return special[name]
+    if name in along:
+        return lambda a, b: function(a, 1)
+    return (lambda a, b: function(a, b)) if name in two else lambda a, b: function(a)
+
+
+@pytest.mark.parametrize("kind, half", [("cuda", F16), ("cpu", BF16)])
+def test_every_function_on_the_lists_casts_as_they_say(kind, half):
+    checked = 0
+    for name, rules in torch._C._autocast_rules().items():
+        rule, call = rules[kind != "cpu"], one_call(name)
+        if rule in ("", "refused") or call is None:
+            continue
+        first, second, wanted = {"lower": (F32, F32, half), "float32": (half, half, F32), "widest": (half, F32, F32)}[rule]
+        a, b = m(first, kind), m(second, kind)
+        with torch.autocast(kind, dtype=half):
+            assert call(a, b).dtype == wanted, f"{name} on {kind}"
+        checked += 1
+    assert checked > (40 if kind == "cuda" else 20)
+
+
 def test_the_widest_type_decides_where_several_tensors_must_agree():
     a, b = m(F16), m(F32)
     with torch.autocast("cuda"):

@@ -136,7 +136,6 @@ SURROGATES = {
     "gelu": lambda: F.gelu(torch.ones(2), approximate=LONE),
     "load": lambda: torch.load(LONE),
     "safetensors": lambda: torch.safetensors.save({LONE: torch.ones(2)}),
-    "_autocast_arguments": lambda: torch._C._autocast_arguments(LONE, ()),
     "is_autocast_enabled": lambda: torch.is_autocast_enabled(LONE),
 }
 
@@ -152,11 +151,6 @@ def test_a_lone_surrogate_is_an_error_like_any_bad_text(name):
 def test_a_texts_end_is_not_at_a_zero_byte():
     with pytest.raises(RuntimeError, match="(?i)device"):
         torch.device("cpu\0x")
-
-
-def test_the_words_of_autocast_come_from_a_tuple():
-    with pytest.raises(TypeError, match="must be tuple, not bool"):
-        torch._C._autocast_arguments("same", True)
 
 
 def test_numbers_beyond_64_bits_are_named():

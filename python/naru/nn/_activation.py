@@ -9,7 +9,6 @@ from __future__ import annotations
 from .. import _C
 from .._functions.arguments import takes_tensors
 from .._functions.dtype_limits import finfo
-from ..amp._listed import listed
 
 Tensor = _C.Tensor
 
@@ -29,11 +28,6 @@ def _apart(input: Tensor, inplace: bool) -> Tensor:
 def _negative_part(x: Tensor) -> Tensor:
     """x where it is not positive, else 0: keeps the branch of a `where` that is not taken, and its gradient, finite."""
     return _C.where(x > 0, _C.zeros_like(x), x)
-
-
-def positive_part(x: Tensor) -> Tensor:
-    """max(x, 0) with the slope 1/2 at 0, as smooth functions made of it need."""
-    return _C.maximum(x, _C.zeros_like(x))
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -211,19 +205,9 @@ def logsigmoid(input: Tensor) -> Tensor:
     return _C.logsigmoid(input)
 
 
-@listed
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x where x > 0, else weight · x; weight has one element, or one for each channel (dimension 1)"""
-    if weight.numel() != 1:
-        channels = input.shape[1] if input.dim() >= 2 else 1
-        if weight.numel() != channels:
-            raise RuntimeError(
-                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                f"{weight.numel()} and channel size = {channels}."
-            )
-        if input.dim() > 2:
-            weight = weight.reshape([-1] + [1] * (input.dim() - 2))
-    return _C.where(input > 0, input, weight * input)
+    return _C.prelu(input, weight)
 
 
 @takes_tensors

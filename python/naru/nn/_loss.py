@@ -10,8 +10,6 @@ from typing import Any
 
 from .. import _C
 from .._functions.arguments import takes_tensors
-from ..amp._listed import listed
-from ._activation import positive_part
 from ._reduction import legacy_reduction, reduce_loss
 
 Tensor = _C.Tensor
@@ -109,7 +107,7 @@ def nll_loss(
     return _C.nll_loss(input, target, weight=weight, reduction=reduction, ignore_index=ignore_index)
 
 
-@listed
+@takes_tensors
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -125,12 +123,12 @@ def mse_loss(
     _need_tensors("mse_loss", input, target)
     if input.shape != target.shape:
         _warn_shapes(input, target)
-    elif weight is None:
+    if weight is None:
         return _C.mse_loss(input, target, reduction=reduction)
-    return _weighted((input - target) ** 2, weight, reduction)
+    return _weighted(_C.mse_loss(input, target, reduction="none"), weight, reduction)
 
 
-@listed
+@takes_tensors
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -146,7 +144,9 @@ def l1_loss(
     _need_tensors("l1_loss", input, target)
     if input.shape != target.shape:
         _warn_shapes(input, target)
-    return _weighted((input - target).abs(), weight, reduction)
+    if weight is None:
+        return _C.l1_loss(input, target, reduction=reduction)
+    return _weighted(_C.l1_loss(input, target, reduction="none"), weight, reduction)
 
 
 @takes_tensors
@@ -171,7 +171,7 @@ def smooth_l1_loss(
     return _C.smooth_l1_loss(input, target, reduction, beta)
 
 
-@listed
+@takes_tensors
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
@@ -181,9 +181,9 @@ def huber_loss(
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if input.shape != target.shape:
         _warn_shapes(input, target)
-    distance = (input - target).abs()
-    losses = _C.where(distance <= delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
-    return _weighted(losses, weight, reduction)
+    if weight is None:
+        return _C.huber_loss(input, target, reduction, delta)
+    return _weighted(_C.huber_loss(input, target, "none", delta), weight, reduction)
 
 
 @takes_tensors
@@ -229,7 +229,7 @@ def binary_cross_entropy_with_logits(
     return _C.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
 
-@listed
+@takes_tensors
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -249,18 +249,13 @@ def kl_div(
             "only by the batch size, and aligns with the KL math definition.",
             stacklevel=2,
         )
-    if log_target:
-        losses = target.exp() * (target - input)
-    else:
-        some = target != 0
-        safe = _C.where(some, target, _C.ones_like(target))
-        losses = _C.where(some, target * safe.log(), _C.zeros_like(target)) - target * input
     if reduction == "batchmean":
-        return losses.sum() / input.shape[0] if input.dim() else losses.sum()
-    return reduce_loss(losses, reduction)
+        losses = _C.kl_div(input, target, "sum", log_target=log_target)
+        return losses / input.shape[0] if input.dim() else losses
+    return _C.kl_div(input, target, reduction, log_target=log_target)
 
 
-@listed
+@takes_tensors
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -275,13 +270,7 @@ def poisson_nll_loss(
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
-    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
-    if full:
-        large = target > 1
-        safe = _C.where(large, target, _C.ones_like(target))
-        stirling = safe * safe.log() - safe + 0.5 * (2 * math.pi * safe).log()
-        losses = losses + _C.where(large, stirling, _C.zeros_like(target))
-    return reduce_loss(losses, reduction)
+    return _C.poisson_nll_loss(input, target, log_input, full, eps, reduction)
 
 
 @takes_tensors
@@ -309,7 +298,7 @@ def gaussian_nll_loss(
     return reduce_loss(losses, reduction)
 
 
-@listed
+@takes_tensors
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -323,25 +312,10 @@ def cosine_embedding_loss(
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
-    if target.dim() > 1:
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if target.dim() == 1 and not input1.dim() == input2.dim() == 2:
-        raise RuntimeError(
-            f"1D target tensor expects 2D input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
-        )
-    if target.dim() == 0 and not input1.dim() == input2.dim() == 1:
-        raise RuntimeError(
-            f"0D target tensor expects 1D input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
-        )
-    eps = 1e-12
-    dots = (input1 * input2).sum(-1)
-    cosine = dots / (((input1 * input1).sum(-1) + eps) * ((input2 * input2).sum(-1) + eps)).sqrt()
-    zeros = _C.zeros_like(cosine)
-    losses = _C.where(target == 1, 1 - cosine, zeros) + _C.where(target == -1, (cosine - margin).clamp(min=0), zeros)
-    return reduce_loss(losses, reduction)
+    return _C.cosine_embedding_loss(input1, input2, target, margin, reduction)
 
 
-@listed
+@takes_tensors
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -354,12 +328,10 @@ def hinge_embedding_loss(
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
-    zeros = _C.zeros_like(input)
-    losses = _C.where(target != 1, (margin - input).clamp(min=0), zeros) + _C.where(target != -1, input, zeros)
-    return reduce_loss(losses, reduction)
+    return _C.hinge_embedding_loss(input, target, margin, reduction)
 
 
-@listed
+@takes_tensors
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -372,10 +344,10 @@ def margin_ranking_loss(
     """max(0, -target (input1 - input2) + margin)."""
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
-    return reduce_loss((-target * (input1 - input2) + margin).clamp(min=0), reduction)
+    return _C.margin_ranking_loss(input1, input2, target, margin, reduction)
 
 
-@listed
+@takes_tensors
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -386,11 +358,10 @@ def soft_margin_loss(
     """log(1 + exp(-target · input))."""
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
-    product = -target * input
-    return reduce_loss(positive_part(product) + (-product.abs()).exp().log1p(), reduction)
+    return _C.soft_margin_loss(input, target, reduction)
 
 
-@listed
+@takes_tensors
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -406,24 +377,4 @@ def triplet_margin_loss(
     """max(0, |anchor - positive| - |anchor - negative| + margin), distances as p-norms over the last dimension."""
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
-            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
-        )
-
-    if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
-            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
-        )
-
-    def distance(a: Tensor, b: Tensor) -> Tensor:
-        return (a - b + eps).norm(p, -1)
-
-    far = distance(anchor, negative)
-    if swap:
-        far = _C.minimum(far, distance(positive, negative))
-    return reduce_loss((distance(anchor, positive) - far + margin).clamp(min=0), reduction)
+    return _C.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from .. import _C
 from .._functions.arguments import takes_tensors
 from .._functions.dtype_limits import finfo
-from ..amp._listed import listed
 from ._activation import (  # noqa: F401
     celu,
     celu_,
@@ -78,7 +77,6 @@ conv1d, conv2d, conv3d = _C.conv1d, _C.conv2d, _C.conv3d
 conv_transpose1d, conv_transpose2d, conv_transpose3d = _C.conv_transpose1d, _C.conv_transpose2d, _C.conv_transpose3d
 
 
-@takes_tensors
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`out[..., k] = input1 · weight[k] · input2 + bias[k]`.
 
@@ -86,23 +84,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         input1: shape (..., I). input2: shape (..., J), the same leading dimensions.
         weight: shape (K, I, J). bias: shape (K,).
     """
-    if weight.dim() != 3:
-        raise RuntimeError(f"bilinear(): weight must have 3 dimensions, got {weight.dim()}")
-    if input1.dim() == 0 or input2.dim() == 0:
-        raise RuntimeError(f"bilinear(): inputs must have a dimension at least, got shapes {list(input1.shape)} and {list(input2.shape)}")
-    if input1.shape[:-1] != input2.shape[:-1]:
-        raise RuntimeError(
-            f"bilinear(): input batch dimensions do not match: got {list(input1.shape)} and {list(input2.shape)}"
-        )
-    outs, ins1, ins2 = weight.shape
-    if input1.shape[-1] != ins1:
-        raise RuntimeError(f"bilinear(): input1 size does not match weight size: got {input1.shape[-1]} but expected {ins1}")
-    if input2.shape[-1] != ins2:
-        raise RuntimeError(f"bilinear(): input2 size does not match weight size: got {input2.shape[-1]} but expected {ins2}")
-    lead = list(input1.shape[:-1])
-    left = _C.matmul(input1.reshape(-1, ins1), weight.permute(1, 0, 2).reshape(ins1, outs * ins2))
-    out = (left.reshape(-1, outs, ins2) * input2.reshape(-1, 1, ins2)).sum(-1).reshape([*lead, outs])
-    return out if bias is None else out + bias
+    return _C.bilinear(input1, input2, weight, bias)
 
 
 _dropout = _C.dropout
@@ -291,12 +273,9 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 
-@listed
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between x1 and x2 along `dim`; each norm counts as at least `eps`."""
-    norm1 = (x1 * x1).sum(dim, True).sqrt().clamp(min=eps)
-    norm2 = (x2 * x2).sum(dim, True).sqrt().clamp(min=eps)
-    return ((x1 / norm1) * (x2 / norm2)).sum(dim)
+    return _C.cosine_similarity(x1, x2, dim, eps)
 
 
 @takes_tensors

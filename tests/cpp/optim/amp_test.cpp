@@ -36,6 +36,19 @@ TEST_P(Amp, ProductsAreIn16BitsAndLossesInFloat32) {
   EXPECT_EQ(matmul(a.to(DType::F64), a.to(DType::F64)).dtype(), DType::F64);
 }
 
+TEST_P(Amp, ComposedFunctionsCastAsTheListsSay) {
+  const Tensor a = some(device_), b = some(device_, half_);
+  const bool cpu = device_.is_cpu();
+  Autocast block(device_.type);
+  for (const Tensor& y : {baddbmm(a.unsqueeze(0), a.unsqueeze(0), b.unsqueeze(0)), prelu(a, a[0])}) EXPECT_EQ(y.dtype(), half_);
+  for (const Tensor& y : {cdist(b, b), huber_loss(b, b), kl_div(b, b), soft_margin_loss(b, b), triplet_margin_loss(b, b, b * 2.0)})
+    EXPECT_EQ(y.dtype(), DType::F32);
+  for (const Tensor& y : {dist(b, b), cosine_similarity(b, b), tensordot(a, b, 1)}) EXPECT_EQ(y.dtype(), cpu ? half_ : DType::F32);
+  EXPECT_EQ(addcmul(a, b, b).dtype(), DType::F32);
+  EXPECT_EQ(trace(b).dtype(), DType::F32);
+  EXPECT_EQ(quantile(b, 0.5).dtype(), cpu ? DType::F32 : half_);
+}
+
 TEST_P(Amp, BlocksNestAndBelongToTheThread) {
   const Tensor a = some(device_);
   {
