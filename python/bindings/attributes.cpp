@@ -1,9 +1,10 @@
 // Tensor's attributes.
 #include <array>
 
-#include "autograd/accumulate.h"
 #include "core/device_kinds.h"
 #include "naru/autograd.h"
+#include "ops/accumulate.h"
+#include "ops/history.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -81,7 +82,7 @@ bool retains(const Tensor& t) {
 template <class F>
 auto without_waiting(const Tensor& t, F f) {
   const autograd::Meta* m = autograd::meta_of(t);
-  const autograd::AccumulateGrad* a = m ? m->accumulator.load(std::memory_order_acquire) : nullptr;
+  const auto* a = m ? static_cast<const autograd::AccumulateGrad*>(m->accumulator.load(std::memory_order_acquire)) : nullptr;
   if (!a || single_threaded()) return f(t);
   if (a->mutex.try_lock()) {
     a->mutex.unlock();

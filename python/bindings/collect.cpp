@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/accumulate.h"
+#include "ops/accumulate.h"
 
 namespace naru::py {
 namespace {

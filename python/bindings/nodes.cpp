@@ -4,9 +4,9 @@
 
 #include <unordered_map>
 
-#include "autograd/accumulate.h"
 #include "collect.h"
 #include "convert.h"
+#include "ops/accumulate.h"
 
 namespace naru::py {
 namespace {

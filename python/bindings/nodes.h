@@ -1,8 +1,8 @@
 // Nodes of the backward graph as Python sees them, and what calls Python from backward.
 #pragma once
 
-#include "autograd/node.h"
 #include "object.h"
+#include "ops/history.h"
 
 namespace naru::py {
 

@@ -5,9 +5,9 @@
 
 #include <mutex>
 
-#include "autograd/accumulate.h"
 #include "autograd/cycles.h"
 #include "collect.h"
+#include "ops/accumulate.h"
 
 namespace naru::py {
 

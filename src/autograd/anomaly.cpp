@@ -2,8 +2,6 @@
 
 #include <cstdio>
 
-#include "naru/ops.h"
-
 namespace naru::autograd {
 
 std::atomic<bool> anomaly_mode{false};
@@ -28,13 +26,6 @@ void report_failure(const Node& node) {
     anomaly_warner(text);
   else
     std::fprintf(stderr, "%s\n", text.c_str());
-}
-
-void check_for_nan(const Node& node, std::span<const Tensor> grads) {
-  const NoGrad off;
-  for (size_t i = 0; i < grads.size(); ++i)
-    if (grads[i].defined() && is_floating(grads[i].dtype()) && any(isnan(grads[i])).item().to_bool())
-      throw RuntimeError("Function '{}' returned nan values in its {}th output.", node.name(), i);
 }
 
 }  // namespace naru::autograd

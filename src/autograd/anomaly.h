@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <span>
 #include <string>
 
 #include "autograd/node.h"
@@ -18,7 +17,5 @@ extern void (*anomaly_warner)(const std::string& text);
 void note_stack(Node& node);
 // Says where the operator was called that left `node`, whose backward has failed.
 void report_failure(const Node& node);
-// Throws RuntimeError if a gradient has a NaN in it.
-void check_for_nan(const Node& node, std::span<const Tensor> grads);
 
 }  // namespace naru::autograd

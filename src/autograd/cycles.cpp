@@ -3,7 +3,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "autograd/accumulate.h"
+#include "autograd/node.h"
 
 namespace naru::autograd {
 namespace {

@@ -1,4 +1,5 @@
-// Nodes of the backward graph: what an operator leaves behind so that gradients find their way back.
+// The backward graph: nodes, edges, saved tensors, and the state of tensors that take part. Nothing here computes: operators leave nodes behind
+// (ops/history.h), and the engine runs them (backward/engine.cpp).
 #pragma once
 
 #include <atomic>
@@ -111,17 +112,25 @@ class Node : public RefCounted<Node> {
   mutable std::atomic<bool> saved_lock_{false};
 };
 
-class AccumulateGrad;
+// The node that adds to a leaf's grad, as far as the leaf's state knows it (ops/accumulate.h).
+class LeafNode : public Node {
+ public:
+  // Called by the destructor of the leaf's state.
+  virtual void forget(const Meta& leaf) noexcept = 0;
+
+ protected:
+  explicit LeafNode(const char* name) : Node(name, kFirst) {}
+};
 
 struct Meta : AutogradMeta {
   TensorImpl* owner = nullptr;
   bool requires_grad = false;  // leaves only
   bool retains_grad = false;
-  Tensor grad;                                        // see GradLock
-  Ref<Node> grad_fn;                                  // null for leaves
-  uint32_t output = 0;                                // which output of grad_fn
-  std::atomic<AccumulateGrad*> accumulator{nullptr};  // leaves: the node that adds to grad, once one was asked for; owned
-  std::atomic<uint64_t> history{0};                   // counts in-place changes of the history (base: made; view: seen)
+  Tensor grad;                                  // see GradLock
+  Ref<Node> grad_fn;                            // null for leaves
+  uint32_t output = 0;                          // which output of grad_fn
+  std::atomic<LeafNode*> accumulator{nullptr};  // leaves: the node that adds to grad, once one was asked for; owned
+  std::atomic<uint64_t> history{0};             // counts in-place changes of the history (base: made; view: seen)
   // What register_hook gave out, for remove_hook.
   std::unique_ptr<std::vector<std::pair<int64_t, std::weak_ptr<HookRegistry>>>> hooks;
   ~Meta() override;
@@ -133,31 +142,8 @@ Meta* meta_of(const Tensor& t) noexcept;  // null if none
 Meta& ensure_meta(const Tensor& t);
 // Does the tensor take part in differentiation?
 bool requires_grad(const Tensor& t) noexcept;
-// The edge its gradient goes along (a leaf's leads to its accumulator).
-Edge gradient_edge(const Tensor& t);
 // Moves what retain_grad() left at a tensor's former grad_fn to the one it has now.
 void move_retained(Meta& m, const Ref<Node>& former);
-
-// Where a hook was put, so that it can be taken out without keeping the tensor alive.
-struct HookPlace {
-  int64_t number = 0;
-  std::weak_ptr<HookRegistry> list;
-};
-// Tensor::register_hook, with the name that errors give the hook and the Python object it calls.
-HookPlace add_hook(const Tensor& t, Hook hook, std::string name = "hook", std::shared_ptr<void> object = {});
-
-// What a gradient must be like.
-struct GradientLike {
-  Dims sizes;
-  DType dtype = DType::F32;
-  Device device;
-  GradientLike() = default;
-  explicit GradientLike(const Tensor& t) : sizes(t.sizes()), dtype(t.dtype()), device(t.device()) {}
-};
-// `g` as it must be: summed over broadcast dimensions, converted to the type. Throws RuntimeError, naming the node, where neither helps.
-Tensor fit_gradient(Tensor g, const GradientLike& like, const std::string& node, size_t index);
-// Throws RuntimeError where a hook replaces a gradient by one of another shape, type or device.
-void check_hook_result(const Tensor& before, const Tensor& after, const std::string& hook);
 
 // A tensor kept for backward, with the version it had.
 class Saved {
@@ -218,38 +204,16 @@ class FunctionNode final : public Node {
 bool recording(std::initializer_list<const Tensor*> inputs) noexcept;
 bool recording(std::span<const Tensor> inputs) noexcept;
 
-// Makes `node` the history of `out`, its next edges being those of `inputs` (undefined or not requiring: none).
+// Makes output number `output` of `node` the history of `out`.
 void set_history(const Tensor& out, Ref<Node> node, uint32_t output = 0);
-void connect(Node& node, std::initializer_list<const Tensor*> inputs);
-void connect(Node& node, std::span<const Tensor> inputs);
-
-// Records `out` = op(inputs) when one of them requires grad. f(grads, saved): gradients for the inputs, undefined ones counting as none;
-// grads[0] is that of out. `saves` are kept for it; mark the result itself by passing `out` in save_out.
-template <class F>
-Tensor record(Tensor out, const char* name, std::initializer_list<const Tensor*> inputs, std::initializer_list<const Tensor*> saves, F f,
-              bool save_out = false) {
-  if (!recording(inputs)) return out;
-  auto node = make_ref<FunctionNode<F>>(name, std::move(f));
-  connect(*node, inputs);
-  for (const Tensor* t : saves) node->saved.emplace_back(*t);
-  if (save_out) node->saved.emplace_back(out, true);
-  set_history(out, Ref<Node>(node));
-  return out;
-}
-
-// The gradient of a tensor of base_sizes and base_strides, from that of a view of its memory: g's sizes, these strides, `shift` elements on.
-Tensor gradient_of_base(const Tensor& g, const Dims& strides, int64_t shift, const Dims& base_sizes, const Dims& base_strides);
-
 // In place. Whether a write to `target` must be recorded for its own sake.
 bool recording_write(const Tensor& target) noexcept;
 // Before a write that is recorded: throws RuntimeError if `target` is a leaf that requires grad, a view of one, or a view whose writes cannot
 // become part of its base's history.
 void check_in_place(const Tensor& target, const char* op);
-// After the write: `node`, whose first next edge is the target's old one, becomes the history of the target, and of the base it is a view of.
-void rebase_history(const Tensor& target, Ref<Node> node);
+// Throws RuntimeError in PyTorch's words: a view whose history can't follow that of its base. indirect: the base was written, not the view.
+[[noreturn]] void throw_untracked(const Tensor& view, bool indirect);
 // Notes that a view made while nothing is recorded has seen all writes to its base so far.
 void see_history(const Tensor& view);
-// A view follows the history of its base: gives it a new grad_fn where the base has been written in place since.
-void follow_base(const Tensor& view, Meta& m);
 
 }  // namespace naru::autograd

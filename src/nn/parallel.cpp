@@ -3,9 +3,9 @@
 #include <exception>
 #include <thread>
 
-#include "autograd/node.h"
 #include "naru/devices.h"
 #include "naru/error.h"
+#include "ops/history.h"
 #include "runtime/registry.h"
 
 namespace naru::nn {

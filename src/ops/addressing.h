@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "autograd/node.h"
 #include "ops/common.h"
+#include "ops/history.h"
 
 namespace naru::ops {
 

@@ -1,8 +1,8 @@
 // Copies: clone, contiguous, copy_, to: within a device, between types, and between devices.
-#include "autograd/node.h"
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
+#include "ops/history.h"
 #include "ops/numbers.h"
 #include "ops/strides.h"
 #include "runtime/memory.h"

@@ -1,7 +1,7 @@
 // nll_loss and cross_entropy.
-#include "autograd/node.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/softmax.h"
 #include "ops/type_names.h"
 

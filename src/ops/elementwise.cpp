@@ -1,11 +1,13 @@
 // Running the operators of the elementwise table: types, shapes, the fast path for small tensors, and their derivatives.
 #include "ops/elementwise.h"
 
-#include "autograd/node.h"
+#include <algorithm>
+
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/fast_call.h"
+#include "ops/history.h"
 #include "ops/numbers.h"
 #include "ops/strides.h"
 #include "ops/type_names.h"
@@ -322,25 +324,18 @@ Tensor run_op(ir::OpId id, std::span<const Operand> operands) {
     return done;
   }
   const TableEntry& r = kTable[id];
+  if (std::none_of(operands.begin(), operands.end(), [](const Operand& o) { return o.is_tensor(); })) {
+    // Numbers alone: the first counts as a tensor without dimensions.
+    const Tensor number = scalar_tensor(operands[0].scalar());
+    std::array<Operand, 3> all{Operand(number), Operand(0), Operand(0)};
+    std::copy(operands.begin() + 1, operands.end(), all.begin() + 1);
+    return run_op(id, {all.data(), operands.size()});
+  }
   const Device device = check_devices(operands, r.name);
   types = apply_rule(r.rule, operands, r.name);
   Dims shape;
-  bool first = true;
   for (const Operand& o : operands)
-    if (o.is_tensor()) {
-      shape = first ? o.tensor().sizes() : broadcast_shapes(shape, o.tensor().sizes());
-      first = false;
-    }
-  if (first)
-    return run_op(id, [&] {
-      // Numbers alone: the first becomes a tensor.
-      static thread_local Tensor number;
-      number = scalar_tensor(operands[0].scalar());
-      static thread_local std::vector<Operand> all;
-      all.assign(operands.begin(), operands.end());
-      all[0] = Operand(number);
-      return std::span<const Operand>(all);
-    }());
+    if (o.is_tensor()) shape = shape.empty() ? o.tensor().sizes() : broadcast_shapes(shape, o.tensor().sizes());
   check_divisor(id, types, operands);
   std::array<OpOperand, 3> steps;
   fill_operands(id, operands, types, r.rule, steps);

@@ -1,6 +1,6 @@
 // max, min, amax, amin, argmax, argmin.
-#include "autograd/node.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/reductions.h"
 #include "ops/type_names.h"
 

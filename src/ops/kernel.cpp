@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
-#include "autograd/node.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/history.h"
 
 namespace naru {
 

@@ -1,8 +1,8 @@
 // linear: the layer y = x wT + bias.
-#include "autograd/node.h"
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/matmul.h"
 #include "ops/type_names.h"
 

@@ -1,8 +1,8 @@
 // mse_loss, l1_loss, smooth_l1_loss, binary_cross_entropy with and without logits.
-#include "autograd/node.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
+#include "ops/history.h"
 #include "ops/reduction.h"
 #include "ops/type_names.h"
 

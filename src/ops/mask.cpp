@@ -56,7 +56,7 @@ auto fill_gradients(const Tensor& t, const Tensor& value) {
 // An expanded tensor is written through each other's elements, which PyTorch still takes. Returns what to write to.
 Tensor unexpanded(const Tensor& t, const char* op) {
   Tensor target = t;
-  for (int64_t d = 0; d < t.dim(); ++d)
+  for (int64_t d = 0; d < t.dim() && t.numel() > 0; ++d)
     if (t.sizes()[d] > 1 && t.strides()[d] == 0) target = target.narrow(d, 0, 1);
   if (!target.is(t))
     warn(

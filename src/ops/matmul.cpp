@@ -1,10 +1,10 @@
 // matmul, mm, bmm, mv, dot, outer, addmm.
 #include "ops/matmul.h"
-#include "autograd/node.h"
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
+#include "ops/history.h"
 #include "ops/numbers.h"
 #include "ops/type_names.h"
 #include "runtime/small_work.h"

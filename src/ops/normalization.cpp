@@ -1,8 +1,8 @@
 // layer_norm, dropout, embedding.
-#include "autograd/node.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
+#include "ops/history.h"
 #include "ops/reductions.h"
 #include "ops/row_fused.h"
 #include "ops/type_names.h"

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "autograd/node.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/numbers.h"
 #include "ops/reduction.h"
 #include "ops/type_names.h"

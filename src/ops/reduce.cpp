@@ -1,7 +1,7 @@
 // sum, mean, prod, any, all, count_nonzero, equal, isclose, allclose.
-#include "autograd/node.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/reductions.h"
 #include "ops/type_names.h"
 

@@ -1,7 +1,7 @@
 // cumsum, cumprod.
-#include "autograd/node.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/reduction.h"
 
 namespace naru {

@@ -2,8 +2,8 @@
 #include "ops/softmax.h"
 #include "ops/autocast.h"
 
-#include "autograd/node.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/reductions.h"
 #include "ops/row_fused.h"
 #include "ops/type_names.h"

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "autograd/node.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/reductions.h"
 #include "ops/type_names.h"
 

@@ -1,4 +1,4 @@
-// The handle itself, geometry, and reading by the host.
+// Reading by the host, and methods that stand for functions.
 #include "naru/tensor.h"
 
 #include "naru/ops.h"
@@ -7,51 +7,14 @@
 
 namespace naru {
 
-Tensor::Tensor(const Tensor& o) noexcept : impl_(o.impl_) {
-  if (impl_) impl_->retain();
-}
-Tensor& Tensor::operator=(const Tensor& o) noexcept {
-  if (o.impl_) o.impl_->retain();
-  if (impl_) impl_->release();
-  impl_ = o.impl_;
-  return *this;
-}
-Tensor::~Tensor() {
-  if (impl_) impl_->release();
-}
-
-namespace {
-const TensorImpl& checked(const Tensor& t) {
-  if (!t.defined()) throw RuntimeError("this tensor is undefined: it has no device, dtype or elements");
-  return *t.impl();
-}
-}  // namespace
-
-Device Tensor::device() const {
-  const Device d = checked(*this).storage->device;
-  return d.is_cpu() ? Device(DeviceType::Cpu) : d;
-}
-DType Tensor::dtype() const { return checked(*this).dtype; }
-const Dims& Tensor::sizes() const { return checked(*this).sizes; }
-const Dims& Tensor::strides() const { return checked(*this).strides; }
-int64_t Tensor::size(int64_t dim) const {
-  if (sizes().empty()) throw IndexError("Dimension specified as {} but tensor has no dimensions", dim);
-  return sizes()[wrap_dim(dim, this->dim())];
-}
-int64_t Tensor::dim() const { return static_cast<int64_t>(sizes().size()); }
-int64_t Tensor::numel() const { return checked(*this).numel; }
-int64_t Tensor::storage_offset() const { return checked(*this).offset; }
-bool Tensor::is_contiguous() const { return checked(*this).contiguous; }
-uint32_t Tensor::version() const { return checked(*this).storage->version.load(std::memory_order_relaxed); }
-
 Scalar Tensor::item() const {
   if (numel() != 1) throw RuntimeError("a Tensor with {} elements cannot be converted to Scalar (shape {})", numel(), sizes().str());
   return ops::read_scalar(*this);
 }
 
 void* Tensor::data_ptr() const {
-  const TensorImpl& i = checked(*this);
-  if (i.numel == 0) return nullptr;
+  if (numel() == 0) return nullptr;
+  const TensorImpl& i = *impl_;
   if (runtime::Queue* q = i.storage->pending.load(std::memory_order_acquire)) q->flush();
   if (!i.storage->data) runtime::allocate_storage(*i.storage);
   if (i.storage->device.is_cpu()) runtime::wait_for_host(*i.storage, true);
@@ -69,11 +32,6 @@ std::vector<T> to_vector(const Tensor& t) {
 }  // namespace
 std::vector<double> Tensor::to_doubles() const { return to_vector<double, DType::F64>(*this); }
 std::vector<int64_t> Tensor::to_ints() const { return to_vector<int64_t, DType::I64>(*this); }
-
-std::string Tensor::str() const {
-  if (!defined()) return "tensor(undefined)";
-  return fmt::format("tensor(shape={}, dtype={}, device={})", sizes().str(), name_of(dtype()), device().str());
-}
 
 Tensor& Tensor::uniform_(double from, double to) {
   naru::uniform_(*this, from, to);

@@ -1,11 +1,11 @@
 // Views: new sizes and strides over the same storage.
 #include <numeric>
 
-#include "autograd/node.h"
 #include "core/sizes.h"
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
+#include "ops/history.h"
 
 namespace naru {
 namespace {

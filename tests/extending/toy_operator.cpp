@@ -1,8 +1,8 @@
 #include "toy_operator.h"
 
-#include "autograd/node.h"
 #include "naru/error.h"
 #include "ops/common.h"
+#include "ops/history.h"
 
 namespace naru::toy {
 

@@ -1,25 +1,31 @@
-"""The rules of the layers: which layer may include which."""
+"""The rules of the layers: which layer may include which, and whose functions it may call."""
 import re
+import shutil
+import subprocess
+from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
+OBJECTS = ROOT / "build" / "release" / "src" / "CMakeFiles"
 ALLOWED = {
     "core": {"core"},
     "ir": {"core", "ir"},
     "render": {"core", "ir", "render"},
     "runtime": {"core", "ir", "render", "runtime"},
     "host": {"core", "ir", "render", "runtime", "host"},
+    "autograd": {"core", "autograd"},
     "ops": {"core", "ir", "runtime", "autograd", "ops"},
-    "autograd": {"core", "ir", "runtime", "autograd", "ops"},
+    "backward": {"core", "runtime", "autograd", "ops", "backward"},
     "nn": {"core", "runtime", "autograd", "ops", "nn"},
     "optim": {"core", "runtime", "autograd", "ops", "nn", "optim"},
-    "data": {"core", "runtime", "ops", "data"},
+    "data": {"core", "runtime", "autograd", "ops", "data"},
     "backends": {"core", "ir", "render", "runtime", "host", "backends"},
-    "cli": {"core", "runtime", "ops", "cli"},
 }
+LAYERS = re.search(r"set\(NARU_LAYERS ([^)]*)\)", (SRC / "CMakeLists.txt").read_text()).group(1).split()
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
@@ -44,3 +50,42 @@ def test_a_layer_includes_only_layers_below_it(path):
 def test_what_is_common_to_machine_code_knows_no_architecture(path):
     found = re.findall(r'#include [<"](?:asmjit/(?:x86|arm|a64)|render/(?:x86|a64)/)[^>"]*[>"]|\bx86::|\ba64::', path.read_text())
     assert not found, f"src/render is for every processor; {found} belongs into the folder of an architecture"
+
+
+def test_the_list_of_layers_has_no_circle():
+    assert set(LAYERS) | {"backends"} == set(ALLOWED) == {p.name for p in SRC.iterdir() if p.is_dir()}
+    for i, layer in enumerate(LAYERS):
+        above = set(LAYERS[i + 1 :]) | {"backends"}
+        assert not ALLOWED[layer] & above, f"{layer} stands below {sorted(ALLOWED[layer] & above)}"
+
+
+@cache
+def symbols():
+    """By layer: what its objects define, and what they call, with the objects that do. Public headers hide nothing from this."""
+    defined, called = {}, {}
+    for layer in LAYERS:
+        folder = OBJECTS / f"naru_{layer}.dir"
+        # What was built from sources that are gone is not looked at.
+        objects = [o for o in sorted(folder.rglob("*.o")) if (SRC / o.relative_to(folder)).with_suffix("").exists()]
+        lines = subprocess.run(["nm", "-A", *map(str, objects)], capture_output=True, text=True, check=True).stdout.splitlines()
+        defined[layer], called[layer] = set(), defaultdict(set)
+        for line in lines:
+            path, rest = line.split(":", 1)
+            kind, name = rest.split()[-2:]
+            if kind == "U":
+                called[layer][name].add(Path(path).name.removesuffix(".o"))
+            else:
+                defined[layer].add(name)
+    return defined, called
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_calls_only_functions_of_layers_that_it_may_include(layer):
+    if not shutil.which("nm") or not all((OBJECTS / f"naru_{each}.dir").is_dir() for each in LAYERS):
+        pytest.skip(f"there are no objects under {OBJECTS}, or no nm to read them: ./run build")
+    defined, called = symbols()
+    below = set().union(*(defined[each] for each in ALLOWED[layer]))
+    elsewhere = set().union(*(defined[each] for each in LAYERS if each not in ALLOWED[layer]))
+    wrong = {name: sorted(files) for name, files in called[layer].items() if name in elsewhere and name not in below}
+    names = subprocess.run(["c++filt"], input="\n".join(wrong), capture_output=True, text=True, check=True).stdout.splitlines()
+    assert not wrong, f"{layer} calls functions that stand elsewhere: " + "; ".join(f"{n} ({f})" for n, f in zip(names, wrong.values()))

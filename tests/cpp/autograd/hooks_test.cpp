@@ -3,9 +3,9 @@
 
 #include <functional>
 
-#include "autograd/accumulate.h"
 #include "naru/autograd.h"
 #include "naru/ops.h"
+#include "ops/accumulate.h"
 #include "ops/checks.h"
 
 namespace naru {

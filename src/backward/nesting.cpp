@@ -1,4 +1,4 @@
-#include "autograd/nesting.h"
+#include "backward/nesting.h"
 
 #include <exception>
 #include <thread>

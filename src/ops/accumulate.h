@@ -14,14 +14,13 @@ inline std::unique_lock<std::mutex> lock_among_threads(std::mutex& m) {
   return single_threaded() ? std::unique_lock<std::mutex>() : std::unique_lock(m);
 }
 
-class AccumulateGrad final : public Node {
+class AccumulateGrad final : public LeafNode {
  public:
-  explicit AccumulateGrad(Meta& leaf) : Node("AccumulateGrad", kFirst), leaf_(&leaf) {}
+  explicit AccumulateGrad(Meta& leaf) : LeafNode("AccumulateGrad"), leaf_(&leaf) {}
   std::vector<Tensor> apply(std::vector<Tensor> grads) override;
   // The leaf; undefined if it is gone.
   Tensor variable() const;
-  // Called by the destructor of the leaf's state.
-  void forget(const Meta& leaf) noexcept;
+  void forget(const Meta& leaf) noexcept override;
   // The state of the leaf is `to` from now on, which gets the grad of `from`.
   void move(Meta& from, Meta& to);
 

@@ -6,11 +6,11 @@
 #include <unordered_set>
 #include <utility>
 
-#include "autograd/accumulate.h"
 #include "autograd/anomaly.h"
-#include "autograd/nesting.h"
+#include "backward/nesting.h"
 #include "core/autocast.h"
 #include "naru/ops.h"
+#include "ops/history.h"
 
 namespace naru {
 namespace autograd {
@@ -53,6 +53,14 @@ void keep_grads(Node::Extras& x, const std::vector<Tensor>& grads) {
     replaced.push_back(std::move(m->grad));
     m->grad = replaced.back().defined() ? replaced.back() + grads[slot] : grads[slot].clone();
   }
+}
+
+// Throws RuntimeError if a gradient has a NaN in it.
+void check_for_nan(const Node& node, std::span<const Tensor> grads) {
+  const NoGrad off;
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (grads[i].defined() && is_floating(grads[i].dtype()) && any(isnan(grads[i])).item().to_bool())
+      throw RuntimeError("Function '{}' returned nan values in its {}th output.", node.name(), i);
 }
 
 std::vector<Tensor> apply_with_hooks(Node& node, std::vector<Tensor> grads) {
@@ -263,6 +271,10 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gra
   autograd::Engine engine(retain_graph || create_graph, inputs.empty() ? nullptr : &wanted, nullptr);
   autograd::add_roots(engine, outputs, gradients);
   autograd::run_nested([&] { engine.run(); });
+}
+
+void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
+  naru::backward({*this}, {gradient}, retain_graph, create_graph);
 }
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients,

@@ -1,4 +1,4 @@
-#include "autograd/accumulate.h"
+#include "ops/accumulate.h"
 
 #include "naru/ops.h"
 
@@ -60,12 +60,12 @@ void AccumulateGrad::move(Meta& from, Meta& to) {
 }
 
 AccumulateGrad& accumulator_of(Meta& leaf) {
-  if (AccumulateGrad* a = leaf.accumulator.load(std::memory_order_acquire)) return *a;
+  if (LeafNode* a = leaf.accumulator.load(std::memory_order_acquire)) return static_cast<AccumulateGrad&>(*a);
   leaf.owner->observe();
   Ref<AccumulateGrad> made = make_ref<AccumulateGrad>(leaf);
-  AccumulateGrad* other = nullptr;
+  LeafNode* other = nullptr;
   if (leaf.accumulator.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel)) return *made.leak();
-  return *other;
+  return static_cast<AccumulateGrad&>(*other);
 }
 
 std::unique_lock<std::mutex> lock_grad(Meta& m) {
@@ -88,11 +88,11 @@ Tensor take_over(const Tensor& t, const Tensor& source) {
   m.grad_fn = old->grad_fn;
   m.output = old->output;
   m.hooks = std::move(old->hooks);
-  if (AccumulateGrad* a = old->accumulator.load(std::memory_order_acquire)) {
+  if (LeafNode* a = old->accumulator.load(std::memory_order_acquire)) {
     a->retain();
     impl->observe();
     m.accumulator.store(a, std::memory_order_relaxed);
-    a->move(*old, m);
+    static_cast<AccumulateGrad*>(a)->move(*old, m);
   } else if (old->retains_grad) {
     Node::Extras& x = old->grad_fn->ensure_extras();
     const std::lock_guard lock(x.mutex);

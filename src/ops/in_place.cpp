@@ -1,0 +1,141 @@
+// How a write in place to a tensor, or to a view of one, becomes part of its history.
+#include <algorithm>
+#include <mutex>
+
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "ops/history.h"
+
+namespace naru::autograd {
+namespace {
+
+// Elements of memory from the first one of a tensor to behind its last.
+int64_t span_of(const Dims& sizes, const Dims& strides) {
+  int64_t span = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return 0;
+    span += (sizes[i] - 1) * strides[i];
+  }
+  return span;
+}
+
+// Gradient of a view with any geometry over its base; also what a view's history becomes after its base was written in place.
+class AsStridedNode final : public Node {
+ public:
+  AsStridedNode(const Tensor& view, const Tensor& base)
+      : Node("AsStridedBackward0"),
+        sizes_(view.sizes()),
+        strides_(view.strides()),
+        base_sizes_(base.sizes()),
+        base_strides_(base.strides()),
+        offset_(view.storage_offset() - base.storage_offset()) {
+    next().push_back(gradient_edge(base));
+  }
+  std::vector<Tensor> apply(std::vector<Tensor> grads) override {
+    if (!grads[0].defined()) return {Tensor()};
+    return {gradient_of_base(grads[0], strides_, offset_, base_sizes_, base_strides_)};
+  }
+
+ private:
+  Dims sizes_, strides_, base_sizes_, base_strides_;
+  int64_t offset_;
+};
+
+// History of a base after one of its views was written by `inner`.
+class CopySlices final : public Node {
+ public:
+  CopySlices(const Tensor& view, const Tensor& base, Ref<Node> inner)
+      : Node("CopySlices"),
+        sizes_(view.sizes()),
+        strides_(view.strides()),
+        base_sizes_(base.sizes()),
+        base_strides_(base.strides()),
+        offset_(view.storage_offset() - base.storage_offset()),
+        inner_(std::move(inner)) {
+    next().push_back(requires_grad(base) ? gradient_edge(base) : Edge{});
+    auto& edges = inner_->next();
+    for (size_t i = 1; i < edges.size(); ++i) next().push_back(edges[i]);
+  }
+  std::vector<Tensor> apply(std::vector<Tensor> grads) override {
+    if (!grads[0].defined()) return std::vector<Tensor>(next().size());
+    const Options like(grads[0].dtype(), grads[0].device());
+    Tensor whole = zeros({span_of(base_sizes_, base_strides_)}, like).as_strided(base_sizes_, base_strides_, 0);
+    whole.copy_(grads[0]);
+    Tensor part = whole.as_strided(sizes_, strides_, whole.storage_offset() + offset_);
+    std::vector<Tensor> results = inner_->apply({part.clone()});
+    results.resize(next().size());
+    if (results[0].defined())
+      part.copy_(results[0]);
+    else
+      part.zero_();
+    results[0] = whole;
+    return results;
+  }
+  void release_saved() override { inner_->release_saved(); }
+  void each_saved(const TensorVisitor& f) const override { inner_->each_saved(f); }
+
+ private:
+  Dims sizes_, strides_, base_sizes_, base_strides_;
+  int64_t offset_;
+  Ref<Node> inner_;
+};
+
+Tensor base_of(const Tensor& t) {
+  TensorImpl* b = t.impl()->base.get();
+  if (b) b->retain();
+  return Tensor(b);
+}
+
+}  // namespace
+
+Tensor gradient_of_base(const Tensor& g, const Dims& strides, int64_t shift, const Dims& base_sizes, const Dims& base_strides) {
+  const int64_t first = std::max<int64_t>(0, -shift);  // where the base begins in the memory of both
+  const int64_t begin = first + shift;
+  const int64_t span = std::max(begin + span_of(g.sizes(), strides), first + span_of(base_sizes, base_strides));
+  const auto positions = [&](const Dims& sizes, const Dims& steps, int64_t offset) {
+    return arange(0, span, 1, Options(DType::I64, g.device())).as_strided(sizes, steps, offset).reshape({-1});
+  };
+  Tensor flat = zeros({span}, Options(g.dtype(), g.device()));
+  if (may_overlap(g.sizes(), strides))
+    scatter_add_(flat, 0, positions(g.sizes(), strides, begin), g.reshape({-1}));
+  else
+    flat.as_strided(g.sizes(), strides, begin).copy_(g);
+  if (may_overlap(base_sizes, base_strides)) {
+    // Elements of the base at one address share what came there.
+    Tensor count = zeros_like(flat);
+    const Tensor at = positions(base_sizes, base_strides, first);
+    scatter_add_(count, 0, at, ones({at.numel()}, Options(g.dtype(), g.device())));
+    flat = flat / count.clamp_min(1);
+  }
+  return flat.as_strided(base_sizes, base_strides, first);
+}
+
+void rebase_history(const Tensor& target, Ref<Node> node) {
+  if (!is_floating(target.dtype())) return;
+  const Tensor base = base_of(target);
+  Meta& m = ensure_meta(base.defined() ? base : target);
+  const Ref<Node> former = m.grad_fn;
+  m.grad_fn = base.defined() ? Ref<Node>(make_ref<CopySlices>(target, base, std::move(node))) : std::move(node);
+  m.output = 0;
+  move_retained(m, former);
+  m.history.fetch_add(1, std::memory_order_release);
+  // The view's own history follows from the base's.
+  if (base.defined()) gradient_edge(target);
+}
+
+void follow_base(const Tensor& view, Meta& m) {
+  const auto* b = static_cast<const Meta*>(view.impl()->base->autograd.get());
+  if (!b || b->history.load(std::memory_order_acquire) == m.history.load(std::memory_order_acquire)) return;
+  if (view.impl()->view_kind != ViewKind::Tracked) throw_untracked(view, true);
+  static std::mutex mutex;  // threads that share the view may all be the first to find out
+  Ref<Node> node = make_ref<AsStridedNode>(view, base_of(view)), former;
+  const std::lock_guard lock(mutex);
+  const uint64_t now = b->history.load(std::memory_order_acquire);
+  if (now == m.history.load(std::memory_order_relaxed)) return;
+  former = std::exchange(m.grad_fn, std::move(node));
+  m.output = 0;
+  move_retained(m, former);
+  m.history.store(now, std::memory_order_release);
+}
+
+}  // namespace naru::autograd
