@@ -25,7 +25,7 @@ std::pair<Tensor, Tensor> ordered(const Tensor& t, int64_t k, int64_t dim, bool 
   if (with_values) values = ops::make_result(shape, t.dtype(), t.device(), op);
   if (t.numel() > 0 && k > 0) {
     // The sorted dimension goes last.
-    const auto turned = [&](const Tensor& x) {
+    const auto dim_last = [&](const Tensor& x) {
       ir::View v;
       if (!x.defined()) return v;
       v = ops::view_of(x, x.sizes());
@@ -43,9 +43,9 @@ std::pair<Tensor, Tensor> ordered(const Tensor& t, int64_t k, int64_t dim, bool 
     s.shape.push_back(n);
     s.k = k;
     s.descending = descending;
-    s.in = turned(t);
-    s.values = turned(values);
-    s.indices = turned(indices);
+    s.in = dim_last(t);
+    s.values = dim_last(values);
+    s.indices = dim_last(indices);
     ops::submit(std::move(s), {&t}, {&indices, &values});
   }
   if (!with_values) return {values, indices};

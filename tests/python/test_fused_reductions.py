@@ -1,4 +1,4 @@
-"""Reductions of what is held back: the same bits as one step after another, whatever dies, lives on, is written in place or comes behind."""
+"""Reductions of what is deferred: the same bits as one node after another, whatever dies, lives on, is written in place or comes behind."""
 import random
 
 import pytest

@@ -65,7 +65,7 @@ def test_tolist_reads_views_and_devices(device):
     assert torch.tensor([1.5, -2.0], dtype=torch.bfloat16, device=device).tolist() == [1.5, -2.0]
 
 
-# --- memory that NumPy sees is never behind, however large the tensor: what is asked of it is not held back -----------------------------------------
+# --- memory that NumPy sees is never behind, however large the tensor: what is asked of it is not deferred -----------------------------------------
 
 LARGE = 1 << 20
 

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 import naru
 from bitwise import unfused
 
-# A tiny matrix, and one above the size up to which work is done at once, so that steps are held back and fused.
+# A tiny matrix, and one above the size up to which work is done at once, so that nodes are deferred and fused.
 SHAPES = [(4, 6), (80, 90)]
 
 statements = st.lists(
     st.tuples(
-        st.sampled_from(["new", "view", "inplace", "assign", "mask", "positions", "reduce", "fold", "cat", "copy"]),
+        st.sampled_from(["new", "view", "inplace", "assign", "mask", "positions", "reduce", "op_reduce", "cat", "copy"]),
         st.integers(0, 7), st.integers(0, 7), st.integers(0, 5), st.integers(-3, 3),
     ),
     min_size=1, max_size=14,
@@ -79,7 +79,7 @@ class Both:
             s[naru.tensor(where, device=self.device)] = n
         elif kind == "reduce" and a.ndim == 2:
             self.put(a.sum(k % 2), s.sum(k % 2))
-        elif kind == "fold" and broadcasts(a, b) and NEW[k](a, b).ndim == 2:
+        elif kind == "op_reduce" and broadcasts(a, b) and NEW[k](a, b).ndim == 2:
             self.put(NEW[k](a, b).sum(n % 2) * 0.5, NEW[k](s, t).sum(n % 2) * 0.5)
         elif kind == "cat" and a.ndim and a.ndim == b.ndim and a.shape[1:] == b.shape[1:] and a.size + b.size < 50000:
             self.put(np.concatenate([a, b]), naru.cat([s, t]))

@@ -29,10 +29,10 @@ def layer_norm_over_all_but_the_first(x, w, b):
     return F.layer_norm(x, x.shape[1:])
 
 
-def results(function, values, device, dtype, turned, ones):
+def results(function, values, device, dtype, transposed, ones):
     """The result and all gradients, as bytes."""
     x, w, b, g = (torch.from_numpy(v).to(device=device, dtype=dtype) for v in values)
-    if turned:
+    if transposed:
         x = x.transpose(0, 1).contiguous().transpose(0, 1)
     for t in (x, w, b):
         t.requires_grad_()
@@ -47,8 +47,8 @@ def test_rows_at_a_time_give_the_bits_of_whole_instructions(function, dtype):
     rng = np.random.default_rng(5)
     for shape in SHAPES:
         values = [rng.standard_normal(s).astype("f4") * 3 for s in (shape, shape[-1:], shape[-1:], shape)]
-        for turned, ones in ((False, False), (True, False), (False, True)):
-            assert results(function, values, "cpu", dtype, turned, ones) == results(function, values, "cuda:0", dtype, turned, ones), (shape, turned, ones)
+        for transposed, ones in ((False, False), (True, False), (False, True)):
+            assert results(function, values, "cpu", dtype, transposed, ones) == results(function, values, "cuda:0", dtype, transposed, ones), (shape, transposed, ones)
 
 
 @pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16), ids=str)

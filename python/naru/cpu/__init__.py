@@ -74,7 +74,7 @@ def stream(stream: Stream | None) -> StreamContext:
 
 
 def synchronize(device: Any = None) -> None:
-    """Does what has been held back to be done together with more."""
+    """Runs what has been deferred so that it could be fused with more."""
     _C.synchronize(_C.device("cpu"))
 
 

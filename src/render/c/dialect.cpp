@@ -118,7 +118,7 @@ constexpr Helper kHelpers[] = {
 const char* const kPlace = R"c(typedef struct { unsigned short bits; } naru_half;
 typedef struct { unsigned short bits; } naru_bfloat16;
 struct naru_work_group;
-typedef struct { naru_i global_[3], group_[3], local_[3], size_[3], groups_[3], items_[3]; NARU_TEAM } naru_place;
+typedef struct { naru_i global_[3], group_[3], local_[3], size_[3], groups_[3], items_[3]; NARU_WORK_GROUP } naru_place;
 #define global_id(d) (naru_here.global_[d])
 #define group_id(d) (naru_here.group_[d])
 #define local_id(d) (naru_here.local_[d])

@@ -54,7 +54,7 @@ static inline int naru_abs(int x) { return x < 0 ? (int)(0u - (unsigned)x) : x; 
              .any_entry = "",
              .global = "",
              .shared = "static __thread",
-             .barrier = "naru_barrier(naru_here.team)",
+             .barrier = "naru_barrier(naru_here.work_group)",
              .shared_pointer = "",
              .private_pointer = "",
              .constant = "static const",

@@ -225,8 +225,8 @@ std::string device_text(const ir::UserKernel& k, const Variant& v, const Target&
   const KernelEntry& entry = entry_of(k);
   const UserMath math = user_math(*k.source, target);
   const bool guard = !entry.barriers, apart = in_memory(k.memory.size(), argument_bytes, target);
-  std::string text =
-      fmt::format("{}{}typedef {} naru_i;\n#define NARU_TEAM\n{}typedef struct {{", d.prelude, math.text, v.wide ? "long" : "int", kPlace);
+  std::string text = fmt::format("{}{}typedef {} naru_i;\n#define NARU_WORK_GROUP\n{}typedef struct {{", d.prelude, math.text,
+                                 v.wide ? "long" : "int", kPlace);
   if (!k.memory.empty()) text += fmt::format(" long o[{}];", k.memory.size());
   if (!k.numbers.empty()) text += fmt::format(" unsigned long p[{}];", k.numbers.size());
   text += fmt::format(" naru_i d[{}]; }} naru_args;\n", static_cast<int>(kNumbers)) + place_text(v, guard);
@@ -390,7 +390,8 @@ std::string user_c_text(const UserC& kernel) {
   const UserMath math = user_math(s, target);
   const Dialect::User& c = target.dialect->user;
   std::string text = c.prelude + math.text;
-  text += fmt::format("typedef {} naru_i;\n#define NARU_TEAM struct naru_work_group* team;\n{}", kernel.wide ? "long" : "int", kPlace);
+  text += fmt::format("typedef {} naru_i;\n#define NARU_WORK_GROUP struct naru_work_group* work_group;\n{}", kernel.wide ? "long" : "int",
+                      kPlace);
   if (entry.barriers) text += user_work_group();
   text += "#line 1 \"kernel\"\n" + SourceTranslator(s, c, math).spell(entry, head + ") {") + "\n#line 1 \"naru\"\n";
   return text + user_loops(entry.barriers, locals, call + ")");

@@ -84,7 +84,7 @@ constexpr const char* kGroup = R"c(  for (int64_t g = first; g < last; ++g) {
       group.size_[d] = (naru_i)(left < threads ? left : threads);
       group.global_[d] = (naru_i)(n * threads), group.local_[d] = 0;
     }
-    group.team = 0;
+    group.work_group = 0;
 )c";
 
 }  // namespace
@@ -109,7 +109,8 @@ std::string user_loops(bool barriers, const std::string& locals, const std::stri
           naru_here.local_[0] = x, naru_here.global_[0] = x0 + x;
           )c" +
            call + ";\n        }\n      }\n  }\n  return 0;\n}\n";
-  return std::string(R"c(struct naru_work { struct naru_work_group team; naru_place group; void* const* memory; const uint64_t* numbers; };
+  return std::string(
+             R"c(struct naru_work { struct naru_work_group work_group; naru_place group; void* const* memory; const uint64_t* numbers; };
 static void naru_item(struct naru_work_group* t) {
   struct naru_work* const work = (struct naru_work*)t;
   void* const* const memory = work->memory;
@@ -118,15 +119,15 @@ static void naru_item(struct naru_work_group* t) {
   const naru_i me = t->now, nx = naru_here.size_[0], ny = naru_here.size_[1];
   naru_here.local_[0] = me % nx, naru_here.local_[1] = me / nx % ny, naru_here.local_[2] = me / nx / ny;
   for (int d = 0; d < 3; ++d) naru_here.global_[d] += naru_here.local_[d];
-  naru_here.team = t;
+  naru_here.work_group = t;
 )c") + locals +
          "  " + call + ";\n}\n" + kOpen + R"c(  void** at = (void**)(stacks + geometry[3] * geometry[4] * geometry[5] * stack_bytes);
   int torn = 0;
 )c" + kGroup +
          R"c(    struct naru_work work = {{0}, group, memory, numbers};
-    work.team.at = at, work.team.item = naru_item;
-    work.team.count = (int)(group.size_[0] * group.size_[1] * group.size_[2]);
-    if ((torn = naru_meet(&work.team, stacks, stack_bytes))) break;
+    work.work_group.at = at, work.work_group.item = naru_item;
+    work.work_group.count = (int)(group.size_[0] * group.size_[1] * group.size_[2]);
+    if ((torn = naru_meet(&work.work_group, stacks, stack_bytes))) break;
   }
   return torn;
 }

@@ -181,7 +181,7 @@ TEST_F(CudaMatMul, a_bias_that_the_library_does_not_take_is_added_behind_its_mat
   EXPECT_EQ(count["cuLaunchKernel"], 3);
 }
 
-TEST_F(CudaMatMul, factors_that_do_not_lie_in_lines_are_copied_for_the_library) {
+TEST_F(CudaMatMul, factors_without_a_unit_stride_are_copied_for_the_library) {
   std::vector<Job> all;
   Job j = job(1, 5, 7, 9);
   j.q.a.row_stride = j.q.a.col_stride = 0;  // one number for all

@@ -156,11 +156,12 @@ TEST_P(OpenCl, sorts_are_stable_whatever_the_type_and_the_length) {
 TEST_P(OpenCl, products_are_one_chain_in_the_order_of_k) {
   for (const DType t : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8})
     for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {33, 65, 130}, {5, 40, 0}, {70, 3, 17}})
-      for (const bool turned : {false, true})
+      for (const bool transposed : {false, true})
         for (const bool with_bias : {false, true}) {
-          if ((turned && t != DType::F32) || (!with_bias && t != DType::F32 && t != DType::I64)) continue;  // to compile less
-          Array a({2, turned ? k : m, turned ? m : k}, t, Layout::Contiguous, 3),
-              b({2, turned ? n : k, turned ? k : n}, t, Layout::Contiguous, 4), c({2, m, n}, t), bias({n}, t, Layout::Contiguous, 5);
+          if ((transposed && t != DType::F32) || (!with_bias && t != DType::F32 && t != DType::I64)) continue;  // to compile less
+          Array a({2, transposed ? k : m, transposed ? m : k}, t, Layout::Contiguous, 3),
+              b({2, transposed ? n : k, transposed ? k : n}, t, Layout::Contiguous, 4), c({2, m, n}, t),
+              bias({n}, t, Layout::Contiguous, 5);
           same(
               {&a, &b, &c, &bias},
               [&, m = m, n = n, k = k](const std::vector<View>& v) -> ir::Instruction {
@@ -169,11 +170,11 @@ TEST_P(OpenCl, products_are_one_chain_in_the_order_of_k) {
                 const auto matrix = [&](const View& x, bool turn) {
                   return ir::MatMul::Matrix{x.data, x.strides[0], x.strides[turn ? 2 : 1], x.strides[turn ? 1 : 2]};
                 };
-                q.a = matrix(v[0], turned), q.b = matrix(v[1], turned), q.c = matrix(v[2], false);
+                q.a = matrix(v[0], transposed), q.b = matrix(v[1], transposed), q.c = matrix(v[2], false);
                 if (with_bias) q.bias = v[3].data;
                 return q;
               },
-              fmt::format("{} {}x{}x{}{}", name_of(t), m, n, k, turned ? " turned" : ""));
+              fmt::format("{} {}x{}x{}{}", name_of(t), m, n, k, transposed ? " transposed" : ""));
         }
 }
 

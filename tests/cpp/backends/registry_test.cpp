@@ -90,7 +90,7 @@ TEST(Memory, small_storages_on_cpu_come_from_the_pool_and_are_not_counted) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(large->data) % 64, 0u);
 }
 
-TEST(Memory, lazy_storages_take_memory_when_they_are_materialised_and_refuse_what_no_device_holds) {
+TEST(Memory, lazy_storages_take_memory_when_they_are_allocated_and_refuse_what_no_device_holds) {
   const Virtual some("cuda:1");
   const size_t before = memory_stats(Device("cuda:0")).allocated();
   const auto s = make_lazy_storage(Device("cuda:0"), 1 << 20);

@@ -27,10 +27,10 @@ void products_agree() {
   for (int64_t m : {1, 5, 8, 19})
     for (int64_t n : {1, 7, 32, 75})
       for (int64_t k : {1, 3, 300})
-        for (bool turned : {false, true}) {
+        for (bool transposed : {false, true}) {
           const auto a = random_values<T>(static_cast<size_t>(m * k), 1), b = random_values<T>(static_cast<size_t>(k * n), 2);
           std::vector<T> c(static_cast<size_t>(m * n)), d = c, e = c;
-          OwnMatMul<T> q{m, n, k, a.data(), k, 1, b.data(), turned ? 1 : n, turned ? k : 1, c.data(), n};
+          OwnMatMul<T> q{m, n, k, a.data(), k, 1, b.data(), transposed ? 1 : n, transposed ? k : 1, c.data(), n};
           plain::own_matmul(q);
 #if defined(__x86_64__)
           if (wide_level() >= 1) {

@@ -93,10 +93,10 @@ TEST(Joins, RangesAndStridesOfNewTensors) {
   EXPECT_EQ(range(0, 1, 0.5).to_doubles(), (Doubles{0, 0.5, 1}));
   EXPECT_EQ(logspace(0, 2, 3).to_doubles(), (Doubles{1, 10, 100}));
   EXPECT_EQ(empty_strided({2, 3}, {1, 2}).strides(), (Dims{1, 2}));
-  const Tensor turned = zeros({2, 3}).t();
-  EXPECT_EQ(rand_like(turned).strides(), turned.strides());
-  EXPECT_EQ(randint_like(turned, 3, 4, DType::I64).to_doubles(), Doubles(6, 3));
-  EXPECT_EQ(bernoulli(turned, 1).to_doubles(), Doubles(6, 1));
+  const Tensor transposed = zeros({2, 3}).t();
+  EXPECT_EQ(rand_like(transposed).strides(), transposed.strides());
+  EXPECT_EQ(randint_like(transposed, 3, 4, DType::I64).to_doubles(), Doubles(6, 3));
+  EXPECT_EQ(bernoulli(transposed, 1).to_doubles(), Doubles(6, 1));
   expect_starts(text_of<RuntimeError>([] { empty_strided({2}, {-1}); }), "empty_strided: wanted sizes and strides >= 0");
 }
 

@@ -180,7 +180,7 @@ class Program {
         slots_.erase(slots_.begin() + (&s - slots_.data()));
         return;
       case 7:
-        return fold(s);
+        return reduce_rows(s);
       default:
         return check(static_cast<size_t>(&s - slots_.data()));
     }
@@ -238,7 +238,7 @@ class Program {
     for (size_t i = 0; i < a.size; ++i) a[i] = s.array[i] + 1;
     put(host, a);
   }
-  void fold(Slot& s) {
+  void reduce_rows(Slot& s) {
     double last = 0;
     for (size_t i = 0; i < s.array.size; ++i) last = std::max(last, s.array[i]);
     put(maximum(max(s.tensor).reshape({1}), 0), fresh(1, last));
