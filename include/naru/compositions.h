@@ -133,10 +133,11 @@ std::vector<Tensor> tensor_split(const Tensor& t, const Tensor& ends, int64_t di
 // Copies one behind the other, `times` along each dimension; missing leading counts are 1.
 Tensor tile(const Tensor& t, const Dims& times);
 // Each element (place of a dimension) that many times in a row; a tensor has one count for all or one for each. RuntimeError for negative counts.
-Tensor repeat_interleave(const Tensor& t, int64_t repeats, std::optional<int64_t> dim = {});
-Tensor repeat_interleave(const Tensor& t, const Tensor& repeats, std::optional<int64_t> dim = {});
+// output_size: the size that the dimension gets, where it is known; RuntimeError where it is another.
+Tensor repeat_interleave(const Tensor& t, int64_t repeats, std::optional<int64_t> dim = {}, std::optional<int64_t> output_size = {});
+Tensor repeat_interleave(const Tensor& t, const Tensor& repeats, std::optional<int64_t> dim = {}, std::optional<int64_t> output_size = {});
 // The numbers of the places, each as often as `repeats` says.
-Tensor repeat_interleave(const Tensor& repeats);
+Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size = {});
 // Without those of the dimensions that are of size 1.
 Tensor squeeze(const Tensor& t, const Dims& dims);
 // Dimensions moved to other places; the others keep their order. RuntimeError where one is named twice.
@@ -159,6 +160,8 @@ void squeeze_(const Tensor& t, int64_t dim);
 void as_strided_(const Tensor& t, const Dims& sizes, const Dims& strides, int64_t offset);
 // The elements of the storage stay where they are; what is added is 0.
 void resize_(const Tensor& t, const Dims& sizes, std::optional<MemoryFormat> format = {});
+// To the model's sizes; Preserve: in its format.
+void resize_as_(const Tensor& t, const Tensor& model, std::optional<MemoryFormat> format = {});
 
 // --- indexing -------------------------------------------------------------------------------------------------------------------------
 // gather, where negative positions count from the end and the other dimensions broadcast; without dim in the flattened tensor. RuntimeError where

@@ -108,10 +108,11 @@ void define_in_place_views() {
                  as_strided_(t, size, stride, offset.value_or(t.storage_offset()));
                  return Self();
                });
-  def_geometry("resize_as_", "input, the_template, *, memory_format=None", [](const Tensor& t, const Tensor& model, Ignored) {
-    resize_(t, model.sizes());
-    return Self();
-  });
+  def_geometry("resize_as_", "input, the_template, *, memory_format=None",
+               [](const Tensor& t, const Tensor& model, std::optional<MemoryFormat> format) {
+                 resize_as_(t, model, format);
+                 return Self();
+               });
 }
 
 void define_joins() {
@@ -155,15 +156,15 @@ void define_pieces() {
   def(kBoth, "tile", "input, *dims", "Copies one behind the other; missing leading counts are 1.",
       [](const Tensor& t, const Dims& dims) { return tile(t, dims); });
   def(kBoth, "repeat_interleave", "input, repeats, dim=None, *, output_size=None", "Each element that many times in a row.",
-      [](const Tensor& t, PyObject* repeats, OptInt dim, Ignored) -> PyObject* {
-        if (is_tensor(repeats)) return wrap(repeat_interleave(t, tensor_of(repeats), dim));
+      [](const Tensor& t, PyObject* repeats, OptInt dim, OptInt size) -> PyObject* {
+        if (is_tensor(repeats)) return wrap(repeat_interleave(t, tensor_of(repeats), dim, size));
         int64_t times = 0;
         if (!int_from(repeats, times))
           throw TypeError("repeat_interleave(): argument 'repeats' must be int or Tensor, not {}", Py_TYPE(repeats)->tp_name);
-        return wrap(repeat_interleave(t, times, dim));
+        return wrap(repeat_interleave(t, times, dim, size));
       });
   def(kFunction, "repeat_interleave", "repeats, *, output_size=None", "Each position that many times in a row.",
-      [](const Tensor& repeats, Ignored) { return repeat_interleave(repeats); });
+      [](const Tensor& repeats, OptInt size) { return repeat_interleave(repeats, size); });
 }
 
 void define_flips() {

@@ -40,6 +40,12 @@ std::vector<int64_t> repeated(const std::vector<int64_t>& counts) {
   return places;
 }
 
+void require_size(const std::vector<int64_t>& places, std::optional<int64_t> wanted) {
+  if (wanted && *wanted != static_cast<int64_t>(places.size()))
+    throw RuntimeError("allocated size does not match required size (repeat_interleave: output_size is {}, the repeats add up to {})",
+                       *wanted, places.size());
+}
+
 // What repeat_interleave works on: the tensor and a dimension of it, or the flattened tensor.
 std::pair<Tensor, int64_t> repeated_along(const Tensor& t, std::optional<int64_t> dim) {
   const Tensor x = dim && t.dim() > 0 ? t : t.reshape({-1});
@@ -99,25 +105,32 @@ Tensor tile(const Tensor& t, const Dims& given) {
   return repeat(t, times);
 }
 
-Tensor repeat_interleave(const Tensor& t, int64_t repeats, std::optional<int64_t> dim) {
+Tensor repeat_interleave(const Tensor& t, int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size) {
   if (repeats < 0) throw RuntimeError("repeats has to be non-negative, got {}", repeats);
   const auto [x, d] = repeated_along(t, dim);
-  const Tensor places = arange(0, times(x.size(d), repeats), 1, Options(x.device()));
+  const int64_t size = times(x.size(d), repeats);
+  if (output_size && *output_size != size)
+    throw RuntimeError("repeat_interleave: Invalid output_size, expected {} but got {}", size, *output_size);
+  const Tensor places = arange(0, size, 1, Options(x.device()));
   return index_select(x, d, floor_divide(places, Operand(std::max<int64_t>(repeats, 1))));
 }
 
-Tensor repeat_interleave(const Tensor& t, const Tensor& repeats, std::optional<int64_t> dim) {
+Tensor repeat_interleave(const Tensor& t, const Tensor& repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size) {
   const auto counts = counts_of(repeats);
-  if (counts.size() == 1) return repeat_interleave(t, counts[0], dim);
+  if (counts.size() == 1) return repeat_interleave(t, counts[0], dim, output_size);
   const auto [x, d] = repeated_along(t, dim);
   if (static_cast<int64_t>(counts.size()) != x.size(d))
     throw RuntimeError("repeat_interleave: repeats must have the same size as input along dim, got {} and {}", counts.size(), x.size(d));
-  return index_select(x, d, tensor(repeated(counts), Options(DType::I64, x.device())));
+  const auto places = repeated(counts);
+  require_size(places, output_size);
+  return index_select(x, d, tensor(places, Options(DType::I64, x.device())));
 }
 
-Tensor repeat_interleave(const Tensor& repeats) {
+Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size) {
   if (repeats.dim() != 1) throw RuntimeError("repeat_interleave only accept 1D vector as repeat, got {} dimensions", repeats.dim());
-  return tensor(repeated(counts_of(repeats)), Options(repeats.dtype(), repeats.device()));
+  const auto places = repeated(counts_of(repeats));
+  require_size(places, output_size);
+  return tensor(places, Options(repeats.dtype(), repeats.device()));
 }
 
 }  // namespace naru

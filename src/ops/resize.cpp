@@ -30,6 +30,8 @@ void resize_(const Tensor& t, const Dims& size, std::optional<MemoryFormat> form
   for (int64_t n : size)
     if (n < 0) throw RuntimeError("numel: integer multiplication overflow (resize_: negative size in {})", size.str());
   if (t.requires_grad()) throw RuntimeError("cannot resize variables that require grad");
+  if (format == MemoryFormat::Preserve)
+    throw RuntimeError("Unsupported memory formatPreserve (resize_: wanted contiguous_format, channels_last or channels_last_3d)");
   if (size == t.sizes() && !format) return;
   const Dims strides = ops::format_strides(size, format.value_or(MemoryFormat::Contiguous));
   const int64_t n = plus(checked_product(size), t.storage_offset());
@@ -45,6 +47,15 @@ void resize_(const Tensor& t, const Dims& size, std::optional<MemoryFormat> form
   // What backward has kept of it is no longer what it was.
   t.impl()->storage->version = version;
   t.impl()->set_geometry(size, strides, t.impl()->offset);
+}
+
+void resize_as_(const Tensor& t, const Tensor& model, std::optional<MemoryFormat> format) {
+  if (format == MemoryFormat::Preserve) {
+    format = MemoryFormat::Contiguous;
+    for (const MemoryFormat of_model : {MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d})
+      if (!model.is_contiguous() && model.is_contiguous(of_model)) format = of_model;
+  }
+  resize_(t, model.sizes(), format);
 }
 
 }  // namespace naru

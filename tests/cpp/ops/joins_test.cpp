@@ -36,7 +36,11 @@ TEST(Joins, ElementsAreRepeatedInARow) {
   EXPECT_EQ(repeat_interleave(t, tensor({0, 3})).to_doubles(), (Doubles{8, 8, 8}));
   EXPECT_EQ(repeat_interleave(tensor({2, 1})).to_doubles(), (Doubles{0, 0, 1}));
   EXPECT_EQ(tile(t, {2, 2}).sizes(), (Dims{2, 4}));
+  EXPECT_EQ(repeat_interleave(t, tensor({2, 1}), {}, 3).to_doubles(), (Doubles{7, 7, 8}));
   expect_starts(text_of<RuntimeError>([&] { repeat_interleave(t, tensor({0, -3})); }), "repeats can not be negative");
+  expect_starts(text_of<RuntimeError>([&] { repeat_interleave(t, 2, {}, 3); }),
+                "repeat_interleave: Invalid output_size, expected 4 but got 3");
+  expect_starts(text_of<RuntimeError>([&] { repeat_interleave(t, tensor({2, 1}), {}, 4); }), "allocated size does not match required size");
 }
 
 TEST(Joins, DimensionsMoveAndTurn) {
@@ -69,6 +73,10 @@ TEST(Joins, ATensorTakesAnotherGeometry) {
   squeeze_(t);
   resize_(t, {6});
   EXPECT_EQ(t.to_doubles(), (Doubles{1, 2, 3, 4, 0, 0}));
+  const Tensor model = zeros({1, 2, 3, 2}).contiguous(MemoryFormat::ChannelsLast), other = zeros({1});
+  resize_as_(other, model, MemoryFormat::Preserve);
+  EXPECT_EQ(other.strides(), model.strides());
+  expect_starts(text_of<RuntimeError>([&] { resize_(other, {1}, MemoryFormat::Preserve); }), "Unsupported memory format");
   Tensor leaf = zeros({2, 2});
   leaf.requires_grad_();
   expect_starts(text_of<RuntimeError>([&] { t_(leaf); }), "an in-place change of shape is not supported");
