@@ -142,6 +142,11 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
 Tensor squeeze(const Tensor& t, const Dims& dims);
 // Dimensions moved to other places; the others keep their order. RuntimeError where one is named twice.
 Tensor movedim(const Tensor& t, const Dims& from, const Dims& to);
+// The dimensions in reverse order; the last two exchanged; the transpose of a matrix. A tensor without dimensions is itself, with a warning (but
+// for numpy_T); RuntimeError for other ranks.
+Tensor numpy_T(const Tensor& t);
+Tensor mT(const Tensor& t);
+Tensor matrix_H(const Tensor& t);
 // Turned by 90 degrees k times, from the first of two dimensions towards the second.
 Tensor rot90(const Tensor& t, int64_t k = 1, const Dims& dims = {0, 1});
 // The diagonal of a matrix (a copy), or a matrix with this diagonal. RuntimeError for other ranks.
@@ -162,6 +167,13 @@ void as_strided_(const Tensor& t, const Dims& sizes, const Dims& strides, int64_
 void resize_(const Tensor& t, const Dims& sizes, std::optional<MemoryFormat> format = {});
 // To the model's sizes; Preserve: in its format.
 void resize_as_(const Tensor& t, const Tensor& model, std::optional<MemoryFormat> format = {});
+
+// t takes over the elements of `from`, of its type: their memory, sizes and strides. RuntimeError where t requires grad, but under NoGrad.
+void set_(const Tensor& t, const Tensor& from);
+// Moves the elements into memory that processes forked from here on share; memory of devices counts as shared. RuntimeError where the memory is
+// an array's, or another library's.
+void share_memory_(const Tensor& t);
+bool is_shared(const Tensor& t);
 
 // --- indexing -------------------------------------------------------------------------------------------------------------------------
 // gather, where negative positions count from the end and the other dimensions broadcast; without dim in the flattened tensor. RuntimeError where

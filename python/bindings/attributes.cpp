@@ -3,6 +3,7 @@
 
 #include "core/device_kinds.h"
 #include "naru/autograd.h"
+#include "naru/compositions.h"
 #include "ops/accumulate.h"
 #include "ops/history.h"
 #include "tensor_object.h"
@@ -29,28 +30,6 @@ int set(PyObject* self, PyObject* value, void*) {
   }
 }
 
-Tensor reversed(const Tensor& t) {
-  Dims order;
-  for (int64_t d = t.dim(); d-- > 0;) order.push_back(d);
-  return t.permute(order);
-}
-Tensor number_without_dimensions(const Tensor& t, const char* attribute) {
-  warn_user(fmt::format("Tensor.{} is deprecated on 0-D tensors. This function is the identity in these cases.", attribute));
-  return t.view(t.sizes());
-}
-Tensor matrix_transposed(const Tensor& t) {
-  if (t.dim() == 0) return number_without_dimensions(t, "mT");
-  if (t.dim() < 2) throw RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got {}-D tensor.", t.dim());
-  return t.transpose(-2, -1);
-}
-Tensor hermitian(const Tensor& t) {
-  if (t.dim() == 0) {
-    warn_user("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().");
-    return t;
-  }
-  if (t.dim() != 2) throw RuntimeError("tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", t.dim());
-  return t.t();
-}
 PyObject* is_on(PyObject* self, void* kind) {
   return guarded([&] { return PyBool_FromLong(tensor_of(self).device().type == static_cast<const DeviceKind*>(kind)->type); });
 }
@@ -161,10 +140,10 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
   add("retains_grad", get<retains>, "Whether retain_grad() was called.");
   add("data", get<[](const Tensor& t) { return t.data(); }>,
       "The same elements without history; assigning takes over another tensor's elements.", set_data);
-  add("T", get<reversed>, "The dimensions in reverse order.");
-  add("mT", get<matrix_transposed>, "The last two dimensions exchanged.");
-  add("H", get<hermitian>, "The transpose of a matrix.");
-  add("mH", get<matrix_transposed>, "The last two dimensions exchanged.");
+  add("T", get<numpy_T>, "The dimensions in reverse order.");
+  add("mT", get<mT>, "The last two dimensions exchanged.");
+  add("H", get<matrix_H>, "The transpose of a matrix.");
+  add("mH", get<mT>, "The last two dimensions exchanged.");
   add("real", get<[](const Tensor& t) { return t; }>, "The tensor itself: there are no complex types yet.");
   add_kinds(list);
   for (const char* name :

@@ -1,28 +1,13 @@
 // Storages as Python sees them: the memory that a tensor and its views share, as bytes (UntypedStorage) or as elements (TypedStorage).
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <sys/mman.h>
 
-#include <cstring>
-
-#include "autograd/node.h"
+#include "naru/compositions.h"
 #include "ops/common.h"
-#include "runtime/memory.h"
-#include "runtime/queue.h"
 #include "tensor_object.h"
 
 namespace naru::py {
 namespace {
-
-// A vector over the whole of a storage.
-Tensor whole(const Tensor& t, DType type) {
-  const Ref<Storage>& storage = t.impl()->storage;
-  if (runtime::Queue* q = storage->pending.load()) q->flush();
-  Tensor v(new TensorImpl(storage, type));
-  v.impl()->set_geometry({static_cast<int64_t>(storage->bytes / size_of(type))}, {1}, 0);
-  v.impl()->origin = t.impl()->origin;
-  return v;
-}
 
 struct Untyped {
   Tensor bytes;
@@ -35,32 +20,7 @@ const Tensor& vector_of(const Untyped& s) { return s.bytes; }
 const Tensor& vector_of(const Typed& s) { return s.elements; }
 const Tensor& own_of(const Untyped& s) { return s.own; }
 const Tensor& own_of(const Typed& s) { return s.elements; }
-Untyped untyped_of(const Tensor& t) { return {whole(t, DType::U8), whole(t, t.dtype())}; }
-
-// --- memory that forked processes share
-
-void release_shared(Storage& s) noexcept { munmap(s.data, reinterpret_cast<uintptr_t>(s.owner)); }
-
-bool is_shared(const Tensor& t) { return t.impl()->storage->release_memory == release_shared; }
-
-// Moves the storage's elements into memory that processes forked from here on share.
-void share(const Tensor& t) {
-  if (!t.device().is_cpu()) return;  // as in PyTorch, where devices' memory counts as shared
-  Storage& s = *t.impl()->storage;
-  if (s.bytes == 0 || is_shared(t)) return;
-  if (s.externally_aliased > 0)
-    throw RuntimeError("share_memory_: the memory is also an array's, or another library's; clone() the tensor first");
-  t.data_ptr();  // waits for what is under way
-  void* data = mmap(nullptr, s.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) throw std::bad_alloc();
-  Tensor old = whole(t, DType::U8);
-  std::memcpy(data, s.data, s.bytes);
-  if (s.release_memory) s.release_memory(s);
-  s.data = data;
-  s.owner = reinterpret_cast<void*>(s.bytes);
-  s.release_memory = release_shared;
-  s.ordered = s.resizable = false;
-}
+Untyped untyped_of(const Tensor& t) { return {ops::whole_storage(t, DType::U8), ops::whole_storage(t, t.dtype())}; }
 
 // --- the classes
 
@@ -90,10 +50,10 @@ void define_class(nb::class_<S>& c, S (*make)(const Tensor&)) {
       .def("_tensor", [](const S& s) { return wrapped(own_of(s)); })  // what copies are made of, in python/naru/_tensor.py
       .def("cpu", [make](const S& s) { return make(own_of(s).cpu()); })
       .def("__sizeof__", [vector](const S& s) { return sizeof(S) + vector(s).impl()->storage->bytes; })
-      .def("is_shared", [vector](const S& s) { return is_shared(vector(s)); })
+      .def("is_shared", [vector](const S& s) { return ops::is_in_shared_memory(vector(s)); })
       .def("share_memory_",
            [vector](nb::object self) {
-             share(vector(nb::cast<const S&>(self)));
+             share_memory_(vector(nb::cast<const S&>(self)));
              return self;
            })
       .def_prop_ro("device", [vector](const S& s) { return nb::steal(device_object(vector(s).device())); });
@@ -118,21 +78,9 @@ struct Arg<Untyped> {
 
 namespace {
 
-void take_over(const Tensor& t, const Tensor& from) {
-  if (t.requires_grad() && grad_enabled()) {
-    autograd::check_in_place(t, "set_");
-    throw RuntimeError("the derivative for 'set_' is not implemented; use .data, or write under no_grad()");
-  }
-  ops::replace_storage(t, from.impl()->storage);
-  t.impl()->set_geometry(from.sizes(), from.strides(), from.storage_offset());
-  t.impl()->base = nullptr;
-}
-
 void define_set() {
   def(kMethod, "set_", "input, source", "Takes over another tensor's elements.", [](const Tensor& t, const Tensor& from) {
-    if (t.dtype() != from.dtype())
-      throw RuntimeError("Could not set tensor of type {} to a tensor of type {}", name_of(from.dtype()), name_of(t.dtype()));
-    take_over(t, from);
+    set_(t, from);
     return Self();
   });
   def(kMethod, "set_", "input, source, storage_offset=0, size=None, stride=None",
@@ -141,14 +89,14 @@ void define_set() {
         if (source.bytes.dtype() != DType::U8 && source.bytes.dtype() != t.dtype())
           throw RuntimeError("Expected a Storage of type {} or an UntypedStorage, but got type {} for argument 1 'storage'",
                              name_of(t.dtype()), name_of(source.bytes.dtype()));
-        const Tensor all = whole(source.bytes, t.dtype());
+        const Tensor all = ops::whole_storage(source.bytes, t.dtype());
         if (!size && offset < 0) throw RuntimeError("Tensor: invalid storage offset {}", offset);
         const Dims sizes = size.value_or(Dims{std::max<int64_t>(all.numel() - offset, 0)});
-        take_over(t, all.as_strided(sizes, stride.value_or(contiguous_strides(sizes)), offset));
+        set_(t, all.as_strided(sizes, stride.value_or(contiguous_strides(sizes)), offset));
         return Self();
       });
   def(kMethod, "set_", "input", "Takes over no elements.", [](const Tensor& t) {
-    take_over(t, empty({0}, Options(t.dtype(), t.device())));
+    set_(t, empty({0}, Options(t.dtype(), t.device())));
     return Self();
   });
 }
@@ -160,20 +108,20 @@ void define_storage(nb::module_& m) {
   define_class<Untyped>(untyped, untyped_of);
   untyped.def("untyped", [](nb::object self) { return self; });
   nb::class_<Typed> typed(m, "TypedStorage", "The memory that a tensor and its views share, as elements.");
-  define_class<Typed>(typed, [](const Tensor& t) { return Typed{whole(t, t.dtype())}; });
+  define_class<Typed>(typed, [](const Tensor& t) { return Typed{ops::whole_storage(t, t.dtype())}; });
   typed.def("untyped", [](const Typed& s) { return untyped_of(s.elements); }).def_prop_ro("dtype", [](const Typed& s) {
     return nb::steal(dtype_object(s.elements.dtype()));
   });
   def(kMethod, "untyped_storage", "input", "The storage, with data_ptr() and nbytes(), in bytes.",
       [](const Tensor& t) -> PyObject* { return nb::cast(untyped_of(t)).release().ptr(); });
   def(kMethod, "storage", "input", "The storage, with data_ptr() and nbytes(), its size in elements.",
-      [](const Tensor& t) -> PyObject* { return nb::cast(Typed{whole(t, t.dtype())}).release().ptr(); });
+      [](const Tensor& t) -> PyObject* { return nb::cast(Typed{ops::whole_storage(t, t.dtype())}).release().ptr(); });
   def(kMethod, "share_memory_", "input", "Moves the elements into memory that processes forked from here on share.", [](const Tensor& t) {
-    share(t);
+    share_memory_(t);
     return Self();
   });
   def(kMethod, "is_shared", "input", "Whether forked processes share the memory: after share_memory_(), and always on devices.",
-      [](const Tensor& t) { return !t.device().is_cpu() || is_shared(t); });
+      [](const Tensor& t) { return is_shared(t); });
   define_set();
 }
 

@@ -68,6 +68,10 @@ inline bool is_at_hand(const TensorImpl& t) noexcept {
 void bump_version(const Tensor& t);
 // Puts another storage in the place of the tensor's. Counts as a write, for whoever has saved the tensor.
 void replace_storage(const Tensor& t, Ref<Storage> storage);
+// A vector over the whole of a tensor's storage.
+Tensor whole_storage(const Tensor& t, DType type);
+// Whether its memory on the cpu is what share_memory_ made.
+bool is_in_shared_memory(const Tensor& t);
 
 // Inside, even small elementwise work is deferred, so that chains over small tensors fuse as well.
 class FuseScope {

@@ -46,6 +46,30 @@ Tensor movedim(const Tensor& t, const Dims& from, const Dims& to) {
   return t.permute(Dims(order));
 }
 
+Tensor numpy_T(const Tensor& t) {
+  Dims order;
+  for (int64_t d = t.dim(); d-- > 0;) order.push_back(d);
+  return t.permute(order);
+}
+
+Tensor mT(const Tensor& t) {
+  if (t.dim() == 0) {
+    warn("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.");
+    return t.view(t.sizes());
+  }
+  if (t.dim() < 2) throw RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got {}-D tensor.", t.dim());
+  return t.transpose(-2, -1);
+}
+
+Tensor matrix_H(const Tensor& t) {
+  if (t.dim() == 0) {
+    warn("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().");
+    return t;
+  }
+  if (t.dim() != 2) throw RuntimeError("tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", t.dim());
+  return t.t();
+}
+
 Tensor rot90(const Tensor& t, int64_t k, const Dims& dims) {
   if (dims.size() != 2) throw RuntimeError("expected total rotation dims == 2, but got dims = {}", dims.size());
   switch (((k % 4) + 4) % 4) {

@@ -83,6 +83,21 @@ TEST(Joins, ATensorTakesAnotherGeometry) {
   expect_starts(text_of<RuntimeError>([&] { resize_(leaf, {1}); }), "cannot resize variables that require grad");
 }
 
+TEST(Joins, ATensorTakesOverAnothersMemory) {
+  const Tensor t = zeros({2}), from = tensor({1.0, 2.0, 3.0, 4.0}).reshape({2, 2}).t();
+  set_(t, from);
+  from[0].fill_(9);
+  EXPECT_EQ(t.to_doubles(), (Doubles{9, 9, 2, 4}));
+  expect_starts(text_of<RuntimeError>([&] { set_(t, zeros({1}, DType::I64)); }), "Could not set tensor of type int64 to a tensor of type");
+  EXPECT_FALSE(is_shared(t));
+  share_memory_(t);
+  EXPECT_TRUE(is_shared(t));
+  EXPECT_EQ(t.to_doubles(), (Doubles{9, 9, 2, 4}));
+  EXPECT_EQ(mT(t).strides(), (Dims{2, 1}));
+  EXPECT_EQ(numpy_T(zeros({2, 3, 4})).sizes(), (Dims{4, 3, 2}));
+  expect_starts(text_of<RuntimeError>([] { matrix_H(zeros({3})); }), "tensor.H is only supported on matrices (2-D tensors).");
+}
+
 TEST(Joins, VectorsOfAllKinds) {
   const Tensor a = tensor({1.0, 2.0}), b = tensor({3.0, 6.0});
   EXPECT_EQ(dist(a, b, 1).item<double>(), 6);
