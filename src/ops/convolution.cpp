@@ -1,8 +1,8 @@
 #include "ops/convolution.h"
 
-#include "autograd/node.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/strides.h"
 
 namespace naru::ops {
