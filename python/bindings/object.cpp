@@ -117,9 +117,13 @@ int run_waiting(void*) {
 
 }  // namespace
 
+// Whether this thread may use Python. (When the interpreter has gone, PyGILState_Check says yes to everybody: asked first, for that is later.)
+static bool has_gil() noexcept { return PyGILState_Check() && Py_IsInitialized(); }
+
 void with_gil_later(void (*f)(void*), void* p) noexcept {
+  const bool ours = has_gil();
   if (!Py_IsInitialized()) return;
-  if (PyGILState_Check()) return f(p);
+  if (ours) return f(p);
   Waiting& w = waiting();
   std::lock_guard lock(w.mutex);
   w.calls.emplace_back(f, p);
@@ -178,7 +182,7 @@ thread_local uint32_t noted_line = 0;
 }  // namespace
 
 uint32_t program_line() noexcept {
-  if (!PyGILState_Check()) return noted_line;
+  if (!has_gil()) return noted_line;
   PyFrameObject* frame = PyEval_GetFrame();
   Py_XINCREF(frame);
   uint32_t place = 0;

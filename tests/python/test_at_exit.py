@@ -62,3 +62,26 @@ def test_daemon_threads_that_compute_at_exit_do_not_end_the_program_badly(what, 
         done = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM), devices, what], capture_output=True, text=True, timeout=60,
                               env={**os.environ, "NARU_VIRTUAL": "cuda:1,mps:1"})  # fmt: skip
         assert (done.returncode, done.stdout, done.stderr) == (0, "exit\n", "")
+
+
+LATE = """
+import ctypes, sys, threading, time
+import naru as n
+
+y = x = n.ones(200000, requires_grad=True, device=sys.argv[1])
+for _ in range(60000):
+    y = y * 1.0
+total = y.sum()
+threading.Thread(target=total.backward, daemon=True).start()
+time.sleep(0.03)
+# The process is still there for a while when the interpreter has gone.
+libc = ctypes.CDLL(None)
+libc.__cxa_atexit(ctypes.cast(libc.usleep, ctypes.c_void_p), ctypes.c_void_p(200000), None)
+print("exit")
+"""
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_backward_that_outlives_the_interpreter_does_not_ask_it_for_lines(device):
+    done = subprocess.run([sys.executable, "-c", LATE, device], capture_output=True, text=True, timeout=60, env={**os.environ, "NARU_VIRTUAL": "cuda:1"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "exit\n", "")
