@@ -1,10 +1,12 @@
 #include "runtime/event_stream.h"
 
 #include <iterator>
+#include <thread>
 #include <utility>
 
 #include "naru/error.h"
 #include "runtime/allocator.h"
+#include "runtime/interrupt.h"
 
 namespace naru::runtime {
 namespace {
@@ -144,8 +146,33 @@ void EventStream::reach(uint64_t seq) noexcept {
   }
 }
 
+void EventStream::wait_watched(uint64_t seq) {
+  if (forked() || completed() >= seq) return;
+  const InterruptWatch watch;
+  if (!watch.active()) return;
+  for (const auto until = std::chrono::steady_clock::now() + patience(); std::chrono::steady_clock::now() < until;) {
+    if (completed() >= seq) return;
+    std::this_thread::yield();
+  }
+  Event event;
+  try {
+    const std::lock_guard lock(mutex_);
+    if (!lost()) event = event_of(seq);
+  } catch (const std::exception&) {
+    return;  // reach() meets it, too
+  }
+  const auto wait = [this, event] {
+    try {
+      host_wait(event);
+    } catch (const std::exception&) {
+    }
+  };
+  if (event && !wait_or_interrupt(watch, wait)) throw Interrupted(fmt::format("the wait for {} was interrupted (Ctrl-C)", place_.str()));
+}
+
 void EventStream::synchronize(uint64_t seq) {
   if (forked()) check_usable();
+  wait_watched(seq);
   DeviceStream::synchronize(seq);
   check_usable();
 }

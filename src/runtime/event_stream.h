@@ -4,6 +4,7 @@
 // wait; an event is destroyed by its handle's deleter), and what an instruction is there.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -49,6 +50,11 @@ class EventStream : public DeviceStream, private LaunchMemory {
   virtual void check_usable() const = 0;                                 // throws in a forked process, and once the device is lost
   virtual bool forked() const noexcept = 0;
   virtual bool lost() const noexcept { return false; }
+  // How long the main thread asks again and again, as drivers do in their own waits, before another thread waits for it (see wait_watched).
+  virtual std::chrono::microseconds patience() const noexcept { return {}; }
+
+  // On the main thread of a Python program: waits for `seq`. Throws Interrupted at Ctrl-C. Elsewhere it does nothing.
+  void wait_watched(uint64_t seq);
 
   // Does `work`, which hands one instruction to the driver, with the lock held. What it throws is kept for whoever waits. asked: others will wait for it
   // soon. Returns its number.

@@ -4,7 +4,15 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "runtime/fork.h"
 
 namespace naru::runtime {
 namespace {
@@ -22,6 +30,52 @@ void note(int signal, siginfo_t* info, void* context) {
   else
     before.sa_handler(signal);
 }
+
+// A thread that waits for the main one. It ends when it has had nothing to do for a while, or when what it waited for came too late.
+class Waiter {
+ public:
+  static std::shared_ptr<Waiter> make() {
+    auto made = std::make_shared<Waiter>();
+    std::thread([made] { made->work(); }).detach();
+    return made;
+  }
+  // False: its thread has ended.
+  bool begin(std::function<void()>& wait) {
+    const std::lock_guard lock(mutex_);
+    if (over_) return false;
+    wait_ = std::move(wait);
+    asked_.notify_one();
+    return true;
+  }
+  bool done_within(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return done_.wait_for(lock, time, [&] { return !wait_; });
+  }
+  void leave_alone() {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (asked_.wait_for(lock, kPatience, [&] { return static_cast<bool>(wait_); })) {
+      lock.unlock();
+      wait_();
+      lock.lock();
+      wait_ = nullptr;
+      done_.notify_one();
+      if (over_) return;
+    }
+    over_ = true;
+  }
+
+  static constexpr std::chrono::milliseconds kPatience{500};
+  std::mutex mutex_;
+  std::condition_variable asked_, done_;
+  std::function<void()> wait_;
+  bool over_ = false;
+};
 
 bool on_main_thread() noexcept { return getpid() == static_cast<pid_t>(syscall(SYS_gettid)); }
 
@@ -44,6 +98,25 @@ InterruptWatch::~InterruptWatch() {
   if (!active_) return;
   sigaction(SIGINT, &before, nullptr);
   installed = false;
+}
+
+bool wait_or_interrupt(const InterruptWatch& watch, std::function<void()> wait) {
+  if (!watch.active()) {
+    wait();
+    return true;
+  }
+  // The main thread's alone, and of this process: a child has not the thread. Never destroyed.
+  static auto& waiter = *new std::shared_ptr<Waiter>;
+  static int process = -1;
+  if (std::exchange(process, fork_generation()) != fork_generation() && waiter) new std::shared_ptr<Waiter>(std::move(waiter));
+  while (!waiter || !waiter->begin(wait)) waiter = Waiter::make();
+  while (!waiter->done_within(std::chrono::milliseconds(kInterruptMilliseconds))) {
+    if (!watch.interrupted()) continue;
+    waiter->leave_alone();
+    waiter.reset();
+    return false;
+  }
+  return true;
 }
 
 bool InterruptWatch::interrupted() const noexcept { return active_ && noted != 0; }

@@ -1,6 +1,8 @@
 // Ctrl-C while the host waits in C++: Python's own handler only leaves a note, which nobody reads before the wait is over.
 #pragma once
 
+#include <functional>
+
 #include "naru/error.h"
 
 namespace naru::runtime {
@@ -28,6 +30,10 @@ class InterruptWatch {
  private:
   bool active_ = false;
 };
+
+// Calls `wait`, which blocks in a driver's function that hears of no signal. False: Ctrl-C came first. It goes on then, on a thread of its own, and so owns
+// all that it uses; it throws nothing.
+bool wait_or_interrupt(const InterruptWatch& watch, std::function<void()> wait);
 
 // Between looks.
 inline constexpr int kInterruptMilliseconds = 50;

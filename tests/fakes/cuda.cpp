@@ -10,7 +10,8 @@
    Besides what gpu.c reads from the environment:
      NARU_FAKE_ERROR    "cuMemAlloc_v2=2@3": only the third call fails
      NARU_FAKE_FAULT    D: a kernel that runs on device D ends with 719, and the context with it
-     NARU_FAKE_NO_PEER  devices can't reach one another's memory */
+     NARU_FAKE_NO_PEER  devices can't reach one another's memory
+     NARU_FAKE_ENDLESS  from when it is set, what is under way is never done: queries say so, waits do not return */
 #include "cuda_state.h"
 
 // --- the driver's functions ------------------------------------------------------------------------------------------
@@ -228,16 +229,21 @@ EXPORT int cuStreamWaitEvent(Stream* s, Event* e, unsigned) {
     while (!e->done && !e->context->broken) step(e->stream);
   });
 }
+// Without the lock.
+static void wait_without_end(bool for_work) {
+  while (for_work && getenv("NARU_FAKE_ENDLESS")) pause();
+}
 EXPORT int cuEventQuery(Event* e) {
   BEGIN(cuEventQuery);
   if (e->context != current()) return kInvalidContext;
   if (e->captured) return kCapturedEvent;
   if (const int code = refused_by_others()) return code;
   if (e->done) return 0;
-  step(e->stream);
+  if (!getenv("NARU_FAKE_ENDLESS")) step(e->stream);
   return e->context->broken ? e->context->broken : kNotReady;
 }
 EXPORT int cuEventSynchronize(Event* e) {
+  wait_without_end(!e->done);
   BEGIN(cuEventSynchronize);
   if (e->captured) return kCapturedEvent;
   while (!e->done && !e->context->broken && step(e->stream)) {

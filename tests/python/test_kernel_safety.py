@@ -234,20 +234,3 @@ def test_a_handler_that_raises_nothing_lets_a_kernel_of_python_threads_run_on():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "noted\n2.0\n"), done.stderr
-
-
-SLOW = """
-import os, signal, threading, naru
-x = naru.ones(3, device="cuda:0") + 1
-threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-try:
-    x.sum().item()
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-    os._exit(0)
-"""
-
-
-def test_ctrl_c_ends_the_wait_for_a_slow_device():
-    done = subprocess.run([sys.executable, "-c", SLOW], capture_output=True, text=True, timeout=60, env={**os.environ, "NARU_VIRTUAL": "cuda:1(launch_delay=1000s)"})
-    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr

@@ -112,11 +112,14 @@ void CudaStream::write(void* memory, const void* host, size_t bytes) {
   device_.check(cu.cuStreamSynchronize(beside_), "cuStreamSynchronize");
 }
 
-void CudaStream::wait_before(const ir::CopyBytes& c) noexcept {
+void CudaStream::wait_before(const ir::CopyBytes& c) {
   // Longer copies to the device are read by the driver where they lie, too.
   constexpr size_t kStaged = size_t{64} << 10;
   const bool down = c.target_device.is_cpu(), up = c.source_device.is_cpu() && c.bytes > kStaged;
-  if ((down && !device_.is_pinned(c.target)) || (up && !device_.is_pinned(c.source))) reach(submitted());
+  if ((down && !device_.is_pinned(c.target)) || (up && !device_.is_pinned(c.source))) {
+    wait_watched(submitted());
+    reach(submitted());
+  }
 }
 
 uint64_t CudaStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {

@@ -34,12 +34,13 @@ class CudaStream final : public runtime::EventStream, private StreamLauncher {
   void check_usable() const override { device_.check_usable(); }
   bool forked() const noexcept override { return device_.forked(); }
   bool lost() const noexcept override { return device_.lost(); }
+  std::chrono::microseconds patience() const noexcept override { return std::chrono::milliseconds(1); }
 
   void* scratch(size_t bytes) override { return take_scratch(bytes); }
   void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override { return take_faults(count, std::move(text)); }
   void* large_arguments(const void* bytes, size_t count) override;
   // Where the driver waits for all earlier work of the stream within a call, this waits before it, without the lock.
-  void wait_before(const ir::CopyBytes& copy) noexcept;
+  void wait_before(const ir::CopyBytes& copy);
   CUstream beside();
 
   CUstream beside_ = nullptr;  // for read() and write()

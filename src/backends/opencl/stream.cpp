@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "naru/error.h"
+#include "runtime/interrupt.h"
 
 namespace naru::backends::opencl {
 namespace {
@@ -181,8 +182,19 @@ void OpenClStream::start(const render::c::Launch& launch) {
   check(cl.clEnqueueNDRangeKernel(queue_, kernel.kernel, 1, nullptr, &items, &group, 0, nullptr, wanted_event()), "clEnqueueNDRangeKernel");
   if (!kernel.program) return;
   // Once it has run: PoCL 3.1 ends the process when a kernel under way is asked for.
-  cl.clFinish(queue_);
-  device_.ran(kernel);
+  if (finish_or_interrupt()) device_.ran(kernel);
+}
+
+bool OpenClStream::finish_or_interrupt() {
+  const runtime::InterruptWatch watch;
+  if (!watch.active()) {
+    api().clFinish(queue_);
+    return true;
+  }
+  auto marker = std::make_shared<opencl::Event>();
+  check(api().clEnqueueMarkerWithWaitList(queue_, 0, nullptr, marker->put()), "clEnqueueMarkerWithWaitList");
+  flush();
+  return runtime::wait_or_interrupt(watch, [marker] { api().clWaitForEvents(1, &marker->get()); });
 }
 
 void OpenClStream::prepare(const render::c::Launch& launch) {

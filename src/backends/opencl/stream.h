@@ -42,6 +42,8 @@ class OpenClStream final : public runtime::EventStream, private render::c::Launc
   void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override { return take_faults(count, std::move(text)); }
 
   void run(const ir::Instruction& instruction);
+  // Waits for all so far. False: Ctrl-C came first.
+  bool finish_or_interrupt();
   void copy(const ir::CopyBytes& copy);
   void copy_within(const ir::CopyBytes& copy);
   // Where the next command's event is to be put: asked for in instructions only that are followed by one.
