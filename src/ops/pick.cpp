@@ -47,7 +47,7 @@ bool fits(const Found& f, const PickOptions& wanted, const PciAddress& address) 
   if (f.free < wanted.free_memory) return false;
   if (!wanted.uuid.empty()) {
     const std::string uuid = lower(f.properties.uuid), text = lower(wanted.uuid);
-    if (!uuid.starts_with(text) && !uuid.starts_with("gpu-" + text)) return false;
+    if (!uuid.starts_with(text) && !uuid.starts_with("gpu-" + text) && !uuid.starts_with("mig-" + text)) return false;
   }
   if (wanted.pci.empty()) return true;
   PciAddress mine;

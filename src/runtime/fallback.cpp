@@ -80,6 +80,8 @@ void reset_fallback_report() {
 
 namespace runtime {
 
+void warn_of_fallback(const std::string& text) { warner.load()(text); }
+
 namespace {
 
 // Whether an operator of the table computes in float64, though it may neither be given nor give any.

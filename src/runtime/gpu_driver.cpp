@@ -29,12 +29,14 @@ struct Functions {
   int (*memory)(size_t*, int) = nullptr;
   int (*pci)(char*, int, int) = nullptr;
   int (*attribute)(int*, int, int) = nullptr;
+  int (*slice_uuid)(Uuid*, int) = nullptr;
 };
 
 bool find(const GpuDriver& d, Library& library, Functions& f) {
   const bool all = library.find(f.init, d.init) && library.find(f.version, d.version) && library.find(f.count, d.count) &&
                    library.find(f.get, d.get) && library.find(f.name, d.name) && library.find(f.memory, d.memory) &&
                    library.find(f.pci, d.pci) && library.find(f.attribute, d.attribute);
+  if (d.slice_uuid && !library.find(f.slice_uuid, d.slice_uuid)) f.slice_uuid = nullptr;  // drivers before CUDA 11.4
   return all && library.find(f.uuid, d.uuid);
 }
 
@@ -61,8 +63,7 @@ class Report {
 };
 
 // AMD's sixteen bytes are the text of a number.
-std::string uuid_text(const Uuid& u, bool is_text) {
-  std::string s = "GPU-";
+std::string uuid_text(const Uuid& u, bool is_text, std::string s = "GPU-") {
   if (is_text) return s.append(u.bytes, std::find(u.bytes, u.bytes + 16, '\0'));
   for (int i = 0; i < 16; ++i) s += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u.bytes[i]);
   return s;
@@ -103,13 +104,17 @@ std::string ask(const GpuDriver& d, const Functions& f) {
         failed(d.attribute, f.attribute(&minor, d.minor_attribute, device)) ||
         failed(d.attribute, f.attribute(&multiprocessors, d.multiprocessors_attribute, device)))
       return report.text();
+    Uuid slice = uuid;
+    if (f.slice_uuid && f.slice_uuid(&slice, device) != 0) slice = uuid;
+    const bool is_slice = !std::equal(slice.bytes, slice.bytes + 16, uuid.bytes);
     std::string limits;
     for (const int attribute : d.limit_attributes) {
       int limit = 0;
       if (attribute != 0 && f.attribute(&limit, attribute, device) != 0) limit = 0;
       limits += fmt::format("{} ", limit);
     }
-    report.line("gpu", lower(pci), uuid_text(uuid, d.uuid_is_text), major, minor, multiprocessors, memory, limits, name);
+    report.line("gpu", lower(pci), uuid_text(slice, d.uuid_is_text, is_slice ? "MIG-" : "GPU-"), major, minor, multiprocessors, memory,
+                limits, name);
   }
   return report.text();
 }

@@ -29,7 +29,8 @@ struct GpuDriver {
   const char* library_variable;            // of the environment, names another file
   // Its functions.
   const char *init, *version, *count, *get, *name, *uuid, *memory, *pci, *attribute;
-  bool uuid_is_text;  // else a number
+  const char* slice_uuid;  // that of a slice (MIG), where `uuid` gives the whole device's; null: there is none
+  bool uuid_is_text;       // else a number
   int major_attribute, minor_attribute, multiprocessors_attribute;
   int limit_attributes[6];                   // in the order of GpuLimits; 0: not asked for
   std::string (*version_text)(int version);  // "CUDA 12.8"
@@ -48,7 +49,7 @@ struct GpuLimits {
 };
 
 struct Gpu {
-  std::string name, uuid, pci;  // "NVIDIA H200", "GPU-5a1b6c...", "0000:17:00.0"
+  std::string name, uuid, pci;  // "NVIDIA H200", "GPU-5a1b6c..." (a slice: "MIG-..."), "0000:17:00.0"
   int major = 0, minor = 0, multiprocessors = 0;
   size_t memory = 0;  // bytes
   GpuLimits limits;

@@ -179,6 +179,15 @@ EXPORT int NAME(cuDeviceGetUuid, hipDeviceGetUuid)(unsigned char* uuid, int devi
 #endif
   return 0;
 }
+#ifndef FAKE_HIP
+/* NARU_FAKE_MIG: each device is a slice with a number of its own. */
+EXPORT int cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
+  CALLED(cuDeviceGetUuid_v2, none);
+  const int whole = cuDeviceGetUuid(uuid, device);
+  if (whole == 0 && getenv("NARU_FAKE_MIG")) uuid[15] = (unsigned char)(device + 1);
+  return whole;
+}
+#endif
 EXPORT int NAME(cuDeviceTotalMem_v2, hipDeviceTotalMem)(size_t* bytes, int device) {
   CALLED(cuDeviceTotalMem_v2, hipDeviceTotalMem);
   NEEDS_INIT;

@@ -102,6 +102,38 @@ def test_a_debugger_that_follows_no_child_can_have_the_driver_asked_in_the_proce
     assert {line.split()[0] for line in (tmp_path / "calls").read_text().splitlines()} == {said.split()[0]}
 
 
+def test_a_slice_of_a_device_has_a_number_of_its_own(environment):
+    program = "import naru; print([str(naru.cuda.get_device_properties(i).uuid) for i in range(2)], naru.pick(uuid=naru.cuda.get_device_properties(1).uuid))"
+    whole = "0000000a-0000-0000-0000-000000000000", "0000000b-0000-0000-0000-000000000000"
+    assert run(environment, "-c", program) == (0, f"{list(whole)} cuda:1\n")
+    slices = [uuid[:-1] + number for uuid, number in zip(whole, "12")]
+    assert run({**environment, "NARU_FAKE_MIG": "1"}, "-c", program) == (0, f"{slices} cuda:1\n")
+    # A driver before CUDA 11.4 has no such function.
+    assert run({**environment, "NARU_FAKE_MIG": "1", "NARU_FAKE_ERROR": "cuDeviceGetUuid_v2=1"}, "-c", program) == (0, f"{list(whole)} cuda:1\n")
+
+
+REFUSED_GRAPH = """
+import os, warnings
+import naru
+x = naru.ones(3, device="cuda")
+os.environ["NARU_FAKE_ERROR"] = "cuGraphInstantiateWithFlags=801"
+for _ in range(2):
+    g = naru.Graph()
+    with warnings.catch_warnings(record=True) as said, naru.graph(g):
+        warnings.simplefilter("always")
+        x.add_(1)
+        x.mul_(2).sum()
+    g.replay()
+    print([str(w.message).split(": ")[0] for w in said], x.tolist())
+"""
+
+
+def test_a_graph_that_the_driver_refuses_is_told_once_and_done_one_by_one(environment):
+    code, said = run(environment, "-c", REFUSED_GRAPH)
+    told = "device cuda:0 replays a graph as single instructions, which is slower"
+    assert (code, said) == (0, f"[{told!r}] [4.0, 4.0, 4.0]\n[] [10.0, 10.0, 10.0]\n")
+
+
 FIRST_PRODUCT = """
 import naru
 a, out = naru.arange(6.0, device="cuda").reshape(2, 3), naru.zeros(2, 2, device="cuda")
@@ -302,7 +334,7 @@ def probe_functions():
     found = re.findall(r"^  int \(\*(\w+)\)(\(.*\)) = nullptr;", source("runtime/gpu_driver.cpp"), re.MULTILINE)
     types = {name: f"int (*){parameters}" for name, parameters in found}
     names = dict(re.findall(r'^    \.(\w+) = "(cu\w+)"', source("backends/cuda/driver.cpp"), re.MULTILINE))
-    assert len(types) == 9 and set(names) == set(types)
+    assert len(types) == 10 and set(names) == set(types)
     return [(names[field], types[field].replace("Uuid", "void")) for field in types]
 
 

@@ -68,7 +68,7 @@ class DeviceProperties:
         self.major: int = found["major"]
         self.minor: int = found["minor"]
         self.multi_processor_count: int = found["multi_processor_count"]
-        self.uuid = Uuid(found["uuid"].removeprefix("GPU-"))
+        self.uuid = Uuid(found["uuid"].removeprefix("GPU-").removeprefix("MIG-"))
         domain, bus, place = (found["pci"].split(":") + ["", "", ""])[:3] if found["pci"] else ("0", "0", "0")
         self.pci_domain_id, self.pci_bus_id, self.pci_device_id = int(domain, 16), int(bus, 16), int(place.split(".")[0], 16)
         self.is_integrated = int(found["integrated"])

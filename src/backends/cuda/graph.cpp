@@ -1,9 +1,12 @@
 #include "backends/cuda/graph.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 
 #include "naru/error.h"
 #include "runtime/allocator.h"
+#include "runtime/fallback.h"
 
 namespace naru::backends::cuda {
 namespace {
@@ -16,6 +19,13 @@ bool fits(const ir::Instruction& i) {
   if (const auto* s = std::get_if<ir::Scatter>(&i)) return s->indices.empty();
   if (const auto* c = std::get_if<ir::CopyBytes>(&i)) return c->source_device == c->target_device;
   return true;
+}
+
+// Once a device: the program goes on, more slowly.
+void tell_refused(Device device, const std::string& why) {
+  static std::array<std::atomic<bool>, 128> told{};
+  if (told[static_cast<size_t>(device.index)].exchange(true)) return;
+  runtime::warn_of_fallback(fmt::format("device {} replays a graph as single instructions, which is slower: {}", device.str(), why));
 }
 
 }  // namespace
@@ -62,7 +72,8 @@ std::unique_ptr<CudaGraph> CudaGraph::record(CudaDevice& device, CudaDevices& de
     return made;
   } catch (const DeviceLostError&) {
     throw;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    tell_refused(device.device(), error.what());
     return nullptr;  // submitted one by one they tell what is wrong, if it still is
   }
 }

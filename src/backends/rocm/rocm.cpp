@@ -44,6 +44,7 @@ const GpuDriver kDriver{
     .memory = "hipDeviceTotalMem",
     .pci = "hipDeviceGetPCIBusId",
     .attribute = "hipDeviceGetAttribute",
+    .slice_uuid = nullptr,
     .uuid_is_text = true,
     .major_attribute = 23,
     .minor_attribute = 61,
