@@ -430,3 +430,21 @@ def test_operators_that_compute_in_float64_follow_the_fallback_policy_where_a_de
             print(there.device.type == "xpu" and there.dtype == make("cpu").dtype and there.tolist() == make("cpu").tolist())
     """, NARU_OPENCL_FP64="0", NARU_OPENCL_SVM=shared).split()
     assert out == ["True"] * 21
+
+
+@pytest.mark.parametrize("kind", ["int", "unsigned int", "long", "unsigned long", "char", "unsigned char"])
+def test_whole_numbers_are_divided_in_kernels_as_on_the_host(kind, xpu):
+    dtype = {"int": naru.int32, "unsigned int": naru.int32, "long": naru.int64, "unsigned long": naru.int64, "char": naru.int8, "unsigned char": naru.uint8}[kind]
+    edge = naru.tensor([0, 1, 5, 7, naru.iinfo(dtype).max, naru.iinfo(dtype).min, *([-1, -7] if dtype.is_signed else [])], dtype=dtype)
+    a, b = (t.reshape(-1).contiguous() for t in naru.meshgrid(edge, edge, indexing="ij"))
+    name = str(dtype).split(".")[1].replace("uint8", "unsigned char").replace("int8", "char").replace("int32", "int").replace("int64", "long")
+    source = f"""kernel void k(const {name}* a, const {name}* b, long* o) {{
+      int i = global_id(0); {kind} x = a[i], y = b[i]; {kind} z = x; {kind} t[2]; int at = 0; t[0] = t[1] = x;
+      z /= y; t[at++] %= y; o[4 * i] = x / y; o[4 * i + 1] = x % y ^ (x ^ y) / (y | 2); o[4 * i + 2] = z; o[4 * i + 3] = t[0] ^ at ^ (int)((float)(x & 15) / 2);
+    }}"""
+    results = []
+    for device in ("cpu", xpu):
+        out = naru.zeros(4 * a.numel(), dtype=naru.int64, device=device)
+        naru.kernel(source, "k")(a.to(device), b.to(device), out, grid=a.numel())
+        results.append(out.tolist())
+    assert results[0] == results[1]

@@ -32,6 +32,26 @@ static inline double naru_div_double(double a, double b) { return a / b; }
 #define naru_mod_in(a, b) ({ __typeof__(&(a)) naru_at = &(a); *naru_at = naru_mod(*naru_at, b); })
 )c";
 
+// The same in OpenCL C, which has functions of one name for several types. What + makes of the operands decides, and is not computed.
+constexpr const char* kOpenClDivision = R"c(
+#define NARU_DIVISION(type, unsigned_type) \
+  __attribute__((overloadable)) static type naru_quotient(type a, type b) { \
+    return b == 0 ? 0 : b == (type)-1 && (type)-1 < 1 ? (type)-(unsigned_type)a : a / b; } \
+  __attribute__((overloadable)) static type naru_rest(type a, type b) { return b == 0 || (b == (type)-1 && (type)-1 < 1) ? 0 : a % b; }
+NARU_DIVISION(int, uint)
+NARU_DIVISION(uint, uint)
+NARU_DIVISION(long, ulong)
+NARU_DIVISION(ulong, ulong)
+__attribute__((overloadable)) static float naru_quotient(float a, float b) { return a / b; }
+#ifdef cl_khr_fp64
+__attribute__((overloadable)) static double naru_quotient(double a, double b) { return a / b; }
+#endif
+#define naru_div(a, b) naru_quotient((__typeof__((a) + (b)))(a), (__typeof__((a) + (b)))(b))
+#define naru_mod(a, b) naru_rest((__typeof__((a) + (b)))(a), (__typeof__((a) + (b)))(b))
+#define naru_div_in(a, b) ({ __typeof__(&(a)) naru_at = &(a); *naru_at = naru_div(*naru_at, b); })
+#define naru_mod_in(a, b) ({ __typeof__(&(a)) naru_at = &(a); *naru_at = naru_mod(*naru_at, b); })
+)c";
+
 struct Token {
   enum Kind { Name, Number, Text, Sign } kind;
   size_t at, size;
@@ -309,6 +329,11 @@ std::string with_defined_division(const std::string& text) {
   if (begin == std::string::npos || end == std::string::npos) return text;
   begin = text.rfind('\n', begin) + 1, end = text.rfind('\n', end) + 1;
   return text.substr(0, begin) + kDivision + Divisions(text, begin, end).spelled(begin) + text.substr(end);
+}
+
+std::string with_defined_division_in_opencl(const std::string& text) {
+  const size_t begin = text.find('\n', text.find("1 \"kernel\"")) + 1;
+  return text.substr(0, begin) + kOpenClDivision + "#line 1 \"kernel\"\n" + Divisions(text, begin, text.size()).spelled(begin);
 }
 
 }  // namespace naru::render::c

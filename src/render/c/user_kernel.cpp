@@ -6,6 +6,7 @@
 
 #include "naru/error.h"
 #include "render/c/launch.h"
+#include "render/c/user_division.h"
 #include "render/c/user_math.h"
 #include "render/c/user_work_group.h"
 
@@ -244,7 +245,11 @@ std::string device_text(const ir::UserKernel& k, const Variant& v, const Target&
   }
   head += fmt::format(" const naru_place naru_here = naru_find(naru_a, (naru_i){}, (naru_i){});", d.group, d.item);
   for (int i = 0; guard && i < v.dims; ++i) head += fmt::format(" if (naru_here.global_[{0}] >= naru_here.items_[{0}]) return;", i);
-  return text + "#line 1 \"kernel\"\n" + SourceTranslator(*k.source, d, math).spell(entry, head) + "\n";
+  text += "#line 1 \"kernel\"\n" + SourceTranslator(*k.source, d, math).spell(entry, head) + "\n";
+  // Processors may trap. What directives hide can't be seen here.
+  const std::string& own = k.source->text();
+  const bool guarded = target.loops && own.find('#') == std::string::npos && has_division(own);
+  return guarded ? with_defined_division_in_opencl(text) : text;
 }
 
 // CUDA C++ as it is; its kernels become functions, and the one wanted is called by ours, which takes the launch's arguments and keeps to the grid.
