@@ -2,7 +2,7 @@
 
     python -m tools.fuzz.corpus [FILE ...]
 
-A program may raise. It must not end the process, hang, or speak in words of the standard library.
+A program has naru as n, NumPy, nn, F and the words of words.py. It may raise. It must not end the process, hang, or speak in words of the standard library.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ def run(program: str) -> str:
 
             import naru
 
-            exec(compile(program, "<corpus>", "exec"), {"n": naru, "np": np, "nn": naru.nn, "F": naru.nn.functional, "__name__": "__main__"})  # noqa: S102
+            from .words import WORDS
+
+            names = {"n": naru, "np": np, "nn": naru.nn, "F": naru.nn.functional, "__name__": "__main__", **WORDS}
+            exec(compile(program, "<corpus>", "exec"), names)  # noqa: S102
         except SystemError as error:
             text = f"SystemError: {error}"
         except BaseException as error:  # noqa: BLE001
@@ -59,7 +62,7 @@ def run(program: str) -> str:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         return f"more than {SECONDS} s" if number == signal.SIGALRM else f"signal {number}"
-    return said
+    return said or (f"exit status {os.WEXITSTATUS(status)}" if status else "")
 
 
 def main(files: list[str]) -> int:
