@@ -37,7 +37,7 @@ class Assembler {
 
   virtual Register new_register() = 0;
   Label new_label() { return compiler_.newLabel(); }
-  void bind(const Label& label) { compiler_.bind(label); }
+  virtual void bind(const Label& label) { compiler_.bind(label); }
   // In front of a loop's first instruction.
   void align_loop() { compiler_.align(asmjit::AlignMode::kCode, 32); }
 

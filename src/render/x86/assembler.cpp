@@ -1,3 +1,5 @@
+#if defined(__x86_64__)
+
 #include "render/x86/assembler.h"
 
 namespace naru::render {
@@ -55,3 +57,5 @@ void X86Assembler::load_address(const Register& to, const asmjit::BaseMem& stack
 void X86Assembler::end_function() { cc_.ret(); }
 
 }  // namespace naru::render
+
+#endif

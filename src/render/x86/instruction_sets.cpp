@@ -1,5 +1,7 @@
 // The rows of x86-64 in the table of instruction sets.
 #include "render/isa.h"
+
+#if defined(__x86_64__)
 #include "render/x86/assembler.h"
 #include "render/x86/machine_avx2.h"
 #include "render/x86/machine_avx512.h"
@@ -30,12 +32,16 @@ Machine make(asmjit::CodeHolder& holder) {
 }  // namespace
 
 std::span<const InstructionSet> x86_instruction_sets() noexcept {
-#if defined(__x86_64__)
   static constexpr InstructionSet kSets[] = {{"avx2", has_avx2, make<MachineAvx2>}, {"avx512", has_avx512, make<MachineAvx512>}};
   return kSets;
-#else
-  return {};
-#endif
 }
 
 }  // namespace naru::render
+
+#else
+
+namespace naru::render {
+std::span<const InstructionSet> x86_instruction_sets() noexcept { return {}; }
+}  // namespace naru::render
+
+#endif

@@ -1,3 +1,5 @@
+#if defined(__x86_64__)
+
 #include "render/x86/lane_machine.h"
 
 namespace naru::render {
@@ -377,3 +379,5 @@ Value X86LaneMachine::eval(const ir::Node& node, const Arg* args) {
 }
 
 }  // namespace naru::render
+
+#endif

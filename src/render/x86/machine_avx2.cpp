@@ -1,3 +1,5 @@
+#if defined(__x86_64__)
+
 #include "render/x86/machine_avx2.h"
 
 namespace naru::render {
@@ -341,3 +343,5 @@ InstId MachineAvx2::bitwise(Prim prim, VType type) const noexcept {
 InstId MachineAvx2::rounding(VType type) const noexcept { return type == VType::F32 ? I::kIdVroundps : I::kIdVroundpd; }
 
 }  // namespace naru::render
+
+#endif

@@ -1,4 +1,6 @@
 // What AVX2 has no instruction for: 64-bit integers, selections by a vector, scaling, conversions.
+#if defined(__x86_64__)
+
 #include "render/x86/machine_avx2.h"
 
 namespace naru::render {
@@ -284,3 +286,5 @@ Value MachineAvx2::change_width(VType from, VType to, const Arg& a) {
 }
 
 }  // namespace naru::render
+
+#endif

@@ -1,3 +1,5 @@
+#if defined(__x86_64__)
+
 #include "render/x86/machine_avx512.h"
 
 namespace naru::render {
@@ -283,3 +285,5 @@ void MachineAvx512::store_first(VType type, const Value& value, const Address& a
 }
 
 }  // namespace naru::render
+
+#endif

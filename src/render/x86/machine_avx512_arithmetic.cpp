@@ -1,4 +1,6 @@
 // Comparisons, selections, Bools and conversions of AVX-512.
+#if defined(__x86_64__)
+
 #include "render/x86/machine_avx512.h"
 
 namespace naru::render {
@@ -167,3 +169,5 @@ InstId MachineAvx512::bitwise(Prim prim, VType type) const noexcept {
 InstId MachineAvx512::rounding(VType type) const noexcept { return type == VType::F32 ? I::kIdVrndscaleps : I::kIdVrndscalepd; }
 
 }  // namespace naru::render
+
+#endif
