@@ -20,7 +20,7 @@ struct OwnMatMul {
   bool add = false;  // the chains go on from what c holds; else from 0
 };
 
-// The same function for three kinds of processors. float and double: fused multiply-add; int32_t and int64_t wrap.
+// The same function for each kind of processors. float and double: fused multiply-add; int32_t and int64_t wrap.
 #define NARU_OWN_PRODUCT(set)                 \
   namespace set {                             \
   void own_matmul(const OwnMatMul<float>&);   \
@@ -36,6 +36,8 @@ namespace avx512 {
 // y[i * incy] = the product of row i of `rows` (its k numbers are neighbours) and x, for `count` rows `ld` apart. Each sum is that of the row alone.
 void dots(int64_t count, int64_t k, const float* rows, int64_t ld, const float* x, float* y, int64_t incy);
 }  // namespace avx512
+#elif defined(__aarch64__)
+NARU_OWN_PRODUCT(neon)
 #endif
 #undef NARU_OWN_PRODUCT
 
@@ -46,8 +48,12 @@ void own_product(const OwnMatMul<T>& q) {
   const int level = wide_level();
   if (level == 2) return avx512::own_matmul(q);
   if (level == 1) return avx2::own_matmul(q);
-#endif
   plain::own_matmul(q);
+#elif defined(__aarch64__)
+  neon::own_matmul(q);
+#else
+  plain::own_matmul(q);
+#endif
 }
 
 }  // namespace naru::host

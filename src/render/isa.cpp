@@ -9,7 +9,7 @@ namespace naru::render {
 namespace {
 
 // The architectures; at most one of them is the process's.
-constexpr std::span<const InstructionSet> (*kArchitectures[])() noexcept = {x86_instruction_sets};
+constexpr std::span<const InstructionSet> (*kArchitectures[])() noexcept = {x86_instruction_sets, a64_instruction_sets};
 
 std::span<const InstructionSet> table() noexcept {
   static const std::span<const InstructionSet> sets = [] {

@@ -25,6 +25,7 @@ struct InstructionSet {
 
 // The sets that there is code for; empty where the process runs on another architecture. In the architectures' folders, better ones last.
 std::span<const InstructionSet> x86_instruction_sets() noexcept;
+std::span<const InstructionSet> a64_instruction_sets() noexcept;
 
 // Not of None.
 const InstructionSet& instruction_set(Isa isa) noexcept;

@@ -1,4 +1,4 @@
-// A lane machine emits the code of one primitive over a step of L lanes (AVX-512: 16, AVX2: 8). Every instruction set has one; planning,
+// A lane machine emits the code of one primitive over a step of L lanes (AVX-512: 16, AVX2: 8, NEON: 4). Every instruction set has one; planning,
 // walking and loops know no more of it than stands here.
 #pragma once
 
@@ -27,7 +27,8 @@ struct Value {
   bool shares_register() const noexcept { return part[1].isReg() && part[0] == part[1]; }
 };
 
-// An operand of a primitive: registers, or, on machines whose instructions take such an operand, memory. Only machines make the latter.
+// An operand of a primitive: registers; or, on machines whose instructions take such an operand, memory; or, on others, a constant that is in
+// no register yet. Only machines make the latter two.
 struct Arg {
   VType type = VType::F32;
   asmjit::Operand part[2];
@@ -79,7 +80,7 @@ class LaneMachine {
   virtual Value index(const Register& base, int offset) = 0;
 
   virtual Value eval(const ir::Node& node, const Arg* args) = 0;
-  // The registers that hold an operand; loads it where it is in memory.
+  // The registers that hold an operand; brings it there where it is in none.
   virtual Value in_registers(const Arg& arg) = 0;
   virtual void move(VType type, const Value& to, const Value& from) = 0;
   virtual Value copy(VType type, const Value& from) = 0;

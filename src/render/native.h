@@ -1,7 +1,6 @@
 // Machine code for kernels, made at run time through asmjit. What is common stands in this folder; a folder for each architecture
-// (x86: AVX2 with FMA, F16C, BMI2; AVX-512 with F, BW, DQ, VL) has its assembler, its lane machines and their rows in the table of
-// instruction sets (isa.h). On other architectures, aarch64 among them, best_isa() is None and the interpreter runs, with the same bits.
-// (asmjit can emit aarch64 too; what is missing is a lane machine, in a folder a64, and its line in isa.cpp.)
+// (x86: AVX2 with FMA, F16C, BMI2; AVX-512 with F, BW, DQ, VL. a64: NEON) has its assembler, its lane machines and their rows in the table
+// of instruction sets (isa.h). On other architectures best_isa() is None and the interpreter runs, with the same bits.
 //
 // A kernel is planned once (plan.h: order, liveness), walked once per loop body (walker.h), and emitted by the lane
 // machine of an instruction set (lane_machine.h). NaN results are NaN everywhere, but their sign and payload are
