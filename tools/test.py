@@ -19,6 +19,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "reports"
+AARCH64 = str(ROOT / "tools" / "aarch64")
+# What qemu has no time for: accuracy is measured against long double, which aarch64 computes in software (that the bits are x86-64's is
+# tested); one test starts itself, which needs a kernel that knows aarch64's programs. From the share also what takes a minute and more.
+NOT_IN_QEMU = ["*StaysWithinItsErrorBound*", "Lgamma.KeepsItsPrecision*", "OpenClBuffers.all_of_this_holds*"]
+NOT_IN_THE_SHARE = ["MatMul.float32_agrees*", "MatMul.float64_float16*", "Map.gives_what_one_element*", "MatMul.deterministic_is_one_chain*",
+                    "CachingAllocator.a_child_forked*"]
+# (Not with a subprocess: it would need that kernel, too.)
+PYTHON_IN_QEMU = ["tests/python/test_operators.py", "-k", "not other_machine_code"]
 # A suite that hangs must end as a failure with a name, not as a job that somebody's CI kills.
 TIME_LIMIT = 3600
 
@@ -88,6 +96,34 @@ def pytest(name: str, arguments: list[str], python: str = sys.executable, **env:
     return run_suite(name, command, report, count_junit, ok=(0, 5), **env)  # 5: no test was chosen
 
 
+def in_qemu(name: str, binary: str, left_out: list[str], processor: str = "max") -> Count:
+    """A C++ test program that was cross-compiled for aarch64."""
+    report = REPORTS / f"aarch64-{processor}-{binary}.json"
+    command = [AARCH64, "exec", str(ROOT / "build/aarch64/tests/cpp" / binary), "--gtest_brief=1", f"--gtest_output=json:{report}",
+               f"--gtest_filter=-{':'.join(left_out)}"]
+    return run_suite(f"{name}, aarch64 in qemu ({processor})", command, report, count_gtest, NARU_CACHE_DIR="", NARU_QEMU_CPU=processor)
+
+
+def aarch64_share() -> Count:
+    """The layers below operators; skipped, with the reason, where ``./run`` could not build them."""
+    if reason := os.environ.get("NARU_NO_AARCH64"):
+        print(f"== tests of aarch64: skipped: {reason}", flush=True)
+        return Count(skipped=1)
+    total = Count()
+    for layer in ("core", "ir", "render", "runtime", "host"):
+        total += in_qemu(f"C++ tests of {layer}", f"test_{layer}", NOT_IN_QEMU + NOT_IN_THE_SHARE)
+    return total
+
+
+def aarch64_whole() -> Count:
+    """All C++ tests, machine code once more on a processor of 2016, and the operators from Python."""
+    total = in_qemu("C++ tests", "naru_tests", NOT_IN_QEMU)
+    total += in_qemu("C++ tests of render", "test_render", NOT_IN_QEMU, "cortex-a72")
+    report = REPORTS / "aarch64-python.xml"
+    command = [AARCH64, "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *PYTHON_IN_QEMU]
+    return total + run_suite("Python tests, aarch64 in qemu", command, report, count_junit)
+
+
 def nvrtc() -> dict[str, str]:
     """Where the C++ tests find the compiler of the wheel nvidia-cuda-nvrtc, as they do not look into Python's folders."""
     folder = Path(sysconfig.get_path("purelib")) / "nvidia"
@@ -101,6 +137,7 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--cpp", action="store_true", help="only the C++ tests")
     parser.add_argument("--python", action="store_true", help="only the Python tests")
     parser.add_argument("--torch", action="store_true", help="also the comparison with PyTorch")
+    parser.add_argument("--aarch64", action="store_true", help="only the tests of aarch64, in qemu")
     parser.add_argument("--gtest_filter", help="which of the C++ tests")
     return parser.parse_known_args(arguments)
 
@@ -114,6 +151,9 @@ def main(arguments: list[str]) -> int:
     oracle = ROOT / "tests" / "python" / "oracle_torch"
 
     total = Count()
+    if options.aarch64:
+        cpp, python = False, False
+        total += aarch64_whole()
     if cpp:
         report = REPORTS / "cpp.json"
         command = [str(ROOT / "build/release/tests/cpp/naru_tests"), "--gtest_brief=1", f"--gtest_output=json:{report}"]
@@ -124,6 +164,8 @@ def main(arguments: list[str]) -> int:
         command = [str(ROOT / "build/release/tests/extending/naru_extending"), "--gtest_brief=1", f"--gtest_output=json:{report}"]
         if not options.gtest_filter:
             total += run_suite("examples of docs/extending.md", command, report, count_gtest, NARU_VIRTUAL="")
+    if not arguments:
+        total += aarch64_share()
     if python:
         where = [] if paths else ["tests/python", f"--ignore={oracle}"]
         total += pytest("Python tests", [*where, *chosen, *rest])
