@@ -19,6 +19,12 @@
 namespace naru::backends {
 namespace {
 
+#if defined(__x86_64__)
+constexpr bool kTestedOnHardware = true;
+#else
+constexpr bool kTestedOnHardware = false;
+#endif
+
 using namespace runtime;
 
 constexpr size_t kHugePage = size_t{2} << 20;
@@ -94,7 +100,7 @@ class CpuBackend final : public Backend {
     p.name = model;
     p.total_memory = memory;
     p.synchronous = p.on_host = true;
-    p.tested_on_hardware = true;
+    p.tested_on_hardware = kTestedOnHardware;
     p.multi_processor_count = host::num_threads();
     return p;
   }
@@ -108,7 +114,8 @@ class CpuBackend final : public Backend {
 
   std::string libraries(Device) override {
     const std::string isa = host::isa_name();
-    return host::matmul_libraries() + "; " + (isa == "none" ? "interpreter" : "machine code for " + isa);
+    return host::matmul_libraries() + "; " + (isa == "none" ? "interpreter" : "machine code for " + isa) +
+           (kTestedOnHardware ? "" : " (passes its tests under qemu; never run on hardware; speed unknown)");
   }
 
   // Big pieces stand on huge pages: a first touch then costs one fault for 2 MiB.

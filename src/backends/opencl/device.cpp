@@ -14,7 +14,13 @@
 namespace naru::backends::opencl {
 namespace {
 
-constexpr size_t kPage = 4096, kHugePage = size_t{2} << 20;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+// 4 KiB on x86-64; 16 and 64 on some others.
+size_t page_bytes() noexcept {
+  static const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 size_t in_pages(size_t bytes, size_t page) { return (bytes + page - 1) / page * page; }
 
@@ -70,19 +76,19 @@ bool OpenClDevice::get_shared(Piece& piece) const {
   if (!piece.address) return false;
   if (info_.cpu && piece.bytes >= kHugePage) {
     // Whole pages of it, on huge ones where it can be.
-    const size_t skip = in_pages(reinterpret_cast<uintptr_t>(piece.address), kPage) - reinterpret_cast<uintptr_t>(piece.address);
-    madvise(piece.address + skip, (piece.bytes - skip) / kPage * kPage, MADV_HUGEPAGE);
+    const size_t skip = in_pages(reinterpret_cast<uintptr_t>(piece.address), page_bytes()) - reinterpret_cast<uintptr_t>(piece.address);
+    madvise(piece.address + skip, (piece.bytes - skip) / page_bytes() * page_bytes(), MADV_HUGEPAGE);
   }
   return true;
 }
 
 bool OpenClDevice::get_buffer(Piece& piece) const {
-  void* const address = mmap(nullptr, in_pages(piece.bytes, kPage), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const address = mmap(nullptr, in_pages(piece.bytes, page_bytes()), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED) return false;
   piece.address = static_cast<char*>(address);
   if (info_.cpu) {
     // The device takes the host's own memory, which can stand on huge pages.
-    const size_t page = piece.bytes < kHugePage ? kPage : kHugePage;
+    const size_t page = piece.bytes < kHugePage ? page_bytes() : kHugePage;
     piece.host = std::aligned_alloc(page, in_pages(piece.bytes, page));
     if (piece.host && page == kHugePage) madvise(piece.host, piece.bytes, MADV_HUGEPAGE);
   }
@@ -98,12 +104,12 @@ void OpenClDevice::give_back(const Piece& piece) const noexcept {
   if (info_.shared) return api().clSVMFree(context_, piece.address);
   if (piece.memory) api().clReleaseMemObject(piece.memory);
   std::free(piece.host);
-  munmap(piece.address, in_pages(piece.bytes, kPage));
+  munmap(piece.address, in_pages(piece.bytes, page_bytes()));
 }
 
 void* OpenClDevice::allocate(size_t bytes) {
   check_process();
-  const size_t taken = in_pages(bytes, kPage);
+  const size_t taken = in_pages(bytes, page_bytes());
   const std::lock_guard lock(memory_mutex_);
   if (bytes > info_.largest_buffer || taken > info_.memory - std::min<uint64_t>(used_, info_.memory)) return nullptr;
   Piece piece{nullptr, bytes, nullptr, nullptr};
@@ -122,7 +128,7 @@ void OpenClDevice::release(void* address) noexcept {
     if (at == pieces_.end()) return;
     piece = at->second;
     pieces_.erase(at);
-    used_ -= in_pages(piece.bytes, kPage);
+    used_ -= in_pages(piece.bytes, page_bytes());
   }
   releases_.fetch_add(1, std::memory_order_acq_rel);
   // The allocator has waited for the work that uses it.
