@@ -29,6 +29,83 @@ Tensor& Tensor::addcdiv_(const Tensor& a, const Tensor& b, Scalar value) {
   naru::addcdiv_(*this, a, b, value);
   return *this;
 }
+Tensor& Tensor::lerp_(const Tensor& end, const Operand& weight) {
+  naru::lerp_(*this, end, weight);
+  return *this;
+}
+Tensor& Tensor::round_(int64_t decimals) {
+  naru::round_(*this, decimals);
+  return *this;
+}
+Tensor& Tensor::resize_(const Dims& sizes, std::optional<MemoryFormat> format) {
+  naru::resize_(*this, sizes, format);
+  return *this;
+}
+Tensor& Tensor::resize_as_(const Tensor& model, std::optional<MemoryFormat> format) {
+  naru::resize_as_(*this, model, format);
+  return *this;
+}
+Tensor& Tensor::t_() {
+  naru::t_(*this);
+  return *this;
+}
+Tensor& Tensor::transpose_(int64_t a, int64_t b) {
+  naru::transpose_(*this, a, b);
+  return *this;
+}
+Tensor& Tensor::squeeze_() {
+  naru::squeeze_(*this);
+  return *this;
+}
+Tensor& Tensor::squeeze_(int64_t dim) {
+  naru::squeeze_(*this, dim);
+  return *this;
+}
+Tensor& Tensor::unsqueeze_(int64_t dim) {
+  naru::unsqueeze_(*this, dim);
+  return *this;
+}
+Tensor& Tensor::set_(const Tensor& from) {
+  naru::set_(*this, from);
+  return *this;
+}
+Tensor& Tensor::share_memory_() {
+  naru::share_memory_(*this);
+  return *this;
+}
+Tensor& Tensor::index_fill_(int64_t dim, const Tensor& index, const Operand& value) {
+  naru::index_fill_(*this, dim, index, value);
+  return *this;
+}
+Tensor& Tensor::index_copy_(int64_t dim, const Tensor& index, const Tensor& source) {
+  naru::index_copy_(*this, dim, index, source);
+  return *this;
+}
+Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& source) {
+  naru::masked_scatter_(*this, mask, source);
+  return *this;
+}
+Tensor& Tensor::fill_diagonal_(const Operand& value, bool wrap) {
+  naru::fill_diagonal_(*this, value, wrap);
+  return *this;
+}
+Tensor& Tensor::tril_(int64_t diagonal) {
+  naru::tril_(*this, diagonal);
+  return *this;
+}
+Tensor& Tensor::triu_(int64_t diagonal) {
+  naru::triu_(*this, diagonal);
+  return *this;
+}
+Tensor& Tensor::cumsum_(int64_t dim) {
+  naru::cumsum_(*this, dim);
+  return *this;
+}
+bool Tensor::is_shared() const { return naru::is_shared(*this); }
+Tensor Tensor::mT() const { return naru::mT(*this); }
+Tensor Tensor::fill(const Operand& value) const { return naru::fill(*this, value); }
+std::vector<Tensor> Tensor::tensor_split(const Tensor& ends, int64_t dim) const { return naru::tensor_split(*this, ends, dim); }
+Tensor Tensor::prelu(const Tensor& weight) const { return naru::prelu(*this, weight); }
 Tensor Tensor::addmv(const Tensor& matrix, const Tensor& vector, Scalar beta, Scalar alpha) const {
   return naru::addmv(*this, matrix, vector, beta, alpha);
 }
@@ -67,9 +144,11 @@ Tensor Tensor::diff(int64_t n, int64_t dim) const { return naru::diff(*this, n, 
 std::vector<Tensor> Tensor::tensor_split(int64_t sections, int64_t dim) const { return naru::tensor_split(*this, sections, dim); }
 std::vector<Tensor> Tensor::tensor_split(const Dims& ends, int64_t dim) const { return naru::tensor_split(*this, ends, dim); }
 Tensor Tensor::tile(const Dims& times) const { return naru::tile(*this, times); }
-Tensor Tensor::repeat_interleave(int64_t repeats, std::optional<int64_t> dim) const { return naru::repeat_interleave(*this, repeats, dim); }
-Tensor Tensor::repeat_interleave(const Tensor& repeats, std::optional<int64_t> dim) const {
-  return naru::repeat_interleave(*this, repeats, dim);
+Tensor Tensor::repeat_interleave(int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size) const {
+  return naru::repeat_interleave(*this, repeats, dim, output_size);
+}
+Tensor Tensor::repeat_interleave(const Tensor& repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size) const {
+  return naru::repeat_interleave(*this, repeats, dim, output_size);
 }
 Tensor Tensor::squeeze(const Dims& dims) const { return naru::squeeze(*this, dims); }
 Tensor Tensor::movedim(const Dims& from, const Dims& to) const { return naru::movedim(*this, from, to); }

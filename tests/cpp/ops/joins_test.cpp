@@ -98,6 +98,14 @@ TEST(Joins, ATensorTakesOverAnothersMemory) {
   expect_starts(text_of<RuntimeError>([] { matrix_H(zeros({3})); }), "tensor.H is only supported on matrices (2-D tensors).");
 }
 
+TEST(Joins, MethodsInPlaceGiveTheTensor) {
+  Tensor t = tensor({1.0, 2.0, 3.0, 4.0}).reshape({2, 2}).clone();
+  EXPECT_EQ(t.tril_().t_().to_doubles(), (Doubles{1, 3, 0, 4}));
+  EXPECT_EQ(t.index_fill_(0, tensor({1}), 7).fill_diagonal_(0).cumsum_(1).to_doubles(), (Doubles{0, 3, 7, 7}));
+  EXPECT_EQ(t.resize_({1, 2}).squeeze_().sizes(), (Dims{2}));
+  EXPECT_TRUE(t.round_(1).lerp_(t, 0.5).unsqueeze_(0).is(t));
+}
+
 TEST(Joins, VectorsOfAllKinds) {
   const Tensor a = tensor({1.0, 2.0}), b = tensor({3.0, 6.0});
   EXPECT_EQ(dist(a, b, 1).item<double>(), 6);
