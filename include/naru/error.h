@@ -83,7 +83,8 @@ class SynchronizationError : public Error {
   throw Error(kind, text);
 }
 
-// What the library warns of goes to the warner; to stderr where none is set. The warner may throw.
+// What the library warns of (fallbacks, synchronizations, deprecated uses ...) goes to the warner; to stderr where none is set. It may throw, and
+// take locks of its own (Python does): nothing is locked meanwhile.
 void warn(const std::string& text);
 void set_warner(void (*warner)(const std::string& text));
 

@@ -12,7 +12,7 @@ namespace naru {
 
 enum class FallbackPolicy : uint8_t {
   Error,  // NotImplementedError at the call
-  Warn,   // runs on the cpu; a warning the first time for each operator
+  Warn,   // runs on the cpu; a warning (see set_warner in naru/error.h) the first time for each operator
   Count,  // runs on the cpu
 };
 
@@ -21,8 +21,6 @@ enum class FallbackPolicy : uint8_t {
 FallbackPolicy fallback_policy(DeviceType kind);
 // For all kinds; nothing: as the environment says. Returns what was set.
 std::optional<FallbackPolicy> set_fallback_policy(std::optional<FallbackPolicy> policy);
-// Who says warnings; by default they go to stderr.
-void set_fallback_warner(void (*warn)(const std::string& text));
 
 struct FallbackUse {
   std::string op;

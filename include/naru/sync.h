@@ -30,12 +30,11 @@ class CountSyncs {
   CountSyncs* outer_;
 };
 
-// What a synchronization of the calling thread does beside waiting: nothing, a call of the warner, or a SynchronizationError.
+// What a synchronization of the calling thread does beside waiting: nothing, a warning (see set_warner in naru/error.h), or a
+// SynchronizationError.
 enum class SyncMode : uint8_t { Default, Warn, Error };
 SyncMode sync_mode() noexcept;
 void set_sync_mode(SyncMode mode) noexcept;
-// Who says warnings; by default they go to stderr.
-void set_sync_warner(void (*warn)(const std::string& text));
 
 // Synchronizations of the calling thread throw SynchronizationError as long as it lives.
 class ForbidSync {

@@ -194,14 +194,8 @@ std::string python_stack() {
   }
 }
 
-void warn(const std::string& text) {
-  Locked gil;
-  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) PyErr_WriteUnraisable(nullptr);
-}
-
 void define_anomaly() {
   autograd::stack_text = python_stack;
-  autograd::anomaly_warner = warn;
   def(kFunction, "_set_anomaly_mode", "mode, check_nan=True", "Switches anomaly mode on or off, for all threads.",
       [](bool on, bool check_nan) {
         autograd::anomaly_mode = on;

@@ -7,14 +7,6 @@
 #include "tensor_object.h"
 
 namespace naru::py {
-namespace {
-
-void warn(const std::string& text) {
-  const Locked gil;
-  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw nb::python_error();
-}
-
-}  // namespace
 
 void define_fallback(nb::module_& m) {
   m.def("_fallback_policy", [](const std::string& kind) { return static_cast<int>(fallback_policy(parse_device_type(kind))); });
@@ -40,7 +32,6 @@ void define_fallback(nb::module_& m) {
     return list;
   });
   m.def("_reset_fallback_report", [] { reset_fallback_report(); });
-  set_fallback_warner(warn);
 }
 
 }  // namespace naru::py

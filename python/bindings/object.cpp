@@ -65,7 +65,7 @@ void set_python_error(const char* op) noexcept {
 }
 
 void warn_user(const std::string& text) {
-  nb::gil_scoped_acquire locked;  // functions on large tensors run without it
+  const Locked gil;  // functions on large tensors run without it
   if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw nb::python_error();
 }
 

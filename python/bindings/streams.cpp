@@ -39,11 +39,6 @@ class SyncList {
   std::vector<Synchronization> kept_;
 };
 
-void warn(const std::string& text) {
-  const Locked gil;
-  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw nb::python_error();
-}
-
 void define_streams_and_events(nb::module_& m) {
   nb::class_<Stream>(m, "_Stream", nb::is_weak_referenceable())
       .def(
@@ -115,7 +110,6 @@ void define_synchronizations(nb::module_& m) {
       .def("entries", &SyncList::entries);
   m.def("_sync_mode", [] { return static_cast<int>(sync_mode()); });
   m.def("_set_sync_mode", [](int mode) { set_sync_mode(static_cast<SyncMode>(mode)); });
-  set_sync_warner(warn);
 }
 
 }  // namespace

@@ -1,13 +1,10 @@
 #include "autograd/anomaly.h"
 
-#include <cstdio>
-
 namespace naru::autograd {
 
 std::atomic<bool> anomaly_mode{false};
 std::atomic<bool> anomaly_checks_nan{true};
 std::string (*stack_text)() = nullptr;
-void (*anomaly_warner)(const std::string&) = nullptr;
 
 void note_stack(Node& node) {
   if (stack_text) node.ensure_extras().made_at = stack_text();
@@ -22,10 +19,10 @@ void report_failure(const Node& node) {
                 "Error detected in {}. No forward pass information available. Enable detect anomaly during forward pass for more "
                 "information.",
                 node.name());
-  if (anomaly_warner)
-    anomaly_warner(text);
-  else
-    std::fprintf(stderr, "%s\n", text.c_str());
+  try {
+    warn(text);
+  } catch (...) {  // a warning that is an error must not hide the failure
+  }
 }
 
 }  // namespace naru::autograd

@@ -10,9 +10,8 @@ namespace naru::autograd {
 
 extern std::atomic<bool> anomaly_mode;
 extern std::atomic<bool> anomaly_checks_nan;
-// The program's stack as text, and who says warnings. Set by the Python module.
+// The program's stack as text. Set by the Python module.
 extern std::string (*stack_text)();
-extern void (*anomaly_warner)(const std::string& text);
 
 void note_stack(Node& node);
 // Says where the operator was called that left `node`, whose backward has failed.

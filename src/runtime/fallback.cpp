@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -35,9 +34,6 @@ Uses& uses() {
 constexpr int kUnset = -1;
 std::atomic<int> chosen{kUnset};
 
-void print_warning(const std::string& text) { std::fprintf(stderr, "naru: warning: %s\n", text.c_str()); }
-std::atomic<void (*)(const std::string&)> warner{print_warning};
-
 }  // namespace
 
 FallbackPolicy fallback_policy(DeviceType kind) {
@@ -60,8 +56,6 @@ std::optional<FallbackPolicy> set_fallback_policy(std::optional<FallbackPolicy> 
   return static_cast<FallbackPolicy>(before);
 }
 
-void set_fallback_warner(void (*warn)(const std::string&)) { warner = warn ? warn : print_warning; }
-
 std::vector<FallbackUse> fallback_report() {
   std::vector<FallbackUse> list;
   {
@@ -79,8 +73,6 @@ void reset_fallback_report() {
 }
 
 namespace runtime {
-
-void warn_of_fallback(const std::string& text) { warner.load()(text); }
 
 namespace {
 
@@ -150,7 +142,7 @@ void note_unsupported(Device device, const char* op) {
     const std::lock_guard lock(uses().mutex);
     if (!uses().warned.emplace(op, device.type).second) return;
   }
-  warner.load()(fmt::format(
+  warn(fmt::format(
       "The operator 'aten::{}' is not currently supported on the {} backend and will fall back to run on the CPU. This may have "
       "performance implications. (naru.fallback.report() tells how much)",
       op, kind.label));

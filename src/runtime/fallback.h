@@ -12,8 +12,6 @@ const char* unsupported_in(const Capabilities& capabilities, const ir::Instructi
 const char* unsupported_in(const Capabilities& capabilities, ir::OpId id, std::span<const Source> sources, DType out);
 // Throws or warns, as the policy says, where the device does not support `op`.
 void note_unsupported(Device device, const char* op);
-// Tells the program what goes on more slowly than it might. Nothing is locked meanwhile: it may take Python's lock.
-void warn_of_fallback(const std::string& text);
 // Does the work on the cpu: copies the storages there, runs the instruction, and copies what was written back.
 void run_on_host(Queue& queue, ir::Instruction instruction, const Accesses& accesses, const char* op);
 

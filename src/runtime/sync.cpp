@@ -1,8 +1,5 @@
 #include "runtime/sync.h"
 
-#include <atomic>
-#include <cstdio>
-
 #include "core/tensor_impl.h"
 #include "naru/error.h"
 #include "runtime/capture.h"
@@ -12,9 +9,6 @@ namespace {
 
 thread_local CountSyncs* counting = nullptr;
 thread_local SyncMode mode = SyncMode::Default;
-
-void print_warning(const std::string& text) { std::fprintf(stderr, "naru: warning: %s\n", text.c_str()); }
-std::atomic<void (*)(const std::string&)> warner{print_warning};
 
 }  // namespace
 
@@ -29,7 +23,6 @@ struct SyncWatch {
 
 SyncMode sync_mode() noexcept { return mode; }
 void set_sync_mode(SyncMode m) noexcept { mode = m; }
-void set_sync_warner(void (*warn)(const std::string&)) { warner = warn ? warn : print_warning; }
 
 namespace runtime {
 
@@ -46,8 +39,7 @@ void note_synchronization(const char* what, Device device) {
                     s.what, device.str(), s.where.empty() ? "" : ", at ", s.where));
   SyncWatch::note(s);
   if (mode == SyncMode::Warn)
-    warner.load()(
-        fmt::format("called a synchronizing operation: {} ({}{}{})", s.what, device.str(), s.where.empty() ? "" : ", at ", s.where));
+    warn(fmt::format("called a synchronizing operation: {} ({}{}{})", s.what, device.str(), s.where.empty() ? "" : ", at ", s.where));
 }
 
 }  // namespace runtime

@@ -25,7 +25,7 @@ bool fits(const ir::Instruction& i) {
 void tell_refused(Device device, const std::string& why) {
   static std::array<std::atomic<bool>, 128> told{};
   if (told[static_cast<size_t>(device.index)].exchange(true)) return;
-  runtime::warn_of_fallback(fmt::format("device {} replays a graph as single instructions, which is slower: {}", device.str(), why));
+  warn(fmt::format("device {} replays a graph as single instructions, which is slower: {}", device.str(), why));
 }
 
 }  // namespace
