@@ -105,6 +105,14 @@ const Make kKinds[] = {
       return q;
     },
     [](Memory& m) -> ir::Instruction {
+      ir::Convolution c;
+      c.batch = 2, c.in = 3, c.out = 4, c.size = {1, 1, 7}, c.kernel = {1, 1, 3}, c.result = {1, 1, 5};
+      c.x = {m.elements(2 * 3 * 7, false), {21, 7, 7, 7, 1}}, c.w = {m.elements(4 * 3 * 3, false), {9, 3, 3, 3, 1}};
+      c.y = {m.elements(2 * 4 * 5, true), {20, 5, 5, 5, 1}};
+      c.bias = m.elements(4, false);
+      return c;
+    },
+    [](Memory& m) -> ir::Instruction {
       return ir::Sort{{3, 5}, 2, true, m.dense({3, 5}, false), m.dense({3, 2}, true), m.dense({3, 2}, true, DType::I64)};
     },
     [](Memory& m) -> ir::Instruction {
