@@ -43,6 +43,7 @@ NB_MODULE(_C, m) {
   define_indexing();
   define_networks();
   define_convolutions();
+  define_images();
   define_storage(m);
   define_methods();
   define_compositions();

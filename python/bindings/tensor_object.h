@@ -40,6 +40,7 @@ void define_shapes();
 void define_indexing();
 void define_networks();
 void define_convolutions();
+void define_images();
 void define_random(nb::module_& m);
 void define_methods();
 void define_compositions();

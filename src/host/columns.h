@@ -84,4 +84,30 @@ void gather_windows(const Phase& p, const Source<T>& source, int64_t first, int6
   }
 }
 
+// Whether columns would be the source itself: one tap, that of each position's own element.
+inline bool is_pointwise(const Phase& p) {
+  for (const Axis& a : p.axis)
+    if (a.taps() != 1 || a.offset[0] != 0 || a.count != a.size || (a.step != 1 && a.count != 1)) return false;
+  return true;
+}
+
+// f(elements from the first to the one that position `from` + i sees, stride, i, count) for each run of positions of [from, from + n) that has the tap.
+template <class F>
+void each_run(const Phase& p, const std::array<int64_t, 3>& strides, int64_t tap, int64_t from, int64_t n, F f) {
+  const Axis &d = p.axis[0], &h = p.axis[1], &w = p.axis[2];
+  const int64_t ow = w.offset[static_cast<size_t>(tap % w.taps())], oh = h.offset[static_cast<size_t>(tap / w.taps() % h.taps())],
+                od = d.offset[static_cast<size_t>(tap / w.taps() / h.taps())];
+  // Positions of a row that are inside: 0 <= t * step + ow < size.
+  const int64_t least = ow >= 0 ? 0 : (-ow + w.step - 1) / w.step, most = w.size <= ow ? 0 : (w.size - 1 - ow) / w.step + 1;
+  int64_t tw = from % w.count, th = from / w.count % h.count, td = from / w.count / h.count;
+  for (int64_t i = 0; i < n;) {
+    const int64_t end = tw + (w.count - tw < n - i ? w.count - tw : n - i);
+    const int64_t id = td * d.step + od, ih = th * h.step + oh, first = tw > least ? tw : least, last = end < most ? end : most;
+    if (id >= 0 && id < d.size && ih >= 0 && ih < h.size && first < last)
+      f(id * strides[0] + ih * strides[1] + (first * w.step + ow) * strides[2], w.step * strides[2], i + first - tw, last - first);
+    i += end - tw, tw = 0;
+    if (++th == h.count) th = 0, ++td;
+  }
+}
+
 }  // namespace naru::host

@@ -1,6 +1,7 @@
 // Convolutions by naru's own product kernel: the windows of a block of positions become columns, which a product with the weights turns into
 // results. Each element is one chain of fma in the order that ir::Convolution names, so its bits do not depend on blocks or threads.
 #include <algorithm>
+#include <cmath>
 
 #include "host/buffer.h"
 #include "host/columns.h"
@@ -8,6 +9,7 @@
 #include "host/kernels.h"
 #include "host/layout.h"
 #include "host/own_matmul.h"
+#include "host/simd.h"
 #include "naru/error.h"
 
 namespace naru::host {
@@ -16,10 +18,33 @@ namespace {
 using ir::Convolution;
 using Use = Convolution::Use;
 
+// Up to so many channels of a group of the result are computed without a product.
+constexpr int64_t kFew = 2;
 // Elements of a block of columns, which is to stay in the second cache, and of its rows.
 constexpr int64_t kBlock = 1 << 16, kLeast = 32, kMost = 1024;
 // Nanoseconds of a multiply-add, roughly.
 constexpr double kTime = 0.02;
+
+// y[i] = fma(x[i * move], w, y[i])
+NARU_WIDE void multiply_add(const float* x, int64_t move, float w, int64_t n, float* y) {
+  if (move == 1)
+    for (int64_t i = 0; i < n; ++i) y[i] = __builtin_fmaf(x[i], w, y[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) y[i] = __builtin_fmaf(x[i * move], w, y[i]);
+}
+// The sum of x[i * move] * y[i], in 16 parts.
+NARU_WIDE float dot(const float* x, int64_t move, const float* y, int64_t n) {
+  float parts[16] = {};
+  int64_t i = 0;
+  if (move == 1) {
+    for (; i + 16 <= n; i += 16)
+      for (int64_t l = 0; l < 16; ++l) parts[l] = __builtin_fmaf(x[i + l], y[i + l], parts[l]);
+  }
+  for (; i < n; ++i) parts[i % 16] = __builtin_fmaf(x[i * move], y[i], parts[i % 16]);
+  float sum = 0;
+  for (const float part : parts) sum += part;
+  return sum;
+}
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
@@ -48,6 +73,13 @@ void add_bias(T* row, int64_t n, T bias) {
     else
       row[i] += bias;
   }
+}
+
+// Whether a zero from the padding changes nothing when it is multiplied.
+bool all_finite(const float* w, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    if (!std::isfinite(w[i])) return false;
+  return true;
 }
 
 // y of x and w, or x of y and w: `target` channels, each of `source` channels.
@@ -115,18 +147,22 @@ class Results {
 
   void part(const Phase& p, int64_t image, int64_t group, int64_t first, int64_t most) const {
     const int64_t n = std::min(most, p.positions - first), depth = source_ * p.taps, ld = round_up(n, 16);
-    char* memory = scratch(static_cast<size_t>((depth + (direct_ ? 0 : target_)) * ld) * sizeof(T));
+    if constexpr (std::is_same_v<T, float>)
+      if (target_ <= kFew && all_finite(weights_ + p.weights + group * target_ * depth, target_ * depth))
+        return few_channels(p, image, group, first, n);
+    const bool plain = is_pointwise(p) && runs_on(from_.strides, forward_ ? q_.size : q_.result);
+    char* memory = scratch(static_cast<size_t>(((plain ? 0 : depth) + (direct_ ? 0 : target_)) * ld) * sizeof(T) + 64);
     T* columns = reinterpret_cast<T*>(memory);
     const Source<T> source{static_cast<const T*>(from_.data) + image * from_.strides[0] + group * source_ * from_.strides[1],
                            from_.strides[1],
                            {from_.strides[2], from_.strides[3], from_.strides[4]}};
-    gather_windows(p, source, 0, depth, first, n, columns, ld);
+    if (!plain) gather_windows(p, source, 0, depth, first, n, columns, ld);
     T* target = static_cast<T*>(to_.data) + image * to_.strides[0] + group * target_ * to_.strides[1];
     OwnMatMul<T> product;
     product.m = target_, product.n = n, product.k = depth;
     product.a = weights_ + p.weights + group * target_ * depth, product.a_row = depth, product.a_col = 1;
-    product.b = columns, product.b_row = ld, product.b_col = 1;
-    product.c = direct_ ? target + first : columns + depth * ld;
+    product.b = plain ? source.data + first : columns, product.b_row = plain ? source.channel : ld, product.b_col = 1;
+    product.c = direct_ ? target + first : columns + (plain ? 0 : depth) * ld;
     product.c_row = direct_ ? to_.strides[1] : ld;
     if (depth > 0)
       own_product(product);
@@ -135,6 +171,26 @@ class Results {
     const T* bias = static_cast<const T*>(q_.bias);
     for (int64_t m = 0; bias && m < target_; ++m) add_bias(product.c + m * product.c_row, n, bias[(group * target_ + m) * q_.bias_stride]);
     if (!direct_) put(p, product.c, ld, first, n, target);
+  }
+
+  // Too few channels for a product to be worth columns: a row of results at a time, a tap at a time, in the same order.
+  void few_channels(const Phase& p, int64_t image, int64_t group, int64_t first, int64_t n) const {
+    T* held = reinterpret_cast<T*>(scratch(static_cast<size_t>(target_ * n) * sizeof(T)));
+    const std::array<int64_t, 3> strides{from_.strides[2], from_.strides[3], from_.strides[4]};
+    const T* source = static_cast<const T*>(from_.data) + image * from_.strides[0] + group * source_ * from_.strides[1];
+    T* target = static_cast<T*>(to_.data) + image * to_.strides[0] + group * target_ * to_.strides[1];
+    for (int64_t m = 0; m < target_; ++m) {
+      const T* w = weights_ + p.weights + (group * target_ + m) * source_ * p.taps;
+      T* row = direct_ ? target + m * to_.strides[1] + first : held + m * n;
+      std::fill_n(row, n, T(0));
+      for (int64_t c = 0; c < source_; ++c)
+        for (int64_t tap = 0; tap < p.taps; ++tap, ++w)
+          each_run(p, strides, tap, first, n, [&](int64_t from, int64_t move, int64_t i, int64_t count) {
+            multiply_add(source + c * from_.strides[1] + from, move, *w, count, row + i);
+          });
+      if (q_.bias) add_bias(row, n, static_cast<const T*>(q_.bias)[(group * target_ + m) * q_.bias_stride]);
+    }
+    if (!direct_) put(p, held, n, first, n, target);
   }
 
   // Rows of results to their places.
@@ -164,11 +220,16 @@ template <class T>
 class Weights {
  public:
   explicit Weights(const Convolution& q) : q_(q), phase_(phases_of(q)[0]), depth_(q.in * phase_.taps) {
-    across_ = std::min<int64_t>(round_up(depth_, kLeast), 4 * kLeast);
-    blocks_ = (depth_ + across_ - 1) / across_;
-    down_ = q.groups * blocks_ >= 4 ? q.out : std::max<int64_t>(16, (q.out + 3) / 4);
+    // Narrower blocks before parts of the rows: each part gathers the windows anew. Bits do not depend on either.
+    const int64_t wanted = num_threads() == 1 ? 1 : 2 * num_threads();
+    for (across_ = 4 * kLeast;; across_ /= 2) {
+      blocks_ = (depth_ + across_ - 1) / across_;
+      if (across_ == kLeast || q.groups * blocks_ >= wanted) break;
+    }
+    const int64_t parts = std::clamp<int64_t>(wanted / (q.groups * blocks_), 1, (q.out + 15) / 16);
+    down_ = (q.out + parts - 1) / parts;
     rows_ = (q.out + down_ - 1) / down_;
-    step_ = block_of(phase_.positions, across_);
+    step_ = block_of(phase_.positions, 4 * kLeast);
     y_runs_ = runs_on(q.y.strides, q.result);
   }
 
@@ -195,6 +256,11 @@ class Weights {
       const T* y = static_cast<const T*>(q_.y.data) + image * q_.y.strides[0] + (group * q_.out + row) * q_.y.strides[1];
       for (int64_t first = 0; first < phase_.positions; first += step_) {
         const int64_t n = std::min(step_, phase_.positions - first);
+        if constexpr (std::is_same_v<T, float>)
+          if (q_.out == 1 && y_runs_ && !q_.precision.deterministic) {
+            add_dots(x, y + first, col, cols, first, n, sums);
+            continue;
+          }
         gather_windows(phase_, Source<T>{x, q_.x.strides[1], {q_.x.strides[2], q_.x.strides[3], q_.x.strides[4]}}, col, cols, first, n,
                        columns, ld);
         product.k = n;
@@ -204,6 +270,15 @@ class Weights {
       }
     }
     put(sums, group * q_.out + row, rows, col, cols);
+  }
+
+  // One channel of y, sums in any order.
+  void add_dots(const T* x, const T* y, int64_t col, int64_t cols, int64_t first, int64_t n, T* sums) const {
+    const std::array<int64_t, 3> strides{q_.x.strides[2], q_.x.strides[3], q_.x.strides[4]};
+    for (int64_t j = 0; j < cols; ++j)
+      each_run(phase_, strides, (col + j) % phase_.taps, first, n, [&](int64_t from, int64_t move, int64_t i, int64_t count) {
+        sums[j] += dot(x + (col + j) / phase_.taps * q_.x.strides[1] + from, move, y + i, count);
+      });
   }
 
   const T* rows_of_y(const T* y, int64_t rows, int64_t first, int64_t n, T* held, int64_t ld) const {

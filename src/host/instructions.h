@@ -15,6 +15,7 @@ void run(const ir::Gather&);
 void run(const ir::Scatter&);
 void run(const ir::MatMul&);
 void run(const ir::Convolution&);
+void run(const ir::Windows&);
 void run(const ir::Sort&);
 void run(const ir::CopyBytes&);
 void run(const ir::RowFused&);

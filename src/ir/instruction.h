@@ -252,6 +252,49 @@ struct Convolution {
   }
 };
 
+// Windows over three spatial dimensions of `batch` images of `channels` each: what position p of the result sees of x. Along dimension d it has
+// `places` places; place t of position p is element index[t * result[d] + p] of x, or nothing where that is -1. Without an index, p is its own one
+// place. A place weighs weight[t * result[d] + p], or 1 without weights; in all, the product of the three (the first two first).
+//   Sum: y[p] = the sum of x * weight, multiplied and then added in the order of places (the last dimension's fastest)
+//   Max: y[p] = the greatest, the first among equals, the last NaN if there is one; indices[p] = its row-major number among x's positions
+//   Pick: y[p] = the sum of those x whose number in `indices` (laid over x) is p's own, each of which must be among p's places; in their order
+struct Windows {
+  enum class Op : uint8_t { Sum, Max, Pick };
+  struct Table {
+    int64_t places = 1;
+    void* index = nullptr;   // I64
+    void* weight = nullptr;  // of the type computed in: F32 for 16-bit types
+  };
+  using Sizes = Convolution::Sizes;
+  using Array = Convolution::Array;  // image, channel, position
+  Op op = Op::Sum;
+  DType dtype = DType::F32, out = DType::F32;  // of x and y
+  int64_t batch = 1, channels = 1;
+  Sizes size{1, 1, 1}, result{1, 1, 1};  // of x and y
+  std::array<Table, 3> tables;
+  Array x, y, indices;
+
+  static constexpr const char* kFamily = "index";
+  static constexpr const char* kNames[] = {"window_sum", "window_max", "window_pick"};  // in the order of Op
+  const char* name() const { return kNames[static_cast<int>(op)]; }
+  DType computed() const { return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype; }
+  std::array<int64_t, 5> sizes_of_x() const { return {batch, channels, size[0], size[1], size[2]}; }
+  std::array<int64_t, 5> sizes_of_y() const { return {batch, channels, result[0], result[1], result[2]}; }
+  template <class F>
+  void each_operand(F&& f) {
+    const auto array = [&](Array& a, const char* what, bool written, DType type, const std::array<int64_t, 5>& sizes) {
+      if (a.data) f(a.data, OperandUse{what, written, type, sizes, a.strides});
+    };
+    array(x, "input of windows", false, dtype, sizes_of_x()), array(y, "result of windows", true, out, sizes_of_y());
+    array(indices, "indices of windows", op == Op::Max, DType::I64, op == Op::Max ? sizes_of_y() : sizes_of_x());
+    for (size_t d = 0; d < 3; ++d) {
+      const int64_t count = tables[d].places * result[d], stride = 1;
+      for (auto& [address, type] : {std::pair{&tables[d].index, DType::I64}, std::pair{&tables[d].weight, computed()}})
+        if (*address) f(*address, OperandUse{"table of windows", false, type, std::span(&count, 1), std::span(&stride, 1)});
+    }
+  }
+};
+
 // Sorts rows of n elements along the last dimension of `shape`; NaN counts as greatest; stable. Writes the first k of the order.
 // values (in.dtype) and indices (I64) may have a null address.
 struct Sort {
@@ -342,6 +385,7 @@ struct RowFused {
   }
 };
 
-using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Convolution, Sort, CopyBytes, RowFused, UserKernel>;
+using Instruction =
+    std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Convolution, Windows, Sort, CopyBytes, RowFused, UserKernel>;
 
 }  // namespace naru::ir

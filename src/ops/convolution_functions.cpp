@@ -1,6 +1,7 @@
 // conv1d ... conv_transpose3d, convolution: what they check, and the shapes.
 #include "naru/convolution.h"
 #include "ops/autocast.h"
+#include "ops/checked.h"
 #include "ops/common.h"
 #include "ops/convolution.h"
 #include "ops/strides.h"
@@ -84,9 +85,9 @@ Dims sizes_of_result(const Dims& sx, const Dims& sw, const Settings& s) {
   Dims padded, kernel, out{sx[0], sw[0]};
   bool fits = true;
   for (size_t d = 0; d + 2 < sx.size(); ++d) {
-    const int64_t reach = s.dilation[d] * (sw[d + 2] - 1);
-    padded.push_back(sx[d + 2] + (s.same ? reach : 2 * s.padding[d]));
-    kernel.push_back(reach + 1);
+    const int64_t reach = ops::times(s.dilation[d], sw[d + 2] - 1);
+    padded.push_back(ops::plus(sx[d + 2], s.same ? reach : ops::times(2, s.padding[d])));
+    kernel.push_back(ops::plus(reach, 1));
     fits = fits && sw[d + 2] > 0 && padded[d] >= kernel[d];
     if (sw[d + 2] > 0) out.push_back((padded[d] - kernel[d]) / s.stride[d] + 1);
   }
@@ -106,7 +107,8 @@ Dims sizes_of_transposed(const Dims& sx, const Dims& sw, const Settings& s) {
           "output padding must be smaller than either stride or dilation, but got output_padding: {} stride: {} dilation: {}",
           s.output_padding.str(), s.stride.str(), s.dilation.str());
   for (size_t d = 0; d < s.stride.size(); ++d) {
-    const int64_t size = (sx[d + 2] - 1) * s.stride[d] - 2 * s.padding[d] + s.dilation[d] * (sw[d + 2] - 1) + s.output_padding[d] + 1;
+    const int64_t spread = ops::plus(ops::times(sx[d + 2] - 1, s.stride[d]), ops::times(s.dilation[d], sw[d + 2] - 1));
+    const int64_t size = ops::plus(spread, s.output_padding[d] + 1) - ops::times(2, s.padding[d]);
     if (size < 1 || sw[d + 2] < 1)
       throw RuntimeError(
           "Given input size per channel: ({}). Calculated output size per channel: ({}) in dimension {}. Output size is too small (weight "

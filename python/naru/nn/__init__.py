@@ -6,6 +6,6 @@ from . import functional, init, modules, parallel, parameter, utils
 from .modules import *
 from .modules.module import Module
 from .parallel import DataParallel
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = [name for name in dir() if not name.startswith("_") and name != "annotations"]

@@ -47,6 +47,25 @@ from ._activation import (  # noqa: F401
     threshold,
     threshold_,
 )
+from ._image import (  # noqa: F401
+    affine_grid,
+    batch_norm,
+    channel_shuffle,
+    fold,
+    grid_sample,
+    group_norm,
+    instance_norm,
+    interpolate,
+    local_response_norm,
+    native_channel_shuffle,
+    pad,
+    pixel_shuffle,
+    pixel_unshuffle,
+    unfold,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
 from ._loss import (  # noqa: F401
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -64,6 +83,36 @@ from ._loss import (  # noqa: F401
     smooth_l1_loss,
     soft_margin_loss,
     triplet_margin_loss,
+)
+from ._pooling import (  # noqa: F401
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool2d_with_indices,
+    max_pool3d,
+    max_pool3d_with_indices,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
 )
 
 if TYPE_CHECKING:
@@ -279,43 +328,6 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 @takes_tensors
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Pads the last dimensions: `pad` is (left, right) of the last, then of the one before it, and so on.
-
-    Negative amounts cut. Only mode "constant" is supported so far.
-    """
-    pad = list(pad)
-    if len(pad) % 2:
-        raise RuntimeError("Padding length must be divisible by 2")
-    if len(pad) // 2 > input.dim():
-        raise RuntimeError(
-            f"Padding length should be less than or equal to two times the input dimension but got padding length "
-            f"{len(pad)} and input of dimension {input.dim()}"
-        )
-    if mode != "constant":
-        raise NotImplementedError(f"pad: mode '{mode}' is not supported yet; only 'constant' is")
-    fill = 0 if value is None else value
-    out = input
-    for i in range(0, len(pad), 2):
-        dim = input.dim() - 1 - i // 2
-        for amount, at_start in ((pad[i], True), (pad[i + 1], False)):
-            size = out.shape[dim]
-            if amount < 0:
-                if size + amount < 0:
-                    raise RuntimeError(
-                        f"narrow(): length must be non-negative. The input size {input.shape[dim]}, plus negative padding {pad[i]} and {pad[i + 1]}, resulted in a "
-                        f"negative output size, which is invalid. Check dimension {dim} of your input."
-                    )
-                out = out.narrow(dim, -amount if at_start else 0, size + amount)
-            elif amount > 0:
-                shape = list(out.shape)
-                shape[dim] = amount
-                edge = _C.full(shape, fill, dtype=out.dtype, device=out.device)
-                out = _C.cat((edge, out) if at_start else (out, edge), dim)
-    return out.clone() if out is input else out
-
-
-@takes_tensors
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -361,18 +373,3 @@ def feature_dropout(input: Tensor, p: float = 0.5, training: bool = True, inplac
     """The same as `dropout2d`."""
     return _channel_dropout(input, p, training, inplace)
 
-
-def __getattr__(name: str) -> Any:
-    # Functions of the core that this file does not wrap (convolutions, pooling) as soon as the core has them.
-    if not name.startswith("_") and name in _FROM_CORE:
-        found = getattr(_C, name, None)
-        if found is not None:
-            return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-_FROM_CORE = frozenset(
-    "max_pool1d max_pool2d max_pool3d avg_pool1d "
-    "avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool2d batch_norm group_norm instance_norm "
-    "interpolate grid_sample fold unfold pixel_shuffle ctc_loss embedding_bag".split()
-)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from .. import _C
 
 Tensor = _C.Tensor
 
-__all__ = ["Parameter", "Buffer"]
+__all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "is_lazy"]
 
 
 class Parameter(Tensor):
@@ -64,3 +66,66 @@ class Buffer(Tensor):
 
     def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
         pass
+
+
+class _Uninitialized:
+    """A tensor whose shape is not known yet: `materialize(shape)` makes it one of the plain kind, in place."""
+
+    becomes: ClassVar[type]
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Gives it memory, whose contents are undefined; without device and dtype, those it was made with."""
+        of = self.data
+        device, dtype = of.device if device is None else device, of.dtype if dtype is None else dtype
+        self.data = _C.empty(tuple(shape), device=device, dtype=dtype)
+        self.__class__ = self.becomes
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when trying to "
+            "load an uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before accessing their "
+            "attributes."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol: int) -> tuple:
+        return type(self), (self.requires_grad,)
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A `Parameter` whose shape is not known yet. See `torch.nn.LazyLinear`."""
+
+    becomes = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
+        return Tensor._make_subclass(cls, _C.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
+        pass
+
+    def __deepcopy__(self, memo: dict) -> UninitializedParameter:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(_Uninitialized, Buffer):
+    """A `Buffer` whose shape is not known yet."""
+
+    becomes = Buffer
+
+    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> UninitializedBuffer:
+        buffer = Tensor._make_subclass(cls, _C.empty(0, device=device, dtype=dtype), requires_grad)
+        buffer.persistent = persistent
+        return buffer
+
+    def __init__(self, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> None:
+        pass
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether it is a parameter or buffer whose shape is not known yet."""
+    return isinstance(param, _Uninitialized)

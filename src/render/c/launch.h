@@ -32,6 +32,7 @@ enum class Kind : uint8_t {
   Scatter,
   MatMul,
   Convolution,
+  Windows,
   SortKeys,
   SortGroup,
   SortStep,
@@ -163,6 +164,7 @@ void run(const ir::Gather&, Launcher&);
 void run(const ir::Scatter&, Launcher&);
 void run(const ir::MatMul&, Launcher&);
 void run(const ir::Convolution&, Launcher&);
+void run(const ir::Windows&, Launcher&);
 void run(const ir::Sort&, Launcher&);
 void run(const ir::RowFused&, Launcher&);
 void run(const ir::UserKernel&, Launcher&);

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from .activation import *
+from .batchnorm import *
 from .container import *
 from .conv import *
 from .dropout import *
 from .flatten import *
+from .image import *
+from .lazy import *
 from .linear import *
 from .loss import *
 from .module import Module
 from .normalization import *
+from .pooling import *
 from .sparse import *

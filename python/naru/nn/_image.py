@@ -1,0 +1,204 @@
+"""Normalisation over channels, padding and resampling, as functions. The core does the work."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from .._functions.arguments import takes_tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Tensor = _C.Tensor
+
+pixel_shuffle, pixel_unshuffle, channel_shuffle = _C.pixel_shuffle, _C.pixel_unshuffle, _C.channel_shuffle
+native_channel_shuffle = _C.channel_shuffle
+
+
+@takes_tensors
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """(x - mean) / sqrt(variance + eps) * weight + bias for each channel of (N, C, ...) or (N, C).
+
+    Args:
+        training: the statistics are the input's, and the running ones move towards them by `momentum`; else they are the running ones.
+    """
+    if training and input.dim() >= 2 and input.numel() == input.size(1):
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
+    return _C.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+@takes_tensors
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """(x - mean) / sqrt(variance + eps) * weight + bias for each channel of each image of (N, C, ...)."""
+    if use_input_stats:
+        positions = 1
+        for size in input.shape[2:]:
+            positions *= size
+        if positions == 1:
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
+    return _C.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+
+
+@takes_tensors
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """(x - mean) / sqrt(variance + eps) for each of `num_groups` groups of channels of (N, C, ...), then weight and bias of each channel."""
+    if input.dim() >= 2 and input.numel() and input.numel() == input.size(0) * num_groups:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(input.size())}")
+    return _C.group_norm(input, num_groups, weight, bias, eps)
+
+
+@takes_tensors
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta, of (N, C, d1...)."""
+    return _C._local_response_norm(input, size, alpha, beta, k)
+
+
+@takes_tensors
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """Pads the last dimensions: `pad` is (in front, behind) of the last, then of the one before it, and so on; negative amounts cut.
+
+    Args:
+        mode: 'constant' (with `value`, 0 if None); or 'reflect', 'replicate', 'circular': 1 to 3 dimensions behind (N, C) or (C).
+    """
+    return _C._pad(input, pad, mode, value)
+
+
+@takes_tensors
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """The windows of (N, C, h, w) as columns: (N, C · kernel_h · kernel_w, positions); without N too."""
+    return _C._unfold(input, kernel_size, dilation, padding, stride)
+
+
+@takes_tensors
+def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """Columns (N, C · kernel_h · kernel_w, positions) added up where `unfold` finds them: (N, C, *output_size); without N too."""
+    return _C._fold(input, output_size, kernel_size, dilation, padding, stride)
+
+
+def _target_size(input: Tensor, size: Any, scale_factor: Any, recompute: bool) -> tuple[list[int], list[float] | None]:
+    """The size to resample to, and the scales that count in place of the quotients of sizes."""
+    n = input.dim() - 2
+    spatial = list(input.shape[2:])
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    if size is not None:
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        sizes = list(size) if isinstance(size, (tuple, list)) else [size] * n
+        if len(sizes) != n:
+            raise ValueError(
+                f"Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of {spatial} and "
+                f"output size of {size}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) "
+                "format."
+            )
+        return sizes, None
+    scales = [float(s) for s in scale_factor] if isinstance(scale_factor, (tuple, list)) else [float(scale_factor)] * n
+    if len(scales) != n:
+        raise ValueError(
+            f"Input and scale_factor must have the same number of spatial dimensions, but got input with spatial dimensions of {spatial} and "
+            f"scale_factor of shape {scale_factor}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in "
+            "(s1, s2, ...,sK) format."
+        )
+    sizes = [int(d * s) for d, s in zip(spatial, scales)]
+    return sizes, None if recompute else scales
+
+
+@takes_tensors
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """Resamples (N, C, d1...) to `size`, or to its own size times `scale_factor`.
+
+    Args:
+        mode: 'nearest', 'nearest-exact', 'area'; 'linear' (1 dimension), 'bilinear', 'bicubic', 'lanczos' (2), 'trilinear' (3).
+        align_corners: the corners' centres stay where they are; else their outer edges do. Not of 'nearest' and 'area'.
+        recompute_scale_factor: what counts is the quotient of sizes, not the `scale_factor` given.
+        antialias: windows grow where the result is smaller ('bilinear', 'bicubic', 'lanczos').
+
+    >>> import naru
+    >>> naru.nn.functional.interpolate(naru.tensor([[[1.0, 2.0]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
+    if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
+        raise ValueError(
+            "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+        )
+    sizes, scales = _target_size(input, size, scale_factor, bool(recompute_scale_factor) or (mode == "area" and size is None))
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.dim() == 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
+        )
+    given = None if scales is None else _C.tensor(scales, dtype=_C.float64)
+    return _C._interpolate(input, sizes, mode, bool(align_corners), given, antialias)
+
+
+def _deprecated(name: str) -> None:
+    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
+
+
+def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> Tensor:
+    """The same as `interpolate`."""
+    _deprecated("upsample")
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """The same as `interpolate` by 'nearest'."""
+    _deprecated("upsample_nearest")
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """The same as `interpolate` by 'bilinear', corners aligned."""
+    _deprecated("upsample_bilinear")
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
+@takes_tensors
+def grid_sample(
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Tensor:
+    """(N, C, h, w) at the places that `grid` (N, h', w', 2) names, x first, -1 and 1 being the edges; or three dimensions.
+
+    Args:
+        mode: 'bilinear', 'nearest' or 'bicubic' (two dimensions only).
+        padding_mode: what stands outside: 'zeros', 'border' or 'reflection'.
+        align_corners: -1 and 1 are the centres of the corners, not their outer edges.
+    """
+    return _C._grid_sample(input, grid, mode, padding_mode, bool(align_corners))
+
+
+@takes_tensors
+def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
+    """The grid of affine maps theta (N, 2, 3) for size (N, C, h, w), or (N, 3, 4) for (N, C, d, h, w), for `grid_sample`."""
+    return _C.affine_grid_generator(theta, size, bool(align_corners))

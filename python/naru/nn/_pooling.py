@@ -1,0 +1,226 @@
+"""Pooling, as functions. The core does the work; here are the choices that Python's signatures leave to the caller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from .._functions.arguments import takes_tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Tensor = _C.Tensor
+
+avg_pool1d, avg_pool2d, avg_pool3d = _C.avg_pool1d, _C.avg_pool2d, _C.avg_pool3d
+adaptive_avg_pool1d = _C.adaptive_avg_pool1d
+max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (
+    _C.max_pool1d_with_indices,
+    _C.max_pool2d_with_indices,
+    _C.max_pool3d_with_indices,
+)
+adaptive_max_pool1d_with_indices = _C.adaptive_max_pool1d
+
+
+def _max_pool(core: Any, name: str) -> Any:
+    @takes_tensors
+    def max_pool(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        """The greatest element of each window of (N, C, d1...) or (C, d1...); with `return_indices` also its place in its channel (int64).
+
+        Args:
+            kernel_size, stride, dilation: of the window: its size, its step (its size if None), the distance of its elements.
+            padding: added on both sides; counts as less than every number.
+            ceil_mode: sizes are rounded up.
+        """
+        found = core(input, kernel_size, stride, padding, dilation, ceil_mode)
+        return found if return_indices else found[0]
+
+    max_pool.__name__ = max_pool.__qualname__ = name
+    return max_pool
+
+
+max_pool1d = _max_pool(max_pool1d_with_indices, "max_pool1d")
+max_pool2d = _max_pool(max_pool2d_with_indices, "max_pool2d")
+max_pool3d = _max_pool(max_pool3d_with_indices, "max_pool3d")
+
+
+def _whole_sizes(input: Tensor, output_size: Any, n: int) -> Any:
+    """`output_size` with the input's own size in place of each None."""
+    if isinstance(output_size, int):
+        return output_size
+    if input.dim() < n:
+        raise RuntimeError(f"Expected {n + 1}D or {n + 2}D tensor for adaptive pooling of {n} dimensions, but got {list(input.shape)}")
+    if output_size is None:
+        output_size = (None,) * n
+    sizes = input.shape[-n:]
+    return [sizes[i] if size is None and len(output_size) == n else size for i, size in enumerate(output_size)]
+
+
+@takes_tensors
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """The means of windows that cover (N, C, h, w) or (C, h, w), as many as `output_size` says; None keeps a size."""
+    return _C.adaptive_avg_pool2d(input, _whole_sizes(input, output_size, 2))
+
+
+@takes_tensors
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """The means of windows that cover (N, C, d, h, w) or (C, d, h, w), as many as `output_size` says; None keeps a size."""
+    return _C.adaptive_avg_pool3d(input, _whole_sizes(input, output_size, 3))
+
+
+@takes_tensors
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The greatest elements of as many windows as `output_size` says; with `return_indices` also their places (int64)."""
+    found = _C.adaptive_max_pool1d(input, output_size)
+    return found if return_indices else found[0]
+
+
+@takes_tensors
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The same for (N, C, h, w) or (C, h, w); None keeps a size."""
+    found = _C.adaptive_max_pool2d(input, _whole_sizes(input, output_size, 2))
+    return found if return_indices else found[0]
+
+
+@takes_tensors
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The same for (N, C, d, h, w) or (C, d, h, w); None keeps a size."""
+    found = _C.adaptive_max_pool3d(input, _whole_sizes(input, output_size, 3))
+    return found if return_indices else found[0]
+
+
+@takes_tensors
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """`adaptive_max_pool2d` with the places."""
+    return adaptive_max_pool2d(input, output_size, True)
+
+
+@takes_tensors
+def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """`adaptive_max_pool3d` with the places."""
+    return adaptive_max_pool3d(input, output_size, True)
+
+
+@takes_tensors
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, l) or (C, l)."""
+    return _C._lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@takes_tensors
+def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, h, w) or (C, h, w)."""
+    return _C._lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@takes_tensors
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, d, h, w) or (C, d, h, w)."""
+    return _C._lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def _require_spatial(input: Tensor, n: int, name: str) -> None:
+    if input.dim() not in (n + 1, n + 2):
+        raise RuntimeError(f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor for input, but got: {list(input.shape)}")
+
+
+def _fractional(n: int, name: str) -> Any:
+    @takes_tensors
+    def fractional_max_pool(
+        input: Tensor,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> Any:
+        """The greatest elements of windows at random places, which `_random_samples` (N, C, dimensions) in [0, 1) choose (Graham, 2015).
+
+        Args:
+            output_size: how many windows; or output_ratio: how many for each element of the input.
+        """
+        _require_spatial(input, n, name)
+        if output_size is None:
+            if output_ratio is None:
+                raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+            ratio = tuple(output_ratio) if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * n
+            output_size = [int(size * r) for size, r in zip(input.shape[-n:], ratio)]
+        if _random_samples is None:
+            images = 1 if input.dim() == n + 1 else input.size(0)
+            _random_samples = _C.rand(images, input.size(-n - 1), n, dtype=input.dtype, device=input.device)
+        found = _C._fractional_max_pool(n, input, kernel_size, output_size, _random_samples)
+        return found if return_indices else found[0]
+
+    fractional_max_pool.__name__ = fractional_max_pool.__qualname__ = name
+    return fractional_max_pool
+
+
+fractional_max_pool2d = _fractional(2, "fractional_max_pool2d")
+fractional_max_pool3d = _fractional(3, "fractional_max_pool3d")
+
+
+def fractional_max_pool2d_with_indices(*args: Any, **kwargs: Any) -> Any:
+    """`fractional_max_pool2d` with the places."""
+    return fractional_max_pool2d(*args, **{**kwargs, "return_indices": True})
+
+
+def fractional_max_pool3d_with_indices(*args: Any, **kwargs: Any) -> Any:
+    """`fractional_max_pool3d` with the places."""
+    return fractional_max_pool3d(*args, **{**kwargs, "return_indices": True})
+
+
+def _unpool_sizes(input: Tensor, n: int, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Sequence[int]:
+    """The sizes that were pooled: those asked for, if a window could have been left over, else the least."""
+    kernel, step, pad = (
+        tuple(v) if isinstance(v, (tuple, list)) else (v,) * n for v in (kernel_size, kernel_size if stride is None else stride, padding)
+    )
+    for values, what in ((kernel, "kernel_size"), (step, "stride"), (pad, "padding")):
+        if len(values) != n:
+            raise RuntimeError(f"max_unpool{n}d: {what} must be an int or have {n} of them, got {len(values)}")
+    least = [(input.shape[d - n] - 1) * step[d] + kernel[d] - 2 * pad[d] for d in range(n)]
+    if output_size is None:
+        return least
+    wanted = list(output_size)
+    if len(wanted) == n + 2:
+        wanted = wanted[2:]
+    if len(wanted) != n:
+        raise ValueError(
+            f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length of '{len(output_size)}'"
+        )
+    for d in range(n):
+        if not least[d] - step[d] < wanted[d] < least[d] + step[d]:
+            raise ValueError(
+                f'invalid output_size "{output_size}" (dim {d} must be between {least[d] - step[d]} and {least[d] + step[d]})'
+            )
+    return wanted
+
+
+def _unpool(n: int, name: str) -> Any:
+    @takes_tensors
+    def max_unpool(
+        input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+    ) -> Tensor:
+        """Zeros, with each element of `input` at the place that max pooling found it at.
+
+        Args:
+            indices: as pooling with `return_indices=True` gives them. kernel_size, stride, padding: as they were in pooling.
+            output_size: the sizes that were pooled, where several fit.
+        """
+        _require_spatial(input, n, name)
+        return _C._max_unpool(n, input, indices, _unpool_sizes(input, n, kernel_size, stride, padding, output_size))
+
+    max_unpool.__name__ = max_unpool.__qualname__ = name
+    return max_unpool
+
+
+max_unpool1d = _unpool(1, "max_unpool1d")
+max_unpool2d = _unpool(2, "max_unpool2d")
+max_unpool3d = _unpool(3, "max_unpool3d")

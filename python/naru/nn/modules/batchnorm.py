@@ -1,0 +1,212 @@
+"""Batch and instance normalisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import _C
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+Tensor = _C.Tensor
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+
+
+class _NormBase(Module):
+    """What normalisations of channels hold: weight and bias, running statistics."""
+
+    _version = 2
+    num_features: int
+    eps: float
+    momentum: float | None
+    affine: bool
+    track_running_stats: bool
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            value = Parameter(_C.empty(num_features, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, value)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", _C.zeros(num_features, device=device, dtype=dtype) if tracked else None)
+        self.register_buffer("running_var", _C.ones(num_features, device=device, dtype=dtype) if tracked else None)
+        self.register_buffer("num_batches_tracked", _C.tensor(0, dtype=_C.int64, device=device) if tracked else None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Mean 0, variance 1, no batches."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Sets weight to 1, bias to 0, and the running statistics to where they start."""
+        self.reset_running_stats()
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
+        version = local_metadata.get("version", None)
+        key = prefix + "num_batches_tracked"
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
+            # Files from before there was a count.
+            state_dict[key] = _C.tensor(0, dtype=_C.int64) if self.num_batches_tracked is None else self.num_batches_tracked
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
+
+class _BatchNorm(_NormBase):
+    """Normalises each channel over the batch and all positions."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        average = self.momentum if self.momentum is not None else 0.0
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # the mean of all batches
+                average = 1.0 / float(self.num_batches_tracked)
+        # Without running statistics it is the batch's that count, in evaluation too.
+        by_batch = self.training or (self.running_mean is None and self.running_var is None)
+        running = (self.running_mean, self.running_var) if not self.training or self.track_running_stats else (None, None)
+        return F.batch_norm(input, *running, self.weight, self.bias, by_batch, average, self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """(x - mean) / sqrt(variance + eps) · weight + bias for each channel of (N, C) or (N, C, L) (Ioffe and Szegedy, 2015).
+
+    Args:
+        num_features: C.
+        momentum: how far the running statistics move towards those of a batch; None: they are the mean of all batches.
+        affine: whether there are weight (starts as 1) and bias (starts as 0).
+        track_running_stats: whether there are running statistics, which count in evaluation.
+
+    >>> import naru
+    >>> naru.nn.BatchNorm1d(1, affine=False)(naru.tensor([[1.0], [3.0]]))
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (2, 3):
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+
+class BatchNorm2d(_BatchNorm):
+    """`BatchNorm1d` for (N, C, H, W)."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 4:
+            raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+
+
+class BatchNorm3d(_BatchNorm):
+    """`BatchNorm1d` for (N, C, D, H, W)."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 5:
+            raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+
+
+class _InstanceNorm(_NormBase):
+    """Normalises each channel of each image over its positions."""
+
+    _dims = 0
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        n = self._dims
+        if input.dim() not in (n + 1, n + 2):
+            raise ValueError(f"expected {n + 1}D or {n + 2}D input (got {input.dim()}D input)")
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        channels = input.dim() - self._dims - 1
+        if input.size(channels) != self.num_features:
+            if self.affine:
+                raise ValueError(
+                    f"expected input's size at dim={channels} to match num_features ({self.num_features}), but got: {input.size(channels)}."
+                )
+            import warnings
+
+            warnings.warn(
+                f"input's size at dim={channels} does not match num_features. You can silence this warning by not passing in num_features, "
+                "which is not used because affine=False",
+                stacklevel=3,
+            )
+        batched = input if channels == 1 else input.unsqueeze(0)
+        out = F.instance_norm(
+            batched,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            self.momentum if self.momentum is not None else 0.0,
+            self.eps,
+        )
+        return out if channels == 1 else out.squeeze(0)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """(x - mean) / sqrt(variance + eps) · weight + bias for each channel of each image, (N, C, L) or (C, L) (Ulyanov et al., 2016).
+
+    Args: as those of `BatchNorm1d`; without weight, bias and running statistics unless asked for.
+
+    >>> import naru
+    >>> naru.nn.InstanceNorm1d(1)(naru.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """
+
+    _dims = 1
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """`InstanceNorm1d` for (N, C, H, W) or (C, H, W)."""
+
+    _dims = 2
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """`InstanceNorm1d` for (N, C, D, H, W) or (C, D, H, W)."""
+
+    _dims = 3

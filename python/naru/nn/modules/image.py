@@ -1,0 +1,215 @@
+"""Padding, resampling and rearranging images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import _C
+from .. import functional as F
+from .module import Module
+
+Tensor = _C.Tensor
+
+_DIMS = (1, 2, 3)
+__all__ = [
+    *(f"{kind}{n}d" for kind in ("ConstantPad", "ZeroPad", "ReflectionPad", "ReplicationPad", "CircularPad") for n in _DIMS),
+    "Upsample",
+    "UpsamplingNearest2d",
+    "UpsamplingBilinear2d",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "ChannelShuffle",
+    "Fold",
+    "Unfold",
+]
+
+
+class _Pad(Module):
+    """Pads the last dimensions: `padding` is (in front, behind) of the last, then of the one before it; or one number for all."""
+
+    _dims = 0
+    _mode = "constant"
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__()
+        self.padding = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * (2 * self._dims)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, self._mode)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class _ConstantPad(_Pad):
+    """Pads with `value`."""
+
+    def __init__(self, padding: Any, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, "constant", self.value)
+
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, value={self.value}"
+
+
+class _ZeroPad(_ConstantPad):
+    """Pads with zeros."""
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+def _pads(base: type, kind: str, mode: str, what: str) -> None:
+    """Defines kind1d, kind2d and kind3d."""
+    for n in _DIMS:
+        doc = f"""Pads the last {n} dimension{"s" if n > 1 else ""} {what}: `padding` is (in front, behind), the last dimension first, or one number."""
+        body = {"_dims": n, "_mode": mode, "__doc__": doc, "__module__": __name__}
+        globals()[f"{kind}{n}d"] = type(f"{kind}{n}d", (base,), body)
+
+
+_pads(_ConstantPad, "ConstantPad", "constant", "with a value")
+_pads(_ZeroPad, "ZeroPad", "constant", "with zeros")
+_pads(_Pad, "ReflectionPad", "reflect", "with the elements as seen from the edge, which is not repeated")
+_pads(_Pad, "ReplicationPad", "replicate", "with the element at the edge")
+_pads(_Pad, "CircularPad", "circular", "with the elements of the other end")
+
+
+class Upsample(Module):
+    """Resamples (N, C, d1...) to `size`, or to its own size times `scale_factor`: `torch.nn.functional.interpolate`.
+
+    >>> import naru
+    >>> naru.nn.Upsample(scale_factor=2)(naru.tensor([[[1.0, 2.0]]]))
+    tensor([[[1., 1., 2., 2.]]])
+    """
+
+    def __init__(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = type(self).__name__
+        self.size = size
+        if isinstance(scale_factor, (tuple, list)):
+            self.scale_factor: Any = tuple(float(f) for f in scale_factor)
+        else:
+            self.scale_factor = float(scale_factor) if scale_factor else None
+        self.mode = mode
+        self.align_corners = align_corners
+        self.recompute_scale_factor = recompute_scale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.interpolate(
+            input,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
+            recompute_scale_factor=self.recompute_scale_factor,
+        )
+
+    def extra_repr(self) -> str:
+        of = f"scale_factor={self.scale_factor!r}" if self.scale_factor is not None else f"size={self.size!r}"
+        return f"{of}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """`Upsample` of (N, C, H, W) by 'nearest'."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """`Upsample` of (N, C, H, W) by 'bilinear', corners aligned."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
+
+
+class PixelShuffle(Module):
+    """(..., C · r², H, W) to (..., C, H · r, W · r), r the `upscale_factor` (Shi et al., 2016)."""
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """(..., C, H · r, W · r) to (..., C · r², H, W), r the `downscale_factor`."""
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"downscale_factor={self.downscale_factor}"
+
+
+class ChannelShuffle(Module):
+    """Channels (groups, C / groups) in the order (C / groups, groups)."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        return f"groups={self.groups}"
+
+
+class Fold(Module):
+    """Columns (N, C · kernel_h · kernel_w, positions) added up where their windows are: (N, C, *output_size)."""
+
+    def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return (
+            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
+            f"stride={self.stride}"
+        )
+
+
+class Unfold(Module):
+    """The windows of (N, C, H, W) as columns (N, C · kernel_h · kernel_w, positions).
+
+    >>> import naru
+    >>> naru.nn.Unfold(2)(naru.ones(1, 3, 4, 5)).shape
+    torch.Size([1, 12, 12])
+    """
+
+    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+        super().__init__()
+        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"

@@ -1,0 +1,193 @@
+"""Modules that find out the size of their input at the first call."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from ... import _C
+from ..parameter import UninitializedBuffer, UninitializedParameter, is_lazy
+from .batchnorm import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+)
+from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from .linear import Linear
+
+Tensor = _C.Tensor
+
+_FAMILIES = ("Conv", "ConvTranspose", "BatchNorm", "InstanceNorm")
+__all__ = ["LazyLinear", *(f"Lazy{family}{n}d" for family in _FAMILIES for n in (1, 2, 3))]
+
+
+class LazyModuleMixin:
+    """For modules whose `initialize_parameters(input)` makes their parameters at the first call; then they become `cls_to_become`."""
+
+    cls_to_become: type | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
+
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
+        """Makes the parameters, given what the module was called with."""
+        raise NotImplementedError(f"initialize_parameters is not implemented for {self.__class__.__name__}")
+
+    def has_uninitialized_params(self) -> bool:
+        """Whether there are parameters or buffers still to be made."""
+        return any(is_lazy(t) for t in itertools.chain(self._parameters.values(), self._buffers.values()))
+
+    def _infer_parameters(self, module: Any, args: tuple, kwargs: Any = None) -> None:
+        module.initialize_parameters(*args, **(kwargs or {}))
+        if module.has_uninitialized_params():
+            raise RuntimeError(f"module {self._get_name()} has not been fully initialized")
+        module._initialize_hook.remove()
+        del module._initialize_hook
+        if module.cls_to_become is not None:
+            module.__class__ = module.cls_to_become
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        for name, t in itertools.chain(self._parameters.items(), self._buffers.items()):
+            if is_lazy(t) and prefix + name in destination:
+                destination[prefix + name] = t  # as it is: there are no values yet
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing: list, unexpected: list, errors: list
+    ) -> None:
+        known, nothing_yet = dict(state_dict), []
+        for name, t in itertools.chain(self._parameters.items(), self._buffers.items()):
+            found = state_dict.get(prefix + name)
+            if not is_lazy(t) or found is None:
+                continue
+            if is_lazy(found):
+                nothing_yet.append(prefix + name)
+                del known[prefix + name]
+            else:
+                with _C.no_grad():
+                    t.materialize(found.shape)
+        super()._load_from_state_dict(known, prefix, local_metadata, strict, missing, unexpected, errors)
+        missing[:] = [key for key in missing if key not in nothing_yet]
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """`Linear` whose in_features is found out at the first call.
+
+    >>> import naru
+    >>> layer = naru.nn.LazyLinear(3)
+    >>> layer(naru.ones(2, 5)).shape, layer
+    (torch.Size([2, 3]), Linear(in_features=5, out_features=3, bias=True))
+    """
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, 0, False, device, dtype)
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_features = out_features
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        if self.has_uninitialized_params():
+            with _C.no_grad():
+                self.in_features = input.shape[-1]
+                self.weight.materialize((self.out_features, self.in_features))
+                if self.bias is not None:
+                    self.bias.materialize((self.out_features,))
+                self.reset_parameters()
+
+
+class _LazyConv(LazyModuleMixin):
+    """A convolution whose in_channels is found out at the first call."""
+
+    def __init__(self, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(0, out_channels, kernel_size, *args, **kwargs)
+
+    def _make_parameters(self, bias: bool, device: Any, dtype: Any) -> None:
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.register_parameter("bias", UninitializedParameter(device=device, dtype=dtype) if bias else None)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        if not self.has_uninitialized_params():
+            return
+        n = self._dims
+        if input.dim() not in (n + 1, n + 2):
+            raise RuntimeError(
+                f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {self.__class__.__name__}, but got input of size: "
+                f"{list(input.shape)}"
+            )
+        self.in_channels = input.shape[-n - 1]
+        if self.in_channels % self.groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        with _C.no_grad():
+            self.weight.materialize(self._weight_shape())
+            if self.bias is not None:
+                self.bias.materialize((self.out_channels,))
+            self.reset_parameters()
+
+
+class _LazyNorm(LazyModuleMixin):
+    """A normalisation whose num_features is found out at the first call."""
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(0, eps, momentum, False, False, device, dtype)
+        self.affine, self.track_running_stats = affine, track_running_stats
+        if affine:
+            self.weight = UninitializedParameter(device=device, dtype=dtype)
+            if bias:
+                self.bias = UninitializedParameter(device=device, dtype=dtype)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
+            self.running_var = UninitializedBuffer(device=device, dtype=dtype)
+            self.num_batches_tracked = _C.tensor(0, dtype=_C.int64, device=device)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        if not self.has_uninitialized_params():
+            return
+        self.num_features = input.shape[1]
+        with _C.no_grad():
+            for t in (self.weight, self.bias, self.running_mean, self.running_var):
+                if is_lazy(t):
+                    t.materialize((self.num_features,))
+            self.reset_parameters()
+
+
+def _lazy(mixin: type, become: type) -> None:
+    """Defines Lazy<become>."""
+    name = f"Lazy{become.__name__}"
+    what = "in_channels" if mixin is _LazyConv else "num_features"
+    doc = f"""`{become.__name__}` whose {what} is found out at the first call; the arguments are the others of `{become.__name__}`."""
+    globals()[name] = type(name, (mixin, become), {"cls_to_become": become, "__doc__": doc, "__module__": __name__})
+
+
+for _become in (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d):
+    _lazy(_LazyConv, _become)
+for _become in (BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d):
+    _lazy(_LazyNorm, _become)

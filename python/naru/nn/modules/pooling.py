@@ -1,0 +1,383 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import _C
+from .. import functional as F
+from .module import Module
+
+Tensor = _C.Tensor
+
+__all__ = [
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+]
+
+
+class _MaxPoolNd(Module):
+    """The greatest element of each window of (N, C, d1...) or (C, d1...).
+
+    Args:
+        kernel_size, stride, dilation: of the window: its size, its step (its size if None), the distance of its elements.
+        padding: added on both sides; counts as less than every number.
+        return_indices: also the elements' places in their channel, which max unpooling takes.
+        ceil_mode: sizes are rounded up.
+    """
+
+    _function: Any = None
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = stride if stride is not None else kernel_size
+        self.padding = padding
+        self.dilation = dilation
+        self.return_indices = return_indices
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: Tensor) -> Any:
+        return type(self)._function(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+
+class MaxPool1d(_MaxPoolNd):
+    """The greatest element of each window of (N, C, L) or (C, L). See `MaxPool2d`."""
+
+    _function = staticmethod(F.max_pool1d)
+
+
+class MaxPool2d(_MaxPoolNd):
+    """The greatest element of each window of (N, C, H, W) or (C, H, W).
+
+    Args:
+        kernel_size, stride, dilation: of the window: its size, its step (its size if None), the distance of its elements.
+        padding: added on both sides; counts as less than every number.
+        return_indices: also the elements' places in their channel, which max unpooling takes.
+        ceil_mode: sizes are rounded up.
+
+    >>> import naru
+    >>> naru.nn.MaxPool2d(2)(naru.arange(8.0).reshape(1, 2, 4))
+    tensor([[[5., 7.]]])
+    """
+
+    _function = staticmethod(F.max_pool2d)
+
+
+class MaxPool3d(_MaxPoolNd):
+    """The greatest element of each window of (N, C, D, H, W) or (C, D, H, W). See `MaxPool2d`."""
+
+    _function = staticmethod(F.max_pool3d)
+
+
+class _MaxUnpoolNd(Module):
+    """Puts elements back where max pooling found them, among zeros."""
+
+    _dims = 0
+    _function: Any = None
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+
+        def each(value: Any) -> tuple[int, ...]:
+            return tuple(value) if isinstance(value, (tuple, list)) else (value,) * self._dims
+
+        self.kernel_size = each(kernel_size)
+        self.stride = each(stride if stride is not None else kernel_size)
+        self.padding = each(padding)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        return type(self)._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpoolNd):
+    """Puts elements (N, C, L) back where `MaxPool1d` with return_indices found them, among zeros."""
+
+    _dims = 1
+    _function = staticmethod(F.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpoolNd):
+    """Puts elements (N, C, H, W) back where `MaxPool2d` with return_indices found them, among zeros."""
+
+    _dims = 2
+    _function = staticmethod(F.max_unpool2d)
+
+
+class MaxUnpool3d(_MaxUnpoolNd):
+    """Puts elements (N, C, D, H, W) back where `MaxPool3d` with return_indices found them, among zeros."""
+
+    _dims = 3
+    _function = staticmethod(F.max_unpool3d)
+
+
+class AvgPool1d(Module):
+    """The mean of each window of (N, C, L) or (C, L). See `AvgPool2d`."""
+
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True
+    ) -> None:
+        super().__init__()
+
+        def single(value: Any) -> tuple[int, ...]:
+            return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+        self.kernel_size = single(kernel_size)
+        self.stride = single(stride if stride is not None else kernel_size)
+        self.padding = single(padding)
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool2d(Module):
+    """The mean of each window of (N, C, H, W) or (C, H, W).
+
+    Args:
+        kernel_size, stride: of the window: its size and its step (its size if None).
+        padding: zeros on both sides.
+        ceil_mode: sizes are rounded up.
+        count_include_pad: zeros of the padding count among what is divided by.
+        divisor_override: divided by instead.
+
+    >>> import naru
+    >>> naru.nn.AvgPool2d(2)(naru.arange(8.0).reshape(1, 2, 4))
+    tensor([[[2.5000, 4.5000]]])
+    """
+
+    _function: Any = staticmethod(F.avg_pool2d)
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = stride if stride is not None else kernel_size
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self)._function(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override
+        )
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool3d(AvgPool2d):
+    """The mean of each window of (N, C, D, H, W) or (C, D, H, W). See `AvgPool2d`."""
+
+    _function = staticmethod(F.avg_pool3d)
+
+
+class FractionalMaxPool2d(Module):
+    """The greatest elements of windows at random places of (N, C, H, W) or (C, H, W) (Graham, 2015).
+
+    Args:
+        kernel_size: of the windows.
+        output_size: how many windows; or output_ratio: how many for each element, between 0 and 1.
+        return_indices: also the elements' places in their channel.
+    """
+
+    _dims = 2
+    _function: Any = staticmethod(F.fractional_max_pool2d)
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+
+        def each(value: Any) -> Any:
+            return value if value is None or isinstance(value, (tuple, list)) else (value,) * self._dims
+
+        self.kernel_size = each(kernel_size)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = each(output_size)
+        self.output_ratio = each(output_ratio)
+        name = type(self).__name__
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def forward(self, input: Tensor) -> Any:
+        return type(self)._function(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, _random_samples=self._random_samples
+        )
+
+
+class FractionalMaxPool3d(FractionalMaxPool2d):
+    """The greatest elements of windows at random places of (N, C, D, H, W) or (C, D, H, W). See `FractionalMaxPool2d`."""
+
+    _dims = 3
+    _function = staticmethod(F.fractional_max_pool3d)
+
+
+class _LPPoolNd(Module):
+    """(sum of x^norm_type)^(1 / norm_type) of each window."""
+
+    _function: Any = None
+
+    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self)._function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
+
+
+class LPPool1d(_LPPoolNd):
+    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, L) or (C, L)."""
+
+    _function = staticmethod(F.lp_pool1d)
+
+
+class LPPool2d(_LPPoolNd):
+    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, H, W) or (C, H, W)."""
+
+    _function = staticmethod(F.lp_pool2d)
+
+
+class LPPool3d(_LPPoolNd):
+    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, D, H, W) or (C, D, H, W)."""
+
+    _function = staticmethod(F.lp_pool3d)
+
+
+class _AdaptiveMaxPoolNd(Module):
+    """The greatest elements of as many windows as asked for, which cover the input."""
+
+    _function: Any = None
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        return type(self)._function(input, self.output_size, self.return_indices)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+    """The greatest elements of `output_size` windows that cover (N, C, L) or (C, L); with return_indices also their places."""
+
+    _function = staticmethod(F.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    """The same for (N, C, H, W) or (C, H, W); None in `output_size` keeps a size."""
+
+    _function = staticmethod(F.adaptive_max_pool2d)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    """The same for (N, C, D, H, W) or (C, D, H, W); None in `output_size` keeps a size."""
+
+    _function = staticmethod(F.adaptive_max_pool3d)
+
+
+class _AdaptiveAvgPoolNd(Module):
+    """The means of as many windows as asked for, which cover the input."""
+
+    _function: Any = None
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self)._function(input, self.output_size)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+    """The means of `output_size` windows that cover (N, C, L) or (C, L)."""
+
+    _function = staticmethod(F.adaptive_avg_pool1d)
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+    """The same for (N, C, H, W) or (C, H, W); None in `output_size` keeps a size.
+
+    >>> import naru
+    >>> naru.nn.AdaptiveAvgPool2d((1, None))(naru.ones(1, 3, 5, 7)).shape
+    torch.Size([1, 3, 1, 7])
+    """
+
+    _function = staticmethod(F.adaptive_avg_pool2d)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    """The same for (N, C, D, H, W) or (C, D, H, W); None in `output_size` keeps a size."""
+
+    _function = staticmethod(F.adaptive_avg_pool3d)

@@ -1,0 +1,117 @@
+#include "host/window_rows.h"
+
+#include <type_traits>
+
+#include "host/simd.h"
+
+namespace naru::host {
+namespace {
+
+template <class T>
+bool is_nan(T v) {
+  if constexpr (std::is_floating_point_v<T>)
+    return v != v;
+  else
+    return false;
+}
+template <class T>
+T plus(T a, T b) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
+  else
+    return a + b;
+}
+struct Next {
+  int64_t first;
+  static bool there(int64_t) { return true; }
+  int64_t element(int64_t i) const { return first + i; }
+  int64_t offset(int64_t i) const { return first + i; }
+};
+struct Stepped {
+  int64_t first, step, move;
+  static bool there(int64_t) { return true; }
+  int64_t element(int64_t i) const { return first + i * step; }
+  int64_t offset(int64_t i) const { return (first + i * step) * move; }
+};
+// The channels of one element.
+struct Channels {
+  int64_t number;
+  static bool there(int64_t) { return true; }
+  int64_t element(int64_t) const { return number; }
+  static int64_t offset(int64_t i) { return i; }
+};
+struct Listed {
+  const int64_t* index;
+  int64_t move;
+  bool there(int64_t i) const { return index[i] >= 0; }
+  int64_t element(int64_t i) const { return index[i]; }
+  int64_t offset(int64_t i) const { return index[i] * move; }
+};
+template <class F>
+[[gnu::always_inline]] inline void with(const Places& p, F f) {
+  if (p.step == 0 && !p.index)
+    f(Channels{p.first});
+  else if (p.step == 0)
+    f(Listed{p.index, p.move});
+  else if (p.step == 1 && p.move == 1)
+    f(Next{p.first});
+  else
+    f(Stepped{p.first, p.step, p.move});
+}
+
+// Elements times their weights (times `scale`), or, without, as they are.
+template <class T, class At>
+[[gnu::always_inline]] inline void add_row(const At& at, const T* x, const T* weight, T scale, bool weighs, int64_t n, T* sums) {
+  const auto each = [&](auto value) __attribute__((always_inline)) {
+    for (int64_t i = 0; i < n; ++i)
+      if (at.there(i)) sums[i] = plus<T>(sums[i], value(x[at.offset(i)], i));
+  };
+  if (weight)
+    each([&](T v, int64_t i) __attribute__((always_inline)) { return v * (scale * weight[i]); });
+  else if (weighs)
+    each([&](T v, int64_t) __attribute__((always_inline)) { return v * scale; });
+  else
+    each([&](T v, int64_t) __attribute__((always_inline)) { return v; });
+}
+template <class T, class At>
+[[gnu::always_inline]] inline void greater_row(const At& at, const T* x, int64_t number, int64_t n, T* best, int64_t* place) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (!at.there(i)) continue;
+    const T v = x[at.offset(i)];
+    const bool better = v > best[i] || is_nan(v) || place[i] < 0;
+    best[i] = better ? v : best[i];
+    place[i] = better ? number + at.element(i) : place[i];
+  }
+}
+template <class T, class At>
+[[gnu::always_inline]] inline void pick_row(const At& at, const T* x, const int64_t* seen, int64_t seen_move, int64_t own, int64_t step,
+                                            int64_t n, T* sums) {
+  for (int64_t i = 0; i < n; ++i)
+    if (at.there(i)) sums[i] = plus<T>(sums[i], seen[at.element(i) * seen_move] == own + i * step ? x[at.offset(i)] : T(0));
+}
+
+}  // namespace
+
+// The same for each type, compiled for several processors.
+#define NARU_ROWS(T)                                                                                                             \
+  NARU_WIDE void add(const Places& p, const T* x, const T* weight, T scale, bool weighs, int64_t n, T* sums) {                   \
+    with(                                                                                                                        \
+        p, [&](auto at) __attribute__((always_inline)) { add_row<T>(at, x, weight, scale, weighs, n, sums); });                  \
+  }                                                                                                                              \
+  NARU_WIDE void greater(const Places& p, const T* x, int64_t number, int64_t n, T* best, int64_t* place) {                      \
+    with(                                                                                                                        \
+        p, [&](auto at) __attribute__((always_inline)) { greater_row<T>(at, x, number, n, best, place); });                      \
+  }                                                                                                                              \
+  NARU_WIDE void pick(const Places& p, const T* x, const int64_t* seen, int64_t seen_move, int64_t own, int64_t step, int64_t n, \
+                      T* sums) {                                                                                                 \
+    with(                                                                                                                        \
+        p, [&](auto at) __attribute__((always_inline)) { pick_row<T>(at, x, seen, seen_move, own, step, n, sums); });            \
+  }
+
+NARU_ROWS(float)
+NARU_ROWS(double)
+NARU_ROWS(int32_t)
+NARU_ROWS(int64_t)
+#undef NARU_ROWS
+
+}  // namespace naru::host

@@ -1,0 +1,202 @@
+// grid_sample and affine_grid.
+#include <cmath>
+
+#include "naru/autograd.h"
+#include "naru/ops.h"
+#include "naru/resampling.h"
+#include "ops/common.h"
+#include "ops/type_names.h"
+
+namespace naru {
+namespace {
+
+enum class Outside { Zeros, Border, Reflection };
+
+struct Sampling {
+  Outside outside;
+  bool align_corners;
+};
+
+// -1 ... 1 as places among `size` elements.
+Tensor unnormalised(const Tensor& t, int64_t size, bool align_corners) {
+  const auto n = static_cast<double>(size);
+  return align_corners ? (t + 1.0) / 2.0 * Operand(n - 1) : ((t + 1.0) * Operand(n) - 1.0) / 2.0;
+}
+
+// Places beyond the edges, turned back as often as it takes.
+Tensor reflected(const Tensor& at, int64_t size, bool align_corners) {
+  const double low = align_corners ? 0 : -0.5, span = align_corners ? static_cast<double>(size - 1) : static_cast<double>(size);
+  if (span == 0) return at * 0.0;
+  const Tensor distance = abs(at - Operand(low));
+  const Tensor extra = fmod(distance, Operand(span));
+  const Tensor flips = floor(distance.detach() / Operand(span));
+  return where(eq(remainder(flips, Operand(2.0)), Operand(0.0)), extra + Operand(low), Scalar(span + low) - extra);
+}
+
+Tensor inside(const Tensor& at, int64_t size, const Sampling& s) {
+  if (s.outside == Outside::Zeros) return at;
+  const Tensor turned = s.outside == Outside::Reflection ? reflected(at, size, s.align_corners) : at;
+  return clamp(turned, Operand(0.0), Operand(static_cast<double>(size - 1)));
+}
+
+// The elements of x (N, C, d1...) at whole places (N, P) for each dimension; 0 outside.
+Tensor elements(const Tensor& x, const std::vector<Tensor>& at) {
+  Tensor number, there;
+  {
+    NoGrad guard;
+    for (size_t d = 0; d < at.size(); ++d) {
+      const int64_t size = x.sizes()[d + 2];
+      const Tensor whole = at[d].detach();
+      const Tensor ok = logical_and(ge(whole, Operand(0.0)), le(whole, Operand(static_cast<double>(size - 1))));
+      there = there.defined() ? logical_and(there, ok) : ok;
+      // A NaN is nowhere: its place must not become an address.
+      const Tensor place = where(ok, whole, Operand(0.0)).to(DType::I64);
+      number = number.defined() ? number * Operand(size) + place : place;
+    }
+  }
+  const Dims shape{x.size(0), x.size(1), number.size(1)};
+  const Tensor found = gather(x.flatten(2), 2, number.unsqueeze(1).expand(shape));
+  return where(there.unsqueeze(1), found, Operand(0.0));
+}
+
+Tensor nearest(const Tensor& x, const std::vector<Tensor>& places) {
+  std::vector<Tensor> whole;
+  for (const Tensor& p : places) whole.push_back(round(p));
+  return elements(x, whole);
+}
+
+// Between the 2^n elements around.
+Tensor linear(const Tensor& x, const std::vector<Tensor>& places) {
+  const size_t n = places.size();
+  std::vector<Tensor> low;
+  for (const Tensor& p : places) low.push_back(floor(p.detach()));
+  Tensor sum;
+  for (size_t corner = 0; corner < size_t{1} << n; ++corner) {
+    std::vector<Tensor> at;
+    Tensor weight;
+    for (size_t d = 0; d < n; ++d) {
+      const bool high = corner >> (n - 1 - d) & 1;
+      at.push_back(high ? low[d] + 1.0 : low[d]);
+      const Tensor part = high ? places[d] - low[d] : low[d] + 1.0 - places[d];
+      weight = weight.defined() ? weight * part : part;
+    }
+    const Tensor term = elements(x, at) * weight.unsqueeze(1);
+    sum = sum.defined() ? sum + term : term;
+  }
+  return sum;
+}
+
+// The four weights of Keys' cubic (slope -0.75) around a place that lies t behind an element.
+std::vector<Tensor> cubic_weights(const Tensor& t) {
+  constexpr double a = -0.75;
+  const auto near = [](const Tensor& v) { return (v * (a + 2) - (a + 3)) * v * v + 1.0; };
+  const auto far = [](const Tensor& v) { return ((v * a - 5 * a) * v + 8 * a) * v - 4 * a; };
+  return {far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)};
+}
+
+Tensor bicubic(const Tensor& x, const std::vector<Tensor>& places, const Sampling& s) {
+  std::vector<Tensor> low;
+  std::vector<std::vector<Tensor>> weights;
+  for (const Tensor& p : places) {
+    low.push_back(floor(p.detach()));
+    weights.push_back(cubic_weights(p - low.back()));
+  }
+  Tensor sum;
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 4; ++j) {
+      const std::vector<Tensor> at{inside(low[0] + Operand(i - 1), x.size(2), s), inside(low[1] + Operand(j - 1), x.size(3), s)};
+      const Tensor term = elements(x, at) * (weights[0][static_cast<size_t>(i)] * weights[1][static_cast<size_t>(j)]).unsqueeze(1);
+      sum = sum.defined() ? sum + term : term;
+    }
+  return sum;
+}
+
+void check_grid(const Tensor& x, const Tensor& grid, std::string_view mode) {
+  ops::require_defined(x, "grid_sample", "input");
+  ops::require_defined(grid, "grid_sample", "grid");
+  const Tensor* tensors[] = {&x, &grid};
+  const char* roles[] = {"input", "grid"};
+  ops::common_device(tensors, roles, "grid_sample");
+  const std::string sizes = fmt::format("but got input with sizes {} and grid with sizes {}", x.sizes().str(), grid.sizes().str());
+  if (x.dim() == 0 || grid.dim() == 0 || x.size(0) != grid.size(0))
+    throw RuntimeError("grid_sampler(): expected grid and input to have same batch size, {}", sizes);
+  if (grid.size(-1) != x.dim() - 2)
+    throw RuntimeError("grid_sampler(): expected grid to have size {} in last dimension, but got grid with sizes {}", x.dim() - 2,
+                       grid.sizes().str());
+  for (int64_t d = 2; d < x.dim(); ++d)
+    if (x.size(d) == 0)
+      throw RuntimeError(
+          "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {} with dimension {} being empty",
+          x.sizes().str(), d);
+  if ((x.dim() != 4 && x.dim() != 5) || grid.dim() != x.dim())
+    throw RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, {}", sizes);
+  if (x.dim() == 5 && mode == "bicubic") throw RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input");
+  if (!is_floating(x.dtype())) throw NotImplementedError("\"grid_sampler_2d_cpu\" not implemented for '{}'", ops::torch_name(x.dtype()));
+  if (x.dtype() != grid.dtype())
+    throw RuntimeError("expected scalar type {} but found {} (grid_sample: input and grid)", ops::torch_name(x.dtype()),
+                       ops::torch_name(grid.dtype()));
+}
+
+}  // namespace
+
+Tensor grid_sample(const Tensor& x, const Tensor& grid, std::string_view mode, std::string_view padding_mode, bool align_corners) {
+  if (mode != "bilinear" && mode != "nearest" && mode != "bicubic")
+    throw ValueError("nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{}'", mode);
+  if (padding_mode != "zeros" && padding_mode != "border" && padding_mode != "reflection")
+    throw ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{}'",
+                     padding_mode);
+  check_grid(x, grid, mode);
+  const Sampling s{padding_mode == "zeros"    ? Outside::Zeros
+                   : padding_mode == "border" ? Outside::Border
+                                              : Outside::Reflection,
+                   align_corners};
+  const int64_t n = x.dim() - 2;
+  Dims out{x.size(0), x.size(1)};
+  for (int64_t d = 1; d <= n; ++d) out.push_back(grid.size(d));
+  // 16-bit types: places are computed in float32.
+  const DType exact = x.dtype() == DType::F64 ? DType::F64 : DType::F32;
+  const Tensor flat = grid.flatten(1, n).to(exact);
+  std::vector<Tensor> places;
+  for (int64_t d = 0; d < n; ++d) {
+    const Tensor at = unnormalised(flat.select(2, n - 1 - d), x.size(d + 2), align_corners);
+    places.push_back(mode == "bicubic" ? at : inside(at, x.size(d + 2), s));
+  }
+  const Tensor source = x.to(exact);
+  const Tensor y = mode == "nearest" ? nearest(source, places) : mode == "bilinear" ? linear(source, places) : bicubic(source, places, s);
+  return y.to(x.dtype()).view(out);
+}
+
+Tensor affine_grid(const Tensor& theta, const Dims& size, bool align_corners) {
+  ops::require_defined(theta, "affine_grid", "theta");
+  if (!is_floating(theta.dtype())) throw ValueError("Expected theta to have floating point type, but got torch.{}", name_of(theta.dtype()));
+  const auto n = static_cast<int64_t>(size.size()) - 2;
+  if (n != 2 && n != 3)
+    throw NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {}.",
+                              size.str());
+  if (theta.dim() != 3 || theta.size(-2) != n || theta.size(-1) != n + 1)
+    throw ValueError("Expected a batch of {}D affine matrices of shape Nx{}x{} for size {}. Got {}.", n, n, n + 1, size.str(),
+                     theta.sizes().str());
+  for (const int64_t s : size)
+    if (s <= 0) throw ValueError("Expected non-zero, positive output size. Got {}", size.str());
+  const Options like(theta.dtype(), theta.device());
+  // (d..., h, w, n + 1): x first, then y, then z, then 1.
+  Dims shape(std::span<const int64_t>(size).subspan(2));
+  std::vector<Tensor> along;
+  for (int64_t k = 0; k < n; ++k) {
+    const auto d = static_cast<size_t>(n - 1 - k);
+    const int64_t count = shape[d];
+    Tensor line = count > 1 ? linspace(-1, 1, count, like) : zeros({1}, like);
+    if (!align_corners) line = line * Operand(static_cast<double>(count - 1) / static_cast<double>(count));
+    Dims column(shape.size(), 1);
+    column[d] = count;
+    along.push_back(line.reshape(column).expand(shape));
+  }
+  along.push_back(ones(shape, like));
+  Dims out{size[0]};
+  for (const int64_t s : shape) out.push_back(s);
+  out.push_back(n);
+  const Tensor base = stack(along, -1).reshape({1, product(shape), n + 1}).expand({size[0], product(shape), n + 1});
+  return bmm(base, theta.transpose(1, 2)).view(out);
+}
+
+}  // namespace naru

@@ -1,0 +1,201 @@
+#include "ops/windows.h"
+
+#include <algorithm>
+
+#include "autograd/node.h"
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "ops/strides.h"
+
+namespace naru::ops {
+
+using autograd::record;
+using ir::Windows;
+using Op = Windows::Op;
+using Tensors = std::vector<Tensor>;
+
+WindowTable identity_table(int64_t size) { return {size, size, 1, {}, {}, true}; }
+
+WindowTable table_of(int64_t in, const std::vector<std::vector<WindowEntry>>& positions, bool weighs) {
+  WindowTable t;
+  t.in = in, t.out = static_cast<int64_t>(positions.size());
+  for (const auto& p : positions) t.places = std::max(t.places, static_cast<int64_t>(p.size()));
+  t.index.assign(static_cast<size_t>(t.places * t.out), -1);
+  if (weighs) t.weight.assign(t.index.size(), 0);
+  for (size_t p = 0; p < positions.size(); ++p)
+    for (size_t k = 0; k < positions[p].size(); ++k) {
+      const size_t at = k * positions.size() + p;
+      t.index[at] = positions[p][k].element;
+      if (weighs) t.weight[at] = positions[p][k].weight;
+    }
+  return t;
+}
+
+WindowTable regular_table(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+  // Places that no position has are left out: a kernel may be much larger than the input.
+  const int64_t lead = padding - (out - 1) * stride;
+  const int64_t first = lead > 0 ? (lead + dilation - 1) / dilation : 0, last = std::min(kernel - 1, (in - 1 + padding) / dilation);
+  const int64_t places = std::max<int64_t>(last - first + 1, 1);
+  WindowTable t{in, out, places, std::vector<int64_t>(static_cast<size_t>(places * out)), {}};
+  for (int64_t k = 0; k < places; ++k)
+    for (int64_t p = 0; p < out; ++p) {
+      const int64_t e = p * stride - padding + (first + k) * dilation;
+      t.index[static_cast<size_t>(k * out + p)] = e >= 0 && e < in && first + k < kernel ? e : -1;
+    }
+  return t;
+}
+
+WindowTable adaptive_table(int64_t in, int64_t out) {
+  std::vector<std::vector<WindowEntry>> positions(static_cast<size_t>(out));
+  for (int64_t p = 0; p < out; ++p)
+    for (int64_t e = p * in / out; e < ((p + 1) * in + out - 1) / out; ++e) positions[static_cast<size_t>(p)].push_back({e});
+  return table_of(in, positions, false);
+}
+
+WindowTable transposed(const WindowTable& t) {
+  if (t.identity) return t;
+  std::vector<std::vector<WindowEntry>> elements(static_cast<size_t>(t.in));
+  for (int64_t p = 0; p < t.out; ++p)
+    for (int64_t k = 0; k < t.places; ++k) {
+      const auto at = static_cast<size_t>(k * t.out + p);
+      if (t.index[at] >= 0) elements[static_cast<size_t>(t.index[at])].push_back({p, t.weight.empty() ? 1 : t.weight[at]});
+    }
+  return table_of(t.out, elements, !t.weight.empty());
+}
+
+std::vector<int64_t> counts_of(const WindowTable& t) {
+  std::vector<int64_t> counts(static_cast<size_t>(t.out), t.identity);
+  for (size_t i = 0; i < t.index.size(); ++i) counts[i % static_cast<size_t>(t.out)] += t.index[i] >= 0;
+  return counts;
+}
+
+void check_room(const Tensor& x, const Dims& out, const char* op) {
+  Dims sizes{x.sizes()[0], x.sizes()[1]};
+  for (const int64_t s : out) sizes.push_back(s);
+  make_result(sizes, x.dtype(), x.device(), op, true);
+}
+
+namespace {
+
+using Shared = std::shared_ptr<const WindowTables>;
+
+WindowTables transposed(const WindowTables& tables) {
+  WindowTables out;
+  for (const WindowTable& t : tables) out.push_back(transposed(t));
+  return out;
+}
+
+Dims result_sizes(const Tensor& x, const WindowTables& tables) {
+  Dims sizes{x.sizes()[0], x.sizes()[1]};
+  for (const WindowTable& t : tables) sizes.push_back(t.out);
+  return sizes;
+}
+
+Windows::Array array_of(const Tensor& t) {
+  const ir::View v = view_of(t, t.sizes());
+  Windows::Array a{v.data, {v.strides[0], v.strides[1], 0, 0, 0}};
+  const size_t n = v.strides.size() - 2;
+  for (size_t d = 0; d < n; ++d) a.strides[5 - n + d] = v.strides[2 + d];
+  return a;
+}
+
+// The tables on the device, for the instruction; `held` keeps them until it is submitted.
+void put_tables(const WindowTables& tables, DType computed, Device device, Windows& w, std::vector<Tensor>& held) {
+  const size_t skip = 3 - tables.size();
+  for (size_t d = 0; d < tables.size(); ++d) {
+    const WindowTable& t = tables[d];
+    w.size[skip + d] = t.in, w.result[skip + d] = t.out;
+    if (t.identity) continue;
+    const Dims shape{t.places, t.out};
+    Windows::Table& to = w.tables[skip + d];
+    to.places = t.places;
+    held.push_back(from_data(t.index.data(), shape, DType::I64, device));
+    to.index = view_of(held.back(), shape).data;
+    if (t.weight.empty()) continue;
+    const Tensor exact = from_data(t.weight.data(), shape, DType::F64, Device(DeviceType::Cpu));
+    held.push_back(exact.to(computed).to(device));
+    to.weight = view_of(held.back(), shape).data;
+  }
+}
+
+// One instruction. indices: what Max writes, what Pick reads.
+Tensor submitted(Op op, const Tensor& x, const Tensor& indices, const WindowTables& tables, DType out_type) {
+  const Dims sizes = result_sizes(x, tables);
+  const Tensor out =
+      make_result(sizes, format_strides(sizes, suggested_format(x)), out_type, x.device(), Windows::kNames[static_cast<int>(op)]);
+  if (out.numel() == 0) return out;
+  NoGrad guard;
+  if (x.numel() == 0) {
+    Tensor target = out;
+    target.zero_();
+    return out;
+  }
+  Windows w;
+  w.op = op;
+  w.dtype = x.dtype(), w.out = out_type;
+  w.batch = sizes[0], w.channels = sizes[1];
+  std::vector<Tensor> held;
+  put_tables(tables, w.computed(), x.device(), w, held);
+  w.x = array_of(x), w.y = array_of(out);
+  if (indices.defined()) w.indices = array_of(indices);
+  std::vector<const Tensor*> reads{&x}, writes{&out};
+  for (const Tensor& t : held) reads.push_back(&t);
+  if (indices.defined()) (op == Op::Max ? writes : reads).push_back(&indices);
+  submit(std::move(w), reads, writes);
+  return out;
+}
+
+// Windows that overlap much are summed up one dimension after another, the last first; values in between are of the type computed in.
+Tensor computed_sum(const Tensor& x, const WindowTables& tables) {
+  double together = static_cast<double>(x.numel());
+  for (const WindowTable& t : tables) together *= static_cast<double>(t.places * t.out) / static_cast<double>(std::max<int64_t>(t.in, 1));
+  int wide = 0;
+  for (const WindowTable& t : tables) wide += t.places > 1;
+  const bool apart = wide > 1 && together > 3.0 * static_cast<double>(std::max(x.numel(), product(result_sizes(x, tables))));
+  if (!apart) return submitted(Op::Sum, x, {}, tables, x.dtype());
+  const DType between = x.dtype() == DType::F16 || x.dtype() == DType::BF16 ? DType::F32 : x.dtype();
+  std::vector<size_t> order;
+  for (size_t d = tables.size(); d-- > 0;)
+    if (!tables[d].identity) order.push_back(d);
+  Tensor y = x;
+  for (const size_t d : order) {
+    WindowTables one;
+    for (size_t k = 0; k < tables.size(); ++k) one.push_back(k == d ? tables[k] : identity_table(y.sizes()[k + 2]));
+    y = submitted(Op::Sum, y, {}, one, d == order.back() ? x.dtype() : between);
+  }
+  return y;
+}
+
+Tensor sum_of(const Tensor& x, const Shared& tables, const char* node) {
+  return record(computed_sum(x, *tables), node, {&x}, {}, [tables, node](const Tensors& g, const Tensors&) -> Tensors {
+    return {sum_of(g[0], std::make_shared<WindowTables>(transposed(*tables)), node)};
+  });
+}
+
+// g (N, C, out...) added up where its numbers lead: (N, C, in...), by windows' tables the other way round.
+Tensor placed(const Tensor& g, const Tensor& indices, const Shared& back) {
+  return record(submitted(Op::Pick, g, indices, *back, g.dtype()), "MaxPoolBackward0", {&g}, {&indices},
+                [](const Tensors& gg, const Tensors& saved) -> Tensors { return {pick_elements(gg[0], saved[0])}; });
+}
+
+}  // namespace
+
+Tensor window_sum(const Tensor& x, WindowTables tables, const char* node) {
+  return sum_of(x, std::make_shared<WindowTables>(std::move(tables)), node);
+}
+
+std::pair<Tensor, Tensor> window_max(const Tensor& x, WindowTables given, const char* node) {
+  const Shared tables = std::make_shared<WindowTables>(std::move(given));
+  const Dims sizes = result_sizes(x, *tables);
+  const Tensor indices = make_result(sizes, format_strides(sizes, suggested_format(x)), DType::I64, x.device(), "window_max");
+  const Tensor values = submitted(Op::Max, x, indices, *tables, x.dtype());
+  return {record(values, node, {&x}, {&indices},
+                 [tables](const Tensors& g, const Tensors& saved) -> Tensors {
+                   return {placed(g[0], saved[0], std::make_shared<WindowTables>(transposed(*tables)))};
+                 }),
+          indices};
+}
+
+Tensor pick_elements(const Tensor& x, const Tensor& indices) { return gather(x.flatten(2), 2, indices.flatten(2)).view(indices.sizes()); }
+
+}  // namespace naru::ops
