@@ -80,7 +80,7 @@ class GroupNorm : public Module {
   Tensor weight, bias;
 
  private:
-  int64_t groups_;
+  int64_t groups_, channels_;
   double eps_;
 };
 

@@ -308,15 +308,29 @@ class Weights {
   bool y_runs_;
 };
 
+Dims dims_of(const std::array<int64_t, 5>& a) { return Dims(std::span<const int64_t>(a)); }
+
+// What is read, row-major: columns are gathered from runs of neighbours.
+void bring_together(Convolution::Array& a, const std::array<int64_t, 5>& sizes, DType type, Buffer& held) {
+  if (a.strides[4] <= 1 || sizes[4] == 1) return;
+  const Dims shape = dims_of(sizes), plain = contiguous_strides(shape);
+  held = make_buffer(product(shape) * static_cast<int64_t>(size_of(type)));
+  run(ir::copy_of(shape, {a.data, type, dims_of(a.strides)}, {held.get(), type, plain}));
+  a.data = held.get();
+  std::copy(plain.begin(), plain.end(), a.strides.begin());
+}
+
 template <class T>
-void run_typed(const Convolution& q) {
+void run_typed(const Convolution& asked) {
+  Convolution q = asked;
+  Buffer held[2];
+  if (q.use != Use::Input) bring_together(q.x, q.sizes_of_x(), q.dtype, held[0]);
+  if (q.use != Use::Forward) bring_together(q.y, q.sizes_of_y(), q.dtype, held[1]);
   if (q.use == Use::Weight)
     Weights<T>(q).run();
   else
     Results<T>(q).run();
 }
-
-Dims dims_of(const std::array<int64_t, 5>& a) { return Dims(std::span<const int64_t>(a)); }
 
 // Narrow types are computed in a wider one and converted back.
 void run_wider(const Convolution& asked, DType wide) {

@@ -123,12 +123,16 @@ std::string BatchNorm<N>::details() const {
                      affine);
 }
 
-GroupNorm::GroupNorm(int64_t groups, int64_t channels, double eps, bool affine, const Options& options) : groups_(groups), eps_(eps) {
+GroupNorm::GroupNorm(int64_t groups, int64_t channels, double eps, bool affine, const Options& options)
+    : groups_(groups), channels_(channels), eps_(eps) {
   if (groups <= 0 || channels % groups != 0) throw ValueError("num_channels ({}) must be divisible by num_groups ({})", channels, groups);
   weight = register_parameter("weight", affine ? ones({channels}, options) : Tensor());
   bias = register_parameter("bias", affine ? zeros({channels}, options) : Tensor());
 }
-std::string GroupNorm::details() const { return fmt::format("{}, eps={}, affine={}", groups_, eps_, weight.defined() ? "True" : "False"); }
+std::string GroupNorm::details() const {
+  const char* affine = weight.defined() ? "True" : "False";
+  return fmt::format("{}, {}, eps={}, affine={}, bias={}", groups_, channels_, eps_, affine, affine);
+}
 
 template class Conv<1>;
 template class Conv<2>;

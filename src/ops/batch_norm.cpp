@@ -1,9 +1,9 @@
 // batch_norm, instance_norm, group_norm, local_response_norm.
-#include "autograd/node.h"
 #include "naru/norms.h"
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/reduction.h"
 #include "ops/strides.h"
 #include "ops/type_names.h"

@@ -1,9 +1,9 @@
 // pad; unfold and fold; pixel_shuffle, pixel_unshuffle, channel_shuffle.
-#include "autograd/node.h"
 #include "naru/ops.h"
 #include "naru/resampling.h"
 #include "ops/checked.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/strides.h"
 #include "ops/type_names.h"
 #include "ops/windows.h"

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "autograd/node.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/strides.h"
 
 namespace naru::ops {
