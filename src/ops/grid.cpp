@@ -4,6 +4,7 @@
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "naru/resampling.h"
+#include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/type_names.h"
 
@@ -145,6 +146,7 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, std::string_view mode, s
   if (padding_mode != "zeros" && padding_mode != "border" && padding_mode != "reflection")
     throw ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{}'",
                      padding_mode);
+  if (const autocast::Casts c("grid_sample", {&x, &grid}); c) return grid_sample(c[0], c[1], mode, padding_mode, align_corners);
   check_grid(x, grid, mode);
   const Sampling s{padding_mode == "zeros"    ? Outside::Zeros
                    : padding_mode == "border" ? Outside::Border
