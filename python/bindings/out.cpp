@@ -177,13 +177,7 @@ void resize(const char* function, OutRule rule, const Tensor& out, const Dims& s
                     out.sizes().str(), shape.str()));
   ops::bump_version(out);  // backward of whoever has saved it would meet another shape
   TensorImpl& t = *out.impl();
-  const auto room = static_cast<int64_t>(t.storage->bytes / size_of(t.dtype)) - t.offset;
-  if (product(shape) > room) {
-    const Tensor larger = ops::make_result(shape, t.dtype, out.device(), function, true);
-    ops::replace_storage(out, larger.impl()->storage);
-    t.base = nullptr;
-    t.offset = 0;
-  }
+  ops::grow_storage(out, t.offset + product(shape));
   t.set_geometry(shape, contiguous_strides(shape), t.offset);
 }
 

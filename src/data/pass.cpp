@@ -5,6 +5,7 @@
 #include "naru/autograd.h"
 #include "naru/error.h"
 #include "naru/ops.h"
+#include "runtime/memory.h"
 
 namespace naru::data {
 namespace {
@@ -107,7 +108,7 @@ std::optional<Pass::Task> Pass::take() {
 
 Sample Pass::make(const Task& task) const {
   Sample batch = task.samples.empty() ? dataset_->batch(task.numbers) : stacked(task.samples);
-  if (options_.pin_memory)
+  if (options_.pin_memory && runtime::can_pin())
     for (Tensor& t : batch)
       if (t.device().is_cpu()) t = t.pin_memory();
   return batch;

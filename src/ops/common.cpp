@@ -234,9 +234,23 @@ void submit(ir::Instruction&& instruction, std::initializer_list<const Tensor*> 
          std::span<const Tensor* const>(writes.begin(), writes.size()));
 }
 
+void refuse_bool(DType t, const char* kernel) {
+  if (t == DType::Bool) throw NotImplementedError("\"{}\" not implemented for 'Bool' (convert to numbers first)", kernel);
+}
+
 void bump_version(const Tensor& t) {
   Storage& s = *t.impl()->storage;
   (t.impl()->silent_version ? s.silent_writes : s.version).fetch_add(1, std::memory_order_relaxed);
+}
+
+void grow_storage(const Tensor& t, int64_t elements) {
+  Storage& old = *t.impl()->storage;
+  const auto room = static_cast<int64_t>(old.bytes / size_of(t.dtype()));
+  if (elements <= room) return;
+  if (!old.resizable) throw RuntimeError("Trying to resize storage that is not resizable");
+  const Tensor larger = zeros({elements}, Options(t.dtype(), t.device()));
+  if (room > 0) larger.narrow(0, 0, room).copy_(make_view(t.detach(), {room}, {1}, 0, "resize_"));
+  runtime::take_memory(old, *larger.impl()->storage);
 }
 
 void replace_storage(const Tensor& t, Ref<Storage> storage) {

@@ -64,8 +64,13 @@ inline bool is_at_hand(const TensorImpl& t) noexcept {
   return t.contiguous && t.storage->device.is_cpu() && t.storage->data && !runtime::is_pending(*t.storage);
 }
 
+// Throws NotImplementedError, naming what PyTorch calls the kernel that it lacks too, where t is Bool.
+void refuse_bool(DType t, const char* kernel);
 // Counts a write to the tensor's storage.
 void bump_version(const Tensor& t);
+// The storage gets room for so many of t's elements, zeros behind those it has; all its views see the new memory. RuntimeError where the memory is shared
+// with others.
+void grow_storage(const Tensor& t, int64_t elements);
 // Puts another storage in the place of the tensor's. Counts as a write, for whoever has saved the tensor.
 void replace_storage(const Tensor& t, Ref<Storage> storage);
 // A vector over the whole of a tensor's storage.

@@ -35,17 +35,8 @@ void resize_(const Tensor& t, const Dims& size, std::optional<MemoryFormat> form
   if (size == t.sizes() && !format) return;
   const Dims strides = ops::format_strides(size, format.value_or(MemoryFormat::Contiguous));
   const int64_t n = plus(checked_product(size), t.storage_offset());
-  Storage& old = *t.impl()->storage;
-  const auto held = static_cast<int64_t>(old.bytes / t.element_size());
-  const uint32_t version = old.version + 1;
-  if (n > held) {
-    if (!old.resizable) throw RuntimeError("Trying to resize storage that is not resizable");
-    const Tensor larger = zeros({n}, Options(t.dtype(), t.device()));
-    if (held > 0) larger.narrow(0, 0, held).copy_(t.detach().as_strided({held}, {1}, 0));
-    ops::replace_storage(t, larger.impl()->storage);
-  }
-  // What backward has kept of it is no longer what it was.
-  t.impl()->storage->version = version;
+  ops::grow_storage(t, n);
+  ops::bump_version(t);  // what backward has kept of it is no longer what it was
   t.impl()->set_geometry(size, strides, t.impl()->offset);
 }
 

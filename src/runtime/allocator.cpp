@@ -335,6 +335,11 @@ void CachingAllocator::release(void* memory, std::vector<StreamPoint> under_way)
   state_->give_back(memory, std::move(under_way));
 }
 
+void CachingAllocator::change_holder(void* memory, Storage& holder) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  if (const auto at = state_->used.find(memory); at != state_->used.end()) at->second->holder = &holder;
+}
+
 void CachingAllocator::empty_cache() {
   const std::lock_guard lock(state_->mutex);
   state_->empty();

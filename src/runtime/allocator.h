@@ -60,6 +60,8 @@ class CachingAllocator {
   void* allocate(size_t bytes, Storage* holder = nullptr, DeviceStream* stream = nullptr);
   // Takes memory back at once; `under_way`: work that still uses it. nullptr is allowed.
   void release(void* memory, std::vector<StreamPoint> under_way = {}) noexcept;
+  // The memory is another storage's from now on.
+  void change_holder(void* memory, Storage& holder) noexcept;
   // Gives slabs that nobody uses any part of back to the device.
   void empty_cache();
   MemoryStats stats() const;

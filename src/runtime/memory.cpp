@@ -93,13 +93,24 @@ Ref<Storage> make_external_storage(Device device, void* data, size_t bytes, void
   return s;
 }
 
-Ref<Storage> make_pinned_storage(size_t bytes) {
-  DeviceType kind = DeviceType::Cpu;
+namespace {
+// The first kind of which there are devices; cpu where there are none.
+DeviceType accelerator() {
   for (const DeviceKind& k : accelerator_kinds())
-    if (device_count(k.type) > 0) {
-      kind = k.type;
-      break;
-    }
+    if (device_count(k.type) > 0) return k.type;
+  return DeviceType::Cpu;
+}
+}  // namespace
+
+bool can_pin() { return accelerator() != DeviceType::Cpu; }
+
+Ref<Storage> make_pinned_storage(size_t bytes) {
+  const DeviceType kind = accelerator();
+  if (kind == DeviceType::Cpu)
+    throw RuntimeError(
+        "Cannot access accelerator device when none is available. (Page-locked memory is a device's, for copies to it: leave pin_memory "
+        "out "
+        "where there is none, or see `naru doctor`)");
   auto s = make_ref<Storage>(Device(DeviceType::Cpu, 0), bytes);
   s->pinned = true;
   if (bytes == 0) return s;
@@ -109,6 +120,20 @@ Ref<Storage> make_pinned_storage(size_t bytes) {
   s->release_memory = release_cached;
   s->ordered = true;
   return s;
+}
+
+void take_memory(Storage& storage, Storage& larger) {
+  for (Storage* s : {&storage, &larger}) wait_for_host(*s, true);
+  std::swap(storage.bytes, larger.bytes);
+  std::swap(storage.data, larger.data);
+  std::swap(storage.owner, larger.owner);
+  std::swap(storage.release_memory, larger.release_memory);
+  std::swap(storage.pinned, larger.pinned);
+  std::swap(storage.lost, larger.lost);
+  std::swap(storage.ordered, larger.ordered);
+  std::swap(storage.host_wrote, larger.host_wrote);
+  for (Storage* s : {&storage, &larger})
+    if (s->release_memory == release_cached) static_cast<CachingAllocator*>(s->owner)->change_holder(s->data, *s);
 }
 
 MemoryStats memory_stats(Device device) { return allocator_of(device).stats(); }

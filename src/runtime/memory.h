@@ -17,8 +17,11 @@ Ref<Storage> make_lazy_storage(Device device, size_t bytes, Origin origin = {});
 void allocate_storage(Storage& storage, DeviceStream* stream = nullptr);
 // Memory that somebody else owns: `release(owner)` is called when the last view is gone. It can't be resized.
 Ref<Storage> make_external_storage(Device device, void* data, size_t bytes, void (*release)(void* owner), void* owner);
-// Host memory that the device kind in use copies from and to without waiting; device cpu.
+// Host memory that the device kind in use copies from and to without waiting; device cpu. Throws RuntimeError where there is no device but the cpu.
 Ref<Storage> make_pinned_storage(size_t bytes);
+bool can_pin();
+// Gives `storage` the memory of `larger`, which it has copied its own to; the old memory goes. Both of one device; waits until nothing is under way in either.
+void take_memory(Storage& storage, Storage& larger);
 
 // Of one device. An index of -1 means the current one.
 MemoryStats memory_stats(Device device);
