@@ -151,6 +151,15 @@ Tensor scatter(const Tensor& t, int64_t dim, const Tensor& index, const Operand&
 Tensor scatter_add(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& value);
 void scatter_(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value);
 void scatter_add_(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& value);
+// A copy of t in which the places that `index` names along `dim` have the sum, prod, mean, amax or amin (`reduce`) of their sources and, if include_self, of
+// what was there. `source` is of t's type and at least of index's shape; gradients flow to t and source.
+Tensor scatter_reduce(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
+                      bool include_self = true);
+// The same for whole slices: slice index[i] of `dim` from slice i of source; prod, mean, amax or amin.
+Tensor index_reduce(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
+                    bool include_self = true);
+// The n-th derivative of digamma (n >= 0).
+Tensor polygamma(int64_t n, const Tensor& t);
 Tensor index_select(const Tensor& t, int64_t dim, const Tensor& index);
 void index_add_(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& value, Scalar alpha = 1);
 Tensor masked_select(const Tensor& t, const Tensor& mask);

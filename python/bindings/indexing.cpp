@@ -32,10 +32,6 @@ void define_gathers() {
   def(kBoth, "take_along_dim", "input, indices, dim=None, *, out=None",
       "The same as gather; negative positions count from the end. Without dim, in the flattened input.",
       [](const Tensor& t, const Tensor& index, OptInt dim) { return take_along_dim(t, index, dim); });
-  const auto reduced = [](const char* op, std::string_view reduce) {
-    if (reduce == "add" || reduce == "sum") return true;
-    throw NotImplementedError("{}: reduce '{}' is not supported yet; 'add' is", op, reduce);
-  };
   def(kBoth, "scatter", "input, dim, index, src, *, out=None", "A copy with out[index[i][j]][j] = src[i][j] for dim 0, and so on.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Operand& src) { return scatter(t, dim, index, src); });
   def(kBoth, "scatter", "input, dim, index, value, *, out=None", "A copy with the value at the indexed places.",
@@ -48,12 +44,6 @@ void define_gathers() {
   def(kMethod, "scatter_", "input, dim, index, value", "Writes the value at the indexed places.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Scalar& value) {
         scatter_(t, dim, index, Operand(value));
-        return Self();
-      });
-  def(kMethod, "scatter_", "input, dim, index, src, *, reduce", "Adds src at the indexed places (reduce='add').",
-      [reduced](const Tensor& t, int64_t dim, const Tensor& index, const Operand& src, std::string_view reduce) {
-        reduced("scatter_", reduce);
-        scatter_add_(t, dim, index, src.is_tensor() ? src.tensor() : full(index.sizes(), src.scalar(), Options(t.dtype(), t.device())));
         return Self();
       });
   def(kBoth, "scatter_add", "input, dim, index, src, *, out=None", "A copy to which src is added at the indexed places.",

@@ -40,6 +40,7 @@ NB_MODULE(_C, m) {
   define_elementwise();
   define_reductions();
   define_shapes();
+  define_scatters();
   define_indexing();
   define_networks();
   define_convolutions();

@@ -23,6 +23,10 @@ PyObject* array_from(const Tensor& t);
 Tensor from_array(PyObject* array);
 // A vector over the memory of an object that exports it (torch.frombuffer); count < 0: to its end. ValueError where it does not fit.
 Tensor from_buffer(PyObject* buffer, DType type, int64_t count, int64_t offset);
+// The type that the elements of such an object have.
+DType type_of_buffer(PyObject* buffer);
+// A tensor over the memory of a DLPack capsule, which is then used up.
+Tensor from_capsule(PyObject* capsule);
 void define_arrays();
 void define_dlpack();
 // Tensor's side of the buffer protocol.
@@ -38,6 +42,7 @@ void define_elementwise();
 void define_reductions();
 void define_shapes();
 void define_indexing();
+void define_scatters();
 void define_networks();
 void define_convolutions();
 void define_images();

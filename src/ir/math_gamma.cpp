@@ -88,11 +88,43 @@ V digamma_wide(V x) {
   return where(x == 0.0, flip_sign(inf(x), sign_of(-x)), where(x < kInf, finite, x));
 }
 
+// B(2j) / (2j)!
+constexpr double kEulerMaclaurin[] = {0.083333333333333333,   -0.0013888888888888889,  3.306878306878307e-05,
+                                      -8.267195767195767e-07, 2.0876756987868099e-08,  -5.2841901386874932e-10,
+                                      1.3382536530684679e-11, -3.3896802963225829e-13, 8.5860620562778446e-15};
+
+// q > -3: twelve terms, and Euler and Maclaurin's sum for the rest.
+V zeta_sum(V s, V q) {
+  constexpr int kTerms = 12;
+  V sum = pow(q, -s);
+  for (int k = 1; k < kTerms; ++k) sum = sum + pow(q + k, -s);
+  const V a = q + kTerms, w = pow(a, -s), inverse = 1 / a, square = inverse * inverse;
+  V rest = w * a / (s - 1) + w * 0.5, factor = s * w * inverse;
+  for (int j = 0; j < 9; ++j) {
+    rest = fma(factor, s.lit(kEulerMaclaurin[j]), rest);
+    factor = factor * (s + (2 * j + 1)) * (s + (2 * j + 2)) * square;
+  }
+  return sum + rest;
+}
+
+V zeta_wide(V s, V q) {
+  // zeta(2, q) = (pi / sin(pi q))^2 - zeta(2, 1 - q)
+  const V reflect = (s == 2.0) & (q < 0.5);
+  const V sum = zeta_sum(s, where(reflect, 1 - q, q));
+  const V r = kPi / sin_cos_pi(q).sin;
+  const V value = where(reflect, fma(r, r, -sum), sum);
+  const V known = reflect | (q > -3.0);
+  const V pole = (q <= 0.0) & (q == floor(q));
+  const V finite = where(pole, inf(q), where(known, value, nan(q)));
+  return where(s > 1.0, where(q < kInf, finite, where(q == kInf, q.lit(0), q)), where(s == 1.0, inf(s), nan(s)));
+}
+
 V through_f64(V x, V (*f)(V)) { return convert(f(convert(x, DType::F64)), float_dtype(x)); }
 
 }  // namespace
 
 V lgamma(V x) { return through_f64(x, lgamma_wide); }
 V digamma(V x) { return through_f64(x, digamma_wide); }
+V zeta(V s, V q) { return convert(zeta_wide(convert(s, DType::F64), convert(q, DType::F64)), float_dtype(q)); }
 
 }  // namespace naru::ir

@@ -17,6 +17,7 @@ import numpy as np
 
 import naru
 from naru import _C
+from naru.testing.counting_cases import scatter_cases
 from naru.testing.network_cases import network_cases
 
 
@@ -81,6 +82,13 @@ def _digamma(x):
     return shift + np.log(x) - 0.5 / x - i * (1 / 12 - i * (1 / 120 - i / 252))
 
 
+def _zeta(s, q):
+    # Euler and Maclaurin, from far out.
+    terms = sum((q + k) ** -s for k in range(100))
+    a = q + 100
+    return terms + a ** (1 - s) / (s - 1) + a ** -s / 2 + s * a ** (-s - 1) / 12 - s * (s + 1) * (s + 2) * a ** (-s - 3) / 720
+
+
 def _erfinv(y):
     x = np.zeros_like(np.asarray(y, float))
     for _ in range(60):
@@ -109,6 +117,7 @@ REFERENCES = {
     "frac": lambda a: a - np.trunc(a), "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2,
     "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
     "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+    "zeta": lambda s, q: _zeta(s, q),
     "erf": _erf, "erfc": _erfc, "erfinv": _erfinv, "lgamma": _lgamma, "digamma": _digamma, "sigmoid": _sigmoid,
     "relu": lambda a: np.maximum(a, 0), "relu6": lambda a: np.clip(a, 0, 6), "silu": lambda a: a * _sigmoid(a),
     "logsigmoid": lambda a: -_softplus(-a), "gelu": lambda a: a * 0.5 * (1 + _erf(a / np.sqrt(2))),
@@ -255,7 +264,7 @@ def other_cases() -> list:
     ]
 
 
-CASES = elementwise_cases() + other_cases() + network_cases(Case)
+CASES = elementwise_cases() + other_cases() + network_cases(Case) + scatter_cases(Case)
 
 
 def as_tuple(x):

@@ -1,0 +1,25 @@
+#include <cmath>
+
+#include "naru/ops.h"
+#include "ops/common.h"
+
+namespace naru {
+
+Tensor polygamma(int64_t n, const Tensor& t) {
+  ops::require_defined(t, "polygamma", "input");
+  if (n < 0) throw RuntimeError("polygamma(n, x) does not support negative n. (got {})", n);
+  const Tensor x = is_inexact(t.dtype()) ? t : t.to(default_dtype());
+  if (n == 0) return digamma(x);
+  const double s = static_cast<double>(n) + 1;
+  const auto sum = [s](const Tensor& q) { return zeta(Operand(s), q); };
+  const double sign = n % 2 ? 1 : -1, factor = sign * std::tgamma(s);
+  if (n == 1) return sum(x);
+  // Left of zero the terms up to there are those of two sums to the right, with the sign of the power.
+  const Tensor left = x < 0, rest = x - floor(x);
+  const Tensor there = sum(where(left, ones_like(x), x));
+  const Tensor inside = where(left, rest, ones_like(x));
+  const Tensor beyond = (sum(1 - inside + where(left, zeros_like(x), ones_like(x))) - sum(1 - where(left, x, zeros_like(x)))) * sign;
+  return where(left, sum(inside) + beyond, there) * factor;
+}
+
+}  // namespace naru

@@ -1,0 +1,147 @@
+// Reductions into indexed places. Several sources of one place are sorted by it, stably, so that results are the same bits on every device: sums are
+// scatter_add's; products are scanned within the run of a place; of the least and the greatest the last that is written stays, and that is the one.
+#include <string_view>
+
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "ops/history.h"
+#include "ops/type_names.h"
+
+namespace naru {
+namespace {
+
+enum class Kind { Sum, Prod, Mean, Amax, Amin };
+
+Kind parse(std::string_view name, const char* op) {
+  constexpr std::pair<std::string_view, Kind> kNames[] = {{"sum", Kind::Sum},   {"prod", Kind::Prod}, {"mean", Kind::Mean},
+                                                          {"amax", Kind::Amax}, {"amin", Kind::Amin}, {"max", Kind::Amax},
+                                                          {"min", Kind::Amin}};
+  for (const auto& [word, kind] : kNames)
+    if (word == name) return kind;
+  throw RuntimeError("reduce argument must be either sum, prod, mean, amax or amin, got {}. ({})", name, op);
+}
+
+struct Call {
+  const Tensor& self;
+  int64_t dim;
+  const Tensor& index;
+  Tensor source;  // of index's shape
+  bool include_self;
+
+  Tensor ones() const { return ones_like(source.detach()); }
+  // self with `value` at the indexed places.
+  Tensor with(double value) const {
+    return scatter(self, dim, index, Operand(self.dtype() == DType::Bool ? Scalar(value != 0) : Scalar(value)));
+  }
+};
+
+Tensor sum(const Call& c) { return scatter_add(c.include_self ? c.self : c.with(0), c.dim, c.index, c.source); }
+
+// How many numbers each place's mean is of; 1 where there are none.
+Tensor count(const Call& c) {
+  const Tensor before = c.include_self ? ones_like(c.self.detach()) : scatter(ones_like(c.self.detach()), c.dim, c.index, Operand(0));
+  const Tensor n = scatter_add(before, c.dim, c.index, c.ones());
+  return where(n == 0, ones_like(n), n);
+}
+
+Tensor mean(const Call& c) {
+  const Tensor n = count(c);
+  return is_inexact(c.self.dtype()) ? sum(c) / n : floor_divide(sum(c), n);
+}
+
+// Neighbours of one place are multiplied over distances of 1, 2, 4 ...; the last of each run then has the product of all.
+Tensor prod(const Call& c) {
+  const auto [places, order] = sort(c.index, c.dim);
+  Tensor value = gather(c.source, c.dim, order);
+  const int64_t n = value.dim() == 0 ? 1 : value.size(c.dim);
+  for (int64_t step = 1; step < n; step *= 2) {
+    const Tensor same = places.narrow(c.dim, 0, n - step) == places.narrow(c.dim, step, n - step);
+    const Tensor later = value.narrow(c.dim, step, n - step);
+    value = cat({value.narrow(c.dim, 0, step), where(same, value.narrow(c.dim, 0, n - step) * later, later)}, c.dim);
+  }
+  // What a later one overwrites has no part in the gradient.
+  if (n > 1) {
+    const Tensor overwritten = cat({places.narrow(c.dim, 0, n - 1) == places.narrow(c.dim, 1, n - 1),
+                                    zeros_like(places.narrow(c.dim, 0, 1), Options(DType::Bool, places.device()))},
+                                   c.dim);
+    value = where(overwritten, value.detach(), value);
+  }
+  if (!c.include_self) return scatter(c.self, c.dim, places, value);
+  return c.self * scatter(ones_like(c.self.detach()), c.dim, places, value);
+}
+
+// The gradient goes to all that are equal to the result, in equal parts.
+Tensor extreme(const Call& c, bool greatest) {
+  const bool floats = is_inexact(c.self.dtype());
+  const auto [value, order] = sort(c.source.detach(), c.dim, !greatest);
+  const Tensor places = gather(c.index, c.dim, order);
+  const Tensor self = c.self.detach();
+  Tensor found = scatter(self, c.dim, places, value);
+  if (floats && !greatest) {  // the greatest of a sort is NaN, which stays here too
+    const Tensor none = scatter_add(zeros_like(self), c.dim, c.index, (c.source.detach() != c.source.detach()).to(self.dtype()));
+    found = where(none == 0, found, none / 0.0 * 0.0);
+  }
+  Tensor out = !c.include_self ? found : greatest ? maximum(self, found) : minimum(self, found);
+  auto backward = [dim = c.dim, include = c.include_self](const std::vector<Tensor>& g, const std::vector<Tensor>& s) {
+    const Tensor &x = s[0], &positions = s[1], &source = s[2], &y = s[3];
+    std::vector<Tensor> r(2);
+    if (!g[0].defined()) return r;
+    const Tensor mine = (x == y).to(x.dtype());
+    const Tensor theirs = (source == gather(y, dim, positions)).to(x.dtype());
+    const Tensor n = scatter_add(mine, dim, positions, theirs);
+    const Tensor part = g[0] / where(n == 0, ones_like(n), n);
+    r[0] = include ? mine * part : where(scatter(zeros_like(x), dim, positions, Operand(1)) == 0, g[0], zeros_like(g[0]));
+    r[1] = theirs * gather(part, dim, positions);
+    return r;
+  };
+  return autograd::record(out, "ScatterReduceBackward0", {&c.self, &c.source}, {&c.self, &c.index, &c.source}, backward, true);
+}
+
+}  // namespace
+
+Tensor scatter_reduce(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
+  const Kind kind = parse(reduce, "scatter_reduce");
+  ops::require_defined(t, "scatter_reduce", "input");
+  ops::require_defined(index, "scatter_reduce", "index");
+  ops::require_defined(source, "scatter_reduce", "src");
+  if (source.dtype() != t.dtype())
+    throw RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype (scatter_reduce: {} and {})", name_of(t.dtype()),
+                       name_of(source.dtype()));
+  if (index.numel() == 0) return t.clone();
+  // Sizes are checked by a scatter, which every reduction does.
+  Tensor used = source;
+  for (int64_t d = 0; d < index.dim() && d < source.dim(); ++d)
+    if (source.dim() == index.dim() && index.size(d) <= source.size(d)) used = used.narrow(d, 0, index.size(d));
+  const Call call{t, wrap_dim(dim, t.dim()), index, used, include_self};
+  switch (kind) {
+    case Kind::Sum:
+      return sum(call);
+    case Kind::Mean:
+      return mean(call);
+    case Kind::Prod:
+      return prod(call);
+    default:
+      return extreme(call, kind == Kind::Amax);
+  }
+}
+
+Tensor index_reduce(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
+  if (reduce == "sum")
+    throw RuntimeError("reduce argument must be either prod, mean, amax or amin, got sum. (index_reduce; index_add sums)");
+  ops::require_defined(t, "index_reduce", "input");
+  ops::require_defined(index, "index_reduce", "index");
+  ops::require_defined(source, "index_reduce", "source");
+  if (index.dim() > 1)
+    throw IndexError("index_reduce_(): Index is supposed to be a vector, but got dim: {} with type: {} and size: {}", index.dim(),
+                     ops::torch_name(index.dtype()), index.sizes().str());
+  const int64_t d = wrap_dim(dim, t.dim());
+  if (source.dim() > 0 && index.numel() != source.size(d))
+    throw RuntimeError("index_reduce_(): Number of indices ({}) should be equal to source.size(dim): ({}), for dim: {}", index.numel(),
+                       source.size(d), d);
+  Dims line(static_cast<size_t>(source.dim()), 1);
+  if (!line.empty()) line[static_cast<size_t>(d)] = index.numel();
+  const Tensor places = source.dim() == 0 ? index.reshape({}) : index.reshape(line).expand(source.sizes());
+  return scatter_reduce(t, dim, places, source, reduce, include_self);
+}
+
+}  // namespace naru
