@@ -239,8 +239,8 @@ void add_roots(Engine& engine, const std::vector<Tensor>& outputs, const std::ve
         throw RuntimeError("grad can be implicitly created only for scalar outputs (shape {}; pass gradient=)", t.sizes().str());
       g = ones_like(t);
     } else if (!(g.sizes() == t.sizes())) {
-      throw RuntimeError("Mismatch in shape: grad_output[{}] has a shape of {} and output[{}] has a shape of {}.", i, g.sizes().str(), i,
-                         t.sizes().str());
+      throw RuntimeError("Mismatch in shape: grad_output[{}] has a shape of torch.Size({}) and output[{}] has a shape of torch.Size({}).",
+                         i, g.sizes().str(), i, t.sizes().str());
     } else if (g.dtype() != t.dtype() || g.device() != t.device()) {
       g = fit_gradient(g, GradientLike(t), "", i);
     }

@@ -112,6 +112,7 @@ int64_t arange_length(Scalar start, Scalar end, Scalar step, bool floating) {
 Tensor arange(Scalar start, Scalar end, Scalar step, const Options& o) {
   const bool floating = start.is_float() || end.is_float() || step.is_float();
   const DType type = o.dtype.value_or(floating ? default_dtype() : DType::I64);
+  ops::refuse_bool(type, "arange_cpu");
   const double a = start.to_double(), b = end.to_double(), s = step.to_double();
   if (s == 0) throw RuntimeError("step must be nonzero (arange from {} to {})", a, b);
   if (!std::isfinite(a) || !std::isfinite(b)) throw RuntimeError("unsupported range: {} -> {}", a, b);
@@ -142,6 +143,7 @@ Tensor range(Scalar start, Scalar end, Scalar step, const Options& options) {
 
 Tensor linspace(double start, double end, int64_t steps, const Options& o) {
   if (steps < 0) throw RuntimeError("number of steps must be non-negative (got {})", steps);
+  ops::refuse_bool(o.dtype.value_or(DType::F32), "linspace_cpu");
   Tensor t = fresh({steps}, o, "linspace", default_dtype());
   if (steps > 1 && !runtime::computes_in_double(t.device())) return finish(linspace(start, end, steps, on_cpu(o)).to(t.device()), o);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;

@@ -165,7 +165,7 @@ Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight, Red
   if (const autocast::Casts c("nll_loss", {&x, &weight}); c) return nll_loss(c[0], target, c[1], reduction, ignore_index);
   constexpr ir::IndexName op = "nll_loss";
   const Classes c = classes_of(x, target, weight, ignore_index, op);
-  ops::require_softmax_type(x.dtype(), op);
+  ops::require_softmax_type(x.dtype(), op, "_out_frame");
   const DType acc = ops::accumulator_of(x.dtype());
   const Tensor chosen = choose(x, c.dim, c.positions, op);
   FusedProducer p(ir::op::neg, acc, {FusedProducer::of(chosen, acc)});

@@ -60,7 +60,7 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
   const int64_t in = sx[sx.size() - 1];
   int64_t rows = 1;
   for (size_t d = 0; d + 1 < sx.size(); ++d) rows *= sx[d];
-  if (in != sw[1]) ops::throw_not_multiplicable({rows, in}, {sw[1], sw[0]}, "linear");
+  if (in != sw[1]) ops::throw_not_multiplicable({rows, in}, {sw[1], sw[0]}, "linear", bias.defined());
   if (bias.defined()) check_bias(x, w, bias);
   if (sx.size() == 2) return linear_of_matrix(x, w, bias);
   Dims out = sx;

@@ -30,14 +30,19 @@ void check_factors(const Tensor& a, const Tensor& b, const char* op) {
   if (a.dtype() != b.dtype())
     throw RuntimeError("expected m1 and m2 to have the same dtype, but got: {} != {} ({}: convert one with .to())", c_name(a.dtype()),
                        c_name(b.dtype()), op);
-  if (a.dtype() == DType::Bool)
-    throw NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool' ({}: convert to numbers first)", op);
+  if (a.dtype() != DType::Bool) return;
+  const std::string_view word = op;
+  throw NotImplementedError("\"{}\" not implemented for 'Bool' ({}: convert to numbers first)",
+                            word == "dot" || word == "bmm" ? word
+                            : word == "mv"                 ? "addmv_impl_cpu"
+                                                           : "addmm_impl_cpu_",
+                            op);
 }
 
-void throw_not_multiplicable(const Dims& a, const Dims& b, const char* op) {
+void throw_not_multiplicable(const Dims& a, const Dims& b, const char* op, bool adds) {
   throw RuntimeError(
-      "mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{}): {} wants as many columns of the first as rows of the second", a[0],
-      a[1], b[0], b[1], op);
+      "{}: mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{}): {} wants as many columns of the first as rows of the second",
+      adds ? "addmm" : "mm", a[0], a[1], b[0], b[1], op);
 }
 
 namespace {
@@ -201,7 +206,7 @@ Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sca
   ops::require_defined(c, "addmm", "input");
   require_matrix(a, "mat1", "addmm");
   require_matrix(b, "mat2", "addmm");
-  if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), "addmm");
+  if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), "addmm", true);
   if (c.dtype() != b.dtype())
     throw RuntimeError("self and mat2 must have the same dtype, but got {} and {}", ops::torch_name(c.dtype()), ops::torch_name(b.dtype()));
   check_factors(a, b, "addmm");

@@ -227,6 +227,7 @@ Tensor randint_like(const Tensor& t, int64_t low, int64_t high, const Options& o
 Tensor randperm(int64_t n, const Options& options, Generator* generator) {
   if (n < 0) throw RuntimeError("Trying to create tensor with negative dimension {}: [{}] (randperm)", n, n);
   const DType type = options.dtype.value_or(DType::I64);
+  ops::refuse_bool(type, "randperm");
   if (n > 0 && is_integral(type)) ops::converted(n - 1, type);
   if (n > 0 && is_floating(type) && n > integer_range(type).second)
     throw RuntimeError("value cannot be converted to type {} without overflow (randperm({}))", ops::c_name(type), n);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/type_names.h"
+
 namespace naru::ops {
 
 DType result_type(std::span<const Operand> operands) {
@@ -39,11 +41,65 @@ void refuse_bool(std::span<const Operand> operands, std::string_view op) {
   for (const Operand& o : operands) bools += (o.is_tensor() ? o.tensor().dtype() : o.scalar().dtype()) == DType::Bool;
   if (bools == 0) return;
   constexpr const char* kMask = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.";
-  if (op == "sub" && bools == 2 && operands[0].is_tensor() && operands[1].is_tensor())
+  if (op == "sub" && bools == 2 && operands[0].is_tensor())
     throw NotImplementedError(
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
   if (op == "sub") throw NotImplementedError("Subtraction, the `-` operator, with a bool tensor is not supported. {}", kMask);
   if (op == "neg") throw NotImplementedError("Negation, the `-` operator, on a bool tensor is not supported. {}", kMask);
+}
+
+// The operators for which PyTorch has no kernel of some types on the cpu, and what it calls the one that it misses.
+struct Missing {
+  std::string_view op, kernel;
+  bool bools, integers, floats;
+  bool by_first = false;  // the first operand's type decides, whatever numbers stand beside it
+};
+constexpr Missing kMissing[] = {
+    {"abs", "abs_cpu", true, false, false},
+    {"softsign", "abs_cpu", true, false, false},
+    {"floor", "floor_vml_cpu", true, false, false},
+    {"ceil", "ceil_vml_cpu", true, false, false},
+    {"round", "round_vml_cpu", true, false, false},
+    {"trunc", "trunc_vml_cpu", true, false, false},
+    {"pow", "pow", true, false, false},
+    {"floor_divide", "div_floor_cpu", true, false, false},
+    {"div_trunc", "div_trunc_cpu", true, false, false},
+    {"remainder", "remainder_cpu", true, false, false},
+    {"fmod", "fmod_cpu", true, false, false},
+    {"add_scaled", "addcmul_cpu_out", true, false, false},
+    {"threshold", "threshold_cpu", true, false, false, true},
+    {"frac", "frac_cpu", true, true, false},
+    {"hypot", "hypot_cpu", true, true, false},
+    {"logaddexp", "logaddexp_cpu", true, true, false},
+    {"lerp", "lerp_kernel_scalar", true, true, false, true},
+    {"elu", "elu_cpu", true, true, false, true},
+    {"gelu", "GeluKernelImpl", true, true, false},
+    {"gelu_tanh", "GeluKernelImpl", true, true, false},
+    {"silu", "silu_cpu", true, true, false},
+    {"mish", "mish_cpu", true, true, false},
+    {"softplus", "softplus_cpu", true, true, false, true},
+    {"hardsigmoid", "hardsigmoid_cpu", true, true, false},
+    {"hardswish", "hardswish_cpu", true, true, false},
+    {"leaky_relu", "leaky_relu_cpu", true, true, false, true},
+    {"logsigmoid", "log_sigmoid_cpu", true, true, false},
+    {"bitwise_left_shift", "lshift_cpu", true, false, true},
+    {"bitwise_right_shift", "rshift_cpu", true, false, true},
+    {"bitwise_and", "bitwise_and_cpu", false, false, true},
+    {"bitwise_or", "bitwise_or_cpu", false, false, true},
+    {"bitwise_xor", "bitwise_xor_cpu", false, false, true},
+    {"bitwise_not", "bitwise_not_cpu", false, false, true},
+};
+
+// all: what the operands are promoted to.
+void refuse_missing(DType all, DType first, std::string_view op) {
+  for (const Missing& m : kMissing)
+    if (const DType t = m.by_first ? first : all; m.op == op && (t == DType::Bool ? m.bools : is_inexact(t) ? m.floats : m.integers))
+      throw NotImplementedError("\"{}\" not implemented for '{}' ({}: convert to {} first)", m.kernel, torch_name(t), op,
+                                m.floats     ? "integers"
+                                : m.integers ? "floating point"
+                                             : "numbers");
+  if (all == DType::Bool && op == "relu") throw NotImplementedError("Boolean inputs not supported for relu");
+  if (all == DType::Bool && op == "relu6") throw NotImplementedError("Bool inputs not supported for hardtanh");
 }
 
 }  // namespace
@@ -57,14 +113,13 @@ Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
     return {t, t};
   }
   const DType t = result_type(operands);
+  const DType first = operands[0].is_tensor() ? operands[0].tensor().dtype() : t;
+  if (!is_inexact(t) || !is_inexact(first) || rule == Rule::Bits || rule == Rule::Shift) refuse_missing(t, first, op);
   switch (rule) {
     case Rule::ArithNoBool:
       refuse_bool(operands, op);
       if (t == DType::Bool)
         throw NotImplementedError("{}: not defined for bool tensors; wanted numbers. For bool use ~, ^ or logical_xor()", op);
-      return {t, t};
-    case Rule::Rounding:
-      if (t == DType::Bool) throw NotImplementedError("\"{}\" not implemented for 'Bool': wanted numbers", op);
       return {t, t};
     case Rule::Float: {
       const DType f = is_inexact(t) ? t : default_dtype();
@@ -79,12 +134,6 @@ Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
       return {t, DType::Bool};
     case Rule::Logical:
       return {DType::Bool, DType::Bool};
-    case Rule::Bits:
-    case Rule::Shift:
-      if (is_inexact(t))
-        throw NotImplementedError("\"{}\" not implemented for '{}': wanted integers{}", op, name_of(t),
-                                  rule == Rule::Bits ? " or bool" : "");
-      return {t, t};
     default:
       return {t, t};
   }

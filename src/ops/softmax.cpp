@@ -32,12 +32,12 @@ Tensor softmax_of(const Tensor& x, const SoftmaxParts& p, DType acc, DType out, 
   return apply(ir::op::div, {{&e, {}, acc}, {&p.sum, {}, acc}}, out, op);
 }
 
-void require_softmax_type(DType t, const char* op) {
+void require_softmax_type(DType t, const char* op, const char* rest) {
   if (!is_floating(t))
     throw NotImplementedError(
-        "\"{}_kernel_impl\" not implemented for '{}' (wanted a floating point type: convert first, or name one with "
+        "\"{}{}\" not implemented for '{}' (wanted a floating point type: convert first, or name one with "
         "dtype=float32)",
-        op, torch_name(t));
+        op, rest, torch_name(t));
 }
 
 }  // namespace ops
@@ -56,7 +56,7 @@ Plan plan(const Tensor& t, int64_t dim, std::optional<DType> dtype, const char* 
   Plan p;
   p.out = dtype.value_or(t.dtype());
   p.dim = wrap_dim(dim, t.dim());
-  ops::require_softmax_type(p.out, op);
+  ops::require_softmax_type(p.out, op, p.dim + 1 >= t.dim() ? "_lastdim_kernel_impl" : "_kernel_impl");
   if (t.dim() > 0) p.set.set(static_cast<size_t>(p.dim));
   p.acc = ops::accumulator_of(p.out);
   p.empty = t.numel() == 0;

@@ -14,6 +14,6 @@ SoftmaxParts softmax_parts(const Tensor& x, const DimSet& set, DType acc, bool k
 // exp(x - greatest) / sum, lazily.
 Tensor softmax_of(const Tensor& x, const SoftmaxParts& parts, DType acc, DType out, const char* op);
 // Throws NotImplementedError for integers and bool.
-void require_softmax_type(DType t, const char* op);
+void require_softmax_type(DType t, const char* op, const char* rest = "_kernel_impl");
 
 }  // namespace naru::ops

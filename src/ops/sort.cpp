@@ -6,6 +6,7 @@
 #include "naru/compositions.h"
 #include "naru/ops.h"
 #include "ops/addressing.h"
+#include "ops/type_names.h"
 
 namespace naru {
 namespace {
@@ -69,6 +70,8 @@ Tensor argsort(const Tensor& t, int64_t dim, bool descending) {
 }
 
 std::pair<Tensor, Tensor> topk(const Tensor& t, int64_t k, int64_t dim, bool largest, bool) {
+  if (t.defined() && t.dtype() == DType::Bool)
+    throw NotImplementedError("topk does not support bool dtypes on CPU (convert to numbers first)");
   return ordered(t, k, dim, largest, true, "topk", "TopkBackward0");
 }
 
@@ -138,7 +141,8 @@ std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t, int64_t given) {
 
 Tensor bincount(const Tensor& t, int64_t minlength) {
   ops::require_defined(t, "bincount", "input");
-  if (!is_integral(t.dtype())) throw NotImplementedError("\"bincount_cpu\" not implemented for '{}': wanted integers", name_of(t.dtype()));
+  if (!is_integral(t.dtype()))
+    throw NotImplementedError("\"bincount_cpu\" not implemented for '{}' (wanted integers)", ops::torch_name(t.dtype()));
   if (minlength < 0) throw RuntimeError("minlength should be >= 0 (got {})", minlength);
   const Tensor host = t.detach().to(Device(DeviceType::Cpu), DType::I64, false, false).contiguous();
   const int64_t n = host.numel();

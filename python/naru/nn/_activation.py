@@ -64,7 +64,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         raise ValueError("min_val cannot be greater than max_val")
     if not input.is_floating_point():
         if input.dtype == _C.bool:
-            raise RuntimeError("Bool inputs not supported for hardtanh")
+            raise NotImplementedError("Bool inputs not supported for hardtanh")
         min_val, max_val = int(min_val), int(max_val)
     return _finish(input, x.clamp(min=min_val, max=max_val), inplace)
 

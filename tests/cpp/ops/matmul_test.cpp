@@ -85,8 +85,8 @@ TEST(Matmul, HasGradientsForEveryPairOfRanks) {
 
 TEST(Matmul, OfShapesThatDoNotFitIsAnErrorWithPyTorchsText) {
   const Tensor f = ones({2, 3});
-  expect_error<RuntimeError>([&] { matmul(f, ones({4, 5})); }, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)");
-  expect_error<RuntimeError>([&] { matmul(ones({3}), ones({4, 5})); }, "mat1 and mat2 shapes cannot be multiplied (1x3 and 4x5)");
+  expect_error<RuntimeError>([&] { matmul(f, ones({4, 5})); }, "mm: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)");
+  expect_error<RuntimeError>([&] { matmul(ones({3}), ones({4, 5})); }, "mm: mat1 and mat2 shapes cannot be multiplied (1x3 and 4x5)");
   expect_error<RuntimeError>([&] { matmul(f, ones({4})); }, "size mismatch, got input (2), mat (2x3), vec (4)");
   expect_error<RuntimeError>([&] { matmul(ones({3}), ones({4})); },
                              "inconsistent tensor size, expected tensor [3] and src [4] to have the same number of elements, but got 3 and "
@@ -144,7 +144,7 @@ TEST(Linear, ErrorsOpenWithPyTorchsText) {
       [] {
         linear(ones({32, 100}), ones({256, 784}), ones({256}));
       },
-      "mat1 and mat2 shapes cannot be multiplied (32x100 and 784x256)");
+      "addmm: mat1 and mat2 shapes cannot be multiplied (32x100 and 784x256)");
   expect_error<RuntimeError>(
       [] {
         linear(ones({2, 3}), ones({5, 3}), ones({4}));
