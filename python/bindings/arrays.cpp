@@ -225,6 +225,19 @@ Tensor from_array(PyObject* array) {
   return tensor_over(array);
 }
 
+DType type_of_buffer(PyObject* buffer) {
+  Py_buffer view;
+  check(PyObject_GetBuffer(buffer, &view, PyBUF_FULL_RO));
+  try {
+    const DType type = type_of_format(buffer, view);
+    PyBuffer_Release(&view);
+    return type;
+  } catch (...) {
+    PyBuffer_Release(&view);
+    throw;
+  }
+}
+
 Tensor from_buffer(PyObject* buffer, DType type, int64_t count, int64_t offset) {
   auto held = std::make_unique<Exported>();
   Py_buffer& view = held->view;

@@ -99,7 +99,13 @@ int set_data(PyObject* self, PyObject* value, void*) {
 PyObject* get_grad(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     const Tensor g = without_waiting(tensor_of(self), [](const Tensor& t) { return t.grad(); });
-    if (g.defined()) track(self);
+    if (g.defined())
+      track(self);
+    else if (const Tensor& t = tensor_of(self); t.requires_grad() && !t.is_leaf() && !retains(t))
+      warn_user(
+          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
+          "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
+          "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.");
     return wrap(g);
   });
 }

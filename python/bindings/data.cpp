@@ -313,6 +313,10 @@ Tensor as_array(PyObject* data, std::optional<DType> dtype, std::optional<Device
         throw ValueError("can't alias tensor with dtype '{}' into dtype '{}'.", ops::torch_name(own.dtype()), ops::torch_name(*dtype));
     }
     t = is_tensor(data) ? own.to(device, dtype, false, copy.value_or(false)) : moved(own, dtype, device, copy.value_or(false));
+  } else if (PyCapsule_CheckExact(data)) {
+    t = moved(from_capsule(data), dtype, device, copy.value_or(false));
+  } else if (PyObject_CheckBuffer(data) && !PyObject_HasAttrString(data, "__array__")) {
+    t = moved(from_buffer(data, dtype ? *dtype : type_of_buffer(data), -1, 0), std::nullopt, device, copy.value_or(false));
   } else {
     if (copy && !*copy) throw ValueError("can't alias arbitrary sequence into a tensor. (got {})", Py_TYPE(data)->tp_name);
     t = tensor_from(data, dtype, device, !copy.value_or(false));

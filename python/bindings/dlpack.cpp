@@ -164,19 +164,19 @@ Tensor take(PyObject* capsule) {
   return from_blob(static_cast<char*>(d.data) + d.byte_offset, sizes, strides, type, [m] { with_gil_later(release_managed<M>, m); });
 }
 
-PyObject* from_capsule(PyObject* o) {
-  if (PyCapsule_IsValid(o, kName<DlManagedVersioned>)) return wrap(take<DlManagedVersioned>(o));
-  if (PyCapsule_IsValid(o, kName<DlManaged>)) return wrap(take<DlManaged>(o));
+}  // namespace
+
+Tensor from_capsule(PyObject* o) {
+  if (PyCapsule_IsValid(o, kName<DlManagedVersioned>)) return take<DlManagedVersioned>(o);
+  if (PyCapsule_IsValid(o, kName<DlManaged>)) return take<DlManaged>(o);
   fail(PyExc_RuntimeError, "from_dlpack: wanted a DLPack capsule that nobody has used yet; a capsule can be consumed once only");
 }
-
-}  // namespace
 
 void define_dlpack() {
   def(kFunction, "_to_dlpack", "input, versioned, copy", "A DLPack capsule of a tensor on cpu.",
       [](const Tensor& t, bool versioned, bool copy) -> PyObject* { return to_dlpack(t, versioned, copy); });
   def(kFunction, "_from_dlpack", "capsule", "A tensor over the memory of a DLPack capsule.",
-      [](PyObject* capsule) { return from_capsule(capsule); });
+      [](PyObject* capsule) -> PyObject* { return wrap(from_capsule(capsule)); });
 }
 
 }  // namespace naru::py

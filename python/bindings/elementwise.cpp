@@ -7,6 +7,7 @@
 #include "naru/compositions.h"
 #include "ops/elementwise.h"
 #include "ops/rules.h"
+#include "ops/type_names.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -88,6 +89,15 @@ void define_arithmetic() {
     run_in_place(op::pow, a, {b});
     return Self();
   });
+  def(kMethod, "float_power_", "input, exponent", "The power, computed in float64; only for tensors of that type.",
+      [](const Tensor& a, const Operand& b) {
+        if (a.dtype() != DType::F64)
+          throw RuntimeError("the base given to float_power_ has dtype {} but the operation's result requires dtype Double",
+                             ops::torch_name(a.dtype()));
+        const Operand others[] = {b};
+        run_op_in_place(op::pow, a, others);
+        return Self();
+      });
   def(kBoth, "float_power", "input, exponent, *, out=None", "The power, computed in float64.",
       [](const Operand& a, const Operand& b) { return float_power(a, b); });
   def(kBoth, "positive", "input", "The input itself.", [](const Tensor& a) {

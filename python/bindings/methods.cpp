@@ -57,7 +57,15 @@ void define_moves() {
   def(kMethod, "contiguous", "input, memory_format=None", "Dense in row-major order, or in a format: the tensor itself, or a copy.",
       [](const Tensor& t, OptFormat format) { return t.contiguous(format.value_or(MemoryFormat::Contiguous)); });
   def(kBoth, "detach", "input", "The same elements without history.", [](const Tensor& t) { return t.detach(); });
+  def(kMethod, "_is_view", "input", "Whether it shares the elements of another tensor.",
+      [](const Tensor& t) { return static_cast<bool>(t.impl()->base); });
   def(kMethod, "detach_", "input", "Cuts the tensor off from its history.", [](const Tensor& t) {
+    if (t.impl()->base)
+      throw RuntimeError(
+          "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
+          "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these "
+          "gradients. (detach_: a view of shape {})",
+          t.sizes().str());
     Tensor(t).detach_();
     return Self();
   });

@@ -7,8 +7,9 @@ from conftest import DEVICES
 from pytorch_lines import outcome
 from semantics_table_1 import LINES as NUMBERS
 from semantics_table_1_forms import LINES as FORMS
+from semantics_table_1_types import LINES as TYPES
 
-LINES = NUMBERS | FORMS
+LINES = NUMBERS | FORMS | TYPES
 
 
 def agrees(got, wanted):

@@ -43,7 +43,7 @@ class ConvertMethods:
                 continue
             grad = param.grad
             with _C.no_grad():
-                param.data = fn(param.data)
+                param.data = fn(param)
                 if grad is not None:
                     new_grad = fn(grad.detach())
                     param.grad = new_grad if new_grad.requires_grad == grad.requires_grad else new_grad.requires_grad_()

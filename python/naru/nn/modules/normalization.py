@@ -15,6 +15,14 @@ Tensor = _C.Tensor
 __all__ = ["LayerNorm", "RMSNorm", "GroupNorm", "LocalResponseNorm"]
 
 
+def _shape_of(normalized_shape: Any) -> tuple[int, ...]:
+    if isinstance(normalized_shape, int):
+        return (normalized_shape,)
+    if isinstance(normalized_shape, _C.Tensor):  # whose elements are tensors, one by one
+        raise TypeError(f"normalized_shape must be int or a sequence of ints, not Tensor of shape {list(normalized_shape.shape)}")
+    return tuple(normalized_shape)
+
+
 class LayerNorm(Module):
     """(x - mean) / sqrt(var + eps) · weight + bias over the last dimensions.
 
@@ -42,7 +50,7 @@ class LayerNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = _shape_of(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
@@ -77,7 +85,7 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = _shape_of(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         value = Parameter(_C.empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None
