@@ -160,10 +160,11 @@ def main(arguments: list[str]) -> int:
         if options.gtest_filter:
             command.append(f"--gtest_filter={options.gtest_filter}")
         total += run_suite("C++ tests", command, report, count_gtest, NARU_CACHE_DIR="", **nvrtc())
-        report = REPORTS / "extending.json"
-        command = [str(ROOT / "build/release/tests/extending/naru_extending"), "--gtest_brief=1", f"--gtest_output=json:{report}"]
-        if not options.gtest_filter:
-            total += run_suite("examples of docs/extending.md", command, report, count_gtest, NARU_VIRTUAL="")
+        for program, name in (("faults", "everything fails once"), ("extending", "examples of docs/extending.md")):
+            report = REPORTS / f"{program}.json"
+            command = [str(ROOT / f"build/release/tests/{program}/naru_{program}"), "--gtest_brief=1", f"--gtest_output=json:{report}"]
+            if not options.gtest_filter:
+                total += run_suite(name, command, report, count_gtest, NARU_VIRTUAL="", NARU_CACHE_DIR="")
     if not arguments:
         total += aarch64_share()
     if python:

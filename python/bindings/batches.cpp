@@ -26,10 +26,12 @@ class Batches {
   void drop() {
     if (generation_ != runtime::fork_generation()) static_cast<void>(pass_.release());
     if (!pass_) return;
-    if (ahead_)
+    if (!ahead_) return pass_.reset();
+    try {
       std::thread([pass = std::move(pass_)] {}).detach();
-    else
-      pass_.reset();
+    } catch (const std::exception&) {
+      // No thread to be had: it has ended here.
+    }
   }
 
   void stop() {

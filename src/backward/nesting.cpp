@@ -27,9 +27,9 @@ void run_nested(const std::function<void()>& f) {
   const runtime::ThreadDevices devices = runtime::thread_devices();
   std::exception_ptr error;
   std::thread([&] {
-    set_grad_enabled(mode);
-    runtime::set_thread_devices(devices);
     try {
+      set_grad_enabled(mode);
+      runtime::set_thread_devices(devices);
       f();
     } catch (...) {
       error = std::current_exception();

@@ -42,14 +42,14 @@ void PendingUses::add_read(StreamPoint m) {
   tell();
 }
 
-void PendingUses::set_written(StreamPoint m) {
+void PendingUses::set_written(StreamPoint m) noexcept {
   const Guard guard(locked_);
   written_ = m;
   read_.clear();
   tell();
 }
 
-void PendingUses::reached(StreamPoint m) {
+void PendingUses::reached(StreamPoint m) noexcept {
   const auto past = [&](const StreamPoint& k) { return k.stream == m.stream && k.seq <= m.seq; };
   const Guard guard(locked_);
   if (past(written_)) written_ = {};
@@ -57,19 +57,19 @@ void PendingUses::reached(StreamPoint m) {
   tell();
 }
 
-std::vector<StreamPoint> PendingUses::take() {
+PastUses PendingUses::take() noexcept {
   if (empty()) return {};
   const Guard guard(locked_);
-  std::vector<StreamPoint> all = std::exchange(read_, {});
-  if (written_.stream) add_point(all, std::exchange(written_, {}));
+  PastUses all{std::exchange(written_, {}), std::exchange(read_, {})};
   tell();
   return all;
 }
 
-void PendingUses::inherit(const std::vector<StreamPoint>& points) {
-  if (points.empty()) return;
+void PendingUses::inherit(const PastUses& uses) {
+  if (!uses.written.stream && uses.read.empty()) return;
   const Guard guard(locked_);
-  for (const StreamPoint m : points) add_point(read_, m);
+  read_.reserve(read_.size() + uses.read.size() + 1);
+  uses.each([&](StreamPoint m) { add_point(read_, m); });
   tell();
 }
 

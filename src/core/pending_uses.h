@@ -18,6 +18,24 @@ struct StreamPoint {
   uint64_t seq = 0;
 };
 
+// Who still uses memory that its owner has let go.
+struct PastUses {
+  StreamPoint written;            // no stream: nobody
+  std::vector<StreamPoint> read;  // since; at most one a stream
+
+  template <class F>
+  void each(const F& f) const {
+    if (written.stream) f(written);
+    for (const StreamPoint& m : read) f(m);
+  }
+  // Forgets those for whom `past` holds.
+  template <class F>
+  void drop(const F& past) {
+    if (written.stream && past(written)) written = {};
+    std::erase_if(read, past);
+  }
+};
+
 // Thread-safe: several streams may read a tensor for several threads. Empty on synchronous devices.
 class PendingUses {
  public:
@@ -28,15 +46,16 @@ class PendingUses {
   StreamPoint written() const;
   // What a writer waits for: the last write and what was read since.
   std::vector<StreamPoint> points() const;
+  // Throws bad_alloc, and nothing has changed, where there is no memory to remember it by.
   void add_read(StreamPoint m);
   // Ends the list of reads: who wrote has waited for them.
-  void set_written(StreamPoint m);
+  void set_written(StreamPoint m) noexcept;
   // The stream of `m` has reached it, which need not be waited for any more.
-  void reached(StreamPoint m);
+  void reached(StreamPoint m) noexcept;
   // Forgets everything; what it was.
-  std::vector<StreamPoint> take();
-  // Of a new storage: `points` are what the memory's last owner left under way. Only writers wait for them.
-  void inherit(const std::vector<StreamPoint>& points);
+  PastUses take() noexcept;
+  // Of a new storage: what the memory's last owner left under way. Only writers wait for them.
+  void inherit(const PastUses& uses);
 
  private:
   class Guard {
@@ -63,7 +82,7 @@ class PendingUses {
   std::vector<StreamPoint> read_;  // at most one a stream
 };
 
-// Adds m, in place of an earlier point of its stream.
+// Adds m, in place of an earlier point of its stream. Throws bad_alloc.
 void add_point(std::vector<StreamPoint>& points, StreamPoint m);
 
 }  // namespace naru

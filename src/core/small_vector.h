@@ -1,6 +1,7 @@
 // SmallVector: a list of which the first N elements need no memory of their own.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <initializer_list>
@@ -48,5 +49,11 @@ class SmallVector {
   std::vector<T> more_;  // all of them, once there are more than N
   size_t size_ = 0;
 };
+
+// Makes room for n more, so that adding them asks for no memory and can't fail. Grows as push_back does.
+template <class T>
+void make_room(std::vector<T>& list, size_t n) {
+  if (list.capacity() - list.size() < n) list.reserve(std::max(list.size() + n, 2 * list.size()));
+}
 
 }  // namespace naru

@@ -36,10 +36,21 @@ Pass::Pass(std::function<Sample()> samples, const LoaderOptions& options) : opti
 
 void Pass::start() {
   grad_ = grad_enabled();
-  for (int i = 0; i < options_.num_workers; ++i) threads_.emplace_back([this, i] { work(i); });
+  constexpr size_t kMost = 65536;
+  const size_t batches = next_sample_ ? kMost : order_.size() / static_cast<size_t>(options_.batch_size) + 1;
+  const size_t wanted = static_cast<size_t>(options_.num_workers) * static_cast<size_t>(options_.prefetch_factor);
+  done_.resize(std::clamp<size_t>(wanted, 1, batches));
+  try {
+    for (int i = 0; i < options_.num_workers; ++i) threads_.emplace_back([this, i] { work(i); });
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-Pass::~Pass() {
+Pass::~Pass() { stop(); }
+
+void Pass::stop() noexcept {
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -73,10 +84,10 @@ std::optional<Sample> Pass::next() {
   waiting_ = true;
   ready_.wait(lock, [this] { return there(); });
   waiting_ = false;
-  const auto it = done_.find(wanted_);
-  if (it == done_.end()) return {};
-  Done done = std::move(it->second);
-  done_.erase(it);
+  std::optional<Done>& here = place(wanted_);
+  if (!here) return {};
+  Done done = std::move(*here);
+  here.reset();
   ++wanted_;
   if (done.error) stopped_ = ended_ = true, taken_ = wanted_;
   const auto now = Clock::now();
@@ -137,9 +148,7 @@ Pass::Done Pass::attempt(const std::optional<Task>& task, std::exception_ptr err
   }
 }
 
-bool Pass::room() const noexcept {
-  return taken_ < wanted_ + static_cast<uint64_t>(options_.num_workers) * static_cast<uint64_t>(options_.prefetch_factor);
-}
+bool Pass::room() const noexcept { return taken_ < wanted_ + done_.size(); }
 
 // Until there is something to do. Waking a thread costs the waker 6 us or so, which a program that takes a batch every few hundred would
 // notice: at first, one worker looks by itself.
@@ -183,7 +192,7 @@ void Pass::work(int worker) {
       lock.unlock();
       Done done = attempt(task, error, worker);
       lock.lock();
-      done_.emplace(number, std::move(done));
+      place(number) = std::move(done);
     }
     if (waiting_) ready_.notify_all();
   }

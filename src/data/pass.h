@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <exception>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -44,6 +43,7 @@ class Pass {
   };
 
   void start();
+  void stop() noexcept;
   // The next task; nothing at the end. Called by one thread at a time.
   std::optional<Task> take();
   Sample make(const Task& task) const;
@@ -51,7 +51,8 @@ class Pass {
   void work(int worker);
   void rest(std::unique_lock<std::mutex>& lock);
   bool room() const noexcept;
-  bool there() const { return done_.contains(wanted_) || (ended_ && wanted_ >= taken_); }
+  std::optional<Done>& place(uint64_t number) noexcept { return done_[number % done_.size()]; }
+  bool there() const noexcept { return done_[wanted_ % done_.size()] || (ended_ && wanted_ >= taken_); }
 
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;
@@ -62,8 +63,8 @@ class Pass {
 
   mutable std::mutex mutex_;
   std::condition_variable room_, ready_;
-  uint64_t taken_ = 0, wanted_ = 0;  // batches begun; the one to be given next
-  std::map<uint64_t, Done> done_;
+  uint64_t taken_ = 0, wanted_ = 0;        // batches begun; the one to be given next
+  std::vector<std::optional<Done>> done_;  // a place for each batch that may be under way, in turn
   bool taking_ = false, ended_ = false, stopped_ = false;
   int resting_ = 0;                         // workers that wait for room
   bool dozing_ = false;                     // one of them looks by itself

@@ -93,7 +93,7 @@ class Pool {
       try {
         std::thread([this] { work(); }).detach();
         ++workers_;
-      } catch (const std::system_error&) {
+      } catch (const std::exception&) {
         break;  // fewer threads do the same work
       }
     }

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
-#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "core/device_kinds.h"
 #include "core/tensor_impl.h"
 #include "naru/error.h"
+#include "runtime/block.h"
 #include "runtime/fork.h"
 
 namespace naru::runtime {
@@ -33,37 +33,6 @@ bool caching() {
   const char* text = std::getenv("NARU_CACHING");
   return !text || std::string_view(text) != "0";
 }
-
-// A piece of a slab. Pieces of one slab are linked in the order of their addresses.
-struct Block {
-  char* data;
-  size_t size;      // bytes it spans
-  size_t used = 0;  // bytes of the request it serves, rounded up; 0: free
-  bool small;
-  const Storage* holder = nullptr;
-  uint64_t number = 0;  // of the allocation it serves
-  Block *before = nullptr, *after = nullptr;
-  std::vector<StreamPoint> under_way{};  // free ones: work of the last owners
-  size_t requested = 0;
-
-  // Whether `stream` may use it without waiting for another (null: without waiting at all).
-  bool ready_for(const DeviceStream* stream) {
-    std::erase_if(under_way, [](const StreamPoint& m) { return m.stream->completed() >= m.seq; });
-    return std::all_of(under_way.begin(), under_way.end(), [&](const StreamPoint& m) { return m.stream == stream; });
-  }
-  void finish() noexcept {
-    for (const StreamPoint& m : under_way) m.stream->reach(m.seq);
-    under_way.clear();
-  }
-  bool split() const noexcept { return before || after; }
-};
-
-struct BySize {
-  bool operator()(const Block* a, const Block* b) const noexcept {
-    return a->size != b->size ? a->size < b->size : std::less<>()(a->data, b->data);
-  }
-};
-using FreeList = std::set<Block*, BySize>;
 
 template <class F>
 void each_figure(PoolStats& p, F f) {
@@ -133,28 +102,25 @@ struct CachingAllocator::State {
     f(stats.all);
     f(small ? stats.small : stats.large);
   }
-  void insert_free(Block* block) {
-    free_list(block->small).insert(block);
+  void insert_free(Block* block) noexcept {
+    free_list(block->small).insert(std::move(block->place));
     if (block->split()) count(block->small, [&](PoolStats& p) { p.splits.add(1), p.split_bytes.add(block->size); });
   }
-  // Of a block that leaves the list of free ones.
-  void count_taken(const Block* block) noexcept {
+  void remove_free(Block* block) noexcept {
+    FreeList& list = free_list(block->small);
+    block->place = list.extract(list.find(block));
     if (block->split()) count(block->small, [&](PoolStats& p) { p.splits.remove(1), p.split_bytes.remove(block->size); });
   }
 
-  // The smallest free block that is large enough, preferably one that `stream` need not wait for.
+  // The smallest free block that is large enough, preferably one that `stream` need not wait for. It stays in the list.
   Block* find(size_t wanted, bool small, DeviceStream* stream, bool may_wait) {
     FreeList& list = free_list(small);
-    Block probe{nullptr, wanted, 0, small};
+    Block probe{nullptr, wanted, small};
     auto it = list.lower_bound(&probe);
     if (!may_wait)
       for (int tries = 0; it != list.end() && !(*it)->ready_for(stream); ++it)
         if (++tries == kTries) return nullptr;
-    if (it == list.end()) return nullptr;
-    Block* block = *it;
-    list.erase(it);
-    count_taken(block);
-    return block;
+    return it == list.end() ? nullptr : *it;
   }
 
   // `any`: from the blocks for large requests, too.
@@ -165,54 +131,75 @@ struct CachingAllocator::State {
     if (!block) block = new_slab(wanted, small);
     if (!block && cached) block = find(wanted, small, stream, true);
     if (!block) return nullptr;
+    // What may fail comes first: until then the block is a free one.
     const size_t rest = block->size - wanted;
+    std::unique_ptr<Block> tail;
     if (cached && rest >= (small ? kRound : kLeastRest)) {
-      Block* tail = new Block{block->data + wanted, rest, 0, small, nullptr, 0, block, block->after, block->under_way};
-      if (tail->after) tail->after->before = tail;
-      block->after = tail;
-      block->size = wanted;
-      insert_free(tail);
+      tail = Block::make(block->data + wanted, rest, small);
+      tail->under_way = block->under_way;
     }
-    block->used = wanted;
-    block->requested = bytes;
-    block->holder = holder;
-    block->number = served++;
     if (holder)
       holder->pending_uses.inherit(block->under_way);
     else
       block->finish();
-    block->under_way.clear();
     used.emplace(block->data, block);
+    remove_free(block);
+    if (tail) split(block, tail.release());
+    block->under_way = {};
+    block->used = wanted;
+    block->requested = bytes;
+    block->holder = holder;
+    block->number = served++;
     count(block->small, [&](PoolStats& p) { p.allocations.add(1), p.allocated_bytes.add(wanted), p.requested_bytes.add(bytes); });
     allocated.store(stats.allocated(), std::memory_order_relaxed);
     note(*block, static_cast<int64_t>(wanted));
     return block->data;
   }
 
-  // Under the lock, after the figures have changed.
-  void note(const Block& block, int64_t bytes) {
+  // Gives the end of a block that is in no list to a new one, which is free.
+  void split(Block* block, Block* tail) noexcept {
+    tail->before = block;
+    tail->after = block->after;
+    if (tail->after) tail->after->before = tail;
+    block->after = tail;
+    block->size -= tail->size;
+    insert_free(tail);
+  }
+
+  // Under the lock, after the figures have changed. A history for which there is no memory ends.
+  void note(const Block& block, int64_t bytes) noexcept {
     if (!recording) return;
     const std::chrono::duration<double> since = std::chrono::steady_clock::now() - began;
     const Origin origin = block.holder ? block.holder->origin : Origin();
-    events.push_back({since.count(), bytes, block.number, stats.allocated(), stats.reserved(), origin});
+    try {
+      events.push_back({since.count(), bytes, block.number, stats.allocated(), stats.reserved(), origin});
+    } catch (const std::bad_alloc&) {
+      recording = false;
+    }
   }
 
+  // Among the free ones; null where there is none to be had.
   Block* new_slab(size_t wanted, bool small) {
     const size_t least = cached ? round_up(wanted, kSlab) : wanted;
     // Where the roomy size cannot be had, the bare one may.
     for (const size_t size : {!cached ? least : small ? kSlab : wanted <= kMedium ? kMediumSlab : least, least}) {
       const size_t most = limit.load(std::memory_order_relaxed);
       if (most && reserved() + size > most) continue;
-      void* data = backend.allocate(device, kind, size);
-      if (!data) continue;
+      std::unique_ptr<Block> block = Block::make(nullptr, size, small);
+      block->data = static_cast<char*>(backend.allocate(device, kind, size));
+      if (!block->data) {
+        ++stats.driver_failures;
+        continue;
+      }
       count(small, [&](PoolStats& p) { p.slabs.add(1), p.reserved_bytes.add(size); });
       ++stats.driver_allocations;
-      return new Block{static_cast<char*>(data), size, 0, small};
+      insert_free(block.get());
+      return block.release();
     }
     return nullptr;
   }
 
-  void give_back(void* memory, std::vector<StreamPoint> under_way) noexcept {
+  void give_back(void* memory, PastUses under_way) noexcept {
     const auto it = used.find(memory);
     if (it == used.end()) return;
     Block* block = it->second;
@@ -225,15 +212,12 @@ struct CachingAllocator::State {
     block->used = 0;
     block->under_way = std::move(under_way);
     if (!cached) return drop(block);
-    FreeList& list = free_list(block->small);
     if (Block* next = block->after; next && !next->used) {
-      list.erase(next);
-      count_taken(next);
+      remove_free(next);
       join(block, next);
     }
     if (Block* previous = block->before; previous && !previous->used) {
-      list.erase(previous);
-      count_taken(previous);
+      remove_free(previous);
       join(previous, block);
       block = previous;
     }
@@ -245,7 +229,13 @@ struct CachingAllocator::State {
     first->size += second->size;
     first->after = second->after;
     if (first->after) first->after->before = first;
-    for (const StreamPoint& m : second->under_way) add_point(first->under_way, m);
+    second->under_way.each([&](const StreamPoint& m) {
+      try {
+        add_point(first->under_way.read, m);
+      } catch (const std::bad_alloc&) {
+        m.stream->reach(m.seq);  // what can't be remembered is waited for
+      }
+    });
     delete second;
   }
 
@@ -271,7 +261,8 @@ struct CachingAllocator::State {
     for (DeviceStream* s : streams) s->release_scratch();
   }
 
-  [[noreturn]] void raise(size_t bytes) {
+  // `why`: more than that there is not enough.
+  [[noreturn]] void raise(size_t bytes, const std::string& why = {}) {
     MemoryStats s;
     std::vector<std::pair<size_t, Origin>> largest;
     {
@@ -284,6 +275,7 @@ struct CachingAllocator::State {
     std::partial_sort(largest.begin(), largest.begin() + static_cast<long>(shown), largest.end(),
                       [](const auto& a, const auto& b) { return a.first > b.first; });
     std::string text = fmt::format(fmt::runtime(kind_of(device.type).out_of_memory), size_text(bytes), bytes);
+    if (!why.empty()) text += " " + why;
     const size_t most = limit.load();
     text += fmt::format(" Device {} has {} in all{}; {} are allocated, {} more are cached.", device.str(), size_text(total),
                         most ? ", of which this process may use " + size_text(most) : "", size_text(s.allocated()),
@@ -317,6 +309,7 @@ void* CachingAllocator::allocate(size_t bytes, Storage* holder, DeviceStream* st
   if (bytes == 0) return nullptr;
   check_plausible(bytes);
   State& s = *state_;
+  if (const std::string why = s.kind == MemoryKind::Device ? s.backend.refusal(s.device) : std::string(); !why.empty()) s.raise(bytes, why);
   {
     const std::lock_guard lock(s.mutex);
     if (void* p = s.take(bytes, holder, stream)) return p;
@@ -329,7 +322,7 @@ void* CachingAllocator::allocate(size_t bytes, Storage* holder, DeviceStream* st
   s.raise(bytes);
 }
 
-void CachingAllocator::release(void* memory, std::vector<StreamPoint> under_way) noexcept {
+void CachingAllocator::release(void* memory, PastUses under_way) noexcept {
   if (!memory) return;
   const std::lock_guard lock(state_->mutex);
   state_->give_back(memory, std::move(under_way));

@@ -28,7 +28,7 @@ struct MemoryStats {
   PoolStats all, small, large;  // small: slabs that requests up to 1 MiB share
   size_t retries = 0;           // requests for which the cache was emptied
   size_t failures = 0;          // requests that ended in an OutOfMemoryError
-  size_t driver_allocations = 0, driver_releases = 0;
+  size_t driver_allocations = 0, driver_failures = 0, driver_releases = 0;
   size_t limit = 0;  // 0: the device's memory is the limit
 
   size_t allocated() const noexcept { return static_cast<size_t>(all.allocated_bytes.current); }
@@ -59,7 +59,7 @@ class CachingAllocator {
   // use it first (null: the host), so that memory is preferred which that one need not wait for.
   void* allocate(size_t bytes, Storage* holder = nullptr, DeviceStream* stream = nullptr);
   // Takes memory back at once; `under_way`: work that still uses it. nullptr is allowed.
-  void release(void* memory, std::vector<StreamPoint> under_way = {}) noexcept;
+  void release(void* memory, PastUses under_way = {}) noexcept;
   // The memory is another storage's from now on.
   void change_holder(void* memory, Storage& holder) noexcept;
   // Gives slabs that nobody uses any part of back to the device.

@@ -141,6 +141,9 @@ class Backend {
   virtual size_t free_memory(Device device) { return properties(device).total_memory; }
   // Optional: the libraries in use for products and such, which may have to be opened first.
   virtual std::string libraries(Device) { return {}; }
+  // Optional: why a request of the program is to fail, whatever memory there is; asked for each of them, those that the cache meets among them.
+  // Empty: it is not.
+  virtual std::string refusal(Device device) { return static_cast<void>(device), std::string(); }
   // Raw memory, 64-byte aligned at least; nullptr when there is none left. Caching is done above.
   virtual void* allocate(Device device, MemoryKind kind, size_t bytes) = 0;
   virtual void release(Device device, MemoryKind kind, void* memory, size_t bytes) noexcept = 0;

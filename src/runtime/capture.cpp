@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/at_end.h"
+#include "core/small_vector.h"
 #include "core/tensor_impl.h"
 #include "ir/inspect.h"
 #include "ir/op_ids.h"
@@ -46,7 +48,12 @@ struct Lent {
 void release_lent(Storage& s) noexcept {
   auto* const lent = static_cast<Lent*>(s.owner);
   // Whoever has the memory next waits for what is under way here.
-  lent->lender->pending_uses.inherit(s.pending_uses.take());
+  const PastUses uses = s.pending_uses.take();
+  try {
+    lent->lender->pending_uses.inherit(uses);
+  } catch (const std::bad_alloc&) {
+    uses.each([](const StreamPoint& m) { m.stream->reach(m.seq); });
+  }
   delete lent;
 }
 size_t capacity(const Storage& s) noexcept { return s.release_memory == release_lent ? static_cast<const Lent*>(s.owner)->bytes : s.bytes; }
@@ -119,6 +126,7 @@ std::unique_ptr<Recording> Capture::end() {
     throw;
   }
   leave();
+  if (spoiled_ && refused_.empty()) refused_ = "an instruction could not be recorded";
   if (!refused_.empty())
     throw RuntimeError("{} error: operation failed due to a previous error during capture ({}). The graph holds nothing; capture it anew",
                        kind_text(queue_.device()), refused_);
@@ -136,6 +144,7 @@ void Capture::refuse(const std::string& why) {
 
 void Capture::touch(Storage& s, bool write) {
   if (s.captured.load(std::memory_order_relaxed) && !places_.contains(&s)) refuse_captured(s);  // by another capture
+  make_room(recording_->storages, 1);
   const auto [at, fresh] = places_.try_emplace(&s, recording_->storages.size());
   if (fresh) recording_->storages.push_back({Ref<Storage>::share(&s), false});
   // What the host wrote into the memory of another one stands there from here on.
@@ -152,8 +161,8 @@ void Capture::touch(Storage& s, bool write) {
 
 ir::Instruction Capture::restored(const Storage& s) {
   lends_ = false;
+  const AtEnd again([this] { lends_ = true; });
   const Ref<Storage> kept = make_storage(s.device, s.bytes);
-  lends_ = true;
   std::memcpy(kept->data, s.data, s.bytes);
   recording_->storages.push_back({kept, false});
   const ir::CopyBytes copy{s.data, kept->data, s.bytes, s.device, s.device};
@@ -169,22 +178,28 @@ bool Capture::lend(Storage& s) {
     if (m->use_count() == 1 && m->ordered && bytes >= s.bytes && bytes / 4 <= s.bytes && (!best || bytes < capacity(*best))) best = m;
   }
   if (!best) return false;
+  s.owner = new Lent{Ref<Storage>::share(best), capacity(*best)};
   s.data = best->data;
   s.ordered = true;
-  s.owner = new Lent{Ref<Storage>::share(best), capacity(*best)};
   s.release_memory = release_lent;
   return true;
 }
 
 void Capture::add(ir::Instruction&& instruction, const Accesses& accesses) {
+  bool whole = false;
+  const AtEnd check([&] { spoiled_ |= !whole; });
   for (Storage* s : accesses.reads) touch(*s, false);
   for (Storage* s : accesses.writes) touch(*s, true);
   recording_->work.push_back(std::move(instruction));
+  whole = true;
 }
 
 void Capture::add(const Recording& other) {
+  bool whole = false;
+  const AtEnd check([&] { spoiled_ |= !whole; });
   for (const Recording::Accessed& t : other.storages) touch(*t.storage, t.written);
   recording_->work.insert(recording_->work.end(), other.work.begin(), other.work.end());
+  whole = true;
 }
 
 void Capture::drop(const ir::Program& program, std::vector<uint64_t>& params) {

@@ -69,6 +69,8 @@ class Capture {
   std::unique_ptr<Recording> end();
   // Makes the capture invalid and throws RuntimeError, with the line of the program.
   [[noreturn]] void refuse(const std::string& why);
+  // What was asked for could not be recorded: the capture is invalid.
+  void spoil() noexcept { spoiled_ = true; }
   // By the queue, in order.
   void add(ir::Instruction&& instruction, const Accesses& accesses);
   void add(const Recording& other);
@@ -92,7 +94,7 @@ class Capture {
 
   Queue& queue_;
   uint32_t number_ = 0;
-  bool open_ = false;
+  bool open_ = false, spoiled_ = false;
   std::string refused_;  // why, the first time
   std::unique_ptr<Recording> recording_;
   std::unordered_map<const Storage*, size_t> places_;  // in recording_->storages

@@ -1,6 +1,5 @@
 #include "runtime/event_stream.h"
 
-#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -43,7 +42,7 @@ void EventStream::begin(bool asked) noexcept {
   scratch_.begin();
 }
 
-uint64_t EventStream::end(std::vector<Ref<Storage>> hold, Points& over) {
+uint64_t EventStream::end(std::vector<Ref<Storage>> hold, Points& over) noexcept {
   at_work_ = false;
   const uint64_t seq = count(std::move(hold));
   if (lost()) {
@@ -63,7 +62,7 @@ uint64_t EventStream::end(std::vector<Ref<Storage>> hold, Points& over) {
   return seq;
 }
 
-uint64_t EventStream::count(std::vector<Ref<Storage>> hold) {
+uint64_t EventStream::count(std::vector<Ref<Storage>> hold) noexcept {
   const uint64_t seq = given_.load(std::memory_order_relaxed) + 1;
   given_.store(seq, std::memory_order_release);
   for (Ref<Storage>& s : hold) keep_alive_.push_back(std::move(s));
@@ -71,8 +70,9 @@ uint64_t EventStream::count(std::vector<Ref<Storage>> hold) {
 }
 
 void EventStream::add_point(uint64_t seq, Event event) {
+  points_.push_back({seq, std::move(event), {}});
+  points_.back().keep_alive = std::exchange(keep_alive_, {});
   recorded_ = seq;
-  points_.push_back({seq, std::move(event), std::exchange(keep_alive_, {})});
 }
 
 EventStream::Event EventStream::record_point() {
@@ -84,9 +84,8 @@ EventStream::Event EventStream::record_point() {
 void EventStream::abandon(std::exception_ptr error, Points& over) noexcept {
   if (error) errors().keep(std::move(error));
   settle();  // memory is given back to the driver next
-  over.insert(over.end(), std::make_move_iterator(points_.begin()), std::make_move_iterator(points_.end()));
-  over.push_back({0, nullptr, std::exchange(keep_alive_, {})});
-  points_.clear();
+  over.points.splice(over.points.end(), points_);
+  if (over.kept.empty()) over.kept.swap(keep_alive_);
   recorded_ = given_.load(std::memory_order_relaxed);
   done_.store(recorded_, std::memory_order_release);
 }
@@ -95,8 +94,7 @@ void EventStream::take_reached(Points& over) {
   if (lost()) return abandon(nullptr, over);
   while (!points_.empty() && query_event(points_.front().event)) {
     done_.store(points_.front().seq, std::memory_order_release);
-    over.push_back(std::move(points_.front()));
-    points_.pop_front();
+    over.points.splice(over.points.end(), points_, points_.begin());
   }
 }
 
@@ -236,10 +234,15 @@ void* EventStream::take_faults(int count, std::function<std::string(int, uint32_
   constexpr size_t kBytes = FaultRecords::kCount * sizeof(Fault);
   if (count == 0) return nullptr;
   if (!faults_) {
+    const std::vector<Fault> none(FaultRecords::kCount);
     void* const memory = allocate_or_empty_cache(kBytes);
     if (!memory) throw OutOfMemoryError("{}: no memory for {} bytes", place_.str(), kBytes);
-    const std::vector<Fault> none(FaultRecords::kCount);
-    write(memory, none.data(), kBytes);
+    try {
+      write(memory, none.data(), kBytes);
+    } catch (...) {
+      release(memory);
+      throw;
+    }
     faults_ = memory;
   }
   int first = records_.take(count, submitted() + 1, text);

@@ -5,11 +5,12 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "core/small_vector.h"
 #include "runtime/backend.h"
 #include "runtime/launching.h"
 
@@ -63,6 +64,7 @@ class EventStream : public DeviceStream, private LaunchMemory {
     if (forked()) check_usable();
     Points over;
     const std::lock_guard lock(mutex_);
+    make_room(keep_alive_, hold.size());  // once the work is under way, counting it must not fail
     begin(asked || !hold.empty());
     try {
       check_usable();
@@ -100,7 +102,11 @@ class EventStream : public DeviceStream, private LaunchMemory {
     Event event;
     std::vector<Ref<Storage>> keep_alive;
   };
-  using Points = std::vector<Point>;
+  // Points that go: handing them over asks for no memory.
+  struct Points {
+    std::list<Point> points;
+    std::vector<Ref<Storage>> kept;
+  };
 
   void* get(size_t bytes) override;
   void put_back(void* memory, size_t bytes) noexcept override;
@@ -109,8 +115,8 @@ class EventStream : public DeviceStream, private LaunchMemory {
 
   // With the lock held. Points that go are to die without it.
   void begin(bool asked) noexcept;
-  uint64_t end(std::vector<Ref<Storage>> hold, Points& over);
-  uint64_t count(std::vector<Ref<Storage>> hold);
+  uint64_t end(std::vector<Ref<Storage>> hold, Points& over) noexcept;
+  uint64_t count(std::vector<Ref<Storage>> hold) noexcept;  // there is room for them
   void add_point(uint64_t seq, Event event);
   void take_reached(Points& over);
   // An event behind which `seq` is reached, null where it is already.
@@ -123,7 +129,7 @@ class EventStream : public DeviceStream, private LaunchMemory {
   const Device place_;
   const uint64_t every_;
   std::mutex mutex_;
-  std::deque<Point> points_;
+  std::list<Point> points_;
   std::vector<Ref<Storage>> keep_alive_;  // by the next point
   uint64_t recorded_ = 0;                 // the number of the last point
   std::atomic<uint64_t> given_{0}, done_{0};

@@ -64,18 +64,26 @@ bool Group::append(ir::OpId id, std::span<const Source> sources, const TensorImp
   ProgramBuilder b(program);
   if (!b.has_room(1, added.size(), numbers) || overlaps(added, out, out_strides)) return false;
 
+  // What asks for memory comes first: a group is never left half changed.
+  make_room(inputs, added.size()), make_room(outputs, 1), make_room(params, numbers);
   if (empty()) shape = out.sizes;
-  for (const Source* s : added) {
-    b.input(s->tensor->dtype, s->as, out.numel > 1 && is_one_element(s->strides));
-    inputs.push_back({s->tensor->storage, s->tensor->offset, s->strides, s->tensor->dtype, 0});
+  Piece result{out.storage, out.offset, out_strides, out.dtype, 0};
+  const size_t known = inputs.size();
+  try {
+    for (const Source* s : added) inputs.push_back({s->tensor->storage, s->tensor->offset, s->strides, s->tensor->dtype, 0});
+  } catch (...) {
+    inputs.erase(inputs.begin() + static_cast<ptrdiff_t>(known), inputs.end());
+    throw;
   }
+  for (const Source* s : added) b.input(s->tensor->dtype, s->as, out.numel > 1 && is_one_element(s->strides));
   for (size_t k = 0; k < sources.size(); ++k) {
     if (sources[k].tensor) continue;
     args[k] = b.param(sources[k].as);
     params.push_back(sources[k].bits);
   }
   std::erase_if(outputs, [&](const Piece& p) { return p.storage.get() == out.storage.get(); });
-  outputs.push_back({out.storage, out.offset, out_strides, out.dtype, b.node(id, out.dtype, {args.data(), sources.size()})});
+  result.node = b.node(id, out.dtype, {args.data(), sources.size()});
+  outputs.push_back(std::move(result));
   return true;
 }
 

@@ -32,8 +32,8 @@ void* Scratch::take(size_t bytes) {
 int FaultRecords::take(int count, uint64_t seq, Text text) {
   if (next_ + count > kCount) return -1;
   const int first = next_;
-  next_ += count;
   suspects_.push_back({seq, first, count, std::move(text)});
+  next_ += count;
   suspicious_.store(true, std::memory_order_release);
   return first;
 }

@@ -37,7 +37,7 @@ void release_external(Storage& s) noexcept {
 void allocate_storage(Storage& s, DeviceStream* stream) {
   if (s.data || s.bytes == 0) return;
   if (s.lost)
-    throw RuntimeError("a result of {} was never computed: memory on {} ran out when it was due. Compute it anew",
+    throw RuntimeError("a result of {} was never computed: the work on {} failed, or memory ran out, when it was due. Compute it anew",
                        s.origin.op ? s.origin.op : "an operator", s.device.str());
   if (pooled(s)) {
     s.data = pool_allocate(s.bytes);
@@ -55,6 +55,14 @@ void allocate_storage(Storage& s, DeviceStream* stream) {
   s.owner = &allocator;
   s.release_memory = release_cached;
   s.ordered = true;
+}
+
+void lose_storage(Storage& s) noexcept {
+  if (s.release_memory) s.release_memory(s);
+  s.release_memory = nullptr;
+  s.data = s.owner = nullptr;
+  s.ordered = false;
+  s.lost = true;
 }
 
 Ref<Storage> make_storage(Device device, size_t bytes, Origin origin) {

@@ -15,6 +15,8 @@ Ref<Storage> make_lazy_storage(Device device, size_t bytes, Origin origin = {});
 // Takes the memory of a lazy storage, for `stream` to use first (null: the host, or the current stream); nothing to do
 // where it has some, or has 0 bytes.
 void allocate_storage(Storage& storage, DeviceStream* stream = nullptr);
+// A result that nobody will compute: its memory, if it has some, goes back, and whoever asks for it is told.
+void lose_storage(Storage& storage) noexcept;
 // Memory that somebody else owns: `release(owner)` is called when the last view is gone. It can't be resized.
 Ref<Storage> make_external_storage(Device device, void* data, size_t bytes, void (*release)(void* owner), void* owner);
 // Host memory that the device kind in use copies from and to without waiting; device cpu. Throws RuntimeError where there is no device but the cpu.

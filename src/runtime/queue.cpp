@@ -1,10 +1,12 @@
 #include "runtime/queue.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <string_view>
 
+#include "core/at_end.h"
 #include "naru/error.h"
 #include "runtime/capture.h"
 #include "runtime/check_operands.h"
@@ -31,17 +33,32 @@ void flush_other(Storage& s, const Queue* self) {
 
 bool is_externally_aliased(const Storage& s) noexcept { return s.externally_aliased.load(std::memory_order_relaxed) > 0; }
 
-// Does something at the end of a scope, however it is left.
-template <class F>
-class AtEnd {
+// Storages that get their first values from work that is yet to be handed over: lost, unless it was.
+class NewResults {
  public:
-  explicit AtEnd(F f) : f_(std::move(f)) {}
-  AtEnd(const AtEnd&) = delete;
-  ~AtEnd() { f_(); }
+  NewResults() = default;
+  NewResults(const NewResults&) = delete;
+  ~NewResults() {
+    for (size_t i = 0; i < count_; ++i) lose_storage(*storages_[i]);
+  }
+  void add(Storage& s) noexcept {
+    if (!s.data && s.bytes > 0) storages_[count_++] = &s;
+  }
+  void handed_over() noexcept { count_ = 0; }
 
  private:
-  F f_;
+  std::array<Storage*, ir::kMaxOutputs> storages_{};
+  size_t count_ = 0;
 };
+
+// What can't be remembered is waited for.
+void add_read(Storage& s, StreamPoint m) noexcept {
+  try {
+    s.pending_uses.add_read(m);
+  } catch (const std::bad_alloc&) {
+    m.stream->reach(m.seq);
+  }
+}
 
 }  // namespace
 
@@ -104,9 +121,13 @@ bool Queue::defer(ir::Reduce& reduce, const Dims& shape, const Dims& order, std:
   bool at_once = false;
   for (const auto* list : {&group_.inputs, &*pieces})
     for (const Piece& p : *list) at_once |= is_externally_aliased(*p.storage);
-  for (const Piece& p : *pieces) p.storage->pending.store(this, std::memory_order_release);
+  auto deferred = std::make_unique<DeferredReduction>(DeferredReduction{{}, {}, order, std::move(*pieces), out.storage, out.offset});
+  // Nothing fails from here on.
+  deferred->group = std::exchange(group_, {});
+  deferred->reduce = std::move(reduce);
+  for (const Piece& p : deferred->reads) p.storage->pending.store(this, std::memory_order_release);
   out.storage->pending.store(this, std::memory_order_release);
-  deferred_.reset(new DeferredReduction{std::exchange(group_, {}), std::move(reduce), order, std::move(*pieces), out.storage, out.offset});
+  deferred_ = std::move(deferred);
   if (at_once && synchronous_) flush_locked();
   return true;
 }
@@ -126,19 +147,20 @@ void Queue::flush_locked() {
       settle(deferred->group.inputs), settle(deferred->group.outputs), settle(deferred->reads);
       deferred->out->pending.store(nullptr, std::memory_order_release);
     });
-    if (deferred) {
-      try {
-        run(*deferred);
-      } catch (...) {
-        // What comes behind would compute with what is not there.
-        for (const Piece& p : g.outputs) p.storage->lost = !p.storage->data;
-        throw;
-      }
+    try {
+      // If it fails, what comes behind would compute with what is not there.
+      NewResults behind;
+      for (const Piece& p : g.outputs) behind.add(*p.storage);
+      if (deferred) run(*deferred);
+      behind.handed_over();
+      // A result that only this queue still knows was a temporary: it is never written to memory.
+      Group::Chosen stored;
+      for (size_t i = 0; i < g.outputs.size(); ++i) stored[i] = g.outputs[i].storage->use_count() > 1;
+      run(g, stored);
+    } catch (...) {
+      if (Capture* const capture = capture_.load(std::memory_order_relaxed)) capture->spoil();
+      throw;
     }
-    // A result that only this queue still knows was a temporary: it is never written to memory.
-    Group::Chosen stored;
-    for (size_t i = 0; i < g.outputs.size(); ++i) stored[i] = g.outputs[i].storage->use_count() > 1;
-    run(g, stored);
   }
   // The lists' memory serves the next group.
   g.inputs.clear(), g.outputs.clear();
@@ -151,6 +173,9 @@ void Queue::run(Group& g, Group::Chosen stored) {
     if (Capture* const capture = capture_.load(std::memory_order_relaxed); capture && !g.empty()) capture->drop(g.program, g.params);
     return;
   }
+  NewResults results;
+  for (size_t i = 0; i < g.outputs.size(); ++i)
+    if (stored[i]) results.add(*g.outputs[i].storage);
   ir::Map map;
   Accesses accesses;
   map.program = g.program;
@@ -165,13 +190,8 @@ void Queue::run(Group& g, Group::Chosen stored) {
     map.outputs.push_back({nullptr, p.dtype, p.strides});
     accesses.writes.push_back(p.storage.get());
   }
-  try {
-    for (Storage* s : accesses.writes) allocate_storage(*s, stream_.get());
-    for (const Piece& p : g.inputs) allocate_storage(*p.storage, stream_.get());
-  } catch (...) {
-    for (Storage* s : accesses.writes) s->lost = !s->data;
-    throw;
-  }
+  for (Storage* s : accesses.writes) allocate_storage(*s, stream_.get());
+  for (const Piece& p : g.inputs) allocate_storage(*p.storage, stream_.get());
   for (size_t i = 0, o = 0; i < g.outputs.size(); ++i)
     if (stored[i]) map.outputs[o++].data = g.outputs[i].address();
   map.inputs.reserve(g.inputs.size());
@@ -180,23 +200,22 @@ void Queue::run(Group& g, Group::Chosen stored) {
     accesses.reads.push_back(p.storage.get());
   }
   submit_locked(std::move(map), accesses);
+  results.handed_over();
 }
 
 void Queue::run(DeferredReduction& d) {
+  NewResults result;
+  result.add(*d.out);
   const DeferredReduction::Plan plan = d.plan();
-  try {
-    run(d.group, plan.stored);
-    allocate_storage(*d.out, stream_.get());
-    for (const auto* list : {&d.group.inputs, &d.reads})
-      for (const Piece& p : *list)
-        if (!d.computed_inside(p, plan)) allocate_storage(*p.storage, stream_.get());
-  } catch (...) {
-    d.out->lost = !d.out->data;
-    throw;
-  }
+  run(d.group, plan.stored);
+  allocate_storage(*d.out, stream_.get());
+  for (const auto* list : {&d.group.inputs, &d.reads})
+    for (const Piece& p : *list)
+      if (!d.computed_inside(p, plan)) allocate_storage(*p.storage, stream_.get());
   Accesses accesses;
   ir::Reduce merged = d.merge(plan, accesses);
   submit_locked(std::move(merged), accesses);
+  result.handed_over();
 }
 
 // Makes this stream wait for what others have still to do there.
@@ -237,7 +256,7 @@ uint64_t Queue::submit_locked(ir::Instruction&& instruction, const Accesses& acc
     for (Storage* s : *list)
       if (!s->ordered) hold.push_back(Ref<Storage>::share(s));
   const uint64_t seq = stream_->submit(std::move(instruction), std::move(hold));
-  for (Storage* s : accesses.reads) s->pending_uses.add_read({stream_.get(), seq});
+  for (Storage* s : accesses.reads) add_read(*s, {stream_.get(), seq});
   for (Storage* s : accesses.writes) s->pending_uses.set_written({stream_.get(), seq});
   return seq;
 }
@@ -299,11 +318,15 @@ void Queue::replay(Recording& r) {
   // It counts as a write, so that backward refuses what it had saved of an earlier replay.
   for (const Recording::Accessed& t : r.storages)
     if (t.written && t.storage->use_count() > 1) t.storage->version.fetch_add(1, std::memory_order_relaxed);
-  r.submit(*stream_, hold);
+  try {
+    r.submit(*stream_, hold);
+  } catch (...) {
+    stream_->reach(stream_->submitted());  // nobody knows of the part that is under way
+    throw;
+  }
   if (synchronous_) return;
   const StreamPoint point{stream_.get(), stream_->submitted()};
-  for (const Recording::Accessed& t : r.storages)
-    t.written ? t.storage->pending_uses.set_written(point) : t.storage->pending_uses.add_read(point);
+  for (const Recording::Accessed& t : r.storages) t.written ? t.storage->pending_uses.set_written(point) : add_read(*t.storage, point);
   r.last = point;
 }
 

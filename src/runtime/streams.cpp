@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/device_kinds.h"
+#include "core/small_vector.h"
 #include "naru/error.h"
 #include "runtime/allocator.h"
 #include "runtime/capture.h"
@@ -61,8 +62,12 @@ struct HostQueue {
     } catch (...) {
       // Nobody is left to be told.
     }
-    const std::lock_guard lock(spare_queues().mutex);
-    spare_queues().queues.push_back(queue);
+    try {
+      const std::lock_guard lock(spare_queues().mutex);
+      spare_queues().queues.push_back(queue);
+    } catch (const std::bad_alloc&) {
+      // It serves nobody any more.
+    }
   }
 };
 thread_local HostQueue cpu_queue;
@@ -142,10 +147,10 @@ Queue& queue_of(Device d, int number) {
   if (Queue* q = slot.load(std::memory_order_acquire)) return *q;
   const std::lock_guard lock(all_queues().mutex);
   if (!slot.load(std::memory_order_acquire)) {
-    auto* q = new Queue(backend_of(d.type), d, number, device.priorities[static_cast<size_t>(number)]);
+    auto q = std::make_unique<Queue>(backend_of(d.type), d, number, device.priorities[static_cast<size_t>(number)]);
     q->stream().belong_to(d, device.errors);
     q->stream().use_cache(allocator_of(d));
-    slot.store(q, std::memory_order_release);
+    slot.store(q.release(), std::memory_order_release);
   }
   return *slot.load(std::memory_order_acquire);
 }
@@ -195,6 +200,11 @@ void raise_forked(Device device, int parent) {
 void retire_queues(DeviceType kind) {
   AllQueues& all = all_queues();
   for (auto& slot : all.devices[static_cast<int>(kind)]) {
+    if (!slot.load(std::memory_order_relaxed)) continue;
+    {
+      const std::lock_guard lock(all.mutex);
+      make_room(all.retired, kDevices);
+    }
     DeviceQueues* d = slot.exchange(nullptr, std::memory_order_acq_rel);
     if (!d) continue;
     each_queue(*d, [](Queue& q) {

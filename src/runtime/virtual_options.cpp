@@ -76,6 +76,8 @@ void set_option(VirtualOptions& o, std::string_view name, std::string_view value
       raise(name, value, "on, off or corrupt");
   } else if (name == "fail_allocation") {
     o.fail_allocation = count_of_text(name, value);
+  } else if (name == "fail_driver_allocation") {
+    o.fail_driver_allocation = count_of_text(name, value);
   } else if (name == "fail_copy") {
     o.fail_copy = count_of_text(name, value);
   } else if (name == "fail_launch") {
@@ -90,8 +92,8 @@ void set_option(VirtualOptions& o, std::string_view name, std::string_view value
     }
   } else {
     throw RuntimeError(
-        "virtual devices: no option '{}'; there are memory, copy_delay, launch_delay, bandwidth, peer, fail_allocation, fail_copy, "
-        "fail_launch, lose_after and without",
+        "virtual devices: no option '{}'; there are memory, copy_delay, launch_delay, bandwidth, peer, fail_allocation, "
+        "fail_driver_allocation, fail_copy, fail_launch, lose_after and without",
         name);
   }
 }
@@ -126,8 +128,8 @@ std::string to_text(const VirtualOptions& o) {
   };
   add("copy_delay", o.copy_delay), add("launch_delay", o.launch_delay), add("bandwidth", o.bandwidth);
   if (o.peer != PeerAccess::On) text += o.peer == PeerAccess::Off ? ";peer=off" : ";peer=corrupt";
-  add("fail_allocation", o.fail_allocation), add("fail_copy", o.fail_copy), add("fail_launch", o.fail_launch),
-      add("lose_after", o.lose_after);
+  add("fail_allocation", o.fail_allocation), add("fail_driver_allocation", o.fail_driver_allocation);
+  add("fail_copy", o.fail_copy), add("fail_launch", o.fail_launch), add("lose_after", o.lose_after);
   if (!o.without.empty()) text += fmt::format(";without={}", fmt::join(o.without, "+"));
   return text;
 }

@@ -11,7 +11,8 @@
      NARU_FAKE_ERROR    "cuMemAlloc_v2=2@3": only the third call fails
      NARU_FAKE_FAULT    D: a kernel that runs on device D ends with 719, and the context with it
      NARU_FAKE_NO_PEER  devices can't reach one another's memory
-     NARU_FAKE_ENDLESS  from when it is set, what is under way is never done: queries say so, waits do not return */
+     NARU_FAKE_ENDLESS  from when it is set, what is under way is never done: queries say so, waits do not return
+   And any call fails that fake_fail_call() names by its number. */
 #include "cuda_state.h"
 
 // --- the driver's functions ------------------------------------------------------------------------------------------
@@ -68,6 +69,15 @@ EXPORT int fake_capture_by_others(int on) {
   others = on ? kGlobal : kNone;
   return whole;
 }
+
+// For tests: the n-th call from here on fails with the code, and does nothing; n = 0: none.
+EXPORT void fake_fail_call(int64_t n, int code) {
+  failed_call = nullptr;
+  failure_code = code;
+  calls_left = n;
+}
+// The function that has failed since; null: none.
+EXPORT const char* fake_failed_call() { return failed_call; }
 
 EXPORT int cuMemGetInfo_v2(size_t* available, size_t* total) {
   BEGIN(cuMemGetInfo_v2);

@@ -119,6 +119,12 @@ EXPORT int cuModuleLoadData(Module** m, const void* image) {
   *m = keep(new Module{current(), library});
   return 0;
 }
+EXPORT int cuModuleUnload(Module* m) {
+  BEGIN(cuModuleUnload);
+  dlclose(m->library);
+  drop(m);
+  return 0;
+}
 EXPORT int cuModuleGetFunction(Function** f, Module* m, const char* name) {
   BEGIN(cuModuleGetFunction);
   const auto find = [&](const char* what, auto& found) {
@@ -197,7 +203,7 @@ EXPORT int cuGraphDestroy(Graph* graph) {
 
 // For the cuBLASLt beside this (cublaslt.cpp): what a call is to fail with; the current context; whether a stream of it captures; its device's capability; work for a stream, in its
 // order; the host's address of a device's bytes while that runs, where any other address ends the context.
-EXPORT int fake_cuda_called(const char* function) { return fake_called(function); }
+EXPORT int fake_cuda_called(const char* function) { return called(function); }
 EXPORT void* fake_cuda_context() { return current(); }
 EXPORT int fake_cuda_capturing(Context* c) {
   for (const Stream* s : c->streams)

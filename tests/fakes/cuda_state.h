@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -161,9 +162,20 @@ inline void finish(Context* c) {
   for (Stream* s : c->streams) finish(s);
 }
 
-// Every call: what it is to fail with, if anything.
-inline int begin(const char* name, bool needs_context = true) {
+// Calls until the one that fails; 0: none will. With what it fails, and which it was.
+inline std::atomic<int64_t> calls_left{0};
+inline std::atomic<int> failure_code{0};
+inline std::atomic<const char*> failed_call{nullptr};
+// Counts a call; what it is to fail with, if anything.
+inline int called(const char* name) {
   if (const int code = fake_called(name)) return code;
+  if (calls_left.load() <= 0 || calls_left.fetch_sub(1) != 1) return 0;
+  failed_call = name;
+  return failure_code;
+}
+
+inline int begin(const char* name, bool needs_context = true) {
+  if (const int code = called(name)) return code;
   if (!initialised || getpid() != process) return kNotInitialized;
   if (!needs_context) return 0;
   if (!current()) return kInvalidContext;

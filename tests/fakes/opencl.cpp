@@ -5,8 +5,7 @@
 //   NARU_FAKE_OPENCL_EVENTS=C@N    from then on, events have ended with C;
 //   NARU_FAKE_OPENCL_LOST=C@N      from then on, waiting and asking give C;
 //   NARU_FAKE_OPENCL_BUILD=1       the compiler refuses everything, with a log.
-#include <dlfcn.h>
-
+// And any call fails that fake_fail_call() names by its number (opencl_calls.cpp).
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -15,15 +14,9 @@
 #include <cstring>
 #include <vector>
 
-#define EXPORT extern "C" __attribute__((visibility("default")))
+#include "opencl_calls.h"
 
 namespace {
-
-template <class F>
-F real(F, const char* name) {
-  static void* const library = dlopen("libOpenCL.so.1", RTLD_NOW);
-  return reinterpret_cast<F>(dlsym(library, name));
-}
 
 std::atomic<int> kernels{0};
 
@@ -36,7 +29,9 @@ int error_of(const char* variable) {
 
 }  // namespace
 
-#define REAL(name) static const auto of_the_machine = real(&name, #name)
+#define REAL(name)                                                                            \
+  static const auto of_the_machine = reinterpret_cast<decltype(&name)>(real_function(#name)); \
+  if (const int32_t status = failure_of(#name)) return status
 
 EXPORT int32_t clGetPlatformIDs(uint32_t count, void** platforms, uint32_t* all) {
   REAL(clGetPlatformIDs);

@@ -70,14 +70,23 @@ def test_copies_between_devices_arrive_whatever_the_peer_access(peer):
         assert torch.cuda.can_device_access_peer(0, 1) == (peer == "on")
 
 
-def test_the_nth_allocation_fails_and_the_next_does_not():
+def test_the_nth_allocation_of_the_program_fails_and_the_next_does_not():
     with torch.virtual("cuda", count=1, fail_allocation=2):
-        a = torch.ones(1 << 20, device="cuda")
-        a.sum().item()
-        torch.cuda.empty_cache()
-        torch.cuda.set_per_process_memory_fraction(1.0)
-        b = torch.ones(16 << 20, device="cuda")  # tried again after the failure
-        assert b.sum().item() == 16 << 20
+        a = torch.empty(100, device="cuda").fill_(1)
+        assert a.cpu().sum().item() == 100
+        before = torch.cuda.memory_allocated()
+        with pytest.raises(torch.OutOfMemoryError, match=r"Allocation number 2 failed, as asked for \(fail_allocation=2\)"):
+            torch.empty(100, device="cuda").fill_(1).cpu()
+        assert torch.cuda.memory_allocated() == before  # the cache had the memory, and has it still
+        assert torch.empty(100, device="cuda").fill_(1).cpu().sum().item() == 100
+
+
+def test_the_cache_asks_the_driver_again_when_it_fails_so_the_program_goes_on():
+    for n in (1, 2, 3):
+        with torch.virtual("cuda", count=1, fail_driver_allocation=n):
+            a, b = torch.ones(1 << 20, device="cuda"), torch.ones(16 << 20, device="cuda")
+            assert (a.sum() + b.sum()).item() == 17 << 20
+            assert torch.cuda.memory_allocated() >= 68 << 20
 
 
 def test_the_nth_copy_fails_at_the_next_read_and_the_device_goes_on():

@@ -29,9 +29,9 @@ class virtual:
 
     memory: bytes of each device, or "64MiB". copy_delay, launch_delay: seconds that a copy, or anything else, takes at least, or "3ms".
     bandwidth: bytes a second of copies, or "10GB/s". peer: "on", "off" (copies between the devices pass through the host) or "corrupt" (they
-    say they can, and the bytes arrive wrong). fail_allocation, fail_copy, fail_launch: which one of each device fails, counted from 1 (the
-    allocations from the device, not from the cache). lose_after: so many copies and launches, then the device is lost. without: what the
-    devices do not support: "fp64", "fp16", "bf16", names of operators (`naru devices --coverage` lists them), or "*" for every operator.
+    say they can, and the bytes arrive wrong). fail_allocation, fail_driver_allocation, fail_copy, fail_launch: which one of each device fails,
+    counted from 1 (allocations are what the program asks for, driver allocations what the cache asks the device for, and then asks again).
+    lose_after: so many copies and launches, then the device is lost. without: what the devices do not support: "fp64", "fp16", "bf16", names of operators (`naru devices --coverage` lists them), or "*" for every operator.
 
     Errors: RuntimeError for a kind that is not a device kind, a count below 0, or an option that can't be read.
     """
@@ -47,6 +47,7 @@ class virtual:
         bandwidth: float | str | None = None,
         peer: str | None = None,
         fail_allocation: int | None = None,
+        fail_driver_allocation: int | None = None,
         fail_copy: int | None = None,
         fail_launch: int | None = None,
         lose_after: int | None = None,

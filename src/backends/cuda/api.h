@@ -67,6 +67,7 @@ enum : unsigned {
   F(cuEventElapsedTime, (float* milliseconds, CUevent start, CUevent end))                                                                \
   F(cuModuleLoadData, (CUmodule*, const void* image))                                                                                     \
   F(cuModuleGetFunction, (CUfunction*, CUmodule, const char* name))                                                                       \
+  F(cuModuleUnload, (CUmodule))                                                                                                           \
   F(cuLaunchKernel, (CUfunction, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, \
                      unsigned shared_bytes, CUstream, void** parameters, void** extra))                                                   \
   F(cuGetErrorName, (CUresult, const char**))                                                                                             \

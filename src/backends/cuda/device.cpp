@@ -137,7 +137,12 @@ void* CudaDevice::allocate_pinned(size_t bytes) {
   if (code == CUDA_ERROR_OUT_OF_MEMORY) return nullptr;
   check(code, "cuMemHostAlloc");
   const std::lock_guard lock(pinned().mutex);
-  pinned().bytes[static_cast<const char*>(memory)] = bytes;
+  try {
+    pinned().bytes[static_cast<const char*>(memory)] = bytes;
+  } catch (...) {
+    api_.cuMemFreeHost(memory);
+    throw;
+  }
   return memory;
 }
 
@@ -192,7 +197,10 @@ CUfunction CudaDevice::load(const std::string& binary) const {
         device_.str(), api_.error_text(code), compiler_.name(), architecture_, compiler_.remedy());
   check(code, "cuModuleLoadData");
   CUfunction function = nullptr;
-  check(api_.cuModuleGetFunction(&function, module, "k"), "cuModuleGetFunction");
+  if (const CUresult found = api_.cuModuleGetFunction(&function, module, "k"); found != CUDA_SUCCESS) {
+    api_.cuModuleUnload(module);
+    check(found, "cuModuleGetFunction");
+  }
   return function;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 
+#include "core/small_vector.h"
 #include "naru/error.h"
 #include "runtime/allocator.h"
 #include "runtime/fallback.h"
@@ -31,7 +32,9 @@ void tell_refused(Device device, const std::string& why) {
 }  // namespace
 
 CudaGraph::CudaGraph(CudaDevice& device, CudaDevices& devices, runtime::CachingAllocator* cache)
-    : StreamLauncher(device, devices), cache_(cache) {
+    : StreamLauncher(device, devices), cache_(cache) {}
+
+void CudaGraph::open() {
   const Api& cu = device_.api();
   device_.check(cu.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
   device_.check(cu.cuStreamCreateWithPriority(&filling_, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
@@ -60,6 +63,7 @@ std::unique_ptr<CudaGraph> CudaGraph::record(CudaDevice& device, CudaDevices& de
   const CudaDevice::Current scope(device);
   try {
     std::unique_ptr<CudaGraph> made(new CudaGraph(device, devices, cache));
+    made->open();
     for (size_t begin = 0; begin < work.size();) {
       const bool fit = fits(work[begin]);
       size_t end = begin + 1;
@@ -110,6 +114,7 @@ CUgraphExec CudaGraph::capture(std::span<const ir::Instruction> work) {
 void* CudaGraph::scratch(size_t bytes) {
   for (; used_ < memory_.size(); ++used_)
     if (memory_[used_].second >= bytes) return memory_[used_++].first;
+  make_room(memory_, 1);
   void* const memory = take(bytes, "intermediate values");
   memory_.push_back({memory, bytes});
   ++used_;
@@ -131,6 +136,7 @@ void* CudaGraph::take(size_t bytes, const char* what) {
 // They are the same in each replay: written now.
 void* CudaGraph::large_arguments(const void* bytes, size_t count) {
   const Api& cu = device_.api();
+  make_room(arguments_, 1);
   void* const memory = take(count, "arguments");
   arguments_.push_back({memory, count});
   device_.check(cu.cuMemcpyHtoDAsync_v2(reinterpret_cast<CUdeviceptr>(memory), bytes, count, filling_), "cuMemcpyHtoDAsync");

@@ -27,6 +27,8 @@ class CudaGraph final : public runtime::Recorded, private StreamLauncher {
 
  private:
   CudaGraph(CudaDevice& device, CudaDevices& devices, runtime::CachingAllocator* cache);
+  // Its streams.
+  void open();
   CUgraphExec capture(std::span<const ir::Instruction> work);
 
   void* scratch(size_t bytes) override;

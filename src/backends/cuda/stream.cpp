@@ -15,15 +15,14 @@ CUevent of(const std::shared_ptr<const void>& event) { return *static_cast<const
 // Recorded behind all that the stream was given.
 std::shared_ptr<const void> new_event(const CudaDevice& device, CUstream stream, unsigned flags) {
   const CudaDevice::Current scope(device);
-  CUevent made = nullptr;
-  device.check(device.api().cuEventCreate(&made, flags), "cuEventCreate");
-  std::shared_ptr<const CUevent> event(new CUevent(made), [&device](const CUevent* e) {
-    if (!device.forked() && !device.lost()) {
+  std::shared_ptr<CUevent> event(new CUevent(nullptr), [&device](const CUevent* e) {
+    if (*e && !device.forked() && !device.lost()) {
       if (const CudaDevice::Current inner(device, std::nothrow); inner) device.api().cuEventDestroy_v2(*e);
     }
     delete e;
   });
-  device.check(device.api().cuEventRecord(made, stream), "cuEventRecord");
+  device.check(device.api().cuEventCreate(event.get(), flags), "cuEventCreate");
+  device.check(device.api().cuEventRecord(*event, stream), "cuEventRecord");
   return event;
 }
 

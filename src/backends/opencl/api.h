@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -56,7 +57,7 @@ constexpr cl_ulong CL_QUEUE_PROFILING_ENABLE = 2;
 constexpr cl_ulong CL_MEM_READ_WRITE = 1, CL_MEM_USE_HOST_PTR = 8, CL_MEM_ALLOC_HOST_PTR = 16;
 constexpr cl_ulong CL_DEVICE_SVM_FINE_GRAIN_BUFFER = 2, CL_MEM_SVM_FINE_GRAIN_BUFFER = 1 << 10;
 constexpr cl_ulong CL_MAP_READ = 1, CL_MAP_WRITE = 2;
-constexpr cl_int CL_SUCCESS = 0, CL_COMPLETE = 0, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST = -14;
+constexpr cl_int CL_SUCCESS = 0, CL_COMPLETE = 0, CL_BUILD_PROGRAM_FAILURE = -11, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST = -14;
 
 // Result, name, parameters.
 #define NARU_OPENCL(F)                                                                                                                   \
@@ -95,7 +96,6 @@ constexpr cl_int CL_SUCCESS = 0, CL_COMPLETE = 0, CL_EXEC_STATUS_ERROR_FOR_EVENT
   F(cl_int, clFlush, (cl_command_queue))                                                                                                 \
   F(cl_int, clFinish, (cl_command_queue))                                                                                                \
   F(cl_int, clWaitForEvents, (cl_uint, const cl_event*))                                                                                 \
-  F(cl_int, clRetainEvent, (cl_event))                                                                                                   \
   F(cl_int, clReleaseEvent, (cl_event))                                                                                                  \
   F(cl_int, clGetEventInfo, (cl_event, cl_uint, size_t, void*, size_t*))                                                                 \
   F(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void*, size_t*))
@@ -120,13 +120,23 @@ struct Api {
 // The one that devices are used through, opened at the first call.
 const Api& api();
 
-// An event, shared with the driver.
+// One of the driver's objects, released at the end.
+template <auto kRelease>
+struct Releases {
+  template <class T>
+  void operator()(T* object) const noexcept {
+    (api().*kRelease)(object);
+  }
+};
+using OwnedQueue = std::unique_ptr<QueueTag, Releases<&Api::clReleaseCommandQueue>>;
+using OwnedMem = std::unique_ptr<MemTag, Releases<&Api::clReleaseMemObject>>;
+using OwnedProgram = std::unique_ptr<ProgramTag, Releases<&Api::clReleaseProgram>>;
+using OwnedKernel = std::unique_ptr<KernelTag, Releases<&Api::clReleaseKernel>>;
+
+// An event of the driver's, released at the end.
 class Event {
  public:
   Event() = default;
-  Event(const Event& o) noexcept : event_(o.event_) {
-    if (event_) api().clRetainEvent(event_);
-  }
   Event(Event&& o) noexcept : event_(std::exchange(o.event_, nullptr)) {}
   Event& operator=(Event o) noexcept {
     std::swap(event_, o.event_);

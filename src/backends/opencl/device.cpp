@@ -114,8 +114,13 @@ void* OpenClDevice::allocate(size_t bytes) {
   if (bytes > info_.largest_buffer || taken > info_.memory - std::min<uint64_t>(used_, info_.memory)) return nullptr;
   Piece piece{nullptr, bytes, nullptr, nullptr};
   if (!(info_.shared ? get_shared(piece) : get_buffer(piece))) return nullptr;
+  try {
+    pieces_.emplace(piece.address, piece);
+  } catch (...) {
+    give_back(piece);
+    throw;
+  }
   used_ += taken;
-  pieces_.emplace(piece.address, piece);
   return piece.address;
 }
 
@@ -146,14 +151,13 @@ void* OpenClDevice::allocate_pinned(size_t bytes) {
   const std::lock_guard lock(memory_mutex_);
   if (!mapping_) mapping_ = make_queue();
   cl_int status = CL_SUCCESS;
-  const cl_mem memory = api().clCreateBuffer(context_, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, nullptr, &status);
+  OwnedMem memory(api().clCreateBuffer(context_, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, nullptr, &status));
   if (status != CL_SUCCESS) return nullptr;
-  void* const host = api().clEnqueueMapBuffer(mapping_, memory, 1, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, nullptr, nullptr, &status);
-  if (status != CL_SUCCESS) {
-    api().clReleaseMemObject(memory);
-    return nullptr;
-  }
-  pinned_.emplace(host, memory);
+  void* const host =
+      api().clEnqueueMapBuffer(mapping_.get(), memory.get(), 1, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, nullptr, nullptr, &status);
+  if (status != CL_SUCCESS) return nullptr;
+  pinned_.emplace(host, memory.get());  // if there is no room, the object goes, and its mapping with it
+  memory.release();
   return host;
 }
 
@@ -163,8 +167,8 @@ void OpenClDevice::release_pinned(void* host) noexcept {
   const std::lock_guard lock(memory_mutex_);
   const auto at = pinned_.find(host);
   if (at == pinned_.end()) return;
-  api().clEnqueueUnmapMemObject(mapping_, at->second, host, 0, nullptr, nullptr);
-  api().clFinish(mapping_);
+  api().clEnqueueUnmapMemObject(mapping_.get(), at->second, host, 0, nullptr, nullptr);
+  api().clFinish(mapping_.get());
   api().clReleaseMemObject(at->second);
   pinned_.erase(at);
 }
@@ -198,10 +202,10 @@ void OpenClDevice::copy(cl_command_queue queue, Way way, void* to, const void* f
         "clEnqueueCopyBuffer");
 }
 
-cl_command_queue OpenClDevice::make_queue(bool timed) {
+OwnedQueue OpenClDevice::make_queue(bool timed) {
   check_process();
   cl_int status = CL_SUCCESS;
-  const cl_command_queue queue = api().clCreateCommandQueue(context_, id_, timed ? CL_QUEUE_PROFILING_ENABLE : 0, &status);
+  OwnedQueue queue(api().clCreateCommandQueue(context_, id_, timed ? CL_QUEUE_PROFILING_ENABLE : 0, &status));
   check(status, "clCreateCommandQueue");
   return queue;
 }
@@ -210,18 +214,20 @@ Kernel& OpenClDevice::kernel_of(const render::c::Launch& launch, const render::c
   return kernels_[target.loops].of(launch, [&] { return compile(launch.text()); });
 }
 
-cl_program OpenClDevice::build(const std::string& text) {
+OwnedProgram OpenClDevice::build(const std::string& text) {
   const Api& cl = api();
   const char* source = text.c_str();
   cl_int status = CL_SUCCESS;
-  const cl_program program = cl.clCreateProgramWithSource(context_, 1, &source, nullptr, &status);
+  OwnedProgram program(cl.clCreateProgramWithSource(context_, 1, &source, nullptr, &status));
   check(status, "clCreateProgramWithSource");
-  if (cl.clBuildProgram(program, 1, &id_, options_.c_str(), nullptr, nullptr) != CL_SUCCESS) {
+  const cl_int built = cl.clBuildProgram(program.get(), 1, &id_, options_.c_str(), nullptr, nullptr);
+  // What is not the text's fault.
+  if (built != CL_BUILD_PROGRAM_FAILURE) check(built, "clBuildProgram");
+  if (built != CL_SUCCESS) {
     size_t size = 0;
-    cl.clGetProgramBuildInfo(program, id_, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
+    cl.clGetProgramBuildInfo(program.get(), id_, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
     std::string log(size, '\0');
-    cl.clGetProgramBuildInfo(program, id_, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
-    cl.clReleaseProgram(program);
+    cl.clGetProgramBuildInfo(program.get(), id_, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
     throw render::c::CompilerError(fmt::format("device {}: its OpenCL compiler ({} {}) refused a kernel of naru's: {}\n{}", device_.str(),
                                                info_.platform_name, info_.driver, log.c_str(), text),
                                    fmt::format("the OpenCL compiler of {} ({} {})", device_.str(), info_.platform_name, info_.driver),
@@ -235,7 +241,6 @@ void OpenClDevice::check_group_memory(cl_kernel kernel) const {
   if (api().clGetKernelWorkGroupInfo(kernel, id_, CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes, &bytes, nullptr) != CL_SUCCESS ||
       bytes <= info_.local_memory)
     return;
-  api().clReleaseKernel(kernel);
   throw RuntimeError("device {}: a kernel's shared arrays take {} bytes, and a group has {} there. Make them smaller", device_.str(), bytes,
                      info_.local_memory);
 }
@@ -249,47 +254,36 @@ Kernel OpenClDevice::compile(const std::string& text) {
     const auto* data = reinterpret_cast<const unsigned char*>(binary->data());
     const size_t size = binary->size();
     cl_int accepted = CL_SUCCESS;
-    const cl_program program = cl.clCreateProgramWithBinary(context_, 1, &id_, &size, &data, &accepted, &status);
-    if (status == CL_SUCCESS && accepted == CL_SUCCESS && cl.clBuildProgram(program, 1, &id_, "", nullptr, nullptr) == CL_SUCCESS) {
-      const cl_kernel kernel = cl.clCreateKernel(program, "k", &status);
-      cl.clReleaseProgram(program);  // a kernel keeps its own
+    const OwnedProgram program(cl.clCreateProgramWithBinary(context_, 1, &id_, &size, &data, &accepted, &status));
+    if (status == CL_SUCCESS && accepted == CL_SUCCESS && cl.clBuildProgram(program.get(), 1, &id_, "", nullptr, nullptr) == CL_SUCCESS) {
+      OwnedKernel kernel(cl.clCreateKernel(program.get(), "k", &status));  // it keeps the program
       if (status == CL_SUCCESS) {
-        check_group_memory(kernel);
-        return {kernel, nullptr, ""};
+        check_group_memory(kernel.get());
+        return {std::move(kernel), nullptr, ""};
       }
-    } else if (program) {
-      cl.clReleaseProgram(program);
     }
     // A driver that does not know its own binary any more: as if there had been none.
   }
-  const cl_program program = build(text);
+  OwnedProgram program = build(text);
   cache.count_compilation();
-  const cl_kernel kernel = cl.clCreateKernel(program, "k", &status);
-  if (status != CL_SUCCESS) cl.clReleaseProgram(program);
+  OwnedKernel kernel(cl.clCreateKernel(program.get(), "k", &status));
   check(status, "clCreateKernel");
-  try {
-    check_group_memory(kernel);
-  } catch (...) {
-    cl.clReleaseProgram(program);
-    throw;
-  }
-  return {kernel, program, std::move(key)};
+  check_group_memory(kernel.get());
+  return {std::move(kernel), std::move(program), std::move(key)};
 }
 
 void OpenClDevice::ran(Kernel& kernel) {
   const Api& cl = api();
   runtime::KernelCache& cache = runtime::kernel_cache();
+  const OwnedProgram program = std::move(kernel.program);
+  const std::string key = std::exchange(kernel.key, {});
   size_t size = 0;
-  if (cache.enabled() && cl.clGetProgramInfo(kernel.program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) == CL_SUCCESS &&
+  if (cache.enabled() && cl.clGetProgramInfo(program.get(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) == CL_SUCCESS &&
       size > 0) {
     std::string binary(size, '\0');
     char* data = binary.data();
-    if (cl.clGetProgramInfo(kernel.program, CL_PROGRAM_BINARIES, sizeof data, &data, nullptr) == CL_SUCCESS)
-      cache.store(kernel.key, binary);
+    if (cl.clGetProgramInfo(program.get(), CL_PROGRAM_BINARIES, sizeof data, &data, nullptr) == CL_SUCCESS) cache.store(key, binary);
   }
-  cl.clReleaseProgram(kernel.program);
-  kernel.program = nullptr;
-  kernel.key = {};
 }
 
 }  // namespace naru::backends::opencl

@@ -26,9 +26,9 @@ struct Piece {
 };
 
 struct Kernel {
-  cl_kernel kernel = nullptr;
+  OwnedKernel kernel;
   // Of one that was just compiled: what is still to be put into the cache, and under which key.
-  cl_program program = nullptr;
+  OwnedProgram program;
   std::string key;
   // What its arguments are, so that the same ones are not set again; worth nothing once memory has been released since.
   std::vector<const void*> memory{};
@@ -64,7 +64,7 @@ class OpenClDevice {
   void copy(cl_command_queue queue, Way way, void* to, const void* from, size_t bytes, bool wait, cl_event* event) const;
 
   // timed: its events have times.
-  cl_command_queue make_queue(bool timed = false);
+  OwnedQueue make_queue(bool timed = false);
   // The kernel of a launch, compiled if it has not been before. Hold `launching` from here until it is started.
   Kernel& kernel_of(const render::c::Launch& launch, const render::c::Target& target);
   // To be called when a new kernel has run: puts it into the cache. Some drivers complete a kernel's code only then.
@@ -86,10 +86,10 @@ class OpenClDevice {
   bool get_shared(Piece& piece) const;
   bool get_buffer(Piece& piece) const;
   void give_back(const Piece& piece) const noexcept;
-  // Releases the kernel and throws RuntimeError where its groups want more memory than the device has for one: some drivers end the process.
+  // Throws RuntimeError where its groups want more memory than the device has for one: some drivers end the process.
   void check_group_memory(cl_kernel kernel) const;
   Kernel compile(const std::string& text);
-  cl_program build(const std::string& text);
+  OwnedProgram build(const std::string& text);
 
   const Device device_;
   const DeviceInfo info_;
@@ -102,7 +102,7 @@ class OpenClDevice {
   size_t used_ = 0;
   std::atomic<uint64_t> releases_{0};
   std::map<void*, cl_mem> pinned_;
-  cl_command_queue mapping_ = nullptr;         // for pinned memory
+  OwnedQueue mapping_;                         // for pinned memory
   render::c::KernelTable<Kernel> kernels_[2];  // [loops]
 };
 

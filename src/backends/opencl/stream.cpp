@@ -44,19 +44,18 @@ OpenClStream::OpenClStream(OpenClDevice& device)
 OpenClStream::~OpenClStream() {
   if (device_.forked()) {
     close(false);
+    for (OwnedQueue* q : {&queue_, &beside_}) static_cast<void>(q->release());  // the parent's
     return;
   }
-  api().clFinish(queue_);
+  api().clFinish(queue_.get());
   close(true);
-  if (beside_) api().clReleaseCommandQueue(beside_);
-  api().clReleaseCommandQueue(queue_);
 }
 
 cl_event* OpenClStream::wanted_event() noexcept { return event_follows() ? last_.put() : nullptr; }
 
 OpenClStream::Event OpenClStream::record_event() {
   opencl::Event event = std::move(last_);
-  if (!event) check(api().clEnqueueMarkerWithWaitList(queue_, 0, nullptr, event.put()), "clEnqueueMarkerWithWaitList");
+  if (!event) check(api().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.put()), "clEnqueueMarkerWithWaitList");
   auto shared = std::make_shared<const opencl::Event>(std::move(event));
   flush();  // others wait for events only behind it
   return shared;
@@ -87,19 +86,19 @@ bool OpenClStream::can_wait_for(const EventStream& other) const noexcept {
 }
 
 void OpenClStream::device_wait(const Event& event) {
-  check(api().clEnqueueBarrierWithWaitList(queue_, 1, &of(event).get(), nullptr), "clEnqueueBarrierWithWaitList");
+  check(api().clEnqueueBarrierWithWaitList(queue_.get(), 1, &of(event).get(), nullptr), "clEnqueueBarrierWithWaitList");
 }
 
 // Some drivers begin only then.
-void OpenClStream::flush() { check(api().clFlush(queue_), "clFlush"); }
+void OpenClStream::flush() { check(api().clFlush(queue_.get()), "clFlush"); }
 
-void OpenClStream::drain() { check(api().clFinish(queue_), "clFinish"); }
+void OpenClStream::drain() { check(api().clFinish(queue_.get()), "clFinish"); }
 
-void OpenClStream::settle() noexcept { api().clFinish(queue_); }
+void OpenClStream::settle() noexcept { api().clFinish(queue_.get()); }
 
 cl_command_queue OpenClStream::beside() {
   if (!beside_) beside_ = device_.make_queue();
-  return beside_;
+  return beside_.get();
 }
 
 void OpenClStream::read(void* host, const void* memory, size_t bytes) {
@@ -135,7 +134,7 @@ void OpenClStream::set_arguments(Kernel& kernel, std::span<const void* const> me
   const auto last = static_cast<cl_uint>(memory.size());
   if (kernel.memory.size() != memory.size() + 1 || kernel.releases != releases) {
     kernel.memory.clear(), kernel.arguments.clear();
-    for (cl_uint i = 0; i < last; ++i) device_.set_argument(kernel.kernel, i, memory[i]);
+    for (cl_uint i = 0; i < last; ++i) device_.set_argument(kernel.kernel.get(), i, memory[i]);
     kernel.memory.assign(memory.begin(), memory.end());
     kernel.memory.push_back(nullptr);
     kernel.releases = releases;
@@ -143,7 +142,7 @@ void OpenClStream::set_arguments(Kernel& kernel, std::span<const void* const> me
   const auto set = [&](cl_uint i, const void* value) {
     if (kernel.memory[i] == value) return;
     kernel.memory[i] = nullptr;
-    device_.set_argument(kernel.kernel, i, value);
+    device_.set_argument(kernel.kernel.get(), i, value);
     kernel.memory[i] = value;
   };
   for (cl_uint i = 0; i < last; ++i) set(i, memory[i]);
@@ -151,7 +150,7 @@ void OpenClStream::set_arguments(Kernel& kernel, std::span<const void* const> me
     set(last, apart);
   } else if (!std::equal(kernel.arguments.begin(), kernel.arguments.end(), numbers.begin(), numbers.end())) {
     kernel.arguments.clear();
-    check(api().clSetKernelArg(kernel.kernel, last, numbers.size(), numbers.data()), "clSetKernelArg");
+    check(api().clSetKernelArg(kernel.kernel.get(), last, numbers.size(), numbers.data()), "clSetKernelArg");
     kernel.arguments.assign(numbers.begin(), numbers.end());
   }
 }
@@ -172,14 +171,15 @@ void OpenClStream::start(const render::c::Launch& launch) {
   const void* apart = nullptr;
   if (render::c::in_memory(launch.memory.size(), launch.arguments.size(), target_)) {
     void* const place = scratch(launch.arguments.size());
-    device_.copy(queue_, OpenClDevice::Way::In, place, launch.arguments.data(), launch.arguments.size(), true, nullptr);
+    device_.copy(queue_.get(), OpenClDevice::Way::In, place, launch.arguments.data(), launch.arguments.size(), true, nullptr);
     apart = device_.place_of(place, "arguments").memory;
   }
   const size_t group = static_cast<size_t>(launch.group), items = static_cast<size_t>(launch.groups) * group;
   const std::lock_guard lock(device_.launching);
   Kernel& kernel = device_.kernel_of(launch, target_);
   set_arguments(kernel, {memory, launch.memory.size()}, apart, launch.arguments);
-  check(cl.clEnqueueNDRangeKernel(queue_, kernel.kernel, 1, nullptr, &items, &group, 0, nullptr, wanted_event()), "clEnqueueNDRangeKernel");
+  check(cl.clEnqueueNDRangeKernel(queue_.get(), kernel.kernel.get(), 1, nullptr, &items, &group, 0, nullptr, wanted_event()),
+        "clEnqueueNDRangeKernel");
   if (!kernel.program) return;
   // Once it has run: PoCL 3.1 ends the process when a kernel under way is asked for.
   if (finish_or_interrupt()) device_.ran(kernel);
@@ -188,11 +188,11 @@ void OpenClStream::start(const render::c::Launch& launch) {
 bool OpenClStream::finish_or_interrupt() {
   const runtime::InterruptWatch watch;
   if (!watch.active()) {
-    api().clFinish(queue_);
+    api().clFinish(queue_.get());
     return true;
   }
   auto marker = std::make_shared<opencl::Event>();
-  check(api().clEnqueueMarkerWithWaitList(queue_, 0, nullptr, marker->put()), "clEnqueueMarkerWithWaitList");
+  check(api().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, marker->put()), "clEnqueueMarkerWithWaitList");
   flush();
   return runtime::wait_or_interrupt(watch, [marker] { api().clWaitForEvents(1, &marker->get()); });
 }
@@ -213,13 +213,13 @@ void OpenClStream::copy(const ir::CopyBytes& c) {
   if (from_here && to_here) return copy_within(c);
   if (!(to_here && c.source_device.is_cpu()) && !(from_here && c.target_device.is_cpu()))
     throw RuntimeError("device {}: asked to copy from {} to {}", device_.device().str(), c.source_device.str(), c.target_device.str());
-  device_.copy(queue_, to_here ? OpenClDevice::Way::In : OpenClDevice::Way::Out, c.target, c.source, c.bytes, false, wanted_event());
+  device_.copy(queue_.get(), to_here ? OpenClDevice::Way::In : OpenClDevice::Way::Out, c.target, c.source, c.bytes, false, wanted_event());
 }
 
 void OpenClStream::copy_within(const ir::CopyBytes& c) {
   if (c.target == c.source) return;
   const auto copy = [&](const void* from, void* to) {
-    device_.copy(queue_, OpenClDevice::Way::Within, to, from, c.bytes, false, wanted_event());
+    device_.copy(queue_.get(), OpenClDevice::Way::Within, to, from, c.bytes, false, wanted_event());
   };
   const auto *from = static_cast<const char*>(c.source), *to = static_cast<const char*>(c.target);
   const bool overlap = from < to + c.bytes && to < from + c.bytes;
@@ -232,16 +232,11 @@ void OpenClStream::copy_within(const ir::CopyBytes& c) {
 // Queues take no times until somebody asks for one: from then on this stream's is another, which goes on where the first one ends.
 void OpenClStream::take_times() {
   if (timed_) return;
-  const cl_command_queue timed = device_.make_queue(true);
+  OwnedQueue timed = device_.make_queue(true);
   const Event event = record_point();
-  const cl_int status = api().clEnqueueBarrierWithWaitList(timed, 1, &of(event).get(), nullptr);
-  if (status == CL_SUCCESS) {
-    api().clReleaseCommandQueue(std::exchange(queue_, timed));
-    timed_ = true;
-  } else {
-    api().clReleaseCommandQueue(timed);
-  }
-  check(status, "clEnqueueBarrierWithWaitList");
+  check(api().clEnqueueBarrierWithWaitList(timed.get(), 1, &of(event).get(), nullptr), "clEnqueueBarrierWithWaitList");
+  queue_ = std::move(timed);
+  timed_ = true;
 }
 
 std::unique_ptr<runtime::TimeStamp> OpenClStream::stamp() {

@@ -16,7 +16,7 @@ class OpenClStream final : public runtime::EventStream, private render::c::Launc
   std::unique_ptr<runtime::TimeStamp> stamp() override;
 
   OpenClDevice& opencl() noexcept { return device_; }
-  cl_command_queue queue() const noexcept { return queue_; }
+  cl_command_queue queue() const noexcept { return queue_.get(); }
 
  private:
   Event record_event() override;
@@ -53,10 +53,10 @@ class OpenClStream final : public runtime::EventStream, private render::c::Launc
 
   OpenClDevice& device_;
   const render::c::Target target_;
-  cl_command_queue queue_ = nullptr;
-  bool timed_ = false;                 // queue_ has times
-  opencl::Event last_;                 // of the last command of the instruction being handed over, if it was asked for
-  cl_command_queue beside_ = nullptr;  // for read() and write()
+  OwnedQueue queue_;
+  bool timed_ = false;  // queue_ has times
+  opencl::Event last_;  // of the last command of the instruction being handed over, if it was asked for
+  OwnedQueue beside_;   // for read() and write()
 };
 
 }  // namespace naru::backends::opencl

@@ -50,9 +50,14 @@ void VirtualDevice::after(const Fate& fate, const ir::Instruction& instruction) 
   for (size_t i = 0; i < copy.bytes; i += 512) static_cast<uint8_t*>(copy.target)[i] ^= 0xff;
 }
 
+std::string VirtualDevice::refusal() {
+  if (++requests_ != options_.fail_allocation) return {};
+  return fmt::format("Allocation number {0} failed, as asked for (fail_allocation={0}).", options_.fail_allocation);
+}
+
 bool VirtualDevice::take(size_t bytes) {
   check();
-  if (++allocations_ == options_.fail_allocation) return false;
+  if (++allocations_ == options_.fail_driver_allocation) return false;
   size_t before = used_.load();
   do {
     if (before > options_.memory || bytes > options_.memory - before) return false;

@@ -25,6 +25,8 @@ class VirtualDevice {
   void before(const Fate& fate, const ir::Instruction& instruction);
   void after(const Fate& fate, const ir::Instruction& instruction);
 
+  // Counts a request of the program; why it fails, if it is the one to fail.
+  std::string refusal();
   // Sets bytes aside. False: there are not so many, or this allocation is the one to fail.
   bool take(size_t bytes);
   void give_back(size_t bytes) noexcept { used_ -= bytes; }
@@ -39,7 +41,7 @@ class VirtualDevice {
   const Device device_;
   const VirtualOptions options_;
   const uint64_t generation_;
-  std::atomic<uint64_t> allocations_{0}, copies_{0}, launches_{0};
+  std::atomic<uint64_t> requests_{0}, allocations_{0}, copies_{0}, launches_{0};
   std::atomic<size_t> used_{0};
   std::atomic<bool> lost_{false};
 };

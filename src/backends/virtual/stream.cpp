@@ -72,17 +72,16 @@ void VirtualStream::check_process() const {
 
 uint64_t VirtualStream::push(Item item, bool numbered) {
   const std::lock_guard lock(mutex_);
+  if (!running_) {
+    if (thread_.joinable()) thread_.join();  // it has ended, but for its last line
+    thread_ = std::thread([this] { work(); });
+    running_ = true;
+  }
   const uint64_t seq = given_.load(std::memory_order_relaxed) + (numbered ? 1 : 0);
   item.seq = numbered ? seq : 0;
   items_.push_back(std::move(item));
   given_.store(seq, std::memory_order_release);
-  if (!running_) {
-    if (thread_.joinable()) thread_.join();  // it has ended, but for its last line
-    running_ = true;
-    thread_ = std::thread([this] { work(); });
-  } else if (items_.size() == 1) {
-    arrived_.notify_one();
-  }
+  if (items_.size() == 1) arrived_.notify_one();
   return seq;
 }
 

@@ -10,6 +10,7 @@
 
 #include "backends/virtual/address.h"
 #include "backends/virtual/stream.h"
+#include "core/at_end.h"
 #include "host/execute.h"
 #include "naru/error.h"
 #include "runtime/registry.h"
@@ -60,19 +61,24 @@ class VirtualBackend final : public Backend {
   }
   std::string libraries(Device) override { return host::matmul_libraries(); }
 
+  std::string refusal(Device device) override { return state(device)->refusal(); }
+
   void* allocate(Device device, MemoryKind kind, size_t bytes) override {
     const size_t rounded = (bytes + 63) / 64 * 64;
     if (kind == MemoryKind::Pinned) return std::aligned_alloc(64, rounded);
     const std::shared_ptr<VirtualDevice> d = state(device);
     if (!d->take(bytes)) return nullptr;
-    void* host = std::aligned_alloc(64, rounded);
-    if (!host) {
-      d->give_back(bytes);
-      return nullptr;
+    void* host = nullptr;
+    const AtEnd check([&] {
+      if (!host) d->give_back(bytes);
+    });
+    std::unique_ptr<void, decltype(&std::free)> made(std::aligned_alloc(64, rounded), std::free);
+    if (!made) return nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      owners_[made.get()] = d;
     }
-    const std::lock_guard lock(mutex_);
-    owners_[host] = d;
-    return to_device(host, device);
+    return to_device(host = made.release(), device);
   }
 
   void release(Device device, MemoryKind kind, void* memory, size_t bytes) noexcept override {

@@ -13,48 +13,14 @@
 #include <thread>
 
 #include "naru/error.h"
+#include "support/toy_memory.h"
 
 namespace naru::runtime {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// A device of limited memory that remembers what it gave out.
-class Meter final : public Backend {
- public:
-  explicit Meter(size_t total) : total_(total) {}
-  ~Meter() override { EXPECT_TRUE(given.empty()) << "memory was not given back"; }
-  const char* name() const noexcept override { return "meter"; }
-  int device_count(DeviceType) noexcept override { return 1; }
-  Availability probe(DeviceType) override { return {true, "", ""}; }
-  Properties properties(Device) override {
-    Properties p;
-    p.total_memory = total_;
-    return p;
-  }
-  void* allocate(Device, MemoryKind, size_t bytes) override {
-    const std::lock_guard lock(mutex);
-    if (used + bytes > total_) return nullptr;
-    void* p = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-    used += bytes, given[p] = bytes;
-    return p;
-  }
-  void release(Device, MemoryKind, void* memory, size_t bytes) noexcept override {
-    const std::lock_guard lock(mutex);
-    EXPECT_EQ(given.at(memory), bytes);
-    used -= bytes, given.erase(memory);
-    std::free(memory);
-  }
-  std::unique_ptr<DeviceStream> create_stream(Device, int) override { return nullptr; }
-
-  std::mutex mutex;
-  std::map<void*, size_t> given;
-  size_t used = 0;
-
- private:
-  const size_t total_;
-};
-
+using Meter = testing::ToyMemory;
 const Device kDevice("cuda:0");
 
 // NARU_CACHING for the length of a test (sanitizers run the others without a cache).

@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <deque>
 #include <set>
+#include <vector>
 
 #include "ir/inspect.h"
 #include "ir/op_ids.h"
 #include "naru/error.h"
+#include "support/toy_memory.h"
 
 namespace naru::runtime {
 namespace {
@@ -17,14 +17,16 @@ using ir::View;
 
 // Storages just as large as what lies in them.
 struct Memory {
-  std::deque<std::vector<char>> bytes;
+  testing::ToyMemory bytes;
   std::vector<Ref<Storage>> storages;
   Accesses accesses;
 
   Storage& add(size_t n, bool written) {
-    bytes.emplace_back(n);
     storages.push_back(make_ref<Storage>(Device("cpu"), n));
-    storages.back()->data = bytes.back().data();
+    Storage& s = *storages.back();
+    s.data = bytes.take(n);
+    s.owner = &bytes;
+    s.release_memory = [](Storage& dying) noexcept { static_cast<testing::ToyMemory*>(dying.owner)->give_back(dying.data); };
     (written ? accesses.writes : accesses.reads).push_back(storages.back().get());
     return *storages.back();
   }
@@ -126,7 +128,7 @@ TEST(CheckOperands, an_operand_may_fill_its_storage_and_one_byte_less_is_refused
   for (const Make make : kKinds) {
     Memory m;
     const ir::Instruction instruction = make(m);
-    SCOPED_TRACE(testing::Message() << "kind " << instruction.index());
+    SCOPED_TRACE(::testing::Message() << "kind " << instruction.index());
     kinds.insert(instruction.index());
     size_t operands = 0;
     ir::each_operand(instruction, [&](const void*, const ir::OperandUse&) { ++operands; });
@@ -204,18 +206,13 @@ class CountingStream final : public DeviceStream {
   uint64_t count_ = 0;
 };
 
-class CountingBackend final : public Backend {
+class CountingBackend final : public testing::ToyMemory {
  public:
-  const char* name() const noexcept override { return "counting"; }
-  int device_count(DeviceType) noexcept override { return 1; }
-  Availability probe(DeviceType) override { return {true, "", ""}; }
-  Properties properties(Device) override {
-    Properties p;
+  Properties properties(Device device) override {
+    Properties p = ToyMemory::properties(device);
     p.synchronous = true;
     return p;
   }
-  void* allocate(Device, MemoryKind, size_t bytes) override { return std::malloc(bytes); }
-  void release(Device, MemoryKind, void* memory, size_t) noexcept override { std::free(memory); }
   std::unique_ptr<DeviceStream> create_stream(Device, int) override { return std::make_unique<CountingStream>(); }
 };
 

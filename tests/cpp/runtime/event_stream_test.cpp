@@ -12,45 +12,14 @@
 
 #include "naru/error.h"
 #include "runtime/allocator.h"
+#include "support/toy_memory.h"
 
 namespace naru::runtime {
 namespace {
 
 const Device kDevice("cuda:0");
 
-// The device's memory, of which there is so much.
-class Memory final : public Backend {
- public:
-  explicit Memory(size_t total) : total_(total) {}
-  const char* name() const noexcept override { return "numbers"; }
-  int device_count(DeviceType) noexcept override { return 1; }
-  Availability probe(DeviceType) override { return {true, "", ""}; }
-  Properties properties(Device) override {
-    Properties p;
-    p.total_memory = total_;
-    return p;
-  }
-  void* allocate(Device, MemoryKind, size_t bytes) override { return take(bytes); }
-  void release(Device, MemoryKind, void* memory, size_t) noexcept override { give_back(memory); }
-  std::unique_ptr<DeviceStream> create_stream(Device, int) override { return nullptr; }
-
-  void* take(size_t bytes) {
-    if (used + bytes > total_) return nullptr;
-    void* const p = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-    used += given[p] = bytes;
-    return p;
-  }
-  void give_back(void* memory) noexcept {
-    used -= given.at(memory);
-    given.erase(memory);
-    std::free(memory);
-  }
-  std::map<void*, size_t> given;
-  size_t used = 0;
-
- private:
-  const size_t total_;
-};
+using Memory = testing::ToyMemory;
 
 class Numbers final : public EventStream {
  public:
@@ -255,7 +224,7 @@ TEST(EventStream, where_the_device_has_no_memory_left_the_cache_is_emptied_befor
   s.use_cache(cache), other.use_cache(cache);
   other.submit([&] { other.take_scratch(kMiB); });
   void* const block = cache.allocate(4 * kMiB);
-  cache.release(block, {{&s, s.submit([] {})}});  // still in use by the stream itself
+  cache.release(block, {{&s, s.submit([] {})}, {}});  // still in use by the stream itself
   const uint64_t seq = s.submit([&] {
     void* const first = s.take_scratch(1000);
     s.take_scratch(4 * kMiB);
