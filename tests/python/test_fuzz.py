@@ -4,13 +4,14 @@ import os
 import subprocess
 import sys
 
+import naru
 import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def run(*arguments):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, os.path.join(ROOT, "python"), os.environ.get("PYTHONPATH", "")])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, os.path.dirname(os.path.dirname(naru.__file__)), os.environ.get("PYTHONPATH", "")])}
     return subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800)
 
 
