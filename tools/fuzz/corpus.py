@@ -40,6 +40,7 @@ def run(program: str) -> str:
             limit_memory()
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             signal.alarm(SECONDS)
+            text = "it could not begin"
             import numpy as np
 
             import naru
@@ -47,6 +48,7 @@ def run(program: str) -> str:
             from .words import WORDS
 
             names = {"n": naru, "np": np, "nn": naru.nn, "F": naru.nn.functional, "__name__": "__main__", **WORDS}
+            text = ""
             exec(compile(program, "<corpus>", "exec"), names)  # noqa: S102
         except SystemError as error:
             text = f"SystemError: {error}"
