@@ -25,7 +25,9 @@ void FirstError::handleError(asmjit::Error error, const char* message, asmjit::B
 Code::Code(Isa isa) {
   holder_.init(runtime().environment());
   holder_.setErrorHandler(&errors_);
-  machine_ = instruction_set(isa).make(holder_);
+  const InstructionSet& set = instruction_set(isa);
+  machine_ = set.make(holder_);
+  written_ = set.written;
 #ifndef NDEBUG
   machine_.compiler->addDiagnosticOptions(asmjit::DiagnosticOptions::kValidateAssembler | asmjit::DiagnosticOptions::kValidateIntermediate);
 #endif
@@ -49,6 +51,7 @@ void* Code::finish() {
   if (machine_.compiler->finalize() != asmjit::kErrorOk || errors_.error() != asmjit::kErrorOk) return nullptr;
   void* address = nullptr;
   if (runtime().add(&address, &holder_) != asmjit::kErrorOk) return nullptr;
+  if (written_ != nullptr) written_();
   return address;
 }
 

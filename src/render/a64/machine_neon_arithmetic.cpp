@@ -93,9 +93,16 @@ Value MachineNeon::extreme(Prim prim, VType type, const Taken& a, const Taken& b
   if (type == VType::I32) return binary(prim == Prim::Min ? I::kIdSmin_v : I::kIdSmax_v, type, a, b);
   Value v;
   for (int p = 0; p < parts_of(type); ++p) {
-    const Vec d = vec(), greater = prim == Prim::Min ? b.part(p) : a.part(p), less = prim == Prim::Min ? a.part(p) : b.part(p);
-    cc_.emit(ir::is_float(type) ? I::kIdFcmgt_v : I::kIdCmgt_v, lanes_of(type, d), lanes_of(type, greater), lanes_of(type, less));
-    cc_.bsl(d.b16(), a.part(p).b16(), b.part(p).b16());
+    const Vec greater = prim == Prim::Min ? b.part(p) : a.part(p), less = prim == Prim::Min ? a.part(p) : b.part(p);
+    const Vec first = vec();
+    cc_.emit(ir::is_float(type) ? I::kIdFcmgt_v : I::kIdCmgt_v, lanes_of(type, first), lanes_of(type, greater), lanes_of(type, less));
+    Vec d = first;
+    if (a.free)
+      cc_.bif((d = a.part(p)).b16(), b.part(p).b16(), first.b16());
+    else if (b.free)
+      cc_.bit((d = b.part(p)).b16(), a.part(p).b16(), first.b16());
+    else
+      cc_.bsl(d.b16(), a.part(p).b16(), b.part(p).b16());
     v.part[p] = d;
   }
   return v;

@@ -32,7 +32,8 @@ Machine make(asmjit::CodeHolder& holder) {
 }  // namespace
 
 std::span<const InstructionSet> x86_instruction_sets() noexcept {
-  static constexpr InstructionSet kSets[] = {{"avx2", has_avx2, make<MachineAvx2>}, {"avx512", has_avx512, make<MachineAvx512>}};
+  static constexpr InstructionSet kSets[] = {{"avx2", has_avx2, make<MachineAvx2>, nullptr},
+                                             {"avx512", has_avx512, make<MachineAvx512>, nullptr}};
   return kSets;
 }
 
