@@ -8,15 +8,29 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace naru::host {
-
-#if defined(__x86_64__)
 namespace {
 
-constexpr int64_t kRounds = 500000;
+[[maybe_unused]] constexpr int64_t kRounds = 500000;
 
+// The best of ten times that every thread runs `work`, which does so many operations.
+[[maybe_unused]] double best_of_ten(double operations, void (*work)()) {
+  const int threads = num_threads();
+  double best = 0;
+  for (int i = 0; i < 10; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    parallel_for(threads, [&](int64_t) { work(); });
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    best = std::max(best, operations * threads / time.count());
+  }
+  return best;
+}
+
+#if defined(__x86_64__)
 // Enough chains for two units of four or five cycles each.
 __attribute__((target("avx2,fma"))) void fma256() {
   __m256 r[12];
@@ -38,23 +52,30 @@ __attribute__((target("avx512f"))) void fma512() {
   for (auto& x : r) asm volatile("" ::"v"(x));
 }
 
+#elif defined(__aarch64__)
+// Enough chains for four units of four cycles each.
+void fma128() {
+  float32x4_t r[16];
+  for (int i = 0; i < 16; ++i) r[i] = vdupq_n_f32(static_cast<float>(i));
+  const float32x4_t k = vdupq_n_f32(0.5f);
+  for (int64_t n = 0; n < kRounds; ++n)
+#pragma GCC unroll 16
+    for (auto& x : r) x = vfmaq_f32(k, x, k);
+  for (auto& x : r) asm volatile("" ::"w"(x));
+}
+#endif
+
 }  // namespace
 
 double measure_peak() {
-  const int level = wide_level(), threads = num_threads();
-  if (level == 0) return 0;
-  const double operations = static_cast<double>(kRounds) * (level == 2 ? 16 * 16 : 12 * 8) * 2 * threads;
-  double best = 0;
-  for (int i = 0; i < 10; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    parallel_for(threads, [&](int64_t) { level == 2 ? fma512() : fma256(); });
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    best = std::max(best, operations / time.count());
-  }
-  return best;
-}
-#else
-double measure_peak() { return 0; }
+#if defined(__x86_64__)
+  const int level = wide_level();
+  if (level == 2) return best_of_ten(2.0 * kRounds * 16 * 16, fma512);
+  if (level == 1) return best_of_ten(2.0 * kRounds * 12 * 8, fma256);
+#elif defined(__aarch64__)
+  return best_of_ten(2.0 * kRounds * 16 * 4, fma128);
 #endif
+  return 0;
+}
 
 }  // namespace naru::host
