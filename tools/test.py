@@ -26,7 +26,7 @@ NOT_IN_QEMU = ["*StaysWithinItsErrorBound*", "Lgamma.KeepsItsPrecision*", "OpenC
 NOT_IN_THE_SHARE = ["MatMul.float32_agrees*", "MatMul.float64_float16*", "Map.gives_what_one_element*", "MatMul.deterministic_is_one_chain*",
                     "CachingAllocator.a_child_forked*"]
 # (Not with a subprocess: it would need that kernel, too.)
-PYTHON_IN_QEMU = ["tests/python/test_operators.py", "-k", "not other_machine_code"]
+PYTHON_IN_QEMU = ["tests/python/test_operators.py", "tests/python/test_bits.py", "-k", "not other_machine_code"]
 # A suite that hangs must end as a failure with a name, not as a job that somebody's CI kills.
 TIME_LIMIT = 3600
 
