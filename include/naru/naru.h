@@ -5,6 +5,7 @@
 #include "naru/autograd.h"
 #include "naru/compositions.h"
 #include "naru/convolution.h"
+#include "naru/counting.h"
 #include "naru/data.h"
 #include "naru/device.h"
 #include "naru/devices.h"

@@ -41,6 +41,7 @@ NB_MODULE(_C, m) {
   define_reductions();
   define_shapes();
   define_scatters();
+  define_counting();
   define_indexing();
   define_networks();
   define_convolutions();

@@ -21,6 +21,16 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """All choices of one element of each vector, as rows."""
+    return _C._cartesian_prod(list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors))
+
+
+def block_diag(*tensors: Any) -> Tensor:
+    """A matrix with these along its diagonal."""
+    return _C._block_diag(list(tensors))
+
+
 def is_storage(obj: Any) -> bool:
     """Whether an object is a storage."""
     return type(obj).__name__ in ("UntypedStorage", "TypedStorage")

@@ -6,10 +6,11 @@ import pytest
 from conftest import DEVICES
 from pytorch_lines import outcome
 from semantics_table_1 import LINES as NUMBERS
+from semantics_table_1_counting import LINES as COUNTING
 from semantics_table_1_forms import LINES as FORMS
 from semantics_table_1_types import LINES as TYPES
 
-LINES = NUMBERS | FORMS | TYPES
+LINES = NUMBERS | FORMS | TYPES | COUNTING
 
 
 def agrees(got, wanted):

@@ -17,7 +17,7 @@ import numpy as np
 
 import naru
 from naru import _C
-from naru.testing.counting_cases import scatter_cases
+from naru.testing.counting_cases import counting_cases, scatter_cases
 from naru.testing.network_cases import network_cases
 
 
@@ -264,7 +264,7 @@ def other_cases() -> list:
     ]
 
 
-CASES = elementwise_cases() + other_cases() + network_cases(Case) + scatter_cases(Case)
+CASES = elementwise_cases() + other_cases() + network_cases(Case) + scatter_cases(Case) + counting_cases(Case)
 
 
 def as_tuple(x):

@@ -1,0 +1,284 @@
+#include "naru/counting.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "naru/autograd.h"
+#include "ops/common.h"
+#include "ops/type_names.h"
+
+namespace naru {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846, kLn2 = 0.69314718055994530942;
+
+Options like(const Tensor& t, DType type) { return Options(type, t.device()); }
+Tensor places(int64_t n, const Tensor& t) { return arange(0, n, 1, like(t, DType::I64)); }
+
+// 0, 1, 2 ... along `dim`, broadcast over the rest.
+Tensor places_along(const Tensor& t, int64_t dim) {
+  Dims line(static_cast<size_t>(t.dim()), 1);
+  line[static_cast<size_t>(dim)] = t.size(dim);
+  return places(t.size(dim), t).reshape(line).expand(t.sizes());
+}
+
+// Combines each element with those before it, over distances of 1, 2, 4 ... f(earlier, later).
+template <class F>
+Tensor scanned(Tensor value, int64_t dim, F f) {
+  const int64_t n = value.size(dim);
+  for (int64_t step = 1; step < n; step *= 2)
+    value = cat({value.narrow(dim, 0, step), f(value.narrow(dim, 0, n - step), value.narrow(dim, step, n - step))}, dim);
+  return value;
+}
+
+// Where the greatest so far stands; the later of equal ones, and of NaNs.
+Tensor running_places(const Tensor& t, int64_t dim, bool greatest) {
+  const NoGrad no_history;
+  const Tensor x = t.detach();
+  return scanned(places_along(x, dim), dim, [&](const Tensor& earlier, const Tensor& later) {
+    const Tensor a = gather(x, dim, earlier), b = gather(x, dim, later);
+    const Tensor beats = greatest ? a > b : a < b;
+    return where(beats | ((a != a) & (b == b)), earlier, later);
+  });
+}
+
+std::pair<Tensor, Tensor> running(const Tensor& t, int64_t dim, bool greatest, const char* op) {
+  ops::require_defined(t, op, "input");
+  const int64_t d = wrap_dim(dim, t.dim());
+  if (t.dim() == 0 || t.numel() == 0) return {t.clone(), zeros(t.sizes(), like(t, DType::I64))};
+  const Tensor at = running_places(t, d, greatest);
+  return {gather(t, d, at), at};
+}
+
+void require_integers(const Tensor& t, const char* kernel) {
+  if (!is_integral(t.dtype()) || t.dtype() == DType::Bool)
+    throw NotImplementedError("\"{}\" not implemented for '{}' (wanted integers)", kernel, ops::torch_name(t.dtype()));
+}
+
+void require_vector(const Tensor& t, const char* op) {
+  ops::require_defined(t, op, "input");
+  if (t.dim() != 1) throw RuntimeError("{}: Expect a 1D vector, but got shape {}", op, t.sizes().str());
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> cummax(const Tensor& t, int64_t dim) { return running(t, dim, true, "cummax"); }
+std::pair<Tensor, Tensor> cummin(const Tensor& t, int64_t dim) { return running(t, dim, false, "cummin"); }
+
+Tensor logcumsumexp(const Tensor& t, int64_t dim) {
+  ops::require_defined(t, "logcumsumexp", "input");
+  if (!is_floating(t.dtype()))
+    throw NotImplementedError("\"logcumsumexp_out_cpu\" not implemented for '{}' (convert to floating point first)",
+                              ops::torch_name(t.dtype()));
+  const int64_t d = wrap_dim(dim, t.dim());
+  if (t.dim() == 0 || t.numel() == 0) return t.clone();
+  return scanned(t, d, [](const Tensor& earlier, const Tensor& later) { return logaddexp(earlier, later); });
+}
+
+std::pair<Tensor, Tensor> mode(const Tensor& t, int64_t dim, bool keepdim) {
+  ops::require_defined(t, "mode", "input");
+  if (t.dim() == 0) return {t.clone(), zeros({}, like(t, DType::I64))};
+  const int64_t d = wrap_dim(dim, t.dim()), n = t.size(d);
+  if (n == 0) throw IndexError("mode(): Expected reduction dim {} to have non-zero size.", d);
+  const auto [sorted, order] = sort(t.detach(), d);
+  const Tensor at = places_along(sorted, d);
+  // Each element's place in its run; the longest run is met first where its values are least.
+  const Tensor same =
+      cat({zeros_like(sorted.narrow(d, 0, 1), like(t, DType::Bool)), sorted.narrow(d, 1, n - 1) == sorted.narrow(d, 0, n - 1)}, d);
+  const Tensor begins = cummax(where(same, zeros_like(at), at), d).first;
+  const Tensor index = gather(order, d, argmax(at - begins, d, true));
+  const Tensor value = gather(t, d, index);
+  return keepdim ? std::pair(value, index) : std::pair(value.squeeze(d), index.squeeze(d));
+}
+
+std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& t, std::optional<int64_t> dim) {
+  ops::require_defined(t, "unique_consecutive", "input");
+  const NoGrad no_history;
+  const Tensor x = dim ? t.detach().movedim(*dim, 0) : t.detach().reshape({-1});
+  const int64_t n = x.size(0);
+  if (n == 0) return {dim ? t.clone() : x.clone(), zeros({dim ? 0 : t.numel()}, like(t, DType::I64)), zeros({0}, like(t, DType::I64))};
+  Tensor differs = ne(x.narrow(0, 1, n - 1), x.narrow(0, 0, n - 1));
+  if (differs.dim() > 1) differs = any(differs.reshape({n - 1, differs.numel() / std::max<int64_t>(n - 1, 1)}), Dims{1});
+  differs = cat({ones({1}, like(t, DType::Bool)), differs}, 0);
+  const Tensor starts = nonzero(differs).reshape({-1});
+  const Tensor ends = cat({starts.narrow(0, 1, starts.numel() - 1), full({1}, n, like(t, DType::I64))}, 0);
+  const Tensor inverse = cumsum(differs.to(DType::I64), 0) - 1;
+  const Tensor values = index_select(x, 0, starts);
+  return {dim ? values.movedim(0, *dim) : values, dim ? inverse : inverse.reshape(t.sizes()), ends - starts};
+}
+
+Tensor gcd(const Tensor& a, const Tensor& b) {
+  require_integers(a, "gcd_cpu");
+  require_integers(b, "gcd_cpu");
+  const DType type = promote(a.dtype(), b.dtype());
+  Tensor x = abs(a.to(type)), y = abs(b.to(type));
+  // Euclid's steps, until all are done.
+  while (any(y != 0).item().to_bool()) {
+    const Tensor done = y == 0, rest = where(done, y, remainder(x, where(done, ones_like(y), y)));
+    x = where(done, x, y);
+    y = rest;
+  }
+  const Tensor shape = x + y;
+  return x.expand(shape.sizes()).clone();
+}
+
+Tensor lcm(const Tensor& a, const Tensor& b) {
+  require_integers(a, "lcm_cpu");
+  require_integers(b, "lcm_cpu");
+  const Tensor g = gcd(a, b);
+  return where(g == 0, zeros_like(g), abs(floor_divide(a.to(g.dtype()), where(g == 0, ones_like(g), g)) * b.to(g.dtype())));
+}
+
+Tensor cov(const Tensor& t, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
+  ops::require_defined(t, "cov", "input");
+  if (t.dim() > 2) throw RuntimeError("cov(): expected input to have two or fewer dimensions but got an input with {} dimensions", t.dim());
+  if (t.dtype() == DType::Bool) throw RuntimeError("cov(): bool dtype is not supported for input");
+  Tensor x = t.dim() < 2 ? t.reshape({1, -1}) : t;
+  if (!is_floating(x.dtype())) x = x.to(default_dtype());
+  const int64_t n = x.size(1);
+  for (const auto& [w, name] : {std::pair(&fweights, "fweights"), std::pair(&aweights, "aweights")})
+    if (w->defined() && (w->dim() > 1 || w->numel() != n))
+      throw RuntimeError("cov(): expected {} to have the same numel() as there are observations in the input but got {} != {}", name,
+                         w->numel(), n);
+  Tensor weights = fweights.defined() ? fweights.to(x.dtype()) : Tensor();
+  if (aweights.defined()) weights = weights.defined() ? weights * aweights.to(x.dtype()) : aweights.to(x.dtype());
+  if (!weights.defined()) {
+    const Tensor centered = x - mean(x, Dims{1}, true);
+    return matmul(centered, centered.t()).reshape(t.dim() < 2 ? Dims{} : Dims{x.size(0), x.size(0)}) /
+           static_cast<double>(std::max<int64_t>(n - correction, 0));
+  }
+  const Tensor total = sum(weights);
+  const Tensor centered = x - (sum(x * weights, Dims{1}, true) / total);
+  const Tensor norm = aweights.defined() && correction != 0
+                          ? total - sum(weights * aweights.to(x.dtype())) * static_cast<double>(correction) / total
+                          : total - static_cast<double>(correction);
+  const Tensor c = matmul(centered, (centered * weights).t()) / clamp_min(norm, zeros_like(norm));
+  return t.dim() < 2 ? c.reshape({}) : c;
+}
+
+Tensor corrcoef(const Tensor& t) {
+  ops::require_defined(t, "corrcoef", "input");
+  if (t.dim() > 2)
+    throw RuntimeError("corrcoef(): expected input to have two or fewer dimensions but got an input with {} dimensions", t.dim());
+  const Tensor c = cov(t);
+  if (c.dim() == 0) return c / c;
+  const Tensor deviation = sqrt(c.diagonal());
+  return clamp(c / deviation.unsqueeze(-1) / deviation.unsqueeze(0), std::optional<Operand>(Operand(-1)),
+               std::optional<Operand>(Operand(1)));
+}
+
+Tensor combinations(const Tensor& t, int64_t r, bool with_replacement) {
+  ops::require_defined(t, "combinations", "input");
+  if (t.dim() != 1) throw RuntimeError("Expect a 1D vector, but got shape {}", t.sizes().str());
+  if (r < 0) throw RuntimeError("Expect a non-negative number, but got {}", r);
+  if (r == 0) return empty({0}, Options(t.dtype(), t.device()));
+  // All tuples of places; those in order are kept.
+  const std::vector<Tensor> grids = meshgrid(std::vector<Tensor>(static_cast<size_t>(r), places(t.numel(), t)));
+  Tensor keep = ones(grids[0].sizes(), like(t, DType::Bool));
+  for (size_t i = 1; i < grids.size(); ++i) keep = keep & (with_replacement ? grids[i - 1] <= grids[i] : grids[i - 1] < grids[i]);
+  std::vector<Tensor> columns;
+  for (const Tensor& g : grids) columns.push_back(index_select(t, 0, masked_select(g, keep)));
+  return stack(columns, 1);
+}
+
+Tensor cartesian_prod(const std::vector<Tensor>& vectors) {
+  if (vectors.empty()) throw RuntimeError("meshgrid expects a non-empty TensorList (cartesian_prod)");
+  for (const Tensor& t : vectors)
+    if (t.dim() != 1) throw RuntimeError("Expect a 1D vector, but got shape {}", t.sizes().str());
+  if (vectors.size() == 1) return vectors[0];
+  std::vector<Tensor> columns;
+  for (const Tensor& g : meshgrid(vectors)) columns.push_back(g.reshape({-1}));
+  return stack(columns, 1);
+}
+
+Tensor block_diag(const std::vector<Tensor>& matrices) {
+  std::vector<Tensor> blocks;
+  int64_t width = 0;
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    const Tensor& t = matrices[i];
+    if (t.dim() > 2)
+      throw RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {} has {} dimensions", i, t.dim());
+    blocks.push_back(t.dim() == 2 ? t : t.reshape({1, -1}));
+    width += blocks.back().size(1);
+  }
+  if (blocks.empty()) return empty({1, 0});
+  std::vector<Tensor> rows;
+  for (int64_t at = 0; const Tensor& b : blocks) {
+    const auto gap = [&](int64_t n) { return zeros({b.size(0), n}, Options(b.dtype(), b.device())); };
+    rows.push_back(cat({gap(at), b, gap(width - at - b.size(1))}, 1));
+    at += b.size(1);
+  }
+  return cat(rows, 0);
+}
+
+Tensor vander(const Tensor& t, std::optional<int64_t> n, bool increasing) {
+  ops::require_defined(t, "vander", "input");
+  if (t.dim() != 1) throw RuntimeError("x must be a one-dimensional tensor. (vander: got shape {})", t.sizes().str());
+  const int64_t columns = n.value_or(t.numel());
+  if (columns < 0) throw RuntimeError("N must be non-negative. (vander: got {})", columns);
+  const DType type = t.dtype() == DType::Bool || is_integral(t.dtype()) ? DType::I64 : t.dtype();
+  Tensor powers = arange(0, columns, 1, like(t, DType::I64));
+  if (!increasing) powers = flip(powers, {0});
+  return pow(t.to(type).unsqueeze(1), powers.to(type));
+}
+
+Tensor renorm(const Tensor& t, double p, int64_t dim, double most) {
+  ops::require_defined(t, "renorm", "input");
+  if (!(p > 0)) throw RuntimeError("renorm: non-positive-norm not supported");
+  if (most < 0) throw RuntimeError("renorm: expected maxnorm to be >= 0 but got {}", most);
+  if (t.dim() < 2) throw RuntimeError("renorm: input needs at least 2 dimensions, got {} dimensions", t.dim());
+  const int64_t d = wrap_dim(dim, t.dim());
+  Dims others;
+  for (int64_t i = 0; i < t.dim(); ++i)
+    if (i != d) others.push_back(i);
+  const Tensor n = norm(t, p, others, true);
+  return t * where(n > most, most / (n + 1e-7), ones_like(n));
+}
+
+Tensor addr(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  require_vector(a, "addr");
+  require_vector(b, "addr");
+  const Tensor product = outer(a, b) * alpha;
+  const bool none = beta.is_float() ? beta.to_double() == 0 : beta.to_int() == 0;
+  return none ? product : c * beta + product;
+}
+
+namespace {
+Tensor running_sum_of_pairs(const Tensor& y, const Tensor& widths, int64_t d) {
+  const int64_t n = y.size(d);
+  const Tensor pairs = y.narrow(d, 0, std::max<int64_t>(n - 1, 0)) + y.narrow(d, std::min<int64_t>(n, 1), std::max<int64_t>(n - 1, 0));
+  return cumsum(widths.defined() ? pairs * widths : pairs, d) / 2;
+}
+}  // namespace
+
+Tensor cumulative_trapezoid(const Tensor& y, const Operand& dx, int64_t dim) {
+  ops::require_defined(y, "cumulative_trapezoid", "y");
+  return running_sum_of_pairs(y, {}, wrap_dim(dim, y.dim())) * dx;
+}
+Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
+  ops::require_defined(y, "cumulative_trapezoid", "y");
+  const int64_t d = wrap_dim(dim, y.dim());
+  Tensor at = x;
+  if (x.dim() == 1) {
+    if (x.numel() != y.size(d))
+      throw RuntimeError("cumulative_trapezoid: There must be one `x` value for each sample point (got {} and {})", x.numel(), y.size(d));
+    Dims line(static_cast<size_t>(y.dim()), 1);
+    line[static_cast<size_t>(d)] = x.numel();
+    at = x.reshape(line);
+  }
+  return running_sum_of_pairs(y, diff(at, 1, d), d);
+}
+
+Tensor ldexp(const Tensor& t, const Operand& exponent) { return t * pow(Operand(2.0), exponent); }
+Tensor logaddexp2(const Tensor& a, const Tensor& b) { return logaddexp(a * kLn2, b * kLn2) / kLn2; }
+Tensor sinc(const Tensor& t) {
+  const Tensor x = (is_inexact(t.dtype()) ? t : t.to(default_dtype())) * kPi;
+  return where(x == 0, ones_like(x), sin(x) / where(x == 0, ones_like(x), x));
+}
+Tensor angle(const Tensor& t) {
+  ops::require_defined(t, "angle", "input");
+  const Tensor x = is_inexact(t.dtype()) ? t : t.to(default_dtype());
+  return where(x != x, x, where(x < 0, full_like(x, kPi), zeros_like(x)));
+}
+
+}  // namespace naru
