@@ -153,6 +153,8 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     x = _apart(input, inplace)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    if not input.is_floating_point():
+        return _C.elu(input, alpha)  # which tells what it is not for
     out = _C.where(x > 0, x, alpha * _C.expm1(_negative_part(x) / alpha))
     return _finish(input, out, inplace)
 
