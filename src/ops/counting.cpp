@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "naru/autograd.h"
+#include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/type_names.h"
 
@@ -223,6 +224,7 @@ Tensor vander(const Tensor& t, std::optional<int64_t> n, bool increasing) {
 }
 
 Tensor renorm(const Tensor& t, double p, int64_t dim, double most) {
+  if (const autocast::Casts c("renorm", {&t}); c) return renorm(c[0], p, dim, most);
   ops::require_defined(t, "renorm", "input");
   if (!(p > 0)) throw RuntimeError("renorm: non-positive-norm not supported");
   if (most < 0) throw RuntimeError("renorm: expected maxnorm to be >= 0 but got {}", most);
@@ -236,6 +238,7 @@ Tensor renorm(const Tensor& t, double p, int64_t dim, double most) {
 }
 
 Tensor addr(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  if (const autocast::Casts k("addr", {&c, &a, &b}); k) return addr(k[0], k[1], k[2], beta, alpha);
   require_vector(a, "addr");
   require_vector(b, "addr");
   const Tensor product = outer(a, b) * alpha;

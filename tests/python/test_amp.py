@@ -85,6 +85,7 @@ def one_call(name):
         "cosine_embedding_loss": lambda a, b: F.cosine_embedding_loss(a, b, torch.ones(4, device=a.device)),
         "margin_ranking_loss": lambda a, b: F.margin_ranking_loss(a[0], b[0], torch.ones(4, device=a.device, dtype=a.dtype)),
         "triplet_margin_loss": lambda a, b: F.triplet_margin_loss(a, b, b),
+        "renorm": lambda a, b: torch.renorm(a, 2, 0, 1.0), "addr": lambda a, b: torch.addr(a, a[0], b[0]),
         "group_norm": lambda a, b: F.group_norm(a, 2), "grid_sample": lambda a, b: F.grid_sample(a[None, None], b.reshape(1, 2, 4, 2)),
     }  # fmt: skip
     for n in (1, 2, 3):

@@ -115,6 +115,14 @@ const Make kKinds[] = {
       return c;
     },
     [](Memory& m) -> ir::Instruction {
+      ir::Windows w;
+      w.op = ir::Windows::Op::Max, w.channels = 3, w.size = {1, 1, 7}, w.result = {1, 1, 5}, w.tables[2].places = 2;
+      w.tables[2].index = m.elements(10, false, DType::I64);
+      w.x = {m.elements(3 * 7, false), {21, 7, 7, 7, 1}}, w.y = {m.elements(3 * 5, true), {15, 5, 5, 5, 1}};
+      w.indices = {m.elements(3 * 5, true, DType::I64), {15, 5, 5, 5, 1}};
+      return w;
+    },
+    [](Memory& m) -> ir::Instruction {
       return ir::Sort{{3, 5}, 2, true, m.dense({3, 5}, false), m.dense({3, 2}, true), m.dense({3, 2}, true, DType::I64)};
     },
     [](Memory& m) -> ir::Instruction {
