@@ -56,6 +56,8 @@ def convolution_cases(C):  # noqa: N803
           [(2, 3, 9, 8), (5, 3, 3, 3), (5,)], tolerance=30),
         C("conv2d large", lambda x, w: f.conv2d(x, w, padding=1), lambda x, w: _conv(x, w, None, 1, 1),
           [(2, 17, 24, 20), (40, 17, 3, 3)], gradient=False, tolerance=80),
+        C("conv2d wide", lambda x, w, b: f.conv2d(x, w, b, padding=1), lambda x, w, b: _conv(x, w, b, 1, 1),
+          [(2, 16, 9, 8), (20, 16, 3, 3), (20,)], tolerance=80),
         C("conv2d strided", lambda x, w: f.conv2d(x, w, None, (2, 3), (2, 0)), lambda x, w: _conv(x, w, None, (2, 3), (2, 0)),
           [(2, 4, 10, 11), (6, 4, 5, 3)], tolerance=40),
         C("conv2d dilated groups", lambda x, w, b: f.conv2d(x, w, b, dilation=(2, 1), groups=2),

@@ -1,5 +1,5 @@
-// Convolutions: an item for each result, which goes through its window (no columns are made), in the order that ir::Convolution names; so the bits
-// are those of cpu's own kernel.
+// Convolutions: tiles of a product whose columns are looked up, never made; or, where these would be too small, an item for each result, which goes
+// through its window. Always in the order that ir::Convolution names, so the bits are those of cpu's own kernel.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +16,9 @@ using ir::VType;
 using Use = Convolution::Use;
 
 constexpr int kGroup = 64;
+// A group of kSide x kSide items computes a tile of kTile x kTile results, kDepth products of each at a time, through local memory.
+constexpr int kSide = 16, kTile = 64, kEachSide = kTile / kSide, kDepth = 16;
+constexpr int64_t kLeastRows = 16;
 // Results of a looping item.
 constexpr int64_t kEach = 256;
 
@@ -65,7 +68,7 @@ struct Text {
       for (const char* d : {"x", "y", "z"}) name(n + std::string(d));
     for (const char* n : kStrided)
       for (int d = 0; d < 5; ++d) name(fmt::format("{}_{}", n, d));
-    name("bias_step");
+    for (const char* n : {"bias_step", "rows", "cols", "depth"}) name(n);
     return text;
   }
 
@@ -76,9 +79,26 @@ struct Text {
       for (const int64_t v : *s) a.add(v);
     for (const Convolution::Array* s : {&q.x, &q.w, &q.y})
       for (const int64_t v : s->strides) a.add(v);
-    a.add(q.bias_stride);
+    for (const int64_t v : {q.bias_stride, rows(), cols(), depth()}) a.add(v);
     return a;
   }
+
+  // As a product for each group: channels of the result, by its positions in all images (Weight: by channels of x and places of the kernel).
+  int64_t rows() const { return q.use == Use::Input ? q.in : q.out; }
+  int64_t cols() const {
+    if (q.use == Use::Weight) return q.in * product(q.kernel);
+    return q.batch * product(q.use == Use::Forward ? q.result : q.size);
+  }
+  int64_t depth() const {
+    return q.use == Use::Forward ? q.in * product(q.kernel) : q.use == Use::Input ? q.out * product(q.kernel) : q.batch * product(q.result);
+  }
+  // Whether tiles are worth it. (With a stride, elements of x meet few places of the kernel.)
+  bool tiled() const {
+    const bool dense = q.use != Use::Input || product(q.stride) == 1;
+    return !target.loops && dense && rows() >= kLeastRows && cols() >= kTile && depth() >= kDepth;
+  }
+  int64_t tiles() const { return q.groups * ((rows() + kTile - 1) / kTile) * ((cols() + kTile - 1) / kTile); }
+  std::string tiles_text() const;
 
   std::string body() const;
   std::string text() const;
@@ -142,7 +162,7 @@ std::string Text::text() const {
   const char* const s = stored(q.dtype);
   Head h;
   h.memory = {s, s, "=" + std::string(s), s};
-  h.numbers = 6 + 18 + 15 + 1;
+  h.numbers = 6 + 18 + 15 + 4;
   h.group = target.loops ? 1 : kGroup;
   h.wide = wide;
   std::string text = opening(h, target) + names();
@@ -158,13 +178,96 @@ std::string Text::text() const {
   return complete(target, text);
 }
 
+// Constants b, px, py, pz (or c, kx, ky, kz): which position (or channel and place) number `from` is.
+std::string position_of(const std::string& from, const char* sizes, const std::string& indent) {
+  return fmt::format(
+      "{0}I rest = {1};\n{0}const I pz = rest % {2}z;\n{0}rest /= {2}z;\n{0}const I py = rest % {2}y;\n{0}rest /= {2}y;\n{0}const I px = "
+      "rest % "
+      "{2}x, b = rest / {2}x;\n",
+      indent, from, sizes);
+}
+std::string place_of(const std::string& from, const std::string& indent) {
+  return fmt::format(
+      "{0}I left_over = {1};\n{0}const I kz = left_over % kernel_z;\n{0}left_over /= kernel_z;\n{0}const I ky = left_over % "
+      "kernel_y;\n{0}left_over /= "
+      "kernel_y;\n{0}const I kx = left_over % kernel_x, c = left_over / kernel_x;\n",
+      indent, from);
+}
+
+std::string Text::tiles_text() const {
+  const char* const s = stored(q.dtype);
+  const char* const t = arithmetic(type);
+  const bool forward = q.use == Use::Forward, weight = q.use == Use::Weight;
+  const char* const positions = q.use == Use::Input ? "size_" : "result_";
+  const auto column = [&](const std::string& from, const std::string& indent) {
+    return weight ? place_of(from, indent) : position_of(from, positions, indent);
+  };
+  const auto inner = [&](const std::string& from, const std::string& indent) {
+    return weight ? position_of(from, positions, indent) : place_of(from, indent);
+  };
+  constexpr const char* kW = "c * w_1 + kx * w_2 + ky * w_3 + kz * w_4";
+  const std::string left = weight    ? "b * y_0 + (group * out + row) * y_1 + px * y_2 + py * y_3 + pz * y_4"
+                           : forward ? fmt::format("(group * out + row) * w_0 + {}", kW)
+                                     : "(group * out + c) * w_0 + row * w_1 + kx * w_2 + ky * w_3 + kz * w_4";
+  const char* const right = q.use == Use::Input ? "b * y_0 + (group * out + c) * y_1 + ax * y_2 + ay * y_3 + az * y_4"
+                                                : "b * x_0 + (group * in + c) * x_1 + ax * x_2 + ay * x_3 + az * x_4";
+  const std::string result = weight    ? fmt::format("(group * out + row) * w_0 + {}", kW)
+                             : forward ? "b * y_0 + (group * out + row) * y_1 + px * y_2 + py * y_3 + pz * y_4"
+                                       : "b * x_0 + (group * in + row) * x_1 + px * x_2 + py * x_3 + pz * x_4";
+  Head h;
+  h.memory = {s, s, "=" + std::string(s), s};
+  h.numbers = 6 + 18 + 15 + 4;
+  h.group = kSide * kSide;
+  h.wide = wide;
+  std::string text = opening(h, target) + names();
+  text += fmt::format(
+      "  LOCAL {0} left[{1}];\n  LOCAL {0} right[{1}];\n  const I across = (cols + {2}) / {3}, down = (rows + {2}) / {3};\n"
+      "  const I col0 = (I)GROUP % across * {3}, row0 = (I)GROUP / across % down * {3}, group = (I)GROUP / across / down;\n"
+      "  const int ix = ITEM % {4}, iy = ITEM / {4}, own = ITEM % {3};\n  {0} s[{5}][{5}];\n"
+      "  for (int i = 0; i < {5}; ++i)\n    for (int j = 0; j < {5}; ++j) s[i][j] = 0;\n",
+      t, kTile * kDepth, kTile - 1, kTile, kSide, kEachSide);
+  text += column("(col0 + own)", "  ");
+  text += fmt::format("  for (I k0 = 0; k0 < depth; k0 += {}) {{\n    {{\n      const I k = k0 + ix;\n", kDepth) + inner("k", "      ");
+  text += fmt::format(
+      "      for (int e = 0; e < {0}; ++e) {{\n        const I row = row0 + iy + e * {1};\n        left[ix * {2} + iy + e * {1}] = k < "
+      "depth && row < rows ? "
+      "{3} : 0;\n      }}\n    }}\n",
+      kEachSide, kSide, kTile, load("m1", left.c_str()));
+  text += fmt::format("    for (int e = 0; e < {0}; ++e) {{\n      const int at = ITEM / {1} + e * {2};\n      const I k = k0 + at;\n",
+                      kDepth * kTile / (kSide * kSide), kTile, kSide * kSide / kTile);
+  text += inner("k", "      ");
+  for (const char d : {'x', 'y', 'z'})
+    text += q.use == Use::Input ? fmt::format("      const I a{0} = p{0} + padding_{0} - k{0} * dilation_{0};\n", d)
+                                : fmt::format("      const I a{0} = p{0} * stride_{0} - padding_{0} + k{0} * dilation_{0};\n", d);
+  text += fmt::format("      right[at * {} + own] = k < depth && col0 + own < cols && {} ? {} : 0;\n    }}\n    BARRIER;\n", kTile,
+                      q.use == Use::Input ? "ax >= 0 && ax < result_x && ay >= 0 && ay < result_y && az >= 0 && az < result_z" : kInside,
+                      load("m0", right));
+  text += fmt::format(
+      "    const int n = depth - k0 < {0} ? (int)(depth - k0) : {0};\n    for (int k = 0; k < n; ++k) {{\n      {1} l[{2}], r[{2}];\n"
+      "      for (int i = 0; i < {2}; ++i) l[i] = left[k * {3} + iy + i * {4}], r[i] = right[k * {3} + ix + i * {4}];\n"
+      "      for (int i = 0; i < {2}; ++i)\n        for (int j = 0; j < {2}; ++j) s[i][j] = {5};\n    }}\n    BARRIER;\n  }}\n",
+      kDepth, t, kEachSide, kTile, kSide,
+      is_float(type) ? fmt::format("fma_{}(l[i], r[j], s[i][j])", name_of(type)) : std::string("s[i][j] + l[i] * r[j]"));
+  const std::string channel = fmt::format("(group * {} + row) * bias_step", forward ? "out" : "in");
+  const std::string sum = q.bias ? load("m3", channel.c_str()) + " + s[i][j]" : std::string("s[i][j]");
+  text += fmt::format(
+      "  for (int i = 0; i < {0}; ++i)\n    for (int j = 0; j < {0}; ++j) {{\n      const I row = row0 + iy + i * {1}, col = col0 + ix + j "
+      "* {1};\n",
+      kEachSide, kSide);
+  text += "      if (row >= rows || col >= cols) continue;\n" + column("col", "      ");
+  text += fmt::format("      m2[{}] = {};\n    }}\n}}\n", result,
+                      converted(type, q.dtype, fmt::format("(({})({}))", name_of(type), sum), target));
+  return complete(target, text);
+}
+
 }  // namespace
 
 void run(const Convolution& q, Launcher& launcher) {
   if (q.dtype == DType::Bool) throw RuntimeError("convolution: wanted numbers, got bool; convert them first");
   const Target& target = launcher.target();
   const Text text(q, target);
-  const int64_t each = target.loops ? kEach : kGroup, groups = (text.total() + each - 1) / each;
+  const bool tiled = text.tiled();
+  const int64_t each = target.loops ? kEach : kGroup, groups = tiled ? text.tiles() : (text.total() + each - 1) / each;
   if (groups == 0) return;
   Arguments arguments = text.arguments(each);
   void* const x = q.x.data;
@@ -173,13 +276,15 @@ void run(const Convolution& q, Launcher& launcher) {
                           : q.use == Use::Input ? x
                                                 : q.w.data,
                           const_cast<void*>(q.bias)};
-  launcher.start(
-      {{Kind::Convolution, nullptr, KeyBits().add(static_cast<uint64_t>(q.use), 2).add(q.dtype).add(text.wide).add(q.bias != nullptr)},
-       [&] { return text.text(); },
-       memory,
-       arguments.bytes(),
-       groups,
-       target.loops ? 1 : kGroup});
+  const KeyBits bits = KeyBits().add(static_cast<uint64_t>(q.use), 2).add(q.dtype).add(text.wide).add(q.bias != nullptr).add(tiled);
+  launcher.start({{Kind::Convolution, nullptr, bits},
+                  [&] { return tiled ? text.tiles_text() : text.text(); },
+                  memory,
+                  arguments.bytes(),
+                  groups,
+                  tiled          ? kSide * kSide
+                  : target.loops ? 1
+                                 : kGroup});
 }
 
 }  // namespace naru::render::c
