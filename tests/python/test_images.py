@@ -211,6 +211,11 @@ def test_lazy_modules_find_out_their_input_at_the_first_call_and_load_what_other
     assert naru.equal(other.eval()(x), model.eval()(x)) and third(x).shape == (3, 3)
     with pytest.raises(ValueError, match="in_channels must be divisible by groups"):
         nn.LazyConv1d(4, 3, groups=2)(naru.ones(1, 3, 5))
+    with pytest.raises(ValueError, match="expected 2D or 3D input"):
+        nn.LazyBatchNorm1d()(naru.ones(3))
+    with pytest.raises(RuntimeError, match="at least one dimension"):
+        nn.LazyLinear(3)(naru.ones(()))
+    assert nn.LazyInstanceNorm1d()(naru.randn(4, 9)).shape == (4, 9)
 
 
 class Block(nn.Module):

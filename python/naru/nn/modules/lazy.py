@@ -14,6 +14,7 @@ from .batchnorm import (
     InstanceNorm1d,
     InstanceNorm2d,
     InstanceNorm3d,
+    _InstanceNorm,
 )
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .linear import Linear
@@ -98,6 +99,8 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     def initialize_parameters(self, input: Tensor) -> None:
         if self.has_uninitialized_params():
+            if input.dim() == 0:
+                raise RuntimeError("LazyLinear: expected an input with at least one dimension, got one without")
             with _C.no_grad():
                 self.in_features = input.shape[-1]
                 self.weight.materialize((self.out_features, self.in_features))
@@ -171,7 +174,8 @@ class _LazyNorm(LazyModuleMixin):
     def initialize_parameters(self, input: Tensor) -> None:
         if not self.has_uninitialized_params():
             return
-        self.num_features = input.shape[1]
+        self._check_input_dim(input)
+        self.num_features = input.shape[input.dim() - self._dims - 1 if isinstance(self, _InstanceNorm) else 1]
         with _C.no_grad():
             for t in (self.weight, self.bias, self.running_mean, self.running_var):
                 if is_lazy(t):
