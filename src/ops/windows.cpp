@@ -99,6 +99,9 @@ Windows::Array array_of(const Tensor& t) {
   return a;
 }
 
+// Page-locked on its way, so that the host need not wait, and a graph may hold the copy.
+Tensor on_device(const Tensor& host, Device device) { return device.is_cpu() ? host : host.pin_memory().to(device, true); }
+
 // The tables on the device, for the instruction; `held` keeps them until it is submitted.
 void put_tables(const WindowTables& tables, DType computed, Device device, Windows& w, std::vector<Tensor>& held) {
   const size_t skip = 3 - tables.size();
@@ -109,11 +112,11 @@ void put_tables(const WindowTables& tables, DType computed, Device device, Windo
     const Dims shape{t.places, t.out};
     Windows::Table& to = w.tables[skip + d];
     to.places = t.places;
-    held.push_back(from_data(t.index.data(), shape, DType::I64, device));
+    held.push_back(on_device(from_data(t.index.data(), shape, DType::I64, Device(DeviceType::Cpu)), device));
     to.index = view_of(held.back(), shape).data;
     if (t.weight.empty()) continue;
     const Tensor exact = from_data(t.weight.data(), shape, DType::F64, Device(DeviceType::Cpu));
-    held.push_back(exact.to(computed).to(device));
+    held.push_back(on_device(exact.to(computed), device));
     to.weight = view_of(held.back(), shape).data;
   }
 }

@@ -147,6 +147,21 @@ def test_batch_norm_keeps_running_statistics_as_asked(device):
     assert nn.BatchNorm1d(3, track_running_stats=False).eval()(naru.tensor([[1.0, 2, 3], [3, 2, 1]])).tolist()[0][0] == pytest.approx(-1, abs=1e-4)
 
 
+def test_a_graph_holds_convolutions_pools_and_resampling():
+    x, w = naru.randn(2, 3, 8, 8, device="cuda:0"), naru.randn(4, 3, 3, 3, device="cuda:0")
+
+    def work():
+        return F.interpolate(F.max_pool2d(F.conv2d(x, w, padding=1), 2), scale_factor=2, mode="bilinear")
+
+    graph = naru.cuda.CUDAGraph()
+    with naru.cuda.graph(graph):
+        y = work()
+    for _ in range(2):
+        x.copy_(naru.randn(2, 3, 8, 8).to("cuda:0"))
+        graph.replay()
+        assert bits(y) == bits(work())
+
+
 def test_an_unpooled_image_has_the_greatest_elements_where_they_were():
     pool, unpool = nn.MaxPool2d(2, return_indices=True), nn.MaxUnpool2d(2)
     x = naru.randn(1, 2, 5, 5)
