@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <new>
 
@@ -13,9 +14,18 @@ struct Release {
 };
 using Buffer = std::unique_ptr<char, Release>;
 
-// 64-byte aligned, with room for a vector behind the end. Throws std::bad_alloc.
-inline Buffer make_buffer(int64_t bytes) {
-  Buffer b(static_cast<char*>(std::aligned_alloc(64, (static_cast<size_t>(bytes) + 127) / 64 * 64)));
+// Bytes of as many items as the product of `sizes`. Expanded operands have more elements than memory can hold: std::bad_alloc where the bytes
+// do not fit into int64.
+inline size_t bytes_of(std::initializer_list<int64_t> sizes, size_t item) {
+  auto bytes = static_cast<int64_t>(item);
+  for (const int64_t size : sizes)
+    if (__builtin_mul_overflow(bytes, size, &bytes)) throw std::bad_alloc();
+  return static_cast<size_t>(bytes);
+}
+
+// Memory of bytes_of(sizes, item), 64-byte aligned, with room for a vector behind the end. Throws std::bad_alloc.
+inline Buffer make_buffer(std::initializer_list<int64_t> sizes, size_t item) {
+  Buffer b(static_cast<char*>(std::aligned_alloc(64, (bytes_of(sizes, item) + 127) / 64 * 64)));
   if (!b) throw std::bad_alloc();
   return b;
 }

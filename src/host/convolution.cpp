@@ -130,7 +130,7 @@ class Results {
       weights_ = from;
       return;
     }
-    held_ = make_buffer(at * static_cast<int64_t>(sizeof(T)));
+    held_ = make_buffer({at}, sizeof(T));
     T* to = reinterpret_cast<T*>(held_.get());
     weights_ = to;
     const auto& s = q_.w.strides;
@@ -151,7 +151,7 @@ class Results {
       if (target_ <= kFew && all_finite(weights_ + p.weights + group * target_ * depth, target_ * depth))
         return few_channels(p, image, group, first, n);
     const bool plain = is_pointwise(p) && runs_on(from_.strides, forward_ ? q_.size : q_.result);
-    char* memory = scratch(static_cast<size_t>(((plain ? 0 : depth) + (direct_ ? 0 : target_)) * ld) * sizeof(T) + 64);
+    char* memory = scratch(bytes_of({(plain ? 0 : depth) + (direct_ ? 0 : target_), ld}, sizeof(T)) + 64);
     T* columns = reinterpret_cast<T*>(memory);
     const Source<T> source{static_cast<const T*>(from_.data) + image * from_.strides[0] + group * source_ * from_.strides[1],
                            from_.strides[1],
@@ -175,7 +175,7 @@ class Results {
 
   // Too few channels for a product to be worth columns: a row of results at a time, a tap at a time, in the same order.
   void few_channels(const Phase& p, int64_t image, int64_t group, int64_t first, int64_t n) const {
-    T* held = reinterpret_cast<T*>(scratch(static_cast<size_t>(target_ * n) * sizeof(T)));
+    T* held = reinterpret_cast<T*>(scratch(bytes_of({target_, n}, sizeof(T))));
     const std::array<int64_t, 3> strides{from_.strides[2], from_.strides[3], from_.strides[4]};
     const T* source = static_cast<const T*>(from_.data) + image * from_.strides[0] + group * source_ * from_.strides[1];
     T* target = static_cast<T*>(to_.data) + image * to_.strides[0] + group * target_ * to_.strides[1];
@@ -314,7 +314,7 @@ Dims dims_of(const std::array<int64_t, 5>& a) { return Dims(std::span<const int6
 void bring_together(Convolution::Array& a, const std::array<int64_t, 5>& sizes, DType type, Buffer& held) {
   if (a.strides[4] <= 1 || sizes[4] == 1) return;
   const Dims shape = dims_of(sizes), plain = contiguous_strides(shape);
-  held = make_buffer(product(shape) * static_cast<int64_t>(size_of(type)));
+  held = make_buffer({product(shape)}, size_of(type));
   run(ir::copy_of(shape, {a.data, type, dims_of(a.strides)}, {held.get(), type, plain}));
   a.data = held.get();
   std::copy(plain.begin(), plain.end(), a.strides.begin());
@@ -334,13 +334,13 @@ void run_typed(const Convolution& asked) {
 
 // Narrow types are computed in a wider one and converted back.
 void run_wider(const Convolution& asked, DType wide) {
-  const auto item = static_cast<int64_t>(size_of(wide));
+  const size_t item = size_of(wide);
   Convolution q = asked;
   q.dtype = wide;
   Buffer held[4];
   const auto widen = [&](Convolution::Array& a, const std::array<int64_t, 5>& sizes, Use written, Buffer& to) {
     const Dims shape = dims_of(sizes), plain = contiguous_strides(shape);
-    to = make_buffer(product(shape) * item);
+    to = make_buffer({product(shape)}, item);
     if (q.use != written) run(ir::copy_of(shape, {a.data, asked.dtype, dims_of(a.strides)}, {to.get(), wide, plain}));
     a.data = to.get();
     std::copy(plain.begin(), plain.end(), a.strides.begin());
@@ -349,7 +349,7 @@ void run_wider(const Convolution& asked, DType wide) {
   widen(q.y, q.sizes_of_y(), Use::Forward, held[2]);
   if (q.bias) {
     const int64_t channels = q.groups * (q.use == Use::Forward ? q.out : q.in);
-    held[3] = make_buffer(channels * item);
+    held[3] = make_buffer({channels}, item);
     run(ir::copy_of({channels}, {const_cast<void*>(q.bias), asked.dtype, {q.bias_stride}}, {held[3].get(), wide, {1}}));
     q.bias = held[3].get(), q.bias_stride = 1;
   }

@@ -97,7 +97,7 @@ Plain Job<T>::plain(const Matrix& x, int64_t rows, int64_t cols, int64_t batch, 
   if (unit_stride({nullptr, 0, x.col_stride, x.row_stride}, cols, rows))
     return {data, x.batch_stride, cols == 1 ? std::max<int64_t>(1, rows) : x.col_stride, true};
   const int64_t copies = x.batch_stride == 0 ? 1 : batch;
-  held = make_buffer(copies * rows * cols * static_cast<int64_t>(sizeof(T)));
+  held = make_buffer({copies, rows, cols}, sizeof(T));
   host::run(copy_of({copies, rows, cols}, x.data, kType, {x.batch_stride, x.row_stride, x.col_stride}, held.get(), kType,
                     {rows * cols, cols, 1}));
   return {held.get(), x.batch_stride == 0 ? 0 : rows * cols, cols, false};
@@ -271,7 +271,7 @@ Job<T> job_of(MatMul q, Buffer& held) {
     std::swap(q.m, q.n);
     for (Matrix* x : {&q.a, &q.b, &q.c}) std::swap(x->row_stride, x->col_stride);
   } else if (!c_unit_stride) {
-    held = make_buffer(q.batch * q.m * q.n * static_cast<int64_t>(sizeof(T)));
+    held = make_buffer({q.batch, q.m, q.n}, sizeof(T));
     q.c = {held.get(), q.m * q.n, q.n, 1};
   }
   Job<T> job;
@@ -302,13 +302,13 @@ void run_typed(const MatMul& asked) {
 
 // Narrow types are computed in a wider one and converted back.
 void run_wider(const MatMul& asked, DType wide) {
-  const auto item = static_cast<int64_t>(size_of(wide));
+  const size_t item = size_of(wide);
   MatMul q = asked;
   q.dtype = wide;
   Buffer held[4];
   const auto widen = [&](const Matrix& x, int64_t rows, int64_t cols, Buffer& to) {
     const int64_t copies = x.batch_stride == 0 ? 1 : asked.batch;
-    to = make_buffer(copies * rows * cols * item);
+    to = make_buffer({copies, rows, cols}, item);
     run(copy_of({copies, rows, cols}, x.data, asked.dtype, {x.batch_stride, x.row_stride, x.col_stride}, to.get(), wide,
                 {rows * cols, cols, 1}));
     return Matrix{to.get(), x.batch_stride == 0 ? 0 : rows * cols, cols, 1};
@@ -319,7 +319,7 @@ void run_wider(const MatMul& asked, DType wide) {
     q.bias = widen({const_cast<void*>(asked.bias), 0, 0, asked.bias_stride}, 1, q.n, held[2]).data;
     q.bias_stride = 1;
   }
-  held[3] = make_buffer(q.batch * q.m * q.n * item);
+  held[3] = make_buffer({q.batch, q.m, q.n}, item);
   q.c = {held[3].get(), q.m * q.n, q.n, 1};
   run(q);
   run(copy_of({q.batch, q.m, q.n}, q.c.data, wide, {q.m * q.n, q.n, 1}, asked.c.data, asked.dtype,

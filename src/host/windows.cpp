@@ -207,7 +207,7 @@ Dims dims_of(const std::array<int64_t, 5>& a) { return Dims(std::span<const int6
 
 // x (and y) as arrays of the type computed in.
 void run_converted(const Windows& asked, DType wide) {
-  const auto item = static_cast<int64_t>(size_of(wide));
+  const size_t item = size_of(wide);
   Windows q = asked;
   q.dtype = q.out = wide;
   // In the order of the given strides, so that neighbours stay neighbours.
@@ -219,7 +219,7 @@ void run_converted(const Windows& asked, DType wide) {
   };
   Buffer held[2];
   const auto convert_to = [&](Windows::Array& a, const std::array<int64_t, 5>& sizes, Buffer& to) {
-    to = make_buffer(product(sizes) * item);
+    to = make_buffer({product(sizes)}, item);
     a = {to.get(), plain(sizes)};
   };
   if (asked.dtype != wide) {

@@ -203,3 +203,24 @@ def test_a_pickled_shape_is_checked_like_any_other():
     assert pickle.loads(data).shape == (2, 2)
     with pytest.raises(OverflowError):
         torch.Size([2**100])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.bfloat16])
+@pytest.mark.parametrize(
+    "product",
+    [
+        lambda n, m, t: F.linear(n, n),
+        lambda n, m, t: F.linear(m, m),
+        lambda n, m, t: torch.dot(n, n),
+        lambda n, m, t: torch.mv(m, m[0]),
+        lambda n, m, t: torch.mm(m, m.t()),
+        lambda n, m, t: torch.addmm(t, m, m.t()),
+        lambda n, m, t: torch.bmm(m[None], m.t()[None]),
+        lambda n, m, t: F.conv1d(m[None], m[None]),
+    ],
+    ids=["linear of vectors", "linear", "dot", "mv", "mm", "addmm", "bmm", "conv1d"],
+)
+def test_products_of_expanded_operands_beyond_any_memory_are_errors(product, dtype):
+    t = torch.ones(1, dtype=dtype)
+    with pytest.raises((MemoryError, RuntimeError)):
+        product(t.expand(2**62), t.expand(2, 2**61), t)
