@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "host/execute.h"
+#include "host/library_call.h"
 #include "naru/error.h"
 #include "runtime/library.h"
 
@@ -68,20 +69,28 @@ int order(bool transposed) { return transposed ? kTrans : kNoTrans; }
 
 void openblas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float beta,
                     float* c, int64_t ldc) {
+  static constinit std::atomic<bool> known{false};
+  const LibraryCall call(known);
   cblas_sgemm(kRowMajor, order(ta), order(tb), as_int(m), as_int(n), as_int(k), 1, a, as_int(lda), b, as_int(ldb), beta, c, as_int(ldc));
 }
 void openblas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, const double* b, int64_t ldb,
                     double beta, double* c, int64_t ldc) {
+  static constinit std::atomic<bool> known{false};
+  const LibraryCall call(known);
   cblas_dgemm(kRowMajor, order(ta), order(tb), as_int(m), as_int(n), as_int(k), 1, a, as_int(lda), b, as_int(ldb), beta, c, as_int(ldc));
 }
 // CBLAS counts the rows and columns of the matrix as it is stored.
 void openblas_sgemv(bool t, int64_t rows, int64_t cols, const float* a, int64_t lda, const float* x, int64_t incx, float beta, float* y,
                     int64_t incy) {
+  static constinit std::atomic<bool> known{false};
+  const LibraryCall call(known);
   cblas_sgemv(kRowMajor, order(t), as_int(t ? cols : rows), as_int(t ? rows : cols), 1, a, as_int(lda), x, as_int(incx), beta, y,
               as_int(incy));
 }
 void openblas_dgemv(bool t, int64_t rows, int64_t cols, const double* a, int64_t lda, const double* x, int64_t incx, double beta, double* y,
                     int64_t incy) {
+  static constinit std::atomic<bool> known{false};
+  const LibraryCall call(known);
   cblas_dgemv(kRowMajor, order(t), as_int(t ? cols : rows), as_int(t ? rows : cols), 1, a, as_int(lda), x, as_int(incx), beta, y,
               as_int(incy));
 }
@@ -163,6 +172,8 @@ class OneOpenMpThread {
 void onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float beta,
                   float* c, int64_t ldc) {
   const OneOpenMpThread one;
+  static constinit std::atomic<bool> known{false};
+  const LibraryCall call(known);
   if (const int status = dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, beta, c, ldc); status != 0)
     throw RuntimeError("matmul: oneDNN failed with status {} for m = {}, n = {}, k = {}", status, m, n, k);
 }

@@ -85,3 +85,20 @@ print("exit")
 def test_backward_that_outlives_the_interpreter_does_not_ask_it_for_lines(device):
     done = subprocess.run([sys.executable, "-c", LATE, device], capture_output=True, text=True, timeout=60, env={**os.environ, "NARU_VIRTUAL": "cuda:1"})
     assert (done.returncode, done.stdout, done.stderr) == (0, "exit\n", "")
+
+
+def test_products_under_way_on_other_threads_end_before_the_libraries_that_compute_them():
+    code = """
+import threading, time
+import naru
+def work(device):
+    x = naru.ones(300, 300, device=device)
+    while True:
+        (x @ x).sum()
+for device in ("cuda:0", "cpu"):
+    threading.Thread(target=work, args=(device,), daemon=True).start()
+time.sleep(0.3)
+"""
+    for _ in range(4):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={**os.environ, "NARU_VIRTUAL": "cuda:1"})
+        assert (done.returncode, done.stderr) == (0, "")
