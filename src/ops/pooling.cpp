@@ -171,7 +171,7 @@ Tensor avg_pool(int64_t n, const Tensor& input, const Dims& kernel, const Dims& 
       const Operand by(divisor ? Scalar(*divisor) : whole ? Scalar(static_cast<int64_t>(same)) : Scalar(same));
       return whole ? div_trunc(sums, by) : sums / by;
     }
-    const Tensor by = divisors.to(x.dtype()).to(x.device());
+    const Tensor by = ops::on_device(divisors.to(x.dtype()), x.device());
     return whole ? div_trunc(sums, by) : sums / by;
   });
 }

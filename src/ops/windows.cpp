@@ -99,9 +99,6 @@ Windows::Array array_of(const Tensor& t) {
   return a;
 }
 
-// Page-locked on its way, so that the host need not wait, and a graph may hold the copy.
-Tensor on_device(const Tensor& host, Device device) { return device.is_cpu() ? host : host.pin_memory().to(device, true); }
-
 // The tables on the device, for the instruction; `held` keeps them until it is submitted.
 void put_tables(const WindowTables& tables, DType computed, Device device, Windows& w, std::vector<Tensor>& held) {
   const size_t skip = 3 - tables.size();
@@ -182,6 +179,8 @@ Tensor placed(const Tensor& g, const Tensor& indices, const Shared& back) {
 }
 
 }  // namespace
+
+Tensor on_device(const Tensor& host, Device device) { return device.is_cpu() ? host : host.pin_memory().to(device, true); }
 
 Tensor window_sum(const Tensor& x, WindowTables tables, const char* node) {
   return sum_of(x, std::make_shared<WindowTables>(std::move(tables)), node);

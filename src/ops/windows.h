@@ -42,6 +42,9 @@ WindowTable transposed(const WindowTable& t);
 // How many elements each position sees.
 std::vector<int64_t> counts_of(const WindowTable& t);
 
+// A copy of the host's tensor: page-locked on its way, so that the host need not wait, and a graph may hold the copy.
+Tensor on_device(const Tensor& host, Device device);
+
 // One for each spatial dimension.
 using WindowTables = std::vector<WindowTable>;
 

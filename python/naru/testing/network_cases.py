@@ -173,7 +173,9 @@ def normalisation_cases(C):  # noqa: N803
     return [
         C("batch_norm", lambda x, w, b: f.batch_norm(x, None, None, w, b, True), lambda x, w, b: _normalised(x, (0, 2, 3), w, b),
           [(4, 3, 5, 6), (3,), (3,)], tolerance=20),
-        C("batch_norm (N, C)", lambda x: f.batch_norm(x, None, None, training=True), lambda x: _normalised(x, (0,)), [(9, 5)], tolerance=20),
+        # (Transposed: a row that is repeated through stride 0 leaves each channel with a variance.)
+        C("batch_norm (N, C)", lambda x: f.batch_norm(x.t(), None, None, training=True), lambda x: _normalised(x.T, (0,)), [(5, 9)],
+          tolerance=20),
         C("batch_norm eval", lambda x, w, b: f.batch_norm(x, (w * 0 + 0.5).detach(), (w * 0 + 2).detach(), w, b),
           lambda x, w, b: (x - 0.5) / np.sqrt(2 + 1e-5) * w.reshape(1, 3, 1) + b.reshape(1, 3, 1), [(4, 3, 5), (3,), (3,)]),
         C("instance_norm", lambda x: f.instance_norm(x), lambda x: _normalised(x, (2, 3)), [(3, 4, 5, 6)], tolerance=20),

@@ -68,10 +68,18 @@ def _reason(error: BaseException) -> str:
     return " ".join(str(error).split())[:200]
 
 
+def _made(case: Case, device: str, dtype: Any, quick: bool, found: Family) -> Any:
+    """The operands of a case. What goes wrong while a device makes them is a finding, too."""
+    try:
+        yield from variants(case, device, dtype, quick)
+    except Exception as wrong:
+        found.wrong.append(f"{case.name}, operands, {str(dtype).removeprefix('torch.')}: {_reason(wrong)}")
+
+
 def _check(case: Case, device: str, dtypes: list, quick: bool, found: Family) -> None:
     found.cases += 1
     for dtype in dtypes:
-        for name, operands, arrays in variants(case, device, dtype, quick):
+        for name, operands, arrays in _made(case, device, dtype, quick, found):
             found.checks += 1
             try:
                 error = compare(case, case.run(*operands), arrays, dtype)

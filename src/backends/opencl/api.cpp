@@ -66,8 +66,10 @@ std::string error_text(cl_int code) {
 }
 
 void check(cl_int code, const char* function) {
-  if (code == CL_SUCCESS) return;
-  const std::string text = fmt::format("OpenCL: {} failed with {}", function, error_text(code));
+  if (code != CL_SUCCESS) raise_error(code, fmt::format("OpenCL: {} failed with {}", function, error_text(code)));
+}
+
+void raise_error(cl_int code, const std::string& text) {
   if (code == -4 || code == -5 || code == -6)
     throw OutOfMemoryError(text + ": the device or its driver has no memory left" + (code == -5 ? ", or a kernel failed" : "") +
                            ". Use smaller tensors, or end other programs that use it");

@@ -161,5 +161,7 @@ class Event {
 std::string error_text(cl_int code);
 // Throws for anything but CL_SUCCESS: OutOfMemoryError, DeviceUnavailableError, else RuntimeError.
 void check(cl_int code, const char* function);
+// Throws what an error's code stands for: OutOfMemoryError, DeviceUnavailableError or RuntimeError.
+[[noreturn]] void raise_error(cl_int code, const std::string& text);
 
 }  // namespace naru::backends::opencl

@@ -66,9 +66,11 @@ bool OpenClStream::query_event(const Event& event) {
   if (status > CL_COMPLETE) return false;
   if (status < 0) {
     settle();
-    errors().keep(std::make_exception_ptr(
-        RuntimeError("device {}: an operation ended with {}. If it happens again, restart the program; see `naru doctor`",
-                     device_.device().str(), error_text(status))));
+    try {
+      raise_error(status, fmt::format("device {}: an operation ended with {}", device_.device().str(), error_text(status)));
+    } catch (...) {
+      errors().keep(std::current_exception());
+    }
   }
   return true;
 }
