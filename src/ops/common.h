@@ -59,9 +59,10 @@ void require_distinct_elements(const Tensor& target, const char* op, const char*
 
 // Up to so many elements cpu work is done at once on the calling thread; more is deferred for fusion.
 inline constexpr int64_t kSmall = 4096;
-// Whether the host finds the elements at consecutive addresses, now: with nothing pending.
+// Whether the host finds the elements at consecutive addresses, now: with nothing pending. (Asked for first: another thread that runs what is
+// pending gives the storage its memory, and only then says that nothing is.)
 inline bool is_at_hand(const TensorImpl& t) noexcept {
-  return t.contiguous && t.storage->device.is_cpu() && t.storage->data && !runtime::is_pending(*t.storage);
+  return t.contiguous && t.storage->device.is_cpu() && !runtime::is_pending(*t.storage) && t.storage->data;
 }
 
 // Throws NotImplementedError, naming what PyTorch calls the kernel that it lacks too, where t is Bool.
