@@ -1,9 +1,13 @@
 #include "host/columns.h"
 
+#include <new>
+
 namespace naru::host {
 namespace {
 
 using ir::Convolution;
+
+constexpr int64_t kMostPlaces = int64_t{1} << 28;
 
 Axis over_input(const Convolution& q, size_t d) {
   Axis a;
@@ -44,6 +48,9 @@ Phase phase_of(const Axis& a, const Axis& b, const Axis& c) {
 }  // namespace
 
 std::vector<Phase> phases_of(const Convolution& q) {
+  // An expanded kernel may be longer than any memory: told before its list of places is.
+  for (const int64_t size : q.kernel)
+    if (size > kMostPlaces) throw std::bad_alloc();
   if (q.use != Convolution::Use::Input) return {phase_of(over_input(q, 0), over_input(q, 1), over_input(q, 2))};
   std::vector<Phase> all;
   for (const Axis& a : over_result(q, 0))
