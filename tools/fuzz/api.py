@@ -10,6 +10,7 @@ the standard library. An error of any other kind is an answer. Call number I of 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import faulthandler
 import inspect
 import os
@@ -26,6 +27,7 @@ from typing import Any, Callable
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CALLS_PER_CHILD = 3000
 PROCESSOR_SECONDS, CLOCK_SECONDS = 5.0, 60.0
+M_ARENA_MAX = -8  # of glibc's mallopt
 ADDRESS_SPACE = 1 << 30  # beyond what the process has taken when it begins
 BAD_WORDS = re.compile(r"std::|vector::_M|basic_string|bitset::|bad_alloc|max_size\(\)|_M_\w+|cannot create std|(list|tuple) index out of range")
 # What changes the process, waits, writes files or runs the user's code is no function of its arguments.
@@ -176,6 +178,7 @@ def limit_memory() -> None:
     """Lets this process take no more than ADDRESS_SPACE beside what it has."""
     if "libasan" in os.environ.get("LD_PRELOAD", ""):
         return  # an address sanitizer ends the process where memory is refused
+    ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)  # else each thread's arena reserves addresses that nobody asked for
     with open("/proc/self/statm") as file:
         limit = int(file.read().split()[0]) * resource.getpagesize() + ADDRESS_SPACE
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
