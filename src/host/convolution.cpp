@@ -9,6 +9,7 @@
 #include "host/kernels.h"
 #include "host/layout.h"
 #include "host/own_matmul.h"
+#include "host/product_types.h"
 #include "host/simd.h"
 #include "naru/error.h"
 
@@ -67,12 +68,7 @@ bool runs_on(const std::array<int64_t, 5>& strides, const Convolution::Sizes& si
 
 template <class T>
 void add_bias(T* row, int64_t n, T bias) {
-  for (int64_t i = 0; i < n; ++i) {
-    if constexpr (std::is_integral_v<T>)
-      row[i] = static_cast<T>(static_cast<std::make_unsigned_t<T>>(row[i]) + static_cast<std::make_unsigned_t<T>>(bias));
-    else
-      row[i] += bias;
-  }
+  for (int64_t i = 0; i < n; ++i) row[i] = plus(row[i], bias);
 }
 
 // Whether a zero from the padding changes nothing when it is multiplied.
@@ -365,26 +361,9 @@ void run_wider(const Convolution& asked, DType wide) {
 }  // namespace
 
 void run(const Convolution& q) {
-  switch (q.dtype) {
-    case DType::F32:
-      return run_typed<float>(q);
-    case DType::F64:
-      return run_typed<double>(q);
-    case DType::I32:
-      return run_typed<int32_t>(q);
-    case DType::I64:
-      return run_typed<int64_t>(q);
-    case DType::F16:
-    case DType::BF16:
-      return run_wider(q, DType::F32);
-    case DType::U8:
-    case DType::I8:
-    case DType::I16:
-      return run_wider(q, DType::I32);
-    case DType::Bool:
-      break;
-  }
-  throw RuntimeError("convolution: wanted numbers, got bool; convert them first");
+  const auto typed = [&](auto zero) { run_typed<decltype(zero)>(q); };
+  if (!in_product_type(q.dtype, typed, [&](DType wide) { run_wider(q, wide); }))
+    throw RuntimeError("convolution: wanted numbers, got bool; convert them first");
 }
 
 }  // namespace naru::host

@@ -11,6 +11,7 @@
 #include "host/layout.h"
 #include "host/matmul_libraries.h"
 #include "host/own_matmul.h"
+#include "host/product_types.h"
 #include "host/simd.h"
 #include "ir/op_ids.h"
 #include "naru/error.h"
@@ -130,10 +131,7 @@ void Job<T>::own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < cols; ++j) {
       T& c = p.c[i * p.c_row + j];
-      if constexpr (std::is_integral_v<T>)
-        c = static_cast<T>(static_cast<std::make_unsigned_t<T>>(c) + static_cast<std::make_unsigned_t<T>>(*at_bias(col + j)));
-      else
-        c += *at_bias(col + j);
+      c = plus(c, *at_bias(col + j));
     }
 }
 
@@ -348,26 +346,9 @@ bool small_matmul(DType type, int64_t m, int64_t n, int64_t k, const void* a, co
 void run(const MatMul& q) {
   if (q.batch == 0 || q.m == 0 || q.n == 0) return;
   if (q.k == 0) return fill_empty(q);
-  switch (q.dtype) {
-    case DType::F32:
-      return run_typed<float>(q);
-    case DType::F64:
-      return run_typed<double>(q);
-    case DType::I32:
-      return run_typed<int32_t>(q);
-    case DType::I64:
-      return run_typed<int64_t>(q);
-    case DType::F16:
-    case DType::BF16:
-      return run_wider(q, DType::F32);
-    case DType::U8:
-    case DType::I8:
-    case DType::I16:
-      return run_wider(q, DType::I32);
-    case DType::Bool:
-      break;
-  }
-  throw RuntimeError("matmul: wanted numbers, got bool matrices; convert them first");
+  const auto typed = [&](auto zero) { run_typed<decltype(zero)>(q); };
+  if (!in_product_type(q.dtype, typed, [&](DType wide) { run_wider(q, wide); }))
+    throw RuntimeError("matmul: wanted numbers, got bool matrices; convert them first");
 }
 
 namespace {

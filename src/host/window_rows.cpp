@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "host/product_types.h"
 #include "host/simd.h"
 
 namespace naru::host {
@@ -13,13 +14,6 @@ bool is_nan(T v) {
     return v != v;
   else
     return false;
-}
-template <class T>
-T plus(T a, T b) {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
-  else
-    return a + b;
 }
 struct Next {
   int64_t first;

@@ -8,6 +8,7 @@
 #include "host/instructions.h"
 #include "host/kernels.h"
 #include "host/layout.h"
+#include "host/product_types.h"
 #include "host/window_rows.h"
 #include "naru/error.h"
 
@@ -36,13 +37,6 @@ Run run_of(const int64_t* index, int64_t n) {
   return r;
 }
 
-template <class T>
-T plus(T a, T b) {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
-  else
-    return a + b;
-}
 template <class T>
 T least() {
   if constexpr (std::is_floating_point_v<T>)

@@ -25,14 +25,6 @@ Convolution::Sizes three(std::span<const int64_t> spatial, int64_t missing) {
 }
 Convolution::Sizes spatial(const Dims& sizes) { return three(std::span<const int64_t>(sizes).subspan(2), 1); }
 
-Convolution::Array array_of(const Tensor& t) {
-  const ir::View v = view_of(t, t.sizes());
-  Convolution::Array a{v.data, {v.strides[0], v.strides[1], 0, 0, 0}};
-  const size_t n = v.strides.size() - 2;
-  for (size_t d = 0; d < n; ++d) a.strides[5 - n + d] = v.strides[2 + d];
-  return a;
-}
-
 // The result's elements, nothing recorded.
 Tensor computed(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g) {
   const Dims& sizes = use == Use::Forward ? g.y : use == Use::Input ? g.x : g.w;
@@ -73,6 +65,14 @@ Tensor bias_gradient(const Tensor& g) {
 }
 
 }  // namespace
+
+Convolution::Array array_of(const Tensor& t) {
+  const ir::View v = view_of(t, t.sizes());
+  Convolution::Array a{v.data, {v.strides[0], v.strides[1], 0, 0, 0}};
+  const size_t n = v.strides.size() - 2;
+  for (size_t d = 0; d < n; ++d) a.strides[5 - n + d] = v.strides[2 + d];
+  return a;
+}
 
 Tensor convolve(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g) {
   const bool for_a = requires_grad(a), for_b = requires_grad(b), for_bias = bias.defined() && requires_grad(bias);

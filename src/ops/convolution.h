@@ -15,6 +15,9 @@ struct ConvGeometry {
   MemoryFormat image_format = MemoryFormat::Contiguous, weight_format = MemoryFormat::Contiguous;
 };
 
+// An image (N, C, d1...) or a weight, as instructions take them: three spatial dimensions, of which those that are not there have stride 0.
+ir::Convolution::Array array_of(const Tensor& t);
+
 // Forward: y of (x, w). Input: x of (y, w). Weight: w of (x, y). bias, of one number for each channel of the result, or undefined (not for Weight).
 // Records itself for autograd.
 Tensor convolve(ir::Convolution::Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g);

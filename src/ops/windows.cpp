@@ -4,6 +4,7 @@
 
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/convolution.h"
 #include "ops/history.h"
 #include "ops/strides.h"
 
@@ -89,14 +90,6 @@ Dims result_sizes(const Tensor& x, const WindowTables& tables) {
   Dims sizes{x.sizes()[0], x.sizes()[1]};
   for (const WindowTable& t : tables) sizes.push_back(t.out);
   return sizes;
-}
-
-Windows::Array array_of(const Tensor& t) {
-  const ir::View v = view_of(t, t.sizes());
-  Windows::Array a{v.data, {v.strides[0], v.strides[1], 0, 0, 0}};
-  const size_t n = v.strides.size() - 2;
-  for (size_t d = 0; d < n; ++d) a.strides[5 - n + d] = v.strides[2 + d];
-  return a;
 }
 
 // The tables on the device, for the instruction; `held` keeps them until it is submitted.

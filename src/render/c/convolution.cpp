@@ -27,8 +27,6 @@ constexpr const char* kSingle[] = {"total", "each", "batch", "groups", "in", "ou
 constexpr const char* kSpatial[] = {"size_", "result_", "kernel_", "stride_", "padding_", "dilation_"};
 constexpr const char* kStrided[] = {"x", "w", "y"};
 
-const char* arithmetic(VType t) noexcept { return t == VType::I32 ? "u32" : t == VType::I64 ? "u64" : name_of(t); }
-
 struct Text {
   const Convolution& q;
   const Target& target;

@@ -170,6 +170,8 @@ std::string Printer::of(const Node& n) const {
 
 }  // namespace
 
+const char* arithmetic(VType t) noexcept { return t == VType::I32 ? "u32" : t == VType::I64 ? "u64" : name_of(t); }
+
 const char* name_of(VType type) noexcept {
   constexpr const char* kNames[] = {"bool", "i32", "i64", "f32", "f64"};
   return kNames[static_cast<int>(type)];

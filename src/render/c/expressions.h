@@ -13,6 +13,8 @@ namespace naru::render::c {
 
 // "i32" for I32; "bool" for Bool.
 const char* name_of(ir::VType type) noexcept;
+// The type in which products and sums are computed: integers as unsigned ones, which wrap around.
+const char* arithmetic(ir::VType type) noexcept;
 // The type of an element in memory: "u8" for Bool, "u16" for F16.
 const char* stored(DType type) noexcept;
 // An element of memory as a value, and a value as an element.

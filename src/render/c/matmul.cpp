@@ -20,8 +20,6 @@ constexpr int kSide = 16, kTile = 64, kEach = kTile / kSide, kDepth = 16;
 constexpr int kRows = 6;
 constexpr int64_t kRowsOfItem = 64;
 
-const char* arithmetic(VType t) noexcept { return t == VType::I32 ? "u32" : t == VType::I64 ? "u64" : name_of(t); }
-
 struct Product {
   const MatMul& q;
   const Target& target;

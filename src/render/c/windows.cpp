@@ -37,7 +37,6 @@ struct Text {
   }
   bool tabled(size_t d) const { return q.tables[d].index != nullptr; }
   bool weighs(size_t d) const { return q.tables[d].weight != nullptr; }
-  const char* sum_type() const { return type == VType::I32 ? "u32" : type == VType::I64 ? "u64" : name_of(type); }
 
   KeyBits bits() const {
     KeyBits b;
@@ -83,11 +82,13 @@ std::string Text::step() const {
     return v + fmt::format("        if (place < 0 || v > s{}) {{ s = v; place = ((i64)ex * size_y + ey) * size_z + ez; }}\n", nan);
   }
   if (q.op == Op::Pick)
-    return v + fmt::format("        if (m2[i0 * i_0 + i1 * i_1 + ex * i_2 + ey * i_3 + ez * i_4] == own) s = s + ({})v;\n", sum_type());
+    return v +
+           fmt::format("        if (m2[i0 * i_0 + i1 * i_1 + ex * i_2 + ey * i_3 + ez * i_4] == own) s = s + ({})v;\n", arithmetic(type));
   std::string weight;
   for (size_t d = 0; d < 3; ++d)
     if (weighs(d)) weight = weight.empty() ? fmt::format("w{}", kAxes[d]) : fmt::format("({} * w{})", weight, kAxes[d]);
-  return v + (weight.empty() ? fmt::format("        s = s + ({})v;\n", sum_type()) : fmt::format("        s = s + v * {};\n", weight));
+  return v +
+         (weight.empty() ? fmt::format("        s = s + ({})v;\n", arithmetic(type)) : fmt::format("        s = s + v * {};\n", weight));
 }
 
 std::string Text::text() const {
@@ -107,7 +108,7 @@ std::string Text::text() const {
       "result_y;\n"
       "    const I px = rest % result_x;\n    rest /= result_x;\n    const I i1 = rest % channels, i0 = rest / channels;\n"
       "    const i64 own = ((i64)px * result_y + py) * result_z + pz;\n    i64 place = -1;\n";
-  text += fmt::format("    {} s = 0;\n", q.op == Op::Max ? computed : sum_type());
+  text += fmt::format("    {} s = 0;\n", q.op == Op::Max ? computed : arithmetic(type));
   for (size_t d = 0; d < 3; ++d) {
     text += fmt::format("    for (I t{0} = 0; t{0} < places_{0}; ++t{0}) {{\n", kAxes[d]);
     text += tabled(d)

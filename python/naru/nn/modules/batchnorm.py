@@ -6,16 +6,14 @@ from typing import Any
 
 from ... import _C
 from .. import functional as F
-from .. import init
-from ..parameter import Parameter
-from .module import Module
+from .normalization import _Affine
 
 Tensor = _C.Tensor
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 
 
-class _NormBase(Module):
+class _NormBase(_Affine):
     """What normalisations of channels hold: weight and bias, running statistics."""
 
     _version = 2
@@ -40,9 +38,7 @@ class _NormBase(Module):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            value = Parameter(_C.empty(num_features, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, value)
+        self._make_affine(num_features, affine, affine and bias, device, dtype)
         tracked = track_running_stats
         self.register_buffer("running_mean", _C.zeros(num_features, device=device, dtype=dtype) if tracked else None)
         self.register_buffer("running_var", _C.ones(num_features, device=device, dtype=dtype) if tracked else None)
@@ -59,10 +55,7 @@ class _NormBase(Module):
     def reset_parameters(self) -> None:
         """Sets weight to 1, bias to 0, and the running statistics to where they start."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def _check_input_dim(self, input: Tensor) -> None:
         raise NotImplementedError
