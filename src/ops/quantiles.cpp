@@ -31,21 +31,6 @@ double share_of(double fraction, double place, std::string_view interpolation) {
   throw RuntimeError("quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {}", interpolation);
 }
 
-// Of a tensor that was flattened, keepdim keeps all dimensions.
-Tensor with_dims(Tensor value, bool flattened, int64_t dim, int64_t rank) {
-  if (!flattened) return value.unsqueeze(dim);
-  for (int64_t d = 0; d < rank; ++d) value = value.unsqueeze(0);
-  return value;
-}
-
-Tensor no_quantiles(const Tensor& t, const Tensor& x, bool flattened, int64_t dim, bool keepdim) {
-  Dims shape = x.sizes();
-  keepdim ? void(shape[static_cast<size_t>(dim)] = 1) : shape.erase(static_cast<size_t>(dim));
-  if (keepdim && flattened) shape = Dims(static_cast<size_t>(t.dim()), 1);
-  shape.insert(0, 0);
-  return empty(shape, Options(t.dtype(), t.device()));
-}
-
 Tensor quantiles(const Tensor& t, const Tensor& q, std::optional<int64_t> given, bool keepdim, std::string_view interpolation) {
   if (const autocast::Casts c("quantile", {&t, &q}); c) return quantiles(c[0], c[1], given, keepdim, interpolation);
   if (!is_floating(t.dtype()))
@@ -55,20 +40,32 @@ Tensor quantiles(const Tensor& t, const Tensor& q, std::optional<int64_t> given,
   const Tensor x = flattened ? t.reshape({-1}) : t;
   const int64_t dim = wrap_dim(given.value_or(0), x.dim()), n = x.size(dim);
   if (t.numel() == 0) throw RuntimeError("quantile() input tensor must be non-empty");
-  const Tensor sorted = sort(x, dim).first;
-  const Tensor last = sorted.select(dim, n - 1);  // NaN where one is NaN
-  std::vector<Tensor> results;
+  std::vector<int64_t> below, above;
+  std::vector<double> shares;
   for (const double share : q.to_doubles()) {
     if (!(share >= 0 && share <= 1)) throw RuntimeError("quantile() q values must be in the range [0, 1], got {}", share);
     const double place = share * static_cast<double>(n - 1);
-    const auto low = static_cast<int64_t>(std::floor(place));
-    const Tensor a = sorted.select(dim, low), b = sorted.select(dim, std::min(low + 1, n - 1));
-    const Tensor between = lerp(a, b, Operand(share_of(place - static_cast<double>(low), place, interpolation)));
-    const Tensor value = where(isnan(last), last, between);
-    results.push_back(keepdim ? with_dims(value, flattened, dim, t.dim()) : value);
+    below.push_back(static_cast<int64_t>(std::floor(place)));
+    above.push_back(std::min(below.back() + 1, n - 1));
+    shares.push_back(share_of(place - static_cast<double>(below.back()), place, interpolation));
   }
-  if (results.empty()) return no_quantiles(t, x, flattened, dim, keepdim);
-  return q.dim() == 0 ? results[0] : stack(results, 0);
+  const auto count = static_cast<int64_t>(shares.size());
+  const auto at = [&](const auto& values, DType dtype) { return tensor(values).to(dtype).to(t.device()); };
+  Dims along(static_cast<size_t>(x.dim()), 1);
+  if (x.dim() > 0) along[static_cast<size_t>(dim)] = count;
+  const Tensor sorted = sort(x, dim).first;
+  const Tensor last = sorted.narrow(dim, n - 1, 1);  // NaN where one is NaN
+  const Tensor between = lerp(index_select(sorted, dim, at(below, DType::I64)), index_select(sorted, dim, at(above, DType::I64)),
+                              at(shares, t.dtype()).reshape(along));
+  Tensor value = where(isnan(last), last, between).unsqueeze(0).transpose(0, dim + 1);  // shares first, and a dimension of size 1 at dim
+  if (flattened && keepdim) {
+    Dims shape(static_cast<size_t>(t.dim()) + 1, 1);
+    shape[0] = count;
+    value = value.reshape(shape);
+  } else if (!keepdim) {
+    value = value.squeeze(dim + 1);
+  }
+  return q.dim() == 0 ? value.select(0, 0) : value;
 }
 
 // How many elements of the sorted last dimension lie below each value (or at it, right). Compares each with each.

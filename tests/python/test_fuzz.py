@@ -1,4 +1,4 @@
-"""The fuzzers run, find what is wrong, and find nothing: a minute with a fixed seed, and everything that was found so far."""
+"""The fuzzers run, find what is wrong, and find nothing: the first calls of a fixed seed, and everything that was found so far."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ def run(*arguments):
 
 
 def test_random_calls_of_every_public_function_end_in_an_answer_or_an_error():
-    done = run("tools.fuzz.api", "--seconds", "60", "--seed", "1")
+    done = run("tools.fuzz.api", "--seconds", "300", "--calls", "150000", "--seed", "1")  # the same calls on each machine that is fast enough
     assert done.returncode == 0, done.stdout + done.stderr
 
 

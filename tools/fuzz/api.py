@@ -1,6 +1,6 @@
 """Random calls of every public function, in child processes under limits on time and address space.
 
-    python -m tools.fuzz.api [--seconds N] [--seed S]     fuzz; exit status 1 and a line for each thing found
+    python -m tools.fuzz.api [--seconds N] [--calls N] [--seed S]     fuzz; exit status 1 and a line for each thing found
     python -m tools.fuzz.api --seed S --only INDEX        one call again, in this process, with what it does
 
 Found is: a signal, a call that takes more than five seconds of the processor (or sixty of the clock), SystemError, and a message that comes from
@@ -184,6 +184,14 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
+def give_back() -> None:
+    """Has the C library return freed memory that it keeps, where that is much: the interpreter (3.11) fails without an error where no address is left."""
+    with open("/proc/self/statm") as file:
+        resident = int(file.read().split()[1]) * resource.getpagesize()
+    if resident > ADDRESS_SPACE // 4:
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def child(seed: int, first: int, count: int, progress: str) -> None:
     """Makes calls first .. first + count, and notes in the file `progress` which one is under way."""
     faulthandler.enable()
@@ -204,6 +212,7 @@ def child(seed: int, first: int, count: int, progress: str) -> None:
                 wrong = calls.run(index)
             except BaseException as error:  # noqa: BLE001  # an argument that could not even be made
                 wrong = f"making the call: {error!r}" if BAD_WORDS.search(repr(error)) else ""
+            give_back()
             if wrong:
                 print(f"WRONG {index} {wrong[:300]!a}", flush=True)
         os.pwrite(file.fileno(), f"{first + count:12d}".encode(), 0)
@@ -251,14 +260,15 @@ def watched(arguments: list[str], progress: str, first: int, deadline: float) ->
     return ended, at, lines
 
 
-def fuzz(seconds: float, seed: int) -> int:
-    """Fuzzes for a time. Returns how much was found."""
+def fuzz(seconds: float, seed: int, calls: float) -> int:
+    """Fuzzes for a time, or a number of calls. Returns how much was found."""
     deadline = time.monotonic() + seconds
     first, found = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         progress = os.path.join(folder, "progress")
-        while time.monotonic() < deadline:
-            arguments = ["-m", "tools.fuzz.api", "--seed", str(seed), "--child", str(first), "--count", str(CALLS_PER_CHILD), "--progress", progress]
+        while time.monotonic() < deadline and first < calls:
+            count = int(min(CALLS_PER_CHILD, calls - first))
+            arguments = ["-m", "tools.fuzz.api", "--seed", str(seed), "--child", str(first), "--count", str(count), "--progress", progress]
             ended, at, lines = watched(arguments, progress, first, deadline)
             wrong = [line for line in lines if line.startswith("WRONG")]
             for line in wrong:
@@ -267,7 +277,7 @@ def fuzz(seconds: float, seed: int) -> int:
             if ended and ended != "deadline":
                 found += 1
                 print(f"seed {seed}, call {at}: {ended}", *[line for line in lines if line.startswith("TRACE")], flush=True)
-            first = at + 1 if ended else first + CALLS_PER_CHILD
+            first = at + 1 if ended else first + count
     print(f"fuzz api: {first} calls, {found} found (seed {seed}); again: python -m tools.fuzz.api --seed {seed} --only CALL")
     return found
 
@@ -275,6 +285,7 @@ def fuzz(seconds: float, seed: int) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--calls", type=float, default=float("inf"), help="end after so many calls, if --seconds have not ended it before")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="make this one call again, here")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
@@ -294,7 +305,7 @@ def main() -> int:
         naru.manual_seed(given.only)
         print(calls.run(given.only) or "nothing wrong")
         return 0
-    return 1 if fuzz(given.seconds, given.seed) else 0
+    return 1 if fuzz(given.seconds, given.seed, given.calls) else 0
 
 
 if __name__ == "__main__":
