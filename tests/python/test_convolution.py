@@ -117,6 +117,8 @@ def test_a_transposed_convolution_gives_the_output_size_that_is_asked_for():
     assert layer(naru.ones(1, 2, 4, 4), output_size=(10, 9)).shape == (1, 3, 10, 9)
     with pytest.raises(ValueError, match=r"requested an output size of \[11, 9\], but valid sizes range from \[9, 9\] to \[10, 10\]"):
         layer(naru.ones(1, 2, 4, 4), output_size=(11, 9))
+    with pytest.raises(RuntimeError, match=r"expected kernel_size to be a single integer value or a list of 2 values .* but got kernel_size=\[3\]"):
+        nn.ConvTranspose2d(2, 3, (3,))(naru.ones(1, 2, 4, 4), output_size=(9, 9))
 
 
 def lenet():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +113,7 @@ def _target_size(input: Tensor, size: Any, scale_factor: Any, recompute: bool) -
         if len(sizes) != n:
             raise ValueError(
                 f"Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of {spatial} and "
-                f"output size of {size}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) "
+                f"output size of {reprlib.repr(size)}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) "
                 "format."
             )
         return sizes, None
@@ -120,7 +121,7 @@ def _target_size(input: Tensor, size: Any, scale_factor: Any, recompute: bool) -
     if len(scales) != n:
         raise ValueError(
             f"Input and scale_factor must have the same number of spatial dimensions, but got input with spatial dimensions of {spatial} and "
-            f"scale_factor of shape {scale_factor}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in "
+            f"scale_factor of shape {reprlib.repr(scale_factor)}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in "
             "(s1, s2, ...,sK) format."
         )
     sizes = [int(d * s) for d, s in zip(spatial, scales)]

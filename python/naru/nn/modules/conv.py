@@ -265,6 +265,12 @@ class _ConvTransposeNd(_ConvNd):
             raise ValueError(
                 f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {lead + n} elements (got {len(wanted)})"
             )
+        for name in ("kernel_size", "stride", "padding", "dilation"):
+            if len(given := getattr(self, name)) != n:
+                raise RuntimeError(
+                    f"expected {name} to be a single integer value or a list of {n} values to match the convolution dimensions, "
+                    f"but got {name}={list(given)}"
+                )
         least = [
             (input.size(d + lead) - 1) * self.stride[d] - 2 * self.padding[d] + self.dilation[d] * (self.kernel_size[d] - 1) + 1
             for d in range(n)
