@@ -1,4 +1,6 @@
 // Copies: clone, contiguous, copy_, to: within a device, between types, and between devices.
+#include <algorithm>
+
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
@@ -183,16 +185,29 @@ Tensor Tensor::pin_memory() const {
 bool Tensor::is_pinned() const { return impl_->storage->pinned; }
 
 namespace {
-// Of an expanded tensor, each element once.
-Tensor once(const Tensor& t) {
+// Writes a value to every element of the memory that a view shows, to each once where elements of the view share memory: two threads may not
+// write to one address, not even the same value.
+void fill_elements(const Tensor& t, const ops::OpOperand& value) {
   const TensorImpl& i = *t.impl();
-  bool repeats = false;
-  for (size_t d = 0; d < i.sizes.size(); ++d) repeats |= i.strides[d] == 0 && i.sizes[d] > 1;
-  if (!repeats) return t;
-  Dims sizes = i.sizes;
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (i.strides[d] == 0 && sizes[d] > 1) sizes[d] = 1;
-  return ops::make_view(t, sizes, i.strides, i.offset, "fill_");
+  if (t.is_contiguous() || !may_overlap(i.sizes, i.strides)) return ops::apply_into(ir::op::copy, {&value, 1}, t);
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
+  for (size_t d = 0; d < i.sizes.size(); ++d)
+    if (i.strides[d] != 0 || i.sizes[d] == 0) dims.emplace_back(i.strides[d], i.sizes[d]);
+  std::sort(dims.begin(), dims.end());
+  Dims sizes, strides;
+  for (const auto& [stride, size] : dims) {
+    const int64_t steps = strides.empty() || strides.back() == 0 || stride % strides.back() != 0 ? 0 : stride / strides.back();
+    if (steps > 0 && steps <= sizes.back() && size > 0) {
+      sizes.back() += (size - 1) * steps;  // windows of a dimension: the dimension
+    } else {
+      sizes.push_back(size), strides.push_back(stride);
+    }
+  }
+  if (!may_overlap(sizes, strides)) return fill_elements(ops::make_view(t, sizes, strides, i.offset, "fill_"), value);
+  const auto least = static_cast<size_t>(std::min_element(sizes.begin(), sizes.end()) - sizes.begin());
+  const int64_t count = sizes[least], step = strides[least];
+  sizes.erase(least), strides.erase(least);
+  for (int64_t k = 0; k < count; ++k) fill_elements(ops::make_view(t, sizes, strides, i.offset + k * step, "fill_"), value);
 }
 }  // namespace
 
@@ -205,7 +220,7 @@ Tensor& Tensor::fill_(const Operand& value) {
   if (history) autograd::check_in_place(*this, "fill_");
   const ops::OpOperand operand =
       source.defined() ? ops::OpOperand{&source, {}, dtype()} : ops::OpOperand{nullptr, ops::converted(value.scalar(), dtype()), dtype()};
-  ops::apply_into(ir::op::copy, {&operand, 1}, once(*this));
+  fill_elements(*this, operand);
   ops::bump_version(*this);
   impl_->origin.op = "fill_";
   if (history) remember_copy(*this, source);

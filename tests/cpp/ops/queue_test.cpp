@@ -102,6 +102,20 @@ TEST(Queue, WhatReadsAnExpandedTensorReadsItBeforeItIsFilled) {
   EXPECT_EQ(doubled.sum().item<double>(), 4.0 * (kLarge - 1));
 }
 
+TEST(Fill, WritesEachElementThatAViewShowsWhateverTheViewsStrides) {
+  struct View {
+    Dims sizes, strides;
+    int64_t offset;
+  };
+  for (const View& v : {View{{4, 3}, {1, 1}, 2}, View{{3, 4}, {5, 2}, 0}, View{{2, 3, 4}, {3, 2, 0}, 1}, View{{5, 5}, {3, 2}, 0},
+                        View{{3, 3}, {0, 0}, 7}, View{{2, 0}, {0, 1}, 0}, View{{3, 3, 3}, {7, 5, 3}, 1}}) {
+    Tensor base = zeros({40}), expected = zeros({40});
+    base.as_strided(v.sizes, v.strides, v.offset).fill_(3);
+    expected.index_fill_(0, arange(0, 40).as_strided(v.sizes, v.strides, v.offset).contiguous().reshape({-1}), 3);
+    EXPECT_TRUE(equal(base, expected)) << v.sizes.str() << v.strides.str();
+  }
+}
+
 TEST(Queue, AReductionComputesATemporaryAsItIsComputed) {
   const Tensor x = ones({kLarge}), y = full({kLarge}, 2);
   x.data_ptr(), y.data_ptr();
