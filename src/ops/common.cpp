@@ -1,4 +1,5 @@
 #include "ops/common.h"
+#include "ops/type_names.h"
 
 #include <algorithm>
 #include <bit>
@@ -236,6 +237,11 @@ void submit(ir::Instruction&& instruction, std::initializer_list<const Tensor*> 
 
 void refuse_bool(DType t, const char* kernel) {
   if (t == DType::Bool) throw NotImplementedError("\"{}\" not implemented for 'Bool' (convert to numbers first)", kernel);
+}
+
+void require_floating(DType t, const char* kernel) {
+  if (!is_floating(t))
+    throw NotImplementedError("\"{}\" not implemented for '{}' (convert to floating point first)", kernel, torch_name(t));
 }
 
 void bump_version(const Tensor& t) {

@@ -67,6 +67,8 @@ inline bool is_at_hand(const TensorImpl& t) noexcept {
 
 // Throws NotImplementedError, naming what PyTorch calls the kernel that it lacks too, where t is Bool.
 void refuse_bool(DType t, const char* kernel);
+// The same where t is no floating point type.
+void require_floating(DType t, const char* kernel);
 // Counts a write to the tensor's storage.
 void bump_version(const Tensor& t);
 // The storage gets room for so many of t's elements, zeros behind those it has; all its views see the new memory. RuntimeError where the memory is shared

@@ -7,6 +7,8 @@
 #include "naru/compositions.h"
 #include "naru/ops.h"
 #include "ops/autocast.h"
+#include "ops/common.h"
+#include "ops/type_names.h"
 
 namespace naru {
 namespace {
@@ -31,11 +33,15 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
   if (const Casts c("huber_loss", {&input, &target}); c) return huber_loss(c[0], c[1], reduction, delta);
   if (delta <= 0) throw RuntimeError("huber_loss does not support non-positive values for delta. (got {})", delta);
   const Tensor d = abs(input - target);
+  ops::require_floating(d.dtype(), "huber_cpu");
   return reduced(where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction);
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bool log_target) {
   if (const Casts c("kl_div", {&input, &target}); c) return kl_div(c[0], c[1], reduction, log_target);
+  if (!is_floating(input.dtype()) || !is_floating(target.dtype()))
+    throw RuntimeError("kl_div: Integral inputs not supported. (got {} and {}: convert to floating point first)",
+                       ops::torch_name(input.dtype()), ops::torch_name(target.dtype()));
   if (log_target) return reduced(exp(target) * (target - input), reduction);
   const Tensor some = target != 0;
   return reduced(only(some, target * log(or_one(some, target))) - target * input, reduction);
@@ -65,6 +71,9 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
 
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin, Reduction reduction) {
   if (const Casts c("hinge_embedding_loss", {&input, &target}); c) return hinge_embedding_loss(c[0], c[1], margin, reduction);
+  if (reduction == Reduction::Mean && !is_floating(input.dtype()))
+    throw NotImplementedError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
+                              ops::torch_name(input.dtype()));
   return reduced(only(target != 1, hinge(margin - input)) + only(target != -1, input), reduction);
 }
 
@@ -76,6 +85,9 @@ Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& targe
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
   if (const Casts c("soft_margin_loss", {&input, &target}); c) return soft_margin_loss(c[0], c[1], reduction);
   const Tensor product = -target * input;
+  if (!is_floating(product.dtype()))
+    throw RuntimeError("result type Float can't be cast to the desired output type {} (soft_margin_loss: convert to floating point first)",
+                       ops::torch_name(product.dtype()));
   // The slope of the maximum is 1/2 at 0, as that of the whole is.
   return reduced(maximum(product, nothing(product)) + log1p(exp(-abs(product))), reduction);
 }
@@ -98,6 +110,7 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
 
 Tensor prelu(const Tensor& t, const Tensor& weight) {
   if (const Casts c("prelu", {&t, &weight}); c) return prelu(c[0], c[1]);
+  ops::require_floating(t.dtype(), "prelu_cpu");
   Tensor w = weight;
   if (weight.numel() != 1) {
     const int64_t channels = t.dim() >= 2 ? t.size(1) : 1;

@@ -7,11 +7,13 @@
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/elementwise.h"
+#include "ops/type_names.h"
 
 namespace naru {
 
 Tensor round(const Tensor& t, int64_t decimals) {
   if (decimals == 0) return round(t);
+  ops::require_floating(t.dtype(), "round_cpu");
   const double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
   return decimals > 0 ? round(t * Operand(scale)) / Operand(scale) : round(t / Operand(scale)) * Operand(scale);
 }
@@ -32,6 +34,7 @@ Tensor rad2deg(const Tensor& t) { return t * Operand(57.29577951308232); }
 Tensor deg2rad(const Tensor& t) { return t * Operand(0.017453292519943295); }
 
 Tensor logit(const Tensor& t, std::optional<double> eps) {
+  if (!is_inexact(t.dtype())) return logit(t.to(default_dtype()), eps);
   Tensor x = t;
   if (eps) {
     // The lower limit first: it wins where eps is above 1/2.
@@ -68,6 +71,8 @@ Tensor nansum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::opti
 
 Tensor nanmean(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
   const Tensor x = dtype ? t.to(*dtype) : t;
+  if (!is_floating(x.dtype()))
+    throw NotImplementedError("nanmean(): expected input to have floating point or complex dtype but got {}", ops::torch_name(x.dtype()));
   return div(sum(where(isnan(x), Operand(0.0), x), dims, keepdim), sum(logical_not(isnan(x)), dims, keepdim));
 }
 
@@ -83,6 +88,7 @@ std::pair<Tensor, Tensor> aminmax(const Tensor& t, std::optional<int64_t> dim, b
 
 Tensor trace(const Tensor& t) {
   if (const autocast::Casts c("trace", {&t}); c) return trace(c[0]);
+  ops::refuse_bool(t.dtype(), "trace");
   return sum(t.diagonal(0, 0, 1));
 }
 

@@ -6,6 +6,7 @@
 #include "naru/autograd.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/rules.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -133,7 +134,7 @@ Tensor lcm(const Tensor& a, const Tensor& b) {
 Tensor cov(const Tensor& t, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
   ops::require_defined(t, "cov", "input");
   if (t.dim() > 2) throw RuntimeError("cov(): expected input to have two or fewer dimensions but got an input with {} dimensions", t.dim());
-  if (t.dtype() == DType::Bool) throw RuntimeError("cov(): bool dtype is not supported for input");
+  if (t.dtype() == DType::Bool) throw NotImplementedError("cov(): bool dtype is not supported for input");
   Tensor x = t.dim() < 2 ? t.reshape({1, -1}) : t;
   if (!is_floating(x.dtype())) x = x.to(default_dtype());
   const int64_t n = x.size(1);
@@ -241,8 +242,12 @@ Tensor addr(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scal
   if (const autocast::Casts k("addr", {&c, &a, &b}); k) return addr(k[0], k[1], k[2], beta, alpha);
   require_vector(a, "addr");
   require_vector(b, "addr");
+  const bool none = !beta.to_bool();
+  if (c.dtype() == DType::Bool && a.dtype() == DType::Bool && b.dtype() == DType::Bool) {
+    const Tensor both = logical_and(logical_and(a.unsqueeze(1), b.unsqueeze(0)), Operand(alpha.to_bool()));
+    return none ? both : logical_or(c, both);
+  }
   const Tensor product = outer(a, b) * alpha;
-  const bool none = beta.is_float() ? beta.to_double() == 0 : beta.to_int() == 0;
   return none ? product : c * beta + product;
 }
 
@@ -252,14 +257,20 @@ Tensor running_sum_of_pairs(const Tensor& y, const Tensor& widths, int64_t d) {
   const Tensor pairs = y.narrow(d, 0, std::max<int64_t>(n - 1, 0)) + y.narrow(d, std::min<int64_t>(n, 1), std::max<int64_t>(n - 1, 0));
   return cumsum(widths.defined() ? pairs * widths : pairs, d) / 2;
 }
+
+void require_numbers_of(const Tensor& y) {
+  ops::require_defined(y, "cumulative_trapezoid", "y");
+  if (y.dtype() == DType::Bool) throw NotImplementedError("cumulative_trapezoid: received a bool input for `y`, but bool is not supported");
+}
+
 }  // namespace
 
 Tensor cumulative_trapezoid(const Tensor& y, const Operand& dx, int64_t dim) {
-  ops::require_defined(y, "cumulative_trapezoid", "y");
+  require_numbers_of(y);
   return running_sum_of_pairs(y, {}, wrap_dim(dim, y.dim())) * dx;
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
-  ops::require_defined(y, "cumulative_trapezoid", "y");
+  require_numbers_of(y);
   const int64_t d = wrap_dim(dim, y.dim());
   Tensor at = x;
   if (x.dim() == 1) {
@@ -273,7 +284,11 @@ Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
 }
 
 Tensor ldexp(const Tensor& t, const Operand& exponent) { return t * pow(Operand(2.0), exponent); }
-Tensor logaddexp2(const Tensor& a, const Tensor& b) { return logaddexp(a * kLn2, b * kLn2) / kLn2; }
+Tensor logaddexp2(const Tensor& a, const Tensor& b) {
+  const Operand operands[] = {a, b};
+  ops::require_floating(ops::result_type(operands), "logaddexp2_cpu");
+  return logaddexp(a * kLn2, b * kLn2) / kLn2;
+}
 Tensor sinc(const Tensor& t) {
   const Tensor x = (is_inexact(t.dtype()) ? t : t.to(default_dtype())) * kPi;
   return where(x == 0, ones_like(x), sin(x) / where(x == 0, ones_like(x), x));

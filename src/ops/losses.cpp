@@ -185,9 +185,10 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, c
   loss_device(x, target, weight, pos_weight, op);
   if (!(x.sizes() == target.sizes()))
     throw ValueError("Target size (torch.Size({})) must be the same as input size (torch.Size({}))", target.sizes().str(), x.sizes().str());
-  if (!is_floating(x.dtype()) || !is_floating(target.dtype()))
+  ops::require_floating(x.dtype(), "log_sigmoid_cpu");
+  if (!is_floating(target.dtype()))
     throw RuntimeError("result type Float can't be cast to the desired output type {} ({}: wanted floating point input and target)",
-                       ops::torch_name(is_floating(x.dtype()) ? target.dtype() : x.dtype()), op);
+                       ops::torch_name(target.dtype()), op);
   Tensor out;
   {
     NoGrad guard;

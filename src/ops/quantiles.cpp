@@ -5,6 +5,8 @@
 #include "naru/compositions.h"
 #include "naru/ops.h"
 #include "ops/autocast.h"
+#include "ops/common.h"
+#include "ops/type_names.h"
 
 namespace naru {
 namespace {
@@ -33,7 +35,7 @@ double share_of(double fraction, double place, std::string_view interpolation) {
 
 Tensor quantiles(const Tensor& t, const Tensor& q, std::optional<int64_t> given, bool keepdim, std::string_view interpolation) {
   if (const autocast::Casts c("quantile", {&t, &q}); c) return quantiles(c[0], c[1], given, keepdim, interpolation);
-  if (!is_floating(t.dtype()))
+  if (!is_floating(t.dtype()) || t.element_size() == 2)
     throw RuntimeError("quantile() input tensor must be either float or double dtype, got {}", name_of(t.dtype()));
   if (q.dim() > 1) throw RuntimeError("quantile() q must be a scalar or 1D tensor");
   const bool flattened = !given || t.dim() == 0;
@@ -70,6 +72,7 @@ Tensor quantiles(const Tensor& t, const Tensor& q, std::optional<int64_t> given,
 
 // How many elements of the sorted last dimension lie below each value (or at it, right). Compares each with each.
 Tensor places(const Tensor& sorted, const Tensor& values, bool right) {
+  ops::refuse_bool(sorted.dtype(), "searchsorted_out_cpu");
   const Tensor s = sorted.unsqueeze(-2), v = values.unsqueeze(-1);
   const Tensor below = right ? le(s, v) : lt(s, v);
   return sum(is_floating(values.dtype()) ? logical_or(below, isnan(v)) : below, Dims{-1});  // NaN comes last
@@ -78,12 +81,14 @@ Tensor places(const Tensor& sorted, const Tensor& values, bool right) {
 }  // namespace
 
 Tensor median(const Tensor& t) {
+  ops::refuse_bool(t.dtype(), "median_cpu");
   const Tensor flat = t.reshape({-1});
   if (flat.numel() == 0 && is_floating(t.dtype())) return full({}, Scalar(NAN), Options(t.dtype(), t.device()));
   return median_along(flat, 0).first.select(0, 0);
 }
 
 std::pair<Tensor, Tensor> median(const Tensor& t, int64_t dim, bool keepdim) {
+  ops::refuse_bool(t.dtype(), "median_out");
   if (t.dim() == 0) return sort(t, dim);
   const auto [values, places] = median_along(t, dim);
   if (keepdim) return {values, places};
@@ -95,6 +100,7 @@ Tensor quantile(const Tensor& t, const Operand& q, std::optional<int64_t> dim, b
 }
 
 std::pair<Tensor, Tensor> kthvalue(const Tensor& t, int64_t k, int64_t dim, bool keepdim) {
+  ops::refuse_bool(t.dtype(), "kthvalue_cpu");
   const auto [values, places] = sort(t, dim);
   if (t.dim() == 0 && k == 1) return {values, places};
   if (t.dim() == 0 || k < 1 || k > t.size(dim))
@@ -104,6 +110,7 @@ std::pair<Tensor, Tensor> kthvalue(const Tensor& t, int64_t k, int64_t dim, bool
 }
 
 Tensor histc(const Tensor& t, int64_t bins, double low, double high) {
+  if (t.device().is_cpu()) ops::require_floating(t.dtype(), "histogram_cpu");  // PyTorch counts integers on GPUs only
   if (bins < 1) throw RuntimeError("bins must be > 0, got {}", bins);
   const Tensor x = t.detach().reshape({-1});
   if (low == 0 && high == 0 && x.numel() > 0) low = min(x).item<double>(), high = max(x).item<double>();
@@ -136,6 +143,7 @@ Tensor bucketize(const Tensor& values, const Tensor& boundaries, bool out_int32,
 Tensor isin(const Operand& elements, const Operand& tests, bool invert) {
   if (!elements.is_tensor() && !tests.is_tensor()) throw TypeError("isin(): wanted a Tensor among elements and test_elements");
   const Tensor a = elements.is_tensor() ? elements.tensor() : scalar_tensor(elements.scalar(), tests.tensor().device());
+  if (a.dtype() == DType::Bool) throw NotImplementedError("Unsupported input type encountered for isin(): Bool");
   const Tensor found = tests.is_tensor() ? any(eq(a.unsqueeze(-1), tests.tensor().reshape({-1})), Dims{-1}) : eq(a, tests);
   return invert ? logical_not(found) : found;
 }

@@ -6,6 +6,8 @@
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/numbers.h"
+#include "ops/rules.h"
+#include "ops/type_names.h"
 
 namespace naru {
 namespace {
@@ -37,6 +39,11 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p) {
   if (a.dim() < 2 || b.dim() < 2)
     throw RuntimeError("cdist only supports at least 2D tensors, got {} and {}", a.sizes().str(), b.sizes().str());
   if (a.size(-1) != b.size(-1)) throw RuntimeError("X1 and X2 must have the same number of columns. X1: {} X2: {}", a.size(-1), b.size(-1));
+  for (const auto& [t, role] : {std::pair(&a, "X1"), std::pair(&b, "X2")})
+    if (!is_floating(t->dtype()))
+      throw RuntimeError("cdist only supports floating-point dtypes, {} got: {}", role, ops::torch_name(t->dtype()));
+  if (a.element_size() == 2)
+    throw NotImplementedError("\"cdist\" not implemented for '{}' (convert to float32 first)", ops::torch_name(a.dtype()));
   return norm(sub(a.unsqueeze(-2), b.unsqueeze(-3)), p, Dims{-1});
 }
 
@@ -93,6 +100,7 @@ namespace {
 // Twice the heights between neighbours, halved.
 Tensor heights(const Tensor& y, int64_t dim) {
   const int64_t n = y.size(dim);
+  if (y.dtype() == DType::Bool) throw NotImplementedError("trapezoid: received a bool input for `y`, but bool is not supported");
   return mul(add(y.narrow(dim, 1, n - 1), y.narrow(dim, 0, n - 1)), Operand(0.5));
 }
 }  // namespace
@@ -117,6 +125,9 @@ Tensor baddbmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, S
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
   if (const Casts c("cosine_similarity", {&a, &b}); c) return cosine_similarity(c[0], c[1], dim, eps);
   const Dims shape = broadcast_shapes(a.sizes(), b.sizes());
+  const Operand operands[] = {a, b};
+  if (const DType common = ops::result_type(operands); !is_floating(common))
+    throw RuntimeError("expected common dtype to be floating point, yet common dtype is {} (cosine_similarity)", ops::torch_name(common));
   const auto unit = [&](const Tensor& t) {
     const Tensor x = (is_inexact(t.dtype()) ? t : t.to(default_dtype())).expand(shape);
     return x / clamp_min(norm(x, 2, Dims{dim}, true), Operand(eps));

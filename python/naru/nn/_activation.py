@@ -7,7 +7,7 @@ Most are functions of the core; the others are expressions over its operations.
 from __future__ import annotations
 
 from .. import _C
-from .._functions.arguments import takes_tensors
+from .._functions.arguments import require_floating, takes_tensors
 from .._functions.dtype_limits import finfo
 
 Tensor = _C.Tensor
@@ -89,12 +89,14 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 @takes_tensors
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x where |x| > lambd, else 0"""
+    require_floating(input, "hardshrink_cpu")
     return _C.where(input.abs() <= lambd, _C.zeros_like(input), input)
 
 
 @takes_tensors
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x moved towards 0 by lambd, 0 within lambd of it"""
+    require_floating(input, "softshrink_check")
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
     return _C.where(input.abs() <= lambd, _C.zeros_like(input), input - input.clamp(min=-lambd, max=lambd))
@@ -220,6 +222,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     size = input.size(dim)
     if size % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim % input.dim()} is size {size}")
+    require_floating(input, "glu_cpu")
     first, second = input.chunk(2, dim)
     return first * second.sigmoid()
 

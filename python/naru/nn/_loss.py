@@ -291,6 +291,8 @@ def gaussian_nll_loss(
             raise ValueError("var is of incorrect size")
     if var.numel() and var.detach().min().item() < 0:
         raise ValueError("var has negative entry/entries")
+    if not (input.is_floating_point() and var.is_floating_point()):
+        raise RuntimeError(f"gaussian_nll_loss: wanted floating point input and var, got {input.dtype} and {var.dtype}: convert to floating point first")
     var = var + (var.detach().clamp(min=eps) - var.detach())  # the floor takes no part in the gradient
     losses = 0.5 * (var.log() + (input - target) ** 2 / var)
     if full:

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from .._functions.arguments import takes_tensors
+from .._functions.arguments import require_floating, takes_tensors
 from .._functions.dtype_limits import finfo
 from ._activation import (  # noqa: F401
     celu,
@@ -302,6 +302,7 @@ def rms_norm(
 ) -> Tensor:
     """x / sqrt(mean(x²) + eps) * weight over the last dimensions, which must equal `normalized_shape`."""
     _check_normalized_shape(input, normalized_shape)
+    require_floating(input, "rms_norm")
     if eps is None:
         eps = finfo(input.dtype).eps
     dims = list(range(input.dim() - len(normalized_shape), input.dim()))
