@@ -32,6 +32,34 @@ class EnableGrad {
   bool before_;
 };
 
+// The same as NoGrad, by PyTorch's name (or nothing, with on = false).
+class InferenceMode {
+ public:
+  explicit InferenceMode(bool on = true) : before_(set_grad_enabled(!on && grad_enabled())) {}
+  ~InferenceMode() { set_grad_enabled(before_); }
+  InferenceMode(const InferenceMode&) = delete;
+
+ private:
+  bool before_;
+};
+
+// While anomaly detection is on, operators remember the program's stack. A backward that fails shows, as a warning, where the operator was called;
+// with check_nan, a gradient with NaN in it is such a failure (RuntimeError). For all threads; slow.
+void set_detect_anomaly(bool on, bool check_nan = true) noexcept;
+bool anomaly_enabled() noexcept;
+bool anomaly_check_nan_enabled() noexcept;
+class DetectAnomaly {
+ public:
+  explicit DetectAnomaly(bool check_nan = true) : before_(anomaly_enabled()), check_before_(anomaly_check_nan_enabled()) {
+    set_detect_anomaly(true, check_nan);
+  }
+  ~DetectAnomaly() { set_detect_anomaly(before_, check_before_); }
+  DetectAnomaly(const DetectAnomaly&) = delete;
+
+ private:
+  bool before_, check_before_;
+};
+
 // Gradients of `outputs` (weighted by `gradients`; undefined ones count as 1, for one element) with respect to `inputs`, without touching
 // anyone's grad. An input the outputs do not depend on gives an undefined tensor if allow_unused, else a RuntimeError.
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients = {},

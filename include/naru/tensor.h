@@ -23,6 +23,9 @@ namespace naru {
 struct TensorImpl;
 class Tensor;
 class Operand;
+namespace autograd {
+class GradFn;
+}
 
 // The order of a tensor's dimensions in memory, from the widest stride to the narrowest. Preserve: as the tensor it is made of has them.
 enum class MemoryFormat : uint8_t {
@@ -139,6 +142,7 @@ class Tensor {
   Tensor grad() const;  // undefined until backward has reached it
   void set_grad(const Tensor& grad);
   std::string grad_fn_name() const;  // "AddBackward0", "" without
+  autograd::GradFn grad_fn() const;  // naru/node.h
   // Gradient of this tensor (one element, or with `gradient` of the same shape) into the leaves' grad.
   void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
   Tensor detach() const;

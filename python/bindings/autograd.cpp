@@ -5,11 +5,11 @@
 
 #include "naru/autograd.h"
 
-#include <algorithm>
-#include <mutex>
+#include <functional>
 
 #include "autograd/anomaly.h"
 #include "nodes.h"
+#include "ops/function.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -36,66 +36,6 @@ nb::object list_of(const List& tensors) {
   for (size_t i = 0; i < tensors.size(); ++i) PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), check(wrap(tensors[i])));
   return list;
 }
-
-// The tensors of save_for_backward, which the node and its context both know.
-struct FunctionState {
-  std::mutex mutex;
-  std::vector<autograd::Saved> saved;
-  const Node* node = nullptr;  // until it dies
-
-  // Shares of the tensors. A result that was saved is one of the node, so that gradients have gradients.
-  List tensors() {
-    List list;
-    Ref<Node> alive;  // let go without the lock
-    const std::lock_guard lock(mutex);
-    if (node && node->try_retain()) alive = Ref<Node>::adopt(const_cast<Node*>(node));
-    for (const autograd::Saved& s : saved) list.push_back(s.get(alive.get()));
-    return list;
-  }
-};
-
-// What the user's backward gives is one gradient (or None) for each tensor the function was given.
-class PythonNode final : public Node {
- public:
-  PythonNode(std::string name, PyObject* f, const List& inputs, std::shared_ptr<FunctionState> state)
-      : Node("PythonFunction"), text_(std::move(name)), function_(keep(f)), state_(std::move(state)) {
-    for (const Tensor& t : inputs) wanted_.emplace_back(t);
-    observe();
-    state_->node = this;
-  }
-  ~PythonNode() override {
-    const std::lock_guard lock(state_->mutex);
-    state_->node = nullptr;
-  }
-  std::string name() const override { return text_; }
-  void* python_object() const override { return function_.get(); }
-  List apply(List grads) override {
-    List found;
-    {
-      Locked gil;
-      nb::object result = nb::steal(check(call_python(function_.get(), {list_of(grads).ptr()})));
-      found = tensors_or_none(result.ptr(), text_.c_str());
-    }
-    found.resize(next().size());
-    for (size_t i = 0; i < found.size(); ++i)
-      if (next()[i].node) found[i] = autograd::fit_gradient(std::move(found[i]), wanted_[i], text_, i);
-    return found;
-  }
-  void release_saved() override {
-    const std::lock_guard lock(state_->mutex);
-    for (autograd::Saved& s : state_->saved) s.release();
-  }
-  void each_saved(const autograd::TensorVisitor& f) const override {
-    const std::lock_guard lock(state_->mutex);
-    for (const autograd::Saved& s : state_->saved) s.visit(f);
-  }
-
- private:
-  std::string text_;
-  std::shared_ptr<PyObject> function_;
-  std::shared_ptr<FunctionState> state_;
-  std::vector<autograd::GradientLike> wanted_;
-};
 
 autograd::Hook hook_of(const std::shared_ptr<PyObject>& f) {
   return [f](const Tensor& g) -> Tensor {
@@ -141,45 +81,46 @@ struct Roots {
   }
 };
 
-// Makes `node` the history of a function's results. An input that forward wrote to and returned is rebased; a view of one can't be written
-// to any more, for that would pass the function by.
-void connect_results(const Ref<Node>& node, const List& inputs, const List& outputs) {
-  autograd::connect(*node, inputs);
-  node->outputs = static_cast<uint32_t>(outputs.size());
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Tensor& out = outputs[i];
-    if (std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t.is(out); })) {
-      autograd::check_in_place(out, "an autograd.Function");
-      autograd::rebase_history(out, node);
-    } else {
-      autograd::set_history(out, node, static_cast<uint32_t>(i));
-      if (out.impl()->base) out.impl()->view_kind = ViewKind::OfFunction;
-    }
-    if (out.impl()->python) track(static_cast<PyObject*>(out.impl()->python));
-  }
-}
-
 // The context's view of what its node has saved.
 struct SavedTensors {
-  std::shared_ptr<FunctionState> state;
+  std::shared_ptr<autograd::SavedTensors> saved;
 };
 
+// The user's backward as the core calls it: a list of gradients (or None) to one of as many as there are inputs.
+std::function<List(List)> backward_of(const std::shared_ptr<PyObject>& f, const std::string& name, size_t inputs) {
+  return [f, name, inputs](List grads) {
+    const Locked gil;
+    nb::object result = nb::steal(check(call_python(f.get(), {list_of(grads).ptr()})));
+    List found = tensors_or_none(result.ptr(), name.c_str());
+    found.resize(inputs);
+    return found;
+  };
+}
+
 void define_functions(nb::module_& m) {
-  nb::class_<SavedTensors>(m, "_SavedTensors").def("get", [](const SavedTensors& s) { return tuple_of(s.state->tensors()); });
-  def(kFunction, "_make_function_node", "name, inputs, outputs, backward, saved, saved_output",
-      "Gives the outputs a history: the callable maps a list of gradients of the outputs to gradients of the inputs. `saved`: tensors (or "
-      "None) to be kept for it, with the number of the output that each is, or -1. Returns a way to them.",
-      [](std::string_view name, const List& inputs, const List& outputs, PyObject* f, PyObject* saved,
-         const Dims& saved_output) -> PyObject* {
-        auto state = std::make_shared<FunctionState>();
-        const Ref<Node> node = make_ref<PythonNode>(std::string(name), f, inputs, state);
-        const List kept = tensors_or_none(saved, "save_for_backward");
-        connect_results(node, inputs, outputs);
-        for (size_t i = 0; i < kept.size(); ++i) {
-          const int64_t output = saved_output[i];
-          state->saved.emplace_back(kept[i], output >= 0, static_cast<uint32_t>(std::max<int64_t>(output, 0)));
-        }
-        return nb::cast(SavedTensors{std::move(state)}).release().ptr();
+  nb::class_<SavedTensors>(m, "_SavedTensors").def("get", [](const SavedTensors& s) { return tuple_of(s.saved->get()); });
+  def(kFunction, "_record_function", "name, inputs, outputs, backward, dirty, fixed, saved, materialize",
+      "Gives a function's outputs their history: the callable maps a list of gradients of the outputs to one of those of the inputs. "
+      "Returns the "
+      "outputs, of which those that are inputs as they were are views now, and a way to what was saved (None where nothing is "
+      "differentiable).",
+      [](std::string_view name, const List& inputs, const List& outputs, PyObject* f, PyObject* dirty, PyObject* fixed, PyObject* saved,
+         bool materialize) -> PyObject* {
+        const std::shared_ptr<PyObject> kept = keep(f);
+        List results = outputs;
+        autograd::FunctionCall call{.name = std::string(name),
+                                    .inputs = inputs,
+                                    .dirty = tensors_or_none(dirty, "mark_dirty"),
+                                    .fixed = tensors_or_none(fixed, "mark_non_differentiable"),
+                                    .saved = tensors_or_none(saved, "save_for_backward"),
+                                    .materialize = materialize,
+                                    .backward = backward_of(kept, std::string(name), inputs.size()),
+                                    .object = kept};
+        const auto held = autograd::record_function(std::move(call), results);
+        const nb::object objects = tuple_of(results);
+        for (const Tensor& out : results)
+          if (held) track(static_cast<PyObject*>(out.impl()->python));
+        return nb::make_tuple(objects, held ? nb::cast(SavedTensors{held}) : nb::none()).release().ptr();
       });
 }
 
@@ -197,12 +138,9 @@ std::string python_stack() {
 void define_anomaly() {
   autograd::stack_text = python_stack;
   def(kFunction, "_set_anomaly_mode", "mode, check_nan=True", "Switches anomaly mode on or off, for all threads.",
-      [](bool on, bool check_nan) {
-        autograd::anomaly_mode = on;
-        autograd::anomaly_checks_nan = check_nan;
-      });
-  def(kFunction, "is_anomaly_enabled", "", "Whether backward looks for anomalies.", [] { return autograd::anomaly_mode.load(); });
-  def(kFunction, "is_anomaly_check_nan_enabled", "", "Whether NaN is one.", [] { return autograd::anomaly_checks_nan.load(); });
+      [](bool on, bool check_nan) { set_detect_anomaly(on, check_nan); });
+  def(kFunction, "is_anomaly_enabled", "", "Whether backward looks for anomalies.", [] { return anomaly_enabled(); });
+  def(kFunction, "is_anomaly_check_nan_enabled", "", "Whether NaN is one.", [] { return anomaly_check_nan_enabled(); });
 }
 
 void define_engine() {

@@ -51,6 +51,7 @@ NB_MODULE(_C, m) {
   define_compositions();
   define_deprecated();
   define_autograd(m);
+  define_derivatives();
   define_devices(m);
   define_streams(m);
   define_graphs(m);

@@ -52,6 +52,7 @@ void define_methods();
 void define_compositions();
 void define_deprecated();
 void define_autograd(nb::module_& m);
+void define_derivatives();
 void define_devices(nb::module_& m);
 void define_streams(nb::module_& m);
 void define_graphs(nb::module_& m);

@@ -1,14 +1,46 @@
 #include "autograd/anomaly.h"
 
-namespace naru::autograd {
+#include <array>
+#include <cstdlib>
+
+#if __has_include(<execinfo.h>)
+#include <execinfo.h>
+#define NARU_HAS_BACKTRACE
+#endif
+
+namespace naru {
+
+void set_detect_anomaly(bool on, bool check_nan) noexcept {
+  autograd::anomaly_mode = on;
+  autograd::anomaly_checks_nan = check_nan;
+}
+bool anomaly_enabled() noexcept { return autograd::anomaly_mode.load(std::memory_order_relaxed); }
+bool anomaly_check_nan_enabled() noexcept { return autograd::anomaly_checks_nan.load(std::memory_order_relaxed); }
+
+namespace autograd {
+namespace {
+
+// The addresses on the stack, with the names of those functions that the program exports (-rdynamic); addr2line tells the lines.
+std::string native_stack() {
+  std::string text;
+#ifdef NARU_HAS_BACKTRACE
+  std::array<void*, 64> at;
+  const int n = backtrace(at.data(), static_cast<int>(at.size()));
+  char** const names = backtrace_symbols(at.data(), n);
+  if (!names) return text;
+  for (int i = n - 1; i >= 0; --i) text += std::string("  ") + names[i] + "\n";
+  std::free(names);
+#endif
+  return text;
+}
+
+}  // namespace
 
 std::atomic<bool> anomaly_mode{false};
 std::atomic<bool> anomaly_checks_nan{true};
-std::string (*stack_text)() = nullptr;
+std::string (*stack_text)() = native_stack;
 
-void note_stack(Node& node) {
-  if (stack_text) node.ensure_extras().made_at = stack_text();
-}
+void note_stack(Node& node) { node.ensure_extras().made_at = stack_text(); }
 
 void report_failure(const Node& node) {
   const Node::Extras* x = node.extras();
@@ -25,4 +57,5 @@ void report_failure(const Node& node) {
   }
 }
 
-}  // namespace naru::autograd
+}  // namespace autograd
+}  // namespace naru

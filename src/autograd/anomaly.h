@@ -10,7 +10,7 @@ namespace naru::autograd {
 
 extern std::atomic<bool> anomaly_mode;
 extern std::atomic<bool> anomaly_checks_nan;
-// The program's stack as text. Set by the Python module.
+// The program's stack as text: the native one, or Python's, whose module sets it.
 extern std::string (*stack_text)();
 
 void note_stack(Node& node);

@@ -199,3 +199,37 @@ def test_hooks_after_accumulation_see_the_leaf_with_its_grad():
     assert seen == [(True, [2.0, 2.0])]
     with pytest.raises(RuntimeError, match="post accumulate grad hooks cannot be registered on non-leaf tensors"):
         (x * 2).register_post_accumulate_grad_hook(print)
+
+
+def test_arguments_marked_dirty_must_be_returned():
+    class Forgets(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            x.add_(1)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    with pytest.raises(RuntimeError, match="Some elements marked as dirty during the forward method were not returned as output"):
+        Forgets.apply(torch.ones(2, requires_grad=True) * 1)
+
+
+def test_results_that_are_no_tensors_get_no_gradient_and_views_of_arguments_have_the_function_as_their_history():
+    class Mixed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x, "text", x * 2
+
+        @staticmethod
+        def backward(ctx, first, text, second):
+            assert text is None and first.sum().item() == 0
+            return first + second * 2
+
+    x = torch.ones(2, requires_grad=True)
+    same, text, double = Mixed.apply(x)
+    assert text == "text" and same is not x and same.grad_fn is double.grad_fn
+    double.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]

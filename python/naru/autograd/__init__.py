@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from . import function
+from . import function, functional
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
 
 Tensor = _C.Tensor
 
 __all__ = [
-    "Function", "Variable", "backward", "enable_grad", "function", "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad",
+    "Function", "Variable", "backward", "enable_grad", "function", "functional", "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad",
     "set_detect_anomaly", "detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 

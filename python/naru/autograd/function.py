@@ -127,51 +127,41 @@ class Function:
             return result
         single = not isinstance(result, (tuple, list))
         items = [result] if single else list(result)
-        fixed = {id(t) for t in ctx._non_differentiable}
-        dirty = {id(t) for t in ctx._dirty}
-        given = {id(t) for t in tensors}
-        where = []
-        for i, item in enumerate(items):
-            if not isinstance(item, Tensor):
-                continue
-            if id(item) in fixed or not (item.is_floating_point() or item.is_complex()):
-                continue
-            if id(item) in given and id(item) not in dirty:
-                items[i] = item.view_as(item)
-            where.append(i)
+        where = [i for i, item in enumerate(items) if isinstance(item, Tensor)]
         if where:
-            outputs = [items[i] for i in where]
-            number = {id(items[i]): k for k, i in enumerate(where)}
-            node = _Backward(cls, ctx, args, where, items)
-            saved = ctx._to_save
-            ctx._saved = _C._make_function_node(
-                cls.__name__ + "Backward", tensors, outputs, node, saved, [number.get(id(t), -1) for t in saved]
+            outputs, ctx._saved = _C._record_function(
+                cls.__name__ + "Backward",
+                tensors,
+                [items[i] for i in where],
+                _Backward(cls, ctx, args, where, len(items)),
+                ctx._dirty,
+                ctx._non_differentiable,
+                ctx._to_save,
+                ctx._materialize,
             )
-            ctx._to_save = ()
+            for i, output in zip(where, outputs):
+                items[i] = output
+            if ctx._saved is not None:
+                ctx._to_save = ()
         if single:
             return items[0]
         return type(result)(items) if type(result) in (tuple, list) else type(result)(*items)
 
 
 class _Backward:
-    """Called by the engine with a gradient (or None) for each differentiable output; returns one for each tensor argument."""
+    """Called with a gradient (or None) for each output that is a tensor; returns one for each argument that is."""
 
-    def __init__(self, cls: type[Function], ctx: FunctionCtx, args: tuple, where: list[int], items: list[Any]) -> None:
+    def __init__(self, cls: type[Function], ctx: FunctionCtx, args: tuple, where: list[int], outputs: int) -> None:
         self.cls = cls
         self.ctx = ctx
         self.is_tensor = [isinstance(arg, Tensor) for arg in args]
         self.where = where
-        # Of each output: what zeros in its place are like.
-        self.like = [(t.shape, t.dtype, t.device) if isinstance(t, Tensor) else None for t in items]
+        self.outputs = outputs
 
     def __call__(self, grads: list[Tensor | None]) -> list[Tensor | None]:
-        full: list[Any] = [None] * len(self.like)
+        full: list[Any] = [None] * self.outputs
         for i, grad in zip(self.where, grads):
             full[i] = grad
-        if self.ctx._materialize:
-            for i, like in enumerate(self.like):
-                if full[i] is None and like is not None:
-                    full[i] = _C.zeros(like[0], dtype=like[1], device=like[2])
         backward = self.cls.vjp if self.cls.vjp is not Function.vjp else self.cls.backward
         result = backward(self.ctx, *full)
         if not isinstance(result, (tuple, list)):

@@ -1,0 +1,182 @@
+// Operations whose derivative the user writes.
+//
+//   struct Cube : autograd::Function<Cube> {
+//     static Tensor forward(autograd::Context* ctx, const Tensor& x) {
+//       ctx->save_for_backward({x});
+//       return x * x * x;
+//     }
+//     static std::vector<Tensor> backward(autograd::Context* ctx, const std::vector<Tensor>& grads) {
+//       const Tensor x = ctx->saved_tensors()[0];
+//       return {grads[0] * 3 * x * x};
+//     }
+//   };
+//   Tensor y = Cube::apply(x);
+#pragma once
+
+#include <any>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "naru/autograd.h"
+
+namespace naru::autograd {
+
+class SavedTensors;  // ops/function.h
+
+// What forward leaves for backward beside tensors: any value, read back as what it was; numbers also as other numbers.
+class Value {
+ public:
+  Value() = default;
+  template <class T>
+  requires(!std::is_same_v<std::remove_cvref_t<T>, Value>) Value(T&& v) {
+    using V = std::remove_cvref_t<T>;
+    if constexpr (std::is_same_v<V, bool>)
+      held_ = v;
+    else if constexpr (std::is_integral_v<V>)
+      held_ = static_cast<int64_t>(v);
+    else if constexpr (std::is_floating_point_v<V>)
+      held_ = static_cast<double>(v);
+    else if constexpr (std::is_convertible_v<V, std::string>)
+      held_ = std::string(std::forward<T>(v));
+    else
+      held_ = std::forward<T>(v);
+  }
+  bool has_value() const noexcept { return held_.has_value(); }
+  // TypeError where it holds something else.
+  template <class T>
+  T to() const {
+    if constexpr (std::is_same_v<T, bool>)
+      return to_bool();
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(to_int());
+    else if constexpr (std::is_floating_point_v<T>)
+      return static_cast<T>(to_double());
+    else if (const T* v = std::any_cast<T>(&held_))
+      return *v;
+    throw_wrong_type(typeid(T));
+  }
+  double to_double() const;
+  int64_t to_int() const;
+  bool to_bool() const;
+  // The same by libtorch's names.
+  double toDouble() const { return to_double(); }
+  int64_t toInt() const { return to_int(); }
+  bool toBool() const { return to_bool(); }
+  std::string toStringRef() const { return to<std::string>(); }
+  Tensor toTensor() const { return to<Tensor>(); }
+
+ private:
+  [[noreturn]] void throw_wrong_type(const std::type_info& wanted) const;
+  std::any held_;
+};
+
+// What forward leaves for backward. Lives as long as the node that backward runs.
+class Context {
+ public:
+  // Keeps tensors (undefined ones, too) for backward; an in-place change to one of them makes backward fail, as it should. Results and arguments of
+  // forward belong here, not into saved_data: a result there would keep its own history alive.
+  void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
+  // The tensors given to save_for_backward. RuntimeError if one was changed in place since, or backward has freed them.
+  std::vector<Tensor> saved_tensors() const;
+  std::vector<Tensor> get_saved_variables() const { return saved_tensors(); }  // libtorch's name
+  // Which arguments forward changed in place; it returns them (RuntimeError otherwise).
+  void mark_dirty(std::vector<Tensor> inputs) { dirty_ = std::move(inputs); }
+  // No gradient flows through these results.
+  void mark_non_differentiable(std::vector<Tensor> outputs) { fixed_ = std::move(outputs); }
+  // false: gradients that nothing flowed into come as undefined tensors rather than zeros.
+  void set_materialize_grads(bool on) { materialize_ = on; }
+  // Whether argument i of forward is a tensor whose gradient is asked for.
+  bool needs_input_grad(size_t i) const { return i < needed_.size() && needed_[i]; }
+
+  std::map<std::string, Value> saved_data;
+
+ private:
+  friend struct FunctionRun;
+  std::vector<Tensor> to_save_, dirty_, fixed_;
+  bool materialize_ = true;
+  std::vector<bool> needed_;
+  std::shared_ptr<SavedTensors> kept_;  // once the node is there
+};
+
+// One call of a function, for the template below.
+struct FunctionRun {
+  std::string name;
+  std::shared_ptr<Context> context = std::make_shared<Context>();
+  std::vector<Tensor> inputs;   // the tensors among the arguments
+  std::vector<bool> is_tensor;  // for each argument
+  bool recording = false;
+
+  void add(const Tensor& t);
+  void add(const std::optional<Tensor>& t) { add(t.value_or(Tensor())); }
+  void add(const std::vector<Tensor>& list) {
+    for (const Tensor& t : list) add(t);
+  }
+  template <class T>
+  requires(!std::is_convertible_v<const T&, Tensor> && !std::is_convertible_v<const T&, std::vector<Tensor>>) void add(const T&) {
+    is_tensor.push_back(false), context->needed_.push_back(false);
+  }
+  // Gives the outputs their history.
+  void record(std::vector<Tensor>& outputs, std::function<std::vector<Tensor>(Context*, std::vector<Tensor>)> backward);
+};
+
+// "Cube" of a class's type.
+std::string short_type_name(const std::type_info& type);
+
+// Base of such an operation. `D` has forward(Context*, arguments...), which runs without recording and returns a Tensor, a vector of them or a
+// tuple, and backward(Context*, gradients of the results), which returns one gradient (or an undefined tensor) for each argument of forward; each
+// tensor of a vector counts as an argument of its own. backward is recorded where gradients of gradients are asked for.
+// RuntimeError where backward returns another number of gradients, or one for an argument that is no tensor.
+template <class D>
+class Function {
+ public:
+  template <class... A>
+  static auto apply(A&&... args) {
+    FunctionRun run;
+    run.name = short_type_name(typeid(D)) + "Backward";
+    (run.add(args), ...);
+    run.recording = run.recording && grad_enabled();
+    auto result = [&] {
+      const NoGrad off;
+      return D::forward(run.context.get(), std::forward<A>(args)...);
+    }();
+    if (!run.recording) return result;
+    std::vector<Tensor> outputs = list_of(result);
+    run.record(outputs, [](Context* ctx, std::vector<Tensor> grads) { return as_list(D::backward(ctx, std::move(grads))); });
+    put_back(result, outputs);
+    return result;
+  }
+
+ private:
+  static std::vector<Tensor> as_list(std::vector<Tensor> list) { return list; }
+  static std::vector<Tensor> as_list(Tensor one) { return {std::move(one)}; }
+  template <class R>
+  static std::vector<Tensor> list_of(const R& result) {
+    if constexpr (std::is_same_v<R, Tensor>)
+      return {result};
+    else if constexpr (std::is_same_v<R, std::vector<Tensor>>)
+      return result;
+    else
+      return std::apply([](const auto&... t) { return std::vector<Tensor>{t...}; }, result);
+  }
+  template <class R>
+  static void put_back(R& result, const std::vector<Tensor>& outputs) {
+    if constexpr (std::is_same_v<R, Tensor>) {
+      result = outputs[0];
+    } else if constexpr (std::is_same_v<R, std::vector<Tensor>>) {
+      result = outputs;
+    } else {
+      size_t i = 0;
+      std::apply([&](auto&... t) { ((t = outputs[i++]), ...); }, result);
+    }
+  }
+};
+
+}  // namespace naru::autograd

@@ -1,0 +1,112 @@
+"""`torch.autograd.functional`: Jacobians, Hessians, and products with them. The core does the work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+__all__ = ["vjp", "jvp", "jacobian", "hessian", "hvp", "vhp"]
+
+
+def _as_tuple(value: Any, what: str, name: str) -> tuple:
+    items = value if isinstance(value, tuple) else (value,)
+    for i, item in enumerate(items):
+        if not isinstance(item, Tensor):
+            where = f"value at index {i}" if isinstance(value, tuple) else f"given {what}"
+            raise TypeError(f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the {where} has type {type(item)}.")
+    return items
+
+
+class _Of:
+    """The user's function as the core calls it, which notes whether it gave a tuple."""
+
+    def __init__(self, func: Callable[..., Any], name: str) -> None:
+        self.func = func
+        self.name = name
+        self.gives_tuple = False
+
+    def __call__(self, inputs: tuple) -> tuple:
+        result = self.func(*inputs)
+        self.gives_tuple = isinstance(result, tuple)
+        return _as_tuple(result, "outputs of the user-provided function", self.name)
+
+
+def _one(values: tuple, is_tuple: bool) -> Any:
+    return values if is_tuple else values[0]
+
+
+def _product(name: str, like_inputs: bool, func: Any, inputs: Any, v: Any, create_graph: bool, strict: bool) -> tuple[Any, Any]:
+    of = _Of(func, name)
+    given = _as_tuple(inputs, "inputs", name)
+    direction = None if v is None else _as_tuple(v, "v", name)
+    outputs, product = getattr(_C, "_" + name)(of, given, direction, create_graph, strict)
+    return _one(outputs, of.gives_tuple), _one(product, isinstance(inputs, tuple) if like_inputs else of.gives_tuple)
+
+
+def vjp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """(func(*inputs), v times its Jacobian): v is like the outputs, and may be left out for one element.
+
+    >>> import naru
+    >>> naru.autograd.functional.vjp(lambda x: x * x, naru.tensor([1.0, 2.0]), naru.tensor([1.0, 1.0]))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
+    return _product("vjp", True, func, inputs, v, create_graph, strict)
+
+
+def jvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """(func(*inputs), its Jacobian times v): v is like the inputs, and may be left out for one element."""
+    return _product("jvp", False, func, inputs, v, create_graph, strict)
+
+
+def vhp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """(func(*inputs), v times its Hessian), of a function that gives one element; v is like the inputs."""
+    return _product("vhp", True, func, inputs, v, create_graph, strict)
+
+
+def hvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """(func(*inputs), its Hessian times v), of a function that gives one element; v is like the inputs."""
+    return _product("hvp", True, func, inputs, v, create_graph, strict)
+
+
+def _refuse(name: str, vectorize: bool, mode: str) -> None:
+    if vectorize:
+        raise NotImplementedError(f"{name}: vectorize=True is not supported yet")
+    if mode != "reverse-mode":
+        raise NotImplementedError(f"{name}: only reverse-mode is supported, got {mode!r}")
+
+
+def jacobian(
+    func: Any, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False, strategy: str = "reverse-mode"
+) -> Any:
+    """The derivatives of func's outputs by its inputs, each of the output's shape followed by the input's; in tuples where func gives or takes one.
+
+    >>> import naru
+    >>> naru.autograd.functional.jacobian(lambda x: x * x, naru.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+    _refuse("jacobian", vectorize, strategy)
+    of = _Of(func, "jacobian")
+    rows = _C._jacobian(of, _as_tuple(inputs, "inputs", "jacobian"), create_graph, strict)
+    return _one(tuple(_one(row, isinstance(inputs, tuple)) for row in rows), of.gives_tuple)
+
+
+def hessian(
+    func: Any,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The second derivatives of func, which gives one element, by its inputs; in tuples where it takes one."""
+    _refuse("hessian", vectorize, outer_jacobian_strategy)
+    rows = _C._hessian(_Of(func, "hessian"), _as_tuple(inputs, "inputs", "hessian"), create_graph, strict)
+    is_tuple = isinstance(inputs, tuple)
+    return _one(tuple(_one(row, is_tuple) for row in rows), is_tuple)
