@@ -61,6 +61,12 @@ class SynchronizationError : public Error {
   explicit SynchronizationError(const std::string& text) : Error(ErrorKind::Runtime, text) {}
 };
 
+// A matrix is not what a function of linear algebra can work with: singular, not positive-definite, or its algorithm does not converge.
+class LinAlgError : public Error {
+ public:
+  explicit LinAlgError(const std::string& text) : Error(ErrorKind::Runtime, text) {}
+};
+
 // Throws the class of that kind: for errors that are told again elsewhere.
 [[noreturn]] inline void throw_error(ErrorKind kind, const std::string& text) {
   switch (kind) {

@@ -17,6 +17,7 @@
 #include "naru/graph.h"
 #include "naru/hooks.h"
 #include "naru/kernel.h"
+#include "naru/linalg.h"
 #include "naru/nn.h"
 #include "naru/nn_images.h"
 #include "naru/node.h"

@@ -214,13 +214,14 @@ PyObject* named_repr(PyObject* o) {
 }
 
 // Made once per name. Wants the GIL.
-PyTypeObject* return_type(const Named& n) {
+PyTypeObject* return_type(const NamedList& n) {
   static std::map<std::string, PyTypeObject*> known;
   PyTypeObject*& type = known[n.kind];
   if (type) return type;
   auto* text = new std::string(std::string("torch.return_types.") + n.kind);  // the type refers to it for ever
-  auto* fields = new PyStructSequence_Field[3]{{n.first_name, nullptr}, {n.second_name, nullptr}, {nullptr, nullptr}};
-  PyStructSequence_Desc desc = {text->c_str(), nullptr, fields, 2};
+  auto* fields = new PyStructSequence_Field[n.fields.size() + 1]{};
+  for (size_t i = 0; i < n.fields.size(); ++i) fields[i].name = n.fields[i].first;
+  PyStructSequence_Desc desc = {text->c_str(), nullptr, fields, static_cast<int>(n.fields.size())};
   type = PyStructSequence_NewType(&desc);
   check(reinterpret_cast<PyObject*>(type));
   type->tp_repr = named_repr;
@@ -231,12 +232,11 @@ PyTypeObject* return_type(const Named& n) {
 
 }  // namespace
 
-PyObject* to_python(const Named& n) {
-  nb::object a = wrapped(n.first), b = wrapped(n.second);
-  PyObject* o = check(PyStructSequence_New(return_type(n)));
-  PyStructSequence_SET_ITEM(o, 0, a.release().ptr());
-  PyStructSequence_SET_ITEM(o, 1, b.release().ptr());
-  return o;
+PyObject* to_python(const NamedList& n) {
+  nb::object o = nb::steal(check(PyStructSequence_New(return_type(n))));
+  for (size_t i = 0; i < n.fields.size(); ++i) PyStructSequence_SET_ITEM(o.ptr(), static_cast<Py_ssize_t>(i), wrap(n.fields[i].second));
+  return o.release().ptr();
 }
+PyObject* to_python(const Named& n) { return to_python(NamedList{n.kind, {{n.first_name, n.first}, {n.second_name, n.second}}}); }
 
 }  // namespace naru::py

@@ -269,6 +269,12 @@ struct Named {
   const char* second_name = "indices";
 };
 
+// The same for any number of tensors.
+struct NamedList {
+  const char* kind;
+  std::vector<std::pair<const char*, Tensor>> fields;
+};
+
 inline PyObject* to_python(const Tensor& t) { return wrap(t); }
 inline PyObject* to_python(bool v) { return PyBool_FromLong(v); }
 inline PyObject* to_python(int64_t v) { return PyLong_FromLongLong(v); }
@@ -281,6 +287,7 @@ inline PyObject* to_python(const Dims& d) { return size_object(d); }
 inline PyObject* to_python(PyObject* o) { return o; }
 inline PyObject* to_python(nb::object o) { return o.release().ptr(); }
 PyObject* to_python(const Named& n);
+PyObject* to_python(const NamedList& n);
 PyObject* to_python(const std::pair<Tensor, Tensor>& pair);
 PyObject* to_python(const std::vector<Tensor>& list);  // a tuple
 
@@ -335,6 +342,10 @@ struct Result<std::vector<Tensor>> {
 template <>
 struct Result<std::pair<Tensor, Tensor>> {
   static constexpr const char* kHint = "tuple[Tensor, Tensor]";
+};
+template <>
+struct Result<NamedList> {
+  static constexpr const char* kHint = "tuple[Tensor, ...]";
 };
 template <>
 struct Result<Named> {

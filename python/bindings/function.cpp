@@ -40,8 +40,8 @@ struct Binding {
 };
 
 // Other names that PyTorch takes for parameters.
-constexpr std::pair<const char*, const char*> kSynonyms[] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"},
-                                                             {"a", "input"},  {"x1", "input"},         {"x2", "other"}};
+constexpr std::pair<const char*, const char*> kSynonyms[] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"}, {"a", "input"},
+                                                             {"A", "input"},  {"x1", "input"},         {"x2", "other"}};
 
 int find_param(const Overload& o, PyObject* name, bool method) {
   const int n = static_cast<int>(o.params.size());

@@ -32,6 +32,10 @@ NB_MODULE(_C, m) {
   device_lost_error =
       PyErr_NewExceptionWithDoc("naru.DeviceLostError", "A device stopped working; everything on it is gone.", PyExc_RuntimeError, nullptr);
   m.attr("DeviceLostError") = nb::handle(check(device_lost_error));
+  linalg_error =
+      PyErr_NewExceptionWithDoc("naru._C._LinAlgError", "A matrix is singular, not positive-definite, or an algorithm does not converge.",
+                                PyExc_RuntimeError, nullptr);
+  m.attr("_LinAlgError") = nb::handle(check(linalg_error));
   make_tensor_type(m);
   define_types(m);
   define_random(m);
@@ -42,6 +46,7 @@ NB_MODULE(_C, m) {
   define_shapes();
   define_scatters();
   define_counting();
+  define_linalg();
   define_indexing();
   define_networks();
   define_convolutions();

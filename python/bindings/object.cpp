@@ -27,6 +27,8 @@ void set_python_error(const char* op) noexcept {
     if (PyErr_CheckSignals() == 0) set(PyExc_RuntimeError, e.what());
   } catch (const DeviceLostError& e) {
     set(device_lost_error ? device_lost_error : PyExc_RuntimeError, e.what());
+  } catch (const LinAlgError& e) {
+    set(linalg_error ? linalg_error : PyExc_RuntimeError, e.what());
   } catch (const DeviceUnavailableError& e) {
     set(device_unavailable_error ? device_unavailable_error : PyExc_RuntimeError, e.what());
   } catch (const Error& e) {

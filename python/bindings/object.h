@@ -71,6 +71,7 @@ void warn_user(const std::string& text);
 extern PyObject* out_of_memory_error;       // naru.OutOfMemoryError
 extern PyObject* device_unavailable_error;  // naru.DeviceUnavailableError
 extern PyObject* device_lost_error;         // naru.DeviceLostError
+extern PyObject* linalg_error;              // naru.linalg.LinAlgError
 
 // The text of a str, as UTF-8; it lives as long as the object. Raises UnicodeEncodeError where it holds lone surrogates.
 std::string_view utf8(PyObject* str);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "naru/compositions.h"
+#include "naru/linalg.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -23,7 +24,7 @@ double order_of(PyObject* p) {
   if (p == Py_None) return 2;
   if (PyUnicode_Check(p)) {
     if (PyUnicode_CompareWithASCIIString(p, "fro") == 0) return 2;
-    throw RuntimeError("norm: p must be a number or 'fro', got '{}'", printable(p));
+    throw RuntimeError("linalg.matrix_norm: Order {} not supported. (norm: p must be a number, 'fro' or 'nuc')", printable(p));
   }
   if (!scalar_from(p, s)) throw TypeError("norm(): argument 'p' must be Number, not {}", Py_TYPE(p)->tp_name);
   return s.to_double();
@@ -51,6 +52,8 @@ void define_sums() {
       [](const Tensor& t, const OptDims& dim) { return count_nonzero(t, dim); });
   def(kBoth, "norm", "input, p='fro', dim=None, keepdim=False, dtype=None, *, out=None", "The p-norm, of all elements or along dimensions.",
       [](const Tensor& t, PyObject* p, const OptDims& dim, bool keepdim, OptType dtype) -> PyObject* {
+        if (PyUnicode_Check(p) && PyUnicode_CompareWithASCIIString(p, "nuc") == 0)
+          return wrap(linalg::matrix_norm(t, "nuc", dim.value_or(Dims{-2, -1}), keepdim, dtype));
         return wrap(norm(t, order_of(p), dim, keepdim, dtype));
       });
   def(kFunction, "_vector_norm", "input, ord=2, dim=None, keepdim=False, *, dtype=None", "The p-norm, of all elements or along dimensions.",

@@ -15,6 +15,7 @@ PyTypeObject* tensor_type = nullptr;
 PyObject* out_of_memory_error = nullptr;
 PyObject* device_unavailable_error = nullptr;
 PyObject* device_lost_error = nullptr;
+PyObject* linalg_error = nullptr;
 
 namespace {
 

@@ -44,6 +44,7 @@ void define_shapes();
 void define_indexing();
 void define_scatters();
 void define_counting();
+void define_linalg();
 void define_networks();
 void define_convolutions();
 void define_images();

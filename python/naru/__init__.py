@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         cuda,
         fallback,
         legacy,
+        linalg,
         mps,
         nn,
         optim,
@@ -112,7 +113,7 @@ del _point_to_wheels
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(
     "accelerator autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
-    "amp safetensors special xpu _utils _tensor_str".split()
+    "amp linalg safetensors special xpu _utils _tensor_str".split()
 )
 _LAZY = {
     **dict.fromkeys(("finfo", "iinfo"), "_functions.dtype_limits"),
@@ -198,4 +199,7 @@ def __dir__() -> list[str]:
 # Names that Python decides on, whether or not the core has them too.
 for _name in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "manual_seed", "finfo", "iinfo"):
     globals().pop(_name, None)
+# These are naru.linalg's.
+for _name in [name for name in globals() if name.startswith("linalg_")]:
+    del globals()[_name]
 del _name

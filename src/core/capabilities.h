@@ -32,16 +32,22 @@ class Capabilities {
   // Tensors of this dtype, or an operator by its name (ir/addresses.h; "*": all of them), are not supported.
   void exclude(DType type) { dtypes_ &= ~bit(type); }
   void exclude(std::string_view op) { unsupported_.emplace(op); }
+  // The same for operators of instructions that only hosts carry out (ir/inspect.h): asked for where there is such an instruction, and not before
+  // all others.
+  void exclude_host_only(std::string_view op) { host_only_.emplace(op); }
 
   bool supports(DType type) const noexcept { return (dtypes_ & bit(type)) != 0; }
-  bool supports(std::string_view op) const { return unsupported_.empty() || !(unsupported_.contains(op) || unsupported_.contains("*")); }
-  // Nothing that instructions can ask for is excluded.
+  bool supports(std::string_view op) const {
+    return (unsupported_.empty() || !(unsupported_.contains(op) || unsupported_.contains("*"))) &&
+           (host_only_.empty() || !host_only_.contains(op));
+  }
+  // Nothing that instructions can ask for is excluded, but for those that only hosts carry out.
   bool supports_everything() const noexcept { return dtypes_ == ~uint64_t{0} && unsupported_.empty() && arithmetic.fp64; }
 
  private:
   static constexpr uint64_t bit(DType type) noexcept { return uint64_t{1} << static_cast<int>(type); }
   uint64_t dtypes_ = ~uint64_t{0};
-  std::set<std::string, std::less<>> unsupported_;
+  std::set<std::string, std::less<>> unsupported_, host_only_;
 };
 
 }  // namespace naru

@@ -7,48 +7,17 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
-#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "host/execute.h"
 #include "host/library_call.h"
+#include "host/openblas.h"
 #include "naru/error.h"
-#include "runtime/library.h"
 
 namespace naru::host {
 namespace {
-
-// An environment variable set for as long as a library starts up.
-class Environment {
- public:
-  Environment(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value, 1);
-  }
-  Environment(const Environment&) = delete;
-  ~Environment() {
-    if (before_)
-      setenv(name_, before_->c_str(), 1);
-    else
-      unsetenv(name_);
-  }
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
-
-std::vector<std::string> openblas_places() {
-  std::vector<std::string> places;
-  if (const char* path = std::getenv("NARU_OPENBLAS"); path && *path) places.push_back(path);
-  // The wheel scipy-openblas32.
-  for (const std::string& folder : runtime::Library::package_folders())
-    places.push_back(folder + "/scipy_openblas32/lib/libscipy_openblas.so");
-  places.push_back("libopenblas.so.0");
-  return places;
-}
 
 // ---- OpenBLAS
 // --------------------------------------------------------------------------------------------------------------------------
@@ -95,49 +64,16 @@ void openblas_dgemv(bool t, int64_t rows, int64_t cols, const double* a, int64_t
               as_int(incy));
 }
 
-const char* core_type() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
-    return "SKYLAKEX";
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "HASWELL";
-#endif
-  return nullptr;
-}
-
 bool open_openblas(Products& p) {
-  void* library = nullptr;
-  {
-    // Read when the library starts; gone again before another one could see it.
-    // One thread whatever the user asks of other programs: those that it starts for more wait in a loop, on the processors of our own.
-    const Environment one("OPENBLAS_NUM_THREADS", "1");
-    std::optional<Environment> kernel;
-    if (const char* core = core_type(); core && !std::getenv("OPENBLAS_CORETYPE")) kernel.emplace("OPENBLAS_CORETYPE", core);
-    for (const std::string& place : openblas_places())
-      if ((library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL))) break;
-  }
-  if (!library) return false;
-  // The wheel's names carry a prefix, Debian's do not.
-  const auto find = [&](const char* name) {
-    if (void* f = dlsym(library, (std::string("scipy_") + name).c_str())) return f;
-    return dlsym(library, name);
+  const auto find = [](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(openblas_function(name));
+    return function != nullptr;
   };
-  cblas_sgemm = reinterpret_cast<CblasSgemm>(find("cblas_sgemm"));
-  cblas_dgemm = reinterpret_cast<CblasDgemm>(find("cblas_dgemm"));
-  cblas_sgemv = reinterpret_cast<CblasSgemv>(find("cblas_sgemv"));
-  cblas_dgemv = reinterpret_cast<CblasDgemv>(find("cblas_dgemv"));
-  if (!cblas_sgemm || !cblas_dgemm || !cblas_sgemv || !cblas_dgemv) return false;
-  if (auto set = reinterpret_cast<void (*)(int)>(find("openblas_set_num_threads"))) set(1);
+  if (!find(cblas_sgemm, "cblas_sgemm") || !find(cblas_dgemm, "cblas_dgemm") || !find(cblas_sgemv, "cblas_sgemv") ||
+      !find(cblas_dgemv, "cblas_dgemv"))
+    return false;
   p.small_sgemm = openblas_sgemm, p.dgemm = openblas_dgemm, p.sgemv = openblas_sgemv, p.dgemv = openblas_dgemv;
-  std::string name = "OpenBLAS";
-  if (auto config = reinterpret_cast<const char* (*)()>(find("openblas_get_config"))) {
-    // "OpenBLAS 0.3.34 DYNAMIC_ARCH ..."
-    const std::string_view text = config();
-    const size_t end = text.find(' ', text.find(' ') + 1);
-    name = std::string(text.substr(0, end));
-  }
-  if (auto corename = reinterpret_cast<const char* (*)()>(find("openblas_get_corename"))) name += std::string(" (") + corename() + ")";
-  p.names += (p.names.empty() ? "" : ", ") + name;
+  p.names += (p.names.empty() ? "" : ", ") + openblas_name();
   return true;
 }
 

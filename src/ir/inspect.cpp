@@ -48,4 +48,22 @@ std::vector<OperatorName> operator_names() {
   return all;
 }
 
+namespace {
+
+template <class... I>
+void add_host_only(std::vector<const char*>& all, const std::variant<I...>*) {
+  const auto add = [&]<class K>(const K*) {
+    if constexpr (HostOnly<K>) all.insert(all.end(), std::begin(K::kNames), std::end(K::kNames));
+  };
+  (add(static_cast<const I*>(nullptr)), ...);
+}
+
+}  // namespace
+
+std::vector<const char*> host_only_names() {
+  std::vector<const char*> all;
+  add_host_only(all, static_cast<const Instruction*>(nullptr));
+  return all;
+}
+
 }  // namespace naru::ir

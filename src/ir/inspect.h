@@ -18,6 +18,14 @@ concept MadeOfParts = requires(I& i) {
   i.parts;
 };
 
+template <class I>
+concept HostOnly = requires {
+  std::remove_const_t<I>::kHostOnly;
+};
+inline bool is_host_only(const Instruction& instruction) {
+  return std::visit([]<class I>(const I&) { return HostOnly<I>; }, instruction);
+}
+
 // Calls f(void*& address, const OperandUse&) for each operand; addresses may be replaced. Null ones are left out.
 template <class F>
 void each_operand(Instruction& instruction, F&& f) {
@@ -52,5 +60,7 @@ struct OperatorName {
   const char* family;  // "elementwise", "derivative", "internal", "reduction", "scan", "index", "sort" or "product"
 };
 std::vector<OperatorName> operator_names();
+// Those of instructions that only hosts carry out.
+std::vector<const char*> host_only_names();
 
 }  // namespace naru::ir

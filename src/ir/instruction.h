@@ -5,6 +5,7 @@
 //   name(), kNames, kFamily   the operator it carries out, all that there are, and what kind of operators they are (none: it has no name)
 //   program, params   members of those that compute by a program
 //   parts             a member of those made of other instructions, each part's in `work`
+//   kHostOnly         that there is no text for devices: on others than hosts it is a fallback
 // A new kind is its struct here, its lowering to the host (src/host), its text for devices (src/render/c), and nothing else.
 #pragma once
 
@@ -18,6 +19,8 @@
 
 #include "ir/index_name.h"
 #include "ir/kernel_source.h"
+#include "ir/lapack.h"
+#include "ir/operand.h"
 #include "ir/program.h"
 #include "ir/reduce.h"
 #include "naru/device.h"
@@ -25,17 +28,6 @@
 #include "naru/precision.h"
 
 namespace naru::ir {
-
-// How an instruction uses an operand: the elements at address + sum over d of i[d] * strides[d], 0 <= i[d] < sizes[d], and up to `before`
-// elements in front of each and `behind` elements behind it, where indices lead.
-struct OperandUse {
-  const char* what;  // "input of a reduction"
-  bool written;
-  DType dtype;
-  std::span<const int64_t> sizes, strides;
-  int64_t before = 0, behind = 0;
-  const Device* device = nullptr;  // where it lives; null: on the device that carries the instruction out
-};
 
 // An operand over an iteration space: the address of its first element and one stride per dimension (0 repeats).
 struct View {
@@ -385,7 +377,7 @@ struct RowFused {
   }
 };
 
-using Instruction =
-    std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Convolution, Windows, Sort, CopyBytes, RowFused, UserKernel>;
+using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Convolution, Windows, Sort, Lapack, CopyBytes,
+                                 RowFused, UserKernel>;
 
 }  // namespace naru::ir

@@ -55,6 +55,23 @@ Tensor record(Tensor out, const char* name, std::initializer_list<const Tensor*>
   return out;
 }
 
+// The same for several results: grads[i] is that of outs[i], undefined where nothing flows to it. saves come first among the saved tensors, then
+// those of `outs` whose bit is set in save_outs.
+template <class F>
+void record_all(std::initializer_list<const Tensor*> outs, const char* name, std::initializer_list<const Tensor*> inputs,
+                std::initializer_list<const Tensor*> saves, F f, unsigned save_outs = 0) {
+  if (!recording(inputs)) return;
+  auto node = make_ref<FunctionNode<F>>(name, std::move(f));
+  connect(*node, inputs);
+  node->outputs = static_cast<uint32_t>(outs.size());
+  for (const Tensor* t : saves) node->saved.emplace_back(*t);
+  uint32_t number = 0;
+  for (const Tensor* out : outs) {
+    if (save_outs >> number & 1) node->saved.emplace_back(*out, true, number);
+    set_history(*out, Ref<Node>(node), number++);
+  }
+}
+
 // The gradient of a tensor of base_sizes and base_strides, from that of a view of its memory: g's sizes, these strides, `shift` elements on.
 Tensor gradient_of_base(const Tensor& g, const Dims& strides, int64_t shift, const Dims& base_sizes, const Dims& base_strides);
 

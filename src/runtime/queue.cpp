@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/at_end.h"
+#include "ir/inspect.h"
 #include "naru/error.h"
 #include "runtime/capture.h"
 #include "runtime/check_operands.h"
@@ -238,7 +239,7 @@ void Queue::wait(StreamPoint m) {
 uint64_t Queue::submit_locked(ir::Instruction&& instruction, const Accesses& accesses) {
   if constexpr (kChecksOperands) check_operands(instruction, accesses);
   Capture* const capture = capture_.load(std::memory_order_relaxed);
-  if (!supports_everything_)
+  if (!supports_everything_ || ir::is_host_only(instruction))
     if (const char* op = unsupported_in(capabilities_, instruction)) {
       if (capture) capture->refuse(fmt::format("{} is done on the cpu, for {} does not support it", op, device_.str()));
       run_on_host(*this, std::move(instruction), accesses, op);
@@ -265,7 +266,7 @@ uint64_t Queue::submit(ir::Instruction&& instruction, const Accesses& accesses) 
   for (Storage* s : accesses.reads) flush_other(*s, this);
   for (Storage* s : accesses.writes) flush_other(*s, this);
   std::lock_guard lock(mutex_);
-  if (!supports_everything_)
+  if (!supports_everything_ || ir::is_host_only(instruction))
     if (const char* op = unsupported_in(capabilities_, instruction)) note_unsupported(device_, op);
   flush_locked();
   return submit_locked(std::move(instruction), accesses);

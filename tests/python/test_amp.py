@@ -88,18 +88,29 @@ def one_call(name):
         "renorm": lambda a, b: torch.renorm(a, 2, 0, 1.0), "addr": lambda a, b: torch.addr(a, a[0], b[0]),
         "group_norm": lambda a, b: F.group_norm(a, 2), "grid_sample": lambda a, b: F.grid_sample(a[None, None], b.reshape(1, 2, 4, 2)),
     }  # fmt: skip
+    L, good = torch.linalg, lambda a: a + 4 * torch.eye(4, device=a.device, dtype=a.dtype)
+    special |= {
+        "solve": lambda a, b: L.solve(good(a), b), "inverse": lambda a, b: good(a).inverse(), "inv_ex": lambda a, b: L.inv_ex(good(a))[0],
+        "lstsq": lambda a, b: L.lstsq(good(a), b)[0], "cholesky": lambda a, b: L.cholesky(good(a)), "cholesky_ex": lambda a, b: L.cholesky_ex(a)[0],
+        "qr": lambda a, b: L.qr(a)[0], "svd": lambda a, b: a.svd()[1], "svdvals": lambda a, b: L.svdvals(a), "eigh": lambda a, b: L.eigh(a)[0],
+        "eigvalsh": lambda a, b: L.eigvalsh(a), "householder_product": lambda a, b: L.householder_product(a, b[0]), "geqrf": lambda a, b: a.geqrf()[1],
+        "cond": lambda a, b: L.cond(good(a)), "tensorinv": lambda a, b: L.tensorinv(good(a), 1), "tensorsolve": lambda a, b: L.tensorsolve(good(a), b[0]),
+        "triangular_solve": lambda a, b: b.triangular_solve(good(a))[0], "ormqr": lambda a, b: a.ormqr(b[0], b),
+        "lu_solve": lambda a, b: b.lu_solve(good(a), torch.arange(1, 5, dtype=torch.int32, device=a.device)),
+        "matrix_rank": lambda a, b: (L.matrix_rank(a), a.float())[1], "multi_dot": lambda a, b: L.multi_dot([a, b]), "vecdot": L.vecdot,
+    }  # fmt: skip
     for n in (1, 2, 3):
         for kind in ("conv", "conv_transpose"):
             special[f"{kind}{n}d"] = lambda a, b, f=f"{kind}{n}d", n=n: getattr(F, f)(a.reshape(1, 4, 4, *[1] * (n - 1)), b.reshape(4, 4, *[1] * n))
     along = {"softmax", "log_softmax", "softmin", "cumsum", "cumprod", "logsumexp"}
     two = {"matmul", "mm", "cdist", "dist", "cosine_similarity", "atan2", "arctan2", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div",
-           "hinge_embedding_loss", "soft_margin_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"}  # fmt: skip
+           "hinge_embedding_loss", "soft_margin_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cholesky_solve"}  # fmt: skip
+    if name in special:
+        return special[name]
     places = [p for p in (torch, F, torch.Tensor) if hasattr(p, name)]
     if not places:
         return None
     function = getattr(places[0], name)
-    if name in special:
-        return special[name]
     if name in along:
         return lambda a, b: function(a, 1)
     return (lambda a, b: function(a, b)) if name in two else lambda a, b: function(a)

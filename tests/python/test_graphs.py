@@ -47,8 +47,8 @@ def test_every_operator_is_replayed_with_its_bits(name):
                 x.copy_(given)
             g.replay()
         assert [bits(t) for t in as_tuple(results)] == wanted, case.name
-    # How many elements there are, or how many rounds it takes, depends on the values.
-    assert refused == ["index mask", "unique_consecutive", "gcd", "lcm", "combinations"]
+    # How many elements there are, or how many rounds it takes, depends on the values; or whether a matrix is singular, which would be an error.
+    assert refused == ["index mask", "unique_consecutive", "gcd", "lcm", "combinations", *(c.name for c in CASES if c.extra.get("reads"))]
 
 
 def test_nothing_is_done_in_a_capture(device):

@@ -18,6 +18,7 @@ import numpy as np
 import naru
 from naru import _C
 from naru.testing.counting_cases import counting_cases, scatter_cases
+from naru.testing.linalg_cases import linalg_cases
 from naru.testing.network_cases import network_cases
 
 
@@ -264,7 +265,7 @@ def other_cases() -> list:
     ]
 
 
-CASES = elementwise_cases() + other_cases() + network_cases(Case) + scatter_cases(Case) + counting_cases(Case)
+CASES = elementwise_cases() + other_cases() + network_cases(Case) + scatter_cases(Case) + counting_cases(Case) + linalg_cases(Case)
 
 
 def as_tuple(x):

@@ -6,6 +6,7 @@
 #include "backends/cuda/driver.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/stream.h"
+#include "ir/inspect.h"
 #include "naru/error.h"
 #include "runtime/self_check.h"
 
@@ -99,6 +100,7 @@ class CudaBackend final : public Backend {
   Capabilities capabilities(Device) override {
     Capabilities c;
     c.row_fused = c.cuda_source = true;
+    for (const char* op : ir::host_only_names()) c.exclude_host_only(op);
     return c;
   }
 

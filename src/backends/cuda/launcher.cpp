@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "ir/inspect.h"
 #include "ir/op_ids.h"
 #include "naru/error.h"
 
@@ -49,7 +50,7 @@ void StreamLauncher::run(const ir::Instruction& instruction) {
   std::visit(
       [this](const auto& i) {
         using Kind = std::decay_t<decltype(i)>;
-        if constexpr (!std::is_same_v<Kind, ir::CopyBytes>) render::c::run(i, *this);
+        if constexpr (!std::is_same_v<Kind, ir::CopyBytes> && !ir::HostOnly<Kind>) render::c::run(i, *this);
       },
       instruction);
 }

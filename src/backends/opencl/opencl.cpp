@@ -4,6 +4,7 @@
 
 #include "backends/opencl/device.h"
 #include "backends/opencl/stream.h"
+#include "ir/inspect.h"
 #include "naru/error.h"
 #include "runtime/self_check.h"
 
@@ -79,6 +80,7 @@ class OpenClBackend final : public Backend {
     c.unified_memory = d.shared;
     c.row_fused = true;
     if (!d.arithmetic.fp64) c.exclude(DType::F64);
+    for (const char* op : ir::host_only_names()) c.exclude_host_only(op);
     for (const std::string& op : operators_denied()) c.exclude(op);
     return c;
   }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "ir/inspect.h"
 #include "naru/error.h"
 #include "runtime/interrupt.h"
 
@@ -124,7 +125,7 @@ void OpenClStream::run(const ir::Instruction& instruction) {
   std::visit(
       [this](const auto& i) {
         using Kind = std::decay_t<decltype(i)>;
-        if constexpr (!std::is_same_v<Kind, ir::CopyBytes>) render::c::run(i, *this);
+        if constexpr (!std::is_same_v<Kind, ir::CopyBytes> && !ir::HostOnly<Kind>) render::c::run(i, *this);
       },
       instruction);
 }

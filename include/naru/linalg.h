@@ -1,0 +1,133 @@
+// Linear algebra, as torch.linalg has it, and the older names of torch. Matrices are the last two dimensions, all before them a batch; float32 and
+// float64. All is differentiable, gradients too, where PyTorch's is.
+//
+// Errors: RuntimeError for shapes that do not fit, and for operands of different types or devices; NotImplementedError for other types; LinAlgError
+// (naru/error.h) where a matrix is singular, not positive-definite, or an algorithm does not converge: the host waits to know. Functions named _ex
+// do not wait: they return a number for each matrix instead (int32; 0: all is well), unless check_errors. The cpu works by OpenBLAS' LAPACK; devices
+// but virtual ones have no routines of their own, so that these are fallbacks there (naru/fallback.h).
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "naru/ops.h"
+#include "naru/tensor.h"
+
+namespace naru::linalg {
+
+// --- systems of equations --------------------------------------------------------------------------------------------------------------
+// X with A X = B, or X A = B unless left. A (*, n, n); B (*, n, k), or (*, n), vectors, where its sizes are A's without the last.
+Tensor solve(const Tensor& a, const Tensor& b, bool left = true);
+std::pair<Tensor, Tensor> solve_ex(const Tensor& a, const Tensor& b, bool left = true, bool check_errors = false);
+// The same for a triangle of A; with unitriangular its diagonal counts as ones. Nothing else of A is looked at, singular or not.
+Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left = true, bool unitriangular = false);
+Tensor inv(const Tensor& a);
+std::pair<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors = false);
+Tensor det(const Tensor& a);
+// (sign, log of the absolute value) of the determinant.
+std::pair<Tensor, Tensor> slogdet(const Tensor& a);
+// (solution, residuals, rank, singular values) of least |A X - B|; A (*, m, n), B (*, m, k) or (*, m). driver: "gels" (A of full rank), "gelsy" (unless
+// named), "gelsd", "gelss". What a driver does not compute is empty.
+std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond = {},
+                                                 std::optional<std::string_view> driver = {});
+
+// --- factorizations --------------------------------------------------------------------------------------------------------------------
+// L with A = L Lᵀ, of the lower triangle of A; or U with A = Uᵀ U, of the upper.
+Tensor cholesky(const Tensor& a, bool upper = false);
+std::pair<Tensor, Tensor> cholesky_ex(const Tensor& a, bool upper = false, bool check_errors = false);
+// (LU, pivots): both factors in one matrix, and which row each step exchanged with its own (int32, from 1). A (*, m, n).
+std::pair<Tensor, Tensor> lu_factor(const Tensor& a, bool pivot = true);
+std::tuple<Tensor, Tensor, Tensor> lu_factor_ex(const Tensor& a, bool pivot = true, bool check_errors = false);
+// (P, L, U) with A = P L U.
+std::tuple<Tensor, Tensor, Tensor> lu(const Tensor& a, bool pivot = true);
+// X with A X = B (X A = B; Aᵀ where adjoint), of what lu_factor made of A.
+Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left = true, bool adjoint = false);
+// (Q, R): mode "reduced", "complete" (Q square), or "r" (Q empty).
+std::pair<Tensor, Tensor> qr(const Tensor& a, std::string_view mode = "reduced");
+// The first columns of the product of reflectors I - tau_i v_i v_iᵀ, as geqrf leaves them.
+Tensor householder_product(const Tensor& a, const Tensor& tau);
+// (LD, pivots) of a symmetric A, of its lower triangle, and X with A X = B of those.
+std::pair<Tensor, Tensor> ldl_factor(const Tensor& a);
+std::tuple<Tensor, Tensor, Tensor> ldl_factor_ex(const Tensor& a, bool check_errors = false);
+Tensor ldl_solve(const Tensor& ld, const Tensor& pivots, const Tensor& b);
+// (eigenvalues ascending, eigenvectors as columns) of a symmetric A, of its triangle "L" or "U".
+std::pair<Tensor, Tensor> eigh(const Tensor& a, std::string_view triangle = "L");
+Tensor eigvalsh(const Tensor& a, std::string_view triangle = "L");
+// (U, S, Vᵀ) with A = U diag(S) Vᵀ, S descending; U and V square, or of as many columns as S has.
+std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& a, bool full_matrices = true);
+Tensor svdvals(const Tensor& a);
+// (U, H) with A = U H, UᵀU = I and H symmetric, positive-semidefinite; A (*, m, n), m >= n.
+std::pair<Tensor, Tensor> polar(const Tensor& a);
+
+// --- of singular values and eigenvalues -----------------------------------------------------------------------------------------------------
+// Singular values of at most max(atol, rtol * the greatest) count as 0: numbers, or tensors, that broadcast to the batch. rtol, unless one of both is
+// given: the type's epsilon times the longer side. hermitian: A is symmetric, of its lower triangle.
+Tensor pinv(const Tensor& a, const std::optional<Operand>& atol = {}, const std::optional<Operand>& rtol = {}, bool hermitian = false);
+Tensor matrix_rank(const Tensor& a, const std::optional<Operand>& atol = {}, const std::optional<Operand>& rtol = {},
+                   bool hermitian = false);
+// The square root of a symmetric, positive-definite A.
+Tensor matrix_sqrth(const Tensor& a);
+
+// --- norms -----------------------------------------------------------------------------------------------------------------------------
+Tensor vector_norm(const Tensor& t, double ord = 2, const OptionalDims& dims = {}, bool keepdim = false, std::optional<DType> dtype = {});
+// ord: 1, -1, 2, -2, inf, -inf; or "fro", "nuc". dims: two.
+Tensor matrix_norm(const Tensor& t, double ord, const Dims& dims = {-2, -1}, bool keepdim = false, std::optional<DType> dtype = {});
+Tensor matrix_norm(const Tensor& t, std::string_view ord = "fro", const Dims& dims = {-2, -1}, bool keepdim = false,
+                   std::optional<DType> dtype = {});
+// Of matrices where two dimensions are named, or t is a matrix and ord is named; else of vectors.
+Tensor norm(const Tensor& t, std::optional<double> ord = {}, const OptionalDims& dims = {}, bool keepdim = false,
+            std::optional<DType> dtype = {});
+Tensor norm(const Tensor& t, std::string_view ord, const OptionalDims& dims = {}, bool keepdim = false, std::optional<DType> dtype = {});
+// |A| |A⁻¹| in a norm (2 unless named); inf for singular matrices.
+Tensor cond(const Tensor& a, std::optional<double> p = {});
+Tensor cond(const Tensor& a, std::string_view p);
+
+// --- products and powers ----------------------------------------------------------------------------------------------------------------------
+Tensor matrix_exp(const Tensor& a);
+Tensor matrix_power(const Tensor& a, int64_t n);
+// The product of matrices in the order that takes the fewest multiplications; the first and the last may be vectors.
+Tensor multi_dot(const std::vector<Tensor>& tensors);
+// Powers 0 ... n - 1 of the last dimension's elements, in a new last dimension.
+Tensor vander(const Tensor& x, std::optional<int64_t> n = {});
+Tensor cross(const Tensor& a, const Tensor& b, int64_t dim = -1);
+// Sums of products along a dimension.
+Tensor vecdot(const Tensor& x, const Tensor& y, int64_t dim = -1);
+// X with tensordot(X, A, ind) the identity, and X with tensordot(A, X, X.dim()) = B; dims of A are moved behind the others first.
+Tensor tensorinv(const Tensor& a, int64_t ind = 2);
+Tensor tensorsolve(const Tensor& a, const Tensor& b, const OptionalDims& dims = {});
+
+}  // namespace naru::linalg
+
+namespace naru {
+
+// Older names.
+using linalg::det;
+using linalg::matrix_exp;
+using linalg::matrix_power;
+using linalg::slogdet;
+inline Tensor inverse(const Tensor& a) { return linalg::inv(a); }
+inline Tensor pinverse(const Tensor& a, double rcond = 1e-15) { return linalg::pinv(a, {}, Operand(rcond)); }
+inline Tensor orgqr(const Tensor& a, const Tensor& tau) { return linalg::householder_product(a, tau); }
+inline Tensor chain_matmul(const std::vector<Tensor>& matrices) { return matrices.size() == 1 ? matrices[0] : linalg::multi_dot(matrices); }
+inline Tensor lu_solve(const Tensor& b, const Tensor& lu, const Tensor& pivots) { return linalg::lu_solve(lu, pivots, b); }
+
+Tensor logdet(const Tensor& a);
+// X with A X = B, and the inverse of A, of A's factor.
+Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper = false);
+Tensor cholesky_inverse(const Tensor& factor, bool upper = false);
+// (P, L, U) of what lu_factor made; those not wanted are empty.
+std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& lu, const Tensor& pivots, bool unpack_data = true, bool unpack_pivots = true);
+// (U, S, V): V itself.
+std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& a, bool some = true, bool compute_uv = true);
+// R and reflectors in one matrix, and the reflectors' factors.
+std::pair<Tensor, Tensor> geqrf(const Tensor& a);
+// Q C, or C Q unless left, of Q as all reflectors make it; Qᵀ where transpose.
+Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& c, bool left = true, bool transpose = false);
+// (X with A X = B, a copy of A); Aᵀ where transpose.
+std::pair<Tensor, Tensor> triangular_solve(const Tensor& b, const Tensor& a, bool upper = true, bool transpose = false,
+                                           bool unitriangular = false);
+
+}  // namespace naru

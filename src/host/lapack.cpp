@@ -1,0 +1,340 @@
+// Routines of LAPACK, by OpenBLAS: each matrix on one thread, matrices (and columns of right sides) spread over the pool.
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cmath>
+#include <vector>
+
+#include "host/instructions.h"
+#include "host/layout.h"
+#include "host/library_call.h"
+#include "host/openblas.h"
+#include "naru/error.h"
+
+namespace naru::host {
+namespace {
+
+using ir::Lapack;
+using Function = void (*)();
+
+// Fortran's convention: all by address, lengths of texts behind all others.
+template <class... A>
+void call(Function f, A... a) {
+  reinterpret_cast<void (*)(A...)>(f)(a...);
+}
+
+struct Sizes {
+  int rows, cols, column;
+};
+
+// One matrix of each array, columns [first, first + columns) of the right side, and room for the routine to work in, kept from matrix to matrix.
+template <class T>
+struct Job {
+  const Lapack& op;
+  Function function;
+  const std::vector<Sizes>& sizes;
+  int64_t matrix = 0;
+  int first = 0, columns = 0;
+  std::vector<T> work;
+  std::vector<int> integers;
+
+  T* at(size_t k) const { return static_cast<T*>(op.arrays[k].data) + matrix * op.arrays[k].matrix; }
+  int* ints(size_t k) const { return static_cast<int*>(op.arrays[k].data) + matrix * op.arrays[k].matrix; }
+  const int* rows(size_t k) const { return &sizes[k].rows; }
+  const int* cols(size_t k) const { return &sizes[k].cols; }
+  const int* column(size_t k) const { return &sizes[k].column; }
+  T* right(size_t k) const { return at(k) + int64_t{first} * sizes[k].column; }
+  // f(memory, how much): asked first how much it wants.
+  template <class F>
+  void with_work(F&& f) {
+    if (work.empty()) {
+      T wanted = 0;
+      const int query = -1;
+      f(&wanted, &query);
+      work.resize(static_cast<size_t>(std::max(T{1}, std::ceil(wanted * (1 + std::numeric_limits<T>::epsilon())))));
+    }
+    const int have = static_cast<int>(work.size());
+    f(work.data(), &have);
+  }
+  const char* triangle() const { return op.upper ? "U" : "L"; }
+  const char* transposition() const { return op.transposed ? "T" : "N"; }
+};
+
+constexpr size_t kOne = 1;  // the length of such a text
+
+template <class T>
+int cholesky(Job<T>& j) {
+  int info = 0;
+  T* const a = j.at(0);
+  const int64_t n = *j.rows(0), step = *j.column(0);
+  call(j.function, j.triangle(), j.rows(0), a, j.column(0), &info, kOne);
+  for (int64_t c = 0; c < n; ++c)
+    j.op.upper ? std::fill(a + c * step + c + 1, a + c * step + n, T{0}) : std::fill(a + c * step, a + c * step + c, T{0});
+  // Not every OpenBLAS takes NaN for a number that is not positive.
+  for (int64_t c = 0; c < n && info == 0; ++c)
+    if (std::isnan(a[c * step + c])) info = static_cast<int>(c) + 1;
+  return info;
+}
+
+template <class T>
+int cholesky_solve(Job<T>& j) {
+  int info = 0;
+  call(j.function, j.triangle(), j.rows(0), &j.columns, j.at(0), j.column(0), j.right(1), j.column(1), &info, kOne);
+  return info;
+}
+
+template <class T>
+int cholesky_inverse(Job<T>& j) {
+  int info = 0;
+  T* const a = j.at(0);
+  const int64_t n = *j.rows(0), step = *j.column(0);
+  call(j.function, j.triangle(), j.rows(0), a, j.column(0), &info, kOne);
+  for (int64_t c = 0; c < n; ++c)
+    for (int64_t r = 0; r < c; ++r) j.op.upper ? a[r * step + c] = a[c * step + r] : a[c * step + r] = a[r * step + c];
+  return info;
+}
+
+template <class T>
+int lu(Job<T>& j) {
+  int info = 0;
+  call(j.function, j.rows(0), j.cols(0), j.at(0), j.column(0), j.ints(1), &info);
+  return info;
+}
+
+template <class T>
+int lu_solve(Job<T>& j) {
+  int info = 0;
+  call(j.function, j.transposition(), j.rows(0), &j.columns, j.at(0), j.column(0), j.ints(1), j.right(2), j.column(2), &info, kOne);
+  return info;
+}
+
+template <class T>
+int triangular_solve(Job<T>& j) {
+  const T one = 1;
+  call(j.function, "L", j.triangle(), j.transposition(), j.op.ones ? "U" : "N", j.rows(0), &j.columns, &one, j.at(0), j.column(0),
+       j.right(1), j.column(1), kOne, kOne, kOne, kOne);
+  return 0;
+}
+
+template <class T>
+int qr(Job<T>& j) {
+  int info = 0;
+  j.with_work([&](T* work, const int* size) { call(j.function, j.rows(0), j.cols(0), j.at(0), j.column(0), j.at(1), work, size, &info); });
+  return info;
+}
+
+template <class T>
+int qr_vectors(Job<T>& j) {
+  int info = 0;
+  j.with_work([&](T* work, const int* size) {
+    call(j.function, j.rows(0), j.cols(0), j.rows(1), j.at(0), j.column(0), j.at(1), work, size, &info);
+  });
+  return info;
+}
+
+template <class T>
+int qr_product(Job<T>& j) {
+  int info = 0;
+  j.with_work([&](T* work, const int* size) {
+    call(j.function, "L", j.transposition(), j.rows(2), j.cols(2), j.rows(1), j.at(0), j.column(0), j.at(1), j.at(2), j.column(2), work,
+         size, &info, kOne, kOne);
+  });
+  return info;
+}
+
+template <class T>
+int svd(Job<T>& j) {
+  int info = 0;
+  const bool vectors = j.op.vectors;
+  const size_t u = vectors ? 2 : 0, vt = vectors ? 3 : 0;
+  const char* const wanted = !vectors ? "N" : *j.cols(u) == *j.rows(0) && *j.rows(vt) == *j.cols(0) ? "A" : "S";
+  j.integers.resize(static_cast<size_t>(8 * *j.rows(1)));
+  j.with_work([&](T* work, const int* size) {
+    call(j.function, wanted, j.rows(0), j.cols(0), j.at(0), j.column(0), j.at(1), j.at(u), j.column(u), j.at(vt), j.column(vt), work, size,
+         j.integers.data(), &info, kOne);
+  });
+  return info;
+}
+
+template <class T>
+int eigh(Job<T>& j) {
+  int info = 0;
+  const auto run = [&](T* work, const int* size, int* integers, const int* count) {
+    call(j.function, j.op.vectors ? "V" : "N", j.triangle(), j.rows(0), j.at(0), j.column(0), j.at(1), work, size, integers, count, &info,
+         kOne, kOne);
+  };
+  if (j.integers.empty()) {
+    T wanted = 0;
+    int integers = 0;
+    const int query = -1;
+    run(&wanted, &query, &integers, &query);
+    j.integers.resize(static_cast<size_t>(std::max(1, integers)));
+  }
+  const int count = static_cast<int>(j.integers.size());
+  j.with_work([&](T* work, const int* size) { run(work, size, j.integers.data(), *size < 0 ? size : &count); });
+  return info;
+}
+
+template <class T>
+int ldl(Job<T>& j) {
+  int info = 0;
+  j.with_work([&](T* work, const int* size) {
+    call(j.function, j.triangle(), j.rows(0), j.at(0), j.column(0), j.ints(1), work, size, &info, kOne);
+  });
+  return info;
+}
+
+template <class T>
+int ldl_solve(Job<T>& j) {
+  int info = 0;
+  call(j.function, j.triangle(), j.rows(0), &j.columns, j.at(0), j.column(0), j.ints(1), j.right(2), j.column(2), &info, kOne);
+  return info;
+}
+
+template <class T>
+int gels(Job<T>& j) {
+  int info = 0;
+  j.with_work([&](T* work, const int* size) {
+    call(j.function, "N", j.rows(0), j.cols(0), j.cols(1), j.at(0), j.column(0), j.at(1), j.column(1), work, size, &info, kOne);
+  });
+  return info;
+}
+
+template <class T>
+int gelsy(Job<T>& j) {
+  int info = 0;
+  const T rcond = static_cast<T>(j.op.rcond);
+  j.integers.assign(static_cast<size_t>(*j.cols(0)), 0);
+  j.with_work([&](T* work, const int* size) {
+    call(j.function, j.rows(0), j.cols(0), j.cols(1), j.at(0), j.column(0), j.at(1), j.column(1), j.integers.data(), &rcond, j.ints(2),
+         work, size, &info);
+  });
+  return info;
+}
+
+template <class T>
+int gelss(Job<T>& j) {
+  int info = 0;
+  const T rcond = static_cast<T>(j.op.rcond);
+  j.with_work([&](T* work, const int* size) {
+    call(j.function, j.rows(0), j.cols(0), j.cols(1), j.at(0), j.column(0), j.at(1), j.column(1), j.at(3), &rcond, j.ints(2), work, size,
+         &info);
+  });
+  return info;
+}
+
+template <class T>
+int gelsd(Job<T>& j) {
+  int info = 0;
+  const T rcond = static_cast<T>(j.op.rcond);
+  const auto run = [&](T* work, const int* size, int* integers) {
+    call(j.function, j.rows(0), j.cols(0), j.cols(1), j.at(0), j.column(0), j.at(1), j.column(1), j.at(3), &rcond, j.ints(2), work, size,
+         integers, &info);
+  };
+  if (j.integers.empty()) {
+    T wanted = 0;
+    int integers = 0;
+    const int query = -1;
+    run(&wanted, &query, &integers);
+    j.integers.resize(static_cast<size_t>(std::max(1, integers)));
+  }
+  j.with_work([&](T* work, const int* size) { run(work, size, j.integers.data()); });
+  return info;
+}
+
+// In the order of Lapack::Routine.
+struct Row {
+  const char* function;  // without its type's letter
+  int (*f32)(Job<float>&);
+  int (*f64)(Job<double>&);
+  double cost;     // nanoseconds for each of rows * columns * the less of both
+  int right = -1;  // the array whose columns are solved for one by one
+};
+#define NARU_BOTH(f) f<float>, f<double>
+constexpr Row kRows[] = {{"potrf", NARU_BOTH(cholesky), 0.1},
+                         {"potrs", NARU_BOTH(cholesky_solve), 0, 1},
+                         {"potri", NARU_BOTH(cholesky_inverse), 0.2},
+                         {"getrf", NARU_BOTH(lu), 0.1},
+                         {"getrs", NARU_BOTH(lu_solve), 0, 2},
+                         {"trsm", NARU_BOTH(triangular_solve), 0, 1},
+                         {"geqrf", NARU_BOTH(qr), 0.3},
+                         {"orgqr", NARU_BOTH(qr_vectors), 0.3},
+                         {"ormqr", NARU_BOTH(qr_product), 0.3},
+                         {"gesdd", NARU_BOTH(svd), 3},
+                         {"syevd", NARU_BOTH(eigh), 2},
+                         {"sytrf", NARU_BOTH(ldl), 0.2},
+                         {"sytrs", NARU_BOTH(ldl_solve), 0, 2},
+                         {"gels", NARU_BOTH(gels), 0.5},
+                         {"gelsy", NARU_BOTH(gelsy), 1},
+                         {"gelsd", NARU_BOTH(gelsd), 3},
+                         {"gelss", NARU_BOTH(gelss), 3}};
+#undef NARU_BOTH
+static_assert(std::size(kRows) == std::size(Lapack::kNames));
+
+constexpr int kColumns =
+    64;  // of a right side that one thread takes: what each element is computed with must not depend on how many there are
+
+int narrow(int64_t size, const Lapack& op) {
+  if (size > INT_MAX)
+    throw RuntimeError("linalg.{}: wanted sizes below 2^31 (LAPACK counts in 32 bits), got a matrix with a side of {}", op.name(), size);
+  return static_cast<int>(size);
+}
+
+double nanoseconds(const Row& row, const std::vector<Sizes>& sizes, int64_t batch) {
+  const double m = sizes[0].rows, n = sizes[0].cols;
+  double each = 1000 + row.cost * m * n * std::min(m, n);
+  if (row.right >= 0) each += 0.2 * m * m * sizes[static_cast<size_t>(row.right)].cols;
+  return each * static_cast<double>(batch);
+}
+
+template <class T>
+void run_typed(const Lapack& op, const Row& row, Function function, const std::vector<Sizes>& sizes) {
+  const Lapack::Array& info = op.arrays.back();
+  const int all = row.right < 0 ? 0 : sizes[static_cast<size_t>(row.right)].cols;
+  const int64_t pieces = row.right < 0 ? 1 : (all + kColumns - 1) / kColumns;
+  split(op.batch * pieces, nanoseconds(row, sizes, op.batch), 1, [&](int64_t begin, int64_t end) {
+    Job<T> job{op, function, sizes};
+    for (int64_t i = begin; i < end; ++i) {
+      job.matrix = i / pieces;
+      job.first = static_cast<int>(i % pieces) * kColumns;
+      job.columns = std::min(kColumns, all - job.first);
+      int status;
+      if constexpr (std::is_same_v<T, float>)
+        status = row.f32(job);
+      else
+        status = row.f64(job);
+      if (job.first == 0) static_cast<int*>(info.data)[job.matrix * info.matrix] = status;
+    }
+  });
+}
+
+}  // namespace
+
+void run(const Lapack& op) {
+  const auto number = static_cast<size_t>(op.routine);
+  const Row& row = kRows[number];
+  std::vector<Sizes> sizes;
+  bool empty = op.batch == 0;
+  for (const Lapack::Array& a : op.arrays) {
+    sizes.push_back({narrow(a.rows, op), narrow(a.cols, op), narrow(std::max<int64_t>(a.column, 1), op)});
+    empty |= a.rows == 0 || a.cols == 0;
+  }
+  const Lapack::Array& info = op.arrays.back();
+  if (empty) {
+    for (int64_t i = 0; i < op.batch; ++i) static_cast<int*>(info.data)[i * info.matrix] = 0;
+    return;
+  }
+  const std::string name = fmt::format("{}{}_", op.dtype == DType::F32 ? 's' : 'd', row.function);
+  const auto function = reinterpret_cast<Function>(openblas_function(name.c_str()));
+  if (!function)
+    throw RuntimeError(
+        "Calling torch.linalg.{} on a CPU tensor requires LAPACK: {} (install the wheel scipy-openblas32 or Debian's libopenblas0, or name "
+        "a "
+        "library in NARU_OPENBLAS)",
+        op.name(), openblas_name().empty() ? "no OpenBLAS was found" : fmt::format("{} has no {}", openblas_name(), name));
+  static constinit std::atomic<bool> known[std::size(kRows)]{};
+  const LibraryCall scope(known[number]);
+  op.dtype == DType::F32 ? run_typed<float>(op, row, function, sizes) : run_typed<double>(op, row, function, sizes);
+}
+
+}  // namespace naru::host

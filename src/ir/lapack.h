@@ -1,0 +1,76 @@
+// The instruction of linear algebra (see ir/instruction.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/operand.h"
+
+namespace naru::ir {
+
+// A routine of LAPACK for `batch` matrices, each by itself. Its arrays are column-major, and are overwritten as LAPACK does it; `info`, the last of
+// them, has a number for each matrix: 0, or LAPACK's.
+//   Cholesky            a (n, n): its factor, zeros in the other triangle
+//   CholeskySolve       factor, b (n, k): solutions
+//   CholeskyInverse     a: of a factor the inverse of what it is a factor of
+//   Lu                  a (m, n): both factors; pivots (I32, min(m, n))
+//   LuSolve             factors, pivots, b
+//   TriangularSolve     a, b; nothing is looked at beyond the triangle, or on the diagonal where it counts as ones
+//   Qr, QrVectors       a (m, n), tau: R and reflectors; from those the columns of Q
+//   QrProduct           reflectors, tau, c (m, k): Q c
+//   Svd                 a (lost), s; with vectors u, vt: as many columns (rows) as they have
+//   Eigh                a: eigenvectors, if asked for; w
+//   Ldl, LdlSolve       a, pivots; factors, pivots, b
+//   Gels .. Gelss       a (lost), b (max(m, n), k): solutions, residuals; rank (I32); s
+struct Lapack {
+  enum class Routine : uint8_t {
+    Cholesky,
+    CholeskySolve,
+    CholeskyInverse,
+    Lu,
+    LuSolve,
+    TriangularSolve,
+    Qr,
+    QrVectors,
+    QrProduct,
+    Svd,
+    Eigh,
+    Ldl,
+    LdlSolve,
+    Gels,
+    Gelsy,
+    Gelsd,
+    Gelss
+  };
+  struct Array {
+    void* data = nullptr;
+    DType dtype = DType::F32;
+    bool written = false;
+    int64_t rows = 0, cols = 0, column = 0, matrix = 0;  // sizes; from one column, and from one matrix, to the next
+  };
+  Routine routine = Routine::Cholesky;
+  DType dtype = DType::F32;  // F32 or F64
+  int64_t batch = 1;
+  std::vector<Array> arrays;
+  bool upper = false, transposed = false, ones = false, vectors = true;
+  double rcond = 0;  // singular values below that share of the greatest count as 0
+
+  static constexpr bool kHostOnly = true;
+  static constexpr const char* kFamily = "linalg";
+  static constexpr const char* kNames[] = {"cholesky",  "cholesky_solve", "cholesky_inverse",
+                                           "lu_factor", "lu_solve",       "solve_triangular",
+                                           "geqrf",     "orgqr",          "ormqr",
+                                           "svd",       "eigh",           "ldl_factor",
+                                           "ldl_solve", "gels",           "gelsy",
+                                           "gelsd",     "gelss"};
+  const char* name() const { return kNames[static_cast<int>(routine)]; }
+  template <class F>
+  void each_operand(F&& f) {
+    for (Array& a : arrays) {
+      const int64_t sizes[] = {batch, a.rows, a.cols}, strides[] = {a.matrix, 1, a.column};
+      if (a.data) f(a.data, OperandUse{"array of a routine of LAPACK", a.written, a.dtype, sizes, strides});
+    }
+  }
+};
+
+}  // namespace naru::ir

@@ -1,0 +1,16 @@
+// LU factors without autograd.
+#pragma once
+
+#include "naru/tensor.h"
+
+namespace naru::ops {
+
+struct Lu {
+  Tensor lu, pivots, info;
+};
+// Of a (*, m, n), whose type LAPACK must know.
+Lu factored(const Tensor& a, const char* op);
+// X with A X = B (X A = B; Aᵀ where transposed) of A's factors; batches broadcast.
+Tensor solved(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool transposed, const char* op);
+
+}  // namespace naru::ops
