@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ._functions.dtype_limits import finfo, iinfo
     from ._functions.einsum import einsum
     from ._functions.kernel import kernel
+    from ._functions.linear_algebra import chain_matmul, lobpcg, lu, pca_lowrank, svd_lowrank
     from ._tensor_str import get_printoptions, set_printoptions
     from .amp.autocast_mode import autocast
     from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -129,6 +130,10 @@ _LAZY = {
     **dict.fromkeys(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"), "random"),
     **dict.fromkeys(("save", "load"), "serialization"),
     **dict.fromkeys(("set_float32_matmul_precision", "get_float32_matmul_precision"), "backends._precision"),
+    **dict.fromkeys(
+        ("lu", "chain_matmul", "svd_lowrank", "pca_lowrank", "lobpcg", "cholesky", "eig", "lstsq", "matrix_rank", "qr", "solve", "symeig"),
+        "_functions.linear_algebra",
+    ),
     "autocast": "amp.autocast_mode",
     "einsum": "_functions.einsum",
     "virtual": "_device.virtual",

@@ -97,7 +97,7 @@ def one_call(name):
         "cond": lambda a, b: L.cond(good(a)), "tensorinv": lambda a, b: L.tensorinv(good(a), 1), "tensorsolve": lambda a, b: L.tensorsolve(good(a), b[0]),
         "triangular_solve": lambda a, b: b.triangular_solve(good(a))[0], "ormqr": lambda a, b: a.ormqr(b[0], b),
         "lu_solve": lambda a, b: b.lu_solve(good(a), torch.arange(1, 5, dtype=torch.int32, device=a.device)),
-        "matrix_rank": lambda a, b: (L.matrix_rank(a), a.float())[1], "multi_dot": lambda a, b: L.multi_dot([a, b]), "vecdot": L.vecdot,
+        "matrix_rank": lambda a, b: (L.matrix_rank(a), a.float())[1], "multi_dot": lambda a, b: L.multi_dot([a, b]), "chain_matmul": lambda a, b: L.multi_dot([a, b]), "vecdot": L.vecdot,
     }  # fmt: skip
     for n in (1, 2, 3):
         for kind in ("conv", "conv_transpose"):

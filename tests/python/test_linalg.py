@@ -35,7 +35,7 @@ NUMERICAL = {
     "svd of NaN": (lambda: L.svd(NAN), "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."),
     "pinv of NaN": (lambda: L.pinv(NAN), "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."),
     "eigh of NaN": (lambda: L.eigh(NAN), "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated eigenvalues (error code: "),
-    "lstsq by gels": (lambda: L.lstsq(torch.zeros(3, 3), torch.ones(3, 1), driver="gels"), "does not have full rank"),
+    "lstsq by gels": (lambda: L.lstsq(torch.diag(torch.tensor([1.0, 0])), torch.ones(2, 1), driver="gels"), "does not have full rank"),
     "matrix_power": (lambda: L.matrix_power(SINGULAR, -2), "linalg.inv: The diagonal element 1 is zero"),
     "tensorinv": (lambda: L.tensorinv(torch.zeros(4, 2, 2), 1), "inv: The diagonal element 1 is zero"),
     "ldl_factor": (lambda: L.ldl_factor(SINGULAR), "torch.linalg.ldl_factor: D[1,1] is zero"),
@@ -261,3 +261,35 @@ def test_without_a_library_the_error_says_what_to_install():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, "NARU_MATMUL": "own", "NARU_OPENBLAS": "/dev/null"})
     # Where the system has an OpenBLAS of its own, there is an answer.
     assert done.returncode == 0 and (not done.stdout or "requires LAPACK" in done.stdout and "scipy-openblas32" in done.stdout), done.stderr
+
+
+def test_low_rank_factorizations_find_what_is_there():
+    a = random(40, 30) @ torch.diag(torch.tensor([1.0] * 4 + [0.0] * 26, dtype=F64)) @ random(30, 30, seed=1)
+    for wide in (False, True):
+        x = a.mT if wide else a
+        u, s, v = torch.svd_lowrank(x, q=6)
+        np.testing.assert_allclose((u * s @ v.mT).numpy(), x.numpy(), atol=1e-10)
+    u, s, v = torch.pca_lowrank(a, q=4)
+    np.testing.assert_allclose(s.numpy(), L.svdvals(a - a.mean(0))[:4].numpy(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_lobpcg_finds_the_outermost_eigenpairs(largest):
+    a, b = random(2, 24, 24), torch.diag(random(24, seed=1) + 2)
+    a = a @ a.mT + torch.eye(24, dtype=F64)
+    e, x = torch.lobpcg(a, k=2, largest=largest)
+    wanted = L.eigvalsh(a)
+    np.testing.assert_allclose(e.numpy(), (wanted.flip(-1) if largest else wanted)[:, :2].numpy(), rtol=1e-8)
+    np.testing.assert_allclose((a @ x).numpy(), (x * e.unsqueeze(-2)).numpy(), atol=1e-4)
+    e, x = torch.lobpcg(a[0], k=2, B=b, largest=largest)
+    np.testing.assert_allclose((a[0] @ x).numpy(), (b @ x * e).numpy(), atol=1e-4)
+    leaf = a[0].clone().requires_grad_()
+    torch.lobpcg(leaf, k=1, largest=largest)[0].sum().backward()
+    vector = L.eigh(a[0])[1][:, -1 if largest else 0]
+    np.testing.assert_allclose(leaf.grad.numpy(), torch.outer(vector, vector).numpy(), atol=1e-9)
+
+
+def test_names_that_are_gone_say_what_is_in_their_place():
+    for name in ("cholesky", "eig", "lstsq", "matrix_rank", "qr", "solve", "symeig"):
+        with pytest.raises(RuntimeError, match="deprecated since version 1.9 and is now removed.*torch.linalg."):
+            getattr(torch, name)(torch.eye(2))

@@ -1,0 +1,171 @@
+"""Functions of linear algebra that are programs over others: low-rank factorizations, lobpcg, and names that PyTorch has taken away."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from .. import _C, linalg
+from .arguments import takes_tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+_EPSILON = {_C.float32: 1.2e-07, _C.float64: 2.23e-16}
+
+
+@takes_tensors
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:  # noqa: N803
+    """(LU, pivots), and with get_infos a number for each matrix; see naru.linalg.lu_factor and lu_factor_ex."""
+    warnings.warn("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a future PyTorch release.", stacklevel=2)
+    results = tuple(_C._lu_with_info(A, pivot, not get_infos))[: 3 if get_infos else 2]
+    if out is None:
+        return results
+    return tuple(_C._write_out("lu", target, result) for target, result in zip(out, results))
+
+
+def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
+    """The product of matrices; see naru.linalg.multi_dot."""
+    warnings.warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead", stacklevel=2)
+    result = matrices[0] if len(matrices) == 1 else linalg.multi_dot(matrices)
+    return result if out is None else _C._write_out("chain_matmul", out, result)
+
+
+def _range_of(A: Tensor, q: int, niter: int) -> Tensor:  # noqa: N803
+    """Orthonormal columns that span nearly what A's q greatest singular vectors do."""
+    basis = linalg.qr(A @ _C.randn(A.shape[-1], q, dtype=A.dtype, device=A.device))[0]
+    for _ in range(niter):
+        basis = linalg.qr(A @ linalg.qr(A.mT @ basis)[0])[0]
+    return basis
+
+
+@takes_tensors
+def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple:  # noqa: N803
+    """(U, S, V) with U diag(S) Vᵀ nearly A (less M), of rank q: found from products with random vectors."""
+    q, niter = 6 if q is None else q, 2 if niter is None else niter
+    A = A if M is None else A - M  # noqa: N806
+    wide = A.shape[-2] < A.shape[-1]
+    if wide:
+        A = A.mT  # noqa: N806
+    if not 0 <= q <= A.shape[-1]:
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={A.shape[-1]}")
+    basis = _range_of(A, q, niter)
+    u, s, vt = linalg.svd(basis.mT @ A, full_matrices=False)
+    u, v = basis @ u, vt.mT
+    return (v, s, u) if wide else (u, s, v)
+
+
+@takes_tensors
+def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple:  # noqa: N803
+    """(U, S, V) of rank q of A, its columns' means taken away if center: V holds the principal directions."""
+    most = min(A.shape[-2:])
+    q = min(6, most) if q is None else q
+    if not 0 <= q <= most:
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={most}")
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+
+
+def _eigenpairs(A: Tensor, B: Tensor | None, k: int, largest: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
+    """The k first of A x = e B x by whole factorizations, differentiable."""
+    factor = None if B is None else linalg.cholesky(B)
+    if factor is not None:
+        A = linalg.solve_triangular(factor, linalg.solve_triangular(factor, A, upper=False), upper=False)  # noqa: N806
+    return _chosen(A, factor, k, largest)
+
+
+def _chosen(A: Tensor, factor: Tensor | None, k: int, largest: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
+    e, x = linalg.eigh(A)
+    e, x = (e.flip(-1)[..., :k], x.flip(-1)[..., :k]) if largest else (e[..., :k], x[..., :k])
+    return e, x if factor is None else linalg.solve_triangular(factor.mT, x, upper=True)
+
+
+def _matrix(t: Tensor | None, i: int) -> Tensor | None:
+    """Number i of a batch; the one matrix there is."""
+    return None if t is None else t.reshape(-1, *t.shape[-2:])[i if t.dim() > 2 else 0]
+
+
+def _orthonormal(basis: Tensor, B: Tensor | None) -> Tensor:  # noqa: N803
+    """Columns that span the same, orthonormal under B, without those that depend on others."""
+    gram = basis.mT @ (basis if B is None else B @ basis)
+    scale = gram.diagonal().sqrt().clamp_min(1e-30)
+    e, v = linalg.eigh(gram / scale[:, None] / scale)
+    keep = e > e[-1] * basis.shape[0] * _EPSILON[basis.dtype]
+    return (basis / scale) @ (v[:, keep] / e[keep].sqrt())
+
+
+def _iterate(A: Tensor, B: Tensor | None, X: Tensor, iK: Tensor | None, tol: float, niter: int, largest: bool) -> tuple:  # noqa: N803
+    """Rayleigh and Ritz in the span of the vectors, their residuals and their last steps, until residuals are small."""
+    k, step = X.shape[1], None
+    size_a = float(linalg.norm(A @ X) / linalg.norm(X))
+    size_b = 1.0 if B is None else float(linalg.norm(B @ X) / linalg.norm(X))
+    x = _orthonormal(X, B)
+    e, turn = linalg.eigh(x.mT @ (A @ x))
+    e, x = (e.flip(0), (x @ turn).flip(1)) if largest else (e, x @ turn)
+    done = 0
+    while niter < 0 or done < niter:
+        done += 1
+        residual = A @ x - (x if B is None else B @ x) * e
+        limit = (size_a + size_b * e.abs()) * linalg.vector_norm(x, dim=0) * tol
+        if bool((linalg.vector_norm(residual, dim=0) < limit).all()) or done > 1000:
+            break
+        residual = residual if iK is None else iK @ residual
+        basis = _orthonormal(_C.cat([x, residual] if step is None else [x, residual, step], 1), B)
+        values, turn = linalg.eigh(basis.mT @ (A @ basis))
+        at = values.argsort(0, largest)[:k]
+        new = basis @ turn[:, at]
+        step = new - x @ (x.mT @ (new if B is None else B @ new))
+        e, x = values[at], new
+    return e, x
+
+
+@takes_tensors
+def lobpcg(
+    A: Tensor, k: int | None = None, B: Tensor | None = None, X: Tensor | None = None, n: int | None = None, iK: Tensor | None = None,  # noqa: N803
+    niter: int | None = None, tol: float | None = None, largest: bool | None = None, method: str | None = None, tracker: Callable[..., Any] | None = None,
+    ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """(E, X): the k greatest (least, with largest=False) eigenvalues of symmetric matrices, A x = e B x, and their vectors, iteratively from X.
+
+    iK: an approximation of A's inverse. Where A or B requires grad, whole factorizations are taken, which have one. `n` columns of X are
+    iterated on; method, tracker and ortho_... are taken for PyTorch's sake.
+    """
+    rows = A.shape[-1]
+    k = (1 if X is None else X.shape[-1]) if k is None else k
+    n = (k if X is None else X.shape[-1]) if n is None else n
+    if rows < 3 * n:
+        raise ValueError(
+            f"LPBPCG algorithm is not applicable when the number of A rows (={rows}) is smaller than 3 x the number of requested eigenpairs (={n})"
+        )
+    largest = True if largest is None else largest
+    if A.requires_grad or (B is not None and B.requires_grad):
+        return _eigenpairs(A, B, k, largest)
+    tol = _EPSILON[A.dtype] ** 0.5 if tol is None else tol
+    batch = A.shape[:-2]
+    values, vectors = [], []
+    for i in range(max(1, batch.numel())):
+        start = _C.randn(rows, n, dtype=A.dtype, device=A.device) if X is None else _matrix(X, i)
+        e, x = _iterate(_matrix(A, i), _matrix(B, i), start, _matrix(iK, i), tol, 1000 if niter is None else niter, largest)
+        values.append(e[:k])
+        vectors.append(x[:, :k])
+    return _C.stack(values).reshape(*batch, k), _C.stack(vectors).reshape(*batch, rows, k)
+
+
+def _removed(name: str, instead: str) -> Callable[..., NoReturn]:
+    def refuse(*_args: Any, **_kwargs: Any) -> NoReturn:
+        raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. `torch.{name}` is deprecated in favor of {instead}.")
+
+    refuse.__name__ = name
+    refuse.__doc__ = f"RuntimeError: in favor of {instead}."
+    return refuse
+
+
+cholesky = _removed("cholesky", "`torch.linalg.cholesky`")
+eig = _removed("eig", "`torch.linalg.eig`")
+lstsq = _removed("lstsq", "`torch.linalg.lstsq`")
+matrix_rank = _removed("matrix_rank", "`torch.linalg.matrix_rank`")
+qr = _removed("qr", "`torch.linalg.qr`")
+solve = _removed("solve", "`torch.linalg.solve`")
+symeig = _removed("symeig", "`torch.linalg.eigh` or `torch.linalg.eigvalsh`")
