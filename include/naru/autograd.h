@@ -32,16 +32,19 @@ class EnableGrad {
   bool before_;
 };
 
-// The same as NoGrad, by PyTorch's name (or nothing, with on = false).
+// Within its life this thread records no history, and what it makes are inference tensors: outside of it they may be read, but not written to,
+// nor saved for backward, nor made to require gradients (RuntimeError; a clone may). With false: an EnableGrad within an InferenceMode.
 class InferenceMode {
  public:
-  explicit InferenceMode(bool on = true) : before_(set_grad_enabled(!on && grad_enabled())) {}
-  ~InferenceMode() { set_grad_enabled(before_); }
+  explicit InferenceMode(bool on = true);
+  ~InferenceMode();
   InferenceMode(const InferenceMode&) = delete;
 
  private:
-  bool before_;
+  bool inference_, grad_;
 };
+// Whether this thread is within one.
+bool is_inference_mode_enabled() noexcept;
 
 // While anomaly detection is on, operators remember the program's stack. A backward that fails shows, as a warning, where the operator was called;
 // with check_nan, a gradient with NaN in it is such a failure (RuntimeError). For all threads; slow.

@@ -97,6 +97,8 @@ class Tensor {
   bool is_contiguous(MemoryFormat format) const;
   size_t element_size() const { return size_of(dtype()); }
   uint32_t version() const;
+  // Whether it was made within an InferenceMode.
+  bool is_inference() const;
 
   // Host access. Each waits for unfinished work on the tensor.
   // The one element. Throws RuntimeError unless numel() == 1.

@@ -117,6 +117,10 @@ PyObject* get_grad_fn(PyObject* self, void*) {
     return node;
   });
 }
+int64_t version_of(const Tensor& t) {
+  if (t.is_inference()) throw RuntimeError("Inference tensors do not track version counter.");
+  return t.version();
+}
 int64_t output_number(const Tensor& t) {
   if (!t.requires_grad() || t.is_leaf()) return 0;
   return autograd::gradient_edge(t).slot;
@@ -156,8 +160,7 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
        {"is_sparse", "is_sparse_csr", "is_quantized", "is_meta", "is_nested", "is_mkldnn", "is_hpu", "is_vulkan", "is_ipu", "is_xla"})
     add(name, get<never>, "False.");
   add("layout", get<layout_of>, "torch.strided.");
-  add("_version", get<[](const Tensor& t) { return static_cast<int64_t>(t.version()); }>,
-      "How many times the storage was written in place.");
+  add("_version", get<version_of>, "How many times the storage was written in place.");
   add("_base", get<base_of>, "The tensor it is a view of, or None.");
   add("output_nr", get<output_number>, "Which output of grad_fn it is.");
   add("name", get<none>, "None.");

@@ -2,6 +2,7 @@
 // derivative is written in Python.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <optional>
 
 #include "naru/autograd.h"
 
@@ -170,6 +171,11 @@ void define_engine() {
         return list_of(result).release().ptr();
       });
   def(kFunction, "is_grad_enabled", "", "Whether history is recorded on this thread.", [] { return grad_enabled(); });
+  def(kFunction, "is_inference_mode_enabled", "", "Whether this thread is within `inference_mode`.",
+      [] { return is_inference_mode_enabled(); });
+  def(kFunction, "is_inference", "input", "Whether the tensor was made within `inference_mode`.",
+      [](const Tensor& t) { return t.is_inference(); });
+  def(kMethod, "is_inference", "input", "Whether it was made within `inference_mode`.", [](const Tensor& t) { return t.is_inference(); });
   def(kFunction, "_set_grad_enabled", "mode", "Switches the recording of history on this thread on or off.",
       [](bool on) { set_grad_enabled(on); });
   def(kFunction, "set_grad_enabled", "mode", "Switches the recording of history on this thread on or off.",
@@ -200,6 +206,11 @@ struct NoGradScope {
   bool before = true;
 };
 
+// Entered once: a Python object makes a new one for each `with`.
+struct InferenceScope {
+  std::optional<InferenceMode> mode;
+};
+
 }  // namespace
 
 PyObject* grad_fn_of(const Tensor& t) {
@@ -218,6 +229,10 @@ void define_autograd(nb::module_& m) {
       .def(nb::init<>())
       .def("__enter__", [](NoGradScope& s) { s.before = set_grad_enabled(false); })
       .def("__exit__", [](NoGradScope& s, nb::args) { set_grad_enabled(s.before); });
+  nb::class_<InferenceScope>(m, "_InferenceScope", "One stay within inference mode.")
+      .def(nb::init<>())
+      .def("enter", [](InferenceScope& s, bool on) { s.mode.emplace(on); })
+      .def("leave", [](InferenceScope& s) { s.mode.reset(); });
 }
 
 }  // namespace naru::py

@@ -65,7 +65,6 @@ if TYPE_CHECKING:
         compile,
         get_autocast_cpu_dtype,
         get_autocast_gpu_dtype,
-        is_inference_mode_enabled,
         is_storage,
         is_tensor,
         set_autocast_cpu_dtype,
@@ -147,7 +146,6 @@ _LAZY = {
     **dict.fromkeys(
         (
             "is_tensor", "is_storage", "typename", "compile", "set_default_tensor_type",
-            "is_inference_mode_enabled",
             "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "set_autocast_gpu_dtype", "set_autocast_cpu_dtype",
             "set_flush_denormal", "broadcast_shapes", "block_diag", "cartesian_prod", "atleast_1d", "atleast_2d", "atleast_3d", "tensordot",
         ),

@@ -54,11 +54,6 @@ def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
     return model
 
 
-def is_inference_mode_enabled() -> bool:
-    """False: `inference_mode` is `no_grad` here."""
-    return False
-
-
 def set_default_tensor_type(t: Any) -> None:
     """Sets the default dtype, and the default device if the type names one."""
     from .legacy import parse_type

@@ -10,6 +10,12 @@ thread_local bool grad_mode = true;
 }
 bool grad_enabled() noexcept { return grad_mode; }
 bool set_grad_enabled(bool on) noexcept { return std::exchange(grad_mode, on); }
+InferenceMode::InferenceMode(bool on) : inference_(std::exchange(inference_enabled, on)), grad_(set_grad_enabled(!on)) {}
+InferenceMode::~InferenceMode() {
+  inference_enabled = inference_;
+  set_grad_enabled(grad_);
+}
+bool is_inference_mode_enabled() noexcept { return inference_enabled; }
 
 namespace autograd {
 namespace {
@@ -104,6 +110,11 @@ void move_retained(Meta& m, const Ref<Node>& former) {
 
 Saved::Saved(const Tensor& t, bool output_of_this_node, uint32_t output)
     : version_(t.defined() ? t.version() : 0), output_(output), is_output_(output_of_this_node), undefined_(!t.defined()) {
+  if (t.defined() && t.is_inference())
+    throw RuntimeError(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by "
+        "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+        "instead of `torch.inference_mode()`.");
   if (t.defined()) tensor_ = output_of_this_node ? t.detach() : t;
 }
 

@@ -16,6 +16,9 @@ class Queue;
 // How many captures (naru/graph.h) have begun: the n-th one tells by it what was made since.
 inline std::atomic<uint32_t> captures_begun{0};
 
+// Whether this thread is within an InferenceMode (naru/autograd.h).
+extern constinit thread_local bool inference_enabled;
+
 // Where a tensor came from, for error messages: the operator, and the line of the user's program (0: not recorded).
 struct Origin {
   const char* op = nullptr;
@@ -41,9 +44,10 @@ struct Storage : RefCounted<Storage> {
   bool pinned = false;
   bool lost = false;  // what should have been written here never was: there was no memory
   bool resizable = true;
-  bool ordered = false;               // the memory goes back with its pending uses: work under way need not keep the storage alive
-  bool host_wrote = false;            // the host may have written here, as far as captures ask (see runtime/capture.h)
-  std::atomic<bool> captured{false};  // a capture under way writes here, so that nobody may look until its end
+  bool ordered = false;                      // the memory goes back with its pending uses: work under way need not keep the storage alive
+  bool host_wrote = false;                   // the host may have written here, as far as captures ask (see runtime/capture.h)
+  std::atomic<bool> captured{false};         // a capture under way writes here, so that nobody may look until its end
+  const bool inference = inference_enabled;  // made in inference mode: no writes outside of it, no part in a graph
   const uint32_t born = captures_begun.load(std::memory_order_relaxed);
   Origin origin;  // of the tensor it was made for
   void (*release_memory)(Storage&) noexcept = nullptr;

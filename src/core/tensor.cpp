@@ -42,6 +42,7 @@ int64_t Tensor::dim() const { return static_cast<int64_t>(sizes().size()); }
 int64_t Tensor::numel() const { return checked(*this).numel; }
 int64_t Tensor::storage_offset() const { return checked(*this).offset; }
 bool Tensor::is_contiguous() const { return checked(*this).contiguous; }
+bool Tensor::is_inference() const { return checked(*this).storage->inference; }
 uint32_t Tensor::version() const { return checked(*this).storage->version.load(std::memory_order_relaxed); }
 
 std::string Tensor::str() const {

@@ -11,6 +11,8 @@
 
 namespace naru {
 
+constinit thread_local bool inference_enabled = false;
+
 uint32_t (*current_line)() noexcept = nullptr;
 std::string (*line_text)(uint32_t) = nullptr;
 void (*release_python)(void*) noexcept = nullptr;

@@ -246,6 +246,10 @@ void require_floating(DType t, const char* kernel) {
 
 void bump_version(const Tensor& t) {
   Storage& s = *t.impl()->storage;
+  if (s.inference && !inference_enabled) [[unlikely]]
+    throw RuntimeError(
+        "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before doing "
+        "inplace update.");
   (t.impl()->silent_version ? s.silent_writes : s.version).fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -7,6 +7,10 @@ namespace naru {
 Tensor& Tensor::requires_grad_(bool on) {
   if (on && !is_floating(dtype()))
     throw RuntimeError("only Tensors of floating point dtype can require gradients (got {})", name_of(dtype()));
+  if (on && is_inference() && !is_inference_mode_enabled())
+    throw RuntimeError(
+        "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed. (clone() gives a tensor that may require "
+        "it)");
   if (!on && !is_leaf())
     throw RuntimeError(
         "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that "

@@ -128,9 +128,17 @@ class set_multithreading_enabled:
 
 
 class inference_mode(_Mode):
-    """The same as `no_grad` (or nothing, with mode=False)."""
+    """`no_grad`, and what is made within it is an inference tensor: outside it can be read, but not be written to in place, nor be saved for
+    backward, nor require gradients (RuntimeError; a clone can). With mode=False: `enable_grad` within another `inference_mode`.
 
-    __slots__ = ("mode",)
+    >>> import naru
+    >>> with naru.inference_mode():
+    ...     x = naru.ones(2)
+    >>> x.is_inference(), x.clone().is_inference()
+    (True, False)
+    """
+
+    __slots__ = ("mode", "_scope")
 
     def __new__(cls, mode: Any = True) -> Any:
         if isinstance(mode, bool):
@@ -140,9 +148,11 @@ class inference_mode(_Mode):
         return _decorate(mode, cls)
 
     def __enter__(self) -> None:
-        self._before = _is_on()
-        if self.mode:
-            _switch(False)
+        self._scope = _C._InferenceScope()
+        self._scope.enter(self.mode)
+
+    def __exit__(self, *exc: object) -> None:
+        self._scope.leave()
 
     def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         return _decorate(fn, lambda: inference_mode(self.mode))
