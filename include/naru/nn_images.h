@@ -1,7 +1,10 @@
-// Modules of images: convolutions, batch normalisation, pooling. N is the number of spatial dimensions; lists hold a number for each, or one for all.
+// Modules of images: convolutions, normalisation, pooling, padding, resampling. N is the number of spatial dimensions; lists hold a number for each, or one for all.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "naru/convolution.h"
 #include "naru/nn.h"
@@ -12,7 +15,7 @@ namespace naru::nn {
 
 struct ConvSettings {
   Dims stride{1};
-  ConvPadding padding;
+  ConvPadding padding = {};
   Dims dilation{1};
   int64_t groups = 1;
   bool bias = true;
@@ -30,6 +33,9 @@ class Conv : public Module {
   std::string details() const override;
   Tensor weight, bias;
 
+ protected:
+  std::shared_ptr<Module> remake() const override;
+
  private:
   ConvSettings s_;
 };
@@ -43,6 +49,9 @@ class ConvTranspose : public Module {
   std::string details() const override;
   Tensor weight, bias;
 
+ protected:
+  std::shared_ptr<Module> remake() const override;
+
  private:
   ConvSettings s_;
 };
@@ -53,23 +62,50 @@ using ConvTranspose1d = ConvTranspose<1>;
 using ConvTranspose2d = ConvTranspose<2>;
 using ConvTranspose3d = ConvTranspose<3>;
 
-// batch_norm of (N, C, ...): by the batch in training, which moves the running statistics by `momentum`, else by those. N = 1 takes (N, C) too; others
-// throw ValueError for another number of dimensions.
+// batch_norm of (N, C, ...): by the batch in training, which moves the running statistics by `momentum`, else by those; without
+// track_running_stats always by the batch. N = 1 takes (N, C) too; others throw ValueError for another number of dimensions.
 template <int N>
 class BatchNorm : public Module {
  public:
-  explicit BatchNorm(int64_t features, double eps = 1e-5, double momentum = 0.1, bool affine = true, const Options& options = {});
+  explicit BatchNorm(int64_t features, double eps = 1e-5, double momentum = 0.1, bool affine = true, const Options& options = {},
+                     bool track_running_stats = true);
   Tensor forward(const Tensor& x) override;
   std::string name() const override { return fmt::format("BatchNorm{}d", N); }
   std::string details() const override;
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 
+ protected:
+  std::shared_ptr<Module> remake() const override;
+
  private:
+  int64_t features_;
   double eps_, momentum_;
 };
 using BatchNorm1d = BatchNorm<1>;
 using BatchNorm2d = BatchNorm<2>;
 using BatchNorm3d = BatchNorm<3>;
+
+// The same for each image of (N, C, ...) or (C, ...) by itself.
+template <int N>
+class InstanceNorm : public Module {
+ public:
+  explicit InstanceNorm(int64_t features, double eps = 1e-5, double momentum = 0.1, bool affine = false, bool track_running_stats = false,
+                        const Options& options = {});
+  Tensor forward(const Tensor& x) override;
+  std::string name() const override { return fmt::format("InstanceNorm{}d", N); }
+  std::string details() const override;
+  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+
+ protected:
+  std::shared_ptr<Module> remake() const override;
+
+ private:
+  int64_t features_;
+  double eps_, momentum_;
+};
+using InstanceNorm1d = InstanceNorm<1>;
+using InstanceNorm2d = InstanceNorm<2>;
+using InstanceNorm3d = InstanceNorm<3>;
 
 class GroupNorm : public Module {
  public:
@@ -79,51 +115,79 @@ class GroupNorm : public Module {
   std::string details() const override;
   Tensor weight, bias;
 
+ protected:
+  std::shared_ptr<Module> remake() const override;
+
  private:
   int64_t groups_, channels_;
   double eps_;
 };
-
-template <int N>
-class MaxPool : public Module {
+class LocalResponseNorm : public Layer<LocalResponseNorm> {
  public:
-  explicit MaxPool(Dims kernel, Dims stride = {}, Dims padding = {0}, Dims dilation = {1}, bool ceil_mode = false)
-      : kernel_(std::move(kernel)),
-        stride_(std::move(stride)),
-        padding_(std::move(padding)),
-        dilation_(std::move(dilation)),
-        ceil_(ceil_mode) {}
-  explicit MaxPool(int64_t kernel) : MaxPool(Dims{kernel}) {}
-  Tensor forward(const Tensor& x) override { return max_pool(N, x, kernel_, stride_, padding_, dilation_, ceil_).first; }
-  std::string name() const override { return fmt::format("MaxPool{}d", N); }
+  using Layer<LocalResponseNorm>::Layer;
+  explicit LocalResponseNorm(int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1);
+};
 
- private:
-  Dims kernel_, stride_, padding_, dilation_;
-  bool ceil_;
+// --- pooling (naru/pooling.h)
+template <int N>
+class MaxPool : public Layer<MaxPool<N>> {
+ public:
+  using Layer<MaxPool<N>>::Layer;
+  explicit MaxPool(Dims kernel, Dims stride = {}, Dims padding = {0}, Dims dilation = {1}, bool ceil_mode = false);
+  explicit MaxPool(int64_t kernel) : MaxPool(Dims{kernel}) {}
 };
 template <int N>
-class AvgPool : public Module {
+class AvgPool : public Layer<AvgPool<N>> {
  public:
-  explicit AvgPool(Dims kernel, Dims stride = {}, Dims padding = {0}, bool ceil_mode = false, bool count_include_pad = true)
-      : kernel_(std::move(kernel)), stride_(std::move(stride)), padding_(std::move(padding)), ceil_(ceil_mode), count_(count_include_pad) {}
+  using Layer<AvgPool<N>>::Layer;
+  explicit AvgPool(Dims kernel, Dims stride = {}, Dims padding = {0}, bool ceil_mode = false, bool count_include_pad = true,
+                   std::optional<int64_t> divisor = {});
   explicit AvgPool(int64_t kernel) : AvgPool(Dims{kernel}) {}
-  Tensor forward(const Tensor& x) override { return avg_pool(N, x, kernel_, stride_, padding_, ceil_, count_); }
-  std::string name() const override { return fmt::format("AvgPool{}d", N); }
+};
+template <int N>
+class LPPool : public Layer<LPPool<N>> {
+ public:
+  using Layer<LPPool<N>>::Layer;
+  LPPool(double p, Dims kernel, Dims stride = {}, bool ceil_mode = false);
+};
+// Of 2 and 3 dimensions. ValueError unless there is either a size or a ratio.
+template <int N>
+class FractionalMaxPool : public Layer<FractionalMaxPool<N>> {
+ public:
+  using Layer<FractionalMaxPool<N>>::Layer;
+  FractionalMaxPool(Dims kernel, functional::FractionalOptions options);
+};
+template <int N>
+class AdaptiveAvgPool : public Layer<AdaptiveAvgPool<N>> {
+ public:
+  using Layer<AdaptiveAvgPool<N>>::Layer;
+  explicit AdaptiveAvgPool(Dims size);
+  explicit AdaptiveAvgPool(int64_t size) : AdaptiveAvgPool(Dims{size}) {}
+};
+template <int N>
+class AdaptiveMaxPool : public Layer<AdaptiveMaxPool<N>> {
+ public:
+  using Layer<AdaptiveMaxPool<N>>::Layer;
+  explicit AdaptiveMaxPool(Dims size);
+  explicit AdaptiveMaxPool(int64_t size) : AdaptiveMaxPool(Dims{size}) {}
+};
+// Elements (N, C, ...) back to where max pooling found them, among zeros.
+template <int N>
+class MaxUnpool : public Module {
+ public:
+  explicit MaxUnpool(Dims kernel, Dims stride = {}, Dims padding = {0})
+      : kernel_(std::move(kernel)), stride_(std::move(stride)), padding_(std::move(padding)) {}
+  explicit MaxUnpool(int64_t kernel) : MaxUnpool(Dims{kernel}) {}
+  using Module::forward;
+  Tensor forward(const Tensor& x, const Tensor& indices, const Dims& output_size = {});
+  Tensor operator()(const Tensor& x, const Tensor& indices, const Dims& output_size = {}) { return forward(x, indices, output_size); }
+  std::string name() const override { return fmt::format("MaxUnpool{}d", N); }
+
+ protected:
+  std::shared_ptr<Module> remake() const override { return std::make_shared<MaxUnpool<N>>(kernel_, stride_, padding_); }
 
  private:
   Dims kernel_, stride_, padding_;
-  bool ceil_, count_;
-};
-template <int N>
-class AdaptiveAvgPool : public Module {
- public:
-  explicit AdaptiveAvgPool(Dims size) : size_(std::move(size)) {}
-  explicit AdaptiveAvgPool(int64_t size) : AdaptiveAvgPool(Dims{size}) {}
-  Tensor forward(const Tensor& x) override { return adaptive_avg_pool(N, x, size_); }
-  std::string name() const override { return fmt::format("AdaptiveAvgPool{}d", N); }
-
- private:
-  Dims size_;
 };
 using MaxPool1d = MaxPool<1>;
 using MaxPool2d = MaxPool<2>;
@@ -131,8 +195,110 @@ using MaxPool3d = MaxPool<3>;
 using AvgPool1d = AvgPool<1>;
 using AvgPool2d = AvgPool<2>;
 using AvgPool3d = AvgPool<3>;
+using LPPool1d = LPPool<1>;
+using LPPool2d = LPPool<2>;
+using LPPool3d = LPPool<3>;
+using FractionalMaxPool2d = FractionalMaxPool<2>;
+using FractionalMaxPool3d = FractionalMaxPool<3>;
 using AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
 using AdaptiveAvgPool2d = AdaptiveAvgPool<2>;
 using AdaptiveAvgPool3d = AdaptiveAvgPool<3>;
+using AdaptiveMaxPool1d = AdaptiveMaxPool<1>;
+using AdaptiveMaxPool2d = AdaptiveMaxPool<2>;
+using AdaptiveMaxPool3d = AdaptiveMaxPool<3>;
+using MaxUnpool1d = MaxUnpool<1>;
+using MaxUnpool2d = MaxUnpool<2>;
+using MaxUnpool3d = MaxUnpool<3>;
+
+// --- padding, resampling, rearranging (naru/resampling.h)
+
+// padding: (in front, behind) of the last dimension, then of the one before it; or one number for all.
+template <int N>
+class ConstantPad : public Layer<ConstantPad<N>> {
+ public:
+  using Layer<ConstantPad<N>>::Layer;
+  ConstantPad(Dims padding, double value);
+};
+template <int N>
+class ZeroPad : public Layer<ZeroPad<N>> {
+ public:
+  using Layer<ZeroPad<N>>::Layer;
+  explicit ZeroPad(Dims padding);
+};
+template <int N>
+class ReflectionPad : public Layer<ReflectionPad<N>> {
+ public:
+  using Layer<ReflectionPad<N>>::Layer;
+  explicit ReflectionPad(Dims padding);
+};
+template <int N>
+class ReplicationPad : public Layer<ReplicationPad<N>> {
+ public:
+  using Layer<ReplicationPad<N>>::Layer;
+  explicit ReplicationPad(Dims padding);
+};
+template <int N>
+class CircularPad : public Layer<CircularPad<N>> {
+ public:
+  using Layer<CircularPad<N>>::Layer;
+  explicit CircularPad(Dims padding);
+};
+using ConstantPad1d = ConstantPad<1>;
+using ConstantPad2d = ConstantPad<2>;
+using ConstantPad3d = ConstantPad<3>;
+using ZeroPad1d = ZeroPad<1>;
+using ZeroPad2d = ZeroPad<2>;
+using ZeroPad3d = ZeroPad<3>;
+using ReflectionPad1d = ReflectionPad<1>;
+using ReflectionPad2d = ReflectionPad<2>;
+using ReflectionPad3d = ReflectionPad<3>;
+using ReplicationPad1d = ReplicationPad<1>;
+using ReplicationPad2d = ReplicationPad<2>;
+using ReplicationPad3d = ReplicationPad<3>;
+using CircularPad1d = CircularPad<1>;
+using CircularPad2d = CircularPad<2>;
+using CircularPad3d = CircularPad<3>;
+
+// functional::interpolate.
+class Upsample : public Layer<Upsample> {
+ public:
+  using Layer<Upsample>::Layer;
+  explicit Upsample(functional::InterpolateOptions options);
+};
+class UpsamplingNearest2d : public Layer<UpsamplingNearest2d> {
+ public:
+  using Layer<UpsamplingNearest2d>::Layer;
+  explicit UpsamplingNearest2d(functional::InterpolateOptions options);
+};
+class UpsamplingBilinear2d : public Layer<UpsamplingBilinear2d> {
+ public:
+  using Layer<UpsamplingBilinear2d>::Layer;
+  explicit UpsamplingBilinear2d(functional::InterpolateOptions options);
+};
+class PixelShuffle : public Layer<PixelShuffle> {
+ public:
+  using Layer<PixelShuffle>::Layer;
+  explicit PixelShuffle(int64_t upscale_factor);
+};
+class PixelUnshuffle : public Layer<PixelUnshuffle> {
+ public:
+  using Layer<PixelUnshuffle>::Layer;
+  explicit PixelUnshuffle(int64_t downscale_factor);
+};
+class ChannelShuffle : public Layer<ChannelShuffle> {
+ public:
+  using Layer<ChannelShuffle>::Layer;
+  explicit ChannelShuffle(int64_t groups);
+};
+class Fold : public Layer<Fold> {
+ public:
+  using Layer<Fold>::Layer;
+  Fold(Dims output_size, Dims kernel, Dims dilation = {1}, Dims padding = {0}, Dims stride = {1});
+};
+class Unfold : public Layer<Unfold> {
+ public:
+  using Layer<Unfold>::Layer;
+  explicit Unfold(Dims kernel, Dims dilation = {1}, Dims padding = {0}, Dims stride = {1});
+};
 
 }  // namespace naru::nn

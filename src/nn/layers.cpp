@@ -2,19 +2,23 @@
 
 #include "naru/autograd.h"
 #include "naru/nn.h"
+#include "nn/text.h"
 
 namespace naru::nn {
+namespace {
+
+// Uniform in ± 1 / sqrt(n).
+void draw(const Tensor& t, int64_t n) {
+  if (!t.defined()) return;
+  const double bound = n > 0 ? 1 / std::sqrt(static_cast<double>(n)) : 0;
+  init::uniform_(t, -bound, bound);
+}
+
+}  // namespace
 
 void kaiming_uniform_(const Tensor& t, double a) {
-  if (t.dim() < 2)
-    throw ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions (shape {})", t.sizes().str());
-  if (t.numel() == 0) return;
-  const double fan_in = static_cast<double>(t.numel() / t.size(0));
-  // Rounded step by step as torch.nn.init does, so that both front ends draw the same numbers.
-  const double std = std::sqrt(2.0 / (1 + a * a)) / std::sqrt(fan_in);
-  const double bound = std::sqrt(3.0) * std;
-  const NoGrad no_grad;
-  uniform_(t, -bound, bound);
+  if (t.dim() < 2) init::fan_in_and_fan_out(t);  // which is the error
+  if (t.numel()) init::kaiming_uniform_(t, a);
 }
 
 Linear::Linear(int64_t in_features, int64_t out_features, bool with_bias, const Options& options) {
@@ -22,34 +26,58 @@ Linear::Linear(int64_t in_features, int64_t out_features, bool with_bias, const 
   bias = register_parameter("bias", with_bias ? empty({out_features}, options) : Tensor());
   reset_parameters();
 }
-
 void Linear::reset_parameters() {
   kaiming_uniform_(weight, std::sqrt(5.0));
-  const int64_t in = weight.size(1);
-  const double bound = in > 0 ? 1 / std::sqrt(static_cast<double>(in)) : 0;
-  const NoGrad no_grad;
-  if (bias.defined()) uniform_(bias, -bound, bound);
+  draw(bias, weight.size(1));
 }
-
 std::string Linear::details() const {
-  return fmt::format("in_features={}, out_features={}, bias={}", weight.size(1), weight.size(0), bias.defined() ? "True" : "False");
+  return fmt::format("in_features={}, out_features={}, bias={}", weight.size(1), weight.size(0), bool_text(bias.defined()));
+}
+std::shared_ptr<Module> Linear::remake() const { return std::make_shared<Linear>(weight.size(1), weight.size(0), bias.defined()); }
+
+Bilinear::Bilinear(int64_t in1, int64_t in2, int64_t out, bool with_bias, const Options& options) {
+  if (in1 <= 0) throw ValueError("in1_features must be > 0, but got {}", in1);
+  weight = register_parameter("weight", empty({out, in1, in2}, options));
+  bias = register_parameter("bias", with_bias ? empty({out}, options) : Tensor());
+  reset_parameters();
+}
+void Bilinear::reset_parameters() {
+  draw(weight, weight.size(1));
+  draw(bias, weight.size(1));
+}
+std::string Bilinear::details() const {
+  return fmt::format("in1_features={}, in2_features={}, out_features={}, bias={}", weight.size(1), weight.size(2), weight.size(0),
+                     bool_text(bias.defined()));
+}
+std::shared_ptr<Module> Bilinear::remake() const {
+  return std::make_shared<Bilinear>(weight.size(1), weight.size(2), weight.size(0), bias.defined());
 }
 
-Embedding::Embedding(int64_t count, int64_t width, int64_t padding_idx, const Options& options) : padding_(padding_idx) {
+Embedding::Embedding(int64_t count, int64_t width, int64_t padding_idx, const Options& options, std::optional<double> max_norm,
+                     double norm_type)
+    : padding_(padding_idx), max_norm_(max_norm), norm_type_(norm_type) {
   if (padding_idx < -1 || padding_idx >= count)
     throw ValueError("Embedding: padding_idx must be within num_embeddings (got {}, {} embeddings)", padding_idx, count);
   weight = register_parameter("weight", empty({count, width}, options));
   reset_parameters();
 }
-
 void Embedding::reset_parameters() {
   const NoGrad no_grad;
   normal_(weight, 0, 1);
   if (padding_ >= 0) weight[padding_].zero_();
 }
-
+Tensor Embedding::forward(const Tensor& index) {
+  if (!max_norm_) return embedding(weight, index, padding_);
+  return functional::embedding(index, weight, padding_ < 0 ? std::nullopt : std::optional(padding_), max_norm_, norm_type_);
+}
 std::string Embedding::details() const {
-  return fmt::format("{}, {}", weight.size(0), weight.size(1)) + (padding_ >= 0 ? fmt::format(", padding_idx={}", padding_) : "");
+  std::string text = fmt::format("{}, {}", weight.size(0), weight.size(1));
+  if (padding_ >= 0) text += fmt::format(", padding_idx={}", padding_);
+  if (max_norm_) text += ", max_norm=" + number_text(*max_norm_);
+  return text;
+}
+std::shared_ptr<Module> Embedding::remake() const {
+  return std::make_shared<Embedding>(weight.size(0), weight.size(1), padding_, Options(), max_norm_, norm_type_);
 }
 
 LayerNorm::LayerNorm(Dims normalized_shape, double eps, bool elementwise_affine, bool with_bias, const Options& options)
@@ -57,24 +85,20 @@ LayerNorm::LayerNorm(Dims normalized_shape, double eps, bool elementwise_affine,
   weight = register_parameter("weight", elementwise_affine ? ones(shape_, options) : Tensor());
   bias = register_parameter("bias", elementwise_affine && with_bias ? zeros(shape_, options) : Tensor());
 }
-
 std::string LayerNorm::details() const {
-  std::string shape = shape_.str();  // as a tuple
-  shape = "(" + shape.substr(1, shape.size() - 2) + (shape_.size() == 1 ? ",)" : ")");
-  return fmt::format("{}, eps={}, elementwise_affine={}", shape, eps_, weight.defined() ? "True" : "False");
+  return fmt::format("{}, eps={}, elementwise_affine={}, bias={}", tuple_text(shape_), number_text(eps_), bool_text(weight.defined()),
+                     bool_text(bias.defined()));
 }
+std::shared_ptr<Module> LayerNorm::remake() const { return std::make_shared<LayerNorm>(shape_, eps_, weight.defined(), bias.defined()); }
 
-Dropout::Dropout(double p) : p_(p) {
-  if (!(p >= 0 && p <= 1)) throw ValueError("dropout probability has to be between 0 and 1, but got {}", p);
+RMSNorm::RMSNorm(Dims normalized_shape, std::optional<double> eps, bool elementwise_affine, const Options& options)
+    : shape_(std::move(normalized_shape)), eps_(eps) {
+  weight = register_parameter("weight", elementwise_affine ? ones(shape_, options) : Tensor());
 }
-
-std::string Dropout::details() const { return fmt::format("p={}, inplace=False", p_); }
-
-std::string Flatten::details() const { return fmt::format("start_dim={}, end_dim={}", start_, end_); }
-
-CrossEntropyLoss::CrossEntropyLoss(Reduction reduction, double label_smoothing, Tensor weight, int64_t ignore_index)
-    : reduction_(reduction), label_smoothing_(label_smoothing), weight_(std::move(weight)), ignore_index_(ignore_index) {
-  register_buffer("weight", weight_);
+std::string RMSNorm::details() const {
+  return fmt::format("{}, eps={}, elementwise_affine={}", tuple_text(shape_), eps_ ? number_text(*eps_) : "None",
+                     bool_text(weight.defined()));
 }
+std::shared_ptr<Module> RMSNorm::remake() const { return std::make_shared<RMSNorm>(shape_, eps_, weight.defined()); }
 
 }  // namespace naru::nn

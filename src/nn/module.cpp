@@ -6,6 +6,7 @@
 #include "core/tensor_impl.h"
 #include "naru/autograd.h"
 #include "naru/nn.h"
+#include "nn/text.h"
 #include "ops/common.h"
 
 namespace naru::nn {
@@ -37,12 +38,6 @@ std::vector<Tensor> tensors_of(const NamedTensors& named) {
   std::vector<Tensor> list;
   for (const auto& [name, t] : named) list.push_back(t);
   return list;
-}
-
-std::string quoted_list(const std::vector<std::string>& keys) {
-  std::string s;
-  for (const std::string& k : keys) s += (s.empty() ? "\"" : ", \"") + k + "\"";
-  return s;
 }
 
 std::string indented(const std::string& text) {
@@ -121,6 +116,81 @@ NamedTensors Module::named_buffers(bool recurse) const {
 std::vector<Tensor> Module::parameters(bool recurse) const { return tensors_of(named_parameters(recurse)); }
 std::vector<Tensor> Module::buffers(bool recurse) const { return tensors_of(named_buffers(recurse)); }
 
+std::vector<std::shared_ptr<Module>> Module::children() const {
+  std::vector<std::shared_ptr<Module>> list;
+  for (const auto& [name, child] : children_) list.push_back(child);
+  return list;
+}
+
+std::vector<std::pair<std::string, Module*>> Module::named_modules() {
+  std::vector<std::pair<std::string, Module*>> list;
+  std::unordered_set<const Module*> met;
+  walk("", [&](const std::string& prefix, const Module& m) {
+    if (met.insert(&m).second) list.emplace_back(prefix.substr(0, prefix.empty() ? 0 : prefix.size() - 1), const_cast<Module*>(&m));
+  });
+  return list;
+}
+
+std::vector<Module*> Module::modules() {
+  std::vector<Module*> list;
+  for (const auto& [name, module] : named_modules()) list.push_back(module);
+  return list;
+}
+
+namespace {
+
+// "encoder.0.weight" as "encoder.0" and "weight".
+std::pair<std::string, std::string> split_path(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  return dot == std::string::npos ? std::pair(std::string(), path) : std::pair(path.substr(0, dot), path.substr(dot + 1));
+}
+
+}  // namespace
+
+Module& Module::get_submodule(const std::string& path) {
+  Module* at = this;
+  for (size_t start = 0; start < path.size();) {
+    const size_t end = std::min(path.find('.', start), path.size());
+    const std::string part = path.substr(start, end - start);
+    const auto found = std::find_if(at->children_.begin(), at->children_.end(), [&](const auto& c) { return c.first == part; });
+    if (found == at->children_.end()) throw ValueError("{} has no module `{}` (of \"{}\")", at->name(), part, path);
+    at = found->second.get();
+    start = end + 1;
+  }
+  return *at;
+}
+
+Tensor Module::get_parameter(const std::string& path) {
+  const auto [where, name] = split_path(path);
+  Module& m = get_submodule(where);
+  for (const auto& [own, t] : m.parameters_)
+    if (own == name) return t;
+  throw ValueError("{} has no parameter `{}`", m.name(), name);
+}
+
+Tensor Module::get_buffer(const std::string& path) {
+  const auto [where, name] = split_path(path);
+  Module& m = get_submodule(where);
+  for (const Buffer& b : m.buffers_)
+    if (b.name == name) return b.tensor;
+  throw ValueError("{} has no buffer `{}`", m.name(), name);
+}
+
+void Module::replace_module(const std::string& name, std::shared_ptr<Module> module) {
+  if (!module) throw TypeError("{}: module '{}' is null", this->name(), name);
+  for (auto& [own, child] : children_)
+    if (own == name) {
+      child = std::move(module);
+      return;
+    }
+  throw ValueError("{} has no module `{}` to be replaced", this->name(), name);
+}
+
+void Module::unregister_module(const std::string& name) {
+  if (std::erase_if(children_, [&](const auto& c) { return c.first == name; }) == 0)
+    throw ValueError("{} has no module `{}`", this->name(), name);
+}
+
 NamedTensors Module::state_dict() const {
   NamedTensors state;
   walk("", [&](const std::string& prefix, const Module& m) {
@@ -162,6 +232,47 @@ void Module::load_state_dict(const NamedTensors& state, bool strict) {
   }
   const NoGrad no_grad;
   for (auto& [own, value] : copies) own.copy_(value);
+}
+
+// Module by module and name by name, so that buffers that are not saved come along.
+void Module::take_state(const Module& from, std::optional<Device> device) {
+  const auto same = [](const auto& a, const auto& b, const auto& name_of) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const auto& x, const auto& y) { return name_of(x) == name_of(y); });
+  };
+  const auto first = [](const auto& pair) { return pair.first; };
+  if (!same(parameters_, from.parameters_, first) || !same(children_, from.children_, first) ||
+      !same(buffers_, from.buffers_, [](const Buffer& b) { return b.name; }))
+    throw RuntimeError("clone(): a new {} has other parameters, buffers or modules than the one to be cloned", from.name());
+  const auto take = [&](const Tensor& own, const Tensor& value) {
+    if (own.defined() != value.defined())
+      throw RuntimeError("clone(): a new {} has other parameters than the one to be cloned", from.name());
+    if (!own.defined()) return;
+    adopt(own, value.detach().to(device, {}, false, true));
+  };
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    take(parameters_[i].second, from.parameters_[i].second);
+    if (Tensor& own = parameters_[i].second; own.defined()) own.requires_grad_(from.parameters_[i].second.requires_grad());
+  }
+  for (size_t i = 0; i < buffers_.size(); ++i) take(buffers_[i].tensor, from.buffers_[i].tensor);
+  for (size_t i = 0; i < children_.size(); ++i) children_[i].second->take_state(*from.children_[i].second, device);
+  training_ = from.training_;
+}
+
+std::shared_ptr<Module> Module::clone(std::optional<Device> device) const {
+  Generator& numbers = default_generator();
+  const uint64_t seed = numbers.initial_seed(), offset = numbers.offset();
+  std::shared_ptr<Module> made = remake();
+  numbers.set_state(seed, offset);  // what the new module has drawn is thrown away
+  const NoGrad off;
+  made->take_state(*this, device);
+  return made;
+}
+
+std::shared_ptr<Module> Module::remake() const {
+  throw NotImplementedError(
+      "clone() has not been implemented for {}. Subclass naru::nn::Cloneable<{}> instead of naru::nn::Module to inherit the ability to "
+      "clone.",
+      name(), name());
 }
 
 Module& Module::train(bool on) {
@@ -226,39 +337,6 @@ std::string Module::str() const {
     inside = indented(inside) + "\n";
   }
   return name() + "(" + inside + ")";
-}
-
-void Sequential::push_back(std::shared_ptr<Module> module) { add_child(std::to_string(size()), std::move(module)); }
-void ModuleList::push_back(std::shared_ptr<Module> module) { add_child(std::to_string(size()), std::move(module)); }
-
-Tensor Sequential::forward(const Tensor& x) {
-  Tensor y = x;
-  for (const auto& [name, module] : named_children()) y = module->forward(y);
-  return y;
-}
-
-namespace {
-Module& child_at(const Module& list, size_t i) {
-  const auto& children = list.named_children();
-  if (i >= children.size()) throw IndexError("index {} is out of range: {} has {} modules", i, list.name(), children.size());
-  return *children[i].second;
-}
-}  // namespace
-
-Module& Sequential::operator[](size_t i) const { return child_at(*this, i); }
-Module& ModuleList::operator[](size_t i) const { return child_at(*this, i); }
-
-bool ModuleDict::contains(const std::string& key) const noexcept {
-  return std::any_of(named_children().begin(), named_children().end(), [&](const auto& c) { return c.first == key; });
-}
-
-Module& ModuleDict::operator[](const std::string& key) const {
-  std::vector<std::string> keys;
-  for (const auto& [name, module] : named_children()) {
-    if (name == key) return *module;
-    keys.push_back(name);
-  }
-  throw IndexError("ModuleDict has no module \"{}\"; it has {}", key, keys.empty() ? "none" : quoted_list(keys));
 }
 
 }  // namespace naru::nn

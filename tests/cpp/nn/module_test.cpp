@@ -197,7 +197,7 @@ TEST(LayerNorm, GivesRowsOfMeanZeroAndVarianceOne) {
   const Tensor y = norm(randn({3, 8}) * 4.0 + 2.0);
   for (double m : mean(y, Dims{1}).to_doubles()) EXPECT_NEAR(m, 0, 1e-6);
   for (double v : var(y, Dims{1}, 0).to_doubles()) EXPECT_NEAR(v, 1, 1e-3);
-  EXPECT_EQ(nn::LayerNorm({2, 3}).str(), "LayerNorm((2, 3), eps=1e-05, elementwise_affine=True)");
+  EXPECT_EQ(nn::LayerNorm({2, 3}).str(), "LayerNorm((2, 3), eps=1e-05, elementwise_affine=True, bias=True)");
 }
 
 TEST(Dropout, ActsInTrainingOnly) {

@@ -1,8 +1,10 @@
+// Convolutions.
 #include "naru/nn_images.h"
 
 #include <cmath>
 
 #include "naru/autograd.h"
+#include "nn/text.h"
 
 namespace naru::nn {
 namespace {
@@ -29,11 +31,7 @@ void draw(const Tensor& weight, const Tensor& bias) {
 }
 
 // "(3, 3)" of n numbers, "(3,)" of one.
-std::string tuple_text(const Dims& given, int n) {
-  std::string text;
-  for (int d = 0; d < n; ++d) text += fmt::format("{}{}", d ? ", " : "", given[given.size() == 1 ? 0 : static_cast<size_t>(d)]);
-  return "(" + text + (n == 1 ? ",)" : ")");
-}
+std::string each_text(const Dims& given, int n) { return tuple_text(given.size() == 1 ? Dims(static_cast<size_t>(n), given[0]) : given); }
 bool all(const Dims& given, int64_t value) {
   for (const int64_t v : given)
     if (v != value) return false;
@@ -42,13 +40,13 @@ bool all(const Dims& given, int64_t value) {
 
 std::string conv_details(int n, int64_t in, int64_t out, const Tensor& weight, const ConvSettings& s, bool with_bias) {
   const Dims kernel(std::span<const int64_t>(weight.sizes()).subspan(2));
-  std::string text = fmt::format("{}, {}, kernel_size={}, stride={}", in, out, tuple_text(kernel, n), tuple_text(s.stride, n));
+  std::string text = fmt::format("{}, {}, kernel_size={}, stride={}", in, out, each_text(kernel, n), each_text(s.stride, n));
   if (!s.padding.mode.empty())
     text += ", padding=" + s.padding.mode;
   else if (!all(s.padding.amounts, 0))
-    text += ", padding=" + tuple_text(s.padding.amounts, n);
-  if (!all(s.dilation, 1)) text += ", dilation=" + tuple_text(s.dilation, n);
-  if (!all(s.output_padding, 0)) text += ", output_padding=" + tuple_text(s.output_padding, n);
+    text += ", padding=" + each_text(s.padding.amounts, n);
+  if (!all(s.dilation, 1)) text += ", dilation=" + each_text(s.dilation, n);
+  if (!all(s.output_padding, 0)) text += ", output_padding=" + each_text(s.output_padding, n);
   if (s.groups != 1) text += fmt::format(", groups={}", s.groups);
   return with_bias ? text : text + ", bias=False";
 }
@@ -93,45 +91,14 @@ std::string ConvTranspose<N>::details() const {
 }
 
 template <int N>
-BatchNorm<N>::BatchNorm(int64_t features, double eps, double momentum, bool affine, const Options& options)
-    : eps_(eps), momentum_(momentum) {
-  weight = register_parameter("weight", affine ? ones({features}, options) : Tensor());
-  bias = register_parameter("bias", affine ? zeros({features}, options) : Tensor());
-  Options counts = options;
-  counts.dtype = DType::I64;
-  running_mean = zeros({features}, options), running_var = ones({features}, options), num_batches_tracked = zeros({}, counts);
-  register_buffer("running_mean", running_mean);
-  register_buffer("running_var", running_var);
-  register_buffer("num_batches_tracked", num_batches_tracked);
+std::shared_ptr<Module> Conv<N>::remake() const {
+  const Dims kernel(std::span<const int64_t>(weight.sizes()).subspan(2));
+  return std::make_shared<Conv<N>>(weight.size(1) * s_.groups, weight.size(0), kernel, s_);
 }
 template <int N>
-Tensor BatchNorm<N>::forward(const Tensor& x) {
-  if (x.dim() != N + 2 && (N != 1 || x.dim() != 2))
-    throw ValueError("expected {}{}D input (got {}D input)", N == 1 ? "2D or " : "", N + 2, x.dim());
-  if (is_training()) {
-    if (x.numel() == x.size(1))
-      throw ValueError("Expected more than 1 value per channel when training, got input size {}", x.sizes().str());
-    const NoGrad no_grad;
-    num_batches_tracked.add_(1);
-  }
-  return batch_norm(x, running_mean, running_var, weight, bias, is_training(), momentum_, eps_);
-}
-template <int N>
-std::string BatchNorm<N>::details() const {
-  const char* affine = weight.defined() ? "True" : "False";
-  return fmt::format("{}, eps={}, momentum={}, affine={}, bias={}, track_running_stats=True", running_mean.size(0), eps_, momentum_, affine,
-                     affine);
-}
-
-GroupNorm::GroupNorm(int64_t groups, int64_t channels, double eps, bool affine, const Options& options)
-    : groups_(groups), channels_(channels), eps_(eps) {
-  if (groups <= 0 || channels % groups != 0) throw ValueError("num_channels ({}) must be divisible by num_groups ({})", channels, groups);
-  weight = register_parameter("weight", affine ? ones({channels}, options) : Tensor());
-  bias = register_parameter("bias", affine ? zeros({channels}, options) : Tensor());
-}
-std::string GroupNorm::details() const {
-  const char* affine = weight.defined() ? "True" : "False";
-  return fmt::format("{}, {}, eps={}, affine={}, bias={}", groups_, channels_, eps_, affine, affine);
+std::shared_ptr<Module> ConvTranspose<N>::remake() const {
+  const Dims kernel(std::span<const int64_t>(weight.sizes()).subspan(2));
+  return std::make_shared<ConvTranspose<N>>(weight.size(0), weight.size(1) * s_.groups, kernel, s_);
 }
 
 template class Conv<1>;
@@ -140,8 +107,5 @@ template class Conv<3>;
 template class ConvTranspose<1>;
 template class ConvTranspose<2>;
 template class ConvTranspose<3>;
-template class BatchNorm<1>;
-template class BatchNorm<2>;
-template class BatchNorm<3>;
 
 }  // namespace naru::nn

@@ -1,0 +1,263 @@
+// Module: the base of layers and models, a tree of named parameters, buffers and modules; and the modules that hold others. Semantics, names in the
+// state dict and texts are those of torch.nn.
+//
+//   struct Net : nn::Module {
+//     std::shared_ptr<nn::Linear> first = register_module("first", nn::Linear(784, 256));
+//     Tensor scale = register_parameter("scale", ones({256}));
+//     Tensor forward(const Tensor& x) override { return (*first)(x).relu() * scale; }
+//   };
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "naru/hooks.h"
+#include "naru/ops.h"
+#include "naru/tensor.h"
+
+namespace naru::nn {
+
+// Tensors with the names of their places ("0.weight"), in the order of registration.
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+class Module;
+// What a module is registered as: a share of one, one that is moved in, or a holder of one (naru/torch.h).
+template <class M>
+concept ModuleLike = std::is_base_of_v<Module, std::remove_cvref_t<M>> || std::convertible_to<M, std::shared_ptr<Module>>;
+
+// A module can be moved, not copied: its parameters are its own (see clone). `to` changes the parameters themselves, so handles to them (an
+// optimizer's, a member's) stay right.
+class Module {
+ public:
+  Module() = default;
+  Module(Module&&) = default;
+  Module& operator=(Module&&) = default;
+  Module(const Module&) = delete;
+  virtual ~Module() = default;
+
+  // The module's function. Modules of several arguments declare a function of their own; this one then throws
+  // NotImplementedError. Call the module, so that hooks run.
+  virtual Tensor forward(const Tensor& x);
+  Tensor operator()(const Tensor& x) { return hooks_ ? call_with_hooks(x) : forward(x); }
+
+  // Gives a place to a tensor that the optimizer changes (it requires grad from now on; an undefined one stands for
+  // "none")...
+  Tensor register_parameter(std::string name, Tensor t);
+  // ... to one that moves with the module and is saved (unless not persistent) but not trained...
+  Tensor register_buffer(std::string name, Tensor t, bool persistent = true);
+  // ... and to another module.
+  template <class M>
+  requires std::is_base_of_v<Module, M> std::shared_ptr<M> register_module(std::string name, std::shared_ptr<M> module) {
+    add_child(std::move(name), module);
+    return module;
+  }
+  template <class M>
+  requires(std::is_base_of_v<Module, M> && !std::is_lvalue_reference_v<M>) std::shared_ptr<M> register_module(std::string name,
+                                                                                                              M&& module) {
+    return register_module(std::move(name), std::make_shared<M>(std::move(module)));
+  }
+  // Puts another module in the place of a child, or takes it out. ValueError where there is none of that name.
+  void replace_module(const std::string& name, std::shared_ptr<Module> module);
+  void unregister_module(const std::string& name);
+
+  // This module's and, with `recurse`, those of all modules below; each tensor once.
+  NamedTensors named_parameters(bool recurse = true) const;
+  NamedTensors named_buffers(bool recurse = true) const;
+  std::vector<Tensor> parameters(bool recurse = true) const;
+  std::vector<Tensor> buffers(bool recurse = true) const;
+  const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& named_children() const noexcept { return children_; }
+  std::vector<std::shared_ptr<Module>> children() const;
+  // This module ("") and all below with the names of their places, each once.
+  std::vector<std::pair<std::string, Module*>> named_modules();
+  std::vector<Module*> modules();
+  // What has a place by a dotted path ("encoder.0.weight"). AttributeError's text, as a ValueError, where there is nothing.
+  Module& get_submodule(const std::string& path);
+  Tensor get_parameter(const std::string& path);
+  Tensor get_buffer(const std::string& path);
+  // The module as one of a class, or null.
+  template <class M>
+  M* as() noexcept {
+    return dynamic_cast<M*>(this);
+  }
+
+  // Parameters and persistent buffers, sharing memory with the module.
+  NamedTensors state_dict() const;
+  // Copies values into the module's own tensors (any device, any dtype). With `strict`, RuntimeError for keys missing
+  // or unexpected, in PyTorch's words; always for shapes that differ. Nothing is written if there is an error.
+  void load_state_dict(const NamedTensors& state, bool strict = true);
+  // A module of its own with equal parameters, buffers and modes, on `device` if one is named; hooks are not copied. NotImplementedError, which names
+  // the class, for modules that don't say how they are made anew (see Cloneable).
+  std::shared_ptr<Module> clone(std::optional<Device> device = {}) const;
+
+  // Dropout and its like behave differently in training.
+  Module& train(bool on = true);
+  Module& eval() { return train(false); }
+  bool is_training() const noexcept { return training_; }
+  // Calls f with every module below, then with this one.
+  Module& apply(const std::function<void(Module&)>& f);
+  // In place; only floating-point tensors change their dtype. Throws TypeError for a dtype that is not floating point.
+  Module& to(Device device, bool non_blocking = false);
+  Module& to(DType dtype);
+  Module& to(Device device, DType dtype) { return to(device).to(dtype); }
+  Module& cpu() { return to(Device(DeviceType::Cpu)); }
+  Module& cuda(int index = -1) { return to(Device(DeviceType::Cuda, index)); }
+  Module& half() { return to(DType::F16); }
+  Module& bfloat16() { return to(DType::BF16); }
+  Module& requires_grad_(bool on = true);
+  void zero_grad(bool set_to_none = true);
+
+  // --- hooks, on calls with one tensor. What they return replaces what they were given, unless it is undefined (empty).
+  using PreHook = std::function<Tensor(Module&, const Tensor& input)>;
+  using Hook = std::function<Tensor(Module&, const Tensor& input, const Tensor& output)>;
+  using BackwardHook = std::function<Tensor(Module&, const Tensor& grad_input, const Tensor& grad_output)>;
+  using BackwardPreHook = std::function<Tensor(Module&, const Tensor& grad_output)>;
+  HookHandle register_forward_pre_hook(PreHook hook);
+  HookHandle register_forward_hook(Hook hook);
+  // Called when backward has come through the module; grad_input is undefined where the input requires no gradient.
+  HookHandle register_full_backward_hook(BackwardHook hook);
+  HookHandle register_full_backward_pre_hook(BackwardPreHook hook);
+
+  // "Linear", and what stands in the brackets behind it.
+  virtual std::string name() const { return "Module"; }
+  virtual std::string details() const { return ""; }
+  // The tree of modules, as PyTorch prints it.
+  std::string str() const;
+
+ protected:
+  void add_child(std::string name, std::shared_ptr<Module> module);
+  // A new module with the same structure, whatever its values: what clone() begins with.
+  virtual std::shared_ptr<Module> remake() const;
+
+ private:
+  struct Buffer {
+    std::string name;
+    Tensor tensor;
+    bool persistent;
+  };
+  struct Hooks;
+  // Calls f(prefix, module) for this module and all below.
+  void walk(const std::string& prefix, const std::function<void(const std::string&, const Module&)>& f) const;
+  void each_tensor(const std::function<void(Tensor&)>& f);
+  void check_name(const std::string& name) const;
+  void take_state(const Module& from, std::optional<Device> device);
+  Tensor call_with_hooks(const Tensor& x);
+
+  NamedTensors parameters_;
+  std::vector<Buffer> buffers_;
+  std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;
+  std::shared_ptr<Hooks> hooks_;  // once there was one
+  bool training_ = true;
+};
+
+// Base of modules that can be cloned: `D` has a constructor without arguments, or overrides remake().
+template <class D>
+class Cloneable : public Module {
+ protected:
+  std::shared_ptr<Module> remake() const override { return std::make_shared<D>(); }
+};
+
+// A share of a module, from all that is ModuleLike.
+template <class M>
+requires ModuleLike<M> std::shared_ptr<Module> share_module(M&& module) {
+  using D = std::remove_cvref_t<M>;
+  if constexpr (std::is_base_of_v<Module, D>) {
+    static_assert(!std::is_lvalue_reference_v<M>, "a module can't be copied: std::move() it, or make it with std::make_shared");
+    return std::make_shared<D>(std::move(module));
+  } else {
+    return std::forward<M>(module);
+  }
+}
+
+// --- containers
+// -------------------------------------------------------------------------------------------------------------------
+
+// Calls its modules one after another. Names: "0", "1" ..., or those given.
+class Sequential : public Module {
+ public:
+  Sequential() = default;
+  template <class... M>
+  requires(sizeof...(M) > 0 && (ModuleLike<M> && ...)) explicit Sequential(M&&... modules) { (push_back(std::forward<M>(modules)), ...); }
+  Sequential(Sequential&&) = default;
+  Sequential& operator=(Sequential&&) = default;
+  template <class M>
+  requires ModuleLike<M>
+  void push_back(M&& module) { push_back(std::to_string(size()), std::forward<M>(module)); }
+  template <class M>
+  requires ModuleLike<M>
+  void push_back(std::string name, M&& module) { add_child(std::move(name), share_module(std::forward<M>(module))); }
+  size_t size() const noexcept { return named_children().size(); }
+  Module& operator[](size_t i) const;
+  using Module::operator();
+  Tensor forward(const Tensor& x) override;
+  std::string name() const override { return "Sequential"; }
+
+ protected:
+  std::shared_ptr<Module> remake() const override;
+};
+
+// Holds modules in a list; the owner calls them.
+class ModuleList : public Module {
+ public:
+  ModuleList() = default;
+  template <class M>
+  requires ModuleLike<M>
+  void push_back(M&& module) { add_child(std::to_string(size()), share_module(std::forward<M>(module))); }
+  size_t size() const noexcept { return named_children().size(); }
+  Module& operator[](size_t i) const;
+  std::string name() const override { return "ModuleList"; }
+
+ protected:
+  std::shared_ptr<Module> remake() const override;
+};
+
+// Holds modules by name.
+class ModuleDict : public Module {
+ public:
+  ModuleDict() = default;
+  template <class M>
+  requires ModuleLike<M>
+  void insert(std::string key, M&& module) { add_child(std::move(key), share_module(std::forward<M>(module))); }
+  size_t size() const noexcept { return named_children().size(); }
+  bool contains(const std::string& key) const noexcept;
+  Module& operator[](const std::string& key) const;  // IndexError, with the keys there are
+  std::string name() const override { return "ModuleDict"; }
+
+ protected:
+  std::shared_ptr<Module> remake() const override;
+};
+
+// Hold parameters in a list, and by name.
+class ParameterList : public Module {
+ public:
+  ParameterList() = default;
+  explicit ParameterList(const std::vector<Tensor>& values) {
+    for (const Tensor& t : values) push_back(t);
+  }
+  void push_back(const Tensor& t) { register_parameter(std::to_string(size()), t); }
+  size_t size() const { return named_parameters(false).size(); }
+  Tensor operator[](size_t i) const;  // IndexError
+  std::string name() const override { return "ParameterList"; }
+
+ protected:
+  std::shared_ptr<Module> remake() const override;
+};
+class ParameterDict : public Module {
+ public:
+  ParameterDict() = default;
+  void insert(std::string key, const Tensor& t) { register_parameter(std::move(key), t); }
+  size_t size() const { return named_parameters(false).size(); }
+  bool contains(const std::string& key) const;
+  Tensor operator[](const std::string& key) const;  // IndexError
+  std::string name() const override { return "ParameterDict"; }
+
+ protected:
+  std::shared_ptr<Module> remake() const override;
+};
+
+}  // namespace naru::nn

@@ -1,0 +1,201 @@
+// torch.nn.functional: layers and losses as functions. What is declared here is made of functions of naru/ops.h and its like, which have their names
+// here, too. Each throws what those throw, and what is said here.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "naru/compositions.h"
+#include "naru/convolution.h"
+#include "naru/norms.h"
+#include "naru/ops.h"
+#include "naru/pooling.h"
+#include "naru/random.h"
+#include "naru/resampling.h"
+
+namespace naru::nn::functional {
+
+// --- activations
+using naru::gelu;
+using naru::hardsigmoid;
+using naru::hardswish;
+using naru::log_softmax;
+using naru::logsigmoid;
+using naru::mish;
+using naru::prelu;
+using naru::relu;
+using naru::relu6;
+using naru::sigmoid;
+using naru::silu;
+using naru::softmax;
+using naru::softsign;
+using naru::tanh;
+
+inline Tensor elu(const Tensor& x, double alpha = 1) { return naru::elu(x, alpha); }
+inline Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01) { return naru::leaky_relu(x, negative_slope); }
+inline Tensor threshold(const Tensor& x, double threshold, double value) { return naru::threshold(x, threshold, value); }
+inline Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20) { return naru::softplus(x, beta, threshold); }
+// x where it is positive, else alpha (exp(x / alpha) - 1). RuntimeError for alpha = 0.
+Tensor celu(const Tensor& x, double alpha = 1);
+// elu with the constants that keep mean 0 and variance 1.
+Tensor selu(const Tensor& x);
+// x held between the limits. ValueError where they are the wrong way round, NotImplementedError for bools.
+Tensor hardtanh(const Tensor& x, double min_val = -1, double max_val = 1);
+// x, or 0 where |x| <= lambd; x moved towards 0 by lambd. RuntimeError for a negative lambd of softshrink.
+Tensor hardshrink(const Tensor& x, double lambd = 0.5);
+Tensor softshrink(const Tensor& x, double lambd = 0.5);
+// x - tanh(x)
+Tensor tanhshrink(const Tensor& x);
+// The first half along dim times the sigmoid of the second. RuntimeError for an odd size.
+Tensor glu(const Tensor& x, int64_t dim = -1);
+// softmax(-x)
+Tensor softmin(const Tensor& x, int64_t dim, std::optional<DType> dtype = {});
+// A sample of the Gumbel-softmax distribution; hard: one-hot values with the soft ones' gradient.
+Tensor gumbel_softmax(const Tensor& logits, double tau = 1, bool hard = false, int64_t dim = -1, Generator* generator = nullptr);
+// The same in place.
+Tensor& relu_(Tensor& x);
+Tensor& elu_(Tensor& x, double alpha = 1);
+Tensor& celu_(Tensor& x, double alpha = 1);
+Tensor& selu_(Tensor& x);
+Tensor& hardtanh_(Tensor& x, double min_val = -1, double max_val = 1);
+Tensor& leaky_relu_(Tensor& x, double negative_slope = 0.01);
+Tensor& threshold_(Tensor& x, double threshold, double value);
+
+// --- dropout. ValueError for a probability outside [0, 1]
+using naru::dropout;
+// Zeroes whole channels: dimension 1 of (N, C, ...); of dropout1d dimension 0 of (C, L).
+Tensor dropout1d(const Tensor& x, double p = 0.5, bool training = true);
+Tensor dropout2d(const Tensor& x, double p = 0.5, bool training = true);
+Tensor dropout3d(const Tensor& x, double p = 0.5, bool training = true);
+Tensor feature_dropout(const Tensor& x, double p = 0.5, bool training = true);
+// Keeps mean and variance of a SELU network's activations.
+Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = false);
+
+// --- linear maps, embeddings
+using naru::bilinear;
+using naru::conv1d;
+using naru::conv2d;
+using naru::conv3d;
+using naru::conv_transpose1d;
+using naru::conv_transpose2d;
+using naru::conv_transpose3d;
+using naru::linear;
+using naru::one_hot;
+// The rows of weight (V, D) that the integers index (...) name. A row padding_idx gets no gradient. max_norm: rows about to be read whose p-norm is
+// more are first shrunk in place. ValueError for a padding_idx beyond the rows.
+Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<int64_t> padding_idx = {}, std::optional<double> max_norm = {},
+                 double norm_type = 2);
+// softmax(query keyᵀ scale + mask) value. query (..., L, E), key (..., S, E), value (..., S, Ev). mask: bool (true takes part) or added; is_causal:
+// position i sees positions up to i, and excludes a mask (RuntimeError). scale: 1 / sqrt(E). enable_gqa: heads (dimension -3) of key and value are
+// repeated to those of query.
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask = {},
+                                    double dropout_p = 0, bool is_causal = false, std::optional<double> scale = {},
+                                    bool enable_gqa = false);
+
+// --- normalisation
+using naru::batch_norm;
+using naru::cosine_similarity;
+using naru::group_norm;
+using naru::instance_norm;
+using naru::layer_norm;
+using naru::local_response_norm;
+// x / sqrt(mean(x²) + eps) * weight over the last dimensions (RuntimeError for others); eps: the type's.
+Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {}, std::optional<double> eps = {});
+// x divided by its p-norm along dim, which counts as at least eps.
+Tensor normalize(const Tensor& x, double p = 2, int64_t dim = 1, double eps = 1e-12);
+// The p-norm of a - b + eps along the last dimension.
+Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p = 2, double eps = 1e-6, bool keepdim = false);
+
+// --- pooling
+using naru::adaptive_avg_pool1d;
+using naru::adaptive_avg_pool2d;
+using naru::adaptive_avg_pool3d;
+using naru::avg_pool1d;
+using naru::avg_pool2d;
+using naru::avg_pool3d;
+using naru::max_pool1d;
+using naru::max_pool2d;
+using naru::max_pool3d;
+// (values, places)
+using Pair = std::pair<Tensor, Tensor>;
+Pair max_pool1d_with_indices(const Tensor& x, const Dims& kernel, const Dims& stride = {}, const Dims& padding = {0},
+                             const Dims& dilation = {1}, bool ceil_mode = false);
+Pair max_pool2d_with_indices(const Tensor& x, const Dims& kernel, const Dims& stride = {}, const Dims& padding = {0},
+                             const Dims& dilation = {1}, bool ceil_mode = false);
+Pair max_pool3d_with_indices(const Tensor& x, const Dims& kernel, const Dims& stride = {}, const Dims& padding = {0},
+                             const Dims& dilation = {1}, bool ceil_mode = false);
+Tensor adaptive_max_pool1d(const Tensor& x, const Dims& output_size);
+Tensor adaptive_max_pool2d(const Tensor& x, const Dims& output_size);
+Tensor adaptive_max_pool3d(const Tensor& x, const Dims& output_size);
+Pair adaptive_max_pool1d_with_indices(const Tensor& x, const Dims& output_size);
+Pair adaptive_max_pool2d_with_indices(const Tensor& x, const Dims& output_size);
+Pair adaptive_max_pool3d_with_indices(const Tensor& x, const Dims& output_size);
+Tensor lp_pool1d(const Tensor& x, double p, const Dims& kernel, const Dims& stride = {}, bool ceil_mode = false);
+Tensor lp_pool2d(const Tensor& x, double p, const Dims& kernel, const Dims& stride = {}, bool ceil_mode = false);
+Tensor lp_pool3d(const Tensor& x, double p, const Dims& kernel, const Dims& stride = {}, bool ceil_mode = false);
+// How many windows: a size, or a share of the input's. samples (N, C, dimensions) in [0, 1) choose their places; drawn, if undefined.
+struct FractionalOptions {
+  Dims output_size = {};
+  std::vector<double> output_ratio = {};
+  Tensor samples = {};
+};
+Tensor fractional_max_pool2d(const Tensor& x, const Dims& kernel, const FractionalOptions& options);
+Tensor fractional_max_pool3d(const Tensor& x, const Dims& kernel, const FractionalOptions& options);
+Pair fractional_max_pool2d_with_indices(const Tensor& x, const Dims& kernel, const FractionalOptions& options);
+Pair fractional_max_pool3d_with_indices(const Tensor& x, const Dims& kernel, const FractionalOptions& options);
+// Zeros, with each element at the place that max pooling found it at. output_size: the sizes that were pooled, where several fit (ValueError for
+// one that can't be).
+Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const Dims& kernel, const Dims& stride = {}, const Dims& padding = {0},
+                    const Dims& output_size = {});
+Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const Dims& kernel, const Dims& stride = {}, const Dims& padding = {0},
+                    const Dims& output_size = {});
+Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const Dims& kernel, const Dims& stride = {}, const Dims& padding = {0},
+                    const Dims& output_size = {});
+
+// --- images
+using naru::affine_grid;
+using naru::channel_shuffle;
+using naru::fold;
+using naru::grid_sample;
+using naru::pad;
+using naru::pixel_shuffle;
+using naru::pixel_unshuffle;
+using naru::unfold;
+struct InterpolateOptions {
+  Dims size = {};                         // or
+  std::vector<double> scale_factor = {};  // one for all dimensions, or one each
+  std::string_view mode = "nearest";
+  std::optional<bool> align_corners = {};
+  bool recompute_scale_factor = false;  // what counts is the quotient of sizes, not the factor given
+  bool antialias = false;
+};
+// Resamples (N, C, d1...): see naru/resampling.h. ValueError unless there is either a size or a factor, and for options that a mode has not.
+Tensor interpolate(const Tensor& x, const InterpolateOptions& options);
+
+// --- losses
+using naru::binary_cross_entropy;
+using naru::binary_cross_entropy_with_logits;
+using naru::cosine_embedding_loss;
+using naru::cross_entropy;
+using naru::hinge_embedding_loss;
+using naru::huber_loss;
+using naru::kl_div;
+using naru::l1_loss;
+using naru::margin_ranking_loss;
+using naru::mse_loss;
+using naru::nll_loss;
+using naru::poisson_nll_loss;
+using naru::soft_margin_loss;
+using naru::triplet_margin_loss;
+// "mean", "sum", "none", or "batchmean": the sum divided by the first size. ValueError for other words.
+Tensor kl_div(const Tensor& input, const Tensor& target, std::string_view reduction, bool log_target = false);
+// d² / (2 beta) where d = |input - target| < beta, else d - beta / 2; l1_loss for beta = 0. RuntimeError for a negative beta.
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean, double beta = 1);
+// (log(var) + (input - target)² / var) / 2; var, of input's shape or one for each row, counts as at least eps. full adds log(2π) / 2. ValueError for
+// another shape and for negative variances.
+Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var, bool full = false, double eps = 1e-6,
+                         Reduction reduction = Reduction::Mean);
+
+}  // namespace naru::nn::functional

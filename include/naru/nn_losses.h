@@ -1,0 +1,148 @@
+// Losses as modules: naru/nn_functional.h, naru/ops.h and naru/compositions.h say what each computes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "naru/module.h"
+
+namespace naru::nn {
+
+// Base: a function of In... tensors and of the loss's own (weights), which are buffers.
+template <class D, class... In>
+class Loss : public Module {
+ public:
+  using Weights = std::vector<std::pair<const char*, Tensor>>;
+  struct Parts {
+    std::function<Tensor(const In&..., const Weights&)> call;
+    std::string name;
+    Weights weights;
+  };
+  explicit Loss(Parts parts) : parts_(std::move(parts)) {
+    for (const auto& [key, t] : parts_.weights) register_buffer(key, t);
+  }
+  using Module::forward;
+  Tensor forward(const In&... in) { return parts_.call(in..., parts_.weights); }
+  Tensor operator()(const In&... in) { return forward(in...); }
+  std::string name() const override { return parts_.name; }
+
+ protected:
+  std::shared_ptr<Module> remake() const override {
+    Parts own = parts_;
+    for (auto& [key, t] : own.weights)
+      if (t.defined()) t = t.detach().clone();
+    return std::make_shared<D>(std::move(own));
+  }
+
+ private:
+  Parts parts_;
+};
+template <class D>
+using Loss2 = Loss<D, Tensor, Tensor>;
+template <class D>
+using Loss3 = Loss<D, Tensor, Tensor, Tensor>;
+
+// --- of an input and a target
+class L1Loss : public Loss2<L1Loss> {
+ public:
+  using Loss::Loss;
+  explicit L1Loss(Reduction reduction = Reduction::Mean);
+};
+class MSELoss : public Loss2<MSELoss> {
+ public:
+  using Loss::Loss;
+  explicit MSELoss(Reduction reduction = Reduction::Mean);
+};
+class SmoothL1Loss : public Loss2<SmoothL1Loss> {
+ public:
+  using Loss::Loss;
+  explicit SmoothL1Loss(Reduction reduction = Reduction::Mean, double beta = 1);
+};
+class HuberLoss : public Loss2<HuberLoss> {
+ public:
+  using Loss::Loss;
+  explicit HuberLoss(Reduction reduction = Reduction::Mean, double delta = 1);
+};
+// input (N, C) of unnormalised log probabilities, target class numbers (N), or probabilities (N, C).
+class CrossEntropyLoss : public Loss2<CrossEntropyLoss> {
+ public:
+  using Loss::Loss;
+  explicit CrossEntropyLoss(Reduction reduction = Reduction::Mean, double label_smoothing = 0, Tensor weight = {},
+                            int64_t ignore_index = -100);
+};
+class NLLLoss : public Loss2<NLLLoss> {
+ public:
+  using Loss::Loss;
+  explicit NLLLoss(Reduction reduction = Reduction::Mean, Tensor weight = {}, int64_t ignore_index = -100);
+};
+class BCELoss : public Loss2<BCELoss> {
+ public:
+  using Loss::Loss;
+  explicit BCELoss(Reduction reduction = Reduction::Mean, Tensor weight = {});
+};
+class BCEWithLogitsLoss : public Loss2<BCEWithLogitsLoss> {
+ public:
+  using Loss::Loss;
+  explicit BCEWithLogitsLoss(Reduction reduction = Reduction::Mean, Tensor weight = {}, Tensor pos_weight = {});
+};
+// reduction: "mean", "sum", "none" or "batchmean".
+class KLDivLoss : public Loss2<KLDivLoss> {
+ public:
+  using Loss::Loss;
+  explicit KLDivLoss(std::string reduction = "mean", bool log_target = false);
+};
+class PoissonNLLLoss : public Loss2<PoissonNLLLoss> {
+ public:
+  using Loss::Loss;
+  explicit PoissonNLLLoss(bool log_input = true, bool full = false, double eps = 1e-8, Reduction reduction = Reduction::Mean);
+};
+class HingeEmbeddingLoss : public Loss2<HingeEmbeddingLoss> {
+ public:
+  using Loss::Loss;
+  explicit HingeEmbeddingLoss(double margin = 1, Reduction reduction = Reduction::Mean);
+};
+class SoftMarginLoss : public Loss2<SoftMarginLoss> {
+ public:
+  using Loss::Loss;
+  explicit SoftMarginLoss(Reduction reduction = Reduction::Mean);
+};
+
+// --- of three tensors: input, target, variance; two inputs and a target; anchor, positive, negative
+class GaussianNLLLoss : public Loss3<GaussianNLLLoss> {
+ public:
+  using Loss::Loss;
+  explicit GaussianNLLLoss(bool full = false, double eps = 1e-6, Reduction reduction = Reduction::Mean);
+};
+class CosineEmbeddingLoss : public Loss3<CosineEmbeddingLoss> {
+ public:
+  using Loss::Loss;
+  explicit CosineEmbeddingLoss(double margin = 0, Reduction reduction = Reduction::Mean);
+};
+class MarginRankingLoss : public Loss3<MarginRankingLoss> {
+ public:
+  using Loss::Loss;
+  explicit MarginRankingLoss(double margin = 0, Reduction reduction = Reduction::Mean);
+};
+class TripletMarginLoss : public Loss3<TripletMarginLoss> {
+ public:
+  using Loss::Loss;
+  explicit TripletMarginLoss(double margin = 1, double p = 2, double eps = 1e-6, bool swap = false, Reduction reduction = Reduction::Mean);
+};
+
+// --- layers of two tensors
+// cosine_similarity and pairwise_distance of two tensors.
+class CosineSimilarity : public Loss2<CosineSimilarity> {
+ public:
+  using Loss::Loss;
+  explicit CosineSimilarity(int64_t dim = 1, double eps = 1e-8);
+};
+class PairwiseDistance : public Loss2<PairwiseDistance> {
+ public:
+  using Loss::Loss;
+  explicit PairwiseDistance(double p = 2, double eps = 1e-6, bool keepdim = false);
+};
+
+}  // namespace naru::nn

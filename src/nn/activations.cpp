@@ -1,0 +1,121 @@
+// Activations and dropout as functions.
+#include <cmath>
+
+#include "naru/autograd.h"
+#include "naru/nn_functional.h"
+#include "nn/limits.h"
+#include "ops/common.h"
+
+namespace naru::nn::functional {
+namespace {
+
+constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
+constexpr double kSeluScale = 1.0507009873554804934193349852946;
+
+// x where it is not positive, else 0: keeps the branch of a `where` that is not taken, and its gradient, finite.
+Tensor negative_part(const Tensor& x) { return where(x > 0, zeros_like(x), x); }
+
+// What a function in place computes from: where history is recorded a copy, which the write does not touch.
+Tensor apart(const Tensor& x) { return x.requires_grad() && grad_enabled() ? x.clone() : x; }
+
+void check_probability(double p) {
+  if (!(p >= 0 && p <= 1)) throw ValueError("dropout probability has to be between 0 and 1, but got {}", p);
+}
+
+}  // namespace
+
+Tensor celu(const Tensor& x, double alpha) {
+  if (alpha == 0) throw RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU");
+  if (!is_floating(x.dtype())) return naru::elu(x, alpha);  // which tells what it is not for
+  return where(x > 0, x, Scalar(alpha) * expm1(negative_part(x) / alpha));
+}
+
+Tensor selu(const Tensor& x) { return Scalar(kSeluScale) * naru::elu(x, kSeluAlpha); }
+
+Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
+  if (min_val > max_val) throw ValueError("min_val cannot be greater than max_val");
+  if (x.dtype() == DType::Bool) throw NotImplementedError("Bool inputs not supported for hardtanh");
+  if (is_floating(x.dtype())) return x.clamp(min_val, max_val);
+  return x.clamp(static_cast<int64_t>(min_val), static_cast<int64_t>(max_val));
+}
+
+Tensor hardshrink(const Tensor& x, double lambd) {
+  ops::require_floating(x.dtype(), "hardshrink_cpu");
+  return where(x.abs() <= lambd, zeros_like(x), x);
+}
+
+Tensor softshrink(const Tensor& x, double lambd) {
+  ops::require_floating(x.dtype(), "softshrink_check");
+  if (lambd < 0) throw RuntimeError("lambda must be greater or equal to 0, but found to be {}.", lambd);
+  return where(x.abs() <= lambd, zeros_like(x), x - x.clamp(-lambd, lambd));
+}
+
+Tensor tanhshrink(const Tensor& x) { return x - x.tanh(); }
+
+Tensor glu(const Tensor& x, int64_t dim) {
+  if (x.dim() == 0) throw RuntimeError("glu does not support 0-dimensional tensors");
+  const int64_t size = x.size(dim);
+  if (size % 2) throw RuntimeError("Halving dimension must be even, but dimension {} is size {}", dim < 0 ? dim + x.dim() : dim, size);
+  ops::require_floating(x.dtype(), "glu_cpu");
+  const std::vector<Tensor> halves = chunk(x, 2, dim);
+  return halves[0] * halves[1].sigmoid();
+}
+
+Tensor softmin(const Tensor& x, int64_t dim, std::optional<DType> dtype) { return softmax(-x, dim, dtype); }
+
+Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, int64_t dim, Generator* generator) {
+  const Tensor uniform = clamp(rand_like(logits.detach(), {}, generator), Operand(smallest_normal(logits.dtype())));
+  const Tensor soft = softmax((logits - (-uniform.log()).log()) / tau, dim);
+  if (!hard) return soft;
+  const Tensor top = soft.argmax(dim, true);
+  Tensor places = arange(0, soft.dim() ? soft.size(dim) : 1, 1, Options(soft.device()));
+  if (soft.dim()) {
+    Dims shape(static_cast<size_t>(soft.dim()), 1);
+    shape[static_cast<size_t>(dim < 0 ? dim + soft.dim() : dim)] = -1;
+    places = places.reshape(shape);
+  }
+  return (places == top).to(soft.dtype()) - soft.detach() + soft;
+}
+
+Tensor& relu_(Tensor& x) { return x.relu_(); }
+Tensor& elu_(Tensor& x, double alpha) { return x.copy_(elu(apart(x), alpha)); }
+Tensor& celu_(Tensor& x, double alpha) { return x.copy_(celu(apart(x), alpha)); }
+Tensor& selu_(Tensor& x) { return x.copy_(selu(apart(x))); }
+Tensor& hardtanh_(Tensor& x, double min_val, double max_val) { return x.copy_(hardtanh(apart(x), min_val, max_val)); }
+Tensor& leaky_relu_(Tensor& x, double negative_slope) { return x.copy_(leaky_relu(apart(x), negative_slope)); }
+Tensor& threshold_(Tensor& x, double threshold, double value) { return x.copy_(functional::threshold(apart(x), threshold, value)); }
+
+Tensor feature_dropout(const Tensor& x, double p, bool training) {
+  check_probability(p);
+  if (!training || p == 0) return x;
+  Dims shape;
+  for (int64_t d = 0; d < x.dim(); ++d) shape.push_back(d < 2 ? x.size(d) : 1);
+  return x * dropout(ones(shape, Options(x.dtype(), x.device())), p, true);
+}
+
+Tensor dropout1d(const Tensor& x, double p, bool training) {
+  return x.dim() == 2 ? feature_dropout(x.unsqueeze(0), p, training).squeeze(0) : feature_dropout(x, p, training);
+}
+Tensor dropout2d(const Tensor& x, double p, bool training) {
+  if (x.dim() != 3 && x.dim() != 4)
+    warn(fmt::format(
+        "dropout2d: Received a {}-D input to dropout2d, which is deprecated and will result in an error in a future release. To retain the "
+        "behavior and silence this warning, please use dropout instead. Note that dropout2d exists to provide channel-wise dropout on "
+        "inputs "
+        "with 2 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 3D or 4D inputs).",
+        x.dim()));
+  return feature_dropout(x, p, training);
+}
+Tensor dropout3d(const Tensor& x, double p, bool training) { return feature_dropout(x, p, training); }
+
+Tensor alpha_dropout(const Tensor& x, double p, bool training) {
+  check_probability(p);
+  if (!training || p == 0) return x;
+  if (p == 1) return x * 0.0;
+  constexpr double kLow = -1.7580993408473766;
+  const double scale = 1 / std::sqrt((kLow * kLow * p + 1) * (1 - p));
+  const Tensor keep = (rand_like(x) >= p).to(x.dtype());
+  return (x * keep + Scalar(kLow) * (Scalar(1.0) - keep)) * scale - scale * kLow * p;
+}
+
+}  // namespace naru::nn::functional
