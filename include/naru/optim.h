@@ -1,13 +1,18 @@
-// Optimizers in C++: SGD, Adam and AdamW as torch.optim has them, each a list of parameters, its state, and one step
-// over all of them.
+// Optimizers in C++, as torch.optim has them: lists of parameters in groups with settings of their own, a state, and one step over all of them. Rates
+// that change with time: naru/lr_scheduler.h; averages of parameters: naru/averaged_model.h.
 #pragma once
 
+#include <concepts>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "naru/autograd.h"
 #include "naru/ops.h"
+#include "naru/optim_steps.h"
 #include "naru/tensor.h"
 
 namespace naru::optim {
@@ -17,11 +22,29 @@ namespace naru::optim {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
+  Optimizer(Optimizer&&) = default;
+  Optimizer& operator=(Optimizer&&) = delete;
   // One step, no history recorded.
   virtual void step() = 0;
+  // Calls the closure, which computes the loss anew and its gradients, then does one step; returns the loss.
+  Tensor step(const std::function<Tensor()>& closure);
   // Forgets the gradients (or sets them to 0).
   void zero_grad(bool set_to_none = true);
+  // Of all groups, one after the other.
   const std::vector<Tensor>& parameters() const noexcept { return params_; }
+
+  // --- groups. IndexError for a group that is not there
+  size_t groups() const noexcept { return ends_.size(); }
+  std::vector<Tensor> group_parameters(size_t group) const;
+  double lr(size_t group = 0) const;
+  void set_lr(size_t group, double lr);
+  void set_lr(double lr);  // of all groups
+  // The momentum, or Adam's beta1; none where there is no such setting.
+  std::optional<double> momentum(size_t group = 0) const;
+  void set_momentum(size_t group, double momentum);
+  // The rate that a group had when it was first asked for: what schedules go by.
+  double initial_lr(size_t group);
+  void set_initial_lr(size_t group, double lr);
 
   // What the optimizer remembers, by name: "step", "momentum_buffer.0", "exp_avg.3" ...
   using State = std::vector<std::pair<std::string, Tensor>>;
@@ -33,10 +56,13 @@ class Optimizer {
  protected:
   // Throws ValueError for an empty list, RuntimeError for a tensor that is no leaf.
   explicit Optimizer(std::vector<Tensor> params);
+  // The last group's parameters become a new group's.
+  void add_parameters(std::vector<Tensor> params);
   // One slot of state: a tensor per parameter, undefined until first used.
   std::vector<Tensor>& add_slot(std::string name);
-  // The numbers of the parameters that have a gradient.
+  // The numbers of the parameters that have a gradient: of all, or of a group.
   std::vector<size_t> with_gradient() const;
+  std::vector<size_t> with_gradient(size_t group) const;
   // Undefined ones become zeros; those left behind on another device or of another dtype follow their parameter.
   void prepare_slot(std::vector<Tensor>& slot, const std::vector<size_t>& which);
   void follow_parameters(std::vector<Tensor>& slot, const std::vector<size_t>& which);
@@ -44,6 +70,9 @@ class Optimizer {
   // How many steps each parameter has made; what was counted elsewhere is to be forgotten, for steps_ has been loaded.
   virtual std::vector<int64_t> steps() const { return steps_; }
   virtual void forget_counts() {}
+  // Where a group's settings stand; null where it has none such.
+  virtual double* lr_place(size_t) { return nullptr; }
+  virtual double* momentum_place(size_t) { return nullptr; }
 
   std::vector<Tensor> params_;
   std::vector<int64_t> steps_;  // per parameter
@@ -53,37 +82,109 @@ class Optimizer {
     std::string name;
     std::vector<Tensor> tensors;
   };
+  void check_parameters(size_t from) const;
+  void check_group(size_t group) const;
+  std::vector<size_t> with_gradient(size_t begin, size_t end) const;
   std::vector<std::unique_ptr<Slot>> slots_;  // their addresses stay
+  std::vector<size_t> ends_;                  // of the groups, in params_
+  std::vector<std::optional<double>> initial_lrs_;
+};
+
+// A group as it is given: parameters, and settings of their own.
+template <class O>
+struct Group {
+  std::vector<Tensor> params;
+  std::optional<O> options = {};  // the optimizer's, unless given
+};
+
+// Base of optimizers with settings `O`.
+template <class O>
+class Grouped : public Optimizer {
+ public:
+  using Optimizer::step;
+  O& group_options(size_t group) { return *settings_.at(group); }
+  // ValueError for settings out of range and for parameters that are there already.
+  void add_param_group(std::vector<Tensor> params, std::optional<O> own = {}) {
+    const O given = own.value_or(options);
+    check_(given);
+    add_parameters(std::move(params));
+    settings_.push_back(std::make_unique<O>(given));
+  }
+
+ protected:
+  using Check = void (*)(const O&);
+  Grouped(std::vector<Tensor> params, const O& o, Check check)
+      : Optimizer(std::move(params)), check_(check), settings_(first(o)), options(*settings_[0]) {
+    check_(o);
+  }
+  // Of a list of groups: the first one's parameters and settings, and the others added.
+  static std::vector<Tensor> first_of(const std::vector<Group<O>>& groups) {
+    return groups.empty() ? std::vector<Tensor>() : groups[0].params;
+  }
+  static O options_of(const std::vector<Group<O>>& groups, const O& o) { return groups.empty() ? o : groups[0].options.value_or(o); }
+  void add_rest(const std::vector<Group<O>>& groups, const O& o) {
+    for (size_t i = 1; i < groups.size(); ++i) add_param_group(groups[i].params, groups[i].options.value_or(o));
+  }
+  double* lr_place(size_t group) override { return &settings_[group]->lr; }
+  double* momentum_place(size_t group) override {
+    if constexpr (requires(O & o) { o.momentum; })
+      return &settings_[group]->momentum;
+    else if constexpr (requires(O & o) { o.beta1; })
+      return &settings_[group]->beta1;
+    else
+      return nullptr;
+  }
+
+ private:
+  static std::vector<std::unique_ptr<O>> first(const O& o) {
+    std::vector<std::unique_ptr<O>> list;
+    list.push_back(std::make_unique<O>(o));
+    return list;
+  }
+  Check check_;
+  std::vector<std::unique_ptr<O>> settings_;  // their addresses stay
+
+ public:
+  O& options;  // of the first group
 };
 
 // v = momentum * v + (1 - dampening) * g; p -= lr * v (nesterov: lr * (g + momentum * v)); g includes weight_decay * p.
 // The first v is g.
-class SGD : public Optimizer {
+class SGD : public Grouped<SgdOptions> {
  public:
   // ValueError for negative values, and for nesterov without momentum or with dampening.
   SGD(std::vector<Tensor> params, SgdOptions options);
+  template <std::same_as<Group<SgdOptions>> G>
+  SGD(const std::vector<G>& groups, SgdOptions o) : SGD(first_of(groups), options_of(groups, o)) {
+    add_rest(groups, o);
+  }
   SGD(std::vector<Tensor> params, double lr) : SGD(std::move(params), SgdOptions{.lr = lr}) {}
   void step() override;
-  SgdOptions options;
+  using Optimizer::step;
 
  private:
   std::vector<Tensor>& momenta_;
 };
 
 // Adam (Kingma and Ba, 2015).
-class Adam : public Optimizer {
+class Adam : public Grouped<AdamOptions> {
  public:
   // ValueError for values out of range.
   Adam(std::vector<Tensor> params, AdamOptions options = {});
+  template <std::same_as<Group<AdamOptions>> G>
+  explicit Adam(const std::vector<G>& groups, AdamOptions o = {}) : Adam(first_of(groups), options_of(groups, o)) {
+    add_rest(groups, o);
+  }
   Adam(std::vector<Tensor> params, double lr) : Adam(std::move(params), AdamOptions{.lr = lr}) {}
   // Throws RuntimeError in a capture (naru/graph.h) without options.capturable, or before the first step.
   void step() override;
-  AdamOptions options;
+  using Optimizer::step;
 
  private:
   std::vector<int64_t> steps() const override;
   void forget_counts() override { counts_.clear(); }
-  void step_on_device(const std::vector<size_t>& which);
+  void step_group(const std::vector<size_t>& which, const AdamOptions& o);
+  void step_on_device(const std::vector<size_t>& which, const AdamOptions& o);
 
   std::vector<Tensor> counts_;  // capturable: the steps of each parameter, shared by those that began together
   std::vector<Tensor>&exp_avg_, &exp_avg_sq_, &max_exp_avg_sq_;
@@ -92,7 +193,11 @@ class Adam : public Optimizer {
 // Adam whose weight decay shrinks the parameters directly (Loshchilov and Hutter, 2019).
 class AdamW : public Adam {
  public:
-  AdamW(std::vector<Tensor> params, AdamOptions options) : Adam(std::move(params), decoupled(options)) {}
+  AdamW(std::vector<Tensor> params, AdamOptions o) : Adam(std::move(params), decoupled(o)) {}
+  template <std::same_as<Group<AdamOptions>> G>
+  AdamW(const std::vector<G>& groups, AdamOptions o) : Adam(first_of(groups), decoupled(options_of(groups, o))) {
+    for (size_t i = 1; i < groups.size(); ++i) add_param_group(groups[i].params, decoupled(groups[i].options.value_or(o)));
+  }
   AdamW(std::vector<Tensor> params, double lr = 1e-3)
       : Adam(std::move(params), AdamOptions{.lr = lr, .weight_decay = 1e-2, .decoupled = true}) {}
 
@@ -101,6 +206,77 @@ class AdamW : public Adam {
     o.decoupled = true;
     return o;
   }
+};
+
+// --- parameter by parameter (naru/optim_steps.h says what each computes). ValueError for settings out of range
+
+class RMSprop : public Grouped<RmspropOptions> {
+ public:
+  explicit RMSprop(std::vector<Tensor> params, RmspropOptions options = {});
+  template <std::same_as<Group<RmspropOptions>> G>
+  explicit RMSprop(const std::vector<G>& groups, RmspropOptions o = {}) : RMSprop(first_of(groups), options_of(groups, o)) {
+    add_rest(groups, o);
+  }
+  void step() override;
+  using Optimizer::step;
+
+ private:
+  std::vector<Tensor>&square_avg_, &momentum_, &grad_avg_;
+};
+class Adagrad : public Grouped<AdagradOptions> {
+ public:
+  explicit Adagrad(std::vector<Tensor> params, AdagradOptions options = {});
+  template <std::same_as<Group<AdagradOptions>> G>
+  explicit Adagrad(const std::vector<G>& groups, AdagradOptions o = {}) : Adagrad(first_of(groups), options_of(groups, o)) {
+    add_rest(groups, o);
+  }
+  void step() override;
+  using Optimizer::step;
+
+ private:
+  std::vector<Tensor>& sum_;
+};
+class Adadelta : public Grouped<AdadeltaOptions> {
+ public:
+  explicit Adadelta(std::vector<Tensor> params, AdadeltaOptions options = {});
+  template <std::same_as<Group<AdadeltaOptions>> G>
+  explicit Adadelta(const std::vector<G>& groups, AdadeltaOptions o = {}) : Adadelta(first_of(groups), options_of(groups, o)) {
+    add_rest(groups, o);
+  }
+  void step() override;
+  using Optimizer::step;
+
+ private:
+  std::vector<Tensor>&square_avg_, &acc_delta_;
+};
+class Adamax : public Grouped<AdamaxOptions> {
+ public:
+  explicit Adamax(std::vector<Tensor> params, AdamaxOptions options = {});
+  template <std::same_as<Group<AdamaxOptions>> G>
+  explicit Adamax(const std::vector<G>& groups, AdamaxOptions o = {}) : Adamax(first_of(groups), options_of(groups, o)) {
+    add_rest(groups, o);
+  }
+  void step() override;
+  using Optimizer::step;
+
+ private:
+  std::vector<Tensor>&exp_avg_, &exp_inf_;
+};
+class NAdam : public Grouped<NadamOptions> {
+ public:
+  explicit NAdam(std::vector<Tensor> params, NadamOptions options = {});
+  template <std::same_as<Group<NadamOptions>> G>
+  explicit NAdam(const std::vector<G>& groups, NadamOptions o = {}) : NAdam(first_of(groups), options_of(groups, o)) {
+    add_rest(groups, o);
+  }
+  void step() override;
+  using Optimizer::step;
+
+ private:
+  void forget_counts() override;
+
+  std::vector<Tensor>&exp_avg_, &exp_avg_sq_;
+  std::vector<double> mu_products_;
 };
 
 }  // namespace naru::optim

@@ -8,12 +8,90 @@ namespace naru::optim {
 
 Optimizer::Optimizer(std::vector<Tensor> params) : params_(std::move(params)), steps_(params_.size()) {
   if (params_.empty()) throw ValueError("optimizer got an empty parameter list");
-  for (size_t i = 0; i < params_.size(); ++i) {
+  check_parameters(0);
+  ends_.push_back(params_.size());
+}
+
+void Optimizer::check_parameters(size_t from) const {
+  for (size_t i = from; i < params_.size(); ++i) {
     if (!params_[i].defined()) throw TypeError("optimizer: parameter {} is an undefined tensor", i);
     if (!params_[i].is_leaf()) throw ValueError("can't optimize a non-leaf Tensor (parameter {}, shape {})", i, params_[i].sizes().str());
-    for (size_t j = 0; j < i; ++j)
-      if (params_[j].is(params_[i])) throw ValueError("optimizer contains a parameter group with duplicate parameters ({} and {})", j, i);
+    for (size_t j = 0; j < i; ++j) {
+      if (!params_[j].is(params_[i])) continue;
+      if (j < from) throw ValueError("some parameters appear in more than one parameter group ({} and {})", j, i);
+      throw ValueError("optimizer contains a parameter group with duplicate parameters ({} and {})", j, i);
+    }
   }
+}
+
+void Optimizer::add_parameters(std::vector<Tensor> params) {
+  const size_t before = params_.size();
+  params_.insert(params_.end(), params.begin(), params.end());
+  try {
+    check_parameters(before);
+  } catch (...) {
+    params_.resize(before);
+    throw;
+  }
+  steps_.resize(params_.size());
+  for (const auto& slot : slots_) slot->tensors.resize(params_.size());
+  ends_.push_back(params_.size());
+}
+
+Tensor Optimizer::step(const std::function<Tensor()>& closure) {
+  Tensor loss;
+  {
+    const EnableGrad on;
+    loss = closure();
+  }
+  step();
+  return loss;
+}
+
+void Optimizer::check_group(size_t group) const {
+  if (group >= ends_.size()) throw IndexError("optimizer: there is no parameter group {}, of {}", group, ends_.size());
+}
+
+std::vector<Tensor> Optimizer::group_parameters(size_t group) const {
+  check_group(group);
+  const auto at = [&](size_t i) { return params_.begin() + static_cast<std::ptrdiff_t>(i); };
+  return {at(group ? ends_[group - 1] : 0), at(ends_[group])};
+}
+
+double Optimizer::lr(size_t group) const {
+  check_group(group);
+  const double* place = const_cast<Optimizer&>(*this).lr_place(group);
+  if (!place) throw NotImplementedError("optimizer: it has no learning rate that could be asked for; override lr_place()");
+  return *place;
+}
+void Optimizer::set_lr(size_t group, double lr) {
+  this->lr(group);
+  *lr_place(group) = lr;
+}
+void Optimizer::set_lr(double lr) {
+  for (size_t group = 0; group < groups(); ++group) set_lr(group, lr);
+}
+
+std::optional<double> Optimizer::momentum(size_t group) const {
+  check_group(group);
+  const double* place = const_cast<Optimizer&>(*this).momentum_place(group);
+  return place ? std::optional(*place) : std::nullopt;
+}
+void Optimizer::set_momentum(size_t group, double momentum) {
+  if (!this->momentum(group)) throw NotImplementedError("optimizer: it has neither momentum nor beta1");
+  *momentum_place(group) = momentum;
+}
+
+double Optimizer::initial_lr(size_t group) {
+  const double now = lr(group);
+  initial_lrs_.resize(groups());
+  if (!initial_lrs_[group]) initial_lrs_[group] = now;
+  return *initial_lrs_[group];
+}
+void Optimizer::set_initial_lr(size_t group, double lr) {
+  check_group(group);
+  initial_lrs_.resize(groups());
+  initial_lrs_[group] = lr;
 }
 
 std::vector<Tensor>& Optimizer::add_slot(std::string name) {
@@ -32,12 +110,14 @@ void Optimizer::zero_grad(bool set_to_none) {
   }
 }
 
-std::vector<size_t> Optimizer::with_gradient() const {
+std::vector<size_t> Optimizer::with_gradient(size_t begin, size_t end) const {
   std::vector<size_t> which;
-  for (size_t i = 0; i < params_.size(); ++i)
+  for (size_t i = begin; i < end; ++i)
     if (params_[i].grad().defined()) which.push_back(i);
   return which;
 }
+std::vector<size_t> Optimizer::with_gradient() const { return with_gradient(0, params_.size()); }
+std::vector<size_t> Optimizer::with_gradient(size_t group) const { return with_gradient(group ? ends_[group - 1] : 0, ends_[group]); }
 
 void Optimizer::follow_parameters(std::vector<Tensor>& slot, const std::vector<size_t>& which) {
   for (size_t i : which)
@@ -88,109 +168,6 @@ void Optimizer::load_state_dict(const State& state) {
   for (auto& [place, value] : found) *place = value;
   steps_ = counts;
   forget_counts();
-}
-
-namespace {
-
-void require(bool good, const char* what, double got) {
-  if (!good) throw ValueError("Invalid {}: {}", what, got);
-}
-
-template <class T>
-std::vector<T> chosen(const std::vector<T>& all, const std::vector<size_t>& which) {
-  std::vector<T> list;
-  for (size_t i : which) list.push_back(all[i]);
-  return list;
-}
-
-std::vector<Tensor> gradients(const std::vector<Tensor>& params, const std::vector<size_t>& which) {
-  std::vector<Tensor> list;
-  for (size_t i : which) list.push_back(params[i].grad());
-  return list;
-}
-
-}  // namespace
-
-SGD::SGD(std::vector<Tensor> params, SgdOptions o) : Optimizer(std::move(params)), options(o), momenta_(add_slot("momentum_buffer")) {
-  require(o.lr >= 0, "learning rate", o.lr);
-  require(o.momentum >= 0, "momentum value", o.momentum);
-  require(o.weight_decay >= 0, "weight_decay value", o.weight_decay);
-  if (o.nesterov && (o.momentum <= 0 || o.dampening != 0)) throw ValueError("Nesterov momentum requires a momentum and zero dampening");
-}
-
-void SGD::step() {
-  const NoGrad no_grad;
-  const std::vector<size_t> which = with_gradient();
-  if (which.empty()) return;
-  follow_parameters(momenta_, which);
-  std::vector<Tensor> momenta = chosen(momenta_, which);
-  sgd_step(chosen(params_, which), gradients(params_, which), momenta, options);
-  for (size_t k = 0; k < which.size(); ++k) {
-    if (options.momentum != 0) momenta_[which[k]] = momenta[k];
-    ++steps_[which[k]];
-  }
-}
-
-Adam::Adam(std::vector<Tensor> params, AdamOptions o)
-    : Optimizer(std::move(params)),
-      options(o),
-      exp_avg_(add_slot("exp_avg")),
-      exp_avg_sq_(add_slot("exp_avg_sq")),
-      max_exp_avg_sq_(add_slot("max_exp_avg_sq")) {
-  require(o.lr >= 0, "learning rate", o.lr);
-  require(o.eps >= 0, "epsilon value", o.eps);
-  require(o.beta1 >= 0 && o.beta1 < 1, "beta parameter at index 0", o.beta1);
-  require(o.beta2 >= 0 && o.beta2 < 1, "beta parameter at index 1", o.beta2);
-  require(o.weight_decay >= 0, "weight_decay value", o.weight_decay);
-}
-
-void Adam::step() {
-  const NoGrad no_grad;
-  const std::vector<size_t> all = with_gradient();
-  prepare_slot(exp_avg_, all);
-  prepare_slot(exp_avg_sq_, all);
-  if (options.amsgrad) prepare_slot(max_exp_avg_sq_, all);
-  if (options.capturable) return step_on_device(all);
-  // Parameters that have made equally many steps go together.
-  std::map<int64_t, std::vector<size_t>> by_step;
-  for (size_t i : all) by_step[++steps_[i]].push_back(i);
-  for (const auto& [step, which] : by_step)
-    adam_step(chosen(params_, which), gradients(params_, which), chosen(exp_avg_, which), chosen(exp_avg_sq_, which),
-              options.amsgrad ? chosen(max_exp_avg_sq_, which) : std::vector<Tensor>(), step, options);
-}
-
-void Adam::step_on_device(const std::vector<size_t>& all) {
-  counts_.resize(params_.size());
-  std::map<std::pair<int64_t, std::string>, Tensor> begun;
-  for (size_t i : all) {
-    const Device device = params_[i].device();
-    if (!counts_[i].defined()) {
-      Tensor& count = begun[{steps_[i], device.str()}];
-      if (!count.defined()) count = full({}, static_cast<double>(steps_[i]), Options(DType::F32, device));
-      counts_[i] = count;
-    } else if (!(counts_[i].device() == device)) {
-      counts_[i] = counts_[i].to(device);
-    }
-  }
-  std::map<const void*, std::vector<size_t>> together;
-  std::vector<const void*> order;
-  for (size_t i : all) {
-    std::vector<size_t>& which = together[counts_[i].impl()];
-    if (which.empty()) order.push_back(counts_[i].impl());
-    which.push_back(i);
-  }
-  for (const void* count : order) {
-    const std::vector<size_t>& which = together[count];
-    adam_step(chosen(params_, which), gradients(params_, which), chosen(exp_avg_, which), chosen(exp_avg_sq_, which),
-              options.amsgrad ? chosen(max_exp_avg_sq_, which) : std::vector<Tensor>(), counts_[which[0]], options.lr, options);
-  }
-}
-
-std::vector<int64_t> Adam::steps() const {
-  std::vector<int64_t> all = steps_;
-  for (size_t i = 0; i < counts_.size(); ++i)
-    if (counts_[i].defined()) all[i] = static_cast<int64_t>(counts_[i].item<double>());
-  return all;
 }
 
 }  // namespace naru::optim
