@@ -49,6 +49,7 @@ NB_MODULE(_C, m) {
   define_linalg();
   define_indexing();
   define_networks();
+  define_functional();
   define_convolutions();
   define_images();
   define_storage(m);

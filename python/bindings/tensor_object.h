@@ -46,6 +46,7 @@ void define_scatters();
 void define_counting();
 void define_linalg();
 void define_networks();
+void define_functional();
 void define_convolutions();
 void define_images();
 void define_random(nb::module_& m);

@@ -29,13 +29,6 @@ def require_tensors(function: Callable[..., Any], args: tuple, kwargs: dict[str,
             raise TypeError(f"{function.__name__}(): argument '{name}'{where} must be Tensor, not {type(value).__name__}")
 
 
-def require_floating(tensor: _C.Tensor, kernel: str) -> None:
-    """Raises NotImplementedError in PyTorch's words, which name its kernel, where `tensor` has no floating point type."""
-    if not tensor.is_floating_point():
-        name = tensor.type().rpartition(".")[2].removesuffix("Tensor")
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}' (convert to floating point first)")
-
-
 def takes_tensors(function: F) -> F:
     """Decorates a function whose parameters annotated as `Tensor` want tensors: where it fails for want of one, the error says so."""
 

@@ -7,14 +7,9 @@ Most are functions of the core; the others are expressions over its operations.
 from __future__ import annotations
 
 from .. import _C
-from .._functions.arguments import require_floating, takes_tensors
-from .._functions.dtype_limits import finfo
+from .._functions.arguments import takes_tensors
 
 Tensor = _C.Tensor
-
-_SELU_ALPHA = 1.6732632423543772848170429916717
-_SELU_SCALE = 1.0507009873554804934193349852946
-
 
 def _finish(input: Tensor, out: Tensor, inplace: bool) -> Tensor:
     return input.copy_(out) if inplace else out
@@ -23,11 +18,6 @@ def _finish(input: Tensor, out: Tensor, inplace: bool) -> Tensor:
 def _apart(input: Tensor, inplace: bool) -> Tensor:
     """What a function in place computes from: where history is recorded a copy, which the write does not touch."""
     return input.clone() if inplace and input.requires_grad and _C.is_grad_enabled() else input
-
-
-def _negative_part(x: Tensor) -> Tensor:
-    """x where it is not positive, else 0: keeps the branch of a `where` that is not taken, and its gradient, finite."""
-    return _C.where(x > 0, _C.zeros_like(x), x)
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -59,14 +49,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 @takes_tensors
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x held between min_val and max_val; no gradient at or beyond the limits"""
-    x = _apart(input, inplace)
-    if min_val > max_val:
-        raise ValueError("min_val cannot be greater than max_val")
-    if not input.is_floating_point():
-        if input.dtype == _C.bool:
-            raise NotImplementedError("Bool inputs not supported for hardtanh")
-        min_val, max_val = int(min_val), int(max_val)
-    return _finish(input, x.clamp(min=min_val, max=max_val), inplace)
+    return _finish(input, _C._hardtanh(_apart(input, inplace), min_val, max_val), inplace)
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
@@ -89,23 +72,19 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 @takes_tensors
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x where |x| > lambd, else 0"""
-    require_floating(input, "hardshrink_cpu")
-    return _C.where(input.abs() <= lambd, _C.zeros_like(input), input)
+    return _C._hardshrink(input, lambd)
 
 
 @takes_tensors
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x moved towards 0 by lambd, 0 within lambd of it"""
-    require_floating(input, "softshrink_check")
-    if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
-    return _C.where(input.abs() <= lambd, _C.zeros_like(input), input - input.clamp(min=-lambd, max=lambd))
+    return _C._softshrink(input, lambd)
 
 
 @takes_tensors
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)"""
-    return input - input.tanh()
+    return _C._tanhshrink(input)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -152,13 +131,7 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 @takes_tensors
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha · (exp(x / alpha) - 1)"""
-    x = _apart(input, inplace)
-    if alpha == 0:
-        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    if not input.is_floating_point():
-        return _C.elu(input, alpha)  # which tells what it is not for
-    out = _C.where(x > 0, x, alpha * _C.expm1(_negative_part(x) / alpha))
-    return _finish(input, out, inplace)
+    return _finish(input, _C._celu(_apart(input, inplace), alpha), inplace)
 
 
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
@@ -169,8 +142,7 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 @takes_tensors
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """scale · elu(x, alpha) with the constants that keep mean 0 and variance 1"""
-    x = _apart(input, inplace)
-    return _finish(input, _SELU_SCALE * _C.elu(x, _SELU_ALPHA), inplace)
+    return _finish(input, _C._selu(_apart(input, inplace)), inplace)
 
 
 def selu_(input: Tensor) -> Tensor:
@@ -217,14 +189,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 @takes_tensors
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """first half · sigmoid(second half), the halves along `dim`"""
-    if input.dim() == 0:
-        raise RuntimeError("glu does not support 0-dimensional tensors")
-    size = input.size(dim)
-    if size % 2:
-        raise RuntimeError(f"Halving dimension must be even, but dimension {dim % input.dim()} is size {size}")
-    require_floating(input, "glu_cpu")
-    first, second = input.chunk(2, dim)
-    return first * second.sigmoid()
+    return _C._glu(input, dim)
 
 
 def _default_dim(name: str, input: Tensor) -> int:
@@ -265,14 +230,4 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 @takes_tensors
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A sample of the Gumbel-softmax distribution; `hard` gives one-hot values with the soft ones' gradient"""
-    uniform = _C.rand_like(logits.detach()).clamp(min=finfo(logits.dtype).tiny)
-    soft = softmax((logits - (-uniform.log()).log()) / tau, dim)
-    if not hard:
-        return soft
-    top = soft.argmax(dim, True)
-    positions = _C.arange(soft.shape[dim] if soft.dim() else 1, device=soft.device)
-    shape = [1] * soft.dim()
-    if shape:
-        shape[dim] = -1
-    one_hot = (positions.reshape(shape) == top).to(soft.dtype)
-    return one_hot - soft.detach() + soft
+    return _C._gumbel_softmax(logits, tau, hard, dim)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from .. import _C
@@ -249,10 +248,7 @@ def kl_div(
             "only by the batch size, and aligns with the KL math definition.",
             stacklevel=2,
         )
-    if reduction == "batchmean":
-        losses = _C.kl_div(input, target, "sum", log_target=log_target)
-        return losses / input.shape[0] if input.dim() else losses
-    return _C.kl_div(input, target, reduction, log_target=log_target)
+    return _C._kl_div(input, target, reduction, log_target)
 
 
 @takes_tensors
@@ -284,20 +280,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * _C.ones_like(input)
-    if var.shape != input.shape:
-        if list(input.shape[:-1]) == list(var.shape):
-            var = var.unsqueeze(-1)
-        elif not (list(input.shape[:-1]) == list(var.shape[:-1]) and var.shape[-1] == 1):
-            raise ValueError("var is of incorrect size")
-    if var.numel() and var.detach().min().item() < 0:
-        raise ValueError("var has negative entry/entries")
-    if not (input.is_floating_point() and var.is_floating_point()):
-        raise RuntimeError(f"gaussian_nll_loss: wanted floating point input and var, got {input.dtype} and {var.dtype}: convert to floating point first")
-    var = var + (var.detach().clamp(min=eps) - var.detach())  # the floor takes no part in the gradient
-    losses = 0.5 * (var.log() + (input - target) ** 2 / var)
-    if full:
-        losses = losses + 0.5 * math.log(2 * math.pi)
-    return reduce_loss(losses, reduction)
+    return _C._gaussian_nll_loss(input, target, var, full, eps, reduction)
 
 
 @takes_tensors

@@ -5,12 +5,10 @@ What the core computes in one pass is taken from it; the rest is written with te
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from .._functions.arguments import require_floating, takes_tensors
-from .._functions.dtype_limits import finfo
+from .._functions.arguments import takes_tensors
 from ._activation import (  # noqa: F401
     celu,
     celu_,
@@ -158,9 +156,8 @@ def _channel_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> 
     _check_probability(p)
     if not training or p == 0.0:
         return input
-    shape = [*input.shape[:2]] + [1] * (input.dim() - 2)
-    mask = _dropout(_C.ones(shape, dtype=input.dtype, device=input.device), p, True)
-    return input.mul_(mask) if inplace else input * mask
+    out = _C._feature_dropout(input, p, True)
+    return input.copy_(out) if inplace else out
 
 
 @takes_tensors
@@ -200,12 +197,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     _check_probability(p)
     if not training or p == 0.0:
         return input
-    if p == 1.0:
-        return input.mul_(0.0) if inplace else input * 0.0
-    low = -1.7580993408473766
-    scale = 1.0 / math.sqrt((low * low * p + 1.0) * (1.0 - p))
-    keep = (_C.rand_like(input) >= p).to(input.dtype)
-    out = (input * keep + low * (1.0 - keep)) * scale - scale * low * p
+    out = _C._alpha_dropout(input, p, True)
     return input.copy_(out) if inplace else out
 
 
@@ -223,25 +215,11 @@ def embedding(
 
     An index outside [0, V) raises IndexError. `padding_idx` names a row that gets no gradient.
     """
-    if padding_idx is not None:
-        rows = weight.size(0)
-        if not -rows <= padding_idx < rows:
-            raise AssertionError("Padding_idx must be within num_embeddings")
-        padding_idx %= rows
+    if padding_idx is not None and not -weight.size(0) <= padding_idx < weight.size(0):
+        raise AssertionError("Padding_idx must be within num_embeddings")
     if scale_grad_by_freq:
         raise NotImplementedError("embedding: scale_grad_by_freq=True is not supported yet")
-    if max_norm is not None:
-        _renorm_rows(weight, input, max_norm, norm_type)
-    return _C.embedding(weight, input, -1 if padding_idx is None else padding_idx)
-
-
-def _renorm_rows(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
-    """Shrinks, in place, the rows about to be looked up whose norm exceeds `max_norm`."""
-    with _C.no_grad():
-        used = _C.unique(input.reshape(-1))
-        rows = weight[used]
-        norms = rows.norm(norm_type, 1, True)
-        weight[used] = _C.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
+    return _C._embedding(input, weight, padding_idx, max_norm, norm_type)
 
 
 @takes_tensors
@@ -301,26 +279,20 @@ def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     """x / sqrt(mean(x²) + eps) * weight over the last dimensions, which must equal `normalized_shape`."""
-    _check_normalized_shape(input, normalized_shape)
-    require_floating(input, "rms_norm")
-    if eps is None:
-        eps = finfo(input.dtype).eps
-    dims = list(range(input.dim() - len(normalized_shape), input.dim()))
-    out = input * _C.rsqrt((input * input).mean(dims, True) + eps)
-    return out if weight is None else out * weight
+    return _C._rms_norm(input, normalized_shape, weight, eps)
 
 
 @takes_tensors
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """`input` divided by its p-norm along `dim`, the norm being at least `eps`."""
-    result = input / input.norm(p, dim, True).clamp(min=eps).expand_as(input)
+    result = _C._normalize(input, p, dim, eps)
     return result if out is None else out.copy_(result)
 
 
 @takes_tensors
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension."""
-    return (x1 - x2 + eps).norm(p, -1, keepdim)
+    return _C._pairwise_distance(x1, x2, p, eps, keepdim)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -348,25 +320,7 @@ def scaled_dot_product_attention(
         scale: 1 / sqrt(E) if None.
         enable_gqa: heads (dimension -3) of key and value are repeated to those of query.
     """
-    if is_causal and attn_mask is not None:
-        raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
-    if enable_gqa:
-        repeats = query.size(-3) // key.size(-3)
-        key = key.repeat_interleave(repeats, -3)
-        value = value.repeat_interleave(repeats, -3)
-    length, source = query.size(-2), key.size(-2)
-    scores = _C.matmul(query * (1.0 / math.sqrt(query.size(-1)) if scale is None else scale), key.transpose(-2, -1))
-    if is_causal:
-        attn_mask = _C.ones((length, source), dtype=_C.bool, device=query.device).tril()
-    if attn_mask is not None:
-        if attn_mask.dtype == _C.bool:
-            scores = scores.masked_fill(attn_mask.logical_not(), -math.inf)
-        else:
-            scores = scores + attn_mask
-    weights = softmax(scores, -1)
-    if dropout_p > 0.0:
-        weights = dropout(weights, dropout_p)
-    return _C.matmul(weights, value)
+    return _C._scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
 
 
 @takes_tensors

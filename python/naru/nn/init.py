@@ -12,38 +12,15 @@ if TYPE_CHECKING:
 
 Tensor = _C.Tensor
 
-_GAINS = {
-    "linear": 1.0,
-    "conv1d": 1.0,
-    "conv2d": 1.0,
-    "conv3d": 1.0,
-    "conv_transpose1d": 1.0,
-    "conv_transpose2d": 1.0,
-    "conv_transpose3d": 1.0,
-    "sigmoid": 1.0,
-    "tanh": 5.0 / 3,
-    "relu": math.sqrt(2.0),
-    "selu": 3.0 / 4,
-}
-
-
 def _seeded(generator: Any) -> dict[str, Any]:
     return {} if generator is None else {"generator": generator}
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The factor by which weights before `nonlinearity` are scaled; `param` is leaky_relu's negative slope."""
-    if nonlinearity == "leaky_relu":
-        if param is None:
-            slope = 0.01
-        elif isinstance(param, (int, float)) and not isinstance(param, bool):
-            slope = param
-        else:
-            raise ValueError(f"negative_slope {param} not a valid number")
-        return math.sqrt(2.0 / (1 + slope**2))
-    if nonlinearity not in _GAINS:
-        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
-    return _GAINS[nonlinearity]
+    if param is not None and (not isinstance(param, (int, float)) or isinstance(param, bool)):
+        raise ValueError(f"negative_slope {param} not a valid number")
+    return _C._calculate_gain(nonlinearity, param)
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
@@ -62,24 +39,7 @@ def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
     """Fills with normal numbers that lie in [a, b]; those outside are drawn again."""
-    if mean < a - 2 * std or mean > b + 2 * std:
-        import warnings
-
-        warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
-            stacklevel=2,
-        )
-    with _C.no_grad():
-        if std == 0.0:
-            return tensor.fill_(min(max(mean, a), b))
-        tensor.normal_(mean, std, **_seeded(generator))
-        for _ in range(64):
-            outside = (tensor < a) | (tensor > b)
-            if not outside.any().item():
-                break
-            again = _C.empty_like(tensor).normal_(mean, std, **_seeded(generator))
-            tensor.copy_(_C.where(outside, again, tensor))
-        return tensor.clamp_(min=a, max=b)
+    return _C._trunc_normal_(tensor, mean, std, a, b, **_seeded(generator))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -101,27 +61,12 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 def eye_(tensor: Tensor) -> Tensor:
     """Fills a matrix with the identity."""
-    if tensor.dim() != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
-    with _C.no_grad():
-        return tensor.copy_(_C.eye(tensor.shape[0], tensor.shape[1]))
+    return _C._eye_(tensor)
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fills the weight of a convolution so that it passes its channels through."""
-    dims = tensor.dim()
-    if dims not in (3, 4, 5):
-        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
-    if tensor.shape[0] % groups:
-        raise ValueError("dim 0 must be divisible by groups")
-    per_group = tensor.shape[0] // groups
-    centre = [size // 2 for size in tensor.shape[2:]]
-    with _C.no_grad():
-        tensor.zero_()
-        for group in range(groups):
-            for channel in range(min(per_group, tensor.shape[1])):
-                tensor[tuple([group * per_group + channel, channel, *centre])] = 1
-    return tensor
+    return _C._dirac_(tensor, groups)
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
@@ -180,35 +125,13 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """A (semi-)orthogonal matrix, the dimensions after the first taken together; computed on the host by NumPy."""
-    if tensor.dim() < 2:
-        raise ValueError("Only tensors with 2 or more dimensions are supported")
-    if tensor.numel() == 0:
-        return tensor
-    import numpy as np
-
-    rows = tensor.shape[0]
-    columns = tensor.numel() // rows
-    flat = _C.empty((max(rows, columns), min(rows, columns)), dtype=_C.float64).normal_(0, 1, **_seeded(generator))
-    q, r = np.linalg.qr(flat.numpy())
-    q = q * np.sign(np.diag(r))  # makes the choice unique, and uniform over all orthogonal matrices
-    if rows < columns:
-        q = q.T
-    with _C.no_grad():
-        return tensor.copy_(_C.from_numpy(np.ascontiguousarray(q)).reshape(tensor.shape) * gain)
+    """A (semi-)orthogonal matrix, the dimensions after the first taken together."""
+    return _C._orthogonal_(tensor, gain, **_seeded(generator))
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """Normal numbers, of which the share `sparsity` of each column is 0."""
-    if tensor.dim() != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
-    rows, columns = tensor.shape
-    zeros = math.ceil(sparsity * rows)
-    with _C.no_grad():
-        tensor.normal_(0, std, **_seeded(generator))
-        for column in range(columns):
-            tensor[_C.randperm(rows)[:zeros], column] = 0
-    return tensor
+    return _C._sparse_(tensor, sparsity, std, **_seeded(generator))
 
 
 def _deprecated(new: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -52,9 +52,4 @@ class Adadelta(Descent):
         return {"step": zero_steps(), "square_avg": zeros_for(param), "acc_delta": zeros_for(param)}
 
     def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        rho, eps = group["rho"], group["eps"]
-        square, steps = state["square_avg"], state["acc_delta"]
-        square.mul_(rho).add_(grad * grad, alpha=1 - rho)
-        delta = (steps + eps).sqrt() / (square + eps).sqrt() * grad
-        steps.mul_(rho).add_(delta * delta, alpha=1 - rho)
-        param.add_(delta, alpha=-number(group["lr"]))
+        _C._adadelta_step(param, grad, state["square_avg"], state["acc_delta"], number(group["lr"]), group["rho"], group["eps"])

@@ -60,6 +60,5 @@ class Adagrad(Descent):
         return {"step": zero_steps(), "sum": _C.full_like(param.detach(), group["initial_accumulator_value"])}
 
     def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr = number(group["lr"]) / (1 + (number(state["step"]) - 1) * group["lr_decay"])
-        total = state["sum"].add_(grad * grad)
-        param.add_(grad / (total.sqrt() + group["eps"]), alpha=-lr)
+        step = int(number(state["step"]))
+        _C._adagrad_step(param, grad, state["sum"], step, number(group["lr"]), group["lr_decay"], group["eps"])

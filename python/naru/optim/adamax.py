@@ -56,12 +56,8 @@ class Adamax(Descent):
         return {"step": zero_steps(), "exp_avg": zeros_for(param), "exp_inf": zeros_for(param)}
 
     def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        beta1, beta2 = group["betas"]
-        mean, largest = state["exp_avg"], state["exp_inf"]
-        mean.add_(grad - mean, alpha=1 - beta1)
-        largest.copy_(_C.maximum(largest * beta2, grad.abs() + group["eps"]))
-        size = number(group["lr"]) / (1 - beta1 ** number(state["step"]))
-        param.sub_(mean / largest * size)
+        step = int(number(state["step"]))
+        _C._adamax_step(param, grad, state["exp_avg"], state["exp_inf"], step, number(group["lr"]), *group["betas"], group["eps"])
 
 
 class NAdam(Descent):
@@ -105,17 +101,19 @@ class NAdam(Descent):
         return {"step": zero_steps(), "mu_product": product, "exp_avg": zeros_for(param), "exp_avg_sq": zeros_for(param)}
 
     def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        beta1, beta2 = group["betas"]
-        lr, decay, now = number(group["lr"]), group["momentum_decay"], number(state["step"])
-        if group["decoupled_weight_decay"] and group["weight_decay"] != 0:
-            param.mul_(1 - lr * group["weight_decay"])
-        mu = beta1 * (1.0 - 0.5 * 0.96 ** (now * decay))
-        mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((now + 1) * decay))
-        state["mu_product"] *= mu
-        product = number(state["mu_product"])
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        mean.add_(grad - mean, alpha=1 - beta1)
-        square.mul_(beta2).add_(grad * grad, alpha=1 - beta2)
-        scale = (square / (1 - beta2**now)).sqrt() + group["eps"]
-        param.add_(grad / scale, alpha=-lr * (1.0 - mu) / (1.0 - product))
-        param.add_(mean / scale, alpha=-lr * mu_next / (1.0 - product * mu_next))
+        step = int(number(state["step"]))
+        state["mu_product"] *= _C._nadam_mu(step, group["betas"][0], group["momentum_decay"])
+        _C._nadam_step(
+            param,
+            grad,
+            state["exp_avg"],
+            state["exp_avg_sq"],
+            number(state["mu_product"]),
+            step,
+            number(group["lr"]),
+            *group["betas"],
+            group["eps"],
+            group["weight_decay"],
+            group["momentum_decay"],
+            group["decoupled_weight_decay"],
+        )

@@ -62,15 +62,14 @@ class RMSprop(Descent):
         return state
 
     def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        alpha, momentum = group["alpha"], group["momentum"]
-        square = state["square_avg"].mul_(alpha).add_(grad * grad, alpha=1 - alpha)
-        if group["centered"]:
-            mean = state["grad_avg"]
-            mean.add_(grad - mean, alpha=1 - alpha)
-            scale = (square - mean * mean).sqrt() + group["eps"]
-        else:
-            scale = square.sqrt() + group["eps"]
-        change = grad / scale
-        if momentum > 0:
-            change = state["momentum_buffer"].mul_(momentum).add_(change)
-        param.add_(change, alpha=-number(group["lr"]))
+        _C._rmsprop_step(
+            param,
+            grad,
+            state["square_avg"],
+            state.get("momentum_buffer"),
+            state["grad_avg"] if group["centered"] else None,
+            number(group["lr"]),
+            group["alpha"],
+            group["eps"],
+            group["momentum"],
+        )

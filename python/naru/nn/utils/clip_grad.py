@@ -17,21 +17,7 @@ def get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
     """The norm of all tensors taken as one vector, a tensor without dimensions on the first one's device."""
-    tensors = _as_list(tensors)
-    norm_type = float(norm_type)
-    if not tensors:
-        return _C.tensor(0.0)
-    first = tensors[0].device
-    with _C.no_grad():
-        norms = [t.norm(norm_type).to(first) for t in tensors]
-        total = _C.stack(norms).norm(norm_type)
-    if error_if_nonfinite and not _C.isfinite(total).item():
-        raise RuntimeError(
-            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
-            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
-            "`error_if_nonfinite=False`"
-        )
-    return total
+    return _C._get_total_norm(_as_list(tensors), float(norm_type), error_if_nonfinite)
 
 
 def clip_grads_with_norm_(

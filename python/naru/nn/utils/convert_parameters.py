@@ -24,9 +24,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     >>> nn.utils.parameters_to_vector(nn.Linear(3, 2).parameters()).shape
     torch.Size([8])
     """
-    parameters = list(parameters)
-    _check_devices(parameters)
-    return _C.cat([p.reshape(-1) for p in parameters])
+    return _C._parameters_to_vector(list(parameters))
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:

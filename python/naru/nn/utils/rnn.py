@@ -19,20 +19,7 @@ def pad_sequence(
     tensor([[1., 1.],
             [1., 0.]])
     """
-    if padding_side not in ("left", "right"):
-        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
-    sequences = list(sequences)
-    if not sequences:
-        raise RuntimeError("pad_sequence: received an empty list of sequences")
-    longest = max(seq.shape[0] for seq in sequences)
-    rows = []
-    for seq in sequences:
-        missing = longest - seq.shape[0]
-        if missing:
-            edge = _C.full([missing, *seq.shape[1:]], padding_value, dtype=seq.dtype, device=seq.device)
-            seq = _C.cat([seq, edge] if padding_side == "right" else [edge, seq])
-        rows.append(seq)
-    return _C.stack(rows, 0 if batch_first else 1)
+    return _C._pad_sequence(list(sequences), batch_first, padding_value, padding_side)
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
