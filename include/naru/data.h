@@ -4,10 +4,13 @@
 //   true}); for (const data::Sample& batch : loader) train(batch[0], batch[1]);
 #pragma once
 
+#include <concepts>
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "naru/random.h"
@@ -62,9 +65,65 @@ class Subset : public Dataset {
   std::vector<int64_t> numbers_;
 };
 
+// Several data sets, one behind the other. ValueError for none.
+class ConcatDataset : public Dataset {
+ public:
+  explicit ConcatDataset(std::vector<std::shared_ptr<const Dataset>> parts);
+  int64_t size() const override { return ends_.back(); }
+  Sample get(int64_t i) const override;
+
+ private:
+  std::vector<std::shared_ptr<const Dataset>> parts_;
+  std::vector<int64_t> ends_;
+};
+
+// Several data sets of one size side by side: a sample has the tensors of all. ValueError for none, and for different sizes.
+class StackDataset : public Dataset {
+ public:
+  explicit StackDataset(std::vector<std::shared_ptr<const Dataset>> parts);
+  int64_t size() const override { return parts_[0]->size(); }
+  Sample get(int64_t i) const override;
+
+ private:
+  std::vector<std::shared_ptr<const Dataset>> parts_;
+};
+
+// Another data set's samples, each changed by a function when it is read.
+class MapDataset : public Dataset {
+ public:
+  using Transform = std::function<Sample(Sample)>;
+  MapDataset(std::shared_ptr<const Dataset> whole, Transform transform) : whole_(std::move(whole)), transform_(std::move(transform)) {}
+  int64_t size() const override { return whole_->size(); }
+  Sample get(int64_t i) const override { return transform_(whole_->get(i)); }
+
+ private:
+  std::shared_ptr<const Dataset> whole_;
+  Transform transform_;
+};
+// A transform of one of a sample's tensors (its input, unless another is named): tensor - mean over std, each a number or one for each channel of the
+// first dimension.
+MapDataset::Transform normalize(std::vector<double> mean, std::vector<double> std, size_t which = 0);
+
+// The tensor of a file in the format of the handwritten digits (idx, of bytes): a dimension for each that the file names, uint8. RuntimeError for a file that is
+// not there, is cut short, or holds something else.
+Tensor read_idx(const std::string& path);
+
+// The samples of a batch made into one: what a loader does unless it is given another function.
+using Collate = std::function<Sample(const std::vector<Sample>&)>;
+// Each tensor stacked along a new first dimension. RuntimeError for samples with different numbers of tensors.
+Sample default_collate(const std::vector<Sample>& samples);
+
 // The data set cut, in random order, into parts of these lengths. ValueError unless they add up to its size.
 std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset> whole, const std::vector<int64_t>& lengths,
                                                   Generator* generator = nullptr);
+// The same by shares that add up to 1 (ValueError otherwise); what is left by rounding goes to the first ones.
+std::vector<std::shared_ptr<Subset>> split_by_shares(std::shared_ptr<const Dataset> whole, const std::vector<double>& shares,
+                                                     Generator* generator = nullptr);
+template <std::floating_point T>
+std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset> whole, std::initializer_list<T> shares,
+                                                  Generator* generator = nullptr) {
+  return split_by_shares(std::move(whole), std::vector<double>(shares.begin(), shares.end()), generator);
+}
 
 struct LoaderOptions {
   int64_t batch_size = 1;
@@ -75,6 +134,7 @@ struct LoaderOptions {
   int prefetch_factor = 2;         // batches each of them has under way
   bool pin_memory = false;         // tensors on cpu are copied to page-locked memory (by the workers, if there are any)
   std::shared_ptr<const Sampler> sampler = nullptr;  // the order, in place of shuffle
+  Collate collate = nullptr;                         // makes a batch of its samples; default_collate
 };
 
 // Samples that come one after another, their number unknown.
@@ -83,6 +143,16 @@ class IterableDataset {
   virtual ~IterableDataset() = default;
   // A new pass. Each call of the function gives a sample; an empty one ends the pass.
   virtual std::function<Sample()> begin() const = 0;
+};
+
+// Several such data sets, one behind the other.
+class ChainDataset : public IterableDataset {
+ public:
+  explicit ChainDataset(std::vector<std::shared_ptr<const IterableDataset>> parts) : parts_(std::move(parts)) {}
+  std::function<Sample()> begin() const override;
+
+ private:
+  std::vector<std::shared_ptr<const IterableDataset>> parts_;
 };
 
 class Pass;  // data/pass.h

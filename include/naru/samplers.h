@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -71,6 +72,20 @@ class WeightedRandomSampler : public Sampler {
   int64_t num_samples_;
   bool replacement_;
   Generator* generator_;
+};
+
+// The numbers of another sampler in batches: of size batch_size, but the last (which drop_last leaves out, where it is not full). ValueError for a
+// batch_size below 1.
+class BatchSampler {
+ public:
+  BatchSampler(std::shared_ptr<const Sampler> sampler, int64_t batch_size, bool drop_last = false);
+  std::vector<std::vector<int64_t>> pass() const;
+  int64_t size() const;  // batches in a pass
+
+ private:
+  std::shared_ptr<const Sampler> sampler_;
+  int64_t batch_size_;
+  bool drop_last_;
 };
 
 // Every `replicas`-th number, from the `rank`-th on: processes with equal arguments share a data set. All get equally many: without

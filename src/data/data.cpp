@@ -1,5 +1,7 @@
 #include "naru/data.h"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "naru/error.h"
@@ -16,19 +18,26 @@ void check_number(int64_t i, int64_t size) {
 
 }  // namespace
 
-Sample Dataset::batch(std::span<const int64_t> numbers) const {
-  std::vector<std::vector<Tensor>> columns;
-  for (size_t k = 0; k < numbers.size(); ++k) {
-    const Sample sample = get(numbers[k]);
-    if (k == 0) columns.resize(sample.size());
-    if (sample.size() != columns.size())
-      throw RuntimeError("each element in list of batch should be of equal size: sample {} has {} tensors, sample {} has {}", numbers[0],
-                         columns.size(), numbers[k], sample.size());
-    for (size_t c = 0; c < sample.size(); ++c) columns[c].push_back(sample[c]);
-  }
+Sample default_collate(const std::vector<Sample>& samples) {
   Sample all;
-  for (const auto& column : columns) all.push_back(stack(column));
+  if (samples.empty()) return all;
+  for (size_t c = 0; c < samples[0].size(); ++c) {
+    std::vector<Tensor> column;
+    for (const Sample& s : samples) {
+      if (s.size() != samples[0].size())
+        throw RuntimeError("each element in list of batch should be of equal size: one sample has {} tensors, another {}",
+                           samples[0].size(), s.size());
+      column.push_back(s[c]);
+    }
+    all.push_back(stack(column));
+  }
   return all;
+}
+
+Sample Dataset::batch(std::span<const int64_t> numbers) const {
+  std::vector<Sample> samples;
+  for (const int64_t i : numbers) samples.push_back(get(i));
+  return default_collate(samples);
 }
 
 Sample Dataset::all() const {
@@ -95,6 +104,75 @@ std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset>
     from += n;
   }
   return parts;
+}
+
+std::vector<std::shared_ptr<Subset>> split_by_shares(std::shared_ptr<const Dataset> whole, const std::vector<double>& shares,
+                                                     Generator* generator) {
+  double total = 0;
+  for (const double s : shares) total += s;
+  if (std::abs(total - 1) > 1e-6)
+    throw ValueError("Sum of input lengths does not equal the length of the input dataset! (random_split: shares that add up to {})",
+                     total);
+  std::vector<int64_t> lengths;
+  int64_t left = whole->size();
+  for (const double s : shares) {
+    if (s < 0 || s > 1) throw ValueError("Fraction at index {} is not between 0 and 1", lengths.size());
+    lengths.push_back(static_cast<int64_t>(std::floor(static_cast<double>(whole->size()) * s)));
+    left -= lengths.back();
+  }
+  for (size_t i = 0; left > 0; ++i, --left) ++lengths[i % lengths.size()];
+  return random_split(std::move(whole), lengths, generator);
+}
+
+// --- data sets made of others
+
+ConcatDataset::ConcatDataset(std::vector<std::shared_ptr<const Dataset>> parts) : parts_(std::move(parts)) {
+  if (parts_.empty()) throw ValueError("datasets should not be an empty iterable");
+  int64_t end = 0;
+  for (const auto& p : parts_) ends_.push_back(end += p->size());
+}
+
+Sample ConcatDataset::get(int64_t i) const {
+  check_number(i, size());
+  const auto part = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), i) - ends_.begin());
+  return parts_[part]->get(part ? i - ends_[part - 1] : i);
+}
+
+StackDataset::StackDataset(std::vector<std::shared_ptr<const Dataset>> parts) : parts_(std::move(parts)) {
+  if (parts_.empty()) throw ValueError("At least one dataset should be passed");
+  for (const auto& p : parts_)
+    if (p->size() != parts_[0]->size())
+      throw ValueError("Size mismatch between datasets ({} and {} samples)", parts_[0]->size(), p->size());
+}
+
+Sample StackDataset::get(int64_t i) const {
+  Sample all;
+  for (const auto& p : parts_)
+    for (Tensor& t : p->get(i)) all.push_back(std::move(t));
+  return all;
+}
+
+std::function<Sample()> ChainDataset::begin() const {
+  return [parts = parts_, at = size_t{0}, next = std::function<Sample()>()]() mutable -> Sample {
+    for (; at < parts.size(); ++at, next = nullptr) {
+      if (!next) next = parts[at]->begin();
+      if (Sample s = next(); !s.empty()) return s;
+    }
+    return {};
+  };
+}
+
+MapDataset::Transform normalize(std::vector<double> mean, std::vector<double> std, size_t which) {
+  const auto shaped = [](const std::vector<double>& v, const Tensor& like) {
+    Dims shape(static_cast<size_t>(like.dim()), 1);
+    if (v.size() > 1) shape[0] = static_cast<int64_t>(v.size());
+    return tensor(v, Options(like.dtype(), like.device())).view(shape);
+  };
+  return [=](Sample s) {
+    Tensor& t = s.at(which);
+    t = (t - shaped(mean, t)) / shaped(std, t);
+    return s;
+  };
 }
 
 }  // namespace naru::data

@@ -8,25 +8,6 @@
 #include "runtime/memory.h"
 
 namespace naru::data {
-namespace {
-
-Sample stacked(const std::vector<Sample>& samples) {
-  Sample all;
-  for (size_t c = 0; c < samples[0].size(); ++c) {
-    std::vector<Tensor> column;
-    for (const Sample& s : samples) {
-      if (s.size() != samples[0].size())
-        throw RuntimeError("each element in list of batch should be of equal size: one sample has {} tensors, another {}",
-                           samples[0].size(), s.size());
-      column.push_back(s[c]);
-    }
-    all.push_back(stack(column));
-  }
-  return all;
-}
-
-}  // namespace
-
 Pass::Pass(std::shared_ptr<const Dataset> dataset, std::vector<int64_t> order, const LoaderOptions& options)
     : dataset_(std::move(dataset)), options_(options), order_(std::move(order)) {
   start();
@@ -118,7 +99,16 @@ std::optional<Pass::Task> Pass::take() {
 }
 
 Sample Pass::make(const Task& task) const {
-  Sample batch = task.samples.empty() ? dataset_->batch(task.numbers) : stacked(task.samples);
+  Sample batch;
+  if (!task.samples.empty()) {
+    batch = options_.collate ? options_.collate(task.samples) : default_collate(task.samples);
+  } else if (options_.collate) {
+    std::vector<Sample> samples;
+    for (const int64_t i : task.numbers) samples.push_back(dataset_->get(i));
+    batch = options_.collate(samples);
+  } else {
+    batch = dataset_->batch(task.numbers);
+  }
   if (options_.pin_memory && runtime::can_pin())
     for (Tensor& t : batch)
       if (t.device().is_cpu()) t = t.pin_memory();

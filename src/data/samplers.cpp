@@ -81,4 +81,26 @@ std::vector<int64_t> DistributedSampler::pass() const {
   return mine;
 }
 
+BatchSampler::BatchSampler(std::shared_ptr<const Sampler> sampler, int64_t batch_size, bool drop_last)
+    : sampler_(std::move(sampler)), batch_size_(batch_size), drop_last_(drop_last) {
+  if (batch_size < 1) throw ValueError("batch_size should be a positive integer value, but got batch_size={}", batch_size);
+}
+
+std::vector<std::vector<int64_t>> BatchSampler::pass() const {
+  const std::vector<int64_t> order = sampler_->pass();
+  std::vector<std::vector<int64_t>> batches;
+  for (auto at = order.begin(); at != order.end();) {
+    const auto n = std::min<std::ptrdiff_t>(order.end() - at, batch_size_);
+    if (n < batch_size_ && drop_last_) break;
+    batches.emplace_back(at, at + n);
+    at += n;
+  }
+  return batches;
+}
+
+int64_t BatchSampler::size() const {
+  const int64_t n = sampler_->size();
+  return drop_last_ ? n / batch_size_ : (n + batch_size_ - 1) / batch_size_;
+}
+
 }  // namespace naru::data
