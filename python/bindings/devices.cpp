@@ -2,13 +2,16 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <climits>
 #include <sstream>
 
 #include "core/device_kinds.h"
 #include "host/execute.h"
 #include "host/peak.h"
-#include "host/thread_pool.h"
 #include "naru/devices.h"
+#include "naru/memory.h"
+#include "naru/threads.h"
 #include "runtime/allocator.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/library.h"
@@ -31,47 +34,10 @@ runtime::CachingAllocator& allocator(Device device) {
   return runtime::allocator_of(d);
 }
 
-struct FigureName {
-  const char* name;
-  runtime::MemoryFigure runtime::PoolStats::*figure;
-};
-// PyTorch's names. A block is active while it serves a request: what is still under way in a free one does not keep it from serving the next.
-constexpr FigureName kFigures[] = {
-    {"allocation", &runtime::PoolStats::allocations},
-    {"segment", &runtime::PoolStats::slabs},
-    {"active", &runtime::PoolStats::allocations},
-    {"inactive_split", &runtime::PoolStats::splits},
-    {"allocated_bytes", &runtime::PoolStats::allocated_bytes},
-    {"reserved_bytes", &runtime::PoolStats::reserved_bytes},
-    {"active_bytes", &runtime::PoolStats::allocated_bytes},
-    {"inactive_split_bytes", &runtime::PoolStats::split_bytes},
-    {"requested_bytes", &runtime::PoolStats::requested_bytes},
-};
-constexpr struct {
-  const char* name;
-  runtime::PoolStats runtime::MemoryStats::*pool;
-} kPools[] = {
-    {"all", &runtime::MemoryStats::all}, {"large_pool", &runtime::MemoryStats::large}, {"small_pool", &runtime::MemoryStats::small}};
-
-void put(nb::dict& out, const std::string& prefix, const runtime::MemoryFigure& f) {
-  const auto one = [&](const char* last, int64_t value) { out[(prefix + "." + last).c_str()] = value; };
-  one("current", f.current), one("peak", f.peak), one("allocated", f.added), one("freed", f.removed);
-}
-
 nb::dict statistics(Device d) {
-  const runtime::MemoryStats s = allocator(d).stats();
+  allocator(d);
   nb::dict out;
-  for (const FigureName& f : kFigures)
-    for (const auto& p : kPools) put(out, fmt::format("{}.{}", f.name, p.name), s.*p.pool.*f.figure);
-  // No block is too large to be cut or to be kept.
-  put(out, "oversize_allocations", {}), put(out, "oversize_segments", {});
-  out["max_split_size"] = -1;
-  out["num_alloc_retries"] = s.retries;
-  out["num_ooms"] = s.failures;
-  out["num_sync_all_streams"] = 0;
-  out["num_device_alloc"] = s.driver_allocations;
-  out["num_device_free"] = s.driver_releases;
-  out["limit_bytes"] = s.limit;
+  for (const auto& [name, value] : memory_stats(d)) out[name.c_str()] = value;
   return out;
 }
 
@@ -220,6 +186,10 @@ void define_memory() {
       });
   def(kFunction, "_record_memory_history", "device, on", "Starts a history of a device's allocations, or stops and forgets it.",
       [](Device d, bool on) { allocator(d).record_history(on); });
+  def(kFunction, "_memory_summary", "device, abbreviated", "The figures as PyTorch's table.", [](Device d, bool abbreviated) {
+    allocator(d);
+    return memory_summary(d, abbreviated);
+  });
   def(kFunction, "_memory_history", "device",
       "The history: a list of (seconds, bytes, number of the allocation, allocated, reserved, operator, line); "
       "releases have negative bytes.",
@@ -265,11 +235,9 @@ void define_switches() {
   def(kFunction, "set_matmul_libraries", "choice",
       "Which library may compute products: 'own', 'dnnl', 'openblas', or '' for all. For tests.",
       [](std::string_view choice) { host::set_matmul_libraries(std::string(choice)); });
-  def(kFunction, "set_num_threads", "n", "Over how many threads the cpu's work is spread.", [](int64_t n) {
-    if (n < 1 || n > 1024) throw RuntimeError("set_num_threads expects a positive integer (up to 1024), got {}", n);
-    host::set_num_threads(static_cast<int>(n));
-  });
-  def(kFunction, "get_num_threads", "", "Over how many threads the cpu's work is spread.", [] { return int64_t{host::num_threads()}; });
+  def(kFunction, "set_num_threads", "n", "Over how many threads the cpu's work is spread.",
+      [](int64_t n) { set_num_threads(static_cast<int>(std::clamp<int64_t>(n, INT_MIN, INT_MAX))); });
+  def(kFunction, "get_num_threads", "", "Over how many threads the cpu's work is spread.", [] { return int64_t{get_num_threads()}; });
 }
 
 }  // namespace

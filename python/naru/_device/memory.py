@@ -39,69 +39,12 @@ def stats(device: Any = None) -> dict[str, int]:
     'driver_used_bytes' is what the driver says is in use; it is allocated + cached ('cached_bytes') + 'other_bytes', which are held by
     the driver itself and by other programs. 'limit_bytes' is 0 where there is no limit.
     """
-    target = as_device(device)
-    figures = _C._memory_stats(target)
-    reserved = figures["reserved_bytes.all.current"]
-    # Where memory that we took is not yet filled with pages, the system still calls it free.
-    used = max(_C.total_memory(target) - _C._free_memory(target), reserved)
-    cached = reserved - figures["allocated_bytes.all.current"]
-    return {**figures, "cached_bytes": cached, "driver_used_bytes": used, "other_bytes": used - reserved}
-
-
-# The rows of the table: PyTorch's names of the figure and of the row.
-_ROWS = (
-    ("allocated_bytes", "Allocated memory"),
-    ("active_bytes", "Active memory"),
-    ("requested_bytes", "Requested memory"),
-    ("reserved_bytes", "GPU reserved memory"),
-    ("inactive_split_bytes", "Non-releasable memory"),
-    ("allocation", "Allocations"),
-    ("active", "Active allocs"),
-    ("segment", "GPU reserved segments"),
-    ("inactive_split", "Non-releasable allocs"),
-    ("oversize_allocations", "Oversize allocations"),
-    ("oversize_segments", "Oversize GPU segments"),
-)
-_POOLS = ((".all", ""), (".large_pool", "      from large pool"), (".small_pool", "      from small pool"))
-_COLUMNS = ("current", "peak", "allocated", "freed")
-
-
-def _scaled(value: int, by: int, units: tuple[str, ...], step: int, most: int) -> tuple[int, str]:
-    """`value` in the unit in which `by` is no longer than `most` says."""
-    at = 0
-    while at + 1 < len(units) and by >= most:
-        value, by, at = value // step, by // step, at + 1
-    return value, units[at]
-
-
-def _cell(value: int, by: int, is_bytes: bool) -> str:
-    if is_bytes:
-        number, unit = _scaled(value, by, ("B  ", "KiB", "MiB", "GiB", "TiB", "PiB"), 1024, 768 * 1024)
-        return f"{number:6d} {unit}"
-    number, unit = _scaled(value, by, (" ", "K", "M"), 1000, 750 * 1000)
-    return f"{number:7d} {unit} "
+    return _C._memory_stats(as_device(device))
 
 
 def summary(device: Any = None, abbreviated: bool = False) -> str:
     """The figures as PyTorch's table, with lines for what the device's other users hold and for the limit. abbreviated: without the pools."""
-    target = as_device(device)
-    s = stats(target)
-    rule, double = "-" * 75, "=" * 75
-    name = f"PyTorch {target.type.upper()} memory summary, device ID {target.index or 0}"
-    retries = "cudaMalloc retries" if target.type == "cuda" else "malloc retries"
-    lines = [double, name.center(75), f"{target}: {_C.device_name(target)}"[:75].center(75), rule]
-    lines += ["{:^36}|{:^38}".format(f"{target.type.upper()} OOMs: {s['num_ooms']}", f"{retries}: {s['num_alloc_retries']}"), double]
-    lines.append("        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  ")
-    for key, title in _ROWS:
-        lines.append(rule)
-        for pool, inner in (("", ""),) if key.startswith("oversize") else _POOLS[: 1 if abbreviated else 3]:
-            cells = [_cell(s[f"{key}{pool}.{c}"], s[f"{key}{_POOLS[0][0] if pool else ''}.{c}"], "bytes" in key) for c in _COLUMNS]
-            lines.append(f" {inner or title:<21} | " + " | ".join(cells) + " ")
-    lines.append(double)
-    for title, size in (("Held by others", s["other_bytes"]), ("Limit", s["limit_bytes"] or _C.total_memory(target))):
-        lines.append(f" {title:<21} | {_cell(size, size, True)} |{'':38}")
-    lines.append(double)
-    return "|" + "|\n|".join(lines) + "|\n"
+    return _C._memory_summary(as_device(device), abbreviated)
 
 
 def set_fraction(fraction: float, device: Any = None) -> None:
