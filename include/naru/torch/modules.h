@@ -1,0 +1,404 @@
+// libtorch's modules: holders with -> , options, and functions. Included by naru/torch.h.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "naru/torch/tensor.h"
+
+namespace torch::nn {
+
+template <class Impl>
+class ModuleHolder;
+
+// Base of the user's modules: naru's, whose register_module takes holders too. A subclass's forward may take what it likes.
+class Module : public naru::nn::Module {
+ public:
+  Module() = default;
+  explicit Module(std::string name) : name_(std::move(name)) {}
+  using naru::nn::Module::register_module;
+  template <class Impl>
+  std::shared_ptr<Impl> register_module(std::string name, ModuleHolder<Impl> holder) {
+    return naru::nn::Module::register_module(std::move(name), holder.ptr());
+  }
+  std::string name() const override { return name_.empty() ? naru::nn::Module::name() : name_; }
+
+ private:
+  std::string name_;
+};
+
+// A share of an Impl. Made without arguments it has a new one, where that is possible; of nullptr it has none.
+template <class Impl>
+class ModuleHolder {
+ public:
+  using ContainedType = Impl;
+  ModuleHolder() {
+    if constexpr (std::is_default_constructible_v<Impl>) impl_ = std::make_shared<Impl>();
+  }
+  ModuleHolder(std::nullptr_t) {}
+  ModuleHolder(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  template <class First, class... Rest>
+  requires(std::is_constructible_v<Impl, First, Rest...> && !std::is_base_of_v<ModuleHolder, std::remove_cvref_t<First>> &&
+           !std::is_convertible_v<First, std::shared_ptr<Impl>>) ModuleHolder(First&& first, Rest&&... rest)
+      : impl_(std::make_shared<Impl>(std::forward<First>(first), std::forward<Rest>(rest)...)) {}
+
+  Impl* operator->() const { return get(); }
+  Impl& operator*() const { return *get(); }
+  // RuntimeError where there is none.
+  Impl* get() const {
+    if (!impl_) throw naru::RuntimeError("Accessing empty ModuleHolder");
+    return impl_.get();
+  }
+  const std::shared_ptr<Impl>& ptr() const {
+    get();
+    return impl_;
+  }
+  bool is_empty() const noexcept { return impl_ == nullptr; }
+  explicit operator bool() const noexcept { return impl_ != nullptr; }
+  operator std::shared_ptr<Impl>() const { return impl_; }
+  operator std::shared_ptr<naru::nn::Module>() const requires(!std::is_same_v<Impl, naru::nn::Module>) { return impl_; }
+  // Hooks run where forward is the one that naru's modules override; other signatures are called as they are.
+  template <class... A>
+  auto operator()(A&&... a) const {
+    constexpr bool overrides = requires { static_cast<Tensor (Impl::*)(const Tensor&)>(&Impl::forward); };
+    if constexpr (overrides && sizeof...(A) == 1 && (std::is_convertible_v<A, const Tensor&> && ...))
+      return static_cast<naru::nn::Module&>(*get())(std::forward<A>(a)...);
+    else
+      return get()->forward(std::forward<A>(a)...);
+  }
+
+ protected:
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace torch::nn
+
+// The holder `name` of the module name##Impl.
+#define TORCH_MODULE_IMPL(holder, impl)                 \
+  class holder : public torch::nn::ModuleHolder<impl> { \
+   public:                                              \
+    using torch::nn::ModuleHolder<impl>::ModuleHolder;  \
+    using Impl = impl;                                  \
+  }
+#define TORCH_MODULE(name) TORCH_MODULE_IMPL(name, name##Impl)
+
+namespace torch::nn {
+
+// A number, or one for each dimension.
+struct Expanding {
+  Dims values;
+  Expanding(int64_t one) : values{one} {}
+  Expanding(int one) : values{one} {}
+  Expanding(std::initializer_list<int64_t> list) : values(list) {}
+  Expanding(Dims list) : values(std::move(list)) {}
+  Expanding(const std::vector<int64_t>& list) : values(list) {}
+  operator Dims() const { return values; }
+};
+
+// --- options. Each method sets one and returns the options.
+struct LinearOptions {
+  int64_t in, out;
+  bool with_bias = true;
+  LinearOptions(int64_t in_features, int64_t out_features) : in(in_features), out(out_features) {}
+  LinearOptions& bias(bool on) { return with_bias = on, *this; }
+};
+struct ConvOptions {
+  int64_t in, out;
+  Dims kernel;
+  naru::nn::ConvSettings settings = {};
+  ConvOptions(int64_t in_channels, int64_t out_channels, Expanding kernel_size)
+      : in(in_channels), out(out_channels), kernel(std::move(kernel_size.values)) {}
+  ConvOptions& stride(Expanding v) { return settings.stride = v, *this; }
+  ConvOptions& padding(Expanding v) { return settings.padding = ConvPadding(v.values), *this; }
+  ConvOptions& dilation(Expanding v) { return settings.dilation = v, *this; }
+  ConvOptions& output_padding(Expanding v) { return settings.output_padding = v, *this; }
+  ConvOptions& groups(int64_t v) { return settings.groups = v, *this; }
+  ConvOptions& bias(bool on) { return settings.bias = on, *this; }
+};
+using Conv1dOptions = ConvOptions;
+using Conv2dOptions = ConvOptions;
+using Conv3dOptions = ConvOptions;
+using ConvTranspose1dOptions = ConvOptions;
+using ConvTranspose2dOptions = ConvOptions;
+using ConvTranspose3dOptions = ConvOptions;
+struct BatchNormOptions {
+  int64_t features;
+  double eps_ = 1e-5, momentum_ = 0.1;
+  bool affine_ = true, track_ = true;
+  BatchNormOptions(int64_t num_features) : features(num_features) {}
+  BatchNormOptions& eps(double v) { return eps_ = v, *this; }
+  BatchNormOptions& momentum(double v) { return momentum_ = v, *this; }
+  BatchNormOptions& affine(bool v) { return affine_ = v, *this; }
+  BatchNormOptions& track_running_stats(bool v) { return track_ = v, *this; }
+};
+using BatchNorm1dOptions = BatchNormOptions;
+using BatchNorm2dOptions = BatchNormOptions;
+struct PoolOptions {
+  Dims kernel, stride_ = {}, padding_ = {0};
+  bool ceil_ = false, count_ = true;
+  PoolOptions(Expanding kernel_size) : kernel(std::move(kernel_size.values)) {}
+  PoolOptions& stride(Expanding v) { return stride_ = v, *this; }
+  PoolOptions& padding(Expanding v) { return padding_ = v, *this; }
+  PoolOptions& ceil_mode(bool v) { return ceil_ = v, *this; }
+  PoolOptions& count_include_pad(bool v) { return count_ = v, *this; }
+};
+using MaxPool2dOptions = PoolOptions;
+using AvgPool2dOptions = PoolOptions;
+struct DropoutOptions {
+  double p_;
+  bool training_ = true;
+  DropoutOptions(double p = 0.5) : p_(p) {}
+  DropoutOptions& p(double v) { return p_ = v, *this; }
+  DropoutOptions& inplace(bool) { return *this; }
+  DropoutOptions& training(bool v) { return training_ = v, *this; }
+};
+struct EmbeddingOptions {
+  int64_t count, width, padding = -1;
+  EmbeddingOptions(int64_t num_embeddings, int64_t embedding_dim) : count(num_embeddings), width(embedding_dim) {}
+  EmbeddingOptions& padding_idx(int64_t v) { return padding = v, *this; }
+};
+struct LayerNormOptions {
+  Dims shape;
+  double eps_ = 1e-5;
+  bool affine_ = true;
+  LayerNormOptions(std::vector<int64_t> normalized_shape) : shape(normalized_shape) {}
+  LayerNormOptions& eps(double v) { return eps_ = v, *this; }
+  LayerNormOptions& elementwise_affine(bool v) { return affine_ = v, *this; }
+};
+struct LeakyReLUOptions {
+  double slope = 0.01;
+  LeakyReLUOptions& negative_slope(double v) { return slope = v, *this; }
+  LeakyReLUOptions& inplace(bool) { return *this; }
+};
+struct ReLUOptions {
+  ReLUOptions(bool = false) {}
+  ReLUOptions& inplace(bool) { return *this; }
+};
+struct DimOptions {
+  int64_t dim;
+  DimOptions(int64_t d) : dim(d) {}
+};
+using SoftmaxOptions = DimOptions;
+using LogSoftmaxOptions = DimOptions;
+struct FlattenOptions {
+  int64_t start = 1, end = -1;
+  FlattenOptions& start_dim(int64_t v) { return start = v, *this; }
+  FlattenOptions& end_dim(int64_t v) { return end = v, *this; }
+};
+struct LossOptions {
+  Reduction reduction_ = Reduction::Mean;
+  Tensor weight_ = {};
+  int64_t ignore_ = -100;
+  double smoothing_ = 0;
+  LossOptions& reduction(Reduction r) { return reduction_ = r, *this; }
+  LossOptions& weight(Tensor w) { return weight_ = std::move(w), *this; }
+  LossOptions& ignore_index(int64_t v) { return ignore_ = v, *this; }
+  LossOptions& label_smoothing(double v) { return smoothing_ = v, *this; }
+};
+using CrossEntropyLossOptions = LossOptions;
+using NLLLossOptions = LossOptions;
+using MSELossOptions = LossOptions;
+using L1LossOptions = LossOptions;
+using BCELossOptions = LossOptions;
+using BCEWithLogitsLossOptions = LossOptions;
+
+// --- modules: naru's, that options make too
+struct LinearImpl : naru::nn::Linear {
+  using Linear::Linear;
+  LinearImpl(const LinearOptions& o) : Linear(o.in, o.out, o.with_bias) {}
+};
+template <int N>
+struct ConvImpl : naru::nn::Conv<N> {
+  ConvImpl(const ConvOptions& o) : naru::nn::Conv<N>(o.in, o.out, o.kernel, o.settings) {}
+  ConvImpl(int64_t in, int64_t out, Expanding kernel) : naru::nn::Conv<N>(in, out, kernel.values) {}
+};
+template <int N>
+struct ConvTransposeImpl : naru::nn::ConvTranspose<N> {
+  ConvTransposeImpl(const ConvOptions& o) : naru::nn::ConvTranspose<N>(o.in, o.out, o.kernel, o.settings) {}
+  ConvTransposeImpl(int64_t in, int64_t out, Expanding kernel) : naru::nn::ConvTranspose<N>(in, out, kernel.values) {}
+};
+template <int N>
+struct BatchNormImpl : naru::nn::BatchNorm<N> {
+  BatchNormImpl(const BatchNormOptions& o)
+      : naru::nn::BatchNorm<N>(o.features, o.eps_, o.momentum_, o.affine_, naru::Options(), o.track_) {}
+  BatchNormImpl(int64_t features) : naru::nn::BatchNorm<N>(features) {}
+};
+template <int N>
+struct MaxPoolImpl : naru::nn::MaxPool<N> {
+  MaxPoolImpl(const PoolOptions& o) : naru::nn::MaxPool<N>(o.kernel, o.stride_, o.padding_, Dims{1}, o.ceil_) {}
+  MaxPoolImpl(Expanding kernel) : naru::nn::MaxPool<N>(kernel.values) {}
+};
+template <int N>
+struct AvgPoolImpl : naru::nn::AvgPool<N> {
+  AvgPoolImpl(const PoolOptions& o) : naru::nn::AvgPool<N>(o.kernel, o.stride_, o.padding_, o.ceil_, o.count_) {}
+  AvgPoolImpl(Expanding kernel) : naru::nn::AvgPool<N>(kernel.values) {}
+};
+struct AdaptiveAvgPool2dImpl : naru::nn::AdaptiveAvgPool2d {
+  AdaptiveAvgPool2dImpl(Expanding size) : naru::nn::AdaptiveAvgPool2d(size.values) {}
+};
+template <class Base>
+struct DropoutImplOf : Base {
+  DropoutImplOf(const DropoutOptions& o = {}) : Base(o.p_) {}
+};
+struct EmbeddingImpl : naru::nn::Embedding {
+  EmbeddingImpl(const EmbeddingOptions& o) : Embedding(o.count, o.width, o.padding) {}
+  EmbeddingImpl(int64_t count, int64_t width) : Embedding(count, width) {}
+};
+struct LayerNormImpl : naru::nn::LayerNorm {
+  LayerNormImpl(const LayerNormOptions& o) : LayerNorm(o.shape, o.eps_, o.affine_) {}
+};
+struct ReLUImpl : naru::nn::ReLU {
+  ReLUImpl(const ReLUOptions& = {}) {}
+};
+struct LeakyReLUImpl : naru::nn::LeakyReLU {
+  LeakyReLUImpl(const LeakyReLUOptions& o = {}) : naru::nn::LeakyReLU(o.slope) {}
+};
+struct SoftmaxImpl : naru::nn::Softmax {
+  SoftmaxImpl(const SoftmaxOptions& o) : naru::nn::Softmax(o.dim) {}
+};
+struct LogSoftmaxImpl : naru::nn::LogSoftmax {
+  LogSoftmaxImpl(const LogSoftmaxOptions& o) : naru::nn::LogSoftmax(o.dim) {}
+};
+struct FlattenImpl : naru::nn::Flatten {
+  FlattenImpl(const FlattenOptions& o = {}) : naru::nn::Flatten(o.start, o.end) {}
+};
+struct FunctionalImpl : naru::nn::Functional {
+  template <class F>
+  requires std::is_invocable_v<F&, const Tensor&> FunctionalImpl(F f)
+      : naru::nn::Functional([f = std::move(f)](const Tensor& x) mutable -> Tensor { return f(x); }) {}
+};
+struct CrossEntropyLossImpl : naru::nn::CrossEntropyLoss {
+  CrossEntropyLossImpl(const LossOptions& o = {}) : naru::nn::CrossEntropyLoss(o.reduction_, o.smoothing_, o.weight_, o.ignore_) {}
+};
+struct NLLLossImpl : naru::nn::NLLLoss {
+  NLLLossImpl(const LossOptions& o = {}) : naru::nn::NLLLoss(o.reduction_, o.weight_, o.ignore_) {}
+};
+template <class Base>
+struct LossImplOf : Base {
+  LossImplOf(const LossOptions& o = {}) : Base(o.reduction_) {}
+};
+
+// Calls its modules one after another; they are any of one tensor.
+class SequentialImpl : public Module {
+ public:
+  SequentialImpl() = default;
+  template <class... M>
+  requires(sizeof...(M) > 0) explicit SequentialImpl(M&&... modules) { (push_back(std::forward<M>(modules)), ...); }
+  template <class M>
+  void push_back(M&& module) {
+    push_back(std::to_string(size()), std::forward<M>(module));
+  }
+  template <class M>
+  void push_back(std::string name, M&& module) {
+    const auto impl = shared(std::forward<M>(module));
+    naru::nn::Module::register_module(std::move(name), impl);
+    calls_.push_back([impl](const Tensor& x) -> Tensor { return impl->forward(x); });
+  }
+  size_t size() const { return calls_.size(); }
+  Tensor forward(const Tensor& x) override {
+    Tensor y = x;
+    for (const auto& call : calls_) y = call(y);
+    return y;
+  }
+  std::string name() const override { return "Sequential"; }
+
+ private:
+  template <class Impl>
+  static std::shared_ptr<Impl> shared(const ModuleHolder<Impl>& holder) {
+    return holder.ptr();
+  }
+  template <class Impl>
+  static std::shared_ptr<Impl> shared(const std::shared_ptr<Impl>& impl) {
+    return impl;
+  }
+  template <class Impl>
+  requires std::is_base_of_v<naru::nn::Module, Impl>
+  static std::shared_ptr<Impl> shared(Impl&& module) { return std::make_shared<Impl>(std::move(module)); }
+  std::vector<std::function<Tensor(const Tensor&)>> calls_;
+};
+
+TORCH_MODULE(Linear);
+TORCH_MODULE_IMPL(Conv1d, ConvImpl<1>);
+TORCH_MODULE_IMPL(Conv2d, ConvImpl<2>);
+TORCH_MODULE_IMPL(Conv3d, ConvImpl<3>);
+TORCH_MODULE_IMPL(ConvTranspose1d, ConvTransposeImpl<1>);
+TORCH_MODULE_IMPL(ConvTranspose2d, ConvTransposeImpl<2>);
+TORCH_MODULE_IMPL(ConvTranspose3d, ConvTransposeImpl<3>);
+TORCH_MODULE_IMPL(BatchNorm1d, BatchNormImpl<1>);
+TORCH_MODULE_IMPL(BatchNorm2d, BatchNormImpl<2>);
+TORCH_MODULE_IMPL(BatchNorm3d, BatchNormImpl<3>);
+TORCH_MODULE_IMPL(MaxPool1d, MaxPoolImpl<1>);
+TORCH_MODULE_IMPL(MaxPool2d, MaxPoolImpl<2>);
+TORCH_MODULE_IMPL(MaxPool3d, MaxPoolImpl<3>);
+TORCH_MODULE_IMPL(AvgPool1d, AvgPoolImpl<1>);
+TORCH_MODULE_IMPL(AvgPool2d, AvgPoolImpl<2>);
+TORCH_MODULE_IMPL(AvgPool3d, AvgPoolImpl<3>);
+TORCH_MODULE(AdaptiveAvgPool2d);
+TORCH_MODULE_IMPL(Dropout, DropoutImplOf<naru::nn::Dropout>);
+TORCH_MODULE_IMPL(Dropout2d, DropoutImplOf<naru::nn::Dropout2d>);
+TORCH_MODULE_IMPL(Dropout3d, DropoutImplOf<naru::nn::Dropout3d>);
+TORCH_MODULE(Embedding);
+TORCH_MODULE(LayerNorm);
+TORCH_MODULE(ReLU);
+TORCH_MODULE(LeakyReLU);
+TORCH_MODULE_IMPL(Tanh, naru::nn::Tanh);
+TORCH_MODULE_IMPL(Sigmoid, naru::nn::Sigmoid);
+TORCH_MODULE_IMPL(GELU, naru::nn::GELU);
+TORCH_MODULE_IMPL(SiLU, naru::nn::SiLU);
+TORCH_MODULE_IMPL(ELU, naru::nn::ELU);
+TORCH_MODULE_IMPL(Identity, naru::nn::Identity);
+TORCH_MODULE(Softmax);
+TORCH_MODULE(LogSoftmax);
+TORCH_MODULE(Flatten);
+TORCH_MODULE(Functional);
+TORCH_MODULE(CrossEntropyLoss);
+TORCH_MODULE(NLLLoss);
+TORCH_MODULE_IMPL(MSELoss, LossImplOf<naru::nn::MSELoss>);
+TORCH_MODULE_IMPL(L1Loss, LossImplOf<naru::nn::L1Loss>);
+TORCH_MODULE_IMPL(BCELoss, LossImplOf<naru::nn::BCELoss>);
+TORCH_MODULE_IMPL(BCEWithLogitsLoss, LossImplOf<naru::nn::BCEWithLogitsLoss>);
+TORCH_MODULE(Sequential);
+
+namespace init = naru::nn::init;
+namespace utils = naru::nn::utils;
+
+namespace functional {
+
+using namespace naru::nn::functional;
+using DropoutFuncOptions = DropoutOptions;
+using MaxPool2dFuncOptions = PoolOptions;
+using AvgPool2dFuncOptions = PoolOptions;
+using SoftmaxFuncOptions = DimOptions;
+using LogSoftmaxFuncOptions = DimOptions;
+using CrossEntropyFuncOptions = LossOptions;
+using NLLLossFuncOptions = LossOptions;
+using MSELossFuncOptions = LossOptions;
+using naru::dropout;
+inline Tensor dropout(const Tensor& x, const DropoutFuncOptions& o) { return naru::dropout(x, o.p_, o.training_); }
+using naru::max_pool2d;
+inline Tensor max_pool2d(const Tensor& x, const PoolOptions& o) {
+  return naru::max_pool2d(x, o.kernel, o.stride_, o.padding_, Dims{1}, o.ceil_);
+}
+using naru::avg_pool2d;
+inline Tensor avg_pool2d(const Tensor& x, const PoolOptions& o) {
+  return naru::avg_pool2d(x, o.kernel, o.stride_, o.padding_, o.ceil_, o.count_);
+}
+inline Tensor softmax(const Tensor& x, const DimOptions& o) { return naru::softmax(x, o.dim); }
+inline Tensor log_softmax(const Tensor& x, const DimOptions& o) { return naru::log_softmax(x, o.dim); }
+using naru::cross_entropy;
+inline Tensor cross_entropy(const Tensor& x, const Tensor& y, const LossOptions& o) {
+  return naru::cross_entropy(x, y, o.weight_, o.reduction_, o.ignore_, o.smoothing_);
+}
+using naru::nll_loss;
+inline Tensor nll_loss(const Tensor& x, const Tensor& y, const LossOptions& o) {
+  return naru::nll_loss(x, y, o.weight_, o.reduction_, o.ignore_);
+}
+using naru::mse_loss;
+inline Tensor mse_loss(const Tensor& x, const Tensor& y, const LossOptions& o) { return naru::mse_loss(x, y, o.reduction_); }
+
+}  // namespace functional
+}  // namespace torch::nn

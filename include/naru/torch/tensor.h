@@ -1,0 +1,172 @@
+// libtorch's names of tensors, their options, devices and guards, in namespace torch. Included by naru/torch.h.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "naru/naru.h"
+
+namespace torch {
+
+using namespace naru;
+
+// --- types
+using Dtype = naru::DType;
+using ScalarType = naru::DType;
+using IntArrayRef = naru::Dims;
+using TensorList = std::vector<naru::Tensor>;
+using std::nullopt;
+using std::optional;
+inline constexpr naru::DType kBool = naru::DType::Bool, kByte = naru::DType::U8, kUInt8 = naru::DType::U8, kChar = naru::DType::I8,
+                             kInt8 = naru::DType::I8, kShort = naru::DType::I16, kInt16 = naru::DType::I16, kInt = naru::DType::I32,
+                             kInt32 = naru::DType::I32, kLong = naru::DType::I64, kInt64 = naru::DType::I64, kHalf = naru::DType::F16,
+                             kFloat16 = naru::DType::F16, kBFloat16 = naru::DType::BF16, kFloat = naru::DType::F32,
+                             kFloat32 = naru::DType::F32, kDouble = naru::DType::F64, kFloat64 = naru::DType::F64;
+
+// --- devices. A DeviceType says which kind; it stands for the current device of that kind.
+class DeviceType {
+ public:
+  constexpr DeviceType(naru::DeviceType kind) : kind_(kind) {}
+  constexpr operator naru::DeviceType() const { return kind_; }
+  constexpr operator naru::Device() const { return naru::Device(kind_); }
+  friend constexpr bool operator==(DeviceType, DeviceType) = default;
+
+ private:
+  naru::DeviceType kind_;
+};
+inline constexpr DeviceType kCPU = naru::DeviceType::Cpu, kCUDA = naru::DeviceType::Cuda, kMPS = naru::DeviceType::Mps,
+                            kXPU = naru::DeviceType::Xpu;
+
+class Device : public naru::Device {
+ public:
+  Device(naru::Device d) : naru::Device(d) {}
+  Device(DeviceType kind, int index = -1) : naru::Device(kind, index) {}
+  Device(const char* text) : naru::Device(text) {}
+  Device(const std::string& text) : naru::Device(text) {}
+  DeviceType type() const { return naru::Device::type; }
+  int index() const { return naru::Device::index; }
+  bool is_cuda() const { return naru::Device::type == naru::DeviceType::Cuda; }
+};
+
+// --- options: torch::TensorOptions().dtype(torch::kFloat).device(torch::kCUDA, 1).requires_grad(true)
+class TensorOptions {
+ public:
+  TensorOptions() = default;
+  TensorOptions(naru::DType t) : options_(t) {}
+  TensorOptions(naru::Device d) : options_(d) {}
+  TensorOptions(DeviceType kind) : options_(naru::Device(kind)) {}
+  TensorOptions dtype(naru::DType t) const {
+    return with([&](naru::Options& o) { o.dtype = t; });
+  }
+  TensorOptions device(naru::Device d) const {
+    return with([&](naru::Options& o) { o.device = d; });
+  }
+  TensorOptions device(DeviceType kind, int index = -1) const { return device(naru::Device(kind, index)); }
+  TensorOptions requires_grad(bool on = true) const {
+    return with([&](naru::Options& o) { o.requires_grad = on; });
+  }
+  TensorOptions pinned_memory(bool on = true) const {
+    return with([&](naru::Options& o) { o.pin_memory = on; });
+  }
+  TensorOptions memory_format(naru::MemoryFormat f) const {
+    return with([&](naru::Options& o) { o.memory_format = f; });
+  }
+  operator naru::Options() const { return options_; }
+
+ private:
+  template <class F>
+  TensorOptions with(F f) const {
+    TensorOptions changed = *this;
+    f(changed.options_);
+    return changed;
+  }
+  naru::Options options_;
+};
+inline TensorOptions dtype(naru::DType t) { return TensorOptions(t); }
+inline TensorOptions device(naru::Device d) { return TensorOptions(d); }
+inline TensorOptions device(DeviceType kind, int index = -1) { return TensorOptions(naru::Device(kind, index)); }
+inline TensorOptions requires_grad(bool on = true) { return TensorOptions().requires_grad(on); }
+
+// --- modes
+using NoGradGuard = naru::NoGrad;
+using AutoGradMode = naru::EnableGrad;
+using naru::InferenceMode;
+struct GradMode {
+  static bool is_enabled() { return naru::grad_enabled(); }
+  static void set_enabled(bool on) { naru::set_grad_enabled(on); }
+};
+
+// --- functions that take one number where naru's take a list
+using naru::avg_pool2d;
+using naru::max_pool1d;
+using naru::max_pool2d;
+inline Tensor max_pool2d(const Tensor& x, int64_t kernel, int64_t stride = 0, int64_t padding = 0) {
+  return naru::max_pool2d(x, Dims{kernel}, stride ? Dims{stride} : Dims{}, Dims{padding});
+}
+inline Tensor avg_pool2d(const Tensor& x, int64_t kernel, int64_t stride = 0, int64_t padding = 0) {
+  return naru::avg_pool2d(x, Dims{kernel}, stride ? Dims{stride} : Dims{}, Dims{padding});
+}
+using naru::sum;
+inline Tensor sum(const Tensor& x, int64_t dim, bool keepdim = false) { return naru::sum(x, Dims{dim}, keepdim); }
+using naru::mean;
+inline Tensor mean(const Tensor& x, int64_t dim, bool keepdim = false) { return naru::mean(x, Dims{dim}, keepdim); }
+using naru::tensor;
+inline Tensor tensor(const std::vector<float>& values, const TensorOptions& options = {}) {
+  return naru::tensor(std::vector<double>(values.begin(), values.end()), options);
+}
+inline Tensor tensor(const std::vector<int>& values, const TensorOptions& options = {}) {
+  return naru::tensor(std::vector<int64_t>(values.begin(), values.end()), options);
+}
+// What a loss is reduced to, by libtorch's constants.
+inline constexpr naru::Reduction kNone = naru::Reduction::None, kMean = naru::Reduction::Mean, kSum = naru::Reduction::Sum;
+
+namespace cuda {
+inline bool is_available() { return naru::is_available(naru::DeviceType::Cuda); }
+inline int device_count() { return naru::device_count(naru::DeviceType::Cuda); }
+inline void synchronize(int index = -1) { naru::synchronize(naru::Device(naru::DeviceType::Cuda, index)); }
+inline void manual_seed(uint64_t seed) { naru::manual_seed(seed); }
+inline void manual_seed_all(uint64_t seed) { naru::manual_seed(seed); }
+}  // namespace cuda
+
+namespace indexing {
+using naru::Ellipsis;
+using naru::None;
+using naru::Slice;
+using TensorIndex = naru::Index;
+}  // namespace indexing
+
+namespace autograd {
+using naru::backward;
+using naru::grad;
+using naru::autograd::Function;
+using naru::autograd::gradcheck;
+using AutogradContext = naru::autograd::Context;
+using Variable = naru::Tensor;
+using variable_list = std::vector<naru::Tensor>;
+using tensor_list = std::vector<naru::Tensor>;
+using DetectAnomalyGuard = naru::DetectAnomaly;
+struct AnomalyMode {
+  static bool is_enabled() { return naru::anomaly_enabled(); }
+  static void set_enabled(bool on, bool check_nan = true) { naru::set_detect_anomaly(on, check_nan); }
+};
+}  // namespace autograd
+
+}  // namespace torch
+
+// libtorch's checks: an Error that says what was wanted.
+#define TORCH_CHECK(condition, ...)                                                                                  \
+  do {                                                                                                               \
+    if (!(condition)) throw naru::RuntimeError("{}", torch::detail::text_or(#condition __VA_OPT__(, ) __VA_ARGS__)); \
+  } while (false)
+
+namespace torch::detail {
+template <class... A>
+std::string text_or(const char* condition, const A&... parts) {
+  if constexpr (sizeof...(A) == 0)
+    return std::string("Expected ") + condition + " to be true, but got false.";
+  else
+    return (fmt::format("{}", parts) + ...);
+}
+}  // namespace torch::detail
