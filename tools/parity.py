@@ -1,0 +1,144 @@
+"""docs/cpp-parity.md: what each public name of Python's namespaces is called in C++, or why it has no C++.
+
+    python -m tools.parity            writes the page
+    python -m tools.parity --check    says whether it is up to date (tests/python/test_parity.py asks that)
+
+A name of the page is found in the headers that the namespace's row names; what is spelt otherwise there, or is missing with a reason, stands in a table here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "cpp-parity.md"
+
+# Python's namespace: C++'s, and the headers it is declared in.
+NAMESPACES = {
+    "autograd": ("naru::autograd", ["autograd", "function", "derivatives", "node"]),
+    "autograd.functional": ("naru::autograd", ["derivatives"]),
+    "nn": ("naru::nn", ["module", "nn", "nn_activations", "nn_images", "nn_losses", "parallel"]),
+    "nn.functional": ("naru::nn::functional", ["nn_functional"]),
+    "nn.init": ("naru::nn::init", ["nn_init"]),
+    "nn.utils": ("naru::nn::utils", ["nn_utils"]),
+    "nn.utils.rnn": ("naru::nn::utils::rnn", ["nn_utils"]),
+    "optim": ("naru::optim", ["optim"]),
+    "optim.lr_scheduler": ("naru::optim", ["lr_scheduler"]),
+    "utils.data": ("naru::data", ["data", "samplers"]),
+}
+
+PARAMETER = "a Tensor that `Module::register_parameter` has made a parameter: C++ needs no class for it"
+LAZY = "sizes are known where a C++ module is made; make it in the first call of forward, where they are not"
+DEPRECATED = "an old name that PyTorch warns of"
+PICKLED = "worker processes are Python's; C++'s workers are threads, which share the data set"
+
+# (namespace, name): what it is called, or None and the reason.
+SPELT = {
+    ("autograd", "Variable"): (None, "the old wrapper: a Tensor is one"),
+    ("autograd", "backward"): ("naru::backward", ""),
+    ("autograd", "grad"): ("naru::grad", ""),
+    ("autograd", "enable_grad"): ("naru::EnableGrad", "a guard"),
+    ("autograd", "no_grad"): ("naru::NoGrad", "a guard"),
+    ("autograd", "inference_mode"): ("naru::InferenceMode", "a guard"),
+    ("autograd", "set_grad_enabled"): ("naru::set_grad_enabled", ""),
+    ("autograd", "set_multithreading_enabled"): (None, "says nothing in Python, either: backward runs on the calling thread"),
+    ("autograd", "set_detect_anomaly"): ("naru::set_detect_anomaly", ""),
+    ("autograd", "detect_anomaly"): ("naru::DetectAnomaly", "a guard"),
+    ("autograd", "function"): ("naru/function.h", "a module of Python's"),
+    ("autograd", "functional"): ("naru/derivatives.h", "a module of Python's"),
+    ("nn", "Parameter"): (None, PARAMETER),
+    ("nn", "Buffer"): (None, "a Tensor that `Module::register_buffer` was given"),
+    ("nn", "UninitializedParameter"): (None, LAZY),
+    ("nn", "UninitializedBuffer"): (None, LAZY),
+    ("nn.functional", "upsample"): ("naru::nn::functional::interpolate", DEPRECATED),
+    ("nn.functional", "upsample_nearest"): ("naru::nn::functional::interpolate", DEPRECATED),
+    ("nn.functional", "upsample_bilinear"): ("naru::nn::functional::interpolate", DEPRECATED),
+    ("nn.functional", "native_channel_shuffle"): ("naru::nn::functional::channel_shuffle", "another name of it"),
+    ("nn.utils", "clip_grad_norm"): ("naru::nn::utils::clip_grad_norm_", DEPRECATED),
+    ("nn.utils", "rnn"): ("naru::nn::utils::rnn", "a namespace"),
+    ("optim", "lr_scheduler"): ("naru/lr_scheduler.h", "a module of Python's"),
+    ("optim", "optimizer"): ("naru/optim.h", "a module of Python's"),
+    ("utils.data", "default_convert"): (None, "NumPy's arrays and Python's containers become tensors; C++'s samples are tensors"),
+    ("utils.data", "get_worker_info"): (None, PICKLED),
+    ("utils.data", "Sampler"): ("naru::data::Sampler", ""),
+}
+
+
+def public_names(namespace: str) -> list[str]:
+    """The names that `from naru.<namespace> import *` gives, or would."""
+    module = import_module("naru." + namespace)
+    names = getattr(module, "__all__", None)
+    if names is None or namespace == "nn":
+        names = [
+            name
+            for name, value in vars(module).items()
+            if not name.startswith("_") and not inspect.ismodule(value) and name not in ("annotations", "TYPE_CHECKING", "Tensor", "Any", "Sequence", "takes_tensors", "Callable")
+        ]
+    return sorted(names, key=str.lower)
+
+
+def declared(headers: list[str], name: str) -> bool:
+    """Whether one of the headers declares the name: a class, an alias, a using, or a function."""
+    word = re.escape(name)
+    pattern = re.compile(rf"\b(?:class|struct) {word}\b|\busing {word} =|\busing (?:\w+::)+{word};|^[\w:&<>, ]*[\s&*]{word}\(", re.M)
+    return any(pattern.search((ROOT / "include" / "naru" / f"{h}.h").read_text()) for h in headers)
+
+
+def rows(namespace: str) -> list[tuple[str, str | None, str]]:
+    """(name, C++'s name or None, remark or reason) for each public name; None without a reason is a hole."""
+    prefix, headers = NAMESPACES[namespace]
+    found = []
+    for name in public_names(namespace):
+        if (namespace, name) in SPELT:
+            found.append((name, *SPELT[namespace, name]))
+        elif namespace == "nn" and name.startswith("Lazy"):
+            found.append((name, None, LAZY))
+        elif namespace == "nn.init" and not name.endswith("_") and name != "calculate_gain":
+            found.append((name, f"{prefix}::{name}_", DEPRECATED))
+        else:
+            found.append((name, f"{prefix}::{name}" if declared(headers, name) else None, ""))
+    return found
+
+
+def holes() -> list[str]:
+    """Names that have neither a C++ one nor a reason."""
+    return [f"{namespace}.{name}" for namespace in NAMESPACES for name, other, why in rows(namespace) if other is None and not why]
+
+
+def page() -> str:
+    """The page's text."""
+    out = [
+        "# Python's names in C++",
+        "",
+        "Made by `python -m tools.parity`; `tests/python/test_parity.py` keeps it up to date. Each public name of these namespaces has a C++ one, or a reason why not.",
+        "Methods and functions of `naru` itself: [architecture.md](architecture.md) says where they are.",
+        "",
+    ]
+    for namespace in NAMESPACES:
+        table = rows(namespace)
+        there = sum(other is not None for _, other, _ in table)
+        out += [f"## naru.{namespace}: {there} of {len(table)}", "", "| Python | C++ | |", "|---|---|---|"]
+        for name, other, why in table:
+            out.append(f"| `{name}` | {f'`{other}`' if other else '–'} | {why} |")
+        out.append("")
+    return "\n".join(out)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.parity", description="docs/cpp-parity.md")
+    parser.add_argument("--check", action="store_true", help="only say whether the page is up to date")
+    text = page()
+    if parser.parse_args().check:
+        return 0 if PAGE.exists() and PAGE.read_text() == text else 1
+    PAGE.write_text(text)
+    print(f"wrote {PAGE.relative_to(ROOT)}; without a C++ name or a reason: {', '.join(holes()) or 'none'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
