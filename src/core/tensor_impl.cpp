@@ -56,21 +56,34 @@ namespace {
 // Free lists per thread. A block released on another thread joins that thread's list: blocks are alike.
 constexpr size_t kClass = 64, kClasses = 17, kKeep = 256;
 
+// Trivial: what the destructors of other thread-locals and of a program's statics do comes when this thread's lists are closed.
 struct FreeLists {
-  void* head[kClasses] = {};
-  uint16_t count[kClasses] = {};
-  bool alive = true;
-  ~FreeLists() {
-    alive = false;
-    for (void* p : head)
-      while (p) {
-        void* next = *static_cast<void**>(p);
+  void* head[kClasses];
+  uint16_t count[kClasses];
+  enum : uint8_t { Unused, Open, Closed } state;
+};
+thread_local constinit FreeLists free_lists{};
+
+struct Closer {
+  ~Closer() {
+    free_lists.state = FreeLists::Closed;
+    for (void*& head : free_lists.head)
+      while (void* const p = head) {
+        head = *static_cast<void**>(p);
         std::free(p);
-        p = next;
       }
   }
 };
-thread_local FreeLists free_lists;
+
+// Whether memory may be kept: the first that is takes care that it goes with the thread.
+bool opened(FreeLists& lists) noexcept {
+  if (lists.state == FreeLists::Unused) {
+    lists.state = FreeLists::Open;
+    static thread_local Closer closer;
+    static_cast<void>(&closer);
+  }
+  return lists.state == FreeLists::Open;
+}
 
 }  // namespace
 
@@ -92,7 +105,7 @@ void* pool_allocate(size_t bytes) {
 void pool_release(void* memory, size_t bytes) noexcept {
   const size_t c = (bytes + kClass - 1) / kClass;
   FreeLists& lists = free_lists;
-  if (c > 0 && c < kClasses && lists.alive && lists.count[c] < kKeep) {
+  if (c > 0 && c < kClasses && lists.count[c] < kKeep && (lists.state == FreeLists::Open || opened(lists))) {
     *static_cast<void**>(memory) = lists.head[c];
     lists.head[c] = memory;
     ++lists.count[c];

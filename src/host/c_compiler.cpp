@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Exact arithmetic, as everywhere: nothing contracted, nothing reordered. What C lets pass with a warning would fail only when it runs.
-const std::vector<std::string> kOptions = {
+constexpr const char* kOptions[] = {
     "-x",
     "c",
     "-std=gnu11",
@@ -155,7 +155,7 @@ std::string CCompiler::compile(const std::string& text, int64_t frame) const {
   const std::string source = folder.file("kernel.c"), library = folder.file("kernel.so");
   std::ofstream(source, std::ios::binary) << text;
   std::vector<std::string> command = command_;
-  command.insert(command.end(), kOptions.begin(), kOptions.end());
+  command.insert(command.end(), std::begin(kOptions), std::end(kOptions));
   if (frame > 0) command.push_back(fmt::format("-Wframe-larger-than={}", frame));
   command.insert(command.end(), {source, "-o", library, "-lm"});
   const Ended ended = run(command);

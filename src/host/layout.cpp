@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 
+#include "core/per_thread.h"
 #include "host/simd.h"
 #include "naru/error.h"
 
@@ -164,18 +165,20 @@ void unpack_flat(const Space& space, int k, int64_t first, int64_t n, const char
 }
 
 char* scratch(size_t bytes) {
-  struct Release {
-    void operator()(char* p) const noexcept { std::free(p); }
+  struct Scratch {
+    char* memory = nullptr;
+    size_t size = 0;
+    ~Scratch() { std::free(memory); }
   };
-  thread_local std::unique_ptr<char, Release> memory;
-  thread_local size_t size = 0;
-  if (bytes > size) {
+  Scratch& mine = per_thread<Scratch>();
+  if (bytes > mine.size) {
     const size_t rounded = (bytes + 4095) / 4096 * 4096;
-    memory.reset(static_cast<char*>(std::aligned_alloc(64, rounded)));
-    size = memory ? rounded : 0;
-    if (!memory) throw std::bad_alloc();
+    std::free(mine.memory);
+    mine.memory = static_cast<char*>(std::aligned_alloc(64, rounded));
+    mine.size = mine.memory ? rounded : 0;
+    if (!mine.memory) throw std::bad_alloc();
   }
-  return memory.get();
+  return mine.memory;
 }
 
 int wide_level() noexcept {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <thread>
 
+#include "core/per_thread.h"
 #include "host/c_compiler.h"
 #include "host/elsewhere.h"
 #include "host/instructions.h"
@@ -97,16 +98,16 @@ constexpr int64_t kFrameOfThread = 256 << 10, kShared = 1 << 20;
 
 // A kernel computes: of other libraries it has the mathematics, and what compilers call for copies and for memory of a thread.
 void check_library(const std::string& bytes, const std::string& kernel) {
-  static const std::set<std::string_view> kNeeded = {"memcpy",
-                                                     "memmove",
-                                                     "memset",
-                                                     "memcmp",
-                                                     "__tls_get_addr",
-                                                     "__stack_chk_fail",
-                                                     "__cxa_finalize",
-                                                     "__gmon_start__",
-                                                     "_ITM_deregisterTMCloneTable",
-                                                     "_ITM_registerTMCloneTable"};
+  static const auto& kNeeded = *new const std::set<std::string_view>{"memcpy",
+                                                                     "memmove",
+                                                                     "memset",
+                                                                     "memcmp",
+                                                                     "__tls_get_addr",
+                                                                     "__stack_chk_fail",
+                                                                     "__cxa_finalize",
+                                                                     "__gmon_start__",
+                                                                     "_ITM_deregisterTMCloneTable",
+                                                                     "_ITM_registerTMCloneTable"};
   static void* const mathematics = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
   const auto object = SharedObject::read(bytes);
   if (!object) throw RuntimeError("naru.kernel '{}': what the C compiler has made is no shared library", kernel);
@@ -126,8 +127,8 @@ void check_library(const std::string& bytes, const std::string& kernel) {
 }
 
 UserFunction compile(const UserC& kernel) {
-  static const CCompiler compiler = CCompiler::find();
-  static const std::string machine = processor();
+  static const auto& compiler = *new const CCompiler(CCompiler::find());
+  static const auto& machine = *new const std::string(processor());
   const std::string text = render::c::user_c_text(kernel), &name = kernel.source->kernels()[static_cast<size_t>(kernel.entry)].name;
   runtime::KernelCache& cache = runtime::kernel_cache();
   const std::string key = runtime::KernelCache::key(text, compiler.options(), compiler.name() + "\n" + machine);
@@ -203,8 +204,7 @@ void run(const ir::UserKernel& k) {
   const Function function = function_of(k);
   const int64_t items = threads[0] * threads[1] * threads[2];
   const auto some = [&](KernelJob* job, int64_t first, int64_t last) {
-    static thread_local Stacks stacks;
-    char* const memory = entry.barriers ? stacks.of(items) : nullptr;
+    char* const memory = entry.barriers ? per_thread<Stacks>().of(items) : nullptr;
     volatile int torn = 0;
     const auto call = [&] { torn = function.run(k.memory.data(), k.numbers.data(), geometry, first, last, memory, Stacks::kBytes); };
     if (!job)

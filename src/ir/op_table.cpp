@@ -163,11 +163,12 @@ const ElementwiseOp kInternal[] = {
 }  // namespace
 
 std::span<const ElementwiseOp> op_table() {
-  static const std::vector<ElementwiseOp> all = [] {
-    std::vector<ElementwiseOp> v(std::begin(kForward), std::end(kForward));
+  static const auto& all = *[] {
+    auto* const made = new std::vector<ElementwiseOp>(std::begin(kForward), std::end(kForward));
+    std::vector<ElementwiseOp>& v = *made;
     v.insert(v.end(), std::begin(kDerivatives), std::end(kDerivatives));
     v.insert(v.end(), std::begin(kInternal), std::end(kInternal));
-    return v;
+    return made;
   }();
   static_assert(std::size(kForward) == op::kTable && std::size(kDerivatives) == op::kTable * 3 &&
                 std::size(kInternal) == op::kCount - op::copy);

@@ -1,6 +1,7 @@
 // Autocast: PyTorch's lists of functions, and casting by them.
 #include "ops/autocast.h"
 
+#include "core/per_thread.h"
 #include "naru/amp.h"
 #include "naru/autograd.h"
 #include "naru/error.h"
@@ -13,7 +14,7 @@ namespace {
 struct List {
   Rule rule;
   bool cpu, others;
-  std::vector<std::string_view> functions;
+  std::initializer_list<std::string_view> functions;
 };
 const List kLists[] = {
     {Rule::Lower,
@@ -80,7 +81,9 @@ struct Cached {
   Tensor original, cast;  // the original is held, so that no other tensor gets its address
   uint32_t version;
 };
-thread_local std::unordered_map<const void*, Cached> casts;
+struct CastCache {
+  std::unordered_map<const void*, Cached> of;
+};
 
 }  // namespace
 
@@ -113,6 +116,7 @@ Tensor cast(const Tensor& t, DType to) {
   // Weights are cast once in a block. One cast without a graph must not stand for the weight where a graph is wanted.
   const bool kept = s.cache && s.nesting > 0 && t.dtype() == DType::F32 && t.requires_grad() && t.is_leaf();
   if (!kept) return t.to(to);
+  auto& casts = per_thread<CastCache>().of;
   const auto found = casts.find(t.impl());
   if (found != casts.end()) {
     const Cached& c = found->second;
@@ -123,7 +127,9 @@ Tensor cast(const Tensor& t, DType to) {
   return made;
 }
 
-void clear_cache() noexcept { casts.clear(); }
+void clear_cache() noexcept {
+  if (CastCache* const c = per_thread_if_any<CastCache>()) c->of.clear();
+}
 
 std::optional<Decision> decide(Rules rules, std::string_view function, std::span<const Tensor* const> tensors, bool keeps_dtype) {
   // The first tensor on a kind whose block is open decides, another kind than cpu before it.

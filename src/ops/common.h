@@ -37,6 +37,11 @@ Tensor apply(ir::OpId id, std::initializer_list<OpOperand> operands, DType out, 
 // DeviceMismatchError naming every operand otherwise. `roles` name the operands in the message.
 Device common_device(std::span<const Tensor* const> tensors, std::span<const char* const> roles, const char* op);
 void require_defined(const Tensor& t, const char* op, const char* role);
+// An undefined tensor to point at.
+inline const Tensor& no_tensor() {
+  static const Tensor& none = *new Tensor;
+  return none;
+}
 
 // The number of a tensor without dimensions, read by the host.
 Scalar read_scalar(const Tensor& t);

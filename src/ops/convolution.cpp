@@ -15,8 +15,6 @@ using Tensors = std::vector<Tensor>;
 
 namespace {
 
-const Tensor kNone;
-
 // Numbers of the spatial dimensions as the instruction counts three of them.
 Convolution::Sizes three(std::span<const int64_t> spatial, int64_t missing) {
   Convolution::Sizes s{missing, missing, missing};
@@ -76,7 +74,8 @@ Convolution::Array array_of(const Tensor& t) {
 
 Tensor convolve(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g) {
   const bool for_a = requires_grad(a), for_b = requires_grad(b), for_bias = bias.defined() && requires_grad(bias);
-  return record(computed(use, a, b, bias, g), "ConvolutionBackward0", {&a, &b, &bias}, {for_b ? &a : &kNone, for_a ? &b : &kNone},
+  return record(computed(use, a, b, bias, g), "ConvolutionBackward0", {&a, &b, &bias},
+                {for_b ? &a : &ops::no_tensor(), for_a ? &b : &ops::no_tensor()},
                 [=](const Tensors& grads, const Tensors& saved) -> Tensors {
                   const Tensor &d = grads[0], &a = saved[0], &b = saved[1];
                   const auto part = [&](bool wanted, Use of, const Tensor& left, const Tensor& right) {

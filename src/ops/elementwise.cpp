@@ -69,8 +69,8 @@ const TableEntry kTable[] = {
 // What a derivative needs: bit k for argument k of (operands..., y, g); kIsGradient if it is g itself.
 constexpr uint8_t kIsGradient = 0x80;
 uint8_t derivative_needs(ir::OpId id, int operand) {
-  static const std::vector<std::array<uint8_t, 3>> needs = [] {
-    std::vector<std::array<uint8_t, 3>> all;
+  static const auto& needs = *[] {
+    auto* const all = new std::vector<std::array<uint8_t, 3>>;
     for (size_t r = 0; r < std::size(kTable); ++r) {
       std::array<uint8_t, 3> row_needs{};
       const int n = kTable[r].arity + 2;
@@ -91,7 +91,7 @@ uint8_t derivative_needs(ir::OpId id, int operand) {
         }
         if (g[result.id()].prim == ir::Prim::Input) row_needs[i] |= kIsGradient;
       }
-      all.push_back(row_needs);
+      all->push_back(row_needs);
     }
     return all;
   }();
@@ -297,11 +297,12 @@ Tensor run_fast(ir::OpId id, std::span<const Operand> operands, Types& types) {
 }  // namespace
 
 std::span<const TableEntry> table() {
-  static const std::vector<TableEntry> rows = [] {
-    std::vector<TableEntry> v(std::begin(kTable), std::end(kTable));
+  static const auto& rows = *[] {
+    auto* const made = new std::vector<TableEntry>(std::begin(kTable), std::end(kTable));
+    std::vector<TableEntry>& v = *made;
     for (size_t r = 0; r < v.size(); ++r)
       for (int i = 0; i < 3; ++i) v[r].differentiable[i] = kDerivatives[r][i] != nullptr;
-    return v;
+    return made;
   }();
   return rows;
 }

@@ -14,15 +14,13 @@ using Tensors = std::vector<Tensor>;
 
 namespace {
 
-const Tensor kNone;
-
 // x (n, in), w (out, in), bias (out) or undefined.
 Tensor linear_of_matrix(const Tensor& x, const Tensor& w, const Tensor& bias) {
   Tensor y = ops::product_of(x, w, bias, true, "linear");
   const bool for_x = requires_grad(x), for_w = requires_grad(w), for_bias = bias.defined() && requires_grad(bias);
   return record(
-      std::move(y), bias.defined() ? "AddmmBackward0" : "MmBackward0", {&x, &w, &bias}, {for_w ? &x : &kNone, for_x ? &w : &kNone},
-      [=](const Tensors& g, const Tensors& saved) -> Tensors {
+      std::move(y), bias.defined() ? "AddmmBackward0" : "MmBackward0", {&x, &w, &bias},
+      {for_w ? &x : &ops::no_tensor(), for_x ? &w : &ops::no_tensor()}, [=](const Tensors& g, const Tensors& saved) -> Tensors {
         return {for_x ? mm(g[0], saved[1]) : Tensor(), for_w ? mm(g[0].t(), saved[0]) : Tensor(), for_bias ? sum(g[0], Dims{0}) : Tensor()};
       });
 }

@@ -90,8 +90,6 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
 
 namespace {
 
-const Tensor kNone;
-
 void require_matrix(const Tensor& t, const char* role, const char* op) {
   ops::require_defined(t, op, role);
   if (t.dim() != 2) throw RuntimeError("{} must be a matrix, got {}-D tensor ({}: shape {})", role, t.dim(), op, t.sizes().str());
@@ -103,7 +101,7 @@ Tensor mm_as(const Tensor& a, const Tensor& b, const char* op) {
   check_factors(a, b, op);
   if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), op);
   const bool for_a = requires_grad(a), for_b = requires_grad(b);
-  return record(product_of(a, b, {}, false, op), "MmBackward0", {&a, &b}, {for_b ? &a : &kNone, for_a ? &b : &kNone},
+  return record(product_of(a, b, {}, false, op), "MmBackward0", {&a, &b}, {for_b ? &a : &ops::no_tensor(), for_a ? &b : &ops::no_tensor()},
                 [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
                   return {for_a ? mm(g[0], saved[1].t()) : Tensor(), for_b ? mm(saved[0].t(), g[0]) : Tensor()};
                 });

@@ -39,14 +39,14 @@ std::string camel_case(const char* name) {
 
 const char* backward_name(ir::OpId id, std::span<const Operand> operands) {
   // By operator and numbers.
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
+  static const auto& names = *[] {
+    auto* const all = new std::vector<std::string>;
     for (size_t r = 0; r < table().size(); ++r)
       for (unsigned numbers = 0; numbers < 8; ++numbers) {
         std::string name = camel_case(table()[r].name) + "Backward0";
         for (const NodeName& n : kNodeNames)
           if (n.id == r && (n.numbers == kAny || n.numbers == numbers)) name = n.name;
-        all.push_back(std::move(name));
+        all->push_back(std::move(name));
       }
     return all;
   }();

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "core/device_kinds.h"
+#include "core/per_thread.h"
 #include "ir/inspect.h"
 #include "ir/program_builder.h"
 #include "naru/error.h"
@@ -80,8 +81,10 @@ namespace {
 bool in_double(ir::OpId id, DType out, std::span<const DType> types) {
   uint64_t key = id | static_cast<uint64_t>(out) << 16 | types.size() << 24;
   for (size_t k = 0; k < types.size(); ++k) key |= static_cast<uint64_t>(types[k]) << (28 + 6 * k);
-  thread_local std::unordered_map<uint64_t, bool> known;  // it has to be spelled out to find out
-  const auto [at, fresh] = known.try_emplace(key, false);
+  struct Known {
+    std::unordered_map<uint64_t, bool> by_key;  // it has to be spelled out to find out
+  };
+  const auto [at, fresh] = per_thread<Known>().by_key.try_emplace(key, false);
   if (!fresh) return at->second;
   ir::Program p;
   ir::ProgramBuilder b(p);

@@ -47,7 +47,7 @@ Registry& registry() {
 
 // What self_check says of a backend's devices. Kept, and never freed: others may be reading it.
 const Availability& checked(size_t backend, DeviceType kind) {
-  static const Availability right{true, "", ""};
+  static const auto& right = *new const Availability{true, "", ""};
   thread_local bool asking = false;  // what the check itself uses is taken to be right
   Registry& r = registry();
   auto& slot = (*r.checks[backend])[static_cast<size_t>(kind)];

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/device_kinds.h"
+#include "core/per_thread.h"
 #include "core/small_vector.h"
 #include "naru/error.h"
 #include "runtime/allocator.h"
@@ -70,7 +71,6 @@ struct HostQueue {
     }
   }
 };
-thread_local HostQueue cpu_queue;
 
 Queue* new_host_queue() {
   SpareQueues& spare = spare_queues();
@@ -132,8 +132,9 @@ void each_device(F f) {
 }
 
 Queue& host_queue() {
-  if (!cpu_queue.queue) cpu_queue.queue = new_host_queue();
-  return *cpu_queue.queue;
+  HostQueue& mine = per_thread<HostQueue>();
+  if (!mine.queue) mine.queue = new_host_queue();
+  return *mine.queue;
 }
 
 size_t place(Device d) noexcept { return static_cast<size_t>(d.type) * kDevices + static_cast<size_t>(d.index); }
@@ -236,7 +237,7 @@ void synchronize(Device device) {
 }
 
 void flush_all() {
-  if (cpu_queue.queue) cpu_queue.queue->flush();
+  if (const HostQueue* const mine = per_thread_if_any<HostQueue>(); mine && mine->queue) mine->queue->flush();
   each_device([](DeviceQueues& d) { each_queue(d, [](Queue& q) { q.flush(); }); });
 }
 

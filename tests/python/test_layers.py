@@ -89,3 +89,15 @@ def test_a_layer_calls_only_functions_of_layers_that_it_may_include(layer):
     wrong = {name: sorted(files) for name, files in called[layer].items() if name in elsewhere and name not in below}
     names = subprocess.run(["c++filt"], input="\n".join(wrong), capture_output=True, text=True, check=True).stdout.splitlines()
     assert not wrong, f"{layer} calls functions that stand elsewhere: " + "; ".join(f"{n} ({f})" for n, f in zip(names, wrong.values()))
+
+
+def test_the_library_destroys_no_statics():
+    """Work in the destructors of a program's statics comes after ours would have run: what is made once is never destroyed."""
+    if not shutil.which("nm") or not OBJECTS.is_dir():
+        pytest.skip(f"there are no objects under {OBJECTS}, or no nm to read them: ./run build")
+    found = []
+    for path in sorted((ROOT / "build" / "release" / "src").rglob("*.o")):
+        undefined = subprocess.run(["nm", "-u", str(path)], capture_output=True, text=True, check=True).stdout.split()
+        if "__cxa_atexit" in undefined:
+            found.append(path.name)
+    assert not found, f"{found}: a static with a destructor; make it `static auto& x = *new ...`, thread-locals per_thread<T>()"

@@ -91,9 +91,9 @@ class CpuBackend final : public Backend {
   Availability probe(DeviceType kind) override { return {kind == DeviceType::Cpu, "", ""}; }
 
   Properties properties(Device) override {
-    static const std::string model = [] {
+    static const auto& model = *[] {
       const std::string text = field("/proc/cpuinfo", "model name");
-      return text.empty() ? std::string("CPU") : text;
+      return new std::string(text.empty() ? "CPU" : text);
     }();
     static const size_t memory = total_memory();
     Properties p;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -106,14 +107,15 @@ std::vector<Token> tokens_of(const std::string& s, size_t begin, size_t end) {
 }
 
 const std::set<std::string_view>& type_words() {
-  static const std::set<std::string_view> words = {
+  static const auto& words = *new const std::set<std::string_view>{
       "char",    "short",    "int",     "long",    "float",    "double",   "signed",   "unsigned",  "void",      "_Bool",        "bool",
       "const",   "volatile", "struct",  "union",   "enum",     "uchar",    "ushort",   "uint",      "ulong",     "size_t",       "int8_t",
       "int16_t", "int32_t",  "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "ptrdiff_t", "naru_half", "naru_bfloat16"};
   return words;
 }
-const std::set<std::string_view> kStops = {"return", "case", "else", "do", "goto"};
-const std::set<std::string_view> kHeads = {"if", "while", "for", "switch"};
+constexpr std::string_view kStops[] = {"return", "case", "else", "do", "goto"};
+constexpr std::string_view kHeads[] = {"if", "while", "for", "switch"};
+bool among(std::span<const std::string_view> words, std::string_view w) { return std::find(words.begin(), words.end(), w) != words.end(); }
 
 class Divisions {
  public:
@@ -210,9 +212,9 @@ class Divisions {
   // Whether an operand ends at this token, so that a sign behind it has two operands.
   bool ends_operand(size_t i) const {
     const std::string_view w = word(i);
-    if (tokens_[i].kind == Token::Name) return !kStops.count(w) && w != "sizeof";
+    if (tokens_[i].kind == Token::Name) return !among(kStops, w) && w != "sizeof";
     if (tokens_[i].kind != Token::Sign) return true;
-    if (w == ")") return !is_cast(partner_[i]) && !(partner_[i] > 0 && kHeads.count(word(partner_[i] - 1)));
+    if (w == ")") return !is_cast(partner_[i]) && !(partner_[i] > 0 && among(kHeads, word(partner_[i] - 1)));
     return w == "]" || w == "++" || w == "--" || (w == "}" && is_literal(partner_[i]));
   }
 
@@ -222,11 +224,11 @@ class Divisions {
     for (size_t i = op; i-- > 0;) {
       const std::string_view w = word(i);
       if (tokens_[i].kind == Token::Name) {
-        if (kStops.count(w)) break;
+        if (among(kStops, w)) break;
       } else if (tokens_[i].kind == Token::Sign) {
         if (w == ")" || w == "]" || w == "}") {
           const size_t open = partner_[i];
-          if (w == ")" && open > 0 && kHeads.count(word(open - 1))) break;
+          if (w == ")" && open > 0 && among(kHeads, word(open - 1))) break;
           if (w == "}" && !is_literal(open)) break;
           i = open;
         } else if (w == "+" || w == "-" || w == "&") {

@@ -1,0 +1,45 @@
+// per_thread<T>(): the thread's own T.
+#pragma once
+
+namespace naru {
+
+namespace detail {
+// Trivial, so that it can be looked at when the thread's destructors have run.
+template <class T>
+struct OfThread {
+  static inline thread_local constinit T* here = nullptr;
+  static inline thread_local constinit bool over = false;
+
+  static T& make() {
+    here = new T;
+    if (!over) {
+      struct AtEndOfThread {
+        ~AtEndOfThread() {
+          over = true;
+          delete here;
+          here = nullptr;
+        }
+        void touch() noexcept {}
+      };
+      static thread_local AtEndOfThread end;
+      end.touch();
+    }
+    return *here;
+  }
+};
+}  // namespace detail
+
+// Made when it is first asked for, destroyed with the thread. Whoever asks later (the destructors of a program's statics, and of its own
+// thread-locals) gets another one, which stays.
+template <class T>
+T& per_thread() {
+  T* const here = detail::OfThread<T>::here;
+  return here ? *here : detail::OfThread<T>::make();
+}
+// Null where the thread has none yet.
+template <class T>
+T* per_thread_if_any() noexcept {
+  return detail::OfThread<T>::here;
+}
+
+}  // namespace naru
