@@ -56,6 +56,7 @@ NB_MODULE(_C, m) {
   define_methods();
   define_compositions();
   define_deprecated();
+  define_printing();
   define_autograd(m);
   define_derivatives();
   define_devices(m);

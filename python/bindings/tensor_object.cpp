@@ -213,6 +213,7 @@ void make_tensor_type(nb::module_& m) {
       {Py_tp_doc, const_cast<char*>("An n-dimensional array of one dtype that lives on exactly one device.")}};
   add_number_slots(slots);
   add_index_slots(slots);
+  add_print_slots(slots);
   slots.push_back({0, nullptr});
   PyType_Spec spec = {"naru.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   tensor_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));

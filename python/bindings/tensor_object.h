@@ -11,6 +11,7 @@ void make_tensor_type(nb::module_& m);
 void add_attributes(std::vector<PyGetSetDef>& getset);   // attributes.cpp
 void add_number_slots(std::vector<PyType_Slot>& slots);  // operators.cpp
 void add_index_slots(std::vector<PyType_Slot>& slots);   // subscript.cpp
+void add_print_slots(std::vector<PyType_Slot>& slots);   // printing.cpp
 
 // What torch.FloatTensor(*args) gives (data.cpp).
 Tensor legacy_tensor(DType dtype, std::optional<Device> device, PyObject* args);
@@ -53,6 +54,7 @@ void define_random(nb::module_& m);
 void define_methods();
 void define_compositions();
 void define_deprecated();
+void define_printing();
 void define_autograd(nb::module_& m);
 void define_derivatives();
 void define_devices(nb::module_& m);

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from ._functions.einsum import einsum
     from ._functions.kernel import kernel
     from ._functions.linear_algebra import chain_matmul, lobpcg, lu, pca_lowrank, svd_lowrank
-    from ._tensor_str import get_printoptions, set_printoptions
     from .amp.autocast_mode import autocast
     from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
     from .backends._precision import get_float32_matmul_precision, set_float32_matmul_precision
@@ -113,7 +112,7 @@ del _point_to_wheels
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(
     "accelerator autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
-    "amp linalg safetensors special xpu _utils _tensor_str".split()
+    "amp linalg safetensors special xpu _utils".split()
 )
 _LAZY = {
     **dict.fromkeys(("finfo", "iinfo"), "_functions.dtype_limits"),
@@ -124,7 +123,6 @@ _LAZY = {
         ),
         "_functions.determinism",
     ),
-    **dict.fromkeys(("set_printoptions", "get_printoptions"), "_tensor_str"),
     **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"), "autograd.grad_mode"),
     **dict.fromkeys(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"), "random"),
     **dict.fromkeys(("save", "load"), "serialization"),

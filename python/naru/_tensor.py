@@ -1,4 +1,4 @@
-"""Methods of `Tensor` that are written in Python: printing, copying and pickling."""
+"""Methods of `Tensor` that are written in Python: copying and pickling."""
 
 from __future__ import annotations
 
@@ -7,16 +7,6 @@ from typing import Any
 from . import _C
 
 Tensor = _C.Tensor
-
-
-def _repr(self: Tensor) -> str:
-    from ._tensor_str import tensor_str
-
-    return tensor_str(self)
-
-
-def _str(self: Tensor) -> str:
-    return repr(self)  # also where a subclass has a __repr__ of its own
 
 
 def _format(self: Tensor, spec: str) -> str:
@@ -148,11 +138,9 @@ def _reduce(self: Tensor, protocol: Any) -> tuple:
 
 
 def install() -> None:
-    """Gives `Tensor` these methods. What the core defines itself stays, but for printing and pickling."""
+    """Gives `Tensor` these methods. What the core defines itself stays, but for pickling."""
     own = vars(Tensor)
     for name, method in {
-        "__repr__": _repr,
-        "__str__": _str,
         "__format__": _format,
         "record_stream": _record_stream,
         "__dlpack__": _dlpack,
