@@ -39,6 +39,7 @@
 #include "naru/parallel.h"
 #include "naru/pooling.h"
 #include "naru/precision.h"
+#include "naru/print.h"
 #include "naru/random.h"
 #include "naru/resampling.h"
 #include "naru/samplers.h"

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "naru/literal.h"
 #include "naru/precision.h"
 #include "naru/random.h"
 #include "naru/tensor.h"
@@ -50,16 +51,9 @@ Tensor eye(int64_t n, int64_t m = -1, const Options& options = {});
 Tensor scalar_tensor(Scalar value, const Options& options = {});
 // Copies host memory in row-major order.
 Tensor from_data(const void* data, const Dims& sizes, DType dtype, const Options& options = {});
-Tensor tensor(const std::vector<double>& values, const Options& options = {});
-Tensor tensor(const std::vector<int64_t>& values, const Options& options = {});
-Tensor tensor(Scalar value, const Options& options = {});
-// tensor({1.0, 2.0}) and tensor({1, 2}): exact matches, for a braced list fits both vectors above equally well.
-inline Tensor tensor(std::initializer_list<double> values, const Options& options = {}) {
-  return tensor(std::vector<double>(values), options);
-}
-inline Tensor tensor(std::initializer_list<int> values, const Options& options = {}) {
-  return tensor(std::vector<int64_t>(values.begin(), values.end()), options);
-}
+// tensor(3.5), tensor({{1, 2}, {3, 4}}), tensor(std::vector<float>{...}): of the type that holds all elements (naru/literal.h), unless
+// another is named.
+Tensor tensor(const Literal& values, const Options& options = {});
 // Shares memory that stays the caller's until `release` is called. cpu only; strides in elements.
 Tensor from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, std::function<void()> release);
 

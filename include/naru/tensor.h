@@ -1,8 +1,10 @@
 // Tensor: an n-dimensional array of one dtype that lives on exactly one device. A handle: copies share the elements.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +17,7 @@
 #include "naru/device.h"
 #include "naru/dims.h"
 #include "naru/dtype.h"
+#include "naru/element_type.h"
 #include "naru/error.h"
 #include "naru/scalar.h"
 
@@ -53,30 +56,42 @@ struct Options {
   }
 };
 
-// One part of an index: x[{0, Slice(1, 5, 2), None, Ellipsis, mask_or_positions}].
+// None: in an index a new dimension of size 1; in a Slice the end that is left out.
+struct NoneIndex {
+  constexpr operator std::optional<int64_t>() const noexcept { return {}; }
+};
+struct EllipsisIndex {};
+inline constexpr NoneIndex None{};
+inline constexpr EllipsisIndex Ellipsis{};
+// start:stop:step, as in Python: Slice(1, 5), Slice(None, -1), Slice(None, None, 2).
 struct Slice {
   std::optional<int64_t> start, stop;
   int64_t step = 1;
   Slice() = default;
-  Slice(std::optional<int64_t> a, std::optional<int64_t> b, int64_t s = 1) : start(a), stop(b), step(s) {}
+  explicit Slice(std::optional<int64_t> from) : start(from) {}
+  Slice(std::optional<int64_t> from, std::optional<int64_t> to, std::optional<int64_t> by = {})
+      : start(from), stop(to), step(by.value_or(1)) {}
 };
-struct NoneIndex {};
-struct EllipsisIndex {};
-inline constexpr NoneIndex None{};
-inline constexpr EllipsisIndex Ellipsis{};
 struct Index;
+class Indexed;
+template <class T, size_t N>
+class Accessor;
+using IndexList = std::initializer_list<Index>;
 
+// const says that the handle stays, not the elements: whatever writes elements is const, only assignment of the handle is not.
 class Tensor {
  public:
   Tensor() noexcept = default;  // undefined: no device, no elements
   explicit Tensor(TensorImpl* adopted) noexcept : impl_(adopted) {}
   Tensor(const Tensor& o) noexcept;
   Tensor(Tensor&& o) noexcept : impl_(o.impl_) { o.impl_ = nullptr; }
-  Tensor& operator=(const Tensor& o) noexcept;
-  Tensor& operator=(Tensor&& o) noexcept {
+  Tensor& operator=(const Tensor& o) & noexcept;
+  Tensor& operator=(Tensor&& o) & noexcept {
     std::swap(impl_, o.impl_);
     return *this;
   }
+  // x[0] = y, x.narrow(0, 1, 2) = 3: what is assigned to the result of an expression is written to its elements: converted, broadcast.
+  const Tensor& operator=(const Operand& value) &&;
   ~Tensor();
 
   bool defined() const noexcept { return impl_ != nullptr; }
@@ -103,26 +118,33 @@ class Tensor {
   // Host access. Each waits for unfinished work on the tensor.
   // The one element. Throws RuntimeError unless numel() == 1.
   Scalar item() const;
+  // Throws RuntimeError where T can't hold it.
   template <class T>
   T item() const {
-    const Scalar s = item();
-    if constexpr (std::is_same_v<T, bool>)
-      return s.to_bool();
-    else if constexpr (std::is_floating_point_v<T>)
-      return static_cast<T>(s.to_double());
-    else
-      return static_cast<T>(s.to_int());
+    return number_as<T>(item());
   }
   // Address of the first element on its device; dereference it on cpu only.
   void* data_ptr() const;
+  // Throws RuntimeError where the elements are no T (naru/element_type.h).
   template <class T>
-  T* data() const {
+  T* data_ptr() const {
+    if (const DType t = dtype(); !is_element_of<T>(t)) detail::throw_wrong_element(t, dtype_of<T>());
     return static_cast<T*>(data_ptr());
   }
+  template <class T>
+  T* data() const {
+    return data_ptr<T>();
+  }
+  // N dimensions on cpu, of any strides: x.accessor<float, 2>()[i][j]. Throws RuntimeError on devices.
+  template <class T, size_t N>
+  Accessor<T, N> accessor() const;
+  // All elements on cpu, which lie in row-major order: for (float& v : x.span<float>()). Throws RuntimeError where they lie otherwise.
+  template <class T>
+  std::span<T> span() const;
   // All elements in row-major order, converted to T (double, int64_t, float, bool as uint8_t ...).
   std::vector<double> to_doubles() const;
   std::vector<int64_t> to_ints() const;
-  std::string str() const;  // short: "tensor(shape=[2, 3], dtype=float32, device=cpu)"
+  std::string str() const;  // as repr() in Python: "tensor([1., 2.])" (naru/print.h)
 
   // Moving and converting. `this` is returned where nothing changes (unless copy).
   Tensor to(Device device, bool non_blocking = false, bool copy = false) const;
@@ -133,22 +155,22 @@ class Tensor {
   Tensor cuda(int index = -1) const { return to(Device(DeviceType::Cuda, index)); }
   Tensor clone(MemoryFormat format = MemoryFormat::Preserve) const;
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
-  Tensor& copy_(const Tensor& source, bool non_blocking = false);  // broadcasts, converts, crosses devices
+  const Tensor& copy_(const Tensor& source, bool non_blocking = false) const;  // broadcasts, converts, crosses devices
   Tensor pin_memory() const;
   bool is_pinned() const;
 
   // Autograd (naru/autograd.h has the rest).
   bool requires_grad() const;
-  Tensor& requires_grad_(bool on = true);
+  const Tensor& requires_grad_(bool on = true) const;
   bool is_leaf() const;
   Tensor grad() const;  // undefined until backward has reached it
-  void set_grad(const Tensor& grad);
+  void set_grad(const Tensor& grad) const;
   std::string grad_fn_name() const;  // "AddBackward0", "" without
   autograd::GradFn grad_fn() const;  // naru/node.h
   // Gradient of this tensor (one element, or with `gradient` of the same shape) into the leaves' grad.
   void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
   Tensor detach() const;
-  Tensor& detach_();
+  const Tensor& detach_() const;
   Tensor data() const;  // shares elements, no history, writes through it are not counted
   // Called with the gradient of this tensor; may return another one to be used instead. Returns a number for remove_hook.
   int64_t register_hook(std::function<Tensor(const Tensor&)> hook) const;
@@ -176,36 +198,49 @@ class Tensor {
   Tensor as_strided(const Dims& sizes, const Dims& strides, int64_t offset) const;
   Tensor movedim(int64_t from, int64_t to) const;
 
-  // Indexing.
+  // Indexing, as x[...] in Python: integers, slices, None and Ellipsis give a view; tensors of integers or bool give a copy of those elements.
+  // Throws IndexError where an index doesn't fit.
   Tensor index(std::span<const Index> indices) const;
-  Tensor operator[](int64_t i) const;
-  Tensor operator[](std::initializer_list<Index> indices) const;
-  void index_put_(std::span<const Index> indices, const Operand& value, bool accumulate = false);
+  Tensor index(IndexList indices) const;
+  // x[0], x[Slice(1, None)] are views: x[0] = y writes.
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) Tensor operator[](T i) const { return select_first(static_cast<int64_t>(i)); }
+  Tensor operator[](const Slice& slice) const;
+  Tensor operator[](NoneIndex) const;
+  Tensor operator[](EllipsisIndex) const;
+  // x[{Slice(), 0}], x[mask]: to be read as a tensor, or to be assigned to (naru/indexed.h).
+  Indexed operator[](IndexList indices) const;
+  Indexed operator[](const Tensor& mask_or_positions) const;
+  template <std::same_as<bool> T>
+  Indexed operator[](T whole_or_nothing) const;
+  // x[indices] = value; with accumulate +=, equal positions adding up. Throws RuntimeError where value doesn't broadcast.
+  const Tensor& index_put_(std::span<const Index> indices, const Operand& value, bool accumulate = false) const;
+  const Tensor& index_put_(IndexList indices, const Operand& value, bool accumulate = false) const;
 
   // Whole-tensor writes.
-  Tensor& fill_(const Operand& value);
-  Tensor& zero_();
-  Tensor& uniform_(double from = 0, double to = 1);
-  Tensor& normal_(double mean = 0, double std = 1);
+  const Tensor& fill_(const Operand& value) const;
+  const Tensor& zero_() const;
+  const Tensor& uniform_(double from = 0, double to = 1) const;
+  const Tensor& normal_(double mean = 0, double std = 1) const;
 
   // Operators of the elementwise table: x.exp(), x.exp_(), x.add(y) ...
 #define NARU_OP1(name, rule, lo, hi, expr, da, doc) \
   Tensor name() const;                              \
-  Tensor& name##_();
+  const Tensor& name##_() const;
 #define NARU_OP2(name, rule, lo, hi, expr, da, db, doc) \
   Tensor name(const Operand& b) const;                  \
-  Tensor& name##_(const Operand& b);
+  const Tensor& name##_(const Operand& b) const;
 #define NARU_OP3(name, rule, lo, hi, expr, da, db, dc, doc) \
   Tensor name(const Operand& b, const Operand& c) const;    \
-  Tensor& name##_(const Operand& b, const Operand& c);
+  const Tensor& name##_(const Operand& b, const Operand& c) const;
 #include "naru/elementwise.inc"
 #undef NARU_OP1
 #undef NARU_OP2
 #undef NARU_OP3
-  Tensor& operator+=(const Operand& b);
-  Tensor& operator-=(const Operand& b);
-  Tensor& operator*=(const Operand& b);
-  Tensor& operator/=(const Operand& b);
+  const Tensor& operator+=(const Operand& b) const;
+  const Tensor& operator-=(const Operand& b) const;
+  const Tensor& operator*=(const Operand& b) const;
+  const Tensor& operator/=(const Operand& b) const;
 
   // Reductions; the functions of naru/ops.h say what each does.
   Tensor sum() const;
@@ -222,32 +257,32 @@ class Tensor {
   Tensor add(const Operand& b, Scalar alpha) const;
   Tensor sub(const Operand& b, Scalar alpha) const;
   Tensor rsub(const Operand& b) const;
-  Tensor& add_(const Operand& b, Scalar alpha);
-  Tensor& sub_(const Operand& b, Scalar alpha);
+  const Tensor& add_(const Operand& b, Scalar alpha) const;
+  const Tensor& sub_(const Operand& b, Scalar alpha) const;
   Tensor div(const Operand& b, std::optional<std::string_view> rounding_mode) const;
-  Tensor& div_(const Operand& b, std::optional<std::string_view> rounding_mode);
+  const Tensor& div_(const Operand& b, std::optional<std::string_view> rounding_mode) const;
   Tensor addcmul(const Tensor& a, const Tensor& b, Scalar value = 1) const;
   Tensor addcdiv(const Tensor& a, const Tensor& b, Scalar value = 1) const;
-  Tensor& addcmul_(const Tensor& a, const Tensor& b, Scalar value = 1);
-  Tensor& addcdiv_(const Tensor& a, const Tensor& b, Scalar value = 1);
-  Tensor& lerp_(const Tensor& end, const Operand& weight);
-  Tensor& round_(int64_t decimals);
-  Tensor& resize_(const Dims& sizes, std::optional<MemoryFormat> format = {});
-  Tensor& resize_as_(const Tensor& model, std::optional<MemoryFormat> format = {});
-  Tensor& t_();
-  Tensor& transpose_(int64_t a, int64_t b);
-  Tensor& squeeze_();
-  Tensor& squeeze_(int64_t dim);
-  Tensor& unsqueeze_(int64_t dim);
-  Tensor& set_(const Tensor& from);
-  Tensor& share_memory_();
-  Tensor& index_fill_(int64_t dim, const Tensor& index, const Operand& value);
-  Tensor& index_copy_(int64_t dim, const Tensor& index, const Tensor& source);
-  Tensor& masked_scatter_(const Tensor& mask, const Tensor& source);
-  Tensor& fill_diagonal_(const Operand& value, bool wrap = false);
-  Tensor& tril_(int64_t diagonal = 0);
-  Tensor& triu_(int64_t diagonal = 0);
-  Tensor& cumsum_(int64_t dim);
+  const Tensor& addcmul_(const Tensor& a, const Tensor& b, Scalar value = 1) const;
+  const Tensor& addcdiv_(const Tensor& a, const Tensor& b, Scalar value = 1) const;
+  const Tensor& lerp_(const Tensor& end, const Operand& weight) const;
+  const Tensor& round_(int64_t decimals) const;
+  const Tensor& resize_(const Dims& sizes, std::optional<MemoryFormat> format = {}) const;
+  const Tensor& resize_as_(const Tensor& model, std::optional<MemoryFormat> format = {}) const;
+  const Tensor& t_() const;
+  const Tensor& transpose_(int64_t a, int64_t b) const;
+  const Tensor& squeeze_() const;
+  const Tensor& squeeze_(int64_t dim) const;
+  const Tensor& unsqueeze_(int64_t dim) const;
+  const Tensor& set_(const Tensor& from) const;
+  const Tensor& share_memory_() const;
+  const Tensor& index_fill_(int64_t dim, const Tensor& index, const Operand& value) const;
+  const Tensor& index_copy_(int64_t dim, const Tensor& index, const Tensor& source) const;
+  const Tensor& masked_scatter_(const Tensor& mask, const Tensor& source) const;
+  const Tensor& fill_diagonal_(const Operand& value, bool wrap = false) const;
+  const Tensor& tril_(int64_t diagonal = 0) const;
+  const Tensor& triu_(int64_t diagonal = 0) const;
+  const Tensor& cumsum_(int64_t dim) const;
   bool is_shared() const;
   Tensor mT() const;
   Tensor fill(const Operand& value) const;
@@ -292,29 +327,38 @@ class Tensor {
   Tensor index_copy(int64_t dim, const Tensor& index, const Tensor& source) const;
   Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha = 1) const;
   Tensor index_put(std::span<const Index> indices, const Operand& value, bool accumulate = false) const;
+  Tensor index_put(IndexList indices, const Operand& value, bool accumulate = false) const;
 
  private:
+  Tensor select_first(int64_t i) const;
   TensorImpl* impl_ = nullptr;
 };
 
+// One part of an index: x[{0, Slice(1, 5, 2), None, Ellipsis, mask_or_positions}].
 struct Index {
   enum class Kind : uint8_t { Integer, Slice, None, Ellipsis, Tensor, Bool } kind;
   int64_t integer = 0;
   Slice slice;
   Tensor tensor;  // integers (positions) or bool (mask)
-  Index(int i) : Index(static_cast<int64_t>(i)) {}
-  Index(int64_t i) : kind(Kind::Integer), integer(i) {}
-  Index(bool b) : kind(Kind::Bool), integer(b) {}
-  Index(Slice s) : kind(Kind::Slice), slice(s) {}
+  template <std::integral T>
+  Index(T i) : kind(std::same_as<T, bool> ? Kind::Bool : Kind::Integer), integer(static_cast<int64_t>(i)) {}
+  Index(const Slice& s) : kind(Kind::Slice), slice(s) {}
   Index(NoneIndex) : kind(Kind::None) {}
+  Index(std::nullopt_t) : kind(Kind::None) {}
   Index(EllipsisIndex) : kind(Kind::Ellipsis) {}
   Index(Tensor t) : kind(Kind::Tensor), tensor(std::move(t)) {}
+  Index(const Indexed& t);
+  // Positions, as a list in Python: x[{0, std::vector<int64_t>{1, 3}}].
+  Index(const std::vector<int64_t>& positions);
+  // "...", as libtorch writes it. Throws IndexError for any other text.
+  Index(const char* dots);
 };
 
 // An operand of an elementwise operator: a tensor, or a number, which takes part in promotion by its category alone.
 class Operand {
  public:
   Operand(const Tensor& t) : tensor_(&t) {}
+  Operand(const Indexed& t);
   template <class T>
   requires std::is_arithmetic_v<T> Operand(T v) : scalar_(v) {}
   Operand(Scalar s) : scalar_(s) {}
@@ -348,11 +392,34 @@ Tensor operator<(const Tensor& a, const Operand& b);
 Tensor operator<=(const Tensor& a, const Operand& b);
 Tensor operator>(const Tensor& a, const Operand& b);
 Tensor operator>=(const Tensor& a, const Operand& b);
-Tensor operator==(const Tensor& a, const Operand& b);
-Tensor operator!=(const Tensor& a, const Operand& b);
 Tensor operator&(const Tensor& a, const Operand& b);
 Tensor operator|(const Tensor& a, const Operand& b);
 Tensor operator^(const Tensor& a, const Operand& b);
 Tensor operator~(const Tensor& a);
+
+}  // namespace naru
+
+#include "naru/accessor.h"
+#include "naru/indexed.h"
+
+namespace naru {
+
+// Templates, for C++20 would otherwise try the operands the other way round as well.
+template <class T>
+concept TensorLike = std::derived_from<T, Tensor> || std::same_as<T, Indexed>;
+template <class T>
+concept OperandLike = std::convertible_to<const T&, Operand>;
+template <TensorLike A, OperandLike B>
+Tensor operator==(const A& a, const B& b) {
+  return eq(a, b);
+}
+template <TensorLike A, OperandLike B>
+Tensor operator!=(const A& a, const B& b) {
+  return ne(a, b);
+}
+template <class A, TensorLike B>
+requires std::constructible_from<Scalar, A> Tensor operator==(A a, const B& b) { return eq(b, Scalar(a)); }
+template <class A, TensorLike B>
+requires std::constructible_from<Scalar, A> Tensor operator!=(A a, const B& b) { return ne(b, Scalar(a)); }
 
 }  // namespace naru

@@ -51,7 +51,7 @@ PyObject* binary(PyObject* a, PyObject* b) {
   });
 }
 
-template <Tensor& (Tensor::*F)(const Operand&)>
+template <const Tensor& (Tensor::*F)(const Operand&) const>
 PyObject* in_place(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     Side y;

@@ -6,6 +6,7 @@ namespace naru {
 bool Tensor::requires_grad() const { return autograd::requires_grad(*this); }
 
 Tensor Tensor::detach() const {
+  if (!impl_) throw RuntimeError("detach: input is an undefined tensor; wanted a tensor");
   const TensorImpl& i = *impl_;
   auto* impl = new TensorImpl(i.storage, i.dtype);
   Tensor t(impl);

@@ -1,8 +1,6 @@
 // The handle itself, and geometry.
 #include "naru/tensor.h"
 
-#include <fmt/format.h>
-
 #include "core/tensor_impl.h"
 
 namespace naru {
@@ -10,7 +8,7 @@ namespace naru {
 Tensor::Tensor(const Tensor& o) noexcept : impl_(o.impl_) {
   if (impl_) impl_->retain();
 }
-Tensor& Tensor::operator=(const Tensor& o) noexcept {
+Tensor& Tensor::operator=(const Tensor& o) & noexcept {
   if (o.impl_) o.impl_->retain();
   if (impl_) impl_->release();
   impl_ = o.impl_;
@@ -45,9 +43,30 @@ bool Tensor::is_contiguous() const { return checked(*this).contiguous; }
 bool Tensor::is_inference() const { return checked(*this).storage->inference; }
 uint32_t Tensor::version() const { return checked(*this).storage->version.load(std::memory_order_relaxed); }
 
-std::string Tensor::str() const {
-  if (!defined()) return "tensor(undefined)";
-  return fmt::format("tensor(shape={}, dtype={}, device={})", sizes().str(), name_of(dtype()), device().str());
+namespace detail {
+
+void throw_overflow(const char* type) { throw RuntimeError("value cannot be converted to type {} without overflow", type); }
+
+void throw_wrong_element(DType is, DType wanted) {
+  throw RuntimeError("expected scalar type {} but found {} (the elements are {}: convert the tensor, or read it as what it is)",
+                     traits_of(wanted).scalar_type, traits_of(is).scalar_type, name_of(is));
 }
+
+void require_host(const Tensor& t, const char* op) {
+  if (!t.device().is_cpu())
+    throw RuntimeError("{}: wanted a tensor on cpu, got one on {}; copy it to the host first: x.cpu()", op, t.device().str());
+}
+
+void require_rank(const Tensor& t, size_t rank) {
+  if (t.sizes().size() != rank) throw RuntimeError("TensorAccessor expected {} dims but tensor has {}", rank, t.sizes().size());
+}
+
+void require_row_major(const Tensor& t, const char* op) {
+  if (!t.is_contiguous())
+    throw RuntimeError("{}: wanted elements in row-major order, got strides {} for sizes {}; use x.contiguous()", op, t.strides().str(),
+                       t.sizes().str());
+}
+
+}  // namespace detail
 
 }  // namespace naru

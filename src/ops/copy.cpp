@@ -158,7 +158,7 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
   return true;
 }
 
-Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) {
+const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
   ops::require_defined(*this, "copy_", "input");
   ops::require_defined(source, "copy_", "source");
   if (!(broadcast_shapes(sizes(), source.sizes()) == sizes()))
@@ -182,7 +182,10 @@ Tensor Tensor::pin_memory() const {
   return out;
 }
 
-bool Tensor::is_pinned() const { return impl_->storage->pinned; }
+bool Tensor::is_pinned() const {
+  ops::require_defined(*this, "is_pinned", "input");
+  return impl_->storage->pinned;
+}
 
 namespace {
 // Writes a value to every element of the memory that a view shows, to each once where elements of the view share memory: two threads may not
@@ -211,8 +214,9 @@ void fill_elements(const Tensor& t, const ops::OpOperand& value) {
 }
 }  // namespace
 
-Tensor& Tensor::fill_(const Operand& value) {
+const Tensor& Tensor::fill_(const Operand& value) const {
   ops::require_defined(*this, "fill_", "input");
+  if (value.is_tensor()) ops::require_defined(value.tensor(), "fill_", "value");
   const Tensor source = value.is_tensor() ? value.tensor() : Tensor();
   if (source.defined() && source.dim() != 0)
     throw RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", source.dim());
@@ -227,6 +231,6 @@ Tensor& Tensor::fill_(const Operand& value) {
   return *this;
 }
 
-Tensor& Tensor::zero_() { return fill_(0); }
+const Tensor& Tensor::zero_() const { return fill_(0); }
 
 }  // namespace naru

@@ -194,16 +194,6 @@ Tensor from_data(const void* data, const Dims& sizes, DType dtype, const Options
   return finish(t, o);
 }
 
-Tensor tensor(const std::vector<double>& values, const Options& o) {
-  Options all = o;
-  if (!all.dtype) all.dtype = default_dtype();
-  return from_data(values.data(), {static_cast<int64_t>(values.size())}, DType::F64, all);
-}
-Tensor tensor(const std::vector<int64_t>& values, const Options& o) {
-  return from_data(values.data(), {static_cast<int64_t>(values.size())}, DType::I64, o);
-}
-Tensor tensor(Scalar value, const Options& o) { return scalar_tensor(value, o); }
-
 Tensor from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, std::function<void()> release) {
   int64_t span = checked_product(sizes) == 0 ? 0 : 1;
   for (size_t i = 0; i < sizes.size() && span; ++i) {

@@ -11,7 +11,7 @@ namespace naru {
     const Operand a(*this);                                                    \
     return ops::run_op(ir::op::name, {&a, 1});                                 \
   }                                                                            \
-  Tensor& Tensor::name##_() {                                                  \
+  const Tensor& Tensor::name##_() const {                                      \
     ops::run_op_in_place(ir::op::name, *this, {});                             \
     return *this;                                                              \
   }
@@ -21,7 +21,7 @@ namespace naru {
     return ops::run_op(ir::op::name, all);                                     \
   }                                                                            \
   Tensor Tensor::name(const Operand& b) const { return naru::name(*this, b); } \
-  Tensor& Tensor::name##_(const Operand& b) {                                  \
+  const Tensor& Tensor::name##_(const Operand& b) const {                      \
     ops::run_op_in_place(ir::op::name, *this, {&b, 1});                        \
     return *this;                                                              \
   }
@@ -31,7 +31,7 @@ namespace naru {
     return ops::run_op(ir::op::name, all);                                                          \
   }                                                                                                 \
   Tensor Tensor::name(const Operand& b, const Operand& c) const { return naru::name(*this, b, c); } \
-  Tensor& Tensor::name##_(const Operand& b, const Operand& c) {                                     \
+  const Tensor& Tensor::name##_(const Operand& b, const Operand& c) const {                         \
     const Operand others[] = {b, c};                                                                \
     ops::run_op_in_place(ir::op::name, *this, others);                                              \
     return *this;                                                                                   \
@@ -51,8 +51,6 @@ NARU_OPERATOR(<, lt)
 NARU_OPERATOR(<=, le)
 NARU_OPERATOR(>, gt)
 NARU_OPERATOR(>=, ge)
-NARU_OPERATOR(==, eq)
-NARU_OPERATOR(!=, ne)
 NARU_OPERATOR(&, bitwise_and)
 NARU_OPERATOR(|, bitwise_or)
 NARU_OPERATOR(^, bitwise_xor)
@@ -66,9 +64,9 @@ NARU_OPERATOR(/, div)
 #undef NARU_OPERATOR
 Tensor operator-(const Tensor& a) { return neg(a); }
 Tensor operator~(const Tensor& a) { return bitwise_not(a); }
-Tensor& Tensor::operator+=(const Operand& b) { return add_(b); }
-Tensor& Tensor::operator-=(const Operand& b) { return sub_(b); }
-Tensor& Tensor::operator*=(const Operand& b) { return mul_(b); }
-Tensor& Tensor::operator/=(const Operand& b) { return div_(b); }
+const Tensor& Tensor::operator+=(const Operand& b) const { return add_(b); }
+const Tensor& Tensor::operator-=(const Operand& b) const { return sub_(b); }
+const Tensor& Tensor::operator*=(const Operand& b) const { return mul_(b); }
+const Tensor& Tensor::operator/=(const Operand& b) const { return div_(b); }
 
 }  // namespace naru

@@ -1,10 +1,11 @@
 // The part of Tensor that speaks of gradients.
 #include "ops/accumulate.h"
+#include "ops/common.h"
 #include "ops/history.h"
 
 namespace naru {
 
-Tensor& Tensor::requires_grad_(bool on) {
+const Tensor& Tensor::requires_grad_(bool on) const {
   if (on && !is_floating(dtype()))
     throw RuntimeError("only Tensors of floating point dtype can require gradients (got {})", name_of(dtype()));
   if (on && is_inference() && !is_inference_mode_enabled())
@@ -36,7 +37,7 @@ Tensor Tensor::grad() const {
   return m->grad;
 }
 
-void Tensor::set_grad(const Tensor& g) {
+void Tensor::set_grad(const Tensor& g) const {
   if (g.defined()) {
     if (!(g.sizes() == sizes()))
       throw RuntimeError("assigned grad has data of a different size: wanted {}, got {}", sizes().str(), g.sizes().str());
@@ -60,7 +61,8 @@ std::string Tensor::grad_fn_name() const {
   return m && m->grad_fn ? m->grad_fn->name() : "";
 }
 
-Tensor& Tensor::detach_() {
+const Tensor& Tensor::detach_() const {
+  ops::require_defined(*this, "detach_", "input");
   if (autograd::Meta* m = autograd::meta_of(*this)) {
     const Ref<autograd::Node> former = std::exchange(m->grad_fn, nullptr);
     autograd::move_retained(*m, former);

@@ -201,6 +201,38 @@ void assign_view(Tensor view, const Operand& value, bool accumulate) {
     view.copy_(spread);
 }
 
+// target[what p has parsed] = value, where masks or positions are among the indices.
+void assign_places(const Tensor& target, const Parsed& p, const Operand& value, bool accumulate) {
+  if (!value.is_tensor()) ops::converted(value.scalar(), target.dtype());
+  if (value.is_tensor() && value.tensor().dim() > 0) {
+    const Tensor* both[] = {&target, &value.tensor()};
+    const char* const roles[] = {"input", "value"};
+    ops::common_device(both, roles, "index_put_");
+  }
+  if (p.placed.size() == 1 && p.placed[0].mask && is_number(value) && !accumulate) {
+    Tensor mask = p.placed[0].tensor.to(target.device(), DType::Bool, false, false);
+    for (int64_t d = p.placed[0].dim + p.placed[0].rank(); d < p.view.dim(); ++d) mask = mask.unsqueeze(-1);
+    return masked_fill_(p.view, mask, value);
+  }
+  Positions positions;
+  Addressing at = address(p, positions);
+  at.op = "index_put_";
+  if (!value.is_tensor()) return ops::scatter_at(p.view, at, positions, value, accumulate, "IndexPutBackward0");
+  if (value.tensor().dtype() != target.dtype())
+    throw RuntimeError("Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
+                       ops::torch_name(target.dtype()), ops::torch_name(value.tensor().dtype()));
+  const Tensor v = without_leading_ones(value.tensor(), static_cast<int64_t>(at.shape.size()));
+  bool fits = v.sizes().size() <= at.shape.size();
+  for (size_t d = 0; fits && d < v.sizes().size(); ++d) {
+    const int64_t n = v.sizes()[v.sizes().size() - 1 - d];
+    fits = n == 1 || n == at.shape[at.shape.size() - 1 - d];
+  }
+  if (!fits)
+    throw RuntimeError("shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}", v.sizes().str(),
+                       at.shape.str());
+  ops::scatter_at(p.view, at, positions, v, accumulate, "IndexPutBackward0");
+}
+
 }  // namespace
 
 Tensor Tensor::index(std::span<const Index> indices) const {
@@ -212,46 +244,89 @@ Tensor Tensor::index(std::span<const Index> indices) const {
   return ops::gather_at(p.view, at, positions, "IndexBackward0");
 }
 
-Tensor Tensor::operator[](int64_t i) const {
+Tensor Tensor::index(IndexList indices) const { return index(std::span(indices.begin(), indices.size())); }
+
+Tensor Tensor::select_first(int64_t i) const {
   const Index index(i);
   return this->index({&index, 1});
 }
+Tensor Tensor::operator[](const Slice& slice) const {
+  const Index index(slice);
+  return this->index({&index, 1});
+}
+Tensor Tensor::operator[](NoneIndex) const { return unsqueeze(0); }
+Tensor Tensor::operator[](EllipsisIndex) const { return index({}); }
 
-Tensor Tensor::operator[](std::initializer_list<Index> indices) const { return index({indices.begin(), indices.size()}); }
+const Tensor& Tensor::operator=(const Operand& value) && { return index_put_({}, value); }
 
-void Tensor::index_put_(std::span<const Index> indices, const Operand& value, bool accumulate) {
+const Tensor& Tensor::index_put_(IndexList indices, const Operand& value, bool accumulate) const {
+  return index_put_(std::span(indices.begin(), indices.size()), value, accumulate);
+}
+
+const Tensor& Tensor::index_put_(std::span<const Index> indices, const Operand& value, bool accumulate) const {
   if (value.is_tensor()) ops::require_defined(value.tensor(), "index_put_", "value");
-  Parsed p = parse(*this, indices);
-  if (p.placed.empty()) return assign_view(p.view, value, accumulate);
+  const Parsed p = parse(*this, indices);
+  if (p.placed.empty())
+    assign_view(p.view, value, accumulate);
+  else
+    assign_places(*this, p, value, accumulate);
+  return *this;
+}
 
-  if (!value.is_tensor()) ops::converted(value.scalar(), dtype());
-  if (value.is_tensor() && value.tensor().dim() > 0) {
-    const Tensor* both[] = {this, &value.tensor()};
-    const char* const roles[] = {"input", "value"};
-    ops::common_device(both, roles, "index_put_");
+// --- parts of an index, and what x[{...}] gives
+
+Index::Index(const std::vector<int64_t>& positions)
+    : Index(from_data(positions.data(), {static_cast<int64_t>(positions.size())}, DType::I64, Device())) {}
+
+Index::Index(const char* dots) : Index(Ellipsis) {
+  if (std::string_view(dots) != "...") throw IndexError("index: the only text that is an index is \"...\", got \"{}\"", dots);
+}
+
+Indexed::Indexed(const Tensor& x, std::span<const Index> indices) {
+  Parsed p = parse(x, indices);
+  if (p.placed.empty()) {
+    read_ = p.view.is(x) ? x.view(x.sizes()) : std::move(p.view);
+  } else {
+    x_ = x;
+    parts_.assign(indices.begin(), indices.end());
+    seen_ = versions();
   }
-  if (p.placed.size() == 1 && p.placed[0].mask && is_number(value) && !accumulate) {
-    Tensor mask = p.placed[0].tensor.to(device(), DType::Bool, false, false);
-    for (int64_t d = p.placed[0].dim + p.placed[0].rank(); d < p.view.dim(); ++d) mask = mask.unsqueeze(-1);
-    return masked_fill_(p.view, mask, value);
-  }
-  Positions positions;
-  Addressing at = address(p, positions);
-  at.op = "index_put_";
-  if (!value.is_tensor()) return ops::scatter_at(p.view, at, positions, value, accumulate, "IndexPutBackward0");
-  if (value.tensor().dtype() != dtype())
-    throw RuntimeError("Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
-                       ops::torch_name(dtype()), ops::torch_name(value.tensor().dtype()));
-  const Tensor v = without_leading_ones(value.tensor(), static_cast<int64_t>(at.shape.size()));
-  bool fits = v.sizes().size() <= at.shape.size();
-  for (size_t d = 0; fits && d < v.sizes().size(); ++d) {
-    const int64_t n = v.sizes()[v.sizes().size() - 1 - d];
-    fits = n == 1 || n == at.shape[at.shape.size() - 1 - d];
-  }
-  if (!fits)
-    throw RuntimeError("shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}", v.sizes().str(),
-                       at.shape.str());
-  ops::scatter_at(p.view, at, positions, v, accumulate, "IndexPutBackward0");
+}
+Indexed Tensor::operator[](IndexList indices) const { return Indexed(*this, {indices.begin(), indices.size()}); }
+Indexed Tensor::operator[](const Tensor& mask_or_positions) const {
+  const Index index(mask_or_positions);
+  return Indexed(*this, {&index, 1});
+}
+
+uint64_t Indexed::versions() const {
+  uint64_t all = x_.version();
+  for (const Index& i : parts_)
+    if (i.tensor.defined()) all += i.tensor.version();
+  return all;
+}
+
+const Tensor& Indexed::read() const {
+  if (read_.defined()) return read_;
+  if (versions() != seen_)
+    throw RuntimeError(
+        "index: the tensor of shape {} has changed since it was indexed, and its elements were not read before; keep what an index gives "
+        "as a Tensor: Tensor y = x[mask]",
+        x_.sizes().str());
+  return read_ = x_.index(parts_);
+}
+
+const Indexed& Indexed::write(const Operand& value) const {
+  if (!x_.defined())
+    read_.index_put_({}, value);
+  else
+    x_.index_put_(parts_, value);
+  return *this;
+}
+
+const Indexed& Indexed::update(const Tensor& (Tensor::*in_place)(const Operand&) const, const Operand& value) const {
+  (read().*in_place)(value);
+  if (x_.defined()) x_.index_put_(parts_, read_);
+  return *this;
 }
 
 }  // namespace naru

@@ -6,98 +6,98 @@ namespace naru {
 Tensor Tensor::add(const Operand& b, Scalar alpha) const { return naru::add(*this, b, alpha); }
 Tensor Tensor::sub(const Operand& b, Scalar alpha) const { return naru::sub(*this, b, alpha); }
 Tensor Tensor::rsub(const Operand& b) const { return naru::rsub(*this, b); }
-Tensor& Tensor::add_(const Operand& b, Scalar alpha) {
+const Tensor& Tensor::add_(const Operand& b, Scalar alpha) const {
   naru::add_(*this, b, alpha);
   return *this;
 }
-Tensor& Tensor::sub_(const Operand& b, Scalar alpha) {
+const Tensor& Tensor::sub_(const Operand& b, Scalar alpha) const {
   naru::sub_(*this, b, alpha);
   return *this;
 }
 Tensor Tensor::div(const Operand& b, std::optional<std::string_view> rounding_mode) const { return naru::div(*this, b, rounding_mode); }
-Tensor& Tensor::div_(const Operand& b, std::optional<std::string_view> rounding_mode) {
+const Tensor& Tensor::div_(const Operand& b, std::optional<std::string_view> rounding_mode) const {
   naru::div_(*this, b, rounding_mode);
   return *this;
 }
 Tensor Tensor::addcmul(const Tensor& a, const Tensor& b, Scalar value) const { return naru::addcmul(*this, a, b, value); }
 Tensor Tensor::addcdiv(const Tensor& a, const Tensor& b, Scalar value) const { return naru::addcdiv(*this, a, b, value); }
-Tensor& Tensor::addcmul_(const Tensor& a, const Tensor& b, Scalar value) {
+const Tensor& Tensor::addcmul_(const Tensor& a, const Tensor& b, Scalar value) const {
   naru::addcmul_(*this, a, b, value);
   return *this;
 }
-Tensor& Tensor::addcdiv_(const Tensor& a, const Tensor& b, Scalar value) {
+const Tensor& Tensor::addcdiv_(const Tensor& a, const Tensor& b, Scalar value) const {
   naru::addcdiv_(*this, a, b, value);
   return *this;
 }
-Tensor& Tensor::lerp_(const Tensor& end, const Operand& weight) {
+const Tensor& Tensor::lerp_(const Tensor& end, const Operand& weight) const {
   naru::lerp_(*this, end, weight);
   return *this;
 }
-Tensor& Tensor::round_(int64_t decimals) {
+const Tensor& Tensor::round_(int64_t decimals) const {
   naru::round_(*this, decimals);
   return *this;
 }
-Tensor& Tensor::resize_(const Dims& sizes, std::optional<MemoryFormat> format) {
+const Tensor& Tensor::resize_(const Dims& sizes, std::optional<MemoryFormat> format) const {
   naru::resize_(*this, sizes, format);
   return *this;
 }
-Tensor& Tensor::resize_as_(const Tensor& model, std::optional<MemoryFormat> format) {
+const Tensor& Tensor::resize_as_(const Tensor& model, std::optional<MemoryFormat> format) const {
   naru::resize_as_(*this, model, format);
   return *this;
 }
-Tensor& Tensor::t_() {
+const Tensor& Tensor::t_() const {
   naru::t_(*this);
   return *this;
 }
-Tensor& Tensor::transpose_(int64_t a, int64_t b) {
+const Tensor& Tensor::transpose_(int64_t a, int64_t b) const {
   naru::transpose_(*this, a, b);
   return *this;
 }
-Tensor& Tensor::squeeze_() {
+const Tensor& Tensor::squeeze_() const {
   naru::squeeze_(*this);
   return *this;
 }
-Tensor& Tensor::squeeze_(int64_t dim) {
+const Tensor& Tensor::squeeze_(int64_t dim) const {
   naru::squeeze_(*this, dim);
   return *this;
 }
-Tensor& Tensor::unsqueeze_(int64_t dim) {
+const Tensor& Tensor::unsqueeze_(int64_t dim) const {
   naru::unsqueeze_(*this, dim);
   return *this;
 }
-Tensor& Tensor::set_(const Tensor& from) {
+const Tensor& Tensor::set_(const Tensor& from) const {
   naru::set_(*this, from);
   return *this;
 }
-Tensor& Tensor::share_memory_() {
+const Tensor& Tensor::share_memory_() const {
   naru::share_memory_(*this);
   return *this;
 }
-Tensor& Tensor::index_fill_(int64_t dim, const Tensor& index, const Operand& value) {
+const Tensor& Tensor::index_fill_(int64_t dim, const Tensor& index, const Operand& value) const {
   naru::index_fill_(*this, dim, index, value);
   return *this;
 }
-Tensor& Tensor::index_copy_(int64_t dim, const Tensor& index, const Tensor& source) {
+const Tensor& Tensor::index_copy_(int64_t dim, const Tensor& index, const Tensor& source) const {
   naru::index_copy_(*this, dim, index, source);
   return *this;
 }
-Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& source) {
+const Tensor& Tensor::masked_scatter_(const Tensor& mask, const Tensor& source) const {
   naru::masked_scatter_(*this, mask, source);
   return *this;
 }
-Tensor& Tensor::fill_diagonal_(const Operand& value, bool wrap) {
+const Tensor& Tensor::fill_diagonal_(const Operand& value, bool wrap) const {
   naru::fill_diagonal_(*this, value, wrap);
   return *this;
 }
-Tensor& Tensor::tril_(int64_t diagonal) {
+const Tensor& Tensor::tril_(int64_t diagonal) const {
   naru::tril_(*this, diagonal);
   return *this;
 }
-Tensor& Tensor::triu_(int64_t diagonal) {
+const Tensor& Tensor::triu_(int64_t diagonal) const {
   naru::triu_(*this, diagonal);
   return *this;
 }
-Tensor& Tensor::cumsum_(int64_t dim) {
+const Tensor& Tensor::cumsum_(int64_t dim) const {
   naru::cumsum_(*this, dim);
   return *this;
 }
@@ -163,6 +163,9 @@ Tensor Tensor::index_copy(int64_t dim, const Tensor& index, const Tensor& source
 }
 Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha) const {
   return naru::index_add(*this, dim, index, source, alpha);
+}
+Tensor Tensor::index_put(IndexList indices, const Operand& value, bool accumulate) const {
+  return naru::index_put(*this, {indices.begin(), indices.size()}, value, accumulate);
 }
 Tensor Tensor::index_put(std::span<const Index> indices, const Operand& value, bool accumulate) const {
   return naru::index_put(*this, indices, value, accumulate);

@@ -283,6 +283,8 @@ Tensor normal(const Operand& mean, const Operand& std, const OptionalDims& sizes
     normal_(t, mean.scalar().to_double(), std.scalar().to_double(), generator);
     return t;
   }
+  if (mean.is_tensor()) ops::require_defined(mean.tensor(), "normal", "mean");
+  if (std.is_tensor()) ops::require_defined(std.tensor(), "normal", "std");
   const Tensor none;
   const Tensor& m = mean.is_tensor() ? mean.tensor() : none;
   const Tensor& s = std.is_tensor() ? std.tensor() : none;

@@ -24,6 +24,7 @@ void* Tensor::data_ptr() const {
 namespace {
 template <class T, DType D>
 std::vector<T> to_vector(const Tensor& t) {
+  ops::require_defined(t, "reading", "input");
   const Tensor host = t.detach().to(Device(DeviceType::Cpu), D, false, false).contiguous();
   std::vector<T> values(static_cast<size_t>(host.numel()));
   if (!values.empty()) std::memcpy(values.data(), host.data_ptr(), values.size() * sizeof(T));
@@ -33,11 +34,11 @@ std::vector<T> to_vector(const Tensor& t) {
 std::vector<double> Tensor::to_doubles() const { return to_vector<double, DType::F64>(*this); }
 std::vector<int64_t> Tensor::to_ints() const { return to_vector<int64_t, DType::I64>(*this); }
 
-Tensor& Tensor::uniform_(double from, double to) {
+const Tensor& Tensor::uniform_(double from, double to) const {
   naru::uniform_(*this, from, to);
   return *this;
 }
-Tensor& Tensor::normal_(double mean, double std) {
+const Tensor& Tensor::normal_(double mean, double std) const {
   naru::normal_(*this, mean, std);
   return *this;
 }

@@ -104,15 +104,15 @@ TEST(AdvancedIndex, EmptyPositionsGiveAnEmptyResult) {
 
 TEST(AdvancedIndex, ErrorsSpeakLikePyTorch) {
   const Tensor x = counted({2, 3});
-  expect_starts(text_of<IndexError>([&] { x[{ints({0, 5})}]; }), "index 5 is out of bounds for dimension 0 with size 2");
-  expect_starts(text_of<IndexError>([&] { x[{Slice(), ints({-4})}]; }), "index -4 is out of bounds for dimension 1 with size 3");
+  expect_starts(text_of<IndexError>([&] { x.index({ints({0, 5})}); }), "index 5 is out of bounds for dimension 0 with size 2");
+  expect_starts(text_of<IndexError>([&] { x.index({Slice(), ints({-4})}); }), "index -4 is out of bounds for dimension 1 with size 3");
   expect_starts(text_of<IndexError>([&] {
                   x[{bools({1, 0, 1}, {3})}];
                 }),
                 "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [2, 3] at index 0");
   expect_starts(text_of<IndexError>([&] { x[{tensor(Doubles{0.5})}]; }), "tensors used as indices must be long, int, byte or bool tensors");
   expect_starts(text_of<IndexError>([&] {
-                  x[{ints({0, 1}), ints({0, 1, 2})}];
+                  x.index({ints({0, 1}), ints({0, 1, 2})});
                 }),
                 "shape mismatch: indexing tensors could not be broadcast together with shapes [2], [3]");
 }

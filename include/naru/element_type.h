@@ -1,0 +1,84 @@
+// Which C++ types read the elements of which dtype; numbers converted with a look at their range.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "naru/dtype.h"
+#include "naru/scalar.h"
+
+namespace naru {
+
+// Whether memory of dtype `t` may be seen as an array of T: float for float32, int64_t for int64 ...; uint8_t for bool too, and uint16_t, the
+// bits, for float16 and bfloat16.
+template <class T>
+constexpr bool is_element_of(DType t) noexcept {
+  using E = std::remove_cv_t<T>;
+  if (std::is_same_v<E, bool>) return t == DType::Bool;
+  if (std::is_same_v<E, uint16_t>) return t == DType::F16 || t == DType::BF16;
+  if (std::is_floating_point_v<E>) return is_floating(t) && sizeof(E) == size_of(t) && sizeof(E) >= 4;
+  if (std::is_same_v<E, uint8_t> && t == DType::Bool) return true;
+  return std::is_integral_v<E> && is_integral(t) && sizeof(E) == size_of(t) && std::is_signed_v<E> == is_signed(t);
+}
+
+template <class T>
+constexpr bool has_dtype() noexcept {
+  for (const DType t : kAllDTypes)
+    if (is_element_of<T>(t)) return true;
+  return false;
+}
+
+// The dtype whose elements are T's; of uint16_t float16.
+template <class T>
+constexpr DType dtype_of() noexcept {
+  static_assert(has_dtype<T>(), "no dtype has elements of this type");
+  if (std::is_same_v<std::remove_cv_t<T>, uint8_t>) return DType::U8;
+  for (const DType t : kAllDTypes)
+    if (is_element_of<T>(t)) return t;
+  return DType::Bool;
+}
+
+namespace detail {
+template <class T>
+constexpr const char* type_name() noexcept {
+  if (std::is_floating_point_v<T>) return sizeof(T) == 4 ? "float" : "double";
+  constexpr const char* kNames[2][4] = {{"uint8_t", "uint16_t", "uint32_t", "uint64_t"}, {"int8_t", "int16_t", "int", "int64_t"}};
+  return kNames[std::is_signed_v<T>][sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3];
+}
+[[noreturn]] void throw_overflow(const char* type);
+[[noreturn]] void throw_wrong_element(DType is, DType wanted);
+}  // namespace detail
+
+// The number as a T; fractions are cut off. Throws RuntimeError for one that T can't hold, NaN as an integer among them.
+template <class T>
+requires std::is_arithmetic_v<T> T number_as(const Scalar& s) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return s.to_bool();
+  } else if constexpr (std::is_floating_point_v<T>) {
+    const double v = s.to_double();
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    if (static_cast<double>(std::numeric_limits<T>::max()) < (v < 0 ? -v : v) && v != kInfinity && v != -kInfinity)
+      detail::throw_overflow(detail::type_name<T>());
+    return static_cast<T>(v);
+  } else {
+    // 2 to the number of T's digits: the first that is too great.
+    constexpr double kEnd = 2.0 * static_cast<double>(uint64_t{1} << (std::numeric_limits<T>::digits - 1));
+    constexpr double kFirst = std::is_signed_v<T> ? -kEnd : 0;
+    if (s.is_float()) {
+      const double v = s.to_double();
+      if (!(v < kEnd && (v >= kFirst || v > kFirst - 1))) detail::throw_overflow(detail::type_name<T>());
+      return static_cast<T>(v);
+    }
+    const int64_t v = s.to_int();
+    if constexpr (sizeof(T) < 8) {
+      if (v < static_cast<int64_t>(std::numeric_limits<T>::min()) || v > static_cast<int64_t>(std::numeric_limits<T>::max()))
+        detail::throw_overflow(detail::type_name<T>());
+    } else if constexpr (!std::is_signed_v<T>) {
+      if (v < 0) detail::throw_overflow(detail::type_name<T>());
+    }
+    return static_cast<T>(v);
+  }
+}
+
+}  // namespace naru

@@ -1,0 +1,71 @@
+// Tensors of what stands in a program.
+#include "ops/checks.h"
+
+namespace naru {
+namespace {
+
+using namespace naru::testing;
+
+TEST(Literal, NestedBracesAreTensorsOfAsManyDimensions) {
+  EXPECT_EQ(tensor({{1, 2}, {3, 4}, {5, 6}}).sizes(), (Dims{3, 2}));
+  EXPECT_EQ(tensor({{1, 2}, {3, 4}}).to_ints(), (Ints{1, 2, 3, 4}));
+  EXPECT_EQ(tensor({{1, 2}}).sizes(), (Dims{1, 2}));
+  EXPECT_EQ(tensor({{{1}, {2}}}).sizes(), (Dims{1, 2, 1}));
+  const Tensor deep = tensor({{{{{1, 2}, {3, 4}}}, {{{5, 6}, {7, 8}}}}});
+  EXPECT_EQ(deep.sizes(), (Dims{1, 2, 1, 2, 2}));
+  EXPECT_EQ(deep.to_ints(), (Ints{1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+TEST(Literal, NumbersAndEmptyBracesHaveTheShapesOfPython) {
+  EXPECT_EQ(tensor(3).sizes(), Dims{});
+  EXPECT_EQ(tensor({}).sizes(), (Dims{0}));
+  EXPECT_EQ(tensor({}).dtype(), DType::F32);
+  EXPECT_EQ(tensor({{}, {}}).sizes(), (Dims{2, 0}));
+}
+
+TEST(Literal, TheTypeHoldsAllElements) {
+  EXPECT_EQ(tensor({1, 2}).dtype(), DType::I64);
+  EXPECT_EQ(tensor({1.0, 2.0}).dtype(), DType::F32);
+  EXPECT_EQ(tensor({1.F, 2.F}).dtype(), DType::F32);
+  EXPECT_EQ(tensor({{1, 2}, {3, 4.5}}).dtype(), DType::F32);
+  EXPECT_EQ(tensor({{1, 2}, {3, 4.5}}).to_doubles(), (Doubles{1, 2, 3, 4.5}));
+  EXPECT_EQ(tensor({true, false}).dtype(), DType::Bool);
+  EXPECT_EQ(tensor({true, false}).to_ints(), (Ints{1, 0}));
+  EXPECT_EQ(tensor({{true, 2}}).dtype(), DType::I64);
+  EXPECT_EQ(tensor(true).dtype(), DType::Bool);
+  EXPECT_EQ(tensor(2.5F).dtype(), DType::F32);
+  EXPECT_EQ(tensor({{1, 2}, {3, 4}}, DType::F64).dtype(), DType::F64);
+  EXPECT_EQ(tensor({1, 2}, Options().with_grad(false)).dtype(), DType::I64);
+  EXPECT_EQ(tensor(int64_t{1} << 60).to_ints(), (Ints{int64_t{1} << 60}));
+}
+
+TEST(Literal, VectorsSpansAndArraysAreTensors) {
+  EXPECT_EQ(tensor(std::vector<float>{1, 2.5}).to_doubles(), (Doubles{1, 2.5}));
+  EXPECT_EQ(tensor(std::vector<double>{1, 2.5}).dtype(), DType::F32);
+  EXPECT_EQ(tensor(std::vector<double>{0.1}, DType::F64).to_doubles(), (Doubles{0.1}));
+  EXPECT_EQ(tensor(std::vector<int>{1, -2}).to_ints(), (Ints{1, -2}));
+  EXPECT_EQ(tensor(std::vector<int>{}).dtype(), DType::I64);
+  EXPECT_EQ(tensor(std::vector<uint8_t>{1, 255}).dtype(), DType::U8);
+  EXPECT_EQ(tensor(std::vector<int16_t>{-1, 300}).to_ints(), (Ints{-1, 300}));
+  EXPECT_EQ(tensor(std::vector<uint16_t>{65535}).to_ints(), (Ints{65535}));
+  EXPECT_EQ(tensor(std::vector<bool>{true, false, true}).to_ints(), (Ints{1, 0, 1}));
+  EXPECT_EQ(tensor(std::vector<bool>{}).dtype(), DType::Bool);
+  EXPECT_EQ(tensor(std::array<double, 2>{1, 2}).sizes(), (Dims{2}));
+  const int plain[] = {4, 5, 6};
+  EXPECT_EQ(tensor(plain).to_ints(), (Ints{4, 5, 6}));
+  EXPECT_EQ(tensor(std::span<const int>(plain).first(2)).to_ints(), (Ints{4, 5}));
+  EXPECT_EQ(tensor(std::vector<std::vector<double>>{{1, 2}, {3, 4}}).sizes(), (Dims{2, 2}));
+  const std::vector<double> row{1, 2};
+  EXPECT_EQ(tensor({row, row, row}).sizes(), (Dims{3, 2}));
+}
+
+TEST(Literal, ListsThatDoNotFitAreErrors) {
+  EXPECT_EQ(text_of<ValueError>([] { tensor({{1, 2}, {3}}); }), "expected sequence of length 2 at dim 1 (got 1)");
+  EXPECT_EQ(text_of<ValueError>([] { tensor({{{1, 2}}, {{3, 4, 5}}}); }), "expected sequence of length 2 at dim 2 (got 3)");
+  expect_starts(text_of<TypeError>([] { tensor({{1, 2}, 3}); }), "tensor: a list of 1 dimensions stands beside one of 0");
+  EXPECT_THROW(tensor(std::vector<uint64_t>{~uint64_t{0}}), RuntimeError);
+  EXPECT_THROW(tensor(~uint64_t{0}), RuntimeError);
+}
+
+}  // namespace
+}  // namespace naru

@@ -1,0 +1,63 @@
+"""Writes include/naru/indexed_methods.inc: what x[mask] can do is what a Tensor can do, method by method, read off include/naru/tensor.h.
+
+    python tools/indexed_methods.py [--check]
+
+`./run format` runs it, so nobody has to think of it who gives Tensor a method.
+"""
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TARGET = ROOT / "include" / "naru" / "indexed_methods.inc"
+HEAD = """// The methods of Tensor for naru/indexed.h, each on what was read. Written by tools/indexed_methods.py (./run format) from naru/tensor.h.
+// clang-format off
+"""
+METHOD = re.compile(r"^  (?P<result>[\w:<>, &*]+?[ &*])(?P<name>\w+)\((?P<parameters>(?:[^()]|\([^()]*\))*)\) const(?: noexcept)?(?:;| \{)", re.M)
+# What the class has itself.
+OWN = {"operator", "impl", "is", "defined", "select_first"}
+
+
+def names_of(parameters: str) -> list[str]:
+    """The names of a list of parameters, without types and defaults."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(parameters):
+        depth += (c in "<({[") - (c in ">)}]")
+        if c == "," and depth == 0:
+            parts.append(parameters[start:i])
+            start = i + 1
+    parts.append(parameters[start:])
+    return [re.search(r"(\w+)\s*$", p.split("=")[0]).group(1) for p in parts if p.strip()]
+
+
+def forwarders(header: str) -> str:
+    body = header[header.index("\nclass Tensor {") :]
+    body = body[: body.index("\n private:")]
+    body = re.sub(r"//[^\n]*", "", body)
+    body = re.sub(r"#define NARU_OP(?:.*\\\n)*.*\n", "", body)
+    body = re.sub(r"  template <[^\n]*\n(?:[^\n]*\n)", "", body)
+    lines = []
+    for m in METHOD.finditer(body):
+        result, name, parameters = m["result"].strip(), m["name"], " ".join(m["parameters"].split())
+        if name in OWN:
+            continue
+        # By value: what is returned may be a part of the tensor that was read.
+        result = re.sub(r"^const (\w+)\s*&$", r"\1", result)
+        call = f"read().{name}({', '.join(names_of(parameters))})"
+        lines.append(f"{result} {name}({parameters}) const {{ return {call}; }}")
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    text = forwarders((ROOT / "include" / "naru" / "tensor.h").read_text())
+    if TARGET.exists() and TARGET.read_text() == text:
+        return 0
+    if "--check" in sys.argv:
+        print(f"{TARGET.relative_to(ROOT)} does not have the methods of Tensor as they are: ./run format writes it", file=sys.stderr)
+        return 1
+    TARGET.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
