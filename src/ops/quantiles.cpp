@@ -52,7 +52,7 @@ Tensor quantiles(const Tensor& t, const Tensor& q, std::optional<int64_t> given,
     shares.push_back(share_of(place - static_cast<double>(below.back()), place, interpolation));
   }
   const auto count = static_cast<int64_t>(shares.size());
-  const auto at = [&](const auto& values, DType dtype) { return tensor(values).to(dtype).to(t.device()); };
+  const auto at = [&](const auto& values, DType dtype) { return tensor(values, Options(dtype, t.device())); };
   Dims along(static_cast<size_t>(x.dim()), 1);
   if (x.dim() > 0) along[static_cast<size_t>(dim)] = count;
   const Tensor sorted = sort(x, dim).first;
