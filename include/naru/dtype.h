@@ -9,8 +9,12 @@
 
 namespace naru {
 
-// The values are part of no file format and no order is read from them: what a type is like stands in kDTypeTraits.
+// The values are part of no file format and no order is read from them: what a type is like stands in kDTypeTraits. The enumerators are what
+// programs compute with.
 enum class DType : uint8_t { Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64 };
+// Complex types are behind the enumerators, so that a switch or a table over what programs know is complete without them: operators compute with
+// the components (ops/complex.h), and no instruction takes an operand of these types.
+inline constexpr DType kComplex32{10}, kComplex64{11}, kComplex128{12};
 
 // Ordered as promotion orders them.
 enum class Category : uint8_t { Bool, Integer, Floating, Complex };
@@ -28,8 +32,7 @@ struct DTypeTraits {
   DType real;         // the type of the components: another one for complex types only
 };
 
-// One row a type, in the order of DType. Complex types and uint16, uint32, uint64 are to be rows as well: complex ones with the `real` type
-// that programs compute their components in.
+// One row a type, in the order of DType. uint16, uint32, uint64 are to be rows as well.
 inline constexpr auto kDTypeTraits = std::to_array<DTypeTraits>({
     {"bool", "Bool", "bool", Category::Bool, false, 1, 1, 0, DType::I64, DType::Bool},
     {"uint8", "Byte", "unsigned char", Category::Integer, false, 1, 8, 0, DType::I64, DType::U8},
@@ -41,15 +44,19 @@ inline constexpr auto kDTypeTraits = std::to_array<DTypeTraits>({
     {"bfloat16", "BFloat16", "c10::BFloat16", Category::Floating, true, 2, 8, 0x1.fep127, DType::F32, DType::BF16},
     {"float32", "Float", "float", Category::Floating, true, 4, 24, 0x1.fffffep127, DType::F32, DType::F32},
     {"float64", "Double", "double", Category::Floating, true, 8, 53, 0x1.fffffffffffffp1023, DType::F64, DType::F64},
+    {"complex32", "ComplexHalf", "c10::complex<c10::Half>", Category::Complex, true, 4, 11, 0, kComplex64, DType::F16},
+    {"complex64", "ComplexFloat", "c10::complex<float>", Category::Complex, true, 8, 24, 0, kComplex64, DType::F32},
+    {"complex128", "ComplexDouble", "c10::complex<double>", Category::Complex, true, 16, 53, 0, kComplex128, DType::F64},
 });
-constexpr int kDTypes = static_cast<int>(kDTypeTraits.size());
+// Those that programs know, and all of them.
+constexpr int kDTypes = 10, kElementTypes = static_cast<int>(kDTypeTraits.size());
 // Bits that a type takes in the keys of kernels.
 constexpr int kDTypeBits = 5;
 static_assert(kDTypes <= 1 << kDTypeBits);
 
 constexpr const DTypeTraits& traits_of(DType t) noexcept { return kDTypeTraits[static_cast<size_t>(t)]; }
 
-// A value for each type, in the order of DType; does not compile with more or fewer.
+// A value for each type that programs know, in the order of DType; does not compile with more or fewer.
 template <class T>
 class PerDType {
  public:
@@ -63,7 +70,7 @@ class PerDType {
   std::array<T, kDTypes> values_{};
 };
 inline constexpr auto kAllDTypes = [] {
-  std::array<DType, kDTypes> all{};
+  std::array<DType, kElementTypes> all{};
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<DType>(i);
   return all;
 }();
@@ -71,6 +78,12 @@ inline constexpr auto kAllDTypes = [] {
 // Bytes of one element.
 constexpr size_t size_of(DType t) noexcept { return traits_of(t).size; }
 constexpr Category category_of(DType t) noexcept { return traits_of(t).category; }
+// The type of the components; a real type itself.
+constexpr DType real_of(DType t) noexcept { return traits_of(t).real; }
+// The complex type whose components hold the real type's numbers: complex64 but for float16 and float64.
+constexpr DType complex_of(DType t) noexcept {
+  return category_of(t) == Category::Complex ? t : t == DType::F64 ? kComplex128 : t == DType::F16 ? kComplex32 : kComplex64;
+}
 constexpr bool is_floating(DType t) noexcept { return category_of(t) == Category::Floating; }
 constexpr bool is_complex(DType t) noexcept { return category_of(t) == Category::Complex; }
 // Floating or complex: what is rounded, and what has gradients.
@@ -80,8 +93,9 @@ constexpr bool is_signed(DType t) noexcept { return traits_of(t).is_signed; }
 
 std::string_view name_of(DType t) noexcept;  // "float32"
 // PyTorch's other names: "half", "float", "long" ...
-inline constexpr std::pair<const char*, DType> kDTypeAliases[] = {{"half", DType::F16},  {"float", DType::F32}, {"double", DType::F64},
-                                                                  {"short", DType::I16}, {"int", DType::I32},   {"long", DType::I64}};
+inline constexpr std::pair<const char*, DType> kDTypeAliases[] = {{"half", DType::F16},  {"float", DType::F32},  {"double", DType::F64},
+                                                                  {"short", DType::I16}, {"int", DType::I32},    {"long", DType::I64},
+                                                                  {"chalf", kComplex32}, {"cfloat", kComplex64}, {"cdouble", kComplex128}};
 // The type called `name` ("float32", "torch.float32", "float", "long" ...). Throws TypeError for any other word.
 DType parse_dtype(std::string_view name);
 

@@ -1,8 +1,8 @@
-// Scalar: one number from the host with its category (bool, integer, floating), as it takes part in promotion.
-// Complex numbers are to be a Kind of their own: the real part where a float is, the imaginary part behind it (24 bytes then). Programs never
-// see one: as a parameter it is two, one for each component (ir/program.h).
+// Scalar: one number from the host with its category (bool, integer, floating, complex), as it takes part in promotion.
+// Programs never see a complex one: as a parameter it is two, one for each component (ops/complex.h).
 #pragma once
 
+#include <complex>
 #include <concepts>
 #include <cstdint>
 
@@ -12,7 +12,7 @@ namespace naru {
 
 class Scalar {
  public:
-  enum class Kind : uint8_t { Bool, Int, Float };
+  enum class Kind : uint8_t { Bool, Int, Float, Complex };
 
   constexpr Scalar() : Scalar(0) {}
   constexpr Scalar(bool v) : kind_(Kind::Bool), int_(v) {}
@@ -20,22 +20,40 @@ class Scalar {
   constexpr Scalar(T v) : kind_(Kind::Int), int_(static_cast<int64_t>(v)) {}
   template <std::floating_point T>
   constexpr Scalar(T v) : kind_(Kind::Float), float_(static_cast<double>(v)) {}
+  template <std::floating_point T>
+  constexpr Scalar(std::complex<T> v) : kind_(Kind::Complex), float_(static_cast<double>(v.real())), imag_(static_cast<double>(v.imag())) {}
 
   constexpr Kind kind() const noexcept { return kind_; }
   constexpr bool is_float() const noexcept { return kind_ == Kind::Float; }
   constexpr bool is_bool() const noexcept { return kind_ == Kind::Bool; }
-  constexpr double to_double() const noexcept { return is_float() ? float_ : static_cast<double>(int_); }
-  constexpr int64_t to_int() const noexcept { return is_float() ? static_cast<int64_t>(float_) : int_; }
-  constexpr bool to_bool() const noexcept { return is_float() ? float_ != 0 : int_ != 0; }
-  // The type a tensor made of this number alone has: bool, int64, or the default floating type.
-  DType dtype() const noexcept { return is_float() ? default_dtype() : is_bool() ? DType::Bool : DType::I64; }
+  constexpr bool is_complex() const noexcept { return kind_ == Kind::Complex; }
+  // The number as a real one. Throws RuntimeError where an imaginary part would be lost.
+  constexpr double to_double() const {
+    if (is_float()) return float_;
+    return is_complex() ? without_imaginary("double") : static_cast<double>(int_);
+  }
+  constexpr int64_t to_int() const {
+    if (is_float()) return static_cast<int64_t>(float_);
+    return is_complex() ? static_cast<int64_t>(without_imaginary("int64_t")) : int_;
+  }
+  constexpr bool to_bool() const noexcept { return is_complex() ? float_ != 0 || imag_ != 0 : is_float() ? float_ != 0 : int_ != 0; }
+  constexpr std::complex<double> to_complex() const noexcept {
+    return is_complex() ? std::complex<double>(float_, imag_) : std::complex<double>(is_float() ? float_ : static_cast<double>(int_));
+  }
+  // The type a tensor made of this number alone has: bool, int64, the default floating type, or the complex type of that.
+  DType dtype() const noexcept {
+    return is_float() ? default_dtype() : is_complex() ? complex_of(default_dtype()) : is_bool() ? DType::Bool : DType::I64;
+  }
 
  private:
+  double without_imaginary(const char* type) const;
+
   Kind kind_;
   union {
     int64_t int_;
-    double float_;
+    double float_;  // the real part, of a complex one
   };
+  double imag_ = 0;
 };
 
 }  // namespace naru

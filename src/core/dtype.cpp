@@ -25,17 +25,19 @@ constexpr DType smallest(Category category, bool is_signed, int digits) {
 
 constexpr DType promoted(DType a, DType b) {
   const DTypeTraits &x = traits_of(a), &y = traits_of(b);
+  if (a == b) return a;
+  if (is_complex(a) || is_complex(b)) return complex_of(promoted(x.real, y.real));
   if (x.category != y.category) return x.category > y.category ? a : b;
   if (x.is_signed != y.is_signed) return smallest(x.category, true, std::max(x.digits, y.digits));
   if (x.size != y.size) return x.size > y.size ? a : b;
   // float16 and bfloat16: neither has the range and the digits of the other.
-  return a == b ? a : smallest(x.category, true, std::max(x.digits, y.digits) + 1);
+  return smallest(x.category, true, std::max(x.digits, y.digits) + 1);
 }
 
 constexpr auto kPromoted = [] {
-  PerDType<PerDType<DType>> table{};
+  std::array<std::array<DType, kElementTypes>, kElementTypes> table{};
   for (const DType a : kAllDTypes)
-    for (const DType b : kAllDTypes) table[a][b] = promoted(a, b);
+    for (const DType b : kAllDTypes) table[static_cast<size_t>(a)][static_cast<size_t>(b)] = promoted(a, b);
   return table;
 }();
 
@@ -55,7 +57,7 @@ DType parse_dtype(std::string_view name) {
   throw TypeError("unknown dtype '{}'; the types are {}", name, names);
 }
 
-DType promote(DType a, DType b) noexcept { return kPromoted[a][b]; }
+DType promote(DType a, DType b) noexcept { return kPromoted[static_cast<size_t>(a)][static_cast<size_t>(b)]; }
 
 DType default_dtype() noexcept { return default_type.load(std::memory_order_relaxed); }
 

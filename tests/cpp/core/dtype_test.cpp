@@ -23,6 +23,7 @@ TEST(DType, EachTypeHasItsNamesAndIsFoundByThem) {
 
 // Whether every value of `from` is one of `to`.
 bool holds(DType to, DType from) {
+  if (is_complex(to)) return holds(real_of(to), real_of(from));
   const DTypeTraits &a = traits_of(to), &b = traits_of(from);
   if (a.category != b.category) return a.category > b.category;
   return a.digits >= b.digits && (a.is_signed || !b.is_signed) && a.greatest >= b.greatest;
@@ -35,6 +36,10 @@ TEST(DType, PromotionGivesTheSmallestTypeThatHoldsBothInEitherOrder) {
       const DType both = promote(a, b);
       EXPECT_EQ(both, promote(b, a));
       EXPECT_TRUE(holds(both, a) && holds(both, b)) << name_of(both);
+      if (is_complex(a) || is_complex(b)) {
+        EXPECT_EQ(both, complex_of(promote(real_of(a), real_of(b)))) << name_of(both);
+        continue;
+      }
       if (category_of(a) != category_of(b)) {
         EXPECT_TRUE(both == a || both == b) << name_of(both);
         continue;
@@ -47,6 +52,9 @@ TEST(DType, PromotionGivesTheSmallestTypeThatHoldsBothInEitherOrder) {
   EXPECT_EQ(promote(DType::U8, DType::I8), DType::I16);
   EXPECT_EQ(promote(DType::F16, DType::BF16), DType::F32);
   EXPECT_EQ(promote(DType::I64, DType::F16), DType::F16);
+  EXPECT_EQ(promote(DType::F64, kComplex64), kComplex128);
+  EXPECT_EQ(promote(DType::I64, kComplex32), kComplex32);
+  EXPECT_EQ(promote(DType::BF16, kComplex32), kComplex64);
 }
 
 TEST(DType, SumsAreKeptInATypeThatHoldsTheirTerms) {
