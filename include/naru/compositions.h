@@ -142,11 +142,13 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
 Tensor squeeze(const Tensor& t, const Dims& dims);
 // Dimensions moved to other places; the others keep their order. RuntimeError where one is named twice.
 Tensor movedim(const Tensor& t, const Dims& from, const Dims& to);
-// The dimensions in reverse order; the last two exchanged; the transpose of a matrix. A tensor without dimensions is itself, with a warning (but
+// The dimensions in reverse order; the last two exchanged; the same two with the elements conjugated: of a matrix,
+// and of matrices. A tensor without dimensions is itself, with a warning (but
 // for numpy_T); RuntimeError for other ranks.
 Tensor numpy_T(const Tensor& t);
 Tensor mT(const Tensor& t);
 Tensor matrix_H(const Tensor& t);
+Tensor mH(const Tensor& t);
 // Turned by 90 degrees k times, from the first of two dimensions towards the second.
 Tensor rot90(const Tensor& t, int64_t k = 1, const Dims& dims = {0, 1});
 // The diagonal of a matrix (a copy), or a matrix with this diagonal. RuntimeError for other ranks.

@@ -42,10 +42,9 @@ Tensor addr(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta = 1, 
 Tensor cumulative_trapezoid(const Tensor& y, const Operand& dx = 1, int64_t dim = -1);
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim = -1);
 
-// t * 2 ** exponent; log2(2 ** a + 2 ** b); sin(pi t) / (pi t); pi for negative numbers and 0 for others.
+// t * 2 ** exponent; log2(2 ** a + 2 ** b); sin(pi t) / (pi t).
 Tensor ldexp(const Tensor& t, const Operand& exponent);
 Tensor logaddexp2(const Tensor& a, const Tensor& b);
 Tensor sinc(const Tensor& t);
-Tensor angle(const Tensor& t);
 
 }  // namespace naru

@@ -4,6 +4,7 @@
 #include "naru/amp.h"
 #include "naru/autograd.h"
 #include "naru/averaged_model.h"
+#include "naru/complex.h"
 #include "naru/compositions.h"
 #include "naru/convolution.h"
 #include "naru/counting.h"

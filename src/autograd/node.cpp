@@ -155,7 +155,7 @@ bool recording(std::span<const Tensor> inputs) noexcept {
 }
 
 void set_history(const Tensor& out, Ref<Node> node, uint32_t output) {
-  if (!is_floating(out.dtype())) return;
+  if (!is_inexact(out.dtype())) return;
   TensorImpl& impl = *out.impl();
   if (!impl.autograd) {
     auto meta = std::make_unique<Meta>();

@@ -59,7 +59,7 @@ void keep_grads(Node::Extras& x, const std::vector<Tensor>& grads) {
 void check_for_nan(const Node& node, std::span<const Tensor> grads) {
   const NoGrad off;
   for (size_t i = 0; i < grads.size(); ++i)
-    if (grads[i].defined() && is_floating(grads[i].dtype()) && any(isnan(grads[i])).item().to_bool())
+    if (grads[i].defined() && is_inexact(grads[i].dtype()) && any(isnan(grads[i])).item().to_bool())
       throw RuntimeError("Function '{}' returned nan values in its {}th output.", node.name(), i);
 }
 
@@ -237,6 +237,9 @@ void add_roots(Engine& engine, const std::vector<Tensor>& outputs, const std::ve
     if (!g.defined()) {
       if (t.numel() != 1)
         throw RuntimeError("grad can be implicitly created only for scalar outputs (shape {}; pass gradient=)", t.sizes().str());
+      if (is_complex(t.dtype()))
+        throw RuntimeError("grad can be implicitly created only for real scalar outputs but got {} (pass gradient=)",
+                           traits_of(t.dtype()).scalar_type);
       g = ones_like(t);
     } else if (!(g.sizes() == t.sizes())) {
       throw RuntimeError("Mismatch in shape: grad_output[{}] has a shape of torch.Size({}) and output[{}] has a shape of torch.Size({}).",

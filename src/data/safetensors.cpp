@@ -26,19 +26,20 @@ struct TypeName {
   const char* name;
   DType type;
 };
-constexpr TypeName kTypes[] = {{"BOOL", DType::Bool}, {"U8", DType::U8},   {"I8", DType::I8},     {"I16", DType::I16}, {"I32", DType::I32},
-                               {"I64", DType::I64},   {"F16", DType::F16}, {"BF16", DType::BF16}, {"F32", DType::F32}, {"F64", DType::F64}};
+constexpr TypeName kTypes[] = {{"BOOL", DType::Bool}, {"U8", DType::U8},   {"I8", DType::I8},   {"I16", DType::I16},
+                               {"I32", DType::I32},   {"I64", DType::I64}, {"F16", DType::F16}, {"BF16", DType::BF16},
+                               {"F32", DType::F32},   {"F64", DType::F64}, {"C64", kComplex64}};
 
 const char* name_in_file(DType t) {
   for (const TypeName& n : kTypes)
     if (n.type == t) return n.name;
-  return "";
+  throw ValueError("safetensors: the format has no {}; of complex types it has complex64", name_of(t));
 }
 
 DType type_of(const std::string& tensor, const std::string& name) {
   for (const TypeName& n : kTypes)
     if (name == n.name) return n.type;
-  throw ValueError("safetensors: tensor '{}' has type {}, which naru does not have; wanted BOOL, U8, I8 to I64, F16, BF16, F32 or F64",
+  throw ValueError("safetensors: tensor '{}' has type {}, which naru does not have; wanted BOOL, U8, I8 to I64, F16, BF16, F32, F64 or C64",
                    tensor, name);
 }
 

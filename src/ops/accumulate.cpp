@@ -1,6 +1,7 @@
 #include "ops/accumulate.h"
 
 #include "naru/ops.h"
+#include "ops/complex.h"
 
 namespace naru::autograd {
 namespace {
@@ -13,7 +14,7 @@ void add_gradient(Meta& m, Tensor g, Tensor& replaced) {
         "a leaf of shape {} on {} can't take a gradient of shape {} on {}: its data was replaced (x.data = ...) between forward and "
         "backward",
         leaf.sizes.str(), leaf.storage->device.is_cpu() ? "cpu" : leaf.storage->device.str(), g.sizes().str(), g.device().str());
-  if (g.dtype() != leaf.dtype) g = g.to(leaf.dtype);
+  if (g.dtype() != leaf.dtype) g = ops::gradient_as(g, leaf.dtype);
   if (!m.grad.defined()) {
     // A gradient nobody else holds is taken over; else the leaf gets its own.
     const bool sole = g.impl()->use_count() == 1 && g.impl()->storage->use_count() == 1 && !g.impl()->base && g.is_contiguous();

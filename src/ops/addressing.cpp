@@ -6,6 +6,7 @@
 #include <span>
 
 #include "naru/ops.h"
+#include "ops/complex.h"
 #include "ops/elementwise.h"
 
 namespace naru::ops {
@@ -38,9 +39,23 @@ std::vector<const Tensor*> pointers(const Positions& positions, const Tensor& fi
   return list;
 }
 
+// The same places of the parts of a complex tensor: one more dimension, which nothing addresses.
+Addressing of_parts(const Addressing& at) {
+  Addressing a = at;
+  a.from.push_back(static_cast<int64_t>(at.sizes.size()));
+  a.sizes.push_back(2), a.shape.push_back(2);
+  return a;
+}
+Positions of_parts(const Positions& positions) {
+  Positions p;
+  for (const Tensor& t : positions) p.push_back(t.unsqueeze(-1));
+  return p;
+}
+
 // target[addressed] = value, no history.
 void write_at(const Tensor& target, const Addressing& at, const Positions& positions, const Tensor& value, bool add) {
   if (product(at.shape) == 0) return;
+  if (is_complex(target.dtype())) return write_at(as_real(target), of_parts(at), of_parts(positions), as_real(value), add);
   Positions own = positions;
   for (Tensor& p : own)
     if (p.impl()->storage.get() == target.impl()->storage.get()) p = p.detach().clone();
@@ -66,7 +81,10 @@ Tensor prepared(const Tensor& target, const Operand& value) {
 
 }  // namespace
 
-Tensor gather_at(const Tensor& source, const Addressing& at, const Positions& positions, const char* node) {
+namespace {
+
+Tensor raw_gather(const Tensor& source, const Addressing& at, const Positions& positions) {
+  if (is_complex(source.dtype())) return as_complex(raw_gather(as_real(source), of_parts(at), of_parts(positions)));
   Tensor out = make_result(at.shape, source.dtype(), source.device(), at.op, true);
   if (product(at.shape) > 0) {
     ir::Gather g;
@@ -79,7 +97,13 @@ Tensor gather_at(const Tensor& source, const Addressing& at, const Positions& po
     const Tensor* written = &out;
     submit(std::move(g), reads, {&written, 1});
   }
-  return record_saving(out, node, {&source}, positions,
+  return out;
+}
+
+}  // namespace
+
+Tensor gather_at(const Tensor& source, const Addressing& at, const Positions& positions, const char* node) {
+  return record_saving(raw_gather(source, at, positions), node, {&source}, positions,
                        [at](Grads g, Grads saved) { return std::vector{g[0].defined() ? accumulate_at(g[0], at, saved) : Tensor()}; });
 }
 
@@ -108,7 +132,7 @@ void scatter_at(const Tensor& target, const Addressing& at, const Positions& pos
           scatter_at(r[0], at, saved, 0, false, "IndexPutBackward0");
         }
         if (is_inexact(value_type))
-          r[1] = sum_to(gather_at(g[0], at, saved, "IndexBackward0"), value_shape).to(value_device, value_type, false, false);
+          r[1] = gradient_as(sum_to(gather_at(g[0], at, saved, "IndexBackward0"), value_shape), value_type).to(value_device);
         return r;
       });
 }

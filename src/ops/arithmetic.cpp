@@ -25,17 +25,23 @@ bool check_alpha(const Operand& a, const Operand& b, Scalar alpha) {
   const DType type = ops::result_type(operands);
   if (alpha.is_bool() && type != DType::Bool)
     throw RuntimeError("Boolean alpha only supported for Boolean results. (got {})", name_of(type));
-  if (alpha.is_float() && !is_floating(type))
+  if (alpha.is_complex() && !is_complex(type))
+    throw RuntimeError("For non-complex input tensors, argument alpha must not be a complex number. (got {} for alpha)", name_of(type));
+  if (alpha.is_complex()) return alpha.to_complex() == 1.0;
+  if (alpha.is_float() && !is_inexact(type))
     throw RuntimeError("For integral input tensors, argument alpha must not be a floating point number. (got {})", alpha.to_double());
   return alpha.to_double() == 1;
 }
 
-Scalar negative(Scalar s) { return s.is_float() ? Scalar(-s.to_double()) : Scalar(-s.to_int()); }
+Scalar negative(Scalar s) {
+  if (s.is_complex()) return -s.to_complex();
+  return s.is_float() ? Scalar(-s.to_double()) : Scalar(-s.to_int());
+}
 
 // A factor as a number of the type in which all of them are computed: integers cut fractions off.
 Operand factor(Scalar value, std::initializer_list<Operand> operands) {
   const DType type = ops::result_type({operands.begin(), operands.size()});
-  return is_floating(type) ? Operand(value) : Operand(ops::converted(value, type));
+  return is_inexact(type) ? Operand(value) : Operand(ops::converted(value, type));
 }
 
 // op(b, c) in the type that a result of all three has, so that nothing is rounded to a smaller one before a is added.
@@ -45,7 +51,7 @@ Tensor beside(ir::OpId id, const Tensor& a, const Tensor& b, const Tensor& c) {
 }
 
 void require_true_division(const Tensor& b, const Tensor& c) {
-  if (!is_floating(b.dtype()) && !is_floating(c.dtype()))
+  if (!is_inexact(b.dtype()) && !is_inexact(c.dtype()))
     throw RuntimeError(
         "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of tensor1 "
         "and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "

@@ -5,7 +5,9 @@
 #include <bit>
 
 #include "autograd/node.h"
+#include "ir/inspect.h"
 #include "naru/ops.h"
+#include "ops/complex.h"
 #include "ops/fast_call.h"
 #include "ops/strides.h"
 #include "runtime/fallback.h"
@@ -169,6 +171,7 @@ bool recording_host() noexcept {
 Scalar read_scalar(const Tensor& t) {
   const TensorImpl& i = *t.impl();
   if (!i.storage->device.is_cpu()) return read_scalar(t.cpu());
+  if (is_complex(i.dtype)) return std::complex(read_scalar(real_part(t)).to_double(), read_scalar(imaginary_part(t)).to_double());
   runtime::wait_for_host(*i.storage);
   const void* p = i.address();
   switch (i.dtype) {
@@ -214,12 +217,23 @@ ir::View view_of(const Tensor& t, const Dims& shape) {
   return {i.numel ? i.address() : nullptr, i.dtype, runtime::expanded_strides(i, shape)};
 }
 
+namespace {
+[[noreturn]] void refuse_instruction(const ir::Instruction& instruction, DType type) {
+  std::string name;
+  ir::each_name(instruction, [&](const char* n) { name = n; });
+  throw_not_implemented(name.empty() ? "kernel" : name + "_cpu", type);
+}
+}  // namespace
+
 void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads, std::span<const Tensor* const> writes) {
   runtime::Accesses accesses;
   for (const Tensor* t : reads)
     if (t->defined()) accesses.reads.push_back(t->impl()->storage.get());
   for (const Tensor* t : writes)
     if (t->defined()) accesses.writes.push_back(t->impl()->storage.get());
+  for (const auto tensors : {reads, writes})
+    for (const Tensor* t : tensors)
+      if (t->defined() && is_complex(t->impl()->dtype)) refuse_instruction(instruction, t->impl()->dtype);
   const Device device = writes[0]->impl()->storage->device;
   // An index out of bounds is found when the call is long past.
   if (!device.is_cpu() && current_line)
@@ -273,6 +287,8 @@ void replace_storage(const Tensor& t, Ref<Storage> storage) {
 void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& out) {
   const TensorImpl& o = *out.impl();
   if (o.numel == 0) return;
+  if (meets_complex(operands, o)) [[unlikely]]
+    return apply_complex(id, operands, out);
   if (operands.size() > 1 && !operands[1].tensor) id = ir::op::with_number(id, operands[1].scalar.to_double());
   std::array<runtime::Source, ir::kMaxArgs> sources;
   std::array<Tensor, ir::kMaxArgs> held;

@@ -3,6 +3,7 @@
 
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/history.h"
 #include "ops/numbers.h"
@@ -74,13 +75,23 @@ void transfer(const Tensor& target, const Tensor& source, bool non_blocking) {
   (to.is_cpu() ? t : s).storage->pending_uses.reached({&queue.stream(), seq});
 }
 
+// A copy on the source's device, without its history.
+Tensor converted_here(const Tensor& source, DType type) {
+  Tensor out = ops::make_result(source.sizes(), ops::strides_like(source.sizes(), source.strides(), MemoryFormat::Preserve), type,
+                                source.device(), "to", true);
+  copy_elements(out, source);
+  return out;
+}
+
 void copy_into(const Tensor& target, const Tensor& source, bool non_blocking) {
+  if (is_complex(source.dtype()) && !is_complex(target.dtype()) && target.dtype() != DType::Bool) [[unlikely]]
+    warn("Casting complex values to real discards the imaginary part");
   const Device to = target.impl()->storage->device, from = source.impl()->storage->device;
   if (target.numel() == 0) return;
   if (to == from) return copy_elements(target, source);
   // Narrow types travel: convert on the source's device when that makes fewer bytes, else on the target's.
   Tensor sent = source;
-  if (size_of(target.dtype()) < size_of(source.dtype())) sent = source.detach().to(target.dtype());
+  if (size_of(target.dtype()) < size_of(source.dtype())) sent = converted_here(source, target.dtype());
   // Both in the same order of memory go as they are.
   const bool alike = target.strides() == sent.strides() && target.sizes() == sent.sizes() && ops::is_dense(sent.sizes(), sent.strides());
   if (!alike) sent = dense(sent.detach());
@@ -109,7 +120,7 @@ void remember_copy(const Tensor& target, const Tensor& source) {
             where = from ? source.device() : target.device()](Grads g, Grads) {
     std::vector<Tensor> r(2);
     if (zero && g[0].defined()) r[0] = zeros_like(g[0]);
-    if (from && g[0].defined()) r[1] = ops::sum_to(g[0], shape).to(where, type, false, false);
+    if (from && g[0].defined()) r[1] = ops::gradient_as(ops::sum_to(g[0], shape), type).to(where);
     return r;
   };
   auto node = make_ref<autograd::FunctionNode<decltype(f)>>("CopyBackwards", f);
@@ -129,7 +140,7 @@ Tensor Tensor::to(std::optional<Device> device, std::optional<DType> type, bool 
   if (!copy && to == this->device() && t == dtype() && (format == MemoryFormat::Preserve || is_contiguous(format))) return *this;
   return autograd::record(converted(*this, to, t, non_blocking, "to", format), "ToCopyBackward0", {this}, {},
                           [from = this->device(), old = dtype()](Grads g, Grads) {
-                            return std::vector{g[0].defined() && is_inexact(old) ? g[0].to(from, old, false, false) : Tensor()};
+                            return std::vector{g[0].defined() && is_inexact(old) ? ops::gradient_as(g[0], old).to(from) : Tensor()};
                           });
 }
 Tensor Tensor::to(Device device, bool non_blocking, bool copy) const { return to(device, {}, non_blocking, copy); }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "naru/autograd.h"
+#include "naru/complex.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/rules.h"
@@ -136,25 +137,26 @@ Tensor cov(const Tensor& t, int64_t correction, const Tensor& fweights, const Te
   if (t.dim() > 2) throw RuntimeError("cov(): expected input to have two or fewer dimensions but got an input with {} dimensions", t.dim());
   if (t.dtype() == DType::Bool) throw NotImplementedError("cov(): bool dtype is not supported for input");
   Tensor x = t.dim() < 2 ? t.reshape({1, -1}) : t;
-  if (!is_floating(x.dtype())) x = x.to(default_dtype());
+  if (!is_inexact(x.dtype())) x = x.to(default_dtype());
   const int64_t n = x.size(1);
   for (const auto& [w, name] : {std::pair(&fweights, "fweights"), std::pair(&aweights, "aweights")})
     if (w->defined() && (w->dim() > 1 || w->numel() != n))
       throw RuntimeError("cov(): expected {} to have the same numel() as there are observations in the input but got {} != {}", name,
                          w->numel(), n);
-  Tensor weights = fweights.defined() ? fweights.to(x.dtype()) : Tensor();
-  if (aweights.defined()) weights = weights.defined() ? weights * aweights.to(x.dtype()) : aweights.to(x.dtype());
+  const DType real = real_of(x.dtype());
+  Tensor weights = fweights.defined() ? fweights.to(real) : Tensor();
+  if (aweights.defined()) weights = weights.defined() ? weights * aweights.to(real) : aweights.to(real);
   if (!weights.defined()) {
     const Tensor centered = x - mean(x, Dims{1}, true);
-    return matmul(centered, centered.t()).reshape(t.dim() < 2 ? Dims{} : Dims{x.size(0), x.size(0)}) /
+    return matmul(centered, conj(centered.t())).reshape(t.dim() < 2 ? Dims{} : Dims{x.size(0), x.size(0)}) /
            static_cast<double>(std::max<int64_t>(n - correction, 0));
   }
   const Tensor total = sum(weights);
   const Tensor centered = x - (sum(x * weights, Dims{1}, true) / total);
   const Tensor norm = aweights.defined() && correction != 0
-                          ? total - sum(weights * aweights.to(x.dtype())) * static_cast<double>(correction) / total
+                          ? total - sum(weights * aweights.to(real)) * static_cast<double>(correction) / total
                           : total - static_cast<double>(correction);
-  const Tensor c = matmul(centered, (centered * weights).t()) / clamp_min(norm, zeros_like(norm));
+  const Tensor c = matmul(centered, conj((centered * weights).t())) / clamp_min(norm, zeros_like(norm));
   return t.dim() < 2 ? c.reshape({}) : c;
 }
 
@@ -164,9 +166,10 @@ Tensor corrcoef(const Tensor& t) {
     throw RuntimeError("corrcoef(): expected input to have two or fewer dimensions but got an input with {} dimensions", t.dim());
   const Tensor c = cov(t);
   if (c.dim() == 0) return c / c;
-  const Tensor deviation = sqrt(c.diagonal());
-  return clamp(c / deviation.unsqueeze(-1) / deviation.unsqueeze(0), std::optional<Operand>(Operand(-1)),
-               std::optional<Operand>(Operand(1)));
+  const Tensor deviation = sqrt(real(c.diagonal()));
+  const Tensor r = c / deviation.unsqueeze(-1) / deviation.unsqueeze(0);
+  const auto limited = [](const Tensor& x) { return clamp(x, std::optional<Operand>(Operand(-1)), std::optional<Operand>(Operand(1))); };
+  return is_complex(r.dtype()) ? complex(limited(real(r)), limited(imag(r))) : limited(r);
 }
 
 Tensor combinations(const Tensor& t, int64_t r, bool with_replacement) {
@@ -292,11 +295,6 @@ Tensor logaddexp2(const Tensor& a, const Tensor& b) {
 Tensor sinc(const Tensor& t) {
   const Tensor x = (is_inexact(t.dtype()) ? t : t.to(default_dtype())) * kPi;
   return where(x == 0, ones_like(x), sin(x) / where(x == 0, ones_like(x), x));
-}
-Tensor angle(const Tensor& t) {
-  ops::require_defined(t, "angle", "input");
-  const Tensor x = is_inexact(t.dtype()) ? t : t.to(default_dtype());
-  return where(x != x, x, where(x < 0, full_like(x, kPi), zeros_like(x)));
 }
 
 }  // namespace naru

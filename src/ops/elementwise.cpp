@@ -6,6 +6,7 @@
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/complex.h"
 #include "ops/fast_call.h"
 #include "ops/history.h"
 #include "ops/numbers.h"
@@ -167,7 +168,25 @@ class TableNode final : public autograd::Node {
   }
 
  private:
+  // The formulas hold for complex numbers, of the conjugates of what is not the gradient.
+  Tensor one_complex(int i, int n, const std::array<Tensor, 5>& values) const {
+    const Tensor& g = values[n + 1];
+    std::array<Tensor, 5> args;
+    for (int k = 0; k < n; ++k)
+      args[k] = is_number_[k] ? scalar_tensor(std::conj(numbers_[k].to_complex()), Options(complex_of(types_.compute), g.device()))
+                              : ops::conjugate(values[k]);
+    args[n] = ops::conjugate(values[n]), args[n + 1] = g;
+    for (int k = 0; k <= n; ++k)
+      if (!args[k].defined()) args[k] = g;
+    const std::span<const Tensor> all(args.data(), static_cast<size_t>(n + 2));
+    Tensor result = derivative_needs(id_, i) & kIsGradient ? g : ops::complex_derivative(id_, i, all);
+    if (!result.defined()) result = kDerivatives[id_][i](all);
+    return ops::gradient_as(sum_to(result, shapes_[i]), dtypes_[i]);
+  }
+
   Tensor one(int i, int n, const std::array<Tensor, 5>& values) const {
+    if (is_complex(types_.compute)) [[unlikely]]
+      return one_complex(i, n, values);
     const Tensor& g = values[n + 1];
     const uint8_t needs = derivative_needs(id_, i);
     Tensor result;
@@ -361,6 +380,7 @@ void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand>
     throw RuntimeError(
         "result type {} can't be cast to the desired output type {} ({}_ writes into its operand; use {}() for a new tensor)",
         torch_name(types.out), torch_name(target.dtype()), r.name, r.name);
+  if (id == ir::op::abs && is_complex(target.dtype())) throw RuntimeError("In-place abs is not supported for complex tensors.");
   Dims shape = target.sizes();
   for (const Operand& o : others)
     if (o.is_tensor()) shape = broadcast_shapes(shape, o.tensor().sizes());

@@ -6,8 +6,8 @@
 namespace naru {
 
 const Tensor& Tensor::requires_grad_(bool on) const {
-  if (on && !is_floating(dtype()))
-    throw RuntimeError("only Tensors of floating point dtype can require gradients (got {})", name_of(dtype()));
+  if (on && !is_inexact(dtype()))
+    throw RuntimeError("only Tensors of floating point and complex dtype can require gradients (got {})", name_of(dtype()));
   if (on && is_inference() && !is_inference_mode_enabled())
     throw RuntimeError(
         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed. (clone() gives a tensor that may require "

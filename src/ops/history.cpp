@@ -2,6 +2,7 @@
 
 #include "naru/ops.h"
 #include "ops/accumulate.h"
+#include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/type_names.h"
 
@@ -51,7 +52,7 @@ Tensor fit_gradient(Tensor g, const GradientLike& like, const std::string& node,
       throw wrong(fmt::format("got {} but expected shape compatible with {}", g.sizes().str(), like.sizes.str()));
     g = ops::sum_to(g, like.sizes);
   }
-  if (g.dtype() != like.dtype) g = g.to(like.dtype);
+  if (g.dtype() != like.dtype) g = ops::gradient_as(g, like.dtype);
   if (g.device() == like.device) return g;
   if (g.dim() != 0) throw wrong(fmt::format("expected device {} but got {}", like.device.str(), g.device().str()));
   return g.to(like.device);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "naru/complex.h"
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/history.h"
@@ -19,64 +20,69 @@ int64_t span_of(const Dims& sizes, const Dims& strides) {
   return span;
 }
 
+// The geometry of a tensor and of a view of it, in elements of one type: in real ones where one of them is complex and the other is not.
+struct Place {
+  Dims sizes, strides;
+  int64_t offset;
+  bool parts;  // of complex elements
+  Place(const Tensor& t, bool in_real)
+      : sizes(t.sizes()), strides(t.strides()), offset(t.storage_offset()), parts(in_real && is_complex(t.dtype())) {
+    if (!parts) return;
+    for (int64_t& s : strides) s *= 2;
+    sizes.push_back(2), strides.push_back(1);
+    offset *= 2;
+  }
+  // A gradient of the tensor as one of this geometry, and back.
+  Tensor enter(const Tensor& g) const { return parts ? view_as_real(g) : g; }
+  Tensor leave(const Tensor& g) const { return parts ? view_as_complex(g.contiguous()) : g; }
+};
+
 // Gradient of a view with any geometry over its base; also what a view's history becomes after its base was written in place.
 class AsStridedNode final : public Node {
  public:
   AsStridedNode(const Tensor& view, const Tensor& base)
-      : Node("AsStridedBackward0"),
-        sizes_(view.sizes()),
-        strides_(view.strides()),
-        base_sizes_(base.sizes()),
-        base_strides_(base.strides()),
-        offset_(view.storage_offset() - base.storage_offset()) {
+      : Node("AsStridedBackward0"), view_(view, view.dtype() != base.dtype()), base_(base, view.dtype() != base.dtype()) {
     next().push_back(gradient_edge(base));
   }
   std::vector<Tensor> apply(std::vector<Tensor> grads) override {
     if (!grads[0].defined()) return {Tensor()};
-    return {gradient_of_base(grads[0], strides_, offset_, base_sizes_, base_strides_)};
+    return {base_.leave(gradient_of_base(view_.enter(grads[0]), view_.strides, view_.offset - base_.offset, base_.sizes, base_.strides))};
   }
 
  private:
-  Dims sizes_, strides_, base_sizes_, base_strides_;
-  int64_t offset_;
+  Place view_, base_;
 };
 
 // History of a base after one of its views was written by `inner`.
 class CopySlices final : public Node {
  public:
   CopySlices(const Tensor& view, const Tensor& base, Ref<Node> inner)
-      : Node("CopySlices"),
-        sizes_(view.sizes()),
-        strides_(view.strides()),
-        base_sizes_(base.sizes()),
-        base_strides_(base.strides()),
-        offset_(view.storage_offset() - base.storage_offset()),
-        inner_(std::move(inner)) {
+      : Node("CopySlices"), view_(view, view.dtype() != base.dtype()), base_(base, view.dtype() != base.dtype()), inner_(std::move(inner)) {
     next().push_back(requires_grad(base) ? gradient_edge(base) : Edge{});
     auto& edges = inner_->next();
     for (size_t i = 1; i < edges.size(); ++i) next().push_back(edges[i]);
   }
   std::vector<Tensor> apply(std::vector<Tensor> grads) override {
     if (!grads[0].defined()) return std::vector<Tensor>(next().size());
-    const Options like(grads[0].dtype(), grads[0].device());
-    Tensor whole = zeros({span_of(base_sizes_, base_strides_)}, like).as_strided(base_sizes_, base_strides_, 0);
-    whole.copy_(grads[0]);
-    Tensor part = whole.as_strided(sizes_, strides_, whole.storage_offset() + offset_);
-    std::vector<Tensor> results = inner_->apply({part.clone()});
+    const Tensor g = base_.enter(grads[0]);
+    const Options like(g.dtype(), g.device());
+    Tensor whole = zeros({span_of(base_.sizes, base_.strides)}, like).as_strided(base_.sizes, base_.strides, 0);
+    whole.copy_(g);
+    Tensor part = whole.as_strided(view_.sizes, view_.strides, whole.storage_offset() + view_.offset - base_.offset);
+    std::vector<Tensor> results = inner_->apply({view_.leave(part.clone())});
     results.resize(next().size());
     if (results[0].defined())
-      part.copy_(results[0]);
+      part.copy_(view_.enter(results[0]));
     else
       part.zero_();
-    results[0] = whole;
+    results[0] = base_.leave(whole);
     return results;
   }
   void release_saved() override { inner_->release_saved(); }
   void each_saved(const TensorVisitor& f) const override { inner_->each_saved(f); }
 
  private:
-  Dims sizes_, strides_, base_sizes_, base_strides_;
-  int64_t offset_;
+  Place view_, base_;
   Ref<Node> inner_;
 };
 
@@ -111,7 +117,7 @@ Tensor gradient_of_base(const Tensor& g, const Dims& strides, int64_t shift, con
 }
 
 void rebase_history(const Tensor& target, Ref<Node> node) {
-  if (!is_floating(target.dtype())) return;
+  if (!is_inexact(target.dtype())) return;
   const Tensor base = base_of(target);
   Meta& m = ensure_meta(base.defined() ? base : target);
   const Ref<Node> former = m.grad_fn;

@@ -2,6 +2,7 @@
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/complex.h"
 #include "ops/history.h"
 #include "ops/matmul.h"
 #include "ops/type_names.h"
@@ -18,11 +19,11 @@ namespace {
 Tensor linear_of_matrix(const Tensor& x, const Tensor& w, const Tensor& bias) {
   Tensor y = ops::product_of(x, w, bias, true, "linear");
   const bool for_x = requires_grad(x), for_w = requires_grad(w), for_bias = bias.defined() && requires_grad(bias);
-  return record(
-      std::move(y), bias.defined() ? "AddmmBackward0" : "MmBackward0", {&x, &w, &bias},
-      {for_w ? &x : &ops::no_tensor(), for_x ? &w : &ops::no_tensor()}, [=](const Tensors& g, const Tensors& saved) -> Tensors {
-        return {for_x ? mm(g[0], saved[1]) : Tensor(), for_w ? mm(g[0].t(), saved[0]) : Tensor(), for_bias ? sum(g[0], Dims{0}) : Tensor()};
-      });
+  return record(std::move(y), bias.defined() ? "AddmmBackward0" : "MmBackward0", {&x, &w, &bias},
+                {for_w ? &x : &ops::no_tensor(), for_x ? &w : &ops::no_tensor()}, [=](const Tensors& g, const Tensors& saved) -> Tensors {
+                  return {for_x ? mm(g[0], ops::conjugate(saved[1])) : Tensor(), for_w ? mm(g[0].t(), ops::conjugate(saved[0])) : Tensor(),
+                          for_bias ? sum(g[0], Dims{0}) : Tensor()};
+                });
 }
 
 void check_bias(const Tensor& x, const Tensor& w, const Tensor& bias) {

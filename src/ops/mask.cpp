@@ -1,6 +1,7 @@
 // Masks: nonzero, masked_select, masked_fill.
 #include "naru/ops.h"
 #include "ops/addressing.h"
+#include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/numbers.h"
 #include "ops/type_names.h"
@@ -34,7 +35,7 @@ void choose(const Tensor& out, const Tensor& t, const Tensor& mask, const Operan
     number = value.tensor().detach();
     chosen.tensor = &number;
     // What an integer cannot hold is an error here, too, where the host can look.
-    if (!is_floating(out.dtype()) && number.dtype() != out.dtype() && number.device().is_cpu() && !ops::recording_host())
+    if (!is_inexact(out.dtype()) && number.dtype() != out.dtype() && number.device().is_cpu() && !ops::recording_host())
       ops::converted(ops::read_scalar(number), out.dtype());
   }
   const ops::OpOperand operands[] = {{&mask, {}, DType::Bool}, chosen, {&t, {}, out.dtype()}};
@@ -48,7 +49,7 @@ auto fill_gradients(const Tensor& t, const Tensor& value) {
     std::vector<Tensor> r(2);
     if (!g[0].defined()) return r;
     r[0] = ops::sum_to(masked_fill(g[0], saved[0], 0), shape);
-    if (number && is_inexact(type)) r[1] = sum(where(saved[0], g[0], 0)).to(device, type, false, false);
+    if (number && is_inexact(type)) r[1] = ops::gradient_as(sum(where(saved[0], g[0], 0)), type).to(device);
     return r;
   };
 }

@@ -3,6 +3,7 @@
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/history.h"
 #include "ops/numbers.h"
@@ -58,6 +59,10 @@ ir::MatMul::Matrix matrix_of(const Tensor& t, bool transposed) {
 }  // namespace
 
 Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_transposed, const char* op) {
+  if (is_complex(a.dtype())) [[unlikely]] {
+    const Tensor product = complex_product(a, b_transposed ? b.detach().transpose(-1, -2) : b, op);
+    return bias.defined() ? product + bias.detach() : product;
+  }
   const Dims &sa = a.sizes(), &sb = b.sizes();
   const size_t rank = sa.size();
   const int64_t m = sa[rank - 2], k = sa[rank - 1], n = b_transposed ? sb[rank - 2] : sb[rank - 1];
@@ -90,6 +95,9 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
 
 namespace {
 
+// Transposed and conjugated, as gradients of products want their factors.
+Tensor adjoint(const Tensor& t) { return ops::conjugate(t.transpose(-2, -1)); }
+
 void require_matrix(const Tensor& t, const char* role, const char* op) {
   ops::require_defined(t, op, role);
   if (t.dim() != 2) throw RuntimeError("{} must be a matrix, got {}-D tensor ({}: shape {})", role, t.dim(), op, t.sizes().str());
@@ -103,7 +111,7 @@ Tensor mm_as(const Tensor& a, const Tensor& b, const char* op) {
   const bool for_a = requires_grad(a), for_b = requires_grad(b);
   return record(product_of(a, b, {}, false, op), "MmBackward0", {&a, &b}, {for_b ? &a : &ops::no_tensor(), for_a ? &b : &ops::no_tensor()},
                 [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
-                  return {for_a ? mm(g[0], saved[1].t()) : Tensor(), for_b ? mm(saved[0].t(), g[0]) : Tensor()};
+                  return {for_a ? mm(g[0], adjoint(saved[1])) : Tensor(), for_b ? mm(adjoint(saved[0]), g[0]) : Tensor()};
                 });
 }
 
@@ -130,7 +138,7 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   const bool for_a = requires_grad(a), for_b = requires_grad(b);
   return record(product_of(a, b, {}, false, "bmm"), "BmmBackward0", {&a, &b}, {&a, &b},
                 [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
-                  return {for_a ? bmm(g[0], saved[1].transpose(1, 2)) : Tensor(), for_b ? bmm(saved[0].transpose(1, 2), g[0]) : Tensor()};
+                  return {for_a ? bmm(g[0], adjoint(saved[1])) : Tensor(), for_b ? bmm(adjoint(saved[0]), g[0]) : Tensor()};
                 });
 }
 
@@ -163,7 +171,7 @@ Tensor mv(const Tensor& a, const Tensor& v) {
   Tensor y = product_of(a, column_of(v), {}, false, "mv");
   return record(seen_as(y, {a.sizes()[0]}), "MvBackward0", {&a, &v}, {&a, &v},
                 [for_a, for_v](const Tensors& g, const Tensors& saved) -> Tensors {
-                  return {for_a ? outer(g[0], saved[1]) : Tensor(), for_v ? mv(saved[0].t(), g[0]) : Tensor()};
+                  return {for_a ? outer(g[0], ops::conjugate(saved[1])) : Tensor(), for_v ? mv(adjoint(saved[0]), g[0]) : Tensor()};
                 });
 }
 
@@ -185,7 +193,7 @@ Tensor dot(const Tensor& a, const Tensor& b) {
   const bool for_a = requires_grad(a), for_b = requires_grad(b);
   Tensor y = product_of(row_of(a), column_of(b), {}, false, "dot");
   return record(seen_as(y, {}), "DotBackward0", {&a, &b}, {&a, &b}, [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
-    return {for_a ? g[0] * saved[1] : Tensor(), for_b ? g[0] * saved[0] : Tensor()};
+    return {for_a ? g[0] * ops::conjugate(saved[1]) : Tensor(), for_b ? g[0] * ops::conjugate(saved[0]) : Tensor()};
   });
 }
 
@@ -197,6 +205,10 @@ Tensor outer(const Tensor& a, const Tensor& b) {
     if (t->dim() != 1) throw RuntimeError("outer: Expected 1-D argument {}, but got {}-D", t == &a ? "self" : "vec2", t->dim());
   return a.unsqueeze(1) * b;
 }
+
+namespace {
+Tensor scaled(const Tensor& t, Scalar s) { return s.to_complex() == 0.0 ? zeros_like(t) : s.to_complex() == 1.0 ? t : t * s; }
+}  // namespace
 
 // Formula: beta * c + alpha * a b, c broadcast to the product's shape. beta = 0 ignores c, also where it is NaN.
 Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
@@ -211,11 +223,12 @@ Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sca
   check_factors(a, c, "addmm");
   const Dims sizes{a.sizes()[0], b.sizes()[1]};
   const DType type = a.dtype();
-  if (!is_floating(type)) beta = ops::converted(beta, type), alpha = ops::converted(alpha, type);
+  if (!is_inexact(type)) beta = ops::converted(beta, type), alpha = ops::converted(alpha, type);
   {
     NoGrad guard;
     c.detach().expand(sizes);  // throws where it does not fit
   }
+  if (is_complex(type)) return scaled(mm(a, b), alpha) + scaled(c, beta).expand(sizes);
   const bool plain = beta.to_double() == 1 && alpha.to_double() == 1;
   Tensor y;
   if (plain && c.dim() == 1 && c.numel() == sizes[1]) {

@@ -46,6 +46,8 @@ Scalar limit(Scalar number, DType type, bool lower) {
 
 Scalar converted(Scalar number, DType type) {
   if (type == DType::Bool) return number.to_bool();
+  if (is_complex(type)) return number.to_complex();
+  if (number.is_complex()) return converted(number.to_double(), type);
   const Range r = range_of(type);
   if (is_floating(type)) {
     if (const double v = number.to_double(); std::isfinite(v) && (v < r.low || v > r.high)) fail(number, type);
@@ -64,6 +66,7 @@ Scalar converted(Scalar number, DType type) {
 }
 
 Scalar rounded(Scalar number, DType type) {
+  if (is_complex(type) || number.is_complex()) return converted(number, type);
   const Range r = range_of(type);
   const double v = number.to_double();
   if (!is_floating(type) || !std::isfinite(v) || (v >= r.low && v <= r.high)) return is_floating(type) ? number : converted(number, type);
@@ -73,7 +76,7 @@ Scalar rounded(Scalar number, DType type) {
 void fit_numbers(ir::OpId id, Types types, std::span<OpOperand> operands) {
   namespace r = ir::op;
   const bool choice = id == r::where;
-  if (is_floating(types.compute) && !choice) return;
+  if (is_complex(types.compute) || (is_floating(types.compute) && !choice)) return;
   const bool writes = choice || is_one_of(id, {r::threshold, r::pow});
   for (size_t i = 1; i < operands.size(); ++i) {
     if (operands[i].tensor) continue;

@@ -4,6 +4,7 @@
 
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/complex.h"
 #include "ops/history.h"
 #include "ops/numbers.h"
 #include "ops/reduction.h"
@@ -122,6 +123,8 @@ void uniform_(const Tensor& t, double from, double to, Generator* generator) {
 
 // Normal, by Box and Muller's formula. Floating point only.
 void normal_(const Tensor& t, double mean, double std, Generator* generator) {
+  // The parts share the variance.
+  if (is_complex(t.dtype())) return normal_(ops::as_real(t), mean, std * 0.7071067811865476, generator);
   require_floating(t, "normal_", "normal_kernel_cpu");
   if (!(std >= 0)) throw RuntimeError("normal expects std >= 0.0, but found std {}", std);
   const DType type = t.dtype();
@@ -176,7 +179,7 @@ void exponential_(const Tensor& t, double rate, Generator* generator) {
 
 Tensor rand(const Dims& sizes, const Options& options, Generator* generator) {
   const Tensor t = made(sizes, options, options.dtype.value_or(default_dtype()));
-  uniform_(t, 0, 1, generator);
+  uniform_(is_complex(t.dtype()) ? ops::as_real(t) : t, 0, 1, generator);
   return finished(t, options, "rand");
 }
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "core/sizes.h"
+#include "naru/complex.h"
 #include "naru/compositions.h"
 #include "naru/ops.h"
 
@@ -64,10 +65,19 @@ Tensor mT(const Tensor& t) {
 Tensor matrix_H(const Tensor& t) {
   if (t.dim() == 0) {
     warn("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().");
-    return t;
+    return conj(t);
   }
   if (t.dim() != 2) throw RuntimeError("tensor.H is only supported on matrices (2-D tensors). Got {}-D tensor.", t.dim());
-  return t.t();
+  return conj(t.t());
+}
+
+Tensor mH(const Tensor& t) {
+  if (t.dim() == 0) {
+    warn("Tensor.mH is deprecated on 0-D tensors. Consider using x.conj().");
+    return conj(t);
+  }
+  if (t.dim() < 2) throw RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got {}-D tensor.", t.dim());
+  return conj(t.transpose(-2, -1));
 }
 
 Tensor rot90(const Tensor& t, int64_t k, const Dims& dims) {

@@ -1,6 +1,8 @@
 // sum, mean, prod, any, all, count_nonzero, equal, isclose, allclose.
+#include "naru/complex.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/complex.h"
 #include "ops/history.h"
 #include "ops/reductions.h"
 #include "ops/type_names.h"
@@ -19,13 +21,18 @@ namespace {
 const char* node_name(const OptionalDims& dims, const char* without, const char* with) { return dims ? with : without; }
 
 // What `t` looks like to an operator that computes in `as`: gradients for it are converted back to t's type.
-Tensor back_to(const Tensor& g, DType dtype) { return g.dtype() == dtype ? g : g.to(dtype); }
+Tensor back_to(const Tensor& g, DType dtype) { return ops::gradient_as(g, dtype); }
 
 }  // namespace
 
 namespace ops {
 
 Tensor reduce_mean(const Tensor& t, const DimSet& set, bool keepdim, DType out, const char* name) {
+  if (is_complex(t.dtype()) || is_complex(out)) [[unlikely]] {
+    refuse_complex(t.dtype() == kComplex32 ? t.dtype() : DType::F32, "sum_cpu");
+    const Tensor x = t.dtype() == out ? t : apply(ir::op::copy, {{&t, {}, out}}, out, name);
+    return as_complex(reduce_mean(as_real(x), set, keepdim, real_of(out), name));
+  }
   const DType acc = accumulator_of(out);
   Tensor s = reduce_sum(t, set, keepdim, out, acc, name);
   const double n = static_cast<double>(reduced_count(t.sizes(), set));
@@ -90,11 +97,34 @@ bool has_zero(const Tensor& t) {
 
 }  // namespace
 
+namespace {
+
+// Halves are multiplied until one element is left.
+Tensor complex_prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim) {
+  ops::refuse_complex(t.dtype() == kComplex32 ? t.dtype() : DType::F32, "prod_out_cpu");
+  if (!dim || t.dim() == 0) return complex_prod(t.reshape({-1}), 0, false);
+  const int64_t d = wrap_dim(*dim, t.dim());
+  Tensor x = t;
+  if (x.size(d) == 0) {
+    Dims shape = t.sizes();
+    shape[static_cast<size_t>(d)] = 1;
+    x = ones(shape, Options(t.dtype(), t.device()));
+  }
+  for (int64_t n = x.size(d); n > 1; n = x.size(d)) {
+    const Tensor pairs = x.narrow(d, 0, n / 2) * x.narrow(d, n / 2, n / 2);
+    x = n % 2 ? cat({pairs, x.narrow(d, n - 1, 1)}, d) : pairs;
+  }
+  return keepdim ? x : x.squeeze(d);
+}
+
+}  // namespace
+
 // Formula: the product of the elements; gradient: that of the result times the product of the others.
 Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::optional<DType> dtype) {
   if (const autocast::Casts c("prod", {&t}, dtype.has_value()); c) return prod(c[0], dim, keepdim, dtype);
   ops::require_defined(t, "prod", "input");
   const DType out = dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64);
+  if (is_complex(out)) return complex_prod(t.to(out), dim, keepdim);
   const DimSet set = dim ? ops::dim_set(*dim, t.dim()) : ops::dim_set(std::nullopt, t.dim());
   Tensor y = ops::reduce(ReduceOp::Prod, FusedProducer::copy(t, out, ops::accumulator_of(out)), t.sizes(), set, keepdim, out, "prod");
   return record(std::move(y), dim ? "ProdBackward1" : "ProdBackward0", {&t}, {&t},
@@ -121,6 +151,7 @@ namespace {
 
 Tensor any_or_all(ReduceOp op, const Tensor& t, const OptionalDims& dims, bool keepdim, const char* name) {
   ops::require_defined(t, name, "input");
+  if (is_complex(t.dtype())) return any_or_all(op, t.detach() != 0, dims, keepdim, name);
   const DimSet set = ops::dim_set(dims, t.dim(), true);
   // PyTorch keeps uint8, the type its masks once had.
   const DType out = t.dtype() == DType::U8 ? DType::U8 : DType::Bool;
@@ -136,6 +167,7 @@ Tensor all(const Tensor& t, const OptionalDims& dims, bool keepdim) { return any
 
 Tensor count_nonzero(const Tensor& t, const OptionalDims& dims) {
   ops::require_defined(t, "count_nonzero", "input");
+  if (is_complex(t.dtype())) return count_nonzero(t.detach() != 0, dims);
   const DimSet set = ops::dim_set(dims, t.dim());
   return ops::reduce(ReduceOp::Sum, FusedProducer(ir::op::not_zero, DType::I64, {FusedProducer::of(t, t.dtype())}), t.sizes(), set, false,
                      DType::I64, "count_nonzero");
@@ -175,12 +207,24 @@ bool equal(const Tensor& a, const Tensor& b) {
   pair_device(a, b, "equal");
   if (!(a.sizes() == b.sizes())) return false;
   const DType type = promote(a.dtype(), b.dtype());
+  if (is_complex(type)) return all(eq(a.detach(), b.detach())).item().to_bool();
   return all_true(FusedProducer(ir::op::eq, DType::Bool, {FusedProducer::of(a, type), FusedProducer::of(b, type)}), a.sizes(), "equal");
 }
+
+namespace {
+Tensor complex_is_close(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
+  const NoGrad off;
+  const Tensor distance = abs(a - b);
+  Tensor close = eq(a, b);
+  if (equal_nan) close = close | (isnan(a) & isnan(b));
+  return close | (isfinite(distance) & (distance <= abs(b * rtol) + atol));
+}
+}  // namespace
 
 // Formula: |a - b| <= atol + rtol * |b|, for finite b; equal infinities are close, NaNs only by equal_nan.
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   const DType type = closeness_type(a, b, rtol, atol, "isclose");
+  if (is_complex(type)) return complex_is_close(a, b, rtol, atol, equal_nan);
   return ops::apply(ir::op::is_close,
                     {{&a, {}, type}, {&b, {}, type}, {nullptr, rtol, type}, {nullptr, atol, type}, {nullptr, equal_nan, DType::Bool}},
                     DType::Bool, "isclose");
@@ -188,6 +232,7 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool 
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   const DType type = closeness_type(a, b, rtol, atol, "allclose");
+  if (is_complex(type)) return all(complex_is_close(a, b, rtol, atol, equal_nan)).item().to_bool();
   return all_true(FusedProducer(ir::op::is_close, DType::Bool,
                                 {FusedProducer::of(a, type), FusedProducer::of(b, type), FusedProducer::of(rtol, type),
                                  FusedProducer::of(atol, type), FusedProducer::of(equal_nan, DType::Bool)}),

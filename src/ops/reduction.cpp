@@ -6,6 +6,7 @@
 #include "core/sizes.h"
 #include "ir/program_builder.h"
 #include "ops/common.h"
+#include "ops/complex.h"
 #include "runtime/small_work.h"
 
 namespace naru::ops {
@@ -171,6 +172,9 @@ namespace {
 
 Tensor plan_reduction(ir::ReduceOp op, const FusedProducer& producer, const Dims& shape, const DimSet& set, bool keepdim, DType out_type,
                       const char* name, bool open, ir::Reduce& r, Reads& reads, Order& order) {
+  for (const FusedProducer::Node& node : producer.nodes())
+    for (const FusedProducer::Arg& a : node.args)
+      if (a.tensor) refuse_complex(*a.tensor, name);
   const Device device = producer.device();
   Tensor out = make_result(reduced_shape(shape, set, keepdim), out_type, device, name, open);
   if (out.numel() == 0) return out;
@@ -234,6 +238,11 @@ Tensor reduce(ir::ReduceOp op, const FusedProducer& producer, const Dims& shape,
 }
 
 Tensor reduce_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DType out, const char* name) {
+  if (is_complex(t.dtype()) || is_complex(as)) [[unlikely]] {
+    refuse_complex(t.dtype() == kComplex32 ? t.dtype() : DType::F32, "sum_cpu");
+    const Tensor x = is_complex(t.dtype()) ? t : apply(ir::op::copy, {{&t, {}, as}}, as, name);
+    return as_complex(reduce_sum(as_real(x), set, keepdim, real_of(as), real_of(out), name));
+  }
   // All elements of a small idle tensor: no instruction.
   const TensorImpl& i = *t.impl();
   if (i.numel > 0 && i.numel <= kSmall && as == i.dtype && out == as && set.count() == i.sizes.size() && is_at_hand(i)) {

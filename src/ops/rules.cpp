@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/complex.h"
 #include "ops/type_names.h"
 
 namespace naru::ops {
@@ -20,7 +21,10 @@ DType result_type(std::span<const Operand> operands) {
   bool any = false;
   for (int level = 0; level < 3; ++level) {
     if (!seen[level]) continue;
-    if (!any || category_of(best[level]) > category_of(type))
+    // Complex numbers beside floating-point tensors with dimensions are of these tensors' width.
+    if (any && is_floating(type) && is_complex(best[level]))
+      type = complex_of(type);
+    else if (!any || category_of(best[level]) > category_of(type))
       type = any ? (level == 2 ? best[level] : promote(type, best[level])) : best[level];
     any = true;
   }
@@ -113,6 +117,8 @@ Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
     return {t, t};
   }
   const DType t = result_type(operands);
+  if (is_complex(t)) [[unlikely]]
+    return complex_types(rule, t, op);
   const DType first = operands[0].is_tensor() ? operands[0].tensor().dtype() : t;
   if (!is_inexact(t) || !is_inexact(first) || rule == Rule::Bits || rule == Rule::Shift) refuse_missing(t, first, op);
   switch (rule) {

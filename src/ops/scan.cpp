@@ -1,6 +1,7 @@
 // cumsum, cumprod.
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/complex.h"
 #include "ops/history.h"
 #include "ops/reduction.h"
 
@@ -12,6 +13,12 @@ using Tensors = std::vector<Tensor>;
 namespace {
 
 Tensor raw_scan(ir::ReduceOp op, const Tensor& t, int64_t dim, DType type, const char* name) {
+  if (is_complex(type)) {
+    ops::refuse_complex(type == kComplex32 ? type : DType::F32, fmt::format("{}_out_cpu", name));
+    const Tensor x = t.dtype() == type ? t : ops::apply(ir::op::copy, {{&t, {}, type}}, type, name);
+    return t.dim() == 0 ? x.detach().clone() : ops::as_complex(raw_scan(op, ops::as_real(x), dim, real_of(type), name));
+  }
+  ops::refuse_complex(t, name);
   // Converted first where the running type could not be made from t's elements directly.
   const DType acc = is_inexact(type) ? ops::accumulator_of(type) : type == DType::Bool ? DType::I64 : type;
   const Tensor from = t.dtype() == type ? t : ops::apply(ir::op::copy, {{&t, {}, type}}, type, name);
@@ -50,7 +57,7 @@ Tensor cumsum(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
   return record(raw_scan(ir::ReduceOp::Sum, t, d, scan_type(t, dtype), "cumsum"), "CumsumBackward0", {&t}, {},
                 [d, flat, type = t.dtype()](const Tensors& g, const Tensors&) -> Tensors {
                   const Tensor grad = flat ? g[0] : flip(cumsum(flip(g[0], {d}), d), {d});
-                  return {grad.to(type)};
+                  return {ops::gradient_as(grad, type)};
                 });
 }
 
@@ -73,6 +80,16 @@ Tensor cumprod_gradient_by_steps(const Tensor& g, const Tensor& x, int64_t dim) 
   return before * cat(parts, dim);
 }
 
+// Each element times the product of the ones before it, over distances of 1, 2, 4 ...
+Tensor complex_cumprod(const Tensor& t, int64_t dim) {
+  ops::refuse_complex(t.dtype() == kComplex32 ? t.dtype() : DType::F32, "cumprod_out_cpu");
+  if (t.dim() == 0) return t.clone();
+  Tensor x = t.clone();
+  for (int64_t step = 1, n = t.size(dim); step < n; step *= 2)
+    x = cat({x.narrow(dim, 0, step), x.narrow(dim, step, n - step) * x.narrow(dim, 0, n - step)}, dim);
+  return x;
+}
+
 }  // namespace
 
 // y[i] = x[0] * ... * x[i], in order.
@@ -81,6 +98,7 @@ Tensor cumprod(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
   ops::require_defined(t, "cumprod", "input");
   const int64_t d = wrap_dim(dim, t.dim());
   const DType type = scan_type(t, dtype);
+  if (is_complex(type)) return complex_cumprod(t.to(type), d);
   return record(raw_scan(ir::ReduceOp::Prod, t, d, type, "cumprod"), "CumprodBackward0", {&t}, {&t},
                 [d, type](const Tensors& g, const Tensors& saved) -> Tensors {
                   const Tensor& original = saved[0];

@@ -6,6 +6,7 @@
 #include "core/sizes.h"
 #include "ops/addressing.h"
 #include "ops/autocast.h"
+#include "ops/complex.h"
 #include "ops/elementwise.h"
 
 namespace naru {
@@ -101,7 +102,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
                        int64_t start = 0;
                        for (size_t i = 0; i < r.size(); ++i) {
                          if (is_inexact(types[i]) && !skip[i])
-                           r[i] = g[0].narrow(dim, start, lengths[i]).to(types[i]);
+                           r[i] = ops::gradient_as(g[0].narrow(dim, start, lengths[i]), types[i]);
                          else if (skip[i])
                            r[i] = zeros({0}, Options(types[i], g[0].device()));
                          start += lengths[i];
@@ -133,7 +134,7 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
                      [dim, types](Grads g, Grads) {
                        std::vector<Tensor> r(types.size());
                        for (size_t i = 0; g[0].defined() && i < r.size(); ++i)
-                         if (is_inexact(types[i])) r[i] = g[0].select(dim, static_cast<int64_t>(i)).to(types[i]);
+                         if (is_inexact(types[i])) r[i] = ops::gradient_as(g[0].select(dim, static_cast<int64_t>(i)), types[i]);
                        return r;
                      });
 }
@@ -226,15 +227,10 @@ Tensor repeat(const Tensor& t, const Dims& times) {
   return t.reshape(pairs).expand(spread).clone(MemoryFormat::Contiguous).view(shape);
 }
 
-Tensor flip(const Tensor& t, const Dims& dims) {
-  ops::require_defined(t, "flip", "input");
-  std::vector<bool> turned(t.sizes().size());
-  for (int64_t wanted : dims) {
-    const int64_t d = wrap_dim(wanted, t.dim());
-    if (t.dim() == 0) continue;
-    if (turned[d]) throw RuntimeError("dim {} appears multiple times in the list of dims", d);
-    turned[d] = true;
-  }
+namespace {
+
+// The dimensions d with turned[d] from their end.
+Tensor flipped(const Tensor& t, const std::vector<bool>& turned) {
   Tensor out = ops::make_result(t.sizes(), t.dtype(), t.device(), "flip", true);
   if (t.numel() > 0) {
     ir::Gather g;
@@ -251,6 +247,21 @@ Tensor flip(const Tensor& t, const Dims& dims) {
     g.op = "flip";
     ops::submit(std::move(g), {&t}, {&out});
   }
+  return out;
+}
+
+}  // namespace
+
+Tensor flip(const Tensor& t, const Dims& dims) {
+  ops::require_defined(t, "flip", "input");
+  std::vector<bool> turned(t.sizes().size());
+  for (int64_t wanted : dims) {
+    const int64_t d = wrap_dim(wanted, t.dim());
+    if (t.dim() == 0) continue;
+    if (turned[d]) throw RuntimeError("dim {} appears multiple times in the list of dims", d);
+    turned[d] = true;
+  }
+  Tensor out = is_complex(t.dtype()) ? ops::as_complex(flipped(ops::as_real(t), turned)) : flipped(t, turned);
   return autograd::record(out, "FlipBackward0", {&t}, {},
                           [dims](Grads g, Grads) { return std::vector{g[0].defined() ? flip(g[0], dims) : Tensor()}; });
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "naru/complex.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/history.h"
@@ -66,6 +67,7 @@ Tensor as_type(const Tensor& t, DType dtype, const char* op) {
 // Formula: sum((x - mean)^2) / (n - correction). Floating point only.
 Tensor var(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
   require_floating(t, "var", "std and var");
+  if (is_complex(t.dtype())) return var(real(t), dims, correction, keepdim) + var(imag(t), dims, correction, keepdim);
   const DimSet set = ops::dim_set(dims, t.dim());
   return record_var(as_type(moments(t, set, correction, keepdim, "var").var, t.dtype(), "var"), t, set, correction, keepdim,
                     "VarBackward0");
@@ -74,6 +76,7 @@ Tensor var(const Tensor& t, const OptionalDims& dims, double correction, bool ke
 // The square root of var; its gradient is 0 where all elements are equal.
 Tensor std(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
   require_floating(t, "std", "std and var");
+  if (is_complex(t.dtype())) return sqrt(var(t, dims, correction, keepdim));
   const DimSet set = ops::dim_set(dims, t.dim());
   Tensor y = moments(t, set, correction, keepdim, "std").var;
   const DType acc = y.dtype();
@@ -91,6 +94,7 @@ Tensor std(const Tensor& t, const OptionalDims& dims, double correction, bool ke
 // (var, mean)
 std::pair<Tensor, Tensor> var_mean(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
   require_floating(t, "var_mean", "var_mean");
+  if (is_complex(t.dtype())) return {var(t, dims, correction, keepdim), mean(t, dims, keepdim)};
   const DimSet set = ops::dim_set(dims, t.dim());
   Moments m = moments(t, set, correction, keepdim, "var_mean");
   Tensor v = record_var(as_type(m.var, t.dtype(), "var_mean"), t, set, correction, keepdim, "VarMeanBackward0");
@@ -145,6 +149,7 @@ Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim, s
     throw NotImplementedError(
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}. Convert it first: t.float()",
         ops::torch_name(t.dtype()));
+  if (is_complex(t.dtype())) return norm(abs(t), p, dims, keepdim);
   const DimSet set = ops::dim_set(dims, t.dim());
   if ((std::isinf(p) || p < 0) && ops::reduced_count(t.sizes(), set) == 0)
     throw RuntimeError("linalg.vector_norm cannot compute the {} norm on an empty tensor because the operation does not have an identity",

@@ -25,6 +25,7 @@ namespace {
 template <class T, DType D>
 std::vector<T> to_vector(const Tensor& t) {
   ops::require_defined(t, "reading", "input");
+  if (is_complex(t.dtype())) throw RuntimeError("to_doubles, to_ints: complex numbers are pairs; read view_as_real(t)");
   const Tensor host = t.detach().to(Device(DeviceType::Cpu), D, false, false).contiguous();
   std::vector<T> values(static_cast<size_t>(host.numel()));
   if (!values.empty()) std::memcpy(values.data(), host.data_ptr(), values.size() * sizeof(T));

@@ -6,6 +6,7 @@
 #include "ops/common.h"
 #include "ops/elementwise.h"
 #include "ops/history.h"
+#include "ops/type_names.h"
 
 namespace naru {
 namespace {
@@ -77,12 +78,37 @@ Tensor Tensor::view(const Dims& wanted) const {
                 [old = sizes()](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].reshape(old) : Tensor()}; });
 }
 
+namespace {
+// The geometry of the same memory in elements of another size: that of the last dimension changes. Returns the offset.
+int64_t reinterpreted(const Tensor& t, DType type, Dims& sizes, Dims& strides) {
+  const auto from = static_cast<int64_t>(t.element_size()), to = static_cast<int64_t>(size_of(type));
+  if (from == to) return t.storage_offset();
+  const std::string what = fmt::format("to view {} as {} (different element sizes)", ops::torch_name(t.dtype()), ops::torch_name(type));
+  if (sizes.empty()) throw RuntimeError("self.dim() cannot be 0 {}", what);
+  if (strides.back() != 1) throw RuntimeError("self.stride(-1) must be 1 {}, but got {}", what, strides.back());
+  if (from > to) {
+    sizes.back() = times(sizes.back(), from / to);
+    for (size_t d = 0; d + 1 < strides.size(); ++d) strides[d] = times(strides[d], from / to);
+    return times(t.storage_offset(), from / to);
+  }
+  const int64_t n = to / from;
+  if (sizes.back() % n != 0) throw RuntimeError("self.size(-1) must be divisible by {} {}, but got {}", n, what, sizes.back());
+  if (t.storage_offset() % n != 0)
+    throw RuntimeError("self.storage_offset() must be divisible by {} {}, but got {}", n, what, t.storage_offset());
+  sizes.back() /= n;
+  for (size_t d = 0; d + 1 < strides.size(); ++d) {
+    if (strides[d] % n != 0) throw RuntimeError("self.stride({}) must be divisible by {} {}, but got {}", d, n, what, strides[d]);
+    strides[d] /= n;
+  }
+  return t.storage_offset() / n;
+}
+}  // namespace
+
 Tensor Tensor::view(DType type) const {
   if (type == dtype()) return view(sizes());
-  if (size_of(type) != element_size())
-    throw RuntimeError("view(dtype) between types of different sizes is not supported: {} has {} bytes, {} has {}", name_of(dtype()),
-                       element_size(), name_of(type), size_of(type));
-  Tensor v = ops::make_view(*this, sizes(), strides(), storage_offset(), "view");
+  Dims new_sizes = sizes(), new_strides = strides();
+  const int64_t offset = reinterpreted(*this, type, new_sizes, new_strides);
+  Tensor v = ops::make_view(*this, new_sizes, new_strides, offset, "view");
   if (runtime::Queue* q = impl_->storage->pending.load()) q->flush();
   v.impl()->dtype = type;
   return v;
