@@ -1,6 +1,8 @@
 // NumPy arrays: tensors over their memory, and arrays over tensors'.
 #include <sys/mman.h>
 
+#include <array>
+
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -12,8 +14,9 @@ std::string array_type(PyObject* array) {
 }
 
 [[noreturn]] void fail_array_type(PyObject* array) {
-  fail(PyExc_TypeError, "can't convert np.ndarray of type " + array_type(array) +
-                            ". The only supported types are: float64, float32, float16, int64, int32, int16, int8, uint8, and bool.");
+  fail(PyExc_TypeError,
+       "can't convert np.ndarray of type " + array_type(array) +
+           ". The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.");
 }
 
 DType type_of_format(PyObject* array, const Py_buffer& view) {
@@ -24,6 +27,10 @@ DType type_of_format(PyObject* array, const Py_buffer& view) {
     fail(PyExc_ValueError,
          "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
          "currently not supported.");
+  if (f[0] == 'Z' && f[1] != '\0' && f[2] == '\0') {
+    if (f[1] == 'f') return kComplex64;
+    if (f[1] == 'd') return kComplex128;
+  }
   if (f[0] == '\0' || f[1] != '\0') fail_array_type(array);
   switch (*f) {
     case '?':
@@ -124,7 +131,8 @@ PyTypeObject* buffer_type = nullptr;
 int buffer_get(PyObject* o, Py_buffer* view, int flags) {
   auto* b = reinterpret_cast<BufferObject*>(o);
   const Tensor& t = b->tensor;
-  constexpr PerDType<const char*> kFormats{"?", "B", "b", "h", "i", sizeof(long) == 8 ? "l" : "q", "e", "", "f", "d"};
+  constexpr std::array<const char*, kElementTypes> kFormats{"?", "B", "b", "h",  "i", sizeof(long) == 8 ? "l" : "q", "e", "",
+                                                            "f", "d", "",  "Zf", "Zd"};
   static char nothing[8];
   const bool any_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
   const bool dense = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
@@ -140,7 +148,7 @@ int buffer_get(PyObject* o, Py_buffer* view, int flags) {
   view->len = static_cast<Py_ssize_t>(t.numel()) * view->itemsize;
   view->readonly = 0;
   view->ndim = static_cast<int>(t.dim());
-  view->format = flags & PyBUF_FORMAT ? const_cast<char*>(kFormats[t.dtype()]) : nullptr;
+  view->format = flags & PyBUF_FORMAT ? const_cast<char*>(kFormats[static_cast<size_t>(t.dtype())]) : nullptr;
   view->shape = flags & PyBUF_ND ? b->shape : nullptr;
   view->strides = any_strides ? b->strides : nullptr;
   view->suboffsets = nullptr;
@@ -277,7 +285,8 @@ PyObject* array_from(const Tensor& t) {
   if (!t.device().is_cpu())
     throw TypeError("can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
                     t.device().str());
-  if (t.dtype() == DType::BF16) throw TypeError("Got unsupported ScalarType BFloat16");
+  if (t.dtype() == DType::BF16 || t.dtype() == kComplex32)
+    throw TypeError("Got unsupported ScalarType {}", traits_of(t.dtype()).scalar_type);
   nb::object held = exported(t);
   numpy(true);
   static PyObject* asarray = PyObject_GetAttrString(nb::module_::import_("numpy").ptr(), "asarray");
@@ -294,6 +303,7 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
     return refuse("a buffer needs memory of the host; the tensor is on " + t.device().str() + ". Use tensor.cpu() first");
   if (t.requires_grad()) return refuse("a tensor that requires grad has no buffer; use tensor.detach() first");
   if (t.dtype() == DType::BF16) return refuse("the buffer protocol has no bfloat16; use tensor.float() first");
+  if (t.dtype() == kComplex32) return refuse("the buffer protocol has no complex32; use tensor.cfloat() first");
   try {
     return PyObject_GetBuffer(exported(t).ptr(), view, flags);
   } catch (const nb::python_error&) {

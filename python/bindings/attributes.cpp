@@ -3,6 +3,7 @@
 
 #include "core/device_kinds.h"
 #include "naru/autograd.h"
+#include "naru/complex.h"
 #include "naru/compositions.h"
 #include "ops/accumulate.h"
 #include "ops/history.h"
@@ -129,6 +130,17 @@ PyObject* layout_of(const Tensor&) {
   static PyObject* strided = PyObject_GetAttrString(nb::module_::import_("naru._C").ptr(), "strided");
   return Py_XNewRef(strided);
 }
+template <Tensor (*F)(const Tensor&)>
+void set_part(Tensor& t, PyObject* value) {
+  Arg<Operand> v;
+  if (!value || !v.load(&value))
+    throw TypeError("the parts of a tensor are assigned tensors or numbers, not {}", value ? Py_TYPE(value)->tp_name : "nothing");
+  Tensor part = F(t);
+  if (v.get().is_tensor())
+    part.copy_(v.get().tensor());
+  else
+    part.fill_(v.get());
+}
 PyObject* none(const Tensor&) { return Py_NewRef(Py_None); }
 
 }  // namespace
@@ -153,8 +165,10 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
   add("T", get<numpy_T>, "The dimensions in reverse order.");
   add("mT", get<mT>, "The last two dimensions exchanged.");
   add("H", get<matrix_H>, "The transpose of a matrix.");
-  add("mH", get<mT>, "The last two dimensions exchanged.");
-  add("real", get<[](const Tensor& t) { return t; }>, "The tensor itself: there are no complex types yet.");
+  add("mH", get<mH>, "The last two dimensions exchanged, and the elements conjugated.");
+  add("real", get<[](const Tensor& t) { return real(t); }>, "The real parts, a view; of a real tensor itself.", set<set_part<&naru::real>>);
+  add("imag", get<[](const Tensor& t) { return imag(t); }>, "The imaginary parts, a view. RuntimeError for a real tensor.",
+      set<set_part<&naru::imag>>);
   add_kinds(list);
   for (const char* name :
        {"is_sparse", "is_sparse_csr", "is_quantized", "is_meta", "is_nested", "is_mkldnn", "is_hpu", "is_vulkan", "is_ipu", "is_xla"})

@@ -40,6 +40,10 @@ bool scalar_from(PyObject* o, Scalar& s, bool tensors) {
     s = t.item();
     return true;
   }
+  if (PyComplex_Check(o)) {
+    s = Scalar(std::complex(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
+    return true;
+  }
   const NumPy& np = numpy();
   if (!np.generic || !PyObject_TypeCheck(o, np.generic)) return false;
   if (PyObject_TypeCheck(o, np.boolean)) {
@@ -51,7 +55,12 @@ bool scalar_from(PyObject* o, Scalar& s, bool tensors) {
     s = Scalar(long_value(i.ptr()));
     return true;
   }
-  if (PyComplex_Check(o)) return false;
+  if (PyObject_TypeCheck(o, np.complex)) {
+    const Py_complex v = PyComplex_AsCComplex(o);
+    if (v.real == -1 && PyErr_Occurred()) throw nb::python_error();
+    s = Scalar(std::complex(v.real, v.imag));
+    return true;
+  }
   nb::object f = nb::steal(PyNumber_Float(o));
   if (!f.is_valid()) {
     PyErr_Clear();
@@ -178,6 +187,8 @@ PyObject* scalar_object(const Scalar& s) {
       return PyBool_FromLong(s.to_bool());
     case Scalar::Kind::Int:
       return PyLong_FromLongLong(s.to_int());
+    case Scalar::Kind::Complex:
+      return PyComplex_FromDoubles(s.to_complex().real(), s.to_complex().imag());
     default:
       return PyFloat_FromDouble(s.to_double());
   }

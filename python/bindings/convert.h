@@ -88,7 +88,7 @@ struct Arg<double> {
   static constexpr const char* kName = "float";
   static constexpr const char* kHint = "builtins.float";
   Scalar value;
-  bool load(PyObject* const* o) { return scalar_from(*o, value); }
+  bool load(PyObject* const* o) { return scalar_from(*o, value) && !value.is_complex(); }
   double get() { return value.to_double(); }
 };
 

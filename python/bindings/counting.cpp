@@ -66,7 +66,6 @@ void define_counting() {
   def(kBoth, "logaddexp2", "input, other, *, out=None", "log2(2 ** input + 2 ** other).",
       [](const Tensor& a, const Tensor& b) { return logaddexp2(a, b); });
   def(kBoth, "sinc", "input, *, out=None", "sin(pi x) / (pi x).", [](const Tensor& t) { return sinc(t); });
-  def(kBoth, "angle", "input, *, out=None", "pi for negative numbers, 0 for others.", [](const Tensor& t) { return angle(t); });
 }
 
 }  // namespace naru::py

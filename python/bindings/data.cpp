@@ -49,7 +49,7 @@ DType number_type(PyObject* o) {
   }
   if (PyFloat_Check(o)) return default_dtype();
   if (PyUnicode_Check(o)) fail(PyExc_TypeError, "new(): invalid data type 'str'");
-  if (PyComplex_Check(o)) fail(PyExc_NotImplementedError, "tensor(): complex numbers are not supported yet");
+  if (PyComplex_Check(o)) return complex_of(default_dtype());
   if (PyIndex_Check(o)) return DType::I64;
   if (is_sequence(o))
     fail(PyExc_TypeError, fmt::format("'{}' object cannot be interpreted as an integer: the sequence nests deeper here than at its start",
@@ -143,8 +143,8 @@ class Filler {
     }
     each(o, depth, [&](PyObject* item) {
       if (depth + 1 == sizes_.size()) {
-        // Nothing is above the default type but float64.
-        if (Py_TYPE(item) == &PyFloat_Type && found.any && is_inexact(found.type)) return;
+        // Nothing is above the default type but float64 and complex types.
+        if (Py_TYPE(item) == &PyFloat_Type && found.any && is_floating(found.type)) return;
         if (Py_TYPE(item) == &PyLong_Type && found.any && promote(found.type, DType::I64) == found.type) return;
       }
       const nb::object held = nb::borrow(item);
@@ -157,7 +157,18 @@ class Filler {
     std::memcpy(at_, &v, sizeof v);
     at_ += sizeof v;
   }
+  void put_part(DType part, double v) {
+    if (part == DType::F64) return put(v);
+    if (part == DType::F32) return put(static_cast<float>(v));
+    put(float_to_half(static_cast<float>(v)));
+  }
+  void put_complex(const Scalar& v) {
+    if (!is_complex(type_)) return put_float(v.to_double());
+    put_part(real_of(type_), v.to_complex().real());
+    put_part(real_of(type_), v.to_complex().imag());
+  }
   void put_float(double v) {
+    if (is_complex(type_)) return put_complex(v);
     switch (type_) {
       case DType::F64:
         return put(v);
@@ -228,7 +239,7 @@ class Filler {
       if (is_tensor(o)) fail(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
       int64_t v = 0;
       if (int_from(o, v)) return put_int(v);
-      if (PyObject* f = PyNumber_Check(o) ? PyNumber_Float(o) : nullptr) {
+      if (PyObject* f = PyNumber_Check(o) && !PyComplex_Check(o) ? PyNumber_Float(o) : nullptr) {
         nb::object held = nb::steal(f);
         return put_float(PyFloat_AS_DOUBLE(f));
       }
@@ -236,7 +247,9 @@ class Filler {
       number_type(o);  // throws with the right text
       fail(PyExc_TypeError, fmt::format("must be real number, not {}", Py_TYPE(o)->tp_name));
     }
-    if (s.is_float())
+    if (s.is_complex())
+      put_complex(s);
+    else if (s.is_float())
       put_float(s.to_double());
     else
       put_int(s.to_int());
@@ -323,7 +336,7 @@ Tensor as_array(PyObject* data, std::optional<DType> dtype, std::optional<Device
   }
   if (requires_grad && !*requires_grad && t.requires_grad()) return t.detach();
   if (requires_grad && *requires_grad && !t.requires_grad()) {
-    if (!is_floating(t.dtype())) throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
+    if (!is_inexact(t.dtype())) throw RuntimeError("Only Tensors of floating point and complex dtype can require gradients");
     t.requires_grad_();
   }
   return t;

@@ -137,7 +137,6 @@ void define_scaled_sums() {
     run_in_place(op::square, a, {});
     return Self();
   });
-  def(kBoth, "sgn", "input, *, out=None", "-1, 0 or 1.", [](const Tensor& a) { return run(op::sign, {a}); });
   def(kBoth, "rad2deg", "input, *, out=None", "Radians to degrees.", [](const Tensor& a) { return rad2deg(a); });
   def(kBoth, "deg2rad", "input, *, out=None", "Degrees to radians.", [](const Tensor& a) { return deg2rad(a); });
   def(kBoth, "logit", "input, eps=None, *, out=None", "log(input / (1 - input)); input is limited to [eps, 1 - eps] first.",

@@ -45,8 +45,9 @@ void define_moves() {
       def(kMethod, k.python, "input, device=None, non_blocking=False, memory_format=None",
           "On a device of this kind, the current one unless named.", mover(k.type));
   constexpr std::pair<const char*, DType> kTypes[] = {
-      {"float", DType::F32}, {"double", DType::F64}, {"half", DType::F16}, {"bfloat16", DType::BF16}, {"int", DType::I32},
-      {"long", DType::I64},  {"short", DType::I16},  {"char", DType::I8},  {"byte", DType::U8},       {"bool", DType::Bool}};
+      {"float", DType::F32}, {"double", DType::F64}, {"half", DType::F16},    {"bfloat16", DType::BF16}, {"int", DType::I32},
+      {"long", DType::I64},  {"short", DType::I16},  {"char", DType::I8},     {"byte", DType::U8},       {"bool", DType::Bool},
+      {"chalf", kComplex32}, {"cfloat", kComplex64}, {"cdouble", kComplex128}};
   for (auto [name, type] : kTypes)
     def(kMethod, name, "input, memory_format=None", "Converted to this dtype; the tensor itself if it has it.",
         [type = type](const Tensor& t, OptFormat format) { return t.to(OptDevice(), type, false, false, format.value_or(kKeep)); });
@@ -205,9 +206,7 @@ void define_geometry() {
   });
   def(kMethod, "get_device", "input", "The device's index; -1 on the cpu.",
       [](const Tensor& t) { return int64_t{t.device().is_cpu() ? -1 : t.device().index}; });
-  def(kBoth, "conj", "input", "The tensor itself: there are no complex types yet.", [](const Tensor& t) { return t; });
-  for (const char* name : {"resolve_conj", "resolve_neg", "coalesce", "to_dense"})
-    def(kMethod, name, "input", "The tensor itself.", [](const Tensor&) { return Self(); });
+  for (const char* name : {"coalesce", "to_dense"}) def(kMethod, name, "input", "The tensor itself.", [](const Tensor&) { return Self(); });
   def(kFunction, "result_type", "tensor1, tensor2", "The type that an operator over both gives.", [](const Operand& a, const Operand& b) {
     const Operand operands[] = {a, b};
     return ops::result_type(operands);

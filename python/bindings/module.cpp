@@ -42,6 +42,7 @@ NB_MODULE(_C, m) {
   define_data();
   define_creation();
   define_elementwise();
+  define_complex();
   define_reductions();
   define_shapes();
   define_scatters();

@@ -267,8 +267,8 @@ const NumPy& numpy(bool load) {
     if (!t) PyErr_Clear();
     return reinterpret_cast<PyTypeObject*>(t);
   };
-  NumPy found{type("ndarray"), type("generic"), type("bool_"), type("integer")};
-  if (found.array && found.generic && found.boolean && found.integer) np = found;
+  NumPy found{type("ndarray"), type("generic"), type("bool_"), type("complexfloating"), type("integer")};
+  if (found.array && found.generic && found.boolean && found.complex && found.integer) np = found;
   return np;
 }
 

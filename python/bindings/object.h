@@ -123,6 +123,7 @@ struct NumPy {
   PyTypeObject* array = nullptr;    // numpy.ndarray
   PyTypeObject* generic = nullptr;  // numpy.generic: its scalars
   PyTypeObject* boolean = nullptr;  // numpy.bool_
+  PyTypeObject* complex = nullptr;  // numpy.complexfloating
   PyTypeObject* integer = nullptr;  // numpy.integer
 };
 // load: import it if it is not there yet.

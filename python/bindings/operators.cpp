@@ -153,7 +153,7 @@ PyObject* as_float(PyObject* a) {
 PyObject* as_int(PyObject* a) {
   return guarded([&] {
     const Scalar s = single(a);
-    return s.is_float() ? PyLong_FromDouble(s.to_double()) : PyLong_FromLongLong(s.to_int());
+    return s.is_float() || s.is_complex() ? PyLong_FromDouble(s.to_double()) : PyLong_FromLongLong(s.to_int());
   });
 }
 PyObject* as_index(PyObject* a) {

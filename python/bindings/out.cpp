@@ -123,7 +123,7 @@ const Entry* entry_of(std::string_view function) {
   return at == std::end(kEntries) ? nullptr : &*at;
 }
 
-int category(DType t) { return is_floating(t) ? 2 : is_integral(t) ? 1 : 0; }
+int category(DType t) { return static_cast<int>(category_of(t)); }
 
 [[noreturn]] void fail_dtype(const char* function, DType wanted, DType got) {
   if (const Entry* e = entry_of(function); e && e->message)
@@ -147,7 +147,7 @@ void check_dtype(const char* function, OutRule rule, DType result, DType out) {
         throw RuntimeError("{0} only supports bool tensor for result, got: {1}", function, torch_name(out));
       return;
     case OutRule::Floating:
-      if (!is_floating(out)) fail_dtype(function, result, out);
+      if (!is_inexact(out)) fail_dtype(function, result, out);
       return;
     case OutRule::Same:
       if (result != out) fail_dtype(function, result, out);
@@ -197,7 +197,7 @@ void follow_out(const char* function, OutRule rule, const Tensor& out, PyObject*
       throw made
           ? RuntimeError("dtype {} does not match dtype of out parameter ({})", torch_name(given), torch_name(out.dtype()))
           : RuntimeError("Expected out tensor to have dtype {}, but got {} instead ({})", c_type(given), c_type(out.dtype()), function);
-  } else if (dtype && (rule != OutRule::Floating || is_floating(out.dtype()))) {
+  } else if (dtype && (rule != OutRule::Floating || is_inexact(out.dtype()))) {
     *dtype = dtype_object(out.dtype());
     Py_DECREF(*dtype);  // the interned objects live as long as the module
   }

@@ -1,10 +1,16 @@
 // Elements as Python's numbers: tolist() and item().
+#include <array>
 #include <cstring>
 
 #include "tensor_object.h"
 
 namespace naru::py {
 namespace {
+
+template <class T, class F>
+PyObject* complex_number(std::array<T, 2> parts, F number) {
+  return PyComplex_FromDoubles(number(parts[0]), number(parts[1]));
+}
 
 PyObject* list_of(const char* at, const Tensor& t, size_t depth) {
   const Dims& sizes = t.sizes();
@@ -16,6 +22,10 @@ PyObject* list_of(const char* at, const Tensor& t, size_t depth) {
       std::memcpy(&v, at, sizeof v);
       return v;
     };
+    const auto half = [](uint16_t bits) { return static_cast<double>(half_to_float(bits)); };
+    if (t.dtype() == kComplex128) return complex_number(read(std::array<double, 2>{}), [](double v) { return v; });
+    if (t.dtype() == kComplex64) return complex_number(read(std::array<float, 2>{}), [](float v) { return static_cast<double>(v); });
+    if (t.dtype() == kComplex32) return complex_number(read(std::array<uint16_t, 2>{}), half);
     switch (t.dtype()) {
       case DType::Bool:
         return PyBool_FromLong(read(uint8_t{}) != 0);

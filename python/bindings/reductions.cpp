@@ -147,7 +147,6 @@ void define_products() {
   def(kBoth, "outer", "input, vec2, *, out=None", "The products of all pairs of elements of two vectors.",
       [](const Tensor& a, const Tensor& b) { return outer(a, b); });
   add_alias("ger", "outer");
-  add_alias("vdot", "dot");
   def(kBoth, "addmm", "input, mat1, mat2, *, beta=1, alpha=1, out=None", "beta * input + alpha * mat1 mat2.",
       [](const Tensor& c, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
         return addmm(c, a, b, beta, alpha);

@@ -1,4 +1,5 @@
 // Views, joining and splitting.
+#include "naru/complex.h"
 #include "naru/compositions.h"
 #include "tensor_object.h"
 
@@ -33,7 +34,8 @@ void define_views() {
     def(kBoth, name, name[4] == 'a' ? "input, axis0, axis1" : "input, dim0, dim1", "Two dimensions exchanged.",
         [](const Tensor& t, int64_t a, int64_t b) { return t.transpose(a, b); });
   def(kBoth, "t", "input", "The transpose of a matrix.", [](const Tensor& t) { return t.t(); });
-  def(kBoth, "adjoint", "input", "The last two dimensions exchanged.", [](const Tensor& t) { return t.transpose(-2, -1); });
+  def(kBoth, "adjoint", "input", "The last two dimensions exchanged, and the elements conjugated.",
+      [](const Tensor& t) { return conj(t.transpose(-2, -1)); });
   def(kBoth, "squeeze", "input", "Without the dimensions of size 1.", [](const Tensor& t) { return t.squeeze(); });
   def(kBoth, "squeeze", "input, dim", "Without the named dimensions, where they are of size 1.",
       [](const Tensor& t, const Dims& dims) { return squeeze(t, dims); });

@@ -40,6 +40,7 @@ Scalar item_of(const Tensor& t);
 void define_data();
 void define_creation();
 void define_elementwise();
+void define_complex();
 void define_reductions();
 void define_shapes();
 void define_indexing();

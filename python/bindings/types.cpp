@@ -107,22 +107,22 @@ void make_size(nb::module_& m) {
 struct PyDType {
   DType value;
 };
-std::array<PyObject*, kDTypes> dtypes;
+std::array<PyObject*, kElementTypes> dtypes;
+
+PyObject* dtype_of(DType t) { return Py_NewRef(dtypes[static_cast<size_t>(t)]); }
 
 void make_dtypes(nb::module_& m) {
   auto type = nb::class_<PyDType>(m, "dtype", "The type of a tensor's elements.")
                   .def("__repr__", [](PyDType t) { return "torch." + std::string(name_of(t.value)); })
                   .def("__reduce__", [](PyDType t) { return "_dtype_" + std::string(name_of(t.value)); })
-                  .def("to_complex",
-                       [](PyDType t) -> nb::object {
-                         throw NotImplementedError("{}.to_complex(): complex types are not supported yet", name_of(t.value));
-                       })
+                  .def("to_complex", [](PyDType t) { return nb::steal(dtype_of(complex_of(t.value))); })
+                  .def("to_real", [](PyDType t) { return nb::steal(dtype_of(real_of(t.value))); })
                   .def_prop_ro(
                       "itemsize", [](PyDType t) { return static_cast<int64_t>(size_of(t.value)); }, "Bytes of one element.")
                   .def_prop_ro("is_floating_point", [](PyDType t) { return is_floating(t.value); })
                   .def_prop_ro("is_complex", [](PyDType t) { return is_complex(t.value); })
                   .def_prop_ro("is_signed", [](PyDType t) { return is_signed(t.value); });
-  for (int i = 0; i < kDTypes; ++i) {
+  for (int i = 0; i < kElementTypes; ++i) {
     const auto t = static_cast<DType>(i);
     nb::object o = nb::cast(PyDType{t});
     dtypes[static_cast<size_t>(i)] = o.ptr();
@@ -233,7 +233,7 @@ PyObject* device_object(Device d) {
 }
 
 bool dtype_from(PyObject* o, DType& t) {
-  for (int i = 0; i < kDTypes; ++i)
+  for (int i = 0; i < kElementTypes; ++i)
     if (o == dtypes[static_cast<size_t>(i)]) {
       t = static_cast<DType>(i);
       return true;
@@ -245,6 +245,8 @@ bool dtype_from(PyObject* o, DType& t) {
     t = DType::I64;
   else if (o == reinterpret_cast<PyObject*>(&PyBool_Type))
     t = DType::Bool;
+  else if (o == reinterpret_cast<PyObject*>(&PyComplex_Type))
+    t = kComplex128;
   else
     return false;
   return true;

@@ -20,7 +20,9 @@ _DTYPES = {
     "LongTensor": "int64",
     "BoolTensor": "bool",
 }
-_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()} | {
+    "complex32": "ComplexHalfTensor", "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor"
+}
 
 
 class _TensorType(type):

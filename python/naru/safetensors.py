@@ -100,7 +100,7 @@ class PySafeSlice:
 
     def get_dtype(self) -> str:
         """Its type, as the file names it."""
-        return {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32", "int16": "I16",
+        return {"complex64": "C64", "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32", "int16": "I16",
                 "int8": "I8", "uint8": "U8", "bool": "BOOL"}[str(self._tensor.dtype).split(".")[-1]]  # fmt: skip
 
     def __getitem__(self, index: Any) -> Tensor:

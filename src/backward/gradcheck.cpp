@@ -1,4 +1,5 @@
 // Gradients compared with finite differences.
+#include "naru/complex.h"
 #include "naru/derivatives.h"
 #include "naru/ops.h"
 
@@ -7,9 +8,12 @@ namespace {
 
 using List = std::vector<Tensor>;
 
+// A complex tensor by its parts: what is differentiated are functions of real numbers.
+Tensor parts(const Tensor& t) { return is_complex(t.dtype()) ? view_as_real(t) : t; }
+
 List detached(const List& list) {
   List result;
-  for (const Tensor& t : list) result.push_back(t.detach().clone());
+  for (const Tensor& t : list) result.push_back(parts(t.detach().clone()));
   return result;
 }
 
@@ -24,7 +28,7 @@ std::vector<List> differences(const TensorFunction& f, const List& inputs, const
   const NoGrad off;
   const Tensor whole = input.data();
   if (!whole.is_contiguous()) throw ValueError("gradcheck: inputs must be contiguous");
-  Tensor flat = whole.reshape({-1});
+  Tensor flat = parts(whole).reshape({-1});
   std::vector<List> columns;
   for (int64_t i = 0; i < flat.numel(); ++i) {
     Tensor element = flat.select(0, i);
@@ -50,7 +54,7 @@ std::optional<std::string> compare_row(const Tensor& out, size_t number, int64_t
     Tensor g = grad({out}, {input}, {seed}, true, false, true)[0];
     if (o.check_grad_dtypes && g.defined() && g.dtype() != input.dtype())
       return fmt::format("Backward gave a gradient of {} for input {} of {}", name_of(g.dtype()), position, name_of(input.dtype()));
-    rows.push_back(g.defined() ? g.detach() : zeros_like(input.detach()));
+    rows.push_back(parts(g.defined() ? g.detach() : zeros_like(input.detach())));
   }
   if (!allclose(rows[0], rows[1], 0, o.nondet_tol, true))
     return fmt::format(
@@ -88,7 +92,8 @@ std::optional<std::string> gradcheck_failure(const TensorFunction& f, const List
   for (size_t position = 0; position < watched.size(); ++position) {
     const std::vector<List> columns = differences(f, inputs, watched[position], options.eps);
     const EnableGrad on;
-    const List outputs = f(inputs);
+    List outputs = f(inputs);
+    for (Tensor& out : outputs) out = parts(out);
     for (size_t number = 0; number < outputs.size(); ++number)
       if (outputs[number].requires_grad())
         for (int64_t j = 0; j < outputs[number].numel(); ++j)

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <mutex>
 #include <ostream>
 
+#include "naru/complex.h"
 #include "naru/ops.h"
 
 namespace naru {
@@ -90,6 +92,21 @@ class FloatStyle {
   size_t width_ = 1;
 };
 
+// Of complex numbers: each part has a style of its own.
+class ComplexStyle {
+ public:
+  ComplexStyle(const std::vector<double>& real, const std::vector<double>& imag, const PrintOptions& o) : real_(real, o), imag_(imag, o) {}
+  std::string operator()(std::complex<double> v) const {
+    std::string imag = imag_(v.imag()) + "j";
+    imag.erase(0, imag.find_first_not_of(' '));
+    return real_(v.real()) + (imag[0] == '-' ? "" : "+") + imag;
+  }
+  size_t width() const { return real_.width() + imag_.width() + 1; }
+
+ private:
+  FloatStyle real_, imag_;
+};
+
 // Of integers and bool.
 class PlainStyle {
  public:
@@ -157,6 +174,13 @@ std::string body(Tensor t, size_t indent, const PrintOptions& o) {
     const FloatStyle style(values, o);
     return Brackets<double, FloatStyle>{values, style, t.sizes(), cut, o}.at(0, 0, indent);
   }
+  if (is_complex(t.dtype())) {
+    const std::vector<double> re = real(t).to_doubles(), im = imag(t).to_doubles();
+    std::vector<std::complex<double>> values;
+    for (size_t i = 0; i < re.size(); ++i) values.emplace_back(re[i], im[i]);
+    const ComplexStyle style(re, im, o);
+    return Brackets<std::complex<double>, ComplexStyle>{values, style, t.sizes(), cut, o}.at(0, 0, indent);
+  }
   const std::vector<int64_t> values = t.to_ints();
   const PlainStyle style(values, t.dtype() == DType::Bool);
   return Brackets<int64_t, PlainStyle>{values, style, t.sizes(), cut, o}.at(0, 0, indent);
@@ -169,7 +193,7 @@ std::vector<std::string> notes_of(const Tensor& t) {
   if (!t.device().is_cpu()) notes.push_back(fmt::format("device='{}'", t.device().str()));
   if (empty && t.dim() != 1) notes.push_back(fmt::format("size=({})", fmt::join(t.sizes(), ", ")));
   // Elements say for themselves that they are integers or bool.
-  if (type != default_dtype() && (empty || (type != DType::I64 && type != DType::Bool)))
+  if (type != default_dtype() && (empty || (type != DType::I64 && type != DType::Bool && type != complex_of(default_dtype()))))
     notes.push_back(fmt::format("dtype=torch.{}", name_of(type)));
   std::string function = t.grad_fn_name();
   if (const size_t colons = function.rfind("::"); colons != std::string::npos) function.erase(0, colons + 2);

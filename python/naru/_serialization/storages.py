@@ -23,12 +23,13 @@ STORAGES = {
     "CharStorage": "int8",
     "ByteStorage": "uint8",
     "BoolStorage": "bool",
+    "ComplexHalfStorage": "complex32",
     "ComplexFloatStorage": "complex64",
     "ComplexDoubleStorage": "complex128",
     "UntypedStorage": "uint8",
 }
 DTYPE_NAMES = (
-    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex32 complex64 complex128".split()
 )
 
 
@@ -67,6 +68,10 @@ def size_of(dtype: Any) -> int:
 # --- bytes ---------------------------------------------------------------------------------------------------------
 
 
+# NumPy takes their bytes as integers.
+_NOT_IN_NUMPY = {"bfloat16": "int16", "complex32": "int32"}
+
+
 def bytes_to_tensor(data: bytes | bytearray, dtype: Any) -> Tensor:
     """A one-dimensional CPU tensor of the bytes: over them if `data` is a bytearray, with a copy otherwise."""
     import numpy as np
@@ -76,8 +81,8 @@ def bytes_to_tensor(data: bytes | bytearray, dtype: Any) -> Tensor:
         return _C.empty(0, dtype=dtype)
     if not isinstance(data, bytearray):
         data = bytearray(data)
-    if name == "bfloat16":
-        return _C.from_numpy(np.frombuffer(data, np.int16)).view(dtype)
+    if name in _NOT_IN_NUMPY:
+        return _C.from_numpy(np.frombuffer(data, np.dtype(_NOT_IN_NUMPY[name]))).view(dtype)
     if name == "bool":  # whatever the file has: a bool is 0 or 1
         return _C.from_numpy(np.frombuffer(data, np.uint8) != 0)
     return _C.from_numpy(np.frombuffer(data, np.dtype(name)))
@@ -88,8 +93,8 @@ def tensor_to_bytes(tensor: Tensor) -> bytes:
     tensor = tensor.detach().to("cpu").contiguous()
     if tensor.numel() == 0:
         return b""
-    if tensor.dtype == _C.bfloat16:
-        tensor = tensor.reshape(-1).view(_C.int16)
+    if name_of(tensor.dtype) in _NOT_IN_NUMPY:
+        tensor = tensor.reshape(-1).view(getattr(_C, _NOT_IN_NUMPY[name_of(tensor.dtype)]))
     return tensor.numpy().tobytes()
 
 

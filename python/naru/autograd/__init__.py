@@ -32,6 +32,8 @@ def _start_gradients(outputs: list[Tensor], grads: Any) -> list[Tensor]:
             if out.requires_grad:
                 if out.numel() != 1:
                     raise RuntimeError("grad can be implicitly created only for scalar outputs")
+                if out.is_complex():
+                    raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
                 grad = _C.ones_like(out.detach())
         elif not isinstance(grad, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")

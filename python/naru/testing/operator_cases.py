@@ -17,6 +17,7 @@ import numpy as np
 
 import naru
 from naru import _C
+from naru.testing.complex_cases import complex_cases
 from naru.testing.counting_cases import counting_cases, scatter_cases
 from naru.testing.linalg_cases import linalg_cases
 from naru.testing.network_cases import network_cases
@@ -265,7 +266,10 @@ def other_cases() -> list:
     ]
 
 
-CASES = elementwise_cases() + other_cases() + network_cases(Case) + scatter_cases(Case) + counting_cases(Case) + linalg_cases(Case)
+CASES = (
+    elementwise_cases() + other_cases() + network_cases(Case) + scatter_cases(Case) + counting_cases(Case) + linalg_cases(Case)
+    + complex_cases(Case)
+)
 
 
 def as_tuple(x):
