@@ -14,8 +14,8 @@ HEAD = """// The methods of Tensor for naru/indexed.h, each on what was read. Wr
 // clang-format off
 """
 METHOD = re.compile(r"^  (?P<result>[\w:<>, &*]+?[ &*])(?P<name>\w+)\((?P<parameters>(?:[^()]|\([^()]*\))*)\) const(?: noexcept)?(?:;| \{)", re.M)
-# What the class has itself.
-OWN = {"operator", "impl", "is", "defined", "select_first"}
+# What the class has itself; and grad_fn, whose type is complete with naru/node.h only.
+OWN = {"operator", "impl", "is", "defined", "select_first", "grad_fn"}
 
 
 def names_of(parameters: str) -> list[str]:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/sizes.h"
 #include "core/small_vector.h"
 #include "core/tensor_impl.h"
 #include "runtime/queue.h"
@@ -16,9 +17,11 @@ Dims strides_in(const Dims& sizes, const Order& order) {
   Dims strides;
   strides.resize(sizes.size());
   int64_t next = 1;
+  bool overflow = false;
   for (const size_t d : order) {
+    if (overflow) throw RuntimeError("Stride calculation overflowed (sizes {})", sizes.str());
     strides[d] = next;
-    next *= std::max<int64_t>(sizes[d], 1);
+    overflow = __builtin_mul_overflow(next, std::max<int64_t>(sizes[d], 1), &next);
   }
   return strides;
 }
@@ -117,7 +120,7 @@ MemoryFormat suggested_format(const Tensor& t) {
   const auto fits = [&](size_t d) {
     if (sizes[d] == 0 || strides[d] < least) return false;
     if (d == 0 && least == strides[1]) return false;
-    least = strides[d] * std::max<int64_t>(sizes[d], 1);
+    least = moved_by(0, std::max<int64_t>(sizes[d], 1), strides[d]);
     return true;
   };
   bool all = fits(1);
