@@ -1,5 +1,7 @@
 #include "host/matmul_libraries.h"
 
+#include <fmt/format.h>
+
 #include <dlfcn.h>
 
 #include <atomic>
@@ -114,8 +116,22 @@ void onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float
     throw RuntimeError("matmul: oneDNN failed with status {} for m = {}, n = {}, k = {}", status, m, n, k);
 }
 
+// A process may hold a oneDNN of another version, whose symbols are global (libtorch has one): ours takes its own. Sanitizers can't have that.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kOwnSymbols = 0;
+#else
+constexpr int kOwnSymbols = RTLD_DEEPBIND;
+#endif
+
+// Whether it computes at all, which it does not with the symbols of another version.
+bool computes() {
+  const float a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8};
+  float c[4] = {};
+  return dnnl_sgemm('N', 'N', 2, 2, 2, 1, a, 2, b, 2, 0, c, 2) == 0 && c[0] == 19 && c[3] == 50;
+}
+
 bool open_onednn(Products& p) {
-  void* library = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL | kOwnSymbols);
   if (!library) return false;
   dnnl_sgemm = reinterpret_cast<DnnlSgemm>(dlsym(library, "dnnl_sgemm"));
   if (!dnnl_sgemm) return false;
@@ -123,6 +139,7 @@ bool open_onednn(Products& p) {
   omp_set_num_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "omp_set_num_threads"));
   omp_get_max_threads = reinterpret_cast<int (*)()>(dlsym(library, "omp_get_max_threads"));
   if (!omp_set_num_threads) omp_get_max_threads = nullptr;
+  if (const OneOpenMpThread one; !computes()) return false;
   p.big_sgemm = onednn_sgemm;
   p.names = "oneDNN";
   if (auto version = reinterpret_cast<const DnnlVersion* (*)()>(dlsym(library, "dnnl_version"))) {
