@@ -29,7 +29,7 @@ class Conv : public Module {
  public:
   Conv(int64_t in, int64_t out, const Dims& kernel, ConvSettings settings = {}, const Options& options = {});
   Tensor forward(const Tensor& x) override;
-  std::string name() const override { return fmt::format("Conv{}d", N); }
+  std::string name() const override { return "Conv" + std::to_string(N) + "d"; }
   std::string details() const override;
   Tensor weight, bias;
 
@@ -45,7 +45,7 @@ class ConvTranspose : public Module {
  public:
   ConvTranspose(int64_t in, int64_t out, const Dims& kernel, ConvSettings settings = {}, const Options& options = {});
   Tensor forward(const Tensor& x) override;
-  std::string name() const override { return fmt::format("ConvTranspose{}d", N); }
+  std::string name() const override { return "ConvTranspose" + std::to_string(N) + "d"; }
   std::string details() const override;
   Tensor weight, bias;
 
@@ -70,7 +70,7 @@ class BatchNorm : public Module {
   explicit BatchNorm(int64_t features, double eps = 1e-5, double momentum = 0.1, bool affine = true, const Options& options = {},
                      bool track_running_stats = true);
   Tensor forward(const Tensor& x) override;
-  std::string name() const override { return fmt::format("BatchNorm{}d", N); }
+  std::string name() const override { return "BatchNorm" + std::to_string(N) + "d"; }
   std::string details() const override;
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 
@@ -92,7 +92,7 @@ class InstanceNorm : public Module {
   explicit InstanceNorm(int64_t features, double eps = 1e-5, double momentum = 0.1, bool affine = false, bool track_running_stats = false,
                         const Options& options = {});
   Tensor forward(const Tensor& x) override;
-  std::string name() const override { return fmt::format("InstanceNorm{}d", N); }
+  std::string name() const override { return "InstanceNorm" + std::to_string(N) + "d"; }
   std::string details() const override;
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 
@@ -181,7 +181,7 @@ class MaxUnpool : public Module {
   using Module::forward;
   Tensor forward(const Tensor& x, const Tensor& indices, const Dims& output_size = {});
   Tensor operator()(const Tensor& x, const Tensor& indices, const Dims& output_size = {}) { return forward(x, indices, output_size); }
-  std::string name() const override { return fmt::format("MaxUnpool{}d", N); }
+  std::string name() const override { return "MaxUnpool" + std::to_string(N) + "d"; }
 
  protected:
   std::shared_ptr<Module> remake() const override { return std::make_shared<MaxUnpool<N>>(kernel_, stride_, padding_); }

@@ -1,4 +1,6 @@
 // Tensor's attributes.
+#include <fmt/format.h>
+
 #include <array>
 
 #include "core/device_kinds.h"

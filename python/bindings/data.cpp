@@ -1,4 +1,6 @@
 // Data from Python and back: nested sequences, NumPy arrays, numbers.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <map>

@@ -1,4 +1,6 @@
 // Devices, their memory, and the core's switches.
+#include <fmt/format.h>
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 

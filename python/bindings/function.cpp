@@ -1,4 +1,6 @@
 // Functions and methods: matching arguments with overloads, and the objects Python calls.
+#include <fmt/format.h>
+
 #include "function.h"
 
 #include <structmember.h>

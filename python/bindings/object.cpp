@@ -45,6 +45,8 @@ void set_python_error(const char* op) noexcept {
         return set(out_of_memory_error ? out_of_memory_error : PyExc_MemoryError, e.what());
       case ErrorKind::Import:
         return set(PyExc_ImportError, e.what());
+      case ErrorKind::Buffer:
+        return set(PyExc_BufferError, e.what());
       case ErrorKind::Key:
         return set(PyExc_KeyError, e.what());
       case ErrorKind::Runtime:

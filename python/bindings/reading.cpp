@@ -1,4 +1,6 @@
 // Elements as Python's numbers: tolist() and item().
+#include <fmt/format.h>
+
 #include <array>
 #include <cstring>
 

@@ -1,5 +1,7 @@
 #include "autograd/anomaly.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdlib>
 

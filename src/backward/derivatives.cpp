@@ -1,5 +1,7 @@
 #include "naru/derivatives.h"
 
+#include <fmt/format.h>
+
 #include "naru/ops.h"
 
 namespace naru::autograd {

@@ -1,4 +1,6 @@
 // Gradients compared with finite differences.
+#include <fmt/format.h>
+
 #include "naru/complex.h"
 #include "naru/derivatives.h"
 #include "naru/ops.h"

@@ -1,5 +1,7 @@
 #include "naru/device.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 
 #include "core/device_kinds.h"

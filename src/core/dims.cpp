@@ -20,7 +20,7 @@ Dims contiguous_strides(std::span<const int64_t> sizes) {
   int64_t step = 1;
   bool overflow = false;
   for (size_t i = sizes.size(); i-- > 0;) {
-    if (overflow) throw RuntimeError("Stride calculation overflowed (sizes [{}])", fmt::join(sizes, ", "));
+    if (overflow) throw RuntimeError("Stride calculation overflowed (sizes [{}])", fmt::format("{}", fmt::join(sizes, ", ")));
     strides[i] = step;
     overflow = __builtin_mul_overflow(step, sizes[i] > 0 ? sizes[i] : 1, &step);
   }

@@ -1,5 +1,7 @@
 #include "data/pass.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "naru/autograd.h"

@@ -133,7 +133,7 @@ CCompiler CCompiler::find() {
       "naru.kernel: there is no C compiler, which kernels on cpu and virtual devices need (looked for: {}). Install one (Debian, Ubuntu: "
       "apt-get "
       "install gcc libc6-dev; Fedora: dnf install gcc; conda: conda install gcc), or name one by the environment variable CC",
-      fmt::join(names, ", "));
+      fmt::format("{}", fmt::join(names, ", ")));
 }
 
 std::string CCompiler::options() const { return fmt::format("{} {}", fmt::join(command_, " "), fmt::join(kOptions, " ")); }

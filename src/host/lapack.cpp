@@ -1,4 +1,6 @@
 // Routines of LAPACK, by OpenBLAS: each matrix on one thread, matrices (and columns of right sides) spread over the pool.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <climits>

@@ -1,4 +1,6 @@
 // Kernels of the user's own on host memory: compiled by the machine's C compiler, their groups spread over the pool.
+#include <fmt/format.h>
+
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -395,7 +395,7 @@ int KernelSource::find(const std::string& name) const {
     if (kernels_[i].name == name) return static_cast<int>(i);
     names.push_back("'" + kernels_[i].name + "'");
   }
-  throw ValueError("naru.kernel: the source has no kernel '{}'; it has {}", name, fmt::join(names, ", "));
+  throw ValueError("naru.kernel: the source has no kernel '{}'; it has {}", name, fmt::format("{}", fmt::join(names, ", ")));
 }
 
 std::string refusal(const KernelSource& source, const std::string& kernel, const std::string& compiler, const std::string& log) {

@@ -1,5 +1,7 @@
 #include "naru/nn_activations.h"
 
+#include <fmt/format.h>
+
 #include "naru/nn_functional.h"
 #include "nn/text.h"
 

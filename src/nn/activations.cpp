@@ -1,4 +1,6 @@
 // Activations and dropout as functions.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "naru/autograd.h"
@@ -83,7 +85,9 @@ const Tensor& celu_(const Tensor& x, double alpha) { return x.copy_(celu(apart(x
 const Tensor& selu_(const Tensor& x) { return x.copy_(selu(apart(x))); }
 const Tensor& hardtanh_(const Tensor& x, double min_val, double max_val) { return x.copy_(hardtanh(apart(x), min_val, max_val)); }
 const Tensor& leaky_relu_(const Tensor& x, double negative_slope) { return x.copy_(leaky_relu(apart(x), negative_slope)); }
-const Tensor& threshold_(const Tensor& x, double threshold, double value) { return x.copy_(functional::threshold(apart(x), threshold, value)); }
+const Tensor& threshold_(const Tensor& x, double threshold, double value) {
+  return x.copy_(functional::threshold(apart(x), threshold, value));
+}
 
 Tensor feature_dropout(const Tensor& x, double p, bool training) {
   check_probability(p);

@@ -1,4 +1,6 @@
 // Modules that hold others, and texts.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "naru/module.h"

@@ -1,6 +1,8 @@
 // Convolutions.
 #include "naru/nn_images.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "naru/autograd.h"

@@ -1,4 +1,6 @@
 // Pooling, padding, resampling and rearranging as modules.
+#include <fmt/format.h>
+
 #include "naru/nn_images.h"
 #include "nn/text.h"
 

@@ -1,4 +1,6 @@
 // Normalisation of images.
+#include <fmt/format.h>
+
 #include "naru/autograd.h"
 #include "naru/nn_images.h"
 #include "nn/text.h"

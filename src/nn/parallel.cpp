@@ -1,5 +1,7 @@
 #include "naru/parallel.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <thread>
 

@@ -1,5 +1,8 @@
 // batch_norm, instance_norm, group_norm, local_response_norm.
 #include "naru/norms.h"
+
+#include <fmt/format.h>
+
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"

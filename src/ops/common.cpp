@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "ops/common.h"
 #include "ops/type_names.h"
 

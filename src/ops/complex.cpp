@@ -1,5 +1,7 @@
 #include "ops/complex.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "naru/autograd.h"

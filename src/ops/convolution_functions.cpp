@@ -1,5 +1,8 @@
 // conv1d ... conv_transpose3d, convolution: what they check, and the shapes.
 #include "naru/convolution.h"
+
+#include <fmt/format.h>
+
 #include "ops/autocast.h"
 #include "ops/checked.h"
 #include "ops/common.h"

@@ -1,4 +1,6 @@
 // grid_sample and affine_grid.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "naru/autograd.h"

@@ -1,5 +1,7 @@
 #include "ops/history.h"
 
+#include <fmt/format.h>
+
 #include "naru/ops.h"
 #include "ops/accumulate.h"
 #include "ops/complex.h"

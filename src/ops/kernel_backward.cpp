@@ -1,4 +1,6 @@
 // Backward of a kernel by another kernel of the source.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "naru/ops.h"

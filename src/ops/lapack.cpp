@@ -1,5 +1,7 @@
 #include "ops/lapack.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 

@@ -1,4 +1,6 @@
 // Norms of vectors and matrices, and condition numbers.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 

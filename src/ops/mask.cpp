@@ -1,5 +1,8 @@
 // Masks: nonzero, masked_select, masked_fill.
 #include "naru/ops.h"
+
+#include <fmt/format.h>
+
 #include "ops/addressing.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"

@@ -1,5 +1,8 @@
 // layer_norm, dropout, embedding.
 #include "ops/autocast.h"
+
+#include <fmt/format.h>
+
 #include "ops/common.h"
 #include "ops/elementwise.h"
 #include "ops/history.h"

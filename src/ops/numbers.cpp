@@ -1,5 +1,7 @@
 #include "ops/numbers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,7 @@
 // The steps of SGD, Adam and AdamW. Each parameter's update is one program over the parameter, its gradient and its state: one kernel. The
 // arithmetic is in PyTorch's order.
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 

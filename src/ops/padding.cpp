@@ -1,5 +1,8 @@
 // pad; unfold and fold; pixel_shuffle, pixel_unshuffle, channel_shuffle.
 #include "naru/ops.h"
+
+#include <fmt/format.h>
+
 #include "naru/resampling.h"
 #include "ops/checked.h"
 #include "ops/common.h"

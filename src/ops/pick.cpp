@@ -1,4 +1,6 @@
 // Choosing a device: the best one, or one that has what is wanted.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>

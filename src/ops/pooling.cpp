@@ -1,5 +1,7 @@
 #include "naru/pooling.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "naru/autograd.h"

@@ -1,4 +1,6 @@
 // cumsum, cumprod.
+#include <fmt/format.h>
+
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/complex.h"

@@ -1,6 +1,8 @@
 // Joining, cutting and rearranging tensors.
 #include "naru/ops.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/sizes.h"

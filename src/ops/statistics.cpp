@@ -1,4 +1,6 @@
 // var, std, var_mean, norm, logsumexp.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,6 @@
 // Views: new sizes and strides over the same storage.
+#include <fmt/format.h>
+
 #include <numeric>
 
 #include "core/sizes.h"

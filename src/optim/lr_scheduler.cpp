@@ -1,5 +1,7 @@
 #include "naru/lr_scheduler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

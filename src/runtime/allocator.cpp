@@ -1,5 +1,7 @@
 #include "runtime/allocator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -1,5 +1,7 @@
 #include "runtime/atomic_file.h"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

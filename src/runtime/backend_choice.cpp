@@ -1,5 +1,7 @@
 #include "runtime/backend_choice.h"
 
+#include <fmt/format.h>
+
 #include "naru/error.h"
 
 namespace naru::runtime {

@@ -1,5 +1,7 @@
 #include "runtime/capture.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>

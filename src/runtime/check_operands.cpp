@@ -58,8 +58,9 @@ bool holds(const Storage& s, const void* address, Range r) {
       "{}: the {} lies outside of the storages {} (a fault of naru itself; please report it): {} of sizes [{}] and strides [{}], bytes "
       "[{}, "
       "{}) from its address, which is in storages {}",
-      name.empty() ? "copy" : name, use.what, use.written ? "that are written" : "accessed", name_of(use.dtype), fmt::join(use.sizes, ", "),
-      fmt::join(use.strides, ", "), r.begin, r.end, places.empty() ? "none" : places);
+      name.empty() ? "copy" : name, use.what, use.written ? "that are written" : "accessed", name_of(use.dtype),
+      fmt::format("{}", fmt::join(use.sizes, ", ")), fmt::format("{}", fmt::join(use.strides, ", ")), r.begin, r.end,
+      places.empty() ? "none" : places);
 }
 
 }  // namespace

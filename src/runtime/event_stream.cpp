@@ -1,5 +1,7 @@
 #include "runtime/event_stream.h"
 
+#include <fmt/format.h>
+
 #include <thread>
 #include <utility>
 

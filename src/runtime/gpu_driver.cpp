@@ -1,5 +1,7 @@
 #include "runtime/gpu_driver.h"
 
+#include <fmt/format.h>
+
 #include <glob.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 #include "runtime/peer.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <map>
 #include <mutex>

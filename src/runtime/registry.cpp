@@ -1,5 +1,7 @@
 #include "runtime/registry.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>

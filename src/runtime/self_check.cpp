@@ -1,5 +1,7 @@
 #include "runtime/self_check.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "ir/interpret.h"

@@ -1,5 +1,7 @@
 #include "runtime/sync.h"
 
+#include <fmt/format.h>
+
 #include "core/tensor_impl.h"
 #include "naru/error.h"
 #include "runtime/capture.h"

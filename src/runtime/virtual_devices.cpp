@@ -1,4 +1,6 @@
 // Which virtual devices there are: NARU_VIRTUAL, or what the program asked for since.
+#include <fmt/format.h>
+
 #include <array>
 #include <atomic>
 #include <charconv>

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "sweep.h"
 
 #include <gtest/gtest.h>

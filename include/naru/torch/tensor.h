@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -167,6 +168,6 @@ std::string text_or(const char* condition, const A&... parts) {
   if constexpr (sizeof...(A) == 0)
     return std::string("Expected ") + condition + " to be true, but got false.";
   else
-    return (fmt::format("{}", parts) + ...);
+    return (std::ostringstream() << ... << parts).str();
 }
 }  // namespace torch::detail

@@ -1,5 +1,7 @@
 #include "backends/cuda/device.h"
 
+#include <fmt/format.h>
+
 #include <strings.h>
 #include <unistd.h>
 

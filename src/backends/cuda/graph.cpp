@@ -1,5 +1,7 @@
 #include "backends/cuda/graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>

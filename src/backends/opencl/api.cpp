@@ -1,5 +1,7 @@
 #include "backends/opencl/api.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 

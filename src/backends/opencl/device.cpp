@@ -1,5 +1,7 @@
 #include "backends/opencl/device.h"
 
+#include <fmt/format.h>
+
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,5 +1,7 @@
 #include "backends/opencl/stream.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "ir/inspect.h"

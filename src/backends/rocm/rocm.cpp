@@ -1,5 +1,8 @@
 // The rocm backend. So far it finds AMD's devices and says what keeps them from being used; it has no kernels yet.
 #include "core/device_kinds.h"
+
+#include <fmt/format.h>
+
 #include "runtime/gpu_driver.h"
 #include "runtime/unusable_backend.h"
 

@@ -1,5 +1,7 @@
 #include "backends/virtual/faults.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <thread>
 

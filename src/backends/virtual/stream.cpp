@@ -1,5 +1,7 @@
 #include "backends/virtual/stream.h"
 
+#include <fmt/format.h>
+
 #include <unistd.h>
 
 #include <cstdlib>

@@ -1,6 +1,8 @@
 // The virtual backend: devices made of host memory and threads, with addresses of their own, asynchronous streams and a
 // limit on memory. NARU_VIRTUAL (or naru.virtual) says which there are; NARU_VIRTUAL_MEMORY how much memory each has
 // (bytes, or 512M, 4G; default 4G); NARU_VIRTUAL_WRONG=cuda:1 which of them computes wrong numbers.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>

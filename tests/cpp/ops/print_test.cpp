@@ -1,4 +1,6 @@
 // Tensors as text: what Python prints (tests/python/printing_table.py has more).
+#include <fmt/format.h>
+
 #include "naru/print.h"
 
 #include <cmath>

@@ -1,0 +1,59 @@
+#include "naru/error.h"
+
+#include <fmt/args.h>
+#include <fmt/format.h>
+
+namespace naru {
+
+std::string detail::message(const char* format, std::initializer_list<MessageValue> values) {
+  fmt::dynamic_format_arg_store<fmt::format_context> store;
+  for (const MessageValue& v : values) switch (v.kind) {
+      case MessageValue::Kind::Int:
+        store.push_back(v.whole);
+        break;
+      case MessageValue::Kind::Unsigned:
+        store.push_back(v.count);
+        break;
+      case MessageValue::Kind::Float:
+        store.push_back(v.small);
+        break;
+      case MessageValue::Kind::Double:
+        store.push_back(v.number);
+        break;
+      case MessageValue::Kind::Bool:
+        store.push_back(v.truth);
+        break;
+      case MessageValue::Kind::Char:
+        store.push_back(v.letter);
+        break;
+      case MessageValue::Kind::Text:
+        store.push_back(v.text);
+        break;
+    }
+  return fmt::vformat(format, store);
+}
+
+void throw_error(ErrorKind kind, const std::string& text) {
+  switch (kind) {
+    case ErrorKind::Type:
+      throw TypeError(text);
+    case ErrorKind::Value:
+      throw ValueError(text);
+    case ErrorKind::Index:
+      throw IndexError(text);
+    case ErrorKind::NotImplemented:
+      throw NotImplementedError(text);
+    case ErrorKind::OutOfMemory:
+      throw OutOfMemoryError(text);
+    case ErrorKind::Runtime:
+      throw RuntimeError(text);
+    case ErrorKind::Buffer:
+      throw BufferError(text);
+    case ErrorKind::Import:
+    case ErrorKind::Key:
+      break;
+  }
+  throw Error(kind, text);
+}
+
+}  // namespace naru
