@@ -1,6 +1,7 @@
 // naru._C: the module.
 #include <dlfcn.h>
 
+#include "core/language.h"
 #include "lines.h"
 #include "runtime/interrupt.h"
 #include "tensor_object.h"
@@ -78,6 +79,7 @@ NB_MODULE(_C, m) {
   }
   runtime::watch_interrupts(true);
   set_warner(warn_user);
+  program_in_python = true;
   current_line = program_line;
   line_text = program_line_text;
 }

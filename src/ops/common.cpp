@@ -1,17 +1,18 @@
-#include <fmt/format.h>
-
 #include "ops/common.h"
-#include "ops/type_names.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 
 #include "autograd/node.h"
+#include "core/language.h"
 #include "ir/inspect.h"
 #include "naru/ops.h"
 #include "ops/complex.h"
 #include "ops/fast_call.h"
 #include "ops/strides.h"
+#include "ops/type_names.h"
 #include "runtime/fallback.h"
 #include "runtime/memory.h"
 
@@ -141,7 +142,7 @@ std::string describe(const Tensor& t, const char* role) {
     text += describe(*tensors[i], roles[i]);
     if (odd.empty() && tensors[i]->device() == second) odd = roles[i];
   }
-  throw DeviceMismatchError(text + fmt::format("\n  To mend it, move {0} first: {0} = {0}.to('{1}')", odd, first.str()));
+  throw DeviceMismatchError(text + fmt::format("\n  To mend it, move {0} first: {0} = {1}", odd, spelled_move(odd, first)));
 }
 
 }  // namespace

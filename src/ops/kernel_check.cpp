@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/language.h"
 #include "ops/common.h"
 #include "ops/kernel.h"
 
@@ -104,9 +105,9 @@ void check_device(const Kernel::Plan& plan, std::span<const KernelArgument> argu
     if (t->device() != first->device())
       throw DeviceMismatchError(fmt::format(
           "Expected all tensors to be on the same device, but found at least two devices, {} and {}! ({}(): parameter '{}' is on {}, "
-          "parameter '{}' on {}. Move it: {}.to('{}'))",
-          first->device().str(), t->device().str(), plan.entry().name, name, first->device().str(), p.name, t->device().str(), p.name,
-          first->device().str()));
+          "parameter '{}' on {}. Move it: {})",
+          first->device().str(), t->device().str(), plan.entry().name, name, first->device().str(), p.name, t->device().str(),
+          spelled_move(p.name, first->device())));
   }
 }
 
@@ -193,7 +194,8 @@ ir::UserKernel check_call(const Kernel::Plan& plan, std::span<const KernelArgume
   if (arguments.size() != entry.params.size()) {
     std::vector<std::string> list;
     for (const KernelParam& p : entry.params) list.push_back(p.text());
-    throw TypeError("{}(): takes {} arguments ({}), got {}", entry.name, entry.params.size(), fmt::join(list, ", "), arguments.size());
+    throw TypeError("{}(): takes {} arguments ({}), got {}", entry.name, entry.params.size(), fmt::format("{}", fmt::join(list, ", ")),
+                    arguments.size());
   }
   ir::UserKernel k;
   k.source = plan.source;

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "core/device_kinds.h"
+#include "core/language.h"
 #include "core/per_thread.h"
 #include "ir/inspect.h"
 #include "ir/program_builder.h"
@@ -140,8 +141,9 @@ void note_unsupported(Device device, const char* op) {
     throw NotImplementedError(
         "The operator 'aten::{}' is not currently implemented for the {} device. ({} does not support it. To run it on the cpu, with "
         "copies there and "
-        "back, set the environment variable {}, or call naru.fallback.set_policy('warn'))",
-        op, kind.label, device.str(), kind.fallback ? fmt::format("{}=1", kind.fallback) : "NARU_FALLBACK=warn");
+        "back, set the environment variable {}, or call {})",
+        op, kind.label, device.str(), kind.fallback ? fmt::format("{}=1", kind.fallback) : "NARU_FALLBACK=warn",
+        spelled("set_fallback_policy(FallbackPolicy::Warn)", "naru.fallback.set_policy('warn')"));
   if (policy != FallbackPolicy::Warn) return;
   {
     const std::lock_guard lock(uses().mutex);
@@ -149,8 +151,8 @@ void note_unsupported(Device device, const char* op) {
   }
   warn(fmt::format(
       "The operator 'aten::{}' is not currently supported on the {} backend and will fall back to run on the CPU. This may have "
-      "performance implications. (naru.fallback.report() tells how much)",
-      op, kind.label));
+      "performance implications. ({} tells how much)",
+      op, kind.label, spelled("fallback_report()", "naru.fallback.report()")));
 }
 
 void run_on_host(Queue& queue, ir::Instruction instruction, const Accesses& accesses, const char* op) {
@@ -215,8 +217,8 @@ void require_type(Device device, DType type, const char* op) {
   const std::string_view name = name_of(type);
   if (const char* words = kind_of(device.type).no_dtype)
     throw TypeError("{} ({}, on {})", fmt::format(fmt::runtime(words), name), op, device.str());
-  throw TypeError("{}: device '{}' has no {}. Please use float32 instead, as in x.to('{}', naru.float32)", op, device.str(), name,
-                  device.str());
+  throw TypeError("{}: device '{}' has no {}. Please use float32 instead, as in {}", op, device.str(), name,
+                  program_in_python ? fmt::format("x.to('{}', naru.float32)", device.str()) : spelled_move("x.to(DType::F32)", device));
 }
 
 }  // namespace runtime

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/language.h"
 #include "core/tensor_impl.h"
 #include "naru/error.h"
 #include "runtime/capture.h"
@@ -37,8 +38,8 @@ void note_synchronization(const char* what, Device device) {
   if (mode == SyncMode::Error)
     throw SynchronizationError(
         fmt::format("called a synchronizing operation where that is forbidden: {} ({}{}{}). To mend it, keep the value on the device, copy "
-                    "with non_blocking=True from or to pinned memory, or move the read behind the region",
-                    s.what, device.str(), s.where.empty() ? "" : ", at ", s.where));
+                    "with {} from or to pinned memory, or move the read behind the region",
+                    s.what, device.str(), s.where.empty() ? "" : ", at ", s.where, spelled("non_blocking = true", "non_blocking=True")));
   SyncWatch::note(s);
   if (mode == SyncMode::Warn)
     warn(fmt::format("called a synchronizing operation: {} ({}{}{})", s.what, device.str(), s.where.empty() ? "" : ", at ", s.where));

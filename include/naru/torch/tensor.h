@@ -165,9 +165,12 @@ struct AnomalyMode {
 namespace torch::detail {
 template <class... A>
 std::string text_or(const char* condition, const A&... parts) {
-  if constexpr (sizeof...(A) == 0)
+  if constexpr (sizeof...(A) == 0) {
     return std::string("Expected ") + condition + " to be true, but got false.";
-  else
-    return (std::ostringstream() << ... << parts).str();
+  } else {
+    std::ostringstream text;
+    (text << ... << parts);
+    return text.str();
+  }
 }
 }  // namespace torch::detail

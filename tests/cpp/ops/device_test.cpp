@@ -34,7 +34,7 @@ TEST_F(OnVirtualDevices, OperandsOnTwoDevicesAreAnErrorThatNamesBothAndTheRemedy
     const std::string text = e.what();
     EXPECT_EQ(text.rfind("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!", 0), 0u) << text;
     EXPECT_NE(text.find("[2, 3]"), std::string::npos) << text;
-    EXPECT_NE(text.find(".to('cuda:0')"), std::string::npos) << text;
+    EXPECT_NE(text.find(".to(Device(\"cuda:0\"))"), std::string::npos) << text;
   }
 }
 

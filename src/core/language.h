@@ -1,0 +1,18 @@
+// Messages speak the language of the program that reads them: C++, or Python where its module is loaded.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "naru/device.h"
+
+namespace naru {
+
+// Set by the Python module, before anything is computed.
+extern bool program_in_python;
+
+inline const char* spelled(const char* cpp, const char* python) { return program_in_python ? python : cpp; }
+// other.to(Device("cuda:0")), other.to('cuda:0')
+std::string spelled_move(std::string_view tensor, Device to);
+
+}  // namespace naru
