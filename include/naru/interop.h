@@ -1,0 +1,56 @@
+// Memory of others as tensors, without a copy: from_blob. Copies of it: from_data (naru/ops.h), tensor(std::span(...)). naru/dlpack.h lends and
+// borrows tensors, naru/eigen.h maps them.
+//
+//   std::vector<float> v(6);
+//   Tensor t = from_blob(v.data(), {2, 3});                                      // v must outlive t and its views
+//   Tensor u = from_blob(new float[6], {2, 3}, [](void* p) { delete[] static_cast<float*>(p); });
+#pragma once
+
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#include "naru/ops.h"
+
+namespace naru {
+
+using Deleter = std::function<void(void*)>;  // called with the memory's address when the last tensor over it is gone
+
+namespace detail {
+// Throws RuntimeError for options that ask for another device, or for a dtype whose elements the memory does not have.
+Tensor blob(void* data, const Dims& sizes, const Dims* strides, Deleter deleter, const Options& options, DType type);
+
+template <class T>
+DType blob_type(const Options& o) {
+  static_assert(!std::is_const_v<T>, "tensors are written to: copy constant memory with tensor(std::span(...)) or from_data");
+  if constexpr (std::is_void_v<T>) {
+    return o.dtype.value_or(default_dtype());
+  } else {
+    static_assert(has_dtype<T>(), "no dtype has elements of this type; pass a void* and name the dtype");
+    const DType type = o.dtype.value_or(dtype_of<T>());
+    if (!is_element_of<T>(type)) throw_wrong_element(type, dtype_of<T>());
+    return type;
+  }
+}
+}  // namespace detail
+
+// T says what the elements are (uint16_t: float16, unless options say bfloat16); of a void* options.dtype does, or the default floating type.
+// Strides are in elements, none of them negative (ValueError); without them the memory is in row-major order. On cpu.
+template <class T>
+Tensor from_blob(T* data, const Dims& sizes, const Options& options = {}) {
+  return detail::blob(data, sizes, nullptr, {}, options, detail::blob_type<T>(options));
+}
+template <class T>
+Tensor from_blob(T* data, const Dims& sizes, Deleter deleter, const Options& options = {}) {
+  return detail::blob(data, sizes, nullptr, std::move(deleter), options, detail::blob_type<T>(options));
+}
+template <class T>
+Tensor from_blob(T* data, const Dims& sizes, const Dims& strides, const Options& options = {}) {
+  return detail::blob(data, sizes, &strides, {}, options, detail::blob_type<T>(options));
+}
+template <class T>
+Tensor from_blob(T* data, const Dims& sizes, const Dims& strides, Deleter deleter, const Options& options = {}) {
+  return detail::blob(data, sizes, &strides, std::move(deleter), options, detail::blob_type<T>(options));
+}
+
+}  // namespace naru

@@ -1,0 +1,151 @@
+// The structures are those of the DLPack specification, version 1.0 and before it.
+#include "naru/dlpack.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "core/storage.h"
+#include "core/tensor_impl.h"
+#include "naru/ops.h"
+#include "ops/common.h"
+
+namespace naru {
+namespace {
+
+struct DlDevice {
+  int32_t type, id;
+};
+constexpr int32_t kDlCpu = 1, kDlCudaHost = 3;
+
+struct DlType {
+  uint8_t code, bits;
+  uint16_t lanes;
+};
+enum : uint8_t { kDlInt = 0, kDlUInt = 1, kDlFloat = 2, kDlBfloat = 4, kDlBool = 6 };
+
+struct DlTensor {
+  void* data;
+  DlDevice device;
+  int32_t ndim;
+  DlType dtype;
+  int64_t* shape;
+  int64_t* strides;  // elements; null: dense, in row-major order
+  uint64_t byte_offset;
+};
+struct DlManaged {
+  using Public = DLManagedTensor;
+  DlTensor tensor;
+  void* context;
+  void (*deleter)(DlManaged*);
+};
+struct DlManagedVersioned {
+  using Public = DLManagedTensorVersioned;
+  uint32_t major, minor;
+  void* context;
+  void (*deleter)(DlManagedVersioned*);
+  uint64_t flags;
+  DlTensor tensor;
+};
+constexpr uint64_t kReadOnly = 1, kCopied = 2;
+
+DlType dl_type(DType t) {
+  const auto bits = static_cast<uint8_t>(size_of(t) * 8);
+  if (t == DType::Bool) return {kDlBool, 8, 1};
+  if (t == DType::BF16) return {kDlBfloat, 16, 1};
+  if (is_floating(t)) return {kDlFloat, bits, 1};
+  return {is_signed(t) ? kDlInt : kDlUInt, bits, 1};
+}
+
+DType type_of(DlType t) {
+  if (t.lanes == 1)
+    for (const DType d : kAllDTypes)
+      if (const DlType k = dl_type(d); k.code == t.code && k.bits == t.bits) return d;
+  throw BufferError(
+      "from_dlpack: there is no type for code {} with {} bits and {} lanes; convert the array to bool, an integer or a floating point type "
+      "first",
+      t.code, t.bits, t.lanes);
+}
+
+// What is lent: the tensor, and its shape and strides where the consumer finds them.
+template <class M>
+struct Export {
+  M managed{};
+  Tensor tensor;
+  Dims shape, strides;
+};
+
+// Consumers may call it on any thread.
+template <class M>
+void end_export(M* m) {
+  auto* e = static_cast<Export<M>*>(m->context);
+  --e->tensor.impl()->storage->externally_aliased;
+  delete e;
+}
+
+template <class M>
+typename M::Public* lend(const Tensor& t, bool copy) {
+  ops::require_defined(t, "to_dlpack", "input");
+  if (t.requires_grad()) throw BufferError("Can't export tensors that require gradient, use tensor.detach()");
+  if (!t.device().is_cpu())
+    throw BufferError("__dlpack__: the memory of {} has no address that other libraries can use; use tensor.cpu() first", t.device().str());
+  auto e = std::make_unique<Export<M>>();
+  e->tensor = (copy ? t.clone() : t).detach();
+  const Tensor& source = e->tensor;
+  e->shape = source.sizes(), e->strides = source.strides();
+  // Strides of dimensions of size 1 say nothing; some consumers want them as in a dense array.
+  if (source.is_contiguous()) e->strides = contiguous_strides(source.sizes());
+  M& m = e->managed;
+  m.tensor = {
+      source.data_ptr(), {kDlCpu, 0}, static_cast<int32_t>(source.dim()), dl_type(source.dtype()), e->shape.data(), e->strides.data(), 0};
+  m.context = e.get();
+  m.deleter = end_export<M>;
+  if constexpr (std::is_same_v<M, DlManagedVersioned>) m.major = 1, m.minor = 0, m.flags = copy ? kCopied : 0;
+  ++source.impl()->storage->externally_aliased;
+  source.impl()->storage->resizable = false;
+  return reinterpret_cast<typename M::Public*>(&e.release()->managed);
+}
+
+template <class M>
+Tensor take(typename M::Public* lent, std::function<void()> release) {
+  auto* const m = reinterpret_cast<M*>(lent);
+  if (!m) throw BufferError("from_dlpack: wanted a managed tensor, got null");
+  if constexpr (std::is_same_v<M, DlManagedVersioned>) {
+    if (m->major != 1) throw BufferError("from_dlpack: wanted DLPack of version 1, got version {}", m->major);
+    if (m->flags & kReadOnly)
+      warn("from_dlpack: the array is not writable, and tensors always are. Writing to this tensor is undefined; copy the array first");
+  }
+  const DlTensor& d = m->tensor;
+  if (d.device.type != kDlCpu && d.device.type != kDlCudaHost)
+    throw BufferError("from_dlpack: wanted memory of the host (device type 1), got device type {}; copy the array to the host first",
+                      d.device.type);
+  const DType type = type_of(d.dtype);
+  const auto rank = static_cast<size_t>(std::max(d.ndim, 0));
+  const Dims sizes(std::span<const int64_t>(d.shape, rank));
+  if (std::any_of(sizes.begin(), sizes.end(), [](int64_t n) { return n < 0; }))
+    throw BufferError("from_dlpack: the array has a negative size");
+  Dims strides = contiguous_strides(sizes);
+  for (size_t i = 0; d.strides && i < rank; ++i) {
+    if (d.strides[i] < 0 && sizes[i] > 1)
+      throw BufferError("from_dlpack: tensors with negative strides are not supported; copy the array first");
+    strides[i] = std::max<int64_t>(d.strides[i], 0);
+  }
+  if (!release) release = [lent] { end_dlpack(lent); };
+  return from_blob(static_cast<char*>(d.data) + d.byte_offset, sizes, strides, type, std::move(release));
+}
+
+template <class M>
+void end(typename M::Public* lent) {
+  auto* const m = reinterpret_cast<M*>(lent);
+  if (m && m->deleter) m->deleter(m);
+}
+
+}  // namespace
+
+void end_dlpack(DLManagedTensorVersioned* m) { end<DlManagedVersioned>(m); }
+void end_dlpack(DLManagedTensor* m) { end<DlManaged>(m); }
+DLManagedTensorVersioned* to_dlpack(const Tensor& t, bool copy) { return lend<DlManagedVersioned>(t, copy); }
+DLManagedTensor* to_dlpack_unversioned(const Tensor& t, bool copy) { return lend<DlManaged>(t, copy); }
+Tensor from_dlpack(DLManagedTensorVersioned* m, std::function<void()> release) { return take<DlManagedVersioned>(m, std::move(release)); }
+Tensor from_dlpack(DLManagedTensor* m, std::function<void()> release) { return take<DlManaged>(m, std::move(release)); }
+
+}  // namespace naru
