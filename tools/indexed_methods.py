@@ -39,7 +39,7 @@ def forwarders(header: str) -> str:
     lines = []
     for m in METHOD.finditer(body):
         result, name, parameters = m["result"].strip(), m["name"], " ".join(m["parameters"].split())
-        if name in OWN:
+        if name in OWN or result.startswith("autograd::"):  # a type that naru/tensor.h only names
             continue
         # By value: what is returned may be a part of the tensor that was read.
         result = re.sub(r"^const (\w+)\s*&$", r"\1", result)

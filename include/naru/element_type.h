@@ -57,9 +57,11 @@ requires std::is_arithmetic_v<T> T number_as(const Scalar& s) {
     return s.to_bool();
   } else if constexpr (std::is_floating_point_v<T>) {
     const double v = s.to_double();
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    if (static_cast<double>(std::numeric_limits<T>::max()) < (v < 0 ? -v : v) && v != kInfinity && v != -kInfinity)
-      detail::throw_overflow(detail::type_name<T>());
+    if constexpr (sizeof(T) < sizeof(double)) {
+      constexpr double kInfinity = std::numeric_limits<double>::infinity();
+      if (static_cast<double>(std::numeric_limits<T>::max()) < (v < 0 ? -v : v) && v != kInfinity && v != -kInfinity)
+        detail::throw_overflow(detail::type_name<T>());
+    }
     return static_cast<T>(v);
   } else {
     // 2 to the number of T's digits: the first that is too great.

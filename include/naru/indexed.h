@@ -19,7 +19,11 @@ class Indexed {
   Indexed(const Tensor& x, std::span<const Index> indices);
 
   const Tensor& read() const;
-  operator Tensor() const { return read(); }
+  operator Tensor() const& { return read(); }
+  operator Tensor() && {
+    read();
+    return std::move(read_);
+  }
   // Converted and broadcast into the indexed elements. Throws RuntimeError where the value doesn't broadcast.
   const Indexed& operator=(const Operand& value) && { return write(value); }
   const Indexed& operator=(const Indexed& value) && { return write(value.read()); }

@@ -54,7 +54,7 @@ Tensor from_data(const void* data, const Dims& sizes, DType dtype, const Options
 // tensor(3.5), tensor({{1, 2}, {3, 4}}), tensor(std::vector<float>{...}): of the type that holds all elements (naru/literal.h), unless
 // another is named.
 Tensor tensor(const Literal& values, const Options& options = {});
-// Shares memory that stays the caller's until `release` is called. cpu only; strides in elements.
+// Shares memory that stays the caller's until `release` is called. cpu only; strides in elements. naru/interop.h has what is easier to call.
 Tensor from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, std::function<void()> release);
 
 // --- random numbers (naru/random.h has Generator, manual_seed) ---------------------------------------------------------------------
@@ -174,7 +174,11 @@ std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t);
 // --- neural networks ------------------------------------------------------------------------------------------------------------------
 Tensor softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
 Tensor log_softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
+// Names of their own; g++ 12 takes them for shadows of naru::None.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 enum class Reduction : uint8_t { None, Mean, Sum };
+#pragma GCC diagnostic pop
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean, double beta = 1);

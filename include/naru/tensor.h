@@ -81,7 +81,7 @@ using IndexList = std::initializer_list<Index>;
 // const says that the handle stays, not the elements: whatever writes elements is const, only assignment of the handle is not.
 class Tensor {
  public:
-  Tensor() noexcept = default;  // undefined: no device, no elements
+  Tensor() noexcept {}  // undefined: no device, no elements
   explicit Tensor(TensorImpl* adopted) noexcept : impl_(adopted) {}
   Tensor(const Tensor& o) noexcept;
   Tensor(Tensor&& o) noexcept : impl_(o.impl_) { o.impl_ = nullptr; }
@@ -336,7 +336,11 @@ class Tensor {
 
 // One part of an index: x[{0, Slice(1, 5, 2), None, Ellipsis, mask_or_positions}].
 struct Index {
+// Names of their own; g++ 12 takes them for shadows of naru::None.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
   enum class Kind : uint8_t { Integer, Slice, None, Ellipsis, Tensor, Bool } kind;
+#pragma GCC diagnostic pop
   int64_t integer = 0;
   Slice slice;
   Tensor tensor;  // integers (positions) or bool (mask)

@@ -17,7 +17,7 @@ const FastCall::Prepared* FastCall::prepare(std::atomic<const Prepared*>& slot, 
   for (int i = 0; i < count_; ++i)
     args[i] = input_of_[i] == kNumber ? b.param(types.compute) : b.input_at(static_cast<size_t>(input_of_[i]), types.compute);
   b.output(b.node(id, types.out, {args.data(), static_cast<size_t>(count_)}));
-  auto made = std::make_unique<Prepared>(&runtime::small_work.kernel(program), types);
+  std::unique_ptr<Prepared> made(new Prepared{&runtime::small_work.kernel(program), types});
   const Prepared* before = nullptr;
   return slot.compare_exchange_strong(before, made.get()) ? made.release() : before;
 }

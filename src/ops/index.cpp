@@ -247,7 +247,9 @@ Tensor Tensor::index(std::span<const Index> indices) const {
 Tensor Tensor::index(IndexList indices) const { return index(std::span(indices.begin(), indices.size())); }
 
 Tensor Tensor::select_first(int64_t i) const {
-  const Index index(i);
+  if (impl_ && !impl_->sizes.empty())
+    if (const int64_t n = impl_->sizes[0]; i >= -n && i < n) return select(0, i);
+  const Index index(i);  // an error
   return this->index({&index, 1});
 }
 Tensor Tensor::operator[](const Slice& slice) const {

@@ -95,7 +95,7 @@ std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t) {
   }
   std::vector<int64_t> counts(starts.size());
   for (size_t i = 0; i < starts.size(); ++i) counts[i] = (i + 1 < starts.size() ? starts[i + 1] : n) - starts[i];
-  const Options host(Device(DeviceType::Cpu));
+  const Options host{Device(DeviceType::Cpu)};
   const Device device = t.device();
   return {index_select(values, 0, tensor(starts, host)).to(device), inverse.to(device), tensor(counts, host).to(device)};
 }
