@@ -53,6 +53,8 @@ class Literal {
     for (size_t i = 0; i < count_; ++i) f(read_(numbers_, i));
     for (const Literal& p : parts_) p.each(f);
   }
+  // Of a number alone; null for others.
+  const Scalar* number() const noexcept { return kind_ == Kind::Number ? &number_ : nullptr; }
   // Numbers that lie in memory as those of a tensor of number_type() do; null for others.
   const void* numbers() const noexcept { return as_they_lie_ ? numbers_ : nullptr; }
   DType number_type() const noexcept { return dtype_; }

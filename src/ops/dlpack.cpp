@@ -21,7 +21,7 @@ struct DlType {
   uint8_t code, bits;
   uint16_t lanes;
 };
-enum : uint8_t { kDlInt = 0, kDlUInt = 1, kDlFloat = 2, kDlBfloat = 4, kDlBool = 6 };
+enum : uint8_t { kDlInt = 0, kDlUInt = 1, kDlFloat = 2, kDlBfloat = 4, kDlComplex = 5, kDlBool = 6 };
 
 struct DlTensor {
   void* data;
@@ -52,6 +52,7 @@ DlType dl_type(DType t) {
   const auto bits = static_cast<uint8_t>(size_of(t) * 8);
   if (t == DType::Bool) return {kDlBool, 8, 1};
   if (t == DType::BF16) return {kDlBfloat, 16, 1};
+  if (is_complex(t)) return {kDlComplex, bits, 1};
   if (is_floating(t)) return {kDlFloat, bits, 1};
   return {is_signed(t) ? kDlInt : kDlUInt, bits, 1};
 }

@@ -54,6 +54,7 @@ Tensor tensor(const Literal& values, const Options& options) {
   const Dims shape = values.shape();
   Options o = options;
   if (!o.dtype) o.dtype = values.dtype();
+  if (const Scalar* const s = values.number()) return scalar_tensor(*s, o);
   if (values.numbers()) return from_data(values.numbers(), shape, values.number_type(), o);
   return is_floating(values.dtype()) ? gathered<double>(values, shape, DType::F64, o) : gathered<int64_t>(values, shape, DType::I64, o);
 }
