@@ -54,14 +54,14 @@ Tensor glu(const Tensor& x, int64_t dim = -1);
 Tensor softmin(const Tensor& x, int64_t dim, std::optional<DType> dtype = {});
 // A sample of the Gumbel-softmax distribution; hard: one-hot values with the soft ones' gradient.
 Tensor gumbel_softmax(const Tensor& logits, double tau = 1, bool hard = false, int64_t dim = -1, Generator* generator = nullptr);
-// The same in place.
-const Tensor& relu_(const Tensor& x);
-const Tensor& elu_(const Tensor& x, double alpha = 1);
-const Tensor& celu_(const Tensor& x, double alpha = 1);
-const Tensor& selu_(const Tensor& x);
-const Tensor& hardtanh_(const Tensor& x, double min_val = -1, double max_val = 1);
-const Tensor& leaky_relu_(const Tensor& x, double negative_slope = 0.01);
-const Tensor& threshold_(const Tensor& x, double threshold, double value);
+// The same in place; they return x.
+Tensor relu_(Tensor x);
+Tensor elu_(Tensor x, double alpha = 1);
+Tensor celu_(Tensor x, double alpha = 1);
+Tensor selu_(Tensor x);
+Tensor hardtanh_(Tensor x, double min_val = -1, double max_val = 1);
+Tensor leaky_relu_(Tensor x, double negative_slope = 0.01);
+Tensor threshold_(Tensor x, double threshold, double value);
 
 // --- dropout. ValueError for a probability outside [0, 1]
 using naru::dropout;

@@ -79,15 +79,16 @@ Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, int64_t dim, 
   return (places == top).to(soft.dtype()) - soft.detach() + soft;
 }
 
-const Tensor& relu_(const Tensor& x) { return x.relu_(); }
-const Tensor& elu_(const Tensor& x, double alpha) { return x.copy_(elu(apart(x), alpha)); }
-const Tensor& celu_(const Tensor& x, double alpha) { return x.copy_(celu(apart(x), alpha)); }
-const Tensor& selu_(const Tensor& x) { return x.copy_(selu(apart(x))); }
-const Tensor& hardtanh_(const Tensor& x, double min_val, double max_val) { return x.copy_(hardtanh(apart(x), min_val, max_val)); }
-const Tensor& leaky_relu_(const Tensor& x, double negative_slope) { return x.copy_(leaky_relu(apart(x), negative_slope)); }
-const Tensor& threshold_(const Tensor& x, double threshold, double value) {
-  return x.copy_(functional::threshold(apart(x), threshold, value));
+Tensor relu_(Tensor x) {
+  x.relu_();
+  return x;
 }
+Tensor elu_(Tensor x, double alpha) { return x.copy_(elu(apart(x), alpha)); }
+Tensor celu_(Tensor x, double alpha) { return x.copy_(celu(apart(x), alpha)); }
+Tensor selu_(Tensor x) { return x.copy_(selu(apart(x))); }
+Tensor hardtanh_(Tensor x, double min_val, double max_val) { return x.copy_(hardtanh(apart(x), min_val, max_val)); }
+Tensor leaky_relu_(Tensor x, double negative_slope) { return x.copy_(leaky_relu(apart(x), negative_slope)); }
+Tensor threshold_(Tensor x, double threshold, double value) { return x.copy_(functional::threshold(apart(x), threshold, value)); }
 
 Tensor feature_dropout(const Tensor& x, double p, bool training) {
   check_probability(p);

@@ -42,8 +42,9 @@ class ModuleHolder {
   ModuleHolder(std::nullptr_t) {}
   ModuleHolder(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   template <class First, class... Rest>
-  requires(std::is_constructible_v<Impl, First, Rest...> && !std::is_base_of_v<ModuleHolder, std::remove_cvref_t<First>> &&
-           !std::is_convertible_v<First, std::shared_ptr<Impl>>) ModuleHolder(First&& first, Rest&&... rest)
+  requires(!std::is_base_of_v<ModuleHolder, std::remove_cvref_t<First>> && !std::is_same_v<std::remove_cvref_t<First>, std::nullptr_t> &&
+           !std::is_same_v<std::remove_cvref_t<First>, std::shared_ptr<Impl>> && std::is_constructible_v<Impl, First, Rest...>)
+      ModuleHolder(First&& first, Rest&&... rest)
       : impl_(std::make_shared<Impl>(std::forward<First>(first), std::forward<Rest>(rest)...)) {}
 
   Impl* operator->() const { return get(); }

@@ -113,13 +113,6 @@ using naru::sum;
 inline Tensor sum(const Tensor& x, int64_t dim, bool keepdim = false) { return naru::sum(x, Dims{dim}, keepdim); }
 using naru::mean;
 inline Tensor mean(const Tensor& x, int64_t dim, bool keepdim = false) { return naru::mean(x, Dims{dim}, keepdim); }
-using naru::tensor;
-inline Tensor tensor(const std::vector<float>& values, const TensorOptions& options = {}) {
-  return naru::tensor(std::vector<double>(values.begin(), values.end()), options);
-}
-inline Tensor tensor(const std::vector<int>& values, const TensorOptions& options = {}) {
-  return naru::tensor(std::vector<int64_t>(values.begin(), values.end()), options);
-}
 // What a loss is reduced to, by libtorch's constants.
 inline constexpr naru::Reduction kNone = naru::Reduction::None, kMean = naru::Reduction::Mean, kSum = naru::Reduction::Sum;
 
