@@ -30,12 +30,26 @@ NAMESPACES = {
     "optim": ("naru::optim", ["optim"]),
     "optim.lr_scheduler": ("naru::optim", ["lr_scheduler"]),
     "utils.data": ("naru::data", ["data", "samplers"]),
+    "accelerator": ("naru", ["devices", "memory", "stream", "graph", "sync"]),
+    "cuda": ("naru", ["devices", "memory", "stream", "graph", "random", "sync"]),
+}
+# What these modules import for themselves.
+HELPERS = {
+    "accelerator": {"absent", "current_kind", "device_index", "kinds", "KINDS", "memory_functions", "to_device", "devices"},
+    "cuda": {"absent", "device_of", "graphs_of_kind", "memory_functions", "of_kind", "to_device"},
 }
 
 PARAMETER = "a Tensor that `Module::register_parameter` has made a parameter: C++ needs no class for it"
 LAZY = "sizes are known where a C++ module is made; make it in the first call of forward, where they are not"
 DEPRECATED = "an old name that PyTorch warns of"
 PICKLED = "worker processes are Python's; C++'s workers are threads, which share the data set"
+
+CURRENT = "naru::Stream::current"
+RESET_PEAK = "naru::reset_peak_memory_stats"
+NO_CACHE = "says nothing in Python, either: there is no such cache"
+DRIVER = "what NVIDIA's compiler was told; kernels are compiled at run time"
+GENERATOR = "one generator draws for all devices"
+LAZY_START = "devices start at their first use"
 
 # (namespace, name): what it is called, or None and the reason.
 SPELT = {
@@ -66,6 +80,59 @@ SPELT = {
     ("utils.data", "default_convert"): (None, "NumPy's arrays and Python's containers become tensors; C++'s samples are tensors"),
     ("utils.data", "get_worker_info"): (None, PICKLED),
     ("utils.data", "Sampler"): ("naru::data::Sampler", ""),
+    ("accelerator", "current_accelerator"): ("naru::best_device", ""),
+    ("accelerator", "current_device_index"): ("naru::current_device", ""),
+    ("accelerator", "current_device_idx"): ("naru::current_device", DEPRECATED),
+    ("accelerator", "set_device_index"): ("naru::set_device", ""),
+    ("accelerator", "set_device_idx"): ("naru::set_device", DEPRECATED),
+    ("accelerator", "current_stream"): (CURRENT, ""),
+    ("accelerator", "set_stream"): ("naru::set_current_stream", ""),
+    ("accelerator", "get_memory_info"): ("naru::mem_get_info", ""),
+    ("accelerator", "get_device_capability"): ("naru::get_device_properties", "float64, float16, bfloat16"),
+    ("accelerator", "empty_host_cache"): ("naru::empty_cache", "of Device(\"cpu\")"),
+    ("cuda", "AcceleratorError"): ("naru::RuntimeError", ""),
+    ("cuda", "OutOfMemoryError"): ("naru::OutOfMemoryError", ""),
+    ("cuda", "CUDAGraph"): ("naru::Graph", ""),
+    ("cuda", "StreamContext"): ("naru::StreamGuard", "a guard"),
+    ("cuda", "stream"): ("naru::StreamGuard", "a guard"),
+    ("cuda", "device"): ("naru::DeviceGuard", "a guard"),
+    ("cuda", "can_device_access_peer"): ("naru::can_access_peer", ""),
+    ("cuda", "current_stream"): (CURRENT, ""),
+    ("cuda", "default_stream"): ("naru::Stream::default_stream", ""),
+    ("cuda", "set_stream"): ("naru::set_current_stream", ""),
+    ("cuda", "device_memory_used"): ("naru::memory_stats", "\"driver_used_bytes\""),
+    ("cuda", "get_allocator_backend"): (None, "there is one allocator"),
+    ("cuda", "get_arch_list"): (None, DRIVER),
+    ("cuda", "get_gencode_flags"): (None, DRIVER),
+    ("cuda", "get_device_capability"): ("naru::get_device_properties", "major, minor"),
+    ("cuda", "get_device_name"): ("naru::device_name", ""),
+    ("cuda", "get_per_process_memory_fraction"): ("naru::memory_stats", "\"limit_bytes\""),
+    ("cuda", "get_rng_state"): ("naru::default_generator", GENERATOR),
+    ("cuda", "get_rng_state_all"): ("naru::default_generator", GENERATOR),
+    ("cuda", "set_rng_state"): ("naru::default_generator", GENERATOR),
+    ("cuda", "set_rng_state_all"): ("naru::default_generator", GENERATOR),
+    ("cuda", "initial_seed"): ("naru::default_generator", GENERATOR),
+    ("cuda", "seed"): ("naru::default_generator", GENERATOR),
+    ("cuda", "seed_all"): ("naru::default_generator", GENERATOR),
+    ("cuda", "manual_seed_all"): ("naru::manual_seed", GENERATOR),
+    ("cuda", "get_sync_debug_mode"): ("naru::sync_mode", ""),
+    ("cuda", "set_sync_debug_mode"): ("naru::set_sync_mode", ""),
+    ("cuda", "graph"): ("naru::Graph", "its capture is a member"),
+    ("cuda", "graph_pool_handle"): (None, "graphs have no pools: they hold their tensors"),
+    ("cuda", "is_current_stream_capturing"): ("naru::is_capturing", ""),
+    ("cuda", "has_half"): ("naru::get_device_properties", "float16"),
+    ("cuda", "has_magma"): (None, "a library of PyTorch's"),
+    ("cuda", "init"): (None, LAZY_START),
+    ("cuda", "is_initialized"): (None, LAZY_START),
+    ("cuda", "ipc_collect"): (None, NO_CACHE),
+    ("cuda", "is_bf16_supported"): ("naru::get_device_properties", "bfloat16"),
+    ("cuda", "is_tf32_supported"): ("naru::allow_tf32", "whether it may be used; devices without it compute in float32"),
+    ("cuda", "make_graphed_callables"): (None, "a module's calls are made by Python; naru::Graph captures C++'s"),
+    ("cuda", "max_memory_cached"): ("naru::max_memory_reserved", DEPRECATED),
+    ("cuda", "memory_cached"): ("naru::memory_reserved", DEPRECATED),
+    ("cuda", "memory_stats_as_nested_dict"): ("naru::memory_stats", "names with dots in them"),
+    ("cuda", "reset_max_memory_allocated"): (RESET_PEAK, DEPRECATED),
+    ("cuda", "reset_max_memory_cached"): (RESET_PEAK, DEPRECATED),
 }
 
 
@@ -74,10 +141,11 @@ def public_names(namespace: str) -> list[str]:
     module = import_module("naru." + namespace)
     names = getattr(module, "__all__", None)
     if names is None or namespace == "nn":
+        no_part = HELPERS.get(namespace, set()) | {"annotations", "TYPE_CHECKING", "Tensor", "Any", "Sequence", "takes_tensors", "Callable"}
         names = [
             name
             for name, value in vars(module).items()
-            if not name.startswith("_") and not inspect.ismodule(value) and name not in ("annotations", "TYPE_CHECKING", "Tensor", "Any", "Sequence", "takes_tensors", "Callable")
+            if not name.startswith("_") and not inspect.ismodule(value) and name not in no_part
         ]
     return sorted(names, key=str.lower)
 

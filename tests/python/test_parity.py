@@ -1,4 +1,4 @@
-"""Each public Python name of nn, optim, autograd and utils.data has a C++ one, or a reason (docs/cpp-parity.md)."""
+"""Each public Python name of nn, optim, autograd, utils.data and devices has a C++ one, or a reason (docs/cpp-parity.md)."""
 import re
 import sys
 from pathlib import Path
