@@ -62,11 +62,15 @@ class MemoryHistory {
   ~MemoryHistory();
   // So far.
   std::vector<MemoryChange> events() const;
+  // Writes them as one self-contained HTML page: a timeline, and the largest holders. RuntimeError where the file can't be written.
+  void save_page(const std::string& path) const;
 
  private:
   Device device_;
 };
 // The greatest first.
 std::vector<MemoryHolder> memory_holders(const std::vector<MemoryChange>& events);
+// The page's text.
+std::string memory_page(Device device, const std::vector<MemoryChange>& events);
 
 }  // namespace naru

@@ -43,6 +43,17 @@ nb::dict statistics(Device d) {
   return out;
 }
 
+// The events of a history as _memory_history gives them.
+std::vector<MemoryChange> changes_of(PyObject* events) {
+  std::vector<MemoryChange> list;
+  for (nb::handle item : nb::borrow<nb::list>(events)) {
+    const nb::tuple e = nb::cast<nb::tuple>(item);
+    list.push_back({nb::cast<double>(e[0]), nb::cast<int64_t>(e[1]), nb::cast<uint64_t>(e[2]), nb::cast<size_t>(e[3]),
+                    nb::cast<size_t>(e[4]), nb::cast<std::string>(e[5]), nb::cast<std::string>(e[6])});
+  }
+  return list;
+}
+
 nb::dict describe(Device device) {
   const Device d = runtime::resolve(device);
   const runtime::Properties p = runtime::properties(d);
@@ -202,6 +213,14 @@ void define_memory() {
                                      e.origin.where && line_text ? line_text(e.origin.where) : std::string()));
         return list;
       });
+  def(kFunction, "_memory_holders", "events", "Who held how much of a history: (line and operator, most bytes at one time, allocations).",
+      [](PyObject* events) -> nb::object {
+        nb::list list;
+        for (const MemoryHolder& h : memory_holders(changes_of(events))) list.append(nb::make_tuple(h.name, h.most, h.allocations));
+        return list;
+      });
+  def(kFunction, "_memory_page", "device, events", "A history as a page of HTML.",
+      [](Device d, PyObject* events) { return memory_page(d, changes_of(events)); });
   def(kFunction, "synchronize", "device", "Waits for all work on a device.", [](Device d) -> PyObject* {
     {
       Unlocked scope;

@@ -2,6 +2,9 @@
 #include "naru/memory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
 
 #include "naru/devices.h"
 #include "naru/ops.h"
@@ -10,13 +13,13 @@
 namespace naru {
 namespace {
 
-struct Memory : ::testing::Test {
-  Memory() { set_virtual_devices("cuda:2(memory=64MiB)"); }
-  ~Memory() override { set_virtual_devices(""); }
+struct DeviceMemory : ::testing::Test {
+  DeviceMemory() { set_virtual_devices("cuda:2(memory=64MiB)"); }
+  ~DeviceMemory() override { set_virtual_devices(""); }
   const Device device{"cuda:0"};
 };
 
-TEST_F(Memory, FiguresFollowTensors) {
+TEST_F(DeviceMemory, FiguresFollowTensors) {
   empty_cache(device);
   const size_t before = memory_allocated(device);
   {
@@ -39,7 +42,7 @@ TEST_F(Memory, FiguresFollowTensors) {
   EXPECT_EQ(total, size_t{64} << 20);
 }
 
-TEST_F(Memory, ALimitHolds) {
+TEST_F(DeviceMemory, ALimitHolds) {
   set_per_process_memory_fraction(0.25, device);
   EXPECT_EQ(memory_stats(device).at("limit_bytes"), int64_t{16} << 20);
   EXPECT_THROW(empty({32 << 20}, device).data_ptr(), OutOfMemoryError);
@@ -48,7 +51,7 @@ TEST_F(Memory, ALimitHolds) {
   EXPECT_THROW(set_per_process_memory_fraction(1.5, device), ValueError);
 }
 
-TEST_F(Memory, TheSummaryIsATable) {
+TEST_F(DeviceMemory, TheSummaryIsATable) {
   const Tensor t = ones({1 << 18}, device);
   const std::string text = memory_summary(device);
   EXPECT_NE(text.find("PyTorch CUDA memory summary, device ID 0"), std::string::npos);
@@ -56,9 +59,12 @@ TEST_F(Memory, TheSummaryIsATable) {
   EXPECT_LT(memory_summary(device, true).size(), text.size());
 }
 
-TEST_F(Memory, AHistoryTellsWhoHeldHowMuch) {
+TEST_F(DeviceMemory, AHistoryTellsWhoHeldHowMuch) {
   const MemoryHistory history(device);
-  { const Tensor a = zeros({1 << 16}, device), b = zeros({1 << 16}, device); }
+  {
+    const Tensor a = zeros({1 << 16}, device), b = zeros({1 << 16}, device);
+    synchronize(device);
+  }
   const auto events = history.events();
   ASSERT_GE(events.size(), 4u);
   EXPECT_EQ(events[0].bytes, 1 << 18);
@@ -66,9 +72,14 @@ TEST_F(Memory, AHistoryTellsWhoHeldHowMuch) {
   ASSERT_FALSE(holders.empty());
   EXPECT_EQ(holders[0].most, 2 << 18);
   EXPECT_EQ(holders[0].allocations, 2);
+  const std::string page = memory_page(device, events), path = ::testing::TempDir() + "naru_memory_" + std::to_string(::getpid()) + ".html";
+  EXPECT_EQ(page.find('$' + std::string("DEVICE")), std::string::npos);
+  EXPECT_NE(page.find("<b id=\"peak\">512.00 KiB</b>"), std::string::npos) << page;
+  history.save_page(path);
+  EXPECT_EQ(std::remove(path.c_str()), 0);
 }
 
-TEST_F(Memory, TheCurrentDeviceIsTheThreadsAndAGuardPutsItBack) {
+TEST_F(DeviceMemory, TheCurrentDeviceIsTheThreadsAndAGuardPutsItBack) {
   EXPECT_EQ(current_device(DeviceType::Cuda), 0);
   {
     const DeviceGuard guard("cuda:1");
@@ -83,7 +94,7 @@ TEST_F(Memory, TheCurrentDeviceIsTheThreadsAndAGuardPutsItBack) {
   EXPECT_FALSE(can_access_peer("cuda:0", "cuda:0"));
 }
 
-TEST_F(Memory, PropertiesSayWhatADeviceIsLike) {
+TEST_F(DeviceMemory, PropertiesSayWhatADeviceIsLike) {
   const DeviceProperties p = get_device_properties(device);
   EXPECT_TRUE(p.simulated && p.float64);
   EXPECT_EQ(p.total_memory, size_t{64} << 20);
@@ -91,7 +102,7 @@ TEST_F(Memory, PropertiesSayWhatADeviceIsLike) {
   EXPECT_NE(virtual_devices().find("cuda:2"), std::string::npos);
 }
 
-TEST(Threads, TheirNumberIsSetForTheProcess) {
+TEST(ThreadCount, TheirNumberIsSetForTheProcess) {
   const int before = get_num_threads();
   set_num_threads(3);
   EXPECT_EQ(get_num_threads(), 3);
