@@ -267,10 +267,12 @@ struct LogSoftmaxImpl : naru::nn::LogSoftmax {
 struct FlattenImpl : naru::nn::Flatten {
   FlattenImpl(const FlattenOptions& o = {}) : naru::nn::Flatten(o.start, o.end) {}
 };
+// A function, with what it is given behind the tensor.
 struct FunctionalImpl : naru::nn::Functional {
-  template <class F>
-  requires std::is_invocable_v<F&, const Tensor&> FunctionalImpl(F f)
-      : naru::nn::Functional([f = std::move(f)](const Tensor& x) mutable -> Tensor { return f(x); }) {}
+  template <class F, class... A>
+  requires std::is_invocable_v<F&, const Tensor&, A&...>
+  explicit FunctionalImpl(F f, A... rest)
+      : naru::nn::Functional([f = std::move(f), ... rest = std::move(rest)](const Tensor& x) mutable -> Tensor { return f(x, rest...); }) {}
 };
 struct CrossEntropyLossImpl : naru::nn::CrossEntropyLoss {
   CrossEntropyLossImpl(const LossOptions& o = {}) : naru::nn::CrossEntropyLoss(o.reduction_, o.smoothing_, o.weight_, o.ignore_) {}

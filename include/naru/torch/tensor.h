@@ -32,6 +32,7 @@ class DeviceType {
   constexpr DeviceType(naru::DeviceType kind) : kind_(kind) {}
   constexpr operator naru::DeviceType() const { return kind_; }
   constexpr operator naru::Device() const { return naru::Device(kind_); }
+  operator naru::Options() const { return naru::Options(naru::Device(kind_)); }
   friend constexpr bool operator==(DeviceType, DeviceType) = default;
 
  private:

@@ -250,6 +250,51 @@ TEST(TorchPrograms, ADataSetOfTheProgramsOwnIsReadInBatches) {
   EXPECT_EQ(changed->begin()->data.sum().item<double>(), 3);
 }
 
+// --- two networks, one against the other
+
+struct GeneratorImpl : torch::nn::Module {
+  explicit GeneratorImpl(int noise)
+      : up1(torch::nn::ConvTranspose2dOptions(noise, 8, 4).bias(false)),
+        norm(8),
+        up2(torch::nn::ConvTranspose2dOptions(8, 1, 4).stride(2).padding(1).bias(false)) {
+    register_module("up1", up1);
+    register_module("norm", norm);
+    register_module("up2", up2);
+  }
+  torch::Tensor forward(const torch::Tensor& x) override { return torch::tanh(up2(torch::relu(norm(up1(x))))); }
+  torch::nn::ConvTranspose2d up1;
+  torch::nn::BatchNorm2d norm;
+  torch::nn::ConvTranspose2d up2;
+};
+TORCH_MODULE(Generator);
+
+TEST(TorchPrograms, AGeneratorAndADiscriminatorTakeTurns) {
+  torch::manual_seed(1);
+  Generator generator(3);
+  torch::nn::Sequential discriminator(torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 4, 4).stride(2).padding(1).bias(false)),
+                                      torch::nn::LeakyReLU(torch::nn::LeakyReLUOptions().negative_slope(0.2)),
+                                      torch::nn::Conv2d(torch::nn::Conv2dOptions(4, 1, 4).bias(false)), torch::nn::Sigmoid(),
+                                      torch::nn::Functional([](const torch::Tensor& x, int64_t n) { return x.reshape({n}); }, int64_t{-1}));
+  torch::optim::Adam slow(generator->parameters(), torch::optim::AdamOptions(2e-4).betas(std::make_tuple(0.5, 0.5)));
+  torch::optim::Adam fast(discriminator->parameters(), torch::optim::AdamOptions(5e-3).betas(std::make_tuple(0.5, 0.5)));
+  double first = 0, last = 0;
+  for (int step = 0; step < 20; ++step) {
+    discriminator->zero_grad();
+    const auto real = torch::ones({4, 1, 8, 8}), labels = torch::empty({4}, torch::kCPU).fill_(0.9);
+    auto noise = torch::randn({4, 3, 1, 1}, torch::kCPU);
+    auto fake = generator->forward(noise);
+    auto loss = torch::binary_cross_entropy(discriminator->forward(real), labels) +
+                torch::binary_cross_entropy(discriminator->forward(fake.detach()), torch::zeros({4}));
+    loss.backward();
+    fast.step();
+    generator->zero_grad();
+    torch::binary_cross_entropy(discriminator->forward(fake), torch::ones({4})).backward();
+    slow.step();
+    (step == 0 ? first : last) = loss.item<float>();
+  }
+  EXPECT_LT(last, first);
+}
+
 // --- holders, options
 
 struct BlockImpl : torch::nn::Module {
