@@ -74,6 +74,15 @@ void define_lu() {
       [](const Tensor& lu, const Tensor& pivots, bool data, bool exchanges) {
         return named("lu_unpack", "P", "L", "U", lu_unpack(lu, pivots, data, exchanges));
       });
+  def(kMethod, "lu", "input, pivot=True, get_infos=False", "(LU, pivots), and with get_infos a number for each matrix.",
+      [](const Tensor& a, bool pivot, bool infos) {
+        if (infos) {
+          const auto [factors, pivots, info] = linalg::lu_factor_ex(a, pivot);
+          return std::vector<Tensor>{factors, pivots, info};
+        }
+        const auto [factors, pivots] = linalg::lu_factor(a, pivot);
+        return std::vector<Tensor>{factors, pivots};
+      });
   def(kFunction, "_lu_with_info", "input, pivot=True, check_errors=True", "(LU, pivots, info).",
       [](const Tensor& a, bool pivot, bool check) {
         auto [factors, pivots, info] = linalg::lu_factor_ex(a, pivot);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <climits>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "host/instructions.h"
@@ -37,8 +38,8 @@ struct Job {
   const std::vector<Sizes>& sizes;
   int64_t matrix = 0;
   int first = 0, columns = 0;
-  std::vector<T> work;
-  std::vector<int> integers;
+  std::vector<T> work{};
+  std::vector<int> integers{};
 
   T* at(size_t k) const { return static_cast<T*>(op.arrays[k].data) + matrix * op.arrays[k].matrix; }
   int* ints(size_t k) const { return static_cast<int*>(op.arrays[k].data) + matrix * op.arrays[k].matrix; }
@@ -63,6 +64,25 @@ struct Job {
 };
 
 constexpr size_t kOne = 1;  // the length of such a text
+
+// Iterations that wait for something to become small may wait for ever for what is infinite or no number: array k must hold neither.
+template <class T>
+bool is_finite(const Job<T>& j, size_t k, int64_t rows) {
+  const T* const a = j.at(k);
+  const int64_t cols = *j.cols(k), step = *j.column(k);
+  int bad = 0;
+  for (int64_t c = 0; c < cols; ++c)
+    for (int64_t r = 0; r < rows; ++r) bad |= !(std::abs(a[c * step + r]) <= std::numeric_limits<T>::max());
+  return bad == 0;
+}
+// LAPACK's number for an argument that it does not take.
+constexpr int kBadMatrix = -4, kBadRight = -6, kNotConverged = 1;
+
+// Of A and B of a problem of least squares.
+template <class T>
+int refused(const Job<T>& j) {
+  return !is_finite(j, 0, *j.rows(0)) ? kBadMatrix : !is_finite(j, 1, *j.rows(0)) ? kBadRight : 0;
+}
 
 template <class T>
 int cholesky(Job<T>& j) {
@@ -147,6 +167,7 @@ int qr_product(Job<T>& j) {
 template <class T>
 int svd(Job<T>& j) {
   int info = 0;
+  if (!is_finite(j, 0, *j.rows(0))) return kBadMatrix;
   const bool vectors = j.op.vectors;
   const size_t u = vectors ? 2 : 0, vt = vectors ? 3 : 0;
   const char* const wanted = !vectors ? "N" : *j.cols(u) == *j.rows(0) && *j.rows(vt) == *j.cols(0) ? "A" : "S";
@@ -161,6 +182,7 @@ int svd(Job<T>& j) {
 template <class T>
 int eigh(Job<T>& j) {
   int info = 0;
+  if (!is_finite(j, 0, *j.rows(0))) return kNotConverged;
   const auto run = [&](T* work, const int* size, int* integers, const int* count) {
     call(j.function, j.op.vectors ? "V" : "N", j.triangle(), j.rows(0), j.at(0), j.column(0), j.at(1), work, size, integers, count, &info,
          kOne, kOne);
@@ -195,7 +217,8 @@ int ldl_solve(Job<T>& j) {
 
 template <class T>
 int gels(Job<T>& j) {
-  int info = 0;
+  int info = refused(j);
+  if (info) return info;
   j.with_work([&](T* work, const int* size) {
     call(j.function, "N", j.rows(0), j.cols(0), j.cols(1), j.at(0), j.column(0), j.at(1), j.column(1), work, size, &info, kOne);
   });
@@ -204,7 +227,8 @@ int gels(Job<T>& j) {
 
 template <class T>
 int gelsy(Job<T>& j) {
-  int info = 0;
+  int info = refused(j);
+  if (info) return info;
   const T rcond = static_cast<T>(j.op.rcond);
   j.integers.assign(static_cast<size_t>(*j.cols(0)), 0);
   j.with_work([&](T* work, const int* size) {
@@ -216,7 +240,8 @@ int gelsy(Job<T>& j) {
 
 template <class T>
 int gelss(Job<T>& j) {
-  int info = 0;
+  int info = refused(j);
+  if (info) return info;
   const T rcond = static_cast<T>(j.op.rcond);
   j.with_work([&](T* work, const int* size) {
     call(j.function, j.rows(0), j.cols(0), j.cols(1), j.at(0), j.column(0), j.at(1), j.column(1), j.at(3), &rcond, j.ints(2), work, size,
@@ -227,7 +252,8 @@ int gelss(Job<T>& j) {
 
 template <class T>
 int gelsd(Job<T>& j) {
-  int info = 0;
+  int info = refused(j);
+  if (info) return info;
   const T rcond = static_cast<T>(j.op.rcond);
   const auto run = [&](T* work, const int* size, int* integers) {
     call(j.function, j.rows(0), j.cols(0), j.cols(1), j.at(0), j.column(0), j.at(1), j.column(1), j.at(3), &rcond, j.ints(2), work, size,

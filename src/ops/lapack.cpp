@@ -76,7 +76,7 @@ std::string meaning(std::string_view api, int64_t info) {
   if (info < 0)
     return api.find("svd") != std::string_view::npos && info == -4
                ? "The algorithm failed to converge because the input matrix contained non-finite values."
-               : fmt::format("LAPACK does not take its argument {} (the matrix may hold infinities or NaN)", -info);
+               : fmt::format("Argument {} has illegal value. (infinite elements, or NaN)", -info);
   for (const Meaning& m : kMeanings)
     if (api.find(m.word) != std::string_view::npos) return fmt::format(fmt::runtime(m.text), info);
   return fmt::format("LAPACK failed with error code {}", info);

@@ -50,6 +50,19 @@ def test_what_a_matrix_can_not_be_is_a_linalg_error_in_pytorchs_words(name):
     assert text in str(error.value) and isinstance(error.value, RuntimeError)
 
 
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+@pytest.mark.parametrize("size", [1, 3, 40])
+def test_elements_that_are_not_finite_end_every_iteration(value, size):
+    a = torch.eye(size)
+    a[0, 0] = value
+    for f in (L.svd, L.svdvals, L.eigh, L.eigvalsh, L.pinv, L.matrix_rank, *(lambda t, d=d: L.lstsq(t, torch.ones(size, 1), driver=d) for d in ("gels", "gelsy", "gelsd", "gelss"))):
+        with pytest.raises(L.LinAlgError):
+            f(a)
+    with pytest.raises(L.LinAlgError, match="Argument 6 has illegal value"):
+        L.lstsq(torch.eye(size), a[:, :1])
+    assert L.qr(a).R.shape == L.lu(a).U.shape == (size, size) and L.ldl_factor_ex(a).LD.shape == (size, size)
+
+
 def test_the_error_is_pickled_as_itself():
     assert pickle.loads(pickle.dumps(L.LinAlgError)) is L.LinAlgError
 
