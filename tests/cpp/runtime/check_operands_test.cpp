@@ -126,6 +126,14 @@ const Make kKinds[] = {
       return ir::Sort{{3, 5}, 2, true, m.dense({3, 5}, false), m.dense({3, 2}, true), m.dense({3, 2}, true, DType::I64)};
     },
     [](Memory& m) -> ir::Instruction {
+      ir::Lapack factor;
+      factor.routine = ir::Lapack::Routine::Lu, factor.batch = 2;
+      factor.arrays = {{m.elements(2 * 15, true), DType::F32, true, 3, 5, 3, 15},
+                       {m.elements(2 * 3, true, DType::I32), DType::I32, true, 3, 1, 3, 3},
+                       {m.elements(2, true, DType::I32), DType::I32, true, 1, 1, 1, 1}};
+      return factor;
+    },
+    [](Memory& m) -> ir::Instruction {
       return ir::CopyBytes{m.elements(4, true), m.elements(4, false), 16, Device("cpu"), Device("cpu")};
     },
     [](Memory& m) -> ir::Instruction { return rows_of(m); },
