@@ -224,7 +224,7 @@ namespace {
 [[noreturn]] void refuse_instruction(const ir::Instruction& instruction, DType type) {
   std::string name;
   ir::each_name(instruction, [&](const char* n) { name = n; });
-  throw_not_implemented(name.empty() ? "kernel" : name + "_cpu", type);
+  refuse(name.empty() ? "kernel" : name, type);
 }
 }  // namespace
 

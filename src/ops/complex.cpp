@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "naru/autograd.h"
@@ -38,6 +39,14 @@ constexpr Words kWords[] = {
     {"clamp_min", false, "clamp is not supported for complex types"},
     {"clamp_max", false, "clamp is not supported for complex types"},
     {"relu", false, "clamp is not supported for complex types"},
+    {"rad2deg", false, "rad2deg is not supported for complex tensors."},
+    {"deg2rad", false, "deg2rad is not supported for complex tensors."},
+    {"nansum", false, "nansum on CPU does not support complex inputs"},
+    {"heaviside", false, "heaviside is not yet implemented for complex tensors."},
+    {"sort", true, " Sort does not support complex dtypes on CPU"},
+    {"topk", true, " topk does not support complex dtypes on CPU"},
+    {"argmax", true, "argmax(): does not support complex input"},
+    {"argmin", true, "argmin(): does not support complex input"},
     {"relu6", false, "hardtanh is not supported for complex types"},
 };
 // PyTorch's kernels whose names are not the operator's with "_cpu" behind it.
@@ -66,6 +75,10 @@ constexpr std::pair<std::string_view, std::string_view> kKernels[] = {
     {"atan", "atan_vml_cpu"},
     {"tanh", "tanh_vml_cpu"},
     {"sqrt", "sqrt_vml_cpu"},
+    {"max", "max_all"},
+    {"min", "min_all"},
+    {"amax", "max_values_cpu"},
+    {"amin", "min_values_cpu"},
     {"exp2", "exp2"},
     {"pow", "pow"},
     {"square", "pow"},
@@ -80,7 +93,9 @@ ir::OpId id_of(std::string_view op) {
   return ir::op::kCount;
 }
 
-[[noreturn]] void refuse(std::string_view op, DType type) {
+}  // namespace
+
+void refuse(std::string_view op, DType type) {
   for (const Words& w : kWords)
     if (w.op == op) {
       if (w.type_error) throw TypeError("{}", w.text);
@@ -90,6 +105,8 @@ ir::OpId id_of(std::string_view op) {
     if (name == op) throw_not_implemented(kernel, type);
   throw_not_implemented(fmt::format("{}_cpu", op), type);
 }
+
+namespace {
 
 // The number or tensor as two real tensors of `real`; numbers without dimensions.
 Pair pair_of(const OpOperand& x, DType real) {
@@ -185,6 +202,14 @@ void apply_complex(ir::OpId id, std::span<const OpOperand> operands, const Tenso
   }
   const std::span<const OpOperand> all(seen.data(), operands.size());
   if (!complex) return apply_into(id, all, out);
+  // Of real operands, as logical operators have them, the result is real.
+  if (is_complex(out.dtype()) && std::none_of(all.begin(), all.end(), [](const OpOperand& x) { return is_complex(x.as); }) &&
+      id < o::kTable) {
+    const Tensor value = make_result(out.sizes(), real_of(out.dtype()), out.device(), "copy_", true);
+    apply_into(id, all, value);
+    write(real_part(out), value);
+    return write(imaginary_part(out), scalar_tensor(0.0, real_of(out.dtype())));
+  }
   const PairFunction f = pair_function(with_exponent(id, all));
   if (!f) refuse(ir::op_table()[id].name, is_complex(compute) ? compute : out.dtype());
   // complex32 is computed in float32 and rounded once.

@@ -31,7 +31,8 @@ inline void refuse_complex(DType type, std::string_view kernel) {
   if (is_complex(type)) [[unlikely]]
     throw_not_implemented(kernel, type);
 }
-// As PyTorch names its kernels: "sum" gives "sum_cpu".
+// The same by the operator's name, in the words that PyTorch has for it: a kernel's name, mostly the operator's with "_cpu" behind it.
+[[noreturn]] void refuse(std::string_view op, DType type);
 void refuse_complex(const Tensor& t, std::string_view op);
 
 // Whether an elementwise operator meets complex numbers, and apply_into for it.

@@ -145,6 +145,12 @@ Pair power(P a, P b) {
   return choose(to_zero, {ones_like(r.re), zeros_like(r.im)}, choose(zero, {where(zero, at_zero, r.re), where(zero, at_zero, r.im)}, r));
 }
 
+// Less the operand with the greater real part.
+Pair log_of_sum(P a, P b) {
+  const Tensor first = a.re >= b.re, alike = (a.re == b.re) & (a.im == b.im) & isinf(a.re);
+  const Pair great = choose(first, a, b), less = choose(first, b, a);
+  return choose(alike, a, plus(great, logarithm_plus_one(exponential(minus(less, great)))));
+}
 Pair sigmoid_of(P a) { return inverse(plus_one(exponential(negative(a)))); }
 Pair square_of(P a) { return times(a, a); }
 
@@ -173,6 +179,7 @@ constexpr Row kRows[] = {
     {o::div, {two<over>}},
     {o::add_scaled, {[](Pairs p) { return plus(p[0], times(p[2], p[1])); }, nullptr, kHalf}},
     {o::lerp, {[](Pairs p) { return plus(p[0], times(p[2], minus(p[1], p[0]))); }}},
+    {o::logaddexp, {two<log_of_sum>}},
     {o::neg, {one<negative>, nullptr, kHalf}},
     {o::pow, {two<power>}},
     {o::square, {one<square_of>}},

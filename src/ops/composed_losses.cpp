@@ -32,8 +32,9 @@ Tensor or_one(const Tensor& condition, const Tensor& t) { return where(condition
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
   if (const Casts c("huber_loss", {&input, &target}); c) return huber_loss(c[0], c[1], reduction, delta);
   if (delta <= 0) throw RuntimeError("huber_loss does not support non-positive values for delta. (got {})", delta);
-  const Tensor d = abs(input - target);
-  ops::require_floating(d.dtype(), "huber_cpu");
+  const Tensor difference = input - target;
+  ops::require_floating(difference.dtype(), "huber_cpu");
+  const Tensor d = abs(difference);
   return reduced(where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction);
 }
 

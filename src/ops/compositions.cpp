@@ -3,9 +3,11 @@
 
 #include <cmath>
 
+#include "naru/complex.h"
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/type_names.h"
 
@@ -26,14 +28,23 @@ void round_(const Tensor& t, int64_t decimals) {
 }
 
 Tensor float_power(const Operand& base, const Operand& exponent) {
-  const auto exact = [](const Operand& o) { return o.is_tensor() ? o.tensor().to(DType::F64) : scalar_tensor(o.scalar(), DType::F64); };
+  const Operand both[] = {base, exponent};
+  const DType type = is_complex(ops::result_type(both)) ? kComplex128 : DType::F64;
+  const auto exact = [type](const Operand& o) { return o.is_tensor() ? o.tensor().to(type) : scalar_tensor(o.scalar(), type); };
   return pow(exact(base), exact(exponent));
 }
 
-Tensor rad2deg(const Tensor& t) { return t * Operand(57.29577951308232); }
-Tensor deg2rad(const Tensor& t) { return t * Operand(0.017453292519943295); }
+Tensor rad2deg(const Tensor& t) {
+  ops::refuse_complex(t, "rad2deg");
+  return t * Operand(57.29577951308232);
+}
+Tensor deg2rad(const Tensor& t) {
+  ops::refuse_complex(t, "deg2rad");
+  return t * Operand(0.017453292519943295);
+}
 
 Tensor logit(const Tensor& t, std::optional<double> eps) {
+  ops::refuse_complex(t, "logit");
   if (!is_inexact(t.dtype())) return logit(t.to(default_dtype()), eps);
   Tensor x = t;
   if (eps) {
@@ -45,6 +56,7 @@ Tensor logit(const Tensor& t, std::optional<double> eps) {
 }
 
 Tensor nan_to_num(const Tensor& t, double nan, std::optional<double> posinf, std::optional<double> neginf) {
+  if (is_complex(t.dtype())) return complex(nan_to_num(real(t), nan, posinf, neginf), nan_to_num(imag(t), nan, posinf, neginf));
   if (!is_floating(t.dtype())) return t.clone();
   const double most = traits_of(t.dtype()).greatest;
   Tensor x = where(isnan(t), Operand(nan), t);
@@ -56,6 +68,7 @@ Tensor heaviside(const Tensor& t, const Tensor& at_zero) {
   if (t.dtype() != at_zero.dtype())
     throw RuntimeError("heaviside is not yet implemented for tensors with different dtypes. (got {} and {})", name_of(t.dtype()),
                        name_of(at_zero.dtype()));
+  ops::refuse_complex(t, "heaviside");
   return where(eq(t, Operand(0)), at_zero, gt(t, Operand(0)).to(t.dtype()));
 }
 
@@ -66,6 +79,7 @@ Tensor gelu(const Tensor& t, std::string_view approximate) {
 }
 
 Tensor nansum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
+  ops::refuse_complex(t, "nansum");
   return sum(is_floating(t.dtype()) ? where(isnan(t), Operand(0.0), t) : t, dims, keepdim, dtype);
 }
 

@@ -1,7 +1,9 @@
 #include "ops/convolution.h"
 
+#include "naru/complex.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/complex.h"
 #include "ops/history.h"
 #include "ops/strides.h"
 
@@ -23,8 +25,23 @@ Convolution::Sizes three(std::span<const int64_t> spatial, int64_t missing) {
 }
 Convolution::Sizes spatial(const Dims& sizes) { return three(std::span<const int64_t>(sizes).subspan(2), 1); }
 
+Tensor computed(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g);
+
+// It is linear in both operands: four of the parts.
+Tensor of_parts(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g) {
+  const NoGrad off;
+  const auto product = [&](const Tensor& x, const Tensor& y) { return computed(use, x, y, {}, g); };
+  const Tensor ar = real_part(a), ai = imaginary_part(a), br = real_part(b), bi = imaginary_part(b);
+  const Tensor out = complex(product(ar, br) - product(ai, bi), product(ar, bi) + product(ai, br));
+  if (!bias.defined()) return out;
+  Dims column(out.sizes().size(), 1);
+  column[1] = -1;
+  return out + bias.detach().reshape(column);
+}
+
 // The result's elements, nothing recorded.
 Tensor computed(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g) {
+  if (is_complex(a.dtype())) return of_parts(use, a, b, bias, g);
   const Dims& sizes = use == Use::Forward ? g.y : use == Use::Input ? g.x : g.w;
   const MemoryFormat format = use == Use::Weight ? g.weight_format : g.image_format;
   const Tensor out = make_result(sizes, format_strides(sizes, format), a.dtype(), a.device(), Convolution::kNames[static_cast<int>(use)]);
@@ -77,7 +94,7 @@ Tensor convolve(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, c
   return record(computed(use, a, b, bias, g), "ConvolutionBackward0", {&a, &b, &bias},
                 {for_b ? &a : &ops::no_tensor(), for_a ? &b : &ops::no_tensor()},
                 [=](const Tensors& grads, const Tensors& saved) -> Tensors {
-                  const Tensor &d = grads[0], &a = saved[0], &b = saved[1];
+                  const Tensor &d = grads[0], a = conjugate(saved[0]), b = conjugate(saved[1]);
                   const auto part = [&](bool wanted, Use of, const Tensor& left, const Tensor& right) {
                     return wanted ? convolve(of, left, right, {}, g) : Tensor();
                   };

@@ -7,6 +7,7 @@
 #include "naru/complex.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/complex.h"
 #include "ops/rules.h"
 #include "ops/type_names.h"
 
@@ -70,7 +71,7 @@ std::pair<Tensor, Tensor> cummin(const Tensor& t, int64_t dim) { return running(
 
 Tensor logcumsumexp(const Tensor& t, int64_t dim) {
   ops::require_defined(t, "logcumsumexp", "input");
-  if (!is_floating(t.dtype()))
+  if (!is_inexact(t.dtype()))
     throw NotImplementedError("\"logcumsumexp_out_cpu\" not implemented for '{}' (convert to floating point first)",
                               ops::torch_name(t.dtype()));
   const int64_t d = wrap_dim(dim, t.dim());
@@ -96,6 +97,7 @@ std::pair<Tensor, Tensor> mode(const Tensor& t, int64_t dim, bool keepdim) {
 
 std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& t, std::optional<int64_t> dim) {
   ops::require_defined(t, "unique_consecutive", "input");
+  ops::refuse_complex(t.dtype(), "unique");
   const NoGrad no_history;
   const Tensor x = dim ? t.detach().movedim(*dim, 0) : t.detach().reshape({-1});
   const int64_t n = x.size(0);

@@ -1,4 +1,5 @@
 // layer_norm, dropout, embedding.
+#include "naru/complex.h"
 #include "ops/autocast.h"
 
 #include <fmt/format.h>
@@ -263,6 +264,10 @@ Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx)
     const Tensor* tensors[] = {&weight, &index};
     const char* roles[] = {"weight", "input"};
     ops::common_device(tensors, roles, "embedding");
+  }
+  if (is_complex(weight.dtype()) && weight.dim() == 2) {
+    const Tensor rows = embedding(view_as_real(weight).flatten(1), index, padding_idx);
+    return view_as_complex(rows.unflatten(-1, {weight.size(1), 2}));
   }
   if (weight.dim() != 2) throw RuntimeError("'weight' must be 2-D (embedding: got shape {})", weight.sizes().str());
   if (index.dtype() != DType::I64 && index.dtype() != DType::I32)

@@ -143,7 +143,8 @@ Tensor bucketize(const Tensor& values, const Tensor& boundaries, bool out_int32,
 Tensor isin(const Operand& elements, const Operand& tests, bool invert) {
   if (!elements.is_tensor() && !tests.is_tensor()) throw TypeError("isin(): wanted a Tensor among elements and test_elements");
   const Tensor a = elements.is_tensor() ? elements.tensor() : scalar_tensor(elements.scalar(), tests.tensor().device());
-  if (a.dtype() == DType::Bool) throw NotImplementedError("Unsupported input type encountered for isin(): Bool");
+  if (a.dtype() == DType::Bool || is_complex(a.dtype()))
+    throw NotImplementedError("Unsupported input type encountered for isin(): {}", ops::torch_name(a.dtype()));
   const Tensor found = tests.is_tensor() ? any(eq(a.unsqueeze(-1), tests.tensor().reshape({-1})), Dims{-1}) : eq(a, tests);
   return invert ? logical_not(found) : found;
 }

@@ -164,11 +164,22 @@ Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim, s
       true);
 }
 
+namespace {
+// Less the greatest real part.
+Tensor complex_logsumexp(const Tensor& t, const Dims& dims, bool keepdim) {
+  if (t.numel() == 0) return log(sum(exp(t), dims, keepdim));
+  const Tensor greatest = amax(real(t.detach()), dims, true), m = where(isinf(greatest), 0.0, greatest);
+  const Tensor y = log(sum(exp(t - m), dims, keepdim));
+  return y + m.reshape(y.sizes());
+}
+}  // namespace
+
 // Formula: log(sum(exp(x - m))) + m with m = max(x), so that nothing overflows. Integers count as the default floating type.
 Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim) {
   if (const autocast::Casts c("logsumexp", {&t}); c) return logsumexp(c[0], dims, keepdim);
   ops::require_defined(t, "logsumexp", "input");
   if (!is_inexact(t.dtype())) return logsumexp(t.to(default_dtype()), dims, keepdim);
+  if (is_complex(t.dtype())) return complex_logsumexp(t, dims, keepdim);
   const DimSet set = ops::dim_set(dims, t.dim());
   const DType acc = ops::accumulator_of(t.dtype());
   Tensor y;
