@@ -77,6 +77,10 @@ class Descent(Optimizer):
         """The state of a parameter, begun where there is none yet, and moved after it where it has changed its device."""
         state = self._state_on_device(param)
         if not state:
+            if param.is_complex():
+                raise NotImplementedError(
+                    f"{type(self).__name__}: complex parameters are not supported; train a real one p, and compute with view_as_complex(p)"
+                )
             state.update(self._new_state(param, group))
         return state
 

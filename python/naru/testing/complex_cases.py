@@ -66,6 +66,11 @@ def complex_cases(Case) -> list:
         C("vdot", t.vdot, np.vdot, [(9,)] * 4),
         C("linear", lambda x, w, b: t.nn.functional.linear(x, w, b), lambda x, w, b: x @ w.T + b, [(6, 5), (6, 5), (4, 5), (4, 5), (4,), (4,)]),
         C("polar", lambda a: t.polar(a.real, a.imag), lambda a: a.real * np.exp(1j * a.imag), one),
+        C("logaddexp", t.logaddexp, lambda a, b: np.log(np.exp(a) + np.exp(b)), two, 0.25, 1),
+        C("logsumexp", lambda a: a.logsumexp(1), lambda a: np.log(np.exp(a).sum(1)), one, -0.2, 0.2),
+        C("conv1d", lambda x, w, b: t.nn.functional.conv1d(x, w, b, stride=2, padding=1), _conv1d,
+          [(2, 3, 9), (2, 3, 9), (4, 3, 3), (4, 3, 3), (4,), (4,)]),
+        C("embedding", lambda w: t.nn.functional.embedding(t.tensor([[1, 4], [0, 1]], device=w.device), w), lambda w: w[[[1, 4], [0, 1]]], one),
         C("cat", lambda a, b: t.cat([a, b], 1), lambda a, b: np.concatenate([a, b], 1), [(4, 3), (4, 3), (4, 5), (4, 5)]),
         C("stack", lambda a, b: t.stack([a, b.real], 1), lambda a, b: np.stack([a, b.real], 1), [(4, 3)] * 4),
         C("transpose clone", lambda a: a.t().clone(), lambda a: a.T, one),
@@ -81,6 +86,20 @@ def complex_cases(Case) -> list:
         C("write to rows", _write_rows, lambda a, b: np.concatenate([b[None], a[1:]]), [(5, 7), (5, 7), (7,), (7,)]),
     ]
     return cases
+
+
+def _conv1d(x, w, b):
+    x = np.pad(x, ((0, 0), (0, 0), (1, 1)))
+    return np.stack([np.einsum("nci,oci->no", x[:, :, 2 * i : 2 * i + 3], w) for i in range(5)], -1) + b[:, None]
+
+
+# Complex operators are made of real ones, and each of many kernels: some of each kind stand for all where kernels take long to compile.
+_FEW = ["mul", "div", "exp", "abs", "eq", "sum", "prod", "mm", "index", "where", "stack", "flip", "write to the real part"]
+
+
+def with_few_complex(cases: list) -> list:
+    """The cases without most of those above."""
+    return [c for c in cases if not c.name.startswith("complex ") or c.name.removeprefix("complex ") in _FEW]
 
 
 def _write_real(a, b):

@@ -17,7 +17,7 @@ import numpy as np
 
 import naru
 from naru import _C
-from naru.testing.complex_cases import complex_cases
+from naru.testing.complex_cases import complex_cases, with_few_complex  # noqa: F401
 from naru.testing.counting_cases import counting_cases, scatter_cases
 from naru.testing.linalg_cases import linalg_cases
 from naru.testing.network_cases import network_cases
