@@ -15,7 +15,7 @@ FLOATS = [0.0, 0.5, 1.0, -1.0, 2.5, 1e-8, 3.7, -0.0]
 EVIL_FLOATS = [float("nan"), float("inf"), float("-inf"), 1e300, -1e300, 1e-320, 2.0**63, 1e19]
 TEXTS = ["mean", "sum", "none", "cpu", "cuda", "mps", "cuda:1", "linear", "fro", "nuc", "ij", "xy", "floor", "trunc", "tanh", "constant", "i,i->", "ij,jk->ik", "..."]
 EVIL_TEXTS = ["", "\ud800", "cpu\0", "cpu:", "cuda:-1", "cuda:999999999999999999999", "x" * 10000, "é", "{", "%s%n", "->", "a" * 60]
-DTYPES = [naru.float32, naru.float64, naru.float16, naru.bfloat16, naru.int64, naru.int32, naru.int16, naru.int8, naru.uint8, naru.bool]
+DTYPES = [naru.float32, naru.float64, naru.float16, naru.bfloat16, naru.int64, naru.int32, naru.int16, naru.int8, naru.uint8, naru.bool, naru.complex64, naru.complex128]
 
 
 class Clears:
@@ -67,7 +67,7 @@ class Values:
         dtype = r.choice([naru.float32] * 6 + DTYPES)
         shape = self.shape()
         device = r.choice(["cpu"] * 8 + ["cuda:0", "mps"])
-        if device == "mps" and dtype == naru.float64:
+        if device == "mps" and dtype in (naru.float64, naru.complex128):
             device = "cpu"
         count = 1
         for n in shape:
@@ -77,6 +77,8 @@ class Values:
             numbers = [r.choice([float("nan"), float("inf"), 0.0, 1e30, 1.0]) for _ in numbers]
         if dtype == naru.uint8:
             numbers = [abs(int(n)) for n in numbers]
+        if dtype.is_complex:
+            numbers = [complex(n, r.choice([0, 1, -2])) for n in numbers]
         x = naru.tensor(numbers, dtype=dtype, device=device).reshape(shape)
         how = r.random()
         if how < 0.1 and x.dim() > 1:
@@ -89,7 +91,7 @@ class Values:
             x = naru.ones(1, dtype=dtype).expand(r.choice([2**20, 2**62] if self.endless else [2**10]))
         elif how < 0.25:
             x = naru.ones([1] * 70, dtype=dtype)
-        if dtype.is_floating_point and r.random() < 0.3:
+        if (dtype.is_floating_point or dtype.is_complex) and r.random() < 0.3:
             x = x.detach().requires_grad_() if r.random() < 0.5 else x.detach().requires_grad_() * 1
         return x
 
