@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import naru as torch
+from naru import safetensors
 
 INF, NAN = math.inf, math.nan
 
@@ -158,6 +159,10 @@ def test_files_keep_complex_tensors(tmp_path):
         read = torch.load(tmp_path / "z.pt")["z"]
         assert read.dtype is dtype and read.cdouble().tolist() == [1 + 2j, -3.5j]
         assert pickle.loads(pickle.dumps(z)).dtype is dtype
+    safetensors.save_file({"z": torch.tensor([1 + 2j])}, tmp_path / "z.safetensors")
+    assert safetensors.load_file(tmp_path / "z.safetensors")["z"].tolist() == [1 + 2j]
+    with pytest.raises(ValueError, match="the format has no complex128"):
+        safetensors.save_file({"z": torch.zeros(1, dtype=torch.complex128)}, tmp_path / "w.safetensors")
         assert pickle.loads(pickle.dumps(dtype)) is dtype
 
 
@@ -195,6 +200,12 @@ def test_gradcheck_takes_complex_inputs_and_results():
         torch.autograd.gradcheck(lambda z: _Wrong.apply(z), (z,))
 
 
+def test_float_power_is_computed_in_complex128():
+    z = torch.tensor([1 + 2j])
+    assert torch.float_power(z, 2).dtype is torch.complex128 and torch.float_power(2, z).dtype is torch.complex128
+    assert torch.float_power(torch.ones(1), 1j).dtype is torch.complex128
+
+
 class _Wrong(torch.autograd.Function):
     @staticmethod
     def forward(ctx, z):
@@ -218,6 +229,27 @@ def test_a_complex_parameter_is_trained():
     assert torch.allclose(w.detach(), goal, atol=1e-4)
 
 
+@pytest.mark.parametrize("make, text", [
+    (lambda: torch.tensor([1 + 2j, -0.5 - 1.25j]), "tensor([ 1.0000+2.0000j, -0.5000-1.2500j])"),
+    (lambda: torch.tensor(1j), "tensor(0.+1.j)"),
+    (lambda: torch.tensor([[1j, 100000.5]], dtype=torch.complex128), "tensor([[     0.0000+1.j, 100000.5000+0.j]], dtype=torch.complex128)"),
+    (lambda: torch.tensor([complex(NAN, -INF), -0j]), "tensor([nan-infj, -0.-0.j])"),
+    (lambda: torch.zeros(0, dtype=torch.complex64), "tensor([], dtype=torch.complex64)"),
+    (lambda: torch.ones(1, dtype=torch.complex64, requires_grad=True) * 2, "tensor([2.+0.j], grad_fn=<MulBackward0>)"),
+])
+def test_a_complex_tensor_prints_as_pytorch_prints_it(make, text):
+    assert repr(make()) == text
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax"])
+def test_an_optimizer_takes_no_complex_parameter_for_a_real_one(name):
+    w = torch.ones(2, dtype=torch.complex64, requires_grad=True)
+    (w.abs() ** 2).sum().backward()
+    with pytest.raises((NotImplementedError, RuntimeError), match="complex|floating point"):
+        getattr(torch.optim, name)([w], lr=0.1).step()
+    assert w.tolist() == [1, 1]
+
+
 def test_names_of_types_are_pytorchs():
     assert torch.cfloat is torch.complex64 and torch.cdouble is torch.complex128 and torch.chalf is torch.complex32
     assert torch.float64.to_complex() is torch.complex128 and torch.complex32.to_real() is torch.float16
@@ -226,26 +258,40 @@ def test_names_of_types_are_pytorchs():
     assert torch.finfo(torch.complex64).bits == 32 and z.element_size() == 8
 
 
-@pytest.mark.parametrize("name", [n for n in dir(torch) if not n.startswith("_") and callable(getattr(torch, n)) and not isinstance(getattr(torch, n), type)])
-def test_no_function_takes_the_memory_of_pairs_for_numbers(name):
+SPACES = {"torch": torch, "functional": torch.nn.functional, "special": torch.special, "Tensor": torch.Tensor}
+FUNCTIONS = [(s, n) for s, space in SPACES.items() for n in dir(space)
+             if not n.startswith("_") and callable(getattr(space, n)) and not isinstance(getattr(space, n), type)]  # fmt: skip
+
+
+@pytest.mark.parametrize("space, name", FUNCTIONS)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("error:Casting complex values to real")
+def test_no_function_takes_the_memory_of_pairs_for_numbers(space, name):
     """Of every function: it refuses, or gives of z what it gives of an equal tensor whose memory lies otherwise."""
-    if name in ("rand_like", "randn_like", "randint_like", "bernoulli", "dropout", "multinomial", "normal", "empty_like", "save", "seed",
-                "initial_seed", "manual_seed", "get_rng_state", "randperm", "poisson", "rrelu", "breakpoint"):  # fmt: skip
+    if name.startswith(("set_", "use_")) or name in ("rand_like", "randn_like", "randint_like", "bernoulli", "dropout", "multinomial", "normal", "empty_like", "save", "seed",
+                "initial_seed", "manual_seed", "get_rng_state", "randperm", "poisson", "rrelu", "breakpoint", "normal_", "alpha_dropout",
+                "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "gumbel_softmax", "data_ptr", "stride", "is_contiguous",
+                "as_strided", "as_strided_", "storage_offset", "resize_", "set_", "float", "double", "half", "bfloat16", "int", "long", "short",
+                "char", "byte", "new_empty", "new", "untyped_storage", "storage", "to", "type", "type_as", "copy_", "share_memory_",
+                "empty_strided", "new_empty_strided", "is_set_to", "cdouble", "detach_"):  # fmt: skip
         return
     z = torch.tensor([[1 + 2j, 3 - 1j, -2j], [0.5 + 0j, -1 + 1j, 2 + 2j], [1 - 1j, 4j, -3 + 0j]])
-    spread = torch.zeros(6, 6, dtype=torch.complex64)[::2, ::2]
-    spread.copy_(z)
     for args in ([], [z], [0], [1, 0], [0, z], [0, torch.tensor([[0, 1, 2]] * 3)], [z, z], [z.real > 0, 1j]):
-        other = [spread if a is z else a for a in args]
+        first, second = z.clone(), _spread(z)
         try:
-            wanted = getattr(torch, name)(z, *args)
+            wanted = getattr(SPACES[space], name)(first, *[first if a is z else a for a in args])
         except Exception as e:  # a typed error is an answer
-            assert type(e) is not SystemError and "interleaved" not in str(e)
+            assert type(e) is not SystemError and "discards the imaginary part" not in str(e)
             continue
-        got = getattr(torch, name)(spread, *other)
+        got = getattr(SPACES[space], name)(second, *[second if a is z else a for a in args])
         for a, b in zip(_tensors(wanted), _tensors(got)):
             assert a.dtype == b.dtype and a.shape == b.shape
             assert torch.allclose(a, b, equal_nan=True) if a.dtype != torch.bool else torch.equal(a, b)
+
+
+def _spread(z):
+    x = torch.zeros(6, 6, dtype=z.dtype)[::2, ::2]
+    return x.copy_(z)
 
 
 def _tensors(x):
