@@ -89,12 +89,12 @@ std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t, int64_t dim);
 
 // --- searching ------------------------------------------------------------------------------------------------------------------------
 // Where each value belongs in the sorted last dimension of `sorted`: before equal ones, or behind them with right (or side "right"). int64, or
-// int32. sorter: the order that sorts `sorted`, where it is not. Compares each with each. RuntimeError for other sides.
+// int32. sorter: the order that sorts `sorted`, where it is not. RuntimeError for other sides.
 Tensor searchsorted(const Tensor& sorted, const Operand& values, bool out_int32 = false, bool right = false,
                     std::optional<std::string_view> side = {}, const Tensor& sorter = {});
 // The same among `boundaries`, of one dimension.
 Tensor bucketize(const Tensor& values, const Tensor& boundaries, bool out_int32 = false, bool right = false);
-// Whether each element is one of `tests` (is none, with invert). Compares each with each. TypeError for numbers alone.
+// Whether each element is one of `tests` (is none, with invert). TypeError for numbers alone.
 Tensor isin(const Operand& elements, const Operand& tests, bool invert = false);
 
 // --- vectors --------------------------------------------------------------------------------------------------------------------------

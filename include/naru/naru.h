@@ -47,6 +47,8 @@
 #include "naru/resampling.h"
 #include "naru/samplers.h"
 #include "naru/scalar.h"
+#include "naru/selecting.h"
+#include "naru/special.h"
 #include "naru/stream.h"
 #include "naru/sync.h"
 #include "naru/tensor.h"

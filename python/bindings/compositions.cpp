@@ -55,14 +55,14 @@ void define_statistics() {
     return searchsorted(sorted, v, narrow, right, side, sorter.value_or(Tensor()));
   };
   def(kFunction, "searchsorted", "sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None",
-      "Where each value belongs in a sorted last dimension. Compares each with each.", search);
+      "Where each value belongs in a sorted last dimension.", search);
   def(kFunction, "searchsorted", "sorted_sequence, self, *, out_int32=False, right=False, side=None, sorter=None, out=None",
-      "Where each value belongs in a sorted last dimension. Compares each with each.", search);
+      "Where each value belongs in a sorted last dimension.", search);
   def(kBoth, "bucketize", "input, boundaries, *, out_int32=False, right=False, out=None",
-      "Where each value belongs among sorted boundaries. Compares each with each.",
+      "Where each value belongs among sorted boundaries.",
       [](const Tensor& values, const Tensor& boundaries, bool narrow, bool right) { return bucketize(values, boundaries, narrow, right); });
   def(kFunction, "isin", "elements, test_elements, *, assume_unique=False, invert=False, out=None",
-      "Whether each element is one of the others. Compares each with each.",
+      "Whether each element is one of the others.",
       [](const Operand& a, const Operand& b, Ignored, bool invert) { return isin(a, b, invert); });
   def(kBoth, "heaviside", "input, values, *, out=None", "0 below 0, 1 above, and `values` at 0.",
       [](const Tensor& a, const Tensor& v) { return heaviside(a, v); });

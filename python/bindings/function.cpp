@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/type_names.h"
 #include "out.h"
 #include "parameter_list.h"
 
@@ -198,6 +199,17 @@ PyObject* with_out(const Definition& d, PyObject* out, nb::object result) {
   throw TypeError("{}(): argument 'out' must be Tensor, not {}", d.name, short_name(out));
 }
 
+PyObject* into_self(PyObject* self, nb::object result) {
+  const Tensor &t = tensor_or_throw(self, "input"), &r = tensor_of(result.ptr());
+  if (category_of(r.dtype()) > category_of(t.dtype()))
+    throw RuntimeError("result type {} can't be cast to the desired output type {}", ops::torch_name(r.dtype()),
+                       ops::torch_name(t.dtype()));
+  if (!(r.sizes() == t.sizes()))
+    throw RuntimeError("output with shape {} doesn't match the broadcast shape {}", t.sizes().str(), r.sizes().str());
+  Tensor(t).copy_(r);
+  return Py_NewRef(self);
+}
+
 void warn_of_deprecated(const Definition& d, const Overload& o, PyObject*& result) {
   const std::string text =
       fmt::format("This overload of {0} is deprecated:\n\t{0}{1}\nConsider using one of the following signatures instead:\n\t{0}{2}",
@@ -227,6 +239,7 @@ PyObject* call(const Definition& d, PyObject* const* args, int nargs, PyObject* 
     Match match;
     PyObject* result = o->thunk(o->state, binding.slots, match);
     if (result && o->deprecated) warn_of_deprecated(d, *o, result);
+    if (result && d.in_place) return into_self(binding.slots[0], nb::steal(result));
     if (result) return out == Py_None ? result : with_out(d, out, nb::steal(result));
     if (match.bad < 0) return nullptr;  // a Python error
     if (failure.kind != Failure::Type && !o->deprecated) failure = {Failure::Type, match.bad, binding.slots[match.bad]};
@@ -389,6 +402,20 @@ void add_alias(const char* alias, const char* name) {
         .name = alias, .method = it->second->method, .is_static = it->second->is_static, .out_rule = it->second->out_rule, .overloads = {}};
     for (const auto& o : it->second->overloads) d->overloads.push_back(std::make_unique<Overload>(*o));
     (*map)[alias] = d;
+  }
+}
+
+void add_in_place(const char* name) {
+  for (auto* map : {&functions(), &methods()}) {
+    const auto it = map->find(name);
+    if (it == map->end()) continue;
+    const auto* text = new std::string(std::string(name) + "_");  // the definition refers to it for ever
+    auto* d = new Definition{.name = text->c_str(), .method = it->second->method, .in_place = true, .overloads = {}};
+    for (const auto& o : it->second->overloads) {
+      d->overloads.push_back(std::make_unique<Overload>(*o));
+      if (!it->second->method) remove_out(*d->overloads.back());
+    }
+    (*map)[*text] = d;
   }
 }
 

@@ -48,6 +48,7 @@ struct Overload {
 struct Definition {
   const char* name;
   bool method = false, is_static = false;
+  bool in_place = false;  // the first argument takes the result's elements, and is the result
   OutRule out_rule = OutRule::Cast;
   std::vector<std::unique_ptr<Overload>> overloads;
 };
@@ -66,6 +67,8 @@ void add_overload(unsigned where, const char* name, const char* params, const ch
                   const std::vector<TypeInfo>& types, const char* result);
 // A second name for what is defined under `name` so far (functions and methods).
 void add_alias(const char* alias, const char* name);
+// A method (and function, where there is one) `name`_ that writes what `name` gives to its first argument.
+void add_in_place(const char* name);
 // Puts everything defined into the module and into Tensor.
 void install_functions(nb::module_& m);
 

@@ -57,6 +57,7 @@ NB_MODULE(_C, m) {
   define_storage(m);
   define_methods();
   define_compositions();
+  define_selecting();
   define_deprecated();
   define_printing();
   define_autograd(m);

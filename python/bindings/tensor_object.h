@@ -47,6 +47,7 @@ void define_indexing();
 void define_scatters();
 void define_counting();
 void define_linalg();
+void define_selecting();
 void define_networks();
 void define_functional();
 void define_convolutions();

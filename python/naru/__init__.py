@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         compile,
         get_autocast_cpu_dtype,
         get_autocast_gpu_dtype,
+        histogramdd,
         is_storage,
         is_tensor,
         set_autocast_cpu_dtype,
@@ -145,7 +146,7 @@ _LAZY = {
         (
             "is_tensor", "is_storage", "typename", "compile", "set_default_tensor_type",
             "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "set_autocast_gpu_dtype", "set_autocast_cpu_dtype",
-            "set_flush_denormal", "broadcast_shapes", "block_diag", "cartesian_prod", "atleast_1d", "atleast_2d", "atleast_3d", "tensordot",
+            "set_flush_denormal", "broadcast_shapes", "block_diag", "cartesian_prod", "histogramdd", "atleast_1d", "atleast_2d", "atleast_3d", "tensordot",
         ),
         "functional",
     ),
@@ -200,7 +201,7 @@ def __dir__() -> list[str]:
 # Names that Python decides on, whether or not the core has them too.
 for _name in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "manual_seed", "finfo", "iinfo"):
     globals().pop(_name, None)
-# These are naru.linalg's.
-for _name in [name for name in globals() if name.startswith("linalg_")]:
+# These are naru.linalg's and naru.special's.
+for _name in [name for name in globals() if name.startswith(("linalg_", "special_"))]:
     del globals()[_name]
 del _name

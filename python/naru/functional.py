@@ -31,6 +31,21 @@ def block_diag(*tensors: Any) -> Tensor:
     return _C._block_diag(list(tensors))
 
 
+def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: bool = False) -> Any:
+    """(hist, bin_edges): counts of points (..., n) over n dimensions. bins: how many of each, one for all, or a list of edges.
+
+    >>> import naru
+    >>> histogramdd(naru.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), bins=2).hist
+    tensor([[0., 1.],
+            [1., 1.]])
+    """
+    from collections import namedtuple
+
+    if isinstance(bins, int):
+        bins = [bins] * input.shape[-1]
+    return namedtuple("histogramdd", "hist bin_edges")(*_C._histogramdd(input, list(bins), range, weight, density))
+
+
 def is_storage(obj: Any) -> bool:
     """Whether an object is a storage."""
     return type(obj).__name__ in ("UntypedStorage", "TypedStorage")

@@ -1,9 +1,16 @@
 """torch.special: functions of mathematics under the names that they have there."""
 
-from ._C import digamma, erf, erfc, erfinv, exp2, expm1, log1p, log_softmax, logit, logsumexp, polygamma, round, softmax, xlogy, zeta
+from . import _C
+from ._C import digamma, erf, erfc, erfinv, exp2, expm1, i0, log1p, log_softmax, logit, logsumexp, polygamma, round, sinc, softmax, xlogy, zeta
 from ._C import digamma as psi
 from ._C import lgamma as gammaln
+from ._C import mvlgamma as multigammaln
 from ._C import sigmoid as expit
 
-__all__ = ["digamma", "erf", "erfc", "erfinv", "exp2", "expit", "expm1", "gammaln", "log1p", "log_softmax", "logit", "logsumexp", "polygamma", "psi",
-           "round", "softmax", "xlogy", "zeta"]  # fmt: skip
+__all__ = ["digamma", "erf", "erfc", "erfinv", "exp2", "expit", "expm1", "gammaln", "i0", "log1p", "log_softmax", "logit", "logsumexp", "multigammaln",
+           "polygamma", "psi", "round", "sinc", "softmax", "xlogy", "zeta"]  # fmt: skip
+
+for _name in [name for name in dir(_C) if name.startswith("special_")]:
+    globals()[_name.removeprefix("special_")] = getattr(_C, _name)
+    __all__.append(_name.removeprefix("special_"))
+del _name

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "naru/autograd.h"
 #include "naru/compositions.h"
 #include "naru/ops.h"
 #include "ops/autocast.h"
@@ -70,12 +71,30 @@ Tensor quantiles(const Tensor& t, const Tensor& q, std::optional<int64_t> given,
   return q.dim() == 0 ? value.select(0, 0) : value;
 }
 
-// How many elements of the sorted last dimension lie below each value (or at it, right). Compares each with each.
+// Few elements are compared with each value, in one pass; among more a place is found by halves.
+constexpr int64_t kFew = 32;
+
+// How many elements of the sorted last dimension lie below each value (or at it, right). NaN comes last.
 Tensor places(const Tensor& sorted, const Tensor& values, bool right) {
   ops::refuse_bool(sorted.dtype(), "searchsorted_out_cpu");
-  const Tensor s = sorted.unsqueeze(-2), v = values.unsqueeze(-1);
-  const Tensor below = right ? le(s, v) : lt(s, v);
-  return sum(is_floating(values.dtype()) ? logical_or(below, isnan(v)) : below, Dims{-1});  // NaN comes last
+  const NoGrad off;
+  const int64_t n = sorted.size(-1);
+  const auto is_before = [&](const Tensor& s, const Tensor& v) {
+    const Tensor before = right ? le(s, v) : lt(s, v);
+    return is_floating(v.dtype()) ? logical_or(before, isnan(v)) : before;
+  };
+  if (n <= kFew) return sum(is_before(sorted.unsqueeze(-2), values.unsqueeze(-1)), Dims{-1});
+  const Tensor order = sorted.contiguous();
+  Tensor below = zeros(values.sizes(), Options(DType::I64, values.device()));  // so many are known to
+  int64_t step = 1;
+  while (step <= n / 2) step *= 2;
+  for (; step > 0; step /= 2) {
+    const Tensor more = below + step;
+    const Tensor at = clamp_max(more, Operand(n)) - 1;
+    const Tensor s = order.dim() == 1 ? take(order, at) : gather(order, -1, at);
+    below = where(logical_and(le(more, Operand(n)), is_before(s, values)), more, below);
+  }
+  return below;
 }
 
 }  // namespace
@@ -140,12 +159,25 @@ Tensor bucketize(const Tensor& values, const Tensor& boundaries, bool out_int32,
   return out_int32 ? out.to(DType::I32) : out;
 }
 
+namespace {
+
+Tensor is_one_of(const Tensor& a, const Tensor& tests) {
+  const int64_t n = tests.numel();
+  if (n <= kFew) return any(eq(a.unsqueeze(-1), tests), Dims{-1});
+  const NoGrad off;
+  const DType type = promote(a.dtype(), tests.dtype());
+  const Tensor order = sort(tests.to(type)).first, flat = a.to(type).reshape({-1});
+  return eq(take(order, clamp_max(places(order, flat, false), Operand(n - 1))), flat).reshape(a.sizes());
+}
+
+}  // namespace
+
 Tensor isin(const Operand& elements, const Operand& tests, bool invert) {
   if (!elements.is_tensor() && !tests.is_tensor()) throw TypeError("isin(): wanted a Tensor among elements and test_elements");
   const Tensor a = elements.is_tensor() ? elements.tensor() : scalar_tensor(elements.scalar(), tests.tensor().device());
   if (a.dtype() == DType::Bool || is_complex(a.dtype()))
     throw NotImplementedError("Unsupported input type encountered for isin(): {}", ops::torch_name(a.dtype()));
-  const Tensor found = tests.is_tensor() ? any(eq(a.unsqueeze(-1), tests.tensor().reshape({-1})), Dims{-1}) : eq(a, tests);
+  const Tensor found = tests.is_tensor() ? is_one_of(a, tests.tensor().reshape({-1})) : eq(a, tests);
   return invert ? logical_not(found) : found;
 }
 

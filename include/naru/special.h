@@ -1,0 +1,30 @@
+// torch.special's functions that are no rows of the elementwise table. All take floating point (integers count as the default type), are computed in
+// float64 and rounded once, and are differentiable.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "naru/tensor.h"
+
+namespace naru::special {
+
+Tensor erfcx(const Tensor& t);                       // exp(t²) erfc(t)
+Tensor ndtr(const Tensor& t);                        // the normal distribution: the probability of less than t
+Tensor log_ndtr(const Tensor& t);                    // its logarithm
+Tensor ndtri(const Tensor& t);                       // its inverse; NaN outside of [0, 1]
+Tensor entr(const Tensor& t);                        // -t log(t); 0 at 0, -inf below
+Tensor xlog1py(const Operand& x, const Operand& y);  // x log(1 + y), 0 where x is, unless y is NaN. One of both is a tensor
+Tensor multigammaln(const Tensor& t, int64_t p);     // the logarithm of the gamma function of p dimensions. RuntimeError for p < 1
+// Modified Bessel functions of the first kind, of order 0 and 1, and those times exp(-|t|).
+Tensor i0(const Tensor& t);
+Tensor i0e(const Tensor& t);
+Tensor i1(const Tensor& t);
+Tensor i1e(const Tensor& t);
+Tensor spherical_bessel_j0(const Tensor& t);  // sin(t) / t
+
+// The polynomial of order n (truncated to an integer; 0 below 0) at x, by its recurrence: "chebyshev_polynomial_t" ... The names that there are.
+Tensor orthogonal_polynomial(std::string_view name, const Operand& x, const Operand& n);
+std::vector<const char*> orthogonal_polynomials();
+
+}  // namespace naru::special

@@ -1,0 +1,240 @@
+// torch.special's functions that are series over others: of the error function, modified Bessel functions, orthogonal polynomials.
+#include "naru/special.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "ops/history.h"
+
+namespace naru {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+constexpr double kPi = 3.14159265358979323846;
+const double kRoot2 = std::sqrt(2.0), kRootPi = std::sqrt(kPi);
+
+// The type that a function of t computes to, and t in the type it is computed in.
+DType result_type(const Tensor& t) { return is_inexact(t.dtype()) ? t.dtype() : default_dtype(); }
+Tensor exact(const Tensor& t) { return t.to(DType::F64); }
+
+// f of t in float64, with the derivative (t, y) -> dy / dt, written in functions that can be derived again.
+template <class F, class D>
+Tensor by_float64(const Tensor& given, const char* name, F f, D derivative) {
+  ops::require_defined(given, name, "input");
+  const Tensor t = given.to(result_type(given));
+  Tensor y;
+  {
+    const NoGrad off;
+    y = f(exact(t)).to(t.dtype());
+  }
+  return autograd::record(
+      y, name, {&t}, {&t},
+      [derivative](const Tensors& g, const Tensors& saved) -> Tensors { return {g[0] * derivative(saved[0], saved[1])}; }, true);
+}
+
+// c[0] + c[1] x + ...
+Tensor polynomial(const std::vector<double>& c, const Tensor& x) {
+  Tensor sum = full_like(x, Scalar(c.back()));
+  for (size_t i = c.size() - 1; i-- > 0;) sum = sum * x + c[i];
+  return sum;
+}
+
+// exp(x * x), x in float64: the square's rounding error counts as often as the square is large.
+Tensor exp_of_square(const Tensor& x) {
+  const Tensor high = x.to(DType::F32).to(DType::F64);
+  return exp(high * high) * exp((x - high) * (x + high));
+}
+
+Tensor erfcx_of(const Tensor& x) {
+  // exp(x²) erfc(x), and from 8 on, where that is 0 times infinity before long, 1 / (x sqrt(pi)) times a series in 1 / (2 x²).
+  constexpr double kFar = 8;
+  std::vector<double> c{1};
+  for (int k = 1; k <= 20; ++k) c.push_back(-c.back() * (2 * k - 1));
+  const Tensor large = clamp_min(x, kFar), small = clamp_max(x, kFar);
+  const Tensor far = polynomial(c, reciprocal(large * large * 2.0)) / (large * kRootPi);
+  return where(gt(x, kFar), far, exp_of_square(small) * erfc(small));
+}
+
+Tensor ndtr_of(const Tensor& x) { return erfc(x * (-1 / kRoot2)) * 0.5; }
+
+Tensor log_ndtr_of(const Tensor& x) {
+  const Tensor low = clamp_max(x, -1.0), high = clamp_min(x, -1.0);
+  const Tensor left = log(erfcx_of(low * (-1 / kRoot2)) * 0.5) - low * low * 0.5;
+  return where(lt(x, -1.0), left, log1p(erfc(high * (1 / kRoot2)) * -0.5));
+}
+
+Tensor density(const Tensor& x) { return exp(x * x * -0.5) * (1 / std::sqrt(2 * kPi)); }
+
+Tensor ndtri_of(const Tensor& p) {
+  // For the less of p and 1 - p, by Halley's steps from what the error function's inverse, or the tail's first term, gives.
+  const Tensor upper = gt(p, 0.5), q = where(upper, 1.0 - p, p);
+  const Tensor inside = clamp(q, 1e-300, 0.5);
+  const Tensor l = log(inside) * -2.0;
+  const Tensor tail = -sqrt(l - log(clamp_min(l, 1.0) * (2 * kPi)));
+  Tensor x = where(lt(inside, 1e-8), tail, erfinv(inside * 2.0 - 1.0) * kRoot2);
+  for (int i = 0; i < 4; ++i) {
+    // Of the logarithm, which is nearly a parabola there, for small ones.
+    const Tensor e = (log_ndtr_of(x) - log(inside)) * ndtr_of(x) / density(x);
+    x = x - e / (1.0 + e * (x + density(x) / ndtr_of(x)) * 0.5);
+  }
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  const Tensor y = where(upper, -x, x);
+  return where(eq(p, 0.0), -infinity, where(eq(p, 1.0), infinity, where(logical_and(gt(p, 0.0), lt(p, 1.0)), y, nan)));
+}
+
+// exp(-|x|) I_n(x): the power series up to 20, the asymptotic one behind. n: 0 or 1.
+Tensor scaled_bessel(const Tensor& x, int n) {
+  constexpr double kFar = 20;
+  std::vector<double> near{1}, far{1};
+  for (int k = 1; k <= 42; ++k) near.push_back(near.back() / (static_cast<double>(k) * (k + n)));
+  for (int k = 1; k <= 30; ++k) far.push_back(far.back() * ((2.0 * k - 1) * (2.0 * k - 1) - 4 * n * n) / (8.0 * k));
+  const Tensor a = abs(x), small = clamp_max(a, kFar), large = clamp_min(a, kFar), half = small * 0.5;
+  Tensor inside = polynomial(near, half * half) * exp(-small);
+  if (n == 1) inside = inside * half;
+  const Tensor outside = polynomial(far, reciprocal(large)) / sqrt(large * (2 * kPi));
+  const Tensor y = where(gt(a, kFar), outside, inside);
+  return n == 1 ? where(lt(x, 0.0), -y, y) : y;
+}
+
+Tensor or_half(const Tensor& x, const Tensor& y) { return where(eq(x, 0.0), 0.5, y); }
+
+}  // namespace
+
+namespace special {
+
+Tensor erfcx(const Tensor& t) {
+  return by_float64(t, "SpecialErfcxBackward0", erfcx_of, [](const Tensor& x, const Tensor& y) { return x * y * 2.0 - 2 / kRootPi; });
+}
+Tensor ndtr(const Tensor& t) {
+  return by_float64(t, "SpecialNdtrBackward0", ndtr_of, [](const Tensor& x, const Tensor&) { return density(x); });
+}
+Tensor log_ndtr(const Tensor& t) {
+  return by_float64(t, "SpecialLogNdtrBackward0", log_ndtr_of,
+                    [](const Tensor& x, const Tensor&) { return std::sqrt(2 / kPi) / erfcx(x * (-1 / kRoot2)); });
+}
+Tensor ndtri(const Tensor& t) {
+  return by_float64(t, "SpecialNdtriBackward0", ndtri_of,
+                    [](const Tensor&, const Tensor& y) { return exp(y * y * 0.5) * std::sqrt(2 * kPi); });
+}
+
+Tensor entr(const Tensor& t) {
+  return by_float64(
+      t, "SpecialEntrBackward0",
+      [](const Tensor& x) {
+        return where(isnan(x), x, where(gt(x, 0.0), -x * log(x), where(eq(x, 0.0), 0.0, -std::numeric_limits<double>::infinity())));
+      },
+      [](const Tensor& x, const Tensor&) { return -(log(x) + 1.0); });
+}
+
+Tensor xlog1py(const Operand& a, const Operand& b) {
+  const auto tensor_of = [&](const Operand& o, const Operand& other) {
+    return o.is_tensor() ? o.tensor() : scalar_tensor(o.scalar(), other.tensor().device());
+  };
+  const Tensor x = tensor_of(a, b), y = tensor_of(b, a);
+  // The logarithm's pole counts only where x does not vanish.
+  const Tensor counts = logical_or(ne(x, 0.0), isnan(y));
+  return where(counts, mul(x, log1p(where(counts, y, zeros_like(y)))), 0.0);
+}
+
+Tensor multigammaln(const Tensor& t, int64_t p) {
+  ops::require_defined(t, "mvlgamma", "input");
+  if (p < 1) throw RuntimeError("mvlgamma: p has to be greater than or equal to 1");
+  const Tensor x = t.to(result_type(t));
+  Tensor sum = lgamma(x);
+  for (int64_t j = 1; j < p; ++j) sum = sum + lgamma(x - static_cast<double>(j) / 2);
+  return sum + static_cast<double>(p * (p - 1)) * std::log(kPi) / 4;
+}
+
+Tensor i0e(const Tensor& t) {
+  return by_float64(
+      t, "SpecialI0EBackward0", [](const Tensor& x) { return scaled_bessel(x, 0); },
+      [](const Tensor& x, const Tensor& y) { return i1e(x) - sign(x) * y; });
+}
+Tensor i1e(const Tensor& t) {
+  return by_float64(
+      t, "SpecialI1EBackward0", [](const Tensor& x) { return scaled_bessel(x, 1); },
+      [](const Tensor& x, const Tensor& y) { return or_half(x, i0e(x) - y * (sign(x) + 1.0 / where(eq(x, 0.0), 1.0, x))); });
+}
+Tensor i0(const Tensor& t) {
+  return by_float64(
+      t, "I0Backward0", [](const Tensor& x) { return scaled_bessel(x, 0) * exp(abs(x)); },
+      [](const Tensor& x, const Tensor&) { return i1(x); });
+}
+Tensor i1(const Tensor& t) {
+  return by_float64(
+      t, "SpecialI1Backward0", [](const Tensor& x) { return scaled_bessel(x, 1) * exp(abs(x)); },
+      [](const Tensor& x, const Tensor& y) { return or_half(x, i0(x) - y / where(eq(x, 0.0), 1.0, x)); });
+}
+
+Tensor spherical_bessel_j0(const Tensor& t) {
+  return by_float64(
+      t, "SpecialSphericalBesselJ0Backward0",
+      [](const Tensor& x) { return where(isinf(x), 0.0, where(lt(abs(x), 1e-8), 1.0, sin(x) / where(eq(x, 0.0), 1.0, x))); },
+      [](const Tensor& x, const Tensor& y) { return where(lt(abs(x), 1e-8), 0.0, (cos(x) - y) / where(eq(x, 0.0), 1.0, x)); });
+}
+
+namespace {
+
+// P(0), P(1), and P(k + 1) of P(k), P(k - 1), x and k.
+struct Family {
+  const char* name;
+  Tensor (*first)(const Tensor& x);
+  Tensor (*next)(const Tensor& now, const Tensor& before, const Tensor& x, double k);
+  bool shifted;
+};
+Tensor twice(const Tensor& now, const Tensor& before, const Tensor& x, double) { return x * now * 2.0 - before; }
+constexpr Family kFamilies[] = {
+    {"chebyshev_polynomial_t", [](const Tensor& x) { return x; }, twice, false},
+    {"chebyshev_polynomial_u", [](const Tensor& x) { return x * 2.0; }, twice, false},
+    {"chebyshev_polynomial_v", [](const Tensor& x) { return x * 2.0 - 1.0; }, twice, false},
+    {"chebyshev_polynomial_w", [](const Tensor& x) { return x * 2.0 + 1.0; }, twice, false},
+    {"shifted_chebyshev_polynomial_t", [](const Tensor& x) { return x; }, twice, true},
+    {"shifted_chebyshev_polynomial_u", [](const Tensor& x) { return x * 2.0; }, twice, true},
+    {"shifted_chebyshev_polynomial_v", [](const Tensor& x) { return x * 2.0 - 1.0; }, twice, true},
+    {"shifted_chebyshev_polynomial_w", [](const Tensor& x) { return x * 2.0 + 1.0; }, twice, true},
+    {"hermite_polynomial_h", [](const Tensor& x) { return x * 2.0; },
+     [](const Tensor& now, const Tensor& before, const Tensor& x, double k) { return x * now * 2.0 - before * (2 * k); }, false},
+    {"hermite_polynomial_he", [](const Tensor& x) { return x; },
+     [](const Tensor& now, const Tensor& before, const Tensor& x, double k) { return x * now - before * k; }, false},
+    {"laguerre_polynomial_l", [](const Tensor& x) { return 1.0 - x; },
+     [](const Tensor& now, const Tensor& before, const Tensor& x, double k) { return ((2 * k + 1 - x) * now - before * k) / (k + 1); },
+     false},
+    {"legendre_polynomial_p", [](const Tensor& x) { return x; },
+     [](const Tensor& now, const Tensor& before, const Tensor& x, double k) { return (x * now * (2 * k + 1) - before * k) / (k + 1); },
+     false}};
+
+}  // namespace
+
+Tensor orthogonal_polynomial(std::string_view name, const Operand& x, const Operand& n) {
+  const auto* const family = std::find_if(std::begin(kFamilies), std::end(kFamilies), [&](const Family& f) { return f.name == name; });
+  if (family == std::end(kFamilies)) throw RuntimeError("there is no polynomial named {}", name);
+  if (!x.is_tensor() && !n.is_tensor()) throw TypeError("{}(): wanted a Tensor among x and n", name);
+  const Device device = x.is_tensor() ? x.tensor().device() : n.tensor().device();
+  const Tensor given = x.is_tensor() ? x.tensor() : scalar_tensor(x.scalar(), Options(default_dtype(), device));
+  const Dims shape = n.is_tensor() ? broadcast_shapes(given.sizes(), n.tensor().sizes()) : given.sizes();
+  const Tensor at = given.to(result_type(given)).expand(shape), point = family->shifted ? at * 2.0 - 1.0 : at;
+  // Orders of elements, whose greatest the host must know; or one order for all.
+  const Tensor orders = n.is_tensor() ? trunc(n.tensor().to(DType::F64)).expand(shape) : Tensor();
+  const double most = !n.is_tensor() ? std::trunc(n.scalar().to_double()) : orders.numel() ? max(orders).item<double>() : 0;
+  Tensor before = zeros_like(point), now = ones_like(point), y = most < 0 || n.is_tensor() ? before : now;  // 0 below order 0
+  for (int64_t k = 0; static_cast<double>(k) <= most; ++k) {
+    if (k > 0) {
+      const Tensor next = k == 1 ? family->first(point) : family->next(now, before, point, static_cast<double>(k - 1));
+      before = now, now = next;
+    }
+    y = n.is_tensor() ? where(eq(orders, static_cast<double>(k)), now, y) : now;
+  }
+  return y;
+}
+
+std::vector<const char*> orthogonal_polynomials() {
+  std::vector<const char*> names;
+  for (const Family& f : kFamilies) names.push_back(f.name);
+  return names;
+}
+
+}  // namespace special
+}  // namespace naru
