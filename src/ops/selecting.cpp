@@ -70,7 +70,8 @@ Tensor nanquantiles(const Tensor& t, const Operand& q, std::optional<int64_t> gi
   const int64_t dim = wrap_dim(given.value_or(0), x.dim());
   const Tensor last = x.movedim(dim, -1), sorted = sort(last, -1).first;
   const Tensor most = clamp_min(sub(numbers_along(last, -1), Operand(1)), Operand(0)).to(DType::F64);
-  const Tensor shares = tensor(list, Options(DType::F64, t.device()));
+  const Options like(DType::F64, t.device());
+  const Tensor shares = q.is_tensor() ? q.tensor().reshape({-1}).to(t.device()).to(DType::F64) : full({1}, q.scalar(), like);
   const Tensor place = most * shares;  // (..., q)
   const Tensor below = floor(place).to(DType::I64);
   const Tensor above = minimum(below + 1, most.to(DType::I64));

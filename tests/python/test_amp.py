@@ -78,7 +78,7 @@ def one_call(name):
         "index_put": lambda a, b: a.index_put((torch.tensor([0], device=a.device),), b[:1]),
         "index_copy": lambda a, b: a.index_copy(0, torch.tensor([0], device=a.device), b[:1]),
         "scatter_add": lambda a, b: torch.scatter_add(a, 0, torch.zeros(1, 4, dtype=torch.int64, device=a.device), b),
-        "pow": lambda a, b: a.pow(1.5), "layer_norm": lambda a, b: F.layer_norm(a, (4,)), "quantile": lambda a, b: torch.quantile(a, 0.5),
+        "pow": lambda a, b: a.pow(1.5), "layer_norm": lambda a, b: F.layer_norm(a, (4,)), "quantile": lambda a, b: torch.quantile(a, 0.5), "nanquantile": lambda a, b: torch.nanquantile(a, 0.5),
         "nll_loss": lambda a, b: F.nll_loss(a, torch.zeros(4, dtype=torch.int64, device=a.device)),
         "cross_entropy": lambda a, b: F.cross_entropy(a, torch.zeros(4, dtype=torch.int64, device=a.device)),
         "poisson_nll_loss": lambda a, b: F.poisson_nll_loss(a, b),
