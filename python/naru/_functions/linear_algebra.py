@@ -32,6 +32,13 @@ def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
     return result if out is None else _C._write_out("chain_matmul", out, result)
 
 
+def _require_matrices(name: str, A: Tensor) -> None:  # noqa: N803
+    if A.dim() < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions. (got shape {list(A.shape)})")
+    if A.dtype not in _EPSILON:
+        raise NotImplementedError(f"{name}: wanted float32 or float64, got {A.dtype}")
+
+
 def _range_of(A: Tensor, q: int, niter: int) -> Tensor:  # noqa: N803
     """Orthonormal columns that span nearly what A's q greatest singular vectors do."""
     basis = linalg.qr(A @ _C.randn(A.shape[-1], q, dtype=A.dtype, device=A.device))[0]
@@ -43,6 +50,7 @@ def _range_of(A: Tensor, q: int, niter: int) -> Tensor:  # noqa: N803
 @takes_tensors
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple:  # noqa: N803
     """(U, S, V) with U diag(S) Vᵀ nearly A (less M), of rank q: found from products with random vectors."""
+    _require_matrices("svd_lowrank", A)
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     A = A if M is None else A - M  # noqa: N806
     wide = A.shape[-2] < A.shape[-1]
@@ -59,6 +67,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 @takes_tensors
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple:  # noqa: N803
     """(U, S, V) of rank q of A, its columns' means taken away if center: V holds the principal directions."""
+    _require_matrices("pca_lowrank", A)
     most = min(A.shape[-2:])
     q = min(6, most) if q is None else q
     if not 0 <= q <= most:
@@ -132,6 +141,11 @@ def lobpcg(
     iK: an approximation of A's inverse. Where A or B requires grad, whole factorizations are taken, which have one. `n` columns of X are
     iterated on; method, tracker and ortho_... are taken for PyTorch's sake.
     """
+    for t in (A, B, X, iK):
+        if t is not None:
+            _require_matrices("lobpcg", t)
+    if A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(f"lobpcg: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
     rows = A.shape[-1]
     k = (1 if X is None else X.shape[-1]) if k is None else k
     n = (k if X is None else X.shape[-1]) if n is None else n
