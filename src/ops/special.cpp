@@ -130,6 +130,7 @@ Tensor entr(const Tensor& t) {
 }
 
 Tensor xlog1py(const Operand& a, const Operand& b) {
+  if (!a.is_tensor() && !b.is_tensor()) throw TypeError("special_xlog1py(): argument 'input' (position 1) must be Tensor, not a number");
   const auto tensor_of = [&](const Operand& o, const Operand& other) {
     return o.is_tensor() ? o.tensor() : scalar_tensor(o.scalar(), other.tensor().device());
   };

@@ -51,6 +51,7 @@ TEST(Special, GradientsAgreeWithDifferences) {
   for (Tensor (*const f)(const Tensor&) : {special::erfcx, special::ndtr, special::log_ndtr, special::i0e, special::i1, special::i1e})
     expect_gradient([f](const Tensor& t) { return f(t); }, x);
   expect_gradient([](const Tensor& t) { return special::ndtri(t); }, tensor({0.45, 0.55}, DType::F64));
+  EXPECT_THROW(special::xlog1py(1, 2), TypeError);
   EXPECT_EQ(special::orthogonal_polynomial("legendre_polynomial_p", tensor({2.0}), 2).to_doubles(), (Doubles{5.5}));
 }
 
