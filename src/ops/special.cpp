@@ -14,6 +14,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 constexpr double kPi = 3.14159265358979323846;
+constexpr int64_t kMostSteps = 10000;  // of a sum or a recurrence whose length a caller names
 const double kRoot2 = std::sqrt(2.0), kRootPi = std::sqrt(kPi);
 
 // The type that a function of t computes to, and t in the type it is computed in.
@@ -143,6 +144,7 @@ Tensor xlog1py(const Operand& a, const Operand& b) {
 Tensor multigammaln(const Tensor& t, int64_t p) {
   ops::require_defined(t, "mvlgamma", "input");
   if (p < 1) throw RuntimeError("mvlgamma: p has to be greater than or equal to 1");
+  if (p > kMostSteps) throw RuntimeError("mvlgamma: wanted p of at most {}, got {}", kMostSteps, p);
   const Tensor x = t.to(result_type(t));
   Tensor sum = lgamma(x);
   for (int64_t j = 1; j < p; ++j) sum = sum + lgamma(x - static_cast<double>(j) / 2);
@@ -220,7 +222,8 @@ Tensor orthogonal_polynomial(std::string_view name, const Operand& x, const Oper
   // Orders of elements, whose greatest the host must know; or one order for all.
   const Tensor orders = n.is_tensor() ? trunc(n.tensor().to(DType::F64)).expand(shape) : Tensor();
   const double most = !n.is_tensor() ? std::trunc(n.scalar().to_double()) : orders.numel() ? max(orders).item<double>() : 0;
-  Tensor before = zeros_like(point), now = ones_like(point), y = most < 0 || n.is_tensor() ? before : now;  // 0 below order 0
+  if (most > kMostSteps) throw RuntimeError("{}: wanted orders of at most {}, got {}", name, kMostSteps, most);
+  Tensor before = zeros_like(point), now = ones_like(point), y = most >= 0 && !n.is_tensor() ? now : before;  // 0 below order 0
   for (int64_t k = 0; static_cast<double>(k) <= most; ++k) {
     if (k > 0) {
       const Tensor next = k == 1 ? family->first(point) : family->next(now, before, point, static_cast<double>(k - 1));
