@@ -41,6 +41,8 @@ def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | No
     """
     from collections import namedtuple
 
+    if input.dim() < 2:
+        raise RuntimeError(f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {input.dim()}")
     if isinstance(bins, int):
         bins = [bins] * input.shape[-1]
     return namedtuple("histogramdd", "hist bin_edges")(*_C._histogramdd(input, list(bins), range, weight, density))

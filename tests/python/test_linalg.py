@@ -107,6 +107,7 @@ WRONG = {
     "polar": (RuntimeError, "linalg.polar: input must have at least as many rows as columns, but got 2 by 3 matrices", lambda: L.polar(R)),
     "rank": (RuntimeError, "This function doesn't handle types other than float and double", lambda: L.matrix_rank(I)),
     "low rank": (RuntimeError, "svd_lowrank: The input tensor A must have at least 2 dimensions.", lambda: torch.svd_lowrank(V)),
+    "rounds": (ValueError, "niter(=100000) must not be greater than 1000", lambda: torch.svd_lowrank(E, 2, 100000)),
     "lobpcg": (RuntimeError, "lobpcg: A must be batches of square matrices, but they are 2 by 3 matrices", lambda: torch.lobpcg(R)),
     "devices": (RuntimeError, "Expected all tensors to be on the same device, but found at least two devices", lambda: L.solve(E, E.to("cuda"))),
     "qr without Q": (RuntimeError, "The derivative of linalg.qr depends on Q, which is not computed when mode='r'.", lambda: L.qr(E.clone().requires_grad_(), mode="r")[1].sum().backward()),

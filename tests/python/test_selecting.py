@@ -90,7 +90,7 @@ def test_histograms_count_what_numpy_counts():
     hist, edges = torch.histogramdd(torch.tensor(points), bins=[torch.tensor([-2.0, 0, 1], dtype=torch.float64), torch.tensor([-1.0, 1], dtype=torch.float64)])
     np.testing.assert_array_equal(hist.numpy(), np.histogramdd(points, [[-2, 0, 1], [-1, 1]])[0])
     assert torch.histogram(torch.ones(3), 2).hist.tolist() == [0, 3] and torch.histogram(torch.tensor([]), 2).bin_edges.tolist() == [0, 0.5, 1]
-    for text, call in (("bins must be > 0, but got 0", lambda: torch.histogram(torch.ones(2), 0)), ("range \\[nan, nan\\] is not finite", lambda: torch.histogram(torch.tensor([NAN]), 2)),
+    for text, call in (("input tensor should have at least 2 dimensions, but got 0", lambda: torch.histogramdd(torch.tensor(1.0), 3)), ("bins must be > 0, but got 0", lambda: torch.histogram(torch.ones(2), 0)), ("range \\[nan, nan\\] is not finite", lambda: torch.histogram(torch.tensor([NAN]), 2)),
                        ("min should not exceed max, but got min 3 max 1", lambda: torch.histogram(torch.ones(2), 2, range=(3, 1)))):
         with pytest.raises(RuntimeError, match=text):
             call()

@@ -53,6 +53,8 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
     _require_matrices("svd_lowrank", A)
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     A = A if M is None else A - M  # noqa: N806
+    if niter > 1000:
+        raise ValueError(f"niter(={niter}) must not be greater than 1000")
     wide = A.shape[-2] < A.shape[-1]
     if wide:
         A = A.mT  # noqa: N806
