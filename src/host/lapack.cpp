@@ -84,6 +84,22 @@ int refused(const Job<T>& j) {
   return !is_finite(j, 0, *j.rows(0)) ? kBadMatrix : !is_finite(j, 1, *j.rows(0)) ? kBadRight : 0;
 }
 
+// Rows that are exchanged must be rows of the matrix: LAPACK writes where pivots say, and a device that computes wrongly may have made them. With
+// `pairs`, negative ones stand for blocks of two rows (sytrs). Where they are none the result is NaN.
+template <class T>
+bool pivots_fit(const Job<T>& j, bool pairs) {
+  const int n = *j.rows(0);
+  const int* const p = j.ints(1);
+  bool fit = true;
+  for (int i = 0; i < n; ++i) fit &= p[i] != INT_MIN && std::abs(p[i]) >= 1 && std::abs(p[i]) <= n && (pairs || p[i] > 0);
+  for (int i = 0; i < n && pairs; ++i)
+    if (const int k = j.op.upper ? n - 1 - i : i; p[k] < 0) fit &= ++i < n && p[j.op.upper ? n - 1 - i : i] < 0;
+  if (fit) return true;
+  for (int c = 0; c < j.columns; ++c) std::fill_n(j.right(2) + int64_t{c} * *j.column(2), n, std::numeric_limits<T>::quiet_NaN());
+  return false;
+}
+constexpr int kBadPivots = -5;
+
 template <class T>
 int cholesky(Job<T>& j) {
   int info = 0;
@@ -126,6 +142,7 @@ int lu(Job<T>& j) {
 template <class T>
 int lu_solve(Job<T>& j) {
   int info = 0;
+  if (!pivots_fit(j, false)) return kBadPivots;
   call(j.function, j.transposition(), j.rows(0), &j.columns, j.at(0), j.column(0), j.ints(1), j.right(2), j.column(2), &info, kOne);
   return info;
 }
@@ -211,6 +228,7 @@ int ldl(Job<T>& j) {
 template <class T>
 int ldl_solve(Job<T>& j) {
   int info = 0;
+  if (!pivots_fit(j, true)) return kBadPivots;
   call(j.function, j.triangle(), j.rows(0), &j.columns, j.at(0), j.column(0), j.ints(1), j.right(2), j.column(2), &info, kOne);
   return info;
 }

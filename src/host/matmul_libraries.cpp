@@ -107,12 +107,18 @@ class OneOpenMpThread {
   int before_;
 };
 
-void onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float beta,
-                  float* c, int64_t ldc) {
+// The process may end while a thread is here, also at its first product.
+int call_sgemm(char ta, char tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float beta,
+               float* c, int64_t ldc) {
   const OneOpenMpThread one;
   static constinit std::atomic<bool> known{false};
   const LibraryCall call(known);
-  if (const int status = dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, beta, c, ldc); status != 0)
+  return dnnl_sgemm(ta, tb, m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
+}
+
+void onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float beta,
+                  float* c, int64_t ldc) {
+  if (const int status = call_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, a, lda, b, ldb, beta, c, ldc); status != 0)
     throw RuntimeError("matmul: oneDNN failed with status {} for m = {}, n = {}, k = {}", status, m, n, k);
 }
 
@@ -127,7 +133,7 @@ constexpr int kOwnSymbols = RTLD_DEEPBIND;
 bool computes() {
   const float a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8};
   float c[4] = {};
-  return dnnl_sgemm('N', 'N', 2, 2, 2, 1, a, 2, b, 2, 0, c, 2) == 0 && c[0] == 19 && c[3] == 50;
+  return call_sgemm('N', 'N', 2, 2, 2, a, 2, b, 2, 0, c, 2) == 0 && c[0] == 19 && c[3] == 50;
 }
 
 bool open_onednn(Products& p) {
@@ -139,7 +145,7 @@ bool open_onednn(Products& p) {
   omp_set_num_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "omp_set_num_threads"));
   omp_get_max_threads = reinterpret_cast<int (*)()>(dlsym(library, "omp_get_max_threads"));
   if (!omp_set_num_threads) omp_get_max_threads = nullptr;
-  if (const OneOpenMpThread one; !computes()) return false;
+  if (!computes()) return false;
   p.big_sgemm = onednn_sgemm;
   p.names = "oneDNN";
   if (auto version = reinterpret_cast<const DnnlVersion* (*)()>(dlsym(library, "dnnl_version"))) {

@@ -1,6 +1,7 @@
 // The parts of complex tensors: views of them, and what is made of two real tensors.
 #include "naru/complex.h"
 
+#include "ops/autocast.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/history.h"
@@ -132,6 +133,7 @@ Tensor complex(const Tensor& re, const Tensor& im) {
 }
 
 Tensor polar(const Tensor& abs, const Tensor& angle) {
+  if (const autocast::Casts c("polar", {&abs, &angle}); c) return polar(c[0], c[1]);
   for (const Tensor* t : {&abs, &angle})
     if (!is_floating(t->dtype()) || t->dtype() == DType::BF16)
       throw NotImplementedError("Expected both inputs to be Half, Float or Double tensors but got {} and {}", ops::torch_name(abs.dtype()),

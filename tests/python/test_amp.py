@@ -102,6 +102,7 @@ def one_call(name):
     for n in (1, 2, 3):
         for kind in ("conv", "conv_transpose"):
             special[f"{kind}{n}d"] = lambda a, b, f=f"{kind}{n}d", n=n: getattr(F, f)(a.reshape(1, 4, 4, *[1] * (n - 1)), b.reshape(4, 4, *[1] * n))
+    special["polar"] = lambda a, b: torch.polar(a, b).real
     along = {"softmax", "log_softmax", "softmin", "cumsum", "cumprod", "logsumexp"}
     two = {"matmul", "mm", "cdist", "dist", "cosine_similarity", "atan2", "arctan2", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div",
            "hinge_embedding_loss", "soft_margin_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cholesky_solve"}  # fmt: skip

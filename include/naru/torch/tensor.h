@@ -38,8 +38,10 @@ class DeviceType {
  private:
   naru::DeviceType kind_;
 };
-inline constexpr DeviceType kCPU = naru::DeviceType::Cpu, kCUDA = naru::DeviceType::Cuda, kMPS = naru::DeviceType::Mps,
-                            kXPU = naru::DeviceType::Xpu;
+inline constexpr DeviceType kCPU = naru::DeviceType::Cpu;
+inline constexpr DeviceType kCUDA = naru::DeviceType::Cuda;
+inline constexpr DeviceType kMPS = naru::DeviceType::Mps;
+inline constexpr DeviceType kXPU = naru::DeviceType::Xpu;
 
 class Device : public naru::Device {
  public:

@@ -10,6 +10,7 @@
 #include "host/execute.h"
 #include "host/host_time.h"
 #include "host/kernel_job.h"
+#include "host/matmul_libraries.h"
 #include "naru/error.h"
 #include "runtime/interrupt.h"
 #include "runtime/streams.h"
@@ -89,6 +90,9 @@ uint64_t VirtualStream::push(Item item, bool numbered) {
 
 uint64_t VirtualStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {
   check_process();
+  // The libraries of products are opened, and called once, by the thread that asks: the process may end while a stream's thread does it, and what
+  // a library makes at its first call can't be kept for that thread.
+  if (std::holds_alternative<ir::MatMul>(instruction)) host::products();
   const VirtualDevice::Fate fate = state()->next(instruction);
   translate(instruction, device_);
   return push({std::move(instruction), std::move(hold), fate, 0}, true);

@@ -1,6 +1,7 @@
 // Routines of LAPACK as instructions: every matrix of a batch, more columns than a thread takes at once, and what is empty.
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <cmath>
 #include <vector>
 
@@ -33,6 +34,21 @@ class LapackRoutines : public ::testing::Test {
     if (openblas_name().empty()) GTEST_SKIP() << "there is no OpenBLAS on this machine";
   }
 };
+
+TEST_F(LapackRoutines, what_pivots_that_are_no_rows_of_the_matrix_give_is_nan) {
+  for (const Routine routine : {Routine::LuSolve, Routine::LdlSolve})
+    for (const std::vector<int>& wrong : {std::vector<int>{1, 2, 4}, {0, 2, 3}, {1, 2, INT_MAX}, {INT_MIN, 2, 3}, {1, 2, -3}}) {
+      const std::vector<double> a = matrices(1, 3);
+      std::vector<double> factors = a, x(6, 1.0);
+      std::vector<int> pivots = wrong, info(1, 7);
+      Lapack solve{.routine = routine, .dtype = DType::F64, .batch = 1, .arrays = {}};
+      solve.arrays = {array(factors.data(), DType::F64, false, 3, 3), array(pivots.data(), DType::I32, false, 3, 1),
+                      array(x.data(), DType::F64, true, 3, 2), array(info.data(), DType::I32, true, 1, 1)};
+      execute(solve);
+      for (const double v : x) EXPECT_TRUE(std::isnan(v));
+      EXPECT_LT(info[0], 0);
+    }
+}
 
 TEST_F(LapackRoutines, every_matrix_of_a_batch_is_factored_and_every_column_solved_for) {
   constexpr int64_t kBatch = 3, kSize = 7, kColumns = 150;
