@@ -9,9 +9,9 @@ namespace naru {
 std::string Dims::str() const { return fmt::format("[{}]", fmt::join(begin(), end(), ", ")); }
 
 int64_t product(std::span<const int64_t> dims) noexcept {
-  int64_t n = 1;
-  for (int64_t d : dims) n *= d;
-  return n;
+  uint64_t n = 1;  // wraps around before a size of 0 makes it 0
+  for (int64_t d : dims) n *= static_cast<uint64_t>(d);
+  return static_cast<int64_t>(n);
 }
 
 Dims contiguous_strides(std::span<const int64_t> sizes) {
