@@ -62,24 +62,30 @@ using ConvTranspose1d = ConvTranspose<1>;
 using ConvTranspose2d = ConvTranspose<2>;
 using ConvTranspose3d = ConvTranspose<3>;
 
+// What normalisations with running statistics have: those (undefined without track_running_stats), weight and bias (undefined unless affine).
+class StatisticsNorm : public Module {
+ public:
+  std::string details() const override;
+  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+
+ protected:
+  StatisticsNorm(int64_t features, double eps, double momentum, bool affine, bool track_running_stats, Options options);
+  int64_t features_;
+  double eps_, momentum_;
+};
+
 // batch_norm of (N, C, ...): by the batch in training, which moves the running statistics by `momentum`, else by those; without
 // track_running_stats always by the batch. N = 1 takes (N, C) too; others throw ValueError for another number of dimensions.
 template <int N>
-class BatchNorm : public Module {
+class BatchNorm : public StatisticsNorm {
  public:
   explicit BatchNorm(int64_t features, double eps = 1e-5, double momentum = 0.1, bool affine = true, const Options& options = {},
                      bool track_running_stats = true);
   Tensor forward(const Tensor& x) override;
   std::string name() const override { return "BatchNorm" + std::to_string(N) + "d"; }
-  std::string details() const override;
-  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 
  protected:
   std::shared_ptr<Module> remake() const override;
-
- private:
-  int64_t features_;
-  double eps_, momentum_;
 };
 using BatchNorm1d = BatchNorm<1>;
 using BatchNorm2d = BatchNorm<2>;
@@ -87,21 +93,15 @@ using BatchNorm3d = BatchNorm<3>;
 
 // The same for each image of (N, C, ...) or (C, ...) by itself.
 template <int N>
-class InstanceNorm : public Module {
+class InstanceNorm : public StatisticsNorm {
  public:
   explicit InstanceNorm(int64_t features, double eps = 1e-5, double momentum = 0.1, bool affine = false, bool track_running_stats = false,
                         const Options& options = {});
   Tensor forward(const Tensor& x) override;
   std::string name() const override { return "InstanceNorm" + std::to_string(N) + "d"; }
-  std::string details() const override;
-  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 
  protected:
   std::shared_ptr<Module> remake() const override;
-
- private:
-  int64_t features_;
-  double eps_, momentum_;
 };
 using InstanceNorm1d = InstanceNorm<1>;
 using InstanceNorm2d = InstanceNorm<2>;

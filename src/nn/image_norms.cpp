@@ -6,30 +6,25 @@
 #include "nn/text.h"
 
 namespace naru::nn {
-namespace {
 
-std::string norm_details(int64_t features, double eps, double momentum, const Tensor& weight, const Tensor& mean) {
-  return fmt::format("{}, eps={}, momentum={}, affine={}, bias={}, track_running_stats={}", features, number_text(eps),
-                     number_text(momentum), bool_text(weight.defined()), bool_text(weight.defined()), bool_text(mean.defined()));
-}
-
-Tensor counter(Options options) {
-  options.dtype = DType::I64;
-  return zeros({}, options);
-}
-
-}  // namespace
-
-template <int N>
-BatchNorm<N>::BatchNorm(int64_t features, double eps, double momentum, bool affine, const Options& options, bool track_running_stats)
+StatisticsNorm::StatisticsNorm(int64_t features, double eps, double momentum, bool affine, bool track_running_stats, Options options)
     : features_(features), eps_(eps), momentum_(momentum) {
   weight = register_parameter("weight", affine ? ones({features}, options) : Tensor());
   bias = register_parameter("bias", affine ? zeros({features}, options) : Tensor());
-  const bool track = track_running_stats;
-  running_mean = register_buffer("running_mean", track ? zeros({features}, options) : Tensor());
-  running_var = register_buffer("running_var", track ? ones({features}, options) : Tensor());
-  num_batches_tracked = register_buffer("num_batches_tracked", track ? counter(options) : Tensor());
+  running_mean = register_buffer("running_mean", track_running_stats ? zeros({features}, options) : Tensor());
+  running_var = register_buffer("running_var", track_running_stats ? ones({features}, options) : Tensor());
+  options.dtype = DType::I64;
+  num_batches_tracked = register_buffer("num_batches_tracked", track_running_stats ? zeros({}, options) : Tensor());
 }
+std::string StatisticsNorm::details() const {
+  const char* affine = bool_text(weight.defined());
+  return fmt::format("{}, eps={}, momentum={}, affine={}, bias={}, track_running_stats={}", features_, number_text(eps_),
+                     number_text(momentum_), affine, affine, bool_text(running_mean.defined()));
+}
+
+template <int N>
+BatchNorm<N>::BatchNorm(int64_t features, double eps, double momentum, bool affine, const Options& options, bool track_running_stats)
+    : StatisticsNorm(features, eps, momentum, affine, track_running_stats, options) {}
 template <int N>
 Tensor BatchNorm<N>::forward(const Tensor& x) {
   if (x.dim() != N + 2 && (N != 1 || x.dim() != 2))
@@ -44,24 +39,13 @@ Tensor BatchNorm<N>::forward(const Tensor& x) {
   return batch_norm(x, running_mean, running_var, weight, bias, by_batch, momentum_, eps_);
 }
 template <int N>
-std::string BatchNorm<N>::details() const {
-  return norm_details(features_, eps_, momentum_, weight, running_mean);
-}
-template <int N>
 std::shared_ptr<Module> BatchNorm<N>::remake() const {
   return std::make_shared<BatchNorm<N>>(features_, eps_, momentum_, weight.defined(), Options(), running_mean.defined());
 }
 
 template <int N>
 InstanceNorm<N>::InstanceNorm(int64_t features, double eps, double momentum, bool affine, bool track_running_stats, const Options& options)
-    : features_(features), eps_(eps), momentum_(momentum) {
-  weight = register_parameter("weight", affine ? ones({features}, options) : Tensor());
-  bias = register_parameter("bias", affine ? zeros({features}, options) : Tensor());
-  const bool track = track_running_stats;
-  running_mean = register_buffer("running_mean", track ? zeros({features}, options) : Tensor());
-  running_var = register_buffer("running_var", track ? ones({features}, options) : Tensor());
-  num_batches_tracked = register_buffer("num_batches_tracked", track ? counter(options) : Tensor());
-}
+    : StatisticsNorm(features, eps, momentum, affine, track_running_stats, options) {}
 template <int N>
 Tensor InstanceNorm<N>::forward(const Tensor& x) {
   if (x.dim() != N + 1 && x.dim() != N + 2) throw ValueError("expected {}D or {}D input (got {}D input)", N + 1, N + 2, x.dim());
@@ -72,10 +56,6 @@ Tensor InstanceNorm<N>::forward(const Tensor& x) {
     throw ValueError("Expected more than 1 spatial element when training, got input size {}", in.sizes().str());
   const Tensor out = instance_norm(in, running_mean, running_var, weight, bias, by_input, momentum_, eps_);
   return one ? out.squeeze(0) : out;
-}
-template <int N>
-std::string InstanceNorm<N>::details() const {
-  return norm_details(features_, eps_, momentum_, weight, running_mean);
 }
 template <int N>
 std::shared_ptr<Module> InstanceNorm<N>::remake() const {

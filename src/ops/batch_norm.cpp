@@ -50,7 +50,7 @@ void check_batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var, co
   if (!training && !var.defined()) throw RuntimeError("running_var must be defined in evaluation mode");
   check_channels(mean, x, "running_mean"), check_channels(var, x, "running_var"), check_channels(w, x, "weight"),
       check_channels(b, x, "bias");
-  if (!is_floating(x.dtype())) throw NotImplementedError("\"batch_norm\" not implemented for '{}'", ops::torch_name(x.dtype()));
+  if (!is_floating(x.dtype())) ops::throw_not_implemented("batch_norm", x.dtype());
   const bool half = x.dtype() == DType::F16 || x.dtype() == DType::BF16;
   for (const Tensor* t : {&mean, &var, &w, &b})
     if (t->defined() && t->dtype() != x.dtype() && (!half || t->dtype() != DType::F32)) {
@@ -178,7 +178,7 @@ Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const T
       throw RuntimeError(
           "Expected {0} to be a vector of size equal to the number of channels in input, but got {0} of shape {1} and input of shape {2}",
           role, t->sizes().str(), x.sizes().str());
-  if (!is_floating(x.dtype())) throw NotImplementedError("\"GroupNormKernelImpl\" not implemented for '{}'", ops::torch_name(x.dtype()));
+  if (!is_floating(x.dtype())) ops::throw_not_implemented("GroupNormKernelImpl", x.dtype());
   check_batch_norm(x, {}, {}, weight, bias, true, "group_norm");
   const MemoryFormat format = ops::suggested_format(x);
   const Tensor y = normalised_rows(x, x.size(0) * groups, weight, bias, eps);

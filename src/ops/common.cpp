@@ -252,6 +252,10 @@ void submit(ir::Instruction&& instruction, std::initializer_list<const Tensor*> 
          std::span<const Tensor* const>(writes.begin(), writes.size()));
 }
 
+void throw_not_implemented(std::string_view kernel, DType type) {
+  throw NotImplementedError("\"{}\" not implemented for '{}'", kernel, torch_name(type));
+}
+
 void refuse_bool(DType t, const char* kernel) {
   if (t == DType::Bool) throw NotImplementedError("\"{}\" not implemented for 'Bool' (convert to numbers first)", kernel);
 }

@@ -70,6 +70,8 @@ inline bool is_at_hand(const TensorImpl& t) noexcept {
   return t.contiguous && t.storage->device.is_cpu() && !runtime::is_pending(*t.storage) && t.storage->data;
 }
 
+// NotImplementedError in PyTorch's words, which name its kernel, for a type that an operator does not compute in.
+[[noreturn]] void throw_not_implemented(std::string_view kernel, DType type);
 // Throws NotImplementedError, naming what PyTorch calls the kernel that it lacks too, where t is Bool.
 void refuse_bool(DType t, const char* kernel);
 // The same where t is no floating point type.

@@ -10,7 +10,6 @@
 #include "ops/complex_math.h"
 #include "ops/elementwise.h"
 #include "ops/matmul.h"
-#include "ops/type_names.h"
 
 namespace naru::ops {
 namespace {
@@ -163,10 +162,6 @@ ir::OpId with_exponent(ir::OpId id, std::span<const OpOperand> operands) {
 }
 
 }  // namespace
-
-void throw_not_implemented(std::string_view kernel, DType type) {
-  throw NotImplementedError("\"{}\" not implemented for '{}'", kernel, torch_name(type));
-}
 
 void refuse_complex(const Tensor& t, std::string_view op) {
   if (t.defined() && is_complex(t.dtype())) refuse(op, t.dtype());

@@ -25,8 +25,6 @@ Tensor gradient_as(const Tensor& g, DType type);
 
 // The types of an operator of the table in the complex type t. Throws what PyTorch throws where it has no such operator.
 Types complex_types(Rule rule, DType t, const char* op);
-// NotImplementedError in PyTorch's words for a type that an operator does not compute in.
-[[noreturn]] void throw_not_implemented(std::string_view kernel, DType type);
 inline void refuse_complex(DType type, std::string_view kernel) {
   if (is_complex(type)) [[unlikely]]
     throw_not_implemented(kernel, type);

@@ -134,7 +134,7 @@ void check_grid(const Tensor& x, const Tensor& grid, std::string_view mode) {
   if ((x.dim() != 4 && x.dim() != 5) || grid.dim() != x.dim())
     throw RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, {}", sizes);
   if (x.dim() == 5 && mode == "bicubic") throw RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input");
-  if (!is_floating(x.dtype())) throw NotImplementedError("\"grid_sampler_2d_cpu\" not implemented for '{}'", ops::torch_name(x.dtype()));
+  if (!is_floating(x.dtype())) ops::throw_not_implemented("grid_sampler_2d_cpu", x.dtype());
   if (x.dtype() != grid.dtype())
     throw RuntimeError("expected scalar type {} but found {} (grid_sample: input and grid)", ops::torch_name(x.dtype()),
                        ops::torch_name(grid.dtype()));

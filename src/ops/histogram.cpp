@@ -13,8 +13,7 @@ namespace {
 
 void check_input(const Tensor& t, const Tensor& weight, const char* role) {
   ops::require_defined(t, "histogramdd", role);
-  if (t.dtype() != DType::F32 && t.dtype() != DType::F64)
-    throw NotImplementedError("\"histogramdd\" not implemented for '{}'", ops::torch_name(t.dtype()));
+  if (t.dtype() != DType::F32 && t.dtype() != DType::F64) ops::throw_not_implemented("histogramdd", t.dtype());
   if (t.dim() < 2) throw RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions, but got {}", t.dim());
   if (!weight.defined()) return;
   if (weight.dtype() != t.dtype())
@@ -169,8 +168,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
   const int64_t d = wrap_dim(axis, data.dim());
   if (form.dim() == 0 || d != form.dim() - 1)
     throw RuntimeError("segment_reduce(): Expected axis to be the last dimension of lengths but got {}.", d);
-  if (!is_floating(data.dtype()))
-    throw NotImplementedError("\"_segment_reduce_cpu\" not implemented for '{}'", ops::torch_name(data.dtype()));
+  if (!is_floating(data.dtype())) ops::throw_not_implemented("_segment_reduce_cpu", data.dtype());
   if (!is_integral(form.dtype()))
     throw RuntimeError("segment_reduce(): wanted lengths or offsets of integers, got {}", name_of(form.dtype()));
   const Tensor lengths = given.defined() ? given : diff(offsets);

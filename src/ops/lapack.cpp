@@ -31,8 +31,7 @@ void require_floating(const Tensor& t, std::string_view op, bool low) {
 }
 
 void require_lapack_type(const Tensor& t, const char* kernel) {
-  if (t.dtype() != DType::F32 && t.dtype() != DType::F64)
-    throw NotImplementedError("\"{}\" not implemented for '{}'", kernel, torch_name(t.dtype()));
+  if (t.dtype() != DType::F32 && t.dtype() != DType::F64) throw_not_implemented(kernel, t.dtype());
 }
 
 Device require_one_device(const Tensor& a, const Tensor& b, const char* op, const char* name_a, const char* name_b) {

@@ -154,7 +154,7 @@ Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const Tensor&
         "have the same size.",
         target.sizes().str(), p.sizes().str());
   check_same_type(p, target, "the target of binary_cross_entropy");
-  if (!is_floating(p.dtype())) throw NotImplementedError("\"binary_cross_entropy\" not implemented for '{}'", ops::torch_name(p.dtype()));
+  if (!is_floating(p.dtype())) ops::throw_not_implemented("binary_cross_entropy", p.dtype());
   check_probabilities(p);
   Tensor out;
   {

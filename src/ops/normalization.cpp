@@ -117,7 +117,7 @@ void check_layer_norm(const Tensor& x, const Dims& shape, const Tensor& w, const
       throw RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float (layer_norm: {} is {}, the input {})", role,
                          ops::torch_name(t->dtype()), ops::torch_name(x.dtype()));
   }
-  if (!is_floating(x.dtype())) throw NotImplementedError("\"LayerNormKernelImpl\" not implemented for '{}'", ops::torch_name(x.dtype()));
+  if (!is_floating(x.dtype())) ops::throw_not_implemented("LayerNormKernelImpl", x.dtype());
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include "ops/common.h"
 #include "ops/history.h"
 #include "ops/strides.h"
-#include "ops/type_names.h"
 #include "ops/windows.h"
 
 namespace naru {
@@ -209,8 +208,7 @@ Tensor unfold(const Tensor& x, const Dims& kernel, const Dims& dilation, const D
     throw RuntimeError(
         "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {} (unfold)",
         x.sizes().str());
-  if (!is_floating(x.dtype()) && x.dtype() != DType::Bool)
-    throw NotImplementedError("\"im2col_out_cpu\" not implemented for '{}'", ops::torch_name(x.dtype()));
+  if (!is_floating(x.dtype()) && x.dtype() != DType::Bool) ops::throw_not_implemented("im2col_out_cpu", x.dtype());
   const int64_t down = c.positions(x.size(-2), 0), across = c.positions(x.size(-1), 1);
   if (x.size(-2) + 2 * c.padding[0] < c.dilation[0] * (c.kernel[0] - 1) + 1 ||
       x.size(-1) + 2 * c.padding[1] < c.dilation[1] * (c.kernel[1] - 1) + 1)

@@ -71,10 +71,6 @@ void check_input(const Tensor& x, int64_t n, const std::string& op) {
                        x.sizes().str());
 }
 
-void throw_not_implemented(const std::string& op, DType type) {
-  throw NotImplementedError("\"{}\" not implemented for '{}'", op, ops::torch_name(type));
-}
-
 // "4x5x5": without the batch.
 std::string size_text(int64_t channels, std::span<const int64_t> sizes) {
   std::string text = fmt::format("{}", channels);
@@ -136,7 +132,7 @@ std::pair<Tensor, Tensor> max_pool(int64_t n, const Tensor& input, const Dims& k
   const Pool p = settings(n, "max_pool", kernel, stride, padding, dilation, ceil_mode);
   check_input(input, n, p.op);
   if (input.dtype() == DType::Bool || (n == 1 && !is_floating(input.dtype())))
-    throw_not_implemented(n == 1 ? "max_pool1d_impl" : p.op, input.dtype());
+    ops::throw_not_implemented(n == 1 ? "max_pool1d_impl" : p.op, input.dtype());
   return batched_pair(input, n, [&](const Tensor& x) { return ops::window_max(x, tables_of(x, p, result_sizes(x, p)), kMaxNodes[n]); });
 }
 
@@ -145,7 +141,7 @@ Tensor avg_pool(int64_t n, const Tensor& input, const Dims& kernel, const Dims& 
   const Pool p = settings(n, "avg_pool", kernel, stride, padding, {1}, ceil_mode);
   check_input(input, n, p.op);
   if (divisor && *divisor == 0) throw RuntimeError("divisor must be not zero");
-  if (!is_floating(input.dtype()) && input.dtype() != DType::I64) throw_not_implemented(p.op, input.dtype());
+  if (!is_floating(input.dtype()) && input.dtype() != DType::I64) ops::throw_not_implemented(p.op, input.dtype());
   return batched(input, n, [&](const Tensor& x) {
     const Dims out = result_sizes(x, p);
     WindowTables tables = tables_of(x, p, out);
@@ -196,7 +192,7 @@ Dims adaptive_sizes(const Tensor& x, int64_t n, const Dims& given, const std::st
           x.sizes().str(), d);
   for (const int64_t s : out)
     if (s < 0) throw RuntimeError("{}: elements of output_size must be greater than or equal to 0 but received {}", op, out.str());
-  if (!is_floating(x.dtype())) throw_not_implemented(op, x.dtype());
+  if (!is_floating(x.dtype())) ops::throw_not_implemented(op, x.dtype());
   return out;
 }
 

@@ -137,7 +137,7 @@ DType bits_type(DType t) { return t == DType::F64 ? DType::I64 : t == DType::F32
 Tensor nextafter(const Tensor& given, const Tensor& towards) {
   ops::require_defined(given, "nextafter", "input"), ops::require_defined(towards, "nextafter", "other");
   const DType type = promote(given.dtype(), towards.dtype());
-  if (!is_floating(type)) throw NotImplementedError("\"nextafter_cpu\" not implemented for '{}'", ops::torch_name(type));
+  if (!is_floating(type)) ops::throw_not_implemented("nextafter_cpu", type);
   const NoGrad off;
   const Dims shape = broadcast_shapes(given.sizes(), towards.sizes());
   const Tensor a = given.to(type).expand(shape).contiguous(), b = towards.to(type).expand(shape);
