@@ -195,7 +195,11 @@ void define_engine() {
         const Roots roots(outputs);
         {
           Unlocked scope;
-          backward(outputs, {gradient.value_or(Tensor())}, retain.value_or(create), create, leaves);
+          const Tensor start = gradient.value_or(Tensor());
+          if (leaves.empty())
+            t.backward(start, retain.value_or(create), create);
+          else
+            backward(outputs, {start}, retain.value_or(create), create, leaves);
         }
         Py_RETURN_NONE;
       });

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -145,7 +146,8 @@ class Engine {
 
   std::vector<Tensor> take_grads(Node& node) {
     Node::Visit& v = visit(&node);
-    std::vector<Tensor> grads(node.outputs);
+    std::vector<Tensor> grads = std::move(spare_);
+    grads.resize(node.outputs);
     grads[0] = std::move(v.grad);
     for (size_t i = 0; i < v.more.size() && i + 1 < grads.size(); ++i) grads[i + 1] = std::move(v.more[i]);
     return grads;
@@ -178,6 +180,8 @@ class Engine {
       --v.missing;
       make_ready(e.node.get(), v);
     }
+    results.clear();
+    spare_ = std::move(results);
   }
 
   void count() {
@@ -216,6 +220,7 @@ class Engine {
   bool keep_;
   Wanted* wanted_;
   std::vector<Tensor>* results_;
+  std::vector<Tensor> spare_;  // memory for the gradients of the next node
   SmallVector<std::pair<Edge, Tensor>, 1> roots_;
   SmallVector<Node*, 32> claimed_, ready_;
   std::unordered_map<Node*, Node::Visit> elsewhere_;
@@ -227,7 +232,7 @@ struct GradMode {
   bool before;
 };
 
-void add_roots(Engine& engine, const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients) {
+void add_roots(Engine& engine, std::span<const Tensor> outputs, std::span<const Tensor> gradients) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& t = outputs[i];
     if (!requires_grad(t))
@@ -260,6 +265,14 @@ void add_wanted(Wanted& wanted, const std::vector<Tensor>& inputs, std::vector<E
   }
 }
 
+void run_backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients, bool retain_graph, bool create_graph,
+                  Wanted* wanted) {
+  const GradMode mode(create_graph);
+  Engine engine(retain_graph || create_graph, wanted, nullptr);
+  add_roots(engine, outputs, gradients);
+  run_nested([&] { engine.run(); });
+}
+
 }  // namespace
 }  // namespace autograd
 
@@ -270,14 +283,11 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gra
   for (const Tensor& t : inputs)
     if (t.defined() && t.requires_grad()) t.retain_grad();
   autograd::add_wanted(wanted, inputs, edges);
-  autograd::GradMode mode(create_graph);
-  autograd::Engine engine(retain_graph || create_graph, inputs.empty() ? nullptr : &wanted, nullptr);
-  autograd::add_roots(engine, outputs, gradients);
-  autograd::run_nested([&] { engine.run(); });
+  autograd::run_backward(outputs, gradients, retain_graph, create_graph, inputs.empty() ? nullptr : &wanted);
 }
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
-  naru::backward({*this}, {gradient}, retain_graph, create_graph);
+  autograd::run_backward({this, 1}, {&gradient, 1}, retain_graph, create_graph, nullptr);
 }
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients,

@@ -19,8 +19,12 @@ Tensor::~Tensor() {
 }
 
 namespace {
-const TensorImpl& checked(const Tensor& t) {
-  if (!t.defined()) throw RuntimeError("this tensor is undefined: it has no device, dtype or elements");
+[[noreturn, gnu::cold, gnu::noinline]] void throw_undefined() {
+  throw RuntimeError("this tensor is undefined: it has no device, dtype or elements");
+}
+[[gnu::always_inline]] inline const TensorImpl& checked(const Tensor& t) {
+  if (!t.defined()) [[unlikely]]
+    throw_undefined();
   return *t.impl();
 }
 }  // namespace

@@ -39,14 +39,20 @@ class ProgramBuilder {
   // The result of a node.
   static Arg result(size_t node, DType as) noexcept { return {Program::From::Node, as, static_cast<uint16_t>(node)}; }
 
-  // op(args), converted to `out`; its number.
-  uint8_t node(OpId op, DType out, std::span<const Arg> args) noexcept {
-    Program::Node& n = program_.nodes[program_.nodes_count];
+  // A new node without arguments, converted to `out`: the caller adds them before the next one is begun.
+  Program::Node& begin_node(OpId op, DType out) noexcept {
+    Program::Node& n = program_.nodes[program_.nodes_count++];
     n.op = op;
     n.out = out;
+    n.args_count = 0;
+    return n;
+  }
+  // op(args), converted to `out`; its number.
+  uint8_t node(OpId op, DType out, std::span<const Arg> args) noexcept {
+    Program::Node& n = begin_node(op, out);
     n.args_count = static_cast<uint8_t>(args.size());
     std::copy(args.begin(), args.end(), n.args.begin());
-    return program_.nodes_count++;
+    return static_cast<uint8_t>(program_.nodes_count - 1);
   }
   uint8_t node(OpId op, DType out, std::initializer_list<Arg> args) noexcept {
     return node(op, out, std::span<const Arg>(args.begin(), args.size()));

@@ -30,18 +30,19 @@ void add_gradient(Meta& m, Tensor g, Tensor& replaced) {
 }  // namespace
 
 std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> grads) {
-  if (!grads[0].defined()) return {};
-  Tensor replaced;
+  Tensor g = std::move(grads[0]), replaced;
+  grads.clear();  // what is returned: none, with the memory for the next node's
+  if (!g.defined()) return grads;
   {
     const auto lock = lock_among_threads(mutex);
-    if (!leaf_ || !leaf_->requires_grad || leaf_->grad_fn) return {};
-    add_gradient(*leaf_, std::move(grads[0]), replaced);
+    if (!leaf_ || !leaf_->requires_grad || leaf_->grad_fn) return grads;
+    add_gradient(*leaf_, std::move(g), replaced);
   }
   if (const Extras* x = extras()) [[unlikely]]
     if (const auto hooks = x->accumulated->entries())
       if (const Tensor leaf = variable(); leaf.defined())
         for (const auto& hook : *hooks) hook.call(leaf);
-  return {};
+  return grads;
 }
 
 Tensor AccumulateGrad::variable() const {

@@ -129,8 +129,10 @@ class TableNode final : public autograd::Node {
   }
   std::vector<Tensor> apply(std::vector<Tensor> grads) override {
     const int n = kTable[id_].arity;
-    std::vector<Tensor> results(n);
     Tensor g = std::move(grads[0]);
+    std::vector<Tensor> results = std::move(grads);  // the same memory
+    results.clear();
+    results.resize(n);
     if (!g.defined()) return results;
     std::array<Tensor, 5> values;
     uint8_t needs = 0;

@@ -59,13 +59,12 @@ class Update {
     return Value::at(static_cast<int>(cells_.size()) - 1);
   }
   ir::Program::Arg add_node(ir::OpId id, std::initializer_list<Value> operands, DType out) {
-    std::array<ir::Program::Arg, ir::kMaxArgs> args;
-    size_t count = 0;
+    ir::Program::Node& node = builder_.begin_node(id, out);
     for (const Value& v : operands) {
       if (v.cell < 0) params_[program_.params_count] = ops::param_bits(v.number, type_);
-      args[count++] = v.cell < 0 ? builder_.param(type_) : cells_[v.cell];
+      node.args[node.args_count++] = v.cell < 0 ? builder_.param(type_) : cells_[v.cell];
     }
-    return builder_.result(builder_.node(id, out, {args.data(), count}), type_);
+    return builder_.result(program_.nodes_count - 1, type_);
   }
   bool run_at_once();
 
