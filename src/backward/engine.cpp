@@ -93,8 +93,9 @@ class Engine {
   Engine(bool keep, Wanted* wanted, std::vector<Tensor>* results) : keep_(keep), wanted_(wanted), results_(results) {}
   Engine(const Engine&) = delete;
   ~Engine() {
-    for (Node* node : claimed_) {
+    for (Node* node : order_) {
       Node::Visit& v = node->visit;
+      if (v.pass.load(std::memory_order_relaxed) != this) continue;
       v.missing = 0, v.queued = false, v.grad = {}, v.more.clear();
       v.pass.store(nullptr, std::memory_order_release);
     }
@@ -120,16 +121,13 @@ class Engine {
   // Where the pass keeps what it knows of a node: in the node itself, unless another pass (of another thread, or the one that this one
   // is part of) is there.
   Node::Visit& visit(Node* node) { return node->visit.pass.load(std::memory_order_relaxed) == this ? node->visit : elsewhere_.at(node); }
-  // False if it was known already.
-  bool claim(Node* node) {
-    if (node->visit.pass.load(std::memory_order_relaxed) == this) return false;
+  // Takes it into `order_`, once.
+  void claim(Node* node) {
+    if (node->visit.pass.load(std::memory_order_relaxed) == this) return;
     const void* nobody = nullptr;
-    if (elsewhere_.contains(node)) return false;
-    if (node->visit.pass.compare_exchange_strong(nobody, this, std::memory_order_acquire))
-      claimed_.push_back(node);
-    else
-      elsewhere_.try_emplace(node);
-    return true;
+    if (!elsewhere_.empty() && elsewhere_.contains(node)) return;
+    if (!node->visit.pass.compare_exchange_strong(nobody, this, std::memory_order_acquire)) elsewhere_.try_emplace(node);
+    order_.push_back(node);
   }
 
   void make_ready(Node* node, Node::Visit& v) {
@@ -185,19 +183,17 @@ class Engine {
   }
 
   void count() {
-    SmallVector<Node*, 32> order;
-    for (const auto& [edge, g] : roots_)
-      if (claim(edge.node.get())) order.push_back(edge.node.get());
-    for (size_t i = 0; i < order.size(); ++i)
-      for (const Edge& e : order[i]->next()) {
+    for (const auto& [edge, g] : roots_) claim(edge.node.get());
+    for (size_t i = 0; i < order_.size(); ++i)
+      for (const Edge& e : order_[i]->next()) {
         if (!e.node) continue;
-        if (claim(e.node.get())) order.push_back(e.node.get());
+        claim(e.node.get());
         ++visit(e.node.get()).missing;
       }
-    if (wanted_) find_needed(order);
+    if (wanted_) find_needed();
   }
 
-  void find_needed(SmallVector<Node*, 32>& order) {
+  void find_needed() {
     for (const auto& [key, position] : wanted_->at) {
       wanted_->nodes.insert(key.first);
       // For backward() a leaf that is asked for is one whose grad is added to.
@@ -209,10 +205,10 @@ class Engine {
       return false;
     };
     // An input was made before whatever uses it, so in the order of sequence numbers users come last, and one round is almost always enough.
-    std::sort(order.begin(), order.end(), [](Node* a, Node* b) { return a->sequence() < b->sequence(); });
+    std::sort(order_.begin(), order_.end(), [](Node* a, Node* b) { return a->sequence() < b->sequence(); });
     for (bool grown = true; grown;) {
       grown = false;
-      for (Node* node : order)
+      for (Node* node : order_)
         if (!wanted_->needed.contains(node) && reaches(node)) grown = wanted_->needed.insert(node).second;
     }
   }
@@ -222,7 +218,8 @@ class Engine {
   std::vector<Tensor>* results_;
   std::vector<Tensor> spare_;  // memory for the gradients of the next node
   SmallVector<std::pair<Edge, Tensor>, 1> roots_;
-  SmallVector<Node*, 32> claimed_, ready_;
+  SmallVector<Node*, 32> order_;  // all nodes of this pass
+  SmallVector<Node*, 32> ready_;
   std::unordered_map<Node*, Node::Visit> elsewhere_;
 };
 

@@ -1,6 +1,7 @@
 // How operators are remembered: the edges that gradients go along, and the nodes that operators and writes leave behind.
 #pragma once
 
+#include <bit>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -49,6 +50,7 @@ Tensor record(Tensor out, const char* name, std::initializer_list<const Tensor*>
   if (!recording(inputs)) return out;
   auto node = make_ref<FunctionNode<F>>(name, std::move(f));
   connect(*node, inputs);
+  node->saved.reserve(saves.size() + save_out);
   for (const Tensor* t : saves) node->saved.emplace_back(*t);
   if (save_out) node->saved.emplace_back(out, true);
   set_history(out, Ref<Node>(node));
@@ -64,6 +66,7 @@ void record_all(std::initializer_list<const Tensor*> outs, const char* name, std
   auto node = make_ref<FunctionNode<F>>(name, std::move(f));
   connect(*node, inputs);
   node->outputs = static_cast<uint32_t>(outs.size());
+  node->saved.reserve(saves.size() + static_cast<size_t>(std::popcount(save_outs)));
   for (const Tensor* t : saves) node->saved.emplace_back(*t);
   uint32_t number = 0;
   for (const Tensor* out : outs) {

@@ -219,8 +219,8 @@ Tensor Tensor::expand(const Dims& shape) const {
   // New dimensions of size 1 in front are laid out as if the tensor were stacked.
   for (size_t i = shift; i-- > 0;)
     if (new_sizes[i] == 1 && i + 1 < shape.size()) new_strides[i] = moved_by(0, new_sizes[i + 1], new_strides[i + 1]);
-  return record(ops::make_view(*this, std::move(new_sizes), std::move(new_strides), storage_offset(), "expand"), "ExpandBackward0", {this}, {},
-                [old = sizes()](Grads g, Grads) { return std::vector{g[0].defined() ? ops::sum_to(g[0], old) : Tensor()}; });
+  return record(ops::make_view(*this, std::move(new_sizes), std::move(new_strides), storage_offset(), "expand"), "ExpandBackward0", {this},
+                {}, [old = sizes()](Grads g, Grads) { return std::vector{g[0].defined() ? ops::sum_to(g[0], old) : Tensor()}; });
 }
 
 Tensor Tensor::flatten(int64_t start, int64_t end) const {

@@ -11,12 +11,14 @@ namespace {
 template <class T>
 std::vector<T> chosen(const std::vector<T>& all, const std::vector<size_t>& which) {
   std::vector<T> list;
+  list.reserve(which.size());
   for (size_t i : which) list.push_back(all[i]);
   return list;
 }
 
 std::vector<Tensor> gradients(const std::vector<Tensor>& params, const std::vector<size_t>& which) {
   std::vector<Tensor> list;
+  list.reserve(which.size());
   for (size_t i : which) list.push_back(params[i].grad());
   return list;
 }

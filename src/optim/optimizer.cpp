@@ -114,6 +114,7 @@ void Optimizer::zero_grad(bool set_to_none) {
 
 std::vector<size_t> Optimizer::with_gradient(size_t begin, size_t end) const {
   std::vector<size_t> which;
+  which.reserve(end - begin);
   for (size_t i = begin; i < end; ++i)
     if (params_[i].grad().defined()) which.push_back(i);
   return which;
@@ -123,7 +124,8 @@ std::vector<size_t> Optimizer::with_gradient(size_t group) const { return with_g
 
 void Optimizer::follow_parameters(std::vector<Tensor>& slot, const std::vector<size_t>& which) {
   for (size_t i : which)
-    if (slot[i].defined()) slot[i] = slot[i].to(params_[i].device(), params_[i].dtype(), false, false);
+    if (slot[i].defined() && !(slot[i].dtype() == params_[i].dtype() && slot[i].device() == params_[i].device()))
+      slot[i] = slot[i].to(params_[i].device(), params_[i].dtype(), false, false);
 }
 
 void Optimizer::prepare_slot(std::vector<Tensor>& slot, const std::vector<size_t>& which) {
