@@ -91,6 +91,12 @@ def run_suite(name: str, command: list[str], report: Path, counter, ok: tuple[in
     return count
 
 
+def side_by_side() -> list[str]:
+    """Arguments with which pytest runs one file of tests on each processor (four at most)."""
+    workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 4)
+    return ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else []
+
+
 def pytest(name: str, arguments: list[str], python: str = sys.executable, **env: str) -> Count:
     report = REPORTS / f"{name.replace(' ', '-')}.xml"
     command = [python, "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
@@ -170,7 +176,7 @@ def main(arguments: list[str]) -> int:
         total += aarch64_share()
     if python:
         where = [] if paths else ["tests/python", f"--ignore={oracle}"]
-        total += pytest("Python tests", [*where, *chosen, *rest])
+        total += pytest("Python tests", [*where, *chosen, *(rest or side_by_side())])
     if options.torch:
         peers = os.environ["NARU_PEERS_PYTHON"]
         total += pytest("comparison with PyTorch", [str(oracle), *chosen, *rest], peers, NARU_ORACLE="torch")
