@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 
+#include "host/bfloat_product.h"
 #include "host/buffer.h"
 #include "host/instructions.h"
 #include "host/kernels.h"
@@ -14,6 +15,7 @@
 #include "host/product_types.h"
 #include "host/simd.h"
 #include "ir/op_ids.h"
+#include "ir/program_builder.h"
 #include "naru/error.h"
 
 namespace naru::host {
@@ -298,8 +300,29 @@ void run_typed(const MatMul& asked) {
                 Job<T>::kType, {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride}));
 }
 
+// bfloat16 by the processor's own instruction; small products, and those with a vector, are not worth the packing (a guess: never measured).
+bool by_bfloat_instruction(const MatMul& q) {
+  return q.dtype == DType::BF16 && !q.precision.deterministic && q.m >= 8 && q.n >= 8 && q.m * q.n * q.k >= kWorthHanding &&
+         has_bfloat_products();
+}
+
+void run_bfloat(const MatMul& asked) {
+  const Buffer held = make_buffer({asked.batch, asked.m, asked.n}, sizeof(float));
+  MatMul q = asked;
+  q.c = {held.get(), q.m * q.n, q.n, 1};
+  bfloat_product(q);
+  ir::Map out = copy_of({q.batch, q.m, q.n}, q.c.data, DType::F32, {q.m * q.n, q.n, 1}, asked.c.data, DType::BF16,
+                        {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride});
+  if (asked.bias) {
+    out.program = ir::ProgramBuilder::single(ir::op::add, {DType::F32, DType::BF16}, DType::F32, DType::BF16);
+    out.inputs.push_back({const_cast<void*>(asked.bias), DType::BF16, {0, 0, asked.bias_stride}});
+  }
+  run(out);
+}
+
 // Narrow types are computed in a wider one and converted back.
 void run_wider(const MatMul& asked, DType wide) {
+  if (by_bfloat_instruction(asked)) return run_bfloat(asked);
   const size_t item = size_of(wide);
   MatMul q = asked;
   q.dtype = wide;

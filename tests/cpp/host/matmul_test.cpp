@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 
 #include "host/execute.h"
 #include "host/switches.h"
@@ -58,8 +59,8 @@ void expect_right(const ir::MatMul& q, Array& a, Array& b, Array& c, Array* bias
   }
 }
 
-void check_all_shapes(DType t, double epsilon, bool deterministic = false) {
-  for (const Shape& s : kShapes)
+void check_all_shapes(DType t, double epsilon, bool deterministic = false, std::span<const Shape> shapes = kShapes) {
+  for (const Shape& s : shapes)
     for (Layout la : kMatrixLayouts)
       for (Layout lb : kMatrixLayouts)
         for (Layout lc : {Layout::Contiguous, Layout::Transposed, Layout::Stepped}) {
@@ -97,6 +98,13 @@ TEST(MatMul, float64_float16_and_bfloat16) {
   check_all_shapes(DType::F64, 2e-16);
   check_all_shapes(DType::F16, 1e-3);
   check_all_shapes(DType::BF16, 8e-3);
+}
+
+// Where a processor has an instruction for them it computes these, tails of all three sides included.
+TEST(MatMul, bfloat16_large_enough_for_the_processors_own_instruction) {
+  constexpr Shape kLarge[] = {{1, 8, 8, 2048}, {1, 9, 17, 1027}, {2, 71, 63, 30}, {1, 130, 8, 127}, {3, 16, 200, 41}};
+  check_all_shapes(DType::BF16, 8e-3, false, kLarge);
+  check_all_shapes(DType::BF16, 8e-3, true, kLarge);
 }
 
 TEST(MatMul, integers_wrap) {
