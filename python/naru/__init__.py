@@ -156,19 +156,6 @@ _LEGACY = frozenset(
 )
 
 
-# PyTorch's namespaces that are not here, and what is in their place.
-_ABSENT = {
-    "hub": "models are loaded from files: torch.load(path), or naru.safetensors",
-    "jit": "there is no TorchScript; kernels are compiled, and neighbouring operators fused, without being asked",
-    "fx": "programs are not traced; naru.Graph records a part of one",
-    "onnx": "there is no export yet",
-    "compiler": "kernels are compiled, and neighbouring operators fused, without being asked; torch.compile returns its argument",
-    "sparse": "there are no sparse tensors",
-    "quantization": "there are no quantized types",
-    "ao": "there are no quantized types",
-}
-
-
 def __getattr__(name: str) -> Any:
     import importlib
 
@@ -187,11 +174,10 @@ def __getattr__(name: str) -> Any:
 
         globals().update(tensor_types("cpu"))
         return globals()[name]
-    text = f"module 'torch' has no attribute '{name}'"
-    if name in _ABSENT:
-        # With a name and no object of its own Python looks for no names that are alike.
-        raise AttributeError(f"{text}: {_ABSENT[name]}", name=name, obj=None)
-    raise AttributeError(text)
+    from ._missing import fail
+
+    fail("", name)
+    raise AttributeError(f"module 'torch' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:

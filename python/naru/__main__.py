@@ -2,6 +2,7 @@
 
     naru run SCRIPT [ARGS...]      runs a script that says `import torch`, unchanged
     naru run -m MODULE [ARGS...]   the same for a module
+    naru check SCRIPT|FOLDER       what a program uses of PyTorch that naru lacks, without running it; exit status 1 where anything is missing
     naru devices [--json]          a table of the devices of this machine; with --coverage: how each of them serves each operator
     naru doctor [KIND] [--json]    for each kind of device: available, or the reason and the remedy;
                                    with a kind, the exit status is 1 where it is not available
@@ -88,6 +89,16 @@ def _run(arguments: list[str]) -> int:
     return run_script(arguments[0], arguments[1:])
 
 
+def _check(arguments: list[str]) -> int:
+    from ._command.check import check
+
+    words, _ = _split("check", arguments, 1, ())
+    if not words:
+        print("naru check: which script or folder? e.g. naru check train.py", file=sys.stderr)
+        return 2
+    return check(words[0])
+
+
 def _bench(arguments: list[str]) -> int:
     from ._command.bench_report import main as bench
 
@@ -101,7 +112,10 @@ def _version(arguments: list[str]) -> int:
     return 0
 
 
-_COMMANDS = {"run": _run, "devices": _devices, "doctor": _doctor, "selftest": _selftest, "bench": _bench, "version": _version, "--version": _version}
+_COMMANDS = {
+    "run": _run, "check": _check, "devices": _devices, "doctor": _doctor, "selftest": _selftest, "bench": _bench, "version": _version,
+    "--version": _version,
+}  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:

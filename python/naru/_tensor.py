@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import _C
+from ._missing import Absent, getattr_static, mark_absent
+from ._missing.tensor_names import NAMES
 
 Tensor = _C.Tensor
 
@@ -137,6 +139,12 @@ def _reduce(self: Tensor, protocol: Any) -> tuple:
     return (_tensor_from_bytes, args, self.__dict__) if self.__dict__ else (_tensor_from_bytes, args)
 
 
+def _dir(self: Tensor) -> list[str]:
+    """The names it has, without those that only say that they are missing."""
+    kind = type(self)
+    return [name for name in object.__dir__(self) if not isinstance(getattr_static(kind, name), Absent)]
+
+
 def install() -> None:
     """Gives `Tensor` these methods. What the core defines itself stays, but for pickling."""
     own = vars(Tensor)
@@ -155,6 +163,8 @@ def install() -> None:
         setattr(Tensor, name, method)
     if "new" not in own:
         Tensor.new = _new
+    mark_absent(Tensor, "Tensor", NAMES)
+    Tensor.__dir__ = _dir
     for kind in (_C.UntypedStorage, _C.TypedStorage):
         for name, method in {"__copy__": _storage_clone, "__deepcopy__": _storage_deepcopy, "clone": _storage_clone}.items():
             setattr(kind, name, method)

@@ -51,6 +51,7 @@ from ._C import (
     linalg_vector_norm as vector_norm,
 )
 from ._C import _LinAlgError as LinAlgError
+from . import _missing
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh",
@@ -59,3 +60,5 @@ __all__ = [
     "matrix_sqrth", "multi_dot", "norm", "pinv", "polar", "qr", "slogdet", "solve", "solve_ex",
     "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import _C
+from . import _C, _missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,3 +70,5 @@ class fork_rng:
     def __exit__(self, *exc: object) -> None:
         if self._enabled:
             set_rng_state(self._state)
+
+__getattr__ = _missing.module_getattr(__name__)

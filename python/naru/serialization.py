@@ -13,6 +13,7 @@ import pickle
 import struct
 from typing import IO, TYPE_CHECKING, Any
 
+from . import _missing
 from ._serialization.atomic_file import atomic_file
 from ._serialization.allowed import plain_globals, refused
 from ._serialization.archive import ArchiveReader, WithSeekable, write_archive
@@ -223,3 +224,5 @@ def _not_an_archive(head: bytes, where: str) -> str:
     if head.startswith(b"PK"):
         return f"failed finding central directory: {where} is cut off"
     return f"{where} is not a file written by torch.save (no zip archive)"
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -9,6 +9,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from .._missing import is_pytorchs, module_getattr, said
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, ModuleType, TracebackType
@@ -65,7 +67,9 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         except ModuleNotFoundError as error:
             if error.name is None or not real.startswith(error.name):
                 raise
-            raise ModuleNotFoundError(f"No module named '{name}' (naru does not have it yet)", name=name) from None
+            missing = name.removeprefix(_ALIAS + ".")
+            text = f": {said(missing)}" if is_pytorchs(missing) else " (naru does not have it)"
+            raise ModuleNotFoundError(f"No module named '{name}'{text}", name=name) from None
         return importlib.machinery.ModuleSpec(name, self, is_package=hasattr(module, "__path__") or name in _ALSO, loader_state=module)
 
     def create_module(self, spec: Any) -> ModuleType:
@@ -78,6 +82,8 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         spec = module.__spec__
         assert spec is not None
         module.__spec__ = spec.loader_state[1]
+        if not hasattr(module, "__getattr__"):
+            module.__getattr__ = module_getattr(module.__name__)  # type: ignore[method-assign]
 
 
 def install_torch_alias() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _C
+from .._missing import fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,10 @@ _ABSENT = {name: reason or _STORAGE for name, reason in _ABSENT.items()}
 def absent(module: str, name: str) -> NoReturn:
     """Raises the AttributeError for a name that a namespace does not have, with the reason where PyTorch has it."""
     text = f"module {module!r} has no attribute {name!r}"
-    raise AttributeError(f"{text}: {_ABSENT[name]}" if name in _ABSENT else text)
+    if name in _ABSENT:
+        raise AttributeError(f"{text}: {_ABSENT[name]}")
+    fail(module.removeprefix("torch."), name, depth=2)
+    raise AttributeError(text)
 
 
 def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ...]:

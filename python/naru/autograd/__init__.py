@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _C
+from .. import _C, _missing
 from . import function, functional
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
@@ -181,3 +181,5 @@ def gradgradcheck(func: Any, inputs: Any, grad_outputs: Any = None, **options: A
     from ._gradcheck import gradgradcheck as check
 
     return check(func, inputs, grad_outputs, **options)
+
+__getattr__ = _missing.module_getattr(__name__)

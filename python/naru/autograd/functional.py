@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .. import _C
+from .. import _C, _missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,3 +110,5 @@ def hessian(
     rows = _C._hessian(_Of(func, "hessian"), _as_tuple(inputs, "inputs", "hessian"), create_graph, strict)
     is_tuple = isinstance(inputs, tuple)
     return _one(tuple(_one(row, is_tuple) for row in rows), is_tuple)
+
+__getattr__ = _missing.module_getattr(__name__)

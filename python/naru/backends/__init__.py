@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 
+from .. import _missing
 from . import _precision, cpu, cuda, cudnn, mkl, mkldnn, mps, openmp
 
 __all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp"]
@@ -22,3 +23,5 @@ class _Backends(types.ModuleType):
 
 
 sys.modules[__name__].__class__ = _Backends
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 from .. import _C
+from .._device.namespace import absent
 
 __all__ = [
     "Stream", "StreamContext", "current_device", "current_stream", "device_count", "is_available", "is_initialized", "set_device", "stream",
@@ -83,4 +84,4 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module(f"{__name__}.amp")
-    raise AttributeError(f"module 'torch.cpu' has no attribute '{name}'")
+    absent("torch.cpu", name)

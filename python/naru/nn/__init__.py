@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import _missing
 from . import functional, init, modules, parallel, parameter, utils
 from .modules import *
 from .modules.module import Module
@@ -9,3 +10,5 @@ from .parallel import DataParallel
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = [name for name in dir() if not name.startswith("_") and name != "annotations"]
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .. import _C
+from .. import _C, _missing
 from .._functions.arguments import takes_tensors
 from ._activation import (  # noqa: F401
     celu,
@@ -328,3 +328,5 @@ def feature_dropout(input: Tensor, p: float = 0.5, training: bool = True, inplac
     """The same as `dropout2d`."""
     return _channel_dropout(input, p, training, inplace)
 
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import _missing
 from . import lr_scheduler, optimizer
 from .adadelta import Adadelta
 from .adagrad import Adagrad
@@ -12,3 +13,5 @@ from .rmsprop import RMSprop
 from .sgd import SGD
 
 __all__ = ["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer", "RMSprop", "SGD", "lr_scheduler", "optimizer"]
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from .. import _missing
 from ._lr_base import LRScheduler, _number, _per_group, _set_rate
 from ._lr_cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from .optimizer import Optimizer
@@ -394,3 +395,5 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
         self._last_lr = self._rates()
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _C
+from .. import _C, _missing
 
 Tensor = _C.Tensor
 
@@ -187,3 +187,5 @@ def make_tensor(
     if noncontiguous and out.numel() > 1:
         out = out.repeat_interleave(2, -1)[..., ::2]
     return out.requires_grad_(True) if requires_grad else out
+
+__getattr__ = _missing.module_getattr(__name__)

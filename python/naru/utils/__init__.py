@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from .._missing import fail
 from . import hooks
 
 __all__ = ["data", "dlpack", "hooks"]
 
 
 def __getattr__(name: str) -> object:
-    if name in ("data", "dlpack", "checkpoint"):
+    if name in ("data", "dlpack"):
         import importlib
 
         return importlib.import_module("." + name, __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    fail("utils", name)
+    raise AttributeError(f"module 'torch.utils' has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ... import _missing
 from .activation import *
 from .batchnorm import *
 from .container import *
@@ -16,3 +17,5 @@ from .module import Module
 from .normalization import *
 from .pooling import *
 from .sparse import *
+
+__getattr__ = _missing.module_getattr(__name__)

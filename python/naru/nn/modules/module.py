@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from ... import _C
+from ..._missing import fail
 from ..parameter import Buffer, Parameter
 from ._module_convert import ConvertMethods
 from ._module_hooks import (
@@ -133,6 +134,7 @@ class Module(ConvertMethods, HookMethods, StateMethods):
             found = state.get(registry)
             if found is not None and name in found:
                 return found[name]
+        fail("nn.Module", name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:

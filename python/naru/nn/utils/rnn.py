@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ... import _C
+from ... import _C, _missing
 
 Tensor = _C.Tensor
 
@@ -27,3 +27,5 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [row[: int(length)] for row, length in zip(padded_sequences, lengths.tolist())]
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ... import _missing
 from .dataloader import DataLoader, default_collate, default_convert, get_worker_info
 from .dataset import (
     ChainDataset,
@@ -28,3 +29,5 @@ __all__ = [
     "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler",
     "default_collate", "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
+
+__getattr__ = _missing.module_getattr(__name__)

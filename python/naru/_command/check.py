@@ -1,0 +1,187 @@
+"""`naru check`: what a program uses of PyTorch that naru lacks, found by reading it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from typing import Any, NamedTuple
+
+from .._missing import Absent, getattr_static, is_pytorchs, names, said
+
+_ROOTS = ("torch", "naru")
+
+
+class Finding(NamedTuple):
+    """A name that a program uses: `text` says what is wrong with it."""
+
+    file: str
+    line: int
+    text: str
+
+
+def _is_module(qualified: str) -> bool:
+    return qualified == "" or qualified in names() or any(module.startswith(qualified + ".") for module in names())
+
+
+class _Reader(ast.NodeVisitor):
+    """Follows the names that a file gives to PyTorch's modules and what is in them. Scopes are not told apart: a name that is bound to
+    something else anywhere in the file is left out, so that nothing is reported that is not PyTorch's."""
+
+    def __init__(self, tree: ast.AST) -> None:
+        self.known: dict[str, str] = {}  # a name of the file -> PyTorch's, without `torch.`
+        self.used: list[tuple[int, str]] = []  # (line, qualified)
+        self.methods: list[tuple[int, str]] = []
+        for node in ast.walk(tree):
+            self._take_import(node)
+        for node in ast.walk(tree):
+            for name in self._bound(node):
+                self.known.pop(name, None)
+        self.visit(tree)
+
+    def _take_import(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                root, _, rest = alias.name.partition(".")
+                if root not in _ROOTS:
+                    continue
+                self.known[alias.asname or root] = rest if alias.asname else ""
+                if rest:
+                    self.used.append((node.lineno, rest))
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            root, _, rest = node.module.partition(".")
+            if root not in _ROOTS:
+                return
+            if rest:
+                self.used.append((node.lineno, rest))
+            for alias in node.names:
+                if alias.name == "*":
+                    continue
+                qualified = f"{rest}.{alias.name}" if rest else alias.name
+                self.known[alias.asname or alias.name] = qualified
+                self.used.append((node.lineno, qualified))
+
+    @staticmethod
+    def _bound(node: ast.AST) -> list[str]:
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            return [node.id]
+        if isinstance(node, ast.arg):
+            return [node.arg]
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return [node.name]
+        return []
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        parts: list[str] = []
+        inner: ast.expr = node
+        while isinstance(inner, ast.Attribute):
+            parts.append(inner.attr)
+            inner = inner.value
+        if isinstance(inner, ast.Name) and inner.id in self.known:
+            qualified = self.known[inner.id]
+            # As far as there are modules: what lies behind a function or a class is not looked at, but for Tensor's methods.
+            for part in reversed(parts):
+                if not (_is_module(qualified) or qualified == "Tensor"):
+                    break
+                qualified = f"{qualified}.{part}" if qualified else part
+            self.used.append((node.lineno, qualified))
+            return
+        self.methods.append((node.lineno, node.attr))
+        self.generic_visit(node)
+
+
+def _find(qualified: str) -> Any:
+    """What naru has under a name (without `torch.`). Raises AttributeError or ImportError where it has none."""
+    import importlib
+
+    import naru
+
+    found: Any = naru
+    path = ""
+    for part in qualified.split("."):
+        path += "." + part
+        try:
+            found = getattr(found, part)
+        except (AttributeError, ImportError):
+            if not hasattr(found, "__path__"):
+                raise
+            found = importlib.import_module("naru" + path)
+    return found
+
+
+def _has(qualified: str) -> bool:
+    try:
+        _find(qualified)
+    except (AttributeError, ImportError):
+        return False
+    return True
+
+
+def _tensor_lacks(method: str) -> bool:
+    """Whether a method of some object is most likely one of Tensor's that naru lacks: nothing else that programs hold has one of that name."""
+    import numpy as np
+
+    import naru
+
+    if not isinstance(getattr_static(naru.Tensor, method), Absent):
+        return False
+    others = (list, dict, str, bytes, tuple, set, int, slice, np, np.linalg, np.ndarray)
+    return not any(hasattr(other, method) for other in (*others, naru.linalg, naru.nn.Module, naru.optim.Optimizer, naru.Generator))
+
+
+def check_source(source: str, file: str) -> list[Finding]:
+    """The names in a program's text that naru lacks, in the order of lines; a name once a line.
+
+    >>> for f in check_source("import torch\\nmodel = torch.hub.load('a', 'b')\\n", "train.py"): print(f.line, f.text)
+    2 torch.hub.load is in PyTorch 2.15 but not in naru yet; nearest: torch.load of a local file, or naru.safetensors
+    """
+    try:
+        reader = _Reader(ast.parse(source, file))
+    except (SyntaxError, ValueError) as error:
+        return [Finding(file, getattr(error, "lineno", None) or 1, f"it can't be read: {getattr(error, 'msg', error)}")]
+    found: dict[tuple[int, str], Finding] = {}
+    for line, qualified in reader.used:
+        if _has(qualified) or any(part.startswith("_") for part in qualified.split(".")):
+            continue
+        known = is_pytorchs(qualified)
+        text = said(qualified, hint=False) if known else f"torch.{qualified} is neither in PyTorch 2.15 nor in naru"
+        # `from torch.hub import load` says the same of both.
+        found.setdefault((line, qualified), Finding(file, line, text))
+    for line, method in reader.methods:
+        if _tensor_lacks(method):
+            found.setdefault((line, method), Finding(file, line, said(f"Tensor.{method}", hint=False)))
+    kept = {key: f for key, f in found.items() if not any(line == key[0] and other.startswith(key[1] + ".") for line, other in found)}
+    return sorted(kept.values(), key=lambda f: (f.line, f.text))
+
+
+def _files(path: str) -> list[str]:
+    if not os.path.isdir(path):
+        return [path]
+    found = []
+    for folder, inner, files in os.walk(path):
+        inner[:] = sorted(name for name in inner if not name.startswith(".") and name != "__pycache__")
+        found += [os.path.join(folder, name) for name in sorted(files) if name.endswith(".py")]
+    return found
+
+
+def check(path: str) -> int:
+    """Prints what a file, or each .py file of a folder, uses that naru lacks, and a verdict in the last line. The exit status: 1 if anything is
+    missing, 2 if there is nothing to read."""
+    files = _files(path)
+    if not files:
+        print(f"naru check: there is no .py file in '{path}'", file=sys.stderr)
+        return 2
+    findings: list[Finding] = []
+    for file in files:
+        try:
+            with open(file, encoding="utf-8", errors="replace") as opened:
+                findings += check_source(opened.read(), file)
+        except OSError as error:
+            print(f"naru check: can't open file '{file}': {error.strerror}", file=sys.stderr)
+            return 2
+    for f in findings:
+        print(f"{f.file}:{f.line}: {f.text}")
+    read = f"{len(files)} files" if len(files) != 1 else "1 file"
+    things = f"{len(findings)} uses" if len(findings) != 1 else "1 use"
+    print(f"{read} read: " + (f"{things} of what naru lacks" if findings else "naru has every name of PyTorch's that is used"))
+    return 1 if findings else 0

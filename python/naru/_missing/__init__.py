@@ -1,0 +1,107 @@
+"""What PyTorch has and naru lacks: errors that say so, and name what comes nearest.
+
+`names.txt` holds the public names of PyTorch 2.15 (tools/pytorch_names.py writes it); `nearest.py` says what to use instead of some. A name that
+is in neither is nobody's, and Python's own error stands.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VERSION = "2.15"
+HINT = "naru check SCRIPT lists all"
+
+
+@functools.cache
+def names() -> dict[str, frozenset[str]]:
+    """The public names of each module (and of some classes) of PyTorch, by the module's name without `torch.`."""
+    found: dict[str, list[str]] = {}
+    with open(os.path.join(os.path.dirname(__file__), "names.txt"), encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("torch"):
+                words = found.setdefault(line.rstrip(":\n").removeprefix("torch").removeprefix("."), [])
+            elif line.startswith(" "):
+                words += line.split()
+    return {module: frozenset(words) for module, words in found.items()}
+
+
+def is_pytorchs(qualified: str) -> bool:
+    """Whether `qualified` (without `torch.`) is a public name of PyTorch's: a module, or a name of one."""
+    module, _, name = qualified.rpartition(".")
+    return qualified in names() or name in names().get(module, ())
+
+
+def said(qualified: str, hint: bool = True) -> str:
+    """The sentence about a name (without `torch.`) that PyTorch has and naru lacks."""
+    from .nearest import nearest_to
+
+    nearest = nearest_to(qualified)
+    return (
+        f"torch.{qualified} is in PyTorch {VERSION} but not in naru yet"
+        + (f"; nearest: {nearest}" if nearest else "")
+        + (f"; {HINT}" if hint else "")
+    )
+
+
+def _is_from_import(depth: int) -> bool:
+    """Whether the caller's caller is at `from module import name`, which shows its own words for an AttributeError."""
+    import opcode
+
+    frame = sys._getframe(depth + 1)
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]
+
+
+def fail(module: str, name: str, depth: int = 1) -> None:
+    """Raises the AttributeError (in `from module import name`: the ImportError) where `module` of PyTorch (without `torch.`) has the name.
+
+    Returns where PyTorch has none such either. depth: how many calls lie between this and the access.
+    """
+    qualified = f"{module}.{name}" if module else name
+    if name.startswith("_") or not is_pytorchs(qualified):
+        return
+    text = said(qualified)
+    if _is_from_import(depth + 1):
+        raise ImportError(text, name=f"torch.{module}" if module else "torch")
+    # With a name and no object of its own Python looks for no names that are alike.
+    raise AttributeError(text, name=name, obj=None)
+
+
+def module_getattr(module: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a module of naru's, by its `__name__`."""
+    mine = module.partition(".")[2]
+
+    def __getattr__(name: str) -> Any:
+        fail(mine, name)
+        raise AttributeError(f"module 'torch.{mine}' has no attribute '{name}'")
+
+    return __getattr__
+
+
+class Absent:
+    """Stands in a class for a name of PyTorch's class: to ask for it is an AttributeError. A user may set one of that name."""
+
+    __slots__ = ("qualified",)
+
+    def __init__(self, qualified: str) -> None:
+        self.qualified = qualified
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        raise AttributeError(said(self.qualified), name=self.qualified.rpartition(".")[2], obj=None)
+
+
+def getattr_static(cls: type, name: str) -> Any:
+    """What stands in a class or its bases for a name, as it is; None for what is only an object's."""
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+
+
+def mark_absent(cls: type, qualified: str, wanted: str) -> None:
+    """Puts an `Absent` into `cls` for each of `wanted` (names, with spaces between) that it has not."""
+    for name in wanted.split():
+        if not hasattr(cls, name):
+            setattr(cls, name, Absent(f"{qualified}.{name}"))

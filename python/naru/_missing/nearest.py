@@ -1,0 +1,45 @@
+"""What comes nearest to names of PyTorch's that naru lacks. The longest name that fits counts; facts, so that the sentence reads
+"torch.X is in PyTorch 2.15 but not in naru yet; nearest: ..."."""
+
+from __future__ import annotations
+
+NEAREST = {
+    "hub": "torch.load of a local file, or naru.safetensors",
+    "jit": "nothing is needed: kernels are compiled, and neighbouring operators fused, without being asked",
+    "fx": "naru.Graph, which records a part of a program",
+    "compiler": "torch.compile, which returns its argument: kernels are compiled without being asked",
+    "export": "naru.Graph within a process, torch.save of a state_dict between processes",
+    "onnx": "torch.save of a state_dict",
+    "sparse": "dense tensors with scatter_add or index_add",
+    "quantization": "torch.float16 and torch.bfloat16",
+    "ao": "torch.float16 and torch.bfloat16",
+    "distributed": "torch.nn.DataParallel, which uses all devices of one process",
+    "nn.parallel.DistributedDataParallel": "torch.nn.DataParallel",
+    "nn.SyncBatchNorm": "torch.nn.BatchNorm2d, over the part of the batch on each device",
+    "nn.LSTM": "a loop over the steps, of torch.nn.Linear and torch.sigmoid",
+    "nn.GRU": "a loop over the steps, of torch.nn.Linear and torch.sigmoid",
+    "nn.RNN": "a loop over the steps, of torch.nn.Linear and torch.tanh",
+    "nn.MultiheadAttention": "torch.matmul and torch.softmax",
+    "nn.Transformer": "torch.nn.Linear, torch.nn.LayerNorm, torch.matmul and torch.softmax",
+    "func": "torch.autograd.functional",
+    "autograd.forward_ad": "torch.autograd.functional.jvp",
+    "optim.LBFGS": "torch.optim.Adam",
+    "optim.swa_utils": "torch.optim with a second model, whose parameters are averaged by lerp_",
+    "utils.checkpoint": "the forward pass as it is: it keeps what backward needs",
+    "profiler": "naru.memory_history for memory, time.perf_counter around torch.cuda.synchronize for time",
+    "autograd.profiler": "naru.memory_history for memory, time.perf_counter around torch.cuda.synchronize for time",
+    "multiprocessing": "Python's multiprocessing; torch.utils.data.DataLoader has workers of its own",
+    "distributions": "torch.rand, torch.randn, torch.multinomial and their densities written out",
+    "utils.tensorboard": "tensorboardX",
+    "utils.cpp_extension": "naru.kernel, or C++ over naru's headers",
+    "cuda.nvtx": "naru.memory_history",
+}
+
+
+def nearest_to(qualified: str) -> str | None:
+    """What to use in place of a name (without `torch.`), or None."""
+    while qualified:
+        if qualified in NEAREST:
+            return NEAREST[qualified]
+        qualified = qualified.rpartition(".")[0]
+    return None
