@@ -277,7 +277,9 @@ Tensor batched(const Tensor& a, const Tensor& b) {
   };
   Dims out = batch;
   out.push_back(sa[na - 2]), out.push_back(sb[nb - 1]);
-  return bmm(flat(a), flat(b)).view(out);
+  // In an order of ours, not the compiler's: that in which gradients of a tensor that is both are added follows it.
+  const Tensor right = flat(b), left = flat(a);
+  return bmm(left, right).view(out);
 }
 
 }  // namespace
