@@ -2,6 +2,7 @@
 // defaults and overloads.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -116,7 +117,8 @@ struct Invoker {
     const bool ok = ((std::get<I>(args).load(slots + offset<I>()) || (match.bad = offset<I>(), false)) && ...);
     if (!ok) return nullptr;
     const auto call = [&] { return f(std::get<I>(args).get()...); };
-    const bool unlock = kPure && (work_of(std::get<I>(args)) + ... + int64_t{0}) >= kLongWork;
+    // (Work is that of expanded operands, too: up to what 64 bits hold.)
+    const bool unlock = kPure && (std::min<int64_t>(work_of(std::get<I>(args)), kLongWork) + ... + int64_t{0}) >= kLongWork;
     if (unlock) (hold(std::get<I>(args)), ...);
     if constexpr (std::is_void_v<R>) {
       if (unlock) {
