@@ -22,11 +22,11 @@ PAGE = ROOT / "docs" / "cpp-parity.md"
 NAMESPACES = {
     "autograd": ("naru::autograd", ["autograd", "function", "derivatives", "node"]),
     "autograd.functional": ("naru::autograd", ["derivatives"]),
-    "nn": ("naru::nn", ["module", "nn", "nn_activations", "nn_images", "nn_losses", "parallel"]),
+    "nn": ("naru::nn", ["module", "nn", "nn_activations", "nn_images", "nn_losses", "nn_recurrent", "parallel"]),
     "nn.functional": ("naru::nn::functional", ["nn_functional"]),
     "nn.init": ("naru::nn::init", ["nn_init"]),
     "nn.utils": ("naru::nn::utils", ["nn_utils"]),
-    "nn.utils.rnn": ("naru::nn::utils::rnn", ["nn_utils"]),
+    "nn.utils.rnn": ("naru::nn::utils::rnn", ["nn_recurrent", "nn_utils"]),
     "optim": ("naru::optim", ["optim"]),
     "optim.lr_scheduler": ("naru::optim", ["lr_scheduler"]),
     "utils.data": ("naru::data", ["data", "samplers"]),
@@ -55,6 +55,8 @@ LAZY_START = "devices start at their first use"
 # (namespace, name): what it is called, or None and the reason.
 SPELT = {
     ("autograd", "Variable"): (None, "the old wrapper: a Tensor is one"),
+    ("nn", "RNNBase"): ("naru::nn::RecurrentBase", ""),
+    ("nn", "RNNCellBase"): ("naru::nn::RecurrentCell", ""),
     ("autograd", "backward"): ("naru::backward", ""),
     ("autograd", "grad"): ("naru::grad", ""),
     ("autograd", "enable_grad"): ("naru::EnableGrad", "a guard"),

@@ -33,6 +33,7 @@
 #include "naru/nn_images.h"
 #include "naru/nn_init.h"
 #include "naru/nn_losses.h"
+#include "naru/nn_recurrent.h"
 #include "naru/nn_utils.h"
 #include "naru/node.h"
 #include "naru/norms.h"

@@ -54,6 +54,7 @@ NB_MODULE(_C, m) {
   define_functional();
   define_convolutions();
   define_images();
+  define_recurrent();
   define_storage(m);
   define_methods();
   define_compositions();

@@ -52,6 +52,7 @@ void define_networks();
 void define_functional();
 void define_convolutions();
 void define_images();
+void define_recurrent();
 void define_random(nb::module_& m);
 void define_methods();
 void define_compositions();

@@ -146,7 +146,7 @@ _LAZY = {
         (
             "is_tensor", "is_storage", "typename", "compile", "set_default_tensor_type",
             "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "set_autocast_gpu_dtype", "set_autocast_cpu_dtype",
-            "set_flush_denormal", "broadcast_shapes", "block_diag", "cartesian_prod", "histogramdd", "atleast_1d", "atleast_2d", "atleast_3d", "tensordot",
+            "set_flush_denormal", "lstm", "gru", "rnn_tanh", "rnn_relu", "broadcast_shapes", "block_diag", "cartesian_prod", "histogramdd", "atleast_1d", "atleast_2d", "atleast_3d", "tensordot",
         ),
         "functional",
     ),

@@ -166,3 +166,27 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     else:
         result = _C._tensordot(a, b, *([d] if isinstance(d, int) else list(d) for d in dims))
     return result if out is None else _C._write_out("tensordot", out, result)
+
+
+def _layers(name: str) -> Callable[..., Any]:
+    """`torch.lstm` and its like, which take padded sequences, or packed ones with the batch of each step behind them."""
+    run = getattr(_C, "_" + name)
+
+    def layers(input: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+        packed = isinstance(arguments[1], Tensor) if name != "lstm" else isinstance(arguments[0], Tensor)
+        sizes, (hx, params, biases, count, dropout, training, both, *first) = (
+            (arguments[0], arguments[1:]) if packed else (None, arguments)
+        )
+        hx = list(hx) if name == "lstm" else hx
+        return tuple(run(input, sizes, hx, list(params), biases, count, dropout, training, both, *(first or [False])))
+
+    layers.__name__ = layers.__qualname__ = name
+    layers.__doc__ = f"""Layers of a recurrent network over sequences, as `torch.nn.{name.partition("_")[0].upper()}` runs them.
+
+    {name}(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first), or, packed,
+    {name}(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional). Returns the outputs and the last states.
+    """
+    return layers
+
+
+lstm, gru, rnn_tanh, rnn_relu = (_layers(name) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"))

@@ -21,6 +21,7 @@ from naru.testing.complex_cases import complex_cases, with_few_complex  # noqa: 
 from naru.testing.counting_cases import counting_cases, scatter_cases
 from naru.testing.linalg_cases import linalg_cases
 from naru.testing.network_cases import network_cases
+from naru.testing.recurrent_cases import recurrent_cases
 from naru.testing.selecting_cases import selecting_cases
 
 
@@ -268,7 +269,7 @@ def other_cases() -> list:
 
 
 CASES = (
-    elementwise_cases() + other_cases() + network_cases(Case) + scatter_cases(Case) + counting_cases(Case) + linalg_cases(Case)
+    elementwise_cases() + other_cases() + network_cases(Case) + recurrent_cases(Case) + scatter_cases(Case) + counting_cases(Case) + linalg_cases(Case)
     + complex_cases(Case) + selecting_cases(Case)
 )
 

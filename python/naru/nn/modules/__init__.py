@@ -16,6 +16,7 @@ from .loss import *
 from .module import Module
 from .normalization import *
 from .pooling import *
+from .rnn import *
 from .sparse import *
 
 __getattr__ = _missing.module_getattr(__name__)
