@@ -4,15 +4,25 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+if(BUILD_SHARED_LIBS)
+  set(CMAKE_CXX_VISIBILITY_PRESET default)  # cmake/naru.map says what leaves the library
+else()
+  set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+endif()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or RelWithDebInfo" FORCE)
 endif()
-# -O2 everywhere: our speed comes from code made at run time. host/ holds the few loops that gain from -O3 (src/CMakeLists.txt).
+# -O2 everywhere: our speed comes from code made at run time. host/ holds the few loops that gain from -O3 (src/CMakeLists.txt). Within a project of
+# somebody else, where no build type says otherwise, naru alone is compiled so.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(NARU_RELEASE $<CONFIG:Release>)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(NARU_RELEASE 1)
+  string(APPEND CMAKE_CXX_FLAGS " ${CMAKE_CXX_FLAGS_RELEASE}")
+endif()
 
 find_program(NARU_CCACHE ccache)
 mark_as_advanced(NARU_CCACHE)
@@ -28,6 +38,9 @@ target_compile_options(naru_flags INTERFACE
   # The same bits on every machine: a product and a sum are never contracted behind our back.
   -ffp-contract=off)
 target_compile_definitions(naru_flags INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
+if(BUILD_SHARED_LIBS)
+  target_compile_options(naru_flags INTERFACE -fno-semantic-interposition)
+endif()
 target_link_libraries(naru_flags INTERFACE fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
 
 if(NARU_SANITIZE)

@@ -1,8 +1,8 @@
-# `cmake --install build/release --prefix P`: headers, archive, and the file that find_package(naru) reads.
+# `cmake --install build/release --prefix P`: headers, library, and the files that find_package(naru) and pkg-config read.
 include(CMakePackageConfigHelpers)
 set(destination "${CMAKE_INSTALL_LIBDIR}/cmake/naru")
 
-install(TARGETS naru EXPORT naruTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS naru EXPORT naruTargets DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
 install(EXPORT naruTargets NAMESPACE naru:: DESTINATION "${destination}")
 
@@ -11,3 +11,12 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/naruConfig.cmake.in" 
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/naruConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/naruConfig.cmake" "${PROJECT_BINARY_DIR}/naruConfigVersion.cmake"
   DESTINATION "${destination}")
+
+# An archive brings nothing along: who links it names what it is made with.
+set(libs "-lnaru")
+if(NOT BUILD_SHARED_LIBS)
+  string(APPEND libs " -Wl,--undefined=naru_asmjit_globals -lasmjit -lfmt -ldl -pthread")
+endif()
+file(RELATIVE_PATH up "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/naru.pc.in" "${PROJECT_BINARY_DIR}/naru.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/naru.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -11,6 +11,9 @@
 #include <mutex>
 #include <utility>
 
+// In the programs of naru's own build: where the build's Python packages are (src/CMakeLists.txt).
+extern "C" [[gnu::weak]] const char naru_packages[];
+
 namespace naru::runtime {
 namespace {
 
@@ -56,9 +59,7 @@ std::vector<std::string> Library::package_folders() {
   }
   if (std::string own = folder_of_this_package(); !own.empty()) all.push_back(std::move(own));
   add_active_environment(all);
-#ifdef NARU_PACKAGES
-  all.push_back(NARU_PACKAGES);
-#endif
+  if (&naru_packages[0] && naru_packages[0]) all.emplace_back(naru_packages);
   return all;
 }
 

@@ -1,21 +1,37 @@
 #!/usr/bin/env bash
 # Do both ways to install naru give something that works? Run after `./run build`; takes a minute or two.
-#   C++:    cmake --install, then a project that says find_package(naru)
+#   C++:    cmake --install, then a project that says find_package(naru) (tests/python/test_packaging.py does it at every ./run test)
+#   shared: the same of libnaru.so, which is built for it (minutes)
 #   Python: pip install . into a new environment, then the `naru` command and a script, away from the repository
-# Usage: tests/install/run.sh [cpp] [python]    (default: both)
+# Usage: tests/install/run.sh [cpp] [shared] [python]    (default: all)
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+# package BUILD NAME: installs what was built there, and builds and runs a project that finds it.
+package() {
+  cmake --install "$1" --prefix "$scratch/$2" >/dev/null
+  cmake -S "$root/tests/install" -B "$scratch/$2-build" -G Ninja -DCMAKE_PREFIX_PATH="$scratch/$2" >/dev/null
+  cmake --build "$scratch/$2-build"
+  "$scratch/$2-build/uses_naru" "$scratch/$2-build/libplugin.so"
+}
+
 cpp() {
   "$root/run" build naru
-  cmake --install "$root/build/release" --prefix "$scratch/prefix" >/dev/null
-  cmake -S "$root/tests/install" -B "$scratch/build" -G Ninja -DCMAKE_PREFIX_PATH="$scratch/prefix" >/dev/null
-  cmake --build "$scratch/build"
-  "$scratch/build/uses_naru"
+  package "$root/build/release" archive
   echo "C++ package: works"
+}
+
+shared() {
+  cmake -S "$root" -B "$root/build/shared" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON -DNARU_PYTHON=OFF -DNARU_TESTS=OFF -DNARU_BENCH=OFF
+  cmake --build "$root/build/shared" --target naru examples
+  package "$root/build/shared" shared
+  if nm -DC --defined-only "$scratch"/shared/lib*/libnaru.so | grep -E ' (asmjit|fmt|nlohmann|naru::(ir|render|host|backends))::'; then
+    echo "libnaru.so shows what is its own affair" >&2 && exit 1
+  fi
+  echo "C++ package, shared: works"
 }
 
 python() {
@@ -40,11 +56,12 @@ END
 
 if [ $# = 0 ]; then
   cpp
+  shared
   (python)
 fi
 for part in "$@"; do
   case $part in
-    cpp | python) ("$part") ;;
+    cpp | shared | python) ("$part") ;;
     *) echo "tests/install/run.sh: no part is called '$part'" >&2 && exit 2 ;;
   esac
 done
