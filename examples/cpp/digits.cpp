@@ -38,7 +38,7 @@ data::Sample read_digits(const std::string& path) {
   int32_t shape[3] = {};
   file.read(magic, sizeof magic);
   file.read(reinterpret_cast<char*>(shape), sizeof shape);
-  if (!file || std::memcmp(magic, "NARUDIG1", 8) != 0 || shape[0] < 10 || shape[0] > 1000000 || shape[1] != 28 || shape[2] != 28)
+  if (!file || std::memcmp(magic, "NARUDIG1", 8) != 0 || shape[0] < 2 * kBatch || shape[0] > 1000000 || shape[1] != 28 || shape[2] != 28)
     throw naru::RuntimeError("{} is not a file of digits of 28 x 28 pixels. Make it anew: ./run python examples/export_digits.py {}", path,
                              path);
   const int64_t count = shape[0], pixels = int64_t{shape[1]} * shape[2];

@@ -1,0 +1,48 @@
+"""The programs of examples/cpp, as ./run builds them, do what they say."""
+import re
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "build" / "release" / "examples" / "cpp"
+
+# What each prints; numbers that differ from machine to machine are left open.
+SAYS = {
+    "checkpoint": r"from step 50\nloss (\d\.\d+) without a stop, \1 with one",
+    "data_parallel": r"4 devices; gradients as on one: yes\nloss 0\.\d+",
+    "dataset": r"800 points learned, (9\d|100) % of 200 others right",
+    "digits": r"(.*\n)+held-out accuracy \d+\.\d % on cpu, 20 steps, \d+ us a step",
+    "graph": r"a step of \d+ instructions: .* us, replayed .* us\nloss 0\.\d+",
+    "mixed_precision": r"(step \d was left out: .*\n)*the model computed in b?float16, its parameters are float32, loss (0\.0\d+|\d\.\d+e-\d+)",
+    "regression": r"(step .*\n)+y = 0\.50 \+ 2\.0\d x \+ -3\.0\d x\^2 .*",
+    "server": r"200 answers, probabilities add up to 200\.0, a wrong shape is refused",
+    "streams": r"stream \d made a, stream \d b: the last element is 524288\nthe host waited 1 time\(s\): .*",
+    "vec_add": r"on .*: the last of 1000000 sums is 1000000",
+    "virtual_devices": r"out of memory: .*\n(.*\n)*sum on cuda:1: 8388608\nas on hardware: .*\nthe device was lost, the program was not",
+}
+# What a program is given.
+ARGUMENTS = {"digits": ["digits.bin", "--steps", "20", "--device", "cpu"]}
+
+
+def write_digits(path):
+    """A file as examples/export_digits.py writes them: 128 pictures, each label a picture of its own."""
+    labels = [i % 10 for i in range(128)]
+    pictures = [1.0 if pixel // 78 == label else 0.0 for label in labels for pixel in range(784)]
+    path.write_bytes(b"NARUDIG1" + struct.pack("<3i", 128, 28, 28) + bytes(labels) + struct.pack(f"<{len(pictures)}f", *pictures))
+
+
+def test_each_example_is_run_by_a_test():
+    assert {p.stem for p in (ROOT / "examples" / "cpp").glob("*.cpp")} == set(SAYS)
+
+
+@pytest.mark.parametrize("name", sorted(SAYS))
+def test_an_example_does_what_it_says(name, tmp_path):
+    if not (PROGRAMS / name).exists():
+        pytest.skip("not built: ./run build examples")
+    write_digits(tmp_path / "digits.bin")
+    done = subprocess.run([PROGRAMS / name, *ARGUMENTS.get(name, [])], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(SAYS[name], done.stdout.strip()), done.stdout
