@@ -22,7 +22,7 @@ PAGE = ROOT / "docs" / "cpp-parity.md"
 NAMESPACES = {
     "autograd": ("naru::autograd", ["autograd", "function", "derivatives", "node"]),
     "autograd.functional": ("naru::autograd", ["derivatives"]),
-    "nn": ("naru::nn", ["module", "nn", "nn_activations", "nn_images", "nn_losses", "nn_recurrent", "parallel"]),
+    "nn": ("naru::nn", ["module", "nn", "nn_activations", "nn_classes", "nn_images", "nn_losses", "nn_recurrent", "parallel"]),
     "nn.functional": ("naru::nn::functional", ["nn_functional"]),
     "nn.init": ("naru::nn::init", ["nn_init"]),
     "nn.utils": ("naru::nn::utils", ["nn_utils"]),
@@ -72,6 +72,8 @@ SPELT = {
     ("nn", "Buffer"): (None, "a Tensor that `Module::register_buffer` was given"),
     ("nn", "UninitializedParameter"): (None, LAZY),
     ("nn", "UninitializedBuffer"): (None, LAZY),
+    ("nn", "LinearCrossEntropyOptions"): ("naru::nn::functional::LinearCrossEntropyOptions", "C++'s are the arguments; logits are made all at once"),
+    ("nn", "NLLLoss2d"): ("naru::nn::NLLLoss", DEPRECATED),
     ("nn.functional", "upsample"): ("naru::nn::functional::interpolate", DEPRECATED),
     ("nn.functional", "upsample_nearest"): ("naru::nn::functional::interpolate", DEPRECATED),
     ("nn.functional", "upsample_bilinear"): ("naru::nn::functional::interpolate", DEPRECATED),

@@ -40,5 +40,7 @@ Tensor conv_transpose3d(const Tensor& input, const Tensor& weight, const Tensor&
 // Either, of as many dimensions as input and weight have; both are batched.
 Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, const Dims& stride, const Dims& padding,
                    const Dims& dilation, bool transposed, const Dims& output_padding, int64_t groups);
+// Along time, which comes first: input (T, N, C), weight (k, C, O), bias (O) -> (T + 2 * padding - k + 1, N, O). RuntimeError for others.
+Tensor conv_tbc(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t padding = 0);
 
 }  // namespace naru

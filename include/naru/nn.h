@@ -71,6 +71,34 @@ class Embedding : public Module {
   double norm_type_;
 };
 
+// Row sums, means or maxima of weight (count, width) over bags of integers: see functional::embedding_bag. Rows start normal(0, 1), that of
+// padding_idx zero.
+class EmbeddingBag : public Module {
+ public:
+  struct Settings {
+    std::string mode = "mean";
+    bool include_last_offset = false;
+    std::optional<int64_t> padding_idx = {};
+    std::optional<double> max_norm = {};
+    double norm_type = 2;
+    bool scale_grad_by_freq = false;
+  };
+  EmbeddingBag(int64_t count, int64_t width, Settings settings, const Options& options = {});
+  EmbeddingBag(int64_t count, int64_t width) : EmbeddingBag(count, width, Settings()) {}
+  void reset_parameters();
+  Tensor forward(const Tensor& index) override { return forward(index, {}); }
+  Tensor forward(const Tensor& index, const Tensor& offsets, const Tensor& per_sample_weights = {});
+  std::string name() const override { return "EmbeddingBag"; }
+  std::string details() const override;
+  Tensor weight;
+
+ protected:
+  std::shared_ptr<Module> remake() const override;
+
+ private:
+  Settings settings_;
+};
+
 // (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, of shape normalized_shape.
 class LayerNorm : public Module {
  public:

@@ -251,5 +251,24 @@ class AlphaDropout : public DropoutLayer<AlphaDropout> {
  public:
   explicit AlphaDropout(double p = 0.5);
 };
+// The same for whole channels.
+class FeatureAlphaDropout : public DropoutLayer<FeatureAlphaDropout> {
+ public:
+  explicit FeatureAlphaDropout(double p = 0.5);
+};
+// Negative numbers times a slope: drawn from [lower, upper] for each in training, else the mean of both.
+class RReLU : public Module {
+ public:
+  explicit RReLU(double lower = 1.0 / 8, double upper = 1.0 / 3) : lower_(lower), upper_(upper) {}
+  Tensor forward(const Tensor& x) override;
+  std::string name() const override { return "RReLU"; }
+  std::string details() const override;
+
+ protected:
+  std::shared_ptr<Module> remake() const override { return std::make_shared<RReLU>(lower_, upper_); }
+
+ private:
+  double lower_, upper_;
+};
 
 }  // namespace naru::nn

@@ -2,6 +2,7 @@
 // here, too. Each throws what those throw, and what is said here.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "naru/compositions.h"
 #include "naru/convolution.h"
+#include "naru/losses.h"
 #include "naru/norms.h"
 #include "naru/ops.h"
 #include "naru/pooling.h"
@@ -54,7 +56,11 @@ Tensor glu(const Tensor& x, int64_t dim = -1);
 Tensor softmin(const Tensor& x, int64_t dim, std::optional<DType> dtype = {});
 // A sample of the Gumbel-softmax distribution; hard: one-hot values with the soft ones' gradient.
 Tensor gumbel_softmax(const Tensor& logits, double tau = 1, bool hard = false, int64_t dim = -1, Generator* generator = nullptr);
+// x where it is positive, else x times a number between lower and upper: drawn for each element in training, else their mean. RuntimeError where
+// lower > upper and for infinite limits.
+Tensor rrelu(const Tensor& x, double lower = 1.0 / 8, double upper = 1.0 / 3, bool training = false, Generator* generator = nullptr);
 // The same in place; they return x.
+Tensor rrelu_(Tensor x, double lower = 1.0 / 8, double upper = 1.0 / 3, bool training = false, Generator* generator = nullptr);
 Tensor relu_(Tensor x);
 Tensor elu_(Tensor x, double alpha = 1);
 Tensor celu_(Tensor x, double alpha = 1);
@@ -70,23 +76,43 @@ Tensor dropout1d(const Tensor& x, double p = 0.5, bool training = true);
 Tensor dropout2d(const Tensor& x, double p = 0.5, bool training = true);
 Tensor dropout3d(const Tensor& x, double p = 0.5, bool training = true);
 Tensor feature_dropout(const Tensor& x, double p = 0.5, bool training = true);
-// Keeps mean and variance of a SELU network's activations.
+// Keeps mean and variance of a SELU network's activations; the second one drops whole channels (RuntimeError for less than 2 dimensions).
 Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = false);
+Tensor feature_alpha_dropout(const Tensor& x, double p = 0.5, bool training = false);
 
 // --- linear maps, embeddings
 using naru::bilinear;
 using naru::conv1d;
 using naru::conv2d;
 using naru::conv3d;
+using naru::conv_tbc;
 using naru::conv_transpose1d;
 using naru::conv_transpose2d;
 using naru::conv_transpose3d;
 using naru::linear;
 using naru::one_hot;
 // The rows of weight (V, D) that the integers index (...) name. A row padding_idx gets no gradient. max_norm: rows about to be read whose p-norm is
-// more are first shrunk in place. ValueError for a padding_idx beyond the rows.
+// more are first shrunk in place. scale_grad_by_freq: gradients are divided by how often their row is read here. ValueError for a padding_idx beyond the rows.
 Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<int64_t> padding_idx = {}, std::optional<double> max_norm = {},
-                 double norm_type = 2);
+                 double norm_type = 2, bool scale_grad_by_freq = false);
+struct EmbeddingBagOptions {
+  Tensor offsets = {};                      // where each bag of a vector of integers begins
+  std::string_view mode = "mean";           // or "sum", "max"
+  Tensor per_sample_weights = {};           // of the integers' shape; of "sum" only
+  bool include_last_offset = false;         // the last offset is the last bag's end
+  std::optional<int64_t> padding_idx = {};  // integers that are in no bag; their row gets no gradient
+  std::optional<double> max_norm = {};      // these as in embedding
+  double norm_type = 2;
+  bool scale_grad_by_freq = false;
+};
+// The sum, mean or greatest of the rows of weight (V, D) in each bag of integers: the rows of index (N, L), or the parts of a vector between
+// offsets. (bags, D); an empty bag is 0. ValueError, RuntimeError and NotImplementedError as PyTorch has them. "max" of a vector: the host reads
+// how long the longest bag is.
+Tensor embedding_bag(const Tensor& index, const Tensor& weight, const EmbeddingBagOptions& options = {});
+// Products of groups, of any floating-point type. a (G, M, K) with b (G, K, N): (G, M, N). Otherwise offs, int32, says where each group ends:
+// rows of a (M, K) with b (G, K, N): (M, N); columns of b (K, N) with a (G, M, K): (M, N); inner numbers of a (M, K) and b (K, N): (G, M, N). What is
+// behind the last group is 0. The host reads offs. RuntimeError for other ranks, sizes and types.
+Tensor grouped_mm(const Tensor& a, const Tensor& b, const Tensor& offs = {});
 // softmax(query keyᵀ scale + mask) value. query (..., L, E), key (..., S, E), value (..., S, Ev). mask: bool (true takes part) or added; is_causal:
 // position i sees positions up to i, and excludes a mask (RuntimeError). scale: 1 / sqrt(E). enable_gqa: heads (dimension -3) of key and value are
 // repeated to those of query.
@@ -101,6 +127,7 @@ using naru::group_norm;
 using naru::instance_norm;
 using naru::layer_norm;
 using naru::local_response_norm;
+using naru::pdist;
 // x / sqrt(mean(x²) + eps) * weight over the last dimensions (RuntimeError for others); eps: the type's.
 Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {}, std::optional<double> eps = {});
 // x divided by its p-norm along dim, which counts as at least eps.
@@ -179,12 +206,16 @@ using naru::binary_cross_entropy;
 using naru::binary_cross_entropy_with_logits;
 using naru::cosine_embedding_loss;
 using naru::cross_entropy;
+using naru::ctc_loss;
 using naru::hinge_embedding_loss;
 using naru::huber_loss;
 using naru::kl_div;
 using naru::l1_loss;
 using naru::margin_ranking_loss;
 using naru::mse_loss;
+using naru::multi_margin_loss;
+using naru::multilabel_margin_loss;
+using naru::multilabel_soft_margin_loss;
 using naru::nll_loss;
 using naru::poisson_nll_loss;
 using naru::soft_margin_loss;
@@ -197,5 +228,25 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduc
 // another shape and for negative variances.
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var, bool full = false, double eps = 1e-6,
                          Reduction reduction = Reduction::Mean);
+// max(0, d(anchor, positive) - d(anchor, negative) + margin); d is pairwise_distance where none is given. swap takes d(positive, negative) where
+// that is less. ValueError for margin <= 0, RuntimeError for ranks that differ.
+using Distance = std::function<Tensor(const Tensor&, const Tensor&)>;
+Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                                         const Distance& distance = {}, double margin = 1, bool swap = false,
+                                         Reduction reduction = Reduction::Mean);
+// The same, from the distances (that of positive and negative undefined: no swap).
+Tensor triplet_margin_of_distances(const Tensor& positive, const Tensor& negative, const Tensor& between, double margin,
+                                   Reduction reduction);
+struct LinearCrossEntropyOptions {
+  Tensor bias = {};    // (C, d1...)
+  Tensor weight = {};  // of the classes (C)
+  Reduction reduction = Reduction::Mean;
+  std::optional<int64_t> ignore_index = {};  // -100; RuntimeError where the target is of probabilities
+  double label_smoothing = 0;
+};
+// cross_entropy of what a linear layer gives: x (N, in) or (in), linear_weight (C, d1..., in), targets as in cross_entropy. RuntimeError for
+// shapes that do not fit.
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& linear_weight, const Tensor& target,
+                            const LinearCrossEntropyOptions& options = {});
 
 }  // namespace naru::nn::functional

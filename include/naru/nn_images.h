@@ -127,6 +127,12 @@ class LocalResponseNorm : public Layer<LocalResponseNorm> {
   using Layer<LocalResponseNorm>::Layer;
   explicit LocalResponseNorm(int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1);
 };
+// The same of (N, C, H, W) alone (ValueError), with as many neighbours on either side; `size` counts for the mean where it is even, too.
+class CrossMapLRN2d : public Layer<CrossMapLRN2d> {
+ public:
+  using Layer<CrossMapLRN2d>::Layer;
+  explicit CrossMapLRN2d(int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1);
+};
 
 // --- pooling (naru/pooling.h)
 template <int N>

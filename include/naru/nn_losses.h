@@ -109,6 +109,21 @@ class SoftMarginLoss : public Loss2<SoftMarginLoss> {
   using Loss::Loss;
   explicit SoftMarginLoss(Reduction reduction = Reduction::Mean);
 };
+class MultiMarginLoss : public Loss2<MultiMarginLoss> {
+ public:
+  using Loss::Loss;
+  explicit MultiMarginLoss(int64_t p = 1, double margin = 1, Tensor weight = {}, Reduction reduction = Reduction::Mean);
+};
+class MultiLabelMarginLoss : public Loss2<MultiLabelMarginLoss> {
+ public:
+  using Loss::Loss;
+  explicit MultiLabelMarginLoss(Reduction reduction = Reduction::Mean);
+};
+class MultiLabelSoftMarginLoss : public Loss2<MultiLabelSoftMarginLoss> {
+ public:
+  using Loss::Loss;
+  explicit MultiLabelSoftMarginLoss(Tensor weight = {}, Reduction reduction = Reduction::Mean);
+};
 
 // --- of three tensors: input, target, variance; two inputs and a target; anchor, positive, negative
 class GaussianNLLLoss : public Loss3<GaussianNLLLoss> {
@@ -130,6 +145,19 @@ class TripletMarginLoss : public Loss3<TripletMarginLoss> {
  public:
   using Loss::Loss;
   explicit TripletMarginLoss(double margin = 1, double p = 2, double eps = 1e-6, bool swap = false, Reduction reduction = Reduction::Mean);
+};
+class TripletMarginWithDistanceLoss : public Loss3<TripletMarginWithDistanceLoss> {
+ public:
+  using Loss::Loss;
+  using Distance = std::function<Tensor(const Tensor&, const Tensor&)>;
+  explicit TripletMarginWithDistanceLoss(Distance distance = {}, double margin = 1, bool swap = false,
+                                         Reduction reduction = Reduction::Mean);
+};
+// Of log_probs, targets, input_lengths, target_lengths: naru/losses.h.
+class CTCLoss : public Loss<CTCLoss, Tensor, Tensor, Tensor, Tensor> {
+ public:
+  using Loss::Loss;
+  explicit CTCLoss(int64_t blank = 0, Reduction reduction = Reduction::Mean, bool zero_infinity = false);
 };
 
 // --- layers of two tensors

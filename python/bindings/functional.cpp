@@ -34,15 +34,35 @@ void define_activations() {
       [](const Tensor& x, double tau, bool hard, int64_t dim) { return F::gumbel_softmax(x, tau, hard, dim); });
   def(kFunction, "_feature_dropout", "input, p, training", "Zeroes whole channels.",
       [](const Tensor& x, double p, bool training) { return F::feature_dropout(x, p, training); });
+  def(kFunction, "rrelu", "input, lower=0.125, upper=0.3333333333333333, training=False, generator=None",
+      "Negative numbers times a slope, which is drawn for each in training, else the mean of the limits.",
+      [](const Tensor& x, double lower, double upper, bool training, Generator* g) { return F::rrelu(x, lower, upper, training, g); });
+  def(kFunction, "rrelu_", "input, lower=0.125, upper=0.3333333333333333, training=False, generator=None", "rrelu in place.",
+      [](const Tensor& x, double lower, double upper, bool training, Generator* g) {
+        F::rrelu_(x, lower, upper, training, g);
+        return Self();
+      });
+  def(kFunction, "_feature_alpha_dropout", "input, p, training", "alpha_dropout of whole channels.",
+      [](const Tensor& x, double p, bool training) { return F::feature_alpha_dropout(x, p, training); });
   def(kFunction, "_alpha_dropout", "input, p, training", "Dropout that keeps mean and variance of a SELU network.",
       [](const Tensor& x, double p, bool training) { return F::alpha_dropout(x, p, training); });
 }
 
 void define_functions() {
-  def(kFunction, "_embedding", "input, weight, padding_idx, max_norm, norm_type", "The rows of weight that the integers name.",
-      [](const Tensor& index, const Tensor& weight, std::optional<int64_t> padding, std::optional<double> max_norm, double norm_type) {
-        return F::embedding(index, weight, padding, max_norm, norm_type);
+  def(kFunction, "_embedding", "input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq",
+      "The rows of weight that the integers name.",
+      [](const Tensor& index, const Tensor& weight, std::optional<int64_t> padding, std::optional<double> max_norm, double norm_type,
+         bool by_frequency) { return F::embedding(index, weight, padding, max_norm, norm_type, by_frequency); });
+  def(kFunction, "_embedding_bag",
+      "input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, per_sample_weights, include_last_offset, padding_idx",
+      "Sums, means or maxima of rows of weight.",
+      [](const Tensor& index, const Tensor& weight, const OptTensor& offsets, std::optional<double> max_norm, double norm_type,
+         bool by_frequency, std::string_view mode, const OptTensor& weights, bool include_last, std::optional<int64_t> padding) {
+        return F::embedding_bag(
+            index, weight, {or_undefined(offsets), mode, or_undefined(weights), include_last, padding, max_norm, norm_type, by_frequency});
       });
+  def(kFunction, "_grouped_mm", "mat_a, mat_b, offs", "Products of groups.",
+      [](const Tensor& a, const Tensor& b, const OptTensor& offs) { return F::grouped_mm(a, b, or_undefined(offs)); });
   def(kFunction, "_scaled_dot_product_attention", "query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa",
       "softmax(query keyᵀ scale + mask) value.",
       [](const Tensor& q, const Tensor& k, const Tensor& v, const OptTensor& mask, double p, bool causal, std::optional<double> scale,
@@ -61,6 +81,39 @@ void define_functions() {
       });
   def(kFunction, "_kl_div", "input, target, reduction, log_target", "target (log(target) - input).",
       [](const Tensor& x, const Tensor& y, std::string_view reduction, bool log_target) { return F::kl_div(x, y, reduction, log_target); });
+}
+
+void define_class_losses() {
+  def(kFunction, "multi_margin_loss", "input, target, p=1, margin=1.0, weight=None, reduction='mean'",
+      "The mean over other classes of max(0, margin - input[target] + input)^p.",
+      [](const Tensor& x, const Tensor& y, int64_t p, double margin, const OptTensor& w, Reduction r) {
+        return multi_margin_loss(x, y, p, margin, or_undefined(w), r);
+      });
+  def(kFunction, "multilabel_margin_loss", "input, target, reduction='mean'", "The same with several targets for each input.",
+      [](const Tensor& x, const Tensor& y, Reduction r) { return multilabel_margin_loss(x, y, r); });
+  def(kFunction, "_multilabel_soft_margin_loss", "input, target, weight, reduction",
+      "Binary cross entropy of logits, the mean over classes.", [](const Tensor& x, const Tensor& y, const OptTensor& w, Reduction r) {
+        return multilabel_soft_margin_loss(x, y, or_undefined(w), r);
+      });
+  def(kFunction, "_triplet_margin_of_distances", "positive, negative, between, margin, reduction", "max(0, positive - negative + margin).",
+      [](const Tensor& near, const Tensor& far, const OptTensor& between, double margin, Reduction r) {
+        return F::triplet_margin_of_distances(near, far, or_undefined(between), margin, r);
+      });
+  def(kFunction, "_ctc_loss", "log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity",
+      "Minus the log probability of the targets in all their alignments.",
+      [](const Tensor& x, const Tensor& y, const Tensor& inputs, const Tensor& targets, int64_t blank, Reduction r, bool zero_infinity) {
+        return ctc_loss(x, y, inputs, targets, blank, r, zero_infinity);
+      });
+  def(kFunction, "_linear_cross_entropy", "input, linear_weight, target, linear_bias, weight, reduction, ignore_index, label_smoothing",
+      "The cross entropy of what a linear layer gives.",
+      [](const Tensor& x, const Tensor& w, const Tensor& y, const OptTensor& bias, const OptTensor& weight, Reduction r,
+         std::optional<int64_t> ignore, double smoothing) {
+        return F::linear_cross_entropy(x, w, y, {or_undefined(bias), or_undefined(weight), r, ignore, smoothing});
+      });
+  def(kFunction, "pdist", "input, p=2", "The p-norm distances of each two rows of (n, d).",
+      [](const Tensor& t, double p) { return pdist(t, p); });
+  def(kFunction, "conv_tbc", "input, weight, bias, pad=0", "Convolution along time, which comes first: (T, N, C) with weight (k, C, O).",
+      [](const Tensor& x, const Tensor& w, const Tensor& b, int64_t pad) { return conv_tbc(x, w, b, pad); });
 }
 
 void define_init() {
@@ -139,6 +192,7 @@ void define_simple_steps() {
 void define_functional() {
   define_activations();
   define_functions();
+  define_class_losses();
   define_init();
   define_utils();
   define_simple_steps();

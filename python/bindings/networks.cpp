@@ -77,10 +77,7 @@ void define_layers() {
       [](const Tensor& x, const Tensor& w, const OptTensor& b) { return linear(x, w, or_undefined(b)); });
   def(kFunction, "embedding", "weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False",
       "The rows of weight that the indices name; no gradient flows to row padding_idx. It is dense also where sparse is asked for.",
-      [](const Tensor& w, const Tensor& i, int64_t padding, bool by_frequency, Ignored) {
-        if (by_frequency) throw NotImplementedError("embedding: scale_grad_by_freq=True is not supported yet");
-        return embedding(w, i, padding);
-      });
+      [](const Tensor& w, const Tensor& i, int64_t padding, bool by_frequency, Ignored) { return embedding(w, i, padding, by_frequency); });
   def(kFunction, "layer_norm", "input, normalized_shape, weight=None, bias=None, eps=1e-05",
       "Mean 0 and variance 1 over the last dimensions, then weight and bias.",
       [](const Tensor& x, const Dims& shape, const OptTensor& w, const OptTensor& b, double eps) {

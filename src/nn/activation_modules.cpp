@@ -104,5 +104,9 @@ Dropout1d::Dropout1d(double p) : DropoutLayer("Dropout1d", F::dropout1d, p) {}
 Dropout2d::Dropout2d(double p) : DropoutLayer("Dropout2d", F::dropout2d, p) {}
 Dropout3d::Dropout3d(double p) : DropoutLayer("Dropout3d", F::dropout3d, p) {}
 AlphaDropout::AlphaDropout(double p) : DropoutLayer("AlphaDropout", F::alpha_dropout, p) {}
+FeatureAlphaDropout::FeatureAlphaDropout(double p) : DropoutLayer("FeatureAlphaDropout", F::feature_alpha_dropout, p) {}
+
+Tensor RReLU::forward(const Tensor& x) { return F::rrelu(x, lower_, upper_, is_training()); }
+std::string RReLU::details() const { return two("lower", lower_, "upper", upper_); }
 
 }  // namespace naru::nn

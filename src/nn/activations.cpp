@@ -24,6 +24,22 @@ void check_probability(double p) {
   if (!(p >= 0 && p <= 1)) throw ValueError("dropout probability has to be between 0 and 1, but got {}", p);
 }
 
+// (N, C, 1...): a number for each channel.
+Dims of_channels(const Tensor& x) {
+  if (x.dim() < 2) throw RuntimeError("Feature dropout requires at least 2 dimensions in the input");
+  Dims shape;
+  for (int64_t d = 0; d < x.dim(); ++d) shape.push_back(d < 2 ? x.size(d) : 1);
+  return shape;
+}
+
+// x where `drawn`, uniform in [0, 1), is at least p; what is dropped becomes the least value of selu, then mean and variance are restored.
+Tensor drop_to_least(const Tensor& x, const Tensor& drawn, double p) {
+  constexpr double kLow = -1.7580993408473766;
+  const double scale = 1 / std::sqrt((kLow * kLow * p + 1) * (1 - p));
+  const Tensor keep = (drawn >= p).to(x.dtype());
+  return (x * keep + Scalar(kLow) * (Scalar(1.0) - keep)) * scale - scale * kLow * p;
+}
+
 }  // namespace
 
 Tensor celu(const Tensor& x, double alpha) {
@@ -79,6 +95,20 @@ Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, int64_t dim, 
   return (places == top).to(soft.dtype()) - soft.detach() + soft;
 }
 
+Tensor rrelu(const Tensor& x, double lower, double upper, bool training, Generator* generator) {
+  for (const auto& [bound, name] : {std::pair(lower, "lower"), std::pair(upper, "upper")})
+    if (!std::isfinite(bound)) throw RuntimeError("rrelu: {} bound must be finite, got {}", name, bound);
+  if (lower > upper) throw RuntimeError("Lower bound should be less than or equal to the upper bound (rrelu: got {} and {})", lower, upper);
+  if (!training) return naru::leaky_relu(x, (lower + upper) / 2);
+  ops::require_floating(x.dtype(), "rrelu_with_noise_out_cpu");
+  const Tensor slopes = empty_like(x.detach());
+  uniform_(slopes, lower, upper, generator);
+  return where(x > 0, x, x * slopes);
+}
+Tensor rrelu_(Tensor x, double lower, double upper, bool training, Generator* generator) {
+  return x.copy_(rrelu(apart(x), lower, upper, training, generator));
+}
+
 Tensor relu_(Tensor x) {
   x.relu_();
   return x;
@@ -93,9 +123,7 @@ Tensor threshold_(Tensor x, double threshold, double value) { return x.copy_(fun
 Tensor feature_dropout(const Tensor& x, double p, bool training) {
   check_probability(p);
   if (!training || p == 0) return x;
-  Dims shape;
-  for (int64_t d = 0; d < x.dim(); ++d) shape.push_back(d < 2 ? x.size(d) : 1);
-  return x * dropout(ones(shape, Options(x.dtype(), x.device())), p, true);
+  return x * dropout(ones(of_channels(x), Options(x.dtype(), x.device())), p, true);
 }
 
 Tensor dropout1d(const Tensor& x, double p, bool training) {
@@ -117,10 +145,16 @@ Tensor alpha_dropout(const Tensor& x, double p, bool training) {
   check_probability(p);
   if (!training || p == 0) return x;
   if (p == 1) return x * 0.0;
-  constexpr double kLow = -1.7580993408473766;
-  const double scale = 1 / std::sqrt((kLow * kLow * p + 1) * (1 - p));
-  const Tensor keep = (rand_like(x) >= p).to(x.dtype());
-  return (x * keep + Scalar(kLow) * (Scalar(1.0) - keep)) * scale - scale * kLow * p;
+  return drop_to_least(x, rand_like(x.detach()), p);
+}
+
+Tensor feature_alpha_dropout(const Tensor& x, double p, bool training) {
+  check_probability(p);
+  if (!training || p == 0) return x;
+  const Dims shape = of_channels(x);
+  if (p == 1) return x * 0.0;
+  ops::require_floating(x.dtype(), "bernoulli_scalar_cpu_");
+  return drop_to_least(x, rand(shape, Options(x.dtype(), x.device())), p);
 }
 
 }  // namespace naru::nn::functional

@@ -78,6 +78,15 @@ LocalResponseNorm::LocalResponseNorm(int64_t size, double alpha, double beta, do
     : Layer(Parts{[=](const Tensor& x) { return local_response_norm(x, size, alpha, beta, k); }, "LocalResponseNorm",
                   fmt::format("{}, alpha={}, beta={}, k={}", size, number_text(alpha), number_text(beta), number_text(k))}) {}
 
+CrossMapLRN2d::CrossMapLRN2d(int64_t size, double alpha, double beta, double k)
+    : Layer(Parts{[=](const Tensor& x) {
+                    if (x.dim() != 4) throw ValueError("CrossMapLRN2d: Expected input to be 4D, got {}D instead.", x.dim());
+                    const int64_t seen = (size + 1) / 2 * 2 - 1;
+                    return local_response_norm(x, seen, alpha * static_cast<double>(seen) / static_cast<double>(size), beta, k);
+                  },
+                  "CrossMapLRN2d",
+                  fmt::format("{}, alpha={}, beta={}, k={}", size, number_text(alpha), number_text(beta), number_text(k))}) {}
+
 template class BatchNorm<1>;
 template class BatchNorm<2>;
 template class BatchNorm<3>;

@@ -82,6 +82,34 @@ std::shared_ptr<Module> Embedding::remake() const {
   return std::make_shared<Embedding>(weight.size(0), weight.size(1), padding_, Options(), max_norm_, norm_type_);
 }
 
+EmbeddingBag::EmbeddingBag(int64_t count, int64_t width, Settings settings, const Options& options) : settings_(std::move(settings)) {
+  if (const auto p = settings_.padding_idx; p && (*p < -count || *p >= count))
+    throw ValueError("padding_idx must be within num_embeddings (EmbeddingBag: got {} of {})", *p, count);
+  weight = register_parameter("weight", empty({count, width}, options));
+  reset_parameters();
+}
+void EmbeddingBag::reset_parameters() {
+  const NoGrad no_grad;
+  normal_(weight, 0, 1);
+  if (settings_.padding_idx) weight.select(0, *settings_.padding_idx).zero_();
+}
+Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& offsets, const Tensor& per_sample_weights) {
+  const Settings& s = settings_;
+  return functional::embedding_bag(
+      index, weight,
+      {offsets, s.mode, per_sample_weights, s.include_last_offset, s.padding_idx, s.max_norm, s.norm_type, s.scale_grad_by_freq});
+}
+std::string EmbeddingBag::details() const {
+  std::string text = fmt::format("{}, {}", weight.size(0), weight.size(1));
+  if (settings_.max_norm) text += ", max_norm=" + number_text(*settings_.max_norm);
+  if (settings_.norm_type != 2) text += ", norm_type=" + number_text(settings_.norm_type);
+  if (settings_.scale_grad_by_freq) text += ", scale_grad_by_freq=True";
+  text += ", mode='" + settings_.mode + "'";
+  if (settings_.padding_idx) text += fmt::format(", padding_idx={}", *settings_.padding_idx);
+  return text;
+}
+std::shared_ptr<Module> EmbeddingBag::remake() const { return std::make_shared<EmbeddingBag>(weight.size(0), weight.size(1), settings_); }
+
 LayerNorm::LayerNorm(Dims normalized_shape, double eps, bool elementwise_affine, bool with_bias, const Options& options)
     : shape_(std::move(normalized_shape)), eps_(eps) {
   weight = register_parameter("weight", elementwise_affine ? ones(shape_, options) : Tensor());

@@ -34,6 +34,16 @@ PoissonNLLLoss::PoissonNLLLoss(bool log_input, bool full, double eps, Reduction 
 HingeEmbeddingLoss::HingeEmbeddingLoss(double margin, Reduction r)
     : Loss(Parts{[=](T x, T y, W2) { return hinge_embedding_loss(x, y, margin, r); }, "HingeEmbeddingLoss", {}}) {}
 SoftMarginLoss::SoftMarginLoss(Reduction r) : Loss(Parts{[=](T x, T y, W2) { return soft_margin_loss(x, y, r); }, "SoftMarginLoss", {}}) {}
+MultiMarginLoss::MultiMarginLoss(int64_t p, double margin, Tensor weight, Reduction r)
+    : Loss(Parts{[=](T x, T y, W2 w) { return multi_margin_loss(x, y, p, margin, w[0].second, r); },
+                 "MultiMarginLoss",
+                 {{"weight", std::move(weight)}}}) {}
+MultiLabelMarginLoss::MultiLabelMarginLoss(Reduction r)
+    : Loss(Parts{[=](T x, T y, W2) { return multilabel_margin_loss(x, y, r); }, "MultiLabelMarginLoss", {}}) {}
+MultiLabelSoftMarginLoss::MultiLabelSoftMarginLoss(Tensor weight, Reduction r)
+    : Loss(Parts{[=](T x, T y, W2 w) { return multilabel_soft_margin_loss(x, y, w[0].second, r); },
+                 "MultiLabelSoftMarginLoss",
+                 {{"weight", std::move(weight)}}}) {}
 
 GaussianNLLLoss::GaussianNLLLoss(bool full, double eps, Reduction r)
     : Loss(Parts{[=](T x, T y, T var, W2) { return F::gaussian_nll_loss(x, y, var, full, eps, r); }, "GaussianNLLLoss", {}}) {}
@@ -45,6 +55,15 @@ TripletMarginLoss::TripletMarginLoss(double margin, double p, double eps, bool s
     : Loss(Parts{[=](T a, T b, T c, W2) { return triplet_margin_loss(a, b, c, margin, p, eps, swap, r); }, "TripletMarginLoss", {}}) {
   if (margin <= 0) throw ValueError("TripletMarginLoss: expected margin to be greater than 0, got {} instead", margin);
 }
+TripletMarginWithDistanceLoss::TripletMarginWithDistanceLoss(Distance distance, double margin, bool swap, Reduction r)
+    : Loss(Parts{[=](T a, T b, T c, W2) { return F::triplet_margin_with_distance_loss(a, b, c, distance, margin, swap, r); },
+                 "TripletMarginWithDistanceLoss",
+                 {}}) {
+  if (margin <= 0) throw ValueError("TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {} instead", margin);
+}
+CTCLoss::CTCLoss(int64_t blank, Reduction r, bool zero_infinity)
+    : Loss(Parts{
+          [=](T x, T y, T inputs, T targets, W2) { return ctc_loss(x, y, inputs, targets, blank, r, zero_infinity); }, "CTCLoss", {}}) {}
 
 CosineSimilarity::CosineSimilarity(int64_t dim, double eps)
     : Loss(Parts{[=](T a, T b, W2) { return cosine_similarity(a, b, dim, eps); }, "CosineSimilarity", {}}) {}

@@ -20,7 +20,7 @@ const List kLists[] = {
     {Rule::Lower,
      true,
      true,
-     {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "linear", "conv1d", "conv2d", "conv3d", "vecdot", "conv_transpose1d",
+     {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "linear", "conv1d", "conv2d", "conv3d", "conv_tbc", "vecdot", "conv_transpose1d",
       "conv_transpose2d", "conv_transpose3d", "prelu"}},
     {Rule::Lower, false, true, {"mv", "addmv", "addr", "chain_matmul", "multi_dot"}},
     {Rule::Float32,

@@ -85,12 +85,13 @@ Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& targe
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
   if (const Casts c("soft_margin_loss", {&input, &target}); c) return soft_margin_loss(c[0], c[1], reduction);
-  const Tensor product = -target * input;
-  if (!is_floating(product.dtype()))
+  const Tensor product = -input * target;
+  if (!is_floating(input.dtype()))
     throw RuntimeError("result type Float can't be cast to the desired output type {} (soft_margin_loss: convert to floating point first)",
-                       ops::torch_name(product.dtype()));
+                       ops::torch_name(input.dtype()));
   // The slope of the maximum is 1/2 at 0, as that of the whole is.
-  return reduced(maximum(product, nothing(product)) + log1p(exp(-abs(product))), reduction);
+  const Tensor losses = maximum(product, nothing(product)) + log1p(exp(-abs(product)));
+  return reduced(losses.dtype() == input.dtype() ? losses : losses.to(input.dtype()), reduction);
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p, double eps,

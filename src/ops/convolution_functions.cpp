@@ -238,4 +238,23 @@ Tensor convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const D
   return convolve(x, w, bias, s, "convolution");
 }
 
+Tensor conv_tbc(const Tensor& x, const Tensor& w, const Tensor& bias, int64_t padding) {
+  if (const autocast::Casts c("conv_tbc", {&x, &w, &bias}); c) return conv_tbc(c[0], c[1], c[2], padding);
+  ops::require_defined(bias, "conv_tbc", "bias");
+  if (x.dim() != 3) throw RuntimeError("Input must have 3 dims: time, batch, in_channel");
+  if (w.dim() != 3) throw RuntimeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.");
+  if (bias.dim() != 1) throw RuntimeError("Bias must be 1-D");
+  if (x.size(2) != w.size(1))
+    throw RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor (conv_tbc: got {} and {})", x.size(2), w.size(1));
+  if (bias.size(0) != w.size(2))
+    throw RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels). (conv_tbc: got {} and {})", bias.size(0),
+                       w.size(2));
+  const int64_t steps = x.size(0) - w.size(0) + 1 + 2 * padding;
+  if (steps < 0)
+    throw RuntimeError("Trying to create tensor with negative dimension {} (conv_tbc: {} steps, of which {} make one, padding {})", steps,
+                       x.size(0), w.size(0), padding);
+  if (steps == 0) return bias.expand({0, x.size(1), w.size(2)});
+  return conv1d(x.permute({1, 2, 0}), w.permute({2, 1, 0}), bias, {1}, ConvPadding(Dims{padding})).permute({2, 0, 1});
+}
+
 }  // namespace naru

@@ -186,6 +186,12 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, c
   if (!(x.sizes() == target.sizes()))
     throw ValueError("Target size (torch.Size({})) must be the same as input size (torch.Size({}))", target.sizes().str(), x.sizes().str());
   ops::require_floating(x.dtype(), "log_sigmoid_cpu");
+  if (target.dtype() == DType::Bool)
+    throw NotImplementedError(
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead. ({}: "
+        "convert "
+        "the target to floating point)",
+        op);
   if (!is_floating(target.dtype()))
     throw RuntimeError("result type Float can't be cast to the desired output type {} ({}: wanted floating point input and target)",
                        ops::torch_name(target.dtype()), op);
@@ -198,6 +204,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, c
     else
       out = (1.0 - target) * x - logsigmoid(x);
     if (weight.defined()) out = out * weight;
+    if (out.dtype() != target.dtype()) out = out.to(target.dtype());
     out = reduce_loss(out, reduction);
   }
   const auto n = static_cast<double>(x.numel());

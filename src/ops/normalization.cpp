@@ -212,7 +212,7 @@ Tensor rows_of(const Tensor& table, const Tensor& index) {
   return out;
 }
 
-Tensor embedding_of(const Tensor& weight, const Tensor& index, int64_t padding);
+Tensor embedding_of(const Tensor& weight, const Tensor& index, int64_t padding, bool by_frequency);
 
 // The gradient of the table: each row of g added to the row of the table it came from, in order; the padding row gets none.
 Tensor embedding_gradient(const Tensor& g, const Tensor& index, int64_t rows, int64_t padding) {
@@ -240,24 +240,34 @@ Tensor embedding_gradient(const Tensor& g, const Tensor& index, int64_t rows, in
   return record(std::move(out), "EmbeddingDenseBackwardBackward0", {&g}, {&index},
                 [padding](const Tensors& gg, const Tensors& saved) -> Tensors {
                   const Tensor& index = saved[0];
-                  Tensor r = embedding_of(gg[0], index, -1);
+                  Tensor r = embedding_of(gg[0], index, -1, false);
                   if (padding >= 0) r = where((index != padding).unsqueeze(-1), r, 0.0);
                   return {r};
                 });
 }
 
-Tensor embedding_of(const Tensor& weight, const Tensor& index, int64_t padding) {
+// How often each index occurs, at each place: (index's shape, 1), of type `type`.
+Tensor frequencies(const Tensor& index, int64_t rows, DType type) {
+  const NoGrad guard;
+  const Tensor flat = index.reshape({-1});
+  const Tensor counts = zeros({rows}, Options(DType::I64, index.device()));
+  index_add_(counts, 0, flat, ones_like(flat));
+  return index_select(counts, 0, flat).to(type).reshape(index.sizes()).unsqueeze(-1);
+}
+
+Tensor embedding_of(const Tensor& weight, const Tensor& index, int64_t padding, bool by_frequency) {
   return record(rows_of(weight, index), "EmbeddingBackward0", {&weight}, {&index},
-                [padding, rows = weight.size(0)](const Tensors& g, const Tensors& saved) -> Tensors {
-                  return {embedding_gradient(g[0], saved[0], rows, padding)};
+                [padding, by_frequency, rows = weight.size(0)](const Tensors& g, const Tensors& saved) -> Tensors {
+                  const Tensor scaled = by_frequency && g[0].numel() ? g[0] / frequencies(saved[0], rows, g[0].dtype()) : g[0];
+                  return {embedding_gradient(scaled, saved[0], rows, padding)};
                 });
 }
 
 }  // namespace
 
 // weight (n, width), index of integers of any shape -> (index's shape, width). Throws IndexError for an index outside [0, n) (on devices, at
-// the next read). The row `padding_idx` gets no gradient.
-Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx) {
+// the next read). The row `padding_idx` gets no gradient. scale_grad_by_freq: gradients are divided by how often their row is read here.
+Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx, bool scale_grad_by_freq) {
   ops::require_defined(weight, "embedding", "weight");
   ops::require_defined(index, "embedding", "input");
   if (weight.impl()->storage->device != index.impl()->storage->device) {
@@ -266,7 +276,7 @@ Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx)
     ops::common_device(tensors, roles, "embedding");
   }
   if (is_complex(weight.dtype()) && weight.dim() == 2) {
-    const Tensor rows = embedding(view_as_real(weight).flatten(1), index, padding_idx);
+    const Tensor rows = embedding(view_as_real(weight).flatten(1), index, padding_idx, scale_grad_by_freq);
     return view_as_complex(rows.unflatten(-1, {weight.size(1), 2}));
   }
   if (weight.dim() != 2) throw RuntimeError("'weight' must be 2-D (embedding: got shape {})", weight.sizes().str());
@@ -286,7 +296,7 @@ Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx)
       if (p[i] < 0 || p[i] >= rows)
         throw IndexError("index out of range in self (embedding: wanted 0 <= index < {}, got {} at position {})", rows, p[i], i);
   }
-  return embedding_of(weight, positions, padding_idx);
+  return embedding_of(weight, positions, padding_idx, scale_grad_by_freq);
 }
 
 }  // namespace naru

@@ -39,6 +39,13 @@ SCHEDULES = [
 ]
 
 REPRS = [
+    ('nn.RReLU(.1, .2, True)', 'RReLU(lower=0.1, upper=0.2, inplace=True)'),
+    ('nn.CrossMapLRN2d(3, k=2)', 'CrossMapLRN2d(3, alpha=0.0001, beta=0.75, k=2)'),
+    ('nn.CosineSimilarity()', 'CosineSimilarity()'),
+    ('nn.MultiMarginLoss()', 'MultiMarginLoss()'),
+    ('nn.CTCLoss()', 'CTCLoss()'),
+    ('nn.EmbeddingBag(3, 4, padding_idx=1)', "EmbeddingBag(3, 4, mode='mean', padding_idx=1)"),
+    ('nn.FeatureAlphaDropout(.3)', 'FeatureAlphaDropout(p=0.3, inplace=False)'),
     ('nn.Linear(3, 4)', 'Linear(in_features=3, out_features=4, bias=True)'),
     ('nn.Linear(3, 4, bias=False)', 'Linear(in_features=3, out_features=4, bias=False)'),
     ('nn.Bilinear(2, 3, 4)', 'Bilinear(in1_features=2, in2_features=3, out_features=4, bias=True)'),

@@ -230,4 +230,16 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 @takes_tensors
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A sample of the Gumbel-softmax distribution; `hard` gives one-hot values with the soft ones' gradient"""
+    if eps != 1e-10:
+        import warnings
+
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
     return _C._gumbel_softmax(logits, tau, hard, dim)
+
+
+def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
+    """x where x > 0, else x times a number between `lower` and `upper`: drawn for each element in training, else their mean"""
+    return _C.rrelu_(input, lower, upper, training) if inplace else _C.rrelu(input, lower, upper, training)
+
+
+rrelu_ = _C.rrelu_

@@ -31,6 +31,8 @@ from ._activation import (  # noqa: F401
     relu,
     relu6,
     relu_,
+    rrelu,
+    rrelu_,
     selu,
     selu_,
     sigmoid,
@@ -44,6 +46,14 @@ from ._activation import (  # noqa: F401
     tanhshrink,
     threshold,
     threshold_,
+)
+from ._class_loss import (  # noqa: F401
+    ctc_loss,
+    linear_cross_entropy,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    triplet_margin_with_distance_loss,
 )
 from ._image import (  # noqa: F401
     affine_grid,
@@ -121,6 +131,7 @@ Tensor = _C.Tensor
 
 linear = _C.linear
 conv1d, conv2d, conv3d = _C.conv1d, _C.conv2d, _C.conv3d
+conv_tbc, pdist = _C.conv_tbc, _C.pdist
 conv_transpose1d, conv_transpose2d, conv_transpose3d = _C.conv_transpose1d, _C.conv_transpose2d, _C.conv_transpose3d
 
 
@@ -202,6 +213,16 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
 
 @takes_tensors
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """`alpha_dropout` of whole channels: dimension 1 of (N, C, ...)."""
+    _check_probability(p)
+    if not training or p == 0.0:
+        return input
+    out = _C._feature_alpha_dropout(input, p, True)
+    return input.copy_(out) if inplace else out
+
+
+@takes_tensors
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -217,9 +238,73 @@ def embedding(
     """
     if padding_idx is not None and not -weight.size(0) <= padding_idx < weight.size(0):
         raise AssertionError("Padding_idx must be within num_embeddings")
-    if scale_grad_by_freq:
-        raise NotImplementedError("embedding: scale_grad_by_freq=True is not supported yet")
-    return _C._embedding(input, weight, padding_idx, max_norm, norm_type)
+    return _C._embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
+
+
+@takes_tensors
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """The sum, mean or greatest ("max") of the rows of `weight` (V, D) in each bag of the integers `input`: (bags, D).
+
+    Args:
+        input: (N, L), a bag in each row, or a vector.
+        offsets: where each bag of a vector begins, and the last one's end with `include_last_offset`.
+        per_sample_weights: a factor for each integer, with mode "sum".
+        padding_idx: integers that are in no bag; their row gets no gradient.
+        sparse: takes no effect: gradients are dense.
+
+    >>> import naru
+    >>> naru.nn.functional.embedding_bag(naru.tensor([[0, 2]]), naru.tensor([[1.0], [2.0], [4.0]]), mode="sum")
+    tensor([[5.]])
+    """
+    if weight.dtype == _C.int64 and input.is_floating_point():
+        import warnings
+
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, "
+            "and should now be `embedding_bag(input, weight, ...)`.",
+            stacklevel=2,
+        )
+        weight, input = input, weight
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
+    return _C._embedding_bag(
+        input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, per_sample_weights, include_last_offset, padding_idx
+    )
+
+
+@takes_tensors
+def grouped_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    *,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: _C.dtype | None = None,
+) -> Tensor:
+    """Products of groups of matrices.
+
+    Args:
+        mat_a, mat_b: (G, M, K) and (G, K, N); or one or both with 2 dimensions, of which `offs` divides the one that has no groups.
+        offs: int32, where each group ends.
+        bias: not supported (RuntimeError), as in PyTorch.
+    """
+    if bias is not None:
+        raise RuntimeError("Bias not supported yet")
+    if out_dtype is not None and out_dtype != mat_a.dtype:
+        raise RuntimeError("Grouped gemm output dtype must match `mat_a` dtype")
+    return _C._grouped_mm(mat_a, mat_b, offs)
 
 
 @takes_tensors

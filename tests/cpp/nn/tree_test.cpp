@@ -5,6 +5,7 @@
 
 #include "naru/autograd.h"
 #include "naru/nn.h"
+#include "naru/nn_classes.h"
 #include "naru/nn_images.h"
 
 namespace naru {
@@ -77,7 +78,9 @@ TEST(ModuleTree, EveryLayerCanBeCloned) {
                      nn::InstanceNorm1d(3, 1e-5, 0.1, true, true), nn::GroupNorm(2, 4), nn::MaxPool2d(2), nn::ReflectionPad2d(Dims{1}),
                      nn::Upsample({.scale_factor = {2}}), nn::CrossEntropyLoss(Reduction::Sum, 0, ones({3})), nn::MaxUnpool2d(2),
                      nn::Bilinear(2, 3, 4), nn::Functional([](const Tensor& x) { return x; }),
-                     nn::BatchNorm1d(3, 1e-5, 0.1, false, {}, false));
+                     nn::BatchNorm1d(3, 1e-5, 0.1, false, {}, false), nn::RReLU(0.1, 0.2), nn::FeatureAlphaDropout(), nn::CrossMapLRN2d(3),
+                     nn::EmbeddingBag(3, 2, {.mode = "sum", .padding_idx = 1}), nn::CTCLoss(2), nn::MultiMarginLoss(2, 1, ones({3})),
+                     nn::AdaptiveLogSoftmaxWithLoss(8, 10, {2, 5}, 2, true), nn::LinearCrossEntropyLoss(4, 3, {.bias = true}, ones({3})));
   nn::ModuleList list;
   list.push_back(nn::Tanh());
   nn::ModuleDict dict;
@@ -233,6 +236,34 @@ TEST(Layers, ComputeWhatTheirFunctionsDo) {
   Tensor y = x.clone();
   F::elu_(y);
   EXPECT_EQ(y.to_doubles(), F::elu(x).to_doubles());
+}
+
+TEST(Layers, WithLossesComputeWhatTheirFunctionsDo) {
+  namespace F = nn::functional;
+  const Tensor x = randn({3, 4}, DType::F64), y = tensor({0, 3, 1});
+  EXPECT_EQ(nn::MultiMarginLoss(2)(x, y).item<double>(), multi_margin_loss(x, y, 2).item<double>());
+  EXPECT_EQ(nn::MultiLabelSoftMarginLoss()(x, x).item<double>(), multilabel_soft_margin_loss(x, x).item<double>());
+  EXPECT_EQ(nn::TripletMarginWithDistanceLoss([](const Tensor& a, const Tensor& b) { return (a - b).abs().sum({-1}); })(x, x + 1, x)
+                .item<double>(),
+            5);
+  const Tensor log = log_softmax(randn({6, 2, 5}), 2), labels = tensor({{1, 2, 3}, {4, 4, 0}}), steps = tensor({6, 5}),
+               counts = tensor({3, 2});
+  EXPECT_EQ(nn::CTCLoss()(log, labels, steps, counts).item<double>(), ctc_loss(log, labels, {6, 5}, {3, 2}).item<double>());
+  nn::EmbeddingBag bag(5, 2, {.mode = "max"});
+  EXPECT_EQ(bag(tensor({{1, 1}, {2, 4}}))[0].to_doubles(), bag.weight[1].to_doubles());
+  nn::AdaptiveLogSoftmaxWithLoss adaptive(4, 10, {3, 6}, 2);
+  const auto [output, loss] = adaptive(x.to(DType::F32), tensor({0, 4, 9}));
+  EXPECT_NEAR(output[2].item<double>(), adaptive.log_prob(x.to(DType::F32))[2][9].item<double>(), 1e-5);
+  EXPECT_NEAR(loss.item<double>(), -output.mean().item<double>(), 1e-6);
+  nn::LinearCrossEntropyLoss linear(4, 5);
+  const Tensor single = x.to(DType::F32);
+  EXPECT_NEAR(linear(single, y).item<double>(), cross_entropy((*linear.linear)(single), y).item<double>(), 1e-6);
+  expect_error<RuntimeError>([&] { multi_margin_loss(x, tensor({0, 4, 1})); }, "target out of range");
+  expect_error<NotImplementedError>(
+      [&] {
+        F::embedding_bag(y.view({1, 3}), x, {.mode = "max", .per_sample_weights = x.narrow(1, 0, 1).t()});
+      },
+      "mode='max'");
 }
 
 TEST(Layers, OfImagesComputeWhatTheirFunctionsDo) {

@@ -13,7 +13,7 @@ if os.environ.get("NARU_ORACLE") != "torch":
 torch = pytest.importorskip("torch")
 
 import naru  # noqa: E402
-from naru.testing import linalg_cases, network_cases, operator_cases  # noqa: E402
+from naru.testing import linalg_cases, loss_cases, network_cases, operator_cases  # noqa: E402
 from naru.testing.operator_cases import as_tuple, differentiable  # noqa: E402
 
 
@@ -23,9 +23,12 @@ def with_torch(module, make, *arguments):
 
 
 OURS, THEIRS = operator_cases.other_cases(), with_torch(operator_cases, operator_cases.other_cases)
-for family in network_cases.FAMILIES:
-    OURS += family(operator_cases.Case)
-    THEIRS += with_torch(network_cases, family, operator_cases.Case)
+for module in (network_cases, loss_cases):
+    for family in module.FAMILIES:
+        for mine, other in zip(family(operator_cases.Case), with_torch(module, family, operator_cases.Case)):
+            if mine.extra.get("oracle", True):
+                OURS.append(mine)
+                THEIRS.append(other)
 
 
 def whole_module_with_torch(module):

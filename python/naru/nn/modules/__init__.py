@@ -5,6 +5,7 @@ from __future__ import annotations
 from ... import _missing
 from .activation import *
 from .batchnorm import *
+from .class_loss import *
 from .container import *
 from .conv import *
 from .dropout import *

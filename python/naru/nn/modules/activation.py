@@ -12,7 +12,7 @@ from .module import Module
 Tensor = _C.Tensor
 
 __all__ = [
-    "Threshold", "ReLU", "ReLU6", "LeakyReLU", "PReLU", "ELU", "SELU", "CELU", "GELU", "SiLU", "Mish", "Tanh", "Sigmoid",
+    "Threshold", "ReLU", "ReLU6", "LeakyReLU", "RReLU", "PReLU", "ELU", "SELU", "CELU", "GELU", "SiLU", "Mish", "Tanh", "Sigmoid",
     "Hardtanh", "Hardsigmoid", "Hardswish", "Hardshrink", "Softshrink", "Tanhshrink", "Softplus", "Softsign",
     "LogSigmoid", "GLU", "Softmax", "Softmin", "LogSoftmax", "Softmax2d",
 ]  # fmt: skip
@@ -87,6 +87,22 @@ class Hardswish(_Inplace):
 
     def extra_repr(self) -> str:
         return ""
+
+
+class RReLU(Module):
+    """x where x > 0, else x times a slope: drawn from [lower, upper] for each element in training, else their mean"""
+
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
 
 
 class Threshold(Module):

@@ -12,7 +12,7 @@ from .module import Module
 
 Tensor = _C.Tensor
 
-__all__ = ["LayerNorm", "RMSNorm", "GroupNorm", "LocalResponseNorm"]
+__all__ = ["LayerNorm", "RMSNorm", "GroupNorm", "LocalResponseNorm", "CrossMapLRN2d"]
 
 
 def _shape_of(normalized_shape: Any) -> tuple[int, ...]:
@@ -161,3 +161,13 @@ class LocalResponseNorm(Module):
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(LocalResponseNorm):
+    """LocalResponseNorm of (N, C, H, W) alone, with as many neighbours on either side; `size` counts for the mean where it is even, too."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        seen = (self.size + 1) // 2 * 2 - 1
+        return F.local_response_norm(input, seen, self.alpha * seen / self.size, self.beta, self.k)

@@ -1,0 +1,166 @@
+"""Losses of `torch.nn.functional` over several classes, of sequences and of triplets (see `_loss.py`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from .._functions.arguments import takes_tensors
+from ._loss import _REDUCTIONS, _check_reduction
+from ._reduction import legacy_reduction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+
+@takes_tensors
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin); d is `pairwise_distance` where none is given."""
+    _check_reduction(reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    a, p, n = anchor.dim(), positive.dim(), negative.dim()
+    if not a == p == n:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {a}D, positive {p}D, and negative {n}D inputs"
+        )
+    d = distance_function or (lambda x, y: _C._pairwise_distance(x, y, 2.0, 1e-6, False))
+    between = d(positive, negative) if swap else None
+    return _C._triplet_margin_of_distances(d(anchor, positive), d(anchor, negative), between, margin, reduction)
+
+
+@takes_tensors
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean over classes i other than the target y of max(0, margin - input[y] + input[i])^p, times weight[y].
+
+    Args:
+        input: (N, C) or (C). target: class numbers, (N,) or ().
+        p: 1 or 2.
+        weight: a factor for each class, (C,).
+
+    >>> import naru
+    >>> naru.nn.functional.multi_margin_loss(naru.tensor([[0.5, 0.0, 1.0]]), naru.tensor([2]))
+    tensor(0.1667)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    return _C.multi_margin_loss(input, target, p, margin, weight, reduction)
+
+
+@takes_tensors
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The sum over targets y and classes i that are none of max(0, 1 - (input[y] - input[i])), divided by the number of classes.
+
+    Args:
+        input: (N, C) or (C). target: of the same shape, class numbers up to the first negative one.
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    return _C.multilabel_margin_loss(input, target, reduction)
+
+
+@takes_tensors
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Binary cross entropy of logits and targets (..., C), the mean over classes; weight (C,) is a factor for each."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    if reduction not in _REDUCTIONS:
+        raise ValueError(reduction + " is not valid")
+    return _C._multilabel_soft_margin_loss(input, target, weight, reduction)
+
+
+def _lengths(given: Any) -> Tensor:
+    return given if isinstance(given, Tensor) else _C.tensor(list(given), dtype=_C.int64)
+
+
+@takes_tensors
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Connectionist temporal classification: minus the log-probability of the targets, summed over all their alignments.
+
+    Args:
+        log_probs: (T, N, C) or (T, C), as `log_softmax` makes them.
+        targets: labels (N, S), or all behind each other (sum of the lengths).
+        input_lengths, target_lengths: N integers each, a tensor or a list.
+        blank: the label that stands for none.
+        reduction: "mean" divides by the target's length first.
+        zero_infinity: targets that are too long for their input count as 0.
+
+    >>> import naru
+    >>> x = naru.zeros(3, 1, 2).log_softmax(2)
+    >>> naru.nn.functional.ctc_loss(x, naru.tensor([[1]]), [3], [1])
+    tensor(0.2877)
+    """
+    _check_reduction(reduction)
+    return _C._ctc_loss(log_probs, targets, _lengths(input_lengths), _lengths(target_lengths), blank, reduction, zero_infinity)
+
+
+@takes_tensors
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
+    """`cross_entropy` of what a linear layer gives.
+
+    Args:
+        input: (N, in) or (in,). linear_weight: (C, d1..., in). linear_bias: (C, d1...).
+        target, weight, reduction, label_smoothing: as in `cross_entropy`.
+        options: a `LinearCrossEntropyOptions`; the whole matrix of logits is made all the same, with a warning.
+    """
+    _check_reduction(reduction)
+    if options is not None:
+        import warnings
+
+        warnings.warn("linear_cross_entropy: options are not supported; falling back to the reference path", stacklevel=3)
+    return _C._linear_cross_entropy(input, linear_weight, target, linear_bias, weight, reduction, ignore_index, label_smoothing)
