@@ -280,3 +280,31 @@ def test_a_loss_has_the_type_that_pytorch_gives_it(name, input, target, result):
         with pytest.raises((RuntimeError, NotImplementedError)) as error:
             getattr(F, name)(x, y)
         assert result in str(error.value)
+
+
+Q = torch.ones(2, 3, 3, 5)
+ATTENTION_ERRORS = [
+    (lambda: F.scaled_dot_product_attention(Q, Q[:, :2], Q[:, :2], enable_gqa=True), "Number of heads in key and value must divide the number of heads in query"),
+    (lambda: F.scaled_dot_product_attention(Q, Q[:, :0], Q[:, :0], enable_gqa=True), "Number of heads in key and value must divide the number of heads in query"),
+    (lambda: F.scaled_dot_product_attention(Q[0, 0, 0], Q[0, 0, 0], Q[0, 0, 0]), "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: 1"),
+    (lambda: F.scaled_dot_product_attention(Q, Q.double(), Q), "Expected query, key, and value to have the same dtype, but got query.dtype: float key.dtype: double"),
+    (lambda: F.scaled_dot_product_attention(Q, Q, Q, torch.ones(3, 3).long()), "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: long"),
+    (lambda: F.scaled_dot_product_attention(Q, Q, Q, torch.ones(3, 3), is_causal=True), "Explicit attn_mask should not be set when is_causal=True"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call, text", ATTENTION_ERRORS)
+def test_attention_tells_what_does_not_fit(call, text):
+    with pytest.raises(RuntimeError) as error:
+        call()
+    assert text in str(error.value)
+
+
+def test_a_position_that_sees_nothing_gets_nothing():
+    q = torch.randn(2, 3, 5, requires_grad=True)
+    mask = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])
+    for given in (mask, torch.zeros(3, 3).masked_fill(~mask, float("-inf"))):
+        out = F.scaled_dot_product_attention(q, q, q, given)
+        assert (out[:, 1] == 0).all() and out.isfinite().all()
+        (gradient,) = torch.autograd.grad(out.sum(), q)
+        assert gradient.isfinite().all()
