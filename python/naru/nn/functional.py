@@ -215,6 +215,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 @takes_tensors
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """`alpha_dropout` of whole channels: dimension 1 of (N, C, ...)."""
+    input.dtype  # noqa: B018  # of no tensor that is an error, training or not
     _check_probability(p)
     if not training or p == 0.0:
         return input
