@@ -50,6 +50,7 @@
 #include "naru/resampling.h"
 #include "naru/samplers.h"
 #include "naru/scalar.h"
+#include "naru/scattered_views.h"
 #include "naru/selecting.h"
 #include "naru/special.h"
 #include "naru/stream.h"

@@ -80,6 +80,14 @@ void bernoulli_(const Tensor& t, double p, Generator* generator = nullptr);
 void bernoulli_(const Tensor& t, const Tensor& p, Generator* generator = nullptr);  // p broadcasts
 void random_(const Tensor& t, std::optional<int64_t> low, std::optional<int64_t> high, Generator* generator = nullptr);
 void exponential_(const Tensor& t, double rate, Generator* generator = nullptr);
+// The ratio of two normal numbers; exp of normal numbers (floating point only); how many tries until one of probability p succeeds (no bools).
+void cauchy_(const Tensor& t, double median = 0, double sigma = 1, Generator* generator = nullptr);
+void log_normal_(const Tensor& t, double mean = 1, double std = 2, Generator* generator = nullptr);
+void geometric_(const Tensor& t, double p, Generator* generator = nullptr);
+// How many events come where `rates` do on average (RuntimeError below 0), and how many of `count` tries of probability `prob` succeed: of the operands'
+// floating-point type. Found by the host. Gradients are 0.
+Tensor poisson(const Tensor& rates, Generator* generator = nullptr);
+Tensor binomial(const Tensor& count, const Tensor& prob, Generator* generator = nullptr);
 
 // --- reducing. No dims: all of them ----------------------------------------------------------------------------------------------
 Tensor sum(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false, std::optional<DType> dtype = {});

@@ -21,10 +21,37 @@ Tensor i0(const Tensor& t);
 Tensor i0e(const Tensor& t);
 Tensor i1(const Tensor& t);
 Tensor i1e(const Tensor& t);
-Tensor spherical_bessel_j0(const Tensor& t);  // sin(t) / t
+
+// Bessel functions of the first and second kind, NaN at infinities; modified ones (of the first kind as i0, i1, but NaN at infinities; of the second, NaN
+// left of 0, and those times exp(t)); the spherical one, sin(t) / t; Airy's function Ai. NotImplementedError for 16-bit types.
+Tensor bessel_j0(const Tensor& t);
+Tensor bessel_j1(const Tensor& t);
+Tensor bessel_y0(const Tensor& t);
+Tensor bessel_y1(const Tensor& t);
+Tensor modified_bessel_i0(const Tensor& t);
+Tensor modified_bessel_i1(const Tensor& t);
+Tensor modified_bessel_k0(const Tensor& t);
+Tensor modified_bessel_k1(const Tensor& t);
+Tensor scaled_modified_bessel_k0(const Tensor& t);
+Tensor scaled_modified_bessel_k1(const Tensor& t);
+Tensor spherical_bessel_j0(const Tensor& t);
+Tensor airy_ai(const Tensor& t);
+
+// The regularised lower and upper incomplete gamma functions of a and x, broadcast: integrals of t^(a - 1) exp(-t) / Gamma(a) from 0 to x, and from x on.
+// NotImplementedError for integers, and for the derivative by a.
+Tensor gammainc(const Tensor& a, const Tensor& x);
+Tensor gammaincc(const Tensor& a, const Tensor& x);
 
 // The polynomial of order n (truncated to an integer; 0 below 0) at x, by its recurrence: "chebyshev_polynomial_t" ... The names that there are.
 Tensor orthogonal_polynomial(std::string_view name, const Operand& x, const Operand& n);
 std::vector<const char*> orthogonal_polynomials();
 
 }  // namespace naru::special
+
+namespace naru {
+
+using special::i0;
+inline Tensor igamma(const Tensor& a, const Tensor& x) { return special::gammainc(a, x); }
+inline Tensor igammac(const Tensor& a, const Tensor& x) { return special::gammaincc(a, x); }
+
+}  // namespace naru

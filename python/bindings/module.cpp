@@ -59,6 +59,7 @@ NB_MODULE(_C, m) {
   define_methods();
   define_compositions();
   define_selecting();
+  define_scattered_views();
   define_deprecated();
   define_printing();
   define_autograd(m);

@@ -124,8 +124,10 @@ void define_makers() {
       [](const Operand& mean, const Tensor& std, Generator* g) { return normal(mean, std, {}, g); });
   def(kFunction, "normal", "mean, std, size, *, generator=None, @options, out=None", "Normal numbers of the given sizes.",
       [](double mean, double std, const Dims& size, Generator* g, const Options& o) { return normal(mean, std, size, o, g); });
-  def(kFunction, "poisson", "input, generator=None", "Not supported yet.",
-      [](const Tensor&, Generator*) -> Tensor { throw NotImplementedError("poisson(): not supported yet"); });
+  def(kFunction, "poisson", "input, generator=None", "How many events come where the input does on average.",
+      [](const Tensor& rates, Generator* g) { return poisson(rates, g); });
+  def(kFunction, "binomial", "count, prob, generator=None", "How many of `count` tries of probability `prob` succeed.",
+      [](const Tensor& count, const Tensor& prob, Generator* g) { return binomial(count, prob, g); });
 }
 
 void define_fillers() {
@@ -172,6 +174,21 @@ void define_fillers() {
   def(kMethod, "random_", "input, from, to, *, generator=None", "Fills with integers from `from` to `to` - 1.",
       [](const Tensor& t, int64_t from, std::optional<int64_t> to, Generator* g) {
         random_(t, from, to, g);
+        return Self();
+      });
+  def(kMethod, "cauchy_", "input, median=0.0, sigma=1.0, *, generator=None", "Fills with numbers of Cauchy's distribution.",
+      [](const Tensor& t, double median, double sigma, Generator* g) {
+        cauchy_(t, median, sigma, g);
+        return Self();
+      });
+  def(kMethod, "log_normal_", "input, mean=1.0, std=2.0, *, generator=None", "Fills with exp of normal numbers.",
+      [](const Tensor& t, double mean, double std, Generator* g) {
+        log_normal_(t, mean, std, g);
+        return Self();
+      });
+  def(kMethod, "geometric_", "input, p, *, generator=None", "Fills with how many tries it takes until one of probability p succeeds.",
+      [](const Tensor& t, double p, Generator* g) {
+        geometric_(t, p, g);
         return Self();
       });
   def(kMethod, "exponential_", "input, lambd=1.0, *, generator=None", "Fills with exponentially distributed numbers.",

@@ -91,13 +91,37 @@ void define_places() {
 
 void define_special() {
   constexpr std::pair<const char*, Tensor (*)(const Tensor&)> kFunctions[] = {
-      {"special_erfcx", special::erfcx}, {"special_ndtr", special::ndtr}, {"special_log_ndtr", special::log_ndtr},
-      {"special_ndtri", special::ndtri}, {"special_entr", special::entr}, {"special_i0e", special::i0e},
-      {"special_i1", special::i1},       {"special_i1e", special::i1e},   {"special_spherical_bessel_j0", special::spherical_bessel_j0}};
+      {"special_erfcx", special::erfcx},
+      {"special_ndtr", special::ndtr},
+      {"special_log_ndtr", special::log_ndtr},
+      {"special_ndtri", special::ndtri},
+      {"special_entr", special::entr},
+      {"special_i0e", special::i0e},
+      {"special_i1", special::i1},
+      {"special_i1e", special::i1e},
+      {"special_spherical_bessel_j0", special::spherical_bessel_j0},
+      {"special_bessel_j0", special::bessel_j0},
+      {"special_bessel_j1", special::bessel_j1},
+      {"special_bessel_y0", special::bessel_y0},
+      {"special_bessel_y1", special::bessel_y1},
+      {"special_modified_bessel_i0", special::modified_bessel_i0},
+      {"special_modified_bessel_i1", special::modified_bessel_i1},
+      {"special_modified_bessel_k0", special::modified_bessel_k0},
+      {"special_modified_bessel_k1", special::modified_bessel_k1},
+      {"special_scaled_modified_bessel_k0", special::scaled_modified_bessel_k0},
+      {"special_scaled_modified_bessel_k1", special::scaled_modified_bessel_k1},
+      {"special_airy_ai", special::airy_ai}};
   for (const auto& [name, f] : kFunctions)
     def(kFunction, name, "input, *, out=None", "See naru.special.", [f = f](const Tensor& t) { return f(t); });
   def(kBoth, "i0", "input, *, out=None", "The modified Bessel function of the first kind, of order 0.",
       [](const Tensor& t) { return special::i0(t); });
+  for (const bool upper : {false, true}) {
+    const auto f = upper ? special::gammaincc : special::gammainc;
+    const char* const doc = upper ? "The regularised upper incomplete gamma function." : "The regularised lower incomplete gamma function.";
+    def(kFunction, upper ? "special_gammaincc" : "special_gammainc", "input, other, *, out=None", doc,
+        [f](const Tensor& a, const Tensor& x) { return f(a, x); });
+    def(kBoth, upper ? "igammac" : "igamma", "input, other, *, out=None", doc, [f](const Tensor& a, const Tensor& x) { return f(a, x); });
+  }
   def(kFunction, "special_xlog1py", "input, other, *, out=None", "input log(1 + other), 0 where input is.",
       [](const Operand& x, const Operand& y) { return special::xlog1py(x, y); });
   def(kBoth, "mvlgamma", "input, p, *, out=None", "The logarithm of the gamma function of p dimensions.",
@@ -116,8 +140,8 @@ void define_selecting() {
   define_special();
   // Forms that write to the tensor what the function of that name gives.
   for (const char* name :
-       {"addmm", "addmv", "addr",       "baddbmm",   "cumprod", "deg2rad", "rad2deg", "gcd",       "heaviside", "lcm",
-        "ldexp", "logit", "nan_to_num", "polygamma", "renorm",  "sinc",    "put",     "nextafter", "i0",        "mvlgamma"})
+       {"addmm", "addmv",      "addr",      "baddbmm", "cumprod", "deg2rad", "rad2deg",   "gcd", "heaviside", "lcm",    "ldexp",
+        "logit", "nan_to_num", "polygamma", "renorm",  "sinc",    "put",     "nextafter", "i0",  "mvlgamma",  "igamma", "igammac"})
     add_in_place(name);
   constexpr std::pair<const char*, const char*> kOthers[] = {
       {"arccos_", "acos_"},       {"arccosh_", "acosh_"}, {"arcsin_", "asin_"},  {"arcsinh_", "asinh_"}, {"arctan_", "atan_"},

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
     from .backends._precision import get_float32_matmul_precision, set_float32_matmul_precision
     from .functional import (
+        as_strided_,
         atleast_1d,
         atleast_2d,
         atleast_3d,
@@ -62,17 +63,23 @@ if TYPE_CHECKING:
         broadcast_shapes,
         cartesian_prod,
         compile,
+        detach_,
         get_autocast_cpu_dtype,
         get_autocast_gpu_dtype,
+        get_device,
         histogramdd,
+        index_put_,
         is_storage,
         is_tensor,
+        resize_as_,
+        round_,
         set_autocast_cpu_dtype,
         set_autocast_gpu_dtype,
         set_default_tensor_type,
         set_flush_denormal,
         tensordot,
         typename,
+        xlogy_,
     )
     from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
     from .serialization import load, save
@@ -146,6 +153,7 @@ _LAZY = {
         (
             "is_tensor", "is_storage", "typename", "compile", "set_default_tensor_type",
             "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "set_autocast_gpu_dtype", "set_autocast_cpu_dtype",
+            "as_strided_", "detach_", "index_put_", "resize_as_", "round_", "xlogy_", "get_device",
             "set_flush_denormal", "lstm", "gru", "rnn_tanh", "rnn_relu", "broadcast_shapes", "block_diag", "cartesian_prod", "histogramdd", "atleast_1d", "atleast_2d", "atleast_3d", "tensordot",
         ),
         "functional",

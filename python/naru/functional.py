@@ -26,6 +26,35 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     return _C._cartesian_prod(list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors))
 
 
+def _in_place(name: str) -> Callable[..., Tensor]:
+    """A method that writes to its tensor, as a function."""
+
+    def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return getattr(input, name)(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"input.{name}(...)."
+    return call
+
+
+as_strided_ = _in_place("as_strided_")
+detach_ = _in_place("detach_")
+index_put_ = _in_place("index_put_")
+resize_as_ = _in_place("resize_as_")
+round_ = _in_place("round_")
+xlogy_ = _in_place("xlogy_")
+
+
+def get_device(input: Tensor) -> int:
+    """The number of the tensor's device; -1 for cpu.
+
+    >>> import naru
+    >>> get_device(naru.zeros(1))
+    -1
+    """
+    return input.get_device()
+
+
 def block_diag(*tensors: Any) -> Tensor:
     """A matrix with these along its diagonal."""
     return _C._block_diag(list(tensors))

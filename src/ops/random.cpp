@@ -5,6 +5,7 @@
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/complex.h"
+#include "ops/draws.h"
 #include "ops/history.h"
 #include "ops/numbers.h"
 #include "ops/reduction.h"
@@ -14,6 +15,7 @@
 namespace naru {
 
 using ops::OpOperand;
+using ops::write_in_order;
 
 Generator& default_generator() {
   static Generator generator;
@@ -39,26 +41,6 @@ std::vector<OpOperand> with_draw(std::vector<OpOperand> operands, Generator* gen
   operands.push_back({nullptr, static_cast<int64_t>(key), DType::I64});
   operands.push_back({nullptr, static_cast<int64_t>(offset), DType::I64});
   return operands;
-}
-
-// Calls f with a contiguous tensor of t's shape and type, whose elements are t's afterwards: positions are counted in row-major order.
-template <class F>
-void write_in_order(const Tensor& t, const char* op, F f) {
-  ops::require_distinct_elements(t, op);
-  if (autograd::recording_write(t)) autograd::check_in_place(t, op);
-  if (t.numel() > 0) {
-    NoGrad guard;
-    if (t.is_contiguous()) {
-      f(t);
-    } else {
-      const Tensor dense = ops::make_result(t.sizes(), t.dtype(), t.device(), op, true);
-      f(dense);
-      const OpOperand copy[] = {{&dense, {}, t.dtype()}};
-      ops::apply_into(ir::op::copy, copy, t);
-    }
-  }
-  ops::bump_version(t);
-  t.impl()->origin.op = t.impl()->storage->origin.op = op;
 }
 
 void fill_row(const Tensor& t, ir::OpId row, std::vector<OpOperand> operands, Generator* generator, const char* op) {

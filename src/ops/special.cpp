@@ -6,42 +6,18 @@
 #include <limits>
 
 #include "naru/ops.h"
+#include "ops/by_float64.h"
 #include "ops/common.h"
-#include "ops/history.h"
 
 namespace naru {
 namespace {
 
-using Tensors = std::vector<Tensor>;
+using ops::by_float64;
+using ops::polynomial;
+using ops::result_type;
 constexpr double kPi = 3.14159265358979323846;
 constexpr int64_t kMostSteps = 10000;  // of a sum or a recurrence whose length a caller names
 const double kRoot2 = std::sqrt(2.0), kRootPi = std::sqrt(kPi);
-
-// The type that a function of t computes to, and t in the type it is computed in.
-DType result_type(const Tensor& t) { return is_inexact(t.dtype()) ? t.dtype() : default_dtype(); }
-Tensor exact(const Tensor& t) { return t.to(DType::F64); }
-
-// f of t in float64, with the derivative (t, y) -> dy / dt, written in functions that can be derived again.
-template <class F, class D>
-Tensor by_float64(const Tensor& given, const char* name, F f, D derivative) {
-  ops::require_defined(given, name, "input");
-  const Tensor t = given.to(result_type(given));
-  Tensor y;
-  {
-    const NoGrad off;
-    y = f(exact(t)).to(t.dtype());
-  }
-  return autograd::record(
-      y, name, {&t}, {&t},
-      [derivative](const Tensors& g, const Tensors& saved) -> Tensors { return {g[0] * derivative(saved[0], saved[1])}; }, true);
-}
-
-// c[0] + c[1] x + ...
-Tensor polynomial(const std::vector<double>& c, const Tensor& x) {
-  Tensor sum = full_like(x, Scalar(c.back()));
-  for (size_t i = c.size() - 1; i-- > 0;) sum = sum * x + c[i];
-  return sum;
-}
 
 // exp(x * x), x in float64: the square's rounding error counts as often as the square is large.
 Tensor exp_of_square(const Tensor& x) {
@@ -170,13 +146,6 @@ Tensor i1(const Tensor& t) {
   return by_float64(
       t, "SpecialI1Backward0", [](const Tensor& x) { return scaled_bessel(x, 1) * exp(abs(x)); },
       [](const Tensor& x, const Tensor& y) { return or_half(x, i0(x) - y / where(eq(x, 0.0), 1.0, x)); });
-}
-
-Tensor spherical_bessel_j0(const Tensor& t) {
-  return by_float64(
-      t, "SpecialSphericalBesselJ0Backward0",
-      [](const Tensor& x) { return where(isinf(x), 0.0, where(lt(abs(x), 1e-8), 1.0, sin(x) / where(eq(x, 0.0), 1.0, x))); },
-      [](const Tensor& x, const Tensor& y) { return where(lt(abs(x), 1e-8), 0.0, (cos(x) - y) / where(eq(x, 0.0), 1.0, x)); });
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include "naru/compositions.h"
 #include "naru/ops.h"
 #include "ops/autocast.h"
+#include "ops/common.h"
 #include "ops/numbers.h"
 #include "ops/rules.h"
 #include "ops/type_names.h"
@@ -77,7 +78,15 @@ Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> given) {
   return stack(parts, dim);
 }
 
-Tensor inner(const Tensor& a, const Tensor& b) { return a.dim() && b.dim() ? matmul(a, b.dim() > 1 ? b.transpose(-1, -2) : b) : mul(a, b); }
+Tensor inner(const Tensor& a, const Tensor& b) {
+  ops::require_defined(a, "inner", "input"), ops::require_defined(b, "inner", "other");
+  if (a.dim() == 0 || b.dim() == 0) return mul(a, b);
+  if (a.size(-1) != b.size(-1))
+    throw RuntimeError("inner() the last dimension must match on both input tensors but got shapes {} and {}", a.sizes().str(),
+                       b.sizes().str());
+  if (b.dim() > 2) return tensordot(a, b, {-1}, {-1});
+  return matmul(a, b.dim() > 1 ? b.transpose(-1, -2) : b);
+}
 
 Tensor kron(const Tensor& a, const Tensor& b) {
   const int64_t rank = std::max(a.dim(), b.dim());

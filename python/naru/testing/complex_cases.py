@@ -98,7 +98,8 @@ _FEW = ["mul", "div", "exp", "abs", "eq", "sum", "prod", "mm", "index", "where",
 
 
 def with_few_complex(cases: list) -> list:
-    """The cases without most of those above."""
+    """The cases without most of those above, and without others that are made of many kernels."""
+    cases = [c for c in cases if not c.extra.get("many kernels")]
     return [c for c in cases if not c.name.startswith("complex ") or c.name.removeprefix("complex ") in _FEW]
 
 

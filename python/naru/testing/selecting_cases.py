@@ -25,6 +25,41 @@ def _ndtri(p: Any) -> Any:
     return x
 
 
+def _bessel_j(x: Any, n: int) -> Any:
+    angle = (np.arange(400) + 0.5) * np.pi / 400
+    return np.cos(n * angle - x[..., None] * np.sin(angle)).mean(-1)
+
+
+def _bessel_k(x: Any, n: int) -> Any:
+    t = np.arange(1, 4000) * 0.002
+    return 0.002 * (0.5 * np.exp(-x) + (np.exp(-x[..., None] * np.cosh(t)) * np.cosh(n * t)).sum(-1))
+
+
+def _bessel_y0(x: Any) -> Any:
+    """Neumann's series."""
+    series = sum((-1) ** k * _bessel_j(x, 2 * k) / k for k in range(1, 40))
+    return 2 / np.pi * (np.log(x / 2) + 0.5772156649015329) * _bessel_j(x, 0) - 4 / np.pi * series
+
+
+def _incomplete_gamma(a: Any, x: Any) -> Any:
+    """The power series, of which all terms are positive."""
+    term = total = 1 / a
+    for k in range(1, 400):
+        term = term * x / (a + k)
+        total = total + term
+    return total * np.exp(a * np.log(x) - x - np.vectorize(math.lgamma)(a))
+
+
+def _airy(x: Any) -> Any:
+    """The power series about 0."""
+    f, g = np.ones_like(x), np.array(x)
+    total = 0.3550280538878172392600 * f - 0.2588194037928067984052 * g
+    for k in range(1, 40):
+        f, g = f * x**3 / ((3 * k - 1) * (3 * k)), g * x**3 / ((3 * k) * (3 * k + 1))
+        total = total + 0.3550280538878172392600 * f - 0.2588194037928067984052 * g
+    return total
+
+
 def _lower_median(row: Any) -> Any:
     return np.sort(row)[(len(row) - 1) // 2]
 
@@ -57,6 +92,7 @@ def _pieces(a: Any) -> Any:
 def selecting_cases(C: Any) -> list:  # noqa: N803
     t, S = naru, naru.special  # noqa: N806
     lengths = [2, 0, 5]
+    many = {"many kernels": True}
     reads = {"reads": True}  # the host must know values, so that no capture can hold the call
     return [
         C("nanmedian", lambda a: t.nanmedian(_holes(a), 1)[0], _nanmedian, [(5, 9)]),
@@ -83,6 +119,27 @@ def selecting_cases(C: Any) -> list:  # noqa: N803
         C("special.xlog1py", lambda a, b: S.xlog1py(a, b), lambda a, b: a * np.log1p(b), [(5, 7), (7,)], 0.1, 3),
         C("special.multigammaln", lambda a: S.multigammaln(a, 2), lambda a: np.vectorize(math.lgamma)(a) + np.vectorize(math.lgamma)(a - 0.5) + np.log(np.pi) / 2, [(5, 7)], 1, 4, tolerance=4),
         C("special.spherical_bessel_j0", lambda a: S.spherical_bessel_j0(a), lambda a: np.sin(a) / a, [(5, 7)], 0.1, 3),
+        C("special.bessel_j0", lambda a: S.bessel_j0(a), lambda a: _bessel_j(a, 0), [(5, 7)], -30, 30, tolerance=4, extra=many),
+        C("special.bessel_j1", lambda a: S.bessel_j1(a), lambda a: _bessel_j(a, 1), [(5, 7)], -30, 30, tolerance=4, extra=many),
+        C("special.bessel_y0", lambda a: S.bessel_y0(a), _bessel_y0, [(5, 7)], 0.5, 28, tolerance=4, extra=many),
+        C("special.bessel_y1", lambda a: S.bessel_y1(a), lambda a: (_bessel_j(a, 1) * _bessel_y0(a) - 2 / (np.pi * a)) / _bessel_j(a, 0), [(5, 7)], 3.2, 4.8, tolerance=4, extra=many),
+        C("special.modified_bessel_k0", lambda a: S.modified_bessel_k0(a), lambda a: _bessel_k(a, 0), [(5, 7)], 0.2, 5, tolerance=4, extra=many),
+        C("special.modified_bessel_k1", lambda a: S.modified_bessel_k1(a), lambda a: _bessel_k(a, 1), [(5, 7)], 0.2, 5, tolerance=4, extra=many),
+        C("special.scaled_modified_bessel_k0", lambda a: S.scaled_modified_bessel_k0(a), lambda a: _bessel_k(a, 0) * np.exp(a), [(5, 7)], 0.2, 5, tolerance=4, extra=many),
+        C("special.scaled_modified_bessel_k1", lambda a: S.scaled_modified_bessel_k1(a), lambda a: _bessel_k(a, 1) * np.exp(a), [(5, 7)], 0.2, 5, tolerance=4, extra=many),
+        C("special.modified_bessel_i1", lambda a: S.modified_bessel_i1(a), lambda a: _bessel(a, 1), [(5, 7)], extra=many),
+        C("special.airy_ai", lambda a: S.airy_ai(a), _airy, [(5, 7)], -4, 2, tolerance=4, extra=many),
+        C("igamma", lambda a, b: t.igamma(a, b), _incomplete_gamma, [(5, 7), (5, 7)], 0.3, 30, tolerance=4, extra={**many, "differentiable": [False, True]}),
+        C("igammac", lambda a, b: t.igammac(a, b), lambda a, b: 1 - _incomplete_gamma(a, b), [(5, 7), (5, 7)], 0.3, 6, tolerance=4, extra={**many, "differentiable": [False, True]}),
+        C("select_scatter", lambda a, b: t.select_scatter(a, b, 1, 2), lambda a, b: np.concatenate([a[:, :2], b[:, None], a[:, 3:]], 1), [(4, 5), (4,)]),
+        C("slice_scatter", lambda a, b: t.slice_scatter(a, b, 1, 1, 5, 2), lambda a, b: np.stack([a[:, 0], b[:, 0], a[:, 2], b[:, 1], a[:, 4]], 1), [(4, 5), (4, 2)]),
+        C("diagonal_scatter", lambda a, b: t.diagonal_scatter(a, b), lambda a, b: a * (1 - np.eye(4)) + np.diag(b), [(4, 4), (4,)]),
+        C("diag_embed", lambda a: t.diag_embed(a, 1), lambda a: np.stack([np.diag(row, 1) for row in a]), [(3, 4)]),
+        C("pdist", lambda a: t.pdist(a, 1.5), lambda a: np.array([(np.abs(a[i] - a[j]) ** 1.5).sum() ** (1 / 1.5) for i in range(4) for j in range(i + 1, 4)]), [(4, 3)], tolerance=4),
+        C("addbmm", lambda a, b, c: t.addbmm(a, b, c, beta=2, alpha=0.5), lambda a, b, c: 2 * a + 0.5 * (b @ c).sum(0), [(3, 5), (2, 3, 4), (2, 4, 5)], tolerance=10),
+        C("inner of batches", lambda a, b: t.inner(a, b), np.inner, [(2, 3, 4), (5, 2, 4)], tolerance=10),
+        C("gradient", lambda a: t.gradient(a, spacing=[2.0, t.arange(5, dtype=a.dtype, device=a.device).square()], edge_order=2)[1],
+          lambda a: np.gradient(a, 2.0, np.arange(5.0) ** 2, edge_order=2)[1], [(4, 5)], tolerance=4, extra=many),
         C("special.chebyshev_polynomial_t", lambda a: S.chebyshev_polynomial_t(a, 5), lambda a: 16 * a**5 - 20 * a**3 + 5 * a, [(5, 7)], -1, 1, tolerance=4),
         C("special.hermite_polynomial_h", lambda a, n: S.hermite_polynomial_h(a, n),
           lambda a, n: np.choose(n, [np.ones_like(a), 2 * a, 4 * a * a - 2, 8 * a**3 - 12 * a]), [(5, 7), (5, 7)], integers=((1, 4),), tolerance=4, extra=reads),

@@ -1,0 +1,41 @@
+// Functions of one tensor that are compositions of others, computed in float64 and rounded once.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "ops/history.h"
+
+namespace naru::ops {
+
+// The type that such a function of t computes to.
+inline DType result_type(const Tensor& t) { return is_inexact(t.dtype()) ? t.dtype() : default_dtype(); }
+
+// f of t in float64, with the derivative (t, y) -> dy / dt, written in functions that can be derived again.
+template <class F, class D>
+Tensor by_float64(const Tensor& given, const char* name, F f, D derivative) {
+  require_defined(given, name, "input");
+  const Tensor t = given.to(result_type(given));
+  Tensor y;
+  {
+    const NoGrad off;
+    y = f(t.to(DType::F64)).to(t.dtype());
+  }
+  return autograd::record(
+      y, name, {&t}, {&t},
+      [derivative](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
+        return {g[0] * derivative(saved[0], saved[1])};
+      },
+      true);
+}
+
+// c[0] + c[1] x + ...
+inline Tensor polynomial(std::span<const double> c, const Tensor& x) {
+  Tensor sum = full_like(x, Scalar(c.back()));
+  for (size_t i = c.size() - 1; i-- > 0;) sum = sum * x + c[i];
+  return sum;
+}
+
+}  // namespace naru::ops

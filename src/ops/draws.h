@@ -1,0 +1,29 @@
+// What functions that fill tensors with random numbers share.
+#pragma once
+
+#include "ops/common.h"
+#include "ops/history.h"
+
+namespace naru::ops {
+
+// Calls f with a contiguous tensor of t's shape and type, whose elements are t's afterwards: positions are counted in row-major order.
+template <class F>
+void write_in_order(const Tensor& t, const char* op, F f) {
+  require_distinct_elements(t, op);
+  if (autograd::recording_write(t)) autograd::check_in_place(t, op);
+  if (t.numel() > 0) {
+    NoGrad guard;
+    if (t.is_contiguous()) {
+      f(t);
+    } else {
+      const Tensor dense = make_result(t.sizes(), t.dtype(), t.device(), op, true);
+      f(dense);
+      const OpOperand copy[] = {{&dense, {}, t.dtype()}};
+      apply_into(ir::op::copy, copy, t);
+    }
+  }
+  bump_version(t);
+  t.impl()->origin.op = t.impl()->storage->origin.op = op;
+}
+
+}  // namespace naru::ops
