@@ -19,7 +19,7 @@
 namespace naru::linalg {
 
 // --- systems of equations --------------------------------------------------------------------------------------------------------------
-// X with A X = B, or X A = B unless left. A (*, n, n); B (*, n, k), or (*, n), vectors, where its sizes are A's without the last.
+// X with A X = B, or X A = B unless left (of complex matrices, too, which count as real ones of twice the sides). A (*, n, n); B (*, n, k), or (*, n), vectors, where its sizes are A's without the last.
 Tensor solve(const Tensor& a, const Tensor& b, bool left = true);
 std::pair<Tensor, Tensor> solve_ex(const Tensor& a, const Tensor& b, bool left = true, bool check_errors = false);
 // The same for a triangle of A; with unitriangular its diagonal counts as ones. Nothing else of A is looked at, singular or not.
@@ -56,6 +56,10 @@ Tensor ldl_solve(const Tensor& ld, const Tensor& pivots, const Tensor& b);
 // (eigenvalues ascending, eigenvectors as columns) of a symmetric A, of its triangle "L" or "U".
 std::pair<Tensor, Tensor> eigh(const Tensor& a, std::string_view triangle = "L");
 Tensor eigvalsh(const Tensor& a, std::string_view triangle = "L");
+// (eigenvalues in no order, eigenvectors as columns of length 1) of any square A, complex. RuntimeError for infinities and NaN, and where a gradient depends
+// on the vectors' phase, which is not determined.
+std::pair<Tensor, Tensor> eig(const Tensor& a);
+Tensor eigvals(const Tensor& a);
 // (U, S, Vᵀ) with A = U diag(S) Vᵀ, S descending; U and V square, or of as many columns as S has.
 std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& a, bool full_matrices = true);
 Tensor svdvals(const Tensor& a);

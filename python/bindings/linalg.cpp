@@ -117,6 +117,10 @@ void define_symmetric() {
       });
   def(kFunction, "linalg_eigvalsh", "input, UPLO='L', *, out=None", "The eigenvalues of a symmetric matrix, ascending.",
       [](const Tensor& a, std::string_view triangle) { return linalg::eigvalsh(a, triangle); });
+  def(kFunction, "linalg_eig", "input, *, out=None", "(eigenvalues, eigenvectors) of a square matrix, complex.",
+      [](const Tensor& a) { return named("linalg_eig", "eigenvalues", "eigenvectors", linalg::eig(a)); });
+  def(kFunction, "linalg_eigvals", "input, *, out=None", "The eigenvalues of a square matrix, complex.",
+      [](const Tensor& a) { return linalg::eigvals(a); });
   def(kFunction, "linalg_matrix_sqrth", "input", "The square root of a symmetric, positive-definite matrix.",
       [](const Tensor& a) { return linalg::matrix_sqrth(a); });
 }

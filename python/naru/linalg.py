@@ -14,7 +14,9 @@ from ._C import (
     linalg_cross as cross,
     linalg_det as det,
     linalg_diagonal as diagonal,
+    linalg_eig as eig,
     linalg_eigh as eigh,
+    linalg_eigvals as eigvals,
     linalg_eigvalsh as eigvalsh,
     linalg_householder_product as householder_product,
     linalg_inv as inv,
@@ -54,7 +56,7 @@ from ._C import _LinAlgError as LinAlgError
 from . import _missing
 
 __all__ = [
-    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh",
+    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
     "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex", "ldl_solve", "lstsq", "lu",
     "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank",
     "matrix_sqrth", "multi_dot", "norm", "pinv", "polar", "qr", "slogdet", "solve", "solve_ex",

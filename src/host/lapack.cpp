@@ -216,6 +216,60 @@ int eigh(Job<T>& j) {
   return info;
 }
 
+// Columns of real and imaginary parts, of which pairs of conjugates share two columns of reals, as complex ones.
+template <class T>
+void spread_pairs(Job<T>& j, const T* vectors) {
+  const int64_t n = *j.cols(0);
+  const T* const w = j.at(1);
+  T* out = j.at(2);
+  for (int64_t c = 0; c < n; ++c, out += 2 * n) {
+    const bool first = w[2 * c + 1] > 0 && c + 1 < n, second = w[2 * c + 1] < 0 && c > 0;
+    const T* const re = vectors + (second ? c - 1 : c) * n;
+    const T* const im = first || second ? re + n : nullptr;
+    for (int64_t r = 0; r < n; ++r) out[2 * r] = re[r], out[2 * r + 1] = im ? (second ? -im[r] : im[r]) : T{0};
+  }
+}
+
+template <class T>
+int eig(Job<T>& j) {
+  int info = 0;
+  if (!is_finite(j, 0, *j.rows(0))) return kNotConverged;
+  const auto n = static_cast<size_t>(*j.cols(0));
+  const int one = 1;
+  // Real and imaginary parts of the values, then the vectors.
+  std::vector<T> parts(2 * n + (j.op.vectors ? n * n : 1));
+  T* const vectors = parts.data() + 2 * n;
+  j.with_work([&](T* work, const int* size) {
+    call(j.function, "N", j.op.vectors ? "V" : "N", j.cols(0), j.at(0), j.column(0), parts.data(), parts.data() + n, vectors, &one, vectors,
+         j.op.vectors ? j.cols(0) : &one, work, size, &info, kOne, kOne);
+  });
+  for (size_t i = 0; i < n; ++i) j.at(1)[2 * i] = parts[i], j.at(1)[2 * i + 1] = parts[n + i];
+  if (j.op.vectors) spread_pairs(j, vectors);
+  return info;
+}
+
+template <class T>
+int eig_complex(Job<T>& j) {
+  int info = 0;
+  if (!is_finite(j, 0, *j.rows(0))) return kNotConverged;
+  const int one = 1, *const n = j.cols(0);
+  std::vector<T> spare(2 * static_cast<size_t>(*n) + 2);
+  T* const vectors = j.op.vectors ? j.at(2) : spare.data();
+  const auto run = [&](T* work, const int* size) {
+    call(j.function, "N", j.op.vectors ? "V" : "N", n, j.at(0), n, j.at(1), vectors, &one, vectors, j.op.vectors ? n : &one, work, size,
+         spare.data(), &info, kOne, kOne);
+  };
+  if (j.work.empty()) {
+    T wanted[2] = {};
+    const int query = -1;
+    run(wanted, &query);
+    j.work.resize(2 * static_cast<size_t>(std::max(T{2} * static_cast<T>(*n), wanted[0] + 1)));
+  }
+  const int have = static_cast<int>(j.work.size() / 2);
+  run(j.work.data(), &have);
+  return info;
+}
+
 template <class T>
 int ldl(Job<T>& j) {
   int info = 0;
@@ -293,8 +347,9 @@ struct Row {
   const char* function;  // without its type's letter
   int (*f32)(Job<float>&);
   int (*f64)(Job<double>&);
-  double cost;     // nanoseconds for each of rows * columns * the less of both
-  int right = -1;  // the array whose columns are solved for one by one
+  double cost;           // nanoseconds for each of rows * columns * the less of both
+  int right = -1;        // the array whose columns are solved for one by one
+  bool complex = false;  // the routine for complex numbers
 };
 #define NARU_BOTH(f) f<float>, f<double>
 constexpr Row kRows[] = {{"potrf", NARU_BOTH(cholesky), 0.1},
@@ -308,6 +363,8 @@ constexpr Row kRows[] = {{"potrf", NARU_BOTH(cholesky), 0.1},
                          {"ormqr", NARU_BOTH(qr_product), 0.3},
                          {"gesdd", NARU_BOTH(svd), 3},
                          {"syevd", NARU_BOTH(eigh), 2},
+                         {"geev", NARU_BOTH(eig), 20},
+                         {"geev", NARU_BOTH(eig_complex), 40, -1, true},
                          {"sytrf", NARU_BOTH(ldl), 0.2},
                          {"sytrs", NARU_BOTH(ldl_solve), 0, 2},
                          {"gels", NARU_BOTH(gels), 0.5},
@@ -370,7 +427,8 @@ void run(const Lapack& op) {
     for (int64_t i = 0; i < op.batch; ++i) static_cast<int*>(info.data)[i * info.matrix] = 0;
     return;
   }
-  const std::string name = fmt::format("{}{}_", op.dtype == DType::F32 ? 's' : 'd', row.function);
+  const std::string name =
+      fmt::format("{}{}_", row.complex ? (op.dtype == DType::F32 ? 'c' : 'z') : (op.dtype == DType::F32 ? 's' : 'd'), row.function);
   const auto function = reinterpret_cast<Function>(openblas_function(name.c_str()));
   if (!function)
     throw RuntimeError(

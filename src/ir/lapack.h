@@ -20,6 +20,8 @@ namespace naru::ir {
 //   QrProduct           reflectors, tau, c (m, k): Q c
 //   Svd                 a (lost), s; with vectors u, vt: as many columns (rows) as they have
 //   Eigh                a: eigenvectors, if asked for; w
+//   Eig, EigComplex     a (lost), w (2, n): eigenvalues, real and imaginary parts side by side; with vectors v (2 n, n), in the same way, and so is a (2 n, n)
+//                       of EigComplex
 //   Ldl, LdlSolve       a, pivots; factors, pivots, b
 //   Gels .. Gelss       a (lost), b (max(m, n), k): solutions, residuals; rank (I32); s
 struct Lapack {
@@ -35,6 +37,8 @@ struct Lapack {
     QrProduct,
     Svd,
     Eigh,
+    Eig,
+    EigComplex,
     Ldl,
     LdlSolve,
     Gels,
@@ -57,12 +61,13 @@ struct Lapack {
 
   static constexpr bool kHostOnly = true;
   static constexpr const char* kFamily = "linalg";
-  static constexpr const char* kNames[] = {"cholesky",  "cholesky_solve", "cholesky_inverse",
-                                           "lu_factor", "lu_solve",       "solve_triangular",
-                                           "geqrf",     "orgqr",          "ormqr",
-                                           "svd",       "eigh",           "ldl_factor",
-                                           "ldl_solve", "gels",           "gelsy",
-                                           "gelsd",     "gelss"};
+  static constexpr const char* kNames[] = {"cholesky",    "cholesky_solve", "cholesky_inverse",
+                                           "lu_factor",   "lu_solve",       "solve_triangular",
+                                           "geqrf",       "orgqr",          "ormqr",
+                                           "svd",         "eigh",           "eig",
+                                           "eig_complex", "ldl_factor",     "ldl_solve",
+                                           "gels",        "gelsy",          "gelsd",
+                                           "gelss"};
   const char* name() const { return kNames[static_cast<int>(routine)]; }
   template <class F>
   void each_operand(F&& f) {

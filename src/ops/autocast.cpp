@@ -51,6 +51,8 @@ const List kLists[] = {
       "cholesky_solve",
       "cholesky_inverse",
       "householder_product",
+      "eig",
+      "eigvals",
       "eigh",
       "eigvalsh",
       "svdvals",

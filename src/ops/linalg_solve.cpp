@@ -1,6 +1,8 @@
 // LU factors and what is solved by them: solve, inv, lu, lu_factor, lu_solve, lu_unpack.
 #include "autograd/node.h"
+#include "naru/complex.h"
 #include "ops/autocast.h"
+#include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/lapack.h"
 #include "ops/linalg_lu.h"
@@ -54,7 +56,21 @@ Tensor gradient_of_matrix(const Tensor& gb, const Tensor& x, bool left, const Di
   return sum_to(-(left ? matmul(gb, flipped(x)) : matmul(flipped(x), gb)), shape);
 }
 
+// Of complex numbers: (Re A, -Im A; Im A, Re A) times (Re X; Im X), and, from the right, (Re X, Im X) times (Re A, Im A; -Im A, Re A).
+std::pair<Tensor, Tensor> solve_matrices(const Tensor& a, const Tensor& b, bool left);
+std::pair<Tensor, Tensor> solve_complex(const Tensor& a, const Tensor& b, bool left) {
+  const Tensor re = real(a), im = imag(a);
+  const Tensor above = cat({re, left ? -im : im}, -1), below = cat({left ? im : -im, re}, -1);
+  const int64_t side = left ? -2 : -1, n = a.size(-1);
+  const auto [x, info] = solve_matrices(cat({above, below}, -2), cat({real(b), imag(b)}, side), left);
+  return {complex(x.narrow(side, 0, n), x.narrow(side, n, n)), info};
+}
+
 std::pair<Tensor, Tensor> solve_matrices(const Tensor& a, const Tensor& b, bool left) {
+  if (is_complex(a.dtype())) {
+    ops::refuse_complex(a.dtype() == kComplex32 ? a.dtype() : DType::F32, "linalg_solve_cpu");
+    return solve_complex(a, b, left);
+  }
   const ops::Lu f = ops::factored(a, "linalg.solve");
   const Tensor x = ops::solved(f.lu, f.pivots, b, left, false, "linalg.solve");
   autograd::record_all(
@@ -105,6 +121,7 @@ std::pair<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
   if (const autocast::Casts c("inv_ex", {&a}); c) return inv_ex(c[0], check_errors);
   ops::require_square(a, "linalg.inv");
   ops::require_floating(a, "linalg.inv", false);
+  if (is_complex(a.dtype())) return solve_ex(a, ops::identity_like(a, a.size(-1)), true, check_errors);
   const ops::Lu f = ops::factored(a, "linalg.inv");
   const Tensor y = ops::solved(f.lu, f.pivots, eye(a.size(-1), -1, Options(a.dtype(), a.device())), true, false, "linalg.inv");
   autograd::record_all(

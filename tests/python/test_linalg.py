@@ -177,6 +177,7 @@ SMOOTH = {
     "solve_triangular": (lambda a: L.solve_triangular(a, a.mT, upper=True, left=False), good(3, 3)), "qr": (lambda a: L.qr(a)[0] @ a.mT, random(4, 3)),
     "qr wide": (lambda a: L.qr(a)[1] ** 2, random(3, 4)), "householder_product": (lambda a: L.householder_product(a, a[0]), random(4, 3)),
     "eigh": (lambda a: (lambda w, v: v**2 * w)(*L.eigh(a + a.mT)), random(3, 3)), "eigvalsh": (lambda a: L.eigvalsh(a @ a.mT), random(3, 3)),
+    "eig": (lambda a: (lambda w, v: ((v.abs() ** 2 + 0j) @ w).abs())(*L.eig(a)), random(3, 3)), "eigvals": (lambda a: L.eigvals(a).abs(), random(3, 3)),
     "svd": (lambda a: (lambda u, s, vt: u**2 @ (s[:, None] * vt**2))(*L.svd(a, full_matrices=False)), random(4, 3)), "svdvals": (L.svdvals, random(3, 4)),
     "pinv": (L.pinv, random(4, 3)), "lstsq": (lambda a: L.lstsq(a, a[:, :2] ** 2).solution, random(4, 3)), "polar": (lambda a: L.polar(a)[0], random(4, 3)),
     "matrix_exp": (L.matrix_exp, random(3, 3)), "matrix_power": (lambda a: L.matrix_power(a, 3), random(3, 3)), "nuclear norm": (lambda a: L.matrix_norm(a, "nuc"), random(4, 3)),
@@ -309,3 +310,45 @@ def test_names_that_are_gone_say_what_is_in_their_place():
     for name in ("cholesky", "eig", "lstsq", "matrix_rank", "qr", "solve", "symeig"):
         with pytest.raises(RuntimeError, match="deprecated since version 1.9 and is now removed.*torch.linalg."):
             getattr(torch, name)(torch.eye(2))
+
+
+def test_eigenvectors_of_any_matrix_are_turned_into_multiples_of_themselves(device):
+    for a in (random(4, 3, 3), random(5, 5), torch.complex(random(2, 4, 4), random(2, 4, 4, seed=1)), torch.tensor([[0.0, 1], [-1, 0]], dtype=F64), random(2, 3, 3).float()):
+        w, v = L.eig(a.to(device))
+        assert w.dtype == v.dtype == (torch.complex64 if a.dtype == torch.float32 else torch.complex128) and w.device.type == v.device.type
+        w, v = w.cpu(), v.cpu()
+        tolerance = 1e-5 if a.dtype == torch.float32 else 1e-12
+        np.testing.assert_allclose((a.to(v.dtype) @ v).numpy(), (v * w.unsqueeze(-2)).numpy(), atol=tolerance)
+        np.testing.assert_allclose((v.abs() ** 2).sum(-2).numpy(), 1, atol=tolerance)
+        order = lambda z: np.sort_complex(np.round(z, 4))  # noqa: E731
+        np.testing.assert_allclose(order(L.eigvals(a.to(device)).cpu().numpy()), order(np.linalg.eigvals(a.numpy())), atol=1e-3)
+    assert L.eig(torch.zeros(2, 0, 0))[1].shape == (2, 0, 0) and L.eigvals(torch.zeros(0, 3, 3)).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda: L.eig(torch.ones(2, 3)), RuntimeError, "linalg.eig: A must be batches of square matrices, but they are 2 by 3 matrices"),
+        (lambda: L.eig(torch.tensor([[float("nan"), 1], [1, 1]])), RuntimeError, "torch.linalg.eig: input tensor should not contain infs or NaNs."),
+        (lambda: L.eig(torch.ones(2, 2, dtype=torch.int64)), RuntimeError, "Unknown Complex ScalarType for Long"),
+        (lambda: L.eig(torch.ones(2, 2, dtype=torch.float16)), NotImplementedError, "\"linalg_eig_out_cpu\" not implemented for 'Half'"),
+    ],
+)
+def test_matrices_without_eigenvalues_are_pytorchs_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_a_loss_that_depends_on_the_phase_of_eigenvectors_is_an_error():
+    a = torch.tensor([[1.0, 2], [-3, 4]], dtype=F64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="linalg_eig_backward: The eigenvectors in the complex case are specified up to multiplication by e"):
+        L.eig(a)[1].imag.sum().backward()
+
+
+def test_complex_systems_are_solved_from_both_sides():
+    a, b = torch.complex(good(2, 3, 3), random(2, 3, 3)), torch.complex(random(2, 3, 3, seed=2), random(2, 3, 3, seed=3))
+    np.testing.assert_allclose((a @ L.solve(a, b)).numpy(), b.numpy(), atol=1e-12)
+    np.testing.assert_allclose((L.solve(a, b, left=False) @ a).numpy(), b.numpy(), atol=1e-12)
+    np.testing.assert_allclose(L.inv(a).numpy(), np.linalg.inv(a.numpy()), atol=1e-12)
+    with pytest.raises(L.LinAlgError, match="singular"):
+        L.solve(torch.zeros(2, 2, dtype=torch.complex64), torch.ones(2, dtype=torch.complex64))

@@ -56,6 +56,25 @@ def _eigenvectors(a: Any, triangle: str = "L") -> tuple:
     return (v * _weights(a.shape[-1])) @ _t(v), w
 
 
+def _eigenspaces(a: Any) -> tuple:
+    """Of a matrix whose eigenvalues are real and far apart: their order is that of their size; each vector times its row of the inverse, weighted."""
+    if isinstance(a, naru.Tensor):
+        w, v = L.eig(a)
+        order = w.real.argsort(-1)
+        w, v = w.real.gather(-1, order), v.gather(-1, order.unsqueeze(-2).expand(v.shape))
+        return ((v * _like(_weights(a.shape[-1]), w)) @ L.inv(v)).real, w
+    w, v = np.linalg.eig(a)
+    order = np.argsort(w.real, -1)
+    w, v = np.take_along_axis(w, order, -1), np.take_along_axis(v, order[..., None, :], -1)
+    return ((v * _weights(a.shape[-1])) @ np.linalg.inv(v)).real, w.real
+
+
+def _apart(a: Any) -> Any:
+    """With a diagonal that keeps eigenvalues real and far apart."""
+    steps = 5.0 * np.arange(a.shape[-1])
+    return a + (_like(np.diag(steps), a) if isinstance(a, naru.Tensor) else np.diag(steps))
+
+
 def _singular_vectors(a: Any) -> tuple:
     if isinstance(a, naru.Tensor):
         u, s, vt = L.svd(a, full_matrices=False)
@@ -142,6 +161,11 @@ def _factor_cases(C: Any) -> list:
         C("ormqr", lambda a, t, c: naru.ormqr(a, t, c), lambda a, t, c: _reflectors(a, t, c), [tall, (2, 3), tall], extra=LIBRARY),
         C("linalg.eigh", lambda a: _eigenvectors(_positive(a)), lambda a: _eigenvectors(_positive(a)), [square], extra=READS, tolerance=20),
         C("linalg.eigvalsh", lambda a: L.eigvalsh(a + a.mT, "U"), lambda a: np.linalg.eigvalsh(a + _t(a)), [square], extra=READS, tolerance=4),
+        C("linalg.eig", lambda a: _eigenspaces(_apart(a)), lambda a: _eigenspaces(_apart(a)), [square], extra={**READS, "many kernels": True}, tolerance=40),
+        C("linalg.eigvals", lambda a: naru.view_as_real(L.eigvals(a) ** 2).sum(-2), lambda a: (lambda w: np.stack([w.real.sum(-1), w.imag.sum(-1)], -1))(np.linalg.eigvals(a) ** 2),
+          [square], extra={**READS, "many kernels": True}, tolerance=40),
+        C("linalg.solve of complex matrices", lambda a, b, c: naru.view_as_real(L.solve(naru.complex(_good(a), b), naru.complex(c, b))),
+          lambda a, b, c: (lambda z: np.stack([z.real, z.imag], -1))(np.linalg.solve(_good(a) + 1j * b, c + 1j * b)), [square, square, square], extra=READS, tolerance=4),
         C("linalg.svd", lambda a: _singular_vectors(a), lambda a: _singular_vectors(a), [tall], extra=READS, tolerance=40),
         C("linalg.svdvals", lambda a: L.svdvals(a), lambda a: np.linalg.svd(a)[1], [(3, 5)], extra=READS, tolerance=4),
         C("linalg.polar", lambda a: tuple(L.polar(a)), lambda a: _polar(a), [tall], extra=READS, tolerance=20),
