@@ -30,6 +30,9 @@ NAMESPACES = {
     "optim": ("naru::optim", ["optim"]),
     "optim.lr_scheduler": ("naru::optim", ["lr_scheduler"]),
     "utils.data": ("naru::data", ["data", "samplers"]),
+    "fft": ("naru::fft", ["fft"]),
+    "linalg": ("naru::linalg", ["linalg"]),
+    "signal.windows": ("naru::signal::windows", ["signal"]),
     "accelerator": ("naru", ["devices", "memory", "stream", "graph", "sync"]),
     "cuda": ("naru", ["devices", "memory", "stream", "graph", "random", "sync"]),
 }
@@ -54,6 +57,9 @@ LAZY_START = "devices start at their first use"
 
 # (namespace, name): what it is called, or None and the reason.
 SPELT = {
+    ("linalg", "diagonal"): ("naru::Tensor::diagonal", "a method"),
+    ("linalg", "LinAlgError"): ("naru::LinAlgError", ""),
+    ("linalg", "matmul"): ("naru::matmul", ""),
     ("autograd", "Variable"): (None, "the old wrapper: a Tensor is one"),
     ("nn", "RNNBase"): ("naru::nn::RecurrentBase", ""),
     ("nn", "RNNCellBase"): ("naru::nn::RecurrentCell", ""),

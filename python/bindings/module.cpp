@@ -60,6 +60,7 @@ NB_MODULE(_C, m) {
   define_compositions();
   define_selecting();
   define_scattered_views();
+  define_fourier();
   define_deprecated();
   define_printing();
   define_autograd(m);

@@ -49,6 +49,7 @@ void define_counting();
 void define_linalg();
 void define_selecting();
 void define_scattered_views();
+void define_fourier();
 void define_networks();
 void define_functional();
 void define_convolutions();

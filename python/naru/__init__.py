@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         cpu,
         cuda,
         fallback,
+        fft,
         legacy,
         linalg,
         mps,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         optim,
         random,
         serialization,
+        signal,
         testing,
         torch_version,
         utils,
@@ -120,7 +122,7 @@ del _point_to_wheels
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(
     "accelerator autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
-    "amp linalg safetensors special xpu _utils".split()
+    "amp fft linalg safetensors signal special xpu _utils".split()
 )
 _LAZY = {
     **dict.fromkeys(("finfo", "iinfo"), "_functions.dtype_limits"),
@@ -195,7 +197,7 @@ def __dir__() -> list[str]:
 # Names that Python decides on, whether or not the core has them too.
 for _name in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "manual_seed", "finfo", "iinfo"):
     globals().pop(_name, None)
-# These are naru.linalg's and naru.special's.
-for _name in [name for name in globals() if name.startswith(("linalg_", "special_"))]:
+# These are naru.fft's, naru.linalg's, naru.signal's and naru.special's.
+for _name in [name for name in globals() if name.startswith(("fft_", "linalg_", "signal_", "special_"))]:
     del globals()[_name]
 del _name

@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/fft.h"
 #include "ir/index_name.h"
 #include "ir/kernel_source.h"
 #include "ir/lapack.h"
@@ -377,7 +378,7 @@ struct RowFused {
   }
 };
 
-using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Convolution, Windows, Sort, Lapack, CopyBytes,
+using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Convolution, Windows, Sort, Lapack, Fft, CopyBytes,
                                  RowFused, UserKernel>;
 
 }  // namespace naru::ir

@@ -98,7 +98,7 @@ def one_call(name):
         "solve": lambda a, b: L.solve(good(a), b), "inverse": lambda a, b: good(a).inverse(), "inv_ex": lambda a, b: L.inv_ex(good(a))[0],
         "lstsq": lambda a, b: L.lstsq(good(a), b)[0], "cholesky": lambda a, b: L.cholesky(good(a)), "cholesky_ex": lambda a, b: L.cholesky_ex(a)[0],
         "qr": lambda a, b: L.qr(a)[0], "svd": lambda a, b: a.svd()[1], "svdvals": lambda a, b: L.svdvals(a), "eigh": lambda a, b: L.eigh(a)[0],
-        "eigvalsh": lambda a, b: L.eigvalsh(a), "householder_product": lambda a, b: L.householder_product(a, b[0]), "geqrf": lambda a, b: a.geqrf()[1],
+        "eigvalsh": lambda a, b: L.eigvalsh(a), "eig": lambda a, b: L.eig(a)[0].real, "eigvals": lambda a, b: L.eigvals(a).real, "householder_product": lambda a, b: L.householder_product(a, b[0]), "geqrf": lambda a, b: a.geqrf()[1],
         "cond": lambda a, b: L.cond(good(a)), "tensorinv": lambda a, b: L.tensorinv(good(a), 1), "tensorsolve": lambda a, b: L.tensorsolve(good(a), b[0]),
         "triangular_solve": lambda a, b: b.triangular_solve(good(a))[0], "ormqr": lambda a, b: a.ormqr(b[0], b),
         "lu_solve": lambda a, b: b.lu_solve(good(a), torch.arange(1, 5, dtype=torch.int32, device=a.device)),
@@ -107,6 +107,9 @@ def one_call(name):
     for n in (1, 2, 3):
         for kind in ("conv", "conv_transpose"):
             special[f"{kind}{n}d"] = lambda a, b, f=f"{kind}{n}d", n=n: getattr(F, f)(a.reshape(1, 4, 4, *[1] * (n - 1)), b.reshape(4, 4, *[1] * n))
+    for name_of_fft in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn"):
+        special[name_of_fft] = lambda a, b, f=name_of_fft: getattr(torch.fft, f)(a).real
+    special["stft"] = lambda a, b: torch.stft(a.reshape(16), 4, window=b[0], return_complex=True).real
     special["polar"] = lambda a, b: torch.polar(a, b).real
     along = {"softmax", "log_softmax", "softmin", "cumsum", "cumprod", "logsumexp"}
     two = {"matmul", "mm", "cdist", "dist", "cosine_similarity", "atan2", "arctan2", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div",

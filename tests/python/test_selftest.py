@@ -17,7 +17,7 @@ def test_every_device_passes_and_all_cases_are_counted(device):
     found = selftest.run(device, quick=True)
     assert [text for f in found.values() for text in f.wrong + f.missing] == []
     assert sum(f.cases for f in found.values()) == len(CASES)
-    assert set(found) == {"elementwise", "reductions", "products", "networks", "shapes", "indexing", "fused", "linalg"}
+    assert set(found) == {"elementwise", "reductions", "products", "networks", "shapes", "indexing", "fused", "linalg", "fourier"}
     assert 0 < found["elementwise"].worst < 4
 
 

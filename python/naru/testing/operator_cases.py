@@ -19,6 +19,7 @@ import naru
 from naru import _C
 from naru.testing.complex_cases import complex_cases, with_few_complex  # noqa: F401
 from naru.testing.counting_cases import counting_cases, scatter_cases
+from naru.testing.fourier_cases import fourier_cases
 from naru.testing.linalg_cases import linalg_cases
 from naru.testing.loss_cases import loss_cases
 from naru.testing.network_cases import network_cases
@@ -271,7 +272,7 @@ def other_cases() -> list:
 
 CASES = (
     elementwise_cases() + other_cases() + network_cases(Case) + recurrent_cases(Case) + scatter_cases(Case) + counting_cases(Case) + linalg_cases(Case)
-    + complex_cases(Case) + selecting_cases(Case) + loss_cases(Case)
+    + complex_cases(Case) + selecting_cases(Case) + loss_cases(Case) + fourier_cases(Case)
 )
 
 

@@ -24,11 +24,13 @@ SIZES = [(0,), (3, 0), (), (1,), (17,), (129,), (1000,), (5000,)]
 
 
 def family_of(case: Case) -> str:
-    """'elementwise', 'reductions', 'products', 'networks', 'indexing', 'fused', 'linalg' or 'shapes'."""
+    """'elementwise', 'reductions', 'products', 'networks', 'indexing', 'fused', 'linalg', 'fourier' or 'shapes'."""
     if case.extra.get("elementwise"):
         return "elementwise"
     if case.extra.get("library"):
         return "linalg"
+    if case.extra.get("host"):
+        return "fourier"
     return _FAMILY.get(case.name.split("(")[0].split()[0], "shapes")
 
 

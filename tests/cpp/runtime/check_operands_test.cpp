@@ -134,6 +134,12 @@ const Make kKinds[] = {
       return factor;
     },
     [](Memory& m) -> ir::Instruction {
+      ir::Fft transform;
+      transform.kind = ir::Fft::Kind::RealToHalf, transform.n = 5, transform.shape = {2, 3};
+      transform.in = {m.elements(2 * 3 * 5, false), {15, 5}, 1}, transform.out = {m.elements(2 * 3 * 3 * 2, true), {18, 6}, 2};
+      return transform;
+    },
+    [](Memory& m) -> ir::Instruction {
       return ir::CopyBytes{m.elements(4, true), m.elements(4, false), 16, Device("cpu"), Device("cpu")};
     },
     [](Memory& m) -> ir::Instruction { return rows_of(m); },
