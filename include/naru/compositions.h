@@ -102,7 +102,8 @@ Tensor isin(const Operand& elements, const Operand& tests, bool invert = false);
 Tensor dist(const Tensor& a, const Tensor& b, double p = 2);
 // (..., n, m): the p-norm distances of the rows (..., n, d) to the rows (..., m, d).
 Tensor cdist(const Tensor& a, const Tensor& b, double p = 2);
-// (n (n - 1) / 2): those of each two of the rows (n, d), p >= 0. RuntimeError for other ranks and types.
+// (n (n - 1) / 2): the p-norm distances of each two of the rows (n, d), p >= 0, in the order (0, 1), (0, 2) ... (1, 2) ... RuntimeError for other ranks
+// and types.
 Tensor pdist(const Tensor& t, double p = 2);
 // The cross product along a dimension of size 3: the first such one unless named.
 Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> dim = {});

@@ -38,8 +38,6 @@ std::vector<Tensor> unravel_index(const Tensor& indices, const Dims& shape);
 Tensor nonzero_static(const Tensor& t, int64_t size, int64_t fill_value = -1);
 // The p-norm over all dimensions but one, kept with size 1; over all of them where dim is -1.
 Tensor norm_except_dim(const Tensor& t, double p = 2, int64_t dim = 0);
-// (n (n - 1) / 2): the p-norm distances of the rows of (n, m), in the order (0, 1), (0, 2) ... (1, 2) ... RuntimeError for other ranks, integers, p < 0.
-Tensor pdist(const Tensor& t, double p = 2);
 // beta * c + alpha * (the sum of the products of a batch of matrices).
 Tensor addbmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta = 1, Scalar alpha = 1);
 

@@ -110,8 +110,6 @@ void define_class_losses() {
          std::optional<int64_t> ignore, double smoothing) {
         return F::linear_cross_entropy(x, w, y, {or_undefined(bias), or_undefined(weight), r, ignore, smoothing});
       });
-  def(kFunction, "pdist", "input, p=2", "The p-norm distances of each two rows of (n, d).",
-      [](const Tensor& t, double p) { return pdist(t, p); });
   def(kFunction, "conv_tbc", "input, weight, bias, pad=0", "Convolution along time, which comes first: (T, N, C) with weight (k, C, O).",
       [](const Tensor& x, const Tensor& w, const Tensor& b, int64_t pad) { return conv_tbc(x, w, b, pad); });
 }

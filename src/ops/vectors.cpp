@@ -48,16 +48,6 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p) {
   return norm(sub(a.unsqueeze(-2), b.unsqueeze(-3)), p, Dims{-1});
 }
 
-Tensor pdist(const Tensor& t, double p) {
-  if (const Casts c("pdist", {&t}); c) return pdist(c[0], p);
-  if (t.dim() != 2) throw RuntimeError("pdist only supports 2D tensors, got: {}D", t.dim());
-  if (!is_floating(t.dtype())) throw RuntimeError("pdist only supports floating-point dtypes (got {})", ops::torch_name(t.dtype()));
-  if (!(p >= 0)) throw RuntimeError("pdist only supports non-negative p values (got {})", p);
-  if (t.element_size() == 2) ops::throw_not_implemented("pdist", t.dtype());
-  const Tensor pairs = triu_indices(t.size(0), t.size(0), 1, Options(DType::I64, t.device()));
-  return norm(sub(index_select(t, 0, pairs[0]), index_select(t, 0, pairs[1])), p, Dims{-1});
-}
-
 Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> given) {
   if (const Casts c("cross", {&a, &b}); c) return cross(c[0], c[1], given);
   const Dims shape = broadcast_shapes(a.sizes(), b.sizes());
