@@ -1,155 +1,188 @@
-// Fourier transforms: rows side by side, as many as a processor's vectors like, each on one thread.
+// Fourier transforms: rows side by side, as many as fill a processor's vectors, each on one thread.
 #include <algorithm>
 #include <vector>
 
 #include "host/buffer.h"
+#include "host/fft_passes.h"
 #include "host/fft_plan.h"
 #include "host/instructions.h"
 #include "host/layout.h"
+#include "host/transpose.h"
 
 namespace naru::host {
 namespace {
 
 using ir::Fft;
 
-// One block of rows, while it is transformed. `line`: the plan's length; n / 2 where two real numbers count as a complex one.
 template <class T>
-struct Block {
-  const Fft& op;
-  int64_t line, lanes;
-  Lanes<T> x;
-  const T* const* from;
-  T* const* to;
-  const T* roots;  // of packed real rows: exp(-2 pi i k / n), k <= n / 2, as pairs
+Lanes<const T> read(Lanes<T> x) {
+  return {x.re, x.im};
+}
 
-  // Places of a row are walked over a few at a time, so that neither side is left for long.
+// Where the rows of a block begin, and how far apart numbers of a row and neighbouring rows are, in reals.
+template <class T>
+struct Rows {
+  std::vector<T*> at;
+  int64_t step;
+  int64_t pitch(int64_t lanes) const {
+    const int64_t first = lanes > 1 ? at[1] - at[0] : 0;
+    for (int64_t l = 2; l < lanes; ++l)
+      if (at[static_cast<size_t>(l)] - at[static_cast<size_t>(l) - 1] != first) return 0;
+    return first;
+  }
+};
+
+// A block of rows on its way to the arrays that plans work on, and back. What a row's bits are does not depend on the way that is taken.
+template <class T>
+class Block {
+ public:
+  Block(int64_t lanes, T* spare) : lanes_(lanes), spare_(spare) {}
+  static constexpr int64_t kPiece = 64;  // numbers of a row that are turned at a time: the first cache holds them
+
+  void load(const Rows<T>& rows, int64_t count, Lanes<T> to) const {
+    const int64_t pitch = rows.pitch(lanes_);
+    if (lanes_ == 1 && rows.step == 2) return fft_split(count, rows.at[0], to);
+    if (pitch == 2) {
+      for (int64_t k = 0; k < count; ++k) fft_split(lanes_, rows.at[0] + k * rows.step, {to.re + k * lanes_, to.im + k * lanes_});
+      return;
+    }
+    if (rows.step != 2 || pitch <= 0) return load_any(rows, count, to);
+    for (int64_t first = 0; first < count; first += kPiece) {
+      const int64_t piece = std::min(kPiece, count - first), line = lanes_ * static_cast<int64_t>(sizeof(T));
+      transpose(reinterpret_cast<const char*>(rows.at[0] + 2 * first), pitch * static_cast<int64_t>(sizeof(T)), sizeof(T), 2 * piece,
+                lanes_, reinterpret_cast<char*>(spare_), line);
+      for (int64_t k = 0; k < piece; ++k) {
+        std::copy_n(spare_ + 2 * k * lanes_, lanes_, to.re + (first + k) * lanes_);
+        std::copy_n(spare_ + (2 * k + 1) * lanes_, lanes_, to.im + (first + k) * lanes_);
+      }
+    }
+  }
+
+  // Times a factor for each part.
+  void store(Lanes<const T> from, int64_t count, T re, T im, const Rows<T>& rows) const {
+    const int64_t pitch = rows.pitch(lanes_);
+    if (lanes_ == 1 && rows.step == 2) return fft_join(count, from, re, im, rows.at[0]);
+    if (pitch == 2) {
+      for (int64_t k = 0; k < count; ++k)
+        fft_join(lanes_, {from.re + k * lanes_, from.im + k * lanes_}, re, im, rows.at[0] + k * rows.step);
+      return;
+    }
+    if (rows.step != 2 || pitch <= 0) return store_any(from, count, re, im, rows);
+    for (int64_t first = 0; first < count; first += kPiece) {
+      const int64_t piece = std::min(kPiece, count - first), line = lanes_ * static_cast<int64_t>(sizeof(T));
+      for (int64_t k = 0; k < piece; ++k)
+        for (int64_t l = 0; l < lanes_; ++l) {
+          spare_[2 * k * lanes_ + l] = from.re[(first + k) * lanes_ + l] * re;
+          spare_[(2 * k + 1) * lanes_ + l] = from.im[(first + k) * lanes_ + l] * im;
+        }
+      transpose(reinterpret_cast<const char*>(spare_), line, sizeof(T), lanes_, 2 * piece, reinterpret_cast<char*>(rows.at[0] + 2 * first),
+                pitch * static_cast<int64_t>(sizeof(T)));
+    }
+  }
+
+  // f(number of the place, of the row, where both stand in the arrays), a few places at a time, so that neither side is left for long.
   template <class F>
   void each(int64_t count, F f) const {
     constexpr int64_t kFew = 16;
     for (int64_t first = 0; first < count; first += kFew)
-      for (int64_t l = 0; l < lanes; ++l)
-        for (int64_t k = first; k < std::min(first + kFew, count); ++k) f(k, l, k * lanes + l);
+      for (int64_t l = 0; l < lanes_; ++l)
+        for (int64_t k = first; k < std::min(first + kFew, count); ++k) f(k, static_cast<size_t>(l), k * lanes_ + l);
   }
 
-  void load_complex() const {
-    T* const re = op.inverse ? x.im : x.re;
-    T* const im = op.inverse ? x.re : x.im;
-    each(line, [&](int64_t k, int64_t l, int64_t at) {
-      const T* const p = from[l] + k * op.in.step;
-      re[at] = p[0], im[at] = p[1];
+ private:
+  void load_any(const Rows<T>& rows, int64_t count, Lanes<T> to) const {
+    each(count, [&](int64_t k, size_t l, int64_t i) {
+      const T* const p = rows.at[l] + k * rows.step;
+      to.re[i] = p[0], to.im[i] = p[1];
     });
   }
-  void store_complex() const {
-    const T* const re = op.inverse ? x.im : x.re;
-    const T* const im = op.inverse ? x.re : x.im;
-    const T scale = static_cast<T>(op.scale);
-    each(line, [&](int64_t k, int64_t l, int64_t at) {
-      T* const p = to[l] + k * op.out.step;
-      p[0] = re[at] * scale, p[1] = im[at] * scale;
+  void store_any(Lanes<const T> from, int64_t count, T re, T im, const Rows<T>& rows) const {
+    each(count, [&](int64_t k, size_t l, int64_t i) {
+      T* const p = rows.at[l] + k * rows.step;
+      p[0] = from.re[i] * re, p[1] = from.im[i] * im;
     });
   }
 
-  // Real rows of odd length: complex ones whose imaginary parts are 0. Of even length: element 2 k and 2 k + 1 are number k.
-  void load_real() const {
-    const bool packed = line != op.n;
-    each(line, [&](int64_t k, int64_t l, int64_t at) {
-      const T* const p = from[l] + k * op.in.step * (packed ? 2 : 1);
-      x.re[at] = p[0], x.im[at] = packed ? p[op.in.step] : T{0};
-    });
-  }
-  void store_half() const {
-    const T scale = static_cast<T>(op.scale), sign = op.inverse ? T{-1} : T{1};
-    const bool packed = line != op.n;
-    each(op.made(), [&](int64_t k, int64_t l, int64_t at) {
-      T re = x.re[packed && k == line ? l : at], im = x.im[packed && k == line ? l : at];
-      if (packed) {
-        // Z_k = E_k + i O_k, of which the conjugate of Z_(line - k) tells both apart.
-        const int64_t other = (k == 0 ? 0 : line - k) * lanes + l;
-        const T a = x.re[other], b = -x.im[other];
-        const T even_re = (re + a) / 2, even_im = (im + b) / 2, odd_re = (im - b) / 2, odd_im = (a - re) / 2;
-        const T c = roots[2 * k], s = roots[2 * k + 1];
-        re = even_re + (odd_re * c - odd_im * s), im = even_im + (odd_re * s + odd_im * c);
-      }
-      T* const p = to[l] + k * op.out.step;
-      p[0] = re * scale, p[1] = im * (scale * sign);
-    });
-  }
-
-  // What an inverse transform takes: exchanged parts do the inverse. Forwards, the conjugates are taken first.
-  void load_half() const {
-    const T sign = op.inverse ? T{1} : T{-1};
-    const auto part = [&](int64_t l, int64_t k, T& re, T& im) {
-      const T* const p = from[l] + k * op.in.step;
-      re = p[0], im = k == 0 || 2 * k == op.n ? T{0} : p[1] * sign;
-    };
-    const bool packed = line != op.n;
-    each(line, [&](int64_t k, int64_t l, int64_t at) {
-      T re, im, a, b;
-      if (!packed) {
-        const bool second = 2 * k > op.n;
-        part(l, second ? op.n - k : k, re, im);
-        x.im[at] = re, x.re[at] = second ? -im : im;
-        return;
-      }
-      part(l, k, re, im), part(l, line - k, a, b);
-      const T even_re = re + a, even_im = im - b, odd_re = re - a, odd_im = im + b;
-      const T c = roots[2 * k], s = -roots[2 * k + 1];
-      const T turned_re = odd_re * c - odd_im * s, turned_im = odd_re * s + odd_im * c;
-      x.im[at] = even_re - turned_im, x.re[at] = even_im + turned_re;
-    });
-  }
-  void store_real() const {
-    const T scale = static_cast<T>(op.scale);
-    const bool packed = line != op.n;
-    each(line, [&](int64_t k, int64_t l, int64_t at) {
-      T* const p = to[l] + k * op.out.step * (packed ? 2 : 1);
-      p[0] = x.im[at] * scale;
-      if (packed) p[op.out.step] = x.re[at] * scale;
-    });
-  }
-
-  void load() const { op.kind == Fft::Kind::Complex ? load_complex() : op.kind == Fft::Kind::RealToHalf ? load_real() : load_half(); }
-  void store() const { op.kind == Fft::Kind::Complex ? store_complex() : op.kind == Fft::Kind::RealToHalf ? store_half() : store_real(); }
+  int64_t lanes_;
+  T* spare_;
 };
 
+// One block: from the input's rows by the plan to the result's. Exchanged parts make a transform the inverse one.
 template <class T>
-std::vector<T> roots_of(const Fft& op, int64_t line) {
-  std::vector<T> roots;
-  for (int64_t k = 0; line != op.n && k <= line; ++k) {
-    const Unit w = unit_root(k, op.n);
-    roots.push_back(static_cast<T>(w.cosine)), roots.push_back(static_cast<T>(-w.sine));
+void transform(const Fft& op, const FftPlan<T>& plan, const Block<T>& block, int64_t lanes, Lanes<T> x, Lanes<T> other, const Rows<T>& in,
+               const Rows<T>& out) {
+  const int64_t line = plan.size();
+  const T scale = static_cast<T>(op.scale), sign = op.inverse ? T{-1} : T{1};
+  const auto exchanged = [](Lanes<T> y, bool yes) { return yes ? Lanes<T>{y.im, y.re} : y; };
+  const auto rest = [&](Lanes<T> y) { return y.re == x.re ? other : x; };
+  const bool packed = op.kind != Fft::Kind::Complex && line != op.n;  // two real numbers count as a complex one
+  if (op.kind == Fft::Kind::Complex) {
+    block.load(in, line, exchanged(x, op.inverse));
+    block.store(read(exchanged(plan.run(x, other, lanes), op.inverse)), line, scale, scale, out);
+  } else if (op.kind == Fft::Kind::RealToHalf) {
+    if (packed && in.step == 1) {
+      Rows<T> pairs{in.at, 2};
+      block.load(pairs, line, x);
+    } else {
+      block.each(line, [&](int64_t k, size_t l, int64_t i) {
+        const T* const p = in.at[l] + k * in.step * (packed ? 2 : 1);
+        x.re[i] = p[0], x.im[i] = packed ? p[in.step] : T{0};
+      });
+    }
+    Lanes<T> y = plan.run(x, other, lanes);
+    if (packed) {
+      const Lanes<T> half = rest(y);
+      fft_unpack(line, lanes, read(y), plan.half_turns(), half);
+      y = half;
+    }
+    block.store(read(y), op.made(), scale, scale * sign, out);
+  } else {
+    block.load(in, op.given(), other);
+    if (packed) {
+      fft_pack(line, lanes, read(other), plan.half_turns(), -sign, x);
+    } else {
+      // The second half are conjugates of the first, in reverse.
+      block.each(line, [&](int64_t k, size_t l, int64_t i) {
+        const bool second = 2 * k > op.n;
+        const int64_t from = (second ? op.n - k : k) * lanes + static_cast<int64_t>(l);
+        x.im[i] = other.re[from], x.re[i] = k == 0 ? T{0} : other.im[from] * (second ? sign : -sign);
+      });
+    }
+    const Lanes<T> y = exchanged(plan.run(x, other, lanes), true);
+    if (packed && out.step == 1) {
+      Rows<T> pairs{out.at, 2};
+      return block.store(read(y), line, scale, scale, pairs);
+    }
+    block.each(line, [&](int64_t k, size_t l, int64_t i) {
+      T* const p = out.at[l] + k * out.step * (packed ? 2 : 1);
+      p[0] = y.re[i] * scale;
+      if (packed) p[out.step] = y.im[i] * scale;
+    });
   }
-  return roots;
 }
 
 template <class T>
 void run_typed(const Fft& op, const Space& space) {
   const int64_t rows = space.numel(), line = op.kind != Fft::Kind::Complex && op.n % 2 == 0 ? op.n / 2 : op.n;
   const auto plan = FftPlan<T>::of(line);
-  const std::vector<T> roots = roots_of<T>(op, line);
   // Vectors' worth of rows, fewer of long ones. What each row is computed with does not depend on it.
-  constexpr int64_t kVector = 64 / sizeof(T), kCache = 1 << 20;
-  const int64_t room = plan->room(), fitting = kCache / (4 * static_cast<int64_t>(sizeof(T)) * room);
+  constexpr int64_t kVector = 64 / sizeof(T), kCache = 1 << 20, kSpare = 2 * Block<T>::kPiece * kVector;
+  const int64_t room = plan->room() + 1, fitting = kCache / (4 * static_cast<int64_t>(sizeof(T)) * room);
   const int64_t most = std::clamp<int64_t>(fitting / 4 * 4, 4, kVector);
-  const double each = plan->nanoseconds() + 2.0 * static_cast<double>(op.n);
+  const double each = plan->nanoseconds() + static_cast<double>(op.n);
   split((rows + most - 1) / most, each * static_cast<double>(rows), 1, [&](int64_t begin, int64_t end) {
-    const Buffer buffer = make_buffer({4, room, std::min(most, rows)}, sizeof(T));
-    const int64_t part = room * std::min(most, rows);
+    const int64_t width = std::min(most, rows), part = (room * width + 15) / 16 * 16;
+    const Buffer buffer = make_buffer({4 * part + kSpare}, sizeof(T));
     T* const memory = reinterpret_cast<T*>(buffer.get());
     const Lanes<T> first{memory, memory + part}, second{memory + 2 * part, memory + 3 * part};
-    std::vector<const T*> from(static_cast<size_t>(most));
-    std::vector<T*> to(static_cast<size_t>(most));
+    Rows<T> in{std::vector<T*>(static_cast<size_t>(width)), op.in.step}, out{std::vector<T*>(static_cast<size_t>(width)), op.out.step};
     Walk walk(space, space.rank);
     walk.seek(begin * most);
     for (int64_t b = begin; b < end; ++b) {
       const int64_t lanes = std::min(most, rows - b * most);
-      for (int64_t l = 0; l < lanes; ++l, walk.next())
-        from[static_cast<size_t>(l)] = reinterpret_cast<const T*>(walk.at(0)),
-        to[static_cast<size_t>(l)] = reinterpret_cast<T*>(walk.at(1));
-      Block<T> block{op, line, lanes, first, from.data(), to.data(), roots.data()};
-      block.load();
-      block.x = plan->run(first, second, lanes);
-      block.store();
+      for (size_t l = 0; l < static_cast<size_t>(lanes); ++l, walk.next())
+        in.at[l] = reinterpret_cast<T*>(walk.at(0)), out.at[l] = reinterpret_cast<T*>(walk.at(1));
+      transform(op, *plan, Block<T>(lanes, memory + 4 * part), lanes, first, second, in, out);
     }
   });
 }

@@ -164,6 +164,47 @@ template <class T>
   }
 }
 
+template <class T>
+[[gnu::always_inline]] inline void split(int64_t count, const T* __restrict from, Lanes<T> to) {
+  T* __restrict re = to.re, * __restrict im = to.im;
+  for (int64_t l = 0; l < count; ++l) re[l] = from[2 * l], im[l] = from[2 * l + 1];
+}
+template <class T>
+[[gnu::always_inline]] inline void join(int64_t count, Lanes<const T> from, T re, T im, T* __restrict to) {
+  const T* __restrict a = from.re, * __restrict b = from.im;
+  for (int64_t l = 0; l < count; ++l) to[2 * l] = a[l] * re, to[2 * l + 1] = b[l] * im;
+}
+
+template <class T>
+[[gnu::always_inline]] inline void unpack(int64_t n, int64_t lanes, Lanes<const T> x, const T* w, Lanes<T> y) {
+  for (int64_t k = 0; k <= n; ++k) {
+    const int64_t here = (k == n ? 0 : k) * lanes, other = (k == 0 || k == n ? 0 : n - k) * lanes, to = k * lanes;
+    const Complex<T> turn = pair(w, k);
+#pragma GCC ivdep
+    for (int64_t l = 0; l < lanes; ++l) {
+      // Z_k = E_k + i O_k, of which the conjugate of Z_(n - k) tells both apart.
+      const Complex<T> z{x.re[here + l], x.im[here + l]}, c{x.re[other + l], -x.im[other + l]};
+      const Complex<T> sum = T{0.5} * (z + c) + (T{0.5} * turned(z - c)) * turn;
+      y.re[to + l] = sum.re, y.im[to + l] = sum.im;
+    }
+  }
+}
+template <class T>
+[[gnu::always_inline]] inline void pack(int64_t n, int64_t lanes, Lanes<const T> x, const T* w, T sign, Lanes<T> y) {
+  for (int64_t k = 0; k < n; ++k) {
+    const int64_t here = k * lanes, other = (n - k) * lanes;
+    const Complex<T> turn{w[2 * k], -w[2 * k + 1]};
+    // The imaginary parts of the first and the last count as 0.
+    const T part = k == 0 ? T{0} : sign;
+#pragma GCC ivdep
+    for (int64_t l = 0; l < lanes; ++l) {
+      const T im = k == 0 ? T{0} : x.im[here + l] * part, b = k == 0 ? T{0} : x.im[other + l] * part;
+      const Complex<T> z{x.re[here + l], im}, c{x.re[other + l], -b}, odd = (z - c) * turn, even = z + c;
+      y.im[here + l] = even.re - odd.im, y.re[here + l] = even.im + odd.re;
+    }
+  }
+}
+
 }  // namespace
 
 NARU_WIDE void fft_pass(int64_t radix, int64_t m, int64_t count, Lanes<const float> in, Lanes<float> out, const float* w,
@@ -179,6 +220,19 @@ NARU_WIDE void fft_scale(int64_t n, int64_t lanes, Lanes<const float> x, const f
 }
 NARU_WIDE void fft_scale(int64_t n, int64_t lanes, Lanes<const double> x, const double* f, bool swap, Lanes<double> y) {
   scale(n, lanes, x, f, swap, y);
+}
+
+NARU_WIDE void fft_split(int64_t count, const float* from, Lanes<float> to) { split(count, from, to); }
+NARU_WIDE void fft_join(int64_t count, Lanes<const float> from, float re, float im, float* to) { join(count, from, re, im, to); }
+NARU_WIDE void fft_unpack(int64_t n, int64_t lanes, Lanes<const float> x, const float* w, Lanes<float> y) { unpack(n, lanes, x, w, y); }
+NARU_WIDE void fft_pack(int64_t n, int64_t lanes, Lanes<const float> x, const float* w, float sign, Lanes<float> y) {
+  pack(n, lanes, x, w, sign, y);
+}
+NARU_WIDE void fft_split(int64_t count, const double* from, Lanes<double> to) { split(count, from, to); }
+NARU_WIDE void fft_join(int64_t count, Lanes<const double> from, double re, double im, double* to) { join(count, from, re, im, to); }
+NARU_WIDE void fft_unpack(int64_t n, int64_t lanes, Lanes<const double> x, const double* w, Lanes<double> y) { unpack(n, lanes, x, w, y); }
+NARU_WIDE void fft_pack(int64_t n, int64_t lanes, Lanes<const double> x, const double* w, double sign, Lanes<double> y) {
+  pack(n, lanes, x, w, sign, y);
 }
 
 }  // namespace naru::host

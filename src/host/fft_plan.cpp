@@ -67,6 +67,10 @@ Unit unit_root(int64_t k, int64_t n) noexcept {
 template <class T>
 FftPlan<T>::FftPlan(int64_t n) : n_(n) {
   largest_factor(n) > kLargestRadix ? make_chirp() : make_passes();
+  for (int64_t k = 0; k <= n; ++k) {
+    const Unit w = unit_root(k, 2 * n);
+    half_turns_.push_back(static_cast<T>(w.cosine)), half_turns_.push_back(static_cast<T>(-w.sine));
+  }
 }
 
 template <class T>
@@ -159,7 +163,7 @@ double FftPlan<T>::nanoseconds() const {
 template <class T>
 std::shared_ptr<const FftPlan<T>> FftPlan<T>::of(int64_t n) {
   using Plan = std::shared_ptr<const FftPlan>;
-  constexpr size_t kKept = 32;
+  constexpr size_t kKept = 32, kBytes = size_t{128} << 20;
   static auto* const mutex = new std::mutex;
   static auto* const kept = new std::list<Plan>;  // the last used first
   const auto find = [&]() -> Plan {
@@ -176,7 +180,9 @@ std::shared_ptr<const FftPlan<T>> FftPlan<T>::of(int64_t n) {
   const std::lock_guard lock(*mutex);
   if (Plan p = find()) return p;
   kept->push_front(made);
-  if (kept->size() > kKept) kept->pop_back();
+  size_t bytes = 0;
+  for (const Plan& p : *kept) bytes += p->bytes();
+  for (; kept->size() > kKept || bytes > kBytes; kept->pop_back()) bytes -= kept->back()->bytes();
   return made;
 }
 

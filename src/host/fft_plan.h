@@ -24,15 +24,18 @@ template <class T>
 class FftPlan {
  public:
   explicit FftPlan(int64_t n);
-  // One that is kept: by the process, for lengths used lately.
+  // One that is kept: by the process, for lengths used lately, as far as their tables do not take too much memory.
   static std::shared_ptr<const FftPlan> of(int64_t n);
 
   int64_t size() const { return n_; }
+  size_t bytes() const { return (table_.size() + roots_.size() + chirp_.size() + filter_.size() + half_turns_.size()) * sizeof(T); }
   // How many numbers run() wants for each lane in each of its four arrays.
   int64_t room() const { return n_ < rounded_ ? rounded_ : n_; }
   // Transforms x, forwards and without a factor. `other` is room to work in; the one of both where the result is comes back.
   Lanes<T> run(Lanes<T> x, Lanes<T> other, int64_t lanes) const;
   double nanoseconds() const;  // for each lane, about
+  // exp(-pi i k / size) for 0 <= k <= size, as pairs: what makes the transform of twice as many real numbers of this one.
+  const T* half_turns() const { return half_turns_.data(); }
 
  private:
   // Stockham's passes: each splits transforms of r * m numbers into r of m, whose results go where they belong at once.
@@ -51,6 +54,7 @@ class FftPlan {
   std::vector<T> roots_;  // pairs: of a prime radix that has no code of its own, one after another
   std::shared_ptr<const FftPlan> inner_;
   std::vector<T> chirp_, filter_;  // pairs
+  std::vector<T> half_turns_;
 };
 
 }  // namespace naru::host
