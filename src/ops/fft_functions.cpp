@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/sizes.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/fft.h"
@@ -26,6 +27,9 @@ double factor(Norm norm, int64_t points, bool inverse) {
 void require_points(int64_t n) {
   if (n < 1) throw RuntimeError("Invalid number of data points ({}) specified", n);
 }
+
+// How many real numbers so many of half a spectrum stand for.
+int64_t doubled(int64_t half) { return times(2, half - 1); }
 
 // Cut, or padded with zeros, to a length.
 Tensor resized(const Tensor& t, int64_t dim, int64_t length) {
@@ -67,7 +71,7 @@ Tensor to_real(const Tensor& given, Length n, int64_t dim, Norm norm, bool inver
   if (const Casts c(op, {&given}); c) return to_real(c[0], n, dim, norm, inverse, op);
   const int64_t d = dim_of(given, dim, op);
   const Tensor t = ops::fft_operand(given, true);
-  const int64_t points = n.value_or(2 * (t.size(d) - 1));
+  const int64_t points = n.value_or(doubled(t.size(d)));
   require_points(points);
   return ops::fft_half_to_real(resized(t, d, points / 2 + 1), d, points, inverse, factor(norm, points, inverse));
 }
@@ -96,11 +100,11 @@ Plan plan_of(const Tensor& t, const OptionalDims& s, const OptionalDims& dims, N
   }
   int64_t all = 1;
   for (size_t i = 0; i < p.dims.size(); ++i) {
-    const int64_t size = t.size(p.dims[i]), whole = half && i + 1 == p.dims.size() ? 2 * (size - 1) : size;
+    const int64_t size = t.size(p.dims[i]), whole = half && i + 1 == p.dims.size() ? doubled(size) : size;
     const int64_t points = s && (*s)[i] != -1 ? (*s)[i] : whole;
     require_points(points);
     p.points.push_back(points);
-    all *= points;
+    all = times(all, points);
   }
   p.scale = factor(norm, all, inverse);
   return p;

@@ -40,7 +40,8 @@ Tensor slice_scatter(const Tensor& t, const Tensor& source, int64_t dim, std::op
     Dims sizes = out.sizes(), strides = out.strides();
     const auto at = static_cast<size_t>(d);
     const int64_t offset = out.storage_offset() + from * strides[at];
-    sizes[at] = (to - from + step - 1) / step, strides[at] *= step;
+    sizes[at] = to > from ? (to - from - 1) / step + 1 : 0;
+    if (sizes[at] > 1) strides[at] *= step;
     return out.as_strided(sizes, strides, offset);
   });
 }
@@ -58,7 +59,7 @@ Tensor diag_embed(const Tensor& t, int64_t offset, int64_t dim1, int64_t dim2) {
   ops::require_defined(t, "diag_embed", "input");
   const int64_t rank = t.dim() + 1, first = wrap_dim(dim1, rank), second = wrap_dim(dim2, rank);
   if (first == second) throw RuntimeError("diagonal dimensions cannot be identical {}, {}", dim1, dim2);
-  const int64_t side = t.size(-1) + std::abs(offset);
+  const int64_t side = plus(t.size(-1), std::abs(std::max(offset, -INT64_MAX)));
   Dims sizes = t.sizes();
   sizes.resize(sizes.size() - 1);
   sizes.insert(static_cast<size_t>(std::min(first, second)), side);
@@ -157,7 +158,7 @@ Tensor pdist(const Tensor& t, double p) {
   // Pair k is in the row whose first pair is the last not behind it. Found on the device, so that a capture may hold it.
   const Options integers(DType::I64, t.device());
   const Tensor row = arange(0, n - 1, 1, integers), starts = floor_divide(row * (2 * n - 1 - row), 2),
-               k = arange(0, n * (n - 1) / 2, 1, integers);
+               k = arange(0, times(n, n - 1) / 2, 1, integers);
   const Tensor first = searchsorted(starts, k, false, true) - 1, second = k - index_select(starts, 0, first) + first + 1;
   return norm(index_select(t, 0, first) - index_select(t, 0, second), p, Dims{1});
 }

@@ -46,7 +46,7 @@ Tensor padded_signal(const Tensor& t, int64_t n_fft, const StftOptions& o) {
   if (o.align_to_window) throw RuntimeError("stft align_to_window should only be set when center = false");
   Dims sizes(static_cast<size_t>(std::max<int64_t>(0, 3 - t.dim())), 1);
   for (const int64_t s : t.sizes()) sizes.push_back(s);
-  const int64_t by = n_fft >= 0 ? n_fft / 2 : (n_fft - 1) / 2;
+  const int64_t by = n_fft >> 1;
   const Tensor wide = padded(t.reshape(sizes), {by, by}, o.pad_mode);
   Dims back(std::span<const int64_t>(wide.sizes()).last(t.sizes().size()));
   return wide.reshape(back);

@@ -48,7 +48,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     import naru
 
     found: dict[str, Callable[..., Any]] = {}
-    for prefix, owner in (("", naru), ("Tensor.", naru.Tensor), ("F.", naru.nn.functional), ("linalg.", naru.linalg), ("special.", naru.special)):
+    for prefix, owner in (("", naru), ("Tensor.", naru.Tensor), ("F.", naru.nn.functional), ("linalg.", naru.linalg), ("special.", naru.special), ("fft.", naru.fft), ("windows.", naru.signal.windows)):
         for name in sorted(dir(owner)):
             if LEFT_OUT.match(name):
                 continue
