@@ -45,6 +45,39 @@ round_ = _in_place("round_")
 xlogy_ = _in_place("xlogy_")
 
 
+def _copied(name: str) -> Callable[..., Any]:
+    """A view's function whose results are copies."""
+
+    def call(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = getattr(input, name)(*args, **kwargs)
+        many = isinstance(result, (tuple, list))
+        copies = [t.clone(memory_format=_C.contiguous_format) for t in (result if many else (result,))]
+        if out is not None:
+            copies = [_C._write_out(name + "_copy", target, t) for target, t in zip(out if many else (out,), copies)]
+        return tuple(copies) if many else copies[0]
+
+    call.__name__ = call.__qualname__ = name + "_copy"
+    call.__doc__ = f"A copy of what input.{name}(...) gives."
+    return call
+
+
+as_strided_copy = _copied("as_strided")
+detach_copy = _copied("detach")
+diagonal_copy = _copied("diagonal")
+expand_copy = _copied("expand")
+permute_copy = _copied("permute")
+select_copy = _copied("select")
+split_copy = _copied("split")
+split_with_sizes_copy = _copied("split_with_sizes")
+squeeze_copy = _copied("squeeze")
+t_copy = _copied("t")
+transpose_copy = _copied("transpose")
+unbind_copy = _copied("unbind")
+unfold_copy = _copied("unfold")
+unsqueeze_copy = _copied("unsqueeze")
+view_copy = _copied("view")
+
+
 def get_device(input: Tensor) -> int:
     """The number of the tensor's device; -1 for cpu.
 

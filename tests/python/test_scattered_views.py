@@ -134,3 +134,16 @@ def test_incomplete_gamma_functions_add_up_to_one_and_have_pytorchs_ends():
         torch.igamma(torch.ones(2, requires_grad=True), torch.ones(2)).sum().backward()
     y = torch.ones(2)
     assert y.igamma_(torch.ones(2)) is y and y.tolist() == pytest.approx([0.6321206] * 2)
+
+
+def test_functions_that_end_in_copy_give_views_elements_in_memory_of_their_own():
+    a = torch.arange(6.0, requires_grad=True).reshape(2, 3)
+    for name, args in (("permute", ((1, 0),)), ("view", ((3, 2),)), ("t", ()), ("unsqueeze", (1,)), ("select", (1, 2)), ("expand", ((4, 2, 3),)), ("diagonal", ()),
+                       ("transpose", (0, 1)), ("as_strided", ((2, 2), (3, 1))), ("unfold", (1, 2, 1)), ("squeeze", ()), ("detach", ())):
+        copy, view = getattr(torch, name + "_copy")(a, *args), getattr(a, name)(*args)
+        assert torch.equal(copy, view) and copy.is_contiguous() and copy.data_ptr() != view.data_ptr() and copy.requires_grad == view.requires_grad, name
+    for name, args in (("split", (2, 1)), ("split_with_sizes", ([1, 2], 1)), ("unbind", ())):
+        copies, views = getattr(torch, name + "_copy")(a, *args), getattr(a, name)(*args)
+        assert isinstance(copies, tuple) and all(torch.equal(c, v) and c.data_ptr() != v.data_ptr() for c, v in zip(copies, views)), name
+    out = torch.empty(3, 2)
+    assert torch.t_copy(a.detach(), out=out) is out and out.tolist() == [[0, 3], [1, 4], [2, 5]]
