@@ -47,7 +47,8 @@ TEST(Fourier, GradientsAgreeWithDifferences) {
 }
 
 TEST(Fourier, WhatCannotBeTransformedIsAnError) {
-  EXPECT_NE(text_of<RuntimeError>([] { (void)fft::fft(ones({3}), 0); }).find("Invalid number of data points (0) specified"), std::string::npos);
+  EXPECT_NE(text_of<RuntimeError>([] { (void)fft::fft(ones({3}), 0); }).find("Invalid number of data points (0) specified"),
+            std::string::npos);
   EXPECT_NE(text_of<RuntimeError>([] { (void)fft::fft(ones({3}), {}, -1, "x"); }).find("Invalid normalization mode"), std::string::npos);
 }
 
