@@ -30,8 +30,8 @@ Tensor erfcx_of(const Tensor& x) {
   constexpr double kFar = 8;
   std::vector<double> c{1};
   for (int k = 1; k <= 20; ++k) c.push_back(-c.back() * (2 * k - 1));
-  const Tensor large = clamp_min(x, kFar), small = clamp_max(x, kFar);
-  const Tensor far = polynomial(c, reciprocal(large * large * 2.0)) / (large * kRootPi);
+  const Tensor large = clamp_min(x, kFar), small = clamp(x, -27.0, kFar);  // infinite from -26.7 on
+  const Tensor far = polynomial(c, reciprocal(large * large * 2.0)) / large * (1 / kRootPi);
   return where(gt(x, kFar), far, exp_of_square(small) * erfc(small));
 }
 
@@ -48,14 +48,15 @@ Tensor density(const Tensor& x) { return exp(x * x * -0.5) * (1 / std::sqrt(2 * 
 Tensor ndtri_of(const Tensor& p) {
   // For the less of p and 1 - p, by Halley's steps from what the error function's inverse, or the tail's first term, gives.
   const Tensor upper = gt(p, 0.5), q = where(upper, 1.0 - p, p);
-  const Tensor inside = clamp(q, 1e-300, 0.5);
+  const Tensor inside = clamp(q, std::numeric_limits<double>::denorm_min(), 0.5);
   const Tensor l = log(inside) * -2.0;
   const Tensor tail = -sqrt(l - log(clamp_min(l, 1.0) * (2 * kPi)));
   Tensor x = where(lt(inside, 1e-8), tail, erfinv(inside * 2.0 - 1.0) * kRoot2);
   for (int i = 0; i < 4; ++i) {
     // Of the logarithm, which is nearly a parabola there, for small ones.
-    const Tensor e = (log_ndtr_of(x) - log(inside)) * ndtr_of(x) / density(x);
-    x = x - e / (1.0 + e * (x + density(x) / ndtr_of(x)) * 0.5);
+    const Tensor ratio = erfcx_of(x * (-1 / kRoot2)) * std::sqrt(kPi / 2);  // ndtr(x) / density(x), both of which may vanish
+    const Tensor e = (log_ndtr_of(x) - log(inside)) * ratio;
+    x = x - e / (1.0 + e * (x + reciprocal(ratio)) * 0.5);
   }
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
   const Tensor y = where(upper, -x, x);
@@ -71,7 +72,7 @@ Tensor scaled_bessel(const Tensor& x, int n) {
   const Tensor a = abs(x), small = clamp_max(a, kFar), large = clamp_min(a, kFar), half = small * 0.5;
   Tensor inside = polynomial(near, half * half) * exp(-small);
   if (n == 1) inside = inside * half;
-  const Tensor outside = polynomial(far, reciprocal(large)) / sqrt(large * (2 * kPi));
+  const Tensor outside = polynomial(far, reciprocal(large)) / (sqrt(large) * std::sqrt(2 * kPi));
   const Tensor y = where(gt(a, kFar), outside, inside);
   return n == 1 ? where(lt(x, 0.0), -y, y) : y;
 }
