@@ -1,5 +1,6 @@
-// Running sums and products: each row in order; several rows at a time, as one row's additions wait for each other.
+// Running sums, products and extremes: each row in order; several rows at a time, as one row's additions wait for each other.
 #include <algorithm>
+#include <limits>
 #include <type_traits>
 
 #include "host/instructions.h"
@@ -32,12 +33,48 @@ T multiply(T a, T b) {
     return a * b;
 }
 
+// What comes before, and the next element: as ir::combine has it, bit for bit.
+template <class T, ir::ReduceOp kOp>
+T combined(T before, T x) {
+  if constexpr (kOp == ir::ReduceOp::Sum)
+    return add(before, x);
+  else if constexpr (kOp == ir::ReduceOp::Prod)
+    return multiply(before, x);
+  else
+    return before != before || (kOp == ir::ReduceOp::Max ? before > x : before < x) ? before : x;
+}
+template <class T>
+T identity(ir::ReduceOp op) {
+  using L = std::numeric_limits<T>;
+  if (op == ir::ReduceOp::Sum) return T(0);
+  if (op == ir::ReduceOp::Prod) return T(1);
+  if constexpr (std::is_integral_v<T>)
+    return op == ir::ReduceOp::Max ? L::lowest() : L::max();
+  else
+    return op == ir::ReduceOp::Max ? -L::infinity() : L::infinity();
+}
+// f with the operation as a constant.
+template <class F>
+void with_op(ir::ReduceOp op, F f) {
+  using O = ir::ReduceOp;
+  switch (op) {
+    case O::Sum:
+      return f(std::integral_constant<O, O::Sum>());
+    case O::Prod:
+      return f(std::integral_constant<O, O::Prod>());
+    case O::Max:
+      return f(std::integral_constant<O, O::Max>());
+    default:
+      return f(std::integral_constant<O, O::Min>());
+  }
+}
+
 // `block`: kBlock columns of kRows values; each column takes the one before it.
-template <class T, bool kSum>
+template <class T, ir::ReduceOp kOp>
 void chain(T* block, T* running, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     for (int64_t r = 0; r < kRows; ++r) {
-      running[r] = kSum ? add(running[r], block[i * kRows + r]) : multiply(running[r], block[i * kRows + r]);
+      running[r] = combined<T, kOp>(running[r], block[i * kRows + r]);
       block[i * kRows + r] = running[r];
     }
 }
@@ -56,22 +93,20 @@ void run_strided(const ir::Scan& scan, const Space& space, int64_t length) {
   constexpr auto kItem = static_cast<int64_t>(sizeof(T));
   const int64_t cols = space.sizes[space.rank - 1], outer = space.numel() / cols, blocks = (cols + kBlock - 1) / kBlock;
   const int64_t in_step = scan.in.strides.back() * kItem, out_step = scan.out.strides.back() * kItem;
-  const bool sum = scan.op == ir::ReduceOp::Sum;
   split(outer * blocks, static_cast<double>(outer * cols * length) * 0.3, 1, [&](int64_t begin, int64_t end) {
     T running[kBlock];
     Walk walk(space, space.rank);
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t col = unit % blocks * kBlock, n = std::min(kBlock, cols - col);
       walk.seek(unit / blocks * cols + col);
-      std::fill(running, running + n, sum ? T(0) : T(1));
-      for (int64_t i = 0; i < length; ++i) {
-        const T* x = reinterpret_cast<const T*>(walk.at(0) + i * in_step);
-        T* y = reinterpret_cast<T*>(walk.at(1) + i * out_step);
-        if (sum)
-          for (int64_t j = 0; j < n; ++j) y[j] = running[j] = add(running[j], x[j]);
-        else
-          for (int64_t j = 0; j < n; ++j) y[j] = running[j] = multiply(running[j], x[j]);
-      }
+      std::fill(running, running + n, identity<T>(scan.op));
+      with_op(scan.op, [&](auto op) {
+        for (int64_t i = 0; i < length; ++i) {
+          const T* x = reinterpret_cast<const T*>(walk.at(0) + i * in_step);
+          T* y = reinterpret_cast<T*>(walk.at(1) + i * out_step);
+          for (int64_t j = 0; j < n; ++j) y[j] = running[j] = combined<T, op()>(running[j], x[j]);
+        }
+      });
     }
   });
 }
@@ -81,7 +116,7 @@ void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType t
   const int64_t rows = space.numel();
   const int64_t in_item = static_cast<int64_t>(size_of(scan.in.dtype)), out_item = static_cast<int64_t>(size_of(scan.out.dtype));
   const int64_t in_step = scan.in.strides.back() * in_item, out_step = scan.out.strides.back() * out_item;
-  const bool sum = scan.op == ir::ReduceOp::Sum;
+  const bool sum = scan.op == ir::ReduceOp::Sum, adds = sum || scan.op == ir::ReduceOp::Prod;
   const bool plain_in = scan.in.dtype == type && in_step == in_item, plain_out = scan.out.dtype == type && out_step == out_item;
   if (scan.in.dtype == type && scan.out.dtype == type && space.rank > 0 && !(plain_in && plain_out)) {
     const int last = space.rank - 1;
@@ -102,14 +137,14 @@ void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType t
       for (int64_t r = 0; r < kRows; ++r) {
         from[r] = walk.at(0), to[r] = walk.at(1);
         if (r + 1 < count) walk.next();
-        running[r] = sum ? T(0) : T(1);
+        running[r] = identity<T>(scan.op);
       }
       int64_t in_pitch = 0, out_pitch = 0;
       const bool turn_in = plain_in && count == kRows && evenly(from, count, in_pitch);
       const bool turn_out = plain_out && count == kRows && evenly(to, count, out_pitch);
 #if defined(__x86_64__)
       if constexpr (std::is_same_v<T, float>)
-        if (turn_in && turn_out && wide_level() == 2) {
+        if (turn_in && turn_out && adds && wide_level() == 2) {
           const bool aligned = reinterpret_cast<uintptr_t>(to[0]) % 64 == 0 && out_pitch % 64 == 0;
           avx512::scan_rows(from[0], in_pitch, to[0], out_pitch, length, sum, stream && aligned);
           continue;
@@ -130,10 +165,7 @@ void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType t
           }
           for (int64_t i = 0; i < n; ++i) block[i * kRows + r] = x[i];
         }
-        if (sum)
-          chain<T, true>(block, running, n);
-        else
-          chain<T, false>(block, running, n);
+        with_op(scan.op, [&](auto op) { chain<T, op()>(block, running, n); });
         if (turn_out)
           transpose(reinterpret_cast<const char*>(block), kRows * out_item, out_item, kRows, n, to[0] + at * out_step, out_pitch);
         for (int64_t r = 0; r < count && !turn_out; ++r) {

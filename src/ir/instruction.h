@@ -106,13 +106,13 @@ struct ArgReduce {
 
 // Running sum or product along the last dimension, in order. in and out may be the same.
 struct Scan {
-  ReduceOp op;  // Sum or Prod
+  ReduceOp op;  // Sum, Prod, Max or Min (which give NaN from the first NaN on, and of equal elements the later)
   Dims shape;
   View in, out;  // out.dtype is the type accumulated in (F32 for F16 and BF16)
 
   static constexpr const char* kFamily = "scan";
-  static constexpr const char* kNames[] = {"cumsum", "cumprod"};
-  const char* name() const { return kNames[op == ReduceOp::Prod]; }
+  static constexpr const char* kNames[] = {"cumsum", "cumprod", "cummax", "cummin"};
+  const char* name() const { return kNames[static_cast<int>(op)]; }
   template <class F>
   void each_operand(F&& f) {
     in.describe(f, "input of a scan", false, shape), out.describe(f, "result of a scan", true, shape);

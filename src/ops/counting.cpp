@@ -9,6 +9,7 @@
 #include "ops/common.h"
 #include "ops/complex.h"
 #include "ops/rules.h"
+#include "ops/scan.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -35,23 +36,21 @@ Tensor scanned(Tensor value, int64_t dim, F f) {
   return value;
 }
 
-// Where the greatest so far stands; the later of equal ones, and of NaNs.
-Tensor running_places(const Tensor& t, int64_t dim, bool greatest) {
+// The greatest so far, and where it stands: the later of equal ones, and of NaNs.
+std::pair<Tensor, Tensor> running_greatest(const Tensor& t, int64_t dim, bool greatest) {
   const NoGrad no_history;
-  const Tensor x = t.detach();
-  return scanned(places_along(x, dim), dim, [&](const Tensor& earlier, const Tensor& later) {
-    const Tensor a = gather(x, dim, earlier), b = gather(x, dim, later);
-    const Tensor beats = greatest ? a > b : a < b;
-    return where(beats | ((a != a) & (b == b)), earlier, later);
-  });
+  const Tensor x = t.detach(), values = ops::running_extreme(x, dim, greatest);
+  const Tensor places = places_along(x, dim), before_all = full_like(places, -1);
+  return {values, ops::running_extreme(where((x == values) | (x != x), places, before_all), dim, true)};
 }
 
 std::pair<Tensor, Tensor> running(const Tensor& t, int64_t dim, bool greatest, const char* op) {
   ops::require_defined(t, op, "input");
+  ops::refuse_complex(t.dtype(), greatest ? "cummax_helper_cpu" : "cummin_helper_cpu");
   const int64_t d = wrap_dim(dim, t.dim());
   if (t.dim() == 0 || t.numel() == 0) return {t.clone(), zeros(t.sizes(), like(t, DType::I64))};
-  const Tensor at = running_places(t, d, greatest);
-  return {gather(t, d, at), at};
+  const auto [values, at] = running_greatest(t, d, greatest);
+  return {t.requires_grad() && grad_enabled() ? gather(t, d, at) : values, at};
 }
 
 void require_integers(const Tensor& t, const char* kernel) {
@@ -124,7 +123,7 @@ Tensor gcd(const Tensor& a, const Tensor& b) {
     y = rest;
   }
   const Tensor shape = x + y;
-  return x.expand(shape.sizes()).clone();
+  return abs(x).expand(shape.sizes()).clone();  // negative where the least number, which has no absolute value, was among the operands
 }
 
 Tensor lcm(const Tensor& a, const Tensor& b) {

@@ -6,6 +6,7 @@
 #include "ops/complex.h"
 #include "ops/history.h"
 #include "ops/reduction.h"
+#include "ops/scan.h"
 
 namespace naru {
 
@@ -49,6 +50,10 @@ Tensor raw_scan(ir::ReduceOp op, const Tensor& t, int64_t dim, DType type, const
 DType scan_type(const Tensor& t, std::optional<DType> dtype) { return dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64); }
 
 }  // namespace
+
+Tensor ops::running_extreme(const Tensor& t, int64_t dim, bool greatest) {
+  return raw_scan(greatest ? ir::ReduceOp::Max : ir::ReduceOp::Min, t, dim, t.dtype(), greatest ? "cummax" : "cummin");
+}
 
 // y[i] = x[0] + ... + x[i], in order. Integers and bool give int64. Gradient: the running sum from the end.
 Tensor cumsum(const Tensor& t, int64_t dim, std::optional<DType> dtype) {

@@ -57,19 +57,20 @@ TEST(ArgReduce, either_result_may_be_left_out) {
   for (int64_t r = 0; r < 4; ++r) EXPECT_EQ(values.value(r), x.value(r * 50 + static_cast<int64_t>(indices.value(r))));
 }
 
-TEST(Scan, adds_and_multiplies_in_order) {
+TEST(Scan, combines_in_order) {
   for (const Dims& shape : kShapes)
     for (Layout a : kLayouts)
       for (Layout o : {Layout::Contiguous, Layout::Transposed, Layout::Stepped})
-        for (ir::ReduceOp op : {ir::ReduceOp::Sum, ir::ReduceOp::Prod}) {
+        for (ir::ReduceOp op : {ir::ReduceOp::Sum, ir::ReduceOp::Prod, ir::ReduceOp::Max, ir::ReduceOp::Min}) {
           Array x(shape, DType::F32, a, 5), y(shape, DType::F32, o);
           execute(ir::Scan{op, shape, x.view(), y.view()});
           const int64_t n = shape.back();
           for (int64_t row = 0; row < x.numel() / n; ++row) {
-            float running = op == ir::ReduceOp::Sum ? 0 : 1;
+            float running = 0;
             for (int64_t i = 0; i < n; ++i) {
               const auto v = static_cast<float>(x.value(row * n + i));
-              running = op == ir::ReduceOp::Sum ? running + v : running * v;
+              const float all[] = {running + v, running * v, std::max(running, v), std::min(running, v)};
+              running = i ? all[static_cast<int>(op)] : v;
               const auto got = static_cast<float>(y.value(row * n + i));
               ASSERT_TRUE(got == running || (std::isnan(got) && std::isnan(running))) << shape.str() << name_of(a) << row << " " << i;
             }
