@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -44,6 +45,8 @@ def side(library_name, threads, names):
 
     warnings.simplefilter("ignore")
     library.set_num_threads(threads)
+    # One thread's work is timed by the processor's time, which others on a shared machine take no part in.
+    clock = time.process_time if threads == 1 else time.perf_counter
     address = library.Tensor.data_ptr  # naru holds elementwise work back; asking for the address makes it run
     for name, call, *shapes in operators():
         for size, text in zip(("small", "large"), shapes):
@@ -57,7 +60,7 @@ def side(library_name, threads, names):
                 address(out[0] if isinstance(out, tuple) else out)
             try:
                 with library.no_grad():
-                    seconds = median_seconds(one, target=0.004, repetitions=5, warm=2, limit=0.5)
+                    seconds = median_seconds(one, target=0.004, repetitions=5, warm=2, limit=0.5, clock=clock)
             except Exception as e:  # noqa: BLE001
                 print(f"{library_name}: {name}: {type(e).__name__}: {str(e)[:200]}", file=sys.stderr)
                 continue
@@ -94,7 +97,8 @@ def page(found, threads, rounds, version):
         "# Operators beside PyTorch",
         "",
         f"Made by `./run bench --ops` on {datetime.date.today()}: each operator of `bench/operator_list.py` on a small and a large shape, float32, called from Python, without gradients,",
-        f"{threads} thread{'s' * (threads > 1)}, beside PyTorch {version} eager; the least of the medians of {rounds} rounds. Slowest first. Times of a shared machine differ by a fifth from run to run.",
+        f"{threads} thread{'s' * (threads > 1)}, beside PyTorch {version} eager; the least of the medians of {rounds} rounds, in time of the processor where there is one thread. Slowest first. A machine that does other",
+        "work at the same time shares its caches with it: small calls differ by half from run to run.",
         "",
         f"{len(found)} calls: {slow} slower than {SLOW} × PyTorch's time, {sum(r < 1 for r in ratio.values())} faster than PyTorch.",
         "",
