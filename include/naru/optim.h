@@ -46,12 +46,25 @@ class Optimizer {
   double initial_lr(size_t group);
   void set_initial_lr(size_t group, double lr);
 
-  // What the optimizer remembers, by name: "step", "momentum_buffer.0", "exp_avg.3" ...
+  // A setting of a group, by PyTorch's name: a number ("lr"), a switch ("nesterov", 0 or 1), or two numbers ("betas").
+  struct Setting {
+    enum class Kind : uint8_t { Number, Switch, Pair };
+    std::string name;
+    Kind kind;
+    double value, second = 0;
+  };
+  // All of a group, "initial_lr" among them where it has been asked for; none but that where the optimizer's options are not naru's.
+  std::vector<Setting> group_settings(size_t group) const;
+
+  // What the optimizer remembers, by name: "step", "momentum_buffer.0", "exp_avg.3" ..., and the settings: "group.0.lr", "group.1.betas" ... naru/checkpoint.h
+  // has the form in which PyTorch writes it.
   using State = std::vector<std::pair<std::string, Tensor>>;
   State state_dict() const;
-  // Copies the state in. Throws RuntimeError for names and shapes that do not fit these parameters; nothing is changed
-  // then.
+  // Copies the state in, and the settings that it has. Throws RuntimeError for names and shapes that do not fit these parameters, ValueError for settings
+  // out of range; nothing is changed then.
   void load_state_dict(const State& state);
+  // Numbers of a parameter's state beside its tensors, as PyTorch has them: ("mu_product", ...).
+  virtual std::vector<std::pair<std::string, double>> numbers(size_t) const { return {}; }
 
  protected:
   // Throws ValueError for an empty list, RuntimeError for a tensor that is no leaf.
@@ -73,6 +86,9 @@ class Optimizer {
   // Where a group's settings stand; null where it has none such.
   virtual double* lr_place(size_t) { return nullptr; }
   virtual double* momentum_place(size_t) { return nullptr; }
+  // A group's settings without initial_lr; and others in their place, checked alone unless `commit`.
+  virtual std::vector<Setting> settings_of(size_t) const { return {}; }
+  virtual void set_settings(size_t, const std::vector<Setting>&, bool) {}
 
   std::vector<Tensor> params_;
   std::vector<int64_t> steps_;  // per parameter
@@ -96,6 +112,27 @@ struct Group {
   std::vector<Tensor> params;
   std::optional<O> options = {};  // the optimizer's, unless given
 };
+
+// Where the settings of options stand.
+struct SettingPlace {
+  const char* name;
+  bool* on = nullptr;
+  double *value = nullptr, *second = nullptr;
+  SettingPlace(const char* n, bool& b) : name(n), on(&b) {}
+  SettingPlace(const char* n, double& v) : name(n), value(&v) {}
+  SettingPlace(const char* n, double& v, double& w) : name(n), value(&v), second(&w) {}
+};
+using SettingPlaces = std::vector<SettingPlace>;
+SettingPlaces places_of(SgdOptions& o);
+SettingPlaces places_of(AdamOptions& o);
+SettingPlaces places_of(RmspropOptions& o);
+SettingPlaces places_of(AdagradOptions& o);
+SettingPlaces places_of(AdadeltaOptions& o);
+SettingPlaces places_of(AdamaxOptions& o);
+SettingPlaces places_of(NadamOptions& o);
+std::vector<Optimizer::Setting> read_settings(const SettingPlaces& places);
+// What the places have no name for is left alone.
+void write_settings(const SettingPlaces& places, const std::vector<Optimizer::Setting>& settings);
 
 // Base of optimizers with settings `O`.
 template <class O>
@@ -133,6 +170,20 @@ class Grouped : public Optimizer {
       return &settings_[group]->beta1;
     else
       return nullptr;
+  }
+  std::vector<Setting> settings_of(size_t group) const override {
+    if constexpr (requires(O & o) { places_of(o); })
+      return read_settings(places_of(*settings_[group]));
+    else
+      return {};
+  }
+  void set_settings(size_t group, const std::vector<Setting>& list, bool commit) override {
+    if constexpr (requires(O & o) { places_of(o); }) {
+      O changed = *settings_[group];
+      write_settings(places_of(changed), list);
+      check_(changed);
+      if (commit) *settings_[group] = changed;
+    }
   }
 
  private:
@@ -180,9 +231,11 @@ class Adam : public Grouped<AdamOptions> {
   void step() override;
   using Optimizer::step;
 
+ protected:
+  void forget_counts() override { counts_.clear(); }
+
  private:
   std::vector<int64_t> steps() const override;
-  void forget_counts() override { counts_.clear(); }
   void step_group(const std::vector<size_t>& which, const AdamOptions& o);
   void step_on_device(const std::vector<size_t>& which, const AdamOptions& o);
 
@@ -202,6 +255,11 @@ class AdamW : public Adam {
       : Adam(std::move(params), AdamOptions{.lr = lr, .weight_decay = 1e-2, .decoupled = true}) {}
 
  private:
+  // Whatever was loaded: an AdamW is one.
+  void forget_counts() override {
+    Adam::forget_counts();
+    for (size_t group = 0; group < groups(); ++group) group_options(group).decoupled = true;
+  }
   static AdamOptions decoupled(AdamOptions o) {
     o.decoupled = true;
     return o;
@@ -271,6 +329,7 @@ class NAdam : public Grouped<NadamOptions> {
   }
   void step() override;
   using Optimizer::step;
+  std::vector<std::pair<std::string, double>> numbers(size_t i) const override;
 
  private:
   void forget_counts() override;

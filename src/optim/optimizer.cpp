@@ -138,24 +138,63 @@ void Optimizer::prepare_slot(std::vector<Tensor>& slot, const std::vector<size_t
     if (!slot[i].defined()) slot[i] = zeros_like(params_[i].detach());
 }
 
+std::vector<Optimizer::Setting> Optimizer::group_settings(size_t group) const {
+  check_group(group);
+  std::vector<Setting> list = settings_of(group);
+  if (group < initial_lrs_.size() && initial_lrs_[group]) list.push_back({"initial_lr", Setting::Kind::Number, *initial_lrs_[group]});
+  return list;
+}
+
 Optimizer::State Optimizer::state_dict() const {
+  const Device host(DeviceType::Cpu);
   State state;
-  state.emplace_back("step", tensor(steps(), Options(Device(DeviceType::Cpu))));
+  state.emplace_back("step", tensor(steps(), host));
   for (const auto& slot : slots_)
     for (size_t i = 0; i < slot->tensors.size(); ++i)
       if (slot->tensors[i].defined()) state.emplace_back(fmt::format("{}.{}", slot->name, i), slot->tensors[i]);
+  for (size_t group = 0; group < groups(); ++group)
+    for (const Setting& s : group_settings(group)) {
+      std::vector<double> values{s.value};
+      if (s.kind == Setting::Kind::Pair) values.push_back(s.second);
+      state.emplace_back(fmt::format("group.{}.{}", group, s.name), tensor(values, Options(DType::F64, host)));
+    }
   return state;
 }
 
+namespace {
+
+using Given = std::map<std::string, Tensor>;
+
+// Takes the settings of a group out of what is given. RuntimeError for one without numbers.
+std::vector<Optimizer::Setting> take_settings(Given& given, size_t group) {
+  std::vector<Optimizer::Setting> list;
+  const std::string prefix = fmt::format("group.{}.", group);
+  for (auto at = given.lower_bound(prefix); at != given.end() && at->first.starts_with(prefix); at = given.erase(at)) {
+    const std::vector<double> values = at->second.to_doubles();
+    if (values.empty() || values.size() > 2)
+      throw RuntimeError("optimizer.load_state_dict: {} should be one number or two, got shape {}", at->first, at->second.sizes().str());
+    const auto kind = values.size() == 2 ? Optimizer::Setting::Kind::Pair : Optimizer::Setting::Kind::Number;
+    list.push_back({at->first.substr(prefix.size()), kind, values[0], values.size() == 2 ? values[1] : 0});
+  }
+  return list;
+}
+
+}  // namespace
+
 void Optimizer::load_state_dict(const State& state) {
   const NoGrad no_grad;
-  std::map<std::string, Tensor> given(state.begin(), state.end());
+  Given given(state.begin(), state.end());
   const auto steps = given.find("step");
   if (steps == given.end() || steps->second.numel() != static_cast<int64_t>(params_.size()))
     throw RuntimeError("optimizer.load_state_dict: wanted \"step\" with {} numbers, one per parameter; got {}", params_.size(),
                        steps == given.end() ? "none" : steps->second.sizes().str());
   const std::vector<int64_t> counts = steps->second.to_ints();
   given.erase(steps);
+  std::vector<std::vector<Setting>> settings;
+  for (size_t group = 0; group < groups(); ++group) {
+    settings.push_back(take_settings(given, group));
+    set_settings(group, settings.back(), false);
+  }
   std::vector<std::pair<Tensor*, Tensor>> found;
   for (const auto& slot : slots_)
     for (size_t i = 0; i < params_.size(); ++i) {
@@ -170,6 +209,11 @@ void Optimizer::load_state_dict(const State& state) {
     }
   if (!given.empty()) throw RuntimeError("optimizer.load_state_dict: this optimizer has no state called \"{}\"", given.begin()->first);
   for (auto& [place, value] : found) *place = value;
+  for (size_t group = 0; group < groups(); ++group) {
+    set_settings(group, settings[group], true);
+    for (const Setting& s : settings[group])
+      if (s.name == "initial_lr") set_initial_lr(group, s.value);
+  }
   steps_ = counts;
   forget_counts();
 }

@@ -137,6 +137,10 @@ void NAdam::step() {
   }
 }
 
+std::vector<std::pair<std::string, double>> NAdam::numbers(size_t i) const {
+  return {{"mu_product", i < mu_products_.size() ? mu_products_[i] : 1}};
+}
+
 // The products follow from the steps made.
 void NAdam::forget_counts() {
   mu_products_.assign(params_.size(), 1.0);
