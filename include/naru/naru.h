@@ -4,6 +4,7 @@
 #include "naru/amp.h"
 #include "naru/autograd.h"
 #include "naru/averaged_model.h"
+#include "naru/checkpoint.h"
 #include "naru/complex.h"
 #include "naru/compositions.h"
 #include "naru/convolution.h"
@@ -59,4 +60,5 @@
 #include "naru/sync.h"
 #include "naru/tensor.h"
 #include "naru/threads.h"
+#include "naru/value.h"
 #include "naru/virtual.h"

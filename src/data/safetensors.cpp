@@ -1,8 +1,3 @@
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -10,6 +5,7 @@
 #include <set>
 
 #include "core/tensor_impl.h"
+#include "data/mapped_file.h"
 #include "naru/error.h"
 #include "naru/io.h"
 #include "naru/ops.h"
@@ -150,35 +146,6 @@ Layout read_layout(std::string_view bytes) {
   return l;
 }
 
-// A file's pages, private to this process.
-class Mapping {
- public:
-  explicit Mapping(const std::string& path) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    struct stat s {};
-    if (file < 0 || fstat(file, &s) != 0) {
-      const int error = errno;
-      if (file >= 0) close(file);
-      throw RuntimeError("safetensors: {}: {}", path, std::strerror(error));
-    }
-    size_ = static_cast<size_t>(s.st_size);
-    if (S_ISREG(s.st_mode) && size_) data_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
-    close(file);
-    if (data_ == MAP_FAILED) throw RuntimeError("safetensors: {}: {}", path, std::strerror(errno));
-    if (!S_ISREG(s.st_mode)) throw RuntimeError("safetensors: {} is no regular file", path);
-  }
-  Mapping(const Mapping&) = delete;
-  ~Mapping() {
-    if (data_) munmap(data_, size_);
-  }
-  char* data() const noexcept { return static_cast<char*>(data_); }
-  std::string_view bytes() const noexcept { return {data(), size_}; }
-
- private:
-  void* data_ = nullptr;
-  size_t size_ = 0;
-};
-
 Tensor copied(const Entry& e, const char* data) {
   Tensor t = empty(e.sizes, Options(e.type));
   if (e.end == e.begin) return t;
@@ -200,7 +167,7 @@ SafeTensors tensors_of(const Layout& l, Make make) {
 }  // namespace
 
 SafeTensors load_safetensors(const std::string& path) {
-  const auto map = std::make_shared<Mapping>(path);
+  const auto map = std::make_shared<data::MappedFile>("safetensors", path);
   const Layout l = read_layout(map->bytes());
   return tensors_of(l, [&](const Entry& e) {
     if (e.begin == e.end) return empty(e.sizes, Options(e.type));

@@ -1,0 +1,23 @@
+// A file's pages, private to this process: what is written to them never reaches the file.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace naru::data {
+
+class MappedFile {
+ public:
+  // what: the format, for errors. Throws RuntimeError with the system's word for a file that can't be opened or is no regular file.
+  MappedFile(const char* what, const std::string& path);
+  MappedFile(const MappedFile&) = delete;
+  ~MappedFile();
+  char* data() const noexcept { return static_cast<char*>(data_); }
+  std::string_view bytes() const noexcept { return {data(), size_}; }
+
+ private:
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace naru::data
