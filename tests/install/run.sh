@@ -28,7 +28,7 @@ shared() {
   cmake -S "$root" -B "$root/build/shared" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON -DNARU_PYTHON=OFF -DNARU_TESTS=OFF -DNARU_BENCH=OFF
   cmake --build "$root/build/shared" --target naru examples
   package "$root/build/shared" shared
-  if nm -DC --defined-only "$scratch"/shared/lib*/libnaru.so | grep -E ' (asmjit|fmt|nlohmann|naru::(ir|render|host|backends))::'; then
+  if nm -DC --defined-only "$scratch"/shared/lib*/libnaru.so | grep -E '^[0-9a-f]+ [A-Za-z] (asmjit|fmt|nlohmann|naru::(ir|render|host|backends))::'; then
     echo "libnaru.so shows what is its own affair" >&2 && exit 1
   fi
   echo "C++ package, shared: works"
