@@ -22,7 +22,7 @@ ALLOWED = {
     "backward": {"core", "runtime", "autograd", "ops", "backward"},
     "nn": {"core", "runtime", "autograd", "ops", "nn"},
     "optim": {"core", "runtime", "autograd", "ops", "nn", "optim"},
-    "data": {"core", "runtime", "autograd", "ops", "data"},
+    "data": {"core", "runtime", "autograd", "ops", "nn", "optim", "data"},
     "backends": {"core", "ir", "render", "runtime", "host", "backends"},
 }
 LAYERS = re.search(r"set\(NARU_LAYERS ([^)]*)\)", (SRC / "CMakeLists.txt").read_text()).group(1).split()
