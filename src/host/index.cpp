@@ -124,9 +124,21 @@ void copy_indexed(int64_t item, const char* source, int64_t source_step, const i
   }
 }
 
+// From the end to the beginning: `source` is the last element.
+template <class T>
+void copy_turned(const char* source, char* target, int64_t n) {
+  const T* __restrict in = reinterpret_cast<const T*>(source) - (n - 1);
+  T* __restrict out = reinterpret_cast<T*>(target);
+  for (int64_t e = 0; e < n; ++e) out[e] = in[n - 1 - e];
+}
+
 void copy_run(int64_t item, const char* source, int64_t source_step, char* target, int64_t target_step, int64_t n) {
   if (source_step == item && target_step == item) {
     std::memcpy(target, source, static_cast<size_t>(n * item));
+  } else if (source_step == -item && target_step == item && item == 4) {
+    copy_turned<uint32_t>(source, target, n);
+  } else if (source_step == -item && target_step == item && item == 8) {
+    copy_turned<uint64_t>(source, target, n);
   } else {
     copy_indexed(item, source, source_step, nullptr, target, target_step, nullptr, n);
   }
@@ -181,6 +193,23 @@ void add_run(const char* value, int64_t value_step, char* target, int64_t target
 constexpr PerDType<AddRun> kAddRun{add_run<bool>,    add_run<uint8_t>, add_run<int8_t>, add_run<int16_t>, add_run<int32_t>,
                                    add_run<int64_t>, add_run<Half>,    add_run<Bfloat>, add_run<float>,   add_run<double>};
 
+// One index, whose positions lie behind each other, as the plain operand's elements do: no list of shifts is made.
+template <class T>
+void gather_line(const char* source, int64_t source_step, const int64_t* at, int64_t bound, int64_t scale, char* target, int64_t n) {
+  T* out = reinterpret_cast<T*>(target);
+  for (int64_t e = 0; e < n; ++e)
+    out[e] = *reinterpret_cast<const T*>(source + e * source_step + (at[e] + (at[e] < 0 ? bound : 0)) * scale);
+}
+template <class T>
+void scatter_line(const char* value, const int64_t* at, int64_t bound, int64_t scale, char* target, int64_t target_step, int64_t n) {
+  const T* in = reinterpret_cast<const T*>(value);
+  for (int64_t e = 0; e < n; ++e) *reinterpret_cast<T*>(target + e * target_step + (at[e] + (at[e] < 0 ? bound : 0)) * scale) = in[e];
+}
+bool is_one_line(const Moves& m) {
+  return m.indices.size() == 1 && (m.item == 4 || m.item == 8) && m.space.operands[0].strides[m.last()] == m.item &&
+         m.space.operands[2].strides[m.last()] == 8;
+}
+
 bool nothing(const Dims& shape) { return product(shape) == 0; }
 
 }  // namespace
@@ -202,6 +231,7 @@ void run(const ir::Gather& g) {
     });
   }
   const int64_t blocks = (inner + kBlock - 1) / kBlock;
+  const bool one_line = is_one_line(m);
   split(rows * blocks, time, 1, [&](int64_t begin, int64_t end) {
     Walk walk(m.space, m.last());
     int64_t shifts[kBlock], at = -1;
@@ -213,6 +243,13 @@ void run(const ir::Gather& g) {
         else
           walk.seek(row);
         at = row;
+      }
+      if (one_line) {
+        const auto* positions = reinterpret_cast<const int64_t*>(walk.at(2)) + first;
+        const int64_t bound = g.indices[0].bound, scale = g.indices[0].step * m.item;
+        const auto line = m.item == 4 ? gather_line<uint32_t> : gather_line<uint64_t>;
+        line(walk.at(1) + first * source_step, source_step, positions, bound, scale, walk.at(0) + first * out_step, n);
+        continue;
       }
       m.shifts(walk, first, n, shifts);
       copy_indexed(m.item, walk.at(1) + first * source_step, source_step, shifts, walk.at(0) + first * out_step, out_step, nullptr, n);
@@ -246,6 +283,13 @@ void run(const ir::Scatter& s) {
   Walk walk(m.space, m.last());
   walk.seek(0);
   int64_t shifts[kBlock];
+  if (!add && is_one_line(m)) {
+    const auto line = m.item == 4 ? scatter_line<uint32_t> : scatter_line<uint64_t>;
+    const int64_t bound = s.indices[0].bound, scale = s.indices[0].step * m.item;
+    for (int64_t row = 0; row < rows; ++row, walk.next())
+      line(walk.at(0), reinterpret_cast<const int64_t*>(walk.at(2)), bound, scale, walk.at(1), target_step, inner);
+    return;
+  }
   for (int64_t row = 0; row < rows; ++row, walk.next())
     for (int64_t first = 0; first < inner; first += kBlock) {
       const int64_t n = std::min(kBlock, inner - first);

@@ -20,7 +20,7 @@ using Op = Windows::Op;
 
 // A place of the last dimension, for the positions [begin, end) that have it: element first + (p - begin) * step, or by the table (step 0).
 struct Run {
-  int64_t begin = 0, end = 0, first = 0, step = 0;
+  int64_t begin = 0, end = 0, first = 0, step = 0, place = 0;
 };
 
 // Looks for a regular step in a row of the table.
@@ -35,6 +35,22 @@ Run run_of(const int64_t* index, int64_t n) {
   for (int64_t p = r.begin; p < r.end; ++p)
     if (index[p] != r.first + (p - r.begin) * r.step) r.step = 0;
   return r;
+}
+
+// The positions that have a place: with a regular step all together, else those in the middle that see neighbours by themselves (a padded image's).
+void add_runs(const int64_t* index, int64_t n, int64_t place, std::vector<Run>& runs) {
+  constexpr int64_t kWorthIt = 16;
+  Run whole = run_of(index, n), middle;
+  whole.place = place;
+  for (int64_t begin = whole.begin, end; whole.step == 0 && begin < whole.end; begin = end) {
+    for (end = begin + 1; end < whole.end && index[end] == index[end - 1] + 1; ++end) {
+    }
+    if (index[begin] >= 0 && end - begin > middle.end - middle.begin) middle = {begin, end, index[begin], 1, place};
+  }
+  if (middle.end - middle.begin < kWorthIt) return runs.push_back(whole);
+  runs.push_back({whole.begin, middle.begin, 0, 0, place});
+  runs.push_back(middle);
+  runs.push_back({middle.end, whole.end, 0, 0, place});
 }
 
 template <class T>
@@ -60,7 +76,7 @@ class Job {
       for (size_t p = 0; p < own_.size(); ++p) own_[p] = static_cast<int64_t>(p);
       index_[2] = own_.data();
     }
-    for (int64_t t = 0; t < places_[2]; ++t) runs_.push_back(run_of(index_[2] + t * q.result[2], q.result[2]));
+    for (int64_t t = 0; t < places_[2]; ++t) add_runs(index_[2] + t * q.result[2], q.result[2], t, runs_);
   }
 
   void run() const {
@@ -140,10 +156,9 @@ class Job {
       const T* x = static_cast<const T*>(q_.x.data) + image * s[0] + channel * s[1] + i0 * s[2] + i1 * s[3];
       const int64_t* seen = static_cast<const int64_t*>(q_.indices.data) + image * si[0] + channel * si[1] + i0 * si[2] + i1 * si[3];
       const int64_t number = (i0 * q_.size[1] + i1) * q_.size[2], own = (p0 * q_.result[1] + p1) * n;
-      for (int64_t t = 0; t < places_[2]; ++t) {
-        const Run& r = runs_[static_cast<size_t>(t)];
-        const int64_t* index = index_[2] + t * n;
-        const T* w = weight_[2] ? weight_[2] + t * n : nullptr;
+      for (const Run& r : runs_) {
+        const int64_t* index = index_[2] + r.place * n;
+        const T* w = weight_[2] ? weight_[2] + r.place * n : nullptr;
         const int64_t count = r.end - r.begin;
         const Places places{r.first, r.step, move, index + r.begin};
         if (q_.op == Op::Sum)
@@ -194,7 +209,7 @@ class Job {
   int64_t places_[3];
   bool weighs_ = false;
   std::vector<int64_t> own_;  // positions, where the last dimension has no table
-  std::vector<Run> runs_;     // of each place of the last dimension
+  std::vector<Run> runs_;     // of the places of the last dimension, in their order
 };
 
 Dims dims_of(const std::array<int64_t, 5>& a) { return Dims(std::span<const int64_t>(a)); }

@@ -44,7 +44,7 @@ Tensor drop_to_least(const Tensor& x, const Tensor& drawn, double p) {
 
 Tensor celu(const Tensor& x, double alpha) {
   if (alpha == 0) throw RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU");
-  if (!is_floating(x.dtype())) return naru::elu(x, alpha);  // which tells what it is not for
+  if (alpha == 1 || !is_floating(x.dtype())) return naru::elu(x, alpha);  // the same; which tells what it is not for
   return where(x > 0, x, Scalar(alpha) * expm1(negative_part(x) / alpha));
 }
 

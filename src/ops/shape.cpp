@@ -10,6 +10,7 @@
 #include "ops/autocast.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"
+#include "ops/strides.h"
 
 namespace naru {
 namespace {
@@ -233,7 +234,8 @@ namespace {
 
 // The dimensions d with turned[d] from their end.
 Tensor flipped(const Tensor& t, const std::vector<bool>& turned) {
-  Tensor out = ops::make_result(t.sizes(), t.dtype(), t.device(), "flip", true);
+  Tensor out =
+      ops::make_result(t.sizes(), ops::strides_like(t.sizes(), t.strides(), MemoryFormat::Preserve), t.dtype(), t.device(), "flip", true);
   if (t.numel() > 0) {
     ir::Gather g;
     g.shape = t.sizes();
