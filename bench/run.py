@@ -18,7 +18,7 @@ from goals import goals_of
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PROGRAMS = Path(os.environ.get("NARU_BUILD", ROOT / "build" / "release")) / "bench" / "cpp"
-LINES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 16, 17)
+LINES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 16, 17, 22)
 CPP_LINES = (1, 10, 13)
 # Which peers a line is measured with, and whether memory counts there.
 COMPILED = (4, 5, 6, 7, 8, 12, 13)
@@ -42,21 +42,20 @@ def program(name):
     return found[0]
 
 
-def libtorch_program(peers):
-    """Line 1 of PyTorch, compiled against the torch package of the peers' environment (kept in build/)."""
+def libtorch_program(peers, source):
+    """A C++ program of PyTorch's side, compiled against the torch package of the peers' environment (kept in build/)."""
     where = subprocess.run([peers, "-c", "import torch, os; print(os.path.dirname(torch.__file__)); print(int(torch._C._GLIBCXX_USE_CXX11_ABI))"],
                            capture_output=True, text=True)
     if where.returncode != 0:
         return None, {}
     home, abi = where.stdout.split()
-    target = ROOT / "build" / "libtorch_small"
+    target = ROOT / "build" / f"libtorch_{source.stem.removeprefix('libtorch_')}"
     env = {"LD_LIBRARY_PATH": f"{home}/lib:" + os.environ.get("LD_LIBRARY_PATH", "")}
-    source = HERE / "peers" / "libtorch_small.cpp"
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
-        print("  compiling PyTorch's side of line 1", flush=True)
-        built = subprocess.run(["g++", "-O2", "-std=c++20", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", f"-I{home}/include", f"-I{home}/include/torch/csrc/api/include",
-                                str(source), "-o", str(target), f"-L{home}/lib", "-Wl,--no-as-needed", "-ltorch_cpu", "-ltorch", "-lc10"],
-                               capture_output=True, text=True)
+        print(f"  compiling PyTorch's side: {source.name}", flush=True)
+        built = subprocess.run(["g++", "-O2", "-std=c++20", "-DLIBTORCH", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", f"-I{home}/include",
+                                f"-I{home}/include/torch/csrc/api/include", str(source), "-o", str(target), f"-L{home}/lib", "-Wl,--no-as-needed",
+                                "-ltorch_cpu", "-ltorch", "-lc10"], capture_output=True, text=True)
         if built.returncode != 0:
             print(built.stderr[-1500:], file=sys.stderr)
             return None, {}
@@ -110,11 +109,13 @@ def sides_of(line, threads, peers):
     if line == 17:  # as many threads as PoCL takes
         xpu = {"NARU_OPENCL_CPU": "1", "NARU_VIRTUAL": ""}
         return [("naru", [program("opencl"), "naru"], xpu), ("hand", [program("opencl"), "hand"], xpu)]
-    if line == 1:
-        if peers:
-            binary, env = libtorch_program(peers)
-            if binary:
-                sides.append(("torch", [binary], env))
+    if line == 22:
+        sides.append(("naru", [program("side_by_side")], {"NARU_NUM_THREADS": "1"}))
+    if line in (1, 22):
+        source = HERE / ("peers/libtorch_small.cpp" if line == 1 else "cpp/side_by_side.cpp")
+        binary, env = libtorch_program(peers, source) if peers else (None, {})
+        if binary:
+            sides.append(("torch", [binary], env))
         return sides
     for library in ("naru", "numpy", "torch", "compile", "jax"):
         python = sys.executable if library in ("naru", "numpy") else peers
@@ -144,7 +145,7 @@ def measure(lines, thread_counts, peers, rounds):
     results = []
     for line in lines:
         for threads in thread_counts:
-            if (line in (1, 2) and threads != thread_counts[0]) or (line == 17 and threads != thread_counts[-1]):
+            if (line in (1, 2, 22) and threads != thread_counts[0]) or (line == 17 and threads != thread_counts[-1]):
                 continue
             print(f"line {line}, {threads} thread{'s' if threads > 1 else ''}", flush=True)
             times = {}
