@@ -22,7 +22,7 @@ PAGE = ROOT / "docs" / "cpp-parity.md"
 NAMESPACES = {
     "autograd": ("naru::autograd", ["autograd", "function", "derivatives", "node"]),
     "autograd.functional": ("naru::autograd", ["derivatives"]),
-    "nn": ("naru::nn", ["module", "nn", "nn_activations", "nn_classes", "nn_images", "nn_losses", "nn_recurrent", "parallel"]),
+    "nn": ("naru::nn", ["module", "nn", "nn_activations", "nn_classes", "nn_images", "nn_lazy", "nn_losses", "nn_recurrent", "parallel"]),
     "nn.functional": ("naru::nn::functional", ["nn_functional"]),
     "nn.init": ("naru::nn::init", ["nn_init"]),
     "nn.utils": ("naru::nn::utils", ["nn_utils"]),
@@ -44,7 +44,7 @@ HELPERS = {
 }
 
 PARAMETER = "a Tensor that `Module::register_parameter` has made a parameter: C++ needs no class for it"
-LAZY = "sizes are known where a C++ module is made; make it in the first call of forward, where they are not"
+LAZY = "a Tensor without elements, until the module has been called"
 DEPRECATED = "an old name that PyTorch warns of"
 PICKLED = "worker processes are Python's; C++'s workers are threads, which share the data set"
 
@@ -175,8 +175,6 @@ def rows(namespace: str) -> list[tuple[str, str | None, str]]:
     for name in public_names(namespace):
         if (namespace, name) in SPELT:
             found.append((name, *SPELT[namespace, name]))
-        elif namespace == "nn" and name.startswith("Lazy"):
-            found.append((name, None, LAZY))
         elif namespace == "nn.init" and not name.endswith("_") and name != "calculate_gain":
             found.append((name, f"{prefix}::{name}_", DEPRECATED))
         else:

@@ -133,6 +133,19 @@ class Module {
   void add_child(std::string name, std::shared_ptr<Module> module);
   // A new module with the same structure, whatever its values: what clone() begins with.
   virtual std::shared_ptr<Module> remake() const;
+  // Before a state is read whose entries for this module begin with `prefix`: lazy modules learn their sizes there.
+  virtual void before_load(const NamedTensors&, const std::string&) {}
+  // This module's own tensors take those of another of the same structure, which keep their handles, device and type.
+  void become(const Module& other);
+  // f(), and the generator as it was before.
+  template <class F>
+  static auto without_draws(const F& f) {
+    Generator& numbers = default_generator();
+    const uint64_t seed = numbers.initial_seed(), offset = numbers.offset();
+    auto made = f();
+    numbers.set_state(seed, offset);
+    return made;
+  }
 
  private:
   struct Buffer {
@@ -146,6 +159,7 @@ class Module {
   void each_tensor(const std::function<void(Tensor&)>& f);
   void check_name(const std::string& name) const;
   void take_state(const Module& from, std::optional<Device> device);
+  void announce_load(const NamedTensors& state, const std::string& prefix);
   Tensor call_with_hooks(const Tensor& x);
 
   NamedTensors parameters_;

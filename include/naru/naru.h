@@ -36,6 +36,7 @@
 #include "naru/nn_functional.h"
 #include "naru/nn_images.h"
 #include "naru/nn_init.h"
+#include "naru/nn_lazy.h"
 #include "naru/nn_losses.h"
 #include "naru/nn_recurrent.h"
 #include "naru/nn_utils.h"

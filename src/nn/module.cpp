@@ -204,7 +204,23 @@ NamedTensors Module::state_dict() const {
   return state;
 }
 
+void Module::announce_load(const NamedTensors& state, const std::string& prefix) {
+  before_load(state, prefix);
+  for (auto& [name, child] : children_) child->announce_load(state, prefix + name + ".");
+}
+
+void Module::become(const Module& other) {
+  const auto take = [](const Tensor& own, const Tensor& value) {
+    if (!own.defined()) return;
+    const DType dtype = is_inexact(value.dtype()) ? own.dtype() : value.dtype();
+    adopt(own, value.detach().to(own.device(), dtype, false, false));
+  };
+  for (size_t i = 0; i < parameters_.size(); ++i) take(parameters_[i].second, other.parameters_[i].second);
+  for (size_t i = 0; i < buffers_.size(); ++i) take(buffers_[i].tensor, other.buffers_[i].tensor);
+}
+
 void Module::load_state_dict(const NamedTensors& state, bool strict) {
+  announce_load(state, "");
   std::unordered_map<std::string, Tensor> given(state.begin(), state.end());
   std::vector<std::string> missing, unexpected, errors;
   std::vector<std::pair<Tensor, Tensor>> copies;
@@ -261,10 +277,7 @@ void Module::take_state(const Module& from, std::optional<Device> device) {
 }
 
 std::shared_ptr<Module> Module::clone(std::optional<Device> device) const {
-  Generator& numbers = default_generator();
-  const uint64_t seed = numbers.initial_seed(), offset = numbers.offset();
-  std::shared_ptr<Module> made = remake();
-  numbers.set_state(seed, offset);  // what the new module has drawn is thrown away
+  std::shared_ptr<Module> made = without_draws([this] { return remake(); });  // what the new module has drawn is thrown away
   const NoGrad off;
   made->take_state(*this, device);
   return made;
