@@ -1,7 +1,9 @@
 // libtorch's data sets, transforms, samplers and loaders. Included by naru/torch.h.
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -192,12 +194,13 @@ using SequentialSampler = naru::data::SequentialSampler;
 
 struct DataLoaderOptions {
   size_t batch_size_;
+  size_t workers_ = 0;
   bool drop_last_ = false;
   DataLoaderOptions(size_t size = 1) : batch_size_(size) {}
   DataLoaderOptions& batch_size(size_t n) { return batch_size_ = n, *this; }
   DataLoaderOptions& drop_last(bool on) { return drop_last_ = on, *this; }
-  // Batches are made by the thread that asks for them: naru::data::DataLoader has workers.
-  DataLoaderOptions& workers(size_t) { return *this; }
+  // Threads that make batches ahead of time, each with a copy of the data set; 0: whoever asks makes them.
+  DataLoaderOptions& workers(size_t n) { return workers_ = n, *this; }
 };
 
 // Iterates over a data set in batches: each begin() is a new pass.
@@ -206,7 +209,9 @@ class StatelessDataLoader {
  public:
   using BatchType = typename D::BatchType;
   StatelessDataLoader(D dataset, std::shared_ptr<const naru::data::Sampler> sampler, const DataLoaderOptions& o)
-      : dataset_(std::move(dataset)), batches_(std::move(sampler), static_cast<int64_t>(o.batch_size_), o.drop_last_) {}
+      : dataset_(std::move(dataset)),
+        batches_(std::move(sampler), static_cast<int64_t>(o.batch_size_), o.drop_last_),
+        workers_(o.workers_) {}
 
   class Iterator {
    public:
@@ -230,11 +235,27 @@ class StatelessDataLoader {
 
    private:
     void load() {
-      if (at_ < batches_.size())
+      if (at_ >= batches_.size())
+        loader_ = nullptr;
+      else if (loader_->workers_ == 0)
         batch_ = loader_->dataset_.get_batch(batches_[at_]);
       else
-        loader_ = nullptr;
+        batch_ = ahead().get();
     }
+    // The batch at at_, and those behind it under way: as many as there are workers, whose copies are used in turn.
+    std::future<BatchType> ahead() {
+      if (copies_.empty())
+        for (size_t i = 0; i < loader_->workers_; ++i) copies_.push_back(std::make_shared<D>(loader_->dataset_));
+      for (; next_ < batches_.size() && next_ < at_ + copies_.size(); ++next_)
+        under_way_.push_back(std::async(
+            std::launch::async, [d = copies_[next_ % copies_.size()], numbers = batches_[next_]] { return d->get_batch(numbers); }));
+      std::future<BatchType> first = std::move(under_way_.front());
+      under_way_.pop_front();
+      return first;
+    }
+    std::vector<std::shared_ptr<D>> copies_;
+    std::deque<std::future<BatchType>> under_way_;
+    size_t next_ = 0;
     StatelessDataLoader* loader_ = nullptr;  // none: the end
     std::vector<std::vector<int64_t>> batches_;
     size_t at_ = 0;
@@ -246,6 +267,7 @@ class StatelessDataLoader {
  private:
   D dataset_;
   naru::data::BatchSampler batches_;
+  size_t workers_;
 };
 
 template <class Sampler = samplers::RandomSampler, class D>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -285,12 +286,46 @@ struct LossImplOf : Base {
   LossImplOf(const LossOptions& o = {}) : Base(o.reduction_) {}
 };
 
+// Base of modules that make their parameters in reset(), which the subclass's constructor calls. One without arguments lets them be cloned.
+template <class Derived>
+class Cloneable : public Module {
+ public:
+  using Module::Module;
+  virtual void reset() = 0;
+
+ protected:
+  std::shared_ptr<naru::nn::Module> remake() const override {
+    if constexpr (std::is_default_constructible_v<Derived>)
+      return std::make_shared<Derived>();
+    else
+      return Module::remake();
+  }
+};
+
+class SequentialImpl;
+// A module with its name in a Sequential: Sequential({{"first", Linear(3, 4)}, {"act", ReLU()}}).
+class NamedAnyModule {
+ public:
+  template <class M>
+  NamedAnyModule(std::string name, M&& module);
+
+ private:
+  friend class SequentialImpl;
+  std::function<void(SequentialImpl&)> add_;
+};
+
 // Calls its modules one after another; they are any of one tensor.
 class SequentialImpl : public Module {
  public:
   SequentialImpl() = default;
+  SequentialImpl(std::initializer_list<NamedAnyModule> modules) {
+    for (const NamedAnyModule& m : modules) m.add_(*this);
+  }
   template <class... M>
-  requires(sizeof...(M) > 0) explicit SequentialImpl(M&&... modules) { (push_back(std::forward<M>(modules)), ...); }
+  requires(sizeof...(M) > 0 && !(std::is_same_v<std::remove_cvref_t<M>, std::initializer_list<NamedAnyModule>> ||
+                                 ...)) explicit SequentialImpl(M&&... modules) {
+    (push_back(std::forward<M>(modules)), ...);
+  }
   template <class M>
   void push_back(M&& module) {
     push_back(std::to_string(size()), std::forward<M>(module));
@@ -310,6 +345,7 @@ class SequentialImpl : public Module {
   std::string name() const override { return "Sequential"; }
 
  private:
+  friend class NamedAnyModule;
   template <class Impl>
   static std::shared_ptr<Impl> shared(const ModuleHolder<Impl>& holder) {
     return holder.ptr();
@@ -323,6 +359,12 @@ class SequentialImpl : public Module {
   static std::shared_ptr<Impl> shared(Impl&& module) { return std::make_shared<Impl>(std::move(module)); }
   std::vector<std::function<Tensor(const Tensor&)>> calls_;
 };
+
+template <class M>
+NamedAnyModule::NamedAnyModule(std::string name, M&& module)
+    : add_([name = std::move(name), shared = SequentialImpl::shared(std::forward<M>(module))](SequentialImpl& s) {
+        s.push_back(name, shared);
+      }) {}
 
 TORCH_MODULE(Linear);
 TORCH_MODULE_IMPL(Conv1d, ConvImpl<1>);
@@ -364,44 +406,14 @@ TORCH_MODULE_IMPL(MSELoss, LossImplOf<naru::nn::MSELoss>);
 TORCH_MODULE_IMPL(L1Loss, LossImplOf<naru::nn::L1Loss>);
 TORCH_MODULE_IMPL(BCELoss, LossImplOf<naru::nn::BCELoss>);
 TORCH_MODULE_IMPL(BCEWithLogitsLoss, LossImplOf<naru::nn::BCEWithLogitsLoss>);
-TORCH_MODULE(Sequential);
+class Sequential : public ModuleHolder<SequentialImpl> {
+ public:
+  using ModuleHolder<SequentialImpl>::ModuleHolder;
+  using Impl = SequentialImpl;
+  Sequential(std::initializer_list<NamedAnyModule> modules) : ModuleHolder(std::make_shared<SequentialImpl>(modules)) {}
+};
 
 namespace init = naru::nn::init;
 namespace utils = naru::nn::utils;
 
-namespace functional {
-
-using namespace naru::nn::functional;
-using DropoutFuncOptions = DropoutOptions;
-using MaxPool2dFuncOptions = PoolOptions;
-using AvgPool2dFuncOptions = PoolOptions;
-using SoftmaxFuncOptions = DimOptions;
-using LogSoftmaxFuncOptions = DimOptions;
-using CrossEntropyFuncOptions = LossOptions;
-using NLLLossFuncOptions = LossOptions;
-using MSELossFuncOptions = LossOptions;
-using naru::dropout;
-inline Tensor dropout(const Tensor& x, const DropoutFuncOptions& o) { return naru::dropout(x, o.p_, o.training_); }
-using naru::max_pool2d;
-inline Tensor max_pool2d(const Tensor& x, const PoolOptions& o) {
-  return naru::max_pool2d(x, o.kernel, o.stride_, o.padding_, Dims{1}, o.ceil_);
-}
-using naru::avg_pool2d;
-inline Tensor avg_pool2d(const Tensor& x, const PoolOptions& o) {
-  return naru::avg_pool2d(x, o.kernel, o.stride_, o.padding_, o.ceil_, o.count_);
-}
-inline Tensor softmax(const Tensor& x, const DimOptions& o) { return naru::softmax(x, o.dim); }
-inline Tensor log_softmax(const Tensor& x, const DimOptions& o) { return naru::log_softmax(x, o.dim); }
-using naru::cross_entropy;
-inline Tensor cross_entropy(const Tensor& x, const Tensor& y, const LossOptions& o) {
-  return naru::cross_entropy(x, y, o.weight_, o.reduction_, o.ignore_, o.smoothing_);
-}
-using naru::nll_loss;
-inline Tensor nll_loss(const Tensor& x, const Tensor& y, const LossOptions& o) {
-  return naru::nll_loss(x, y, o.weight_, o.reduction_, o.ignore_);
-}
-using naru::mse_loss;
-inline Tensor mse_loss(const Tensor& x, const Tensor& y, const LossOptions& o) { return naru::mse_loss(x, y, o.reduction_); }
-
-}  // namespace functional
 }  // namespace torch::nn

@@ -1,6 +1,7 @@
-// libtorch's optimizers and their options. Included by naru/torch.h.
+// libtorch's optimizers, their options and parameter groups. Included by naru/torch.h.
 #pragma once
 
+#include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -14,58 +15,153 @@ using naru::optim::Optimizer;
 using naru::optim::ReduceLROnPlateau;
 using naru::optim::StepLR;
 
-// Each method sets one setting and returns the options; without arguments it says what it is.
-struct SGDOptions : naru::SgdOptions {
-  SGDOptions(double rate) : naru::SgdOptions{.lr = rate} {}
-  SGDOptions& momentum(double v) { return naru::SgdOptions::momentum = v, *this; }
-  SGDOptions& dampening(double v) { return naru::SgdOptions::dampening = v, *this; }
-  SGDOptions& weight_decay(double v) { return naru::SgdOptions::weight_decay = v, *this; }
-  SGDOptions& nesterov(bool v) { return naru::SgdOptions::nesterov = v, *this; }
-};
-struct AdamOptions : naru::AdamOptions {
-  AdamOptions(double rate = 1e-3) : naru::AdamOptions{.lr = rate} {}
-  AdamOptions& lr(double v) { return naru::AdamOptions::lr = v, *this; }
-  AdamOptions& betas(std::tuple<double, double> v) { return beta1 = std::get<0>(v), beta2 = std::get<1>(v), *this; }
-  AdamOptions& eps(double v) { return naru::AdamOptions::eps = v, *this; }
-  AdamOptions& weight_decay(double v) { return naru::AdamOptions::weight_decay = v, *this; }
-  AdamOptions& amsgrad(bool v) { return naru::AdamOptions::amsgrad = v, *this; }
-};
-struct AdamWOptions : AdamOptions {
-  AdamWOptions(double rate = 1e-3) : AdamOptions(rate) { naru::AdamOptions::weight_decay = 1e-2; }
-};
-struct RMSpropOptions : naru::optim::RmspropOptions {
-  RMSpropOptions(double rate = 1e-2) : naru::optim::RmspropOptions{.lr = rate} {}
-  RMSpropOptions& alpha(double v) { return naru::optim::RmspropOptions::alpha = v, *this; }
-  RMSpropOptions& eps(double v) { return naru::optim::RmspropOptions::eps = v, *this; }
-  RMSpropOptions& weight_decay(double v) { return naru::optim::RmspropOptions::weight_decay = v, *this; }
-  RMSpropOptions& momentum(double v) { return naru::optim::RmspropOptions::momentum = v, *this; }
-  RMSpropOptions& centered(bool v) { return naru::optim::RmspropOptions::centered = v, *this; }
-};
-struct AdagradOptions : naru::optim::AdagradOptions {
-  AdagradOptions(double rate = 1e-2) : naru::optim::AdagradOptions{.lr = rate} {}
-  AdagradOptions& lr_decay(double v) { return naru::optim::AdagradOptions::lr_decay = v, *this; }
-  AdagradOptions& eps(double v) { return naru::optim::AdagradOptions::eps = v, *this; }
-  AdagradOptions& weight_decay(double v) { return naru::optim::AdagradOptions::weight_decay = v, *this; }
+// What options of all optimizers have.
+class OptimizerOptions {
+ public:
+  virtual ~OptimizerOptions() = default;
+  virtual double get_lr() const = 0;
+  virtual void set_lr(double lr) = 0;
 };
 
-struct SGD : naru::optim::SGD {
-  SGD(std::vector<Tensor> params, const SGDOptions& o) : naru::optim::SGD(std::move(params), static_cast<const naru::SgdOptions&>(o)) {}
+// Settings `O` of their own, or, within a group, the group's. Each method sets one and returns the options; without arguments it says what it is.
+template <class D, class O>
+class OptionsOf : public OptimizerOptions {
+ public:
+  using Settings = O;
+  OptionsOf(O own) : own_(std::move(own)) {}
+  explicit OptionsOf(O* of_a_group) : at_(of_a_group) {}
+  OptionsOf(const OptionsOf& o) : own_(o.settings()) {}
+  OptionsOf& operator=(const OptionsOf& o) {
+    settings() = o.settings();
+    return *this;
+  }
+  O& settings() { return at_ ? *at_ : own_; }
+  const O& settings() const { return at_ ? *at_ : own_; }
+  double get_lr() const override { return settings().lr; }
+  void set_lr(double v) override { settings().lr = v; }
+  double lr() const { return settings().lr; }
+  D& lr(double v) { return set(&O::lr, v); }
+  double weight_decay() const { return settings().weight_decay; }
+  D& weight_decay(double v) { return set(&O::weight_decay, v); }
+
+ protected:
+  template <class T>
+  D& set(T O::*which, T v) {
+    settings().*which = v;
+    return static_cast<D&>(*this);
+  }
+
+ private:
+  O own_{};
+  O* at_ = nullptr;
 };
-struct Adam : naru::optim::Adam {
-  explicit Adam(std::vector<Tensor> params, const AdamOptions& o = {})
-      : naru::optim::Adam(std::move(params), static_cast<const naru::AdamOptions&>(o)) {}
+
+struct SGDOptions : OptionsOf<SGDOptions, naru::SgdOptions> {
+  SGDOptions(double rate) : OptionsOf(naru::SgdOptions{.lr = rate}) {}
+  using OptionsOf::OptionsOf;
+  double momentum() const { return settings().momentum; }
+  SGDOptions& momentum(double v) { return set(&Settings::momentum, v); }
+  SGDOptions& dampening(double v) { return set(&Settings::dampening, v); }
+  SGDOptions& nesterov(bool v) { return set(&Settings::nesterov, v); }
 };
-struct AdamW : naru::optim::AdamW {
-  explicit AdamW(std::vector<Tensor> params, const AdamWOptions& o = {})
-      : naru::optim::AdamW(std::move(params), static_cast<const naru::AdamOptions&>(o)) {}
+template <class D>
+struct AdamOptionsOf : OptionsOf<D, naru::AdamOptions> {
+  using OptionsOf<D, naru::AdamOptions>::OptionsOf;
+  std::tuple<double, double> betas() const { return {this->settings().beta1, this->settings().beta2}; }
+  D& betas(std::tuple<double, double> v) {
+    this->settings().beta1 = std::get<0>(v), this->settings().beta2 = std::get<1>(v);
+    return static_cast<D&>(*this);
+  }
+  D& eps(double v) { return this->set(&naru::AdamOptions::eps, v); }
+  D& amsgrad(bool v) { return this->set(&naru::AdamOptions::amsgrad, v); }
 };
-struct RMSprop : naru::optim::RMSprop {
-  explicit RMSprop(std::vector<Tensor> params, const RMSpropOptions& o = {})
-      : naru::optim::RMSprop(std::move(params), static_cast<const naru::optim::RmspropOptions&>(o)) {}
+struct AdamOptions : AdamOptionsOf<AdamOptions> {
+  AdamOptions(double rate = 1e-3) : AdamOptionsOf(naru::AdamOptions{.lr = rate}) {}
+  using AdamOptionsOf::AdamOptionsOf;
 };
-struct Adagrad : naru::optim::Adagrad {
-  explicit Adagrad(std::vector<Tensor> params, const AdagradOptions& o = {})
-      : naru::optim::Adagrad(std::move(params), static_cast<const naru::optim::AdagradOptions&>(o)) {}
+struct AdamWOptions : AdamOptionsOf<AdamWOptions> {
+  AdamWOptions(double rate = 1e-3) : AdamOptionsOf(naru::AdamOptions{.lr = rate, .weight_decay = 1e-2, .decoupled = true}) {}
+  using AdamOptionsOf::AdamOptionsOf;
+};
+struct RMSpropOptions : OptionsOf<RMSpropOptions, naru::optim::RmspropOptions> {
+  RMSpropOptions(double rate = 1e-2) : OptionsOf(naru::optim::RmspropOptions{.lr = rate}) {}
+  using OptionsOf::OptionsOf;
+  RMSpropOptions& alpha(double v) { return set(&Settings::alpha, v); }
+  RMSpropOptions& eps(double v) { return set(&Settings::eps, v); }
+  RMSpropOptions& momentum(double v) { return set(&Settings::momentum, v); }
+  RMSpropOptions& centered(bool v) { return set(&Settings::centered, v); }
+};
+struct AdagradOptions : OptionsOf<AdagradOptions, naru::optim::AdagradOptions> {
+  AdagradOptions(double rate = 1e-2) : OptionsOf(naru::optim::AdagradOptions{.lr = rate}) {}
+  using OptionsOf::OptionsOf;
+  AdagradOptions& lr_decay(double v) { return set(&Settings::lr_decay, v); }
+  AdagradOptions& eps(double v) { return set(&Settings::eps, v); }
+};
+
+// Parameters and their options: what an optimizer is made of, and what param_groups() gives, whose options are the optimizer's own.
+class OptimizerParamGroup {
+ public:
+  OptimizerParamGroup(std::vector<Tensor> params) : params_(std::move(params)) {}
+  OptimizerParamGroup(std::vector<Tensor> params, std::unique_ptr<OptimizerOptions> options)
+      : params_(std::move(params)), options_(std::move(options)) {}
+  const std::vector<Tensor>& params() const { return params_; }
+  bool has_options() const { return options_ != nullptr; }
+  OptimizerOptions& options() const { return *options_; }
+
+ private:
+  std::vector<Tensor> params_;
+  std::shared_ptr<OptimizerOptions> options_;
+};
+
+// naru's optimizer `Base`, made of libtorch's options.
+template <class Base, class Options>
+class OptimizerOf : public Base {
+ public:
+  OptimizerOf(std::vector<Tensor> params, const Options& o) : Base(std::move(params), o.settings()) {}
+  OptimizerOf(const std::vector<OptimizerParamGroup>& groups, const Options& o) : Base(of_naru(groups, o), o.settings()) {}
+  // static_cast<AdamOptions&>(group.options()).lr(1e-4) sets the rate of the group.
+  std::vector<OptimizerParamGroup>& param_groups() {
+    groups_.clear();
+    for (size_t i = 0; i < this->groups(); ++i)
+      groups_.emplace_back(this->group_parameters(i), std::make_unique<Options>(&this->group_options(i)));
+    return groups_;
+  }
+  void add_param_group(const OptimizerParamGroup& g) {
+    if (g.has_options())
+      Base::add_param_group(g.params(), static_cast<Options&>(g.options()).settings());
+    else
+      Base::add_param_group(g.params());
+  }
+
+ private:
+  using Group = naru::optim::Group<typename Options::Settings>;
+  static std::vector<Group> of_naru(const std::vector<OptimizerParamGroup>& groups, const Options& o) {
+    std::vector<Group> list;
+    for (const OptimizerParamGroup& g : groups)
+      list.push_back({g.params(), g.has_options() ? static_cast<Options&>(g.options()).settings() : o.settings()});
+    return list;
+  }
+  std::vector<OptimizerParamGroup> groups_;
+};
+
+struct SGD : OptimizerOf<naru::optim::SGD, SGDOptions> {
+  using OptimizerOf::OptimizerOf;
+};
+struct Adam : OptimizerOf<naru::optim::Adam, AdamOptions> {
+  using OptimizerOf::OptimizerOf;
+  explicit Adam(std::vector<Tensor> params) : OptimizerOf(std::move(params), AdamOptions()) {}
+};
+struct AdamW : OptimizerOf<naru::optim::AdamW, AdamWOptions> {
+  using OptimizerOf::OptimizerOf;
+  explicit AdamW(std::vector<Tensor> params) : OptimizerOf(std::move(params), AdamWOptions()) {}
+};
+struct RMSprop : OptimizerOf<naru::optim::RMSprop, RMSpropOptions> {
+  using OptimizerOf::OptimizerOf;
+  explicit RMSprop(std::vector<Tensor> params) : OptimizerOf(std::move(params), RMSpropOptions()) {}
+};
+struct Adagrad : OptimizerOf<naru::optim::Adagrad, AdagradOptions> {
+  using OptimizerOf::OptimizerOf;
+  explicit Adagrad(std::vector<Tensor> params) : OptimizerOf(std::move(params), AdagradOptions()) {}
 };
 
 }  // namespace torch::optim

@@ -348,4 +348,75 @@ TEST(TorchNames, OptionsSayWhatATensorIsLike) {
   EXPECT_THROW(TORCH_CHECK(1 == 2), naru::RuntimeError);
 }
 
+// --- files, groups of parameters, named modules, workers
+
+struct Doubled : torch::nn::Cloneable<Doubled> {
+  Doubled() { reset(); }
+  void reset() override { fc = register_module("fc", torch::nn::Linear(2, 2)); }
+  torch::Tensor forward(const torch::Tensor& x) override { return fc->forward(x) * 2; }
+  torch::nn::Linear fc{nullptr};
+};
+
+TEST(TorchPrograms, ModelsAndOptimizersAreSavedAndLoaded) {
+  const std::string file = ::testing::TempDir() + "naru_torch_" + std::to_string(::getpid()) + ".pt";
+  auto net = std::make_shared<Doubled>(), other = std::make_shared<Doubled>();
+  torch::save(net, file);
+  torch::load(other, file);
+  EXPECT_TRUE(torch::equal(net->fc->weight, other->fc->weight));
+  EXPECT_TRUE(torch::equal(net->clone()->parameters()[0], net->fc->weight));
+  torch::optim::Adam first(net->parameters(), torch::optim::AdamOptions(0.25)), second(other->parameters());
+  torch::save(first, file);
+  torch::load(second, file);
+  EXPECT_EQ(second.param_groups()[0].options().get_lr(), 0.25);
+  torch::Tensor t;
+  torch::save(torch::ones({3}), file);
+  torch::load(t, file);
+  EXPECT_EQ(t.numel(), 3);
+  std::filesystem::remove(file);
+}
+
+TEST(TorchPrograms, TheRateOfAGroupIsSetThroughItsOptions) {
+  torch::nn::Sequential net({{"first", torch::nn::Linear(2, 3)}, {"act", torch::nn::ReLU()}, {"last", torch::nn::Linear(3, 1)}});
+  EXPECT_EQ(net->named_parameters()[2].first, "last.weight");
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  groups.emplace_back(std::vector<torch::Tensor>{net->parameters()[0]}, std::make_unique<torch::optim::SGDOptions>(0.5));
+  groups.emplace_back(std::vector<torch::Tensor>{net->parameters()[2]});
+  torch::optim::SGD optimizer(groups, torch::optim::SGDOptions(0.1).momentum(0.9));
+  for (auto& group : optimizer.param_groups()) {
+    auto& options = static_cast<torch::optim::SGDOptions&>(group.options());
+    options.lr(options.lr() * 0.5);
+  }
+  EXPECT_EQ(optimizer.lr(0), 0.25);
+  EXPECT_EQ(optimizer.lr(1), 0.05);
+  EXPECT_EQ(optimizer.momentum(1), 0.9);
+  torch::optim::SGDOptions copy = static_cast<torch::optim::SGDOptions&>(optimizer.param_groups()[0].options());
+  copy.lr(7);
+  EXPECT_EQ(optimizer.lr(0), 0.25);
+}
+
+struct SquareNumbers : torch::data::datasets::Dataset<SquareNumbers> {
+  torch::data::Example<> get(size_t i) override {
+    if (i == bad) throw std::runtime_error("no such square");
+    return {torch::tensor(static_cast<int64_t>(i * i)), torch::tensor(static_cast<int64_t>(i))};
+  }
+  torch::optional<size_t> size() const override { return 10; }
+  size_t bad = 99;
+};
+
+TEST(TorchPrograms, WorkersMakeTheSameBatchesInOrder) {
+  const auto batches = [](size_t workers, size_t bad) {
+    SquareNumbers squares;
+    squares.bad = bad;
+    auto loader = torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(
+        std::move(squares).map(torch::data::transforms::Stack<>()), torch::data::DataLoaderOptions().batch_size(3).workers(workers));
+    std::vector<int64_t> all;
+    for (auto& batch : *loader)
+      for (const int64_t v : batch.data.to_ints()) all.push_back(v);
+    return all;
+  };
+  EXPECT_EQ(batches(3, 99), batches(0, 99));
+  EXPECT_EQ(batches(2, 99).back(), 81);
+  EXPECT_THROW(batches(2, 4), std::runtime_error);
+}
+
 }  // namespace
