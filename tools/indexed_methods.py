@@ -33,6 +33,7 @@ def names_of(parameters: str) -> list[str]:
 def forwarders(header: str) -> str:
     body = header[header.index("\nclass Tensor {") :]
     body = body[: body.index("\n private:")]
+    body = re.sub(r'^#include "(naru/tensor_methods.inc)"$', lambda m: (ROOT / "include" / m[1]).read_text(), body, flags=re.M)
     body = re.sub(r"//[^\n]*", "", body)
     body = re.sub(r"#define NARU_OP(?:.*\\\n)*.*\n", "", body)
     body = re.sub(r"  template <[^\n]*\n(?:[^\n]*\n)", "", body)

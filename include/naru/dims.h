@@ -1,11 +1,13 @@
 // Dims: a short list of int64 (sizes, strides, dimension numbers), kept inline up to six entries.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace naru {
@@ -20,6 +22,9 @@ class Dims {
     resize(n);
     for (auto& d : *this) d = value;
   }
+  // One entry: zeros(3), x.sum(0).
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) Dims(T one) : Dims() { push_back(static_cast<int64_t>(one)); }
   Dims(std::initializer_list<int64_t> list) : Dims(std::span<const int64_t>(list.begin(), list.size())) {}
   Dims(const std::vector<int64_t>& list) : Dims(std::span<const int64_t>(list)) {}
   Dims(std::span<const int64_t> list) : Dims() { assign(list.data(), list.size()); }
@@ -109,6 +114,15 @@ class Dims {
     int64_t inline_[kInline];
     int64_t* heap_;
   };
+};
+
+// Dims as a class's constructor takes them, so that MaxPool2d({2, 2}) is of a list, and not of a MaxPool2d made of two numbers.
+class DimList : public Dims {
+ public:
+  DimList() = default;
+  DimList(std::initializer_list<int64_t> list) : Dims(list) {}
+  DimList(const std::vector<int64_t>& list) : Dims(list) {}
+  DimList(Dims list) : Dims(std::move(list)) {}
 };
 
 int64_t product(std::span<const int64_t> dims) noexcept;

@@ -102,7 +102,7 @@ class EmbeddingBag : public Module {
 // (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, of shape normalized_shape.
 class LayerNorm : public Module {
  public:
-  explicit LayerNorm(Dims normalized_shape, double eps = 1e-5, bool elementwise_affine = true, bool bias = true,
+  explicit LayerNorm(DimList normalized_shape, double eps = 1e-5, bool elementwise_affine = true, bool bias = true,
                      const Options& options = {});
   explicit LayerNorm(int64_t width) : LayerNorm(Dims{width}) {}
   Tensor forward(const Tensor& x) override { return layer_norm(x, shape_, weight, bias, eps_); }
@@ -121,7 +121,7 @@ class LayerNorm : public Module {
 // x / sqrt(mean(x²) + eps) * weight over the last dimensions; eps: the type's.
 class RMSNorm : public Module {
  public:
-  explicit RMSNorm(Dims normalized_shape, std::optional<double> eps = {}, bool elementwise_affine = true, const Options& options = {});
+  explicit RMSNorm(DimList normalized_shape, std::optional<double> eps = {}, bool elementwise_affine = true, const Options& options = {});
   explicit RMSNorm(int64_t width) : RMSNorm(Dims{width}) {}
   Tensor forward(const Tensor& x) override { return functional::rms_norm(x, shape_, weight, eps_); }
   std::string name() const override { return "RMSNorm"; }

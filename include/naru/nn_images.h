@@ -139,14 +139,14 @@ template <int N>
 class MaxPool : public Layer<MaxPool<N>> {
  public:
   using Layer<MaxPool<N>>::Layer;
-  explicit MaxPool(Dims kernel, Dims stride = {}, Dims padding = {0}, Dims dilation = {1}, bool ceil_mode = false);
+  explicit MaxPool(DimList kernel, Dims stride = {}, Dims padding = {0}, Dims dilation = {1}, bool ceil_mode = false);
   explicit MaxPool(int64_t kernel) : MaxPool(Dims{kernel}) {}
 };
 template <int N>
 class AvgPool : public Layer<AvgPool<N>> {
  public:
   using Layer<AvgPool<N>>::Layer;
-  explicit AvgPool(Dims kernel, Dims stride = {}, Dims padding = {0}, bool ceil_mode = false, bool count_include_pad = true,
+  explicit AvgPool(DimList kernel, Dims stride = {}, Dims padding = {0}, bool ceil_mode = false, bool count_include_pad = true,
                    std::optional<int64_t> divisor = {});
   explicit AvgPool(int64_t kernel) : AvgPool(Dims{kernel}) {}
 };
@@ -181,7 +181,7 @@ class AdaptiveMaxPool : public Layer<AdaptiveMaxPool<N>> {
 template <int N>
 class MaxUnpool : public Module {
  public:
-  explicit MaxUnpool(Dims kernel, Dims stride = {}, Dims padding = {0})
+  explicit MaxUnpool(DimList kernel, Dims stride = {}, Dims padding = {0})
       : kernel_(std::move(kernel)), stride_(std::move(stride)), padding_(std::move(padding)) {}
   explicit MaxUnpool(int64_t kernel) : MaxUnpool(Dims{kernel}) {}
   using Module::forward;
@@ -304,7 +304,7 @@ class Fold : public Layer<Fold> {
 class Unfold : public Layer<Unfold> {
  public:
   using Layer<Unfold>::Layer;
-  explicit Unfold(Dims kernel, Dims dilation = {1}, Dims padding = {0}, Dims stride = {1});
+  explicit Unfold(DimList kernel, Dims dilation = {1}, Dims padding = {0}, Dims stride = {1});
 };
 
 }  // namespace naru::nn

@@ -50,6 +50,13 @@ struct Options {
   Options(DType t) : dtype(t) {}
   Options(Device d) : device(d) {}
   Options(DType t, Device d) : dtype(t), device(d) {}
+  // What stands for a device: best_device(), torch::kCUDA.
+  template <class D>
+  requires(std::is_class_v<D> && !std::same_as<D, Device> && !std::same_as<D, Options> && std::is_convertible_v<const D&, Device> &&
+           !std::is_convertible_v<const D&, std::string_view>) Options(const D& d)
+      : device(d) {}
+  // "cuda:1", "float32". RuntimeError for a text that is neither.
+  Options(const char* device_or_dtype);
   Options& with_grad(bool on = true) {
     requires_grad = on;
     return *this;
@@ -328,6 +335,8 @@ class Tensor {
   Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha = 1) const;
   Tensor index_put(std::span<const Index> indices, const Operand& value, bool accumulate = false) const;
   Tensor index_put(IndexList indices, const Operand& value, bool accumulate = false) const;
+
+#include "naru/tensor_methods.inc"
 
  private:
   Tensor select_first(int64_t i) const;

@@ -5,6 +5,18 @@
 
 namespace naru {
 
+Options::Options(const char* device_or_dtype) {
+  try {
+    device = Device(device_or_dtype);
+  } catch (const RuntimeError&) {
+    try {
+      dtype = parse_dtype(device_or_dtype);
+    } catch (const TypeError&) {
+      throw RuntimeError("'{}' is neither a device (\"cpu\", \"cuda:1\") nor a dtype (\"float32\")", device_or_dtype);
+    }
+  }
+}
+
 Tensor::Tensor(const Tensor& o) noexcept : impl_(o.impl_) {
   if (impl_) impl_->retain();
 }

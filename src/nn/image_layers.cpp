@@ -52,12 +52,12 @@ F::InterpolateOptions with_mode(F::InterpolateOptions o, std::string_view mode, 
 }  // namespace
 
 template <int N>
-MaxPool<N>::MaxPool(Dims kernel, Dims stride, Dims padding, Dims dilation, bool ceil)
+MaxPool<N>::MaxPool(DimList kernel, Dims stride, Dims padding, Dims dilation, bool ceil)
     : Layer<MaxPool<N>>(numbered(
           "MaxPool", N, [=](T x) { return max_pool(N, x, kernel, stride, padding, dilation, ceil).first; },
           sizes_text(kernel, stride, padding) + fmt::format(", dilation={}, ceil_mode={}", one_or_tuple(dilation), bool_text(ceil)))) {}
 template <int N>
-AvgPool<N>::AvgPool(Dims kernel, Dims stride, Dims padding, bool ceil, bool count_pad, std::optional<int64_t> divisor)
+AvgPool<N>::AvgPool(DimList kernel, Dims stride, Dims padding, bool ceil, bool count_pad, std::optional<int64_t> divisor)
     : Layer<AvgPool<N>>(numbered(
           "AvgPool", N, [=](T x) { return avg_pool(N, x, kernel, stride, padding, ceil, count_pad, divisor); },
           sizes_text(kernel, stride, padding))) {}
@@ -117,7 +117,7 @@ Fold::Fold(Dims size, Dims kernel, Dims dilation, Dims padding, Dims stride)
     : Layer(Parts{[=](T x) { return fold(x, size, kernel, dilation, padding, stride); }, "Fold",
                   fmt::format("output_size={}, kernel_size={}, dilation={}, padding={}, stride={}", one_or_tuple(size),
                               one_or_tuple(kernel), one_or_tuple(dilation), one_or_tuple(padding), one_or_tuple(stride))}) {}
-Unfold::Unfold(Dims kernel, Dims dilation, Dims padding, Dims stride)
+Unfold::Unfold(DimList kernel, Dims dilation, Dims padding, Dims stride)
     : Layer(Parts{[=](T x) { return unfold(x, kernel, dilation, padding, stride); }, "Unfold",
                   fmt::format("kernel_size={}, dilation={}, padding={}, stride={}", one_or_tuple(kernel), one_or_tuple(dilation),
                               one_or_tuple(padding), one_or_tuple(stride))}) {}

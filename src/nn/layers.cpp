@@ -110,7 +110,7 @@ std::string EmbeddingBag::details() const {
 }
 std::shared_ptr<Module> EmbeddingBag::remake() const { return std::make_shared<EmbeddingBag>(weight.size(0), weight.size(1), settings_); }
 
-LayerNorm::LayerNorm(Dims normalized_shape, double eps, bool elementwise_affine, bool with_bias, const Options& options)
+LayerNorm::LayerNorm(DimList normalized_shape, double eps, bool elementwise_affine, bool with_bias, const Options& options)
     : shape_(std::move(normalized_shape)), eps_(eps) {
   weight = register_parameter("weight", elementwise_affine ? ones(shape_, options) : Tensor());
   bias = register_parameter("bias", elementwise_affine && with_bias ? zeros(shape_, options) : Tensor());
@@ -121,7 +121,7 @@ std::string LayerNorm::details() const {
 }
 std::shared_ptr<Module> LayerNorm::remake() const { return std::make_shared<LayerNorm>(shape_, eps_, weight.defined(), bias.defined()); }
 
-RMSNorm::RMSNorm(Dims normalized_shape, std::optional<double> eps, bool elementwise_affine, const Options& options)
+RMSNorm::RMSNorm(DimList normalized_shape, std::optional<double> eps, bool elementwise_affine, const Options& options)
     : shape_(std::move(normalized_shape)), eps_(eps) {
   weight = register_parameter("weight", elementwise_affine ? ones(shape_, options) : Tensor());
 }
