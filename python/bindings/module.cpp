@@ -1,10 +1,29 @@
 // naru._C: the module.
 #include <dlfcn.h>
 
+#include <cstring>
+
 #include "core/language.h"
 #include "lines.h"
 #include "runtime/interrupt.h"
 #include "tensor_object.h"
+
+namespace naru::py {
+namespace {
+
+void define_errors(nb::module_& m) {
+  const auto define = [&](PyObject*& error, const char* name, const char* doc) {
+    error = PyErr_NewExceptionWithDoc(name, doc, PyExc_RuntimeError, nullptr);
+    m.attr(std::strrchr(name, '.') + 1) = nb::handle(check(error));
+  };
+  define(out_of_memory_error, "naru.OutOfMemoryError", "A device has not enough memory for a request.");
+  define(device_unavailable_error, "naru.DeviceUnavailableError", "A device that is not there, or does not work.");
+  define(device_lost_error, "naru.DeviceLostError", "A device stopped working; everything on it is gone.");
+  define(linalg_error, "naru._C._LinAlgError", "A matrix is singular, not positive-definite, or an algorithm does not converge.");
+}
+
+}  // namespace
+}  // namespace naru::py
 
 NB_MODULE(_C, m) {
   using namespace naru;
@@ -24,19 +43,7 @@ NB_MODULE(_C, m) {
       set_python_error();
     }
   });
-  out_of_memory_error =
-      PyErr_NewExceptionWithDoc("naru.OutOfMemoryError", "A device has not enough memory for a request.", PyExc_RuntimeError, nullptr);
-  m.attr("OutOfMemoryError") = nb::handle(check(out_of_memory_error));
-  device_unavailable_error = PyErr_NewExceptionWithDoc("naru.DeviceUnavailableError", "A device that is not there, or does not work.",
-                                                       PyExc_RuntimeError, nullptr);
-  m.attr("DeviceUnavailableError") = nb::handle(check(device_unavailable_error));
-  device_lost_error =
-      PyErr_NewExceptionWithDoc("naru.DeviceLostError", "A device stopped working; everything on it is gone.", PyExc_RuntimeError, nullptr);
-  m.attr("DeviceLostError") = nb::handle(check(device_lost_error));
-  linalg_error =
-      PyErr_NewExceptionWithDoc("naru._C._LinAlgError", "A matrix is singular, not positive-definite, or an algorithm does not converge.",
-                                PyExc_RuntimeError, nullptr);
-  m.attr("_LinAlgError") = nb::handle(check(linalg_error));
+  define_errors(m);
   make_tensor_type(m);
   define_types(m);
   define_random(m);
