@@ -24,6 +24,14 @@ def pytest_terminal_summary(terminalreporter):
             terminalreporter.write_line(f"  not on {kind}: {naru.why_unavailable(kind)}" + (" (test_opencl.py has it through PoCL)" if kind == "xpu" else ""))
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Every n-th test from the k-th on, where NARU_TEST_PART is "k/n"."""
+    if part := os.environ.get("NARU_TEST_PART"):
+        first, step = map(int, part.split("/"))
+        items[:] = items[first::step]
+
+
 @pytest.fixture(params=DEVICES)
 def device(request):
     """Every kind of device that is registered, virtual ones included."""
