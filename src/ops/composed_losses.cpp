@@ -38,6 +38,8 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
   return reduced(where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction);
 }
 
+// What is named below before it is used makes its nodes in an order of ours, not the compiler's: gradients are added in it.
+
 Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bool log_target) {
   if (const Casts c("kl_div", {&input, &target}); c) return kl_div(c[0], c[1], reduction, log_target);
   if (!is_floating(input.dtype()) || !is_floating(target.dtype()))
@@ -45,15 +47,18 @@ Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bo
                        ops::torch_name(input.dtype()), ops::torch_name(target.dtype()));
   if (log_target) return reduced(exp(target) * (target - input), reduction);
   const Tensor some = target != 0;
-  return reduced(only(some, target * log(or_one(some, target))) - target * input, reduction);
+  const Tensor cross = target * input, own = only(some, target * log(or_one(some, target)));
+  return reduced(own - cross, reduction);
 }
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps, Reduction reduction) {
   if (const Casts c("poisson_nll_loss", {&input, &target}); c) return poisson_nll_loss(c[0], c[1], log_input, full, eps, reduction);
-  Tensor losses = log_input ? exp(input) - target * input : input - target * log(input + eps);
+  const Tensor expected = target * (log_input ? input : log(input + eps));
+  Tensor losses = (log_input ? exp(input) : input) - expected;
   if (full) {
     const Tensor large = target > 1, safe = or_one(large, target);
-    losses = losses + only(large, safe * log(safe) - safe + 0.5 * log(2 * std::numbers::pi * safe));
+    const Tensor root = 0.5 * log(2 * std::numbers::pi * safe), power = safe * log(safe) - safe;
+    losses = losses + only(large, power + root);
   }
   return reduced(losses, reduction);
 }
@@ -66,8 +71,10 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
                        a.sizes().str(), b.sizes().str());
   constexpr double kEps = 1e-12;
   const auto dots = [](const Tensor& x, const Tensor& y) { return sum(x * y, Dims{-1}); };
-  const Tensor cosine = dots(a, b) / sqrt((dots(a, a) + kEps) * (dots(b, b) + kEps));
-  return reduced(only(target == 1, 1 - cosine) + only(target == -1, hinge(cosine - margin)), reduction);
+  const Tensor length_b = dots(b, b) + kEps, length_a = dots(a, a) + kEps, lengths = sqrt(length_a * length_b);
+  const Tensor cosine = dots(a, b) / lengths;
+  const Tensor apart = only(target == -1, hinge(cosine - margin)), alike = only(target == 1, 1 - cosine);
+  return reduced(alike + apart, reduction);
 }
 
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin, Reduction reduction) {

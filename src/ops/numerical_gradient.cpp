@@ -11,12 +11,19 @@ struct Weights {
 };
 
 Tensor combined(const Tensor& t, int64_t dim, int64_t from, int64_t count, const Weights& w) {
-  return t.narrow(dim, from, count) * w.before + t.narrow(dim, from + 1, count) * w.here + t.narrow(dim, from + 2, count) * w.after;
+  // One after the other: gradients are added in the order of the nodes, which is not to be the compiler's.
+  const Tensor after = t.narrow(dim, from + 2, count) * w.after;
+  const Tensor here = t.narrow(dim, from + 1, count) * w.here;
+  return t.narrow(dim, from, count) * w.before + here + after;
 }
 
-Tensor slope(const Tensor& t, int64_t dim, int64_t from, const Operand& step) {
-  return (t.narrow(dim, from + 1, 1) - t.narrow(dim, from, 1)) / step;
+// The difference of `count` neighbours that are `apart` apart.
+Tensor difference(const Tensor& t, int64_t dim, int64_t from, int64_t count, int64_t apart) {
+  const Tensor before = t.narrow(dim, from, count);
+  return t.narrow(dim, from + apart, count) - before;
 }
+
+Tensor slope(const Tensor& t, int64_t dim, int64_t from, const Operand& step) { return difference(t, dim, from, 1, 1) / step; }
 
 Tensor by_steps(const Tensor& t, int64_t dim, const Scalar& h, int64_t order) {
   const int64_t n = t.size(dim);
@@ -27,7 +34,7 @@ Tensor by_steps(const Tensor& t, int64_t dim, const Scalar& h, int64_t order) {
   const Tensor first = order == 1 ? slope(t, dim, 0, step) : edge(0, -1.5, 2, -0.5);
   const Tensor last = order == 1 ? slope(t, dim, n - 2, step) : edge(n - 3, 0.5, -2, 1.5);
   if (n == 2) return cat({first, last}, dim);
-  return cat({first, (t.narrow(dim, 2, n - 2) - t.narrow(dim, 0, n - 2)) / step / Operand(2.0), last}, dim);
+  return cat({first, difference(t, dim, 0, n - 2, 2) / step / Operand(2.0), last}, dim);
 }
 
 Tensor by_coordinates(const Tensor& t, int64_t dim, const Tensor& points, int64_t order) {
