@@ -235,10 +235,15 @@ def _layers(name: str) -> Callable[..., Any]:
     run = getattr(_C, "_" + name)
 
     def layers(input: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+        if len(arguments) != 8:
+            raise TypeError(f"{name}() takes 9 positional arguments ({len(arguments) + 1} given); for their names see help(torch.{name})")
         packed = isinstance(arguments[1], Tensor) if name != "lstm" else isinstance(arguments[0], Tensor)
         sizes, (hx, params, biases, count, dropout, training, both, *first) = (
             (arguments[0], arguments[1:]) if packed else (None, arguments)
         )
+        for role, value in (("hx", hx), ("params", params)) if name == "lstm" else (("params", params),):
+            if not isinstance(value, (list, tuple)):
+                raise TypeError(f"{name}(): argument '{role}' must be tuple of Tensors, not {type(value).__name__}")
         hx = list(hx) if name == "lstm" else hx
         return tuple(run(input, sizes, hx, list(params), biases, count, dropout, training, both, *(first or [False])))
 

@@ -168,6 +168,8 @@ ERRORS = {
     "device": (lambda: nn.GRU(3, 4)(X.to("cuda")), RuntimeError, "device"),
     "no steps": (lambda: nn.RNN(3, 4)(naru.ones(0, 1, 3)), RuntimeError, "Expected sequence length to be larger than 0 in RNN"),
     "parameters": (lambda: naru.gru(X, H, nn.GRU(3, 4)._flat_weights[:3], True, 1, 0.0, False, False, False), RuntimeError, "got an incorrect number of RNN parameters"),
+    "too few arguments": (lambda: naru.lstm(X), TypeError, r"lstm\(\) takes 9 positional arguments \(1 given\)"),
+    "parameters that are none": (lambda: naru.gru(X, H, 3, True, 1, 0.0, False, False, False), TypeError, r"gru\(\): argument 'params' must be tuple of Tensors, not int"),
     "layers": (lambda: nn.LSTM(3, 4, 0), ValueError, "num_layers must be greater than zero"),
     "size": (lambda: nn.LSTM(3, 0), ValueError, "hidden_size must be greater than zero"),
     "kind of size": (lambda: nn.LSTM(3.0, 4), TypeError, "input_size should be of type int, got: float"),
