@@ -339,7 +339,7 @@ _layer_norm = _C.layer_norm
 
 
 def _check_normalized_shape(input: Tensor, normalized_shape: Sequence[int]) -> None:
-    want = list(normalized_shape)
+    want = list(_C.Size(normalized_shape))
     if not want or list(input.shape)[-len(want) :] != want:
         raise RuntimeError(
             f"Given normalized_shape={want}, expected input with shape [*, {', '.join(map(str, want))}], "
