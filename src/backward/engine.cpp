@@ -262,10 +262,11 @@ void add_wanted(Wanted& wanted, const std::vector<Tensor>& inputs, std::vector<E
   }
 }
 
-void run_backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients, bool retain_graph, bool create_graph,
-                  Wanted* wanted) {
+// results: where grad() has its gradients; null for backward().
+void run_backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients, bool retain_graph, bool create_graph, Wanted* wanted,
+                  std::vector<Tensor>* results) {
   const GradMode mode(create_graph);
-  Engine engine(retain_graph || create_graph, wanted, nullptr);
+  Engine engine(retain_graph || create_graph, wanted, results);
   add_roots(engine, outputs, gradients);
   run_nested([&] { engine.run(); });
 }
@@ -280,11 +281,11 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gra
   for (const Tensor& t : inputs)
     if (t.defined() && t.requires_grad()) t.retain_grad();
   autograd::add_wanted(wanted, inputs, edges);
-  autograd::run_backward(outputs, gradients, retain_graph, create_graph, inputs.empty() ? nullptr : &wanted);
+  autograd::run_backward(outputs, gradients, retain_graph, create_graph, inputs.empty() ? nullptr : &wanted, nullptr);
 }
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
-  autograd::run_backward({this, 1}, {&gradient, 1}, retain_graph, create_graph, nullptr);
+  autograd::run_backward({this, 1}, {&gradient, 1}, retain_graph, create_graph, nullptr, nullptr);
 }
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients,
@@ -294,12 +295,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   std::vector<autograd::Edge> edges;
   autograd::add_wanted(wanted, inputs, edges);
   std::vector<Tensor> results(inputs.size());
-  {
-    autograd::GradMode mode(create_graph);
-    autograd::Engine engine(retain_graph || create_graph, &wanted, &results);
-    autograd::add_roots(engine, outputs, gradients);
-    autograd::run_nested([&] { engine.run(); });
-  }
+  autograd::run_backward(outputs, gradients, retain_graph, create_graph, &wanted, &results);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const size_t first = wanted.at[{edges[i].node.get(), edges[i].slot}];
     if (first != i) results[i] = results[first];
