@@ -33,10 +33,10 @@ std::vector<Tensor> unpack_sequence(const PackedSequence& sequence);
 // Where each number stands in a permutation (1-D, int64).
 Tensor invert_permutation(const Tensor& permutation);
 
-// What the packing does, of lengths that fall: (data, batch_sizes), and back: (padded, lengths). total_length: 0 for the longest.
+// What the packing does, of lengths that fall: (data, batch_sizes), and back: (padded, lengths).
 std::pair<Tensor, Tensor> pack_rows(const Tensor& input, const Tensor& lengths, bool batch_first);
 std::pair<Tensor, Tensor> pad_rows(const Tensor& data, const Tensor& batch_sizes, bool batch_first, double padding_value,
-                                   int64_t total_length);
+                                   std::optional<int64_t> total_length);
 
 }  // namespace utils::rnn
 

@@ -45,7 +45,7 @@ void define_packing() {
       [](const Tensor& x, const Tensor& lengths, bool batch_first) { return R::pack_rows(x, lengths, batch_first); });
   def(kFunction, "_pad_packed_sequence", "data, batch_sizes, batch_first, padding_value, total_length",
       "Packed sequences with padding, and their lengths.",
-      [](const Tensor& data, const Tensor& sizes, bool batch_first, double value, int64_t total) {
+      [](const Tensor& data, const Tensor& sizes, bool batch_first, double value, std::optional<int64_t> total) {
         return R::pad_rows(data, sizes, batch_first, value, total);
       });
   def(kFunction, "_invert_permutation", "permutation", "Where each number stands in a permutation.",

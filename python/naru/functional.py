@@ -244,8 +244,7 @@ def _layers(name: str) -> Callable[..., Any]:
         for role, value in (("hx", hx), ("params", params)) if name == "lstm" else (("params", params),):
             if not isinstance(value, (list, tuple)):
                 raise TypeError(f"{name}(): argument '{role}' must be tuple of Tensors, not {type(value).__name__}")
-        hx = list(hx) if name == "lstm" else hx
-        return tuple(run(input, sizes, hx, list(params), biases, count, dropout, training, both, *(first or [False])))
+        return tuple(run(input, sizes, hx, params, biases, count, dropout, training, both, *(first or [False])))
 
     layers.__name__ = layers.__qualname__ = name
     layers.__doc__ = f"""Layers of a recurrent network over sequences, as `torch.nn.{name.partition("_")[0].upper()}` runs them.

@@ -65,27 +65,25 @@ std::pair<Tensor, Tensor> pack_rows(const Tensor& given, const Tensor& lengths, 
 }
 
 std::pair<Tensor, Tensor> pad_rows(const Tensor& data, const Tensor& batch_sizes, bool batch_first, double padding_value,
-                                   int64_t total_length) {
+                                   std::optional<int64_t> total_length) {
   const std::vector<int64_t> sizes = ints_of(batch_sizes, "batch_sizes");
   const auto steps = static_cast<int64_t>(sizes.size());
   if (sizes.empty() || data.dim() < 1 || std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != data.size(0) ||
       !std::is_sorted(sizes.rbegin(), sizes.rend()) || sizes.back() <= 0)
     throw RuntimeError("pad_packed_sequence: the batch sizes {} do not fit data of shape {}", Dims(std::span<const int64_t>(sizes)).str(),
                        data.sizes().str());
-  const int64_t length = total_length > 0 ? total_length : steps;
+  const int64_t length = total_length.value_or(steps);
   if (length < steps)
     throw ValueError(
         "Expected total_length to be at least the length of the longest sequence in input, but got total_length={} and max sequence length "
         "being {}",
-        total_length, steps);
+        length, steps);
   const int64_t batch = sizes[0];
   Dims shape = data.sizes();
-  shape[0] = length * batch;
-  const Tensor rows = full(shape, padding_value, Options(data.dtype(), data.device()));
-  Tensor padded = index_copy(rows, 0, places(sizes, batch, data.device()), data);
   shape[0] = batch;
   shape.insert(0, length);
-  padded = padded.view(shape);
+  const Tensor rows = full(shape, padding_value, Options(data.dtype(), data.device())).flatten(0, 1);
+  const Tensor padded = index_copy(rows, 0, places(sizes, batch, data.device()), data).view(shape);
   std::vector<int64_t> lengths(static_cast<size_t>(batch), 0);
   for (const int64_t n : sizes)
     for (int64_t i = 0; i < n; ++i) ++lengths[static_cast<size_t>(i)];
@@ -116,12 +114,7 @@ PackedSequence pack_sequence(const std::vector<Tensor>& sequences, bool enforce_
 
 std::pair<Tensor, Tensor> pad_packed_sequence(const PackedSequence& s, bool batch_first, double padding_value,
                                               std::optional<int64_t> total_length) {
-  if (total_length && *total_length < s.batch_sizes.numel())
-    throw ValueError(
-        "Expected total_length to be at least the length of the longest sequence in input, but got total_length={} and max sequence length "
-        "being {}",
-        *total_length, s.batch_sizes.numel());
-  auto [padded, lengths] = pad_rows(s.data, s.batch_sizes, batch_first, padding_value, total_length.value_or(0));
+  auto [padded, lengths] = pad_rows(s.data, s.batch_sizes, batch_first, padding_value, total_length);
   if (!s.unsorted_indices.defined()) return {padded, lengths};
   return {index_select(padded, batch_first ? 0 : 1, s.unsorted_indices), index_select(lengths, 0, s.unsorted_indices.cpu())};
 }

@@ -128,7 +128,7 @@ class RNNBase(Module):
         data, sizes, order, back = input if packed else (input, None, None, None)
         hx = self.permute_hidden(hx, order)
         if self.mode == "LSTM":
-            hx = list(hx) if hx is not None else []
+            hx = () if hx is None else hx
         out, *last = _RUN[self.mode](
             data, sizes, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional, self.batch_first
         )
@@ -297,7 +297,7 @@ class LSTMCell(RNNCellBase):
             hx = zeros, zeros
         for number, part in enumerate(hx):
             self._check(part, f"hx[{number}]")
-        return _C.lstm_cell(input, list(hx), *self._weights)
+        return _C.lstm_cell(input, hx, *self._weights)
 
 
 class GRUCell(RNNCellBase):

@@ -161,13 +161,7 @@ def pad_packed_sequence(
         padding_value: what stands behind the ends.
         total_length: T; the longest sequence's unless given. ValueError where it is less.
     """
-    longest = sequence.batch_sizes.size(0)
-    if total_length is not None and total_length < longest:
-        raise ValueError(
-            "Expected total_length to be at least the length of the longest sequence in input, but got "
-            f"total_length={total_length} and max sequence length being {longest}"
-        )
-    padded, lengths = _C._pad_packed_sequence(sequence.data, sequence.batch_sizes, batch_first, padding_value, total_length or 0)
+    padded, lengths = _C._pad_packed_sequence(sequence.data, sequence.batch_sizes, batch_first, padding_value, total_length)
     back = sequence.unsorted_indices
     if back is None:
         return padded, lengths
