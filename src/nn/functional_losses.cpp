@@ -1,5 +1,6 @@
 // Losses and products of torch.nn.functional that are made of others: triplets with a distance, a linear layer's cross entropy, grouped products.
 #include "naru/nn_functional.h"
+#include "ops/triplets.h"
 #include "ops/type_names.h"
 
 namespace naru::nn::functional {
@@ -13,12 +14,7 @@ Tensor triplet_margin_of_distances(const Tensor& positive, const Tensor& negativ
 
 Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, const Distance& distance,
                                          double margin, bool swap, Reduction reduction) {
-  if (margin <= 0) throw ValueError("margin must be greater than 0, got {}", margin);
-  if (anchor.dim() != positive.dim() || anchor.dim() != negative.dim())
-    throw RuntimeError(
-        "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor {}D, positive {}D, "
-        "and negative {}D inputs",
-        anchor.dim(), positive.dim(), negative.dim());
+  ops::check_triplet(anchor, positive, negative, margin);
   const auto d = [&](const Tensor& a, const Tensor& b) { return distance ? distance(a, b) : pairwise_distance(a, b); };
   const Tensor near = d(anchor, positive), far = d(anchor, negative);
   return triplet_margin_of_distances(near, far, swap ? d(positive, negative) : Tensor(), margin, reduction);

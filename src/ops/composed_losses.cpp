@@ -8,6 +8,7 @@
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/triplets.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -101,16 +102,20 @@ Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction red
   return reduced(losses.dtype() == input.dtype() ? losses : losses.to(input.dtype()), reduction);
 }
 
-Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p, double eps,
-                           bool swap, Reduction reduction) {
-  if (const Casts c("triplet_margin_loss", {&anchor, &positive, &negative}); c)
-    return triplet_margin_loss(c[0], c[1], c[2], margin, p, eps, swap, reduction);
+void ops::check_triplet(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin) {
   if (margin <= 0) throw ValueError("margin must be greater than 0, got {}", margin);
   if (anchor.dim() != positive.dim() || anchor.dim() != negative.dim())
     throw RuntimeError(
         "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
         "anchor {}D, positive {}D, and negative {}D inputs",
         anchor.dim(), positive.dim(), negative.dim());
+}
+
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p, double eps,
+                           bool swap, Reduction reduction) {
+  if (const Casts c("triplet_margin_loss", {&anchor, &positive, &negative}); c)
+    return triplet_margin_loss(c[0], c[1], c[2], margin, p, eps, swap, reduction);
+  ops::check_triplet(anchor, positive, negative, margin);
   const auto distance = [&](const Tensor& a, const Tensor& b) { return norm(a - b + eps, p, Dims{-1}); };
   Tensor far = distance(anchor, negative);
   if (swap) far = minimum(far, distance(positive, negative));

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from .._functions.arguments import takes_tensors
-from ._loss import _REDUCTIONS, _check_reduction
-from ._reduction import legacy_reduction
+from ._reduction import REDUCTIONS, check_reduction, chosen_reduction, legacy_reduction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +26,7 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin); d is `pairwise_distance` where none is given."""
-    _check_reduction(reduction)
+    check_reduction(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     a, p, n = anchor.dim(), positive.dim(), negative.dim()
@@ -63,9 +62,7 @@ def multi_margin_loss(
     >>> naru.nn.functional.multi_margin_loss(naru.tensor([[0.5, 0.0, 1.0]]), naru.tensor([2]))
     tensor(0.1667)
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     return _C.multi_margin_loss(input, target, p, margin, weight, reduction)
 
 
@@ -82,9 +79,7 @@ def multilabel_margin_loss(
     Args:
         input: (N, C) or (C). target: of the same shape, class numbers up to the first negative one.
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     return _C.multilabel_margin_loss(input, target, reduction)
 
 
@@ -100,7 +95,7 @@ def multilabel_soft_margin_loss(
     """Binary cross entropy of logits and targets (..., C), the mean over classes; weight (C,) is a factor for each."""
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
-    if reduction not in _REDUCTIONS:
+    if reduction not in REDUCTIONS:
         raise ValueError(reduction + " is not valid")
     return _C._multilabel_soft_margin_loss(input, target, weight, reduction)
 
@@ -134,7 +129,7 @@ def ctc_loss(
     >>> naru.nn.functional.ctc_loss(x, naru.tensor([[1]]), [3], [1])
     tensor(0.2877)
     """
-    _check_reduction(reduction)
+    check_reduction(reduction)
     return _C._ctc_loss(log_probs, targets, _lengths(input_lengths), _lengths(target_lengths), blank, reduction, zero_infinity)
 
 
@@ -158,7 +153,7 @@ def linear_cross_entropy(
         target, weight, reduction, label_smoothing: as in `cross_entropy`.
         options: a `LinearCrossEntropyOptions`; the whole matrix of logits is made all the same, with a warning.
     """
-    _check_reduction(reduction)
+    check_reduction(reduction)
     if options is not None:
         import warnings
 

@@ -9,17 +9,9 @@ from typing import Any
 
 from .. import _C
 from .._functions.arguments import takes_tensors
-from ._reduction import legacy_reduction, reduce_loss
+from ._reduction import REDUCTIONS, check_reduction, chosen_reduction, legacy_reduction, reduce_loss
 
 Tensor = _C.Tensor
-
-_REDUCTIONS = ("mean", "sum", "none")
-
-
-def _check_reduction(reduction: str) -> None:
-    if reduction not in _REDUCTIONS:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-
 
 def _warn_shapes(input: Tensor, target: Tensor) -> None:
     import warnings
@@ -71,9 +63,7 @@ def cross_entropy(
     >>> naru.nn.functional.cross_entropy(naru.zeros(2, 4), naru.tensor([1, 3]))
     tensor(1.3863)
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     _need_tensors("cross_entropy_loss", input, target)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
@@ -98,9 +88,7 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """The negative of the log-probability (N, C, ...) that `input` gives to the class `target` (N, ...)."""
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     if target.dim() > 0 and input.dim() > 0 and input.dim() > 1 and input.shape[0] != target.shape[0]:
         raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}).")
     return _C.nll_loss(input, target, weight=weight, reduction=reduction, ignore_index=ignore_index)
@@ -116,9 +104,7 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """(input - target)², reduced. The shapes should be equal; they broadcast with a warning."""
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     _need_tensors("mse_loss", input, target)
     if input.shape != target.shape:
         _warn_shapes(input, target)
@@ -137,9 +123,7 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """|input - target|, reduced."""
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     _need_tensors("l1_loss", input, target)
     if input.shape != target.shape:
         _warn_shapes(input, target)
@@ -158,9 +142,7 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Tensor:
     """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2, reduced."""
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     if input.shape != target.shape:
         _warn_shapes(input, target)
     if beta < 0:
@@ -175,7 +157,7 @@ def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
     """d² / 2 where d = |input - target| <= delta, else delta (d - delta / 2), reduced."""
-    _check_reduction(reduction)
+    check_reduction(reduction)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if input.shape != target.shape:
@@ -198,9 +180,7 @@ def binary_cross_entropy(
 
     `input` lies between 0 and 1 (RuntimeError otherwise) and has the target's shape.
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
@@ -220,9 +200,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """Binary cross entropy of sigmoid(input), without overflow; pos_weight scales the positive targets' part."""
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     return _C.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
@@ -263,9 +241,7 @@ def poisson_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """exp(input) - target · input, or input - target · log(input + eps) with log_input=False."""
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     return _C.poisson_nll_loss(input, target, log_input, full, eps, reduction)
 
 
@@ -274,7 +250,7 @@ def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
     """(log(var) + (input - target)² / var) / 2; var counts as at least eps."""
-    if reduction not in _REDUCTIONS:
+    if reduction not in REDUCTIONS:
         raise ValueError(reduction + " is not valid")
     if not isinstance(var, Tensor):
         if var < 0:
@@ -294,9 +270,7 @@ def cosine_embedding_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """1 - cos where target is 1, max(0, cos - margin) where it is -1; cos over the last dimension."""
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     return _C.cosine_embedding_loss(input1, input2, target, margin, reduction)
 
 
@@ -310,9 +284,7 @@ def hinge_embedding_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """input where target is 1, max(0, margin - input) where it is -1."""
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = chosen_reduction(size_average, reduce, reduction)
     return _C.hinge_embedding_loss(input, target, margin, reduction)
 
 

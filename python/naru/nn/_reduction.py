@@ -7,7 +7,16 @@ from .. import _C
 Tensor = _C.Tensor
 
 
-def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def check_reduction(reduction: str) -> None:
+    """ValueError for a word that is no reduction."""
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str, stacklevel: int = 3) -> str:
     """The reduction that the arguments mean; the older two win, with a warning, where they are given."""
     if size_average is None and reduce is None:
         return reduction
@@ -19,7 +28,15 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: 
         reduction = "mean"
     import warnings
 
-    warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=3)
+    warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=stacklevel)
+    return reduction
+
+
+def chosen_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """`legacy_reduction` for a function that users call, checked."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction, stacklevel=4)
+    check_reduction(reduction)
     return reduction
 
 

@@ -124,7 +124,7 @@ from ._pooling import (  # noqa: F401
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 Tensor = _C.Tensor
 
@@ -201,26 +201,25 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _channel_dropout(input, p, training, inplace)
 
 
-@takes_tensors
-def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Dropout that keeps mean and variance of a SELU network's activations."""
+def _alpha_dropout(run: Callable[..., Tensor], input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
     input.dtype  # noqa: B018  # of no tensor that is an error, training or not
     _check_probability(p)
     if not training or p == 0.0:
         return input
-    out = _C._alpha_dropout(input, p, True)
+    out = run(input, p, True)
     return input.copy_(out) if inplace else out
+
+
+@takes_tensors
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Dropout that keeps mean and variance of a SELU network's activations."""
+    return _alpha_dropout(_C._alpha_dropout, input, p, training, inplace)
 
 
 @takes_tensors
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """`alpha_dropout` of whole channels: dimension 1 of (N, C, ...)."""
-    input.dtype  # noqa: B018  # of no tensor that is an error, training or not
-    _check_probability(p)
-    if not training or p == 0.0:
-        return input
-    out = _C._feature_alpha_dropout(input, p, True)
-    return input.copy_(out) if inplace else out
+    return _alpha_dropout(_C._feature_alpha_dropout, input, p, training, inplace)
 
 
 @takes_tensors
