@@ -51,7 +51,7 @@ def libtorch_program(peers, source):
     home, abi = where.stdout.split()
     target = ROOT / "build" / f"libtorch_{source.stem.removeprefix('libtorch_')}"
     env = {"LD_LIBRARY_PATH": f"{home}/lib:" + os.environ.get("LD_LIBRARY_PATH", "")}
-    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+    if not target.exists() or target.stat().st_mtime < max(file.stat().st_mtime for file in (source, HERE / "cpp" / "report.h")):
         print(f"  compiling PyTorch's side: {source.name}", flush=True)
         built = subprocess.run(["g++", "-O2", "-std=c++20", "-DLIBTORCH", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", f"-I{home}/include",
                                 f"-I{home}/include/torch/csrc/api/include", str(source), "-o", str(target), f"-L{home}/lib", "-Wl,--no-as-needed",

@@ -6,20 +6,18 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import sys
 import warnings
 from dataclasses import dataclass, field
-from pathlib import Path
 
 os.environ.setdefault("NARU_VIRTUAL", "cuda:2,mps:1")
 
 import naru  # noqa: E402
 from naru.testing.operator_cases import CASES, Case, as_tuple, differentiable, on_device  # noqa: E402
+from tools.pages import ROOT, write_page  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "coverage.md"
 
 TYPES = {
@@ -140,16 +138,5 @@ def page() -> str:
     return "\n".join(out) + "\n"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.coverage", description="docs/coverage.md")
-    parser.add_argument("--check", action="store_true", help="only say whether the page is up to date")
-    text = page()
-    if parser.parse_args().check:
-        return 0 if PAGE.exists() and PAGE.read_text() == text else 1
-    PAGE.write_text(text)
-    print(f"wrote {PAGE.relative_to(ROOT)}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_page("coverage", PAGE, page))

@@ -8,14 +8,13 @@ A name of the page is found in the headers that the namespace's row names; what 
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import re
 import sys
 from importlib import import_module
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from tools.pages import ROOT, write_page
+
 PAGE = ROOT / "docs" / "cpp-parity.md"
 
 # Python's namespace: C++'s, and the headers it is declared in.
@@ -206,16 +205,5 @@ def page() -> str:
     return "\n".join(out)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.parity", description="docs/cpp-parity.md")
-    parser.add_argument("--check", action="store_true", help="only say whether the page is up to date")
-    text = page()
-    if parser.parse_args().check:
-        return 0 if PAGE.exists() and PAGE.read_text() == text else 1
-    PAGE.write_text(text)
-    print(f"wrote {PAGE.relative_to(ROOT)}; without a C++ name or a reason: {', '.join(holes()) or 'none'}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_page("parity", PAGE, page, lambda: f"; without a C++ name or a reason: {', '.join(holes()) or 'none'}"))

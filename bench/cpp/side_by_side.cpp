@@ -6,28 +6,9 @@
 #include "naru/torch.h"
 #endif
 
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <vector>
+#include "report.h"
 
 namespace {
-
-template <class F>
-void report(const char* work, F f) {
-  using clock = std::chrono::steady_clock;
-  const auto seconds = [&](int loops) {
-    const auto start = clock::now();
-    for (int i = 0; i < loops; ++i) f();
-    return std::chrono::duration<double>(clock::now() - start).count();
-  };
-  const int first = seconds(3) < 1e-3 ? 1000 : 3;
-  const int loops = std::max(1, static_cast<int>(0.02 / (seconds(first) / first)));
-  std::vector<double> times;
-  for (int i = 0; i < 15; ++i) times.push_back(seconds(loops) / loops);
-  std::sort(times.begin(), times.end());
-  std::printf("{\"work\": \"%s\", \"seconds\": %.4g}\n", work, times[times.size() / 2]);
-}
 
 void operators() {
   auto x = torch::rand({1}), y = torch::rand({1}), m = torch::rand({8, 8}), k = torch::rand({1000});
