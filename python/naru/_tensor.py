@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _C
-from ._missing import Absent, getattr_static, mark_absent
+from ._missing import Absent, mark_absent
 from ._missing.tensor_names import NAMES
 
 Tensor = _C.Tensor
@@ -141,8 +141,10 @@ def _reduce(self: Tensor, protocol: Any) -> tuple:
 
 def _dir(self: Tensor) -> list[str]:
     """The names it has, without those that only say that they are missing."""
+    from inspect import getattr_static
+
     kind = type(self)
-    return [name for name in object.__dir__(self) if not isinstance(getattr_static(kind, name), Absent)]
+    return [name for name in object.__dir__(self) if not isinstance(getattr_static(kind, name, None), Absent)]
 
 
 def install() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import os
 import sys
+from inspect import getattr_static
 from typing import Any, NamedTuple
 
-from .._missing import Absent, getattr_static, is_pytorchs, names, said
+from .._missing import Absent, is_pytorchs, names, said
 
 _ROOTS = ("torch", "naru")
 
@@ -123,7 +124,7 @@ def _tensor_lacks(method: str) -> bool:
 
     import naru
 
-    if not isinstance(getattr_static(naru.Tensor, method), Absent):
+    if not isinstance(getattr_static(naru.Tensor, method, None), Absent):
         return False
     others = (list, dict, str, bytes, tuple, set, int, slice, np, np.linalg, np.ndarray)
     return not any(hasattr(other, method) for other in (*others, naru.linalg, naru.nn.Module, naru.optim.Optimizer, naru.Generator))

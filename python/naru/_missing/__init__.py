@@ -95,11 +95,6 @@ class Absent:
         raise AttributeError(said(self.qualified), name=self.qualified.rpartition(".")[2], obj=None)
 
 
-def getattr_static(cls: type, name: str) -> Any:
-    """What stands in a class or its bases for a name, as it is; None for what is only an object's."""
-    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
-
-
 def mark_absent(cls: type, qualified: str, wanted: str) -> None:
     """Puts an `Absent` into `cls` for each of `wanted` (names, with spaces between) that it has not."""
     for name in wanted.split():
