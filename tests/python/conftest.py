@@ -46,6 +46,30 @@ def own_matmuls():
     naru.use_deterministic_algorithms(False)
 
 
+def settings():
+    """What is set for the whole process, by name."""
+    found = {f"backends.{m}.{n}": v for m in naru.backends.__all__ for n, v in vars(getattr(naru.backends, m)).items()
+             if type(v) in (bool, int, str, type(None)) and not n.startswith("__")}  # fmt: skip
+    found |= {
+        asked.__name__: asked()
+        for asked in (
+            naru.are_deterministic_algorithms_enabled, naru.get_deterministic_debug_mode, naru.get_default_device, naru.get_default_dtype,
+            naru.get_float32_matmul_precision, naru.get_num_threads, naru.get_printoptions, naru.is_anomaly_enabled, naru.is_autocast_cpu_enabled,
+            naru.is_autocast_enabled, naru.is_grad_enabled, naru.is_inference_mode_enabled, naru.cuda.current_device, naru.cuda.current_stream,
+        )
+    }  # fmt: skip
+    return found | {f"environ.{n}": v for n, v in os.environ.items() if not n.startswith("PYTEST_")}
+
+
+@pytest.fixture(autouse=True)
+def settings_stay():
+    """A test leaves what is set for the process as it found it: which tests share a process differs from run to run."""
+    before = settings()
+    yield
+    after = settings()
+    assert {n: after.get(n) for n in before | after if before.get(n) != after.get(n)} == {}, "set by this test and not put back"
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     naru.manual_seed(0)

@@ -44,7 +44,9 @@ def test_the_accelerator_is_the_first_kind_found():
     assert torch.backends.mps.is_available()
     torch.mps.synchronize()
     assert torch.backends.cudnn.is_available() is False
-    torch.backends.cudnn.benchmark = True
+    with torch.backends.cudnn.flags(benchmark=True):
+        assert torch.backends.cudnn.benchmark is True
+    assert torch.backends.cudnn.benchmark is False
 
 
 def test_the_seed_decides_the_numbers():
