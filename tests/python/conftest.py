@@ -58,7 +58,7 @@ def settings():
             naru.is_autocast_enabled, naru.is_grad_enabled, naru.is_inference_mode_enabled, naru.cuda.current_device, naru.cuda.current_stream,
         )
     }  # fmt: skip
-    return found | {f"environ.{n}": v for n, v in os.environ.items() if not n.startswith("PYTEST_")}
+    return found | {f"environ.{n}": v for n, v in os.environ.items() if n.startswith("NARU_")}
 
 
 @pytest.fixture(autouse=True)
