@@ -96,7 +96,7 @@ class Dims {
   bool on_heap() const noexcept { return capacity_ > kInline; }
   void assign(const int64_t* p, size_t n) {
     reserve(n);
-    std::memmove(data(), p, n * sizeof(int64_t));
+    if (n) std::memmove(data(), p, n * sizeof(int64_t));  // nothing may stand at null
     size_ = static_cast<uint32_t>(n);
   }
   void reserve(size_t n) {

@@ -30,20 +30,17 @@ std::vector<int64_t> counts_of(const Tensor& repeats) {
   return counts;
 }
 
-// The number of each place, as often as its count says.
-std::vector<int64_t> repeated(const std::vector<int64_t>& counts) {
+// The number of each place, as often as its count says: int64, on cpu.
+Tensor repeated(const std::vector<int64_t>& counts, std::optional<int64_t> wanted) {
   int64_t total = 0;
   for (const int64_t count : counts) total = plus(total, count);
-  std::vector<int64_t> places;
-  places.reserve(static_cast<size_t>(total));
-  for (size_t i = 0; i < counts.size(); ++i) places.insert(places.end(), static_cast<size_t>(counts[i]), static_cast<int64_t>(i));
-  return places;
-}
-
-void require_size(const std::vector<int64_t>& places, std::optional<int64_t> wanted) {
-  if (wanted && *wanted != static_cast<int64_t>(places.size()))
+  if (wanted && *wanted != total)
     throw RuntimeError("allocated size does not match required size (repeat_interleave: output_size is {}, the repeats add up to {})",
-                       *wanted, places.size());
+                       *wanted, total);
+  Tensor places = empty({total}, Options(DType::I64, Device("cpu")));
+  int64_t* to = total ? places.data<int64_t>() : nullptr;
+  for (size_t i = 0; i < counts.size(); ++i) to = std::fill_n(to, counts[i], static_cast<int64_t>(i));
+  return places;
 }
 
 // What repeat_interleave works on: the tensor and a dimension of it, or the flattened tensor.
@@ -121,16 +118,12 @@ Tensor repeat_interleave(const Tensor& t, const Tensor& repeats, std::optional<i
   const auto [x, d] = repeated_along(t, dim);
   if (static_cast<int64_t>(counts.size()) != x.size(d))
     throw RuntimeError("repeat_interleave: repeats must have the same size as input along dim, got {} and {}", counts.size(), x.size(d));
-  const auto places = repeated(counts);
-  require_size(places, output_size);
-  return index_select(x, d, tensor(places, Options(DType::I64, x.device())));
+  return index_select(x, d, repeated(counts, output_size).to(x.device()));
 }
 
 Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size) {
   if (repeats.dim() != 1) throw RuntimeError("repeat_interleave only accept 1D vector as repeat, got {} dimensions", repeats.dim());
-  const auto places = repeated(counts_of(repeats));
-  require_size(places, output_size);
-  return tensor(places, Options(repeats.dtype(), repeats.device()));
+  return repeated(counts_of(repeats), output_size).to(repeats.device()).to(repeats.dtype());
 }
 
 }  // namespace naru
