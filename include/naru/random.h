@@ -21,6 +21,8 @@ class Generator {
     seed_ = seed, offset_ = 0;
   }
   uint64_t initial_seed() const { return seed_; }
+  // Seeds it with what nobody can foresee, from the system; returns the seed, below 2^63.
+  uint64_t seed();
   // Takes one draw (of any number of elements), or several: (key, offset of the first).
   std::pair<uint64_t, uint64_t> draw(uint64_t count = 1) {
     std::lock_guard lock(mutex_);

@@ -3,7 +3,6 @@
 #include <nanobind/stl/string.h>
 
 #include <cstring>
-#include <random>
 
 #include "naru/random.h"
 #include "tensor_object.h"
@@ -59,13 +58,7 @@ void define_generator(nb::module_& m) {
           },
           nb::arg("seed"))
       .def("initial_seed", &Generator::initial_seed)
-      .def("seed",
-           [](Generator& g) {
-             std::random_device source;
-             const uint64_t seed = (static_cast<uint64_t>(source()) << 32 | source()) >> 1;
-             g.manual_seed(seed);
-             return seed;
-           })
+      .def("seed", &Generator::seed)
       .def("get_state", [](const Generator& g) { return wrapped(state_of(g)); })
       .def("set_state",
            [](nb::object self, nb::object state) {

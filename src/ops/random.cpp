@@ -1,4 +1,6 @@
 // Random numbers: one draw of the generator gives every element its own, by its position in row-major order.
+#include <unistd.h>
+
 #include <cmath>
 #include <limits>
 
@@ -21,6 +23,14 @@ Generator& default_generator() {
   static Generator generator;
   return generator;
 }
+
+uint64_t Generator::seed() {
+  uint64_t bits = 0;
+  if (getentropy(&bits, sizeof bits) != 0) throw RuntimeError("Generator.seed(): the system gives no random numbers; use manual_seed()");
+  manual_seed(bits >> 1);
+  return bits >> 1;
+}
+
 void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
 
 namespace ops {
