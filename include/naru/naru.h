@@ -62,4 +62,5 @@
 #include "naru/tensor.h"
 #include "naru/threads.h"
 #include "naru/value.h"
+#include "naru/version.h"
 #include "naru/virtual.h"

@@ -5,6 +5,7 @@
 
 #include "core/language.h"
 #include "lines.h"
+#include "naru/version.h"
 #include "runtime/interrupt.h"
 #include "tensor_object.h"
 
@@ -29,6 +30,7 @@ NB_MODULE(_C, m) {
   using namespace naru;
   using namespace naru::py;
   m.doc() = "The core of naru: tensors and functions on them.";
+  m.attr("_version") = nb::str(version().data(), version().size());
   nb::set_leak_warnings(false);  // dtypes and devices live as long as the process
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {

@@ -5,9 +5,11 @@ The first part says which PyTorch's semantics naru follows, the local part is na
 
 from __future__ import annotations
 
+from ._C import _version
+
 __all__ = ["TorchVersion", "__version__"]
 
-NARU_VERSION = "0.1.0"
+NARU_VERSION = _version
 
 _PRE_ORDER = {"dev": 0, "a": 1, "alpha": 1, "b": 2, "beta": 2, "rc": 3, "c": 3, "": 4, "post": 5}
 

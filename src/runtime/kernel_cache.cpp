@@ -12,6 +12,8 @@
 #include <fstream>
 #include <vector>
 
+#include "naru/version.h"
+
 namespace naru::runtime {
 namespace {
 
@@ -59,7 +61,7 @@ uint64_t default_limit() {
 KernelCache::KernelCache(std::string folder, uint64_t limit) : folder_(std::move(folder)), limit_(limit) {}
 
 std::string KernelCache::key(std::string_view source, std::string_view options, std::string_view device) {
-  return fmt::format("{}\n{}\n{}\n{}", NARU_VERSION, device, options, source);
+  return fmt::format("{}\n{}\n{}\n{}", version(), device, options, source);
 }
 
 std::string KernelCache::path(const std::string& key) const { return folder_ + "/" + digest(key) + ".kernel"; }
