@@ -17,6 +17,7 @@
 #include "host/library_call.h"
 #include "host/openblas.h"
 #include "naru/error.h"
+#include "runtime/library.h"
 
 namespace naru::host {
 namespace {
@@ -136,8 +137,17 @@ bool computes() {
   return call_sgemm('N', 'N', 2, 2, 2, a, 2, b, 2, 0, c, 2) == 0 && c[0] == 19 && c[3] == 50;
 }
 
+// The system's, else that of a wheel (onednn-cpu-gomp), which lies two folders above Python's packages.
+void* open_dnnl() {
+  std::vector<std::string> names{"libdnnl.so.2", "libdnnl.so.3"};
+  for (const std::string& folder : runtime::Library::package_folders()) names.push_back(folder + "/../../libdnnl.so.3");
+  for (const std::string& name : names)
+    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | kOwnSymbols)) return library;
+  return nullptr;
+}
+
 bool open_onednn(Products& p) {
-  void* library = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL | kOwnSymbols);
+  void* library = open_dnnl();
   if (!library) return false;
   dnnl_sgemm = reinterpret_cast<DnnlSgemm>(dlsym(library, "dnnl_sgemm"));
   if (!dnnl_sgemm) return false;
