@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import sys
 from inspect import getattr_static
@@ -120,13 +121,15 @@ def _has(qualified: str) -> bool:
 
 def _tensor_lacks(method: str) -> bool:
     """Whether a method of some object is most likely one of Tensor's that naru lacks: nothing else that programs hold has one of that name."""
-    import numpy as np
-
     import naru
 
     if not isinstance(getattr_static(naru.Tensor, method, None), Absent):
         return False
-    others = (list, dict, str, bytes, tuple, set, int, slice, np, np.linalg, np.ndarray)
+    others = [list, dict, str, bytes, tuple, set, int, slice]
+    with contextlib.suppress(ImportError):
+        import numpy as np
+
+        others += [np, np.linalg, np.ndarray]
     return not any(hasattr(other, method) for other in (*others, naru.linalg, naru.nn.Module, naru.optim.Optimizer, naru.Generator))
 
 

@@ -68,41 +68,29 @@ def size_of(dtype: Any) -> int:
 # --- bytes ---------------------------------------------------------------------------------------------------------
 
 
-# NumPy takes their bytes as integers.
-_NOT_IN_NUMPY = {"bfloat16": "int16", "complex32": "int32"}
-
-
 def bytes_to_tensor(data: bytes | bytearray, dtype: Any) -> Tensor:
     """A one-dimensional CPU tensor of the bytes: over them if `data` is a bytearray, with a copy otherwise."""
-    import numpy as np
-
-    name = name_of(dtype)
     if not data:
         return _C.empty(0, dtype=dtype)
     if not isinstance(data, bytearray):
         data = bytearray(data)
-    if name in _NOT_IN_NUMPY:
-        return _C.from_numpy(np.frombuffer(data, np.dtype(_NOT_IN_NUMPY[name]))).view(dtype)
-    if name == "bool":  # whatever the file has: a bool is 0 or 1
-        return _C.from_numpy(np.frombuffer(data, np.uint8) != 0)
-    return _C.from_numpy(np.frombuffer(data, np.dtype(name)))
+    if dtype is _C.bool:  # whatever the file has: a bool is 0 or 1
+        return _C.frombuffer(data, dtype=_C.uint8) != 0
+    return _C.frombuffer(data, dtype=dtype)
 
 
 def tensor_to_bytes(tensor: Tensor) -> bytes:
     """The elements of a tensor in row-major order."""
     tensor = tensor.detach().to("cpu").contiguous()
-    if tensor.numel() == 0:
-        return b""
-    if name_of(tensor.dtype) in _NOT_IN_NUMPY:
-        tensor = tensor.reshape(-1).view(getattr(_C, _NOT_IN_NUMPY[name_of(tensor.dtype)]))
-    return tensor.numpy().tobytes()
+    return bytes(_C._bytes_of(tensor)) if tensor.numel() else b""
 
 
 def swapped(data: bytearray, size: int) -> bytearray:
     """The bytes of elements of that size in the other byte order."""
-    import numpy as np
-
-    return bytearray(np.frombuffer(data, np.uint8).reshape(-1, size)[:, ::-1].tobytes())
+    other = bytearray(len(data))
+    for i in range(size):
+        other[i::size] = data[size - 1 - i :: size]
+    return other
 
 
 # --- places --------------------------------------------------------------------------------------------------------
