@@ -1,0 +1,66 @@
+"""The wheel of the tested extension: what is in it, and that it works where there is nothing else."""
+
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import naru
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import wheel as wheels  # noqa: E402
+
+EXTENSION = Path(naru._C.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    if not (EXTENSION / "_C.pyi").exists():
+        pytest.skip(f"{EXTENSION} has no stub: this is no extension that is packed (a sanitizer's, or a cross-compiled one)")
+    return wheels.pack(EXTENSION, tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def alone(wheel, tmp_path_factory):
+    """The Python of an environment that has naru and nothing else, not even NumPy."""
+    return wheels.environment(tmp_path_factory.mktemp("alone"), wheel)
+
+
+def test_a_wheel_needs_nothing_of_the_system_but_the_c_library(wheel):
+    assert wheels.faults(wheel) == []
+    assert "manylinux" in wheel.name
+
+
+def test_the_version_is_said_once(wheel):
+    said = naru.version.naru
+    assert f"-{said}-" in wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        assert f"\nVersion: {said}\n" in archive.read(metadata).decode()
+
+
+def test_naru_trains_saves_and_loads_where_there_is_no_other_package(alone):
+    printed = wheels.tried(alone)
+    assert "Numpy is not available" in printed and "trained" in printed
+
+
+def test_naru_trains_beside_numpy(wheel, tmp_path):
+    inside = wheels.environment(tmp_path, wheel, packages=sysconfig.get_path("platlib"))
+    assert "NumPy: (64, 20)" in wheels.tried(inside)
+
+
+@pytest.mark.parametrize("command", [["devices"], ["--version"], ["check", "script.py"], ["run", "script.py"]])
+def test_commands_work_where_there_is_no_other_package(alone, tmp_path, command):
+    (tmp_path / "script.py").write_text("import torch\nprint(torch.ones(2, 3).sum())\n")
+    done = subprocess.run([alone.parent / "naru", *command], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_needs_numpy_says_so(alone):
+    program = "import naru\ntry: naru.ones(2).numpy()\nexcept RuntimeError as e: print(e)\nprint(repr(naru.arange(3)), naru.arange(6).reshape(2, 3).tolist())"
+    done = subprocess.run([alone, "-c", program], capture_output=True, text=True, env={})
+    assert done.stdout.splitlines() == ["Numpy is not available; `pip install numpy`", "tensor([0, 1, 2]) [[0, 1, 2], [3, 4, 5]]"], done.stderr

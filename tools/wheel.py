@@ -1,0 +1,144 @@
+"""Packs wheels, checks what is in them, and tries them in empty environments: what ``./run wheel`` calls.
+
+    python tools/wheel.py EXTENSION_FOLDER [--out DIST] [--platform linux-aarch64]    packs a built extension
+    python tools/wheel.py --build PYTHON... [--out DIST]                              builds one for other Pythons
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_BYTES = 8 << 20
+# What a wheel for Linux may expect of a system (PEP 600); all else is linked in.
+SYSTEM = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libpthread.so.0", "libdl.so.2"}
+
+TRAIN = """
+import naru as torch
+from naru import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 2))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+x = torch.randn(64, 20)
+y = (x.sum(1) > 0).long()
+data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=16, shuffle=True)
+losses = []
+for epoch in range(20):
+    for a, b in data:
+        loss = nn.functional.cross_entropy(model(a), b)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    losses.append(loss.item())
+torch.save(model.state_dict(), "model.pt")
+kept = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 2))
+kept.load_state_dict(torch.load("model.pt"))
+assert torch.equal(kept(x), model(x)) and losses[-1] < losses[0] / 4, losses
+try:
+    print("NumPy:", x.numpy().shape)
+except RuntimeError as error:
+    print("NumPy:", error)
+print(f"{torch.__version__} trained: {losses[0]:.3f} -> {losses[-1]:.3f}")
+"""
+
+
+def run(*command: object, **options: object) -> str:
+    """What a command printed; its words and an end of this program if it failed."""
+    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(map(str, command))}\nfailed with status {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def pip_wheel(python: Path | str, out: Path, *settings: str, platform: str | None = None) -> Path:
+    """A wheel of this tree as pip makes it, with the most general platform tag that its libraries allow."""
+    environment = {**os.environ, **({"_PYTHON_HOST_PLATFORM": platform} if platform else {})}
+    with tempfile.TemporaryDirectory() as folder:
+        run(python, "-m", "pip", "wheel", ROOT, "-w", folder, "--no-deps", "-q", "--disable-pip-version-check", *settings, env=environment)
+        (made,) = Path(folder).glob("*.whl")
+        run(sys.executable, "-m", "auditwheel", "repair", "-w", out, made, env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
+        return max(out.glob(made.name.split("-linux_")[0] + "-manylinux*"), key=os.path.getmtime)
+
+
+def pack(extension: Path, out: Path, platform: str | None = None) -> Path:
+    """A wheel of the package with the extension that lies in a folder."""
+    with tempfile.TemporaryDirectory() as built:
+        return pip_wheel(sys.executable, out, "--no-build-isolation", "-C", f"cmake.define.NARU_PREBUILT={extension}", "-C", f"build-dir={built}",
+                         platform=platform)  # fmt: skip
+
+
+def faults(wheel: Path) -> list[str]:
+    """What is wrong with a wheel's contents."""
+    found = []
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+        names = archive.namelist()
+        for wanted in ("naru/py.typed", "naru/_C.pyi", "naru/__init__.py"):
+            if wanted not in names:
+                found.append(f"{wanted} is missing")
+        found += [f"{n} does not belong there" for n in names if n.endswith((".cpp", ".txt", ".pyc", ".map")) and n.startswith("naru/")
+                  and not n.startswith("naru/_missing/")]  # fmt: skip
+        extensions = [n for n in names if n.endswith(".so")]
+        if len(extensions) != 1:
+            found.append(f"wanted one extension, got {extensions}")
+        for name in extensions:
+            file = archive.extract(name, folder)
+            needed = {line.split("[")[1].rstrip("]") for line in run("readelf", "-d", file).splitlines() if "(NEEDED)" in line}
+            found += [f"{name} needs {library}" for library in sorted(needed - SYSTEM)]
+            shown = {line.split()[-1].split("@")[0] for line in run("nm", "-D", "--defined-only", file).splitlines()}
+            if shown != {"PyInit__C"}:
+                found.append(f"{name} shows {sorted(shown - {'PyInit__C'})[:5]}")
+            if str(ROOT).encode() in Path(file).read_bytes():
+                found.append(f"{name} names {ROOT}")
+    if wheel.stat().st_size > MOST_BYTES:
+        found.append(f"{wheel.stat().st_size} bytes, more than {MOST_BYTES}")
+    return found
+
+
+def environment(folder: Path, wheel: Path, python: Path | str = sys.executable, packages: str | None = None) -> Path:
+    """The Python of a new environment that has the wheel and nothing else; `packages`: a folder whose packages it sees, too."""
+    run(python, "-m", "venv", "--without-pip", folder)
+    inside = folder / "bin" / "python"
+    run(sys.executable, "-m", "pip", "--python", inside, "install", "-q", "--no-deps", "--no-index", "--disable-pip-version-check", wheel)
+    if packages:
+        (site,) = (folder / "lib").glob("python3*/site-packages")
+        (site / "more.pth").write_text(packages + "\n", encoding="utf-8")
+    return inside
+
+
+def tried(inside: Path) -> str:
+    """What a training run prints in an environment, away from this tree."""
+    with tempfile.TemporaryDirectory() as folder:
+        bare = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "NARU_"))}
+        return run(inside, "-c", TRAIN, cwd=folder, env=bare)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("extension", nargs="?", type=Path)
+    options.add_argument("--build", nargs="+", metavar="PYTHON", default=[])
+    options.add_argument("--out", type=Path, default=ROOT / "dist")
+    options.add_argument("--platform")
+    asked = options.parse_args()
+    asked.out.mkdir(parents=True, exist_ok=True)
+    made = [(sys.executable, pack(asked.extension.resolve(), asked.out, asked.platform))] if asked.extension else []
+    made += [(python, pip_wheel(python, asked.out)) for python in asked.build]
+    wrong = False
+    for python, wheel in made:
+        found = faults(wheel)
+        wrong = wrong or bool(found)
+        print(f"{wheel.name}  {wheel.stat().st_size / 1e6:.1f} MB  {'; '.join(found) or 'in order'}")
+        if asked.platform is None and not found:
+            with tempfile.TemporaryDirectory() as folder:
+                print("  " + tried(environment(Path(folder), wheel, python)).replace("\n", "\n  ").rstrip())
+    raise SystemExit(1 if wrong or not made else 0)
+
+
+if __name__ == "__main__":
+    main()
