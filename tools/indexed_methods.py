@@ -1,4 +1,4 @@
-"""Writes include/naru/indexed_methods.inc: what x[mask] can do is what a Tensor can do, method by method, read off include/naru/tensor.h.
+"""Writes include/naru/indexed_methods.inc and src/ops/indexed_methods.inc: what x[mask] can do is what a Tensor can do, method by method, read off include/naru/tensor.h.
 
     python tools/indexed_methods.py [--check]
 
@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TARGET = ROOT / "include" / "naru" / "indexed_methods.inc"
-HEAD = """// The methods of Tensor for naru/indexed.h, each on what was read. Written by tools/indexed_methods.py (./run format) from naru/tensor.h.
+DECLARED = ROOT / "include" / "naru" / "indexed_methods.inc"
+DEFINED = ROOT / "src" / "ops" / "indexed_methods.inc"
+HEAD = """// The methods of Tensor for naru/indexed.h{}. Written by tools/indexed_methods.py (./run format) from naru/tensor.h.
 // clang-format off
 """
 METHOD = re.compile(r"^  (?P<result>[\w:<>, &*]+?[ &*])(?P<name>\w+)\((?P<parameters>(?:[^()]|\([^()]*\))*)\) const(?: noexcept)?(?:;| \{)", re.M)
@@ -30,14 +31,19 @@ def names_of(parameters: str) -> list[str]:
     return [re.search(r"(\w+)\s*$", p.split("=")[0]).group(1) for p in parts if p.strip()]
 
 
-def forwarders(header: str) -> str:
+def without_defaults(parameters: str) -> str:
+    return re.sub(r" = (?:\{[^}]*\}|[^,{}]+)", "", parameters)
+
+
+def forwarders(header: str) -> tuple[str, str]:
+    """Declarations and definitions."""
     body = header[header.index("\nclass Tensor {") :]
     body = body[: body.index("\n private:")]
     body = re.sub(r'^#include "(naru/tensor_methods.inc)"$', lambda m: (ROOT / "include" / m[1]).read_text(), body, flags=re.M)
     body = re.sub(r"//[^\n]*", "", body)
     body = re.sub(r"#define NARU_OP(?:.*\\\n)*.*\n", "", body)
     body = re.sub(r"  template <[^\n]*\n(?:[^\n]*\n)", "", body)
-    lines = []
+    declared, defined = [], []
     for m in METHOD.finditer(body):
         result, name, parameters = m["result"].strip(), m["name"], " ".join(m["parameters"].split())
         if name in OWN or result.startswith("autograd::"):  # a type that naru/tensor.h only names
@@ -45,18 +51,19 @@ def forwarders(header: str) -> str:
         # By value: what is returned may be a part of the tensor that was read.
         result = re.sub(r"^const (\w+)\s*&$", r"\1", result)
         call = f"read().{name}({', '.join(names_of(parameters))})"
-        lines.append(f"{result} {name}({parameters}) const {{ return {call}; }}")
-    return HEAD + "\n".join(lines) + "\n"
+        declared.append(f"{result} {name}({parameters}) const;")
+        defined.append(f"{result} Indexed::{name}({without_defaults(parameters)}) const {{ return {call}; }}")
+    return tuple(HEAD.format(what) + "\n".join(lines) + "\n" for what, lines in (("", declared), (", each on what was read", defined)))
 
 
 def main() -> int:
-    text = forwarders((ROOT / "include" / "naru" / "tensor.h").read_text())
-    if TARGET.exists() and TARGET.read_text() == text:
-        return 0
-    if "--check" in sys.argv:
-        print(f"{TARGET.relative_to(ROOT)} does not have the methods of Tensor as they are: ./run format writes it", file=sys.stderr)
-        return 1
-    TARGET.write_text(text)
+    for path, text in zip((DECLARED, DEFINED), forwarders((ROOT / "include" / "naru" / "tensor.h").read_text())):
+        if path.exists() and path.read_text() == text:
+            continue
+        if "--check" in sys.argv:
+            print(f"{path.relative_to(ROOT)} does not have the methods of Tensor as they are: ./run format writes it", file=sys.stderr)
+            return 1
+        path.write_text(text)
     return 0
 
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "naru/device.h"
@@ -69,7 +69,8 @@ class GradScaler {
   double scale_;
   int good_ = 0;  // steps in a row
   bool used_ = false;
-  std::unordered_map<const optim::Optimizer*, Progress> progress_;
+  Progress& progress_of(const optim::Optimizer& optimizer);
+  std::vector<std::pair<const optim::Optimizer*, Progress>> progress_;
   std::string why_;
 };
 

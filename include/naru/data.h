@@ -7,7 +7,6 @@
 #include <concepts>
 #include <functional>
 #include <initializer_list>
-#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,7 +24,7 @@ using Sample = std::vector<Tensor>;
 // Samples by number.
 class Dataset {
  public:
-  virtual ~Dataset() = default;
+  virtual ~Dataset();
   virtual int64_t size() const = 0;
   virtual Sample get(int64_t i) const = 0;
   // The samples of a batch stacked along a new first dimension.
@@ -41,7 +40,7 @@ class TensorDataset : public Dataset {
   explicit TensorDataset(std::vector<Tensor> tensors);
   template <class... T>
   explicit TensorDataset(const Tensor& first, const T&... others) : TensorDataset(std::vector<Tensor>{first, others...}) {}
-  int64_t size() const override { return tensors_[0].size(0); }
+  int64_t size() const override;
   Sample get(int64_t i) const override;
   Sample batch(std::span<const int64_t> numbers) const override;
   const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
@@ -53,8 +52,8 @@ class TensorDataset : public Dataset {
 // Some of another data set's samples.
 class Subset : public Dataset {
  public:
-  Subset(std::shared_ptr<const Dataset> whole, std::vector<int64_t> numbers) : whole_(std::move(whole)), numbers_(std::move(numbers)) {}
-  int64_t size() const override { return static_cast<int64_t>(numbers_.size()); }
+  Subset(std::shared_ptr<const Dataset> whole, std::vector<int64_t> numbers);
+  int64_t size() const override;
   Sample get(int64_t i) const override;
   Sample batch(std::span<const int64_t> numbers) const override;
   const std::vector<int64_t>& numbers() const noexcept { return numbers_; }
@@ -69,7 +68,7 @@ class Subset : public Dataset {
 class ConcatDataset : public Dataset {
  public:
   explicit ConcatDataset(std::vector<std::shared_ptr<const Dataset>> parts);
-  int64_t size() const override { return ends_.back(); }
+  int64_t size() const override;
   Sample get(int64_t i) const override;
 
  private:
@@ -81,7 +80,7 @@ class ConcatDataset : public Dataset {
 class StackDataset : public Dataset {
  public:
   explicit StackDataset(std::vector<std::shared_ptr<const Dataset>> parts);
-  int64_t size() const override { return parts_[0]->size(); }
+  int64_t size() const override;
   Sample get(int64_t i) const override;
 
  private:
@@ -92,9 +91,9 @@ class StackDataset : public Dataset {
 class MapDataset : public Dataset {
  public:
   using Transform = std::function<Sample(Sample)>;
-  MapDataset(std::shared_ptr<const Dataset> whole, Transform transform) : whole_(std::move(whole)), transform_(std::move(transform)) {}
-  int64_t size() const override { return whole_->size(); }
-  Sample get(int64_t i) const override { return transform_(whole_->get(i)); }
+  MapDataset(std::shared_ptr<const Dataset> whole, Transform transform);
+  int64_t size() const override;
+  Sample get(int64_t i) const override;
 
  private:
   std::shared_ptr<const Dataset> whole_;
@@ -140,7 +139,7 @@ struct LoaderOptions {
 // Samples that come one after another, their number unknown.
 class IterableDataset {
  public:
-  virtual ~IterableDataset() = default;
+  virtual ~IterableDataset();
   // A new pass. Each call of the function gives a sample; an empty one ends the pass.
   virtual std::function<Sample()> begin() const = 0;
 };
@@ -148,7 +147,7 @@ class IterableDataset {
 // Several such data sets, one behind the other.
 class ChainDataset : public IterableDataset {
  public:
-  explicit ChainDataset(std::vector<std::shared_ptr<const IterableDataset>> parts) : parts_(std::move(parts)) {}
+  explicit ChainDataset(std::vector<std::shared_ptr<const IterableDataset>> parts);
   std::function<Sample()> begin() const override;
 
  private:
@@ -168,12 +167,12 @@ class DataLoader {
     using difference_type = std::ptrdiff_t;
     using pointer = const Sample*;
     using reference = const Sample&;
-    Iterator() = default;  // the end
+    Iterator();  // the end
     const Sample& operator*() const { return batch_; }
     const Sample* operator->() const { return &batch_; }
     Iterator& operator++();
     void operator++(int) { ++*this; }
-    friend bool operator==(const Iterator& a, const Iterator& b) { return a.pass_ == b.pass_; }
+    bool operator==(const Iterator& other) const noexcept { return pass_ == other.pass_; }
 
    private:
     friend class DataLoader;
@@ -189,7 +188,7 @@ class DataLoader {
   const Dataset& dataset() const noexcept { return *dataset_; }
   // A new pass.
   Iterator begin() const;
-  Iterator end() const noexcept { return {}; }
+  Iterator end() const noexcept;
 
  private:
   void check_options() const;

@@ -25,8 +25,8 @@ class Dims {
   // One entry: zeros(3), x.sum(0).
   template <std::integral T>
   requires(!std::same_as<T, bool>) Dims(T one) : Dims() { push_back(static_cast<int64_t>(one)); }
-  Dims(std::initializer_list<int64_t> list) : Dims(std::span<const int64_t>(list.begin(), list.size())) {}
-  Dims(const std::vector<int64_t>& list) : Dims(std::span<const int64_t>(list)) {}
+  Dims(std::initializer_list<int64_t> list) : Dims() { assign(list.begin(), list.size()); }
+  Dims(const std::vector<int64_t>& list) : Dims() { assign(list.data(), list.size()); }
   Dims(std::span<const int64_t> list) : Dims() { assign(list.data(), list.size()); }
   Dims(const Dims& o) : Dims() { assign(o.data(), o.size_); }
   Dims(Dims&& o) noexcept : size_(o.size_), capacity_(o.capacity_) {

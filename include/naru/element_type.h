@@ -50,6 +50,11 @@ constexpr const char* type_name() noexcept {
 [[noreturn]] void throw_wrong_element(DType is, DType wanted);
 }  // namespace detail
 
+// The number as a complex one.
+template <ComplexNumber T>
+T number_as(const Scalar& s) {
+  return s.to<T>();
+}
 // The number as a T; fractions are cut off. Throws RuntimeError for one that T can't hold, NaN as an integer among them.
 template <class T>
 requires std::is_arithmetic_v<T> T number_as(const Scalar& s) {

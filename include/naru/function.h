@@ -70,8 +70,8 @@ class Value {
   double toDouble() const { return to_double(); }
   int64_t toInt() const { return to_int(); }
   bool toBool() const { return to_bool(); }
-  std::string toStringRef() const { return to<std::string>(); }
-  Tensor toTensor() const { return to<Tensor>(); }
+  std::string toStringRef() const;
+  Tensor toTensor() const;
 
  private:
   [[noreturn]] void throw_wrong_type(const std::type_info& wanted) const;
@@ -83,18 +83,18 @@ class Context {
  public:
   // Keeps tensors (undefined ones, too) for backward; an in-place change to one of them makes backward fail, as it should. Results and arguments of
   // forward belong here, not into saved_data: a result there would keep its own history alive.
-  void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
+  void save_for_backward(std::vector<Tensor> tensors);
   // The tensors given to save_for_backward. RuntimeError if one was changed in place since, or backward has freed them.
   std::vector<Tensor> saved_tensors() const;
-  std::vector<Tensor> get_saved_variables() const { return saved_tensors(); }  // libtorch's name
+  std::vector<Tensor> get_saved_variables() const;  // libtorch's name
   // Which arguments forward changed in place; it returns them (RuntimeError otherwise).
-  void mark_dirty(std::vector<Tensor> inputs) { dirty_ = std::move(inputs); }
+  void mark_dirty(std::vector<Tensor> inputs);
   // No gradient flows through these results.
-  void mark_non_differentiable(std::vector<Tensor> outputs) { fixed_ = std::move(outputs); }
+  void mark_non_differentiable(std::vector<Tensor> outputs);
   // false: gradients that nothing flowed into come as undefined tensors rather than zeros.
   void set_materialize_grads(bool on) { materialize_ = on; }
   // Whether argument i of forward is a tensor whose gradient is asked for.
-  bool needs_input_grad(size_t i) const { return i < needed_.size() && needed_[i]; }
+  bool needs_input_grad(size_t i) const;
 
   std::map<std::string, Value> saved_data;
 
@@ -108,21 +108,21 @@ class Context {
 
 // One call of a function, for the template below.
 struct FunctionRun {
+  FunctionRun();
   std::string name;
-  std::shared_ptr<Context> context = std::make_shared<Context>();
+  std::shared_ptr<Context> context;
   std::vector<Tensor> inputs;   // the tensors among the arguments
   std::vector<bool> is_tensor;  // for each argument
   bool recording = false;
 
   void add(const Tensor& t);
-  void add(const std::optional<Tensor>& t) { add(t.value_or(Tensor())); }
-  void add(const std::vector<Tensor>& list) {
-    for (const Tensor& t : list) add(t);
-  }
+  void add(const std::optional<Tensor>& t);
+  void add(const std::vector<Tensor>& list);
   template <class T>
   requires(!std::is_convertible_v<const T&, Tensor> && !std::is_convertible_v<const T&, std::vector<Tensor>>) void add(const T&) {
-    is_tensor.push_back(false), context->needed_.push_back(false);
+    add_value();
   }
+  void add_value();
   // Gives the outputs their history.
   void record(std::vector<Tensor>& outputs, std::function<std::vector<Tensor>(Context*, std::vector<Tensor>)> backward);
 };

@@ -66,7 +66,7 @@ class Graph {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 // Whether the calling thread records the device's work.

@@ -20,28 +20,26 @@ class Indexed {
 
   const Tensor& read() const;
   operator Tensor() const& { return read(); }
-  operator Tensor() && {
-    read();
-    return std::move(read_);
-  }
+  operator Tensor() &&;
   // Converted and broadcast into the indexed elements. Throws RuntimeError where the value doesn't broadcast.
-  const Indexed& operator=(const Operand& value) && { return write(value); }
-  const Indexed& operator=(const Indexed& value) && { return write(value.read()); }
+  const Indexed& operator=(const Operand& value) &&;
+  const Indexed& operator=(const Indexed& value) &&;
   // auto y = x[mask]; y = z: would it write to x, or is it another y? x[mask] = z writes; keep y as a Tensor otherwise.
   Indexed& operator=(const Operand& value) & = delete;
   Indexed& operator=(const Indexed& value) & = delete;
-  Indexed(const Indexed&) = default;
+  Indexed(const Indexed&);
+  ~Indexed();
 
-  const Indexed& operator+=(const Operand& value) const { return update(&Tensor::add_, value); }
-  const Indexed& operator-=(const Operand& value) const { return update(&Tensor::sub_, value); }
-  const Indexed& operator*=(const Operand& value) const { return update(&Tensor::mul_, value); }
-  const Indexed& operator/=(const Operand& value) const { return update(&Tensor::div_, value); }
+  const Indexed& operator+=(const Operand& value) const;
+  const Indexed& operator-=(const Operand& value) const;
+  const Indexed& operator*=(const Operand& value) const;
+  const Indexed& operator/=(const Operand& value) const;
 
   template <class I>
   decltype(auto) operator[](const I& index) const {
     return read()[index];
   }
-  Indexed operator[](IndexList indices) const { return read()[indices]; }
+  Indexed operator[](IndexList indices) const;
   template <class T>
   T item() const {
     return read().item<T>();
@@ -55,14 +53,14 @@ class Indexed {
     return read().data_ptr<T>();
   }
 #define NARU_OP1(name, rule, lo, hi, expr, da, doc) \
-  Tensor name() const { return read().name(); }     \
-  Tensor name##_() const { return read().name##_(); }
-#define NARU_OP2(name, rule, lo, hi, expr, da, db, doc)          \
-  Tensor name(const Operand& b) const { return read().name(b); } \
-  Tensor name##_(const Operand& b) const { return read().name##_(b); }
-#define NARU_OP3(name, rule, lo, hi, expr, da, db, dc, doc)                           \
-  Tensor name(const Operand& b, const Operand& c) const { return read().name(b, c); } \
-  Tensor name##_(const Operand& b, const Operand& c) const { return read().name##_(b, c); }
+  Tensor name() const;                              \
+  Tensor name##_() const;
+#define NARU_OP2(name, rule, lo, hi, expr, da, db, doc) \
+  Tensor name(const Operand& b) const;                  \
+  Tensor name##_(const Operand& b) const;
+#define NARU_OP3(name, rule, lo, hi, expr, da, db, dc, doc) \
+  Tensor name(const Operand& b, const Operand& c) const;    \
+  Tensor name##_(const Operand& b, const Operand& c) const;
 #include "naru/elementwise.inc"
 #undef NARU_OP1
 #undef NARU_OP2

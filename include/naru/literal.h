@@ -8,7 +8,6 @@
 
 #include <array>
 #include <initializer_list>
-#include <iterator>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -30,15 +29,12 @@ class Literal {
   template <LiteralNumber T>
   Literal(T number) : kind_(Kind::Number), dtype_(type_of<T>()), number_(checked(number)) {}
   Literal(Scalar number) : kind_(Kind::Number), dtype_(number.dtype()), number_(number) {}
-  Literal(std::initializer_list<Literal> parts) : parts_(parts) {}
+  Literal(std::initializer_list<Literal> parts);
   // Vectors, spans and arrays of numbers are looked at, not copied: they outlive the expression.
   template <class R>
   requires LiteralNumber<std::remove_cvref_t<decltype(*std::data(std::declval<const R&>()))>> Literal(const R& numbers)
       : Literal(std::data(numbers), std::size(numbers)) {}
-  Literal(const std::vector<bool>& numbers)
-      : kind_(Kind::Numbers), dtype_(DType::Bool), count_(numbers.size()), numbers_(&numbers), read_([](const void* all, size_t i) {
-          return Scalar(bool((*static_cast<const std::vector<bool>*>(all))[i]));
-        }) {}
+  Literal(const std::vector<bool>& numbers);
   template <class T>
   requires(!LiteralNumber<T>) Literal(const std::vector<T>& parts) : parts_(parts.begin(), parts.end()) {}
 

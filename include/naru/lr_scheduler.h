@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,7 +17,7 @@ namespace naru::optim {
 
 class LRScheduler {
  public:
-  virtual ~LRScheduler() = default;
+  virtual ~LRScheduler();
   LRScheduler(const LRScheduler&) = delete;
   // One epoch on.
   virtual void step();
@@ -35,13 +36,13 @@ class LRScheduler {
 
  protected:
   using Rates = std::vector<double>;
-  explicit LRScheduler(Optimizer& optimizer) : optimizer_(optimizer) {}
+  explicit LRScheduler(Optimizer& optimizer);
   // What a subclass's constructor does last: the rates of epoch 0.
   void begin();
   // The rates of last_epoch(), from those of the epoch before.
   virtual Rates get_lr() = 0;
   // The same from the epoch alone; get_lr() where there is no such formula.
-  virtual Rates closed_form() { return get_lr(); }
+  virtual Rates closed_form();
   Rates rates() const;
   void set_rates(const Rates& rates);
   // f of each rate and its base.
@@ -63,10 +64,10 @@ class LRScheduler {
 // A number for all groups, or one for each (ValueError for another count).
 struct PerGroup {
   std::vector<double> values;
-  PerGroup(double one) : values{one} {}
-  PerGroup(int one) : values{static_cast<double>(one)} {}
-  PerGroup(std::vector<double> list) : values(std::move(list)) {}
-  PerGroup(std::initializer_list<double> list) : values(list) {}
+  PerGroup(double one);
+  PerGroup(int one);
+  PerGroup(std::vector<double> list);
+  PerGroup(std::initializer_list<double> list);
   std::vector<double> of(const Optimizer& optimizer, const char* name) const;
 };
 
@@ -262,7 +263,7 @@ class SequentialLR : public LRScheduler {
   void load_state_dict(const State& state) override;
 
  protected:
-  Rates get_lr() override { return rates(); }
+  Rates get_lr() override;
 
  private:
   Schedules schedulers_;
@@ -278,7 +279,7 @@ class ChainedScheduler : public LRScheduler {
   void load_state_dict(const State& state) override;
 
  protected:
-  Rates get_lr() override { return rates(); }
+  Rates get_lr() override;
 
  private:
   SequentialLR::Schedules schedulers_;
@@ -304,7 +305,7 @@ class ReduceLROnPlateau : public LRScheduler {
   void load_state_dict(const State& state) override;
 
  protected:
-  Rates get_lr() override { return rates(); }
+  Rates get_lr() override;
 
  private:
   bool is_better(double measure) const;

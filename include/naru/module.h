@@ -35,11 +35,11 @@ concept ModuleLike = std::is_base_of_v<Module, std::remove_cvref_t<M>> || std::c
 // optimizer's, a member's) stay right.
 class Module {
  public:
-  Module() = default;
-  Module(Module&&) = default;
-  Module& operator=(Module&&) = default;
+  Module();
+  Module(Module&&);
+  Module& operator=(Module&&);
   Module(const Module&) = delete;
-  virtual ~Module() = default;
+  virtual ~Module();
 
   // The module's function. Modules of several arguments declare a function of their own; this one then throws
   // NotImplementedError. Call the module, so that hooks run.
@@ -124,8 +124,8 @@ class Module {
   HookHandle register_full_backward_pre_hook(BackwardPreHook hook);
 
   // "Linear", and what stands in the brackets behind it.
-  virtual std::string name() const { return "Module"; }
-  virtual std::string details() const { return ""; }
+  virtual std::string name() const;
+  virtual std::string details() const;
   // The tree of modules, as PyTorch prints it.
   std::string str() const;
 
@@ -194,22 +194,22 @@ requires ModuleLike<M> std::shared_ptr<Module> share_module(M&& module) {
 // Calls its modules one after another. Names: "0", "1" ..., or those given.
 class Sequential : public Module {
  public:
-  Sequential() = default;
+  Sequential();
   template <class... M>
   requires(sizeof...(M) > 0 && (ModuleLike<M> && ...)) explicit Sequential(M&&... modules) { (push_back(std::forward<M>(modules)), ...); }
-  Sequential(Sequential&&) = default;
-  Sequential& operator=(Sequential&&) = default;
+  Sequential(Sequential&&);
+  Sequential& operator=(Sequential&&);
   template <class M>
   requires ModuleLike<M>
   void push_back(M&& module) { push_back(std::to_string(size()), std::forward<M>(module)); }
   template <class M>
   requires ModuleLike<M>
   void push_back(std::string name, M&& module) { add_child(std::move(name), share_module(std::forward<M>(module))); }
-  size_t size() const noexcept { return named_children().size(); }
+  size_t size() const noexcept;
   Module& operator[](size_t i) const;
   using Module::operator();
   Tensor forward(const Tensor& x) override;
-  std::string name() const override { return "Sequential"; }
+  std::string name() const override;
 
  protected:
   std::shared_ptr<Module> remake() const override;
@@ -218,13 +218,13 @@ class Sequential : public Module {
 // Holds modules in a list; the owner calls them.
 class ModuleList : public Module {
  public:
-  ModuleList() = default;
+  ModuleList();
   template <class M>
   requires ModuleLike<M>
   void push_back(M&& module) { add_child(std::to_string(size()), share_module(std::forward<M>(module))); }
-  size_t size() const noexcept { return named_children().size(); }
+  size_t size() const noexcept;
   Module& operator[](size_t i) const;
-  std::string name() const override { return "ModuleList"; }
+  std::string name() const override;
 
  protected:
   std::shared_ptr<Module> remake() const override;
@@ -233,14 +233,14 @@ class ModuleList : public Module {
 // Holds modules by name.
 class ModuleDict : public Module {
  public:
-  ModuleDict() = default;
+  ModuleDict();
   template <class M>
   requires ModuleLike<M>
   void insert(std::string key, M&& module) { add_child(std::move(key), share_module(std::forward<M>(module))); }
-  size_t size() const noexcept { return named_children().size(); }
+  size_t size() const noexcept;
   bool contains(const std::string& key) const noexcept;
   Module& operator[](const std::string& key) const;  // IndexError, with the keys there are
-  std::string name() const override { return "ModuleDict"; }
+  std::string name() const override;
 
  protected:
   std::shared_ptr<Module> remake() const override;
@@ -249,26 +249,24 @@ class ModuleDict : public Module {
 // Hold parameters in a list, and by name.
 class ParameterList : public Module {
  public:
-  ParameterList() = default;
-  explicit ParameterList(const std::vector<Tensor>& values) {
-    for (const Tensor& t : values) push_back(t);
-  }
-  void push_back(const Tensor& t) { register_parameter(std::to_string(size()), t); }
-  size_t size() const { return named_parameters(false).size(); }
+  ParameterList();
+  explicit ParameterList(const std::vector<Tensor>& values);
+  void push_back(const Tensor& t);
+  size_t size() const;
   Tensor operator[](size_t i) const;  // IndexError
-  std::string name() const override { return "ParameterList"; }
+  std::string name() const override;
 
  protected:
   std::shared_ptr<Module> remake() const override;
 };
 class ParameterDict : public Module {
  public:
-  ParameterDict() = default;
-  void insert(std::string key, const Tensor& t) { register_parameter(std::move(key), t); }
-  size_t size() const { return named_parameters(false).size(); }
+  ParameterDict();
+  void insert(std::string key, const Tensor& t);
+  size_t size() const;
   bool contains(const std::string& key) const;
   Tensor operator[](const std::string& key) const;  // IndexError
-  std::string name() const override { return "ParameterDict"; }
+  std::string name() const override;
 
  protected:
   std::shared_ptr<Module> remake() const override;

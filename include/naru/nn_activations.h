@@ -18,10 +18,10 @@ class Stateless : public Module {
     std::function<Tensor(const Tensor&)> call;
     std::string name, details;
   };
-  explicit Stateless(Parts parts) : parts_(std::move(parts)) {}
-  Tensor forward(const Tensor& x) override { return parts_.call(x); }
-  std::string name() const override { return parts_.name; }
-  std::string details() const override { return parts_.details; }
+  explicit Stateless(Parts parts);
+  Tensor forward(const Tensor& x) override;
+  std::string name() const override;
+  std::string details() const override;
 
  protected:
   Parts parts_;
@@ -39,7 +39,7 @@ class Layer : public Stateless {
 class Functional : public Layer<Functional> {
  public:
   using Layer::Layer;
-  explicit Functional(std::function<Tensor(const Tensor&)> f) : Layer(Parts{std::move(f), "Functional", ""}) {}
+  explicit Functional(std::function<Tensor(const Tensor&)> f);
 };
 // The input itself.
 class Identity : public Layer<Identity> {
@@ -259,13 +259,13 @@ class FeatureAlphaDropout : public DropoutLayer<FeatureAlphaDropout> {
 // Negative numbers times a slope: drawn from [lower, upper] for each in training, else the mean of both.
 class RReLU : public Module {
  public:
-  explicit RReLU(double lower = 1.0 / 8, double upper = 1.0 / 3) : lower_(lower), upper_(upper) {}
+  explicit RReLU(double lower = 1.0 / 8, double upper = 1.0 / 3);
   Tensor forward(const Tensor& x) override;
   std::string name() const override { return "RReLU"; }
   std::string details() const override;
 
  protected:
-  std::shared_ptr<Module> remake() const override { return std::make_shared<RReLU>(lower_, upper_); }
+  std::shared_ptr<Module> remake() const override;
 
  private:
   double lower_, upper_;

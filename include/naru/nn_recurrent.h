@@ -71,7 +71,7 @@ class RNN : public RecurrentBase {
   using Module::forward;
   std::tuple<Tensor, Tensor> forward(const Tensor& input, const Tensor& hx);
   std::tuple<utils::rnn::PackedSequence, Tensor> forward(const utils::rnn::PackedSequence& input, const Tensor& hx = {});
-  std::tuple<Tensor, Tensor> operator()(const Tensor& input, const Tensor& hx = {}) { return forward(input, hx); }
+  std::tuple<Tensor, Tensor> operator()(const Tensor& input, const Tensor& hx = {});
   std::string name() const override { return "RNN"; }
 
  protected:
@@ -86,7 +86,7 @@ class GRU : public RecurrentBase {
   using Module::forward;
   std::tuple<Tensor, Tensor> forward(const Tensor& input, const Tensor& hx);
   std::tuple<utils::rnn::PackedSequence, Tensor> forward(const utils::rnn::PackedSequence& input, const Tensor& hx = {});
-  std::tuple<Tensor, Tensor> operator()(const Tensor& input, const Tensor& hx = {}) { return forward(input, hx); }
+  std::tuple<Tensor, Tensor> operator()(const Tensor& input, const Tensor& hx = {});
   std::string name() const override { return "GRU"; }
 
  protected:
@@ -99,7 +99,7 @@ class LSTM : public RecurrentBase {
   using Module::forward;
   std::tuple<Tensor, State> forward(const Tensor& input, const State& hx);
   std::tuple<utils::rnn::PackedSequence, State> forward(const utils::rnn::PackedSequence& input, const State& hx = {});
-  std::tuple<Tensor, State> operator()(const Tensor& input, const State& hx = {}) { return forward(input, hx); }
+  std::tuple<Tensor, State> operator()(const Tensor& input, const State& hx = {});
   std::string name() const override { return "LSTM"; }
 
  protected:
@@ -122,7 +122,7 @@ class RNNCell : public RecurrentCell {
   RNNCell(int64_t input_size, int64_t hidden_size, bool bias = true, std::string nonlinearity = "tanh", const Options& options = {});
   using Module::forward;
   Tensor forward(const Tensor& input, const Tensor& hx);
-  Tensor operator()(const Tensor& input, const Tensor& hx = {}) { return forward(input, hx); }
+  Tensor operator()(const Tensor& input, const Tensor& hx = {});
   std::string name() const override { return "RNNCell"; }
 
  protected:
@@ -136,7 +136,7 @@ class GRUCell : public RecurrentCell {
   GRUCell(int64_t input_size, int64_t hidden_size, bool bias = true, const Options& options = {});
   using Module::forward;
   Tensor forward(const Tensor& input, const Tensor& hx);
-  Tensor operator()(const Tensor& input, const Tensor& hx = {}) { return forward(input, hx); }
+  Tensor operator()(const Tensor& input, const Tensor& hx = {});
   std::string name() const override { return "GRUCell"; }
 
  protected:
@@ -148,7 +148,7 @@ class LSTMCell : public RecurrentCell {
   LSTMCell(int64_t input_size, int64_t hidden_size, bool bias = true, const Options& options = {});
   using Module::forward;
   State forward(const Tensor& input, const State& hx);
-  State operator()(const Tensor& input, const State& hx = {}) { return forward(input, hx); }
+  State operator()(const Tensor& input, const State& hx = {});
   std::string name() const override { return "LSTMCell"; }
 
  protected:

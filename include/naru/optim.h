@@ -21,8 +21,8 @@ namespace naru::optim {
 // keeps its optimizer, whose state follows at the next step.
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
-  Optimizer(Optimizer&&) = default;
+  virtual ~Optimizer();
+  Optimizer(Optimizer&&);
   Optimizer& operator=(Optimizer&&) = delete;
   // One step, no history recorded.
   virtual void step() = 0;
@@ -34,7 +34,7 @@ class Optimizer {
   const std::vector<Tensor>& parameters() const noexcept { return params_; }
 
   // --- groups. IndexError for a group that is not there
-  size_t groups() const noexcept { return ends_.size(); }
+  size_t groups() const noexcept;
   std::vector<Tensor> group_parameters(size_t group) const;
   double lr(size_t group = 0) const;
   void set_lr(size_t group, double lr);
@@ -64,7 +64,7 @@ class Optimizer {
   // out of range; nothing is changed then.
   void load_state_dict(const State& state);
   // Numbers of a parameter's state beside its tensors, as PyTorch has them: ("mu_product", ...).
-  virtual std::vector<std::pair<std::string, double>> numbers(size_t) const { return {}; }
+  virtual std::vector<std::pair<std::string, double>> numbers(size_t parameter) const;
 
  protected:
   // Throws ValueError for an empty list, RuntimeError for a tensor that is no leaf.
@@ -81,13 +81,13 @@ class Optimizer {
   void follow_parameters(std::vector<Tensor>& slot, const std::vector<size_t>& which);
 
   // How many steps each parameter has made; what was counted elsewhere is to be forgotten, for steps_ has been loaded.
-  virtual std::vector<int64_t> steps() const { return steps_; }
+  virtual std::vector<int64_t> steps() const;
   virtual void forget_counts() {}
   // Where a group's settings stand; null where it has none such.
   virtual double* lr_place(size_t) { return nullptr; }
   virtual double* momentum_place(size_t) { return nullptr; }
   // A group's settings without initial_lr; and others in their place, checked alone unless `commit`.
-  virtual std::vector<Setting> settings_of(size_t) const { return {}; }
+  virtual std::vector<Setting> settings_of(size_t group) const;
   virtual void set_settings(size_t, const std::vector<Setting>&, bool) {}
 
   std::vector<Tensor> params_;
@@ -101,7 +101,7 @@ class Optimizer {
   void check_parameters(size_t from) const;
   void check_group(size_t group) const;
   std::vector<size_t> with_gradient(size_t begin, size_t end) const;
-  std::vector<std::unique_ptr<Slot>> slots_;  // their addresses stay
+  std::vector<std::shared_ptr<Slot>> slots_;  // their addresses stay
   std::vector<size_t> ends_;                  // of the groups, in params_
   std::vector<std::optional<double>> initial_lrs_;
 };
@@ -139,19 +139,19 @@ template <class O>
 class Grouped : public Optimizer {
  public:
   using Optimizer::step;
-  O& group_options(size_t group) { return *settings_.at(group); }
+  O& group_options(size_t group) { return at(group); }
   // ValueError for settings out of range and for parameters that are there already.
   void add_param_group(std::vector<Tensor> params, std::optional<O> own = {}) {
     const O given = own.value_or(options);
     check_(given);
     add_parameters(std::move(params));
-    settings_.push_back(std::make_unique<O>(given));
+    settings_.push_back(std::make_shared<O>(given));
   }
 
  protected:
   using Check = void (*)(const O&);
   Grouped(std::vector<Tensor> params, const O& o, Check check)
-      : Optimizer(std::move(params)), check_(check), settings_(first(o)), options(*settings_[0]) {
+      : Optimizer(std::move(params)), check_(check), settings_{std::make_shared<O>(o)}, options(at(0)) {
     check_(o);
   }
   // Of a list of groups: the first one's parameters and settings, and the others added.
@@ -162,38 +162,34 @@ class Grouped : public Optimizer {
   void add_rest(const std::vector<Group<O>>& groups, const O& o) {
     for (size_t i = 1; i < groups.size(); ++i) add_param_group(groups[i].params, groups[i].options.value_or(o));
   }
-  double* lr_place(size_t group) override { return &settings_[group]->lr; }
+  double* lr_place(size_t group) override { return &at(group).lr; }
   double* momentum_place(size_t group) override {
     if constexpr (requires(O & o) { o.momentum; })
-      return &settings_[group]->momentum;
+      return &at(group).momentum;
     else if constexpr (requires(O & o) { o.beta1; })
-      return &settings_[group]->beta1;
+      return &at(group).beta1;
     else
       return nullptr;
   }
   std::vector<Setting> settings_of(size_t group) const override {
     if constexpr (requires(O & o) { places_of(o); })
-      return read_settings(places_of(*settings_[group]));
+      return read_settings(places_of(at(group)));
     else
       return {};
   }
   void set_settings(size_t group, const std::vector<Setting>& list, bool commit) override {
     if constexpr (requires(O & o) { places_of(o); }) {
-      O changed = *settings_[group];
+      O changed = at(group);
       write_settings(places_of(changed), list);
       check_(changed);
-      if (commit) *settings_[group] = changed;
+      if (commit) at(group) = changed;
     }
   }
 
  private:
-  static std::vector<std::unique_ptr<O>> first(const O& o) {
-    std::vector<std::unique_ptr<O>> list;
-    list.push_back(std::make_unique<O>(o));
-    return list;
-  }
+  O& at(size_t group) const { return *static_cast<O*>(settings_.at(group).get()); }
   Check check_;
-  std::vector<std::unique_ptr<O>> settings_;  // their addresses stay
+  std::vector<std::shared_ptr<void>> settings_;  // an O each; their addresses stay
 
  public:
   O& options;  // of the first group
@@ -209,7 +205,7 @@ class SGD : public Grouped<SgdOptions> {
   SGD(const std::vector<G>& groups, SgdOptions o) : SGD(first_of(groups), options_of(groups, o)) {
     add_rest(groups, o);
   }
-  SGD(std::vector<Tensor> params, double lr) : SGD(std::move(params), SgdOptions{.lr = lr}) {}
+  SGD(std::vector<Tensor> params, double lr);
   void step() override;
   using Optimizer::step;
 
@@ -226,13 +222,13 @@ class Adam : public Grouped<AdamOptions> {
   explicit Adam(const std::vector<G>& groups, AdamOptions o = {}) : Adam(first_of(groups), options_of(groups, o)) {
     add_rest(groups, o);
   }
-  Adam(std::vector<Tensor> params, double lr) : Adam(std::move(params), AdamOptions{.lr = lr}) {}
+  Adam(std::vector<Tensor> params, double lr);
   // Throws RuntimeError in a capture (naru/graph.h) without options.capturable, or before the first step.
   void step() override;
   using Optimizer::step;
 
  protected:
-  void forget_counts() override { counts_.clear(); }
+  void forget_counts() override;
 
  private:
   std::vector<int64_t> steps() const override;
@@ -246,24 +242,17 @@ class Adam : public Grouped<AdamOptions> {
 // Adam whose weight decay shrinks the parameters directly (Loshchilov and Hutter, 2019).
 class AdamW : public Adam {
  public:
-  AdamW(std::vector<Tensor> params, AdamOptions o) : Adam(std::move(params), decoupled(o)) {}
+  AdamW(std::vector<Tensor> params, AdamOptions o);
   template <std::same_as<Group<AdamOptions>> G>
   AdamW(const std::vector<G>& groups, AdamOptions o) : Adam(first_of(groups), decoupled(options_of(groups, o))) {
     for (size_t i = 1; i < groups.size(); ++i) add_param_group(groups[i].params, decoupled(groups[i].options.value_or(o)));
   }
-  AdamW(std::vector<Tensor> params, double lr = 1e-3)
-      : Adam(std::move(params), AdamOptions{.lr = lr, .weight_decay = 1e-2, .decoupled = true}) {}
+  AdamW(std::vector<Tensor> params, double lr = 1e-3);
 
  private:
   // Whatever was loaded: an AdamW is one.
-  void forget_counts() override {
-    Adam::forget_counts();
-    for (size_t group = 0; group < groups(); ++group) group_options(group).decoupled = true;
-  }
-  static AdamOptions decoupled(AdamOptions o) {
-    o.decoupled = true;
-    return o;
-  }
+  void forget_counts() override;
+  static AdamOptions decoupled(AdamOptions o);
 };
 
 // --- parameter by parameter (naru/optim_steps.h says what each computes). ValueError for settings out of range

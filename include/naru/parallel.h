@@ -28,7 +28,7 @@ class DataParallel : public Module {
   Tensor forward(const Tensor& x) override;
   using Module::operator();
 
-  Module& module() noexcept { return *replicas_[0]; }
+  Module& module() noexcept;
   const std::vector<Device>& devices() const noexcept { return devices_; }
   // How many tensors were copied to other devices so far.
   uint64_t copies() const noexcept { return copies_; }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <utility>
 
 namespace naru {
@@ -16,26 +15,16 @@ class Generator {
     seed_ = o.seed_, offset_ = o.offset_;
     return *this;
   }
-  void manual_seed(uint64_t seed) {
-    std::lock_guard lock(mutex_);
-    seed_ = seed, offset_ = 0;
-  }
+  void manual_seed(uint64_t seed) { set_state(seed, 0); }
   uint64_t initial_seed() const { return seed_; }
   // Seeds it with what nobody can foresee, from the system; returns the seed, below 2^63.
   uint64_t seed();
   // Takes one draw (of any number of elements), or several: (key, offset of the first).
-  std::pair<uint64_t, uint64_t> draw(uint64_t count = 1) {
-    std::lock_guard lock(mutex_);
-    return {seed_, std::exchange(offset_, offset_ + count)};
-  }
+  std::pair<uint64_t, uint64_t> draw(uint64_t count = 1);
   uint64_t offset() const { return offset_; }
-  void set_state(uint64_t seed, uint64_t offset) {
-    std::lock_guard lock(mutex_);
-    seed_ = seed, offset_ = offset;
-  }
+  void set_state(uint64_t seed, uint64_t offset);
 
  private:
-  std::mutex mutex_;
   uint64_t seed_, offset_ = 0;
 };
 

@@ -14,7 +14,7 @@ namespace naru::data {
 // Generators are not owned: they must outlive the sampler. Without one, the default generator is drawn from.
 class Sampler {
  public:
-  virtual ~Sampler() = default;
+  virtual ~Sampler();
   // The numbers of a new pass; a random sampler gives others each time.
   virtual std::vector<int64_t> pass() const = 0;
   virtual int64_t size() const = 0;  // numbers in a pass
@@ -49,10 +49,9 @@ class RandomSampler : public Sampler {
 // The given numbers in random order.
 class SubsetRandomSampler : public Sampler {
  public:
-  explicit SubsetRandomSampler(std::vector<int64_t> numbers, Generator* generator = nullptr)
-      : numbers_(std::move(numbers)), generator_(generator) {}
+  explicit SubsetRandomSampler(std::vector<int64_t> numbers, Generator* generator = nullptr);
   std::vector<int64_t> pass() const override;
-  int64_t size() const override { return static_cast<int64_t>(numbers_.size()); }
+  int64_t size() const override;
 
  private:
   std::vector<int64_t> numbers_;

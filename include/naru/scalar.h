@@ -2,13 +2,21 @@
 // Programs never see a complex one: as a parameter it is two, one for each component (ops/complex.h).
 #pragma once
 
-#include <complex>
 #include <concepts>
 #include <cstdint>
 
 #include "naru/dtype.h"
 
 namespace naru {
+
+// std::complex of any type, told by what it has: its header brings streams and locales along, and costs more than all of naru's.
+template <class C>
+concept ComplexNumber = std::floating_point<typename C::value_type> && sizeof(C) == 2 * sizeof(typename C::value_type) &&
+                        requires(const C c, typename C::value_type part) {
+  { c.real() } -> std::convertible_to<typename C::value_type>;
+  { c.imag() } -> std::convertible_to<typename C::value_type>;
+  C(part, part);
+};
 
 class Scalar {
  public:
@@ -20,8 +28,8 @@ class Scalar {
   constexpr Scalar(T v) : kind_(Kind::Int), int_(static_cast<int64_t>(v)) {}
   template <std::floating_point T>
   constexpr Scalar(T v) : kind_(Kind::Float), float_(static_cast<double>(v)) {}
-  template <std::floating_point T>
-  constexpr Scalar(std::complex<T> v) : kind_(Kind::Complex), float_(static_cast<double>(v.real())), imag_(static_cast<double>(v.imag())) {}
+  template <ComplexNumber C>
+  constexpr Scalar(const C& v) : kind_(Kind::Complex), float_(static_cast<double>(v.real())), imag_(static_cast<double>(v.imag())) {}
 
   constexpr Kind kind() const noexcept { return kind_; }
   constexpr bool is_float() const noexcept { return kind_ == Kind::Float; }
@@ -37,8 +45,14 @@ class Scalar {
     return is_complex() ? static_cast<int64_t>(without_imaginary("int64_t")) : int_;
   }
   constexpr bool to_bool() const noexcept { return is_complex() ? float_ != 0 || imag_ != 0 : is_float() ? float_ != 0 : int_ != 0; }
-  constexpr std::complex<double> to_complex() const noexcept {
-    return is_complex() ? std::complex<double>(float_, imag_) : std::complex<double>(is_float() ? float_ : static_cast<double>(int_));
+  // Its parts; s.to<std::complex<double>>() is both.
+  constexpr double real() const noexcept { return is_float() || is_complex() ? float_ : static_cast<double>(int_); }
+  constexpr double imag() const noexcept { return imag_; }
+  constexpr bool equals(double v) const noexcept { return real() == v && imag() == 0; }
+  template <ComplexNumber C>
+  constexpr C to() const noexcept {
+    using Part = typename C::value_type;
+    return C(static_cast<Part>(real()), static_cast<Part>(imag()));
   }
   // The type a tensor made of this number alone has: bool, int64, the default floating type, or the complex type of that.
   DType dtype() const noexcept {

@@ -374,8 +374,8 @@ class Operand {
   Operand(const Indexed& t);
   template <class T>
   requires std::is_arithmetic_v<T> Operand(T v) : scalar_(v) {}
-  template <std::floating_point T>
-  Operand(std::complex<T> v) : scalar_(v) {}
+  template <ComplexNumber C>
+  Operand(const C& v) : scalar_(v) {}
   Operand(Scalar s) : scalar_(s) {}
   bool is_tensor() const noexcept { return tensor_ != nullptr; }
   const Tensor& tensor() const noexcept { return *tensor_; }

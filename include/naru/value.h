@@ -13,7 +13,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "naru/tensor.h"
@@ -28,27 +27,27 @@ class Value {
 
   Value() = default;  // None
   template <class T>
-  requires std::same_as<T, bool> Value(T v) : is_(v) {}
+  requires std::same_as<T, bool> Value(T v) : kind_(Kind::Bool), int_(v) {}
   template <std::integral T>
-  requires(!std::same_as<T, bool>) Value(T v) : is_(static_cast<int64_t>(v)) {}
+  requires(!std::same_as<T, bool>) Value(T v) : kind_(Kind::Int), int_(static_cast<int64_t>(v)) {}
   template <std::floating_point T>
-  Value(T v) : is_(static_cast<double>(v)) {}
-  Value(const char* text) : is_(std::string(text)) {}
-  Value(std::string text) : is_(std::move(text)) {}
-  Value(naru::Tensor t) : is_(std::move(t)) {}
-  Value(List list) : Value(Kind::List, std::move(list)) {}
-  Value(const std::vector<naru::Tensor>& list) : Value(Kind::List, List(list.begin(), list.end())) {}
+  Value(T v) : kind_(Kind::Float), float_(static_cast<double>(v)) {}
+  Value(const char* text);
+  Value(std::string text);
+  Value(naru::Tensor t) noexcept : kind_(Kind::Tensor), tensor_(std::move(t)) {}
+  Value(List list);
+  Value(const std::vector<naru::Tensor>& list);
   Value(const Dict& dict);
   // Dicts of tensors: what state_dict() gives.
   Value(const std::vector<std::pair<std::string, naru::Tensor>>& named);
   Value(const std::map<std::string, naru::Tensor>& named);
-  static Value tuple(List values) { return Value(Kind::Tuple, std::move(values)); }
+  static Value tuple(List values);
   static Value bytes(std::string b);
   // Of keys and values by turns.
-  static Value dict(List keys_and_values) { return Value(Kind::Dict, std::move(keys_and_values)); }
+  static Value dict(List keys_and_values);
 
-  Kind kind() const noexcept;
-  bool is_none() const noexcept { return kind() == Kind::None; }
+  Kind kind() const noexcept { return kind_; }
+  bool is_none() const noexcept { return kind_ == Kind::None; }
   // What it is; TypeError where it is something else. Integers go as floating-point numbers, too.
   bool to_bool() const;
   int64_t to_int() const;
@@ -76,26 +75,26 @@ class Value {
   void insert(const Value& key, Value v);
 
  private:
-  struct Bytes {
-    std::string text;
-  };
-  struct Container {
-    Kind kind;
-    List values;
-    std::map<std::string, size_t> places = {};  // of a dict's keys, by what tells them apart
-  };
+  struct Body;
+  Value(Kind kind, std::string text);
   Value(Kind kind, List values);
   const Value* find(const Value& key) const;
-  const Container& container(const char* wanted) const;
+  Body& container(const char* wanted) const;
 
-  std::variant<std::monostate, bool, int64_t, double, std::string, Bytes, naru::Tensor, std::shared_ptr<Container>> is_;
+  Kind kind_ = Kind::None;
+  union {
+    int64_t int_ = 0;
+    double float_;
+  };
+  naru::Tensor tensor_;
+  std::shared_ptr<Body> body_;  // of texts, lists, tuples and dicts
 };
 
 // Value::Dict{{"model", model.state_dict()}, {"epoch", 3}}
 struct Value::Dict {
   std::vector<std::pair<Value, Value>> items;
   Dict() = default;
-  Dict(std::initializer_list<std::pair<Value, Value>> list) : items(list) {}
+  Dict(std::initializer_list<std::pair<Value, Value>> list);
 };
 
 }  // namespace naru

@@ -30,7 +30,7 @@ struct VirtualOptions {
   uint64_t lose_after = 0;        // so many copies and launches, then the device is lost; 0: never
   std::set<std::string> without;  // "fp64", "fp16", "bf16", or names of operators: what the devices do not support
 
-  friend bool operator==(const VirtualOptions&, const VirtualOptions&) = default;
+  bool operator==(const VirtualOptions& other) const;
 };
 
 // Reads "memory=64MiB;copy_delay=3ms;without=fp64+sort" (as in NARU_VIRTUAL="cuda:4(...)") into options of `count` devices. Sizes: bytes, or

@@ -1,4 +1,6 @@
 // Complex numbers: tensors' parts, conjugates, angles.
+#include <complex>
+
 #include "naru/complex.h"
 
 #include "tensor_object.h"
@@ -37,7 +39,7 @@ void define_complex() {
   });
   def(kMethod, "__complex__", "input", "The one element as a complex number.", [](const Tensor& t) -> PyObject* {
     if (t.numel() != 1) throw ValueError("only one element tensors can be converted to Python scalars");
-    const std::complex<double> v = item_of(t).to_complex();
+    const std::complex<double> v = item_of(t).to<std::complex<double>>();
     return PyComplex_FromDoubles(v.real(), v.imag());
   });
   def(kBoth, "isreal", "input", "Whether each imaginary part is 0.", [](const Tensor& t) { return isreal(t); });

@@ -1,6 +1,7 @@
 // Conversion of Python arguments and results.
 #include "convert.h"
 
+#include <complex>
 #include <map>
 
 namespace naru::py {
@@ -188,7 +189,7 @@ PyObject* scalar_object(const Scalar& s) {
     case Scalar::Kind::Int:
       return PyLong_FromLongLong(s.to_int());
     case Scalar::Kind::Complex:
-      return PyComplex_FromDoubles(s.to_complex().real(), s.to_complex().imag());
+      return PyComplex_FromDoubles(s.real(), s.imag());
     default:
       return PyFloat_FromDouble(s.to_double());
   }

@@ -166,8 +166,8 @@ class Filler {
   }
   void put_complex(const Scalar& v) {
     if (!is_complex(type_)) return put_float(v.to_double());
-    put_part(real_of(type_), v.to_complex().real());
-    put_part(real_of(type_), v.to_complex().imag());
+    put_part(real_of(type_), v.real());
+    put_part(real_of(type_), v.imag());
   }
   void put_float(double v) {
     if (is_complex(type_)) return put_complex(v);

@@ -34,6 +34,22 @@ Sample default_collate(const std::vector<Sample>& samples) {
   return all;
 }
 
+Dataset::~Dataset() = default;
+IterableDataset::~IterableDataset() = default;
+
+int64_t TensorDataset::size() const { return tensors_[0].size(0); }
+int64_t Subset::size() const { return static_cast<int64_t>(numbers_.size()); }
+int64_t ConcatDataset::size() const { return ends_.back(); }
+int64_t StackDataset::size() const { return parts_[0]->size(); }
+int64_t MapDataset::size() const { return whole_->size(); }
+
+Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<int64_t> numbers)
+    : whole_(std::move(whole)), numbers_(std::move(numbers)) {}
+ChainDataset::ChainDataset(std::vector<std::shared_ptr<const IterableDataset>> parts) : parts_(std::move(parts)) {}
+MapDataset::MapDataset(std::shared_ptr<const Dataset> whole, Transform transform)
+    : whole_(std::move(whole)), transform_(std::move(transform)) {}
+Sample MapDataset::get(int64_t i) const { return transform_(whole_->get(i)); }
+
 Sample Dataset::batch(std::span<const int64_t> numbers) const {
   std::vector<Sample> samples;
   for (const int64_t i : numbers) samples.push_back(get(i));

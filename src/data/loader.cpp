@@ -52,6 +52,9 @@ DataLoader::Iterator DataLoader::begin() const {
   return ++it;
 }
 
+DataLoader::Iterator::Iterator() = default;
+DataLoader::Iterator DataLoader::end() const noexcept { return {}; }
+
 DataLoader::Iterator& DataLoader::Iterator::operator++() {
   std::optional<Sample> batch = pass_->next();
   if (batch)

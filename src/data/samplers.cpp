@@ -81,6 +81,12 @@ std::vector<int64_t> DistributedSampler::pass() const {
   return mine;
 }
 
+Sampler::~Sampler() = default;
+
+SubsetRandomSampler::SubsetRandomSampler(std::vector<int64_t> numbers, Generator* generator)
+    : numbers_(std::move(numbers)), generator_(generator) {}
+int64_t SubsetRandomSampler::size() const { return static_cast<int64_t>(numbers_.size()); }
+
 BatchSampler::BatchSampler(std::shared_ptr<const Sampler> sampler, int64_t batch_size, bool drop_last)
     : sampler_(std::move(sampler)), batch_size_(batch_size), drop_last_(drop_last) {
   if (batch_size < 1) throw ValueError("batch_size should be a positive integer value, but got batch_size={}", batch_size);

@@ -1,5 +1,6 @@
 // The machine that runs pickles. Lists and dicts are values from the start; tuples also hold what no value is (globals, storages), which only the
 // functions that rebuild things may see.
+#include <iterator>
 #include <array>
 #include <bit>
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
 
 namespace naru {
 namespace {
@@ -49,64 +49,65 @@ std::string told_apart(const Value& key) {
 
 }  // namespace
 
-Value::Value(Kind kind, List values) : is_(std::make_shared<Container>(Container{kind, {}, {}})) {
-  Container& c = *std::get<std::shared_ptr<Container>>(is_);
+struct Value::Body {
+  std::string text = {};
+  List values = {};
+  std::map<std::string, size_t> places = {};  // of a dict's keys, by what tells them apart
+};
+
+Value::Value(Kind kind, std::string text) : kind_(kind), body_(std::make_shared<Body>(Body{.text = std::move(text)})) {}
+Value::Value(Kind kind, List values) : kind_(kind), body_(std::make_shared<Body>()) {
   if (kind != Kind::Dict) {
-    c.values = std::move(values);
+    body_->values = std::move(values);
     return;
   }
   if (values.size() % 2) throw ValueError("a dict wants a value for each key");
   for (size_t i = 0; i < values.size(); i += 2) insert(values[i], std::move(values[i + 1]));
 }
 
-Value::Value(const Dict& dict) : Value(Kind::Dict, {}) {
+Value::Value(const char* text) : Value(Kind::Text, std::string(text)) {}
+Value::Value(std::string text) : Value(Kind::Text, std::move(text)) {}
+Value::Value(List list) : Value(Kind::List, std::move(list)) {}
+Value::Value(const std::vector<naru::Tensor>& list) : Value(Kind::List, List(list.begin(), list.end())) {}
+Value::Value(const Dict& dict) : Value(Kind::Dict, List()) {
   for (const auto& [key, value] : dict.items) insert(key, value);
 }
-Value::Value(const std::vector<std::pair<std::string, naru::Tensor>>& named) : Value(Kind::Dict, {}) {
+Value::Value(const std::vector<std::pair<std::string, naru::Tensor>>& named) : Value(Kind::Dict, List()) {
   for (const auto& [key, value] : named) insert(key, value);
 }
-Value::Value(const std::map<std::string, naru::Tensor>& named) : Value(Kind::Dict, {}) {
+Value::Value(const std::map<std::string, naru::Tensor>& named) : Value(Kind::Dict, List()) {
   for (const auto& [key, value] : named) insert(key, value);
 }
-Value Value::bytes(std::string b) {
-  Value v;
-  v.is_ = Bytes{std::move(b)};
-  return v;
-}
-
-Value::Kind Value::kind() const noexcept {
-  if (const auto* c = std::get_if<std::shared_ptr<Container>>(&is_)) return (*c)->kind;
-  return static_cast<Kind>(is_.index());  // the variant's order is Kind's
-}
+Value::Dict::Dict(std::initializer_list<std::pair<Value, Value>> list) : items(list) {}
+Value Value::bytes(std::string b) { return Value(Kind::Bytes, std::move(b)); }
+Value Value::tuple(List values) { return Value(Kind::Tuple, std::move(values)); }
+Value Value::dict(List keys_and_values) { return Value(Kind::Dict, std::move(keys_and_values)); }
 
 bool Value::to_bool() const {
-  if (const bool* v = std::get_if<bool>(&is_)) return *v;
-  wrong_kind(kind(), "a bool");
+  if (kind_ != Kind::Bool) wrong_kind(kind_, "a bool");
+  return int_ != 0;
 }
 int64_t Value::to_int() const {
-  if (const int64_t* v = std::get_if<int64_t>(&is_)) return *v;
-  if (const bool* v = std::get_if<bool>(&is_)) return *v;
-  wrong_kind(kind(), "an int");
+  if (kind_ != Kind::Int && kind_ != Kind::Bool) wrong_kind(kind_, "an int");
+  return int_;
 }
 double Value::to_double() const {
-  if (const double* v = std::get_if<double>(&is_)) return *v;
-  if (kind() == Kind::Int || kind() == Kind::Bool) return static_cast<double>(to_int());
-  wrong_kind(kind(), "a float");
+  if (kind_ == Kind::Float) return float_;
+  if (kind_ != Kind::Int && kind_ != Kind::Bool) wrong_kind(kind_, "a float");
+  return static_cast<double>(int_);
 }
 const std::string& Value::text() const {
-  if (const std::string* v = std::get_if<std::string>(&is_)) return *v;
-  if (const Bytes* v = std::get_if<Bytes>(&is_)) return v->text;
-  wrong_kind(kind(), "a text");
+  if (kind_ != Kind::Text && kind_ != Kind::Bytes) wrong_kind(kind_, "a text");
+  return body_->text;
 }
 const Tensor& Value::tensor() const {
-  if (const naru::Tensor* v = std::get_if<naru::Tensor>(&is_)) return *v;
-  wrong_kind(kind(), "a tensor");
+  if (kind_ != Kind::Tensor) wrong_kind(kind_, "a tensor");
+  return tensor_;
 }
 
-const Value::Container& Value::container(const char* wanted) const {
-  const auto* c = std::get_if<std::shared_ptr<Container>>(&is_);
-  if (!c) wrong_kind(kind(), wanted);
-  return **c;
+Value::Body& Value::container(const char* wanted) const {
+  if (kind_ < Kind::List) wrong_kind(kind_, wanted);
+  return *body_;
 }
 const Value::List& Value::values() const { return container("a list, a tuple or a dict").values; }
 size_t Value::size() const { return values().size() / (kind() == Kind::Dict ? 2 : 1); }
@@ -135,7 +136,7 @@ std::vector<std::pair<Value, Value>> Value::items() const {
 
 // The value of a dict's key, or null.
 const Value* Value::find(const Value& key) const {
-  const Container& c = container("a dict");
+  const Body& c = container("a dict");
   const auto at = c.places.find(told_apart(key));
   return at == c.places.end() ? nullptr : &c.values[at->second + 1];
 }
@@ -158,11 +159,11 @@ const Value& Value::operator[](const Value& place) const {
 
 void Value::push_back(Value v) {
   if (kind() != Kind::List) wrong_kind(kind(), "a list to append to");
-  std::get<std::shared_ptr<Container>>(is_)->values.push_back(std::move(v));
+  body_->values.push_back(std::move(v));
 }
 void Value::insert(const Value& key, Value v) {
   if (kind() != Kind::Dict) wrong_kind(kind(), "a dict to insert into");
-  Container& c = *std::get<std::shared_ptr<Container>>(is_);
+  Body& c = *body_;
   const auto [at, fresh] = c.places.try_emplace(told_apart(key), c.values.size());
   if (!fresh) {
     c.values[at->second + 1] = std::move(v);

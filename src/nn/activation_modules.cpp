@@ -18,6 +18,12 @@ std::string two(const char* a, double x, const char* b, double y) { return one(a
 
 }  // namespace
 
+Stateless::Stateless(Parts parts) : parts_(std::move(parts)) {}
+Tensor Stateless::forward(const Tensor& x) { return parts_.call(x); }
+std::string Stateless::name() const { return parts_.name; }
+std::string Stateless::details() const { return parts_.details; }
+
+Functional::Functional(std::function<Tensor(const Tensor&)> f) : Layer(Parts{std::move(f), "Functional", ""}) {}
 Identity::Identity() : Layer(named("Identity", [](const Tensor& x) { return x; })) {}
 Flatten::Flatten(int64_t start, int64_t end)
     : Layer(named(
@@ -106,7 +112,9 @@ Dropout3d::Dropout3d(double p) : DropoutLayer("Dropout3d", F::dropout3d, p) {}
 AlphaDropout::AlphaDropout(double p) : DropoutLayer("AlphaDropout", F::alpha_dropout, p) {}
 FeatureAlphaDropout::FeatureAlphaDropout(double p) : DropoutLayer("FeatureAlphaDropout", F::feature_alpha_dropout, p) {}
 
+RReLU::RReLU(double lower, double upper) : lower_(lower), upper_(upper) {}
 Tensor RReLU::forward(const Tensor& x) { return F::rrelu(x, lower_, upper_, is_training()); }
+std::shared_ptr<Module> RReLU::remake() const { return std::make_shared<RReLU>(lower_, upper_); }
 std::string RReLU::details() const { return two("lower", lower_, "upper", upper_); }
 
 }  // namespace naru::nn

@@ -26,6 +26,33 @@ std::string quoted_list(const std::vector<std::string>& keys) {
   return s;
 }
 
+Sequential::Sequential() = default;
+Sequential::Sequential(Sequential&&) = default;
+Sequential& Sequential::operator=(Sequential&&) = default;
+std::string Sequential::name() const { return "Sequential"; }
+size_t Sequential::size() const noexcept { return named_children().size(); }
+
+ModuleList::ModuleList() = default;
+std::string ModuleList::name() const { return "ModuleList"; }
+size_t ModuleList::size() const noexcept { return named_children().size(); }
+
+ModuleDict::ModuleDict() = default;
+std::string ModuleDict::name() const { return "ModuleDict"; }
+size_t ModuleDict::size() const noexcept { return named_children().size(); }
+
+ParameterList::ParameterList() = default;
+ParameterList::ParameterList(const std::vector<Tensor>& values) {
+  for (const Tensor& t : values) push_back(t);
+}
+std::string ParameterList::name() const { return "ParameterList"; }
+void ParameterList::push_back(const Tensor& t) { register_parameter(std::to_string(size()), t); }
+size_t ParameterList::size() const { return named_parameters(false).size(); }
+
+ParameterDict::ParameterDict() = default;
+std::string ParameterDict::name() const { return "ParameterDict"; }
+void ParameterDict::insert(std::string key, const Tensor& t) { register_parameter(std::move(key), t); }
+size_t ParameterDict::size() const { return named_parameters(false).size(); }
+
 Tensor Sequential::forward(const Tensor& x) {
   Tensor y = x;
   for (const auto& [name, module] : named_children()) y = (*module)(y);

@@ -53,6 +53,13 @@ std::string indented(const std::string& text) {
 
 }  // namespace
 
+Module::Module() = default;
+Module::Module(Module&&) = default;
+Module& Module::operator=(Module&&) = default;
+Module::~Module() = default;
+std::string Module::name() const { return "Module"; }
+std::string Module::details() const { return ""; }
+
 Tensor Module::forward(const Tensor&) {
   throw NotImplementedError("Module [{}] is missing the required \"forward\" function of one tensor", name());
 }

@@ -67,6 +67,8 @@ DataParallel::DataParallel(std::function<std::shared_ptr<Module>()> make, std::v
   }
 }
 
+Module& DataParallel::module() noexcept { return *replicas_[0]; }
+
 void DataParallel::refresh(size_t replica) {
   replicas_[replica]->train(is_training() && module().is_training());
   for (Pair& p : pairs_[replica]) {

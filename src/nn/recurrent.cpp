@@ -175,4 +175,13 @@ std::shared_ptr<Module> LSTMCell::remake() const {
   return std::make_shared<LSTMCell>(weight_ih.size(1), weight_hh.size(1), bias_ih.defined());
 }
 
+// --- calls
+
+std::tuple<Tensor, Tensor> RNN::operator()(const Tensor& input, const Tensor& hx) { return forward(input, hx); }
+std::tuple<Tensor, Tensor> GRU::operator()(const Tensor& input, const Tensor& hx) { return forward(input, hx); }
+std::tuple<Tensor, LSTM::State> LSTM::operator()(const Tensor& input, const State& hx) { return forward(input, hx); }
+Tensor RNNCell::operator()(const Tensor& input, const Tensor& hx) { return forward(input, hx); }
+Tensor GRUCell::operator()(const Tensor& input, const Tensor& hx) { return forward(input, hx); }
+LSTMCell::State LSTMCell::operator()(const Tensor& input, const State& hx) { return forward(input, hx); }
+
 }  // namespace naru::nn

@@ -1,4 +1,6 @@
 // Arithmetic with factors, limits and ways to round.
+#include <complex>
+
 #include "ir/op_ids.h"
 #include "naru/compositions.h"
 #include "naru/ops.h"
@@ -27,14 +29,14 @@ bool check_alpha(const Operand& a, const Operand& b, Scalar alpha) {
     throw RuntimeError("Boolean alpha only supported for Boolean results. (got {})", name_of(type));
   if (alpha.is_complex() && !is_complex(type))
     throw RuntimeError("For non-complex input tensors, argument alpha must not be a complex number. (got {} for alpha)", name_of(type));
-  if (alpha.is_complex()) return alpha.to_complex() == 1.0;
+  if (alpha.is_complex()) return alpha.equals(1);
   if (alpha.is_float() && !is_inexact(type))
     throw RuntimeError("For integral input tensors, argument alpha must not be a floating point number. (got {})", alpha.to_double());
   return alpha.to_double() == 1;
 }
 
 Scalar negative(Scalar s) {
-  if (s.is_complex()) return -s.to_complex();
+  if (s.is_complex()) return -s.to<std::complex<double>>();
   return s.is_float() ? Scalar(-s.to_double()) : Scalar(-s.to_int());
 }
 

@@ -1,6 +1,7 @@
 #include "ops/common.h"
 
 #include <fmt/format.h>
+#include <complex>
 
 #include <algorithm>
 #include <bit>

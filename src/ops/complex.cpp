@@ -1,6 +1,7 @@
 #include "ops/complex.h"
 
 #include <fmt/format.h>
+#include <complex>
 
 #include <algorithm>
 #include <array>
@@ -111,7 +112,7 @@ namespace {
 Pair pair_of(const OpOperand& x, DType real) {
   if (!is_complex(x.as)) return {x.tensor ? x.tensor->detach() : scalar_tensor(x.scalar, x.as), {}};
   if (!x.tensor) {
-    const std::complex<double> v = x.scalar.to_complex();
+    const std::complex<double> v = x.scalar.to<std::complex<double>>();
     return {scalar_tensor(v.real(), real), scalar_tensor(v.imag(), real)};
   }
   const Tensor& t = *x.tensor;
@@ -153,7 +154,7 @@ void write(const Tensor& out, const Tensor& value) {
 // Exponents with an operator of their own, which is exact where the power is not.
 ir::OpId with_exponent(ir::OpId id, std::span<const OpOperand> operands) {
   if (id != o::pow || operands[1].tensor) return id;
-  const std::complex<double> e = operands[1].scalar.to_complex();
+  const std::complex<double> e = operands[1].scalar.to<std::complex<double>>();
   constexpr std::pair<double, ir::OpId> kKnown[] = {{2, o::square},      {3, o::power_3}, {1, o::copy},
                                                     {-1, o::reciprocal}, {0.5, o::sqrt},  {-0.5, o::rsqrt}};
   for (const auto& [exponent, own] : kKnown)

@@ -2,6 +2,7 @@
 #include "ops/elementwise.h"
 
 #include <algorithm>
+#include <complex>
 
 #include "naru/ops.h"
 #include "ops/autocast.h"
@@ -175,8 +176,9 @@ class TableNode final : public autograd::Node {
     const Tensor& g = values[n + 1];
     std::array<Tensor, 5> args;
     for (int k = 0; k < n; ++k)
-      args[k] = is_number_[k] ? scalar_tensor(std::conj(numbers_[k].to_complex()), Options(complex_of(types_.compute), g.device()))
-                              : ops::conjugate(values[k]);
+      args[k] = is_number_[k]
+                    ? scalar_tensor(std::conj(numbers_[k].to<std::complex<double>>()), Options(complex_of(types_.compute), g.device()))
+                    : ops::conjugate(values[k]);
     args[n] = ops::conjugate(values[n]), args[n + 1] = g;
     for (int k = 0; k <= n; ++k)
       if (!args[k].defined()) args[k] = g;

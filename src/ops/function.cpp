@@ -179,13 +179,32 @@ std::string short_type_name(const std::type_info& type) {
   return colons == std::string::npos ? name : name.substr(colons + 2);
 }
 
+std::string Value::toStringRef() const { return to<std::string>(); }
+Tensor Value::toTensor() const { return to<Tensor>(); }
+
+void Context::save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
 std::vector<Tensor> Context::saved_tensors() const { return kept_ ? kept_->get() : to_save_; }
+std::vector<Tensor> Context::get_saved_variables() const { return saved_tensors(); }
+void Context::mark_dirty(std::vector<Tensor> inputs) { dirty_ = std::move(inputs); }
+void Context::mark_non_differentiable(std::vector<Tensor> outputs) { fixed_ = std::move(outputs); }
+bool Context::needs_input_grad(size_t i) const { return i < needed_.size() && needed_[i]; }
+
+FunctionRun::FunctionRun() : context(std::make_shared<Context>()) {}
 
 void FunctionRun::add(const Tensor& t) {
   inputs.push_back(t);
   is_tensor.push_back(true);
   context->needed_.push_back(requires_grad(t));
   recording |= requires_grad(t);
+}
+
+void FunctionRun::add(const std::optional<Tensor>& t) { add(t.value_or(Tensor())); }
+void FunctionRun::add(const std::vector<Tensor>& list) {
+  for (const Tensor& t : list) add(t);
+}
+void FunctionRun::add_value() {
+  is_tensor.push_back(false);
+  context->needed_.push_back(false);
 }
 
 void FunctionRun::record(std::vector<Tensor>& outputs, std::function<std::vector<Tensor>(Context*, std::vector<Tensor>)> backward) {

@@ -64,7 +64,7 @@ void Graph::begin(std::optional<Device> device) {
     throw RuntimeError("This Graph holds captured work already. To capture other work make a new one, or call reset() first. (begin)");
   const Device asked = device.value_or(best_device());
   const Device d = asked.is_cpu() ? Device(DeviceType::Cpu, 0) : runtime::resolve(asked);
-  if (!state_) state_ = std::make_unique<State>();
+  if (!state_) state_ = std::make_shared<State>();
   const Generator& g = default_generator();
   state_->capture = std::make_unique<runtime::Capture>(runtime::queue_of(d));
   state_->device = d;

@@ -5,6 +5,12 @@
 
 namespace naru {
 
+Literal::Literal(std::initializer_list<Literal> parts) : parts_(parts) {}
+Literal::Literal(const std::vector<bool>& numbers)
+    : kind_(Kind::Numbers), dtype_(DType::Bool), count_(numbers.size()), numbers_(&numbers), read_([](const void* all, size_t i) {
+        return Scalar(bool((*static_cast<const std::vector<bool>*>(all))[i]));
+      }) {}
+
 Dims Literal::shape() const {
   if (kind_ == Kind::Number) return {};
   if (parts_.empty()) return {static_cast<int64_t>(count_)};

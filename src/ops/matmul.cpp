@@ -207,7 +207,7 @@ Tensor outer(const Tensor& a, const Tensor& b) {
 }
 
 namespace {
-Tensor scaled(const Tensor& t, Scalar s) { return s.to_complex() == 0.0 ? zeros_like(t) : s.to_complex() == 1.0 ? t : t * s; }
+Tensor scaled(const Tensor& t, Scalar s) { return s.equals(0) ? zeros_like(t) : s.equals(1) ? t : t * s; }
 }  // namespace
 
 // Formula: beta * c + alpha * a b, c broadcast to the product's shape. beta = 0 ignores c, also where it is NaN.

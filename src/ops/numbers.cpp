@@ -1,6 +1,7 @@
 #include "ops/numbers.h"
 
 #include <fmt/format.h>
+#include <complex>
 
 #include <algorithm>
 #include <cmath>
@@ -48,7 +49,7 @@ Scalar limit(Scalar number, DType type, bool lower) {
 
 Scalar converted(Scalar number, DType type) {
   if (type == DType::Bool) return number.to_bool();
-  if (is_complex(type)) return number.to_complex();
+  if (is_complex(type)) return number.to<std::complex<double>>();
   if (number.is_complex()) return converted(number.to_double(), type);
   const Range r = range_of(type);
   if (is_floating(type)) {

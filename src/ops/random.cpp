@@ -19,6 +19,20 @@ namespace naru {
 using ops::OpOperand;
 using ops::write_in_order;
 
+// Locks of generators, by their address: a mutex in each would cost every program the header.
+static std::mutex& lock_of(const Generator* generator) {
+  static std::mutex locks[16];
+  return locks[(reinterpret_cast<uintptr_t>(generator) >> 4) % 16];
+}
+std::pair<uint64_t, uint64_t> Generator::draw(uint64_t count) {
+  const std::lock_guard lock(lock_of(this));
+  return {seed_, std::exchange(offset_, offset_ + count)};
+}
+void Generator::set_state(uint64_t seed, uint64_t offset) {
+  const std::lock_guard lock(lock_of(this));
+  seed_ = seed, offset_ = offset;
+}
+
 Generator& default_generator() {
   static Generator generator;
   return generator;

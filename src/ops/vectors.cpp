@@ -17,8 +17,8 @@ using autocast::Casts;
 
 Tensor scaled_sum(const Tensor& c, const Tensor& product, Scalar beta, Scalar alpha) {
   if (!is_inexact(c.dtype())) beta = ops::converted(beta, c.dtype()), alpha = ops::converted(alpha, c.dtype());
-  const Tensor x = alpha.to_complex() == 1.0 ? product : mul(product, Operand(alpha));
-  return beta.to_complex() == 1.0 ? add(c, x) : add(mul(c, Operand(beta)), x);
+  const Tensor x = alpha.equals(1) ? product : mul(product, Operand(alpha));
+  return beta.equals(1) ? add(c, x) : add(mul(c, Operand(beta)), x);
 }
 
 Tensor differences(const Tensor& t, int64_t dim) {

@@ -45,6 +45,7 @@ void check_adam(const AdamOptions& o) {
 }  // namespace
 
 SGD::SGD(std::vector<Tensor> params, SgdOptions o) : Grouped(std::move(params), o, check_sgd), momenta_(add_slot("momentum_buffer")) {}
+SGD::SGD(std::vector<Tensor> params, double lr) : SGD(std::move(params), SgdOptions{.lr = lr}) {}
 
 void SGD::step() {
   const NoGrad no_grad;
@@ -67,6 +68,20 @@ Adam::Adam(std::vector<Tensor> params, AdamOptions o)
       exp_avg_(add_slot("exp_avg")),
       exp_avg_sq_(add_slot("exp_avg_sq")),
       max_exp_avg_sq_(add_slot("max_exp_avg_sq")) {}
+Adam::Adam(std::vector<Tensor> params, double lr) : Adam(std::move(params), AdamOptions{.lr = lr}) {}
+void Adam::forget_counts() { counts_.clear(); }
+
+AdamW::AdamW(std::vector<Tensor> params, AdamOptions o) : Adam(std::move(params), decoupled(o)) {}
+AdamW::AdamW(std::vector<Tensor> params, double lr)
+    : Adam(std::move(params), AdamOptions{.lr = lr, .weight_decay = 1e-2, .decoupled = true}) {}
+void AdamW::forget_counts() {
+  Adam::forget_counts();
+  for (size_t group = 0; group < groups(); ++group) group_options(group).decoupled = true;
+}
+AdamOptions AdamW::decoupled(AdamOptions o) {
+  o.decoupled = true;
+  return o;
+}
 
 void Adam::step() {
   const NoGrad no_grad;

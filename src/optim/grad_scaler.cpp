@@ -20,10 +20,16 @@ Tensor GradScaler::scale(const Tensor& loss) {
   return loss * scale_;
 }
 
+GradScaler::Progress& GradScaler::progress_of(const optim::Optimizer& optimizer) {
+  for (auto& [known, progress] : progress_)
+    if (known == &optimizer) return progress;
+  return progress_.emplace_back(&optimizer, Progress()).second;
+}
+
 void GradScaler::unscale_(optim::Optimizer& optimizer) {
   if (!options_.enabled) return;
   if (!used_) throw RuntimeError("GradScaler: unscale_() before scale(); scale the loss first: scaler.scale(loss).backward()");
-  Progress& progress = progress_[&optimizer];
+  Progress& progress = progress_of(optimizer);
   if (progress.stage == Stage::Unscaled)
     throw RuntimeError("unscale_() has already been called on this optimizer since the last update().");
   if (progress.stage == Stage::Stepped) throw RuntimeError("unscale_() is being called after step().");
@@ -56,9 +62,9 @@ bool GradScaler::step(optim::Optimizer& optimizer) {
     optimizer.step();
     return true;
   }
-  if (progress_[&optimizer].stage == Stage::Stepped) throw RuntimeError("step() has already been called since the last update().");
-  if (progress_[&optimizer].stage == Stage::Ready) unscale_(optimizer);
-  Progress& progress = progress_[&optimizer];
+  if (progress_of(optimizer).stage == Stage::Stepped) throw RuntimeError("step() has already been called since the last update().");
+  if (progress_of(optimizer).stage == Stage::Ready) unscale_(optimizer);
+  Progress& progress = progress_of(optimizer);
   progress.stage = Stage::Stepped;
   if (progress.bad)
     why_ = fmt::format("skipped at scale {}: {}", scale_, progress.why);

@@ -20,6 +20,18 @@ double power(double base, int64_t exponent) { return std::pow(base, static_cast<
 
 }  // namespace
 
+PerGroup::PerGroup(double one) : values{one} {}
+PerGroup::PerGroup(int one) : values{static_cast<double>(one)} {}
+PerGroup::PerGroup(std::vector<double> list) : values(std::move(list)) {}
+PerGroup::PerGroup(std::initializer_list<double> list) : values(list) {}
+
+LRScheduler::LRScheduler(Optimizer& optimizer) : optimizer_(optimizer) {}
+LRScheduler::~LRScheduler() = default;
+LRScheduler::Rates LRScheduler::closed_form() { return get_lr(); }
+LRScheduler::Rates SequentialLR::get_lr() { return rates(); }
+LRScheduler::Rates ChainedScheduler::get_lr() { return rates(); }
+LRScheduler::Rates ReduceLROnPlateau::get_lr() { return rates(); }
+
 std::vector<double> PerGroup::of(const Optimizer& optimizer, const char* name) const {
   if (values.size() == 1) return std::vector<double>(optimizer.groups(), values[0]);
   if (values.size() != optimizer.groups()) throw ValueError("Expected {} {}, but got {}", optimizer.groups(), name, values.size());

@@ -14,6 +14,13 @@ Optimizer::Optimizer(std::vector<Tensor> params) : params_(std::move(params)), s
   ends_.push_back(params_.size());
 }
 
+Optimizer::Optimizer(Optimizer&&) = default;
+Optimizer::~Optimizer() = default;
+size_t Optimizer::groups() const noexcept { return ends_.size(); }
+std::vector<std::pair<std::string, double>> Optimizer::numbers(size_t) const { return {}; }
+std::vector<int64_t> Optimizer::steps() const { return steps_; }
+std::vector<Optimizer::Setting> Optimizer::settings_of(size_t) const { return {}; }
+
 void Optimizer::check_parameters(size_t from) const {
   for (size_t i = from; i < params_.size(); ++i) {
     if (!params_[i].defined()) throw TypeError("optimizer: parameter {} is an undefined tensor", i);
@@ -97,7 +104,7 @@ void Optimizer::set_initial_lr(size_t group, double lr) {
 }
 
 std::vector<Tensor>& Optimizer::add_slot(std::string name) {
-  slots_.push_back(std::make_unique<Slot>(Slot{std::move(name), std::vector<Tensor>(params_.size())}));
+  slots_.push_back(std::make_shared<Slot>(Slot{std::move(name), std::vector<Tensor>(params_.size())}));
   return slots_.back()->tensors;
 }
 

@@ -136,4 +136,6 @@ std::string to_text(const VirtualOptions& o) {
   return text;
 }
 
+bool VirtualOptions::operator==(const VirtualOptions& other) const { return count == other.count && to_text(*this) == to_text(other); }
+
 }  // namespace naru

@@ -23,7 +23,7 @@ TEST(Complex, PartsAreViewsThatMayBeWrittenTo) {
   real(z).mul_(10);
   EXPECT_EQ(view_as_real(z).to_doubles(), (std::vector<double>{10, 9, 20, 9}));
   view_as_real(z)[{1, 1}].fill_(-1);
-  EXPECT_EQ(z[1].item().to_complex(), C(20, -1));
+  EXPECT_EQ(z[1].item().to<std::complex<double>>(), C(20, -1));
   EXPECT_TRUE(view_as_complex(view_as_real(z)).impl() != z.impl());
   EXPECT_EQ(view_as_complex(view_as_real(z)).data_ptr(), z.data_ptr());
 }
