@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -36,8 +37,8 @@ concept ModuleLike = std::is_base_of_v<Module, std::remove_cvref_t<M>> || std::c
 class Module {
  public:
   Module();
-  Module(Module&&);
-  Module& operator=(Module&&);
+  Module(Module&&) noexcept;
+  Module& operator=(Module&&) noexcept;
   Module(const Module&) = delete;
   virtual ~Module();
 
@@ -112,7 +113,8 @@ class Module {
   Module& requires_grad_(bool on = true);
   void zero_grad(bool set_to_none = true);
 
-  // --- hooks, on calls with one tensor. What they return replaces what they were given, unless it is undefined (empty).
+  // --- hooks. What they return replaces what they were given, unless it is undefined (empty). The module must live as long as they are to run.
+  // On calls with one tensor; RuntimeError, where the module is called, if it takes or gives several.
   using PreHook = std::function<Tensor(Module&, const Tensor& input)>;
   using Hook = std::function<Tensor(Module&, const Tensor& input, const Tensor& output)>;
   using BackwardHook = std::function<Tensor(Module&, const Tensor& grad_input, const Tensor& grad_output)>;
@@ -122,6 +124,17 @@ class Module {
   // Called when backward has come through the module; grad_input is undefined where the input requires no gradient.
   HookHandle register_full_backward_hook(BackwardHook hook);
   HookHandle register_full_backward_pre_hook(BackwardPreHook hook);
+  // On calls with any number of tensors (Bilinear, losses, LSTM ...): all of them in the order of the arguments and of the results, those in pairs, lists
+  // and packed sequences one after the other, undefined where an argument was left out. RuntimeError for a hook that returns another number.
+  using Tensors = std::vector<Tensor>;
+  using ListPreHook = std::function<Tensors(Module&, const Tensors& inputs)>;
+  using ListHook = std::function<Tensors(Module&, const Tensors& inputs, const Tensors& outputs)>;
+  using ListBackwardHook = std::function<Tensors(Module&, const Tensors& grad_inputs, const Tensors& grad_outputs)>;
+  using ListBackwardPreHook = std::function<Tensors(Module&, const Tensors& grad_outputs)>;
+  HookHandle register_forward_pre_hook(ListPreHook hook);
+  HookHandle register_forward_hook(ListHook hook);
+  HookHandle register_full_backward_hook(ListBackwardHook hook);
+  HookHandle register_full_backward_pre_hook(ListBackwardPreHook hook);
 
   // "Linear", and what stands in the brackets behind it.
   virtual std::string name() const;
@@ -137,6 +150,24 @@ class Module {
   virtual void before_load(const NamedTensors&, const std::string&) {}
   // This module's own tensors take those of another of the same structure, which keep their handles, device and type.
   void become(const Module& other);
+  // f(arguments...) with the hooks around it: what a module's operator() is, whose forward takes several tensors, or others beside them:
+  //   Tensor operator()(const Tensor& a, const Tensor& b) {
+  //     return with_hooks([this](const Tensor& a, const Tensor& b) { return forward(a, b); }, a, b);
+  //   }
+  template <class F, class... A>
+  auto with_hooks(const F& f, const A&... arguments) {
+    using Result = std::remove_cvref_t<std::invoke_result_t<const F&, const A&...>>;
+    if (!hooks_) return Result(f(arguments...));
+    std::tuple<A...> own(arguments...);
+    Tensors inputs = tensors_in(own);
+    const std::shared_ptr<HookedCall> call = begin_call(inputs);
+    put_back(own, inputs);
+    Result result = std::apply(f, own);
+    Tensors outputs = tensors_in(result);
+    end_call(call, inputs, outputs);
+    put_back(result, outputs);
+    return result;
+  }
   // f(), and the generator as it was before.
   template <class F>
   static auto without_draws(const F& f) {
@@ -154,6 +185,33 @@ class Module {
     bool persistent;
   };
   struct Hooks;
+  struct HookedCall;
+  // The hooks before forward and after it, which may change the tensors.
+  std::shared_ptr<HookedCall> begin_call(Tensors& inputs);
+  void end_call(const std::shared_ptr<HookedCall>& call, const Tensors& inputs, Tensors& outputs);
+  Hooks& own_hooks();
+  template <class T, class F>
+  static void each_tensor_of(T& value, const F& f) {
+    if constexpr (std::is_same_v<T, Tensor>)
+      f(value);
+    else if constexpr (requires { value.each_tensor(f); })
+      value.each_tensor(f);
+    else if constexpr (requires { value.begin()->defined(); })
+      for (auto& each : value) each_tensor_of(each, f);
+    else if constexpr (requires { std::tuple_size<T>::value; })
+      std::apply([&](auto&... each) { (each_tensor_of(each, f), ...); }, value);
+  }
+  template <class T>
+  static Tensors tensors_in(T& value) {
+    Tensors list;
+    each_tensor_of(value, [&](Tensor& t) { list.push_back(t); });
+    return list;
+  }
+  template <class T>
+  static void put_back(T& value, const Tensors& list) {
+    size_t i = 0;
+    each_tensor_of(value, [&](Tensor& t) { t = list[i++]; });
+  }
   // Calls f(prefix, module) for this module and all below.
   void walk(const std::string& prefix, const std::function<void(const std::string&, const Module&)>& f) const;
   void each_tensor(const std::function<void(Tensor&)>& f);

@@ -41,7 +41,7 @@ class Bilinear : public Module {
   void reset_parameters();
   using Module::forward;
   Tensor forward(const Tensor& a, const Tensor& b) { return bilinear(a, b, weight, bias); }
-  Tensor operator()(const Tensor& a, const Tensor& b) { return forward(a, b); }
+  Tensor operator()(const Tensor& a, const Tensor& b);
   std::string name() const override { return "Bilinear"; }
   std::string details() const override;
   Tensor weight, bias;
@@ -88,6 +88,8 @@ class EmbeddingBag : public Module {
   void reset_parameters();
   Tensor forward(const Tensor& index) override { return forward(index, {}); }
   Tensor forward(const Tensor& index, const Tensor& offsets, const Tensor& per_sample_weights = {});
+  using Module::operator();
+  Tensor operator()(const Tensor& index, const Tensor& offsets, const Tensor& per_sample_weights = {});
   std::string name() const override { return "EmbeddingBag"; }
   std::string details() const override;
   Tensor weight;

@@ -19,7 +19,7 @@ class AdaptiveLogSoftmaxWithLoss : public Module {
   using Module::forward;
   // x (N, in) and target (N), or (in) and (): the target's log probabilities, and minus their mean. RuntimeError for other shapes and targets.
   std::pair<Tensor, Tensor> forward(const Tensor& x, const Tensor& target);
-  std::pair<Tensor, Tensor> operator()(const Tensor& x, const Tensor& target) { return forward(x, target); }
+  std::pair<Tensor, Tensor> operator()(const Tensor& x, const Tensor& target);
   Tensor log_prob(const Tensor& x);  // (N, in) to (N, classes)
   Tensor predict(const Tensor& x);   // the likeliest class: (N, in) to (N)
   void reset_parameters();
@@ -53,7 +53,7 @@ class LinearCrossEntropyLoss : public Module {
   LinearCrossEntropyLoss(int64_t in_features, int64_t num_classes) : LinearCrossEntropyLoss(in_features, num_classes, Settings()) {}
   using Module::forward;
   Tensor forward(const Tensor& x, const Tensor& target);
-  Tensor operator()(const Tensor& x, const Tensor& target) { return forward(x, target); }
+  Tensor operator()(const Tensor& x, const Tensor& target);
   std::string name() const override { return "LinearCrossEntropyLoss"; }
   std::shared_ptr<Linear> linear;
   Tensor weight;

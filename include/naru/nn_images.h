@@ -186,7 +186,9 @@ class MaxUnpool : public Module {
   explicit MaxUnpool(int64_t kernel) : MaxUnpool(Dims{kernel}) {}
   using Module::forward;
   Tensor forward(const Tensor& x, const Tensor& indices, const Dims& output_size = {});
-  Tensor operator()(const Tensor& x, const Tensor& indices, const Dims& output_size = {}) { return forward(x, indices, output_size); }
+  Tensor operator()(const Tensor& x, const Tensor& indices, const Dims& output_size = {}) {
+    return this->with_hooks([&](const Tensor& t, const Tensor& places) { return forward(t, places, output_size); }, x, indices);
+  }
   std::string name() const override { return "MaxUnpool" + std::to_string(N) + "d"; }
 
  protected:

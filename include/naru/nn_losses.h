@@ -26,7 +26,9 @@ class Loss : public Module {
   }
   using Module::forward;
   Tensor forward(const In&... in) { return parts_.call(in..., parts_.weights); }
-  Tensor operator()(const In&... in) { return forward(in...); }
+  Tensor operator()(const In&... in) {
+    return this->with_hooks([this](const In&... given) { return forward(given...); }, in...);
+  }
   std::string name() const override { return parts_.name; }
 
  protected:

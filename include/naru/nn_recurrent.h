@@ -20,6 +20,11 @@ struct PackedSequence {
   Tensor batch_sizes;                       // (longest length) on cpu: how many sequences have an element at each step
   Tensor sorted_indices, unsorted_indices;  // how the sequences were sorted, and back; undefined where they were given so
   PackedSequence to(Device device) const;
+  // What hooks on modules see.
+  template <class F>
+  void each_tensor(const F& f) {
+    f(data);
+  }
 };
 
 // input (T, N, ...) or, batch_first, (N, T, ...); lengths (N) of int64 on cpu. enforce_sorted: they fall already. RuntimeError for lengths that do not
@@ -72,6 +77,7 @@ class RNN : public RecurrentBase {
   std::tuple<Tensor, Tensor> forward(const Tensor& input, const Tensor& hx);
   std::tuple<utils::rnn::PackedSequence, Tensor> forward(const utils::rnn::PackedSequence& input, const Tensor& hx = {});
   std::tuple<Tensor, Tensor> operator()(const Tensor& input, const Tensor& hx = {});
+  std::tuple<utils::rnn::PackedSequence, Tensor> operator()(const utils::rnn::PackedSequence& input, const Tensor& hx = {});
   std::string name() const override { return "RNN"; }
 
  protected:
@@ -87,6 +93,7 @@ class GRU : public RecurrentBase {
   std::tuple<Tensor, Tensor> forward(const Tensor& input, const Tensor& hx);
   std::tuple<utils::rnn::PackedSequence, Tensor> forward(const utils::rnn::PackedSequence& input, const Tensor& hx = {});
   std::tuple<Tensor, Tensor> operator()(const Tensor& input, const Tensor& hx = {});
+  std::tuple<utils::rnn::PackedSequence, Tensor> operator()(const utils::rnn::PackedSequence& input, const Tensor& hx = {});
   std::string name() const override { return "GRU"; }
 
  protected:
@@ -100,6 +107,7 @@ class LSTM : public RecurrentBase {
   std::tuple<Tensor, State> forward(const Tensor& input, const State& hx);
   std::tuple<utils::rnn::PackedSequence, State> forward(const utils::rnn::PackedSequence& input, const State& hx = {});
   std::tuple<Tensor, State> operator()(const Tensor& input, const State& hx = {});
+  std::tuple<utils::rnn::PackedSequence, State> operator()(const utils::rnn::PackedSequence& input, const State& hx = {});
   std::string name() const override { return "LSTM"; }
 
  protected:

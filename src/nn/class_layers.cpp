@@ -92,6 +92,13 @@ LinearCrossEntropyLoss::LinearCrossEntropyLoss(int64_t in_features, int64_t num_
   linear = register_module("linear", Linear(in_features, num_classes * product(settings_.out_features), settings_.bias, options));
 }
 
+std::pair<Tensor, Tensor> AdaptiveLogSoftmaxWithLoss::operator()(const Tensor& x, const Tensor& target) {
+  return with_hooks([this](const Tensor& a, const Tensor& b) { return forward(a, b); }, x, target);
+}
+Tensor LinearCrossEntropyLoss::operator()(const Tensor& x, const Tensor& target) {
+  return with_hooks([this](const Tensor& a, const Tensor& b) { return forward(a, b); }, x, target);
+}
+
 Tensor LinearCrossEntropyLoss::forward(const Tensor& x, const Tensor& target) {
   Dims outs{classes_};
   for (const int64_t d : settings_.out_features) outs.push_back(d);

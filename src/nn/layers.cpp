@@ -43,6 +43,9 @@ Bilinear::Bilinear(int64_t in1, int64_t in2, int64_t out, bool with_bias, const 
   bias = register_parameter("bias", with_bias ? empty({out}, options) : Tensor());
   reset_parameters();
 }
+Tensor Bilinear::operator()(const Tensor& a, const Tensor& b) {
+  return with_hooks([this](const Tensor& x, const Tensor& y) { return forward(x, y); }, a, b);
+}
 void Bilinear::reset_parameters() {
   draw(weight, weight.size(1));
   draw(bias, weight.size(1));
@@ -92,6 +95,9 @@ void EmbeddingBag::reset_parameters() {
   const NoGrad no_grad;
   normal_(weight, 0, 1);
   if (settings_.padding_idx) weight.select(0, *settings_.padding_idx).zero_();
+}
+Tensor EmbeddingBag::operator()(const Tensor& index, const Tensor& offsets, const Tensor& per_sample_weights) {
+  return with_hooks([this](const auto&... in) { return forward(in...); }, index, offsets, per_sample_weights);
 }
 Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& offsets, const Tensor& per_sample_weights) {
   const Settings& s = settings_;

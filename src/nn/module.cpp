@@ -53,10 +53,6 @@ std::string indented(const std::string& text) {
 
 }  // namespace
 
-Module::Module() = default;
-Module::Module(Module&&) = default;
-Module& Module::operator=(Module&&) = default;
-Module::~Module() = default;
 std::string Module::name() const { return "Module"; }
 std::string Module::details() const { return ""; }
 

@@ -175,13 +175,31 @@ std::shared_ptr<Module> LSTMCell::remake() const {
   return std::make_shared<LSTMCell>(weight_ih.size(1), weight_hh.size(1), bias_ih.defined());
 }
 
-// --- calls
+// --- calls, with hooks
 
-std::tuple<Tensor, Tensor> RNN::operator()(const Tensor& input, const Tensor& hx) { return forward(input, hx); }
-std::tuple<Tensor, Tensor> GRU::operator()(const Tensor& input, const Tensor& hx) { return forward(input, hx); }
-std::tuple<Tensor, LSTM::State> LSTM::operator()(const Tensor& input, const State& hx) { return forward(input, hx); }
-Tensor RNNCell::operator()(const Tensor& input, const Tensor& hx) { return forward(input, hx); }
-Tensor GRUCell::operator()(const Tensor& input, const Tensor& hx) { return forward(input, hx); }
-LSTMCell::State LSTMCell::operator()(const Tensor& input, const State& hx) { return forward(input, hx); }
+namespace {
+
+template <class M>
+auto forward_of(M& module) {
+  return [&module](const auto&... in) { return module.forward(in...); };
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> RNN::operator()(const Tensor& input, const Tensor& hx) { return with_hooks(forward_of(*this), input, hx); }
+std::tuple<PackedSequence, Tensor> RNN::operator()(const PackedSequence& input, const Tensor& hx) {
+  return with_hooks(forward_of(*this), input, hx);
+}
+std::tuple<Tensor, Tensor> GRU::operator()(const Tensor& input, const Tensor& hx) { return with_hooks(forward_of(*this), input, hx); }
+std::tuple<PackedSequence, Tensor> GRU::operator()(const PackedSequence& input, const Tensor& hx) {
+  return with_hooks(forward_of(*this), input, hx);
+}
+std::tuple<Tensor, LSTM::State> LSTM::operator()(const Tensor& input, const State& hx) { return with_hooks(forward_of(*this), input, hx); }
+std::tuple<PackedSequence, LSTM::State> LSTM::operator()(const PackedSequence& input, const State& hx) {
+  return with_hooks(forward_of(*this), input, hx);
+}
+Tensor RNNCell::operator()(const Tensor& input, const Tensor& hx) { return with_hooks(forward_of(*this), input, hx); }
+Tensor GRUCell::operator()(const Tensor& input, const Tensor& hx) { return with_hooks(forward_of(*this), input, hx); }
+LSTMCell::State LSTMCell::operator()(const Tensor& input, const State& hx) { return with_hooks(forward_of(*this), input, hx); }
 
 }  // namespace naru::nn

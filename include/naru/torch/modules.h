@@ -63,12 +63,14 @@ class ModuleHolder {
   explicit operator bool() const noexcept { return impl_ != nullptr; }
   operator std::shared_ptr<Impl>() const { return impl_; }
   operator std::shared_ptr<naru::nn::Module>() const requires(!std::is_same_v<Impl, naru::nn::Module>) { return impl_; }
-  // Hooks run where forward is the one that naru's modules override; other signatures are called as they are.
+  // Hooks run where forward is the one that naru's modules override, and where the module can be called itself; others are called as they are.
   template <class... A>
   auto operator()(A&&... a) const {
     constexpr bool overrides = requires { static_cast<Tensor (Impl::*)(const Tensor&)>(&Impl::forward); };
     if constexpr (overrides && sizeof...(A) == 1 && (std::is_convertible_v<A, const Tensor&> && ...))
       return static_cast<naru::nn::Module&>(*get())(std::forward<A>(a)...);
+    else if constexpr (requires(Impl & module) { module(std::forward<A>(a)...); })
+      return (*get())(std::forward<A>(a)...);
     else
       return get()->forward(std::forward<A>(a)...);
   }

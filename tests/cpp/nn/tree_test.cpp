@@ -7,6 +7,7 @@
 #include "naru/nn.h"
 #include "naru/nn_classes.h"
 #include "naru/nn_images.h"
+#include "naru/nn_recurrent.h"
 
 namespace naru {
 namespace {
@@ -141,6 +142,71 @@ TEST(ModuleHooks, RunWithinASequentialAndAlsoBackward) {
   x.set_grad({});
   s(x).sum().backward();
   EXPECT_EQ(x.grad().to_doubles(), (Doubles{1, 3}));
+}
+
+TEST(ModuleHooks, SeeAllTensorsOfACallWithSeveral) {
+  nn::Bilinear layer(2, 2, 1, false);
+  {
+    const NoGrad off;
+    layer.weight.fill_(1);
+  }
+  using List = nn::Module::Tensors;
+  auto before = layer.register_forward_pre_hook([](nn::Module&, const List& in) { return List{in[0] * 2, in[1]}; });
+  auto after = layer.register_forward_hook([](nn::Module&, const List& in, const List& out) { return List{out[0] + in[0][0]}; });
+  Doubles grads;
+  auto backward = layer.register_full_backward_hook([&](nn::Module&, const List& in, const List& out) {
+    grads = {in[0][1].item<double>(), static_cast<double>(in[1].defined()), out[0].item<double>()};
+    return List{in[0] * 10, in[1]};
+  });
+  Tensor a = tensor({1.0, 2.0}, DType::F32).requires_grad_();
+  const Tensor b = tensor({3.0, 4.0}, DType::F32), y = layer(a, b);
+  EXPECT_EQ(y.to_doubles(), (Doubles{2 * 3 * 7 + 2}));
+  y.backward();
+  EXPECT_EQ(grads, (Doubles{7, 0, 1}));
+  EXPECT_EQ(a.grad().to_doubles(), (Doubles{160, 140}));  // 10 * (7 + 1) and 10 * 7, doubled
+  before.remove(), after.remove(), backward.remove();
+  EXPECT_EQ(layer(a, b).to_doubles(), (Doubles{21}));
+}
+
+TEST(ModuleHooks, SeeStatesAndWeightsOfLossesAndRefuseOtherNumbers) {
+  using List = nn::Module::Tensors;
+  nn::LSTM lstm(2, 3);
+  std::vector<size_t> seen;
+  lstm.register_forward_hook([&](nn::Module&, const List& in, const List& out) {
+    seen = {in.size(), out.size()};
+    return List{zeros_like(out[0]), out[1], out[2]};
+  });
+  const auto [y, state] = lstm(ones({4, 1, 2}));
+  EXPECT_EQ(seen, (std::vector<size_t>{3, 3}));
+  EXPECT_EQ(y.sum().item<double>(), 0);
+  EXPECT_NE(state.first.abs().sum().item<double>(), 0);
+  nn::MSELoss loss;
+  loss.register_forward_hook([](nn::Module&, const List&, const List& out) { return List{out[0] * 3}; });
+  EXPECT_EQ(loss(ones({2}), zeros({2})).item<double>(), 3);
+  auto one = loss.register_forward_pre_hook([](nn::Module&, const Tensor& x) { return x; });
+  expect_error<RuntimeError>([&] { loss(ones({2}), zeros({2})); }, "a hook on MSELoss takes one tensor, but the call has 2 inputs");
+  one.remove();
+  loss.register_forward_pre_hook([](nn::Module&, const List& in) { return List{in[0]}; });
+  expect_error<RuntimeError>([&] { loss(ones({2}), zeros({2})); }, "a hook on MSELoss returned 1 inputs, but there are 2");
+}
+
+TEST(ModuleHooks, BackwardBehindAModuleThatIsGoneHasNoneOfItsHooks) {
+  Tensor x = ones({2}).requires_grad_(), y;
+  int calls = 0;
+  {
+    nn::Tanh layer;
+    layer.register_full_backward_hook([&](nn::Module&, const Tensor& in, const Tensor&) { return ++calls, in; });
+    y = layer(x);
+  }
+  y.sum().backward();
+  EXPECT_EQ(calls, 0);
+  EXPECT_TRUE(x.grad().defined());
+  nn::Tanh first;
+  first.register_full_backward_hook([&](nn::Module& m, const Tensor& in, const Tensor&) { return calls += m.name() == "Tanh", in; });
+  y = first(x);
+  const nn::Tanh second(std::move(first));
+  y.sum().backward();
+  EXPECT_EQ(calls, 1);
 }
 
 // --- utilities
