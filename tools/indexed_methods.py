@@ -1,4 +1,4 @@
-"""Writes include/naru/indexed_methods.inc and src/ops/indexed_methods.inc: what x[mask] can do is what a Tensor can do, method by method, read off include/naru/tensor.h.
+"""Writes include/naru/indexed_methods.inc and src/backward/indexed_methods.inc: what x[mask] can do is what a Tensor can do, method by method, read off include/naru/tensor.h.
 
     python tools/indexed_methods.py [--check]
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DECLARED = ROOT / "include" / "naru" / "indexed_methods.inc"
-DEFINED = ROOT / "src" / "ops" / "indexed_methods.inc"
+DEFINED = ROOT / "src" / "backward" / "indexed_methods.inc"
 HEAD = """// The methods of Tensor for naru/indexed.h{}. Written by tools/indexed_methods.py (./run format) from naru/tensor.h.
 // clang-format off
 """

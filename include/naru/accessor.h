@@ -49,18 +49,22 @@ class Accessor {
 };
 
 template <class T, size_t N>
-Accessor<T, N> Tensor::accessor() const {
+Accessor<T, N> Tensor::accessor(Place where) const {
   static_assert(N > 0, "a tensor without dimensions has item()");
-  detail::require_host(*this, "accessor");
-  detail::require_rank(*this, N);
-  return {data<T>(), sizes().data(), strides().data()};
+  return detail::at_place(where, [&]() -> Accessor<T, N> {
+    detail::require_host(*this, "accessor");
+    detail::require_rank(*this, N);
+    return {data<T>(where), sizes().data(), strides().data()};
+  });
 }
 
 template <class T>
-std::span<T> Tensor::span() const {
-  detail::require_host(*this, "span");
-  detail::require_row_major(*this, "span");
-  return {data<T>(), static_cast<size_t>(numel())};
+std::span<T> Tensor::span(Place where) const {
+  return detail::at_place(where, [&]() -> std::span<T> {
+    detail::require_host(*this, "span");
+    detail::require_row_major(*this, "span");
+    return {data<T>(where), static_cast<size_t>(numel())};
+  });
 }
 
 #ifdef __cpp_lib_mdspan

@@ -24,7 +24,7 @@ class AveragedModel : public nn::Module {
   // Takes in what the model is now; the first time it is copied. RuntimeError for a model with other parameters.
   void update_parameters(const nn::Module& model);
   nn::Module& module() noexcept { return *module_; }
-  int64_t n_averaged() const { return n_averaged_.item<int64_t>(); }
+  int64_t n_averaged() const { return n_averaged_.item<int64_t>(Place()); }
   std::string name() const override { return "AveragedModel"; }
 
  private:

@@ -31,8 +31,14 @@ template <class M>
 requires(nn::ModuleLike<M> && !std::is_base_of_v<nn::Module, M>) void save(const M& shared, const std::string& path) {
   save(*std::shared_ptr<nn::Module>(shared), path);
 }
-inline void load(nn::Module& module, const std::string& path) { load_state(module, load(path)); }
-inline void load(optim::Optimizer& optimizer, const std::string& path) { load_state(optimizer, load(path)); }
+inline void load(nn::Module& module, const std::string& path, Place where = NARU_CALLER) {
+  const Here here(where);
+  load_state(module, load(path, {}, where));
+}
+inline void load(optim::Optimizer& optimizer, const std::string& path, Place where = NARU_CALLER) {
+  const Here here(where);
+  load_state(optimizer, load(path, {}, where));
+}
 template <class M>
 requires(nn::ModuleLike<M> && !std::is_base_of_v<nn::Module, M>) void load(M& shared, const std::string& path) {
   load(*std::shared_ptr<nn::Module>(shared), path);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "naru/device.h"
+#include "naru/place.h"
 
 namespace naru {
 
@@ -36,11 +37,11 @@ DeviceProperties get_device_properties(Device device);
 
 // The calling thread's current device of a kind: what "cuda" means there.
 int current_device(DeviceType kind);
-void set_device(Device device);
+void set_device(Device device, Place where = NARU_CALLER);
 // The same for the length of a scope.
 class DeviceGuard {
  public:
-  explicit DeviceGuard(Device device);
+  explicit DeviceGuard(Device device, Place where = NARU_CALLER);
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
   ~DeviceGuard();

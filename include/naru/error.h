@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
+
+#include "naru/place.h"
 
 namespace naru {
 
@@ -73,12 +76,29 @@ std::string message(const char* format, std::initializer_list<MessageValue> valu
 
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}
+  Error(ErrorKind kind, const std::string& text);
   ErrorKind kind() const noexcept { return kind_; }
+  // The message, and behind it the place in the program, where that is known (naru/place.h).
+  const char* what() const noexcept override;
+  void set_place(Place place);
 
  private:
   ErrorKind kind_;
+  std::shared_ptr<const std::string> placed_;
 };
+
+namespace detail {
+// f(); its errors name the place.
+template <class F>
+decltype(auto) at_place(Place where, const F& f) {
+  try {
+    return f();
+  } catch (Error& e) {
+    e.set_place(where);
+    throw;
+  }
+}
+}  // namespace detail
 
 template <ErrorKind K, class Base = Error>
 class ErrorOf : public Base {

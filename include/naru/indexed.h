@@ -41,16 +41,16 @@ class Indexed {
   }
   Indexed operator[](IndexList indices) const;
   template <class T>
-  T item() const {
-    return read().item<T>();
+  T item(Place where = NARU_CALLER) const {
+    return read().item<T>(where);
   }
   template <class T>
-  T* data() const {
-    return read().data<T>();
+  T* data(Place where = NARU_CALLER) const {
+    return read().data<T>(where);
   }
   template <class T>
-  T* data_ptr() const {
-    return read().data_ptr<T>();
+  T* data_ptr(Place where = NARU_CALLER) const {
+    return read().data_ptr<T>(where);
   }
 #define NARU_OP1(name, rule, lo, hi, expr, da, doc) \
   Tensor name() const;                              \

@@ -24,7 +24,7 @@ std::string save_to_bytes(const Value& value);
 // What save, or torch.save from version 1.6 on, has written: plain data, of which Python's lists, dicts (OrderedDict too), tuples, texts, numbers and tensors
 // become values. Tensors go to `device`; if none is named where they were, or to cpu where that device is absent. On cpu they lie in the file's pages, which
 // must not be cut short meanwhile. Throws RuntimeError for a file that is damaged, none of these, compressed, or more than data.
-Value load(const std::string& path, std::optional<Device> device = {});
+Value load(const std::string& path, std::optional<Device> device = {}, Place where = NARU_CALLER);
 // The same of bytes in memory, which are copied.
 Value load_from_bytes(std::string_view bytes, std::optional<Device> device = {});
 

@@ -44,7 +44,7 @@ struct MemoryChange {
   int64_t bytes = 0;                   // taken, or given back (negative)
   uint64_t number = 0;                 // of the allocation: its release carries the same
   size_t allocated = 0, reserved = 0;  // after it
-  std::string op, line;                // that made the tensor; lines are known in Python only
+  std::string op, line;                // that made the tensor: the line of the Python program, or of a Here (naru/place.h)
 };
 // Who held how much: "train.py:12 · matmul", the most bytes at one time, and in how many allocations.
 struct MemoryHolder {

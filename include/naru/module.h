@@ -91,7 +91,7 @@ class Module {
   NamedTensors state_dict() const;
   // Copies values into the module's own tensors (any device, any dtype). With `strict`, RuntimeError for keys missing
   // or unexpected, in PyTorch's words; always for shapes that differ. Nothing is written if there is an error.
-  void load_state_dict(const NamedTensors& state, bool strict = true);
+  void load_state_dict(const NamedTensors& state, bool strict = true, Place where = NARU_CALLER);
   // A module of its own with equal parameters, buffers and modes, on `device` if one is named; hooks are not copied. NotImplementedError, which names
   // the class, for modules that don't say how they are made anew (see Cloneable).
   std::shared_ptr<Module> clone(std::optional<Device> device = {}) const;

@@ -46,6 +46,7 @@
 #include "naru/optim.h"
 #include "naru/optim_steps.h"
 #include "naru/parallel.h"
+#include "naru/place.h"
 #include "naru/pooling.h"
 #include "naru/precision.h"
 #include "naru/print.h"

@@ -12,7 +12,7 @@ namespace naru {
 struct Synchronization {
   std::string what;  // "the host reads what a device writes", "copy", "synchronize" ...
   Device device;
-  std::string where;  // "train.py:12"; "" where the program's lines are not known (C++)
+  std::string where;  // "train.py:12"; in C++ the place of a Here (naru/place.h), or ""
 };
 
 // Lists the synchronizations of the calling thread from its construction to its destruction. They may be nested: each lists its own.

@@ -19,6 +19,7 @@
 #include "naru/dtype.h"
 #include "naru/element_type.h"
 #include "naru/error.h"
+#include "naru/place.h"
 #include "naru/scalar.h"
 
 namespace naru {
@@ -127,39 +128,41 @@ class Tensor {
   Scalar item() const;
   // Throws RuntimeError where T can't hold it.
   template <class T>
-  T item() const {
-    return number_as<T>(item());
+  T item(Place where = NARU_CALLER) const {
+    return detail::at_place(where, [&] { return number_as<T>(item()); });
   }
   // Address of the first element on its device; dereference it on cpu only.
   void* data_ptr() const;
   // Throws RuntimeError where the elements are no T (naru/element_type.h).
   template <class T>
-  T* data_ptr() const {
-    if (const DType t = dtype(); !is_element_of<T>(t)) detail::throw_wrong_element(t, dtype_of<T>());
-    return static_cast<T*>(data_ptr());
+  T* data_ptr(Place where = NARU_CALLER) const {
+    return detail::at_place(where, [&] {
+      if (const DType t = dtype(); !is_element_of<T>(t)) detail::throw_wrong_element(t, dtype_of<T>());
+      return static_cast<T*>(data_ptr());
+    });
   }
   template <class T>
-  T* data() const {
-    return data_ptr<T>();
+  T* data(Place where = NARU_CALLER) const {
+    return data_ptr<T>(where);
   }
   // N dimensions on cpu, of any strides: x.accessor<float, 2>()[i][j]. Throws RuntimeError on devices.
   template <class T, size_t N>
-  Accessor<T, N> accessor() const;
+  Accessor<T, N> accessor(Place where = NARU_CALLER) const;
   // All elements on cpu, which lie in row-major order: for (float& v : x.span<float>()). Throws RuntimeError where they lie otherwise.
   template <class T>
-  std::span<T> span() const;
+  std::span<T> span(Place where = NARU_CALLER) const;
   // All elements in row-major order, converted to T (double, int64_t, float, bool as uint8_t ...).
   std::vector<double> to_doubles() const;
   std::vector<int64_t> to_ints() const;
   std::string str() const;  // as repr() in Python: "tensor([1., 2.])" (naru/print.h)
 
   // Moving and converting. `this` is returned where nothing changes (unless copy).
-  Tensor to(Device device, bool non_blocking = false, bool copy = false) const;
-  Tensor to(DType dtype, bool non_blocking = false, bool copy = false) const;
+  Tensor to(Device device, bool non_blocking = false, bool copy = false, Place where = NARU_CALLER) const;
+  Tensor to(DType dtype, bool non_blocking = false, bool copy = false, Place where = NARU_CALLER) const;
   Tensor to(std::optional<Device> device, std::optional<DType> dtype, bool non_blocking, bool copy,
-            MemoryFormat format = MemoryFormat::Preserve) const;
-  Tensor cpu() const { return to(Device(DeviceType::Cpu)); }
-  Tensor cuda(int index = -1) const { return to(Device(DeviceType::Cuda, index)); }
+            MemoryFormat format = MemoryFormat::Preserve, Place where = NARU_CALLER) const;
+  Tensor cpu(Place where = NARU_CALLER) const { return to(Device(DeviceType::Cpu), false, false, where); }
+  Tensor cuda(int index = -1, Place where = NARU_CALLER) const { return to(Device(DeviceType::Cuda, index), false, false, where); }
   Tensor clone(MemoryFormat format = MemoryFormat::Preserve) const;
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   const Tensor& copy_(const Tensor& source, bool non_blocking = false) const;  // broadcasts, converts, crosses devices
@@ -175,7 +178,7 @@ class Tensor {
   std::string grad_fn_name() const;  // "AddBackward0", "" without
   autograd::GradFn grad_fn() const;  // naru/node.h
   // Gradient of this tensor (one element, or with `gradient` of the same shape) into the leaves' grad.
-  void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
+  void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false, Place where = NARU_CALLER) const;
   Tensor detach() const;
   const Tensor& detach_() const;
   Tensor data() const;  // shares elements, no history, writes through it are not counted
@@ -208,7 +211,7 @@ class Tensor {
   // Indexing, as x[...] in Python: integers, slices, None and Ellipsis give a view; tensors of integers or bool give a copy of those elements.
   // Throws IndexError where an index doesn't fit.
   Tensor index(std::span<const Index> indices) const;
-  Tensor index(IndexList indices) const;
+  Tensor index(IndexList indices, Place where = NARU_CALLER) const;
   // x[0], x[Slice(1, None)] are views: x[0] = y writes.
   template <std::integral T>
   requires(!std::same_as<T, bool>) Tensor operator[](T i) const { return select_first(static_cast<int64_t>(i)); }
@@ -222,7 +225,7 @@ class Tensor {
   Indexed operator[](T whole_or_nothing) const;
   // x[indices] = value; with accumulate +=, equal positions adding up. Throws RuntimeError where value doesn't broadcast.
   const Tensor& index_put_(std::span<const Index> indices, const Operand& value, bool accumulate = false) const;
-  const Tensor& index_put_(IndexList indices, const Operand& value, bool accumulate = false) const;
+  const Tensor& index_put_(IndexList indices, const Operand& value, bool accumulate = false, Place where = NARU_CALLER) const;
 
   // Whole-tensor writes.
   const Tensor& fill_(const Operand& value) const;

@@ -284,7 +284,8 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gra
   autograd::run_backward(outputs, gradients, retain_graph, create_graph, inputs.empty() ? nullptr : &wanted, nullptr);
 }
 
-void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
+void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph, Place where) const {
+  const Here here(where);
   autograd::run_backward({this, 1}, {&gradient, 1}, retain_graph, create_graph, nullptr, nullptr);
 }
 

@@ -33,6 +33,19 @@ std::string detail::message(const char* format, std::initializer_list<MessageVal
   return fmt::vformat(format, store);
 }
 
+Error::Error(ErrorKind kind, const std::string& text) : std::runtime_error(text), kind_(kind) { set_place(current_place()); }
+
+const char* Error::what() const noexcept { return placed_ ? placed_->c_str() : std::runtime_error::what(); }
+
+void Error::set_place(Place place) {
+  // What naru's own headers call is no place of the program's.
+  const std::string_view file = place.line ? place.file : "";
+  if (file.empty() || (file.ends_with(".h") && file.find("naru/") != std::string_view::npos)) return;
+  const std::string text = std::runtime_error::what(), known = " (at " + place.str() + ")";
+  // An error that is told again may say it already.
+  if (text.find(known) == std::string::npos) placed_ = std::make_shared<const std::string>(text + known);
+}
+
 void throw_error(ErrorKind kind, const std::string& text) {
   switch (kind) {
     case ErrorKind::Type:

@@ -138,7 +138,8 @@ std::string save_to_bytes(const Value& value) {
   return all;
 }
 
-Value load(const std::string& path, std::optional<Device> device) {
+Value load(const std::string& path, std::optional<Device> device, Place where) {
+  const Here here(where);
   const auto file = std::make_shared<data::MappedFile>("load", path);
   return read_archive(file->bytes(), file, device);
 }

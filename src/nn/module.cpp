@@ -222,7 +222,8 @@ void Module::become(const Module& other) {
   for (size_t i = 0; i < buffers_.size(); ++i) take(buffers_[i].tensor, other.buffers_[i].tensor);
 }
 
-void Module::load_state_dict(const NamedTensors& state, bool strict) {
+void Module::load_state_dict(const NamedTensors& state, bool strict, Place where) {
+  const Here here(where);
   announce_load(state, "");
   std::unordered_map<std::string, Tensor> given(state.begin(), state.end());
   std::vector<std::string> missing, unexpected, errors;

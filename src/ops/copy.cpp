@@ -133,18 +133,24 @@ Device full_device(Device d) { return d.is_cpu() ? Device(DeviceType::Cpu) : run
 
 }  // namespace
 
-Tensor Tensor::to(std::optional<Device> device, std::optional<DType> type, bool non_blocking, bool copy, MemoryFormat format) const {
+Tensor Tensor::to(std::optional<Device> device, std::optional<DType> type, bool non_blocking, bool copy, MemoryFormat format,
+                  Place where) const {
   ops::require_defined(*this, "to", "input");
   const Device to = device ? full_device(*device) : this->device();
   const DType t = type.value_or(dtype());
   if (!copy && to == this->device() && t == dtype() && (format == MemoryFormat::Preserve || is_contiguous(format))) return *this;
+  const Here here(where);
   return autograd::record(converted(*this, to, t, non_blocking, "to", format), "ToCopyBackward0", {this}, {},
                           [from = this->device(), old = dtype()](Grads g, Grads) {
                             return std::vector{g[0].defined() && is_inexact(old) ? ops::gradient_as(g[0], old).to(from) : Tensor()};
                           });
 }
-Tensor Tensor::to(Device device, bool non_blocking, bool copy) const { return to(device, {}, non_blocking, copy); }
-Tensor Tensor::to(DType dtype, bool non_blocking, bool copy) const { return to({}, dtype, non_blocking, copy); }
+Tensor Tensor::to(Device device, bool non_blocking, bool copy, Place where) const {
+  return detail::at_place(where, [&] { return to(device, {}, non_blocking, copy, MemoryFormat::Preserve, where); });
+}
+Tensor Tensor::to(DType dtype, bool non_blocking, bool copy, Place where) const {
+  return detail::at_place(where, [&] { return to({}, dtype, non_blocking, copy, MemoryFormat::Preserve, where); });
+}
 
 Tensor Tensor::clone(MemoryFormat format) const {
   ops::require_defined(*this, "clone", "input");

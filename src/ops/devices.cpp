@@ -1,5 +1,7 @@
 #include "naru/devices.h"
 
+#include "naru/error.h"
+
 #include "runtime/peer.h"
 #include "runtime/registry.h"
 
@@ -33,13 +35,13 @@ DeviceProperties get_device_properties(Device device) {
 }
 
 int current_device(DeviceType kind) { return runtime::current_device(kind); }
-void set_device(Device device) {
-  const Device found = runtime::resolve(device);
+void set_device(Device device, Place where) {
+  const Device found = detail::at_place(where, [&] { return runtime::resolve(device); });
   if (!found.is_cpu()) runtime::set_current_device(found.type, found.index);
 }
 
-DeviceGuard::DeviceGuard(Device device) : before_(device.type, device.is_cpu() ? -1 : runtime::current_device(device.type)) {
-  set_device(device);
+DeviceGuard::DeviceGuard(Device device, Place where) : before_(device.type, device.is_cpu() ? -1 : runtime::current_device(device.type)) {
+  set_device(device, where);
 }
 DeviceGuard::~DeviceGuard() {
   if (!before_.is_cpu() && before_.has_index()) runtime::set_current_device(before_.type, before_.index);

@@ -244,7 +244,9 @@ Tensor Tensor::index(std::span<const Index> indices) const {
   return ops::gather_at(p.view, at, positions, "IndexBackward0");
 }
 
-Tensor Tensor::index(IndexList indices) const { return index(std::span(indices.begin(), indices.size())); }
+Tensor Tensor::index(IndexList indices, Place where) const {
+  return detail::at_place(where, [&] { return index(std::span(indices.begin(), indices.size())); });
+}
 
 Tensor Tensor::select_first(int64_t i) const {
   if (impl_ && !impl_->sizes.empty())
@@ -261,8 +263,9 @@ Tensor Tensor::operator[](EllipsisIndex) const { return index({}); }
 
 const Tensor& Tensor::operator=(const Operand& value) && { return index_put_({}, value); }
 
-const Tensor& Tensor::index_put_(IndexList indices, const Operand& value, bool accumulate) const {
-  return index_put_(std::span(indices.begin(), indices.size()), value, accumulate);
+const Tensor& Tensor::index_put_(IndexList indices, const Operand& value, bool accumulate, Place where) const {
+  detail::at_place(where, [&] { index_put_(std::span(indices.begin(), indices.size()), value, accumulate); });
+  return *this;
 }
 
 const Tensor& Tensor::index_put_(std::span<const Index> indices, const Operand& value, bool accumulate) const {

@@ -1,4 +1,4 @@
-// What x[mask] and x[{...}] give: each method on what was read (the rest is in index.cpp).
+// What x[mask] and x[{...}] give: each method on what was read. backward() is one of them: the rest is in ops/index.cpp.
 #include "naru/indexed.h"
 
 #include "naru/ops.h"
@@ -33,6 +33,6 @@ Indexed Indexed::operator[](IndexList indices) const { return read()[indices]; }
 #undef NARU_OP1
 #undef NARU_OP2
 #undef NARU_OP3
-#include "ops/indexed_methods.inc"
+#include "backward/indexed_methods.inc"
 
 }  // namespace naru

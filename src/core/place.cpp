@@ -1,0 +1,61 @@
+#include "naru/place.h"
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string_view>
+
+#include "core/tensor_impl.h"
+
+namespace naru {
+namespace {
+
+constinit thread_local const Here* innermost = nullptr;
+
+// Numbers of places, as storages and instructions keep them.
+struct Places {
+  std::mutex mutex;
+  std::map<std::pair<std::string_view, unsigned>, uint32_t> numbers;
+  std::deque<Place> list{Place()};
+};
+Places& places() {
+  static Places& all = *new Places;  // storages outlive statics
+  return all;
+}
+
+uint32_t line_here() noexcept {
+  const Place place = current_place();
+  if (place.line == 0) return 0;
+  Places& all = places();
+  const std::lock_guard lock(all.mutex);
+  const auto [at, fresh] = all.numbers.try_emplace({place.file, place.line}, static_cast<uint32_t>(all.list.size()));
+  if (fresh) all.list.push_back(place);
+  return at->second;
+}
+std::string text_of(uint32_t number) {
+  Places& all = places();
+  const std::lock_guard lock(all.mutex);
+  return number < all.list.size() ? all.list[number].str() : std::string();
+}
+
+}  // namespace
+
+std::string Place::str() const {
+  if (line == 0) return "";
+  const std::string_view path(file);
+  return std::string(path.substr(path.rfind('/') + 1)) + ":" + std::to_string(line);
+}
+
+Here::Here(Place where) noexcept : place_(where), outer_(innermost) {
+  if (where.line == 0) return;
+  innermost = this;
+  if (current_line) return;
+  current_line = line_here;
+  line_text = text_of;
+}
+Here::~Here() {
+  if (place_.line != 0) innermost = outer_;
+}
+Place current_place() noexcept { return innermost ? innermost->place_ : Place(); }
+
+}  // namespace naru
