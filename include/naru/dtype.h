@@ -15,6 +15,8 @@ enum class DType : uint8_t { Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64 };
 // Complex types are behind the enumerators, so that a switch or a table over what programs know is complete without them: operators compute with
 // the components (ops/complex.h), and no instruction takes an operand of these types.
 inline constexpr DType kComplex32{10}, kComplex64{11}, kComplex128{12};
+// So are these: operators compute with signed integers over the same memory, or with wider ones (ops/unsigned.h).
+inline constexpr DType kUInt16{13}, kUInt32{14}, kUInt64{15};
 
 // Ordered as promotion orders them.
 enum class Category : uint8_t { Bool, Integer, Floating, Complex };
@@ -32,7 +34,7 @@ struct DTypeTraits {
   DType real;         // the type of the components: another one for complex types only
 };
 
-// One row a type, in the order of DType. uint16, uint32, uint64 are to be rows as well.
+// One row a type, in the order of DType.
 inline constexpr auto kDTypeTraits = std::to_array<DTypeTraits>({
     {"bool", "Bool", "bool", Category::Bool, false, 1, 1, 0, DType::I64, DType::Bool},
     {"uint8", "Byte", "unsigned char", Category::Integer, false, 1, 8, 0, DType::I64, DType::U8},
@@ -47,6 +49,9 @@ inline constexpr auto kDTypeTraits = std::to_array<DTypeTraits>({
     {"complex32", "ComplexHalf", "c10::complex<c10::Half>", Category::Complex, true, 4, 11, 0, kComplex64, DType::F16},
     {"complex64", "ComplexFloat", "c10::complex<float>", Category::Complex, true, 8, 24, 0, kComplex64, DType::F32},
     {"complex128", "ComplexDouble", "c10::complex<double>", Category::Complex, true, 16, 53, 0, kComplex128, DType::F64},
+    {"uint16", "UInt16", "uint16_t", Category::Integer, false, 2, 16, 0, DType::I64, kUInt16},
+    {"uint32", "UInt32", "uint32_t", Category::Integer, false, 4, 32, 0, DType::I64, kUInt32},
+    {"uint64", "UInt64", "uint64_t", Category::Integer, false, 8, 64, 0, DType::I64, kUInt64},
 });
 // Those that programs know, and all of them.
 constexpr int kDTypes = 10, kElementTypes = static_cast<int>(kDTypeTraits.size());
@@ -90,6 +95,13 @@ constexpr bool is_complex(DType t) noexcept { return category_of(t) == Category:
 constexpr bool is_inexact(DType t) noexcept { return category_of(t) >= Category::Floating; }
 constexpr bool is_integral(DType t) noexcept { return category_of(t) == Category::Integer; }  // without bool
 constexpr bool is_signed(DType t) noexcept { return traits_of(t).is_signed; }
+// Whether instructions take operands of this type.
+constexpr bool in_programs(DType t) noexcept { return static_cast<int>(t) < kDTypes; }
+// uint16, uint32 or uint64, and the signed type that takes its place in instructions.
+constexpr bool is_wide_unsigned(DType t) noexcept { return t >= kUInt16; }
+constexpr DType signed_of(DType t) noexcept {
+  return t == kUInt16 ? DType::I16 : t == kUInt32 ? DType::I32 : t == kUInt64 ? DType::I64 : t;
+}
 
 std::string_view name_of(DType t) noexcept;  // "float32"
 // PyTorch's other names: "half", "float", "long" ...
@@ -100,7 +112,8 @@ inline constexpr std::pair<const char*, DType> kDTypeAliases[] = {{"half", DType
 DType parse_dtype(std::string_view name);
 
 // The type that holds both (torch.promote_types): of the higher category; of one category, the smallest with all values of both where there is one.
-DType promote(DType a, DType b) noexcept;
+// Throws RuntimeError for uint16, uint32 or uint64 beside anything but itself and floating-point types.
+DType promote(DType a, DType b);
 
 // The type of floating-point results of integer input and of Python floats: float32 unless set.
 DType default_dtype() noexcept;

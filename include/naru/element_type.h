@@ -11,12 +11,12 @@
 namespace naru {
 
 // Whether memory of dtype `t` may be seen as an array of T: float for float32, int64_t for int64 ...; uint8_t for bool too, and uint16_t, the
-// bits, for float16 and bfloat16.
+// bits, for float16 and bfloat16 as well as for uint16.
 template <class T>
 constexpr bool is_element_of(DType t) noexcept {
   using E = std::remove_cv_t<T>;
   if (std::is_same_v<E, bool>) return t == DType::Bool;
-  if (std::is_same_v<E, uint16_t>) return t == DType::F16 || t == DType::BF16;
+  if (std::is_same_v<E, uint16_t>) return t == DType::F16 || t == DType::BF16 || t == kUInt16;
   if (std::is_floating_point_v<E>) return is_floating(t) && sizeof(E) == size_of(t) && sizeof(E) >= 4;
   if (std::is_same_v<E, uint8_t> && t == DType::Bool) return true;
   return std::is_integral_v<E> && is_integral(t) && sizeof(E) == size_of(t) && std::is_signed_v<E> == is_signed(t);
@@ -77,6 +77,8 @@ requires std::is_arithmetic_v<T> T number_as(const Scalar& s) {
       if (!(v < kEnd && (v >= kFirst || v > kFirst - 1))) detail::throw_overflow(detail::type_name<T>());
       return static_cast<T>(v);
     }
+    if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8)
+      if (s.is_unsigned()) return static_cast<T>(s.to_bits());
     const int64_t v = s.to_int();
     if constexpr (sizeof(T) < 8) {
       if (v < static_cast<int64_t>(std::numeric_limits<T>::min()) || v > static_cast<int64_t>(std::numeric_limits<T>::max()))

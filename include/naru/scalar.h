@@ -20,7 +20,8 @@ concept ComplexNumber = std::floating_point<typename C::value_type> && sizeof(C)
 
 class Scalar {
  public:
-  enum class Kind : uint8_t { Bool, Int, Float, Complex };
+  // Unsigned: an integer that is too great for int64_t.
+  enum class Kind : uint8_t { Bool, Int, Float, Complex, Unsigned };
 
   constexpr Scalar() : Scalar(0) {}
   constexpr Scalar(bool v) : kind_(Kind::Bool), int_(v) {}
@@ -31,22 +32,34 @@ class Scalar {
   template <ComplexNumber C>
   constexpr Scalar(const C& v) : kind_(Kind::Complex), float_(static_cast<double>(v.real())), imag_(static_cast<double>(v.imag())) {}
 
+  // The number that uint64 elements hold; of any other unsigned type the constructor keeps the bits as int64_t.
+  static constexpr Scalar of_unsigned(uint64_t v) {
+    Scalar s(static_cast<int64_t>(v));
+    if (v >> 63) s.kind_ = Kind::Unsigned;
+    return s;
+  }
+
   constexpr Kind kind() const noexcept { return kind_; }
   constexpr bool is_float() const noexcept { return kind_ == Kind::Float; }
   constexpr bool is_bool() const noexcept { return kind_ == Kind::Bool; }
   constexpr bool is_complex() const noexcept { return kind_ == Kind::Complex; }
+  constexpr bool is_unsigned() const noexcept { return kind_ == Kind::Unsigned; }
   // The number as a real one. Throws RuntimeError where an imaginary part would be lost.
   constexpr double to_double() const {
     if (is_float()) return float_;
-    return is_complex() ? without_imaginary("double") : static_cast<double>(int_);
+    return is_complex() ? without_imaginary("double") : integer_as_double();
   }
+  // Throws RuntimeError for an integer that is too great.
   constexpr int64_t to_int() const {
     if (is_float()) return static_cast<int64_t>(float_);
-    return is_complex() ? static_cast<int64_t>(without_imaginary("int64_t")) : int_;
+    if (kind_ > Kind::Float) return is_complex() ? static_cast<int64_t>(without_imaginary("int64_t")) : too_great();
+    return int_;
   }
+  // The same modulo 2 to the 64.
+  constexpr uint64_t to_bits() const { return static_cast<uint64_t>(is_unsigned() ? int_ : to_int()); }
   constexpr bool to_bool() const noexcept { return is_complex() ? float_ != 0 || imag_ != 0 : is_float() ? float_ != 0 : int_ != 0; }
   // Its parts; s.to<std::complex<double>>() is both.
-  constexpr double real() const noexcept { return is_float() || is_complex() ? float_ : static_cast<double>(int_); }
+  constexpr double real() const noexcept { return is_float() || is_complex() ? float_ : integer_as_double(); }
   constexpr double imag() const noexcept { return imag_; }
   constexpr bool equals(double v) const noexcept { return real() == v && imag() == 0; }
   template <ComplexNumber C>
@@ -61,6 +74,10 @@ class Scalar {
 
  private:
   double without_imaginary(const char* type) const;
+  [[noreturn]] int64_t too_great() const;
+  constexpr double integer_as_double() const noexcept {
+    return is_unsigned() ? static_cast<double>(static_cast<uint64_t>(int_)) : static_cast<double>(int_);
+  }
 
   Kind kind_;
   union {

@@ -14,9 +14,9 @@ std::string array_type(PyObject* array) {
 }
 
 [[noreturn]] void fail_array_type(PyObject* array) {
-  fail(PyExc_TypeError,
-       "can't convert np.ndarray of type " + array_type(array) +
-           ". The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.");
+  fail(PyExc_TypeError, "can't convert np.ndarray of type " + array_type(array) +
+                            ". The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
+                            "uint64, uint32, uint16, uint8, and bool.");
 }
 
 DType type_of_format(PyObject* array, const Py_buffer& view) {
@@ -46,6 +46,13 @@ DType type_of_format(PyObject* array, const Py_buffer& view) {
     case 'l':
     case 'q':
       return view.itemsize == 8 ? DType::I64 : DType::I32;
+    case 'H':
+      return kUInt16;
+    case 'I':
+      return kUInt32;
+    case 'L':
+    case 'Q':
+      return view.itemsize == 8 ? kUInt64 : kUInt32;
     case 'e':
       return DType::F16;
     case 'f':
@@ -131,8 +138,8 @@ PyTypeObject* buffer_type = nullptr;
 int buffer_get(PyObject* o, Py_buffer* view, int flags) {
   auto* b = reinterpret_cast<BufferObject*>(o);
   const Tensor& t = b->tensor;
-  constexpr std::array<const char*, kElementTypes> kFormats{"?", "B", "b", "h",  "i", sizeof(long) == 8 ? "l" : "q", "e", "",
-                                                            "f", "d", "",  "Zf", "Zd"};
+  constexpr std::array<const char*, kElementTypes> kFormats{"?", "B",  "b",  "h", "i", sizeof(long) == 8 ? "l" : "q", "e", "", "f", "d",
+                                                            "",  "Zf", "Zd", "H", "I", sizeof(long) == 8 ? "L" : "Q"};
   static char nothing[8];
   const bool any_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
   const bool dense = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;

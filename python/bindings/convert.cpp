@@ -22,6 +22,21 @@ PyObject* item_at(PyObject* list, Py_ssize_t i) {
   return PySequence_Fast_GET_ITEM(list, i);
 }
 
+namespace {
+// uint64's numbers, too.
+Scalar integer_value(PyObject* o) {
+  int overflow = 0;
+  const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+  if (overflow == 0 && (v != -1 || !PyErr_Occurred())) return v;
+  if (overflow > 0) {
+    const unsigned long long u = PyLong_AsUnsignedLongLong(o);
+    if (!PyErr_Occurred()) return Scalar::of_unsigned(u);
+    PyErr_Clear();
+  }
+  return long_value(o);
+}
+}  // namespace
+
 bool scalar_from(PyObject* o, Scalar& s, bool tensors) {
   if (PyFloat_Check(o)) {
     s = Scalar(PyFloat_AS_DOUBLE(o));
@@ -32,7 +47,7 @@ bool scalar_from(PyObject* o, Scalar& s, bool tensors) {
     return true;
   }
   if (PyLong_Check(o)) {
-    s = Scalar(long_value(o));
+    s = integer_value(o);
     return true;
   }
   if (is_tensor(o)) {
@@ -53,7 +68,7 @@ bool scalar_from(PyObject* o, Scalar& s, bool tensors) {
   }
   if (PyObject_TypeCheck(o, np.integer)) {
     nb::object i = nb::steal(check(PyNumber_Index(o)));
-    s = Scalar(long_value(i.ptr()));
+    s = integer_value(i.ptr());
     return true;
   }
   if (PyObject_TypeCheck(o, np.complex)) {
@@ -188,6 +203,8 @@ PyObject* scalar_object(const Scalar& s) {
       return PyBool_FromLong(s.to_bool());
     case Scalar::Kind::Int:
       return PyLong_FromLongLong(s.to_int());
+    case Scalar::Kind::Unsigned:
+      return PyLong_FromUnsignedLongLong(s.to_bits());
     case Scalar::Kind::Complex:
       return PyComplex_FromDoubles(s.real(), s.imag());
     default:

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "naru/autograd.h"
+#include "ops/numbers.h"
 #include "ops/type_names.h"
 #include "tensor_object.h"
 
@@ -171,6 +172,7 @@ class Filler {
   }
   void put_float(double v) {
     if (is_complex(type_)) return put_complex(v);
+    if (is_wide_unsigned(type_)) return put_unsigned(v);
     switch (type_) {
       case DType::F64:
         return put(v);
@@ -190,7 +192,20 @@ class Filler {
       fail(PyExc_RuntimeError, fmt::format("value cannot be converted to type {} without overflow: {}", name_of(type_), v));
     put_int(static_cast<int64_t>(v));
   }
+  // As C++ converts numbers: fractions are cut off, negative ones wrap around.
+  void put_unsigned(const Scalar& number) {
+    Scalar s;
+    try {
+      s = ops::converted(number, type_);
+    } catch (const RuntimeError&) {
+      fail(PyExc_RuntimeError, fmt::format("value cannot be converted to type {} without overflow", name_of(type_)));
+    }
+    if (type_ == kUInt16) return put(static_cast<uint16_t>(s.to_bits()));
+    if (type_ == kUInt32) return put(static_cast<uint32_t>(s.to_bits()));
+    put(s.to_bits());
+  }
   void put_int(int64_t v) {
+    if (is_wide_unsigned(type_)) return put_unsigned(v);
     switch (type_) {
       case DType::I64:
         return put(v);
@@ -234,6 +249,11 @@ class Filler {
       int overflow = 0;
       const int64_t v = PyLong_AsLongLongAndOverflow(o, &overflow);
       if (overflow && is_inexact(type_)) return put_float(PyLong_AsDouble(o));
+      if (overflow > 0 && type_ == kUInt64) {
+        const unsigned long long u = PyLong_AsUnsignedLongLong(o);
+        if (PyErr_Occurred()) nb::raise_python_error();
+        return put(uint64_t{u});
+      }
       if (overflow) fail(PyExc_ValueError, "Overflow when unpacking long long");
       return put_int(v);
     }
@@ -253,6 +273,8 @@ class Filler {
       put_complex(s);
     else if (s.is_float())
       put_float(s.to_double());
+    else if (s.is_unsigned())
+      is_inexact(type_) ? put_float(s.to_double()) : put_unsigned(s);
     else
       put_int(s.to_int());
   }

@@ -153,6 +153,7 @@ PyObject* as_float(PyObject* a) {
 PyObject* as_int(PyObject* a) {
   return guarded([&] {
     const Scalar s = single(a);
+    if (s.is_unsigned()) return PyLong_FromUnsignedLongLong(s.to_bits());
     return s.is_float() || s.is_complex() ? PyLong_FromDouble(s.to_double()) : PyLong_FromLongLong(s.to_int());
   });
 }

@@ -28,6 +28,9 @@ PyObject* list_of(const char* at, const Tensor& t, size_t depth) {
     if (t.dtype() == kComplex128) return complex_number(read(std::array<double, 2>{}), [](double v) { return v; });
     if (t.dtype() == kComplex64) return complex_number(read(std::array<float, 2>{}), [](float v) { return static_cast<double>(v); });
     if (t.dtype() == kComplex32) return complex_number(read(std::array<uint16_t, 2>{}), half);
+    if (t.dtype() == kUInt16) return PyLong_FromLong(read(uint16_t{}));
+    if (t.dtype() == kUInt32) return PyLong_FromUnsignedLong(read(uint32_t{}));
+    if (t.dtype() == kUInt64) return PyLong_FromUnsignedLongLong(read(uint64_t{}));
     switch (t.dtype()) {
       case DType::Bool:
         return PyBool_FromLong(read(uint8_t{}) != 0);

@@ -4,7 +4,7 @@
 namespace naru::py {
 namespace {
 
-bool is_mask_or_positions(DType t) { return t == DType::Bool || is_integral(t); }
+bool is_mask_or_positions(DType t) { return t == DType::Bool || (is_integral(t) && !is_wide_unsigned(t)); }
 
 // One part of an index. Sequences become tensors of positions or masks.
 Index part_of(PyObject* o) {

@@ -57,7 +57,12 @@ DType parse_dtype(std::string_view name) {
   throw TypeError("unknown dtype '{}'; the types are {}", name, names);
 }
 
-DType promote(DType a, DType b) noexcept { return kPromoted[static_cast<size_t>(a)][static_cast<size_t>(b)]; }
+DType promote(DType a, DType b) {
+  if ((is_wide_unsigned(a) || is_wide_unsigned(b)) && a != b && !is_floating(a) && !is_floating(b)) [[unlikely]]
+    throw RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {} and {}",
+                       traits_of(a).scalar_type, traits_of(b).scalar_type);
+  return kPromoted[static_cast<size_t>(a)][static_cast<size_t>(b)];
+}
 
 DType default_dtype() noexcept { return default_type.load(std::memory_order_relaxed); }
 

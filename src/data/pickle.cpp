@@ -115,26 +115,28 @@ class Pickler {
       out_.text += 'N';
       return;
     }
+    // Types without a storage of their own lie in one of bytes, and the tensor says which it is.
     const StorageName* const kind = storage_of(t.dtype());
-    if (!kind) throw RuntimeError("save: PyTorch's files have no storage type for {}", name_of(t.dtype()));
     const auto count = static_cast<int64_t>(t.impl()->storage->bytes / t.element_size());
     const auto [at, fresh] = known_.try_emplace({t.impl()->storage.get(), t.dtype()}, out_.storages.size());
     if (fresh) out_.storages.push_back(t.detach().as_strided({count}, {1}, 0));
 
-    global("torch._utils", "_rebuild_tensor_v2");
+    global("torch._utils", kind ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
     out_.text += "((";
     text("storage");
-    global("torch", kind->name);
+    global(kind ? "torch" : "torch.storage", kind ? kind->name : "UntypedStorage");
     text(std::to_string(at->second));
     text(t.device().str());
-    number(count);
+    number(kind ? count : count * static_cast<int64_t>(t.element_size()));
     out_.text += "tQ";
     number(t.storage_offset());
     tuple(t.sizes());
     tuple(t.strides());
     out_.text += t.requires_grad() ? '\x88' : '\x89';
     global("collections", "OrderedDict");
-    out_.text += ")RtR";
+    out_.text += ")R";
+    if (!kind) global("torch", std::string(name_of(t.dtype())).c_str());
+    out_.text += "tR";
   }
 
   Pickled out_;

@@ -22,9 +22,9 @@ struct TypeName {
   const char* name;
   DType type;
 };
-constexpr TypeName kTypes[] = {{"BOOL", DType::Bool}, {"U8", DType::U8},   {"I8", DType::I8},   {"I16", DType::I16},
-                               {"I32", DType::I32},   {"I64", DType::I64}, {"F16", DType::F16}, {"BF16", DType::BF16},
-                               {"F32", DType::F32},   {"F64", DType::F64}, {"C64", kComplex64}};
+constexpr TypeName kTypes[] = {{"BOOL", DType::Bool}, {"U8", DType::U8},   {"I8", DType::I8},   {"I16", DType::I16}, {"U16", kUInt16},
+                               {"U32", kUInt32},      {"U64", kUInt64},    {"I32", DType::I32}, {"I64", DType::I64}, {"F16", DType::F16},
+                               {"BF16", DType::BF16}, {"F32", DType::F32}, {"F64", DType::F64}, {"C64", kComplex64}};
 
 const char* name_in_file(DType t) {
   for (const TypeName& n : kTypes)
@@ -35,8 +35,9 @@ const char* name_in_file(DType t) {
 DType type_of(const std::string& tensor, const std::string& name) {
   for (const TypeName& n : kTypes)
     if (name == n.name) return n.type;
-  throw ValueError("safetensors: tensor '{}' has type {}, which naru does not have; wanted BOOL, U8, I8 to I64, F16, BF16, F32, F64 or C64",
-                   tensor, name);
+  throw ValueError(
+      "safetensors: tensor '{}' has type {}, which naru does not have; wanted BOOL, U8 to U64, I8 to I64, F16, BF16, F32, F64 or C64",
+      tensor, name);
 }
 
 // Objects with a key twice are refused: readers differ in which one counts.

@@ -8,6 +8,7 @@
 #include "naru/ops.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"
+#include "ops/unsigned.h"
 
 namespace naru::ops {
 namespace {
@@ -56,6 +57,7 @@ Positions of_parts(const Positions& positions) {
 void write_at(const Tensor& target, const Addressing& at, const Positions& positions, const Tensor& value, bool add) {
   if (product(at.shape) == 0) return;
   if (is_complex(target.dtype())) return write_at(as_real(target), of_parts(at), of_parts(positions), as_real(value), add);
+  if (is_wide_unsigned(target.dtype())) return write_at(as_signed(target), at, positions, as_signed(value), add);
   Positions own = positions;
   for (Tensor& p : own)
     if (p.impl()->storage.get() == target.impl()->storage.get()) p = p.detach().clone();
@@ -85,6 +87,7 @@ namespace {
 
 Tensor raw_gather(const Tensor& source, const Addressing& at, const Positions& positions) {
   if (is_complex(source.dtype())) return as_complex(raw_gather(as_real(source), of_parts(at), of_parts(positions)));
+  if (is_wide_unsigned(source.dtype())) return as_unsigned(raw_gather(as_signed(source), at, positions), source.dtype());
   Tensor out = make_result(at.shape, source.dtype(), source.device(), at.op, true);
   if (product(at.shape) > 0) {
     ir::Gather g;
@@ -138,7 +141,8 @@ void scatter_at(const Tensor& target, const Addressing& at, const Positions& pos
 }
 
 Tensor as_positions(const Tensor& index, Device device, const char* op) {
-  if (!is_integral(index.dtype())) throw RuntimeError("{}(): Expected dtype int32/int64 for index, but got {}", op, name_of(index.dtype()));
+  if (!is_integral(index.dtype()) || is_wide_unsigned(index.dtype()))
+    throw RuntimeError("{}(): Expected dtype int32/int64 for index, but got {}", op, name_of(index.dtype()));
   return index.detach().to(device, DType::I64, false, false);
 }
 

@@ -14,6 +14,7 @@
 #include "ops/fast_call.h"
 #include "ops/strides.h"
 #include "ops/type_names.h"
+#include "ops/unsigned.h"
 #include "runtime/fallback.h"
 #include "runtime/memory.h"
 
@@ -109,7 +110,7 @@ uint64_t param_bits(Scalar s, DType as) {
                                                       : static_cast<int32_t>(v));
     }
     case ir::VType::I64:
-      return static_cast<uint64_t>(s.to_int());
+      return s.to_bits();
     case ir::VType::F32:
       return std::bit_cast<uint32_t>(static_cast<float>(s.to_double()));
     case ir::VType::F64:
@@ -175,7 +176,12 @@ bool recording_host() noexcept {
 Scalar read_scalar(const Tensor& t) {
   const TensorImpl& i = *t.impl();
   if (!i.storage->device.is_cpu()) return read_scalar(t.cpu());
-  if (is_complex(i.dtype)) return std::complex(read_scalar(real_part(t)).to_double(), read_scalar(imaginary_part(t)).to_double());
+  if (!in_programs(i.dtype)) [[unlikely]] {
+    if (is_complex(i.dtype)) return std::complex(read_scalar(real_part(t)).to_double(), read_scalar(imaginary_part(t)).to_double());
+    const int64_t bits = read_scalar(as_signed(t)).to_int();
+    return i.dtype == kUInt64 ? Scalar::of_unsigned(static_cast<uint64_t>(bits))
+                              : Scalar(bits & (i.dtype == kUInt16 ? 0xffff : 0xffffffff));
+  }
   runtime::wait_for_host(*i.storage);
   const void* p = i.address();
   switch (i.dtype) {
@@ -237,7 +243,7 @@ void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads,
     if (t->defined()) accesses.writes.push_back(t->impl()->storage.get());
   for (const auto tensors : {reads, writes})
     for (const Tensor* t : tensors)
-      if (t->defined() && is_complex(t->impl()->dtype)) refuse_instruction(instruction, t->impl()->dtype);
+      if (t->defined() && !in_programs(t->impl()->dtype)) refuse_instruction(instruction, t->impl()->dtype);
   const Device device = writes[0]->impl()->storage->device;
   // An index out of bounds is found when the call is long past.
   if (!device.is_cpu() && current_line)
@@ -292,11 +298,26 @@ void replace_storage(const Tensor& t, Ref<Storage> storage) {
   own = std::move(storage);
 }
 
+namespace {
+
+// Types that instructions do not know, among operands or result.
+enum class Meets : uint8_t { KnownTypes, Complex, Unsigned };
+Meets meets(std::span<const OpOperand> operands, const TensorImpl& out) noexcept {
+  DType greatest = out.dtype;
+  for (const OpOperand& o : operands) {
+    greatest = std::max(greatest, o.as);
+    if (o.tensor) greatest = std::max(greatest, o.tensor->impl()->dtype);
+  }
+  return in_programs(greatest) ? Meets::KnownTypes : is_wide_unsigned(greatest) ? Meets::Unsigned : Meets::Complex;
+}
+
+}  // namespace
+
 void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& out) {
   const TensorImpl& o = *out.impl();
   if (o.numel == 0) return;
-  if (meets_complex(operands, o)) [[unlikely]]
-    return apply_complex(id, operands, out);
+  if (const Meets m = meets(operands, o); m != Meets::KnownTypes) [[unlikely]]
+    return m == Meets::Unsigned ? apply_unsigned(id, operands, out) : apply_complex(id, operands, out);
   if (operands.size() > 1 && !operands[1].tensor) id = ir::op::with_number(id, operands[1].scalar.to_double());
   std::array<runtime::Source, ir::kMaxArgs> sources;
   std::array<Tensor, ir::kMaxArgs> held;

@@ -84,20 +84,29 @@ constexpr std::pair<std::string_view, std::string_view> kKernels[] = {
     {"square", "pow"},
     {"lerp", "lerp_kernel_tensor"},
     {"add_scaled", "addcmul_cpu_out"},
+    {"add", "add_stub"},
+    {"sub", "add_stub"},
+    {"addcmul", "addcmul_cpu_out"},
+    {"bitwise_left_shift", "lshift_cpu"},
+    {"bitwise_right_shift", "rshift_cpu"},
+    {"prod", "prod_out_cpu"},
+    {"bmm", "bmm"},
+    {"mm", "addmm_impl_cpu_"},
+    {"addmm", "addmm_impl_cpu_"},
+    {"matmul", "addmm_impl_cpu_"},
+    {"mv", "addmv_impl_cpu"},
+    {"dot", "dot"},
+    {"count_nonzero", "nonzero_count_cpu"},
+    {"tril", "tril"},
+    {"triu", "triu"},
+    {"trace", "trace"},
 };
-
-ir::OpId id_of(std::string_view op) {
-  const auto rows = table();
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (op == rows[i].name) return static_cast<ir::OpId>(i);
-  return ir::op::kCount;
-}
 
 }  // namespace
 
 void refuse(std::string_view op, DType type) {
   for (const Words& w : kWords)
-    if (w.op == op) {
+    if (is_complex(type) && w.op == op) {
       if (w.type_error) throw TypeError("{}", w.text);
       throw NotImplementedError("{}", w.text);
     }
@@ -166,6 +175,10 @@ ir::OpId with_exponent(ir::OpId id, std::span<const OpOperand> operands) {
 
 void refuse_complex(const Tensor& t, std::string_view op) {
   if (t.defined() && is_complex(t.dtype())) refuse(op, t.dtype());
+}
+
+void refuse_unknown(const Tensor& t, std::string_view op) {
+  if (t.defined() && !in_programs(t.dtype())) refuse(op, t.dtype());
 }
 
 Types complex_types(Rule rule, DType t, const char* op) {

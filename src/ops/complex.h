@@ -25,6 +25,8 @@ Tensor gradient_as(const Tensor& g, DType type);
 
 // The types of an operator of the table in the complex type t. Throws what PyTorch throws where it has no such operator.
 Types complex_types(Rule rule, DType t, const char* op);
+// The same for tensors of any type that instructions do not know.
+void refuse_unknown(const Tensor& t, std::string_view op);
 inline void refuse_complex(DType type, std::string_view kernel) {
   if (is_complex(type)) [[unlikely]]
     throw_not_implemented(kernel, type);
@@ -33,12 +35,7 @@ inline void refuse_complex(DType type, std::string_view kernel) {
 [[noreturn]] void refuse(std::string_view op, DType type);
 void refuse_complex(const Tensor& t, std::string_view op);
 
-// Whether an elementwise operator meets complex numbers, and apply_into for it.
-inline bool meets_complex(std::span<const OpOperand> operands, const TensorImpl& out) noexcept {
-  bool found = is_complex(out.dtype);
-  for (const OpOperand& o : operands) found |= is_complex(o.as) || (o.tensor && is_complex(o.tensor->impl()->dtype));
-  return found;
-}
+// apply_into for complex operands or a complex result.
 void apply_complex(ir::OpId id, std::span<const OpOperand> operands, const Tensor& out);
 
 // The derivative of an operator of the table by operand i, where PyTorch's formula over complex numbers is another than the table's. args: operands,

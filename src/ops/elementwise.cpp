@@ -330,6 +330,11 @@ std::span<const TableEntry> table() {
   return rows;
 }
 
+ir::OpId id_of(std::string_view op) {
+  const auto found = std::find_if(std::begin(kTable), std::end(kTable), [op](const TableEntry& e) { return op == e.name; });
+  return found == std::end(kTable) ? static_cast<ir::OpId>(ir::op::kCount) : static_cast<ir::OpId>(found - std::begin(kTable));
+}
+
 Tensor sum_to(const Tensor& g, const Dims& shape) {
   if (g.sizes() == shape) return g;
   Dims reduced;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "ir/program.h"
 #include "naru/tensor.h"
@@ -19,6 +20,8 @@ struct TableEntry {
 };
 // Entry i has OpId i.
 std::span<const TableEntry> table();
+// The OpId of that name; ir::op::kCount where the table has none.
+ir::OpId id_of(std::string_view op);
 
 // Operator `id`; operands as many as its arity, at least one a tensor.
 Tensor run_op(ir::OpId id, std::span<const Operand> operands);

@@ -25,7 +25,7 @@ class FastCall {
     if (!t || !is_at_hand(*t)) return false;
     if (!first_) {
       first_ = t;
-      if (t->numel > kSmall || t->numel == 0 || is_complex(t->dtype)) return false;
+      if (t->numel > kSmall || t->numel == 0 || !in_programs(t->dtype)) return false;
     } else if (t->dtype != first_->dtype || !(t->sizes == first_->sizes)) {
       return false;
     }
@@ -34,7 +34,7 @@ class FastCall {
     return true;
   }
   bool add(Scalar s) {
-    if (s.is_complex()) return false;
+    if (s.kind() > Scalar::Kind::Float) return false;
     kinds_ += (1u + static_cast<unsigned>(s.kind())) * kPlace[count_];
     input_of_[count_++] = kNumber;
     scalars_[numbers_++] = s;

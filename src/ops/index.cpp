@@ -51,7 +51,7 @@ Tensor whole_or_nothing(bool all, Device device) { return zeros({all ? 1 : 0}, O
 
 void parse_tensor(Parsed& p, const Tensor& t, int64_t& dim, int64_t& taken) {
   if (!t.defined()) throw TypeError("index: got an undefined tensor; wanted integers or a mask");
-  if (is_inexact(t.dtype()) || t.dtype() == DType::I8 || t.dtype() == DType::I16)
+  if (is_inexact(t.dtype()) || is_wide_unsigned(t.dtype()) || t.dtype() == DType::I8 || t.dtype() == DType::I16)
     throw IndexError("tensors used as indices must be long, int, byte or bool tensors (got {})", name_of(t.dtype()));
   const Device device = p.view.device();
   if (t.device() != device && !t.device().is_cpu())

@@ -20,7 +20,7 @@ struct Range {
 constexpr Range range_of(DType type) noexcept {
   const DTypeTraits& t = traits_of(type);
   if (is_floating(type)) return {-t.greatest, t.greatest};
-  const double beyond = static_cast<double>(uint64_t{1} << t.digits);
+  const double beyond = 2.0 * static_cast<double>(uint64_t{1} << (t.digits - 1));
   return {t.is_signed ? -beyond : 0, beyond - 1};
 }
 // In the message that says a number does not fit.
@@ -29,9 +29,11 @@ constexpr PerDType<const char*> kNames{"bool",    "uint8_t",   "int8_t",        
 
 [[noreturn]] void fail(Scalar number, DType type) {
   const Range r = range_of(type);
-  const std::string text = number.is_float() ? fmt::format("{}", number.to_double()) : fmt::format("{}", number.to_int());
-  throw RuntimeError("value cannot be converted to type {} without overflow (got {}; {} holds {} to {})", kNames[type], text, name_of(type),
-                     r.low, r.high);
+  const std::string text = number.is_float()      ? fmt::format("{}", number.to_double())
+                           : number.is_unsigned() ? fmt::format("{}", number.to_bits())
+                                                  : fmt::format("{}", number.to_int());
+  throw RuntimeError("value cannot be converted to type {} without overflow (got {}; {} holds {} to {})",
+                     in_programs(type) ? kNames[type] : ops::c_name(type), text, name_of(type), r.low, r.high);
 }
 
 bool is_one_of(ir::OpId id, std::initializer_list<ir::OpId> list) { return std::find(list.begin(), list.end(), id) != list.end(); }
@@ -58,14 +60,16 @@ Scalar converted(Scalar number, DType type) {
   }
   if (number.is_float()) {
     const double v = number.to_double();
-    if (!(v >= r.low && v <= r.high) || v >= 0x1p63) fail(number, type);
-    return static_cast<int64_t>(v);
+    if (!(v >= r.low && v <= r.high) || v >= (type == kUInt64 ? 0x1p64 : 0x1p63)) fail(number, type);
+    return type == kUInt64 ? Scalar::of_unsigned(static_cast<uint64_t>(v)) : Scalar(static_cast<int64_t>(v));
   }
+  if (type == kUInt64) return Scalar::of_unsigned(number.to_bits());
+  if (number.is_unsigned()) fail(number, type);
   const int64_t v = number.to_int();
   if (type == DType::I64) return v;
-  const auto high = static_cast<int64_t>(r.high), low = type == DType::U8 ? -high : static_cast<int64_t>(r.low);
+  const auto high = static_cast<int64_t>(r.high), low = is_signed(type) ? static_cast<int64_t>(r.low) : -high;
   if (v < low || v > high) fail(number, type);
-  return type == DType::U8 ? int64_t{static_cast<uint8_t>(v)} : v;
+  return is_signed(type) ? v : v & high;
 }
 
 Scalar rounded(Scalar number, DType type) {

@@ -108,16 +108,17 @@ class ComplexStyle {
 };
 
 // Of integers and bool.
+template <class T>
 class PlainStyle {
  public:
-  PlainStyle(const std::vector<int64_t>& values, bool truth) : truth_(truth) {
-    for (const int64_t v : values) width_ = std::max(width_, text(v).size());
+  PlainStyle(const std::vector<T>& values, bool truth) : truth_(truth) {
+    for (const T v : values) width_ = std::max(width_, text(v).size());
   }
-  std::string operator()(int64_t v) const { return fmt::format("{:>{}}", text(v), width_); }
+  std::string operator()(T v) const { return fmt::format("{:>{}}", text(v), width_); }
   size_t width() const { return width_; }
 
  private:
-  std::string text(int64_t v) const { return truth_ ? v ? "True" : "False" : fmt::format("{}", v); }
+  std::string text(T v) const { return truth_ ? v ? "True" : "False" : fmt::format("{}", v); }
   bool truth_;
   size_t width_ = 1;
 };
@@ -182,8 +183,13 @@ std::string body(Tensor t, size_t indent, const PrintOptions& o) {
     return Brackets<std::complex<double>, ComplexStyle>{values, style, t.sizes(), cut, o}.at(0, 0, indent);
   }
   const std::vector<int64_t> values = t.to_ints();
+  if (t.dtype() == kUInt64) {
+    const std::vector<uint64_t> whole(values.begin(), values.end());
+    const PlainStyle style(whole, false);
+    return Brackets<uint64_t, PlainStyle<uint64_t>>{whole, style, t.sizes(), cut, o}.at(0, 0, indent);
+  }
   const PlainStyle style(values, t.dtype() == DType::Bool);
-  return Brackets<int64_t, PlainStyle>{values, style, t.sizes(), cut, o}.at(0, 0, indent);
+  return Brackets<int64_t, PlainStyle<int64_t>>{values, style, t.sizes(), cut, o}.at(0, 0, indent);
 }
 
 std::vector<std::string> notes_of(const Tensor& t) {
@@ -232,6 +238,7 @@ std::ostream& operator<<(std::ostream& out, Device device) { return out << devic
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }
 std::ostream& operator<<(std::ostream& out, const Scalar& number) {
   if (number.is_bool()) return out << (number.to_bool() ? "true" : "false");
+  if (number.is_unsigned()) return out << number.to_bits();
   return number.is_float() ? out << number.to_double() : out << number.to_int();
 }
 

@@ -81,7 +81,7 @@ void require_floating(const Tensor& t, const char* op, const char* kernel) {
 std::pair<int64_t, int64_t> integer_range(DType t) {
   const DTypeTraits& r = traits_of(t);
   if (is_inexact(t)) return {-(int64_t{1} << r.digits), int64_t{1} << r.digits};
-  const auto last = static_cast<int64_t>((uint64_t{1} << r.digits) - 1);
+  const auto last = static_cast<int64_t>((uint64_t{1} << std::min<int>(r.digits, 63)) - 1);
   return {r.is_signed ? -last - 1 : 0, last};
 }
 

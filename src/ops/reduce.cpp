@@ -6,6 +6,7 @@
 #include "ops/history.h"
 #include "ops/reductions.h"
 #include "ops/type_names.h"
+#include "ops/unsigned.h"
 
 namespace naru {
 
@@ -125,6 +126,8 @@ Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::opti
   ops::require_defined(t, "prod", "input");
   const DType out = dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64);
   if (is_complex(out)) return complex_prod(t.to(out), dim, keepdim);
+  if (is_wide_unsigned(out)) ops::refuse("prod", out);
+  if (is_wide_unsigned(t.dtype())) return prod(ops::as_computed(t, out), dim, keepdim, out);
   const DimSet set = dim ? ops::dim_set(*dim, t.dim()) : ops::dim_set(std::nullopt, t.dim());
   Tensor y = ops::reduce(ReduceOp::Prod, FusedProducer::copy(t, out, ops::accumulator_of(out)), t.sizes(), set, keepdim, out, "prod");
   return record(std::move(y), dim ? "ProdBackward1" : "ProdBackward0", {&t}, {&t},
@@ -151,7 +154,7 @@ namespace {
 
 Tensor any_or_all(ReduceOp op, const Tensor& t, const OptionalDims& dims, bool keepdim, const char* name) {
   ops::require_defined(t, name, "input");
-  if (is_complex(t.dtype())) return any_or_all(op, t.detach() != 0, dims, keepdim, name);
+  if (!in_programs(t.dtype())) return any_or_all(op, t.detach() != 0, dims, keepdim, name);
   const DimSet set = ops::dim_set(dims, t.dim(), true);
   // PyTorch keeps uint8, the type its masks once had.
   const DType out = t.dtype() == DType::U8 ? DType::U8 : DType::Bool;
@@ -167,7 +170,7 @@ Tensor all(const Tensor& t, const OptionalDims& dims, bool keepdim) { return any
 
 Tensor count_nonzero(const Tensor& t, const OptionalDims& dims) {
   ops::require_defined(t, "count_nonzero", "input");
-  if (is_complex(t.dtype())) return count_nonzero(t.detach() != 0, dims);
+  if (!in_programs(t.dtype())) return count_nonzero(t.detach() != 0, dims);
   const DimSet set = ops::dim_set(dims, t.dim());
   return ops::reduce(ReduceOp::Sum, FusedProducer(ir::op::not_zero, DType::I64, {FusedProducer::of(t, t.dtype())}), t.sizes(), set, false,
                      DType::I64, "count_nonzero");
@@ -207,7 +210,7 @@ bool equal(const Tensor& a, const Tensor& b) {
   pair_device(a, b, "equal");
   if (!(a.sizes() == b.sizes())) return false;
   const DType type = promote(a.dtype(), b.dtype());
-  if (is_complex(type)) return all(eq(a.detach(), b.detach())).item().to_bool();
+  if (!in_programs(a.dtype()) || !in_programs(b.dtype())) return all(eq(a.detach(), b.detach())).item().to_bool();
   return all_true(FusedProducer(ir::op::eq, DType::Bool, {FusedProducer::of(a, type), FusedProducer::of(b, type)}), a.sizes(), "equal");
 }
 
@@ -233,6 +236,7 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   const DType type = closeness_type(a, b, rtol, atol, "allclose");
   if (is_complex(type)) return all(complex_is_close(a, b, rtol, atol, equal_nan)).item().to_bool();
+  if (is_wide_unsigned(a.dtype())) return all(isclose(a, b, rtol, atol, equal_nan)).item().to_bool();
   return all_true(FusedProducer(ir::op::is_close, DType::Bool,
                                 {FusedProducer::of(a, type), FusedProducer::of(b, type), FusedProducer::of(rtol, type),
                                  FusedProducer::of(atol, type), FusedProducer::of(equal_nan, DType::Bool)}),

@@ -7,6 +7,7 @@
 #include "ir/program_builder.h"
 #include "ops/common.h"
 #include "ops/complex.h"
+#include "ops/unsigned.h"
 #include "runtime/small_work.h"
 
 namespace naru::ops {
@@ -174,7 +175,7 @@ Tensor plan_reduction(ir::ReduceOp op, const FusedProducer& producer, const Dims
                       const char* name, bool open, ir::Reduce& r, Reads& reads, Order& order) {
   for (const FusedProducer::Node& node : producer.nodes())
     for (const FusedProducer::Arg& a : node.args)
-      if (a.tensor) refuse_complex(*a.tensor, name);
+      if (a.tensor) refuse_unknown(*a.tensor, name);
   const Device device = producer.device();
   Tensor out = make_result(reduced_shape(shape, set, keepdim), out_type, device, name, open);
   if (out.numel() == 0) return out;
@@ -238,6 +239,8 @@ Tensor reduce(ir::ReduceOp op, const FusedProducer& producer, const Dims& shape,
 }
 
 Tensor reduce_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DType out, const char* name) {
+  if (is_wide_unsigned(as)) refuse("sum", as);
+  if (is_wide_unsigned(t.dtype())) return reduce_sum(as_computed(t, as), set, keepdim, as, out, name);
   if (is_complex(t.dtype()) || is_complex(as)) [[unlikely]] {
     refuse_complex(t.dtype() == kComplex32 ? t.dtype() : DType::F32, "sum_cpu");
     const Tensor x = is_complex(t.dtype()) ? t : apply(ir::op::copy, {{&t, {}, as}}, as, name);

@@ -7,6 +7,7 @@
 #include "ops/history.h"
 #include "ops/reduction.h"
 #include "ops/scan.h"
+#include "ops/unsigned.h"
 
 namespace naru {
 
@@ -21,6 +22,8 @@ Tensor raw_scan(ir::ReduceOp op, const Tensor& t, int64_t dim, DType type, const
     const Tensor x = t.dtype() == type ? t : ops::apply(ir::op::copy, {{&t, {}, type}}, type, name);
     return t.dim() == 0 ? x.detach().clone() : ops::as_complex(raw_scan(op, ops::as_real(x), dim, real_of(type), name));
   }
+  if (is_wide_unsigned(type)) ops::refuse(fmt::format("{}_out", name), type);
+  if (is_wide_unsigned(t.dtype())) return raw_scan(op, ops::as_computed(t, type), dim, type, name);
   ops::refuse_complex(t, name);
   // Converted first where the running type could not be made from t's elements directly.
   const DType acc = is_inexact(type) ? ops::accumulator_of(type) : type == DType::Bool ? DType::I64 : type;

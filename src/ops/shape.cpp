@@ -11,6 +11,7 @@
 #include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/strides.h"
+#include "ops/unsigned.h"
 
 namespace naru {
 namespace {
@@ -265,7 +266,8 @@ Tensor flip(const Tensor& t, const Dims& dims) {
     if (turned[d]) throw RuntimeError("dim {} appears multiple times in the list of dims", d);
     turned[d] = true;
   }
-  Tensor out = is_complex(t.dtype()) ? ops::as_complex(flipped(ops::as_real(t), turned)) : flipped(t, turned);
+  Tensor out = is_complex(t.dtype()) ? ops::as_complex(flipped(ops::as_real(t), turned))
+                                     : ops::as_unsigned(flipped(ops::as_signed(t), turned), t.dtype());
   return autograd::record(out, "FlipBackward0", {&t}, {},
                           [dims](Grads g, Grads) { return std::vector{g[0].defined() ? flip(g[0], dims) : Tensor()}; });
 }

@@ -7,6 +7,7 @@
 #include "naru/ops.h"
 #include "ops/addressing.h"
 #include "ops/type_names.h"
+#include "ops/unsigned.h"
 
 namespace naru {
 namespace {
@@ -18,6 +19,10 @@ std::pair<Tensor, Tensor> ordered(const Tensor& t, int64_t k, int64_t dim, bool 
                                   const char* node) {
   ops::require_defined(t, op, "input");
   dim = wrap_dim(dim, t.dim());
+  if (is_wide_unsigned(t.dtype())) {
+    const Tensor places = ordered(ops::in_signed_order(t), k, dim, descending, false, op, node).second;
+    return {with_values ? gather(t, dim, places) : Tensor(), places};
+  }
   const int64_t n = t.dim() == 0 ? 1 : t.size(dim);
   if (k < 0 || k > n) throw RuntimeError("selected index k out of range ({}: wanted 0 to {}, got {})", op, n, k);
   Dims shape = t.sizes();
@@ -128,7 +133,8 @@ std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t, int64_t given) {
     throw RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied (shape {}, dim {})",
                        t.sizes().str(), dim);
   const Tensor rows = t.detach().movedim(dim, 0).reshape({count, t.numel() ? -1 : 0});
-  const auto [order, differs] = is_floating(t.dtype()) ? slices_in_order(rows.to_doubles(), count) : slices_in_order(rows.to_ints(), count);
+  const auto [order, differs] =
+      is_floating(t.dtype()) ? slices_in_order(rows.to_doubles(), count) : slices_in_order(ops::in_signed_order(rows).to_ints(), count);
   std::vector<int64_t> firsts, places(order.size()), counts;
   for (size_t i = 0; i < order.size(); ++i) {
     if (differs[i]) firsts.push_back(order[i]), counts.push_back(0);

@@ -22,9 +22,10 @@ using std::nullopt;
 using std::optional;
 inline constexpr naru::DType kBool = naru::DType::Bool, kByte = naru::DType::U8, kUInt8 = naru::DType::U8, kChar = naru::DType::I8,
                              kInt8 = naru::DType::I8, kShort = naru::DType::I16, kInt16 = naru::DType::I16, kInt = naru::DType::I32,
-                             kInt32 = naru::DType::I32, kLong = naru::DType::I64, kInt64 = naru::DType::I64, kHalf = naru::DType::F16,
-                             kFloat16 = naru::DType::F16, kBFloat16 = naru::DType::BF16, kFloat = naru::DType::F32,
-                             kFloat32 = naru::DType::F32, kDouble = naru::DType::F64, kFloat64 = naru::DType::F64;
+                             kInt32 = naru::DType::I32, kLong = naru::DType::I64, kInt64 = naru::DType::I64, kUInt16 = naru::kUInt16,
+                             kUInt32 = naru::kUInt32, kUInt64 = naru::kUInt64, kHalf = naru::DType::F16, kFloat16 = naru::DType::F16,
+                             kBFloat16 = naru::DType::BF16, kFloat = naru::DType::F32, kFloat32 = naru::DType::F32,
+                             kDouble = naru::DType::F64, kFloat64 = naru::DType::F64;
 
 // --- devices. A DeviceType says which kind; it stands for the current device of that kind.
 class DeviceType {

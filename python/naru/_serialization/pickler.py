@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from .. import _C, _utils
 from .._tensor import _rebuild_from_type_v2
-from .storages import STORAGE_OF_DTYPE, STORAGES, StorageType, name_of
+from .storages import STORAGE_OF_DTYPE, STORAGE_TYPES, STORAGES, StorageType, name_of
 
 Tensor = _C.Tensor
 
@@ -43,6 +43,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
         if not isinstance(obj, _StorageRef):
             return None
         kind = STORAGE_OF_DTYPE.get(name_of(obj.dtype))
+        if kind is None and not self._legacy:  # bytes; the tensor's dtype stands beside them
+            return ("storage", STORAGE_TYPES["UntypedStorage"], obj.key, obj.location, obj.numel * obj.dtype.itemsize)
         if kind is None:
             raise RuntimeError(f"save: PyTorch's files have no storage type for {obj.dtype}; wanted one of {', '.join(STORAGES.values())}")
         pid = ("storage", kind, obj.key, obj.location, obj.numel)
@@ -67,7 +69,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         if isinstance(obj, (StorageType, _C.dtype)):
-            module = "torch"
+            module = "torch.storage" if obj is STORAGE_TYPES["UntypedStorage"] else "torch"
         else:
             module = torch_name(obj)[0]
             if module.split(".")[0] != "torch":
@@ -87,9 +89,12 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
             return _utils._rebuild_parameter, (data, tensor.requires_grad, OrderedDict())
         ref, offset, stride = self._storage(tensor)
         geometry = (ref, offset, tuple(tensor.shape), stride, tensor.requires_grad, OrderedDict())
+        rebuild = _utils._rebuild_tensor_v2
+        if name_of(tensor.dtype) not in STORAGE_OF_DTYPE:
+            rebuild, geometry = _utils._rebuild_tensor_v3, (*geometry, tensor.dtype)  # type: ignore[assignment]
         if tensor.__dict__ and type(tensor) is Tensor:
-            return _rebuild_from_type_v2, (_utils._rebuild_tensor_v2, Tensor, geometry, tensor.__dict__)
-        return _utils._rebuild_tensor_v2, geometry
+            return _rebuild_from_type_v2, (rebuild, Tensor, geometry, tensor.__dict__)
+        return rebuild, geometry
 
     def _storage(self, tensor: Tensor) -> tuple[_StorageRef, int, tuple]:
         """The storage of a tensor, whole, so that tensors that share memory still do when they are loaded."""
