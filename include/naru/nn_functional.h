@@ -113,9 +113,9 @@ Tensor embedding_bag(const Tensor& index, const Tensor& weight, const EmbeddingB
 // rows of a (M, K) with b (G, K, N): (M, N); columns of b (K, N) with a (G, M, K): (M, N); inner numbers of a (M, K) and b (K, N): (G, M, N). What is
 // behind the last group is 0. The host reads offs. RuntimeError for other ranks, sizes and types.
 Tensor grouped_mm(const Tensor& a, const Tensor& b, const Tensor& offs = {});
-// softmax(query keyᵀ scale + mask) value. query (..., L, E), key (..., S, E), value (..., S, Ev). mask: bool (true takes part) or added; is_causal:
-// position i sees positions up to i, and excludes a mask (RuntimeError). scale: 1 / sqrt(E). enable_gqa: heads (dimension -3) of key and value are
-// repeated to those of query.
+// softmax(query keyᵀ scale + mask) value. query (..., L, E), key (..., S, E), value (..., S, Ev). mask: bool (true takes part) or added; a row that it hides
+// altogether gives 0. is_causal: position i sees positions up to i, and excludes a mask (RuntimeError). scale: 1 / sqrt(E). enable_gqa: heads (dimension -3)
+// of key and value are repeated to those of query. Memory grows with L and with S, not with their product, also backward.
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask = {},
                                     double dropout_p = 0, bool is_causal = false, std::optional<double> scale = {},
                                     bool enable_gqa = false);

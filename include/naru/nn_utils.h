@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "naru/tensor.h"
@@ -21,6 +22,15 @@ void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value);
 Tensor parameters_to_vector(const std::vector<Tensor>& parameters);
 // Gives each parameter its part of the vector, in order; they share its memory from now on. RuntimeError where it has too few elements.
 void vector_to_parameters(const Tensor& vector, const std::vector<Tensor>& parameters);
+
+// The running statistics of a batch norm in evaluation, its weight and its bias (either may be undefined).
+struct BatchNormState {
+  Tensor mean, variance, weight = {}, bias = {};
+  double eps = 1e-5;
+};
+// (weight, bias) of a convolution, or a transposed one, and of a linear layer, with the batch norm behind it taken in. bias may be undefined.
+std::pair<Tensor, Tensor> fuse_conv_bn_weights(const Tensor& weight, const Tensor& bias, const BatchNormState& bn, bool transpose = false);
+std::pair<Tensor, Tensor> fuse_linear_bn_weights(const Tensor& weight, const Tensor& bias, const BatchNormState& bn);
 
 namespace rnn {
 

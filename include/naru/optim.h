@@ -1,5 +1,5 @@
 // Optimizers in C++, as torch.optim has them: lists of parameters in groups with settings of their own, a state, and one step over all of them. Rates
-// that change with time: naru/lr_scheduler.h; averages of parameters: naru/averaged_model.h.
+// that change with time: naru/lr_scheduler.h; further optimizers: naru/optim_more.h; averages of parameters: naru/averaged_model.h.
 #pragma once
 
 #include <concepts>
@@ -27,7 +27,7 @@ class Optimizer {
   // One step, no history recorded.
   virtual void step() = 0;
   // Calls the closure, which computes the loss anew and its gradients, then does one step; returns the loss.
-  Tensor step(const std::function<Tensor()>& closure);
+  virtual Tensor step(const std::function<Tensor()>& closure);
   // Forgets the gradients (or sets them to 0).
   void zero_grad(bool set_to_none = true);
   // Of all groups, one after the other.
@@ -65,6 +65,8 @@ class Optimizer {
   void load_state_dict(const State& state);
   // Numbers of a parameter's state beside its tensors, as PyTorch has them: ("mu_product", ...).
   virtual std::vector<std::pair<std::string, double>> numbers(size_t parameter) const;
+  // Takes one back from a file.
+  virtual void set_number(size_t, const std::string&, double) {}
 
  protected:
   // Throws ValueError for an empty list, RuntimeError for a tensor that is no leaf.
@@ -80,6 +82,8 @@ class Optimizer {
   void prepare_slot(std::vector<Tensor>& slot, const std::vector<size_t>& which);
   void follow_parameters(std::vector<Tensor>& slot, const std::vector<size_t>& which);
 
+  // Of what shape a parameter's part of a slot is.
+  virtual Dims slot_shape(const std::string&, size_t i) const { return params_[i].sizes(); }
   // How many steps each parameter has made; what was counted elsewhere is to be forgotten, for steps_ has been loaded.
   virtual std::vector<int64_t> steps() const;
   virtual void forget_counts() {}
@@ -130,6 +134,11 @@ SettingPlaces places_of(AdagradOptions& o);
 SettingPlaces places_of(AdadeltaOptions& o);
 SettingPlaces places_of(AdamaxOptions& o);
 SettingPlaces places_of(NadamOptions& o);
+SettingPlaces places_of(RadamOptions& o);
+SettingPlaces places_of(RpropOptions& o);
+SettingPlaces places_of(AsgdOptions& o);
+SettingPlaces places_of(AdafactorOptions& o);
+SettingPlaces places_of(MuonOptions& o);
 std::vector<Optimizer::Setting> read_settings(const SettingPlaces& places);
 // What the places have no name for is left alone.
 void write_settings(const SettingPlaces& places, const std::vector<Optimizer::Setting>& settings);
@@ -319,6 +328,7 @@ class NAdam : public Grouped<NadamOptions> {
   void step() override;
   using Optimizer::step;
   std::vector<std::pair<std::string, double>> numbers(size_t i) const override;
+  void set_number(size_t i, const std::string& name, double value) override;
 
  private:
   void forget_counts() override;

@@ -63,10 +63,6 @@ void define_functions() {
       });
   def(kFunction, "_grouped_mm", "mat_a, mat_b, offs", "Products of groups.",
       [](const Tensor& a, const Tensor& b, const OptTensor& offs) { return F::grouped_mm(a, b, or_undefined(offs)); });
-  def(kFunction, "_scaled_dot_product_attention", "query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa",
-      "softmax(query keyᵀ scale + mask) value.",
-      [](const Tensor& q, const Tensor& k, const Tensor& v, const OptTensor& mask, double p, bool causal, std::optional<double> scale,
-         bool gqa) { return F::scaled_dot_product_attention(q, k, v, or_undefined(mask), p, causal, scale, gqa); });
   def(kFunction, "_rms_norm", "input, normalized_shape, weight, eps", "x / sqrt(mean(x²) + eps) * weight.",
       [](const Tensor& x, const Dims& shape, const OptTensor& w, std::optional<double> eps) {
         return F::rms_norm(x, shape, or_undefined(w), eps);
@@ -148,6 +144,12 @@ void define_utils() {
       [](const List& list, double p, bool strict) { return U::get_total_norm(list, p, strict); });
   def(kFunction, "_parameters_to_vector", "parameters", "The elements of all, one after the other.",
       [](const List& list) { return U::parameters_to_vector(list); });
+  def(kFunction, "_fuse_bn", "weight, bias, mean, variance, bn_weight, bn_bias, eps, transpose",
+      "(weight, bias) of a layer with the batch norm behind it taken in.",
+      [](const Tensor& w, const OptTensor& b, const Tensor& mean, const Tensor& variance, const OptTensor& bn_w, const OptTensor& bn_b,
+         double eps, bool transpose) {
+        return U::fuse_conv_bn_weights(w, or_undefined(b), {mean, variance, or_undefined(bn_w), or_undefined(bn_b), eps}, transpose);
+      });
   def(kFunction, "_pad_sequence", "sequences, batch_first, padding_value, padding_side", "Sequences of several lengths in one tensor.",
       [](const List& list, bool batch_first, double value, std::string_view side) {
         return U::rnn::pad_sequence(list, batch_first, value, side);

@@ -64,6 +64,8 @@ NB_MODULE(_C, m) {
   define_convolutions();
   define_images();
   define_recurrent();
+  define_attention();
+  define_optimizers();
   define_storage(m);
   define_methods();
   define_compositions();

@@ -55,6 +55,8 @@ void define_functional();
 void define_convolutions();
 void define_images();
 void define_recurrent();
+void define_attention();
+void define_optimizers();
 void define_random(nb::module_& m);
 void define_methods();
 void define_compositions();

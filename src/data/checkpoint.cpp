@@ -39,6 +39,13 @@ std::pair<std::string, int64_t> slot_and_number(const std::string& name) {
   return {name.substr(0, dot), std::stoll(name.substr(dot + 1))};
 }
 
+// Whether a part of a parameter's state is a number, not a tensor like the parameter.
+bool is_number(const optim::Optimizer& optimizer, size_t parameter, const std::string& name) {
+  for (const auto& [own, value] : optimizer.numbers(parameter))
+    if (own == name) return true;
+  return false;
+}
+
 }  // namespace
 
 Value state_of(const nn::Module& module) {
@@ -87,6 +94,7 @@ void load_state(optim::Optimizer& optimizer, const Value& saved) {
   if (groups.size() != optimizer.groups()) throw ValueError("loaded state dict has a different number of parameter groups");
   optim::Optimizer::State flat;
   std::vector<double> steps(optimizer.parameters().size());
+  std::vector<std::pair<size_t, std::pair<std::string, double>>> numbers_read;
   size_t i = 0;
   for (size_t group = 0; group < optimizer.groups(); ++group) {
     const Value& numbers = groups[group]["params"];
@@ -106,7 +114,9 @@ void load_state(optim::Optimizer& optimizer, const Value& saved) {
         if (name.text() == "step") {
           const std::vector<double> count = numbers_of(value);
           if (count.size() == 1) steps[place] = count[0];
-        } else if (value.kind() == Value::Kind::Tensor && name.text() != "mu_product") {  // which follows from the steps
+        } else if (const std::vector<double> one = numbers_of(value); is_number(optimizer, place, name.text()) && one.size() == 1) {
+          numbers_read.emplace_back(place, std::pair(name.text(), one[0]));
+        } else if (value.kind() == Value::Kind::Tensor) {
           flat.emplace_back(name.text() + "." + std::to_string(place), value.tensor());
         }
       }
@@ -114,6 +124,7 @@ void load_state(optim::Optimizer& optimizer, const Value& saved) {
   }
   flat.emplace_back("step", tensor(steps, DType::F64).to(DType::I64));
   optimizer.load_state_dict(flat);
+  for (const auto& [place, number] : numbers_read) optimizer.set_number(place, number.first, number.second);
 }
 
 }  // namespace naru

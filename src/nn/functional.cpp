@@ -1,8 +1,7 @@
-// Embeddings, attention, normalisation, pooling, resampling and losses as functions.
+// Embeddings, normalisation, pooling, resampling and losses as functions.
 #include "naru/nn_functional.h"
 
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "naru/autograd.h"
@@ -21,33 +20,6 @@ void renorm_rows(const Tensor& weight, const Tensor& index, double max_norm, dou
   const Tensor norms = norm(rows, norm_type, Dims{1}, true);
   Tensor target = weight;
   target.index_put_(std::vector<Index>{used}, where(norms > max_norm, rows * (Scalar(max_norm) / (norms + 1e-7)), rows));
-}
-
-void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool is_causal) {
-  if (q.dim() < 2 || k.dim() < 2 || v.dim() < 2)
-    throw RuntimeError(
-        "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {} key.dim: {} and value.dim: {} instead.",
-        q.dim(), k.dim(), v.dim());
-  if (q.dtype() != k.dtype() || q.dtype() != v.dtype())
-    throw RuntimeError(
-        "Expected query, key, and value to have the same dtype, but got query.dtype: {} key.dtype: {} and value.dtype: {} instead.",
-        ops::c_name(q.dtype()), ops::c_name(k.dtype()), ops::c_name(v.dtype()));
-  if (!is_floating(q.dtype()))
-    throw RuntimeError("expected scalar type Float but found {} (scaled_dot_product_attention)", ops::torch_name(q.dtype()));
-  if (!mask.defined()) return;
-  if (is_causal) throw RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
-  if (mask.dtype() != DType::Bool && mask.dtype() != DType::F32 && mask.dtype() != q.dtype())
-    throw RuntimeError(
-        "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {} and  query.dtype: {} instead.",
-        ops::c_name(mask.dtype()), ops::c_name(q.dtype()));
-}
-
-// Heads of t (dimension -3), each as often as query has more of them.
-Tensor for_heads(const Tensor& t, const Tensor& query) {
-  const int64_t all = query.size(-3), own = t.size(-3);
-  if (own == 0 || all % own)
-    throw RuntimeError("Number of heads in key and value must divide the number of heads in query (got {} and {})", own, all);
-  return repeat_interleave(t, all / own, -3);
 }
 
 void check_normalized_shape(const Tensor& x, const Dims& shape) {
@@ -124,29 +96,6 @@ Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<int64_
   }
   if (max_norm) renorm_rows(weight, index, *max_norm, norm_type);
   return naru::embedding(weight, index, padding, scale_grad_by_freq);
-}
-
-Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, double dropout_p,
-                                    bool is_causal, std::optional<double> scale, bool enable_gqa) {
-  check_attention(query, key, value, attn_mask, is_causal);
-  Tensor k = key, v = value, mask = attn_mask;
-  if (enable_gqa) k = for_heads(key, query), v = for_heads(value, query);
-  const double factor = scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1))));
-  Tensor scores = matmul(query * factor, k.transpose(-2, -1));
-  if (is_causal) mask = tril(ones({query.size(-2), k.size(-2)}, Options(DType::Bool, query.device())));
-  if (mask.defined() && mask.dtype() == DType::Bool)
-    scores = masked_fill(scores, mask.logical_not(), -std::numeric_limits<double>::infinity());
-  else if (mask.defined())
-    scores = scores + mask.to(scores.dtype());
-  Tensor weights;
-  if (attn_mask.defined()) {  // a position that sees none has no weights
-    const Tensor blind = all(scores.detach() == -std::numeric_limits<double>::infinity(), Dims{-1}, true);
-    weights = masked_fill(softmax(masked_fill(scores, blind, 0.0), -1), blind, 0.0);
-  } else {
-    weights = softmax(scores, -1);
-  }
-  if (dropout_p > 0) weights = dropout(weights, dropout_p);
-  return matmul(weights, v);
 }
 
 Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight, std::optional<double> eps) {

@@ -76,6 +76,21 @@ void vector_to_parameters(const Tensor& vector, const std::vector<Tensor>& param
   }
 }
 
+std::pair<Tensor, Tensor> fuse_conv_bn_weights(const Tensor& weight, const Tensor& bias, const BatchNormState& bn, bool transpose) {
+  if (weight.dim() < 2) throw RuntimeError("fuse_bn_weights: wanted a weight of 2 dimensions or more, got shape {}", weight.sizes().str());
+  const NoGrad off;
+  Tensor scale = rsqrt(bn.variance + bn.eps);
+  if (bn.weight.defined()) scale = scale * bn.weight;
+  Dims shape(static_cast<size_t>(weight.dim()), 1);
+  shape[transpose ? 1 : 0] = -1;
+  Tensor fused = ((bias.defined() ? bias - bn.mean : -bn.mean)) * scale;
+  if (bn.bias.defined()) fused = fused + bn.bias;
+  return {(weight * scale.reshape(shape)).to(weight.dtype()), fused.to(bias.defined() ? bias.dtype() : weight.dtype())};
+}
+std::pair<Tensor, Tensor> fuse_linear_bn_weights(const Tensor& weight, const Tensor& bias, const BatchNormState& bn) {
+  return fuse_conv_bn_weights(weight, bias, bn, false);
+}
+
 namespace rnn {
 
 Tensor pad_sequence(const std::vector<Tensor>& sequences, bool batch_first, double padding_value, std::string_view padding_side) {

@@ -21,7 +21,7 @@ const List kLists[] = {
      true,
      true,
      {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "linear", "conv1d", "conv2d", "conv3d", "conv_tbc", "vecdot", "conv_transpose1d",
-      "conv_transpose2d", "conv_transpose3d", "prelu"}},
+      "conv_transpose2d", "conv_transpose3d", "prelu", "scaled_dot_product_attention"}},
     {Rule::Lower, false, true, {"mv", "addmv", "addr", "chain_matmul", "multi_dot"}},
     {Rule::Float32,
      true,

@@ -208,9 +208,9 @@ void Optimizer::load_state_dict(const State& state) {
       const auto entry = given.find(fmt::format("{}.{}", slot->name, i));
       found.emplace_back(&slot->tensors[i], Tensor());
       if (entry == given.end()) continue;
-      if (!(entry->second.sizes() == params_[i].sizes()))
+      if (const Dims wanted = slot_shape(slot->name, i); !(entry->second.sizes() == wanted))
         throw RuntimeError("optimizer.load_state_dict: {} has shape {}, its parameter {}", entry->first, entry->second.sizes().str(),
-                           params_[i].sizes().str());
+                           wanted.str());
       found.back().second = entry->second.detach().to(params_[i].device(), params_[i].dtype(), false, true);
       given.erase(entry);
     }

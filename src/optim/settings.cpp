@@ -54,6 +54,27 @@ SettingPlaces places_of(NadamOptions& o) {
           {"maximize", o.maximize}};
 }
 
+SettingPlaces places_of(RadamOptions& o) {
+  return {{"lr", o.lr},
+          {"betas", o.beta1, o.beta2},
+          {"eps", o.eps},
+          {"weight_decay", o.weight_decay},
+          {"decoupled_weight_decay", o.decoupled},
+          {"maximize", o.maximize}};
+}
+SettingPlaces places_of(RpropOptions& o) {
+  return {{"lr", o.lr}, {"etas", o.eta_minus, o.eta_plus}, {"step_sizes", o.step_min, o.step_max}, {"maximize", o.maximize}};
+}
+SettingPlaces places_of(AsgdOptions& o) {
+  return {{"lr", o.lr}, {"lambd", o.lambd}, {"alpha", o.alpha}, {"t0", o.t0}, {"weight_decay", o.weight_decay}, {"maximize", o.maximize}};
+}
+SettingPlaces places_of(AdafactorOptions& o) {
+  return {{"lr", o.lr}, {"beta2_decay", o.beta2_decay}, {"d", o.d}, {"weight_decay", o.weight_decay}, {"maximize", o.maximize}};
+}
+SettingPlaces places_of(MuonOptions& o) {
+  return {{"lr", o.lr}, {"weight_decay", o.weight_decay}, {"momentum", o.momentum}, {"nesterov", o.nesterov}, {"eps", o.eps}};
+}
+
 std::vector<Optimizer::Setting> read_settings(const SettingPlaces& places) {
   using Kind = Optimizer::Setting::Kind;
   std::vector<Optimizer::Setting> list;

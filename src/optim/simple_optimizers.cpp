@@ -2,16 +2,10 @@
 #include "naru/autograd.h"
 #include "naru/optim.h"
 #include "optim/checks.h"
+#include "optim/gradient.h"
 
 namespace naru::optim {
 namespace {
-
-template <class O>
-Tensor gradient_of(const Tensor& p, const O& o, bool decay) {
-  Tensor g = p.grad();
-  if (o.maximize) g = -g;
-  return decay && o.weight_decay != 0 ? g + p * o.weight_decay : g;
-}
 
 void check_rmsprop(const RmspropOptions& o) {
   require(o.lr >= 0, "learning rate", o.lr);
@@ -31,14 +25,6 @@ void check_adadelta(const AdadeltaOptions& o) {
   require(o.lr >= 0, "learning rate", o.lr);
   require(o.rho >= 0 && o.rho <= 1, "rho value", o.rho);
   require(o.eps >= 0, "epsilon value", o.eps);
-  require(o.weight_decay >= 0, "weight_decay value", o.weight_decay);
-}
-template <class O>
-void check_betas(const O& o) {
-  require(o.lr >= 0, "learning rate", o.lr);
-  require(o.eps >= 0, "epsilon value", o.eps);
-  require(o.beta1 >= 0 && o.beta1 < 1, "beta parameter at index 0", o.beta1);
-  require(o.beta2 >= 0 && o.beta2 < 1, "beta parameter at index 1", o.beta2);
   require(o.weight_decay >= 0, "weight_decay value", o.weight_decay);
 }
 void check_nadam(const NadamOptions& o) {
@@ -139,6 +125,11 @@ void NAdam::step() {
 
 std::vector<std::pair<std::string, double>> NAdam::numbers(size_t i) const {
   return {{"mu_product", i < mu_products_.size() ? mu_products_[i] : 1}};
+}
+
+void NAdam::set_number(size_t i, const std::string&, double value) {
+  mu_products_.resize(params_.size(), 1.0);
+  mu_products_.at(i) = value;
 }
 
 // The products follow from the steps made.

@@ -19,7 +19,7 @@ def m(dtype=F32, device="cuda", n=4):
 PRODUCTS = {
     "matmul": lambda a, b: torch.matmul(a, b), "@": lambda a, b: a @ b, "mm": lambda a, b: a.mm(b), "mv": lambda a, b: a.mv(b[0]),
     "F.prelu": lambda a, b: F.prelu(a.to(b.dtype), b[0].float()),
-    "bmm": lambda a, b: torch.bmm(a[None], b[None]), "addmm": lambda a, b: torch.addmm(a, a, b), "linear": lambda a, b: F.linear(a, b, b[0]),
+    "bmm": lambda a, b: torch.bmm(a[None], b[None]), "addmm": lambda a, b: torch.addmm(a, a, b), "linear": lambda a, b: F.linear(a, b, b[0]), "scaled_dot_product_attention": lambda a, b: F.scaled_dot_product_attention(a, b, b),
     "baddbmm": lambda a, b: torch.baddbmm(a[None], a[None], b[None]), "einsum": lambda a, b: torch.einsum("ij,jk->ik", a, b),
 }  # fmt: skip
 FLOAT32 = {
@@ -71,6 +71,7 @@ def one_call(name):
         "mv": lambda a, b: torch.mv(a, b[0]), "bmm": lambda a, b: torch.bmm(a[None], b[None]), "addmm": lambda a, b: torch.addmm(a, a, b),
         "baddbmm": lambda a, b: torch.baddbmm(a[None], a[None], b[None]), "addmv": lambda a, b: torch.addmv(a[0], a, b[0]),
         "addbmm": lambda a, b: torch.addbmm(a, a[None], b[None]),
+        "scaled_dot_product_attention": lambda a, b: F.scaled_dot_product_attention(a, b, b),
         "linear": lambda a, b: F.linear(a, b), "prelu": lambda a, b: F.prelu(a, b[0]), "dot": lambda a, b: torch.dot(a[0], b[0]),
         "vdot": lambda a, b: torch.vdot(a[0], b[0]), "addcmul": lambda a, b: torch.addcmul(a, a, b), "addcdiv": lambda a, b: torch.addcdiv(a, a, b),
         "cross": lambda a, b: torch.cross(a[:, :3], b[:, :3], 1), "cat": lambda a, b: torch.cat([a, b]), "concat": lambda a, b: torch.concat([a, b]),

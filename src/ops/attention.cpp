@@ -1,0 +1,154 @@
+#include "ops/attention.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "naru/autograd.h"
+#include "naru/compositions.h"
+#include "naru/scattered_views.h"
+#include "ops/autocast.h"
+#include "ops/common.h"
+#include "ops/history.h"
+
+namespace naru::ops {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+constexpr int64_t kScores = int64_t{1} << 22;  // what a block may hold ...
+constexpr int64_t kRows = 32;                  // ... of at least so many rows
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
+
+// Rows [from, from + rows) of the queries, which see the first `columns` keys.
+struct Block {
+  int64_t number = 0, from = 0, rows = 0, columns = 0;
+};
+
+// What all blocks share.
+struct Plan {
+  AttentionOptions o;
+  int64_t queries = 0, keys = 0;
+  uint64_t key = 0, offset = 0;  // of the draws: one a block
+  bool need[4] = {};             // whose gradients backward has to give: q, k, v, mask
+
+  int64_t blocks() const { return (queries + o.rows - 1) / o.rows; }
+  Block block(int64_t number) const {
+    const int64_t from = number * o.rows, rows = std::min(o.rows, queries - from);
+    return {number, from, rows, o.causal ? std::min(keys, from + rows) : keys};
+  }
+};
+
+Dims batch_of(const Tensor& t) { return Dims(std::span<const int64_t>(t.sizes()).first(static_cast<size_t>(t.dim() - 2))); }
+Tensor with_batch(const Tensor& t, Dims shape) {
+  if (batch_of(t) == shape) return t;
+  shape.push_back(t.size(-2)), shape.push_back(t.size(-1));
+  return t.expand(shape);
+}
+
+// The part of a mask that a block meets: rows of it, unless one row stands for all.
+Tensor part_of(const Tensor& mask, const Block& b) {
+  Tensor part = mask;
+  if (mask.dim() >= 2 && mask.size(-2) != 1) part = part.narrow(-2, b.from, b.rows);
+  return part;
+}
+
+// The weights of a block before dropout.
+Tensor weights_of(const Plan& p, const Block& b, const Tensor& q, const Tensor& k, const Tensor& mask) {
+  const Tensor rows = b.rows == p.queries ? q : q.narrow(-2, b.from, b.rows);
+  const Tensor seen = b.columns == p.keys ? k : k.narrow(-2, 0, b.columns);
+  Tensor scores = matmul(rows * p.o.scale, seen.transpose(-2, -1));
+  if (p.o.causal && b.from + 1 < b.columns) {
+    const Options whole(DType::I64, q.device());
+    const Tensor row = arange(b.from, b.from + b.rows, 1, whole).unsqueeze(-1), column = arange(0, b.columns, 1, whole);
+    scores = masked_fill(scores, column > row, kHidden);
+  }
+  if (!mask.defined()) return softmax(scores, -1);
+  const Tensor part = part_of(mask, b);
+  scores = part.dtype() == DType::Bool ? masked_fill(scores, part.logical_not(), kHidden) : scores + part.to(scores.dtype());
+  const Tensor blind = all(scores.detach() == kHidden, Dims{-1}, true);
+  return masked_fill(softmax(masked_fill(scores, blind, 0.0), -1), blind, 0.0);
+}
+
+// Which weights of a block dropout keeps; undefined: all.
+Tensor kept_of(const Plan& p, const Block& b, const Tensor& weights) {
+  if (p.o.dropout == 0) return {};
+  const NoGrad off;
+  Tensor kept = make_result(weights.sizes(), DType::Bool, weights.device(), "dropout", true);
+  const OpOperand operands[] = {{nullptr, 1 - p.o.dropout, DType::F32},
+                                {nullptr, static_cast<int64_t>(p.key), DType::I64},
+                                {nullptr, static_cast<int64_t>(p.offset + static_cast<uint64_t>(b.number)), DType::I64}};
+  if (kept.numel()) apply_into(ir::op::bernoulli, operands, kept);
+  return kept;
+}
+Tensor dropped(const Plan& p, const Tensor& t, const Tensor& kept) {
+  return kept.defined() ? where(kept, t * (p.o.dropout == 1 ? 0.0 : 1 / (1 - p.o.dropout)), 0.0) : t;
+}
+
+Tensor first_columns(const Tensor& t, const Block& b) { return b.columns == t.size(-2) ? t : t.narrow(-2, 0, b.columns); }
+
+Tensor run_block(const Plan& p, const Block& b, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
+  const Tensor weights = weights_of(p, b, q, k, mask);
+  return matmul(dropped(p, weights, kept_of(p, b, weights)), first_columns(v, b));
+}
+
+// Sums over blocks are kept in float32 at least.
+Tensor sum_like(const Tensor& t, bool needed) {
+  return needed ? zeros(t.sizes(), Options(size_of(t.dtype()) == 2 ? DType::F32 : t.dtype(), t.device())) : Tensor();
+}
+
+Tensors gradients(const Plan& p, const Tensor& grad, const Tensors& saved) {
+  const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &mask = saved[3];
+  Tensor dk = sum_like(k, p.need[1]), dv = sum_like(v, p.need[2]), dmask = sum_like(mask.defined() ? mask : q, p.need[3]);
+  Tensors dq;
+  for (int64_t i = 0; i < p.blocks(); ++i) {
+    const Block b = p.block(i);
+    const Tensor g = grad.narrow(-2, b.from, b.rows), weights = weights_of(p, b, q, k, mask), kept = kept_of(p, b, weights);
+    if (p.need[2]) first_columns(dv, b).add_(matmul(dropped(p, weights, kept).transpose(-2, -1), g));
+    if (!p.need[0] && !p.need[1] && !p.need[3]) continue;
+    const Tensor dw = dropped(p, matmul(g, first_columns(v, b).transpose(-2, -1)), kept);
+    const Tensor ds = weights * (dw - (weights * dw).sum({-1}, true));
+    if (p.need[0]) dq.push_back(matmul(ds, first_columns(k, b)) * p.o.scale);
+    if (p.need[1]) first_columns(dk, b).add_(matmul(ds.transpose(-2, -1), q.narrow(-2, b.from, b.rows) * p.o.scale));
+    if (p.need[3]) {
+      const Tensor place = part_of(dmask, b);
+      place.add_(sum_to_size(ds, place.sizes()));
+    }
+  }
+  const auto as = [](const Tensor& sum, const Tensor& like) { return sum.defined() ? sum.to(like.dtype()) : sum; };
+  return {p.need[0] ? cat(dq, -2) : Tensor(), as(dk, k), as(dv, v), as(dmask, mask)};
+}
+
+int64_t rows_of_block(int64_t batch, int64_t queries, int64_t keys) {
+  const int64_t row = std::max<int64_t>(batch * keys, 1), fit = kScores / row / kRows * kRows;
+  return std::min(std::max<int64_t>(queries, 1), std::max(kRows, fit));
+}
+
+}  // namespace
+
+Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, const AttentionOptions& options) {
+  Dims batch = broadcast_shapes(batch_of(query), broadcast_shapes(batch_of(key), batch_of(value)));
+  if (mask.defined() && mask.dim() > 2) batch = broadcast_shapes(batch, batch_of(mask));
+  Plan p{options, query.size(-2), key.size(-2)};
+  if (p.o.rows == 0) p.o.rows = rows_of_block(product(batch), p.queries, p.keys);
+  const auto blocks = static_cast<uint64_t>(p.blocks());
+  if (p.o.dropout > 0) {
+    std::tie(p.key, p.offset) = draw(nullptr);
+    if (blocks > 1) default_generator().draw(blocks - 1);
+  }
+  if (blocks <= 1) return run_block(p, {0, 0, p.queries, p.o.causal ? std::min(p.keys, p.queries) : p.keys}, query, key, value, mask);
+  const Tensor q = with_batch(query, batch), k = with_batch(key, batch), v = with_batch(value, batch);
+  const Tensor* operands[] = {&q, &k, &v, &mask};
+  for (int i = 0; i < 4; ++i) p.need[i] = operands[i]->defined() && operands[i]->requires_grad();
+  Tensor out;
+  {
+    const NoGrad off;
+    Tensors parts;
+    for (int64_t i = 0; i < p.blocks(); ++i) parts.push_back(run_block(p, p.block(i), q, k, v, mask));
+    out = cat(parts, -2);
+  }
+  return autograd::record(std::move(out), "ScaledDotProductAttentionBackward0", {&q, &k, &v, &mask}, {&q, &k, &v, &mask},
+                          [p](const Tensors& g, const Tensors& saved) -> Tensors { return gradients(p, g[0], saved); });
+}
+
+}  // namespace naru::ops
