@@ -47,6 +47,7 @@ from ._activation import (  # noqa: F401
     threshold,
     threshold_,
 )
+from ._attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
 from ._class_loss import (  # noqa: F401
     ctc_loss,
     linear_cross_entropy,
@@ -383,29 +384,6 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between x1 and x2 along `dim`; each norm counts as at least `eps`."""
     return _C.cosine_similarity(x1, x2, dim, eps)
-
-
-@takes_tensors
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """softmax(query · keyᵀ · scale + mask) · value.
-
-    Args:
-        query: (..., L, E). key: (..., S, E). value: (..., S, Ev). The result is (..., L, Ev).
-        attn_mask: boolean (True: takes part) or added to the scores; broadcastable to (..., L, S).
-        is_causal: position i sees positions up to i only; excludes attn_mask.
-        scale: 1 / sqrt(E) if None.
-        enable_gqa: heads (dimension -3) of key and value are repeated to those of query.
-    """
-    return _C._scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
 
 
 @takes_tensors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ... import _missing
 from .activation import *
+from .attention import *
 from .batchnorm import *
 from .class_loss import *
 from .container import *
@@ -19,5 +20,6 @@ from .normalization import *
 from .pooling import *
 from .rnn import *
 from .sparse import *
+from .transformer import *
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -79,6 +79,10 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """A `Linear` that tools for quantization leave alone; of attention's last layer."""
+
+
 class Bilinear(Module):
     """out[..., k] = x1 · weight[k] · x2 + bias[k].
 

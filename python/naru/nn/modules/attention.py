@@ -1,0 +1,143 @@
+"""Attention of several heads as a module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import _C
+from .. import functional as F
+from .. import init
+from .._attention import _canonical_mask, _none_or_dtype, merge_masks
+from ..parameter import Parameter
+from . import activation
+from .linear import NonDynamicallyQuantizableLinear
+from .module import Module
+
+Tensor = _C.Tensor
+
+__all__ = ["MultiheadAttention"]
+
+
+class MultiheadAttention(Module):
+    """Attention of several heads (Vaswani et al., 2017): each of num_heads sees E / num_heads features of projections of query, key and value.
+
+    Args:
+        embed_dim: E, the features of query and of the result.
+        num_heads: how many heads; divides embed_dim (AssertionError).
+        dropout: the probability with which weights become 0, in training.
+        bias: whether the projections have biases (they start as 0).
+        add_bias_kv: whether there is one more key and value, learned.
+        add_zero_attn: whether there is one more key and value of zeros.
+        kdim, vdim: the features of key and value; E if None.
+        batch_first: whether tensors are (N, L, E) in place of (L, N, E).
+
+    Parameters: in_proj_weight (3 E, E), or q_proj_weight (E, E), k_proj_weight (E, kdim) and v_proj_weight (E, vdim), uniform by Glorot's bound;
+    in_proj_bias (3 E,); out_proj, a Linear; bias_k and bias_v (1, 1, E).
+
+    >>> import naru
+    >>> x = naru.ones(2, 5, 8)
+    >>> out, weights = naru.nn.MultiheadAttention(8, 2, batch_first=True)(x, x, x)
+    >>> out.shape, weights.shape
+    (torch.Size([2, 5, 8]), torch.Size([2, 5, 5]))
+    """
+
+    __constants__ = ["batch_first"]
+    bias_k: Tensor | None
+    bias_v: Tensor | None
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError(
+                f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} instead"
+            )
+        super().__init__()
+        self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
+        self.kdim = embed_dim if kdim is None else kdim
+        self.vdim = embed_dim if vdim is None else vdim
+        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
+        self.head_dim = embed_dim // num_heads
+        if self.head_dim * num_heads != embed_dim:
+            raise AssertionError("embed_dim must be divisible by num_heads")
+        same = self._qkv_same_embed_dim
+        shapes: dict[str, Any] = {
+            "q_proj_weight": None if same else (embed_dim, embed_dim),
+            "k_proj_weight": None if same else (embed_dim, self.kdim),
+            "v_proj_weight": None if same else (embed_dim, self.vdim),
+        }
+        packed = {"in_proj_weight": (3 * embed_dim, embed_dim) if same else None}
+        shapes = {**packed, **shapes} if same else {**shapes, **packed}
+        shapes["in_proj_bias"] = 3 * embed_dim if bias else None
+        for name, shape in shapes.items():
+            self.register_parameter(name, None if shape is None else Parameter(_C.empty(shape, device=device, dtype=dtype)))
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
+        if add_bias_kv:
+            self.bias_k = Parameter(_C.empty((1, 1, embed_dim), device=device, dtype=dtype))
+            self.bias_v = Parameter(_C.empty((1, 1, embed_dim), device=device, dtype=dtype))
+        else:
+            self.bias_k = self.bias_v = None
+        self.add_zero_attn = add_zero_attn
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
+            if getattr(self, name) is not None:
+                init.xavier_uniform_(getattr(self, name))
+        if self.in_proj_bias is not None:
+            init.zeros_(self.in_proj_bias)
+            init.zeros_(self.out_proj.bias)
+        for extra in (self.bias_k, self.bias_v):
+            if extra is not None:
+                init.xavier_normal_(extra)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state.setdefault("_qkv_same_embed_dim", True)
+        super().__setstate__(state)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The result and the weights; `functional.multi_head_attention_forward` says of what shapes, and what the masks mean."""
+        padding = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype)
+        mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
+        turn = self.batch_first and query.dim() == 3
+        if turn:  # what is one tensor stays one
+            turned = {id(t): t.transpose(0, 1) if t.dim() == 3 else t for t in (query, key, value)}
+            query, key, value = (turned[id(t)] for t in (query, key, value))
+        out, weights = F.multi_head_attention_forward(
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k, self.bias_v,
+            self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, training=self.training, key_padding_mask=padding,
+            need_weights=need_weights, attn_mask=mask, use_separate_proj_weight=not self._qkv_same_embed_dim,
+            q_proj_weight=self.q_proj_weight, k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
+            average_attn_weights=average_attn_weights, is_causal=is_causal,
+        )  # fmt: skip
+        return (out.transpose(0, 1) if turn else out), weights
+
+    def merge_masks(self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor) -> tuple[Tensor | None, int | None]:
+        """The two masks as one, and of which kind it is: 0 attn_mask, 1 key_padding_mask, 2 both, as (N, num_heads, L, S)."""
+        return merge_masks(attn_mask, key_padding_mask, query, self.num_heads)
+
+
+# Where PyTorch has it, and files of whole modules look for it.
+MultiheadAttention.__module__ = activation.__name__
+activation.MultiheadAttention = MultiheadAttention  # type: ignore[attr-defined]
