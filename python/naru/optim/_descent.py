@@ -9,7 +9,7 @@ from ..autograd.grad_mode import enable_grad
 from .optimizer import Optimizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 Tensor = _C.Tensor
 
@@ -21,13 +21,8 @@ class Descent(Optimizer):
     (`_update_group`).
     """
 
-    # Whether it has _update_differentiably.
-    _may_be_differentiable = False
-
-    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
-        if defaults.get("differentiable") and not self._may_be_differentiable:
-            raise NotImplementedError(f"{type(self).__name__}: differentiable=True is not supported yet; of SGD, Adam and AdamW it is")
-        super().__init__(params, defaults)
+    # Whether _update decays weights in a way of its own.
+    _decays_itself = False
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates the parameters once; `closure` computes the loss again and returns it."""
@@ -59,7 +54,8 @@ class Descent(Optimizer):
 
     def _update_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         """Updates the parameters of a group that have gradients."""
-        maximize, decay, decoupled = group["maximize"], group["weight_decay"], group.get("decoupled_weight_decay", False)
+        maximize, decay = group["maximize"], group.get("weight_decay", 0)
+        decoupled = self._decays_itself or group.get("decoupled_weight_decay", False)
         for param, grad in zip(params, grads):
             state = self._state_for(param, group)
             state["step"] += 1
@@ -71,7 +67,10 @@ class Descent(Optimizer):
 
     def _update_differentiably(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         """The same as a part of the history, for parameters that are no leaves. The state is made anew, as backward needs the old one."""
-        raise NotImplementedError
+        for param in params:
+            state = self._state_for(param, group)
+            state.update({key: value.clone() for key, value in state.items() if isinstance(value, Tensor)})
+        self._update_group(group, params, grads)
 
     def _state_for(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter, begun where there is none yet, and moved after it where it has changed its device."""

@@ -30,8 +30,6 @@ class Adam(Descent):
     tensor([0.9000])
     """
 
-    _may_be_differentiable = True
-
     def __init__(
         self,
         params: Any,

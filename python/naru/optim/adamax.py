@@ -13,7 +13,8 @@ Tensor = _C.Tensor
 __all__ = ["Adamax", "NAdam"]
 
 
-def _check(lr: Any, betas: tuple[float, float], eps: float, weight_decay: float) -> None:
+def check_betas(lr: Any, betas: tuple[float, float], eps: float, weight_decay: float) -> None:
+    """ValueError for options of Adam's kind that are out of range."""
     check_option("learning rate", lr, number(lr) >= 0.0)
     check_option("epsilon value", eps, eps >= 0.0)
     for i in (0, 1):
@@ -39,7 +40,7 @@ class Adamax(Descent):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        _check(lr, betas, eps, weight_decay)
+        check_betas(lr, betas, eps, weight_decay)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -80,7 +81,7 @@ class NAdam(Descent):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        _check(lr, betas, eps, weight_decay)
+        check_betas(lr, betas, eps, weight_decay)
         check_option("momentum_decay value", momentum_decay, momentum_decay >= 0.0)
         defaults = {
             "lr": lr,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from ..autograd.grad_mode import enable_grad
-from ..utils.hooks import RemovableHandle
+from ._optimizer_hooks import OptimizerHooks, register_optimizer_step_post_hook, register_optimizer_step_pre_hook, with_hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 Tensor = _C.Tensor
 
-__all__ = ["Optimizer", "required"]
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required"]
 
 
 class _Required:
@@ -25,10 +25,10 @@ class _Required:
 required = _Required()
 
 # State that is counted on the host in float32, whatever the parameter is.
-_ON_HOST = ("step", "mu_product")
+_ON_HOST = ("step", "mu_product", "eta", "mu")
 
 
-class Optimizer:
+class Optimizer(OptimizerHooks):
     """Base of all optimizers.
 
     Args:
@@ -41,8 +41,7 @@ class Optimizer:
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        self._optimizer_step_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._optimizer_step_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self._begin_hooks()
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got " + params.type()
@@ -61,7 +60,7 @@ class Optimizer:
         super().__init_subclass__(**kwargs)
         step = cls.__dict__.get("step")
         if step is not None and not hasattr(step, "hooked"):
-            cls.step = _with_hooks(step)  # type: ignore[attr-defined,method-assign]
+            cls.step = with_hooks(step)  # type: ignore[attr-defined,method-assign]
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group: a dict with "params" and any options that differ from the defaults."""
@@ -122,6 +121,8 @@ class Optimizer:
         """Updates the parameters once; `closure` computes the loss again and returns it."""
         raise NotImplementedError
 
+    profile_hook_step = staticmethod(with_hooks)
+
     # False: numbers that change from step to step are worked out by the host, so that a replayed step (`naru.Graph`) would be wrong.
     _may_be_captured = True
 
@@ -159,7 +160,7 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """{"state": a dict for each parameter's number, "param_groups": the options with the numbers as "params"}."""
-        for hook in getattr(self, "_optimizer_state_dict_pre_hooks", {}).values():
+        for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
         numbers: dict[int, int] = {}
         groups = []
@@ -170,12 +171,20 @@ class Optimizer:
             packed["params"] = [numbers[id(param)] for param in group["params"]]
             groups.append(packed)
         state = {(numbers[id(k)] if isinstance(k, Tensor) else k): v for k, v in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        collected = {"state": state, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            new = hook(self, collected)
+            collected = collected if new is None else new
+        return collected
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes back what `state_dict` gave. Tensors that have the parameter's device and dtype are used as they are, not copied."""
         import copy
 
+        state_dict = state_dict.copy()  # hooks may change it
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            new = hook(self, state_dict)
+            state_dict = state_dict if new is None else new
         saved = state_dict["param_groups"]
         if len(self.param_groups) != len(saved):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -211,31 +220,18 @@ class Optimizer:
                 group["param_names"] = mine["param_names"]
             groups.append({"params": mine["params"], **group})
         self.__setstate__({"state": state, "param_groups": groups})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.__dict__.setdefault("_optimizer_step_pre_hooks", OrderedDict())
-        self.__dict__.setdefault("_optimizer_step_post_hooks", OrderedDict())
+        self._begin_hooks()
         for group in self.param_groups:
             for name, default in self.__dict__.get("defaults", {}).items():
                 group.setdefault(name, default)
-
-    # --- hooks -------------------------------------------------------------------------------------------------
-
-    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(optimizer, args, kwargs)` before each step."""
-        handle = RemovableHandle(self._optimizer_step_pre_hooks)
-        self._optimizer_step_pre_hooks[handle.id] = hook
-        return handle
-
-    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(optimizer, args, kwargs)` after each step."""
-        handle = RemovableHandle(self._optimizer_step_post_hooks)
-        self._optimizer_step_post_hooks[handle.id] = hook
-        return handle
 
     def __repr__(self) -> str:
         text = type(self).__name__ + " ("
@@ -245,32 +241,6 @@ class Optimizer:
                 if key != "params":
                     text += f"    {key}: {group[key]}\n"
         return text + ")"
-
-
-def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """`step` with the optimizer's step hooks around it."""
-    import functools
-
-    @functools.wraps(step)
-    def wrapper(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if _C._capturing():
-            self._check_capture()
-        pre, post = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
-        if not pre and not post:
-            return step(self, *args, **kwargs)
-        for hook in list(pre.values()):
-            new = hook(self, args, kwargs)
-            if new is not None:
-                if not (isinstance(new, tuple) and len(new) == 2):
-                    raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {new}.")
-                args, kwargs = new
-        out = step(self, *args, **kwargs)
-        for hook in list(post.values()):
-            hook(self, args, kwargs)
-        return out
-
-    wrapper.hooked = True  # type: ignore[attr-defined]
-    return wrapper
 
 
 def _move_state(state: dict[str, Any], device: _C.device) -> None:

@@ -26,8 +26,6 @@ class SGD(Descent):
     tensor([0.9500])
     """
 
-    _may_be_differentiable = True
-
     def __init__(
         self,
         params: Any,

@@ -1,0 +1,109 @@
+"""Hooks of optimizers: around steps, of one optimizer or of all, and around saving and loading."""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from ..utils.hooks import RemovableHandle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_global_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+_global_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+
+# The hooks of one optimizer.
+_HOOKS = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
+
+
+def _add(hooks: OrderedDict[int, Any], hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(optimizer, args, kwargs)` before each step of every optimizer."""
+    return _add(_global_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(optimizer, args, kwargs)` after each step of every optimizer."""
+    return _add(_global_post_hooks, hook)
+
+
+class OptimizerHooks:
+    """The part of `Optimizer` that has to do with hooks."""
+
+    if TYPE_CHECKING:
+        _optimizer_step_pre_hooks: OrderedDict[int, Any]
+        _optimizer_step_post_hooks: OrderedDict[int, Any]
+        _optimizer_state_dict_pre_hooks: OrderedDict[int, Any]
+        _optimizer_state_dict_post_hooks: OrderedDict[int, Any]
+        _optimizer_load_state_dict_pre_hooks: OrderedDict[int, Any]
+        _optimizer_load_state_dict_post_hooks: OrderedDict[int, Any]
+
+    def _begin_hooks(self) -> None:
+        for name in _HOOKS:
+            self.__dict__.setdefault(name, OrderedDict())
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(optimizer, args, kwargs)` before each step; a pair that it returns replaces args and kwargs."""
+        return _add(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(optimizer, args, kwargs)` after each step."""
+        return _add(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(optimizer)` before `state_dict` collects."""
+        return _add(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(optimizer, state_dict)` after `state_dict` has collected; what it returns, if not None, takes its place."""
+        return _add(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(optimizer, state_dict)` before loading; what it returns, if not None, is loaded instead."""
+        return _add(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(optimizer)` after loading."""
+        return _add(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+
+def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """`step` with the step hooks, those of all optimizers and the optimizer's own, around it."""
+
+    @functools.wraps(step)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _C._capturing():
+            self._check_capture()
+        pre, post = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        if not pre and not post and not _global_pre_hooks and not _global_post_hooks:
+            return step(self, *args, **kwargs)
+        for hook in [*_global_pre_hooks.values(), *pre.values()]:
+            new = hook(self, args, kwargs)
+            if new is not None:
+                if not (isinstance(new, tuple) and len(new) == 2):
+                    raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {new}.")
+                args, kwargs = new
+        out = step(self, *args, **kwargs)
+        for hook in [*post.values(), *_global_post_hooks.values()]:
+            hook(self, args, kwargs)
+        return out
+
+    wrapper.hooked = True  # type: ignore[attr-defined]
+    return wrapper

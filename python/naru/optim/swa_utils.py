@@ -1,0 +1,216 @@
+"""`torch.optim.swa_utils`: averages of a model's parameters over its training, and the rate to go with them."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+from .. import _C, _missing
+from ..nn import Module
+from ..nn.modules.batchnorm import _BatchNorm
+from ._lr_base import LRScheduler, _per_group
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from .optimizer import Optimizer
+
+Tensor = _C.Tensor
+PARAM_LIST = tuple[Tensor, ...] | list[Tensor]
+
+__all__ = ["AveragedModel", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn", "update_bn"]
+
+
+def _check_decay(decay: float) -> None:
+    if decay < 0.0 or decay > 1.0:
+        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
+
+
+def _in_place(average: Callable[[Tensor, Tensor, Any], Tensor]) -> Callable[[Any, Any, Any], None]:
+    """The same for lists of tensors, whose elements are written."""
+
+    def update(averaged: PARAM_LIST, current: PARAM_LIST, count: Any) -> None:
+        with _C.no_grad():
+            for old, new in zip(averaged, current, strict=True):
+                old.copy_(average(old, new, count))
+
+    return update
+
+
+def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
+    """The function (average, value, count) -> decay · average + (1 - decay) · value. ValueError unless decay is in [0, 1]."""
+    _check_decay(decay)
+
+    def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
+        with _C.no_grad():
+            return decay * ema_param + (1 - decay) * current_param
+
+    return ema_update
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[PARAM_LIST, PARAM_LIST, Any], None]:
+    """The same for lists, whose averages are written. ValueError unless decay is in [0, 1]."""
+    return _in_place(get_ema_avg_fn(decay))
+
+
+def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
+    """The function (average, value, count) -> the mean of count + 1 values, of which `average` is that of the first ones."""
+
+    def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
+        with _C.no_grad():
+            return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
+
+    return swa_update
+
+
+def get_swa_multi_avg_fn() -> Callable[[PARAM_LIST, PARAM_LIST, Any], None]:
+    """The same for lists, whose averages are written."""
+    return _in_place(get_swa_avg_fn())
+
+
+class AveragedModel(Module):
+    """A copy of a model (`module`) whose parameters are averages of the model's.
+
+    Args:
+        model: the model that is copied.
+        device: where the copy lives; the model's device if None.
+        avg_fn: the function (average, value, count) that gives the next average; equal weights if None.
+        multi_avg_fn: one for lists, which writes the averages; not both (AssertionError).
+        use_buffers: whether buffers are averaged, too; else they are the model's.
+
+    >>> import naru
+    >>> model = naru.nn.Linear(1, 1, bias=False)
+    >>> average = naru.optim.swa_utils.AveragedModel(model)
+    >>> for value in (1.0, 2.0, 6.0):
+    ...     _ = naru.nn.init.constant_(model.weight, value)
+    ...     average.update_parameters(model)
+    >>> average.module.weight.item(), average.n_averaged.item()
+    (3.0, 3)
+    """
+
+    n_averaged: Tensor
+
+    def __init__(
+        self,
+        model: Module,
+        device: Any = None,
+        avg_fn: Callable[[Tensor, Tensor, Any], Tensor] | None = None,
+        multi_avg_fn: Callable[[PARAM_LIST, PARAM_LIST, Any], None] | None = None,
+        use_buffers: bool = False,
+    ) -> None:
+        super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
+        self.module = copy.deepcopy(model)
+        if device is not None:
+            self.module = self.module.to(device)
+        self.register_buffer("n_averaged", _C.tensor(0, dtype=_C.int64, device=device))
+        self.avg_fn = avg_fn
+        self.multi_avg_fn = multi_avg_fn
+        self.use_buffers = use_buffers
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the averaged model gives."""
+        return self.module(*args, **kwargs)
+
+    def _tensors(self, model: Module) -> list[Tensor]:
+        buffers = model.buffers() if self.use_buffers else ()
+        return [t.detach() for t in itertools.chain(model.parameters(), buffers)]
+
+    def update_parameters(self, model: Module) -> None:
+        """Takes in what the model is now; the first time it is copied."""
+        own = self._tensors(self.module)
+        new = [value.to(average.device) for average, value in zip(own, self._tensors(model))]
+        count = int(self.n_averaged.item())
+        with _C.no_grad():
+            if count == 0:
+                for average, value in zip(own, new):
+                    average.copy_(value)
+            elif self.avg_fn is None:
+                update = self.multi_avg_fn or get_swa_multi_avg_fn()
+                for kind in dict.fromkeys((t.device, t.dtype) for t in own):
+                    pairs = [(average, value) for average, value in zip(own, new) if (average.device, average.dtype) == kind]
+                    update([a for a, _ in pairs], [v for _, v in pairs], self.n_averaged.to(kind[0]))
+            else:
+                for average, value in zip(own, new):
+                    average.copy_(self.avg_fn(average, value, self.n_averaged.to(average.device)))
+            if not self.use_buffers:
+                for average, value in zip(self.module.buffers(), model.buffers(), strict=True):
+                    average.detach().copy_(value.detach().to(average.device))
+        self.n_averaged += 1
+
+
+def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+    """Computes the running means and variances of the model's batch norms anew, by one pass over the batches of `loader`.
+
+    Args:
+        loader: batches, or lists whose first element is one.
+        model: the model, called with each batch in training mode; its mode stays.
+        device: where batches are moved to first.
+    """
+    momenta = {module: module.momentum for module in model.modules() if isinstance(module, _BatchNorm)}
+    if not momenta:
+        return
+    training = model.training
+    model.train()
+    for module in momenta:
+        module.reset_running_stats()
+        module.momentum = None
+    with _C.no_grad():
+        for batch in loader:
+            batch = batch[0] if isinstance(batch, (list, tuple)) else batch
+            model(batch if device is None else batch.to(device))
+    for module, momentum in momenta.items():
+        module.momentum = momentum
+    model.train(training)
+
+
+class SWALR(LRScheduler):
+    """Anneals the rates of all groups to swa_lr, and keeps them there.
+
+    Args:
+        optimizer: the optimizer whose groups' "lr" is set.
+        swa_lr: the rate to arrive at, for all groups or a list of one for each.
+        anneal_epochs: after how many epochs.
+        anneal_strategy: "cos" or "linear". ValueError for others.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, swa_lr: Any, anneal_epochs: int = 10, anneal_strategy: Literal["cos", "linear"] = "cos", last_epoch: int = -1
+    ) -> None:
+        if isinstance(swa_lr, (list, tuple)) and len(swa_lr) != len(optimizer.param_groups):
+            raise ValueError(
+                "swa_lr must have the same length as optimizer.param_groups: "
+                f"swa_lr has {len(swa_lr)}, optimizer.param_groups has {len(optimizer.param_groups)}"
+            )
+        for rate, group in zip(_per_group(swa_lr, optimizer, "swa_lr"), optimizer.param_groups):
+            group["swa_lr"] = rate
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+        self._anneal_strategy = anneal_strategy
+        if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+            raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
+        self.anneal_epochs = anneal_epochs
+        super().__init__(optimizer, last_epoch)
+
+    def anneal_func(self, t: float) -> float:
+        """The share of the way to swa_lr, at a share of the epochs."""
+        return t if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * t)) / 2
+
+    def get_lr(self) -> list[float]:
+        """The rates of the epoch that begins."""
+        step = self._step_count - 1
+        if self.anneal_epochs == 0:
+            step = max(1, step)
+        before, now = (self.anneal_func(max(0, min(1, at / max(1, self.anneal_epochs)))) for at in (step - 1, step))
+        rates = []
+        for group, rate in zip(self.optimizer.param_groups, self._rates()):
+            goal = group["swa_lr"]
+            start = goal if before == 1 else (rate - before * goal) / (1 - before)
+            rates.append(goal * now + start * (1 - now))
+        return rates
+
+
+__getattr__ = _missing.module_getattr(__name__)
