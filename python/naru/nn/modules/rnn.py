@@ -9,8 +9,8 @@ from typing import Any
 
 from ... import _C
 from .. import init
+from .._packed import PackedSequence
 from ..parameter import Parameter
-from ..utils.rnn import PackedSequence
 from .module import Module
 
 Tensor = _C.Tensor

@@ -1,0 +1,80 @@
+"""`torch.nn.utils.fusion`: batch norms in evaluation, taken into the layer before them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, TypeVar
+
+from ... import _C, _missing
+from ..parameter import Parameter
+
+Tensor = _C.Tensor
+M = TypeVar("M")
+
+__all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
+
+
+def _check(layer: Any, bn: Any) -> None:
+    if layer.training or bn.training:
+        raise AssertionError("Fusion only for eval!")
+    if bn.running_mean is None or bn.running_var is None:
+        raise AssertionError("bn.running_mean and bn.running_var must not be None")
+
+
+def _fused(w: Tensor, b: Tensor | None, *bn: Any) -> tuple[Parameter, Parameter]:
+    weight, bias = _C._fuse_bn(w, b, *bn)
+    return Parameter(weight, w.requires_grad), Parameter(bias, False if b is None else b.requires_grad)
+
+
+def fuse_conv_bn_eval(conv: M, bn: Any, transpose: bool = False) -> M:
+    """A copy of a convolution that does what it and the batch norm behind it do in evaluation. AssertionError for modules in training.
+
+    Args:
+        transpose: whether the convolution is a transposed one.
+    """
+    _check(conv, bn)
+    fused: Any = copy.deepcopy(conv)
+    fused.weight, fused.bias = fuse_conv_bn_weights(
+        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose
+    )
+    return fused
+
+
+def fuse_conv_bn_weights(
+    conv_w: Tensor,
+    conv_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
+    transpose: bool = False,
+) -> tuple[Parameter, Parameter]:
+    """Weight and bias of a convolution with a batch norm taken in: running mean and variance, eps, weight and bias."""
+    return _fused(conv_w, conv_b, bn_rm, bn_rv, bn_w, bn_b, bn_eps, transpose)
+
+
+def fuse_linear_bn_eval(linear: M, bn: Any) -> M:
+    """A copy of a linear layer that does what it and the batch norm behind it do in evaluation. AssertionError for modules in training, and for a norm of
+    neither as many features nor one."""
+    _check(linear, bn)
+    fused: Any = copy.deepcopy(linear)
+    if fused.out_features != bn.num_features and bn.num_features != 1:
+        raise AssertionError(
+            "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, "
+            f"got linear.out_features={fused.out_features} and bn.num_features={bn.num_features}"
+        )
+    fused.weight, fused.bias = fuse_linear_bn_weights(
+        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
+    )
+    return fused
+
+
+def fuse_linear_bn_weights(
+    linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor, bn_b: Tensor
+) -> tuple[Parameter, Parameter]:
+    """Weight and bias of a linear layer with a batch norm taken in: running mean and variance, eps, weight and bias."""
+    return _fused(linear_w, linear_b, bn_rm, bn_rv, bn_w, bn_b, bn_eps, False)
+
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -1,0 +1,33 @@
+"""`torch.nn.utils.memory_format`: the weights of convolutions laid out with channels last."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from ... import _C, _missing
+from ..modules.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
+
+M = TypeVar("M")
+
+__all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
+
+
+def _convert(module: Any, memory_format: _C.memory_format, kinds: tuple[type, ...]) -> Any:
+    if isinstance(module, kinds):
+        module.weight.data = module.weight.detach().clone(memory_format=memory_format)
+    for child in module.children():
+        _convert(child, memory_format, kinds)
+    return module
+
+
+def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
+    """Lays the weights of the module's Conv2d and ConvTranspose2d out in a memory format, as `naru.channels_last`. Returns the module."""
+    return _convert(module, memory_format, (Conv2d, ConvTranspose2d))
+
+
+def convert_conv3d_weight_memory_format(module: M, memory_format: Any) -> M:
+    """The same for Conv3d and ConvTranspose3d, as with `naru.channels_last_3d`."""
+    return _convert(module, memory_format, (Conv3d, ConvTranspose3d))
+
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -1,0 +1,122 @@
+"""`torch.nn.utils.stateless`: calls of modules with other parameters and buffers than their own. `torch.func.functional_call` is the newer name."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from ... import _C, _missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..modules.module import Module
+
+Tensor = _C.Tensor
+
+__all__ = ["functional_call"]
+
+
+def _tensors(module: Module) -> dict[str, Tensor]:
+    """All of the module's parameters and buffers by all of their names."""
+    return {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
+
+
+def _untied(own: dict[str, Tensor], given: dict[str, Any]) -> dict[str, Any]:
+    """What is given for one name of a tensor counts for its other names, too. ValueError where several are given several values."""
+    names: dict[int, list[str]] = {}
+    for name, tensor in own.items():
+        names.setdefault(id(tensor), []).append(name)
+    result = dict(given)
+    for tied in names.values():
+        values = [given[name] for name in tied if name in given]
+        if len(tied) == 1 or not values:
+            continue
+        if any(value is not values[0] for value in values):
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(tied)}, which are tied. Consider using tie_weights=False"
+            )
+        result.update(dict.fromkeys(tied, values[0]))
+    return result
+
+
+def _check_strictly(module: Module, own: dict[str, Tensor], given: dict[str, Any]) -> None:
+    unexpected, missing = [name for name in given if name not in own], [name for name in own if name not in given]
+    errors = [f"{what} key(s): {', '.join(map(repr, names))}." for what, names in (("Unexpected", unexpected), ("Missing", missing)) if names]
+    if errors:
+        raise RuntimeError("Error(s) in reparametrizing for {}:\n\t{}".format(module._get_name(), "\n\t".join(errors)))
+
+
+def _swap(module: Module, name: str, value: Any) -> Any:
+    """Puts a value in the place of a tensor; what was there."""
+    path, _, last = name.rpartition(".")
+    owner = module.get_submodule(path)
+    for registry in (owner._parameters, owner._buffers):
+        if last in registry:
+            before, registry[last] = registry[last], value
+            return before
+    if last in owner.__dict__ and isinstance(owner.__dict__[last], Tensor):
+        before, owner.__dict__[last] = owner.__dict__[last], value
+        return before
+    raise AttributeError(f"{owner._get_name()} has no attribute `{last}`")
+
+
+@contextlib.contextmanager
+def _reparametrize_module(
+    module: Module, parameters_and_buffers: dict[str, Any], tie_weights: bool = False, strict: bool = False, stack_weights: bool = False
+) -> Iterator[None]:
+    """Within it, the module has these tensors in place of its own. What it replaces meanwhile is written back to the dict."""
+    own = _tensors(module)
+    given = _untied(own, parameters_and_buffers) if tie_weights else parameters_and_buffers
+    if strict:
+        _check_strictly(module, own, given)
+    before: dict[str, Any] = {}
+    try:
+        for name, value in given.items():
+            if not isinstance(value, Tensor) and value is not None:
+                raise TypeError(f"{value} is not an instance of torch.Tensor")
+            if name in own:
+                before[name] = _swap(module, name, value)
+        yield
+    finally:
+        for name in reversed(before):
+            now = _swap(module, name, before[name])
+            if name in parameters_and_buffers:
+                parameters_and_buffers[name] = now
+
+
+def _functional_call(
+    module: Module,
+    parameters_and_buffers: dict[str, Any],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    arguments = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _reparametrize_module(module, parameters_and_buffers, tie_weights, strict):
+        return module(*arguments, **(kwargs or {}))
+
+
+def functional_call(
+    module: Module,
+    parameters_and_buffers: dict[str, Any],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """The older name of `torch.func.functional_call`, which warns."""
+    warnings.warn(
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future version of PyTorch. "
+        "Please use `torch.func.functional_call` instead which is a drop-in replacement.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+__getattr__ = _missing.module_getattr(__name__)

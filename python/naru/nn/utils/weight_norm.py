@@ -1,0 +1,101 @@
+"""Weights as a direction and a length: the older way, by a hook before forward. `parametrizations.weight_norm` is the newer one."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ... import _C, _missing
+from ..parameter import Parameter, UninitializedParameter
+
+if TYPE_CHECKING:
+    from ..modules.module import Module
+
+Tensor = _C.Tensor
+M = TypeVar("M", bound="Module")
+
+__all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
+
+
+def norm_except_dim(v: Tensor, dim: int) -> Tensor:
+    """The lengths of v's slices along `dim`, with dimensions of size 1 for the others; dim -1: that of all of v."""
+    if dim == -1:
+        return v.norm()
+    others = [d for d in range(v.dim()) if d != dim % v.dim()]
+    return v.norm(dim=others, keepdim=True) if others else v.abs()
+
+
+def weight_of(v: Tensor, g: Tensor, dim: int) -> Tensor:
+    """v with slices of length g."""
+    return v * (g / norm_except_dim(v, dim))
+
+
+class WeightNorm:
+    """The hook that computes a module's weight from its length and its direction."""
+
+    def __init__(self, name: str, dim: int | None) -> None:
+        self.name = name
+        self.dim = -1 if dim is None else dim
+
+    def compute_weight(self, module: Any) -> Tensor:
+        """The weight."""
+        return weight_of(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
+
+    @staticmethod
+    def apply(module: Any, name: str, dim: int | None) -> WeightNorm:
+        """Puts the hook to a module. RuntimeError where there is one for that name."""
+        warnings.warn(
+            "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
+            FutureWarning,
+            stacklevel=3,
+        )
+        if any(isinstance(hook, WeightNorm) and hook.name == name for hook in module._forward_pre_hooks.values()):
+            raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
+        hook = WeightNorm(name, dim)
+        weight = getattr(module, name)
+        if isinstance(weight, UninitializedParameter):
+            raise ValueError(
+                "The module passed to `WeightNorm` can't have uninitialized parameters. "
+                "Make sure to run the dummy forward before applying weight normalization"
+            )
+        del module._parameters[name]
+        module.register_parameter(name + "_g", Parameter(norm_except_dim(weight.detach(), hook.dim)))
+        module.register_parameter(name + "_v", Parameter(weight.detach()))
+        setattr(module, name, hook.compute_weight(module))
+        module.register_forward_pre_hook(hook)
+        return hook
+
+    def remove(self, module: Any) -> None:
+        """Makes the weight a parameter again."""
+        weight = self.compute_weight(module)
+        delattr(module, self.name)
+        del module._parameters[self.name + "_g"]
+        del module._parameters[self.name + "_v"]
+        setattr(module, self.name, Parameter(weight.detach()))
+
+    def __call__(self, module: Any, inputs: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
+    """Makes module.name a direction (name_v) times a length (name_g), parameters both, joined before each forward. Returns the module.
+
+    Args:
+        name: the name of a parameter.
+        dim: the dimension whose slices have a length each; None: one length.
+    """
+    WeightNorm.apply(module, name, dim)
+    return module
+
+
+def remove_weight_norm(module: M, name: str = "weight") -> M:
+    """Undoes `weight_norm`; the weight stays what it is. ValueError where there is none."""
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, WeightNorm) and hook.name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[key]
+            return module
+    raise ValueError(f"weight_norm of '{name}' not found in {module}")
+
+
+__getattr__ = _missing.module_getattr(__name__)
