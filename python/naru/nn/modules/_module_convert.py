@@ -20,6 +20,7 @@ class ConvertMethods:
         training: bool
         _parameters: dict[str, Any]
         _buffers: dict[str, Any]
+        buffers: Callable[[], Iterator[Any]]
         children: Callable[[], Iterator[Any]]
         parameters: Callable[[], Iterator[Any]]
 
@@ -62,6 +63,12 @@ class ConvertMethods:
         if dtype is not None and not dtype.is_floating_point and not dtype.is_complex:
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
 
+        if device is not None and device.type != "meta" and any(t.is_meta for t in (*self.parameters(), *self.buffers())):
+            raise NotImplementedError(
+                "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() "
+                "when moving module from meta to a different device."
+            )
+
         def convert(t: Tensor) -> Tensor:
             new_dtype = dtype if dtype is not None and t.is_floating_point() else t.dtype
             new_device = device if device is not None else t.device
@@ -84,6 +91,10 @@ class ConvertMethods:
     def cuda(self, device: Any = None) -> Self:
         """Moves parameters and buffers to a cuda device (the current one if None)."""
         return self._apply(lambda t: t.cuda(device))
+
+    def xpu(self, device: Any = None) -> Self:
+        """Moves parameters and buffers to an xpu device (the current one if None)."""
+        return self._apply(lambda t: t.to(_C.device("xpu") if device is None else _C.device("xpu", device) if isinstance(device, int) else device))
 
     def float(self) -> Self:
         """Casts floating-point parameters and buffers to float32."""

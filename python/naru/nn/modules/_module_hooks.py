@@ -5,45 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...utils.hooks import RemovableHandle
+from ._global_hooks import (
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_forward_always,
+    _global_forward_hooks,
+    _global_forward_kwargs,
+    _global_forward_pre_hooks,
+)
 from ._hooks import BackwardHooks
 
 if TYPE_CHECKING:
     from collections import OrderedDict
     from collections.abc import Callable
-
-_global_forward_hooks: dict[int, Callable] = {}
-_global_forward_always: dict[int, bool] = {}
-_global_forward_kwargs: dict[int, bool] = {}
-_global_forward_pre_hooks: dict[int, Callable] = {}
-_global_backward_hooks: dict[int, Callable] = {}
-
-
-def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, args)` before every module's forward."""
-    handle = RemovableHandle(_global_forward_pre_hooks)
-    _global_forward_pre_hooks[handle.id] = hook
-    return handle
-
-
-def register_module_forward_hook(
-    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
-) -> RemovableHandle:
-    """Calls `hook(module, args, output)` after every module's forward."""
-    handle = RemovableHandle(_global_forward_hooks, extra_dict=[_global_forward_kwargs, _global_forward_always])
-    _global_forward_hooks[handle.id] = hook
-    if with_kwargs:
-        _global_forward_kwargs[handle.id] = True
-    if always_call:
-        _global_forward_always[handle.id] = True
-    return handle
-
-
-def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, grad_input, grad_output)` when a module's input gradients have been computed."""
-    handle = RemovableHandle(_global_backward_hooks)
-    _global_backward_hooks[handle.id] = hook
-    return handle
-
 
 class HookMethods:
     """The part of `Module` that has to do with hooks."""
@@ -119,18 +93,22 @@ class HookMethods:
 
     register_backward_hook = register_full_backward_hook
 
+    def _get_backward_hooks(self) -> tuple[list[Any], list[Any]]:
+        """(full hooks, others) of this module's backward, those of all modules among them; there are no others."""
+        return [*_global_backward_hooks.values(), *self._backward_hooks.values()], []
+
+    def _get_backward_pre_hooks(self) -> list[Any]:
+        return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
+
     def _call_with_hooks(self, args: tuple, kwargs: dict) -> Any:
         called: set[int] = set()
         result: Any = None
         try:
             args, kwargs = self._run_pre_hooks(args, kwargs)
             backward = None
-            if self._backward_hooks or self._backward_pre_hooks or _global_backward_hooks:
-                backward = BackwardHooks(
-                    self,
-                    [*_global_backward_hooks.values(), *self._backward_hooks.values()],
-                    list(self._backward_pre_hooks.values()),
-                )
+            hooks, pre_hooks = self._get_backward_hooks()[0], self._get_backward_pre_hooks()
+            if hooks or pre_hooks:
+                backward = BackwardHooks(self, hooks, pre_hooks)
                 args = backward.watch_inputs(args)
             result = self.forward(*args, **kwargs)
             for key, hook in [*_global_forward_hooks.items(), *self._forward_hooks.items()]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -192,10 +193,20 @@ class StateMethods:
                 f"the shape in current model is {target.shape}."
             )
             return
+        if target.is_meta and not value.is_meta and not assign:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is a "
+                "no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in the "
+                "module instead of copying them in place?)",
+                stacklevel=5,
+            )
         try:
             if assign:
-                if isinstance(target, Parameter) and not isinstance(value, Parameter):
-                    value = Parameter(value, requires_grad=target.requires_grad)
+                if isinstance(target, Parameter):
+                    if not isinstance(value, Parameter):
+                        value = Parameter(value, requires_grad=target.requires_grad)
+                    else:
+                        value.requires_grad_(target.requires_grad)
                 setattr(self, name, value)
             else:
                 with _C.no_grad():

@@ -9,15 +9,20 @@ from ... import _C
 from ..._missing import fail
 from ..parameter import Buffer, Parameter
 from ._module_convert import ConvertMethods
-from ._module_hooks import (
-    HookMethods,
-    _global_backward_hooks,
-    _global_forward_hooks,
-    _global_forward_pre_hooks,
+from ._global_hooks import (
+    _global_call_hooks,
+    _registration_hooks,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
     register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    registered,
 )
+from ._module_hooks import HookMethods
 from ._module_state import StateMethods
 
 if TYPE_CHECKING:
@@ -26,11 +31,10 @@ if TYPE_CHECKING:
 Tensor = _C.Tensor
 
 __all__ = [
-    "Module",
-    "register_module_forward_hook",
-    "register_module_forward_pre_hook",
-    "register_module_full_backward_hook",
-]
+    "Module", "register_module_backward_hook", "register_module_buffer_registration_hook", "register_module_forward_hook",
+    "register_module_forward_pre_hook", "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook", "register_module_parameter_registration_hook",
+]  # fmt: skip
 
 
 def _indent(text: str, spaces: int) -> str:
@@ -118,13 +122,15 @@ class Module(ConvertMethods, HookMethods, StateMethods):
     # --- calling -----------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._hooked or _global_forward_hooks or _global_forward_pre_hooks or _global_backward_hooks:
+        if self._hooked or _global_call_hooks:
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
 
-    # The name that PyTorch's subclasses override or call.
+    # The names that PyTorch's subclasses override or call.
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         return Module.__call__(self, *args, **kwargs)
+
+    _wrapped_call_impl = _call_impl
 
     # --- attributes --------------------------------------------------------------------------------------------
 
@@ -158,7 +164,7 @@ class Module(ConvertMethods, HookMethods, StateMethods):
             if modules is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, "_modules")
-            modules[name] = value
+            modules[name] = registered("module", self, name, value) if _registration_hooks["module"] else value
             return
         if modules is not None and name in modules:
             if value is not None:
@@ -237,7 +243,7 @@ class Module(ConvertMethods, HookMethods, StateMethods):
                 f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
         else:
-            self._parameters[name] = param
+            self._parameters[name] = registered("parameter", self, name, param) if _registration_hooks["parameter"] else param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is state but no parameter: it moves with `to` and, if persistent, is in the state_dict."""
@@ -248,7 +254,7 @@ class Module(ConvertMethods, HookMethods, StateMethods):
             raise TypeError(
                 f"cannot assign '{type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = registered("buffer", self, name, tensor) if _registration_hooks["buffer"] else tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -259,7 +265,7 @@ class Module(ConvertMethods, HookMethods, StateMethods):
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{type_name(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
-        self._modules[name] = module
+        self._modules[name] = registered("module", self, name, module) if _registration_hooks["module"] else module
 
     def register_module(self, name: str, module: Module | None) -> None:
         """The same as `add_module`."""
@@ -275,6 +281,21 @@ class Module(ConvertMethods, HookMethods, StateMethods):
             if not isinstance(module, Module):
                 raise AttributeError(f"`{part}` is not an nn.Module")
         return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Puts a module at a dotted path, whose last part may be new unless strict. ValueError, AttributeError for what can't be there."""
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if not hasattr(parent, name):
+            if strict:
+                raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        elif not isinstance(getattr(parent, name), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted path."""
