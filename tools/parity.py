@@ -21,12 +21,12 @@ PAGE = ROOT / "docs" / "cpp-parity.md"
 NAMESPACES = {
     "autograd": ("naru::autograd", ["autograd", "function", "derivatives", "node"]),
     "autograd.functional": ("naru::autograd", ["derivatives"]),
-    "nn": ("naru::nn", ["module", "nn", "nn_activations", "nn_classes", "nn_images", "nn_lazy", "nn_losses", "nn_recurrent", "parallel"]),
-    "nn.functional": ("naru::nn::functional", ["nn_functional"]),
+    "nn": ("naru::nn", ["module", "nn", "nn_activations", "nn_classes", "nn_images", "nn_lazy", "nn_losses", "nn_recurrent", "nn_transformer", "parallel"]),
+    "nn.functional": ("naru::nn::functional", ["nn_functional", "nn_transformer"]),
     "nn.init": ("naru::nn::init", ["nn_init"]),
     "nn.utils": ("naru::nn::utils", ["nn_utils"]),
     "nn.utils.rnn": ("naru::nn::utils::rnn", ["nn_recurrent", "nn_utils"]),
-    "optim": ("naru::optim", ["optim"]),
+    "optim": ("naru::optim", ["optim", "optim_more"]),
     "optim.lr_scheduler": ("naru::optim", ["lr_scheduler"]),
     "utils.data": ("naru::data", ["data", "samplers"]),
     "fft": ("naru::fft", ["fft"]),
@@ -46,6 +46,10 @@ PARAMETER = "a Tensor that `Module::register_parameter` has made a parameter: C+
 LAZY = "a Tensor without elements, until the module has been called"
 DEPRECATED = "an old name that PyTorch warns of"
 PICKLED = "worker processes are Python's; C++'s workers are threads, which share the data set"
+
+PROPERTY = "replaces an attribute of a class by what a function gives; C++'s members are fixed: compute the value in forward()"
+BY_HOOK = "sets a member before each call; C++'s members are fixed: compute the value in forward()"
+EVALUATED = "clone() the layer and give it what the function of weights gives"
 
 CURRENT = "naru::Stream::current"
 RESET_PEAK = "naru::reset_peak_memory_stats"
@@ -85,6 +89,20 @@ SPELT = {
     ("nn.functional", "native_channel_shuffle"): ("naru::nn::functional::channel_shuffle", "another name of it"),
     ("nn.utils", "clip_grad_norm"): ("naru::nn::utils::clip_grad_norm_", DEPRECATED),
     ("nn.utils", "rnn"): ("naru::nn::utils::rnn", "a namespace"),
+    ("nn.utils", "parametrizations"): (None, PROPERTY),
+    ("nn.utils", "parametrize"): (None, PROPERTY),
+    ("nn.utils", "prune"): (None, BY_HOOK),
+    ("nn.utils", "weight_norm"): (None, BY_HOOK),
+    ("nn.utils", "remove_weight_norm"): (None, BY_HOOK),
+    ("nn.utils", "spectral_norm"): (None, BY_HOOK),
+    ("nn.utils", "remove_spectral_norm"): (None, BY_HOOK),
+    ("nn.utils", "stateless"): (None, "puts other tensors into a module's members for one call; C++'s forward() can take them as arguments"),
+    ("nn.utils", "skip_init"): (None, "C++'s constructors draw their parameters; load_state_dict() or copy_() write over them"),
+    ("nn.utils", "fuse_conv_bn_eval"): ("naru::nn::utils::fuse_conv_bn_weights", EVALUATED),
+    ("nn.utils", "fuse_linear_bn_eval"): ("naru::nn::utils::fuse_linear_bn_weights", EVALUATED),
+    ("nn.utils", "convert_conv2d_weight_memory_format"): ("naru::Tensor::contiguous", "of each weight, in a memory format"),
+    ("nn.utils", "convert_conv3d_weight_memory_format"): ("naru::Tensor::contiguous", "of each weight, in a memory format"),
+    ("optim", "swa_utils"): ("naru/averaged_model.h", "a module of Python's"),
     ("optim", "lr_scheduler"): ("naru/lr_scheduler.h", "a module of Python's"),
     ("optim", "optimizer"): ("naru/optim.h", "a module of Python's"),
     ("utils.data", "default_convert"): (None, "NumPy's arrays and Python's containers become tensors; C++'s samples are tensors"),
