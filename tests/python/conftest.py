@@ -55,7 +55,8 @@ def settings():
         for asked in (
             naru.are_deterministic_algorithms_enabled, naru.get_deterministic_debug_mode, naru.get_default_device, naru.get_default_dtype,
             naru.get_float32_matmul_precision, naru.get_num_threads, naru.get_printoptions, naru.is_anomaly_enabled, naru.is_autocast_cpu_enabled,
-            naru.is_autocast_enabled, naru.is_grad_enabled, naru.is_inference_mode_enabled, naru.cuda.current_device, naru.cuda.current_stream,
+            naru.is_autocast_enabled, naru.is_grad_enabled, naru.is_inference_mode_enabled,
+            *((naru.cuda.current_device, naru.cuda.current_stream) if naru.cuda.is_available() else ()),
         )
     }  # fmt: skip
     return found | {f"environ.{n}": v for n, v in os.environ.items() if n.startswith("NARU_")}
