@@ -1,7 +1,7 @@
 // An inference server: clients' threads put requests into a queue, one worker gathers what is there into a batch and answers all of it at once.
 // The model is shared by nobody but the worker; modules may be called by several threads, too (docs/cpp.md).
-#include <iterator>
 #include <naru/naru.h>
+#include <iterator>
 
 #include <condition_variable>
 #include <cstdio>

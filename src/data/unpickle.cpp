@@ -1,9 +1,9 @@
 // The machine that runs pickles. Lists and dicts are values from the start; tuples also hold what no value is (globals, storages), which only the
 // functions that rebuild things may see.
-#include <iterator>
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <unordered_map>
