@@ -313,3 +313,27 @@ def test_a_submodule_is_put_at_a_path():
         with pytest.raises(kind) as raised:
             net.set_submodule(*arguments)
         assert str(raised.value) == text
+
+
+def test_names_are_where_programs_import_them_from():
+    from naru.nn.common_types import _size_2_t  # noqa: F401
+    from naru.nn.modules.instancenorm import InstanceNorm2d
+    from naru.nn.modules.padding import ZeroPad2d
+    from naru.nn.modules.utils import _pair, consume_prefix_in_state_dict_if_present
+
+    assert InstanceNorm2d is nn.InstanceNorm2d and ZeroPad2d is nn.ZeroPad2d and _pair(3) == (3, 3) and _pair([1, 2]) == (1, 2)
+    state = nn.Sequential(nn.Linear(1, 1)).state_dict()
+    consume_prefix_in_state_dict_if_present(state, "0.")
+    assert list(state) == ["weight", "bias"] and "" in state._metadata and "0" not in state._metadata
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_gradients_of_convolutions_are_functions(n):
+    torch.manual_seed(0)
+    x, w = torch.randn(2, 4, *[5] * n, requires_grad=True), torch.randn(6, 2, *[3] * n, requires_grad=True)
+    options = {"stride": 2, "padding": 1, "groups": 2}
+    y = getattr(torch.nn.functional, f"conv{n}d")(x, w, **options)
+    g = torch.randn(y.shape)
+    by_x, by_w = torch.autograd.grad(y, (x, w), g)
+    assert torch.equal(getattr(nn.grad, f"conv{n}d_input")(x.shape, w.detach(), g, **options), by_x)
+    assert torch.equal(getattr(nn.grad, f"conv{n}d_weight")(x.detach(), w.shape, g, **options), by_w)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _missing
-from . import attention, functional, init, modules, parallel, parameter, utils
+from . import attention, common_types, functional, grad, init, modules, parallel, parameter, utils
 from .modules import *
 from .modules.module import Module
 from .parallel import DataParallel

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys as _sys
+from types import ModuleType as _ModuleType
+
 from ... import _missing
+from . import utils
 from .activation import *
 from .attention import *
 from .batchnorm import *
@@ -21,5 +25,23 @@ from .pooling import *
 from .rnn import *
 from .sparse import *
 from .transformer import *
+
+# PyTorch's modules, by what programs import from them.
+_ELSEWHERE = {
+    "adaptive": "AdaptiveLogSoftmaxWithLoss",
+    "channelshuffle": "ChannelShuffle",
+    "distance": "PairwiseDistance CosineSimilarity",
+    "fold": "Fold Unfold",
+    "instancenorm": "InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
+    "padding": " ".join(f"{kind}Pad{n}d" for kind in ("Circular", "Constant", "Reflection", "Replication", "Zero") for n in (1, 2, 3)),
+    "pixelshuffle": "PixelShuffle PixelUnshuffle",
+    "upsampling": "Upsample UpsamplingNearest2d UpsamplingBilinear2d",
+}
+for _place, _names in _ELSEWHERE.items():
+    _module = _ModuleType(f"{__name__}.{_place}", "Another place of these layers.")
+    vars(_module).update({_name: globals()[_name] for _name in _names.split()}, __all__=_names.split())
+    _sys.modules[_module.__name__] = globals()[_place] = _module
+
+__all__ = [_name for _name, _value in globals().items() if not _name.startswith("_") and not isinstance(_value, _ModuleType) and _name != "annotations"]
 
 __getattr__ = _missing.module_getattr(__name__)

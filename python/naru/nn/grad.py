@@ -1,0 +1,70 @@
+"""`torch.nn.grad`: the gradients of convolutions by their input and by their weight, as functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C, _missing
+from ..autograd import grad
+from ..autograd.grad_mode import enable_grad
+
+Tensor = _C.Tensor
+
+_CONVOLUTIONS = {1: _C.conv1d, 2: _C.conv2d, 3: _C.conv3d}
+
+
+def _gradient(n: int, by: int, operands: list[Any], grad_output: Tensor, rest: tuple) -> Tensor:
+    """The gradient by operand `by`, of which only the size is given: a convolution is linear in each."""
+    other: Tensor = operands[1 - by]
+    with enable_grad():
+        leaf = _C.zeros(tuple(operands[by]), dtype=other.dtype, device=other.device).requires_grad_()
+        operands[by] = leaf
+        stride, padding, dilation, groups = rest
+        out = _CONVOLUTIONS[n](operands[0], operands[1], None, stride, padding, dilation, groups)
+    history = _C.is_grad_enabled() and (grad_output.requires_grad or other.requires_grad)
+    return grad(out, leaf, grad_output, create_graph=history)[0]
+
+
+def conv1d_input(
+    input_size: Any, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Tensor:
+    """The gradient of conv1d by its input, of size input_size (N, C, L), from that of its result. weight (O, C / groups, k)."""
+    return _gradient(1, 0, [input_size, weight], grad_output, (stride, padding, dilation, groups))
+
+
+def conv2d_input(
+    input_size: Any, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Tensor:
+    """The gradient of conv2d by its input, of size input_size (N, C, H, W), from that of its result. weight (O, C / groups, h, w)."""
+    return _gradient(2, 0, [input_size, weight], grad_output, (stride, padding, dilation, groups))
+
+
+def conv3d_input(
+    input_size: Any, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Tensor:
+    """The gradient of conv3d by its input, of size input_size (N, C, D, H, W), from that of its result. weight (O, C / groups, d, h, w)."""
+    return _gradient(3, 0, [input_size, weight], grad_output, (stride, padding, dilation, groups))
+
+
+def conv1d_weight(
+    input: Tensor, weight_size: Any, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Tensor:
+    """The gradient of conv1d by its weight, of size weight_size (O, C / groups, k), from that of its result. input (N, C, L)."""
+    return _gradient(1, 1, [input, weight_size], grad_output, (stride, padding, dilation, groups))
+
+
+def conv2d_weight(
+    input: Tensor, weight_size: Any, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Tensor:
+    """The gradient of conv2d by its weight, of size weight_size (O, C / groups, h, w), from that of its result. input (N, C, H, W)."""
+    return _gradient(2, 1, [input, weight_size], grad_output, (stride, padding, dilation, groups))
+
+
+def conv3d_weight(
+    input: Tensor, weight_size: Any, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> Tensor:
+    """The gradient of conv3d by its weight, of size weight_size (O, C / groups, d, h, w), from that of its result. input (N, C, D, H, W)."""
+    return _gradient(3, 1, [input, weight_size], grad_output, (stride, padding, dilation, groups))
+
+
+__getattr__ = _missing.module_getattr(__name__)
