@@ -41,7 +41,7 @@ class LBFGS(Optimizer):
     ...     loss.backward()
     ...     return loss
     >>> optimizer.step(closure).item(), p.data
-    (13.0, tensor([1., 2.]))
+    (13.0, tensor([1.0000, 2.0000]))
     """
 
     _may_be_captured = False
