@@ -1,9 +1,12 @@
-// What a registered hook gives out: the way to take it out again.
+// What a registered hook gives out: the way to take it out again; and hooks on the tensors that are kept for backward.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <utility>
+
+#include "naru/tensor.h"
 
 namespace naru {
 
@@ -21,6 +24,24 @@ class HookHandle {
  private:
   int64_t id_ = -1;
   std::function<void()> remove_;
+};
+
+// Within its life, each tensor that an operator on this thread keeps for backward is given to `pack`, and what that returns is kept in its place
+// (on disk, on another device, or not at all); backward gets the tensor back from `unpack`. The innermost scope counts. Scopes end in the reverse
+// order of their beginnings. RuntimeError where pack writes to its tensor in place. Writes to a packed tensor are not noticed.
+class SavedTensorHooks {
+ public:
+  using Pack = std::function<std::shared_ptr<void>(const Tensor&)>;
+  using Unpack = std::function<Tensor(const std::shared_ptr<void>&)>;
+  SavedTensorHooks(Pack pack, Unpack unpack);
+  ~SavedTensorHooks();
+  SavedTensorHooks(const SavedTensorHooks&) = delete;
+
+  const Pack pack;
+  const Unpack unpack;
+
+ private:
+  const SavedTensorHooks* before_;
 };
 
 }  // namespace naru

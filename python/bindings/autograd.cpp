@@ -5,11 +5,14 @@
 #include <optional>
 
 #include "naru/autograd.h"
+#include "naru/hooks.h"
 
 #include <functional>
 
 #include "autograd/anomaly.h"
+#include "backward/engine.h"
 #include "nodes.h"
+#include "ops/common.h"
 #include "ops/function.h"
 #include "tensor_object.h"
 
@@ -144,6 +147,41 @@ void define_anomaly() {
   def(kFunction, "is_anomaly_check_nan_enabled", "", "Whether NaN is one.", [] { return anomaly_check_nan_enabled(); });
 }
 
+// Where gradients go, and the pass under way, as torch.autograd.graph asks for them.
+void define_edges() {
+  def(kFunction, "_gradient_edge", "input", "(node, number of its input) that the tensor's gradient goes to.",
+      [](const Tensor& t) -> PyObject* {
+        const autograd::Edge edge = autograd::gradient_edge(t);
+        return nb::make_tuple(node_object(edge.node), static_cast<int64_t>(edge.slot)).release().ptr();
+      });
+  def(kFunction, "_at_gradient_edge", "node, output_nr, like",
+      "A tensor with the elements of `like` whose gradient goes to the node's input.",
+      [](PyObject* node, int64_t slot, const Tensor& like) {
+        const Ref<Node> target = node_from(node);
+        if (!target) throw TypeError("expected a node of the graph, got {}", Py_TYPE(node)->tp_name);
+        Tensor t = like.detach();
+        autograd::Meta& m = autograd::ensure_meta(t);
+        m.grad_fn = target;
+        m.output = static_cast<uint32_t>(slot);
+        return t;
+      });
+  def(kFunction, "_current_backward", "", "The number of the backward pass that runs on this thread; 0 outside.",
+      [] { return static_cast<int64_t>(autograd::current_backward()); });
+  def(kFunction, "_backward_has_inputs", "", "Whether that pass gathers the gradients of named inputs only.",
+      [] { return autograd::backward_has_inputs(); });
+  def(kFunction, "_backward_keeps_graph", "", "Whether that pass keeps the graph.", [] { return autograd::backward_keeps_graph(); });
+  def(kFunction, "_is_reached", "node, output_nr", "Whether the backward pass under way runs a node.", [](PyObject* node, int64_t) {
+    const Ref<Node> n = node_from(node);
+    if (!n) throw TypeError("expected a node of the graph, got {}", Py_TYPE(node)->tp_name);
+    return autograd::backward_reaches(*n);
+  });
+  def(kFunction, "_increment_version", "input", "Counts as a write to the tensor.", [](const Tensor& t) -> PyObject* {
+    if (t.is_inference()) throw RuntimeError("increment_version: inference tensors do not track version counter.");
+    ops::bump_version(t);
+    Py_RETURN_NONE;
+  });
+}
+
 void define_engine() {
   def(kFunction, "_backward", "tensors, gradients, retain_graph, create_graph, inputs",
       "Adds the gradients of the tensors to the leaves' grad.",
@@ -215,6 +253,27 @@ struct InferenceScope {
   std::optional<InferenceMode> mode;
 };
 
+// The same of hooks on saved tensors.
+struct SavedHooksScope {
+  std::optional<SavedTensorHooks> hooks;
+  void enter(nb::object pack, nb::object unpack) {
+    hooks.emplace(
+        [f = keep(pack.ptr())](const Tensor& t) -> std::shared_ptr<void> {
+          const Locked gil;
+          const nb::object result = nb::steal(check(call_python(f.get(), {wrapped(t).ptr()})));
+          return keep(result.ptr());
+        },
+        [f = keep(unpack.ptr())](const std::shared_ptr<void>& value) -> Tensor {
+          const Locked gil;
+          const nb::object result = nb::steal(check(call_python(f.get(), {static_cast<PyObject*>(value.get())})));
+          if (!is_tensor(result.ptr()))
+            throw TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type {}",
+                            Py_TYPE(result.ptr())->tp_name);
+          return tensor_of(result.ptr());
+        });
+  }
+};
+
 }  // namespace
 
 PyObject* grad_fn_of(const Tensor& t) {
@@ -228,6 +287,7 @@ void define_autograd(nb::module_& m) {
   define_nodes(m);
   define_functions(m);
   define_engine();
+  define_edges();
   define_anomaly();
   nb::class_<NoGradScope>(m, "no_grad", "Within it, no history is recorded.")
       .def(nb::init<>())
@@ -237,6 +297,10 @@ void define_autograd(nb::module_& m) {
       .def(nb::init<>())
       .def("enter", [](InferenceScope& s, bool on) { s.mode.emplace(on); })
       .def("leave", [](InferenceScope& s) { s.mode.reset(); });
+  nb::class_<SavedHooksScope>(m, "_SavedHooksScope", "One stay within hooks on saved tensors.")
+      .def(nb::init<>())
+      .def("enter", &SavedHooksScope::enter)
+      .def("leave", [](SavedHooksScope& s) { s.hooks.reset(); });
 }
 
 }  // namespace naru::py

@@ -210,6 +210,8 @@ nb::object node_object(const Ref<Node>& node) {
   return nb::steal(reinterpret_cast<PyObject*>(o));
 }
 
+Ref<Node> node_from(PyObject* o) { return PyObject_TypeCheck(o, node_type) ? node_of(o) : Ref<Node>(); }
+
 nb::object hook_handle(autograd::HookPlace place) { return nb::cast(HookHandle{std::move(place)}); }
 
 std::string name_of_callable(PyObject* f) {

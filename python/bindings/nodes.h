@@ -8,6 +8,8 @@ namespace naru::py {
 
 // The Python object of a node, of a class that has the node's name; None for null.
 nb::object node_object(const Ref<autograd::Node>& node);
+// The node that a Python object stands for; null if it is none.
+Ref<autograd::Node> node_from(PyObject* o);
 // The handle of a hook.
 nb::object hook_handle(autograd::HookPlace place);
 // A callable's __name__, for errors.

@@ -16,6 +16,9 @@ InferenceMode::~InferenceMode() {
   set_grad_enabled(grad_);
 }
 bool is_inference_mode_enabled() noexcept { return inference_enabled; }
+SavedTensorHooks::SavedTensorHooks(Pack p, Unpack u)
+    : pack(std::move(p)), unpack(std::move(u)), before_(std::exchange(autograd::saved_tensor_hooks, this)) {}
+SavedTensorHooks::~SavedTensorHooks() { autograd::saved_tensor_hooks = before_; }
 
 namespace autograd {
 namespace {
@@ -115,7 +118,45 @@ Saved::Saved(const Tensor& t, bool output_of_this_node, uint32_t output)
         "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by "
         "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
         "instead of `torch.inference_mode()`.");
-  if (t.defined()) tensor_ = output_of_this_node ? t.detach() : t;
+  if (!t.defined()) return;
+  if (saved_tensor_hooks) [[unlikely]]
+    pack(t);
+  else
+    tensor_ = output_of_this_node ? t.detach() : t;
+}
+
+void Saved::pack(const Tensor& t) {
+  const NoGrad guard;
+  auto packed = make_ref<PackedTensor>();
+  packed->unpack = saved_tensor_hooks->unpack;
+  if (const Meta* m = is_output_ ? nullptr : meta_of(t)) {
+    LeafNode* const leaf = m->accumulator.load(std::memory_order_acquire);
+    packed->edge = {m->grad_fn ? m->grad_fn : leaf ? Ref<Node>::share(leaf) : Ref<Node>(), m->grad_fn ? m->output : 0};
+  }
+  // Of a result not the tensor itself: it would own the node that keeps it.
+  const Tensor given = is_output_ ? t.detach() : t;
+  const SavedTensorHooks* const hooks = std::exchange(saved_tensor_hooks, nullptr);
+  struct Restore {
+    const SavedTensorHooks* hooks;
+    ~Restore() { saved_tensor_hooks = hooks; }
+  } const restore{hooks};
+  packed->value = hooks->pack(given);
+  if (given.version() != version_)
+    throw RuntimeError(
+        "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified by in-place "
+        "operations as this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on the "
+        "input to a pack hook.");
+  packed_ = std::move(packed);
+}
+
+// `t` as a tensor whose gradient goes along `edge`.
+Tensor Saved::attached(const Tensor& t, Edge edge) const {
+  if (!edge.node || !is_inexact(t.dtype())) return t;
+  Tensor result = t.detach();
+  Meta& m = ensure_meta(result);
+  m.grad_fn = std::move(edge.node);
+  m.output = edge.slot;
+  return result;
 }
 
 Tensor Saved::get(Node* self) const {
@@ -127,6 +168,12 @@ Tensor Saved::get(Node* self) const {
         "backward through the graph a second time or if you need to access saved tensors after calling backward. (in {})",
         name());
   if (undefined_) return {};
+  if (packed_) [[unlikely]] {
+    const Ref<PackedTensor> packed = packed_;
+    const Tensor t = packed->unpack(packed->value);
+    if (!grad_enabled()) return t;
+    return attached(t, is_output_ ? Edge{self ? Ref<Node>::share(self) : Ref<Node>(), output_} : packed->edge);
+  }
   if (tensor_.version() != version_)
     throw RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: [{} {} on {}], saved by {} at "
@@ -134,11 +181,7 @@ Tensor Saved::get(Node* self) const {
         name_of(tensor_.dtype()), tensor_.sizes().str(), tensor_.device().str(), name(), version_, tensor_.version(),
         tensor_.impl()->origin.op ? tensor_.impl()->origin.op : "an in-place operator");
   if (!is_output_ || !grad_enabled()) return tensor_;
-  Tensor attached = tensor_.detach();
-  Meta& m = ensure_meta(attached);
-  m.grad_fn = Ref<Node>::share(self);
-  m.output = output_;
-  return attached;
+  return attached(tensor_, {Ref<Node>::share(self), output_});
 }
 
 bool recording(std::initializer_list<const Tensor*> inputs) noexcept {

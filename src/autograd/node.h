@@ -16,6 +16,7 @@
 #include "core/small_vector.h"
 #include "core/tensor_impl.h"
 #include "naru/autograd.h"
+#include "naru/hooks.h"
 #include "naru/tensor.h"
 
 namespace naru::autograd {
@@ -87,8 +88,10 @@ class Node : public RefCounted<Node> {
         while (lock_->exchange(true, std::memory_order_acquire)) std::this_thread::yield();
     }
     SavedGuard(const SavedGuard&) = delete;
-    ~SavedGuard() {
-      if (lock_) lock_->store(false, std::memory_order_release);
+    ~SavedGuard() { release(); }
+    // Before the scope's end, for what may run anything.
+    void release() noexcept {
+      if (lock_) std::exchange(lock_, nullptr)->store(false, std::memory_order_release);
     }
 
    private:
@@ -145,6 +148,15 @@ bool requires_grad(const Tensor& t) noexcept;
 // Moves what retain_grad() left at a tensor's former grad_fn to the one it has now.
 void move_retained(Meta& m, const Ref<Node>& former);
 
+// What SavedTensorHooks made of a tensor, and where its gradient goes.
+struct PackedTensor : RefCounted<PackedTensor> {
+  std::shared_ptr<void> value;
+  SavedTensorHooks::Unpack unpack;
+  Edge edge;
+};
+// Those that count on this thread.
+inline thread_local constinit const SavedTensorHooks* saved_tensor_hooks = nullptr;
+
 // A tensor kept for backward, with the version it had.
 class Saved {
  public:
@@ -154,8 +166,11 @@ class Saved {
   // Throws RuntimeError naming the operation if the tensor was written in place since, or was released. self: the node that saved it, or null
   // if it is gone.
   Tensor get(Node* self) const;
+  // Whether get() runs hooks: then not while a SavedGuard is held.
+  bool is_packed() const noexcept { return static_cast<bool>(packed_); }
   void release() {
     tensor_ = {};
+    packed_ = {};
     released_ = true;
   }
   void visit(const TensorVisitor& f) const {
@@ -163,7 +178,10 @@ class Saved {
   }
 
  private:
+  void pack(const Tensor& t);
+  Tensor attached(const Tensor& t, Edge edge) const;
   Tensor tensor_;
+  Ref<PackedTensor> packed_;
   uint32_t version_ = 0, output_ = 0;
   bool is_output_ = false, released_ = false, undefined_ = true;
 };
@@ -181,8 +199,16 @@ class FunctionNode final : public Node {
     std::vector<Tensor> values;
     if (!saved.empty()) {
       values.reserve(saved.size());
-      const SavedGuard guard(*this);
-      for (const Saved& s : saved) values.push_back(s.get(this));
+      SavedGuard guard(*this);
+      bool packed = false;
+      for (const Saved& s : saved) packed |= s.is_packed();
+      if (packed) [[unlikely]] {
+        const std::vector<Saved> copies = saved;
+        guard.release();
+        for (const Saved& s : copies) values.push_back(s.get(this));
+      } else {
+        for (const Saved& s : saved) values.push_back(s.get(this));
+      }
     }
     return f_(grads, values);
   }

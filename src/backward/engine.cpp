@@ -1,5 +1,6 @@
 // The engine: runs the backward graph from its roots to its leaves, later nodes first.
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <optional>
 #include <span>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "autograd/anomaly.h"
+#include "backward/engine.h"
 #include "backward/nesting.h"
 #include "core/autocast.h"
 #include "naru/ops.h"
@@ -88,6 +90,10 @@ std::vector<Tensor> apply(Node& node, std::vector<Tensor> grads) {
   }
 }
 
+class Engine;
+thread_local constinit Engine* current_engine = nullptr;  // the pass that runs on this thread
+std::atomic<uint64_t> passes{0};
+
 class Engine {
  public:
   Engine(bool keep, Wanted* wanted, std::vector<Tensor>* results) : keep_(keep), wanted_(wanted), results_(results) {}
@@ -103,9 +109,21 @@ class Engine {
 
   void add_root(Edge edge, Tensor g) { roots_.push_back({std::move(edge), std::move(g)}); }
 
+  uint64_t number() const noexcept { return number_; }
+  bool has_inputs() const noexcept { return wanted_ != nullptr; }
+  bool keeps_graph() const noexcept { return keep_; }
+  bool reaches(Node& node) const {
+    const bool claimed = node.visit.pass.load(std::memory_order_relaxed) == this || (!elsewhere_.empty() && elsewhere_.contains(&node));
+    return claimed && (!wanted_ || wanted_->needed.contains(&node) || wanted_->nodes.contains(&node));
+  }
+
   void run() {
     std::optional<autocast::Off> off;
     if (autocast::anywhere()) off.emplace();
+    struct Current {
+      Engine* before;
+      ~Current() { current_engine = before; }
+    } const current{std::exchange(current_engine, this)};
     count();
     for (auto& [edge, g] : roots_) put(visit(edge.node.get()), edge.slot, std::move(g));
     for (auto& [edge, g] : roots_) make_ready(edge.node.get(), visit(edge.node.get()));
@@ -213,6 +231,7 @@ class Engine {
     }
   }
 
+  const uint64_t number_ = passes.fetch_add(1, std::memory_order_relaxed) + 1;
   bool keep_;
   Wanted* wanted_;
   std::vector<Tensor>* results_;
@@ -272,6 +291,15 @@ void run_backward(std::span<const Tensor> outputs, std::span<const Tensor> gradi
 }
 
 }  // namespace
+
+uint64_t current_backward() noexcept { return current_engine ? current_engine->number() : 0; }
+bool backward_has_inputs() noexcept { return current_engine && current_engine->has_inputs(); }
+bool backward_keeps_graph() noexcept { return current_engine && current_engine->keeps_graph(); }
+bool backward_reaches(Node& node) {
+  if (!current_engine) throw RuntimeError("no backward pass is under way on this thread");
+  return current_engine->reaches(node);
+}
+
 }  // namespace autograd
 
 void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients, bool retain_graph, bool create_graph,

@@ -140,10 +140,10 @@ class TableNode final : public autograd::Node {
     for (int i = 0; i < n; ++i)
       if (next()[i].node) needs |= derivative_needs(id_, i);
     if (needs & ~kIsGradient) {
-      const SavedGuard guard(*this);
+      SavedGuard guard(*this);
       for (int i = 0; i < n; ++i)
-        if ((needs >> i & 1) && !is_number_[i]) values[i] = saved_[i].get(this);
-      if (needs >> n & 1) values[n] = result_.get(this);
+        if ((needs >> i & 1) && !is_number_[i]) values[i] = saved_value(saved_[i], guard);
+      if (needs >> n & 1) values[n] = saved_value(result_, guard);
     }
     values[n + 1] = g;
     for (int i = 0; i < n; ++i)
@@ -171,6 +171,15 @@ class TableNode final : public autograd::Node {
   }
 
  private:
+  // Hooks may run anything: without the guard.
+  Tensor saved_value(const autograd::Saved& saved, SavedGuard& guard) {
+    if (!saved.is_packed()) [[likely]]
+      return saved.get(this);
+    const autograd::Saved copy = saved;
+    guard.release();
+    return copy.get(this);
+  }
+
   // The formulas hold for complex numbers, of the conjugates of what is not the gradient.
   Tensor one_complex(int i, int n, const std::array<Tensor, 5>& values) const {
     const Tensor& g = values[n + 1];

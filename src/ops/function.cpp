@@ -13,15 +13,20 @@ namespace naru::autograd {
 std::vector<Tensor> SavedTensors::get() {
   std::vector<Tensor> list;
   Ref<Node> alive;  // let go without the lock
-  const std::lock_guard lock(mutex_);
-  if (node_ && node_->try_retain()) alive = Ref<Node>::adopt(const_cast<Node*>(node_));
-  for (const Saved& s : saved_) list.push_back(s.get(alive.get()));
+  std::vector<Saved> copies;
+  {
+    const std::lock_guard lock(mutex_);
+    if (node_ && node_->try_retain()) alive = Ref<Node>::adopt(const_cast<Node*>(node_));
+    copies = saved_;
+  }
+  for (const Saved& s : copies) list.push_back(s.get(alive.get()));  // hooks may run anything
   return list;
 }
 
 void SavedTensors::add(const Tensor& t, bool output, uint32_t number) {
+  Saved saved(t, output, number);
   const std::lock_guard lock(mutex_);
-  saved_.emplace_back(t, output, number);
+  saved_.push_back(std::move(saved));
 }
 
 void SavedTensors::release() {

@@ -47,8 +47,10 @@ class KernelNode final : public Node {
       context.grads.push_back(i < grads.size() && grads[i].defined() ? grads[i].contiguous() : zeros(results[i].sizes, results[i].options));
     context.argument = [this](const std::string& name) -> KernelArgument {
       if (const auto at = tensors_.find(name); at != tensors_.end()) {
-        const SavedGuard guard(*this);
-        return at->second.get(this);
+        SavedGuard guard(*this);
+        const Saved saved = at->second;
+        guard.release();
+        return saved.get(this);
       }
       if (const auto at = numbers_.find(name); at != numbers_.end()) return at->second;
       throw ValueError("backward of the kernel '{}': it has no parameter '{}'", plan_->entry().name, name);

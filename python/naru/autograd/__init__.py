@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C, _missing
-from . import function, functional
+from . import function, functional, graph
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
 
@@ -18,7 +18,18 @@ __all__ = [
 
 
 def _sequence(value: Any) -> list:
-    return [value] if isinstance(value, Tensor) or value is None else list(value)
+    return [value] if isinstance(value, (Tensor, graph.GradientEdge)) or value is None else list(value)
+
+
+def _at(tensors: list, like: list | None = None) -> list:
+    """Edges as tensors whose gradient goes along them; of the shape of `like`, where that counts."""
+    if not any(isinstance(t, graph.GradientEdge) for t in tensors):
+        return tensors
+    models = [None] * len(tensors) if like is None else like
+    return [
+        _C._at_gradient_edge(t.node, t.output_nr, _C.zeros(()) if model is None else model) if isinstance(t, graph.GradientEdge) else t
+        for t, model in zip(tensors, models)
+    ]
 
 
 def _start_gradients(outputs: list[Tensor], grads: Any) -> list[Tensor]:
@@ -61,7 +72,7 @@ def backward(
         create_graph: record the backward itself, so that it can be differentiated.
         inputs: only these tensors get gradients.
     """
-    outputs = _sequence(tensors)
+    outputs = _at(_sequence(tensors), None if grad_tensors is None else _sequence(grad_tensors))
     if grad_variables is not None and grad_tensors is None:
         grad_tensors = grad_variables
     if inputs is not None and not _sequence(inputs):
@@ -69,7 +80,7 @@ def backward(
     start = _start_gradients(outputs, grad_tensors)
     if retain_graph is None:
         retain_graph = create_graph
-    _C._backward(outputs, start, retain_graph, create_graph, None if inputs is None else _sequence(inputs))
+    _C._backward(outputs, start, retain_graph, create_graph, None if inputs is None else _at(_sequence(inputs)))
 
 
 def grad(
@@ -93,7 +104,7 @@ def grad(
     >>> naru.autograd.grad(x * x, x)
     (tensor(6.),)
     """
-    outs, ins = _sequence(outputs), _sequence(inputs)
+    outs, ins = _at(_sequence(outputs), None if grad_outputs is None else _sequence(grad_outputs)), _at(_sequence(inputs))
     if not ins:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if allow_unused is False and materialize_grads:

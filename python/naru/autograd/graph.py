@@ -1,0 +1,203 @@
+"""`torch.autograd.graph`: the graph that backward walks, and hooks on what it keeps."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import _C, _missing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+Tensor = _C.Tensor
+Node = _C.Node
+
+__all__ = [
+    "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
+    "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
+]  # fmt: skip
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.depth = 0
+        self.disabled: str | None = None
+
+
+_here = _Local()
+
+
+class GradientEdge(NamedTuple):
+    """Where a tensor's gradient goes: input `output_nr` of `node`. Stands for the tensor in `grad` and `backward`."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The edge along which the gradient of `tensor` goes. RuntimeError where it does not require one.
+
+    >>> import naru
+    >>> get_gradient_edge(naru.ones(1, requires_grad=True)).node.name()
+    'torch::autograd::AccumulateGrad'
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    return GradientEdge(*_C._gradient_edge(tensor))
+
+
+def increment_version(tensor: Tensor | Any) -> None:
+    """Counts as a write in place to the tensor, or to each of several."""
+    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        _C._increment_version(t)
+
+
+class saved_tensors_hooks:
+    """Within it, each tensor that an operator keeps for backward goes to `pack_hook(tensor)`, and what that returns is kept; backward gets the
+    tensor back from `unpack_hook(what)`. The innermost counts. Writes in place to what was kept are not noticed.
+
+    RuntimeError where pack_hook writes to its tensor; TypeError in backward where unpack_hook does not return a tensor.
+
+    >>> import naru
+    >>> x = naru.tensor([2.0], requires_grad=True)
+    >>> with saved_tensors_hooks(lambda t: t.tolist(), lambda values: naru.tensor(values)):
+    ...     y = x * x
+    >>> y.backward(); x.grad
+    tensor([4.])
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        if _here.disabled is not None:
+            raise RuntimeError(_here.disabled)
+        self._scope = _C._SavedHooksScope()
+        self._scope.enter(self.pack_hook, self.unpack_hook)
+        _here.depth += 1
+
+    def __exit__(self, *args: object) -> None:
+        _here.depth -= 1
+        self._scope.leave()
+
+    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(func)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self.pack_hook, self.unpack_hook):
+                return func(*args, **kwargs)
+
+        return wrapped
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Within it, tensors kept for backward lie in the host's memory (pinned, if pin_memory) until backward needs them.
+
+    >>> import naru
+    >>> x = naru.ones(2, requires_grad=True)
+    >>> with save_on_cpu():
+    ...     y = x.exp()
+    >>> y.sum().backward(); x.grad
+    tensor([2.7183, 2.7183])
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Tensor) -> tuple[Any, Tensor]:
+            if not pin_memory or tensor.device.type == "cpu":
+                return tensor.device, tensor.cpu()
+            packed = _C.empty(tensor.size(), dtype=tensor.dtype, pin_memory=True)
+            return tensor.device, packed.copy_(tensor)
+
+        def unpack(packed: tuple[Any, Tensor]) -> Tensor:
+            device, tensor = packed
+            return tensor.to(device, non_blocking=pin_memory)
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Within it, `saved_tensors_hooks` raises RuntimeError with this message."""
+    if _here.depth:
+        raise RuntimeError(error_message)
+    before, _here.disabled = _here.disabled, error_message
+    try:
+        yield
+    finally:
+        _here.disabled = before
+
+
+class _Handles:
+    def __init__(self, handles: list) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        """Removes the hook from all tensors."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> _Handles:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def _reached(tensors: Sequence[Tensor]) -> list[Any]:
+    return [_C._gradient_edge(t) for t in tensors]
+
+
+def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all") -> Any:
+    """Calls fn(grads) in each backward once the gradients of all `tensors` are known (None for those that get none); with mode="any",
+    fn(grad) when the first is. Returns a handle with remove().
+
+    Tensors that the backward at hand does not reach are told from those still to come when backward is over; then fn is called.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    lock = threading.Lock()
+    found: dict[int, list[Any]] = {}
+    count: dict[int, int] = {}
+    reachable: dict[int, int] = {}
+
+    def called(index: int, grad: Tensor) -> None:
+        key = _C._current_backward()
+        with lock:
+            first = key not in found
+            grads = found.setdefault(key, [None] * len(tensors))
+            count[key] = count.get(key, 0) + 1
+            grads[index] = grad
+            if first and mode == "all":
+                reachable[key] = sum(_C._is_reached(*edge) for edge in _reached(tensors))
+            done = first if mode == "any" else count[key] == reachable[key]
+            if mode == "all" and done:
+                del found[key], count[key], reachable[key]
+        if done:
+            fn(grad if mode == "any" else grads)
+
+    return _Handles([t.register_hook(functools.partial(called, i)) for i, t in enumerate(tensors)])
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[None]:
+    """Within it, tensors kept for backward may be written in place afterwards: backward sees them as they were.
+
+    Each tensor that is kept is copied (PyTorch copies only those that are written).
+
+    >>> import naru
+    >>> x = naru.ones(2, requires_grad=True)
+    >>> with allow_mutation_on_saved_tensors():
+    ...     y = x.clone(); z = y.sin(); _ = y.mul_(0.0)
+    ...     z.sum().backward()
+    >>> x.grad
+    tensor([0.5403, 0.5403])
+    """
+    with saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
+        yield
+
+
+__getattr__ = _missing.module_getattr(__name__)
