@@ -10,6 +10,7 @@
 
 #include "ops/type_names.h"
 #include "out.h"
+#include "overrides.h"
 #include "parameter_list.h"
 
 namespace naru::py {
@@ -219,7 +220,7 @@ void warn_of_deprecated(const Definition& d, const Overload& o, PyObject*& resul
   throw nb::python_error();
 }
 
-PyObject* call(const Definition& d, PyObject* const* args, int nargs, PyObject* kwnames) {
+PyObject* call(PyObject* self, const Definition& d, PyObject* const* args, int nargs, PyObject* kwnames) {
   Failure failure;
   for (const auto& o : d.overloads) {
     Binding binding;
@@ -244,6 +245,7 @@ PyObject* call(const Definition& d, PyObject* const* args, int nargs, PyObject* 
     if (match.bad < 0) return nullptr;  // a Python error
     if (failure.kind != Failure::Type && !o->deprecated) failure = {Failure::Type, match.bad, binding.slots[match.bad]};
   }
+  if (PyObject* result = taken_over(self, args, nargs, kwnames, true)) return result;
   raise_no_match(d, args, nargs, kwnames, failure);
   return nullptr;
 }
@@ -260,10 +262,14 @@ PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, Py
   const Definition& d = *reinterpret_cast<FunctionObject*>(self)->definition;
   const auto run = [&]() -> PyObject* {
     const int nargs = static_cast<int>(PyVectorcall_NARGS(nargsf));
-    if (d.method && (nargs == 0 || !is_tensor(args[0])))
+    if (overrides_watched) [[unlikely]]
+      if (PyObject* result = taken_over(self, args, nargs, kwnames, false)) return result;
+    if (d.method && (nargs == 0 || !is_tensor(args[0]))) {
+      if (PyObject* result = taken_over(self, args, nargs, kwnames, true)) return result;
       throw TypeError("descriptor '{}' for 'Tensor' objects doesn't apply to a '{}' object", d.name,
                       nargs ? short_name(args[0]) : "missing");
-    return call(d, args, nargs, kwnames);
+    }
+    return call(self, d, args, nargs, kwnames);
   };
   return guarded(run, d.name);
 }

@@ -6,6 +6,7 @@
 #include "core/language.h"
 #include "lines.h"
 #include "naru/version.h"
+#include "overrides.h"
 #include "runtime/interrupt.h"
 #include "tensor_object.h"
 
@@ -76,6 +77,7 @@ NB_MODULE(_C, m) {
   define_printing();
   define_autograd(m);
   define_derivatives();
+  define_overrides();
   define_devices(m);
   define_streams(m);
   define_graphs(m);

@@ -1,5 +1,6 @@
 // Python's operators on tensors, as C slots: the fast path of small work.
 #include "ops/elementwise.h"
+#include "overrides.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -33,13 +34,28 @@ struct Side {
   }
 };
 
+// The name of the method that `__torch_function__` is told of.
+template <size_t N>
+struct Name {
+  char text[N];
+  constexpr Name(const char (&s)[N]) { std::copy_n(s, N, text); }  // NOLINT: a literal is one
+};
+
+template <Name name>
+PyObject* refused(std::initializer_list<PyObject*> args) {
+  PyObject* const result = taken_over(name.text, args, true);
+  return result ? result : Py_NewRef(Py_NotImplemented);
+}
+
 // commutes: a number in front goes behind, as Tensor.__radd__ has it.
-template <Tensor (*F)(const Operand&, const Operand&), bool commutes = false>
+template <Tensor (*F)(const Operand&, const Operand&), Name name, bool commutes = false>
 PyObject* binary(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
+    if (overrides_watched) [[unlikely]]
+      if (PyObject* result = taken_over(name.text, {a, b}, false)) return result;
     Side x, y;
     if (commutes && !is_tensor(a)) std::swap(a, b);
-    if (!x.load(a) || !y.load(b)) Py_RETURN_NOTIMPLEMENTED;
+    if (!x.load(a) || !y.load(b)) return refused<name>({a, b});
     if (x.work + y.work < detail::kLongWork) return wrap(F(*x.operand, *y.operand));
     x.hold(), y.hold();
     Tensor result;
@@ -51,24 +67,32 @@ PyObject* binary(PyObject* a, PyObject* b) {
   });
 }
 
-template <const Tensor& (Tensor::*F)(const Operand&) const>
+template <const Tensor& (Tensor::*F)(const Operand&) const, Name name>
 PyObject* in_place(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
+    if (overrides_watched) [[unlikely]]
+      if (PyObject* result = taken_over(name.text, {a, b}, false)) return result;
     Side y;
-    if (!is_tensor(a) || !y.load(b)) Py_RETURN_NOTIMPLEMENTED;
+    if (!is_tensor(a) || !y.load(b)) return refused<name>({a, b});
     (tensor_of(a).*F)(*y.operand);
     return Py_NewRef(a);
   });
 }
 
-template <Tensor (*F)(const Operand&)>
+template <Tensor (*F)(const Operand&), Name name>
 PyObject* unary(PyObject* a) {
-  return guarded([&] { return wrap(F(Operand(tensor_of(a)))); });
+  return guarded([&] {
+    if (overrides_watched) [[unlikely]]
+      if (PyObject* result = taken_over(name.text, {a}, false)) return result;
+    return wrap(F(Operand(tensor_of(a))));
+  });
 }
 
 PyObject* matmul_slot(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
-    if (!is_tensor(a) || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
+    if (overrides_watched) [[unlikely]]
+      if (PyObject* result = taken_over("matmul", {a, b}, false)) return result;
+    if (!is_tensor(a) || !is_tensor(b)) return refused<"matmul">({a, b});
     if (tensor_of(a).numel() + tensor_of(b).numel() < detail::kLongWork) return wrap(matmul(tensor_of(a), tensor_of(b)));
     const Tensor x = tensor_of(a), y = tensor_of(b);
     Tensor result;
@@ -93,9 +117,9 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
     PyErr_SetString(PyExc_TypeError, "pow() of tensors takes no modulus");
     return nullptr;
   }
-  return binary<&naru::pow>(a, b);
+  return binary<&naru::pow, "pow">(a, b);
 }
-PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<&Tensor::pow_>(a, b); }
+PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<&Tensor::pow_, "pow_">(a, b); }
 
 PyObject* positive(PyObject* a) {
   return guarded([&] {
@@ -115,17 +139,17 @@ PyObject* invert(PyObject* a) {
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   switch (op) {
     case Py_LT:
-      return binary<&naru::lt>(a, b);
+      return binary<&naru::lt, "lt">(a, b);
     case Py_LE:
-      return binary<&naru::le>(a, b);
+      return binary<&naru::le, "le">(a, b);
     case Py_GT:
-      return binary<&naru::gt>(a, b);
+      return binary<&naru::gt, "gt">(a, b);
     case Py_GE:
-      return binary<&naru::ge>(a, b);
+      return binary<&naru::ge, "ge">(a, b);
     case Py_EQ:
-      return binary<&naru::eq>(a, b);
+      return binary<&naru::eq, "eq">(a, b);
     default:
-      return binary<&naru::ne>(a, b);
+      return binary<&naru::ne, "ne">(a, b);
   }
 }
 
@@ -169,35 +193,35 @@ PyObject* as_index(PyObject* a) {
 
 void add_number_slots(std::vector<PyType_Slot>& slots) {
   const auto add = [&](int id, auto* f) { slots.push_back({id, reinterpret_cast<void*>(f)}); };
-  add(Py_nb_add, &binary<&naru::add, true>);
-  add(Py_nb_subtract, &binary<&naru::sub>);
-  add(Py_nb_multiply, &binary<&naru::mul, true>);
-  add(Py_nb_true_divide, &binary<&naru::div>);
-  add(Py_nb_floor_divide, &binary<&naru::floor_divide>);
-  add(Py_nb_remainder, &binary<&naru::remainder>);
-  add(Py_nb_and, &binary<&naru::bitwise_and>);
-  add(Py_nb_or, &binary<&naru::bitwise_or>);
-  add(Py_nb_xor, &binary<&naru::bitwise_xor>);
-  add(Py_nb_lshift, &binary<&naru::bitwise_left_shift>);
-  add(Py_nb_rshift, &binary<&naru::bitwise_right_shift>);
-  add(Py_nb_inplace_add, &in_place<&Tensor::add_>);
-  add(Py_nb_inplace_subtract, &in_place<&Tensor::sub_>);
-  add(Py_nb_inplace_multiply, &in_place<&Tensor::mul_>);
-  add(Py_nb_inplace_true_divide, &in_place<&Tensor::div_>);
-  add(Py_nb_inplace_floor_divide, &in_place<&Tensor::floor_divide_>);
-  add(Py_nb_inplace_remainder, &in_place<&Tensor::remainder_>);
-  add(Py_nb_inplace_and, &in_place<&Tensor::bitwise_and_>);
-  add(Py_nb_inplace_or, &in_place<&Tensor::bitwise_or_>);
-  add(Py_nb_inplace_xor, &in_place<&Tensor::bitwise_xor_>);
-  add(Py_nb_inplace_lshift, &in_place<&Tensor::bitwise_left_shift_>);
-  add(Py_nb_inplace_rshift, &in_place<&Tensor::bitwise_right_shift_>);
+  add(Py_nb_add, &binary<&naru::add, "add", true>);
+  add(Py_nb_subtract, &binary<&naru::sub, "sub">);
+  add(Py_nb_multiply, &binary<&naru::mul, "mul", true>);
+  add(Py_nb_true_divide, &binary<&naru::div, "div">);
+  add(Py_nb_floor_divide, &binary<&naru::floor_divide, "__floordiv__">);
+  add(Py_nb_remainder, &binary<&naru::remainder, "remainder">);
+  add(Py_nb_and, &binary<&naru::bitwise_and, "__and__">);
+  add(Py_nb_or, &binary<&naru::bitwise_or, "__or__">);
+  add(Py_nb_xor, &binary<&naru::bitwise_xor, "__xor__">);
+  add(Py_nb_lshift, &binary<&naru::bitwise_left_shift, "__lshift__">);
+  add(Py_nb_rshift, &binary<&naru::bitwise_right_shift, "__rshift__">);
+  add(Py_nb_inplace_add, &in_place<&Tensor::add_, "add_">);
+  add(Py_nb_inplace_subtract, &in_place<&Tensor::sub_, "sub_">);
+  add(Py_nb_inplace_multiply, &in_place<&Tensor::mul_, "mul_">);
+  add(Py_nb_inplace_true_divide, &in_place<&Tensor::div_, "div_">);
+  add(Py_nb_inplace_floor_divide, &in_place<&Tensor::floor_divide_, "floor_divide_">);
+  add(Py_nb_inplace_remainder, &in_place<&Tensor::remainder_, "remainder_">);
+  add(Py_nb_inplace_and, &in_place<&Tensor::bitwise_and_, "bitwise_and_">);
+  add(Py_nb_inplace_or, &in_place<&Tensor::bitwise_or_, "bitwise_or_">);
+  add(Py_nb_inplace_xor, &in_place<&Tensor::bitwise_xor_, "bitwise_xor_">);
+  add(Py_nb_inplace_lshift, &in_place<&Tensor::bitwise_left_shift_, "bitwise_left_shift_">);
+  add(Py_nb_inplace_rshift, &in_place<&Tensor::bitwise_right_shift_, "bitwise_right_shift_">);
   add(Py_nb_power, &power);
   add(Py_nb_inplace_power, &in_place_power);
   add(Py_nb_matrix_multiply, &matmul_slot);
   add(Py_nb_inplace_matrix_multiply, &imatmul_slot);
-  add(Py_nb_negative, &unary<&naru::neg>);
+  add(Py_nb_negative, &unary<&naru::neg, "neg">);
   add(Py_nb_positive, &positive);
-  add(Py_nb_absolute, &unary<&naru::abs>);
+  add(Py_nb_absolute, &unary<&naru::abs, "abs">);
   add(Py_nb_invert, &invert);
   add(Py_nb_bool, &truth);
   add(Py_nb_float, &as_float);

@@ -1,4 +1,5 @@
 // x[...], x[...] = value, len, iteration and `in`.
+#include "overrides.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -104,8 +105,11 @@ PyObject* get_item(PyObject* self, PyObject* key) {
     if (PyLong_CheckExact(key)) {
       int64_t i = 0;
       int_from(key, i);
-      return wrap(t[i]);
+      if (!overrides_watched) [[likely]]
+        return wrap(t[i]);
     }
+    if (overrides_watched || !(PySlice_Check(key) || is_tensor(key)))
+      if (PyObject* result = taken_over("__getitem__", {self, key}, !overrides_watched)) return result;
     return wrap(t.index(parts_of(key)));
   });
 }
@@ -114,6 +118,10 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
   try {
     if (!value) throw TypeError("Tensor does not support deleting items");
     Tensor& t = tensor_of(self);
+    if (PyObject* result = taken_over("__setitem__", {self, key, value}, !overrides_watched)) {
+      Py_DECREF(result);
+      return 0;
+    }
     const std::vector<Index> parts = parts_of(key);
     Scalar s;
     if (is_tensor(value))

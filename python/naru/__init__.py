@@ -138,7 +138,7 @@ del _point_to_wheels
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(
     "accelerator autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
-    "amp fft func linalg safetensors signal special xpu _utils".split()
+    "amp fft linalg safetensors signal special xpu _utils compiler distributions func hub jit multiprocessing overrides profiler _dynamo".split()
 )
 _LAZY = {
     **dict.fromkeys(("finfo", "iinfo"), "_functions.dtype_limits"),

@@ -147,6 +147,22 @@ def _dir(self: Tensor) -> list[str]:
     return [name for name in object.__dir__(self) if not isinstance(getattr_static(kind, name, None), Absent)]
 
 
+def _init_subclass(cls: type, **kwargs: Any) -> None:
+    super(Tensor, cls).__init_subclass__(**kwargs)
+    own = next((base for base in cls.__mro__ if "__torch_function__" in vars(base)), Tensor)
+    if own is not Tensor and getattr(cls.__torch_function__, "__func__", None) is not None:
+        from .overrides import _watch
+
+        _watch(subclasses=True)
+
+
+def _torch_function(cls: type, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+    """Calls `func` as if there were no `__torch_function__`; tensors that it gives are of the subclass."""
+    from .overrides import _of_subclass
+
+    return _of_subclass(cls, func, types, args, kwargs)
+
+
 def install() -> None:
     """Gives `Tensor` these methods. What the core defines itself stays, but for pickling."""
     own = vars(Tensor)
@@ -165,6 +181,8 @@ def install() -> None:
         setattr(Tensor, name, method)
     if "new" not in own:
         Tensor.new = _new
+    Tensor.__init_subclass__ = classmethod(_init_subclass)
+    Tensor.__torch_function__ = classmethod(_torch_function)
     mark_absent(Tensor, "Tensor", NAMES)
     Tensor.__dir__ = _dir
     for kind in (_C.UntypedStorage, _C.TypedStorage):

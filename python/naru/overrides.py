@@ -1,0 +1,269 @@
+"""`torch.overrides`: calls of naru's functions that other classes, subclasses of `Tensor`, and modes take over with `__torch_function__`.
+
+A class that is no tensor is asked where an argument of it comes to a function that wants a tensor. Subclasses of Tensor that define
+`__torch_function__`, and modes, are asked before each call; only while there is one do calls look for them.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from . import _C, _missing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+Tensor = _C.Tensor
+
+__all__ = [
+    "get_default_nowrap_functions", "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
+    "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function", "TorchFunctionMode", "BaseTorchFunctionMode",
+]  # fmt: skip
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.modes: list[TorchFunctionMode] = []
+        self.subclasses_off = 0
+        self.off = 0
+
+
+_here = _Local()
+_lock = threading.Lock()
+_watched = {"modes": 0, "subclasses": False}
+
+
+def _watch(modes: int = 0, subclasses: bool = False) -> None:
+    with _lock:
+        _watched["modes"] += modes
+        _watched["subclasses"] |= subclasses
+        _C._watch_overrides(bool(_watched["modes"] or _watched["subclasses"]))
+
+
+def _plain(func: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+    with DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
+
+
+def _of_subclass(cls: type, func: Callable[..., Any], types: Iterable[type], args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+    """Calls `func`; tensors that it gives are of the subclass."""
+    if not all(issubclass(cls, t) for t in types):
+        return NotImplemented
+    result = _plain(func, types, args, kwargs)
+    if func in get_default_nowrap_functions():
+        return result
+
+    def converted(value: Any) -> Any:
+        if isinstance(value, Tensor) and type(value) is Tensor and cls is not Tensor:
+            return value.as_subclass(cls)
+        if type(value) in (tuple, list):
+            return type(value)(converted(v) for v in value)
+        return value
+
+    return converted(result)
+
+
+def _overrides(kind: type) -> bool:
+    found = getattr(kind, "__torch_function__", None)
+    if found is None or kind is Tensor:
+        return False
+    return getattr(found, "__func__", found) is not Tensor.__torch_function__.__func__
+
+
+def _takers(values: Iterable[Any]) -> list[Any]:
+    """One object of each class that has a `__torch_function__` of its own, subclasses before the classes they are of."""
+    found: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if not _overrides(kind) or (isinstance(value, Tensor) and issubclass(kind, Tensor) and _here.subclasses_off):
+            continue
+        if any(type(other) is kind for other in found):
+            continue
+        at = next((i for i, other in enumerate(found) if issubclass(kind, type(other))), len(found))
+        found.insert(at, value)
+    return found
+
+
+def _flat(args: tuple, kwargs: dict[str, Any]) -> Iterable[Any]:
+    for value in (*args, *kwargs.values()):
+        if type(value) in (tuple, list):
+            yield from value
+        else:
+            yield value
+
+
+def _call(func: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    """What the core asks: the result of whoever takes the call over, or NotImplemented."""
+    if _here.off:
+        return NotImplemented
+    takers = _takers(_flat(args, kwargs))
+    name = getattr(func, "__name__", "")
+    modes = _here.modes and (not name.startswith("_") or name.endswith("__"))  # what is naru's own is none of theirs
+    if not takers and not modes:
+        return NotImplemented
+    types = tuple(type(t) for t in takers)
+    if modes:
+        mode = _here.modes.pop()
+        try:
+            result = mode.__torch_function__(func, types, args, kwargs)
+        finally:
+            _here.modes.append(mode)
+        if result is not NotImplemented:
+            return result
+    for taker in takers:
+        result = type(taker).__torch_function__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    if not takers:
+        return NotImplemented
+    name = f"{getattr(func, '__module__', '')}.{name or func}"
+    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[t.__name__ for t in types]}")
+
+
+class TorchFunctionMode:
+    """Within `with mode:`, each call of a function on this thread goes to `mode.__torch_function__(func, types, args, kwargs)`.
+
+    >>> import naru
+    >>> class Names(TorchFunctionMode):
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         print(func.__name__)
+    ...         return func(*args, **(kwargs or {}))
+    >>> with Names():
+    ...     _ = naru.ones(2)
+    ones
+    """
+
+    inner: TorchFunctionMode
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        _here.modes.append(self)
+        _watch(modes=1)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _here.modes.pop()
+        _watch(modes=-1)
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        """An instance, for `with`."""
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+class DisableTorchFunctionSubclass:
+    """Within it, `__torch_function__` of subclasses of Tensor is not asked on this thread."""
+
+    def __enter__(self) -> None:
+        _here.subclasses_off += 1
+
+    def __exit__(self, *exc: object) -> None:
+        _here.subclasses_off -= 1
+
+
+class DisableTorchFunction:
+    """Within it, no `__torch_function__` is asked on this thread, modes' included."""
+
+    def __enter__(self) -> None:
+        _here.off += 1
+
+    def __exit__(self, *exc: object) -> None:
+        _here.off -= 1
+
+
+def get_default_nowrap_functions() -> set[Any]:
+    """Functions whose results stay plain tensors whatever the subclass."""
+    return {Tensor.__dict__[name] for name in ("grad", "_grad", "_base") if name in Tensor.__dict__}
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Whether an object is a tensor, or of a class that has `__torch_function__`.
+
+    >>> is_tensor_like(3)
+    False
+    """
+    return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
+
+
+def has_torch_function(args: Iterable[Any]) -> bool:
+    """Whether one of the arguments is of a class that takes calls over, or a mode does."""
+    return bool(_here.modes) or bool(_takers(args))
+
+
+def has_torch_function_unary(arg: Any) -> bool:
+    """`has_torch_function` of one argument."""
+    return has_torch_function((arg,))
+
+
+def has_torch_function_variadic(*args: Any) -> bool:
+    """`has_torch_function` of its arguments."""
+    return has_torch_function(args)
+
+
+def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+    """Hands a call of `public_api` to the classes of `relevant_args`, for functions written in Python.
+
+    TypeError where all of them return NotImplemented.
+    """
+    takers = _takers(relevant_args)
+    types = tuple(type(t) for t in takers)
+    if _here.modes:
+        mode = _here.modes.pop()
+        try:
+            result = mode.__torch_function__(public_api, types, args, kwargs)
+        finally:
+            _here.modes.append(mode)
+        if result is not NotImplemented:
+            return result
+    for taker in takers:
+        result = type(taker).__torch_function__(public_api, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    name = f"{public_api.__module__}.{public_api.__name__}"
+    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[t.__name__ for t in types]}")
+
+
+def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a function so that classes with `__torch_function__` may take it over; `dispatcher` gives its relevant arguments."""
+    import functools
+
+    def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(func)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return func(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """Whether a function that `__torch_function__` was given is a method of Tensor."""
+    name = getattr(func, "__name__", "")
+    return getattr(Tensor, name, None) is func or name == "__get__"
+
+
+def resolve_name(f: Any) -> str | None:
+    """The qualified name of a function of naru's."""
+    name = getattr(f, "__name__", None)
+    if name is None:
+        return None
+    if is_tensor_method_or_property(f):
+        return f"torch.Tensor.{name}"
+    return f"torch.{name}" if getattr(_C, name, None) is f else None
+
+
+__getattr__ = _missing.module_getattr(__name__)

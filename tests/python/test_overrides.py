@@ -1,0 +1,67 @@
+"""__torch_function__: calls that other classes, subclasses of Tensor and modes take over."""
+import naru as torch
+import pytest
+from naru.overrides import TorchFunctionMode, has_torch_function, is_tensor_like
+
+
+class Foreign:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__, types, len(args), sorted(kwargs or {})
+
+
+def test_a_class_that_is_no_tensor_takes_over_functions_methods_operators_and_indices():
+    f, x = Foreign(), torch.ones(2)
+    assert torch.sin(f) == ("sin", (Foreign,), 1, [])
+    assert torch.cat([x, f], dim=0) == ("cat", (Foreign,), 1, ["dim"])
+    assert x.add(f)[0] == "add" and (x + f)[0] == "add" and (f + x)[0] == "add" if hasattr(f, "__radd__") else True
+    assert (x @ f)[0] == "matmul" and (x == f)[0] == "eq" and x[f][0] == "__getitem__" and torch.nn.functional.linear(x, f)[0] == "linear"
+    x[0] = f
+    assert x.tolist() == [1, 1]
+    assert is_tensor_like(f) and not is_tensor_like(3) and has_torch_function((f, x)) and not has_torch_function((x, 3))
+
+
+def test_a_class_that_declines_is_an_error_that_names_it():
+    class Declines:
+        @classmethod
+        def __torch_function__(cls, *args):
+            return NotImplemented
+
+    with pytest.raises(TypeError, match="no implementation found for .*sin' on types that implement __torch_function__: \\['Declines'\\]"):
+        torch.sin(Declines())
+    with pytest.raises(TypeError, match=r"sin\(\): argument 'input' \(position 1\) must be Tensor, not str"):
+        torch.sin("x")
+
+
+def test_a_subclass_of_tensor_sees_each_call_and_keeps_its_class():
+    seen = []
+
+    class Named(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    try:
+        x = torch.ones(2).as_subclass(Named)
+        results = [x + 1, torch.exp(x), x.sum(), x[0], -x, torch.stack([torch.ones(2), x])]
+        assert all(type(r) is Named for r in results)
+        assert seen == ["add", "exp", "sum", "__getitem__", "neg", "stack"]
+        assert type(torch.ones(2) + 1) is torch.Tensor
+    finally:
+        torch._C._watch_overrides(False)
+
+
+def test_within_a_mode_each_call_goes_to_it_and_afterwards_none():
+    class Note(TorchFunctionMode):
+        def __init__(self):
+            self.names = []
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.names.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    with Note() as outer, Note() as inner:
+        torch.ones(2).sin() + 1
+    torch.ones(1)
+    assert inner.names == outer.names == ["ones", "sin", "add"]
