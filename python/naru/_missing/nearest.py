@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 NEAREST = {
-    "hub": "torch.load of a local file, or naru.safetensors",
-    "jit": "nothing is needed: kernels are compiled, and neighbouring operators fused, without being asked",
     "fx": "naru.Graph, which records a part of a program",
-    "compiler": "torch.compile, which returns its argument: kernels are compiled without being asked",
     "export": "naru.Graph within a process, torch.save of a state_dict between processes",
     "onnx": "torch.save of a state_dict",
     "sparse": "dense tensors with scatter_add or index_add",
@@ -19,13 +16,9 @@ NEAREST = {
     "func.jacrev": "torch.autograd.functional.jacobian",
     "func.vmap": "a loop, or operators that broadcast",
     "autograd.forward_ad": "torch.autograd.functional.jvp",
-    "utils.checkpoint": "the forward pass as it is: it keeps what backward needs",
     "profiler": "naru.memory_history for memory, time.perf_counter around torch.cuda.synchronize for time",
     "autograd.profiler": "naru.memory_history for memory, time.perf_counter around torch.cuda.synchronize for time",
-    "multiprocessing": "Python's multiprocessing; torch.utils.data.DataLoader has workers of its own",
-    "distributions": "torch.rand, torch.randn, torch.multinomial and their densities written out",
     "utils.tensorboard": "tensorboardX",
-    "utils.cpp_extension": "naru.kernel, or C++ over naru's headers",
     "cuda.nvtx": "naru.memory_history",
 }
 

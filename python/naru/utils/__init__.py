@@ -1,15 +1,18 @@
-"""`torch.utils`: data loading, hooks' handles."""
+"""`torch.utils`: data loading, checkpoints of computations, trees, benchmarks, hooks' handles."""
 
 from __future__ import annotations
 
 from .._missing import fail
 from . import hooks
 
-__all__ = ["data", "dlpack", "hooks"]
+__all__ = ["benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "hooks", "model_zoo", "tensorboard"]
+
+_MODULES = frozenset(("benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "model_zoo", "tensorboard", "_pytree"))
+
 
 
 def __getattr__(name: str) -> object:
-    if name in ("data", "dlpack"):
+    if name in _MODULES:
         import importlib
 
         return importlib.import_module("." + name, __name__)

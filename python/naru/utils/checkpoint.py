@@ -1,0 +1,358 @@
+"""`torch.utils.checkpoint`: memory for time. What backward needs of a part of the program is computed again in backward rather than kept.
+
+Without reentrance (the way to prefer) tensors that operators within the part would keep are left out by hooks on saved tensors; the first that
+backward asks for has the part run again. With it the part is one node, whose backward runs it again and calls backward within.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from .. import _C, random
+from .._missing import fail
+from ..amp.autocast_mode import autocast
+from ..autograd import Function, backward
+from ..autograd.grad_mode import enable_grad, no_grad
+from ..autograd.graph import saved_tensors_hooks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+Tensor = _C.Tensor
+
+__all__ = [
+    "CheckpointError", "CheckpointFunction", "DefaultDeviceType", "check_backward_validity", "checkpoint", "checkpoint_sequential",
+    "detach_variable", "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
+    "set_device_states",
+]  # fmt: skip
+
+
+class CheckpointError(RuntimeError):
+    """The second run of a part is not like its first."""
+
+
+class DefaultDeviceType:
+    """For PyTorch's sake: the kind of device whose random state is kept. Here one generator serves all devices."""
+
+    _kind = "cuda"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Sets the kind."""
+        DefaultDeviceType._kind = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """The kind."""
+        return DefaultDeviceType._kind
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """Devices of the tensors among the arguments, and the state of the generator, which is one for all."""
+    devices = sorted({a.get_device() for a in args if isinstance(a, Tensor) and a.device.type not in ("cpu", "meta")})
+    return devices, [random.get_rng_state() for _ in devices]
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Takes back what `get_device_states` gave."""
+    for state in states:
+        random.set_rng_state(state)
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tensors among `inputs` (a tuple) without history, requiring gradients as they did."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warns where no tensor requires gradients."""
+    if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """Two contexts that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+class _Conditions:
+    """What a run depends on beside its arguments: the random state, and autocast."""
+
+    def __init__(self, preserve_rng_state: bool) -> None:
+        self.rng = random.get_rng_state() if preserve_rng_state else None
+        self.casts = [
+            (kind, _C.get_autocast_dtype(kind), _C.is_autocast_enabled(kind)) for kind in ("cpu", "cuda") if hasattr(_C, "get_autocast_dtype")
+        ]
+        self.cache = _C.is_autocast_cache_enabled() if hasattr(_C, "is_autocast_cache_enabled") else True
+
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            if self.rng is not None:
+                stack.enter_context(random.fork_rng())
+                random.set_rng_state(self.rng)
+            for kind, dtype, enabled in self.casts:
+                stack.enter_context(autocast(kind, dtype=dtype, enabled=enabled, cache_enabled=self.cache))
+            yield
+
+
+class CheckpointFunction(Function):
+    """The part as one node: `checkpoint(..., use_reentrant=True)`."""
+
+    @staticmethod
+    def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        """Runs the part without history, keeping its arguments."""
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.conditions = _Conditions(preserve_rng_state)
+        ctx.arguments = [None if isinstance(a, Tensor) else a for a in args]
+        ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        ctx.save_for_backward(*(args[i] for i in ctx.places))
+        with no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Runs the part again, and backward through it."""
+        if _C._backward_has_inputs():
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
+                ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without passing the "
+                "`inputs` argument."
+            )
+        inputs = list(ctx.arguments)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors):
+            inputs[place] = tensor
+        detached = detach_variable(tuple(inputs))
+        with ctx.conditions.again(), enable_grad():
+            outputs = ctx.run_function(*detached)
+        if isinstance(outputs, Tensor):
+            outputs = (outputs,)
+        pairs = [(o, g) for o, g in zip(outputs, grads) if isinstance(o, Tensor) and o.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in detached))
+
+
+class _Stop(Exception):
+    """Ends a second run when all that is asked for is there."""
+
+
+_ALLOWED = ("default", "none")
+_settings: dict[str, bool | None] = {"early_stop": None, "debug": None}
+
+
+@contextlib.contextmanager
+def _setting(name: str, value: bool | None) -> Iterator[None]:
+    before, _settings[name] = _settings[name], value
+    try:
+        yield
+    finally:
+        _settings[name] = before
+
+
+def set_checkpoint_early_stop(enable: bool) -> Any:
+    """A context in which second runs end as soon as backward has what it needs (they do unless told otherwise), or do not."""
+    return _setting("early_stop", enable)
+
+
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
+    """A context in which errors of second runs list what was saved, or do not."""
+    return _setting("debug", enabled)
+
+
+def _metadata(t: Tensor) -> dict[str, Any]:
+    return {"shape": t.shape, "dtype": t.dtype, "device": t.device}
+
+
+class _Holder:
+    """Stands in the graph for a tensor that was not kept."""
+
+    __slots__ = ("__weakref__", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class _Frame:
+    """One checkpointed call: what it would have kept, in order, and how to compute it again."""
+
+    def __init__(self, again: Callable[[], Any], early_stop: bool, check: str, debug: bool) -> None:
+        self.again, self.early_stop, self.check, self.debug = again, early_stop, check, debug
+        self.kept: list[weakref.ref[_Holder]] = []
+        self.known: list[dict[str, Any]] = []
+        self.values: dict[Any, dict[int, Tensor]] = {}  # of the backward pass that asked last
+
+    def pack(self, tensor: Tensor) -> _Holder:
+        holder = _Holder(len(self.kept))
+        self.kept.append(weakref.ref(holder))
+        self.known.append(_metadata(tensor))
+        return holder
+
+    def unpack(self, holder: _Holder) -> Tensor:
+        key = _C._current_backward() or id(self)
+        if key not in self.values or holder.number not in self.values[key]:
+            if key in self.values:
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are calling "
+                    "ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with details on your use case."
+                )
+            self.values = {key: self._run()}
+        values = self.values[key]
+        found = values[holder.number] if _C._backward_keeps_graph() else values.pop(holder.number)
+        if not values:
+            del self.values[key]
+        return found
+
+    def _run(self) -> dict[int, Tensor]:
+        found: list[Tensor] = []
+        wanted = max((i for i, ref in enumerate(self.kept) if ref() is not None), default=-1)
+
+        def pack(tensor: Tensor) -> Tensor:
+            if len(found) >= len(self.kept):
+                raise CheckpointError(
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass." + self._tip()
+                )
+            found.append(tensor.detach())
+            if self.early_stop and len(found) > wanted:
+                raise _Stop
+            return found[-1]
+
+        with contextlib.suppress(_Stop), saved_tensors_hooks(pack, lambda t: t), enable_grad():
+            self.again()
+        self._compare(found, wanted)
+        return {i: t for i, t in enumerate(found) if self.kept[i]() is not None}
+
+    def _tip(self) -> str:
+        if self.debug:
+            return f"\nTensors saved during forward: {self.known}"
+        return "\n\nTip: pass debug=True to torch.utils.checkpoint.checkpoint(...) to see the tensors that were saved."
+
+    def _compare(self, found: list[Tensor], wanted: int) -> None:
+        expected = wanted + 1 if self.early_stop else len(self.kept)
+        if len(found) != expected:
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+                f"Number of tensors saved during forward: {len(self.kept)}\n"
+                f"Number of tensors saved during recomputation: {len(found)}." + self._tip()
+            )
+        if self.check == "none":
+            return
+        other = [(i, self.known[i], _metadata(t)) for i, t in enumerate(found) if _metadata(t) != self.known[i]]
+        if other:
+            lines = "".join(f"tensor at position {i}:\nsaved metadata: {a}\nrecomputed metadata: {b}\n" for i, a, b in other)
+            raise CheckpointError(
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward "
+                f"pass.\n{lines}." + self._tip()
+            )
+
+
+def _without_reentrance(
+    function: Callable[..., Any], args: tuple, kwargs: dict, preserve_rng_state: bool, context_fn: Any, check: str, debug: bool, early_stop: bool
+) -> Any:
+    if check not in _ALLOWED:
+        raise ValueError(f"determinism_check should be one of {list(_ALLOWED)}, but got {check}")
+    forward_context, again_context = context_fn()
+    if not _C.is_grad_enabled():
+        with forward_context:
+            return function(*args, **kwargs)
+    conditions = _Conditions(preserve_rng_state)
+
+    def again() -> None:
+        with conditions.again(), again_context:
+            function(*args, **kwargs)
+
+    stop = _settings["early_stop"]
+    frame = _Frame(again, early_stop if stop is None else stop, check, debug if _settings["debug"] is None else bool(_settings["debug"]))
+    with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
+        result = function(*args, **kwargs)
+    return result
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    respect_saved_tensors_hooks: bool | None = None,
+    **kwargs: Any,
+) -> Any:
+    """function(*args, **kwargs), of which backward computes again what it needs.
+
+    Args:
+        use_reentrant: False is the way to prefer; left out it is True, with a warning. With True no keyword arguments are handed on, one of
+            `args` must require gradients, and `torch.autograd.grad` and `inputs=` of backward raise RuntimeError.
+        preserve_rng_state: the second run draws the same random numbers.
+        context_fn: gives the contexts of the first and the second run.
+        determinism_check: "default" compares shapes, dtypes and devices of what the runs keep (CheckpointError), "none" nothing.
+        early_stop: the second run ends when all is there that backward needs.
+
+    >>> import naru
+    >>> x = naru.tensor([0.0, 1.0], requires_grad=True)
+    >>> checkpoint(lambda t: t.exp() * 2, x, use_reentrant=False).sum().backward()
+    >>> x.grad
+    tensor([2.0000, 5.4366])
+    """
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. In a future release, calling checkpoint without "
+            "use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to preserve the current default "
+            "behavior, you can pass use_reentrant=True.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    if not use_reentrant:
+        return _without_reentrance(function, args, kwargs, preserve_rng_state, context_fn, determinism_check, debug, early_stop)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    if context_fn is not noop_context_fn or debug or respect_saved_tensors_hooks is not None:
+        raise ValueError(
+            "Passing `context_fn`, `debug`, or `respect_saved_tensors_hooks` is only supported when use_reentrant=False."
+        )
+    return CheckpointFunction.apply(function, preserve_rng_state, *args)
+
+
+def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
+    """The functions (or the modules of a Sequential) one after the other, in `segments` parts of which all but the last are checkpointed."""
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In a future release, we "
+            "will raise an exception if use_reentrant is not passed. use_reentrant=False is recommended, but if you need to preserve the "
+            "current default behavior, you can pass use_reentrant=True.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
+
+    def part(start: int, end: int) -> Callable[[Any], Any]:
+        def run(x: Any) -> Any:
+            for step in steps[start:end]:
+                x = step(x)
+            return x
+
+        return run
+
+    size = len(steps) // segments
+    end = 0
+    for start in range(0, size * (segments - 1), size) if size else ():
+        end = start + size
+        input = checkpoint(part(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return part(end, len(steps))(input)
+
+
+def __getattr__(name: str) -> Any:
+    fail("utils.checkpoint", name)
+    raise AttributeError(f"module 'torch.utils.checkpoint' has no attribute {name!r}")
