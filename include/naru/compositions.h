@@ -179,6 +179,10 @@ void set_(const Tensor& t, const Tensor& from);
 // an array's, or another library's.
 void share_memory_(const Tensor& t);
 bool is_shared(const Tensor& t);
+// The open file behind memory that share_memory_ made, by which another process can map it; -1 where there is none. The tensor owns it.
+int shared_file(const Tensor& t);
+// A uint8 tensor over so many bytes of such a file, which it owns from now on.
+Tensor tensor_of_shared_file(int file, int64_t bytes);
 
 // --- indexing -------------------------------------------------------------------------------------------------------------------------
 // gather, where negative positions count from the end and the other dimensions broadcast; without dim in the flattened tensor. RuntimeError where

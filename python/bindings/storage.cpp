@@ -120,6 +120,10 @@ void define_storage(nb::module_& m) {
     share_memory_(t);
     return Self();
   });
+  def(kFunction, "_shared_file", "input", "The open file behind shared memory; -1 where there is none.",
+      [](const Tensor& t) { return static_cast<int64_t>(shared_file(t)); });
+  def(kFunction, "_tensor_of_shared_file", "file, size", "Bytes over an open file, which the tensor owns from now on.",
+      [](int64_t file, int64_t size) { return tensor_of_shared_file(static_cast<int>(file), size); });
   def(kMethod, "is_shared", "input", "Whether forked processes share the memory: after share_memory_(), and always on devices.",
       [](const Tensor& t) { return is_shared(t); });
   define_set();

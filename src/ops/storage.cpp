@@ -1,5 +1,6 @@
 // The memory that a tensor and its views share: a vector over all of it, other memory in its place, memory for forked processes.
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -34,7 +35,49 @@ void set_(const Tensor& t, const Tensor& from) {
 
 namespace {
 
-void release_shared(Storage& s) noexcept { munmap(s.data, reinterpret_cast<uintptr_t>(s.owner)); }
+// Memory that processes share: a file without a name, which stays open so that it can be sent to others; -1 where the system has none such.
+struct SharedBlock {
+  size_t bytes;
+  int file;
+};
+
+void release_shared(Storage& s) noexcept {
+  auto* const block = static_cast<SharedBlock*>(s.owner);
+  munmap(s.data, block->bytes);
+  if (block->file >= 0) close(block->file);
+  delete block;
+}
+
+// The storage's memory is that of `file` from now on, whose bytes stay as they are if `keep`.
+void move_to(Storage& s, int file, bool keep) {
+  const int flags = MAP_SHARED | (file < 0 ? MAP_ANONYMOUS : 0);
+  void* data = mmap(nullptr, s.bytes, PROT_READ | PROT_WRITE, flags, file, 0);
+  if (data == MAP_FAILED) {
+    if (file >= 0) close(file);
+    throw std::bad_alloc();
+  }
+  if (!keep) std::memcpy(data, s.data, s.bytes);
+  auto* const block = new SharedBlock{s.bytes, file};
+  if (s.release_memory) s.release_memory(s);
+  s.data = data;
+  s.owner = block;
+  s.release_memory = release_shared;
+  s.ordered = s.resizable = false;
+}
+
+int new_file(size_t bytes) {
+  int file = -1;
+#ifdef MFD_CLOEXEC
+  file = memfd_create("naru-shared", MFD_CLOEXEC);
+  if (file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) != 0) {
+    close(file);
+    file = -1;
+  }
+#else
+  static_cast<void>(bytes);
+#endif
+  return file;
+}
 
 }  // namespace
 
@@ -49,14 +92,18 @@ void share_memory_(const Tensor& t) {
   if (s.externally_aliased > 0)
     throw RuntimeError("share_memory_: the memory is also an array's, or another library's; clone() the tensor first");
   t.data_ptr();  // waits for what is under way
-  void* data = mmap(nullptr, s.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) throw std::bad_alloc();
-  std::memcpy(data, s.data, s.bytes);
-  if (s.release_memory) s.release_memory(s);
-  s.data = data;
-  s.owner = reinterpret_cast<void*>(s.bytes);
-  s.release_memory = release_shared;
-  s.ordered = s.resizable = false;
+  move_to(s, new_file(s.bytes), false);
+}
+
+int shared_file(const Tensor& t) {
+  return ops::is_in_shared_memory(t) ? static_cast<const SharedBlock*>(t.impl()->storage->owner)->file : -1;
+}
+
+Tensor tensor_of_shared_file(int file, int64_t bytes) {
+  const Tensor t = empty({bytes}, Options(DType::U8, Device(DeviceType::Cpu)));
+  t.data_ptr();
+  move_to(*t.impl()->storage, file, true);
+  return t;
 }
 
 }  // namespace naru

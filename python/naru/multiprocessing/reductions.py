@@ -1,0 +1,95 @@
+"""How tensors, parameters and storages are pickled for another process: as shared memory, by an open file."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from multiprocessing import reduction
+from typing import Any
+
+from .. import _C
+from ..nn.parameter import Parameter
+
+Tensor = _C.Tensor
+
+# The storages that came from other processes or went there, by the file's number in the system: one that comes twice is one storage here.
+_known: weakref.WeakValueDictionary[tuple[int, int], Tensor] = weakref.WeakValueDictionary()
+
+
+def _identity(file: int) -> tuple[int, int]:
+    status = os.fstat(file)
+    return status.st_dev, status.st_ino
+
+
+def _received(handle: Any, size: int) -> Tensor:
+    """The bytes of a file that another process sent."""
+    file = handle.detach()
+    key = _identity(file)
+    known = _known.get(key)
+    if known is not None:
+        os.close(file)
+        return known
+    found = _C._tensor_of_shared_file(file, size)
+    _known[key] = found
+    return found
+
+
+def rebuild_tensor(
+    kind: type, storage: Tensor, dtype: Any, shape: tuple[int, ...], stride: tuple[int, ...], offset: int, requires_grad: bool
+) -> Tensor:
+    """A tensor over bytes that came from another process."""
+    flat = storage[: storage.numel() // dtype.itemsize * dtype.itemsize].view(dtype) if storage.numel() else storage.new_empty(0).to(dtype)
+    tensor = flat.as_strided(shape, stride, offset).detach()
+    if kind is Parameter:
+        return Parameter(tensor, requires_grad)
+    tensor.requires_grad_(requires_grad)
+    return tensor if kind is Tensor else Tensor._make_subclass(kind, tensor, requires_grad)
+
+
+def rebuild_bytes(handle: Any, size: int) -> Tensor:
+    """The bytes of shared memory."""
+    return _received(handle, size) if handle is not None else _C.empty(0, dtype=_C.uint8)
+
+
+def rebuild_on_device(kind: type, host: Tensor, device: str, requires_grad: bool) -> Tensor:
+    """A tensor on a device from its copy on the host."""
+    tensor = host.to(device)
+    return Parameter(tensor, requires_grad) if kind is Parameter else tensor.requires_grad_(requires_grad)
+
+
+class _Bytes:
+    """A storage, for pickling: (rebuild_bytes, its file)."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+    def __reduce__(self) -> Any:
+        size = self.tensor.untyped_storage().nbytes()
+        if size == 0:
+            return rebuild_bytes, (None, 0)
+        file = _C._shared_file(self.tensor)
+        if file < 0:
+            raise RuntimeError("this system has no files without a name in memory (memfd_create), by which memory is shared with other processes")
+        return rebuild_bytes, (reduction.DupFd(file), size)
+
+
+def reduce_tensor(tensor: Tensor) -> tuple[Any, tuple]:
+    """What is pickled of a tensor. RuntimeError where it requires gradients and is no leaf."""
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process "
+            "boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it on the queue)."
+        )
+    kind, plain = type(tensor), tensor.detach()
+    if tensor.device.type != "cpu":
+        return rebuild_on_device, (kind, plain.cpu(), str(tensor.device), tensor.requires_grad)
+    if not plain.is_shared() or _C._shared_file(plain) < 0:
+        plain.share_memory_()
+    geometry = tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()
+    return rebuild_tensor, (kind, _Bytes(plain), tensor.dtype, *geometry, tensor.requires_grad)
+
+
+def init_reductions() -> None:
+    """Has Python's multiprocessing send tensors by `reduce_tensor`."""
+    for kind in (Tensor, Parameter):
+        reduction.ForkingPickler.register(kind, reduce_tensor)
