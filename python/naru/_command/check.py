@@ -136,8 +136,8 @@ def _tensor_lacks(method: str) -> bool:
 def check_source(source: str, file: str) -> list[Finding]:
     """The names in a program's text that naru lacks, in the order of lines; a name once a line.
 
-    >>> for f in check_source("import torch\\nmodel = torch.hub.load('a', 'b')\\n", "train.py"): print(f.line, f.text)
-    2 torch.hub.load is in PyTorch 2.15 but not in naru yet; nearest: torch.load of a local file, or naru.safetensors
+    >>> for f in check_source("import torch\\nmodel = torch.fx.wrap('a')\\n", "train.py"): print(f.line, f.text)
+    2 torch.fx.wrap is in PyTorch 2.15 but not in naru yet; nearest: naru.Graph, which records a part of a program
     """
     try:
         reader = _Reader(ast.parse(source, file))

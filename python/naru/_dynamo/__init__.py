@@ -1,0 +1,44 @@
+"""`torch._dynamo`: what public programs set or call. Nothing is traced; kernels are compiled without being asked."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from ..compiler import disable, reset
+
+__all__ = ["config", "disable", "explain", "list_backends", "mark_dynamic", "optimize", "reset"]
+
+
+class _Config(types.SimpleNamespace):
+    """Settings: any name may be set; what is not set is False."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return False
+
+
+config = _Config(suppress_errors=False, verbose=False, cache_size_limit=8, recompile_limit=8)
+
+
+def optimize(*args: Any, **kwargs: Any) -> Any:
+    """A decorator that returns its function."""
+    return lambda fn: fn
+
+
+def mark_dynamic(*args: Any, **kwargs: Any) -> None:
+    """Taken, and not needed: a kernel serves all sizes."""
+
+
+mark_static = maybe_mark_dynamic = mark_dynamic
+
+
+def list_backends(*args: Any) -> list[str]:
+    """The names that torch.compile takes as a backend, all for the same."""
+    return ["cudagraphs", "eager", "inductor"]
+
+
+def explain(fn: Any, *args: Any, **kwargs: Any) -> Any:
+    """Not there yet: NotImplementedError."""
+    raise NotImplementedError("torch._dynamo.explain is not in naru yet; nearest: naru.count_syncs, which shows where a program waits for a device")

@@ -1,0 +1,81 @@
+"""`torch.compiler`: accepted, and nothing is done. Kernels are compiled, and neighbouring operators fused, without being asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _missing
+
+__all__ = [
+    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling",
+    "is_exporting", "list_backends", "reset", "set_stance", "substitute_in_graph",
+]  # fmt: skip
+
+
+def compile(*args: Any, **kwargs: Any) -> Any:
+    """`torch.compile`."""
+    from ..functional import compile as compile_
+
+    return compile_(*args, **kwargs)
+
+
+def disable(fn: Any = None, recursive: bool = True, **options: Any) -> Any:
+    """The function itself; with or without parentheses.
+
+    >>> disable(len) is len and disable()(len) is len
+    True
+    """
+    return fn if fn is not None else lambda f: f
+
+
+def reset() -> None:
+    """Nothing is to be done."""
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """The function itself."""
+    return fn
+
+
+assume_constant_result = allow_in_graph
+
+
+def substitute_in_graph(original_fn: Any, **options: Any) -> Any:
+    """A decorator that returns its function."""
+    return lambda fn: fn
+
+
+def list_backends(exclude_tags: Any = ()) -> list[str]:
+    """The names that torch.compile takes as a backend, all for the same."""
+    return ["cudagraphs", "inductor"]
+
+
+def is_compiling() -> bool:
+    """False: nothing is traced."""
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Nothing is to be done."""
+
+
+class set_stance:
+    """Taken, and not needed; a context and a decorator."""
+
+    def __init__(self, stance: str = "default", **options: Any) -> None:
+        self.stance = stance
+
+    def __call__(self, fn: Any) -> Any:
+        return fn
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -1,0 +1,243 @@
+"""`torch.jit`: accepted, and nothing is done. Functions and modules run as they are: naru compiles kernels, and fuses operators that follow
+one another, without being asked.
+
+`script`, `trace` and kin return what they are given, with one warning in the life of a process. `save` writes a pickle of the module (PyTorch
+cannot read it), `load` reads such a file; it runs what the file says, so it is for files that you trust.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from .. import _C, _missing
+from ..nn import Module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+__all__ = [
+    "Attribute", "Error", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "enable_onednn_fusion", "export", "fork",
+    "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load", "onednn_fusion_enabled", "optimize_for_inference",
+    "optimized_execution", "save", "script", "script_if_tracing", "script_method", "set_fusion_strategy", "strict_fusion", "trace",
+    "trace_module", "unused", "wait",
+]  # fmt: skip
+
+_is_instance = isinstance
+T = TypeVar("T")
+
+
+class Error(RuntimeError):
+    """What TorchScript's compiler raises in PyTorch; nothing here does."""
+
+
+class TracerWarning(Warning):
+    """What PyTorch warns with while it traces; nothing here does."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Nothing is to be done."""
+
+
+class ScriptModule(Module):
+    """A module: `nn.Module` by another name."""
+
+
+class ScriptFunction:
+    """For PyTorch's sake. Scripted functions are plain functions."""
+
+
+@functools.cache
+def _warn_once() -> None:
+    warnings.warn(
+        "torch.jit: naru has no TorchScript. Functions and modules are returned as they are, and run as Python; kernels are compiled, and "
+        "neighbouring operators fused, without being asked.",
+        stacklevel=4,
+    )
+
+
+def _returned(obj: Any) -> Any:
+    _warn_once()
+    if _is_instance(obj, Module) and not hasattr(obj, "save"):
+        object.__setattr__(obj, "save", functools.partial(save, obj))
+    return obj
+
+
+def script(obj: T, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None, **options: Any) -> T:
+    """`obj` (a function, module or class) itself; a module gets a method `save(file)`.
+
+    >>> import naru, warnings
+    >>> warnings.simplefilter("ignore")
+    >>> script(naru.nn.ReLU())(naru.tensor([-1.0, 1.0]))
+    tensor([0., 1.])
+    """
+    return _returned(obj)
+
+
+def trace(func: T, example_inputs: Any = None, *args: Any, example_kwarg_inputs: dict[str, Any] | None = None, **options: Any) -> T:
+    """`func` itself, after one call with the example's inputs, whose errors come here."""
+    if example_inputs is None and example_kwarg_inputs is None:
+        raise RuntimeError("example_kwarg_inputs should be a dict")
+    given = example_inputs if _is_instance(example_inputs, (tuple, list)) else () if example_inputs is None else (example_inputs,)
+    with _C.no_grad():
+        func(*given, **(example_kwarg_inputs or {}))  # type: ignore[operator]
+    return _returned(func)
+
+
+def trace_module(mod: T, inputs: dict[str, Any], *args: Any, **options: Any) -> T:
+    """`mod` itself, after one call of each of the methods named in `inputs`."""
+    with _C.no_grad():
+        for name, given in inputs.items():
+            getattr(mod, name)(*(given if _is_instance(given, tuple) else (given,)))
+    return _returned(mod)
+
+
+def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
+    """Writes a module to a file (a path, or an object with write). Its class must be one that the reader can import.
+
+    _extra_files: text or bytes by name, given back by `load`.
+    """
+    from ..serialization import save as write
+
+    attached = m.__dict__.pop("save", None) if _is_instance(m, Module) else None
+    try:
+        write({"naru.jit": 1, "module": m, "extra": dict(_extra_files or {})}, f)
+    finally:
+        if attached is not None:
+            object.__setattr__(m, "save", attached)
+
+
+def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None = None, _restore_shapes: bool = False) -> Any:
+    """Reads what `save` has written. RuntimeError for another file, such as PyTorch's own TorchScript."""
+    from ..serialization import load as read
+
+    try:
+        found = read(f, map_location=map_location, weights_only=False)
+    except FileNotFoundError as error:
+        raise ValueError(f"The provided filename {f} does not exist") from error
+    except Exception as error:
+        raise RuntimeError(f"torch.jit.load: this is no file of naru's torch.jit.save ({error}); TorchScript of PyTorch's is not read") from error
+    if not (_is_instance(found, dict) and found.get("naru.jit") == 1):
+        raise RuntimeError("torch.jit.load: this is no file of naru's torch.jit.save; torch.load reads checkpoints")
+    for name in _extra_files or {}:
+        if name in found["extra"]:
+            _extra_files[name] = found["extra"][name]  # type: ignore[index]
+    return _returned(found["module"])
+
+
+def _identity(name: str, doc: str) -> Callable[[Any], Any]:
+    def same(fn: Any) -> Any:
+        return fn
+
+    same.__name__ = same.__qualname__ = name
+    same.__doc__ = doc
+    return same
+
+
+script_method = _identity("script_method", "The method itself.")
+export = _identity("export", "The method itself.")
+interface = _identity("interface", "The class itself.")
+script_if_tracing = _identity("script_if_tracing", "The function itself.")
+
+
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
+    """The function itself; with or without parentheses."""
+    return drop if callable(drop) else lambda fn: fn
+
+
+def unused(fn: Any) -> Any:
+    """The function itself."""
+    return fn
+
+
+def freeze(mod: T, preserved_attrs: Any = None, optimize_numerics: bool = True) -> T:
+    """The module itself. RuntimeError where it is in training mode, as in PyTorch."""
+    if getattr(mod, "training", False):
+        raise RuntimeError(
+            "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing."
+        )
+    return _returned(mod)
+
+
+def optimize_for_inference(mod: T, other_methods: Any = None) -> T:
+    """The module itself."""
+    return _returned(mod)
+
+
+def is_scripting() -> bool:
+    """False: nothing is compiled to TorchScript."""
+    return False
+
+
+def is_tracing() -> bool:
+    """False: nothing is traced."""
+    return False
+
+
+def annotate(the_type: Any, the_value: T) -> T:
+    """The value itself."""
+    return the_value
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:  # noqa: A001
+    """Python's isinstance; of List[int] and kin the container alone is looked at."""
+    from typing import get_origin
+
+    kinds = target_type if _is_instance(target_type, tuple) else (target_type,)
+    return _is_instance(obj, tuple(get_origin(kind) or kind for kind in kinds))
+
+
+def Attribute(value: T, type: Any = None) -> T:  # noqa: A002
+    """The value itself."""
+    return value
+
+
+def fork(func: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Calls the function at once; `wait` gives its result."""
+    return func(*args, **kwargs)
+
+
+def wait(future: T) -> T:
+    """What `fork` gave."""
+    return future
+
+
+def set_fusion_strategy(strategy: Any) -> Any:
+    """Taken, and not needed."""
+    return strategy
+
+
+def enable_onednn_fusion(enabled: bool) -> None:
+    """Taken, and not needed."""
+
+
+def onednn_fusion_enabled() -> bool:
+    """False."""
+    return False
+
+
+class _Block:
+    """A context that does nothing."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+class strict_fusion(_Block):
+    """Does nothing."""
+
+
+class optimized_execution(_Block):
+    """Does nothing."""
+
+
+__getattr__ = _missing.module_getattr(__name__)

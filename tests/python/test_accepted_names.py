@@ -1,0 +1,113 @@
+"""torch.jit, torch.compiler, torch.hub, torch.utils.benchmark and kin: what public programs call of them works."""
+import warnings
+
+import naru as torch
+import pytest
+from naru import nn
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(2, 1)
+
+    def forward(self, x):
+        return self.line(x)
+
+
+def test_scripted_and_traced_modules_are_themselves_with_one_warning():
+    torch.jit._warn_once.cache_clear()
+    model = Small()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert torch.jit.script(model) is model and torch.jit.trace(model, torch.ones(1, 2)) is model and torch.jit.script(abs) is abs
+        assert torch.jit.freeze(model.eval()) is model
+    assert [str(w.message)[:32] for w in found] == ["torch.jit: naru has no TorchScri"]
+    assert torch.jit.ignore(abs) is abs and torch.jit.unused(abs) is abs and torch.jit.export(abs) is abs and not torch.jit.is_scripting()
+    with pytest.raises(RuntimeError, match="Freezing is currently only implemented for modules in eval mode"):
+        torch.jit.freeze(model.train())
+    with pytest.raises(RuntimeError, match="mat1 and mat2"):
+        torch.jit.trace(model, torch.ones(1, 3))
+
+
+def test_a_module_that_jit_has_saved_is_loaded_with_what_lay_beside(tmp_path):
+    model = torch.jit.script(Small())
+    model.save(tmp_path / "a.pt")
+    torch.jit.save(model, tmp_path / "b.pt", _extra_files={"note": "text"})
+    extra = {"note": ""}
+    for path in ("a.pt", "b.pt"):
+        again = torch.jit.load(tmp_path / path, map_location="cpu", _extra_files=extra)
+        assert torch.equal(again(torch.ones(1, 2)), model(torch.ones(1, 2)))
+    assert extra == {"note": "text"} and "save" in vars(model)
+    torch.save({"w": torch.ones(1)}, tmp_path / "c.pt")
+    with pytest.raises(RuntimeError, match="no file of naru's torch.jit.save; torch.load reads checkpoints"):
+        torch.jit.load(tmp_path / "c.pt")
+    with pytest.raises(ValueError, match="The provided filename .* does not exist"):
+        torch.jit.load(tmp_path / "d.pt")
+
+
+def test_switches_of_compilers_are_accepted():
+    assert torch.compiler.disable(abs) is abs and torch._dynamo.disable()(abs) is abs and not torch.compiler.is_compiling()
+    torch.compiler.reset()
+    torch._dynamo.reset()
+    torch._dynamo.config.suppress_errors = True
+    assert torch._dynamo.config.suppress_errors and not torch._dynamo.config.anything
+    with torch.compiler.set_stance("force_eager"):
+        pass
+    with pytest.raises(AttributeError, match="torch.export is in PyTorch 2.15 but not in naru yet"):
+        torch.export  # noqa: B018
+
+
+@pytest.fixture
+def repository(tmp_path):
+    (tmp_path / "helper.py").write_text("VALUE = 7\n")
+    (tmp_path / "hubconf.py").write_text("dependencies = ['math']\nfrom helper import VALUE\ndef _hidden(): pass\ndef entry(x=1):\n    'what it is'\n    return x + VALUE\nval = 3\n")
+    return str(tmp_path)
+
+
+def test_a_folder_with_a_hubconf_is_a_hub(repository):
+    assert torch.hub.list(repository) == ["entry"] and torch.hub.help(repository, "entry") == "what it is"
+    assert torch.hub.load(repository, "entry", 2, source="local") == 9
+    for call, kind, text in (
+        (lambda: torch.hub.load(repository, "nope", source="local"), RuntimeError, "Cannot find callable nope in hubconf"),
+        (lambda: torch.hub.load(repository, "entry", source="foo"), ValueError, 'Unknown source: "foo". Allowed values: "github" | "local".'),
+        (lambda: torch.hub.load("/nowhere", "entry", source="local"), FileNotFoundError, "hubconf.py"),
+        (lambda: torch.hub.load(repository, 3, source="local"), ValueError, "model should be a string of function name"),
+        (lambda: torch.hub.load("a/b", "entry"), NotImplementedError, "clone it, and call torch.hub with the folder and source='local'"),
+    ):
+        with pytest.raises(kind) as error:
+            call()
+        assert text in str(error.value)
+
+
+def test_a_state_dict_comes_from_an_address_once(tmp_path, capsys):
+    from naru.utils import model_zoo
+
+    torch.save({"w": torch.ones(2)}, tmp_path / "w.pth")
+    url, kept = f"file://{tmp_path}/w.pth", str(tmp_path / "kept")
+    for load in (torch.hub.load_state_dict_from_url, model_zoo.load_url):
+        assert load(url, model_dir=kept)["w"].tolist() == [1, 1]
+    assert capsys.readouterr().err.count("Downloading") == 1
+    with pytest.raises(RuntimeError, match='invalid hash value \\(expected "00", got "[0-9a-f]{64}"\\)'):
+        torch.hub.download_url_to_file(url, str(tmp_path / "x"), hash_prefix="00")
+    assert not (tmp_path / "x").exists()
+
+
+def test_extensions_of_pytorchs_say_what_to_use():
+    from naru.utils import cpp_extension
+
+    with pytest.raises(NotImplementedError, match="torch.utils.cpp_extension.load builds against PyTorch's own headers.*naru.kernel"):
+        cpp_extension.load("x", ["x.cpp"])
+
+
+def test_statements_are_timed_and_compared():
+    from naru.utils import benchmark
+
+    timers = [benchmark.Timer("x + y", globals={"x": torch.ones(3), "y": torch.ones(3)}, label="sum", sub_label="small", description=d) for d in ("first", "second")]
+    found = [t.timeit(10) for t in timers] + [timers[0].blocked_autorange(min_run_time=0.001)]
+    assert all(m.median > 0 and len(m.times) >= 1 for m in found) and found[0].number_per_run == 10
+    assert repr(found[0]).splitlines()[1:3] == ["sum: small", "first"]
+    table = str(benchmark.Compare(found))
+    assert "first" in table and "second" in table and "small" in table and "Times are in " in table
+    with pytest.raises(ValueError, match="Expected an instance of `Measurement`"):
+        benchmark.Compare([1])
