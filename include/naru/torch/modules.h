@@ -90,7 +90,7 @@ class ModuleHolder {
   }
 #define TORCH_MODULE(name) TORCH_MODULE_IMPL(name, name##Impl)
 
-namespace torch::nn {
+namespace torch {
 
 // A number, or one for each dimension.
 struct Expanding {
@@ -102,6 +102,14 @@ struct Expanding {
   Expanding(const std::vector<int64_t>& list) : values(list) {}
   operator Dims() const { return values; }
 };
+template <size_t N>
+struct ExpandingArray : Expanding {
+  using Expanding::Expanding;
+};
+
+}  // namespace torch
+
+namespace torch::nn {
 
 // --- options. Each method sets one and returns the options.
 struct LinearOptions {

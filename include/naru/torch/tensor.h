@@ -1,6 +1,7 @@
 // libtorch's names of tensors, their options, devices and guards, in namespace torch. Included by naru/torch.h.
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -30,6 +31,7 @@ inline constexpr naru::DType kBool = naru::DType::Bool, kByte = naru::DType::U8,
 // --- devices. A DeviceType says which kind; it stands for the current device of that kind.
 class DeviceType {
  public:
+  constexpr DeviceType() = default;
   constexpr DeviceType(naru::DeviceType kind) : kind_(kind) {}
   constexpr operator naru::DeviceType() const { return kind_; }
   constexpr operator naru::Device() const { return naru::Device(kind_); }
@@ -37,7 +39,7 @@ class DeviceType {
   friend constexpr bool operator==(DeviceType, DeviceType) = default;
 
  private:
-  naru::DeviceType kind_;
+  naru::DeviceType kind_ = naru::DeviceType::Cpu;
 };
 inline constexpr DeviceType kCPU = naru::DeviceType::Cpu;
 inline constexpr DeviceType kCUDA = naru::DeviceType::Cuda;
@@ -104,19 +106,16 @@ struct GradMode {
 };
 
 // --- functions that take one number where naru's take a list
-using naru::avg_pool2d;
-using naru::max_pool1d;
-using naru::max_pool2d;
-inline Tensor max_pool2d(const Tensor& x, int64_t kernel, int64_t stride = 0, int64_t padding = 0) {
-  return naru::max_pool2d(x, Dims{kernel}, stride ? Dims{stride} : Dims{}, Dims{padding});
-}
-inline Tensor avg_pool2d(const Tensor& x, int64_t kernel, int64_t stride = 0, int64_t padding = 0) {
-  return naru::avg_pool2d(x, Dims{kernel}, stride ? Dims{stride} : Dims{}, Dims{padding});
-}
 using naru::sum;
 inline Tensor sum(const Tensor& x, int64_t dim, bool keepdim = false) { return naru::sum(x, Dims{dim}, keepdim); }
 using naru::mean;
 inline Tensor mean(const Tensor& x, int64_t dim, bool keepdim = false) { return naru::mean(x, Dims{dim}, keepdim); }
+// Functions that naru has as methods. Each is one function, so that it can be handed on: Functional(torch::reshape, shape).
+inline Tensor reshape(const Tensor& x, const Dims& shape) { return x.reshape(shape); }
+inline Tensor flatten(const Tensor& x, int64_t start = 0, int64_t end = -1) { return x.flatten(start, end); }
+inline Tensor unsqueeze(const Tensor& x, int64_t dim) { return x.unsqueeze(dim); }
+inline Tensor transpose(const Tensor& x, int64_t a, int64_t b) { return x.transpose(a, b); }
+inline Tensor permute(const Tensor& x, const Dims& dims) { return x.permute(dims); }
 // What a loss is reduced to, by libtorch's constants.
 inline constexpr naru::Reduction kNone = naru::Reduction::None, kMean = naru::Reduction::Mean, kSum = naru::Reduction::Sum;
 
@@ -158,6 +157,13 @@ struct AnomalyMode {
   do {                                                                                                               \
     if (!(condition)) throw naru::RuntimeError("{}", torch::detail::text_or(#condition __VA_OPT__(, ) __VA_ARGS__)); \
   } while (false)
+
+#define AT_ASSERT(...) TORCH_CHECK(__VA_ARGS__)
+#define AT_ASSERTM(...) TORCH_CHECK(__VA_ARGS__)
+
+// libtorch's other names of its namespace.
+namespace at = torch;
+namespace c10 = torch;
 
 namespace torch::detail {
 template <class... A>

@@ -329,6 +329,24 @@ TEST(TorchNames, HoldersShareTheirModules) {
   EXPECT_NEAR(criterion(torch::zeros({2, 4}), torch::tensor({0, 1})).item<double>(), 2 * std::log(4), 1e-6);
 }
 
+TEST(TorchNames, FunctionsAreLayersWithWhatFollowsTheTensor) {
+  const torch::ExpandingArray<2> two({2, 2});
+  torch::nn::Sequential net(torch::nn::Functional(torch::relu), torch::nn::Functional(torch::max_pool2d, 2, two, 0, 1, false),
+                            torch::nn::Functional(torch::reshape, torch::ExpandingArray<2>({-1, 4})),
+                            torch::nn::Functional(torch::log_softmax, 1, torch::nullopt));
+  const at::Tensor x = torch::arange(-4, 12, 1, torch::kFloat).view({1, 1, 4, 4});
+  const at::Tensor y = net->forward(x);
+  EXPECT_TRUE(torch::allclose(y, torch::log_softmax(torch::tensor({1.0, 3.0, 9.0, 11.0}, torch::kFloat).view({1, 4}), 1)));
+  EXPECT_TRUE(torch::allclose(torch::max_pool2d(x, 2), torch::tensor({1.0, 3.0, 9.0, 11.0}, torch::kFloat).view({1, 1, 2, 2})));
+  const auto target = torch::zeros({1}, torch::kLong);
+  EXPECT_NEAR(torch::nll_loss(y, target, {}, at::Reduction::Sum).item<float>(), -y[0][0].item<float>(), 1e-6);
+  torch::DeviceType kind;
+  kind = torch::kCPU;
+  EXPECT_EQ(x.to(kind).device(), torch::Device(kind));
+  EXPECT_THROW(AT_ASSERT(x.size(0) == 2), naru::RuntimeError);
+  EXPECT_THROW(AT_ASSERTM(x.size(0) == 2, "batch of ", x.size(0)), c10::RuntimeError);
+}
+
 TEST(TorchNames, OptionsSayWhatATensorIsLike) {
   const auto options = torch::TensorOptions().dtype(torch::kDouble).device(torch::kCPU).requires_grad(true);
   const auto t = torch::zeros({2}, options);
