@@ -72,3 +72,39 @@ def test_public_headers_include_only_each_other_and_the_standard_library():
     for header in set(HEADERS) - set(FOR_OTHERS):
         for name in re.findall(r'#\s*include\s+[<"]([^">]+)[">]', (INCLUDE / header).read_text()):
             assert name.startswith("naru/") or re.fullmatch(r"[a-z_]+", name), f"{header} includes {name}"
+
+
+# What costs a program more to include than all of naru (g++ 12 has <ostream> in <memory>).
+COSTLY = {"complex", "sstream", "iostream", "fstream", "regex", "mutex", "future", "thread", "chrono", "ranges", "variant", "unordered_set", "random"}
+
+
+def test_naru_brings_no_costly_headers_along():
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    command = ["g++", "-std=c++20", f"-I{INCLUDE}", "-M", "-x", "c++", "-"]
+    made = subprocess.run(command, input="#include <naru/naru.h>\n", capture_output=True, text=True, check=True).stdout
+    assert COSTLY.isdisjoint(Path(name).name for name in made.split())
+
+
+VIEW = """
+#include <naru/naru.h>
+#ifndef __cpp_lib_mdspan
+#error there is no mdspan
+#endif
+float corner(const naru::Tensor& t) {
+  const auto view = naru::mdspan_of<float, 2>(t);
+  static_assert(decltype(view)::rank() == 2);
+  return view[view.extent(0) - 1, 0];
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_tensors_are_seen_as_mdspans_where_the_library_has_them(compiler):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    command = [compiler, "-std=c++2b", *WARNINGS, f"-I{INCLUDE}", "-fsyntax-only", "-x", "c++", "-"]
+    done = subprocess.run(command, input=VIEW, capture_output=True, text=True)
+    if "there is no mdspan" in done.stderr:
+        pytest.skip(f"the standard library of {compiler} has no mdspan")
+    assert done.returncode == 0, done.stderr[:3000]
