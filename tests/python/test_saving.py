@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import zipfile
 import zlib
 
 import pytest
@@ -311,3 +312,21 @@ def test_every_protocol_of_pickle_is_read_as_data(protocol):
     assert back.pop("t").tolist() == obj.pop("t").tolist() and back == obj
 
 
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_a_pickle_has_once_what_its_tensors_share_and_numbers_of_any_size(protocol):
+    shared = torch.arange(300.0)
+    tensors = [shared, shared[255:], shared[3:270:66], torch.empty(70_000, 0), torch.zeros(1, 2, 1, 2, requires_grad=True), torch.tensor(7)]
+    file = io.BytesIO()
+    torch.save(tensors, file, pickle_protocol=protocol)
+    with zipfile.ZipFile(file) as archive:
+        text = archive.read("archive/data.pkl")
+    assert all(text.count(name) == 1 for name in (b"cpu", b"_rebuild_tensor_v2", b"FloatStorage", b"OrderedDict"))
+    file.seek(0)
+    back = torch.load(file)
+    for old, new in zip(tensors, back, strict=True):
+        assert torch.equal(old, new) and old.stride() == new.stride() and old.storage_offset() == new.storage_offset()
+        assert old.requires_grad == new.requires_grad
+    back[0][255] = -1
+    assert back[1][0] == -1

@@ -30,6 +30,30 @@ class _StorageRef:
         self.key, self.dtype, self.location, self.numel = key, dtype, location, numel
 
 
+# What pickles as Python has it.
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, bytearray, tuple, list, dict, set, frozenset, OrderedDict))
+
+
+def _int(value: int) -> bytes:
+    """Instructions that push a number."""
+    if 0 <= value < 256:
+        return pickle.BININT1 + value.to_bytes(1, "little")
+    if -(1 << 31) <= value < 1 << 31:
+        return pickle.BININT + value.to_bytes(4, "little", signed=True)
+    data = pickle.encode_long(value)
+    return pickle.LONG1 + len(data).to_bytes(1, "little") + data
+
+
+_TUPLES = {0: pickle.EMPTY_TUPLE, 1: pickle.TUPLE1, 2: pickle.TUPLE2, 3: pickle.TUPLE3}
+
+
+def _ints(values: Any) -> bytes:
+    """Instructions that push a tuple of numbers."""
+    parts = b"".join(map(_int, values))
+    end = _TUPLES.get(len(values))
+    return pickle.MARK + parts + pickle.TUPLE if end is None else parts + end
+
+
 class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one: its save_global can be replaced
     """Collects in `storages` what it leaves out. legacy: as PyTorch wrote before version 1.6."""
 
@@ -37,20 +61,53 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
         super().__init__(file, protocol)
         self.storages: list[Tensor] = []
         self._legacy = legacy
+        self._proto = protocol
+        self._texts: dict[str, str] = {}  # one object for each text, so that the pickle has it once
         self._known: dict[Any, tuple[_StorageRef, Tensor]] = {}
 
     def persistent_id(self, obj: Any) -> Any:
-        if not isinstance(obj, _StorageRef):
+        if type(obj) is not _StorageRef:
             return None
-        kind = STORAGE_OF_DTYPE.get(name_of(obj.dtype))
-        if kind is None and not self._legacy:  # bytes; the tensor's dtype stands beside them
+        if name_of(obj.dtype) not in STORAGE_OF_DTYPE and not self._legacy:  # bytes; the tensor's dtype stands beside them
             return ("storage", STORAGE_TYPES["UntypedStorage"], obj.key, obj.location, obj.numel * obj.dtype.itemsize)
-        if kind is None:
-            raise RuntimeError(f"save: PyTorch's files have no storage type for {obj.dtype}; wanted one of {', '.join(STORAGES.values())}")
-        pid = ("storage", kind, obj.key, obj.location, obj.numel)
+        pid = ("storage", self._kind(obj.dtype), obj.key, obj.location, obj.numel)
         return (*pid, None) if self._legacy else pid
 
+    @staticmethod
+    def _kind(dtype: Any) -> StorageType:
+        kind = STORAGE_OF_DTYPE.get(name_of(dtype))
+        if kind is None:
+            raise RuntimeError(f"save: PyTorch's files have no storage type for {dtype}; wanted one of {', '.join(STORAGES.values())}")
+        return kind
+
+    def save(self, obj: Any, save_persistent_id: bool = True) -> Any:
+        # Most of a file: written at once, where the general way takes twenty calls a tensor.
+        if type(obj) is Tensor and self._proto >= 2 and not self._legacy and id(obj) not in self.memo and not obj.__dict__:
+            if name_of(obj.dtype) in STORAGE_OF_DTYPE:
+                return self._save_tensor(obj)
+        return super().save(obj, save_persistent_id)
+
+    def _save_tensor(self, tensor: Tensor) -> None:
+        ref, offset, stride = self._storage(tensor)
+        save, write = self.save, self.write
+        save(_utils._rebuild_tensor_v2)
+        write(pickle.MARK + pickle.MARK)
+        save("storage")
+        save(self._kind(ref.dtype))
+        key = ref.key.encode()
+        write(pickle.BINUNICODE + len(key).to_bytes(4, "little") + key)
+        save(self._texts.setdefault(ref.location, ref.location))
+        write(
+            _int(ref.numel) + pickle.TUPLE + pickle.BINPERSID + _int(offset) + _ints(tensor.shape) + _ints(stride)
+            + (pickle.NEWTRUE if tensor.requires_grad else pickle.NEWFALSE)
+        )
+        save(OrderedDict)
+        write(pickle.EMPTY_TUPLE + pickle.REDUCE + pickle.TUPLE + pickle.REDUCE)
+        self.memoize(tensor)
+
     def reducer_override(self, obj: Any) -> Any:
+        if type(obj) in _PLAIN:
+            return NotImplemented
         if isinstance(obj, Tensor):
             return self._reduce_tensor(obj)
         if isinstance(obj, StorageType):

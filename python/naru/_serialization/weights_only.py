@@ -32,6 +32,8 @@ _FREE = 1_000_000
 _MAX_KEY = 1000
 
 
+_U16, _U32, _I32, _U64, _F64 = (struct.Struct(form) for form in ("<H", "<I", "<i", "<Q", ">d"))
+
 # Plain values: what an instruction of the pickle may add to.
 _DICTS = (dict, OrderedDict, Counter, defaultdict)
 _CONTAINERS = frozenset((list, tuple, dict, set, frozenset, OrderedDict, Counter, defaultdict))
@@ -96,8 +98,14 @@ class WeightsOnlyUnpickler:
             raise refused("The pickle in the file is cut short.")
         return data
 
-    def _number(self, form: str) -> int:
-        return struct.unpack(form, self._read(struct.calcsize(form)))[0]
+    def _number(self, form: struct.Struct) -> int:
+        return form.unpack(self._read(form.size))[0]
+
+    def _byte(self) -> int:
+        data = self._file.read(1)
+        if not data:
+            raise refused("The pickle in the file is cut short.")
+        return data[0]
 
     def _line(self) -> str:
         line = self._file.readline(min(self._length, 1 << 20))
@@ -119,13 +127,13 @@ class WeightsOnlyUnpickler:
 
     def _grown(self, container: Any, items: Any) -> None:
         """`items` are in the container now."""
+        if _CONTAINERS.isdisjoint(map(type, items)):
+            return
         depth = weight = 0
         for item in items:
             if type(item) in _CONTAINERS:
                 d, w = self._extent(item)
                 depth, weight = max(depth, d), weight + w
-        if not depth:
-            return
         known = self._extents.get(id(container))
         # Counted from their own elements on, those that are no containers among them.
         before = (1, len(container) + 1) if known is None else known[1:]
@@ -352,8 +360,8 @@ def _instructions() -> dict[bytes, Callable[[WeightsOnlyUnpickler], Any]]:
         p.NONE: lambda m: m._push(None),
         p.NEWTRUE: lambda m: m._push(True),
         p.NEWFALSE: lambda m: m._push(False),
-        p.LONG1: lambda m: m._big_int(m._number("<B")),
-        p.LONG4: lambda m: m._big_int(m._number("<i")),
+        p.LONG1: lambda m: m._big_int(m._byte()),
+        p.LONG4: lambda m: m._big_int(m._number(_I32)),
         p.INT: u._int_text,
         p.LONG: u._int_text,
         p.FLOAT: lambda m: m._push(float(m._line())),
@@ -389,19 +397,23 @@ def _instructions() -> dict[bytes, Callable[[WeightsOnlyUnpickler], Any]]:
         p.GET: lambda m: m._get(int(m._line()[:20])),
         p.MEMOIZE: lambda m: m._put(len(m._memo)),
     }
-    for code, form in ((p.BININT, "<i"), (p.BININT1, "<B"), (p.BININT2, "<H"), (p.BINFLOAT, ">d")):
+    # Those of one byte are most of what a file has.
+    table[p.BININT1] = lambda m: m._stack.append(m._byte())
+    table[p.BINPUT] = lambda m: m._put(m._byte())
+    table[p.BINGET] = lambda m: m._stack.append(m._memo[m._byte()])
+    table[p.SHORT_BINUNICODE] = lambda m: m._push(m._read(m._byte()).decode("utf-8", "surrogatepass"))
+    table[p.SHORT_BINBYTES] = lambda m: m._push(m._read(m._byte()))
+    table[p.SHORT_BINSTRING] = lambda m: m._push(m._old_text(m._read(m._byte())))
+    table[p.LONG_BINPUT] = lambda m: m._put(m._number(_U32))
+    table[p.LONG_BINGET] = lambda m: m._get(m._number(_U32))
+    for code, form in ((p.BININT, _I32), (p.BININT2, _U16), (p.BINFLOAT, _F64)):
         table[code] = lambda m, form=form: m._push(m._number(form))
-    for code, form in ((p.BINPUT, "<B"), (p.LONG_BINPUT, "<I")):
-        table[code] = lambda m, form=form: m._put(m._number(form))
-    for code, form in ((p.BINGET, "<B"), (p.LONG_BINGET, "<I")):
-        table[code] = lambda m, form=form: m._get(m._number(form))
-    for code, form in ((p.SHORT_BINUNICODE, "<B"), (p.BINUNICODE, "<I"), (p.BINUNICODE8, "<Q")):
+    for code, form in ((p.BINUNICODE, _U32), (p.BINUNICODE8, _U64)):
         table[code] = lambda m, form=form: m._push(m._read(m._number(form)).decode("utf-8", "surrogatepass"))
-    for code, form in ((p.SHORT_BINBYTES, "<B"), (p.BINBYTES, "<I"), (p.BINBYTES8, "<Q")):
+    for code, form in ((p.BINBYTES, _U32), (p.BINBYTES8, _U64)):
         table[code] = lambda m, form=form: m._push(m._read(m._number(form)))
-    table[p.BYTEARRAY8] = lambda m: m._push(bytearray(m._read(m._number("<Q"))))
-    for code, form in ((p.SHORT_BINSTRING, "<B"), (p.BINSTRING, "<I")):
-        table[code] = lambda m, form=form: m._push(m._old_text(m._read(m._number(form))))
+    table[p.BINSTRING] = lambda m: m._push(m._old_text(m._read(m._number(_U32))))
+    table[p.BYTEARRAY8] = lambda m: m._push(bytearray(m._read(m._number(_U64))))
     return table
 
 
