@@ -337,3 +337,21 @@ def test_gradients_of_convolutions_are_functions(n):
     by_x, by_w = torch.autograd.grad(y, (x, w), g)
     assert torch.equal(getattr(nn.grad, f"conv{n}d_input")(x.shape, w.detach(), g, **options), by_x)
     assert torch.equal(getattr(nn.grad, f"conv{n}d_weight")(x.detach(), w.shape, g, **options), by_w)
+
+
+def test_hooks_of_states_see_and_change_them_and_return_nothing():
+    layer, order = nn.Linear(1, 1), []
+    layer.register_state_dict_pre_hook(lambda m, prefix, keep: order.append(("save", prefix, keep)))
+    layer.register_state_dict_post_hook(lambda m, state, prefix, metadata: state.update({prefix + "more": 1}))
+    layer.register_load_state_dict_pre_hook(lambda m, state, prefix, *rest: state.pop(prefix + "more"))
+    layer.register_load_state_dict_post_hook(lambda m, keys: keys.missing_keys.clear())
+    net = nn.Sequential(layer)
+    state = net.state_dict()
+    assert list(state) == ["0.weight", "0.bias", "0.more"] and order == [("save", "0.", False)]
+    del state["0.bias"]
+    assert net.load_state_dict(state).missing_keys == []
+    for register, kind, text in ((layer.register_state_dict_post_hook, RuntimeError, "state_dict post-hook must return None"), (layer.register_load_state_dict_post_hook, AssertionError, "Hooks registered with")):
+        handle = register(lambda *args: 3)
+        with pytest.raises(kind, match=text):
+            net.load_state_dict(net.state_dict())
+        handle.remove()

@@ -135,8 +135,11 @@ class StateMethods:
                 module.state_dict(destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars)
         for hook, may_replace in self._state_dict_hooks.values():
             result = hook(self, destination, prefix, local_metadata)
-            if may_replace and result is not None:
-                destination = result
+            if result is None:
+                continue
+            if not may_replace:
+                raise RuntimeError("state_dict post-hook must return None")
+            destination = result
         return destination  # type: ignore[return-value]
 
     def _load_from_state_dict(
@@ -254,7 +257,11 @@ class StateMethods:
                     load(child, {k: v for k, v in local.items() if k.startswith(path)}, path)
             keys = _IncompatibleKeys(missing, unexpected)
             for hook in module._load_state_dict_post_hooks.values():
-                hook(module, keys)
+                if hook(module, keys) is not None:
+                    raise AssertionError(
+                        "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
+                        "if incompatible_keys need to be modified, it should be done inplace."
+                    )
 
         load(self, state_dict, "")
         if strict:

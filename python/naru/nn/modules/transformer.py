@@ -213,7 +213,10 @@ class TransformerDecoderLayer(_Layer):
 
 
 def _clones(module: Module, count: int) -> ModuleList:
-    return ModuleList([copy.deepcopy(module) for _ in range(count)])
+    copies = ModuleList()
+    for _ in range(count):
+        copies.append(copy.deepcopy(module))
+    return copies
 
 
 def _why_not_nested(layer: Any) -> str:
