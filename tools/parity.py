@@ -64,6 +64,7 @@ SPELT = {
     ("linalg", "LinAlgError"): ("naru::LinAlgError", ""),
     ("linalg", "matmul"): ("naru::matmul", ""),
     ("autograd", "Variable"): (None, "the old wrapper: a Tensor is one"),
+    ("nn", "SyncBatchNorm"): ("naru::nn::BatchNorm2d", "and the like: there is one process"),
     ("nn", "RNNBase"): ("naru::nn::RecurrentBase", ""),
     ("nn", "RNNCellBase"): ("naru::nn::RecurrentCell", ""),
     ("autograd", "backward"): ("naru::backward", ""),

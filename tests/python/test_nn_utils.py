@@ -355,3 +355,15 @@ def test_hooks_of_states_see_and_change_them_and_return_nothing():
         with pytest.raises(kind, match=text):
             net.load_state_dict(net.state_dict())
         handle.remove()
+
+
+def test_batch_norms_of_one_process_are_synchronized_as_they_are():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4, momentum=0.3), nn.Sequential(nn.BatchNorm1d(4, affine=False)))
+    x = torch.randn(5, 3)
+    twin = nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(net))
+    assert isinstance(twin[1], nn.SyncBatchNorm) and isinstance(twin[2][0], nn.SyncBatchNorm) and twin[1].momentum == 0.3
+    assert torch.equal(twin(x), net(x)) and list(twin.state_dict()) == list(net.state_dict())
+    assert torch.equal(twin[1].running_mean, net[1].running_mean)
+    with pytest.raises(ValueError, match=r"expected at least 2D input \(got 1D input\)"):
+        twin[1](torch.ones(4))

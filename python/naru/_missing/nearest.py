@@ -12,7 +12,6 @@ NEAREST = {
     "ao": "torch.float16 and torch.bfloat16",
     "distributed": "torch.nn.DataParallel, which uses all devices of one process",
     "nn.parallel.DistributedDataParallel": "torch.nn.DataParallel",
-    "nn.SyncBatchNorm": "torch.nn.BatchNorm2d, over the part of the batch on each device",
     "func.jacrev": "torch.autograd.functional.jacobian",
     "func.vmap": "a loop, or operators that broadcast",
     "autograd.forward_ad": "torch.autograd.functional.jvp",
