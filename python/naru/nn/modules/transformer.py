@@ -15,7 +15,7 @@ from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
-from .module import Module
+from .module import Module, type_name
 from .normalization import LayerNorm
 
 if TYPE_CHECKING:
@@ -213,6 +213,8 @@ class TransformerDecoderLayer(_Layer):
 
 
 def _clones(module: Module, count: int) -> ModuleList:
+    if not isinstance(module, Module):
+        raise TypeError(f"{type_name(module)} is not a Module subclass")
     copies = ModuleList()
     for _ in range(count):
         copies.append(copy.deepcopy(module))
