@@ -1,6 +1,7 @@
-// Files that are written whole or not at all. python/naru/_serialization/atomic_file.py is the face of it.
+// Files that are written whole or not at all, and archives of records. python/naru/_serialization/atomic_file.py and archive.py are the faces of it.
 #include <nanobind/stl/string.h>
 
+#include "data/zip.h"
 #include "object.h"
 #include "runtime/atomic_file.h"
 
@@ -22,6 +23,43 @@ auto with_os_error(F&& f) {
   }
 }
 
+// An archive that goes to a Python file: small pieces together, large records as the objects they are.
+class ZipOut {
+ public:
+  explicit ZipOut(nb::callable write) : write_(std::move(write)), zip_([this](std::string_view piece) { take(piece); }) {}
+  ZipOut(const ZipOut&) = delete;
+  ZipOut& operator=(const ZipOut&) = delete;
+  void add(const nb::bytes& name, const nb::bytes& record) {
+    record_ = record;
+    zip_.add(std::string(name.c_str(), name.size()), {record.c_str(), record.size()});
+    record_.reset();
+  }
+  void finish() {
+    zip_.finish();
+    flush();
+  }
+
+ private:
+  static constexpr size_t kLarge = size_t{1} << 18;
+  void take(std::string_view piece) {
+    if (piece.size() < kLarge) {
+      pending_ += piece;
+      if (pending_.size() >= kLarge) flush();
+      return;
+    }
+    flush();
+    write_(record_);  // nothing else is as large
+  }
+  void flush() {
+    if (!pending_.empty()) write_(nb::bytes(pending_.data(), pending_.size()));
+    pending_.clear();
+  }
+  nb::callable write_;
+  nb::object record_;
+  std::string pending_;
+  data::ZipWriter zip_;
+};
+
 }  // namespace
 
 void define_files(nb::module_& m) {
@@ -37,6 +75,10 @@ void define_files(nb::module_& m) {
              });
            })
       .def("discard", [](AtomicFile& f) { f.discard(); });
+  nb::class_<ZipOut>(m, "_ZipWriter", "An archive of stored records, their bytes aligned, handed to a file's write().")
+      .def(nb::init<nb::callable>())
+      .def("add", &ZipOut::add)
+      .def("finish", &ZipOut::finish);
 }
 
 }  // namespace naru::py

@@ -8,13 +8,12 @@ import sys
 import zipfile
 from typing import IO, TYPE_CHECKING, Any
 
+from .. import _C
 from .pickler import Pickler
 from .storages import LoadedStorage, bytes_to_tensor, size_of, swapped, tensor_to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from .. import _C
 
 # What compressed records (PyTorch writes none) may hold together: so many times the file's length, and so many bytes besides.
 MAX_EXPANSION = 16
@@ -26,14 +25,13 @@ def write_archive(obj: Any, file: IO[bytes], root: str, protocol: int) -> None:
     text = io.BytesIO()
     pickler = Pickler(text, protocol)
     pickler.dump(obj)
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        archive.writestr(f"{root}/data.pkl", text.getvalue())
-        archive.writestr(f"{root}/.format_version", "1")
-        archive.writestr(f"{root}/.storage_alignment", "1")
-        archive.writestr(f"{root}/byteorder", sys.byteorder)
-        for i, flat in enumerate(pickler.storages):
-            archive.writestr(f"{root}/data/{i}", tensor_to_bytes(flat))
-        archive.writestr(f"{root}/version", "3\n")
+    archive = _C._ZipWriter(file.write)
+    for name, record in (("data.pkl", text.getvalue()), (".format_version", b"1"), (".storage_alignment", b"64"), ("byteorder", sys.byteorder.encode())):
+        archive.add(f"{root}/{name}".encode(), record)
+    for i, flat in enumerate(pickler.storages):
+        archive.add(f"{root}/data/{i}".encode(), tensor_to_bytes(flat))
+    archive.add(f"{root}/version".encode(), b"3\n")
+    archive.finish()
 
 
 class ArchiveReader:
