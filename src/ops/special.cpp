@@ -1,6 +1,7 @@
 // torch.special's functions that are series over others: of the error function, modified Bessel functions, orthogonal polynomials.
 #include "naru/special.h"
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -45,21 +46,35 @@ Tensor log_ndtr_of(const Tensor& x) {
 
 Tensor density(const Tensor& x) { return exp(x * x * -0.5) * (1 / std::sqrt(2 * kPi)); }
 
+// Quotients of polynomials, after Wichura (1988, AS 241): around 1/2, in the tails, and far out in them.
+struct Quotient {
+  std::vector<double> above, below;
+  Tensor operator()(const Tensor& x) const { return polynomial(above, x) / polynomial(below, x); }
+};
+const Quotient& ndtri_part(int part) {
+  static const auto& parts = *new std::array<Quotient, 3>{
+      Quotient{{3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4, 4.5921953931549871457e4,
+                6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3},
+               {1, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3, 2.1213794301586595867e4,
+                3.9307895800092710610e4, 2.8729085735721942674e4, 5.2264952788528545610e3}},
+      Quotient{{1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0, 3.64784832476320460504e0,
+                1.27045825245236838258e0, 2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4},
+               {1, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1, 1.48103976427480074590e-1,
+                1.51986665636164571966e-2, 5.47593808499534494600e-4, 1.05075007164441684324e-9}},
+      Quotient{{6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0, 2.96560571828504891230e-1,
+                2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7},
+               {1, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2, 7.86869131145613259100e-4,
+                1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15}}};
+  return parts[static_cast<size_t>(part)];
+}
+
 Tensor ndtri_of(const Tensor& p) {
-  // For the less of p and 1 - p, by Halley's steps from what the error function's inverse, or the tail's first term, gives.
-  const Tensor upper = gt(p, 0.5), q = where(upper, 1.0 - p, p);
-  const Tensor inside = clamp(q, std::numeric_limits<double>::denorm_min(), 0.5);
-  const Tensor l = log(inside) * -2.0;
-  const Tensor tail = -sqrt(l - log(clamp_min(l, 1.0) * (2 * kPi)));
-  Tensor x = where(lt(inside, 1e-8), tail, erfinv(inside * 2.0 - 1.0) * kRoot2);
-  for (int i = 0; i < 4; ++i) {
-    // Of the logarithm, which is nearly a parabola there, for small ones.
-    const Tensor ratio = erfcx_of(x * (-1 / kRoot2)) * std::sqrt(kPi / 2);  // ndtr(x) / density(x), both of which may vanish
-    const Tensor e = (log_ndtr_of(x) - log(inside)) * ratio;
-    x = x - e / (1.0 + e * (x + reciprocal(ratio)) * 0.5);
-  }
+  constexpr double kNear = 0.425;  // of 1/2
+  const Tensor q = p - 0.5, near = clamp(q, -kNear, kNear), less = where(gt(p, 0.5), 1.0 - p, p);
+  const Tensor r = sqrt(-log(clamp(less, std::numeric_limits<double>::denorm_min(), 0.5)));
+  const Tensor tail = where(gt(r, 5.0), ndtri_part(2)(clamp_min(r, 5.0) - 5.0), ndtri_part(1)(clamp_max(r, 5.0) - 1.6));
+  const Tensor y = where(gt(abs(q), kNear), where(lt(q, 0.0), -tail, tail), near * ndtri_part(0)(kNear * kNear - near * near));
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
-  const Tensor y = where(upper, -x, x);
   return where(eq(p, 0.0), -infinity, where(eq(p, 1.0), infinity, where(logical_and(gt(p, 0.0), lt(p, 1.0)), y, nan)));
 }
 
