@@ -31,6 +31,7 @@ NAMESPACES = {
     "utils.data": ("naru::data", ["data", "samplers"]),
     "fft": ("naru::fft", ["fft"]),
     "linalg": ("naru::linalg", ["linalg"]),
+    "sparse": ("naru::sparse", ["sparse"]),
     "signal.windows": ("naru::signal::windows", ["signal"]),
     "accelerator": ("naru", ["devices", "memory", "stream", "graph", "sync"]),
     "cuda": ("naru", ["devices", "memory", "stream", "graph", "random", "sync"]),

@@ -59,7 +59,15 @@ constexpr int kDTypes = 10, kElementTypes = static_cast<int>(kDTypeTraits.size()
 constexpr int kDTypeBits = 5;
 static_assert(kDTypes <= 1 << kDTypeBits);
 
-constexpr const DTypeTraits& traits_of(DType t) noexcept { return kDTypeTraits[static_cast<size_t>(t)]; }
+// What a sparse tensor keeps where others keep their type: it is in no program and no table of types, so that whatever computes or looks at memory
+// refuses it, and the traits are those of its values.
+constexpr int kSparseForm = 16;
+static_assert(kElementTypes <= kSparseForm);
+constexpr DType sparse_form(DType t) noexcept { return static_cast<DType>(static_cast<int>(t) | kSparseForm); }
+constexpr bool is_sparse_form(DType t) noexcept { return static_cast<int>(t) >= kSparseForm; }
+constexpr DType element_type(DType t) noexcept { return static_cast<DType>(static_cast<int>(t) & (kSparseForm - 1)); }
+
+constexpr const DTypeTraits& traits_of(DType t) noexcept { return kDTypeTraits[static_cast<size_t>(element_type(t))]; }
 
 // A value for each type that programs know, in the order of DType; does not compile with more or fewer.
 template <class T>

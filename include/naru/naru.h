@@ -59,6 +59,7 @@
 #include "naru/scattered_views.h"
 #include "naru/selecting.h"
 #include "naru/signal.h"
+#include "naru/sparse.h"
 #include "naru/special.h"
 #include "naru/stream.h"
 #include "naru/sync.h"

@@ -51,11 +51,11 @@ class Bilinear : public Module {
 };
 
 // Row i of weight (count, width) for each integer i; rows start normal(0, 1), that of padding_idx zero and without
-// gradient. max_norm: see functional::embedding.
+// gradient. max_norm: see functional::embedding. sparse: the gradient is a sparse tensor (naru/sparse.h).
 class Embedding : public Module {
  public:
   Embedding(int64_t count, int64_t width, int64_t padding_idx = -1, const Options& options = {}, std::optional<double> max_norm = {},
-            double norm_type = 2);
+            double norm_type = 2, bool sparse = false);
   void reset_parameters();
   Tensor forward(const Tensor& index) override;
   std::string name() const override { return "Embedding"; }
@@ -69,6 +69,7 @@ class Embedding : public Module {
   int64_t padding_;
   std::optional<double> max_norm_;
   double norm_type_;
+  bool sparse_;
 };
 
 // Row sums, means or maxima of weight (count, width) over bags of integers: see functional::embedding_bag. Rows start normal(0, 1), that of
@@ -82,6 +83,7 @@ class EmbeddingBag : public Module {
     std::optional<double> max_norm = {};
     double norm_type = 2;
     bool scale_grad_by_freq = false;
+    bool sparse = false;
   };
   EmbeddingBag(int64_t count, int64_t width, Settings settings, const Options& options = {});
   EmbeddingBag(int64_t count, int64_t width) : EmbeddingBag(count, width, Settings()) {}

@@ -94,7 +94,7 @@ using naru::one_hot;
 // The rows of weight (V, D) that the integers index (...) name. A row padding_idx gets no gradient. max_norm: rows about to be read whose p-norm is
 // more are first shrunk in place. scale_grad_by_freq: gradients are divided by how often their row is read here. ValueError for a padding_idx beyond the rows.
 Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<int64_t> padding_idx = {}, std::optional<double> max_norm = {},
-                 double norm_type = 2, bool scale_grad_by_freq = false);
+                 double norm_type = 2, bool scale_grad_by_freq = false, bool sparse = false);
 struct EmbeddingBagOptions {
   Tensor offsets = {};                      // where each bag of a vector of integers begins
   std::string_view mode = "mean";           // or "sum", "max"
@@ -104,6 +104,7 @@ struct EmbeddingBagOptions {
   std::optional<double> max_norm = {};      // these as in embedding
   double norm_type = 2;
   bool scale_grad_by_freq = false;
+  bool sparse = false;  // not of "max"
 };
 // The sum, mean or greatest of the rows of weight (V, D) in each bag of integers: the rows of index (N, L), or the parts of a vector between
 // offsets. (bags, D); an empty bag is 0. ValueError, RuntimeError and NotImplementedError as PyTorch has them. "max" of a vector: the host reads

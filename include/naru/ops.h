@@ -198,7 +198,7 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& we
 Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const Tensor& weight = {}, Reduction reduction = Reduction::Mean);
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const Tensor& weight = {},
                                         Reduction reduction = Reduction::Mean, const Tensor& pos_weight = {});
-Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx = -1, bool scale_grad_by_freq = false);
+Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx = -1, bool scale_grad_by_freq = false, bool sparse = false);
 Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
 // Zeroes each element with probability p and scales the rest by 1 / (1 - p).
 Tensor dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);

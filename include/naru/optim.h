@@ -132,6 +132,7 @@ SettingPlaces places_of(AdamOptions& o);
 SettingPlaces places_of(RmspropOptions& o);
 SettingPlaces places_of(AdagradOptions& o);
 SettingPlaces places_of(AdadeltaOptions& o);
+SettingPlaces places_of(SparseAdamOptions& o);
 SettingPlaces places_of(AdamaxOptions& o);
 SettingPlaces places_of(NadamOptions& o);
 SettingPlaces places_of(RadamOptions& o);
@@ -291,6 +292,20 @@ class Adagrad : public Grouped<AdagradOptions> {
 
  private:
   std::vector<Tensor>& sum_;
+};
+// Adam of sparse gradients, which moves only the rows that they have coordinates for. RuntimeError for dense ones.
+class SparseAdam : public Grouped<SparseAdamOptions> {
+ public:
+  explicit SparseAdam(std::vector<Tensor> params, SparseAdamOptions options = {});
+  template <std::same_as<Group<SparseAdamOptions>> G>
+  explicit SparseAdam(const std::vector<G>& groups, SparseAdamOptions o = {}) : SparseAdam(first_of(groups), options_of(groups, o)) {
+    add_rest(groups, o);
+  }
+  void step() override;
+  using Optimizer::step;
+
+ private:
+  std::vector<Tensor>&exp_avg_, &exp_avg_sq_;
 };
 class Adadelta : public Grouped<AdadeltaOptions> {
  public:

@@ -24,8 +24,15 @@ struct AdagradOptions {
   double lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10;
   bool maximize = false;
 };
-// s += g²; p -= lr / (1 + (step - 1) lr_decay) g / (sqrt(s) + eps)
+// s += g²; p -= lr / (1 + (step - 1) lr_decay) g / (sqrt(s) + eps). Of a sparse gradient: where it has coordinates.
 void adagrad_step(Tensor p, const Tensor& g, Tensor sum, int64_t step, const AdagradOptions& o);
+
+struct SparseAdamOptions {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  bool maximize = false;
+};
+// Adam of the rows that a sparse gradient has coordinates for; the moments of the others stay as they are. RuntimeError for a dense gradient.
+void sparse_adam_step(Tensor p, const Tensor& g, Tensor exp_avg, Tensor exp_avg_sq, int64_t step, const SparseAdamOptions& o);
 
 struct AdadeltaOptions {
   double lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0;

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "ops/sparse.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -209,6 +210,7 @@ int64_t extent(const Dims& sizes, const Dims& strides) {
 
 // The memory a tensor on cpu spans, as bytes.
 nb::object bytes_of(const Tensor& t) {
+  ops::refuse_sparse(t, "storage");
   Tensor bytes(new TensorImpl(t.impl()->storage, DType::U8));
   const auto item = static_cast<int64_t>(t.element_size());
   bytes.impl()->set_geometry({extent(t.sizes(), t.strides()) * item}, {1}, t.impl()->offset * item);
@@ -292,6 +294,8 @@ PyObject* array_from(const Tensor& t) {
   if (!t.device().is_cpu())
     throw TypeError("can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
                     t.device().str());
+  if (layout(t) != Layout::Strided)
+    throw TypeError("can't convert Sparse{} layout tensor to numpy. Use Tensor.to_dense() first.", is_sparse_csr(t) ? "Csr" : "");
   if (t.dtype() == DType::BF16 || t.dtype() == kComplex32)
     throw TypeError("Got unsupported ScalarType {}", traits_of(t.dtype()).scalar_type);
   nb::object held = exported(t);
@@ -308,6 +312,7 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
   const Tensor& t = tensor_of(o);
   if (!t.device().is_cpu())
     return refuse("a buffer needs memory of the host; the tensor is on " + t.device().str() + ". Use tensor.cpu() first");
+  if (layout(t) != Layout::Strided) return refuse("a sparse tensor has no buffer; use tensor.to_dense() first");
   if (t.requires_grad()) return refuse("a tensor that requires grad has no buffer; use tensor.detach() first");
   if (t.dtype() == DType::BF16) return refuse("the buffer protocol has no bfloat16; use tensor.float() first");
   if (t.dtype() == kComplex32) return refuse("the buffer protocol has no complex32; use tensor.cfloat() first");

@@ -7,6 +7,7 @@
 #include "naru/autograd.h"
 #include "naru/complex.h"
 #include "naru/compositions.h"
+#include "naru/sparse.h"
 #include "ops/accumulate.h"
 #include "ops/history.h"
 #include "tensor_object.h"
@@ -128,10 +129,7 @@ int64_t output_number(const Tensor& t) {
   if (!t.requires_grad() || t.is_leaf()) return 0;
   return autograd::gradient_edge(t).slot;
 }
-PyObject* layout_of(const Tensor&) {
-  static PyObject* strided = PyObject_GetAttrString(nb::module_::import_("naru._C").ptr(), "strided");
-  return Py_XNewRef(strided);
-}
+PyObject* layout_of(const Tensor& t) { return layout_object(layout(t)); }
 template <Tensor (*F)(const Tensor&)>
 void set_part(Tensor& t, PyObject* value) {
   Arg<Operand> v;
@@ -172,10 +170,11 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
   add("imag", get<[](const Tensor& t) { return imag(t); }>, "The imaginary parts, a view. RuntimeError for a real tensor.",
       set<set_part<&naru::imag>>);
   add_kinds(list);
-  for (const char* name :
-       {"is_sparse", "is_sparse_csr", "is_quantized", "is_meta", "is_nested", "is_mkldnn", "is_hpu", "is_vulkan", "is_ipu", "is_xla"})
+  for (const char* name : {"is_quantized", "is_meta", "is_nested", "is_mkldnn", "is_hpu", "is_vulkan", "is_ipu", "is_xla"})
     add(name, get<never>, "False.");
-  add("layout", get<layout_of>, "torch.strided.");
+  add("is_sparse", get<[](const Tensor& t) { return is_sparse(t); }>, "Whether it is a sparse COO tensor.");
+  add("is_sparse_csr", get<[](const Tensor& t) { return is_sparse_csr(t); }>, "Whether it is a sparse CSR tensor.");
+  add("layout", get<layout_of>, "torch.strided, torch.sparse_coo or torch.sparse_csr.");
   add("_version", get<version_of>, "How many times the storage was written in place.");
   add("_base", get<base_of>, "The tensor it is a view of, or None.");
   add("output_nr", get<output_number>, "Which output of grad_fn it is.");

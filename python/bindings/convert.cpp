@@ -182,6 +182,9 @@ bool Arg<Options>::load(PyObject* const* o) {
     if (!dtype_from(o[0], t)) return false;
     value.dtype = t;
   }
+  if (const std::optional<Layout> l = layout_from(o[1]); l && *l != Layout::Strided)
+    throw NotImplementedError(
+        "layout=torch.{} is not supported here; make a sparse tensor by sparse_coo_tensor, sparse_csr_tensor or to_sparse()", name_of(*l));
   if (o[2] != Py_None) {
     if (!device_from(o[2], d)) return false;
     value.device = d;

@@ -49,17 +49,19 @@ void define_activations() {
 }
 
 void define_functions() {
-  def(kFunction, "_embedding", "input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq",
+  def(kFunction, "_embedding", "input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse",
       "The rows of weight that the integers name.",
       [](const Tensor& index, const Tensor& weight, std::optional<int64_t> padding, std::optional<double> max_norm, double norm_type,
-         bool by_frequency) { return F::embedding(index, weight, padding, max_norm, norm_type, by_frequency); });
+         bool by_frequency, bool sparse) { return F::embedding(index, weight, padding, max_norm, norm_type, by_frequency, sparse); });
   def(kFunction, "_embedding_bag",
-      "input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, per_sample_weights, include_last_offset, padding_idx",
+      "input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, per_sample_weights, include_last_offset, padding_idx, sparse",
       "Sums, means or maxima of rows of weight.",
       [](const Tensor& index, const Tensor& weight, const OptTensor& offsets, std::optional<double> max_norm, double norm_type,
-         bool by_frequency, std::string_view mode, const OptTensor& weights, bool include_last, std::optional<int64_t> padding) {
+         bool by_frequency, std::string_view mode, const OptTensor& weights, bool include_last, std::optional<int64_t> padding,
+         bool sparse) {
         return F::embedding_bag(
-            index, weight, {or_undefined(offsets), mode, or_undefined(weights), include_last, padding, max_norm, norm_type, by_frequency});
+            index, weight,
+            {or_undefined(offsets), mode, or_undefined(weights), include_last, padding, max_norm, norm_type, by_frequency, sparse});
       });
   def(kFunction, "_grouped_mm", "mat_a, mat_b, offs", "Products of groups.",
       [](const Tensor& a, const Tensor& b, const OptTensor& offs) { return F::grouped_mm(a, b, or_undefined(offs)); });

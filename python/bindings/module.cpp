@@ -54,6 +54,7 @@ NB_MODULE(_C, m) {
   define_creation();
   define_elementwise();
   define_complex();
+  define_sparse();
   define_reductions();
   define_shapes();
   define_scatters();

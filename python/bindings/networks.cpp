@@ -1,5 +1,6 @@
 // Functions of neural networks, and the optimizers' steps.
 #include "naru/compositions.h"
+#include "naru/optim_steps.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -76,8 +77,10 @@ void define_layers() {
   def(kFunction, "linear", "input, weight, bias=None", "input (..., in) times the transpose of weight (out, in), plus bias (out).",
       [](const Tensor& x, const Tensor& w, const OptTensor& b) { return linear(x, w, or_undefined(b)); });
   def(kFunction, "embedding", "weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False",
-      "The rows of weight that the indices name; no gradient flows to row padding_idx. It is dense also where sparse is asked for.",
-      [](const Tensor& w, const Tensor& i, int64_t padding, bool by_frequency, Ignored) { return embedding(w, i, padding, by_frequency); });
+      "The rows of weight that the indices name; no gradient flows to row padding_idx. sparse: the gradient is a sparse tensor.",
+      [](const Tensor& w, const Tensor& i, int64_t padding, bool by_frequency, bool sparse) {
+        return embedding(w, i, padding, by_frequency, sparse);
+      });
   def(kFunction, "layer_norm", "input, normalized_shape, weight=None, bias=None, eps=1e-05",
       "Mean 0 and variance 1 over the last dimensions, then weight and bias.",
       [](const Tensor& x, const Dims& shape, const OptTensor& w, const OptTensor& b, double eps) {
@@ -141,6 +144,9 @@ PyObject* count_steps(PyObject* states) {
 }
 
 void define_steps() {
+  def(kFunction, "_sparse_adam_step", "param, grad, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps", "One step of SparseAdam.",
+      [](const Tensor& p, const Tensor& g, const Tensor& first, const Tensor& second, int64_t step, double lr, double beta1, double beta2,
+         double eps) { optim::sparse_adam_step(p, g, first, second, step, {.lr = lr, .beta1 = beta1, .beta2 = beta2, .eps = eps}); });
   def(kFunction, "_with_gradients", "params", "The parameters that have a gradient, and these: two lists.",
       [](PyObject* params) { return with_gradients(params); });
   def(kFunction, "_count_steps", "states", "Adds 1 to each state's count of steps, and returns what they are then.",

@@ -9,6 +9,7 @@
 #include "core/sizes.h"
 #include "core/tensor_impl.h"
 #include "naru/ops.h"
+#include "naru/sparse.h"
 #include "naru/tensor.h"
 
 namespace naru::py {
@@ -50,6 +51,8 @@ PyObject* device_object(Device d);
 bool dtype_from(PyObject* o, DType& t);
 bool device_from(PyObject* o, Device& d);
 bool format_from(PyObject* o, MemoryFormat& f);
+PyObject* layout_object(Layout l);
+std::optional<Layout> layout_from(PyObject* o);
 // A Python number.
 PyObject* scalar_object(const Scalar& s);
 

@@ -41,6 +41,7 @@ void define_data();
 void define_creation();
 void define_elementwise();
 void define_complex();
+void define_sparse();
 void define_reductions();
 void define_shapes();
 void define_indexing();

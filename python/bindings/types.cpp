@@ -211,6 +211,7 @@ void make_device(nb::module_& m) {
 struct Word {
   std::string text;
 };
+std::array<PyObject*, 3> layouts;  // in the order of Layout; the module holds them
 struct Format : Word {
   MemoryFormat value;
 };
@@ -266,6 +267,13 @@ bool device_from(PyObject* o, Device& d) {
   return true;
 }
 
+PyObject* layout_object(Layout l) { return Py_NewRef(layouts[static_cast<size_t>(l)]); }
+std::optional<Layout> layout_from(PyObject* o) {
+  for (size_t i = 0; i < layouts.size(); ++i)
+    if (o == layouts[i]) return static_cast<Layout>(i);
+  return {};
+}
+
 bool format_from(PyObject* o, MemoryFormat& f) {
   if (!nb::isinstance<Format>(nb::handle(o))) return false;
   f = nb::inst_ptr<Format>(nb::handle(o))->value;
@@ -277,7 +285,11 @@ void define_types(nb::module_& m) {
   make_dtypes(m);
   make_device(m);
   nb::class_<Word>(m, "layout").def("__repr__", [](const Word& n) { return "torch." + n.text; });
-  for (const char* name : {"strided", "sparse_coo"}) m.attr(name) = nb::cast(Word{name});
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    const char* const name = name_of(static_cast<Layout>(i));
+    m.attr(name) = nb::cast(Word{name});
+    layouts[i] = PyObject_GetAttrString(m.ptr(), name);
+  }
   nb::class_<Format>(m, "memory_format").def("__repr__", [](const Format& n) { return "torch." + n.text; });
   constexpr std::pair<const char*, MemoryFormat> kFormats[] = {{"contiguous_format", MemoryFormat::Contiguous},
                                                                {"preserve_format", MemoryFormat::Preserve},

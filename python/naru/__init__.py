@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         random,
         serialization,
         signal,
+        sparse,
         testing,
         torch_version,
         utils,
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
     from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
     from .serialization import load, save
     from .graphs import Graph, graph, make_graphed_callables
+    from .sparse import sparse_coo_tensor, sparse_csr_tensor
     from .streams import Event, Stream
     from .utils.dlpack import from_dlpack, to_dlpack
 
@@ -138,7 +140,7 @@ del _point_to_wheels
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(
     "accelerator autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
-    "amp fft linalg safetensors signal special xpu _utils compiler distributions func hub jit multiprocessing overrides profiler _dynamo".split()
+    "amp fft linalg safetensors signal sparse special xpu _utils compiler distributions func hub jit multiprocessing overrides profiler _dynamo".split()
 )
 _LAZY = {
     **dict.fromkeys(("finfo", "iinfo"), "_functions.dtype_limits"),
@@ -158,6 +160,7 @@ _LAZY = {
         "_functions.linear_algebra",
     ),
     "autocast": "amp.autocast_mode",
+    **dict.fromkeys(("sparse_coo_tensor", "sparse_csr_tensor"), "sparse"),
     "einsum": "_functions.einsum",
     "virtual": "_device.virtual",
     "kernel": "_functions.kernel",

@@ -129,6 +129,10 @@ def _reduce(self: Tensor, protocol: Any) -> tuple:
     from ._utils import _tensor_from_bytes
     from ._serialization.storages import tensor_to_bytes
 
+    if self.layout != _C.strided:
+        from .sparse import reduce_sparse
+
+        return reduce_sparse(self)
     args = (
         tensor_to_bytes(self),
         str(self.dtype).removeprefix("torch."),

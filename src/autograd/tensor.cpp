@@ -16,6 +16,7 @@ Tensor Tensor::detach() const {
   impl->numel = i.numel;
   impl->contiguous = i.contiguous;
   impl->origin = i.origin;
+  impl->parts = i.parts;
   return t;
 }
 

@@ -14,6 +14,7 @@
 #include "core/autocast.h"
 #include "naru/ops.h"
 #include "ops/history.h"
+#include "ops/sparse.h"
 
 namespace naru {
 namespace autograd {
@@ -25,7 +26,7 @@ struct Later {
 
 void accumulate(Tensor& into, Tensor g) {
   if (!g.defined()) return;
-  into = into.defined() ? into + g : std::move(g);
+  into = into.defined() ? ops::add_gradients(into, g) : std::move(g);
 }
 
 // Which inputs of the graph are asked for, where not all leaves are.

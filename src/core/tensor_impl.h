@@ -46,6 +46,11 @@ enum class ViewKind : uint8_t {
   OfFunction,       // is the result of a function with a derivative of its own.
 };
 
+// What a tensor is made of that has no elements in memory: a sparse one's coordinates and values. Implemented by ops; core only keeps it.
+struct LayoutParts : RefCounted<LayoutParts> {
+  virtual ~LayoutParts() = default;
+};
+
 // Called by the destructor of a tensor that owns its Python object. Set by the Python module.
 extern void (*release_python)(void* object) noexcept;
 
@@ -64,6 +69,8 @@ struct TensorImpl : RefCounted<TensorImpl> {
   AutogradSlot autograd;
   // Views: the tensor whose storage it is a view of (never itself a view), so that an in-place write can reach its history.
   Ref<TensorImpl> base;
+  // Sparse tensors only; their dtype is a sparse form.
+  Ref<LayoutParts> parts;
   // The Python object that wraps this tensor while one exists; cleared by that object's destructor.
   void* python = nullptr;
 

@@ -122,7 +122,7 @@ Tensor embedding_bag(const Tensor& index, const Tensor& weight, const EmbeddingB
   }
   const auto none = padding < 0 ? std::nullopt : std::optional(padding);
   const auto rows_of = [&] {
-    const Tensor rows = functional::embedding(index, weight, none, o.max_norm, o.norm_type, o.scale_grad_by_freq);
+    const Tensor rows = functional::embedding(index, weight, none, o.max_norm, o.norm_type, o.scale_grad_by_freq, o.sparse);
     return o.per_sample_weights.defined() ? rows * o.per_sample_weights.unsqueeze(-1) : rows;
   };
   const Tensor counts = padding < 0 ? Tensor() : index != padding;

@@ -87,7 +87,7 @@ Pair fractional(int64_t n, const Tensor& x, const Dims& kernel, const Fractional
 }  // namespace
 
 Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<int64_t> padding_idx, std::optional<double> max_norm,
-                 double norm_type, bool scale_grad_by_freq) {
+                 double norm_type, bool scale_grad_by_freq, bool sparse) {
   int64_t padding = padding_idx.value_or(-1);
   if (padding_idx) {
     const int64_t rows = weight.size(0);
@@ -95,7 +95,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<int64_
     if (padding < 0) padding += rows;
   }
   if (max_norm) renorm_rows(weight, index, *max_norm, norm_type);
-  return naru::embedding(weight, index, padding, scale_grad_by_freq);
+  return naru::embedding(weight, index, padding, scale_grad_by_freq, sparse);
 }
 
 Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight, std::optional<double> eps) {

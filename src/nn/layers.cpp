@@ -59,8 +59,8 @@ std::shared_ptr<Module> Bilinear::remake() const {
 }
 
 Embedding::Embedding(int64_t count, int64_t width, int64_t padding_idx, const Options& options, std::optional<double> max_norm,
-                     double norm_type)
-    : padding_(padding_idx), max_norm_(max_norm), norm_type_(norm_type) {
+                     double norm_type, bool sparse)
+    : padding_(padding_idx), max_norm_(max_norm), norm_type_(norm_type), sparse_(sparse) {
   if (padding_idx < -1 || padding_idx >= count)
     throw ValueError("Embedding: padding_idx must be within num_embeddings (got {}, {} embeddings)", padding_idx, count);
   weight = register_parameter("weight", empty({count, width}, options));
@@ -72,17 +72,17 @@ void Embedding::reset_parameters() {
   if (padding_ >= 0) weight[padding_].zero_();
 }
 Tensor Embedding::forward(const Tensor& index) {
-  if (!max_norm_) return embedding(weight, index, padding_);
-  return functional::embedding(index, weight, padding_ < 0 ? std::nullopt : std::optional(padding_), max_norm_, norm_type_);
+  if (!max_norm_) return embedding(weight, index, padding_, false, sparse_);
+  return functional::embedding(index, weight, padding_ < 0 ? std::nullopt : std::optional(padding_), max_norm_, norm_type_, false, sparse_);
 }
 std::string Embedding::details() const {
   std::string text = fmt::format("{}, {}", weight.size(0), weight.size(1));
   if (padding_ >= 0) text += fmt::format(", padding_idx={}", padding_);
   if (max_norm_) text += ", max_norm=" + number_text(*max_norm_);
-  return text;
+  return text + (sparse_ ? ", sparse=True" : "");
 }
 std::shared_ptr<Module> Embedding::remake() const {
-  return std::make_shared<Embedding>(weight.size(0), weight.size(1), padding_, Options(), max_norm_, norm_type_);
+  return std::make_shared<Embedding>(weight.size(0), weight.size(1), padding_, Options(), max_norm_, norm_type_, sparse_);
 }
 
 EmbeddingBag::EmbeddingBag(int64_t count, int64_t width, Settings settings, const Options& options) : settings_(std::move(settings)) {
@@ -103,7 +103,7 @@ Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& offsets, const T
   const Settings& s = settings_;
   return functional::embedding_bag(
       index, weight,
-      {offsets, s.mode, per_sample_weights, s.include_last_offset, s.padding_idx, s.max_norm, s.norm_type, s.scale_grad_by_freq});
+      {offsets, s.mode, per_sample_weights, s.include_last_offset, s.padding_idx, s.max_norm, s.norm_type, s.scale_grad_by_freq, s.sparse});
 }
 std::string EmbeddingBag::details() const {
   std::string text = fmt::format("{}, {}", weight.size(0), weight.size(1));

@@ -2,6 +2,7 @@
 
 #include "naru/ops.h"
 #include "ops/complex.h"
+#include "ops/sparse.h"
 
 namespace naru::autograd {
 namespace {
@@ -14,14 +15,17 @@ void add_gradient(Meta& m, Tensor g, Tensor& replaced) {
         "a leaf of shape {} on {} can't take a gradient of shape {} on {}: its data was replaced (x.data = ...) between forward and "
         "backward",
         leaf.sizes.str(), leaf.storage->device.is_cpu() ? "cpu" : leaf.storage->device.str(), g.sizes().str(), g.device().str());
-  if (g.dtype() != leaf.dtype) g = ops::gradient_as(g, leaf.dtype);
+  if (const DType type = element_type(leaf.dtype); g.dtype() != type) g = ops::gradient_as(g, type);
   if (!m.grad.defined()) {
     // A gradient nobody else holds is taken over; else the leaf gets its own.
     const bool sole = g.impl()->use_count() == 1 && g.impl()->storage->use_count() == 1 && !g.impl()->base && g.is_contiguous();
-    m.grad = sole || grad_enabled() ? std::move(g) : g.clone();
+    m.grad = sole || grad_enabled() ? std::move(g) : ops::has_sparse_form(g) ? g.detach() : g.clone();
   } else if (grad_enabled()) {
     replaced = std::move(m.grad);
-    m.grad = replaced + g;
+    m.grad = ops::add_gradients(replaced, g);
+  } else if (ops::has_sparse_form(m.grad)) {
+    replaced = std::move(m.grad);
+    m.grad = ops::add_gradients(replaced, g);
   } else {
     m.grad.add_(g);
   }
@@ -83,6 +87,7 @@ Tensor take_over(const Tensor& t, const Tensor& source) {
   Tensor made(impl);
   impl->set_geometry(from.sizes, from.strides, from.offset);
   impl->origin = from.origin;
+  impl->parts = from.parts;
   Meta* old = meta_of(t);
   if (!old) return made;
   Meta& m = ensure_meta(made);

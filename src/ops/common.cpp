@@ -12,6 +12,7 @@
 #include "naru/ops.h"
 #include "ops/complex.h"
 #include "ops/fast_call.h"
+#include "ops/sparse.h"
 #include "ops/strides.h"
 #include "ops/type_names.h"
 #include "ops/unsigned.h"
@@ -77,6 +78,7 @@ Tensor make_result(const Dims& sizes, const Dims& strides, DType dtype, Device d
 }
 
 Tensor make_view(const Tensor& base, Dims sizes, Dims strides, int64_t offset, const char* op) {
+  refuse_sparse(base, op);
   const TensorImpl& b = *base.impl();
   auto* impl = new TensorImpl(b.storage, b.dtype);
   Tensor t(impl);
@@ -177,6 +179,7 @@ Scalar read_scalar(const Tensor& t) {
   const TensorImpl& i = *t.impl();
   if (!i.storage->device.is_cpu()) return read_scalar(t.cpu());
   if (!in_programs(i.dtype)) [[unlikely]] {
+    refuse_sparse(t, "_local_scalar_dense");
     if (is_complex(i.dtype)) return std::complex(read_scalar(real_part(t)).to_double(), read_scalar(imaginary_part(t)).to_double());
     const int64_t bits = read_scalar(as_signed(t)).to_int();
     return i.dtype == kUInt64 ? Scalar::of_unsigned(static_cast<uint64_t>(bits))
@@ -228,10 +231,11 @@ ir::View view_of(const Tensor& t, const Dims& shape) {
 }
 
 namespace {
-[[noreturn]] void refuse_instruction(const ir::Instruction& instruction, DType type) {
+[[noreturn]] void refuse_instruction(const ir::Instruction& instruction, const Tensor& t) {
   std::string name;
   ir::each_name(instruction, [&](const char* n) { name = n; });
-  refuse(name.empty() ? "kernel" : name, type);
+  refuse_unknown(t, name.empty() ? "kernel" : name);
+  std::abort();  // it is of a type that instructions know
 }
 }  // namespace
 
@@ -243,7 +247,7 @@ void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads,
     if (t->defined()) accesses.writes.push_back(t->impl()->storage.get());
   for (const auto tensors : {reads, writes})
     for (const Tensor* t : tensors)
-      if (t->defined() && !in_programs(t->impl()->dtype)) refuse_instruction(instruction, t->impl()->dtype);
+      if (t->defined() && !in_programs(t->impl()->dtype)) refuse_instruction(instruction, *t);
   const Device device = writes[0]->impl()->storage->device;
   // An index out of bounds is found when the call is long past.
   if (!device.is_cpu() && current_line)
@@ -301,14 +305,15 @@ void replace_storage(const Tensor& t, Ref<Storage> storage) {
 namespace {
 
 // Types that instructions do not know, among operands or result.
-enum class Meets : uint8_t { KnownTypes, Complex, Unsigned };
+enum class Meets : uint8_t { KnownTypes, Complex, Unsigned, Sparse };
 Meets meets(std::span<const OpOperand> operands, const TensorImpl& out) noexcept {
   DType greatest = out.dtype;
   for (const OpOperand& o : operands) {
     greatest = std::max(greatest, o.as);
     if (o.tensor) greatest = std::max(greatest, o.tensor->impl()->dtype);
   }
-  return in_programs(greatest) ? Meets::KnownTypes : is_wide_unsigned(greatest) ? Meets::Unsigned : Meets::Complex;
+  if (in_programs(greatest)) return Meets::KnownTypes;
+  return is_sparse_form(greatest) ? Meets::Sparse : is_wide_unsigned(greatest) ? Meets::Unsigned : Meets::Complex;
 }
 
 }  // namespace
@@ -316,8 +321,14 @@ Meets meets(std::span<const OpOperand> operands, const TensorImpl& out) noexcept
 void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& out) {
   const TensorImpl& o = *out.impl();
   if (o.numel == 0) return;
-  if (const Meets m = meets(operands, o); m != Meets::KnownTypes) [[unlikely]]
+  if (const Meets m = meets(operands, o); m != Meets::KnownTypes) [[unlikely]] {
+    if (m == Meets::Sparse) {
+      for (const OpOperand& x : operands)
+        if (x.tensor) refuse_sparse(*x.tensor, ir::op_table()[id].name);
+      refuse_sparse(out, ir::op_table()[id].name);
+    }
     return m == Meets::Unsigned ? apply_unsigned(id, operands, out) : apply_complex(id, operands, out);
+  }
   if (operands.size() > 1 && !operands[1].tensor) id = ir::op::with_number(id, operands[1].scalar.to_double());
   std::array<runtime::Source, ir::kMaxArgs> sources;
   std::array<Tensor, ir::kMaxArgs> held;

@@ -11,6 +11,7 @@
 #include "ops/complex_math.h"
 #include "ops/elementwise.h"
 #include "ops/matmul.h"
+#include "ops/sparse.h"
 
 namespace naru::ops {
 namespace {
@@ -178,6 +179,7 @@ void refuse_complex(const Tensor& t, std::string_view op) {
 }
 
 void refuse_unknown(const Tensor& t, std::string_view op) {
+  if (has_sparse_form(t)) throw_no_sparse(std::string(op).c_str(), t);
   if (t.defined() && !in_programs(t.dtype())) refuse(op, t.dtype());
 }
 

@@ -5,6 +5,7 @@
 #include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/history.h"
+#include "ops/sparse.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -31,6 +32,7 @@ Geometry geometry_of_pairs(const Tensor& t) {
 }
 
 Tensor raw(const Tensor& t, DType type, Geometry g) {
+  ops::refuse_sparse(t, "view_as_real");
   Tensor v(new TensorImpl(t.impl()->storage, type));
   v.impl()->set_geometry(std::move(g.sizes), std::move(g.strides), g.offset);
   v.impl()->origin = t.impl()->origin;

@@ -7,6 +7,7 @@
 #include "ops/elementwise.h"
 #include "ops/history.h"
 #include "ops/numbers.h"
+#include "ops/sparse.h"
 #include "ops/strides.h"
 #include "runtime/memory.h"
 #include "runtime/peer.h"
@@ -138,6 +139,8 @@ Tensor Tensor::to(std::optional<Device> device, std::optional<DType> type, bool 
   ops::require_defined(*this, "to", "input");
   const Device to = device ? full_device(*device) : this->device();
   const DType t = type.value_or(dtype());
+  if (ops::has_sparse_form(*this)) [[unlikely]]
+    return ops::sparse_to(*this, to, t, copy);
   if (!copy && to == this->device() && t == dtype() && (format == MemoryFormat::Preserve || is_contiguous(format))) return *this;
   const Here here(where);
   return autograd::record(converted(*this, to, t, non_blocking, "to", format), "ToCopyBackward0", {this}, {},
@@ -154,6 +157,8 @@ Tensor Tensor::to(DType dtype, bool non_blocking, bool copy, Place where) const 
 
 Tensor Tensor::clone(MemoryFormat format) const {
   ops::require_defined(*this, "clone", "input");
+  if (ops::has_sparse_form(*this)) [[unlikely]]
+    return ops::sparse_clone(*this);
   Tensor out = ops::make_result(sizes(), ops::strides_like(sizes(), strides(), format), dtype(), device(), "clone", true);
   copy_elements(out, *this);
   return autograd::record(out, "CloneBackward0", {this}, {}, [](Grads g, Grads) { return std::vector{g[0]}; });
@@ -161,6 +166,7 @@ Tensor Tensor::clone(MemoryFormat format) const {
 
 Tensor Tensor::contiguous(MemoryFormat format) const {
   if (is_contiguous(format)) return *this;
+  ops::refuse_sparse(*this, "contiguous");
   if (format == MemoryFormat::Preserve) throw RuntimeError("preserve memory format is unsupported by the contiguous operator");
   return clone(format);
 }
@@ -178,6 +184,8 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
 const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
   ops::require_defined(*this, "copy_", "input");
   ops::require_defined(source, "copy_", "source");
+  ops::refuse_sparse(*this, "copy_");
+  ops::refuse_sparse(source, "copy_");
   if (!(broadcast_shapes(sizes(), source.sizes()) == sizes()))
     throw RuntimeError("output with shape {} doesn't match the broadcast shape {} (copy_)", sizes().str(),
                        broadcast_shapes(sizes(), source.sizes()).str());
@@ -192,6 +200,7 @@ const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
 }
 
 Tensor Tensor::pin_memory() const {
+  ops::refuse_sparse(*this, "_pin_memory");
   if (!device().is_cpu()) throw RuntimeError("cannot pin '{}' tensor: only dense CPU tensors can be pinned", device().str());
   if (is_pinned()) return *this;
   const Tensor out = page_locked(sizes(), ops::strides_like(sizes(), strides(), MemoryFormat::Preserve), dtype());
@@ -233,6 +242,7 @@ void fill_elements(const Tensor& t, const ops::OpOperand& value) {
 
 const Tensor& Tensor::fill_(const Operand& value) const {
   ops::require_defined(*this, "fill_", "input");
+  ops::refuse_sparse(*this, "fill_");
   if (value.is_tensor()) ops::require_defined(value.tensor(), "fill_", "value");
   const Tensor source = value.is_tensor() ? value.tensor() : Tensor();
   if (source.defined() && source.dim() != 0)
@@ -248,6 +258,10 @@ const Tensor& Tensor::fill_(const Operand& value) const {
   return *this;
 }
 
-const Tensor& Tensor::zero_() const { return fill_(0); }
+const Tensor& Tensor::zero_() const {
+  if (!ops::has_sparse_form(*this)) return fill_(0);
+  ops::sparse_zero_(*this);
+  return *this;
+}
 
 }  // namespace naru

@@ -5,6 +5,7 @@
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/numbers.h"
+#include "ops/sparse.h"
 #include "ops/strides.h"
 #include "runtime/fallback.h"
 #include "runtime/memory.h"
@@ -85,10 +86,27 @@ Tensor empty_strided(const Dims& sizes, const Dims& strides, const Options& o) {
   return empty({count}, o).as_strided(sizes, strides, 0);
 }
 
-Tensor empty_like(const Tensor& t, const Options& o) { return empty_as(t.sizes(), like(t, o), &t.strides()); }
-Tensor zeros_like(const Tensor& t, const Options& o) { return filled(t.sizes(), 0, like(t, o), "zeros", t.dtype(), &t.strides()); }
-Tensor ones_like(const Tensor& t, const Options& o) { return filled(t.sizes(), 1, like(t, o), "ones", t.dtype(), &t.strides()); }
+namespace {
+// No coordinates: what is made like a sparse tensor is one, if it may be all zeros.
+Tensor sparse_zeros_like(const Tensor& t, const Options& o) {
+  const Tensor cleared = ops::sparse_to(t.detach(), o.device.value_or(t.device()), o.dtype.value_or(t.dtype()), true);
+  cleared.zero_();
+  return finish(cleared, o);
+}
+}  // namespace
+
+Tensor empty_like(const Tensor& t, const Options& o) {
+  return ops::has_sparse_form(t) ? sparse_zeros_like(t, o) : empty_as(t.sizes(), like(t, o), &t.strides());
+}
+Tensor zeros_like(const Tensor& t, const Options& o) {
+  return ops::has_sparse_form(t) ? sparse_zeros_like(t, o) : filled(t.sizes(), 0, like(t, o), "zeros", t.dtype(), &t.strides());
+}
+Tensor ones_like(const Tensor& t, const Options& o) {
+  ops::refuse_sparse(t, "fill_");
+  return filled(t.sizes(), 1, like(t, o), "ones", t.dtype(), &t.strides());
+}
 Tensor full_like(const Tensor& t, Scalar value, const Options& o) {
+  ops::refuse_sparse(t, "fill_");
   return filled(t.sizes(), value, like(t, o), "full", t.dtype(), &t.strides());
 }
 

@@ -11,6 +11,7 @@
 #include "ops/fast_call.h"
 #include "ops/history.h"
 #include "ops/numbers.h"
+#include "ops/sparse.h"
 #include "ops/strides.h"
 #include "ops/type_names.h"
 #include "runtime/memory.h"
@@ -276,6 +277,10 @@ void remember(ir::OpId id, Types types, std::span<const Operand> operands, const
   autograd::set_history(out, Ref<autograd::Node>(node));
 }
 
+bool meets_sparse(std::span<const Operand> operands) noexcept {
+  return std::any_of(operands.begin(), operands.end(), [](const Operand& o) { return o.is_tensor() && has_sparse_form(o.tensor()); });
+}
+
 constexpr const char* kRoles[] = {"input", "other", "third operand"};
 
 Device check_devices(std::span<const Operand> operands, const char* op) {
@@ -362,6 +367,8 @@ Tensor run_op(ir::OpId id, std::span<const Operand> operands) {
     return done;
   }
   const TableEntry& r = kTable[id];
+  if (meets_sparse(operands)) [[unlikely]]
+    return run_sparse(id, operands);
   if (std::none_of(operands.begin(), operands.end(), [](const Operand& o) { return o.is_tensor(); })) {
     // Numbers alone: the first counts as a tensor without dimensions.
     const Tensor number = scalar_tensor(operands[0].scalar());
@@ -392,6 +399,8 @@ void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand>
   for (size_t i = 0; i < others.size(); ++i) all[i + 1] = others[i];
   const std::span<const Operand> operands(all.data(), others.size() + 1);
   require_defined(target, r.name, "input");
+  if (meets_sparse(operands)) [[unlikely]]
+    return run_sparse_in_place(id, target, others);
   check_devices(operands, r.name);
   const Types types = apply_rule(r.rule, operands, r.name);
   if (category_of(types.out) > category_of(target.dtype()))

@@ -7,6 +7,7 @@
 #include "ops/elementwise.h"
 #include "ops/history.h"
 #include "ops/numbers.h"
+#include "ops/sparse.h"
 #include "ops/type_names.h"
 #include "runtime/small_work.h"
 
@@ -106,6 +107,8 @@ void require_matrix(const Tensor& t, const char* role, const char* op) {
 Tensor mm_as(const Tensor& a, const Tensor& b, const char* op) {
   require_matrix(a, "mat1", op);
   require_matrix(b, "mat2", op);
+  if (ops::has_sparse_form(a) || ops::has_sparse_form(b)) [[unlikely]]
+    return sparse::mm(a, b);
   check_factors(a, b, op);
   if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), op);
   const bool for_a = requires_grad(a), for_b = requires_grad(b);
@@ -164,6 +167,8 @@ Tensor mv(const Tensor& a, const Tensor& v) {
   if (a.dim() != 2 || v.dim() != 1)
     throw RuntimeError("vector + matrix @ vector expected, got 1, {}, {} (mv wants a matrix and a vector, got shapes {} and {})", a.dim(),
                        v.dim(), a.sizes().str(), v.sizes().str());
+  if (ops::has_sparse_form(a)) [[unlikely]]
+    return sparse::mm(a, v.unsqueeze(1)).squeeze(1);
   if (a.sizes()[1] != v.sizes()[0])
     throw RuntimeError("size mismatch, got input ({}), mat ({}x{}), vec ({})", a.sizes()[0], a.sizes()[0], a.sizes()[1], v.sizes()[0]);
   check_factors(a, v, "mv");
@@ -216,6 +221,8 @@ Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sca
   ops::require_defined(c, "addmm", "input");
   require_matrix(a, "mat1", "addmm");
   require_matrix(b, "mat2", "addmm");
+  if (ops::has_sparse_form(a) || ops::has_sparse_form(b) || ops::has_sparse_form(c)) [[unlikely]]
+    return sparse::addmm(c, a, b, beta, alpha);
   if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), "addmm", true);
   if (c.dtype() != b.dtype())
     throw RuntimeError("self and mat2 must have the same dtype, but got {} and {}", ops::torch_name(c.dtype()), ops::torch_name(b.dtype()));

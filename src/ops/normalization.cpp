@@ -9,6 +9,7 @@
 #include "ops/history.h"
 #include "ops/reductions.h"
 #include "ops/row_fused.h"
+#include "ops/sparse.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -255,6 +256,19 @@ Tensor frequencies(const Tensor& index, int64_t rows, DType type) {
   return index_select(counts, 0, flat).to(type).reshape(index.sizes()).unsqueeze(-1);
 }
 
+// The gradient's rows as they are, each with the number of its row.
+Tensor sparse_embedding(const Tensor& weight, const Tensor& index, int64_t padding) {
+  return record(rows_of(weight, index), "EmbeddingBackward0", {&weight}, {&index},
+                [padding, sizes = weight.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
+                  Tensor at = saved[0].reshape({-1}), rows = g[0].reshape({-1, sizes[1]});
+                  if (padding >= 0) {
+                    const Tensor kept = nonzero(at != padding).view({-1});
+                    at = index_select(at, 0, kept), rows = index_select(rows, 0, kept);
+                  }
+                  return {ops::with_values(at.unsqueeze(0).clone(), rows, sizes, false)};
+                });
+}
+
 Tensor embedding_of(const Tensor& weight, const Tensor& index, int64_t padding, bool by_frequency) {
   return record(rows_of(weight, index), "EmbeddingBackward0", {&weight}, {&index},
                 [padding, by_frequency, rows = weight.size(0)](const Tensors& g, const Tensors& saved) -> Tensors {
@@ -266,8 +280,8 @@ Tensor embedding_of(const Tensor& weight, const Tensor& index, int64_t padding, 
 }  // namespace
 
 // weight (n, width), index of integers of any shape -> (index's shape, width). Throws IndexError for an index outside [0, n) (on devices, at
-// the next read). The row `padding_idx` gets no gradient. scale_grad_by_freq: gradients are divided by how often their row is read here.
-Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx, bool scale_grad_by_freq) {
+// the next read). The row `padding_idx` gets no gradient. sparse: the gradient is a sparse tensor of the rows that were read. scale_grad_by_freq: gradients are divided by how often their row is read here.
+Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
   ops::require_defined(weight, "embedding", "weight");
   ops::require_defined(index, "embedding", "input");
   if (weight.impl()->storage->device != index.impl()->storage->device) {
@@ -276,6 +290,7 @@ Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx,
     ops::common_device(tensors, roles, "embedding");
   }
   if (is_complex(weight.dtype()) && weight.dim() == 2) {
+    if (sparse) throw NotImplementedError("embedding: sparse gradients of complex tables are not supported");
     const Tensor rows = embedding(view_as_real(weight).flatten(1), index, padding_idx, scale_grad_by_freq);
     return view_as_complex(rows.unflatten(-1, {weight.size(1), 2}));
   }
@@ -296,7 +311,9 @@ Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx,
       if (p[i] < 0 || p[i] >= rows)
         throw IndexError("index out of range in self (embedding: wanted 0 <= index < {}, got {} at position {})", rows, p[i], i);
   }
-  return embedding_of(weight, positions, padding_idx, scale_grad_by_freq);
+  if (!sparse) return embedding_of(weight, positions, padding_idx, scale_grad_by_freq);
+  if (scale_grad_by_freq) throw RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients");
+  return sparse_embedding(weight, positions, padding_idx);
 }
 
 }  // namespace naru

@@ -8,9 +8,11 @@
 #include "core/small_vector.h"
 #include "ir/program_builder.h"
 #include "naru/autograd.h"
+#include "naru/compositions.h"
 #include "naru/graph.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/sparse.h"
 #include "runtime/capture.h"
 #include "runtime/small_work.h"
 
@@ -225,6 +227,19 @@ void adam_one(const Tensor& parameter, const Tensor& gradient, const AdamState& 
 
 }  // namespace
 
+namespace {
+// The momentum of sparse gradients is sparse.
+void sparse_sgd(const Tensor& p, const Tensor& grad, Tensor& momentum, const SgdOptions& o) {
+  Tensor g = o.maximize ? -grad : grad;
+  if (o.weight_decay != 0) g = add(g, p, o.weight_decay);  // throws: the sum would be dense
+  if (o.momentum != 0) {
+    momentum = momentum.defined() ? add(momentum * o.momentum, g, 1 - o.dampening) : g.clone();
+    g = o.nesterov ? add(g, momentum, o.momentum) : momentum;
+  }
+  add_(p, g, -o.lr);
+}
+}  // namespace
+
 // Parameters whose gradient is undefined are left alone.
 void sgd_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, std::vector<Tensor>& momenta, const SgdOptions& o) {
   check_count(grads.size(), params.size(), "gradients", "SGD");
@@ -233,6 +248,10 @@ void sgd_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grad
   for (size_t i = 0; i < params.size(); ++i) {
     if (!grads[i].defined()) continue;
     check(params[i], grads[i], i, "SGD");
+    if (ops::has_sparse_form(grads[i])) {
+      sparse_sgd(params[i], grads[i], momenta[i], o);
+      continue;
+    }
     if (momenta[i].defined()) check_state(momenta[i], params[i], "momentum_buffer", i, "SGD");
     sgd_one(params[i], grads[i], momenta[i], o);
   }
@@ -252,6 +271,8 @@ void adam_steps(const std::vector<Tensor>& params, const std::vector<Tensor>& gr
   for (size_t i = 0; i < params.size(); ++i) {
     if (!grads[i].defined()) continue;
     check(params[i], grads[i], i, op);
+    if (ops::has_sparse_form(grads[i]))
+      throw RuntimeError("{} does not support sparse gradients{}", op, o.decoupled ? "" : ", please consider SparseAdam instead");
     check_state(exp_avg[i], params[i], "exp_avg", i, op);
     check_state(exp_avg_sq[i], params[i], "exp_avg_sq", i, op);
     if (o.amsgrad) check_state(max_exp_avg_sq[i], params[i], "max_exp_avg_sq", i, op);

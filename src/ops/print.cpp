@@ -12,6 +12,7 @@
 
 #include "naru/complex.h"
 #include "naru/ops.h"
+#include "ops/sparse.h"
 
 namespace naru {
 namespace {
@@ -192,15 +193,23 @@ std::string body(Tensor t, size_t indent, const PrintOptions& o) {
   return Brackets<int64_t, PlainStyle<int64_t>>{values, style, t.sizes(), cut, o}.at(0, 0, indent);
 }
 
+std::string tuple_text(const Dims& sizes) { return fmt::format("({}{})", fmt::join(sizes, ", "), sizes.size() == 1 ? "," : ""); }
+
 std::vector<std::string> notes_of(const Tensor& t) {
   std::vector<std::string> notes;
   const DType type = t.dtype();
-  const bool empty = t.numel() == 0;
+  const Layout form = layout(t);
+  const bool empty = t.numel() == 0 && form == Layout::Strided;
   if (!t.device().is_cpu()) notes.push_back(fmt::format("device='{}'", t.device().str()));
+  if (form != Layout::Strided) {
+    notes.push_back("size=" + tuple_text(t.sizes()));
+    notes.push_back(fmt::format("nnz={}", stored_count(t)));
+  }
   if (empty && t.dim() != 1) notes.push_back(fmt::format("size=({})", fmt::join(t.sizes(), ", ")));
   // Elements say for themselves that they are integers or bool.
   if (type != default_dtype() && (empty || (type != DType::I64 && type != DType::Bool && type != complex_of(default_dtype()))))
     notes.push_back(fmt::format("dtype=torch.{}", name_of(type)));
+  if (form != Layout::Strided) notes.push_back(fmt::format("layout=torch.{}", name_of(form)));
   std::string function = t.grad_fn_name();
   if (const size_t colons = function.rfind("::"); colons != std::string::npos) function.erase(0, colons + 2);
   if (!function.empty())
@@ -210,16 +219,35 @@ std::vector<std::string> notes_of(const Tensor& t) {
   return notes;
 }
 
+// The tensors that a sparse one is made of, one below the other.
+std::string parts_text(const Tensor& t, size_t indent, const PrintOptions& o) {
+  const ops::SparseParts& p = ops::parts_of(t);
+  const bool rows = p.layout == Layout::SparseCsr;
+  std::string text;
+  const auto add = [&](std::string_view name, const Tensor& part) {
+    if (!text.empty()) text += ",\n" + std::string(indent, ' ');
+    const std::string start = fmt::format("{}=tensor(", name);
+    text += start + (part.numel() == 0 ? "[], size=" + tuple_text(part.sizes()) : body(part, indent + start.size(), o)) + ")";
+  };
+  if (rows) add("crow_indices", p.crow);
+  add(rows ? "col_indices" : "indices", p.indices);
+  add("values", p.values);
+  return text;
+}
+
 }  // namespace
 
 std::string str(const Tensor& t, const PrintOptions& o, std::string_view prefix) {
   if (!t.defined()) return std::string(prefix) + "undefined)";
   const size_t indent = prefix.size();
-  std::string text = std::string(prefix) + (t.numel() == 0 ? "[]" : body(t.detach(), indent, o));
+  const Layout form = layout(t);
+  std::string text = std::string(prefix);
+  text += form != Layout::Strided ? parts_text(t, indent, o) : t.numel() == 0 ? "[]" : body(t.detach(), indent, o);
+  bool break_line = form == Layout::SparseCoo;
   const size_t last = text.rfind('\n');
   size_t column = text.size() - (last == std::string::npos ? 0 : last + 1) + 2;
   for (const std::string& note : notes_of(t)) {
-    if (static_cast<int64_t>(column + note.size() + 2) > o.linewidth) {
+    if (std::exchange(break_line, false) || static_cast<int64_t>(column + note.size() + 2) > o.linewidth) {
       text += ",\n" + std::string(indent, ' ') + note;
       column = indent + note.size();
     } else {

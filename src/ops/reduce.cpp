@@ -5,6 +5,7 @@
 #include "ops/complex.h"
 #include "ops/history.h"
 #include "ops/reductions.h"
+#include "ops/sparse.h"
 #include "ops/type_names.h"
 #include "ops/unsigned.h"
 
@@ -49,6 +50,10 @@ Tensor reduce_mean(const Tensor& t, const DimSet& set, bool keepdim, DType out, 
 Tensor sum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
   if (const autocast::Casts c("sum", {&t}, dtype.has_value()); c) return sum(c[0], dims, keepdim, dtype);
   ops::require_defined(t, "sum", "input");
+  if (ops::has_sparse_form(t)) [[unlikely]] {
+    if (keepdim) ops::throw_no_sparse("sum.dim_IntList with keepdim", t);
+    return sparse::sum(t, dims, dtype);
+  }
   const DimSet set = ops::dim_set(dims, t.dim());
   const DType out = dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64);
   return record(ops::reduce_sum(t, set, keepdim, out, out, "sum"), node_name(dims, "SumBackward0", "SumBackward1"), {&t}, {},

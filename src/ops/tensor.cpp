@@ -17,6 +17,8 @@ void* Tensor::data_ptr() const {
   const TensorImpl& i = *impl_;
   if (runtime::Queue* q = i.storage->pending.load(std::memory_order_acquire)) q->flush();
   if (!i.storage->data) runtime::allocate_storage(*i.storage);
+  if (is_sparse_form(i.dtype))
+    throw RuntimeError("Cannot access data pointer of Tensor that doesn't have storage (a sparse tensor; use to_dense())");
   if (i.storage->device.is_cpu()) runtime::wait_for_host(*i.storage, true);
   return i.address();
 }

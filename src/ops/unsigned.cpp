@@ -10,6 +10,7 @@
 #include "naru/ops.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"
+#include "ops/sparse.h"
 
 namespace naru::ops {
 namespace {
@@ -19,6 +20,7 @@ namespace o = ir::op;
 constexpr int64_t kSignBit = std::numeric_limits<int64_t>::min();
 
 Tensor seen_as(const Tensor& t, DType type) {
+  refuse_sparse(t, "view");
   Tensor v(new TensorImpl(t.impl()->storage, type));
   v.impl()->set_geometry(t.sizes(), t.strides(), t.storage_offset());
   v.impl()->origin = t.impl()->origin;

@@ -8,6 +8,7 @@
 #include "ops/common.h"
 #include "ops/elementwise.h"
 #include "ops/history.h"
+#include "ops/sparse.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -69,6 +70,7 @@ Dims infer_shape(const Dims& shape, int64_t numel) {
 }  // namespace
 
 Tensor Tensor::view(const Dims& wanted) const {
+  ops::refuse_sparse(*this, "view");
   const Dims shape = infer_shape(wanted, numel());
   const auto strides = strides_for(sizes(), this->strides(), shape);
   if (!strides)
@@ -117,12 +119,15 @@ Tensor Tensor::view(DType type) const {
 }
 
 Tensor Tensor::reshape(const Dims& wanted) const {
+  ops::refuse_sparse(*this, "reshape");
   const Dims shape = infer_shape(wanted, numel());
   if (shape == sizes()) return view(shape);
   return strides_for(sizes(), strides(), shape) ? view(shape) : clone(MemoryFormat::Contiguous).view(shape);
 }
 
 Tensor Tensor::permute(const Dims& dims) const {
+  if (ops::has_sparse_form(*this) && this->dim() == 2 && dims == Dims{1, 0}) [[unlikely]]
+    return ops::sparse_transpose(*this, 0, 1);
   if (dims.size() != sizes().size())
     throw RuntimeError(
         "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions "
@@ -141,6 +146,8 @@ Tensor Tensor::permute(const Dims& dims) const {
 }
 
 Tensor Tensor::transpose(int64_t a, int64_t b) const {
+  if (ops::has_sparse_form(*this)) [[unlikely]]
+    return ops::sparse_transpose(*this, a, b);
   a = wrap_dim(a, dim()), b = wrap_dim(b, dim());
   Dims new_sizes = sizes(), new_strides = strides();
   if (dim() > 0) {
@@ -154,6 +161,8 @@ Tensor Tensor::transpose(int64_t a, int64_t b) const {
 Tensor Tensor::t() const {
   if (dim() > 2) throw RuntimeError("t() expects a tensor with <= 2 dimensions, but self is {}D", dim());
   if (dim() < 2) return view(sizes());
+  if (ops::has_sparse_form(*this)) [[unlikely]]
+    return ops::sparse_transpose(*this, 0, 1);
   return record(ops::make_view(*this, {sizes()[1], sizes()[0]}, {strides()[1], strides()[0]}, storage_offset(), "t"), "TBackward0", {this},
                 {}, [](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].t() : Tensor()}; });
 }

@@ -38,6 +38,9 @@ SettingPlaces places_of(AdagradOptions& o) {
           {"initial_accumulator_value", o.initial_accumulator_value},
           {"maximize", o.maximize}};
 }
+SettingPlaces places_of(SparseAdamOptions& o) {
+  return {{"lr", o.lr}, {"betas", o.beta1, o.beta2}, {"eps", o.eps}, {"maximize", o.maximize}};
+}
 SettingPlaces places_of(AdadeltaOptions& o) {
   return {{"lr", o.lr}, {"rho", o.rho}, {"eps", o.eps}, {"weight_decay", o.weight_decay}, {"maximize", o.maximize}};
 }

@@ -21,6 +21,12 @@ void check_adagrad(const AdagradOptions& o) {
   require(o.initial_accumulator_value >= 0, "initial_accumulator_value value", o.initial_accumulator_value);
   require(o.eps >= 0, "epsilon value", o.eps);
 }
+void check_sparse_adam(const SparseAdamOptions& o) {
+  require(o.lr > 0, "learning rate", o.lr);
+  require(o.eps > 0, "epsilon value", o.eps);
+  require(o.beta1 >= 0 && o.beta1 < 1, "beta parameter at index 0", o.beta1);
+  require(o.beta2 >= 0 && o.beta2 < 1, "beta parameter at index 1", o.beta2);
+}
 void check_adadelta(const AdadeltaOptions& o) {
   require(o.lr >= 0, "learning rate", o.lr);
   require(o.rho >= 0 && o.rho <= 1, "rho value", o.rho);
@@ -66,6 +72,23 @@ void Adagrad::step() {
       if (!sum_[i].defined()) sum_[i] = full_like(params_[i].detach(), o.initial_accumulator_value);
     follow_parameters(sum_, which);
     for (const size_t i : which) adagrad_step(params_[i], gradient_of(params_[i], o, true), sum_[i], ++steps_[i], o);
+  }
+}
+
+SparseAdam::SparseAdam(std::vector<Tensor> params, SparseAdamOptions o)
+    : Grouped(std::move(params), o, check_sparse_adam), exp_avg_(add_slot("exp_avg")), exp_avg_sq_(add_slot("exp_avg_sq")) {}
+
+void SparseAdam::step() {
+  const NoGrad off;
+  for (size_t group = 0; group < groups(); ++group) {
+    const SparseAdamOptions& o = group_options(group);
+    const std::vector<size_t> which = with_gradient(group);
+    prepare_slot(exp_avg_, which);
+    prepare_slot(exp_avg_sq_, which);
+    for (const size_t i : which) {
+      const Tensor g = params_[i].grad();
+      sparse_adam_step(params_[i], o.maximize ? -g : g, exp_avg_[i], exp_avg_sq_[i], ++steps_[i], o);
+    }
   }
 }
 

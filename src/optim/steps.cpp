@@ -2,10 +2,29 @@
 
 #include "naru/compositions.h"
 #include "naru/optim_steps.h"
+#include "naru/sparse.h"
 
 namespace naru::optim {
+namespace {
+
+void refuse_sparse(const Tensor& g, const char* name) {
+  if (layout(g) != Layout::Strided) throw RuntimeError("{} does not support sparse gradients", name);
+}
+
+// A sparse tensor with the coordinates of a coalesced one.
+Tensor beside(const Tensor& at, const Tensor& values) { return sparse_coo_tensor(raw_indices(at), values, at.sizes(), true); }
+
+void adagrad_sparse(Tensor p, const Tensor& g, Tensor sum, double lr, double eps) {
+  const Tensor at = coalesce(g), values = raw_values(at);
+  sum.add_(beside(at, values * values));
+  const Tensor root = raw_values(sparse_mask(sum, at)).sqrt() + eps;
+  p.add_(beside(at, values / root), -lr);
+}
+
+}  // namespace
 
 void rmsprop_step(Tensor p, const Tensor& g, Tensor square_avg, Tensor momentum_buffer, Tensor grad_avg, const RmspropOptions& o) {
+  refuse_sparse(g, "RMSprop");
   square_avg.mul_(o.alpha).add_(g * g, 1 - o.alpha);
   Tensor scale;
   if (o.centered) {
@@ -21,11 +40,13 @@ void rmsprop_step(Tensor p, const Tensor& g, Tensor square_avg, Tensor momentum_
 
 void adagrad_step(Tensor p, const Tensor& g, Tensor sum, int64_t step, const AdagradOptions& o) {
   const double lr = o.lr / (1 + static_cast<double>(step - 1) * o.lr_decay);
+  if (layout(g) != Layout::Strided) return adagrad_sparse(p, g, sum, lr, o.eps);
   sum.add_(g * g);
   p.add_(g / (sum.sqrt() + o.eps), -lr);
 }
 
 void adadelta_step(Tensor p, const Tensor& g, Tensor square_avg, Tensor acc_delta, const AdadeltaOptions& o) {
+  refuse_sparse(g, "Adadelta");
   square_avg.mul_(o.rho).add_(g * g, 1 - o.rho);
   const Tensor delta = (acc_delta + o.eps).sqrt() / (square_avg + o.eps).sqrt() * g;
   acc_delta.mul_(o.rho).add_(delta * delta, 1 - o.rho);
@@ -33,6 +54,7 @@ void adadelta_step(Tensor p, const Tensor& g, Tensor square_avg, Tensor acc_delt
 }
 
 void adamax_step(Tensor p, const Tensor& g, Tensor exp_avg, Tensor exp_inf, int64_t step, const AdamaxOptions& o) {
+  refuse_sparse(g, "Adamax");
   exp_avg.add_(g - exp_avg, 1 - o.beta1);
   exp_inf.copy_(maximum(exp_inf * o.beta2, g.abs() + o.eps));
   p.sub_(exp_avg / exp_inf * (o.lr / (1 - std::pow(o.beta1, static_cast<double>(step)))));
@@ -43,6 +65,7 @@ double nadam_mu(int64_t step, const NadamOptions& o) {
 }
 
 void nadam_step(Tensor p, const Tensor& g, Tensor exp_avg, Tensor exp_avg_sq, double mu_product, int64_t step, const NadamOptions& o) {
+  refuse_sparse(g, "NAdam");
   if (o.decoupled && o.weight_decay != 0) p.mul_(1 - o.lr * o.weight_decay);
   const double mu = nadam_mu(step, o), mu_next = nadam_mu(step + 1, o);
   exp_avg.add_(g - exp_avg, 1 - o.beta1);
@@ -50,6 +73,20 @@ void nadam_step(Tensor p, const Tensor& g, Tensor exp_avg, Tensor exp_avg_sq, do
   const Tensor scale = (exp_avg_sq / (1 - std::pow(o.beta2, static_cast<double>(step)))).sqrt() + o.eps;
   p.add_(g / scale, -o.lr * (1.0 - mu) / (1.0 - mu_product));
   p.add_(exp_avg / scale, -o.lr * mu_next / (1.0 - mu_product * mu_next));
+}
+
+void sparse_adam_step(Tensor p, const Tensor& g, Tensor exp_avg, Tensor exp_avg_sq, int64_t step, const SparseAdamOptions& o) {
+  if (!is_sparse(g)) throw RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead");
+  const Tensor at = coalesce(g);
+  if (stored_count(at) == 0) return;
+  const Tensor values = raw_values(at), first = raw_values(sparse_mask(exp_avg, at)), second = raw_values(sparse_mask(exp_avg_sq, at));
+  // What the moments change by; in place they take on no other order than dense ones.
+  const Tensor more = (values - first) * (1 - o.beta1), more_sq = (values * values - second) * (1 - o.beta2);
+  exp_avg.add_(beside(at, more));
+  exp_avg_sq.add_(beside(at, more_sq));
+  const double size =
+      o.lr * std::sqrt(1 - std::pow(o.beta2, static_cast<double>(step))) / (1 - std::pow(o.beta1, static_cast<double>(step)));
+  p.add_(beside(at, (first + more) / ((second + more_sq).sqrt() + o.eps) * -size));
 }
 
 }  // namespace naru::optim

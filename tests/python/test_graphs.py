@@ -50,6 +50,7 @@ def test_every_operator_is_replayed_with_its_bits(name):
     # How many elements there are, or how many rounds it takes, depends on the values; or whether a matrix is singular, which would be an error.
     named = {"index mask", "complex index mask", "unique_consecutive", "gcd", "lcm", "combinations", "embedding_bag max", "multilabel_margin_loss"}
     named |= {"gaussian_nll_loss"}  # whose variances are looked at
+    named |= {c.name for c in CASES if c.name.startswith("sparse")}  # whose indices are looked at
     if name == "cpu":
         named |= {"binary_cross_entropy", "grouped_mm"}  # whose probabilities and offsets are looked at where that costs no wait
     else:  # these make their indices, offsets and lengths of lists, which are copied to the device

@@ -170,8 +170,10 @@ struct DropoutOptions {
 };
 struct EmbeddingOptions {
   int64_t count, width, padding = -1;
+  bool is_sparse = false;
   EmbeddingOptions(int64_t num_embeddings, int64_t embedding_dim) : count(num_embeddings), width(embedding_dim) {}
   EmbeddingOptions& padding_idx(int64_t v) { return padding = v, *this; }
+  EmbeddingOptions& sparse(bool v) { return is_sparse = v, *this; }
 };
 struct LayerNormOptions {
   Dims shape;
@@ -257,7 +259,7 @@ struct DropoutImplOf : Base {
   DropoutImplOf(const DropoutOptions& o = {}) : Base(o.p_) {}
 };
 struct EmbeddingImpl : naru::nn::Embedding {
-  EmbeddingImpl(const EmbeddingOptions& o) : Embedding(o.count, o.width, o.padding) {}
+  EmbeddingImpl(const EmbeddingOptions& o) : Embedding(o.count, o.width, o.padding, {}, {}, 2, o.is_sparse) {}
   EmbeddingImpl(int64_t count, int64_t width) : Embedding(count, width) {}
 };
 struct LayerNormImpl : naru::nn::LayerNorm {

@@ -144,6 +144,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
             if state:
                 return _utils._rebuild_parameter_with_state, (data, tensor.requires_grad, OrderedDict(), state)
             return _utils._rebuild_parameter, (data, tensor.requires_grad, OrderedDict())
+        if tensor.layout != _C.strided:
+            raise NotImplementedError("save: sparse tensors are not supported yet; save their indices and values, or to_dense()")
         ref, offset, stride = self._storage(tensor)
         geometry = (ref, offset, tuple(tensor.shape), stride, tensor.requires_grad, OrderedDict())
         rebuild = _utils._rebuild_tensor_v2

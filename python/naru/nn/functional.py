@@ -235,11 +235,12 @@ def embedding(
 ) -> Tensor:
     """The rows of `weight` (V, D) that the integers `input` (...) name, as a tensor (..., D).
 
-    An index outside [0, V) raises IndexError. `padding_idx` names a row that gets no gradient.
+    An index outside [0, V) raises IndexError. `padding_idx` names a row that gets no gradient. With `sparse` the gradient is a sparse
+    tensor of the rows that were read.
     """
     if padding_idx is not None and not -weight.size(0) <= padding_idx < weight.size(0):
         raise AssertionError("Padding_idx must be within num_embeddings")
-    return _C._embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
+    return _C._embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
 
 
 @takes_tensors
@@ -263,7 +264,7 @@ def embedding_bag(
         offsets: where each bag of a vector begins, and the last one's end with `include_last_offset`.
         per_sample_weights: a factor for each integer, with mode "sum".
         padding_idx: integers that are in no bag; their row gets no gradient.
-        sparse: takes no effect: gradients are dense.
+        sparse: the gradient is a sparse tensor of the rows that were read; not with mode "max".
 
     >>> import naru
     >>> naru.nn.functional.embedding_bag(naru.tensor([[0, 2]]), naru.tensor([[1.0], [2.0], [4.0]]), mode="sum")
@@ -281,7 +282,8 @@ def embedding_bag(
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
     return _C._embedding_bag(
-        input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, per_sample_weights, include_last_offset, padding_idx
+        input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, per_sample_weights, include_last_offset, padding_idx,
+        sparse,
     )
 
 

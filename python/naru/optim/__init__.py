@@ -17,11 +17,12 @@ from .radam import RAdam
 from .rmsprop import RMSprop
 from .rprop import Rprop
 from .sgd import SGD
+from .sparse_adam import SparseAdam
 from . import swa_utils  # isort: skip
 
 __all__ = [
     "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop",
-    "Rprop", "SGD", "lr_scheduler", "optimizer", "swa_utils",
+    "Rprop", "SGD", "SparseAdam", "lr_scheduler", "optimizer", "swa_utils",
 ]  # fmt: skip
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -25,6 +25,7 @@ from naru.testing.loss_cases import loss_cases
 from naru.testing.network_cases import network_cases
 from naru.testing.recurrent_cases import recurrent_cases
 from naru.testing.selecting_cases import selecting_cases
+from naru.testing.sparse_cases import sparse_cases
 from naru.testing.unsigned_cases import unsigned_cases
 
 
@@ -273,7 +274,7 @@ def other_cases() -> list:
 
 CASES = (
     elementwise_cases() + other_cases() + network_cases(Case) + recurrent_cases(Case) + scatter_cases(Case) + counting_cases(Case) + linalg_cases(Case)
-    + complex_cases(Case) + selecting_cases(Case) + loss_cases(Case) + fourier_cases(Case) + unsigned_cases(Case)
+    + complex_cases(Case) + selecting_cases(Case) + loss_cases(Case) + fourier_cases(Case) + unsigned_cases(Case) + sparse_cases(Case)
 )
 
 

@@ -1,0 +1,94 @@
+// Sparse tensors: how they are made, what they are made of, what torch.sparse does with them.
+#include "naru/sparse.h"
+
+#include "ops/sparse.h"
+#include "tensor_object.h"
+
+namespace naru::py {
+namespace {
+
+using Sizes = std::optional<Dims>;
+
+// to_sparse: the layout asked for.
+Tensor in_layout(const Tensor& t, std::optional<int64_t> sparse_dims, std::optional<Layout> wanted) {
+  if (!wanted || *wanted == Layout::SparseCoo) return to_sparse(t, sparse_dims);
+  if (sparse_dims) throw RuntimeError("to_sparse: sparse_dim and layout can't both be given");
+  if (*wanted == Layout::SparseCsr) return to_sparse_csr(t);
+  throw RuntimeError("to_sparse: wanted a sparse layout, got torch.{}", name_of(*wanted));
+}
+
+std::optional<Layout> wanted_layout(PyObject* o) {
+  if (o == Py_None) return {};
+  if (const std::optional<Layout> l = layout_from(o)) return l;
+  throw TypeError("to_sparse(): argument 'layout' must be torch.layout, not {}", Py_TYPE(o)->tp_name);
+}
+
+void define_makers() {
+  def(kFunction, "_sparse_coo_tensor", "indices, values, size=None, is_coalesced=False",
+      "A sparse tensor of coordinates (dimensions, stored) and values (stored, ...).",
+      [](const Tensor& indices, const Tensor& values, const Sizes& size, bool coalesced) {
+        return sparse_coo_tensor(indices, values, size, coalesced);
+      });
+  def(kFunction, "_sparse_csr_tensor", "crow_indices, col_indices, values, size=None", "A sparse matrix by rows.",
+      [](const Tensor& crow, const Tensor& col, const Tensor& values, const Sizes& size) {
+        return sparse_csr_tensor(crow, col, values, size);
+      });
+  def(kMethod, "to_sparse", "input, sparse_dim=None, *, layout=None",
+      "What is not zero, as a sparse tensor: of coordinates for the first sparse_dim dimensions (all), or of layout torch.sparse_csr.",
+      [](const Tensor& t, std::optional<int64_t> dims, PyObject* layout) { return in_layout(t, dims, wanted_layout(layout)); });
+  def(kMethod, "to_sparse_coo", "input", "What is not zero, as a sparse COO tensor.", [](const Tensor& t) { return to_sparse(t); });
+  def(kMethod, "to_sparse_csr", "input", "What is not zero of a matrix, as a sparse CSR tensor.",
+      [](const Tensor& t) { return to_sparse_csr(t); });
+  def(kMethod, "to_dense", "input, dtype=None, *, masked_grad=None", "A dense tensor with the same elements; equal coordinates add up.",
+      [](const Tensor& t, std::optional<DType> type, Ignored) {
+        const Tensor dense = to_dense(t);
+        return type ? dense.to(*type) : dense;
+      });
+  def(kMethod, "sparse_mask", "input, mask", "The elements where the sparse mask stores some.",
+      [](const Tensor& t, const Tensor& mask) { return sparse_mask(t, mask); });
+}
+
+void define_parts() {
+  def(kMethod, "coalesce", "input", "The same elements, each coordinate once, in row-major order.",
+      [](const Tensor& t) { return coalesce(t); });
+  def(kMethod, "is_coalesced", "input", "Whether each coordinate stands once, in row-major order.",
+      [](const Tensor& t) { return is_coalesced(t); });
+  def(kMethod, "indices", "input", "The coordinates (dimensions, stored) of a coalesced tensor.",
+      [](const Tensor& t) { return sparse_indices(t); });
+  def(kMethod, "values", "input", "The stored values of a coalesced tensor or of one by rows.",
+      [](const Tensor& t) { return sparse_values(t); });
+  def(kMethod, "_indices", "input", "The coordinates, coalesced or not.", [](const Tensor& t) { return raw_indices(t); });
+  def(kMethod, "_values", "input", "The values, coalesced or not, without history.", [](const Tensor& t) { return raw_values(t); });
+  def(kMethod, "crow_indices", "input", "Where each row of a CSR tensor begins.", [](const Tensor& t) { return crow_indices(t); });
+  def(kMethod, "col_indices", "input", "The columns of what a CSR tensor stores.", [](const Tensor& t) { return col_indices(t); });
+  def(kMethod, "_nnz", "input", "How many values are stored.", [](const Tensor& t) { return stored_count(t); });
+  def(kMethod, "sparse_dim", "input", "How many dimensions have coordinates.", [](const Tensor& t) { return sparse_dim(t); });
+  def(kMethod, "dense_dim", "input", "How many dimensions each stored value has.", [](const Tensor& t) { return dense_dim(t); });
+  def(kMethod, "_dimI", "input", "The same as sparse_dim().", [](const Tensor& t) { return sparse_dim(t); });
+  def(kMethod, "_dimV", "input", "The same as dense_dim().", [](const Tensor& t) { return dense_dim(t); });
+}
+
+void define_operators() {
+  def(kFunction, "_sparse_mm", "a, b", "A product of matrices of which some are sparse.",
+      [](const Tensor& a, const Tensor& b) { return sparse::mm(a, b); });
+  def(kFunction, "spmm", "input, mat2", "A product of matrices of which some are sparse.",
+      [](const Tensor& a, const Tensor& b) { return sparse::mm(a, b); });
+  def(kFunction, "_sparse_addmm", "input, mat1, mat2, *, beta=1, alpha=1", "beta * input + alpha * (mat1 @ mat2).",
+      [](const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) { return sparse::addmm(c, a, b, beta, alpha); });
+  def(kFunction, "_sparse_sum", "input, dim=None, dtype=None", "Sums of what is stored.",
+      [](const Tensor& t, const OptionalDims& dims, std::optional<DType> type) { return sparse::sum(t, dims, type); });
+  def(kFunction, "_sparse_softmax", "input, dim, dtype=None", "softmax over what is stored along a dimension.",
+      [](const Tensor& t, int64_t dim, std::optional<DType> type) { return sparse::softmax(t, dim, type); });
+  def(kFunction, "_sparse_log_softmax", "input, dim, dtype=None", "log_softmax over what is stored along a dimension.",
+      [](const Tensor& t, int64_t dim, std::optional<DType> type) { return sparse::log_softmax(t, dim, type); });
+}
+
+}  // namespace
+
+void define_sparse() {
+  define_makers();
+  define_parts();
+  define_operators();
+}
+
+}  // namespace naru::py

@@ -1,0 +1,57 @@
+"""Adam for sparse gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+from ._descent import Descent, zeros_for
+from .optimizer import check_option, number
+
+Tensor = _C.Tensor
+
+__all__ = ["SparseAdam"]
+
+
+class SparseAdam(Descent):
+    """Adam that moves only what a sparse gradient has coordinates for: parameters and moments of the other rows stay as they are.
+
+    For dense gradients it raises RuntimeError. The count of steps is a parameter's, not a row's.
+
+    >>> import naru
+    >>> table = naru.nn.Embedding(5, 2, sparse=True)
+    >>> table(naru.tensor([1, 3])).sum().backward()
+    >>> naru.optim.SparseAdam(table.parameters()).step()
+    """
+
+    _may_be_captured = False
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        if not number(lr) > 0.0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if not eps > 0.0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        check_option("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
+        check_option("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+
+    def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": 0, "exp_avg": zeros_for(param), "exp_avg_sq": zeros_for(param)}
+
+    def _update_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        (beta1, beta2), eps, lr = group["betas"], group["eps"], number(group["lr"])
+        for param, grad in zip(params, grads):
+            if not grad.is_sparse:
+                raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+            state = self._state_for(param, group)
+            state["step"] += 1
+            _C._sparse_adam_step(
+                param, -grad if group["maximize"] else grad, state["exp_avg"], state["exp_avg_sq"], state["step"], lr, beta1, beta2, eps
+            )  # fmt: skip

@@ -1,0 +1,124 @@
+"""`torch.sparse`: sparse tensors by coordinates (COO) and by rows (CSR).
+
+A sparse tensor is a Tensor: it can be passed on, be a gradient, and meet the operators that have a sparse form. Any other operator raises
+NotImplementedError and says so; `to_dense()` gives it a dense tensor.
+
+>>> import naru
+>>> s = naru.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3))
+>>> naru.sparse.mm(s, naru.ones(3, 1))
+tensor([[3.],
+        [9.]])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _C, _missing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Tensor = _C.Tensor
+
+__all__ = ["addmm", "log_softmax", "mm", "softmax", "sum"]
+
+
+def _like(data: Any, dtype: Any, device: Any) -> Tensor:
+    """As `torch.as_tensor`, with the history that a tensor has."""
+    if isinstance(data, Tensor):
+        return data.to(device=device or data.device, dtype=dtype or data.dtype)
+    return _C.as_tensor(data, dtype=dtype, device=device)
+
+
+def sparse_coo_tensor(
+    indices: Any = None,
+    values: Any = None,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+    is_coalesced: bool | None = None,
+) -> Tensor:
+    """A sparse tensor of coordinates.
+
+    Args:
+        indices: integers (dimensions, stored): a column for each value. Indices outside `size` raise RuntimeError.
+        values: (stored, ...); values of equal coordinates add up.
+        size: found from the indices where it is not given. `sparse_coo_tensor(size)` is a tensor of zeros.
+        is_coalesced: whether each coordinate stands once, in row-major order; what is said is believed.
+    """
+    if values is None:
+        size = tuple(size if size is not None else indices)
+        none = _C.empty((len(size), 0), dtype=_C.int64, device=device)
+        made = _C._sparse_coo_tensor(none, _C.empty(0, dtype=dtype, device=device), size, False)
+    else:
+        held = _like(values, dtype, device)
+        made = _C._sparse_coo_tensor(
+            _like(indices, _C.int64, held.device), held, None if size is None else tuple(size), bool(is_coalesced)
+        )
+    return made.detach().requires_grad_() if requires_grad else made
+
+
+def sparse_csr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Tensor:
+    """A sparse matrix by rows: where each row begins (rows + 1), and columns and values of what is stored."""
+    held = _like(values, dtype, device)
+    rows, columns = (_like(i, _C.int64, held.device) for i in (crow_indices, col_indices))
+    made = _C._sparse_csr_tensor(rows, columns, held, None if size is None else tuple(size))
+    return made.detach().requires_grad_() if requires_grad else made
+
+
+def reduce_sparse(t: Tensor) -> tuple[Any, ...]:
+    """What pickle makes a sparse tensor of."""
+    plain = t.detach()
+    parts = (plain.crow_indices(), plain.col_indices(), plain.values()) if t.is_sparse_csr else (plain._indices(), plain._values())
+    coalesced = t.is_sparse and t.is_coalesced()
+    return _rebuild_sparse, (parts, tuple(t.shape), coalesced, t.requires_grad and t.is_leaf)
+
+
+def _rebuild_sparse(parts: tuple[Tensor, ...], size: tuple[int, ...], coalesced: bool, requires_grad: bool) -> Tensor:
+    if len(parts) == 3:
+        return sparse_csr_tensor(*parts, size, requires_grad=requires_grad)
+    return sparse_coo_tensor(*parts, size, is_coalesced=coalesced, requires_grad=requires_grad)
+
+
+def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """The product of matrices of which some are sparse; it is sparse if both are."""
+    return _C._sparse_mm(mat1, mat2)
+
+
+def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    """beta * mat + alpha * (mat1 @ mat2), of a dense `mat`."""
+    return _C._sparse_addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:  # noqa: A001
+    """The sum of what is stored, or sums over dimensions: sparse if a dimension with coordinates is left."""
+    return _C._sparse_sum(input, dim, dtype)
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """softmax along `dim` of what is stored; the rest counts as minus infinity."""
+    return _C._sparse_softmax(input, dim, dtype)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The logarithm of `softmax`."""
+    return _C._sparse_log_softmax(input, dim, dtype)
+
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -1,0 +1,325 @@
+#include "ops/sparse.h"
+
+#include <algorithm>
+
+#include "naru/autograd.h"
+#include "naru/compositions.h"
+#include "ops/history.h"
+#include "ops/type_names.h"
+#include "runtime/memory.h"
+
+namespace naru {
+
+using autograd::record;
+using Tensors = std::vector<Tensor>;
+
+namespace {
+
+const char* torch_layout(Layout l) { return l == Layout::Strided ? "Strided" : l == Layout::SparseCoo ? "Sparse" : "SparseCsr"; }
+
+void require_coo(const Tensor& t, const char* op) {
+  ops::require_defined(t, op, "input");
+  if (!is_sparse(t)) throw RuntimeError("{} expected sparse coordinate tensor layout but got {}", op, torch_layout(layout(t)));
+}
+void require_csr(const Tensor& t, const char* op) {
+  ops::require_defined(t, op, "input");
+  if (!is_sparse_csr(t)) throw RuntimeError("{} expected sparse row compressed tensor layout but got {}", op, torch_layout(layout(t)));
+}
+
+Tensor shell(Ref<ops::SparseParts> parts, const Dims& sizes) {
+  if (const DType type = parts->values.dtype(); !in_programs(type))
+    throw NotImplementedError(
+        "sparse tensors of dtype {} are not supported; complex numbers are two real sparse tensors, and integers are to be signed or uint8",
+        name_of(type));
+  const Device device = parts->values.device();
+  auto* impl =
+      new TensorImpl(runtime::make_storage(device.is_cpu() ? Device(DeviceType::Cpu, 0) : device, 0), sparse_form(parts->values.dtype()));
+  Tensor t(impl);
+  impl->sizes = sizes;
+  impl->strides = Dims(sizes.size(), 0);
+  impl->numel = product(sizes);
+  impl->contiguous = false;
+  impl->origin.op = "sparse";
+  impl->parts = Ref<LayoutParts>(std::move(parts));
+  return t;
+}
+
+Tensor make_coo(const Tensor& indices, const Tensor& values, const Dims& sizes, bool coalesced) {
+  auto parts = make_ref<ops::SparseParts>();
+  parts->indices = indices;
+  parts->values = values.detach();
+  parts->coalesced = coalesced;
+  return shell(std::move(parts), sizes);
+}
+
+Dims dense_sizes(const Dims& sizes, int64_t sparse_dims) {
+  return Dims(std::span<const int64_t>(sizes).subspan(static_cast<size_t>(sparse_dims)));
+}
+Dims sparse_sizes(const Dims& sizes, int64_t sparse_dims) {
+  return Dims(std::span<const int64_t>(sizes).first(static_cast<size_t>(sparse_dims)));
+}
+
+// The elements of a dense tensor at coordinates: (stored, dense dimensions ...).
+Tensor elements_at(const Tensor& dense, const Tensor& indices) {
+  const int64_t dims = indices.size(0);
+  Dims flat = dense_sizes(dense.sizes(), dims);
+  flat.insert(0, product(sparse_sizes(dense.sizes(), dims)));
+  return index_select(dense.reshape(flat), 0, ops::keys_of(indices, dense.sizes()));
+}
+
+// The values that a gradient has for the coordinates of a tensor.
+Tensor gradient_at(const Tensor& g, const Tensor& indices) {
+  if (!ops::has_sparse_form(g)) return elements_at(g, indices);
+  if (ops::parts_of(g).layout == Layout::SparseCoo && ops::parts_of(g).indices.is(indices)) return ops::values_of(g);
+  const Tensor own = coalesce(ops::as_coo(g));
+  const Tensor values = ops::values_of(own);
+  Dims shape(values.sizes());
+  shape[0] = indices.size(1);
+  if (stored_count(own) == 0) return zeros(shape, Options(g.dtype(), g.device()));
+  const Tensor keys = ops::keys_of(ops::parts_of(own).indices, g.sizes()), wanted = ops::keys_of(indices, g.sizes());
+  const Tensor at = clamp_max(searchsorted(keys, wanted), Operand(keys.numel() - 1));
+  Dims mask(shape.size(), 1);
+  mask[0] = shape[0];
+  return index_select(values, 0, at) * eq(index_select(keys, 0, at), wanted).to(g.dtype()).view(mask);
+}
+
+Tensor integers(const Tensor& t, const char* what) {
+  if (!is_integral(t.dtype()) && t.numel() > 0) throw RuntimeError("{} must be an int64 tensor, got torch.{}", what, name_of(t.dtype()));
+  return t.detach().to(DType::I64);
+}
+
+// PyTorch's words; they name the first that does not fit.
+void check_coordinates(const Tensor& indices, const Dims& sizes) {
+  if (indices.numel() == 0) return;
+  const std::vector<int64_t> low = amin(indices, Dims{1}).to_ints(), high = amax(indices, Dims{1}).to_ints();
+  for (size_t d = 0; d < low.size(); ++d) {
+    if (low[d] < 0) throw RuntimeError("found negative index {} for dim {}", low[d], d);
+    if (high[d] >= sizes[d])
+      throw RuntimeError("size is inconsistent with indices: for dim {}, size is {} but found index {}", d, sizes[d], high[d]);
+  }
+}
+
+}  // namespace
+
+Layout layout(const Tensor& t) { return ops::has_sparse_form(t) ? ops::parts_of(t).layout : Layout::Strided; }
+const char* name_of(Layout l) noexcept { return l == Layout::Strided ? "strided" : l == Layout::SparseCoo ? "sparse_coo" : "sparse_csr"; }
+
+namespace ops {
+
+const SparseParts& parts_of(const Tensor& t) { return static_cast<const SparseParts&>(*t.impl()->parts); }
+
+Tensor keys_of(const Tensor& indices, const Dims& sizes) {
+  const int64_t dims = indices.size(0);
+  Tensor keys = zeros({indices.size(1)}, Options(DType::I64, indices.device()));
+  for (int64_t d = 0; d < dims; ++d) keys = keys * sizes[static_cast<size_t>(d)] + indices.select(0, d);
+  return keys;
+}
+
+Tensor with_values(const Tensor& indices, const Tensor& values, const Dims& sizes, bool coalesced) {
+  const Tensor t = make_coo(indices, values, sizes, coalesced);
+  return record(t, "SparseCooTensorWithDimsAndTensorsBackward0", {&values}, {},
+                [own = parts_of(t).indices](const Tensors& g, const Tensors&) -> Tensors { return {gradient_at(g[0], own)}; });
+}
+
+Tensor coordinates_of(const Tensor& t) {
+  const SparseParts& p = parts_of(t);
+  if (p.layout == Layout::SparseCoo) return p.indices;
+  const int64_t rows = t.size(0);
+  const Tensor counts = p.crow.narrow(0, 1, rows) - p.crow.narrow(0, 0, rows);
+  return stack({repeat_interleave(arange(0, rows, 1, Options(DType::I64, t.device())), counts), p.indices});
+}
+
+Tensor values_of(const Tensor& t) {
+  const SparseParts& p = parts_of(t);
+  return record(p.values.detach(), "ValuesBackward0", {&t}, {},
+                [t = t.detach()](const Tensors& g, const Tensors&) -> Tensors { return {like_with_values(t, g[0])}; });
+}
+
+Tensor like_with_values(const Tensor& t, const Tensor& values) {
+  const SparseParts& p = parts_of(t);
+  if (p.layout == Layout::SparseCoo) return with_values(p.indices, values, t.sizes(), p.coalesced);
+  auto parts = make_ref<SparseParts>();
+  parts->layout = p.layout, parts->indices = p.indices, parts->crow = p.crow, parts->values = values.detach(), parts->coalesced = true;
+  const Tensor out = shell(std::move(parts), t.sizes());
+  return record(out, "SparseCompressedTensorBackward0", {&values}, {}, [own = t.detach()](const Tensors& g, const Tensors&) -> Tensors {
+    if (has_sparse_form(g[0]) && parts_of(g[0]).layout == Layout::SparseCsr && parts_of(g[0]).indices.is(parts_of(own).indices))
+      return {values_of(g[0])};
+    return {gradient_at(g[0], coordinates_of(own))};
+  });
+}
+
+Tensor as_coo(const Tensor& t) {
+  return parts_of(t).layout == Layout::SparseCoo ? t : with_values(coordinates_of(t), values_of(t), t.sizes(), true);
+}
+
+}  // namespace ops
+
+Tensor sparse_coo_tensor(const Tensor& given, const Tensor& values, const std::optional<Dims>& sizes, bool is_coalesced) {
+  ops::require_defined(given, "sparse_coo_tensor", "indices");
+  ops::require_defined(values, "sparse_coo_tensor", "values");
+  const Tensor indices = integers(given, "indices");
+  if (indices.dim() != 2) throw RuntimeError("indices must be sparse_dim x nnz, but got: {}", indices.sizes().str());
+  if (values.dim() == 0) throw RuntimeError("values must have a dimension of what is stored, but got a tensor without dimensions");
+  const int64_t dims = indices.size(0), dense = values.dim() - 1;
+  if (indices.size(1) != values.size(0))
+    throw RuntimeError("indices and values must have same nnz, but got nnz from indices: {}, nnz from values: {}", indices.size(1),
+                       values.size(0));
+  Dims whole;
+  if (sizes) {
+    whole = *sizes;
+    if (static_cast<int64_t>(whole.size()) != dims + dense)
+      throw RuntimeError("'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {}, sparse_dim = {}, dense_dim = {}",
+                         whole.size(), dims, dense);
+    for (int64_t d = 0; d < dense; ++d)
+      if (values.size(d + 1) != whole[static_cast<size_t>(dims + d)])
+        throw RuntimeError("values has incorrect size, expected {}, got {}", dense_sizes(whole, dims).str(),
+                           dense_sizes(values.sizes(), 1).str());
+  } else {
+    if (indices.size(1) > 0)
+      for (const int64_t last : amax(indices, Dims{1}).to_ints()) whole.push_back(last + 1);
+    else
+      whole = Dims(static_cast<size_t>(dims), 0);
+    for (int64_t d = 0; d < dense; ++d) whole.push_back(values.size(d + 1));
+  }
+  check_coordinates(indices, whole);
+  // The coordinates were checked: nobody else may write them.
+  return ops::with_values(indices.to(values.device(), DType::I64, false, true), values, whole, is_coalesced);
+}
+
+Tensor sparse_csr_tensor(const Tensor& given_rows, const Tensor& given_columns, const Tensor& values, const std::optional<Dims>& sizes) {
+  for (const Tensor* t : {&given_rows, &given_columns, &values}) ops::require_defined(*t, "sparse_csr_tensor", "an argument");
+  const Tensor crow = integers(given_rows, "crow_indices").to(values.device()),
+               columns = integers(given_columns, "col_indices").to(values.device());
+  if (crow.dim() != 1 || columns.dim() != 1 || values.dim() != 1)
+    throw NotImplementedError("sparse_csr_tensor: wanted vectors of indices and values, of one matrix; got shapes {}, {} and {}",
+                              crow.sizes().str(), columns.sizes().str(), values.sizes().str());
+  if (crow.numel() < 1) throw RuntimeError("crow_indices must have shape (rows + 1), got (0)");
+  const int64_t rows = crow.numel() - 1, stored = values.numel();
+  if (columns.numel() != stored)
+    throw RuntimeError("number of elements in col_indices and values must be the same, got {} and {}", columns.numel(), stored);
+  const Dims whole = sizes.value_or(Dims{rows, stored ? amax(columns, Dims{0}).item().to_int() + 1 : 0});
+  if (whole.size() != 2) throw NotImplementedError("sparse_csr_tensor: wanted a matrix, got size {}", whole.str());
+  if (whole[0] != rows)
+    throw RuntimeError("crow_indices.shape[-1] must be equal to nrows + 1 (that is {}), but got {}", whole[0] + 1, rows + 1);
+  const std::vector<int64_t> begins = crow.to_ints();
+  if (begins.front() != 0) throw RuntimeError("`crow_indices[..., 0] == 0` is not satisfied (got {})", begins.front());
+  if (begins.back() != stored)
+    throw RuntimeError("`crow_indices[..., -1] == nnz` is not satisfied (got {}, {} values)", begins.back(), stored);
+  if (!std::is_sorted(begins.begin(), begins.end()))
+    throw RuntimeError("`0 <= crow_indices[..., 1:] - crow_indices[..., :-1] <= ncols` is not satisfied.");
+  check_coordinates(columns.unsqueeze(0), {whole[1]});
+  auto parts = make_ref<ops::SparseParts>();
+  parts->layout = Layout::SparseCsr, parts->indices = columns, parts->crow = crow, parts->values = values.detach(), parts->coalesced = true;
+  return ops::like_with_values(shell(std::move(parts), whole), values);
+}
+
+Tensor coalesce(const Tensor& t) {
+  require_coo(t, "coalesce");
+  const ops::SparseParts& p = ops::parts_of(t);
+  if (p.coalesced) return t;
+  const Tensor values = ops::values_of(t);
+  if (stored_count(t) == 0) return ops::with_values(p.indices, values, t.sizes(), true);
+  const auto [keys, places, counts] = unique(ops::keys_of(p.indices, t.sizes()));
+  std::vector<Tensor> columns(static_cast<size_t>(p.indices.size(0)));
+  Tensor rest = keys;
+  for (size_t d = columns.size(); d-- > 0;) {
+    const int64_t size = t.sizes()[d];
+    columns[d] = remainder(rest, Operand(size));
+    rest = floor_divide(rest, Operand(size));
+  }
+  Dims shape = values.sizes();
+  shape[0] = keys.numel();
+  const Tensor indices = columns.empty() ? zeros({0, keys.numel()}, Options(DType::I64, t.device())) : stack(columns);
+  const Tensor sums = index_add(zeros(shape, Options(values.dtype(), values.device())), 0, places, values);
+  return ops::with_values(indices, sums, t.sizes(), true);
+}
+
+bool is_coalesced(const Tensor& t) {
+  require_coo(t, "is_coalesced");
+  return ops::parts_of(t).coalesced;
+}
+Tensor sparse_indices(const Tensor& t) {
+  require_coo(t, "indices");
+  if (!is_coalesced(t)) throw RuntimeError("Cannot get indices on an uncoalesced tensor, please call .coalesce() first");
+  return ops::parts_of(t).indices;
+}
+Tensor sparse_values(const Tensor& t) {
+  ops::require_defined(t, "values", "input");
+  if (!ops::has_sparse_form(t)) throw RuntimeError("values expected sparse tensor layout but got Strided");
+  if (!ops::parts_of(t).coalesced) throw RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first");
+  return ops::values_of(t);
+}
+Tensor raw_indices(const Tensor& t) {
+  require_coo(t, "_indices");
+  return ops::parts_of(t).indices;
+}
+Tensor raw_values(const Tensor& t) {
+  require_coo(t, "_values");
+  return ops::parts_of(t).values;
+}
+Tensor crow_indices(const Tensor& t) {
+  require_csr(t, "crow_indices");
+  return ops::parts_of(t).crow;
+}
+Tensor col_indices(const Tensor& t) {
+  require_csr(t, "col_indices");
+  return ops::parts_of(t).indices;
+}
+int64_t stored_count(const Tensor& t) {
+  if (!ops::has_sparse_form(t))
+    throw NotImplementedError("Could not run 'aten::_nnz' with arguments from the 'CPU' backend. (only sparse tensors have it)");
+  return ops::parts_of(t).values.size(0);
+}
+int64_t sparse_dim(const Tensor& t) {
+  const Layout l = layout(t);
+  return l == Layout::Strided ? 0 : l == Layout::SparseCsr ? 2 : ops::parts_of(t).indices.size(0);
+}
+int64_t dense_dim(const Tensor& t) { return t.dim() - (ops::has_sparse_form(t) ? sparse_dim(t) : 0); }
+
+Tensor to_dense(const Tensor& t) {
+  ops::require_defined(t, "to_dense", "input");
+  if (!ops::has_sparse_form(t)) return t;
+  const Tensor values = ops::values_of(t), indices = ops::coordinates_of(t);
+  Dims flat = values.sizes();
+  flat[0] = product(sparse_sizes(t.sizes(), indices.size(0)));
+  const Tensor target = zeros(flat, Options(values.dtype(), values.device()));
+  if (values.numel() == 0) return target.view(t.sizes());
+  return index_add(target, 0, ops::keys_of(indices, t.sizes()), values).view(t.sizes());
+}
+
+Tensor to_sparse(const Tensor& t, std::optional<int64_t> sparse_dims) {
+  ops::require_defined(t, "to_sparse", "input");
+  if (ops::has_sparse_form(t)) {
+    if (sparse_dims && *sparse_dims != sparse_dim(t))
+      throw RuntimeError("to_sparse: a sparse tensor keeps its {} sparse dimensions", sparse_dim(t));
+    return ops::as_coo(t);
+  }
+  const int64_t dims = sparse_dims.value_or(t.dim());
+  if (dims < 1 || dims > t.dim()) throw RuntimeError("sparse_dim must be in [1, {}], got {}", t.dim(), dims);
+  Tensor stored = ne(t.detach(), 0);
+  for (int64_t d = t.dim() - 1; d >= dims; --d) stored = any(stored, Dims{d});
+  const Tensor indices = nonzero(stored).t().contiguous();
+  return ops::with_values(indices, elements_at(t, indices), t.sizes(), true);
+}
+
+Tensor to_sparse_csr(const Tensor& t) {
+  ops::require_defined(t, "to_sparse_csr", "input");
+  if (is_sparse_csr(t)) return t;
+  if (t.dim() != 2) throw NotImplementedError("to_sparse_csr: wanted a matrix, got shape {}", t.sizes().str());
+  const Tensor coo = coalesce(to_sparse(t));
+  const Tensor indices = ops::parts_of(coo).indices;
+  const Tensor begins = searchsorted(indices.select(0, 0).contiguous(), arange(0, t.size(0) + 1, 1, Options(DType::I64, t.device())));
+  return sparse_csr_tensor(begins, indices.select(0, 1).contiguous(), ops::values_of(coo), t.sizes());
+}
+
+Tensor sparse_mask(const Tensor& t, const Tensor& mask) {
+  require_coo(mask, "sparse_mask");
+  ops::require_defined(t, "sparse_mask", "input");
+  if (!(t.sizes() == mask.sizes()))
+    throw RuntimeError("sparse_mask(): operands have incompatible sizes; self has size {} but mask has size {}", t.sizes().str(),
+                       mask.sizes().str());
+  const ops::SparseParts& p = ops::parts_of(mask);
+  return ops::with_values(p.indices, gradient_at(t, p.indices), t.sizes(), p.coalesced);
+}
+
+}  // namespace naru

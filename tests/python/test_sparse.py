@@ -1,0 +1,223 @@
+"""Sparse tensors as PyTorch's users meet them; what has no sparse form says so and names itself."""
+import copy
+import io
+import pickle
+
+import pytest
+
+import naru as torch
+
+NOT_IMPLEMENTED = "Could not run 'aten::{}' with arguments from the 'Sparse"
+
+
+@pytest.fixture
+def s(device):
+    return torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3), device=device)
+
+
+def test_a_sparse_tensor_says_what_it_is(s, device):
+    assert s.is_sparse and not s.is_sparse_csr and s.layout == torch.sparse_coo and isinstance(s, torch.Tensor)
+    assert s.shape == (2, 3) and s.dtype == torch.float32 and s.device == torch.zeros(1, device=device).device and s.numel() == 6
+    assert s._nnz() == 3 and s.sparse_dim() == 2 and s.dense_dim() == 0 and not s.is_coalesced() and s.coalesce().is_coalesced()
+    rows = s.to_sparse_csr()
+    assert rows.layout == torch.sparse_csr and rows.is_sparse_csr and not rows.is_sparse
+    assert rows.crow_indices().tolist() == [0, 1, 3] and rows.col_indices().tolist() == [2, 0, 2] and rows.values().tolist() == [3, 4, 5]
+    assert torch.zeros(2).layout == torch.strided and torch.zeros(2).sparse_dim() == 0
+
+
+PRINTED = {
+    lambda: torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3)):
+        "tensor(indices=tensor([[0, 1, 1],\n                       [2, 0, 2]]),\n       values=tensor([3., 4., 5.]),\n"
+        "       size=(2, 3), nnz=3, layout=torch.sparse_coo)",
+    lambda: torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], torch.tensor([3, 4, 5], dtype=torch.int32), (2, 3)):
+        "tensor(indices=tensor([[0, 1, 1],\n                       [2, 0, 2]]),\n       values=tensor([3, 4, 5]),\n"
+        "       size=(2, 3), nnz=3, dtype=torch.int32, layout=torch.sparse_coo)",
+    lambda: torch.sparse_coo_tensor([[0, 1]], torch.ones(2, 2), (3, 2)):
+        "tensor(indices=tensor([[0, 1]]),\n       values=tensor([[1., 1.],\n                      [1., 1.]]),\n"
+        "       size=(3, 2), nnz=2, layout=torch.sparse_coo)",
+    lambda: torch.sparse_coo_tensor(size=(2, 3)):
+        "tensor(indices=tensor([], size=(2, 0)),\n       values=tensor([], size=(0,)),\n       size=(2, 3), nnz=0, layout=torch.sparse_coo)",
+    lambda: torch.sparse_csr_tensor([0, 1, 2], [0, 1], [1.0, 2.0]):
+        "tensor(crow_indices=tensor([0, 1, 2]),\n       col_indices=tensor([0, 1]),\n"
+        "       values=tensor([1., 2.]), size=(2, 2), nnz=2, layout=torch.sparse_csr)",
+    lambda: torch.sparse_coo_tensor([[0]], [1.0], (1,), requires_grad=True):
+        "tensor(indices=tensor([[0]]),\n       values=tensor([1.]),\n       size=(1,), nnz=1, layout=torch.sparse_coo, requires_grad=True)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("made", PRINTED)
+def test_it_is_printed_as_pytorch_prints_it(made):
+    assert repr(made()) == PRINTED[made]
+
+
+@pytest.mark.parametrize("f, text", [
+    (lambda s: s.indices(), "Cannot get indices on an uncoalesced tensor, please call .coalesce\\(\\) first"),
+    (lambda s: s.values(), "Cannot get values on an uncoalesced tensor"),
+    (lambda s: s.to_sparse_csr().indices(), "indices expected sparse coordinate tensor layout but got SparseCsr"),
+    (lambda s: s.to_dense().coalesce(), "coalesce expected sparse coordinate tensor layout but got Strided"),
+    (lambda s: s + s.to_dense(), r"add\(sparse, dense\) is not supported. Use add\(dense, sparse\) instead."),
+    (lambda s: s / s, "Sparse division requires a scalar or zero-dim dense tensor divisor"),
+    (lambda s: torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0, 3.0], (2,)), "indices and values must have same nnz"),
+    (lambda s: torch.sparse_coo_tensor([[0, 5], [0, 0]], [1.0, 2.0], (2, 2)), "size is inconsistent with indices: for dim 0, size is 2 but found index 5"),
+    (lambda s: torch.sparse_coo_tensor([[0, -1]], [1.0, 2.0], (2,)), "found negative index -1 for dim 0"),
+    (lambda s: s.data_ptr(), "Cannot access data pointer of Tensor that doesn't have storage"),
+    (lambda s: torch.optim.Adam([(w := with_sparse_gradient())]).step(), "Adam does not support sparse gradients, please consider SparseAdam instead"),
+    (lambda s: torch.optim.RMSprop([with_sparse_gradient()]).step(), "RMSprop does not support sparse gradients"),
+])  # fmt: skip
+def test_misuse_is_told_in_pytorchs_words(s, f, text):
+    with pytest.raises(RuntimeError, match=text):
+        f(s)
+
+
+WITHOUT = {
+    "exp": torch.exp, "cos": torch.cos, "view": lambda s: s.view(6), "max": lambda s: s.max(), "eq": lambda s: s == s, "softmax": lambda s: s.softmax(1),
+    "cumsum": lambda s: s.cumsum(0), "sort": lambda s: s.sort(), "index": lambda s: s[0], "mean": lambda s: s.mean(), "fill": lambda s: s.detach().fill_(1),
+    "squeeze": lambda s: s.squeeze(), "cat": lambda s: torch.cat([s, s]), "gather": lambda s: s.gather(0, torch.zeros(1, 1, dtype=torch.int64)),
+    "conv": lambda s: torch.conv1d(s.view(1, 2, 3), s), "tril": lambda s: s.tril(), "item": lambda s: torch.sparse_coo_tensor([[0]], [1.0], (1,)).item(),
+    "where": lambda s: torch.where(s.to_dense() > 0, s, s), "amax": lambda s: s.amax(0), "copy": lambda s: torch.zeros(2, 3).copy_(s), "norm": lambda s: s.norm(),
+    "svd": lambda s: torch.linalg.svd(s), "argmax": lambda s: s.argmax(), "tolist": lambda s: s.tolist(), "ones_like": torch.ones_like, "layer": lambda s:
+    torch.nn.functional.layer_norm(s, (3,)), "nonzero": lambda s: s.nonzero(), "as_strided": lambda s: s.as_strided((1,), (1,)), "bytes": lambda s: bytes(memoryview(s)),
+    "numpy": lambda s: s.numpy(), "dlpack": lambda s: torch.to_dlpack(s), "fft": lambda s: torch.fft.fft(s), "var": lambda s: s.var(), "isclose": lambda s: torch.isclose(s, s),
+    "storage": lambda s: s.untyped_storage()[0], "pin": lambda s: s.contiguous(), "layout": lambda s: torch.zeros(2, layout=torch.sparse_coo),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_nothing_reads_a_sparse_tensor_as_if_it_were_dense(s, name):
+    with pytest.raises((NotImplementedError, RuntimeError, TypeError, BufferError, IndexError)):
+        WITHOUT[name](s)
+    assert s.to_dense().tolist() == [[0, 0, 3], [4, 0, 5]]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "uint16"])
+def test_values_that_instructions_do_not_know_are_refused(s, dtype):
+    wanted = getattr(torch, dtype)
+    for f in (lambda: s.to(wanted), lambda: torch.ones(2, 2).to(wanted).to_sparse(), lambda: torch.sparse_coo_tensor([[0]], [1], (1,), dtype=wanted)):
+        with pytest.raises(NotImplementedError, match=f"sparse tensors of dtype {dtype} are not supported"):
+            f()
+
+
+def test_a_missing_operator_names_itself(s):
+    with pytest.raises(NotImplementedError, match=NOT_IMPLEMENTED.format("exp")):
+        s.exp()
+    with pytest.raises(NotImplementedError, match=NOT_IMPLEMENTED.format("view")):
+        s.view(6)
+
+
+def test_gradients_reach_values_and_sparse_leaves(device):
+    v, d = torch.tensor([3.0, 4.0, 5.0], requires_grad=True, device=device), torch.arange(6.0, device=device).view(3, 2).requires_grad_()
+    (torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], v, (2, 3), device=device) @ d).pow(2).sum().backward()
+    leaf = torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3), device=device, requires_grad=True)
+    (leaf @ d.detach()).pow(2).sum().backward()
+    dense = leaf.detach().to_dense().requires_grad_()
+    (dense @ d.detach()).pow(2).sum().backward()
+    assert leaf.grad.is_sparse and leaf.grad._values().tolist() == v.grad.tolist() == dense.grad[[0, 1, 1], [2, 0, 2]].tolist()
+    again = torch.autograd.grad((leaf @ d.detach()).pow(2).sum(), leaf, create_graph=True)[0]
+    assert again.requires_grad and torch.autograd.grad(again.to_dense().sum(), leaf)[0].is_sparse
+
+
+def with_sparse_gradient(device="cpu"):
+    table = torch.nn.Parameter(torch.ones(6, 2, device=device))
+    torch.nn.functional.embedding(torch.tensor([1, 3, 1], device=device), table, sparse=True).sum().backward()
+    return table
+
+
+def test_a_table_read_twice_adds_its_sparse_gradients_up(device):
+    table = torch.nn.Embedding(5, 2, padding_idx=4, sparse=True, device=device)
+    rows = table(torch.tensor([[1, 4], [3, 1]], device=device)).sum() + 2 * table(torch.tensor([0], device=device)).sum()
+    rows.backward()
+    assert table.weight.grad.is_sparse and table.weight.grad.to_dense().tolist() == [[2, 2], [2, 2], [0, 0], [1, 1], [0, 0]]
+    rows = table(torch.tensor([2], device=device)).sum()
+    rows.backward()
+    assert table.weight.grad.is_sparse and table.weight.grad.to_dense()[:, 0].tolist() == [2, 2, 1, 1, 0]
+    (table.weight * 3).sum().backward()
+    assert not table.weight.grad.is_sparse and table.weight.grad[:, 0].tolist() == [5, 5, 4, 4, 3]
+
+
+def test_bags_have_sparse_gradients(device):
+    for mode in ("sum", "mean"):
+        dense, sparse = torch.nn.EmbeddingBag(5, 2, mode=mode, device=device), torch.nn.EmbeddingBag(5, 2, mode=mode, sparse=True, device=device)
+        sparse.load_state_dict(dense.state_dict())
+        for bag in (dense, sparse):
+            bag(torch.tensor([[0, 1], [1, 4]], device=device)).pow(2).sum().backward()
+        assert sparse.weight.grad.is_sparse and torch.allclose(sparse.weight.grad.to_dense(), dense.weight.grad)
+
+
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.1), "SGD with momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "Adagrad": lambda p: torch.optim.Adagrad(p, lr=0.1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_step_by_sparse_gradients_is_that_by_dense_ones(name, device):
+    tables = []
+    for sparse in (False, True):
+        torch.manual_seed(1)
+        table = torch.nn.Embedding(6, 2, sparse=sparse).to(device)
+        optimizer = OPTIMIZERS[name](table.parameters())
+        for i in ([1, 3, 1], [3, 3, 5], [0, 1, 2]):
+            optimizer.zero_grad()
+            table(torch.tensor(i, device=device)).pow(2).sum().backward()
+            optimizer.step()
+        tables.append(table.weight.detach())
+    assert torch.allclose(*tables, rtol=1e-5, atol=1e-6)
+
+
+def test_sparse_adam_moves_only_the_rows_that_were_read(device):
+    table, optimizer = with_sparse_gradient(device), None
+    optimizer = torch.optim.SparseAdam([table], lr=0.5)
+    optimizer.step()
+    assert torch.allclose(table.detach()[:, 0], torch.tensor([1, 0.5, 1, 0.5, 1, 1], device=device))
+    assert optimizer.state[table]["step"] == 1 and optimizer.state[table]["exp_avg"][0].tolist() == [0, 0]
+    table.grad = torch.ones(6, 2, device=device)
+    with pytest.raises(RuntimeError, match="SparseAdam does not support dense gradients, please consider Adam instead"):
+        optimizer.step()
+
+
+def test_writing_in_place_changes_what_is_stored(s):
+    other = s.clone()
+    other.add_(s).mul_(2)
+    assert other.to_dense().tolist() == [[0, 0, 12], [16, 0, 20]] and s.to_dense().sum() == 12
+    assert copy.deepcopy(s).to_dense().tolist() == s.to_dense().tolist() and torch.zeros_like(s)._nnz() == 0
+    whole = torch.ones(2, 3, device=s.device)
+    whole.add_(s, alpha=2)
+    assert whole.tolist() == [[1, 1, 7], [9, 1, 11]]
+    assert other.zero_()._nnz() == 0 and other.to_dense().sum() == 0
+
+
+def test_pickles_keep_the_parts(s):
+    for t in (s, s.coalesce().requires_grad_(), s.to_sparse_csr()):
+        read = pickle.loads(pickle.dumps(t))
+        assert repr(read) == repr(t) and read.device == t.device
+    with pytest.raises(NotImplementedError, match="save: sparse tensors are not supported yet"):
+        torch.save(s, io.BytesIO())
+
+
+def test_a_leaf_that_requires_grad_is_not_written_in_place(s):
+    leaf = s.clone().requires_grad_()
+    for write in (leaf.zero_, lambda: leaf.mul_(2)):
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+            write()
+    assert leaf._nnz() == 3
+
+
+def test_a_matrix_is_transposed_and_meets_vectors(s):
+    for turned in (s.t(), s.T, s.mT, s.transpose(0, 1), s.permute(1, 0)):
+        assert turned.is_sparse and turned.to_dense().tolist() == s.to_dense().t().tolist()
+    ones = torch.ones(3, device=s.device)
+    assert (s @ ones).tolist() == s.mv(ones).tolist() == (s.to_sparse_csr() @ ones).tolist() == [3, 9]
+
+
+def test_conversions_keep_the_coordinates(s):
+    assert s.double().dtype == torch.float64 and s.double()._indices().tolist() == s._indices().tolist()
+    assert s.cpu().device.type == "cpu" and s.cpu().to_dense().tolist() == s.to_dense().tolist()
+    dense = torch.tensor([[0.0, 2.0], [0.0, 3.0]])
+    assert dense.to_sparse().indices().tolist() == [[0, 1], [1, 1]] and dense.to_sparse(1).values().tolist() == [[0, 2], [0, 3]]
+    assert dense.to_sparse(layout=torch.sparse_csr).crow_indices().tolist() == [0, 1, 2] and s.t().shape == (3, 2)
+
+
+def test_softmax_counts_what_is_not_stored_as_minus_infinity(s):
+    assert torch.sparse.softmax(s, 1).to_dense()[0].tolist() == [0, 0, 1]
+    assert torch.allclose(torch.sparse.log_softmax(s, 1)._values().exp(), torch.sparse.softmax(s, 1)._values())
+    assert torch.sparse.sum(s, 0).to_dense().tolist() == [4, 0, 8] and torch.sparse.sum(s, (0, 1)).item() == 12 and s.sum().item() == 12
