@@ -220,3 +220,28 @@ def test_what_does_not_fit_is_said_in_pytorchs_words(call, kind, text):
     with pytest.raises(kind) as raised:
         call()
     assert str(raised.value).startswith(text)
+
+
+def test_scores_and_masks_may_be_functions_of_positions():
+    from naru.nn.attention.flex_attention import AuxRequest, and_masks, create_block_mask, create_mask, flex_attention, or_masks
+
+    q, k, v = waves(2, 4, 6, 3), waves(2, 2, 6, 3, start=1.0), waves(2, 2, 6, 2, start=2.0)
+    document = torch.tensor([0, 0, 0, 1, 1, 1])
+    causal, same = lambda b, h, q, k: q >= k, lambda b, h, q, k: document[q] == document[k]  # noqa: E731
+    mask = create_block_mask(and_masks(causal, same), None, None, 6, 6, device="cpu", BLOCK_SIZE=2)
+    both = torch.ones(6, 6, dtype=torch.bool).tril() & (document[:, None] == document)
+    assert torch.equal(create_mask(and_masks(causal, same), 2, None, 6, 6, "cpu")[1, 0], both) and create_mask(or_masks(causal, same), 1, 1, 6, 6, "cpu")[0, 0, 0, 2]
+    assert mask.shape == (1, 1, 6, 6) and mask.kv_num_blocks.tolist() == [[[1, 2, 2]]] and mask.full_kv_num_blocks.tolist() == [[[0, 0, 0]]]
+    whole = create_block_mask(causal, None, None, 6, 6, device="cpu", BLOCK_SIZE=2)
+    assert whole.full_kv_num_blocks.tolist() == [[[0, 1, 2]]] and whole.kv_indices[0, 0, 1].tolist() == [1, 0, 2] and whole.sparsity() == pytest.approx(100 / 3)
+    assert torch.allclose(flex_attention(q, k, v, block_mask=mask, enable_gqa=True), F.scaled_dot_product_attention(q, k, v, both, enable_gqa=True))
+    slopes = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=F64)
+    got, aux = flex_attention(q, k, v, lambda s, b, h, i, j: s + slopes[h] * (j - i), mask, enable_gqa=True, return_aux=AuxRequest(lse=True, max_scores=True))
+    added = slopes.view(4, 1, 1) * (torch.arange(6) - torch.arange(6)[:, None]) + torch.where(both, 0.0, -math.inf)
+    k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
+    scores = q @ k.mT / math.sqrt(3) + added
+    assert torch.allclose(got, by_hand(q, k, v, added)) and torch.allclose(aux.lse, scores.logsumexp(-1)) and torch.allclose(aux.max_scores, scores.amax(-1))
+    with pytest.raises(ValueError, match="Expect query and key/value to have the same number of heads but got Hq=4 and Hkv=2"):
+        flex_attention(q, k[:, :2], v[:, :2])
+    with pytest.raises(RuntimeError, match="All inputs should be callable mask_mods"):
+        and_masks(3)

@@ -1,0 +1,235 @@
+"""`torch.nn.attention.flex_attention`: attention whose scores and masks are functions of positions."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ... import _C, _missing
+from .. import functional as F
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+__all__ = ["AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention", "noop_mask", "or_masks"]
+
+
+class AuxRequest(NamedTuple):
+    """What `flex_attention` returns besides: the logarithms of the sums of exponentials, and the greatest scores, of each row."""
+
+    lse: bool = False
+    max_scores: bool = False
+
+
+class AuxOutput(NamedTuple):
+    """What was asked for by an AuxRequest, (B, H, L) each; else None."""
+
+    lse: Tensor | None = None
+    max_scores: Tensor | None = None
+
+
+def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
+    """The mask that hides nothing."""
+    return batch.new_ones((), dtype=_C.bool)
+
+
+def _joined(masks: tuple, join: Callable[[Tensor, Tensor], Tensor], start: bool) -> Callable[..., Tensor]:
+    if not all(callable(mask) for mask in masks):
+        raise RuntimeError(f"All inputs should be callable mask_mods: {masks}")
+
+    def mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+        result = b.new_full((), start, dtype=_C.bool)
+        for each in masks:
+            result = join(result, each(b, h, q_idx, kv_idx))
+        return result
+
+    return mask
+
+
+def or_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The mask that shows what one of these shows. RuntimeError for what can't be called."""
+    return _joined(mask_mods, lambda a, b: a | b, False)
+
+
+def and_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The mask that shows what all of these show. RuntimeError for what can't be called."""
+    return _joined(mask_mods, lambda a, b: a & b, True)
+
+
+def _positions(batch: int, heads: int, queries: int, keys: int, device: Any) -> list[Tensor]:
+    """The numbers of batch, head, query and key, each along a dimension of its own, so that functions of them broadcast."""
+    shapes = ((-1, 1, 1, 1), (-1, 1, 1), (-1, 1), (-1,))
+    return [_C.arange(n, device=device).view(shape) for n, shape in zip((batch, heads, queries, keys), shapes)]
+
+
+def create_mask(mod_fn: Callable[..., Tensor], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None) -> Tensor:
+    """Which keys each query sees, bool (B, H, Q_LEN, KV_LEN).
+
+    Args:
+        mod_fn: a mask mod, f(b, h, q_idx, kv_idx), or a score mod, f(score, b, h, q_idx, kv_idx), of which -inf hides. It is called once, with tensors that
+            broadcast against each other; so it may compute and index, not branch.
+        B, H: 1 if None.
+
+    >>> from naru.nn.attention.flex_attention import create_mask
+    >>> create_mask(lambda b, h, q, k: q >= k, None, None, 2, 2, device="cpu")
+    tensor([[[[ True, False],
+              [ True,  True]]]])
+    """
+    if device is None:
+        device = _C.device("cpu")
+    sizes = (1 if B is None else B, 1 if H is None else H, Q_LEN, KV_LEN)
+    places = _positions(*sizes, device)
+    required = [p for p in inspect.signature(mod_fn).parameters.values() if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(required) == 5:
+        seen = mod_fn(_C.zeros(sizes, device=device), *places) != -math.inf
+    else:
+        seen = mod_fn(*places)
+    return seen.expand(sizes)
+
+
+def _in_order(blocks: Tensor) -> tuple[Tensor, Tensor]:
+    """(how many blocks of keys each block of queries has, their numbers first)"""
+    order = _C.argsort(blocks.to(_C.int32), dim=-1, descending=True, stable=True)
+    return blocks.sum(-1).to(_C.int32), order.to(_C.int32)
+
+
+class BlockMask:
+    """A mask mod, and which blocks of the scores it shows in part (kv_num_blocks, kv_indices) and whole (full_kv_num_blocks, full_kv_indices).
+
+    Made by `create_block_mask`. naru's attention goes by the mask mod alone.
+    """
+
+    def __init__(self, mask: Tensor, BLOCK_SIZE: tuple[int, int], mask_mod: Callable[..., Tensor]) -> None:
+        self.BLOCK_SIZE, self.mask_mod = BLOCK_SIZE, mask_mod
+        self.seq_lengths = (mask.shape[-2], mask.shape[-1])
+        rows, columns = (-(-n // size) for n, size in zip(self.seq_lengths, BLOCK_SIZE))
+        padded = F.pad(mask, (0, columns * BLOCK_SIZE[1] - mask.shape[-1], 0, rows * BLOCK_SIZE[0] - mask.shape[-2]))
+        counts = padded.view(*mask.shape[:2], rows, BLOCK_SIZE[0], columns, BLOCK_SIZE[1]).sum((3, 5))
+        full = counts == BLOCK_SIZE[0] * BLOCK_SIZE[1]
+        self._blocks = counts > 0
+        self.kv_num_blocks, self.kv_indices = _in_order(self._blocks & ~full)
+        self.full_kv_num_blocks, self.full_kv_indices = _in_order(full)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(B, H, queries, keys)."""
+        return (*self._blocks.shape[:2], *self.seq_lengths)
+
+    def numel(self) -> int:
+        """The number of scores."""
+        return math.prod(self.shape)
+
+    def sparsity(self) -> float:
+        """The percentage of blocks that need not be computed."""
+        return 100 * (1 - self._blocks.float().mean().item())
+
+    def to_dense(self) -> Tensor:
+        """Which blocks are computed, int32 (B, H, blocks of queries, blocks of keys)."""
+        return self._blocks.to(_C.int32)
+
+    def to(self, device: Any) -> BlockMask:
+        """The mask on another device."""
+        return create_block_mask(self.mask_mod, *self.shape, device=device, BLOCK_SIZE=self.BLOCK_SIZE)
+
+    def __repr__(self) -> str:
+        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
+
+
+def create_block_mask(
+    mask_mod: Callable[..., Tensor],
+    B: int | None,
+    H: int | None,
+    Q_LEN: int,
+    KV_LEN: int,
+    device: Any = None,
+    BLOCK_SIZE: int | tuple[int, int] = 128,
+    _compile: bool = False,
+    **options: Any,
+) -> BlockMask:
+    """The BlockMask of a mask mod: see `create_mask`. BLOCK_SIZE: of queries and keys. Other options have no effect."""
+    sizes = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
+    return BlockMask(create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device), sizes, mask_mod)
+
+
+def _check(query: Tensor, key: Tensor, value: Tensor, block_mask: BlockMask | None, enable_gqa: bool) -> None:
+    if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
+        raise NotImplementedError("NYI: query, key, and value must be 4D tensors")
+    if query.size(-1) != key.size(-1):
+        raise ValueError(
+            f"Expect query and key/value to have the same embedding dimension but got E={query.size(-1)} and E={key.size(-1)}."
+        )
+    heads, own = query.size(1), key.size(1)
+    if not enable_gqa and heads != own:
+        raise ValueError(
+            f"Expect query and key/value to have the same number of heads but got Hq={heads} and Hkv={own}. Try setting enable_gqa=True for GQA."
+        )
+    if enable_gqa and (own == 0 or heads % own):
+        raise ValueError(f"Expect number of query heads to be a multiple of kv heads for GQA but got Hq={heads} and Hkv={own}.")
+    if block_mask is not None and block_mask.seq_lengths != (query.size(-2), key.size(-2)):
+        raise ValueError(
+            f"flex_attention: wanted a block_mask for {query.size(-2)} queries and {key.size(-2)} keys, got one for {block_mask.seq_lengths}; "
+            "make a new one with create_block_mask"
+        )
+
+
+def flex_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score_mod: Callable[..., Tensor] | None = None,
+    block_mask: BlockMask | None = None,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    return_lse: bool = False,
+    kernel_options: dict[str, Any] | None = None,
+    *,
+    return_aux: AuxRequest | None = None,
+) -> Any:
+    """softmax(score_mod(query · keyᵀ · scale)) · value, over the keys that block_mask shows; a query that sees none gives 0.
+
+    Args:
+        query: (B, Hq, L, E). key: (B, Hkv, S, E). value: (B, Hkv, S, Ev). The result is (B, Hq, L, Ev).
+        score_mod: f(score, b, h, q_idx, kv_idx), called once with all scores and tensors of positions that broadcast against them.
+        block_mask: what `create_block_mask` made.
+        scale: 1 / sqrt(E) if None.
+        enable_gqa: heads of key and value are repeated to those of query.
+        return_lse: whether to return the logarithms of the sums of exponentials (B, Hq, L), too; return_aux: what else.
+        kernel_options: takes no effect.
+
+    Without score_mod, and with nothing else to return, it is `scaled_dot_product_attention`, whose memory does not grow with L · S but for the mask.
+    ValueError for sizes that do not fit.
+
+    >>> import naru
+    >>> from naru.nn.attention.flex_attention import flex_attention
+    >>> x = naru.ones(1, 1, 2, 1)
+    >>> flex_attention(x, x, naru.tensor([[[[1.0], [3.0]]]]), score_mod=lambda s, b, h, q, k: naru.where(q >= k, s, -float("inf"))).flatten()
+    tensor([1., 2.])
+    """
+    _check(query, key, value, block_mask, enable_gqa)
+    if return_lse and return_aux is not None:
+        raise ValueError(
+            "Cannot specify both return_lse and return_aux. return_lse is deprecated, please use return_aux=AuxRequest(lse=True) instead."
+        )
+    places = _positions(query.size(0), query.size(1), query.size(2), key.size(2), query.device)
+    seen = None if block_mask is None else block_mask.mask_mod(*places)
+    if score_mod is None and not return_lse and return_aux is None:
+        return F.scaled_dot_product_attention(query, key, value, seen, scale=scale, enable_gqa=enable_gqa)
+    if enable_gqa:
+        key, value = (t.repeat_interleave(query.size(1) // t.size(1), 1) for t in (key, value))
+    scores = query @ key.mT * (1 / math.sqrt(query.size(-1)) if scale is None else scale)
+    if score_mod is not None:
+        scores = score_mod(scores, *places).to(query.dtype)
+    if seen is not None:
+        scores = _C.where(seen, scores, -math.inf)
+    blind = (scores == -math.inf).all(-1, keepdim=True)
+    out = _C.softmax(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0) @ value
+    lse = _C.logsumexp(scores, -1) if return_lse or (return_aux is not None and return_aux.lse) else None
+    if return_aux is not None:
+        return out, AuxOutput(lse, scores.amax(-1) if return_aux.max_scores else None)
+    return (out, lse) if return_lse else out
+
+
+__getattr__ = _missing.module_getattr(__name__)
