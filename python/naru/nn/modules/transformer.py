@@ -212,9 +212,14 @@ class TransformerDecoderLayer(_Layer):
         return self.dropout3(self._feed(x))
 
 
+_MOST_LAYERS = 100_000  # more would be copied until memory ends
+
+
 def _clones(module: Module, count: int) -> ModuleList:
     if not isinstance(module, Module):
         raise TypeError(f"{type_name(module)} is not a Module subclass")
+    if count > _MOST_LAYERS:
+        raise ValueError(f"num_layers: wanted at most {_MOST_LAYERS}, got {count}")
     copies = ModuleList()
     for _ in range(count):
         copies.append(copy.deepcopy(module))
