@@ -22,6 +22,14 @@ __all__ = [
 ]  # fmt: skip
 
 
+# What Python calls where the tensor stands on the right.
+_REFLECTED = {
+    "add": "__radd__", "sub": "__rsub__", "mul": "__rmul__", "div": "__rtruediv__", "pow": "__rpow__", "remainder": "__rmod__",
+    "matmul": "__rmatmul__", "__floordiv__": "__rfloordiv__", "__and__": "__rand__", "__or__": "__ror__", "__xor__": "__rxor__",
+    "__lshift__": "__rlshift__", "__rshift__": "__rrshift__",
+}  # fmt: skip
+
+
 class _Local(threading.local):
     def __init__(self) -> None:
         self.modes: list[TorchFunctionMode] = []
@@ -97,6 +105,10 @@ def _call(func: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
     """What the core asks: the result of whoever takes the call over, or NotImplemented."""
     if _here.off:
         return NotImplemented
+    if len(args) == 2 and not isinstance(args[0], Tensor) and not hasattr(type(args[0]), "__torch_function__"):
+        reflected = _REFLECTED.get(getattr(func, "__name__", ""))
+        if reflected is not None and getattr(Tensor, func.__name__, None) is func:
+            func, args = getattr(Tensor, reflected), (args[1], args[0])
     takers = _takers(_flat(args, kwargs))
     name = getattr(func, "__name__", "")
     modes = _here.modes and (not name.startswith("_") or name.endswith("__"))  # what is naru's own is none of theirs

@@ -83,6 +83,18 @@ def backward(
     _C._backward(outputs, start, retain_graph, create_graph, None if inputs is None else _at(_sequence(inputs)))
 
 
+def _batched_grad(outs: list, ins: list, starts: list, create_graph: bool, allow_unused: bool | None, materialize: bool) -> tuple[Any, ...]:
+    """One backward for each entry of the first dimension of the gradients that it starts with."""
+    sizes = {s.shape[0] for s in starts if s is not None and s.dim()}
+    if len(sizes) != 1:
+        raise RuntimeError("is_grads_batched=True: expected grad_outputs whose first dimension, the batch, is of one size")
+    rows = []
+    for i in range(sizes.pop()):
+        entry = [None if s is None else s.select(0, i) for s in starts]
+        rows.append(grad(outs, ins, entry, True, create_graph, True, allow_unused, False, materialize))
+    return tuple(None if column[0] is None else _C.stack(list(column)) for column in zip(*rows))
+
+
 def grad(
     outputs: Any,
     inputs: Any,
@@ -97,7 +109,7 @@ def grad(
     """The gradients of `outputs` with respect to `inputs`, as a tuple; no tensor's `grad` is changed.
 
     An input that the outputs do not depend on raises RuntimeError, or gives None with allow_unused (zeros with
-    materialize_grads).
+    materialize_grads). is_grads_batched: grad_outputs have a batch as their first dimension, and so have the gradients; a backward for each.
 
     >>> import naru
     >>> x = naru.tensor(3.0, requires_grad=True)
@@ -110,7 +122,7 @@ def grad(
     if allow_unused is False and materialize_grads:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
     if is_grads_batched:
-        raise NotImplementedError("autograd.grad: is_grads_batched=True is not supported yet")
+        return _batched_grad(outs, ins, _sequence(grad_outputs), create_graph, allow_unused, materialize_grads)
     if allow_unused is None:
         allow_unused = materialize_grads
     start = _start_gradients(outs, grad_outputs)
@@ -193,4 +205,15 @@ def gradgradcheck(func: Any, inputs: Any, grad_outputs: Any = None, **options: A
 
     return check(func, inputs, grad_outputs, **options)
 
-__getattr__ = _missing.module_getattr(__name__)
+_missing_name = _missing.module_getattr(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("forward_ad", "profiler"):
+        import importlib
+
+        try:
+            return importlib.import_module("." + name, __name__)
+        except ModuleNotFoundError:
+            pass
+    return _missing_name(name)

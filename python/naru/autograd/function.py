@@ -109,10 +109,30 @@ class Function:
         )
 
     vjp = backward
+    generate_vmap_rule = False
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """(outputs, where their batch is), for a batch of calls: `in_dims` says where that of each argument is, info.batch_size its size.
+
+        A subclass defines it, or sets generate_vmap_rule = True, to be called within `torch.func.vmap`.
+        """
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True."
+        )
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """The forward derivative. Not called here: forward derivatives are the derivative of backward."""
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Runs forward and, where an argument requires gradients, records backward."""
+        """Runs forward and, where an argument requires gradients, records backward. Within vmap: see `vmap`."""
+        if any(isinstance(arg, Tensor) and not issubclass(type(arg), Tensor) for arg in args):
+            import importlib
+
+            return importlib.import_module("naru.func._functions").apply(cls, args, kwargs)
         ctx = FunctionCtx()
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         recording = _C.is_grad_enabled() and any(t.requires_grad for t in tensors)

@@ -74,11 +74,29 @@ def hvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
     return _product("hvp", True, func, inputs, v, create_graph, strict)
 
 
-def _refuse(name: str, vectorize: bool, mode: str) -> None:
-    if vectorize:
-        raise NotImplementedError(f"{name}: vectorize=True is not supported yet")
-    if mode != "reverse-mode":
-        raise NotImplementedError(f"{name}: only reverse-mode is supported, got {mode!r}")
+def _check_strategy(name: str, vectorize: bool, strict: bool, mode: str, create_graph: bool) -> None:
+    """`vectorize` and a strategy change how, not what: rows are computed one after the other whatever they say."""
+    if mode not in ("forward-mode", "reverse-mode"):
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than inputs, '
+            '"forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
+        )
+    if mode == "forward-mode" and create_graph and name == "jacobian":
+        raise NotImplementedError(
+            'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported together (yet). Please either '
+            'set `create_graph=False` or `strategy="reverse-mode"`.'
+        )
+    if mode == "forward-mode" and strict:
+        raise RuntimeError(f'torch.autograd.functional.{name}: `strict=True` and `strategy="forward-mode"` are not supported together (yet).')
+    if mode == "forward-mode" and not vectorize:
+        raise NotImplementedError(
+            f'Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for `vectorize=True`. (torch.autograd.functional.{name})'
+        )
+    if vectorize and strict:
+        raise RuntimeError(
+            f"torch.autograd.functional.{name}: `strict=True` and `vectorized=True` are not supported together. Please either set `strict=False` "
+            "or `vectorize=False`."
+        )
 
 
 def jacobian(
@@ -91,7 +109,7 @@ def jacobian(
     tensor([[2., 0.],
             [0., 4.]])
     """
-    _refuse("jacobian", vectorize, strategy)
+    _check_strategy("jacobian", vectorize, strict, strategy, create_graph)
     of = _Of(func, "jacobian")
     rows = _C._jacobian(of, _as_tuple(inputs, "inputs", "jacobian"), create_graph, strict)
     return _one(tuple(_one(row, isinstance(inputs, tuple)) for row in rows), of.gives_tuple)
@@ -106,7 +124,7 @@ def hessian(
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
     """The second derivatives of func, which gives one element, by its inputs; in tuples where it takes one."""
-    _refuse("hessian", vectorize, outer_jacobian_strategy)
+    _check_strategy("hessian", vectorize, strict, outer_jacobian_strategy, create_graph)
     rows = _C._hessian(_Of(func, "hessian"), _as_tuple(inputs, "inputs", "hessian"), create_graph, strict)
     is_tuple = isinstance(inputs, tuple)
     return _one(tuple(_one(row, is_tuple) for row in rows), is_tuple)

@@ -1,10 +1,15 @@
-"""`torch.func`: modules as functions of their parameters."""
+"""`torch.func`: functions of functions: gradients, Jacobians, and batches of calls at once; modules as functions of their parameters."""
 
 from __future__ import annotations
 
 from .. import _missing
 from ._functional_call import functional_call, stack_module_state
+from ._jacobians import hessian, jacfwd, jacrev
+from ._transforms import grad, grad_and_value, jvp, linearize, vjp
+from ._vmap import vmap
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = [
+    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state", "vjp", "vmap",
+]  # fmt: skip
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -319,6 +319,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     tensor([[1, 0, 0],
             [0, 0, 1]])
     """
+    if type(tensor) is not Tensor:
+        from ..overrides import handle_torch_function, has_torch_function_unary
+
+        if has_torch_function_unary(tensor):
+            return handle_torch_function(one_hot, (tensor,), tensor, num_classes)
     if tensor.dtype != _C.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if tensor.numel() == 0:

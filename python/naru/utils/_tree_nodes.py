@@ -163,6 +163,9 @@ def node_type(tree: Any) -> Any:
     kind = type(tree)
     if kind in NODES:
         return kind
+    if issubclass(kind, tuple) and kind.__module__.endswith("return_types"):
+        NODES[kind] = _Node(lambda x: (list(x), None), lambda values, _: kind(list(values)), _indices)  # results with names
+        return kind
     return tuple.__new__ if is_namedtuple_class(kind) else None
 
 

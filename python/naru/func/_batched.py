@@ -1,0 +1,281 @@
+"""A tensor of which `vmap` shows the function one entry at a time: the dispatcher, and the levels of nested vmaps.
+
+It is no tensor: the core hands every call that has one among its arguments to `__torch_function__`, so that no operator can take the batch for a
+dimension of its own. Rules (`_rules.py`, `_layers.py`) say what to do with the batch, by the function's name. A function without a rule is called
+once for each entry, with a warning that names it.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Tensor = _C.Tensor
+
+
+class Level(NamedTuple):
+    """One vmap under way."""
+
+    number: int
+    size: int
+    randomness: str
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.levels: list[Level] = []
+
+
+here = _Local()
+RULES: dict[str, Callable[..., Any]] = {}
+
+
+def rule(*names: str) -> Callable[[Any], Any]:
+    """Registers a rule: f(level, func, args, kwargs), for functions of these names."""
+
+    def register(f: Any) -> Any:
+        for name in names:
+            RULES[name] = f
+        return f
+
+    return register
+
+
+def is_batched(x: Any) -> bool:
+    """Whether it is one, of whichever level. (isinstance would take it for a tensor.)"""
+    return type(x) is BatchedTensor
+
+
+def has_batch(x: Any, level: Level) -> bool:
+    """Whether it has the batch of this level."""
+    return type(x) is BatchedTensor and x.level == level.number
+
+
+def opened(x: Any, level: Level) -> Any:
+    """With the batch as its first dimension; what has none stays."""
+    return x.value if has_batch(x, level) else x
+
+
+def wrapped(value: Any, level: Level) -> Any:
+    """Tensors in a result, with the batch first, as the function shall see them."""
+    if isinstance(value, Tensor):
+        return BatchedTensor(value, level.number)
+    if isinstance(value, (tuple, list)):
+        items = [wrapped(v, level) for v in value]
+        if type(value) in (tuple, list):
+            return type(value)(items)
+        try:
+            return type(value)(items)
+        except TypeError:
+            return type(value)(*items)
+    return value
+
+
+def rank(x: Any, level: Level) -> int:
+    """Dimensions as the function sees them."""
+    return x.value.dim() - 1 if has_batch(x, level) else x.dim()
+
+
+def with_batch(x: Any, level: Level) -> Any:
+    """With the batch as its first dimension: what has none is expanded."""
+    return x.value if has_batch(x, level) else x.unsqueeze(0).expand((level.size, *x.shape))
+
+
+def leaves(values: Any) -> Iterator[Any]:
+    """The arguments, and what is in lists, tuples and dicts among them."""
+    for v in values:
+        if isinstance(v, (list, tuple)):
+            yield from leaves(v)
+        elif type(v) is dict:
+            yield from leaves(v.values())
+        else:
+            yield v
+
+
+def mapped(f: Callable[[Any], Any], value: Any) -> Any:
+    """f of each leaf."""
+    if type(value) in (list, tuple):
+        return type(value)(mapped(f, v) for v in value)
+    if type(value) is dict:
+        return {k: mapped(f, v) for k, v in value.items()}
+    return f(value)
+
+
+def random_error() -> RuntimeError:
+    """What PyTorch says where randomness is not chosen."""
+    return RuntimeError(
+        "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap "
+        "or perform the randomness operation out of vmap"
+    )
+
+
+def by_loop(level: Level, func: Any, args: tuple, kwargs: dict[str, Any], warn: bool = True) -> Any:
+    """One call for each entry."""
+    name = getattr(func, "__name__", str(func))
+    if warn:
+        warnings.warn(
+            f"There is a performance drop because we have not yet implemented the batching rule for {name}: it is called {level.size} times, "
+            "once for each entry.",
+            stacklevel=2,
+        )
+    results = []
+    for i in range(level.size):
+        one = functools.partial(mapped, lambda x, i=i: x.value.select(0, i) if has_batch(x, level) else x)
+        results.append(func(*one(args), **one(kwargs)))
+    if isinstance(results[0], Tensor):
+        return wrapped(_C.stack(results), level)
+    if isinstance(results[0], (tuple, list)):
+        columns = [_C.stack(list(column)) if isinstance(column[0], Tensor) else column[0] for column in zip(*results)]
+        made = wrapped(tuple(columns), level)
+        return made if type(results[0]) is tuple else list(made) if type(results[0]) is list else made
+    if all(r == results[0] for r in results):
+        return results[0]
+    raise RuntimeError(f"vmap: {name} returned {type(results[0]).__name__}s that differ between the entries; vmap can return tensors only")
+
+
+def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Calls `func` for all entries of the innermost batch among its arguments at once."""
+    number = max((x.level for x in leaves((*args, *kwargs.values())) if type(x) is BatchedTensor), default=0)
+    level = next((known for known in here.levels if known.number == number), None)
+    if level is None:
+        raise RuntimeError("vmap: a tensor of a vmap that is over is used; return what is needed from the function")
+    name = func.__name__
+    func = OPERATORS.get(name, func) if name.startswith("__") else func
+    found = RULES.get(name) or RULES.get(name.strip("_"))
+    if found is None:
+        return by_loop(level, func, args, kwargs)
+    result = found(level, func, args, kwargs)
+    return by_loop(level, func, args, kwargs) if result is NotImplemented else result
+
+
+def _operators() -> dict[str, Any]:
+    """Python's operators by the names of their methods: slots of Tensor take tensors alone."""
+    import operator
+
+    found: dict[str, Any] = {}
+    for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
+        f = getattr(operator, f"__{name}__")
+        found[f"__{name}__"] = lambda a, b, f=f: f(a, b)
+        found[f"__r{name}__"] = lambda a, b, f=f: f(b, a)
+    for name in "neg abs invert lt le gt ge eq ne getitem setitem iadd isub imul itruediv".split():
+        found[f"__{name}__"] = lambda *args, f=getattr(operator, f"__{name}__"): f(*args)
+    for name, call in found.items():
+        call.__name__ = name
+    return found
+
+
+OPERATORS = _operators()
+
+
+def _as_tensor_method(name: str) -> Any:
+    method = OPERATORS[name]
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return dispatch(method, (self, *args), kwargs)
+
+    return call
+
+
+class BatchedTensor:
+    """`value`, whose first dimension is the batch of a vmap; the function sees the others."""
+
+    __slots__ = ("value", "level", "__dict__", "__weakref__")
+
+    def __init__(self, value: Any, level: int) -> None:
+        self.value, self.level = value, level
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+        return dispatch(func, args, kwargs or {})
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        """Tensor: programs ask isinstance(x, torch.Tensor)."""
+        return Tensor
+
+    shape = property(lambda self: _C.Size(tuple(self.value.shape)[1:]))
+    ndim = property(lambda self: self.value.dim() - 1)
+    dtype = property(lambda self: self.value.dtype)
+    device = property(lambda self: self.value.device)
+    layout = property(lambda self: self.value.layout)
+    requires_grad = property(lambda self: self.value.requires_grad)
+    grad_fn = property(lambda self: self.value.grad_fn)
+    is_leaf = property(lambda self: self.value.is_leaf)
+    is_cuda = property(lambda self: self.value.is_cuda)
+    itemsize = property(lambda self: self.value.dtype.itemsize)
+    T = property(lambda self: self.permute(*range(self.ndim - 1, -1, -1)))
+    mT = property(lambda self: self.transpose(-2, -1))
+    H = property(lambda self: self.transpose(0, 1).conj())
+    mH = property(lambda self: self.transpose(-2, -1).conj())
+    real = property(lambda self: BatchedTensor(self.value.real, self.level))
+    imag = property(lambda self: BatchedTensor(self.value.imag, self.level))
+    data = property(lambda self: BatchedTensor(self.value.detach(), self.level))
+    grad = None
+
+    def size(self, dim: int | None = None) -> Any:
+        """As Tensor.size."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def dim(self) -> int:
+        """As Tensor.dim."""
+        return self.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """As Tensor.numel."""
+        return self.shape.numel()
+
+    nelement = numel
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __iter__(self) -> Any:
+        return iter(self.unbind(0))
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return f"BatchedTensor(lvl={self.level}, bdim=0, value={self.value!r})"
+
+    def __bool__(self) -> bool:
+        raise RuntimeError(
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, please file "
+            "an issue at https://github.com/pytorch/pytorch/issues . (torch.where chooses between two results)"
+        )
+
+    def item(self) -> Any:
+        """RuntimeError: the entries differ."""
+        raise RuntimeError(
+            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to "
+            "rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug report."
+        )
+
+    __float__ = __int__ = __index__ = tolist = numpy = item
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(Tensor, name)  # AttributeError where there is none
+        if not callable(method):
+            return getattr(self.value, name)
+        return lambda *args, **kwargs: dispatch(method, (self, *args), kwargs)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("value", "level"):
+            object.__setattr__(self, name, value)
+        else:
+            self.__dict__[name] = value
+
+
+for _name in OPERATORS:
+    setattr(BatchedTensor, _name, _as_tensor_method(_name))

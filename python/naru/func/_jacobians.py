@@ -1,0 +1,133 @@
+"""Jacobians and Hessians: products with all unit vectors, as one batch."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from ..utils._pytree import tree_flatten, tree_unflatten
+from ._transforms import _argnums, _replaced, jvp, vjp
+from ._vmap import vmap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+
+def _basis(tensors: list[Tensor]) -> list[Tensor]:
+    """For each tensor unit vectors of all their elements together: (elements of all, *its shape)."""
+    total = sum(t.numel() for t in tensors)
+    found, start = [], 0
+    for t in tensors:
+        one = _C.zeros((total, t.numel()), dtype=t.dtype, device=t.device)
+        one[start : start + t.numel()] = _C.eye(t.numel(), dtype=t.dtype, device=t.device)
+        found.append(one.reshape((total, *t.shape)))
+        start += t.numel()
+    return found
+
+
+def _split(x: Tensor, tensors: list[Tensor]) -> list[Tensor]:
+    """Rows by the tensors whose elements they stand for."""
+    return [part.reshape((*t.shape, *tuple(x.shape)[1:])) for part, t in zip(x.split([t.numel() for t in tensors], 0), tensors)]
+
+
+def jacrev(
+    func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None, _preallocate_and_copy: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the Jacobian of `func` by its arguments `argnums`, row by row of backward, all rows as one batch.
+
+    The function is run once for its outputs and once more for the batch of its rows; chunk_size: so many rows at a time.
+
+    >>> import naru
+    >>> jacrev(naru.sin)(naru.tensor([0.0, 0.0]))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        numbers, single = _argnums(argnums, args)
+        picked = tuple(args[n] for n in numbers)
+
+        def of(*values: Any) -> Any:
+            return func(*_replaced(args, numbers, values), **kwargs)
+
+        state = _C.default_generator.get_state()
+        found = vjp(of, *picked, has_aux=has_aux)
+        output, aux = found[0], found[2] if has_aux else None
+        flat, out_spec = tree_flatten(output)
+        if not all(isinstance(o, Tensor) for o in flat):
+            raise RuntimeError(f"jacrev: Expected all outputs of the function to be Tensors, got {[type(o) for o in flat]}")
+
+        def row(*cotangents: Any) -> Any:
+            _C.default_generator.set_state(state)  # the numbers that the first run has drawn
+            return vjp(of, *picked, has_aux=has_aux)[1](tree_unflatten(list(cotangents), out_spec))
+
+        rows = vmap(row, randomness="same", chunk_size=chunk_size)(*_basis(flat))
+        grads, in_spec = tree_flatten(rows)
+        columns = [_split(g, flat) for g in grads]
+        per_output = [tree_unflatten([c[i] for c in columns], in_spec) for i in range(len(flat))]
+        if single:
+            per_output = [p[0] for p in per_output]
+        result = tree_unflatten(per_output, out_spec)
+        return (result, aux) if has_aux else result
+
+    return wrapper
+
+
+def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable[..., Any]:
+    """A function that gives the Jacobian of `func` by its arguments `argnums`, column by column of `jvp`, all columns as one batch.
+
+    >>> import naru
+    >>> jacfwd(naru.sin)(naru.tensor([0.0, 0.0]))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        numbers, single = _argnums(argnums, args)
+        picked = tuple(args[n] for n in numbers)
+        flat, in_spec = tree_flatten(picked)
+
+        def of(*values: Any) -> Any:
+            return func(*_replaced(args, numbers, values), **kwargs)
+
+        def column(*tangents: Any) -> Any:
+            found = jvp(of, picked, tree_unflatten(list(tangents), in_spec), has_aux=has_aux)
+            return (found[1], found[2]) if has_aux else found[1]
+
+        columns = vmap(column, randomness=randomness)(*_basis(flat))
+        aux = None
+        if has_aux:
+            columns, aux = columns
+            aux = _first(aux)
+        outs, out_spec = tree_flatten(columns)
+        per_output = []
+        for o in outs:
+            parts = [p.movedim(tuple(range(t.dim())), tuple(range(o.dim() - 1, o.dim() - 1 + t.dim()))) for p, t in zip(_split(o, flat), flat)]
+            per_output.append(tree_unflatten(parts, in_spec))
+        if single:
+            per_output = [p[0] for p in per_output]
+        result = tree_unflatten(per_output, out_spec)
+        return (result, aux) if has_aux else result
+
+    return wrapper
+
+
+def _first(tree: Any) -> Any:
+    flat, spec = tree_flatten(tree)
+    return tree_unflatten([x.select(0, 0) for x in flat], spec)
+
+
+def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
+    """A function that gives the Hessian of `func`: jacfwd(jacrev(func)).
+
+    >>> import naru
+    >>> hessian(lambda x: (x**3).sum())(naru.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -1,0 +1,331 @@
+"""What operators do with the batch of a vmap: by families, each a line or a function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+from ._batched import Level, has_batch, is_batched, leaves, mapped, opened, random_error, rank, rule, with_batch, wrapped
+
+Tensor = _C.Tensor
+
+# --- elementwise: the shapes broadcast from the right, so the batch stays in front.
+
+_UNARY = """
+abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh bitwise_not ceil conj conj_physical cos cosh
+deg2rad digamma erf erfc erfinv exp exp2 expm1 fix floor frac frexp i0 isfinite isinf isnan isneginf isposinf isreal lgamma log log10 log1p log2
+logical_not logit mvlgamma nan_to_num neg negative polygamma positive rad2deg real imag reciprocal relu relu6 round rsqrt sgn sigmoid sign
+signbit sin sinc sinh sqrt square tan tanh trunc celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish selu silu softplus
+softshrink softsign tanhshrink threshold special_digamma special_entr special_erfcx special_expit special_gammaln special_i0 special_i0e special_i1
+special_i1e special_log_ndtr special_ndtr special_ndtri special_psi special_sinc special_log1p special_expm1 special_exp2 __abs__ __neg__ __invert__
+"""
+_BROADCAST = """
+add addcdiv addcmul arctan2 atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor clamp clamp_max clamp_min clip copysign
+div divide eq float_power floor_divide fmax fmin fmod gcd ge greater greater_equal gt heaviside hypot igamma igammac isclose lcm ldexp le lerp less
+less_equal logaddexp logaddexp2 logical_and logical_or logical_xor lt masked_fill maximum minimum mul multiply ne nextafter not_equal pow remainder
+rsub sub subtract true_divide where xlogy prelu special_xlog1py special_xlogy special_gammainc special_gammaincc special_zeta polar complex
+__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __rfloordiv__ __mod__ __rmod__ __pow__ __rpow__ __and__
+__rand__ __or__ __ror__ __xor__ __rxor__ __lshift__ __rshift__ __lt__ __le__ __gt__ __ge__ __eq__ __ne__
+"""
+_CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+
+
+def _category(dtype: Any) -> int:
+    return 0 if dtype is _C.bool else 3 if dtype.is_complex else 2 if dtype.is_floating_point else 1
+
+
+def _aligned(x: Any, level: Level, most: int) -> Any:
+    """The batch in front of as many dimensions as the result has."""
+    if not has_batch(x, level):
+        return x
+    value = x.value
+    missing = most - (value.dim() - 1)
+    return value.reshape((value.shape[0],) + (1,) * missing + tuple(value.shape)[1:]) if missing > 0 else value
+
+
+def _elementwise(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    tensors = [x for x in leaves((*args, *kwargs.values())) if isinstance(x, Tensor)]
+    most = max(rank(x, level) for x in tensors)
+    # A tensor that the function sees without dimensions does not decide the type against one with dimensions, though its batch is one.
+    deciding = [x for x in tensors if rank(x, level) > 0]
+    strongest = max((_category(x.dtype) for x in deciding), default=-1)
+
+    def prepared(x: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return x
+        if has_batch(x, level) and rank(x, level) == 0 and strongest >= _category(x.dtype) and all(x.dtype is not d.dtype for d in deciding):
+            x = wrapped(x.value.to(next(d.dtype for d in deciding if _category(d.dtype) == strongest)), level)
+        return _aligned(x, level, most)
+
+    return wrapped(func(*mapped(prepared, args), **mapped(prepared, kwargs)), level)
+
+
+def _in_place(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    target = args[0]
+    if not has_batch(target, level):
+        raise RuntimeError(
+            f"vmap: aten::{func.__name__}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
+            "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over at level "
+            f"{level.number}. Please try to use out-of-place operators instead of {func.__name__}. If said operator is being called inside the "
+            "PyTorch framework, please file a bug report instead."
+        )
+    most = rank(target, level)
+    func(target.value, *mapped(lambda x: _aligned(x, level, most), args[1:]), **mapped(lambda x: _aligned(x, level, most), kwargs))
+    return target
+
+
+rule(*_UNARY.split(), *_BROADCAST.split())(_elementwise)
+rule(*(n + "_" for n in (_UNARY + _BROADCAST).split() if not n.startswith("__")), "copy_", "__iadd__", "__isub__", "__imul__", "__itruediv__",
+     "zero_", "fill_")(_in_place)  # fmt: skip
+
+
+@rule(
+    "is_floating_point", "is_complex", "is_signed", "is_contiguous", "element_size", "stride", "storage_offset", "get_device", "is_inference", "is_conj",
+    "is_neg", "is_same_size", "is_pinned", "is_shared",
+)  # fmt: skip
+def _of_entry(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """What is the same for all entries."""
+    return func(*(a.value.select(0, 0) if has_batch(a, level) else a for a in args), **kwargs)
+
+
+# --- as they are: the batch is one dimension more in front, which these take.
+
+
+@rule(
+    "clone", "contiguous", "detach", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool", "cpu", "cuda", "tril",
+    "triu", "inverse", "det", "logdet", "slogdet", "cholesky", "cholesky_inverse", "pinverse", "matrix_exp", "svd", "qr", "linalg_inv", "linalg_det", "linalg_slogdet",
+    "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_eigvalsh", "linalg_eig", "linalg_eigvals", "linalg_svd", "linalg_svdvals",
+    "linalg_qr", "linalg_pinv", "linalg_matrix_power", "linalg_inv_ex", "linalg_lu", "linalg_matrix_exp", "matrix_power", "adjoint", "view_as_real", "view_as_complex",
+    "zeros_like", "ones_like", "empty_like", "full_like", "resolve_conj", "resolve_neg", "requires_grad_", "detach_", "fft_fft", "fft_ifft", "fft_rfft", "fft_irfft",
+    "diag_embed", "nn_pad", "block_diag", "vander",
+)  # fmt: skip
+def _natural(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    if any(has_batch(x, level) for x in leaves((*args[1:], *kwargs.values()))):
+        return NotImplemented
+    return wrapped(func(opened(args[0], level), *args[1:], **kwargs), level)
+
+
+@rule("to", "type_as")
+def _to(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    if not has_batch(args[0], level):
+        return args[0].to(args[1].device, args[1].dtype)
+    return wrapped(func(args[0].value, *(opened(a, level) for a in args[1:]), **kwargs), level)
+
+
+@rule("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")
+def _new(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    return func(opened(args[0], level), *args[1:], **kwargs)
+
+
+@rule(
+    "linalg_solve", "linalg_solve_triangular", "cholesky_solve", "linalg_cross", "triangular_solve", "linalg_lstsq", "lu_solve", "linalg_lu_solve",
+    "cdist", "linalg_householder_product", "ormqr",
+)  # fmt: skip
+def _side_by_side(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Functions of several tensors whose batches are in front: all get the batch."""
+    most = max(rank(x, level) for x in args if isinstance(x, Tensor))
+
+    def prepared(x: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return x
+        return _aligned(wrapped(with_batch(x, level), level), level, most)
+
+    if func.__name__ == "linalg_solve" and rank(args[1], level) == 1 and rank(args[0], level) == 2:
+        solved = func(prepared(args[0]), with_batch(args[1], level).unsqueeze(-1), **kwargs)
+        return wrapped(solved.squeeze(-1), level)
+    return wrapped(func(*(prepared(a) for a in args), **kwargs), level)
+
+
+# --- with a dimension: its number is one higher.
+
+_ALL = object()
+# The place of `dim` among the arguments behind the tensor, and what counts where it is not given.
+_DIMS: dict[str, tuple[int, Any]] = {
+    **dict.fromkeys("sum mean prod amax amin all any nansum nanmean count_nonzero argmax argmin median nanmedian std var std_mean var_mean aminmax".split(), (0, _ALL)),
+    **dict.fromkeys("norm nanquantile quantile".split(), (1, _ALL)),
+    **dict.fromkeys("max min".split(), (0, _ALL)),
+    **dict.fromkeys("logsumexp softmax log_softmax special_softmax special_log_softmax cumsum cumprod cummax cummin logcumsumexp flip "
+                    "glu special_logsumexp softmin".split(), (0, None)),
+    **dict.fromkeys("sort argsort mode".split(), (0, -1)),
+    **dict.fromkeys("topk kthvalue".split(), (1, -1)),
+    **dict.fromkeys("split split_with_sizes chunk tensor_split repeat_interleave unsafe_chunk unsafe_split".split(), (1, 0)),
+    "unbind": (0, 0), "diff": (1, -1), "linalg_vector_norm": (1, _ALL), "linalg_norm": (1, _ALL), "normalize": (1, 1), "trapezoid": (1, -1),
+    "trapz": (1, -1), "renorm": (1, None), "roll": (1, _ALL),
+}  # fmt: skip
+
+
+def _moved(dim: Any, of_rank: int) -> Any:
+    """The dimension's number behind the batch."""
+    if isinstance(dim, (tuple, list)):
+        return tuple(_moved(d, of_rank) for d in dim)
+    seen = max(of_rank, 1)
+    if not -seen <= dim < seen:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-seen}, {seen - 1}], but got {dim})")
+    return dim + 1 if dim >= 0 else dim + seen + 1
+
+
+def _with_dim(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    name = func.__name__.strip("_")
+    at, default = _DIMS[name]
+    x, rest, named = args[0], list(args[1:]), dict(kwargs)
+    if any(isinstance(a, Tensor) for a in rest) or any(is_batched(v) for v in named.values()):
+        return _elementwise(level, func, args, kwargs) if name in ("max", "min") else NotImplemented
+    if not has_batch(x, level):
+        return NotImplemented
+    value, of_rank = x.value, rank(x, level)
+    dim = rest[at] if len(rest) > at else named.pop("dim", named.pop("axis", named.pop("dims", default)))
+    key = "dims" if name in ("roll", "flip") else "dim"
+    if of_rank == 0:
+        value = value.unsqueeze(1)
+    if dim is _ALL or dim is None and default is _ALL or dim == () and default is _ALL:
+        if name == "roll":
+            flat = func(value.flatten(1), *rest[:at], dims=1)
+            return wrapped(flat.reshape(value.shape), level)
+        keep = named.pop("keepdim", False)
+        result = func(value.flatten(1), *rest[:at], *([] if len(rest) > at else []), **{"dim": 1}, **named)
+        if name in ("max", "min", "median", "nanmedian"):
+            result = result[0]
+        made = wrapped(result, level)
+        return made.reshape((1,) * of_rank) if keep and isinstance(made, Tensor) else made
+    if dim is None:
+        return NotImplemented
+    moved = _moved(dim, of_rank)
+    if len(rest) > at:
+        rest[at] = moved
+    else:
+        named[key] = moved
+    result = wrapped(func(value, *rest, **named), level)
+    return mapped(lambda r: r.squeeze(0) if isinstance(r, Tensor) and r.dim() == 1 and r.shape[0] == 1 else r, result) if of_rank == 0 else result
+
+
+rule(*_DIMS)(_with_dim)
+
+
+# --- views
+
+
+def _sizes(given: tuple) -> tuple:
+    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else tuple(given)
+
+
+@rule("view", "reshape")
+def _view(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    sizes = _sizes(args[1:]) or tuple(kwargs.get("shape", kwargs.get("size", ())))
+    value = args[0].value
+    if len(args) == 2 and not isinstance(args[1], (int, tuple, list)):
+        return wrapped(func(value, args[1]), level)
+    return wrapped(value.reshape((level.size, *sizes)) if func.__name__ == "reshape" else value.view((level.size, *sizes)), level)
+
+
+@rule("view_as", "reshape_as", "expand_as")
+def _like(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    return getattr(args[0], func.__name__.removesuffix("_as"))(tuple(args[1].shape))
+
+
+@rule("expand", "broadcast_to")
+def _expand(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    sizes = _sizes(args[1:])
+    return wrapped(_aligned(args[0], level, len(sizes)).expand((level.size, *sizes)), level)
+
+
+@rule("permute")
+def _permute(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    dims = _sizes(args[1:]) or tuple(kwargs["dims"])
+    return wrapped(args[0].value.permute((0, *_moved(dims, rank(args[0], level)))), level)
+
+
+@rule("transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "select", "narrow", "unflatten", "unfold", "index_fill", "select_copy")
+def _first_dims(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """The arguments behind the tensor begin with dimensions: two of them, or one."""
+    count = 2 if func.__name__ in ("transpose", "swapaxes", "swapdims", "movedim", "moveaxis") else 1
+    x, of_rank = args[0], rank(args[0], level)
+    if kwargs or any(is_batched(a) for a in args[1:]):
+        return NotImplemented
+    dims = [_moved(d, of_rank) for d in args[1 : 1 + count]]
+    return wrapped(func(x.value, *dims, *args[1 + count :]), level)
+
+
+@rule("t")
+def _t(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    return wrapped(args[0].value.transpose(1, 2), level) if rank(args[0], level) == 2 else args[0]
+
+
+@rule("squeeze")
+def _squeeze(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    value = args[0].value
+    dim = args[1] if len(args) > 1 else kwargs.get("dim")
+    if dim is None:
+        return wrapped(value.reshape((level.size, *(n for n in tuple(value.shape)[1:] if n != 1))), level)
+    return wrapped(value.squeeze(_moved(dim, rank(args[0], level))), level) if rank(args[0], level) else args[0]
+
+
+@rule("unsqueeze")
+def _unsqueeze(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    dim = args[1] if len(args) > 1 else kwargs["dim"]
+    return wrapped(args[0].value.unsqueeze(_moved(dim, rank(args[0], level) + 1)), level)
+
+
+@rule("flatten", "ravel")
+def _flatten(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    given = list(args[1:])
+    start = given[0] if given else kwargs.get("start_dim", 0)
+    end = given[1] if len(given) > 1 else kwargs.get("end_dim", -1)
+    of_rank = rank(args[0], level)
+    if of_rank == 0:
+        return wrapped(args[0].value.unsqueeze(1), level)
+    return wrapped(args[0].value.flatten(_moved(start, of_rank), _moved(end, of_rank)), level)
+
+
+@rule("repeat", "tile")
+def _repeat(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    times = _sizes(args[1:])
+    most = max(len(times), rank(args[0], level))
+    value = _aligned(args[0], level, most)
+    return wrapped(value.repeat((1,) * (1 + most - len(times)) + tuple(times)), level)
+
+
+@rule("diagonal", "linalg_diagonal")
+def _diagonal(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    offset, first, second = (*args[1:], *([0, 0, 1][len(args) - 1 :]))
+    of_rank = rank(args[0], level)
+    dims = _moved((kwargs.get("dim1", first), kwargs.get("dim2", second)), of_rank)
+    return wrapped(args[0].value.diagonal(kwargs.get("offset", offset), *dims), level)
+
+
+@rule("diag")
+def _diag(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    offset = args[1] if len(args) > 1 else kwargs.get("diagonal", 0)
+    if rank(args[0], level) == 1:
+        return wrapped(args[0].value.diag_embed(offset), level)
+    return wrapped(args[0].value.diagonal(offset, 1, 2), level)
+
+
+@rule("trace")
+def _trace(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    return wrapped(args[0].value.diagonal(0, 1, 2).sum(-1), level)
+
+
+@rule("cat", "stack", "concat", "concatenate", "hstack", "vstack", "dstack", "column_stack")
+def _joined(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    name = func.__name__
+    if name not in ("cat", "concat", "concatenate", "stack"):
+        return NotImplemented
+    tensors = list(args[0] if args else kwargs["tensors"])
+    dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
+    of_rank = max(rank(x, level) for x in tensors) + (name == "stack")
+    return wrapped(func([with_batch(x, level) for x in tensors], _moved(dim, of_rank)), level)
+
+
+@rule("bernoulli", "rand_like", "randn_like", "randint_like", "normal", "poisson", "uniform_", "normal_", "exponential_", "bernoulli_", "random_", "cauchy_",
+      "log_normal_", "geometric_", "multinomial", "binomial", "standard_gamma")  # fmt: skip
+def _random(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    if level.randomness == "error":
+        raise random_error()
+    if level.randomness == "different":
+        if func.__name__ in ("normal", "binomial"):
+            return _elementwise(level, func, args, kwargs)
+        result = func(*(opened(a, level) for a in args), **kwargs)
+        return args[0] if func.__name__.endswith("_") else wrapped(result, level)
+    if func.__name__.endswith("_like"):
+        return func(args[0].value.select(0, 0), *args[1:], **kwargs)
+    raise RuntimeError(f"vmap: Vmap does not currently support same randomness with a batched tensor input to {func.__name__}")

@@ -1,0 +1,319 @@
+"""grad, vjp, jvp, Jacobians and Hessians of functions.
+
+Derivatives are backward's. Within a vmap the inputs are differentiated as the copies that each entry has, so that gradients come entry by entry.
+Forward derivatives are backward's derivative by the gradient that it starts with.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from ..autograd import grad as autograd_grad
+from ..autograd.grad_mode import enable_grad
+from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
+from ._batched import BatchedTensor, here, is_batched
+from ._vmap import vmap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+
+def _layers(x: Any) -> tuple[Any, list[int]]:
+    """The plain tensor within, and the levels around it, the lowest first."""
+    levels = []
+    while is_batched(x):
+        levels.append(x.level)
+        x = x.value
+    return x, levels[::-1]
+
+
+def _around(plain: Tensor, levels: list[int]) -> Any:
+    for number in levels:
+        plain = BatchedTensor(plain, number)
+    return plain
+
+
+def _lifted(x: Any) -> tuple[Tensor, list[int]]:
+    """The plain tensor with a dimension for each vmap under way: each entry has a copy of its own."""
+    plain, levels = _layers(x)
+    for i, level in enumerate(here.levels):
+        if level.number not in levels:
+            plain = plain.unsqueeze(i).expand((*tuple(plain.shape)[:i], level.size, *tuple(plain.shape)[i:]))
+            levels.insert(i, level.number)
+    return plain, levels
+
+
+_depth = [0]
+
+
+class _Inputs:
+    """Arguments of a function, as tensors of their own whose gradients are wanted."""
+
+    def __init__(self, trees: Any) -> None:
+        given, self.spec = tree_flatten(trees)
+        for x in given:
+            if not isinstance(x, Tensor):
+                raise ValueError(f"Expected all inputs to be differentiated to be Tensors, got {type(x).__name__}")
+            if not (x.is_floating_point() or x.is_complex()):
+                raise RuntimeError(f"only Tensors of floating point dtype can require gradients (got {x.dtype})")
+        lifted = [_lifted(x) for x in given]
+        self.outer = _depth[0] > 0 or (_C.is_grad_enabled() and any(p.requires_grad for p, _ in lifted))
+        with enable_grad():
+            self.plain = [p.view_as(p) if p.requires_grad else p.detach().requires_grad_() for p, _ in lifted]
+        self.levels = [levels for _, levels in lifted]
+
+    def trees(self) -> Any:
+        return tree_unflatten([_around(p, levels) for p, levels in zip(self.plain, self.levels)], self.spec)
+
+    def gradients(self, outputs: list[Tensor], starts: list[Tensor | None], create_graph: bool, retain: bool = True) -> list[Any]:
+        wanted = [(o, s) for o, s in zip(outputs, starts) if o.requires_grad]
+        if wanted:
+            found = autograd_grad([o for o, _ in wanted], self.plain, [s for _, s in wanted], retain_graph=retain, create_graph=create_graph, allow_unused=True)
+        else:
+            found = (None,) * len(self.plain)
+        zeros = [_C.zeros_like(p.detach()) if g is None else g for g, p in zip(found, self.plain)]
+        return [_around(g, levels) for g, levels in zip(zeros, self.levels)]
+
+
+class _Within:
+    """While a function is run whose derivative is wanted: results of inner derivatives stay differentiable."""
+
+    def __enter__(self) -> None:
+        _depth[0] += 1
+
+    def __exit__(self, *exc: object) -> None:
+        _depth[0] -= 1
+
+
+def _argnums(argnums: Any, args: tuple) -> tuple[tuple[int, ...], bool]:
+    single = isinstance(argnums, int)
+    numbers = (argnums,) if single else tuple(argnums)
+    for n in numbers:
+        if not -len(args) <= n < len(args):
+            raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
+    return tuple(n % len(args) for n in numbers), single
+
+
+def _replaced(args: tuple, numbers: tuple[int, ...], values: Any) -> tuple:
+    new = list(args)
+    for n, v in zip(numbers, values):
+        new[n] = v
+    return tuple(new)
+
+
+def _without_history(tree: Any, keep: bool) -> Any:
+    def cut(x: Any) -> Any:
+        if not isinstance(x, Tensor) or keep:
+            return x
+        plain, levels = _layers(x)
+        return _around(plain.detach(), levels)
+
+    return tree_map(cut, tree)
+
+
+def _reaches_outside(outputs: list[Tensor], inside: list[Tensor]) -> bool:
+    """Whether gradients of the outputs flow to tensors that the program made itself."""
+    seen = {_C._gradient_edge(p)[0] for p in inside}  # the objects: what is let go leaves its address to another
+    todo = [o.grad_fn for o in outputs if o.grad_fn is not None]
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.name() == "torch::autograd::AccumulateGrad":
+            return True
+        todo += [n for n, _ in node.next_functions if n is not None]
+    return False
+
+
+def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives (gradient, value) of `func`, which gives one number (and, with has_aux, something else beside it).
+
+    argnums: by which arguments, a number or several. Arguments may be nested containers of tensors.
+
+    >>> import naru
+    >>> grad_and_value(lambda x: (x * x).sum())(naru.tensor([1.0, 2.0]))
+    (tensor([2., 4.]), tensor(5.))
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        numbers, single = _argnums(argnums, args)
+        inputs = _Inputs(tuple(args[n] for n in numbers))
+        with enable_grad(), _Within():
+            output = func(*_replaced(args, numbers, inputs.trees()), **kwargs)
+        aux = None
+        if has_aux:
+            if not (isinstance(output, tuple) and len(output) == 2):
+                raise RuntimeError(
+                    "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True"
+                )
+            output, aux = output
+        if not isinstance(output, Tensor):
+            raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}")
+        if output.dim() != 0:
+            raise RuntimeError(
+                f"grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe you wanted to "
+                "use the vjp or jacrev APIs instead?"
+            )
+        plain, _ = _layers(output)
+        create = inputs.outer or (_C.is_grad_enabled() and _reaches_outside([plain], inputs.plain))
+        found = inputs.gradients([plain], [_C.ones_like(plain.detach())], create_graph=create, retain=create)
+        gradients = tree_unflatten(found, inputs.spec)
+        result = (gradients[0] if single else gradients), _without_history(output, create)
+        return (result[0], (result[1], _without_history(aux, create))) if has_aux else result
+
+    return wrapper
+
+
+def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the gradient of `func`, which gives one number; with has_aux (gradient, aux).
+
+    >>> import naru
+    >>> grad(grad(lambda x: x**3))(naru.tensor(2.0))
+    tensor(12.)
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        found = both(*args, **kwargs)
+        return (found[0], found[1][1]) if has_aux else found[0]
+
+    return wrapper
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """(func(*primals), a function of cotangents like the outputs that gives their products with the Jacobian), and aux with has_aux.
+
+    >>> import naru
+    >>> y, products = vjp(naru.sin, naru.tensor(0.0))
+    >>> products(naru.tensor(3.0))
+    (tensor(3.),)
+    """
+    inputs = _Inputs(primals)
+    with enable_grad(), _Within():
+        output = func(*inputs.trees())
+    aux = None
+    if has_aux:
+        if not (isinstance(output, tuple) and len(output) == 2):
+            raise RuntimeError("vjp(f, *args): output of function f should be a tuple: (output, aux) if has_aux is True")
+        output, aux = output
+    flat, spec = tree_flatten(output)
+    for o in flat:
+        if not isinstance(o, Tensor):
+            raise RuntimeError(f"vjp(f, *primals): Expected f(*primals) to return only tensors, got {type(o)}")
+    plain = [_layers(o) for o in flat]
+    create = inputs.outer or (_C.is_grad_enabled() and _reaches_outside([p for p, _ in plain], inputs.plain))
+
+    def products(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        given, given_spec = tree_flatten(cotangents[0] if len(cotangents) == 1 else cotangents)
+        if len(given) != len(flat):
+            raise RuntimeError(f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. cotangents: {given_spec}, primal output: {spec}")
+        found = _pulled(inputs, plain, given, create if create_graph is None else create_graph)
+        return tree_unflatten(found, inputs.spec)
+
+    shown = _without_history(output, create)
+    return (shown, products, _without_history(aux, create)) if has_aux else (shown, products)
+
+
+def _pulled(inputs: _Inputs, outputs: list[tuple[Tensor, list[int]]], cotangents: list[Any], create: bool) -> list[Any]:
+    """Products of cotangents. Those of a vmap that began after the function was run are taken one after the other."""
+    import warnings
+
+    known = {n for levels in inputs.levels for n in levels} | {n for _, levels in outputs for n in levels}
+    later = [level for level in here.levels if level.number not in known and any(level.number in _layers(c)[1] for c in cotangents)]
+    if later:
+        level = later[-1]
+        warnings.warn(
+            f"There is a performance drop because a vjp whose function was run outside of vmap is called {level.size} times, once for each entry; "
+            "torch.func.jacrev runs the function within.",
+            stacklevel=3,
+        )
+        rows = []
+        for i in range(level.size):
+            one = [c.value.select(0, i) if is_batched(c) and c.level == level.number else c for c in cotangents]
+            rows.append(_pulled(inputs, outputs, one, create))
+        return [BatchedTensor(_C.stack(list(column)), level.number) for column in zip(*rows)]
+    starts = []
+    for (plain, levels), c in zip(outputs, cotangents):
+        value, at = _layers(c)
+        missing = [n for n in levels if n not in at]
+        for n in missing:
+            i = levels.index(n)
+            value = value.unsqueeze(i).expand((*tuple(value.shape)[:i], plain.shape[i], *tuple(value.shape)[i:]))
+        starts.append(value.expand_as(plain) if value.dim() == plain.dim() else value)
+    return inputs.gradients([p for p, _ in outputs], starts, create_graph=create)
+
+
+def _pushed(inputs: _Inputs, outputs: list[tuple[Tensor, list[int]]], tangents: list[Any], create: bool) -> list[Any]:
+    """Products of the Jacobian with tangents: the derivative of backward by the gradient that it starts with."""
+    with enable_grad():
+        starts = [_C.zeros_like(p.detach()).requires_grad_() for p, _ in outputs]
+        wanted = [(p, s) for (p, _), s in zip(outputs, starts) if p.requires_grad]
+        if not wanted:
+            return [_around(_C.zeros_like(p.detach()), levels) for p, levels in outputs]
+        first = autograd_grad([p for p, _ in wanted], inputs.plain, [s for _, s in wanted], create_graph=True, allow_unused=True)
+        pairs = [(g, t) for g, t in zip(first, tangents) if g is not None and g.requires_grad]
+        found: Any = (None,) * len(starts)
+        if pairs:
+            found = autograd_grad([g for g, _ in pairs], starts, [t for _, t in pairs], create_graph=create, retain_graph=True, allow_unused=True)
+    return [_around(_C.zeros_like(p.detach()) if f is None else f, levels) for f, (p, levels) in zip(found, outputs)]
+
+
+def _tangents(inputs: _Inputs, tangents: Any, name: str) -> list[Any]:
+    given, spec = tree_flatten(tangents)
+    if spec != inputs.spec:
+        raise RuntimeError(f"{name}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure {inputs.spec} and tangents with structure {spec}")
+    plain = []
+    for t, p, levels in zip(given, inputs.plain, inputs.levels):
+        value, at = _layers(t)
+        for i, n in enumerate(levels):
+            if n not in at:
+                value = value.unsqueeze(i).expand((*tuple(value.shape)[:i], p.shape[i], *tuple(value.shape)[i:]))
+        if value.shape != p.shape:
+            raise RuntimeError(f"{name}: Expected primal and tangent to have the same shape, got {tuple(p.shape)} and {tuple(value.shape)}")
+        plain.append(value)
+    return plain
+
+
+def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
+    """(func(*primals), its Jacobian times tangents); with has_aux and aux. By backward's derivative: it costs about as much as two backwards.
+
+    >>> import naru
+    >>> jvp(naru.sin, (naru.tensor(0.0),), (naru.tensor(2.0),))
+    (tensor(0.), tensor(2.))
+    """
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple):
+            raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to be a tuple. E.g. it should be valid to call f(*primals).")
+    inputs = _Inputs(primals)
+    given = _tangents(inputs, tangents, "jvp(f, primals, tangents)")
+    outer = inputs.outer or any(t.requires_grad for t in given)
+    with enable_grad(), _Within():
+        output = func(*inputs.trees())
+    aux = None
+    if has_aux:
+        output, aux = output
+    flat, spec = tree_flatten(output)
+    found = _pushed(inputs, [_layers(o) for o in flat], given, outer)
+    result = _without_history(output, outer), tree_unflatten(found, spec)
+    return (*result, _without_history(aux, outer)) if has_aux else result
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """(func(*primals), a function of tangents that gives the Jacobian's products with them, without running func again)."""
+    inputs = _Inputs(primals)
+    with enable_grad(), _Within():
+        output = func(*inputs.trees())
+    flat, spec = tree_flatten(output)
+    outputs = [_layers(o) for o in flat]
+
+    def product(*tangents: Any) -> Any:
+        return tree_unflatten(_pushed(inputs, outputs, _tangents(inputs, tangents, "linearize(f, *primals)"), False), spec)
+
+    return _without_history(output, False), product

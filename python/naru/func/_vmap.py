@@ -1,0 +1,168 @@
+"""`vmap`: a function of one entry, for a batch of them at once."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from ..overrides import TorchFunctionMode
+from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
+from . import _layers, _rules  # noqa: F401
+from ._batched import BatchedTensor, Level, here, is_batched, random_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Tensor = _C.Tensor
+
+_FACTORIES = frozenset(("rand", "randn", "randint", "randperm", "normal"))
+
+
+class _Randomness(TorchFunctionMode):
+    """What functions that draw tensors of their own do within a vmap."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+        kwargs = kwargs or {}
+        if func.__name__ not in _FACTORIES or any(isinstance(a, Tensor) for a in args) or self.level.randomness == "same":
+            return func(*args, **kwargs)
+        if self.level.randomness == "error":
+            raise random_error()
+        return BatchedTensor(_C.stack([func(*args, **kwargs) for _ in range(self.level.size)]), self.level.number)
+
+
+def _flat_inputs(in_dims: Any, args: tuple, name: str) -> tuple[int, list[Any], list[Any], Any]:
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) tuple matching the structure "
+            f"of inputs, got: {type(in_dims)}."
+        )
+    if not args:
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no inputs. "
+            "The latter is unsupported."
+        )
+    flat, spec = tree_flatten(args)
+    dims = _broadcast_to_and_flatten(in_dims, spec, is_leaf=lambda d: d is None or isinstance(d, int))
+    if dims is None:
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+            f"{tree_flatten(in_dims)[1]} but inputs has structure {spec}."
+        )
+    for i, (x, dim) in enumerate(zip(flat, dims)):
+        if not isinstance(dim, int) and dim is not None:
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but in_dim must be either an integer dimension or None."
+            )
+        if isinstance(dim, int) and not isinstance(x, Tensor):
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but the input is of type {type(x)}. We cannot vmap "
+                "over non-Tensor arguments, please use None as the respective in_dim"
+            )
+        if dim is not None and not -x.dim() <= dim < x.dim():
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some input, but that input is a Tensor of dimensionality "
+                f"{x.dim()} so expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
+            )
+        if dim is not None and dim < 0:
+            dims[i] = dim % x.dim()
+    sizes = [x.shape[dim] for x, dim in zip(flat, dims) if dim is not None]
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if any(size != sizes[0] for size in sizes):
+        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
+    return sizes[0], flat, dims, spec
+
+
+def _unwrapped(outputs: Any, out_dims: Any, level: Level, name: str) -> Any:
+    flat, spec = tree_flatten(outputs)
+    for o in flat:
+        if not isinstance(o, Tensor):
+            raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(o)}. Did you mean to set out_dims= to None for output?")
+    if isinstance(outputs, Tensor) and isinstance(out_dims, int):
+        dims = [out_dims]
+    elif isinstance(outputs, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
+        dims = [out_dims[0]]
+    elif out_dims is None and isinstance(outputs, Tensor):
+        dims = [None]
+    else:
+        dims = _broadcast_to_and_flatten(out_dims, spec, is_leaf=lambda d: d is None or isinstance(d, int))
+        if dims is None:
+            raise ValueError(
+                f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has "
+                f"structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
+            )
+    results = []
+    for o, dim in zip(flat, dims):
+        mine = is_batched(o) and o.level == level.number
+        if dim is None:
+            if mine:
+                raise ValueError(
+                    f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None"
+                )
+            results.append(o)
+            continue
+        value = o.value if mine else o.unsqueeze(0).expand((level.size, *o.shape))
+        results.append(value if dim == 0 else value.movedim(0, dim))
+    return tree_unflatten(results, spec)
+
+
+def _chunks(func: Any, flat: list, dims: list, spec: Any, size: int, chunk: int, out_dims: Any, randomness: str, kwargs: dict) -> Any:
+    found = []
+    for start in range(0, size, chunk):
+        part = [x if d is None else x.narrow(d, start, min(chunk, size - start)) for x, d in zip(flat, dims)]
+        found.append(_run(func, part, dims, spec, min(chunk, size - start), out_dims, randomness, kwargs))
+    leaves = [tree_flatten(f) for f in found]
+    out_spec = leaves[0][1]
+    at = _broadcast_to_and_flatten(out_dims, out_spec, is_leaf=lambda d: d is None or isinstance(d, int)) or [0]
+    joined = [column[0] if d is None else _C.cat(list(column), dim=d) for d, column in zip(at, zip(*(values for values, _ in leaves)))]
+    return tree_unflatten(joined, out_spec)
+
+
+def _run(func: Any, flat: list, dims: list, spec: Any, size: int, out_dims: Any, randomness: str, kwargs: dict) -> Any:
+    level = Level(here.levels[-1].number + 1 if here.levels else 1, size, randomness)
+    here.levels.append(level)
+    try:
+        entries = [x if d is None else BatchedTensor(x if d == 0 else x.movedim(d, 0), level.number) for x, d in zip(flat, dims)]
+        with _Randomness(level):
+            outputs = func(*tree_unflatten(entries, spec), **kwargs)
+            return _unwrapped(outputs, out_dims, level, getattr(func, "__name__", repr(func)))
+    finally:
+        here.levels.pop()
+
+
+def vmap(
+    func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
+) -> Callable[..., Any]:
+    """A function that calls `func` once, for all entries of a batch: each operator works on the whole batch, by a rule of its own.
+
+    Args:
+        in_dims: the dimension of each input that is the batch, None for those that are the same for all entries; nested like the inputs.
+        out_dims: where the batch goes in each output.
+        randomness: "error" (random operators raise RuntimeError), "same" numbers for all entries, or "different" ones.
+        chunk_size: so many entries at a time.
+
+    An operator without a rule is called once for each entry, with a warning that names it. ValueError where in_dims or out_dims do not fit;
+    RuntimeError for what depends on the values of an entry (`item`, `if x:`).
+
+    >>> import naru
+    >>> vmap(naru.dot)(naru.ones(2, 3), naru.ones(2, 3))
+    tensor([3., 3.])
+    """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    if not (chunk_size is None or chunk_size > 0):
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        name = getattr(func, "__name__", repr(func))
+        size, flat, dims, spec = _flat_inputs(in_dims, args, name)
+        if chunk_size is not None:
+            return _chunks(func, flat, dims, spec, size, chunk_size, out_dims, randomness, kwargs)
+        return _run(func, flat, dims, spec, size, out_dims, randomness, kwargs)
+
+    return wrapper
