@@ -11,9 +11,6 @@ NEAREST = {
     "ao": "torch.float16 and torch.bfloat16",
     "distributed": "torch.nn.DataParallel, which uses all devices of one process",
     "nn.parallel.DistributedDataParallel": "torch.nn.DataParallel",
-    "profiler": "naru.memory_history for memory, time.perf_counter around torch.cuda.synchronize for time",
-    "autograd.profiler": "naru.memory_history for memory, time.perf_counter around torch.cuda.synchronize for time",
-    "utils.tensorboard": "tensorboardX",
     "cuda.nvtx": "naru.memory_history",
 }
 

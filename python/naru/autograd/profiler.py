@@ -1,0 +1,74 @@
+"""`torch.autograd.profiler`: the older profiler, over `torch.profiler`."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from .. import _missing
+from ..profiler import profile as _profile
+from ..profiler import record_function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["emit_nvtx", "profile", "record_function"]
+
+
+class profile:
+    """Profiles a block, if enabled; see `torch.profiler.profile`. use_cuda and kin are taken.
+
+    >>> import naru
+    >>> with profile() as p:
+    ...     _ = naru.ones(3).sum()
+    >>> p.key_averages()[0].key
+    'aten::ones'
+    """
+
+    def __init__(self, enabled: bool = True, *, use_cuda: bool = False, use_device: str | None = None, record_shapes: bool = False, **options: Any) -> None:
+        self.enabled = enabled
+        self._inner = _profile(record_shapes=record_shapes)
+
+    def __enter__(self) -> Any:
+        if self.enabled:
+            self._inner.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.enabled:
+            self._inner.stop()
+
+    @property
+    def function_events(self) -> Any:
+        """What was recorded."""
+        return self._inner.events()
+
+    self_cpu_time_total = property(lambda self: self.function_events.self_cpu_time_total)
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **options: Any) -> Any:
+        """By name."""
+        return self._inner.key_averages(group_by_input_shape)
+
+    def table(self, *args: Any, **kwargs: Any) -> str:
+        """All events as a table."""
+        return self.function_events.table(*args, **kwargs)
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Writes a trace that chrome://tracing and Perfetto show."""
+        self._inner.export_chrome_trace(path)
+
+    def total_average(self) -> Any:
+        """All events together."""
+        return self.function_events.total_average()
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+@contextlib.contextmanager
+def emit_nvtx(enabled: bool = True, record_shapes: bool = False) -> Iterator[None]:
+    """Does nothing."""
+    yield
+
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -1,0 +1,257 @@
+"""`torch.profiler`: how long the program's calls take, and where.
+
+What is measured is each call of a function of naru's on the thread that profiles, on the host: small work of the cpu is done within the call, what
+was asked of devices goes on behind it. Times of devices are 0 here; `torch.cuda.Event` and `naru bench` measure them.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import json
+import os
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+from .. import _missing
+from ._events import EventList, FunctionEvent, Recorder, active
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = [
+    "DeviceType", "ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule", "supported_activities",
+    "tensorboard_trace_handler",
+]  # fmt: skip
+
+
+class ProfilerActivity(enum.Enum):
+    """What is profiled."""
+
+    CPU = 0
+    CUDA = 1
+    XPU = 2
+    MTIA = 3
+    HPU = 4
+    PrivateUse1 = 5
+
+
+class DeviceType(enum.Enum):
+    """Kinds of device."""
+
+    CPU = 0
+    CUDA = 1
+
+
+class ProfilerAction(enum.Enum):
+    """What is done in a step."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+def supported_activities() -> set[ProfilerActivity]:
+    """What can be asked for."""
+    return {ProfilerActivity.CPU}
+
+
+def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:
+    """For each step what is done in it: `skip_first` are skipped; then, `repeat` times (0: always), `wait` steps nothing, `warmup` steps without
+    a record, and `active` steps that are recorded.
+
+    >>> actions = schedule(wait=1, warmup=1, active=2, repeat=1)
+    >>> [actions(i).name for i in range(5)]
+    ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
+    """
+    assert wait >= 0 and warmup >= 0 and active > 0 and repeat >= 0 and skip_first >= 0, "Invalid profiler schedule arguments"
+
+    def action(step: int) -> ProfilerAction:
+        assert step >= 0
+        if step < skip_first:
+            return ProfilerAction.NONE
+        step -= skip_first
+        if skip_first_wait != 0:
+            step += wait
+        size = wait + warmup + active
+        if repeat and step // size >= repeat:
+            return ProfilerAction.NONE
+        at = step % size
+        if at < wait:
+            return ProfilerAction.NONE
+        if at < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD if at < size - 1 else ProfilerAction.RECORD_AND_SAVE
+
+    return action
+
+
+def _always(_: int) -> ProfilerAction:
+    return ProfilerAction.RECORD
+
+
+def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False) -> Callable[[Any], None]:
+    """For on_trace_ready: writes a trace to a folder, as TensorBoard's plugin looks for it."""
+
+    def handler(profiler: Any) -> None:
+        os.makedirs(dir_name, exist_ok=True)
+        name = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        profiler.export_chrome_trace(os.path.join(dir_name, f"{name}.{time.time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")))
+
+    return handler
+
+
+class record_function:
+    """A block (or function) of its own in what is profiled; nothing where nothing is.
+
+    >>> with record_function("a part"):
+    ...     pass
+    """
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        self.name, self.args = name, args
+
+    def __enter__(self) -> record_function:
+        self._recorder = active()
+        if self._recorder is not None:
+            self._recorder.begin(self.name, "user_annotation", None)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._recorder is not None:
+            self._recorder.end()
+
+    def __call__(self, func: Any) -> Any:
+        @functools.wraps(func)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with record_function(self.name, self.args):
+                return func(*args, **kwargs)
+
+        return wrapped
+
+
+class profile:
+    """Profiles what is called within it.
+
+    Args:
+        schedule: for each step (see `schedule`) what is done; all is recorded without one. `step()` ends a step.
+        on_trace_ready: called with the profiler when the steps to be recorded are over.
+        record_shapes: sizes of the tensors that a call is given.
+        activities, profile_memory, with_stack, with_flops, with_modules: taken.
+
+    >>> import naru
+    >>> with profile() as p, record_function("sums"):
+    ...     _ = naru.ones(3).sum()
+    >>> [e.key for e in p.key_averages()]
+    ['sums', 'aten::ones', 'aten::sum']
+    """
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[ProfilerActivity] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[[Any], Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        use_cuda: bool | None = None,
+        **options: Any,
+    ) -> None:
+        self.activities = set(activities) if activities is not None else supported_activities()
+        if not self.activities:
+            raise AssertionError("No valid profiler activities found")
+        self.schedule = schedule or _always
+        self._scheduled = schedule is not None
+        self.on_trace_ready = on_trace_ready
+        self.record_shapes = record_shapes
+        self.step_num = 0
+        self.current_action = self.schedule(0)
+        self._recorder: Recorder | None = None
+        self._events: list[FunctionEvent] = []
+        self._metadata: dict[str, str] = {}
+        self._step_record: record_function | None = None
+
+    def __enter__(self) -> profile:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begins."""
+        self._apply(self.current_action)
+
+    def stop(self) -> None:
+        """Ends; what was recorded is ready."""
+        recorded = self._recorder is not None
+        self._finish()
+        if recorded and self.on_trace_ready:
+            self.on_trace_ready(self)
+
+    def _apply(self, action: ProfilerAction) -> None:
+        if action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE) and self._recorder is None:
+            self._recorder = Recorder(self.record_shapes)
+            self._recorder.start()
+        if self._recorder is not None and self._scheduled:
+            self._step_record = record_function(f"ProfilerStep#{self.step_num}")
+            self._step_record.__enter__()
+
+    def _finish(self) -> None:
+        if self._step_record is not None:
+            self._step_record.__exit__()
+            self._step_record = None
+        if self._recorder is not None:
+            self._recorder.stop()
+            self._events = self._recorder.events
+            self._recorder = None
+
+    def step(self) -> None:
+        """The next step begins."""
+        before = self.current_action
+        self.step_num += 1
+        self.current_action = self.schedule(self.step_num)
+        if self._step_record is not None:
+            self._step_record.__exit__()
+            self._step_record = None
+        if before == ProfilerAction.RECORD_AND_SAVE:
+            self._finish()
+            if self.on_trace_ready:
+                self.on_trace_ready(self)
+        self._apply(self.current_action)
+
+    def events(self) -> EventList:
+        """All that was recorded, in order."""
+        return EventList(self._events if self._recorder is None else self._recorder.events)
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False) -> EventList:
+        """What was recorded, by name (and sizes)."""
+        return self.events().key_averages(group_by_input_shape)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Adds a word to traces."""
+        self._metadata[key] = value
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Adds a value, as JSON, to traces."""
+        self._metadata[key] = json.loads(value)
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """The same, before it has begun."""
+        self.add_metadata_json(key, value)
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Writes a trace that chrome://tracing and Perfetto show; packed where the name ends with .gz."""
+        self.events().export_chrome_trace(path, self._metadata)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Not there yet: NotImplementedError."""
+        raise NotImplementedError("profile.export_stacks is in PyTorch 2.15 but not in naru yet; nearest: export_chrome_trace")
+
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -1,0 +1,185 @@
+"""What a profiler records, and tables and traces of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import Any
+
+from .. import _C
+from ..overrides import TorchFunctionMode
+
+Tensor = _C.Tensor
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.recorders: list[Recorder] = []
+
+
+_here = _Local()
+
+
+def active() -> Recorder | None:
+    """What records on this thread."""
+    return _here.recorders[-1] if _here.recorders else None
+
+
+class FunctionEvent:
+    """One call: times in microseconds."""
+
+    def __init__(self, name: str, kind: str, start: float, shapes: Any, depth: int) -> None:
+        self.name = self.key = name
+        self.kind, self.start, self.input_shapes, self.depth = kind, start, shapes, depth
+        self.end = start
+        self.children_time = 0.0
+        self.count = 1
+        self.thread = threading.get_native_id()
+
+    cpu_time_total = property(lambda self: self.end - self.start)
+    cpu_time = cpu_time_total
+    self_cpu_time_total = property(lambda self: self.cpu_time_total - self.children_time)
+    device_time = device_time_total = self_device_time_total = cuda_time = cuda_time_total = self_cuda_time_total = 0.0
+
+    def __repr__(self) -> str:
+        return f"<FunctionEvent name={self.name} cpu_time={self.cpu_time_total:.3f}us>"
+
+
+class FunctionEventAvg:
+    """All calls of one name."""
+
+    def __init__(self, key: str, shapes: Any) -> None:
+        self.key, self.input_shapes = key, shapes
+        self.count = 0
+        self.cpu_time_total = self.self_cpu_time_total = 0.0
+
+    cpu_time = property(lambda self: self.cpu_time_total / max(self.count, 1))
+    device_time = device_time_total = self_device_time_total = cuda_time = cuda_time_total = self_cuda_time_total = 0.0
+    cpu_memory_usage = self_cpu_memory_usage = cuda_memory_usage = self_cuda_memory_usage = device_memory_usage = self_device_memory_usage = 0
+    flops = 0
+
+    def add(self, event: FunctionEvent) -> None:
+        """Counts a call."""
+        self.count += 1
+        self.cpu_time_total += event.cpu_time_total
+        self.self_cpu_time_total += event.self_cpu_time_total
+
+    def __repr__(self) -> str:
+        return f"<FunctionEventAvg key={self.key} self_cpu_time={_time(self.self_cpu_time_total)} cpu_time={_time(self.cpu_time)}>"
+
+
+def _time(us: float) -> str:
+    if us >= 1e6:
+        return f"{us / 1e6:.3f}s"
+    return f"{us / 1e3:.3f}ms" if us >= 1e3 else f"{us:.3f}us"
+
+
+class Recorder(TorchFunctionMode):
+    """Records each call on a thread."""
+
+    def __init__(self, shapes: bool) -> None:
+        self.shapes = shapes
+        self.events: list[FunctionEvent] = []
+        self._open: list[FunctionEvent] = []
+
+    def start(self) -> None:
+        """Begins."""
+        self.__enter__()
+        _here.recorders.append(self)
+
+    def stop(self) -> None:
+        """Ends."""
+        _here.recorders.remove(self)
+        self.__exit__()
+
+    def begin(self, name: str, kind: str, shapes: Any) -> None:
+        """A call begins."""
+        event = FunctionEvent(name, kind, time.perf_counter_ns() / 1e3, shapes, len(self._open))
+        self.events.append(event)
+        self._open.append(event)
+
+    def end(self) -> None:
+        """The call that began last is over."""
+        event = self._open.pop()
+        event.end = time.perf_counter_ns() / 1e3
+        if self._open:
+            self._open[-1].children_time += event.end - event.start
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+        shapes = [list(a.shape) if isinstance(a, Tensor) else [] for a in args] if self.shapes else None
+        self.begin("aten::" + func.__name__, "cpu_op", shapes)
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            self.end()
+
+
+class EventList(list):
+    """Events, or sums of them."""
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **options: Any) -> EventList:
+        """By name, and sizes if asked for, in the order of the first of each."""
+        found: dict[Any, FunctionEventAvg] = {}
+        for event in self:
+            key = event.key, str(event.input_shapes) if group_by_input_shape else ""
+            found.setdefault(key, FunctionEventAvg(event.key, event.input_shapes if group_by_input_shape else None)).add(event)
+        return EventList(found.values())
+
+    def total_average(self) -> FunctionEventAvg:
+        """All together."""
+        whole = FunctionEventAvg("Total", None)
+        for event in self:
+            whole.count += event.count
+            whole.cpu_time_total += event.cpu_time_total
+            whole.self_cpu_time_total += event.self_cpu_time_total
+        return whole
+
+    self_cpu_time_total = property(lambda self: sum(e.self_cpu_time_total for e in self))
+
+    def table(
+        self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75, max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80, header: str | None = None, top_level_events_only: bool = False, **options: Any,
+    ) -> str:  # fmt: skip
+        """The events as a table. sort_by: "cpu_time", "cpu_time_total", "self_cpu_time_total", "count" and kin."""
+        rows = list(self)
+        if sort_by is not None:
+            rows.sort(key=lambda e: getattr(e, sort_by), reverse=True)
+        rows = rows[: row_limit if row_limit >= 0 else None]
+        total = self.self_cpu_time_total or 1.0
+        shapes = any(e.input_shapes for e in rows)
+        columns = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls"] + (["Input Shapes"] if shapes else [])
+        cells = [
+            [
+                e.key if len(e.key) <= max_name_column_width else e.key[: max_name_column_width - 3] + "...",
+                f"{e.self_cpu_time_total / total * 100:.2f}%", _time(e.self_cpu_time_total), f"{e.cpu_time_total / total * 100:.2f}%",
+                _time(e.cpu_time_total), _time(e.cpu_time), str(e.count), *([str(e.input_shapes)[:max_shapes_column_width]] if shapes else []),
+            ]
+            for e in rows
+        ]  # fmt: skip
+        widths = [max(12, len(c), *(len(row[i]) for row in cells)) if cells else max(12, len(c)) for i, c in enumerate(columns)]
+        rule = "  ".join("-" * w for w in widths)
+        lines = [*([header] if header else []), rule, "  ".join(c.rjust(w) for c, w in zip(columns, widths)), rule]
+        lines += ["  ".join(c.rjust(w) for c, w in zip(row, widths)) for row in cells]
+        return "\n".join([*lines, rule, f"Self CPU time total: {_time(self.self_cpu_time_total)}", ""])
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
+        """Writes a trace in Chrome's format."""
+        pid = os.getpid()
+        events: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "python"}}]
+        for e in self:
+            args = {"Input Dims": e.input_shapes} if e.input_shapes else {}
+            events.append({"ph": "X", "cat": e.kind, "name": e.name, "pid": pid, "tid": e.thread, "ts": e.start, "dur": e.cpu_time_total, "args": args})
+        text = json.dumps({"schemaVersion": 1, "traceEvents": events, "displayTimeUnit": "ms", **(metadata or {})})
+        if os.fspath(path).endswith(".gz"):
+            import gzip
+
+            with gzip.open(path, "wt") as packed:
+                packed.write(text)
+            return
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)

@@ -1,0 +1,260 @@
+"""`torch.utils.tensorboard`: event files that TensorBoard shows. Nothing else need be installed to write them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import Any, NoReturn
+
+from ... import _C
+from ..._missing import fail
+from . import _records
+
+Tensor = _C.Tensor
+
+__all__ = ["FileWriter", "SummaryWriter"]
+
+
+class FileWriter:
+    """One event file in a folder."""
+
+    def __init__(self, log_dir: str, max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = "") -> None:
+        self._folder = os.fspath(log_dir)
+        os.makedirs(self._folder, exist_ok=True)
+        name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}.{id(self) % 100000}{filename_suffix}"
+        self._file = open(os.path.join(self._folder, name), "ab")
+        self._max_queue, self._seconds = max_queue, flush_secs
+        self._waiting, self._flushed = 0, time.time()
+        self._file.write(_records.record(_records.event(time.time(), 0, file_version="brain.Event:2")))
+        self._file.flush()
+
+    def get_logdir(self) -> str:
+        """The folder."""
+        return self._folder
+
+    def add_summary(self, summary: bytes, global_step: int | None = None, walltime: float | None = None) -> None:
+        """Writes a summary."""
+        now = time.time()
+        self._file.write(_records.record(_records.event(now if walltime is None else walltime, int(global_step or 0), summary)))
+        self._waiting += 1
+        if self._waiting >= self._max_queue or now - self._flushed > self._seconds:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hands all that was written to the system."""
+        self._file.flush()
+        self._waiting, self._flushed = 0, time.time()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def reopen(self) -> None:
+        """Opens another file."""
+        self.__init__(self._folder, self._max_queue, self._seconds)  # type: ignore[misc]
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, Tensor):
+        if value.numel() != 1:
+            raise ValueError(f"add_scalar: wanted one number, got a tensor of shape {tuple(value.shape)}")
+        return float(value.detach().float().item())
+    return float(value)
+
+
+def _tensor(value: Any) -> Tensor:
+    return value.detach().cpu() if isinstance(value, Tensor) else _C.tensor(value)
+
+
+def _limits() -> list[float]:
+    positive, v = [], 1e-12
+    while v < 1e20:
+        positive.append(v)
+        v *= 1.1
+    return [-x for x in reversed(positive)] + [0.0] + positive
+
+
+def _pixels(image: Any, form: str) -> Tensor:
+    """An image in some order of dimensions as uint8 (height, width, channels)."""
+    x = _tensor(image)
+    form = form.upper()
+    if len(form) != x.dim():
+        raise ValueError(f"size of input tensor and input format are different. tensor shape: {tuple(x.shape)}, input_format: {form}")
+    x = x.permute([form.index(c) for c in "NHWC" if c in form]) if "C" in form else x.permute([form.index(c) for c in "NHW" if c in form]).unsqueeze(-1)
+    if x.dim() == 4:  # side by side, in a grid that is nearly square
+        count, height, width, channels = x.shape
+        columns = min(8, count)
+        rows = -(-count // columns)
+        grid = _C.zeros((rows * columns, height, width, channels), dtype=x.dtype)
+        grid[:count] = x
+        x = grid.reshape(rows, columns, height, width, channels).transpose(1, 2).reshape(rows * height, columns * width, channels)
+    if x.dtype != _C.uint8:
+        x = (x.float() * 255.0).clamp(0, 255).to(_C.uint8)
+    if x.shape[-1] == 2:
+        raise ValueError("add_image: wanted 1, 3 or 4 channels, got 2")
+    return x
+
+
+class SummaryWriter:
+    """Writes numbers, histograms, images and texts, each under a tag and with a step, to an event file in `log_dir` (runs/<date>_<host> if
+    None).
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
+    ...     writer.add_scalar("loss", 0.5, 1)
+    """
+
+    def __init__(
+        self,
+        log_dir: Any = None,
+        comment: str = "",
+        purge_step: int | None = None,
+        max_queue: int = 10,
+        flush_secs: int = 120,
+        filename_suffix: str = "",
+    ) -> None:
+        if not log_dir:
+            log_dir = os.path.join("runs", time.strftime("%b%d_%H-%M-%S") + "_" + socket.gethostname() + comment)
+        self.log_dir = os.fspath(log_dir)
+        self._options = max_queue, flush_secs, filename_suffix
+        self.file_writer: FileWriter | None = FileWriter(self.log_dir, *self._options)
+        self.all_writers: dict[str, FileWriter] = {self.log_dir: self.file_writer}
+        self._bounds: list[float] | None = None
+
+    def _get_file_writer(self) -> FileWriter:
+        if self.file_writer is None:
+            self.file_writer = FileWriter(self.log_dir, *self._options)
+            self.all_writers = {self.log_dir: self.file_writer}
+        return self.file_writer
+
+    def get_logdir(self) -> str:
+        """The folder of the event files."""
+        return self.log_dir
+
+    def add_scalar(
+        self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None, new_style: bool = False,
+        double_precision: bool = False,
+    ) -> None:  # fmt: skip
+        """A number: a Python one, or a tensor of one element."""
+        self._get_file_writer().add_summary(_records.scalar(tag, _number(scalar_value)), global_step, walltime)
+
+    def add_scalars(self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None, walltime: float | None = None) -> None:
+        """Several numbers in one picture; each has a file of its own."""
+        for tag, value in tag_scalar_dict.items():
+            folder = os.path.join(self.log_dir, main_tag.replace("/", "_") + "_" + tag)
+            writer = self.all_writers.setdefault(folder, None) or FileWriter(folder, *self._options)  # type: ignore[arg-type]
+            self.all_writers[folder] = writer
+            writer.add_summary(_records.scalar(main_tag, _number(value)), global_step, walltime)
+
+    def add_histogram(
+        self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow", walltime: float | None = None,
+        max_bins: int | None = None,
+    ) -> None:  # fmt: skip
+        """How often which values come. bins: a number of equal buckets; by default buckets whose sizes grow with the values."""
+        x = _tensor(values).flatten().double()
+        if x.numel() == 0:
+            raise ValueError("The input has no element.")
+        low, high = x.min().item(), x.max().item()
+        if isinstance(bins, int):
+            width = (high - low or 1.0) / bins
+            edges = [low + width * (i + 1) for i in range(bins)]
+        else:
+            if self._bounds is None:
+                self._bounds = _limits()
+            edges = [b for b in self._bounds if low <= b <= high]
+            edges.append(next((b for b in self._bounds if b > high), high))
+        counts = _C.bincount(_C.bucketize(x, _C.tensor(edges, dtype=_C.float64)).clamp(max=len(edges) - 1), minlength=len(edges)).double().tolist()
+        stats = (low, high, float(x.numel()), x.sum().item(), (x * x).sum().item())
+        self._get_file_writer().add_summary(_records.histogram(tag, stats, edges, counts), global_step, walltime)
+
+    def add_image(self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None, dataformats: str = "CHW") -> None:
+        """An image: uint8, or floating point from 0 to 1. dataformats: the order of its dimensions."""
+        x = _pixels(img_tensor, dataformats)
+        summary = _records.image(tag, x.shape[0], x.shape[1], x.shape[2], _records.png(x))
+        self._get_file_writer().add_summary(summary, global_step, walltime)
+
+    def add_images(self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None, dataformats: str = "NCHW") -> None:
+        """Images in a grid."""
+        self.add_image(tag, img_tensor, global_step, walltime, dataformats)
+
+    def add_figure(self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None) -> None:
+        """A figure of Matplotlib's, or several."""
+        import numpy as np
+
+        figures = figure if isinstance(figure, list) else [figure]
+        images = []
+        for one in figures:
+            one.canvas.draw()
+            images.append(_C.tensor(np.asarray(one.canvas.buffer_rgba()).copy()))
+            if close:
+                import matplotlib.pyplot as plt
+
+                plt.close(one)
+        self.add_image(tag, _C.stack(images), global_step, walltime, "NHWC")
+
+    def add_text(self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None) -> None:
+        """A text, in Markdown."""
+        self._get_file_writer().add_summary(_records.text(tag + "/text_summary", text_string), global_step, walltime)
+
+    def add_hparams(
+        self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: Any = None, run_name: str | None = None,
+        global_step: int | None = None,
+    ) -> None:  # fmt: skip
+        """Settings of a run, as a text, and its results, as numbers, in a file of their own."""
+        if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):
+            raise TypeError("hparam_dict and metric_dict should be dictionary.")
+        with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
+            writer.add_text("hparams", "| | |\n|-|-|\n" + "\n".join(f"| {k} | {v} |" for k, v in hparam_dict.items()), global_step)
+            for name, value in metric_dict.items():
+                writer.add_scalar(name, value, global_step)
+
+    def _not_yet(self, name: str) -> NoReturn:
+        raise NotImplementedError(f"SummaryWriter.{name} is in PyTorch 2.15 but not in naru yet; nearest: tensorboardX's SummaryWriter")
+
+    def add_graph(self, *args: Any, **kwargs: Any) -> None:
+        """Not there yet: NotImplementedError."""
+        self._not_yet("add_graph")
+
+    def add_embedding(self, *args: Any, **kwargs: Any) -> None:
+        """Not there yet: NotImplementedError."""
+        self._not_yet("add_embedding")
+
+    def add_pr_curve(self, *args: Any, **kwargs: Any) -> None:
+        """Not there yet: NotImplementedError."""
+        self._not_yet("add_pr_curve")
+
+    def add_audio(self, *args: Any, **kwargs: Any) -> None:
+        """Not there yet: NotImplementedError."""
+        self._not_yet("add_audio")
+
+    def add_video(self, *args: Any, **kwargs: Any) -> None:
+        """Not there yet: NotImplementedError."""
+        self._not_yet("add_video")
+
+    def add_mesh(self, *args: Any, **kwargs: Any) -> None:
+        """Not there yet: NotImplementedError."""
+        self._not_yet("add_mesh")
+
+    def flush(self) -> None:
+        """Hands all that was written to the system."""
+        for writer in self.all_writers.values():
+            writer.flush()
+
+    def close(self) -> None:
+        """Closes the files; what is added afterwards goes to another one."""
+        for writer in self.all_writers.values():
+            writer.flush()
+            writer.close()
+        self.file_writer, self.all_writers = None, {}
+
+    def __enter__(self) -> SummaryWriter:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def __getattr__(name: str) -> Any:
+    fail("utils.tensorboard", name)
+    raise AttributeError(f"module 'torch.utils.tensorboard' has no attribute {name!r}")

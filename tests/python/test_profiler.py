@@ -1,0 +1,74 @@
+"""torch.profiler: calls with their times, in tables and traces."""
+import gzip
+import json
+
+import naru as torch
+import pytest
+from naru import profiler
+from naru.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
+
+
+def test_calls_are_counted_and_their_times_nest():
+    x = torch.ones(64, 64)
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as p, record_function("part"):
+        for _ in range(3):
+            x = (x @ x).relu() / 64
+    torch.ones(1)
+    found = {e.key: e for e in p.key_averages()}
+    assert [(k, e.count) for k, e in found.items()] == [("part", 1), ("aten::matmul", 3), ("aten::relu", 3), ("aten::div", 3)]
+    inner = sum(e.cpu_time_total for k, e in found.items() if k != "part")
+    assert found["part"].cpu_time_total >= inner > 0 and found["part"].self_cpu_time_total == pytest.approx(found["part"].cpu_time_total - inner)
+    assert found["aten::relu"].cpu_time == pytest.approx(found["aten::relu"].cpu_time_total / 3)
+    assert [e.input_shapes for e in p.events() if e.key == "aten::relu"] == [[[64, 64]]] * 3
+
+
+def test_a_table_is_sorted_and_limited():
+    with profile() as p:
+        for _ in range(2):
+            torch.ones(3).sin()
+    lines = p.key_averages().table(sort_by="cpu_time_total", row_limit=1).splitlines()
+    assert lines[1].split() == ["Name", "Self", "CPU", "%", "Self", "CPU", "CPU", "total", "%", "CPU", "total", "CPU", "time", "avg", "#", "of", "Calls"]
+    assert len(lines) == 6 and lines[-1].startswith("Self CPU time total: ") and lines[3].split()[-1] == "2"
+    with pytest.raises(AttributeError):
+        p.key_averages().table(sort_by="beauty")
+
+
+def test_a_trace_has_each_call(tmp_path):
+    with profile() as p, record_function("part"):
+        torch.ones(3).sin()
+    p.add_metadata("run", "7")
+    for name, opened in (("t.json", open), ("t.json.gz", gzip.open)):
+        p.export_chrome_trace(str(tmp_path / name))
+        with opened(tmp_path / name, "rt") as file:
+            trace = json.load(file)
+        calls = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+        assert [e["name"] for e in calls] == ["part", "aten::ones", "aten::sin"] and trace["run"] == "7"
+        assert calls[0]["ts"] <= calls[1]["ts"] and calls[0]["dur"] >= calls[1]["dur"] + calls[2]["dur"]
+
+
+def test_steps_are_recorded_as_they_are_scheduled(tmp_path):
+    ready = []
+    with profile(schedule=schedule(wait=1, warmup=1, active=2, repeat=2), on_trace_ready=lambda p: ready.append([e.key for e in p.events()])) as p:
+        for _ in range(9):
+            torch.ones(1)
+            p.step()
+    assert ready == [[f"ProfilerStep#{i}" if j == 0 else "aten::ones" for i in steps for j in range(2)] for steps in ((2, 3), (6, 7))]
+    with profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path), "w")):
+        torch.ones(1)
+    assert [f.name.split(".")[0] for f in tmp_path.glob("*.pt.trace.json")] == ["w"]
+
+
+def test_functions_are_decorated_and_nothing_is_recorded_elsewhere():
+    @record_function("f")
+    def f(x):
+        return x + 1
+
+    assert f(torch.ones(1)).item() == 2
+    with torch.autograd.profiler.profile() as p:
+        f(torch.ones(1))
+    assert [e.key for e in p.function_events] == ["aten::ones", "f", "aten::add"] and p.self_cpu_time_total > 0
+    with torch.autograd.profiler.profile(enabled=False, use_cuda=True) as p:
+        torch.ones(1)
+    assert len(p.function_events) == 0
+    with pytest.raises(AssertionError, match="No valid profiler activities found"):
+        profiler.profile(activities=[])
