@@ -6,12 +6,16 @@ import ast
 import contextlib
 import os
 import sys
+from importlib.machinery import PathFinder
 from inspect import getattr_static
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from .._missing import Absent, is_pytorchs, names, said
+from ..vision._names import said as said_of_vision
 
-_ROOTS = ("torch", "naru")
+# What a program imports, and where it is in naru.
+_ROOTS = {"torch": "", "naru": "", "torchvision": "vision"}
 
 
 class Finding(NamedTuple):
@@ -22,7 +26,18 @@ class Finding(NamedTuple):
     text: str
 
 
+def _known(root: str) -> bool:
+    """Whether `root` is naru under `naru run`: torchvision is where none is installed."""
+    return root in _ROOTS and (root != "torchvision" or PathFinder.find_spec(root) is None)
+
+
+def _join(*parts: str) -> str:
+    return ".".join(part for part in parts if part)
+
+
 def _is_module(qualified: str) -> bool:
+    if qualified.partition(".")[0] == "vision":
+        return _has(qualified) and isinstance(_find(qualified), ModuleType)
     return qualified == "" or qualified in names() or any(module.startswith(qualified + ".") for module in names())
 
 
@@ -45,17 +60,18 @@ class _Reader(ast.NodeVisitor):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 root, _, rest = alias.name.partition(".")
-                if root not in _ROOTS:
+                if not _known(root):
                     continue
-                self.known[alias.asname or root] = rest if alias.asname else ""
+                self.known[alias.asname or root] = _join(_ROOTS[root], rest if alias.asname else "")
                 if rest:
-                    self.used.append((node.lineno, rest))
+                    self.used.append((node.lineno, _join(_ROOTS[root], rest)))
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             root, _, rest = node.module.partition(".")
-            if root not in _ROOTS:
+            if not _known(root):
                 return
             if rest:
-                self.used.append((node.lineno, rest))
+                self.used.append((node.lineno, _join(_ROOTS[root], rest)))
+            rest = _join(_ROOTS[root], rest)
             for alias in node.names:
                 if alias.name == "*":
                     continue
@@ -147,8 +163,12 @@ def check_source(source: str, file: str) -> list[Finding]:
     for line, qualified in reader.used:
         if _has(qualified) or any(part.startswith("_") for part in qualified.split(".")):
             continue
-        known = is_pytorchs(qualified)
-        text = said(qualified, hint=False) if known else f"torch.{qualified} is neither in PyTorch 2.15 nor in naru"
+        if qualified.startswith("vision."):
+            text = said_of_vision("torch" + qualified)
+        elif is_pytorchs(qualified):
+            text = said(qualified, hint=False)
+        else:
+            text = f"torch.{qualified} is neither in PyTorch 2.15 nor in naru"
         # `from torch.hub import load` says the same of both.
         found.setdefault((line, qualified), Finding(file, line, text))
     for line, method in reader.methods:

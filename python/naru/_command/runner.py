@@ -19,6 +19,8 @@ _ALIAS = "torch"
 _REAL = "naru"
 # What belongs to PyTorch's name and is naru's, too.
 _ALSO = ("safetensors", "safetensors.torch")
+# What is naru's only where no package of that name is installed.
+_VISION, _REAL_VISION = "torchvision", "naru.vision"
 
 
 # What `multiprocessing` loads when it starts the first process that is not a fork of this one.
@@ -47,10 +49,20 @@ def _tell_children() -> None:
         forkserver.set_forkserver_preload([_REAL])
 
 
+def _is_absent(name: str) -> bool:
+    """Whether no package of that name is installed, or lies beside the script."""
+    return importlib.machinery.PathFinder.find_spec(name) is None
+
+
+def _is_naru_vision() -> bool:
+    loaded = sys.modules.get(_VISION)
+    return loaded is not None and loaded is sys.modules.get(_REAL_VISION)
+
+
 class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Answers `import torch` and `import torch.X` with the same module objects as `import naru` and `import naru.X`.
 
-    It stands before all other finders, so that an installed PyTorch is never loaded.
+    It stands before all other finders, so that an installed PyTorch is never loaded. `torchvision` is naru.vision where none is installed.
     """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
@@ -60,6 +72,8 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             real = _REAL + ".safetensors"
         elif name == _ALIAS or name.startswith(_ALIAS + "."):
             real = _REAL + name[len(_ALIAS) :]
+        elif (name == _VISION and _is_absent(name)) or (name.startswith(_VISION + ".") and _is_naru_vision()):
+            real = _REAL_VISION + name[len(_VISION) :]
         else:
             return None
         try:
@@ -69,6 +83,8 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 raise
             missing = name.removeprefix(_ALIAS + ".")
             text = f": {said(missing)}" if is_pytorchs(missing) else " (naru does not have it)"
+            if name.startswith(_VISION):
+                text = f" ({name} is not in naru.vision yet)"
             raise ModuleNotFoundError(f"No module named '{name}'{text}", name=name) from None
         return importlib.machinery.ModuleSpec(name, self, is_package=hasattr(module, "__path__") or name in _ALSO, loader_state=module)
 

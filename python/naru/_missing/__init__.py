@@ -65,9 +65,13 @@ def fail(module: str, name: str, depth: int = 1) -> None:
     qualified = f"{module}.{name}" if module else name
     if name.startswith("_") or not is_pytorchs(qualified):
         return
-    text = said(qualified)
+    refuse(said(qualified), f"torch.{module}" if module else "torch", name, depth + 1)
+
+
+def refuse(text: str, module: str, name: str, depth: int = 1) -> None:
+    """Raises the AttributeError (in `from module import name`: the ImportError) `text` about a name of `module`. depth: as of `fail`."""
     if _is_from_import(depth + 1):
-        raise ImportError(text, name=f"torch.{module}" if module else "torch")
+        raise ImportError(text, name=module)
     # With a name and no object of its own Python looks for no names that are alike.
     raise AttributeError(text, name=name, obj=None)
 

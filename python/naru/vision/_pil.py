@@ -1,0 +1,26 @@
+"""Pillow, which is an optional dependency: it is imported when an image is first made, read or recognised."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def pillow(part: str = "Image") -> Any:
+    """The module `PIL.<part>`; an ImportError that says what to install where there is none."""
+    import importlib
+
+    try:
+        return importlib.import_module("PIL." + part)
+    except ImportError as error:
+        raise ImportError(
+            f"naru.vision needs Pillow to read, write and change PIL images, and it can't be imported ({error}); "
+            "install it with: pip install 'naru[vision]', or: pip install pillow",
+            name="PIL",
+        ) from error
+
+
+def is_pil(image: Any) -> bool:
+    """Whether `image` is a PIL image; False where Pillow was never imported, for then nobody has one."""
+    module = sys.modules.get("PIL.Image")
+    return module is not None and isinstance(image, module.Image)

@@ -1,0 +1,97 @@
+"""CIFAR-10 and CIFAR-100 in the files for Python."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from typing import Any
+
+import numpy as np
+
+from .. import _names
+from .._pil import pillow
+from .vision import VisionDataset, refuse_missing
+
+__getattr__ = _names.module_getattr(__name__)
+
+# All that a pickled dictionary of arrays calls; a file with anything else is refused.
+_ALLOWED = {
+    ("numpy", "dtype"),
+    ("numpy", "ndarray"),
+    *((core, name) for core in ("numpy.core.multiarray", "numpy._core.multiarray") for name in ("_reconstruct", "scalar")),
+    *((core, "_frombuffer") for core in ("numpy.core.numeric", "numpy._core.numeric")),
+    ("_codecs", "encode"),
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _ALLOWED:
+            raise pickle.UnpicklingError(f"{module}.{name} has no place in a file of CIFAR: it is not one, or was tampered with")
+        return super().find_class(module, name)
+
+
+def _read(path: str) -> dict[str, Any]:
+    with open(path, "rb") as file:
+        entry = _Unpickler(file, encoding="latin1").load()
+    if not isinstance(entry, dict):
+        raise ValueError(f"{path} is no file of CIFAR: it holds no dictionary")
+    return entry
+
+
+class CIFAR10(VisionDataset):
+    """(PIL image of 32 x 32 in RGB, 0..9).
+
+    The unpacked files (data_batch_1 .. 5, test_batch, batches.meta) are in `root`/cifar-10-batches-py. RuntimeError where they are missing:
+    nothing is downloaded.
+    """
+
+    base_folder = "cifar-10-batches-py"
+    filename = "cifar-10-python.tar.gz"
+    train_list = ["data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5"]
+    test_list = ["test_batch"]
+    meta = {"filename": "batches.meta", "key": "label_names"}
+
+    def __init__(self, root: Any, train: bool = True, transform: Any = None, target_transform: Any = None, download: bool = False) -> None:
+        super().__init__(root, transform=transform, target_transform=target_transform)
+        self.train = train
+        folder = os.path.join(self.root, self.base_folder)
+        names = [*self.train_list, *self.test_list, self.meta["filename"]]
+        missing = [name for name in names if not os.path.isfile(os.path.join(folder, name))]
+        if missing:
+            refuse_missing(type(self).__name__, missing, folder, f"; {self.filename} has them: tar -xzf {self.filename} -C {self.root}")
+        parts, self.targets = [], []
+        for name in self.train_list if train else self.test_list:
+            path = os.path.join(folder, name)
+            entry = _read(path)
+            labels = entry.get("labels", entry.get("fine_labels"))
+            pixels = entry.get("data")
+            if labels is None or not isinstance(pixels, np.ndarray) or pixels.shape != (len(labels), 3072):
+                raise ValueError(f"{path} is damaged: it should have 3072 bytes of data for each of its labels")
+            parts.append(pixels)
+            self.targets.extend(int(label) for label in labels)
+        self.data = np.ascontiguousarray(np.vstack(parts).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+        self.classes = list(_read(os.path.join(folder, self.meta["filename"]))[self.meta["key"]])
+        self.class_to_idx = {name: place for place, name in enumerate(self.classes)}
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        image, target = pillow().fromarray(self.data[index]), self.targets[index]
+        return image if self.transform is None else self.transform(image), (
+            target if self.target_transform is None else self.target_transform(target)
+        )
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def extra_repr(self) -> str:
+        return f"Split: {'Train' if self.train is True else 'Test'}"
+
+
+class CIFAR100(CIFAR10):
+    """(PIL image of 32 x 32 in RGB, 0..99); the files train, test and meta are in `root`/cifar-100-python."""
+
+    base_folder = "cifar-100-python"
+    filename = "cifar-100-python.tar.gz"
+    train_list = ["train"]
+    test_list = ["test"]
+    meta = {"filename": "meta", "key": "fine_label_names"}

@@ -1,0 +1,47 @@
+"""Pictures of noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import naru
+
+from .. import _names
+from ..transforms.functional import to_pil_image
+from .vision import VisionDataset
+
+__getattr__ = _names.module_getattr(__name__)
+
+
+class FakeData(VisionDataset):
+    """(PIL image of normally distributed noise, class); the same one for the same index, whatever was drawn before."""
+
+    def __init__(
+        self,
+        size: int = 1000,
+        image_size: Any = (3, 224, 224),
+        num_classes: int = 10,
+        transform: Any = None,
+        target_transform: Any = None,
+        random_offset: int = 0,
+    ) -> None:
+        super().__init__(transform=transform, target_transform=target_transform)
+        self.size, self.image_size, self.num_classes, self.random_offset = size, image_size, num_classes, random_offset
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        if index >= len(self):
+            raise IndexError(f"{type(self).__name__} index out of range")
+        before = naru.get_rng_state()
+        try:
+            naru.manual_seed(index + self.random_offset)
+            image = naru.randn(*self.image_size)
+            target = int(naru.randint(0, self.num_classes, size=(1,)).item())
+        finally:
+            naru.set_rng_state(before)
+        image = to_pil_image(image)
+        return image if self.transform is None else self.transform(image), (
+            target if self.target_transform is None else self.target_transform(target)
+        )
+
+    def __len__(self) -> int:
+        return self.size

@@ -1,0 +1,127 @@
+"""Folders of files, one folder a class."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from .. import _names
+from .._pil import pillow
+from .vision import VisionDataset
+
+__getattr__ = _names.module_getattr(__name__)
+
+IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+
+
+def has_file_allowed_extension(filename: str, extensions: Any) -> bool:
+    return filename.lower().endswith(extensions if isinstance(extensions, str) else tuple(extensions))
+
+
+def is_image_file(filename: str) -> bool:
+    return has_file_allowed_extension(filename, IMG_EXTENSIONS)
+
+
+def find_classes(directory: Any) -> tuple[list[str], dict[str, int]]:
+    """The folders in a folder, sorted, and their numbers. FileNotFoundError where there are none."""
+    classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
+    if not classes:
+        raise FileNotFoundError(f"Couldn't find any class folder in {directory}.")
+    return classes, {name: place for place, name in enumerate(classes)}
+
+
+def make_dataset(
+    directory: Any, class_to_idx: dict[str, int] | None = None, extensions: Any = None, is_valid_file: Any = None, allow_empty: bool = False
+) -> list[tuple[str, int]]:
+    """(path, class) of each file in the folders of the classes and below, in order of names.
+
+    Either `extensions` or `is_valid_file` says which files count (ValueError). FileNotFoundError where a class has none, unless `allow_empty`.
+    """
+    directory = os.path.expanduser(directory)
+    if class_to_idx is None:
+        _, class_to_idx = find_classes(directory)
+    elif not class_to_idx:
+        raise ValueError("'class_to_index' must have at least one entry to collect any samples.")
+    if (extensions is None) == (is_valid_file is None):
+        raise ValueError("Both extensions and is_valid_file cannot be None or not None at the same time")
+    counts = is_valid_file if extensions is None else lambda path: has_file_allowed_extension(path, extensions)
+    found = []
+    empty = set(class_to_idx)
+    for name in sorted(class_to_idx):
+        for folder, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=True)):
+            paths = [path for path in (os.path.join(folder, file) for file in sorted(files)) if counts(path)]
+            found += [(path, class_to_idx[name]) for path in paths]
+            if paths:
+                empty.discard(name)
+    if empty and not allow_empty:
+        what = f" Supported extensions are: {extensions if isinstance(extensions, str) else ', '.join(extensions)}" if extensions else ""
+        raise FileNotFoundError(f"Found no valid file for the classes {', '.join(sorted(empty))}.{what}")
+    return found
+
+
+def pil_loader(path: Any) -> Any:
+    """The file's picture in RGB."""
+    with open(path, "rb") as file:
+        return pillow().open(file).convert("RGB")
+
+
+default_loader = pil_loader
+
+
+class DatasetFolder(VisionDataset):
+    """(what `loader` makes of the file, class) for files root/CLASS/... ; see `make_dataset`."""
+
+    def __init__(
+        self,
+        root: Any,
+        loader: Any,
+        extensions: Any = None,
+        transform: Any = None,
+        target_transform: Any = None,
+        is_valid_file: Any = None,
+        allow_empty: bool = False,
+    ) -> None:
+        super().__init__(root, transform=transform, target_transform=target_transform)
+        classes, class_to_idx = self.find_classes(self.root)
+        self.loader = loader
+        self.extensions = extensions
+        self.classes = classes
+        self.class_to_idx = class_to_idx
+        self.samples = self.make_dataset(self.root, class_to_idx, extensions, is_valid_file, allow_empty)
+        self.targets = [target for _, target in self.samples]
+
+    @staticmethod
+    def make_dataset(directory: Any, class_to_idx: Any, extensions: Any = None, is_valid_file: Any = None, allow_empty: bool = False) -> Any:
+        if class_to_idx is None:
+            raise ValueError("The class_to_idx parameter cannot be None.")
+        return make_dataset(directory, class_to_idx, extensions, is_valid_file, allow_empty)
+
+    def find_classes(self, directory: Any) -> tuple[list[str], dict[str, int]]:
+        return find_classes(directory)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        path, target = self.samples[index]
+        sample = self.loader(path)
+        return sample if self.transform is None else self.transform(sample), (
+            target if self.target_transform is None else self.target_transform(target)
+        )
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+class ImageFolder(DatasetFolder):
+    """(PIL image in RGB, class) for pictures root/CLASS/... ."""
+
+    def __init__(
+        self,
+        root: Any,
+        transform: Any = None,
+        target_transform: Any = None,
+        loader: Any = default_loader,
+        is_valid_file: Any = None,
+        allow_empty: bool = False,
+    ) -> None:
+        extensions = IMG_EXTENSIONS if is_valid_file is None else None
+        super().__init__(root, loader, extensions, transform, target_transform, is_valid_file, allow_empty)
+        self.imgs = self.samples

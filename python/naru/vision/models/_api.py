@@ -1,0 +1,173 @@
+"""Which networks there are, and what `weights=` may name. naru downloads nothing: weights come from a file that is already there."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import warnings
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..transforms._presets import ImageClassification
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BUILDERS: dict[str, tuple[Callable[..., Any], type[WeightsEnum]]] = {}
+
+
+class Weights(NamedTuple):
+    """The file that PyTorch's hub keeps weights in, what images they want, and facts about them."""
+
+    file: str
+    transforms: Callable[[], Any]
+    meta: dict[str, Any]
+
+
+class WeightsEnum(Enum):
+    """The base of `ResNet18_Weights` and the like: their members name weights."""
+
+    @property
+    def transforms(self) -> Callable[[], Any]:
+        return self.value.transforms
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        return self.value.meta
+
+    def get_state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The parameters from the file in the hub's folder. RuntimeError where it is not there."""
+        return _load(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self._name_}"
+
+
+def classification(file: str, **preset: Any) -> Weights:
+    """Weights of ImageNet's thousand classes."""
+    return Weights(file, functools.partial(ImageClassification, **{"crop_size": 224, **preset}), {"num_classes": 1000})
+
+
+def weights_enum(name: str, members: dict[str, Weights], default: str, module: str) -> Any:
+    """A WeightsEnum of `module` with these members and the alias DEFAULT."""
+    return WeightsEnum(name, {**members, "DEFAULT": members[default]}, module=module)
+
+
+def checkpoint_folder() -> str:
+    """Where PyTorch's hub keeps files of weights: under TORCH_HOME, XDG_CACHE_HOME or ~/.cache."""
+    home = os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "torch")
+    return os.path.join(os.path.expanduser(home), "hub", "checkpoints")
+
+
+def _load(weights: WeightsEnum) -> dict[str, Any]:
+    from ...serialization import load
+
+    path = os.path.join(checkpoint_folder(), weights.value.file)
+    if not os.path.isfile(path):
+        raise RuntimeError(
+            f"the weights {weights!r} are not on this machine, and naru downloads nothing: put the file {weights.value.file} into "
+            f"{checkpoint_folder()}, or make the model with weights=None and call model.load_state_dict(torch.load(FILE)) with a file of yours"
+        )
+    return load(path, map_location="cpu", weights_only=True)
+
+
+def _as_weights(cls: type[WeightsEnum], value: Any) -> WeightsEnum | None:
+    if value is None or isinstance(value, cls):
+        return value
+    if isinstance(value, str):
+        name = value.removeprefix(cls.__name__ + ".")
+        if name in cls.__members__:
+            return cls[name]
+        raise ValueError(f"{cls.__name__} has no weights '{value}'; it has {', '.join(cls.__members__)}")
+    raise TypeError(f"Invalid Weight class provided; expected {cls.__name__} but received {type(value).__name__}.")
+
+
+def _old_arguments(cls: type[WeightsEnum], arguments: dict[str, Any]) -> None:
+    """`pretrained=True`, which torchvision had before `weights`."""
+    if "pretrained" not in arguments:
+        return
+    wanted = arguments.pop("pretrained")
+    warnings.warn(
+        "The parameter 'pretrained' is deprecated since 0.13 and may be removed in the future, please use 'weights' instead.", stacklevel=3
+    )
+    if "weights" not in arguments:
+        arguments["weights"] = wanted if wanted is None or isinstance(wanted, (str, WeightsEnum)) else "IMAGENET1K_V1" if wanted else None
+
+
+def register(cls: type[WeightsEnum]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes a function of keyword arguments that returns a network one with `weights` and `progress`, which `get_model` knows by its name."""
+
+    def decorate(build: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(build)
+        def builder(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> Any:
+            chosen = _as_weights(cls, weights)
+            if chosen is None:
+                return build(**kwargs)
+            classes = chosen.meta["num_classes"]
+            if kwargs.setdefault("num_classes", classes) != classes:
+                raise ValueError(f"The parameter 'num_classes' expected value {classes} but got {kwargs['num_classes']} instead.")
+            state = _load(chosen)
+            model = build(**kwargs)
+            model.load_state_dict(state)
+            return model
+
+        @functools.wraps(build)
+        def outer(*old: Any, **kwargs: Any) -> Any:
+            # Positions, too, are of torchvision's earlier days.
+            kwargs.update(zip(("weights" if not isinstance(old[0], bool) else "pretrained", "progress"), old) if old else ())
+            _old_arguments(cls, kwargs)
+            return builder(**kwargs)
+
+        outer.__signature__ = inspect.signature(builder, follow_wrapped=False)  # type: ignore[attr-defined]
+        outer.__doc__ = (
+            f"{build.__doc__}\n\n    weights: None, or a member of `{cls.__name__}`, whose file must be in the hub's folder (RuntimeError)."
+        )
+        _BUILDERS[build.__name__] = (outer, cls)
+        return outer
+
+    return decorate
+
+
+def list_models(module: Any = None, include: Any = None, exclude: Any = None) -> list[str]:
+    """The names that `get_model` takes: of a module, by wildcards.
+
+    >>> list_models(include="resnet1*")
+    ['resnet101', 'resnet152', 'resnet18']
+    """
+    import fnmatch
+
+    names = {name for name, (build, _) in _BUILDERS.items() if module is None or build.__module__.startswith(module.__name__)}
+    wanted, unwanted = ([value] if isinstance(value, str) else list(value or []) for value in (include, exclude))
+    if include:
+        names = {name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in wanted)}
+    return sorted(name for name in names if not any(fnmatch.fnmatch(name, pattern) for pattern in unwanted))
+
+
+def _registered(name: str) -> tuple[Callable[..., Any], type[WeightsEnum]]:
+    if name.lower() not in _BUILDERS:
+        raise ValueError(f"Unknown model {name}: naru.vision has {', '.join(sorted(_BUILDERS))}")
+    return _BUILDERS[name.lower()]
+
+
+def get_model_builder(name: str) -> Callable[..., Any]:
+    return _registered(name)[0]
+
+
+def get_model(name: str, **config: Any) -> Any:
+    """The network of that name. ValueError where there is none."""
+    return get_model_builder(name)(**config)
+
+
+def get_model_weights(name: Any) -> type[WeightsEnum]:
+    """The enumeration of a network's weights, by its name or its function."""
+    return _registered(name if isinstance(name, str) else name.__name__)[1]
+
+
+def get_weight(name: str) -> WeightsEnum:
+    """The weights of a full name, as 'ResNet18_Weights.DEFAULT'."""
+    cls, _, member = name.partition(".")
+    for _, known in _BUILDERS.values():
+        if known.__name__ == cls and member in known.__members__:
+            return known[member]
+    raise ValueError(f"Unknown weights {name}")

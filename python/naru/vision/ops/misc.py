@@ -1,0 +1,179 @@
+"""Layers that networks for images are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import naru
+
+from ...nn.modules import (
+    AdaptiveAvgPool2d,
+    BatchNorm2d,
+    BatchNorm3d,
+    Conv2d,
+    Conv3d,
+    Dropout,
+    Linear,
+    Module,
+    ReLU,
+    Sequential,
+    Sigmoid,
+)
+from .. import _names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__getattr__ = _names.module_getattr(__name__)
+
+
+class FrozenBatchNorm2d(Module):
+    """BatchNorm2d whose statistics and factors are buffers, which no training changes."""
+
+    def __init__(self, num_features: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+        for name, value in (("weight", 1.0), ("bias", 0.0), ("running_mean", 0.0), ("running_var", 1.0)):
+            self.register_buffer(name, naru.full([num_features], value))
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        # A BatchNorm2d's file has one entry more.
+        state_dict.pop(prefix + "num_batches_tracked", None)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def forward(self, x: Any) -> Any:
+        scale = self.weight * (self.running_var + self.eps).rsqrt()
+        shift = self.bias - self.running_mean * scale
+        return x * scale.view([1, -1, 1, 1]) + shift.view([1, -1, 1, 1])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.weight.shape[0]}, eps={self.eps})"
+
+
+class _ConvNormActivation(Sequential):
+    def __init__(
+        self,
+        conv: Any,
+        dims: int,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any = 3,
+        stride: Any = 1,
+        padding: Any = None,
+        groups: int = 1,
+        norm_layer: Any = None,
+        activation_layer: Any = ReLU,
+        dilation: Any = 1,
+        inplace: bool | None = True,
+        bias: bool | None = None,
+    ) -> None:
+        if padding is None:
+            sizes, steps = (list(v) if isinstance(v, (list, tuple)) else [v] * dims for v in (kernel_size, dilation))
+            padding = tuple((size - 1) // 2 * step for size, step in zip(sizes, steps))
+            padding = padding[0] if isinstance(kernel_size, int) and isinstance(dilation, int) else padding
+        bias = norm_layer is None if bias is None else bias
+        layers = [conv(in_channels, out_channels, kernel_size, stride, padding, dilation=dilation, groups=groups, bias=bias)]
+        if norm_layer is not None:
+            layers.append(norm_layer(out_channels))
+        if activation_layer is not None:
+            layers.append(activation_layer(**({} if inplace is None else {"inplace": inplace})))
+        super().__init__(*layers)
+        self.out_channels = out_channels
+
+
+class Conv2dNormActivation(_ConvNormActivation):
+    """Conv2d (as large as its input unless `padding` is given), a normalization, an activation."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any = 3,
+        stride: Any = 1,
+        padding: Any = None,
+        groups: int = 1,
+        norm_layer: Any = BatchNorm2d,
+        activation_layer: Any = ReLU,
+        dilation: Any = 1,
+        inplace: bool | None = True,
+        bias: bool | None = None,
+    ) -> None:
+        layers = (norm_layer, activation_layer, dilation, inplace, bias)
+        super().__init__(Conv2d, 2, in_channels, out_channels, kernel_size, stride, padding, groups, *layers)
+
+
+class Conv3dNormActivation(_ConvNormActivation):
+    """Conv3d (as large as its input unless `padding` is given), a normalization, an activation."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any = 3,
+        stride: Any = 1,
+        padding: Any = None,
+        groups: int = 1,
+        norm_layer: Any = BatchNorm3d,
+        activation_layer: Any = ReLU,
+        dilation: Any = 1,
+        inplace: bool | None = True,
+        bias: bool | None = None,
+    ) -> None:
+        layers = (norm_layer, activation_layer, dilation, inplace, bias)
+        super().__init__(Conv3d, 3, in_channels, out_channels, kernel_size, stride, padding, groups, *layers)
+
+
+class SqueezeExcitation(Module):
+    """Scales each channel by what two 1 x 1 convolutions make of all channels' means."""
+
+    def __init__(
+        self,
+        input_channels: int,
+        squeeze_channels: int,
+        activation: Callable[..., Any] = ReLU,
+        scale_activation: Callable[..., Any] = Sigmoid,
+    ) -> None:
+        super().__init__()
+        self.avgpool = AdaptiveAvgPool2d(1)
+        self.fc1 = Conv2d(input_channels, squeeze_channels, 1)
+        self.fc2 = Conv2d(squeeze_channels, input_channels, 1)
+        self.activation = activation()
+        self.scale_activation = scale_activation()
+
+    def forward(self, input: Any) -> Any:
+        return input * self.scale_activation(self.fc2(self.activation(self.fc1(self.avgpool(input)))))
+
+
+class MLP(Sequential):
+    """Linear layers with a normalization, an activation and dropout behind each; the last one has dropout alone."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: list[int],
+        norm_layer: Any = None,
+        activation_layer: Any = ReLU,
+        inplace: bool | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        how = {} if inplace is None else {"inplace": inplace}
+        layers: list[Module] = []
+        for size in hidden_channels[:-1]:
+            layers.append(Linear(in_channels, size, bias=bias))
+            if norm_layer is not None:
+                layers.append(norm_layer(size))
+            layers += [activation_layer(**how), Dropout(dropout, **how)]
+            in_channels = size
+        super().__init__(*layers, Linear(in_channels, hidden_channels[-1], bias=bias), Dropout(dropout, **how))
+
+
+class Permute(Module):
+    """`permute` as a layer."""
+
+    def __init__(self, dims: list[int]) -> None:
+        super().__init__()
+        self.dims = dims
+
+    def forward(self, x: Any) -> Any:
+        return x.permute(self.dims)

@@ -1,0 +1,19 @@
+"""`torchvision.transforms`: pictures as tensors, cut, turned, coloured, by chance or not; PIL images, or tensors (..., C, H, W) of any device.
+
+What is random is drawn from naru's generator in torchvision's order, except for `RandomOrder` and `RandomChoice`, which ask Python's `random`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _names
+from .transforms import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    if name == "functional":
+        import importlib
+
+        return importlib.import_module("." + name, __name__)
+    _names.fail(__name__, name)

@@ -1,0 +1,147 @@
+"""Transforms made of others, or of a function; conversions."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import naru
+
+from ...nn.modules.container import ModuleList
+from ...nn.modules.module import Module
+from . import functional as F
+from ._modes import Tensor
+
+
+class Compose:
+    """One after the other.
+
+    >>> import numpy as np
+    >>> Compose([ToTensor(), lambda x: x * 2])(np.array([[255]], dtype=np.uint8))
+    tensor([[[2.]]])
+    """
+
+    def __init__(self, transforms: Any) -> None:
+        self.transforms = transforms
+
+    def __call__(self, img: Any) -> Any:
+        for transform in self.transforms:
+            img = transform(img)
+        return img
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{type(self).__name__}(", *(f"    {transform}" for transform in self.transforms), ")"])
+
+
+class _Conversion:
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class ToTensor(_Conversion):
+    """A PIL image or an array (H, W, C) as a tensor (C, H, W), bytes as 0..1; see `functional.to_tensor`."""
+
+    def __call__(self, pic: Any) -> Tensor:
+        return F.to_tensor(pic)
+
+
+class PILToTensor(_Conversion):
+    """A PIL image as a tensor (C, H, W) of the numbers it holds."""
+
+    def __call__(self, pic: Any) -> Tensor:
+        return F.pil_to_tensor(pic)
+
+
+class ToPILImage:
+    """A tensor (C, H, W) or an array (H, W, C) as a PIL image, of `mode` if the channels allow for several."""
+
+    def __init__(self, mode: str | None = None) -> None:
+        self.mode = mode
+
+    def __call__(self, pic: Any) -> Any:
+        return F.to_pil_image(pic, self.mode)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({'' if self.mode is None else f'mode={self.mode}'})"
+
+
+class ConvertImageDtype(Module):
+    """A tensor in another type, scaled so that white stays white."""
+
+    def __init__(self, dtype: Any) -> None:
+        super().__init__()
+        self.dtype = dtype
+
+    def forward(self, image: Tensor) -> Tensor:
+        return F.convert_image_dtype(image, self.dtype)
+
+
+class Lambda:
+    """A function as a transform. TypeError of what can't be called."""
+
+    def __init__(self, lambd: Any) -> None:
+        if not callable(lambd):
+            raise TypeError(f"Argument lambd should be callable, got {type(lambd).__name__!r}")
+        self.lambd = lambd
+
+    def __call__(self, img: Any) -> Any:
+        return self.lambd(img)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class RandomApply(Module):
+    """All of `transforms`, with probability `p`; else none."""
+
+    def __init__(self, transforms: Any, p: float = 0.5) -> None:
+        super().__init__()
+        self.transforms = transforms
+        self.p = p
+
+    def forward(self, img: Any) -> Any:
+        if self.p < naru.rand(1).item():
+            return img
+        for transform in self.transforms:
+            img = transform(img)
+        return img
+
+    def extra_repr(self) -> str:
+        return "" if isinstance(self.transforms, ModuleList) else f"p={self.p}, transforms={self.transforms}"
+
+
+class _Several:
+    def __init__(self, transforms: Any) -> None:
+        if not isinstance(transforms, (list, tuple)):
+            raise TypeError("Argument transforms should be a sequence")
+        self.transforms = transforms
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{type(self).__name__}(", *(f"    {transform}" for transform in self.transforms), ")"])
+
+
+class RandomOrder(_Several):
+    """All of `transforms`, in an order of Python's `random`."""
+
+    def __call__(self, img: Any) -> Any:
+        order = list(range(len(self.transforms)))
+        random.shuffle(order)
+        for place in order:
+            img = self.transforms[place](img)
+        return img
+
+
+class RandomChoice(_Several):
+    """One of `transforms`, which Python's `random` chooses, by the weights `p`."""
+
+    def __init__(self, transforms: Any, p: Any = None) -> None:
+        super().__init__(transforms)
+        if p is not None and not isinstance(p, (list, tuple)):
+            raise TypeError("Argument p should be a sequence")
+        self.p = p
+
+    def __call__(self, *args: Any) -> Any:
+        return random.choices(self.transforms, weights=self.p)[0](*args)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}(p={self.p})"

@@ -1,0 +1,392 @@
+"""`torchvision.transforms.functional`: what transforms do, on PIL images and tensors (..., C, H, W) alike.
+
+A TypeError of anything else. Tensors are resampled by `naru.nn.functional.interpolate` and `grid_sample`, on their device and with gradients.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import naru
+
+from .. import _names
+from . import _functional_pil as _pil
+from . import _functional_tensor as _tensor
+from . import _tensor_color as _color
+from ._conversion import pil_to_tensor, to_pil_image, to_tensor
+from ._modes import PIL_MODES as pil_modes_mapping
+from ._modes import InterpolationMode, Tensor, as_mode, dimensions, is_tensor
+
+__all__ = [
+    "InterpolationMode", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation", "adjust_sharpness", "affine",
+    "autocontrast", "center_crop", "convert_image_dtype", "crop", "elastic_transform", "equalize", "erase", "five_crop", "gaussian_blur",
+    "get_dimensions", "get_image_num_channels", "get_image_size", "hflip", "invert", "normalize", "pad", "perspective", "pil_modes_mapping",
+    "pil_to_tensor", "posterize", "resize", "resized_crop", "rgb_to_grayscale", "rotate", "solarize", "ten_crop", "to_grayscale", "to_pil_image",
+    "to_tensor", "vflip",
+]  # fmt: skip
+
+__getattr__ = _names.module_getattr(__name__)
+
+_NEAREST, _BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
+
+
+def get_dimensions(img: Any) -> list[int]:
+    """[channels, height, width]."""
+    return dimensions(img)
+
+
+def get_image_size(img: Any) -> list[int]:
+    """[width, height]."""
+    return dimensions(img)[:0:-1]
+
+
+def get_image_num_channels(img: Any) -> int:
+    return dimensions(img)[0]
+
+
+def convert_image_dtype(image: Tensor, dtype: Any = naru.float32) -> Tensor:
+    """The tensor in another type, its values scaled so that white stays white. RuntimeError where the type can't hold them safely."""
+    if not isinstance(image, Tensor):
+        raise TypeError("Input img should be Tensor Image")
+    return _color.convert_dtype(image, dtype)
+
+
+def normalize(tensor: Tensor, mean: Any, std: Any, inplace: bool = False) -> Tensor:
+    """(tensor - mean) / std, by channel. TypeError of whole numbers, ValueError where a std is 0."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"img should be Tensor Image. Got {type(tensor)}")
+    return _color.normalize(tensor, mean, std, inplace)
+
+
+def _output_size(size: list[int], wanted: list[int] | None, max_size: int | None) -> list[int]:
+    """[height, width] that an image of [height, width] `size` is resized to: one number wanted is that of the shorter side."""
+    height, width = size
+    if wanted is not None and len(wanted) == 2:
+        if max_size is not None:
+            raise ValueError("max_size should only be passed if size specifies the length of the smaller edge, i.e. size should be an int or a sequence of length 1")
+        return list(wanted)
+    short, long = min(size), max(size)
+    if wanted is None:
+        # As large as it may be.
+        assert max_size is not None
+        new_short, new_long = int(max_size * short / long), max_size
+    else:
+        new_short, new_long = wanted[0], int(wanted[0] * long / short)
+        if max_size is not None:
+            if max_size <= wanted[0]:
+                raise ValueError(f"max_size = {max_size} must be strictly greater than the requested size for the smaller edge size = {wanted[0]}")
+            if new_long > max_size:
+                new_short, new_long = int(max_size * new_short / new_long), max_size
+    return [new_long, new_short] if width <= height else [new_short, new_long]
+
+
+def resize(img: Any, size: Any, interpolation: Any = _BILINEAR, max_size: int | None = None, antialias: bool | None = True) -> Any:
+    """The image at [height, width] `size`, or with its shorter side at one number.
+
+    Args:
+        max_size: the longer side is at most that.
+        antialias: windows grow where a tensor becomes smaller, as they always do for PIL images ('bilinear', 'bicubic').
+    """
+    mode = as_mode(interpolation)
+    if size is not None:
+        size = [size] if isinstance(size, int) else list(size)
+        if len(size) not in (1, 2):
+            raise ValueError(f"Size must be an int or a 1 or 2 element tuple/list, not a {len(size)} element tuple/list")
+    elif max_size is None:
+        raise ValueError("max_size must be an integer when size is None, but got None")
+    _, height, width = dimensions(img)
+    wanted = _output_size([height, width], size, max_size)
+    if wanted == [height, width]:
+        return img
+    return _tensor.resize(img, wanted, mode, antialias) if is_tensor(img) else _pil.resize(img, wanted, mode)
+
+
+def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
+    """padding: one number, [left and right, top and bottom], or [left, top, right, bottom]; modes 'constant', 'edge', 'reflect', 'symmetric'."""
+    if not isinstance(padding, (numbers.Number, tuple, list)):
+        raise TypeError("Got inappropriate padding arg")
+    if not isinstance(fill, (numbers.Number, str, tuple, list, type(None))):
+        raise TypeError("Got inappropriate fill arg")
+    if not isinstance(padding_mode, str):
+        raise TypeError("Got inappropriate padding_mode arg")
+    sides = [padding] if isinstance(padding, numbers.Number) else list(padding)
+    if len(sides) not in (1, 2, 4):
+        raise ValueError(f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(sides)} element tuple")
+    if padding_mode not in ("constant", "edge", "reflect", "symmetric"):
+        raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
+    sides = [int(side) for side in sides * (4 // len(sides))]
+    return (_tensor if is_tensor(img) else _pil).pad(img, sides, fill, padding_mode)
+
+
+def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
+    """The part from (top, left); what lies outside of the image is 0."""
+    return (_tensor if is_tensor(img) else _pil).crop(img, top, left, height, width)
+
+
+def _two(size: Any) -> list[int]:
+    values = [int(size)] if isinstance(size, numbers.Number) else list(size)
+    return values * 2 if len(values) == 1 else values
+
+
+def center_crop(img: Any, output_size: Any) -> Any:
+    """The middle [height, width] of the image, which is padded with 0 where it is smaller."""
+    wanted_height, wanted_width = _two(output_size)
+    _, height, width = dimensions(img)
+    if wanted_width > width or wanted_height > height:
+        across, down = max(wanted_width - width, 0), max(wanted_height - height, 0)
+        img = pad(img, [across // 2, down // 2, (across + 1) // 2, (down + 1) // 2])
+        _, height, width = dimensions(img)
+        if (wanted_height, wanted_width) == (height, width):
+            return img
+    top, left = int(round((height - wanted_height) / 2.0)), int(round((width - wanted_width) / 2.0))
+    return crop(img, top, left, wanted_height, wanted_width)
+
+
+def resized_crop(
+    img: Any, top: int, left: int, height: int, width: int, size: Any, interpolation: Any = _BILINEAR, antialias: bool | None = True
+) -> Any:
+    """`crop`, then `resize`."""
+    return resize(crop(img, top, left, height, width), size, interpolation, antialias=antialias)
+
+
+def hflip(img: Any) -> Any:
+    """Left becomes right."""
+    return img.flip(-1) if is_tensor(img) else _pil.hflip(img)
+
+
+def vflip(img: Any) -> Any:
+    """Top becomes bottom."""
+    return img.flip(-2) if is_tensor(img) else _pil.vflip(img)
+
+
+def five_crop(img: Any, size: Any) -> tuple[Any, ...]:
+    """The corners (top left, top right, bottom left, bottom right) and the middle. ValueError where the image is smaller."""
+    size = [size] if isinstance(size, int) else list(size)
+    if len(size) not in (1, 2):
+        raise ValueError("Please provide only two dimensions (h, w) for size.")
+    crop_height, crop_width = _two(size)
+    _, height, width = dimensions(img)
+    if crop_width > width or crop_height > height:
+        raise ValueError(f"Requested crop size {(crop_height, crop_width)} is bigger than input size {(height, width)}")
+    corners = [crop(img, top, left, crop_height, crop_width) for top in (0, height - crop_height) for left in (0, width - crop_width)]
+    return (*corners, center_crop(img, [crop_height, crop_width]))
+
+
+def ten_crop(img: Any, size: Any, vertical_flip: bool = False) -> tuple[Any, ...]:
+    """`five_crop` of the image, and of the flipped one."""
+    return five_crop(img, size) + five_crop((vflip if vertical_flip else hflip)(img), size)
+
+
+def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
+    """The luma in one channel, or three times."""
+    return _color.rgb_to_grayscale(img, num_output_channels) if is_tensor(img) else _pil.to_grayscale(img, num_output_channels)
+
+
+def to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
+    """A PIL image in grey. TypeError of a tensor: `rgb_to_grayscale` takes both."""
+    if is_tensor(img):
+        raise TypeError("Input should be PIL Image; rgb_to_grayscale takes tensors too")
+    return _pil.to_grayscale(img, num_output_channels)
+
+
+def adjust_brightness(img: Any, brightness_factor: float) -> Any:
+    """0 is black, 1 the image, 2 twice as bright. ValueError of a tensor and a negative factor."""
+    return _adjusted("brightness", img, brightness_factor)
+
+
+def adjust_contrast(img: Any, contrast_factor: float) -> Any:
+    """0 is the grey of the image's mean, 1 the image."""
+    return _adjusted("contrast", img, contrast_factor)
+
+
+def adjust_saturation(img: Any, saturation_factor: float) -> Any:
+    """0 is black and white, 1 the image."""
+    return _adjusted("saturation", img, saturation_factor)
+
+
+def adjust_sharpness(img: Any, sharpness_factor: float) -> Any:
+    """0 is blurred, 1 the image."""
+    return _adjusted("sharpness", img, sharpness_factor)
+
+
+def _adjusted(what: str, img: Any, factor: float) -> Any:
+    if not is_tensor(img):
+        return getattr(_pil, "adjust_" + what)(img, factor)
+    if factor < 0:
+        raise ValueError(f"{what}_factor ({factor}) is not non-negative.")
+    return getattr(_color, "adjust_" + what)(img, factor)
+
+
+def adjust_hue(img: Any, hue_factor: float) -> Any:
+    """Turns the circle of hues by `hue_factor` (-0.5 .. 0.5) of it; a grey image stays as it is."""
+    if not -0.5 <= hue_factor <= 0.5:
+        raise ValueError(f"hue_factor ({hue_factor}) is not in [-0.5, 0.5].")
+    return (_color if is_tensor(img) else _pil).adjust_hue(img, hue_factor)
+
+
+def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
+    """gain * value ** gamma, of values in 0..1."""
+    if gamma < 0:
+        raise ValueError("Gamma should be a non-negative real number")
+    return (_color if is_tensor(img) else _pil).adjust_gamma(img, gamma, gain)
+
+
+def invert(img: Any) -> Any:
+    return (_color if is_tensor(img) else _pil).invert(img)
+
+
+def posterize(img: Any, bits: int) -> Any:
+    """Keeps the first `bits` (0 .. 8) of each byte."""
+    if not 0 <= bits <= 8:
+        raise ValueError(f"The number if bits should be between 0 and 8. Got {bits}")
+    return (_color if is_tensor(img) else _pil).posterize(img, bits)
+
+
+def solarize(img: Any, threshold: float) -> Any:
+    """Inverts values of `threshold` and more."""
+    return (_color if is_tensor(img) else _pil).solarize(img, threshold)
+
+
+def autocontrast(img: Any) -> Any:
+    """Stretches each channel to black and white."""
+    return (_color if is_tensor(img) else _pil).autocontrast(img)
+
+
+def equalize(img: Any) -> Any:
+    """Spreads the values of each channel evenly (bytes only)."""
+    return (_color if is_tensor(img) else _pil).equalize(img)
+
+
+def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Tensor:
+    """Writes `v` over h x w pixels from (i, j)."""
+    if not isinstance(img, Tensor):
+        raise TypeError(f"img should be Tensor Image. Got {type(img)}")
+    out = img if inplace else img.clone()
+    out[..., i : i + h, j : j + w] = v
+    return out
+
+
+def inverse_affine_matrix(center: list[float], angle: float, translate: list[float], scale: float, shear: list[float]) -> list[float]:
+    """2 x 3, row by row: from places of the result to those of the image. The map: shear and turn (degrees), scale, around `center`; then move."""
+    turn, shear_x, shear_y = (math.radians(value) for value in (angle, *shear))
+    a = math.cos(turn - shear_y) / math.cos(shear_y)
+    b = -math.cos(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) - math.sin(turn)
+    c = math.sin(turn - shear_y) / math.cos(shear_y)
+    d = -math.sin(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) + math.cos(turn)
+    # [a b; c d] has determinant 1.
+    matrix = [d / scale, -b / scale, 0.0, -c / scale, a / scale, 0.0]
+    moved = (-center[0] - translate[0], -center[1] - translate[1])
+    matrix[2] = matrix[0] * moved[0] + matrix[1] * moved[1] + center[0]
+    matrix[5] = matrix[3] * moved[0] + matrix[4] * moved[1] + center[1]
+    return matrix
+
+
+def _as_numbers(values: Any) -> list[float]:
+    return [float(value) for value in values]
+
+
+def _check_affine(angle: Any, translate: Any, scale: float, shear: Any, center: Any) -> list[float]:
+    """Raises for arguments of `affine` that can't be meant; returns both shears."""
+    if not isinstance(angle, (int, float)):
+        raise TypeError("Argument angle should be int or float")
+    if not isinstance(translate, (list, tuple)):
+        raise TypeError("Argument translate should be a sequence")
+    if len(translate) != 2:
+        raise ValueError("Argument translate should be a sequence of length 2")
+    if scale <= 0.0:
+        raise ValueError("Argument scale should be positive")
+    if not isinstance(shear, (numbers.Number, list, tuple)):
+        raise TypeError("Shear should be either a single value or a sequence of two values")
+    shears = [float(shear), 0.0] if isinstance(shear, numbers.Number) else _as_numbers(shear)
+    if len(shears) == 1:
+        shears *= 2
+    if len(shears) != 2:
+        raise ValueError(f"Shear should be a sequence containing two values. Got {shear}")
+    if center is not None and not isinstance(center, (list, tuple)):
+        raise TypeError("Argument center should be a sequence")
+    return shears
+
+
+def affine(
+    img: Any, angle: float, translate: Any, scale: float, shear: Any, interpolation: Any = _NEAREST, fill: Any = None, center: Any = None
+) -> Any:
+    """Turns by `angle` degrees clockwise, shears (degrees: along x, or [x, y]), scales, all around `center` [x, y], then moves by `translate` pixels."""
+    shears = _check_affine(angle, translate, scale, shear, center)
+    mode = as_mode(interpolation)
+    _, height, width = dimensions(img)
+    moved = _as_numbers(translate)
+    if is_tensor(img):
+        middle = [0.0, 0.0] if center is None else [center[0] - width * 0.5, center[1] - height * 0.5]
+        return _tensor.affine(img, inverse_affine_matrix(middle, float(angle), moved, scale, shears), mode, fill)
+    middle = [width * 0.5, height * 0.5] if center is None else _as_numbers(center)
+    return _pil.affine(img, inverse_affine_matrix(middle, float(angle), moved, scale, shears), mode, fill)
+
+
+def rotate(img: Any, angle: float, interpolation: Any = _NEAREST, expand: bool = False, center: Any = None, fill: Any = None) -> Any:
+    """Turns by `angle` degrees counter-clockwise around `center` [x, y]; with `expand` the result has room for all of it."""
+    if not isinstance(angle, (int, float)):
+        raise TypeError("Argument angle should be int or float")
+    if center is not None and not isinstance(center, (list, tuple)):
+        raise TypeError("Argument center should be a sequence")
+    mode = as_mode(interpolation)
+    if not is_tensor(img):
+        return _pil.rotate(img, angle, mode, expand, center, fill)
+    _, height, width = dimensions(img)
+    middle = [0.0, 0.0] if center is None else [center[0] - width * 0.5, center[1] - height * 0.5]
+    return _tensor.rotate(img, inverse_affine_matrix(middle, -float(angle), [0.0, 0.0], 1.0, [0.0, 0.0]), mode, expand, fill)
+
+
+def perspective_coefficients(startpoints: Any, endpoints: Any) -> list[float]:
+    """The eight numbers of the map that takes `endpoints` (four of [x, y]) back to `startpoints`."""
+    import numpy as np
+
+    rows, right = [], []
+    for (x, y), (u, v) in zip(endpoints, startpoints):
+        rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
+        right += [u, v]
+    solution = np.linalg.lstsq(np.array(rows, dtype=np.float64), np.array(right, dtype=np.float64), rcond=None)[0]
+    return [float(value) for value in solution.astype(np.float32)]
+
+
+def perspective(img: Any, startpoints: Any, endpoints: Any, interpolation: Any = _BILINEAR, fill: Any = None) -> Any:
+    """Moves four corners (top left, top right, bottom right, bottom left; [x, y]) from `startpoints` to `endpoints`."""
+    mode = as_mode(interpolation)
+    coefficients = perspective_coefficients(startpoints, endpoints)
+    return (_tensor if is_tensor(img) else _pil).perspective(img, coefficients, mode, fill)
+
+
+def _pairs(name: str, value: Any) -> list[Any]:
+    values = [value] if isinstance(value, numbers.Number) else list(value)
+    if len(values) not in (1, 2):
+        raise ValueError(f"If {name} is a sequence its length should be 1 or 2. Got {len(values)}")
+    return values * 2 if len(values) == 1 else values
+
+
+def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
+    """kernel_size (odd) and sigma: one for both, or [x, y]; a sigma of None is 0.3 * ((kernel_size - 1) * 0.5 - 1) + 0.8."""
+    sizes = _pairs("kernel_size", kernel_size)
+    for size in sizes:
+        if size % 2 == 0 or size < 0:
+            raise ValueError(f"kernel_size should have odd and positive integers. Got {sizes}")
+    sigmas = [size * 0.15 + 0.35 for size in sizes] if sigma is None else _pairs("sigma", sigma)
+    for value in sigmas:
+        if value <= 0.0:
+            raise ValueError(f"sigma should have positive values. Got {sigma}")
+    if is_tensor(img):
+        return _tensor.gaussian_blur(img, sizes, _as_numbers(sigmas))
+    return to_pil_image(_tensor.gaussian_blur(pil_to_tensor(img), sizes, _as_numbers(sigmas)), img.mode)
+
+
+def elastic_transform(img: Any, displacement: Tensor, interpolation: Any = _BILINEAR, fill: Any = None) -> Any:
+    """Moves each pixel: displacement (1, H, W, 2), in halves of the image's sides."""
+    if not isinstance(displacement, Tensor):
+        raise TypeError("Argument displacement should be a Tensor")
+    mode = as_mode(interpolation)
+    tensor = img if is_tensor(img) else pil_to_tensor(img)
+    expected = [1, *tensor.shape[-2:], 2]
+    if list(displacement.shape) != expected:
+        raise ValueError(f"Argument displacement shape should be {tuple(expected)}, but given {tuple(displacement.shape)}")
+    out = _tensor.elastic_transform(tensor, displacement, mode, fill)
+    return out if tensor is img else to_pil_image(out, img.mode)

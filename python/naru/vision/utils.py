@@ -1,0 +1,189 @@
+"""`torchvision.utils`: tensors as pictures to look at."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import naru
+
+from . import _names
+from ._pil import pillow
+from .transforms.functional import pil_to_tensor, to_pil_image
+
+__all__ = ["draw_bounding_boxes", "draw_segmentation_masks", "make_grid", "save_image"]
+
+__getattr__ = _names.module_getattr(__name__)
+
+
+def _as_images(tensor: Any) -> Any:
+    """(N, C, H, W), grey ones in three channels, of one image, many, or a list of them."""
+    if not isinstance(tensor, naru.Tensor):
+        if not isinstance(tensor, (list, tuple)):
+            raise TypeError(f"tensor or list of tensors expected, got {type(tensor)}")
+        for image in tensor:
+            if not isinstance(image, naru.Tensor):
+                raise TypeError(f"tensor or list of tensors expected, got a list containing {type(image)}")
+        tensor = naru.stack(list(tensor), 0)
+    if tensor.dim() == 2:
+        tensor = tensor.unsqueeze(0)
+    if tensor.dim() == 3:
+        tensor = tensor.unsqueeze(0)
+    return naru.cat([tensor] * 3, 1) if tensor.dim() == 4 and tensor.shape[1] == 1 else tensor
+
+
+def _spread(image: Any, value_range: Any) -> Any:
+    low, high = value_range if value_range is not None else (image.min().item(), image.max().item())
+    return (image.clamp(low, high) - low) / max(high - low, 1e-5)
+
+
+@naru.no_grad()
+def make_grid(
+    tensor: Any,
+    nrow: int = 8,
+    padding: int = 2,
+    normalize: bool = False,
+    value_range: tuple[float, float] | None = None,
+    scale_each: bool = False,
+    pad_value: float = 0.0,
+) -> Any:
+    """One picture (C, H, W) of many (N, C, H, W), or of a list of (C, H, W), `nrow` in a row, `padding` pixels of `pad_value` between them.
+
+    Args:
+        normalize: brings values to 0..1, from `value_range` (low, high) or, if None, from the least to the greatest: of all, or of each if `scale_each`.
+
+    >>> make_grid(naru.ones(3, 1, 4, 4), nrow=2).shape
+    torch.Size([3, 14, 14])
+    """
+    images = _as_images(tensor)
+    if normalize:
+        if value_range is not None and not isinstance(value_range, tuple):
+            raise TypeError("value_range has to be a tuple (min, max) if specified. min and max are numbers")
+        images = naru.stack([_spread(image, value_range) for image in images.unbind(0)]) if scale_each else _spread(images, value_range)
+    count, channels, height, width = images.shape
+    if count == 1:
+        return images.squeeze(0)
+    columns = min(nrow, count)
+    rows = math.ceil(count / columns)
+    height, width = height + padding, width + padding
+    grid = images.new_full([channels, height * rows + padding, width * columns + padding], pad_value)
+    for place in range(count):
+        top, left = place // columns * height + padding, place % columns * width + padding
+        grid[:, top : top + height - padding, left : left + width - padding] = images[place]
+    return grid
+
+
+@naru.no_grad()
+def save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -> None:
+    """Writes an image of 0..1, or many as a grid, to a file or a path; `kwargs` are those of `make_grid`."""
+    grid = make_grid(tensor, **kwargs)
+    pixels = (grid * 255 + 0.5).clamp(0, 255).permute([1, 2, 0]).to("cpu", naru.uint8).contiguous().numpy()
+    pillow().fromarray(pixels).save(fp, format=format)
+
+
+def _palette(count: int) -> list[tuple[int, ...]]:
+    return [tuple(i * step % 255 for step in (2**25 - 1, 2**15 - 1, 2**21 - 1)) for i in range(count)]
+
+
+def _colors(colors: Any, count: int) -> list[tuple[int, ...]]:
+    """A colour for each of `count` things: of none, of one, of a list."""
+    if colors is None:
+        return _palette(count)
+    if isinstance(colors, list):
+        if len(colors) < count:
+            raise ValueError(f"Number of colors must be equal or larger than the number of objects, but got {len(colors)} < {count}.")
+    elif not isinstance(colors, (tuple, str)):
+        raise ValueError("colors must be a tuple or a string, or a list thereof")
+    elif isinstance(colors, tuple) and len(colors) != 3:
+        raise ValueError("If passed as tuple, colors should be an RGB triplet")
+    else:
+        colors = [colors] * count
+    return [pillow("ImageColor").getrgb(color) if isinstance(color, str) else color for color in colors[:count]]
+
+
+def _check_picture(image: Any) -> None:
+    if not isinstance(image, naru.Tensor):
+        raise TypeError(f"Tensor expected, got {type(image)}")
+    if not (image.dtype == naru.uint8 or image.is_floating_point()):
+        raise ValueError(f"The image dtype must be uint8 or float, got {image.dtype}")
+    if image.dim() != 3:
+        raise ValueError("Pass individual images, not batches")
+
+
+def _font(path: str | None, size: int | None) -> Any:
+    fonts = pillow("ImageFont")
+    if path is None:
+        if size is not None:
+            warnings.warn("Argument 'font_size' will be ignored since 'font' is not set.", stacklevel=3)
+        return fonts.load_default()
+    return fonts.truetype(font=path, size=size or 10)
+
+
+@naru.no_grad()
+def draw_bounding_boxes(
+    image: Any,
+    boxes: Any,
+    labels: list[str] | None = None,
+    colors: Any = None,
+    fill: bool | None = False,
+    width: int = 1,
+    font: str | None = None,
+    font_size: int | None = None,
+    label_colors: Any = None,
+) -> Any:
+    """The image (1 or 3, H, W; bytes, or 0..1) with boxes (N, 4) of (x1, y1, x2, y2) drawn on it, in three channels.
+
+    Args:
+        labels: a text for each box, or None for none.
+        colors: names or triplets, one for all or a list; None: a palette.
+        fill: boxes are filled, and can be seen through.
+        font, font_size: a TrueType file.
+    """
+    _check_picture(image)
+    if image.shape[0] not in (1, 3):
+        raise ValueError("Only grayscale and RGB images are supported")
+    if boxes.numel() and ((boxes[:, 0] > boxes[:, 2]).any() or (boxes[:, 1] > boxes[:, 3]).any()):
+        raise ValueError("Boxes need to be in (xmin, ymin, xmax, ymax) format. Use torchvision.ops.box_convert to convert them")
+    count = boxes.shape[0]
+    if count == 0:
+        warnings.warn("boxes doesn't contain any box. No box was drawn", stacklevel=2)
+        return image
+    if labels is not None and len(labels) != count:
+        raise ValueError(f"The number of boxes ({count}) and labels ({len(labels)}) mismatch. Please specify labels for each box.")
+    texts = [None] * count if labels is None else labels
+    chosen = _colors(colors, count)
+    inks = _colors(label_colors, count) if label_colors is not None else chosen
+    floating = image.is_floating_point()
+    picture = to_pil_image(image if not floating else image.clamp(0, 1)).convert("RGB")
+    draw = pillow("ImageDraw").Draw(picture, "RGBA" if fill else None)
+    face = _font(font, font_size) if labels is not None else None
+    for box, color, ink, text in zip(boxes.long().tolist(), chosen, inks, texts):
+        draw.rectangle(box, width=width, outline=color, fill=(*color, 100) if fill else None)
+        if text is not None:
+            draw.text((box[0] + width + 1, box[1] + width + 1), text, fill=ink, font=face)
+    out = pil_to_tensor(picture).to(image.device)
+    return out.to(image.dtype) / 255 if floating else out
+
+
+@naru.no_grad()
+def draw_segmentation_masks(image: Any, masks: Any, alpha: float = 0.8, colors: Any = None) -> Any:
+    """The image (3, H, W; bytes, or 0..1) with masks (H, W) or (N, H, W) of bool laid over it, black where several lie on one another; alpha 0 shows
+    the image alone, 1 the masks."""
+    _check_picture(image)
+    if image.shape[0] != 3:
+        raise ValueError("Pass an RGB image. Other Image formats are not supported")
+    masks = masks[None] if masks.dim() == 2 else masks
+    if masks.dim() != 3:
+        raise ValueError("masks must be of shape (H, W) or (batch_size, H, W)")
+    if masks.dtype != naru.bool:
+        raise ValueError(f"The masks must be of dtype bool. Got {masks.dtype}")
+    if masks.shape[-2:] != image.shape[-2:]:
+        raise ValueError("The image and the masks must have the same height and width")
+    floating = image.is_floating_point()
+    layer = image.clone()
+    for mask, color in zip(masks.unbind(0), _colors(colors, masks.shape[0])):
+        ink = naru.tensor(color, dtype=naru.float32, device=image.device).view([3, 1, 1])
+        layer = naru.where(mask, (ink / 255 if floating else ink).to(image.dtype).expand(image.shape), layer)
+    layer = naru.where(masks.sum(0) > 1, naru.zeros_like(layer), layer)
+    return (image * (1 - alpha) + layer * alpha).to(image.dtype)
