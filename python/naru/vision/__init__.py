@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from . import _names
 
 if TYPE_CHECKING:
-    from . import datasets, io, models, ops, transforms, utils
+    from . import datasets, io, models, ops, transforms, tv_tensors, utils
 
 # The first part says which torchvision's semantics these are, the local part whose package it is.
 __version__ = "0.25.0+naru"
 
 # Imported when they are first asked for: torchvision imports all of them.
-_SUBMODULES = frozenset("datasets io models ops transforms utils".split())
+_SUBMODULES = frozenset("datasets io models ops transforms tv_tensors utils".split())
 _BACKENDS = ("PIL",)
 
 

@@ -51,7 +51,8 @@ def make_grid(
     """One picture (C, H, W) of many (N, C, H, W), or of a list of (C, H, W), `nrow` in a row, `padding` pixels of `pad_value` between them.
 
     Args:
-        normalize: brings values to 0..1, from `value_range` (low, high) or, if None, from the least to the greatest: of all, or of each if `scale_each`.
+        normalize: brings values to 0..1, from `value_range` (low, high) or, if None, from the least to the greatest.
+        scale_each: of each picture, not of all.
 
     >>> make_grid(naru.ones(3, 1, 4, 4), nrow=2).shape
     torch.Size([3, 14, 14])
@@ -168,7 +169,7 @@ def draw_bounding_boxes(
 
 @naru.no_grad()
 def draw_segmentation_masks(image: Any, masks: Any, alpha: float = 0.8, colors: Any = None) -> Any:
-    """The image (3, H, W; bytes, or 0..1) with masks (H, W) or (N, H, W) of bool laid over it, black where several lie on one another; alpha 0 shows
+    """The image (3, H, W; bytes, or 0..1) with masks (H, W) or (N, H, W) of bool laid over it, black where several lie; alpha 0 shows
     the image alone, 1 the masks."""
     _check_picture(image)
     if image.shape[0] != 3:

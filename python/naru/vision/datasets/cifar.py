@@ -24,11 +24,15 @@ _ALLOWED = {
 }
 
 
+_CORE = "numpy._core" if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else "numpy.core"
+
+
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:
             raise pickle.UnpicklingError(f"{module}.{name} has no place in a file of CIFAR: it is not one, or was tampered with")
-        return super().find_class(module, name)
+        # The files are older than NumPy's present names.
+        return super().find_class(module.replace("numpy.core", _CORE), name)
 
 
 def _read(path: str) -> dict[str, Any]:

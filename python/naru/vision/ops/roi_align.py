@@ -109,10 +109,14 @@ class RoIAlign(Module):
 
     def __init__(self, output_size: Any, spatial_scale: float, sampling_ratio: int, aligned: bool = False) -> None:
         super().__init__()
-        self.output_size, self.spatial_scale, self.sampling_ratio, self.aligned = output_size, spatial_scale, sampling_ratio, aligned
+        self.output_size = output_size
+        self.spatial_scale = spatial_scale
+        self.sampling_ratio = sampling_ratio
+        self.aligned = aligned
 
     def forward(self, input: Any, rois: Any) -> Any:
         return roi_align(input, rois, self.output_size, self.spatial_scale, self.sampling_ratio, self.aligned)
 
     def extra_repr(self) -> str:
-        return f"output_size={self.output_size}, spatial_scale={self.spatial_scale}, sampling_ratio={self.sampling_ratio}, aligned={self.aligned}"
+        names = ("output_size", "spatial_scale", "sampling_ratio", "aligned")
+        return ", ".join(f"{name}={getattr(self, name)}" for name in names)

@@ -10,10 +10,15 @@ from typing import Any
 from .. import _names
 from .transforms import *  # noqa: F403
 
+_SUBMODULES = frozenset("autoaugment functional v2".split())
+_AUTO = frozenset("AutoAugment AutoAugmentPolicy RandAugment TrivialAugmentWide".split())
+
 
 def __getattr__(name: str) -> Any:
-    if name == "functional":
-        import importlib
+    import importlib
 
+    if name in _SUBMODULES:
         return importlib.import_module("." + name, __name__)
+    if name in _AUTO:
+        return getattr(importlib.import_module(".autoaugment", __name__), name)
     _names.fail(__name__, name)

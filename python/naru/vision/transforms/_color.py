@@ -249,8 +249,9 @@ class RandomErasing(ImageTransform):
         return 0, 0, height, width, img
 
     def _draw(self, img: Any) -> Any:
-        if naru.rand(1).item() >= self.p:
-            return None
+        return None if naru.rand(1).item() >= self.p else self._rectangle(img)
+
+    def _rectangle(self, img: Any) -> Any:
         if not isinstance(img, Tensor):
             raise TypeError(f"img should be Tensor Image. Got {type(img)}")
         value = [self.value] if isinstance(self.value, numbers.Number) else None if isinstance(self.value, str) else list(self.value)

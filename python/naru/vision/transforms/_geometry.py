@@ -366,9 +366,9 @@ class ElasticTransform(ImageTransform):
 
     @staticmethod
     def get_params(alpha: Any, sigma: Any, size: Any) -> Any:
-        """(1, H, W, 2); size: [height, width]."""
+        """(1, H, W, 2), by x and by y; size: [height, width]."""
         parts = []
-        for amount, width, side in zip(alpha, sigma, size):
+        for amount, width, side in zip(alpha, sigma, (size[1], size[0])):
             field = naru.rand([1, 1, *size]) * 2 - 1
             if width > 0.0:
                 kernel = int(8 * width + 1)

@@ -65,7 +65,10 @@ def _output_size(size: list[int], wanted: list[int] | None, max_size: int | None
     height, width = size
     if wanted is not None and len(wanted) == 2:
         if max_size is not None:
-            raise ValueError("max_size should only be passed if size specifies the length of the smaller edge, i.e. size should be an int or a sequence of length 1")
+            raise ValueError(
+                "max_size should only be passed if size specifies the length of the smaller edge, "
+                "i.e. size should be an int or a sequence of length 1"
+            )
         return list(wanted)
     short, long = min(size), max(size)
     if wanted is None:
@@ -76,7 +79,9 @@ def _output_size(size: list[int], wanted: list[int] | None, max_size: int | None
         new_short, new_long = wanted[0], int(wanted[0] * long / short)
         if max_size is not None:
             if max_size <= wanted[0]:
-                raise ValueError(f"max_size = {max_size} must be strictly greater than the requested size for the smaller edge size = {wanted[0]}")
+                raise ValueError(
+                    f"max_size = {max_size} must be strictly greater than the requested size for the smaller edge size = {wanted[0]}"
+                )
             if new_long > max_size:
                 new_short, new_long = int(max_size * new_short / new_long), max_size
     return [new_long, new_short] if width <= height else [new_short, new_long]
@@ -269,7 +274,7 @@ def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = F
 
 
 def inverse_affine_matrix(center: list[float], angle: float, translate: list[float], scale: float, shear: list[float]) -> list[float]:
-    """2 x 3, row by row: from places of the result to those of the image. The map: shear and turn (degrees), scale, around `center`; then move."""
+    """2 x 3, row by row: from places of the result to those of the image. The map shears, turns (degrees) and scales around `center`, then moves."""
     turn, shear_x, shear_y = (math.radians(value) for value in (angle, *shear))
     a = math.cos(turn - shear_y) / math.cos(shear_y)
     b = -math.cos(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) - math.sin(turn)
@@ -312,7 +317,7 @@ def _check_affine(angle: Any, translate: Any, scale: float, shear: Any, center: 
 def affine(
     img: Any, angle: float, translate: Any, scale: float, shear: Any, interpolation: Any = _NEAREST, fill: Any = None, center: Any = None
 ) -> Any:
-    """Turns by `angle` degrees clockwise, shears (degrees: along x, or [x, y]), scales, all around `center` [x, y], then moves by `translate` pixels."""
+    """Turns by `angle` degrees clockwise, shears (degrees: along x, or [x, y]) and scales around `center` [x, y], then moves by `translate`."""
     shears = _check_affine(angle, translate, scale, shear, center)
     mode = as_mode(interpolation)
     _, height, width = dimensions(img)

@@ -1,0 +1,305 @@
+"""Transforms of v2 that are not in v1, or are others there: conversions, containers, choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import naru
+
+from ....nn.modules.module import Module
+from ..._pil import is_pil
+from ...tv_tensors import Image
+from .. import autoaugment as _auto
+from .._base import randint
+from .._color import RandomErasing as _RandomErasing
+from .._geometry import RandomCrop as _RandomCrop
+from .._geometry import RandomPerspective as _RandomPerspective
+from .._modes import InterpolationMode, as_mode, dimensions
+from . import functional as F
+from ._transform import MaybeOfV1, OfV1, Transform, is_pure_tensor
+
+
+class Identity(Transform):
+    """Changes nothing."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return inpt
+
+
+class Lambda(Transform):
+    """A function of each part of a sample that is of one of `types` (any, where none are given)."""
+
+    def __init__(self, lambd: Any, *types: type) -> None:
+        super().__init__()
+        self.lambd = lambd
+        self._transformed_types = types or (object,)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return self.lambd(inpt)
+
+
+class ToImage(Transform):
+    """PIL images, arrays (H, W, C) and tensors as `tv_tensors.Image` of the numbers they hold."""
+
+    _transformed_types = (is_pure_tensor, is_pil, np.ndarray)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Image:
+        return F.to_image(inpt)
+
+
+class ToPureTensor(Transform):
+    """`tv_tensors.Image` as plain tensors."""
+
+    _transformed_types = (Image,)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return inpt.as_subclass(naru.Tensor)
+
+
+class PILToTensor(Transform):
+    """PIL images as plain tensors (C, H, W) of the numbers they hold."""
+
+    _transformed_types = (is_pil,)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return F.pil_to_tensor(inpt)
+
+
+class ToTensor(Transform):
+    """PIL images and arrays as tensors, bytes as 0..1; torchvision has it for programs of v1, and would rather see ToImage and ToDtype."""
+
+    _transformed_types = (is_pil, np.ndarray)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return F.to_tensor(inpt)
+
+
+class ToPILImage(Transform):
+    """Tensors (C, H, W) and arrays (H, W, C) as PIL images."""
+
+    _transformed_types = (is_pure_tensor, Image, np.ndarray)
+
+    def __init__(self, mode: str | None = None) -> None:
+        super().__init__()
+        self.mode = mode
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return F.to_pil_image(inpt, self.mode)
+
+
+class ToDtype(Transform):
+    """Pictures that are tensors in another type; with `scale` white stays white.
+
+    Args:
+        dtype: a dtype, or a dictionary of them by type, `tv_tensors.Image`, `torch.Tensor` or "others"; None leaves such parts as they are.
+    """
+
+    _transformed_types = (naru.Tensor,)
+
+    def __init__(self, dtype: Any, scale: bool = False) -> None:
+        super().__init__()
+        if not isinstance(dtype, (dict, naru.dtype)):
+            raise ValueError(f"dtype must be a dict or a torch.dtype, got {type(dtype)} instead")
+        self.dtype = dtype
+        self.scale = scale
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        wanted = self.dtype
+        if isinstance(wanted, dict):
+            if type(inpt) not in wanted and "others" not in wanted:
+                raise ValueError(f'No dtype was specified for type {type(inpt)}: name it in the dictionary, or "others" (None for no change)')
+            wanted = wanted.get(type(inpt), wanted.get("others"))
+        if wanted is None:
+            return inpt
+        out = F.to_dtype(inpt, wanted, self.scale)
+        return Image(out) if isinstance(inpt, Image) else out
+
+    def extra_repr(self) -> str:
+        return f"dtype={self.dtype}, scale={self.scale}"
+
+
+class ConvertImageDtype(ToDtype):
+    """Pictures in another type, white staying white."""
+
+    def __init__(self, dtype: Any = naru.float32) -> None:
+        super().__init__(dtype, scale=True)
+
+
+class RGB(Transform):
+    """Grey pictures in three channels."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        out = F.grayscale_to_rgb(inpt)
+        return Image(out) if isinstance(inpt, Image) else out
+
+
+class _Container(Transform):
+    def __init__(self, transforms: Any) -> None:
+        super().__init__()
+        if not isinstance(transforms, (list, tuple)) and not isinstance(transforms, Module):
+            raise TypeError("Argument transforms should be a sequence of callables")
+        if len(transforms) < 1:
+            raise ValueError("Pass at least one transform")
+        self.transforms = transforms
+
+    @staticmethod
+    def _run(transforms: Any, inputs: tuple[Any, ...]) -> Any:
+        several = len(inputs) > 1
+        for transform in transforms:
+            out = transform(*inputs)
+            inputs = out if several else (out,)
+        return inputs if several else inputs[0]
+
+    def extra_repr(self) -> str:
+        return "\n".join(str(transform) for transform in self.transforms)
+
+
+class Compose(_Container):
+    """One after the other, on samples of several parts too."""
+
+    def forward(self, *inputs: Any) -> Any:
+        return self._run(self.transforms, inputs)
+
+
+class RandomApply(_Container):
+    """All of `transforms`, with probability `p`; else none."""
+
+    def __init__(self, transforms: Any, p: float = 0.5) -> None:
+        super().__init__(transforms)
+        if not 0.0 <= p <= 1.0:
+            raise ValueError("`p` should be a floating point value in the interval [0.0, 1.0].")
+        self.p = p
+
+    def forward(self, *inputs: Any) -> Any:
+        if naru.rand(1).item() >= self.p:
+            return inputs if len(inputs) > 1 else inputs[0]
+        return self._run(self.transforms, inputs)
+
+
+class RandomChoice(_Container):
+    """One of `transforms`, by the weights `p`."""
+
+    def __init__(self, transforms: Any, p: Any = None) -> None:
+        super().__init__(transforms)
+        weights = [1.0] * len(transforms) if p is None else list(p)
+        if len(weights) != len(transforms):
+            raise ValueError(f"Length of p doesn't match the number of transforms: {len(weights)} != {len(transforms)}")
+        self.p = [weight / sum(weights) for weight in weights]
+
+    def forward(self, *inputs: Any) -> Any:
+        return self.transforms[int(naru.multinomial(naru.tensor(self.p), 1).item())](*inputs)
+
+
+class RandomOrder(_Container):
+    """All of `transforms`, in a random order."""
+
+    def forward(self, *inputs: Any) -> Any:
+        return self._run([self.transforms[place] for place in naru.randperm(len(self.transforms)).tolist()], inputs)
+
+
+class RandomCrop(OfV1, _RandomCrop):
+    __doc__ = _RandomCrop.__doc__
+
+    def _draw(self, img: Any) -> Any:
+        steps, height, width = self._paddings(*dimensions(img)[1:])
+        if height < self.size[0] or width < self.size[1]:
+            what = "padded input image size" if steps else "input image size"
+            raise ValueError(f"Required crop size {tuple(self.size)} is larger than {what} {(height, width)}.")
+        # A side that fits exactly is not drawn.
+        top = randint(0, height - self.size[0] + 1) if height > self.size[0] else 0
+        left = randint(0, width - self.size[1] + 1) if width > self.size[1] else 0
+        return steps, (top, left, *self.size)
+
+
+class RandomPerspective(MaybeOfV1, _RandomPerspective):
+    __doc__ = _RandomPerspective.__doc__
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        _, height, width = dimensions(flat_inputs[0])
+        return {"drawn": self.get_params(width, height, self.distortion_scale)}
+
+
+class RandomErasing(MaybeOfV1, _RandomErasing):
+    __doc__ = _RandomErasing.__doc__
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        first = flat_inputs[0] if flat_inputs else None
+        return {"drawn": None if first is None else self._rectangle(F.pil_to_tensor(first) if is_pil(first) else first)}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if is_pil(inpt):
+            return F.to_pil_image(self._apply_to(F.pil_to_tensor(inpt), params["drawn"]), inpt.mode)
+        return super().transform(inpt, params)
+
+
+class RandomChannelPermutation(Transform):
+    """The channels in a random order."""
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"permutation": naru.randperm(dimensions(flat_inputs[0])[0]).tolist()}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        out = F.permute_channels(inpt, params["permutation"])
+        return Image(out) if isinstance(inpt, Image) else out
+
+
+class RandomResize(Transform):
+    """The shorter side at a random size of min_size .. max_size - 1."""
+
+    def __init__(self, min_size: int, max_size: int, interpolation: Any = InterpolationMode.BILINEAR, antialias: bool | None = True) -> None:
+        super().__init__()
+        self.min_size, self.max_size = min_size, max_size
+        self.interpolation, self.antialias = as_mode(interpolation), antialias
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"size": randint(self.min_size, self.max_size)}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        out = F.resize(inpt, params["size"], self.interpolation, antialias=self.antialias)
+        return Image(out) if isinstance(inpt, Image) else out
+
+
+def _signed(magnitude: float, signed: bool) -> float:
+    return -magnitude if signed and naru.rand([]).item() <= 0.5 else magnitude
+
+
+def _step(space: dict[str, Any]) -> tuple[str, Any, bool]:
+    names = list(space)
+    name = names[int(naru.randint(0, len(names), size=[]).item())]
+    return name, *space[name]
+
+
+class AutoAugment(OfV1, _auto.AutoAugment):
+    __doc__ = _auto.AutoAugment.__doc__
+
+    def _draw(self, img: Any) -> list[tuple[str, float]]:
+        space, steps = self._magnitudes(img), []
+        for name, p, place in self.policies[int(naru.randint(0, len(self.policies), size=[]).item())]:
+            if naru.rand([]).item() <= naru.tensor(p).item():
+                values, signed = space[name]
+                steps.append((name, 0.0 if place is None or values is None else _signed(float(values[place].item()), signed)))
+        return steps
+
+
+class RandAugment(OfV1, _auto.RandAugment):
+    __doc__ = _auto.RandAugment.__doc__
+
+    def _draw(self, img: Any) -> list[tuple[str, float]]:
+        space, steps = self._magnitudes(img), []
+        for _ in range(self.num_ops):
+            name, values, signed = _step(space)
+            steps.append((name, 0.0 if values is None else _signed(float(values[self.magnitude].item()), signed)))
+        return steps
+
+
+class TrivialAugmentWide(OfV1, _auto.TrivialAugmentWide):
+    __doc__ = _auto.TrivialAugmentWide.__doc__
+
+    def _draw(self, img: Any) -> list[tuple[str, float]]:
+        name, values, signed = _step(self._magnitudes(img))
+        if values is None:
+            return [(name, 0.0)]
+        place = int(naru.randint(0, self.num_magnitude_bins, size=[]).item())
+        return [(name, _signed(float(values[place].item()), signed))]
