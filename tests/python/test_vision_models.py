@@ -1,5 +1,6 @@
 """naru.vision.models: torchvision's names of parameters and their number; weights come from files alone."""
 import math
+import pickle
 
 import pytest
 
@@ -97,6 +98,7 @@ def test_weights_say_what_images_they_want():
     out = preset(torch.randint(0, 256, (3, 40, 50), dtype=torch.uint8))
     assert out.shape == (3, 224, 224)
     assert out.dtype == torch.float32
+    assert pickle.loads(pickle.dumps(models.ResNet50_Weights.DEFAULT)) is models.ResNet50_Weights.IMAGENET1K_V2
 
 
 def test_models_are_found_by_name():

@@ -324,3 +324,37 @@ def test_a_name_that_is_missing_says_so():
         _ = v2.MixUp
     with pytest.raises(ImportError, match=r"torchvision.transforms.AugMix is not in naru.vision yet"):
         from naru.vision.transforms import AugMix  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda x: F.resize(x, 5), lambda x: F.rotate(x, 30, expand=True, fill=[5.0]), lambda x: F.pad(x, 3, 5),
+        lambda x: F.pad(x, 3, padding_mode="reflect"), lambda x: F.crop(x, -2, 3, 9, 30), lambda x: F.adjust_hue(x, 0.2),
+        lambda x: F.adjust_contrast(x, 0.2), lambda x: F.adjust_sharpness(x, 0.2), F.equalize, F.autocontrast, lambda x: F.gaussian_blur(x, 3),
+        lambda x: F.perspective(x, [[0, 0], [16, 0], [16, 12], [0, 12]], [[1, 2], [15, 1], [14, 10], [2, 11]]),
+        lambda x: F.normalize(F.convert_image_dtype(x), [0.5] * 3, [0.2] * 3),
+    ],
+)  # fmt: skip
+def test_images_stay_on_their_device_and_are_the_same_there(transform, device, own_matmuls):
+    out = transform(BYTES.to(device))
+    assert out.device == torch.device(device)
+    assert torch.equal(out.cpu(), transform(BYTES))
+
+
+def test_without_pillow_tensors_are_transformed_and_the_rest_says_what_to_install(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    assert T.Compose([T.Resize(5), T.RandomCrop(3)])(BYTES).shape == (3, 3, 3)
+    assert v2.Compose([v2.ToImage(), v2.Resize(5)])(ARRAY).shape == (3, 5, 6)
+    with pytest.raises(ImportError, match="install it with: pip install 'naru\\[vision\\]'"):
+        T.ToPILImage()(BYTES)
+
+
+def test_transforms_are_pickled():
+    import pickle
+
+    for transform in (T.Compose([T.ToTensor(), T.RandomCrop(3)]), v2.Resize(5), v2.RandomCrop(4), v2.AutoAugment()):
+        again = pickle.loads(pickle.dumps(transform))
+        assert (type(again), repr(again)) == (type(transform), repr(transform))

@@ -43,6 +43,9 @@ class WeightsEnum(Enum):
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self._name_}"
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return getattr, (type(self), self._name_)
+
 
 def classification(file: str, **preset: Any) -> Weights:
     """Weights of ImageNet's thousand classes."""
