@@ -140,7 +140,8 @@ del _point_to_wheels
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(
     "accelerator autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
-    "amp fft linalg safetensors signal sparse special vision xpu _utils compiler distributions func hub jit multiprocessing overrides profiler _dynamo".split()
+    "amp fft linalg safetensors signal sparse special vision xpu _utils compiler distributions func hub jit multiprocessing overrides "
+    "profiler _dynamo".split()
 )
 _LAZY = {
     **dict.fromkeys(("finfo", "iinfo"), "_functions.dtype_limits"),

@@ -1,0 +1,136 @@
+"""The pages under docs/ say what is true: their code runs, prints what stands below it, and the tables have all there is."""
+import functools
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tools import doc_blocks  # noqa: E402
+
+PAGES = doc_blocks.all_pages()
+KOREAN = sorted((ROOT / "docs" / "ko").rglob("*.md"))
+RUN = [p for p in PAGES if p not in KOREAN]  # the Korean pages have the same code and the same output, letter for letter
+LANGUAGES = {"python", "text", "console", "cpp", "sh", "yaml", "toml", "cmake", "run", "virtual", ""}
+
+
+def name(page):
+    return str(page.relative_to(ROOT))
+
+
+def of(language):
+    return [(page, b) for page in PAGES for b in doc_blocks.blocks_of(page) if b.language == language and b.skipped is None]
+
+
+@functools.cache
+def faults():
+    """What is wrong in each page. Pages run in a process that has not used a device, each in a fork of it."""
+    code = "import json; from tools import doc_blocks as d; d.prepare(); print(json.dumps({p: d.run_page(d.Path(p))[0] for p in sys.argv[1:]}))"
+    command = [sys.executable, "-c", f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'python')]!r}; {code}", *map(str, RUN)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("page", RUN, ids=name)
+def test_the_code_of_a_page_runs_and_prints_what_stands_below_it(page):
+    assert faults()[str(page)] == []
+
+
+def test_a_page_that_lies_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(doc_blocks, "ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("```python\nx = 1\nprint(x)\n```\n\n```text\n2\n```\n\n```python\nx  # -> 1\nx  # -> 3\n```\n\n```python raises\nx\n```\n\n"
+                    "```python\ny\n```\n\n```console\n$ echo a\nb\n```\n")  # fmt: skip
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    monkeypatch.chdir(tmp_path)
+    run = doc_blocks._Page(page)
+    run.run()
+    assert [fault.split(":")[1] for fault in run.wrong] == ["7", "12", "16", "20", "24"], run.wrong
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+def test_the_cpp_of_the_pages_compiles():
+    source = doc_blocks.cpp_source(PAGES)
+    command = ["g++", "-std=c++20", "-fsyntax-only", "-w", f"-I{ROOT / 'include'}", "-x", "c++", "-"]
+    done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[:4000]
+    print(f"{source.count('namespace block')} blocks of C++ compile")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_commands_that_are_not_run_are_ones_that_bash_can_read():
+    for page, block in of("sh"):
+        done = subprocess.run(["bash", "-n", "-c", block.text], capture_output=True, text=True)
+        assert done.returncode == 0, f"{name(page)}:{block.line}: {done.stderr}"
+
+
+def test_every_block_has_a_language_and_one_that_does_not_run_says_why():
+    for page in PAGES:
+        for block in doc_blocks.blocks_of(page):
+            assert block.language in LANGUAGES, f"{name(page)}:{block.line}: {block.language}"
+            assert block.skipped is None or len(block.skipped) > 10, f"{name(page)}:{block.line}: no-run, and no reason"
+            if block.skipped is not None:
+                print(f"not run: {name(page)}:{block.line}: {block.skipped}")
+
+
+@pytest.mark.parametrize("page", KOREAN, ids=name)
+def test_a_korean_page_has_the_code_of_the_english_one_and_its_output(page):
+    english = ROOT / "docs" / page.relative_to(ROOT / "docs" / "ko")
+
+    def code(path):
+        """Without comments, but for `# -> ...`, which says what is printed."""
+        blocks = [x for b in doc_blocks.blocks_of(path) if not b.hidden or b.language == "virtual" for x in (b, b.shows) if x]
+        return [(b.language, b.rest, re.sub(r" *#(?! ->).*", "", b.text)) for b in blocks]
+
+    assert english.exists(), f"there is no {name(english)}"
+    assert code(page) == code(english)
+
+
+def test_every_link_from_page_to_page_leads_somewhere():
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
+            if (page.parent / target).resolve().parent != ROOT / "docs" / "api":  # made with the site
+                assert (page.parent / target).exists(), f"{name(page)}: {target}"
+
+
+# --- tables that must have everything -------------------------------------------------------------------------------
+
+ENVIRONMENT = [p for p in (ROOT / "docs" / "environment.md", ROOT / "docs" / "ko" / "environment.md") if p.exists()]
+
+
+def variables_read():
+    """Every NARU_* that the sources read from the environment."""
+    ours = r'"(NARU_[A-Z0-9_]*[A-Z0-9])"'  # in C++ some are handed to a function that reads them, and no other texts look like this
+    read = rf"environ(?:\.get|\.setdefault|\.pop)?[\[(]\s*{ours}|{ours} (?:not )?in os\.environ|\$\{{(NARU_[A-Z0-9_]+)"
+    found = set()
+    for folder in ("src", "include", "python/bindings", "bench/cpp"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".h", ".cpp", ".inc"):
+                found |= set(re.findall(ours, path.read_text()))
+    for path in [ROOT / "run", *(p for f in ("python", "tools", "bench", "tests/python") for p in (ROOT / f).rglob("*.py"))]:
+        found |= {n for groups in re.findall(read, path.read_text()) for n in groups if n}
+    return {n for n in found if not n.startswith("NARU_FAKE_")} - {"NARU_ORACLE"} - {"NARU_QEMU_CPU"}
+
+
+@pytest.mark.parametrize("page", ENVIRONMENT, ids=name)
+def test_the_page_of_environment_variables_has_each_that_is_read_and_no_other(page):
+    read = variables_read()
+    assert len(read) > 25
+    told = {n for row in page.read_text().splitlines() if row.startswith("| `") for n in re.findall(r"`(NARU_[A-Z0-9_]+)`", row.split(" | ")[0])}
+    assert told == read
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name == "troubleshooting.md"], ids=name)
+def test_troubleshooting_has_each_state_of_the_doctor(page):
+    table = (ROOT / "src" / "runtime" / "availability.cpp").read_text().split("kTable[kDriverStates] = {")[1].split("\n};")[0]
+    states = re.findall(r'^    \{"([^"]+)"', table, re.MULTILINE)
+    assert len(states) > 8
+    assert [s for s in states if s != "works"] == re.findall(r"^\| `([^`]+)` \|", page.read_text(), re.MULTILINE)
