@@ -1,0 +1,97 @@
+"""The site: the pages under docs/ and a reference made from docstrings, by Sphinx, into site/. `./run docs` calls it.
+
+    python -m tools.site [--strict]    --strict: a warning of Sphinx's is an error
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS, SITE, API = ROOT / "docs", ROOT / "site", ROOT / "docs" / "api"
+
+# The namespaces of the reference, and what each is for.
+NAMESPACES = {
+    "naru": "tensors, their functions, devices",
+    "naru.nn": "modules",
+    "naru.nn.functional": "functions of networks",
+    "naru.nn.init": "first values of parameters",
+    "naru.nn.utils": "norms, packed sequences, vectors of parameters",
+    "naru.optim": "optimizers",
+    "naru.optim.lr_scheduler": "schedules of learning rates",
+    "naru.autograd": "derivatives",
+    "naru.autograd.functional": "Jacobians, Hessians",
+    "naru.amp": "mixed precision",
+    "naru.cuda": "devices of kind cuda",
+    "naru.mps": "devices of kind mps",
+    "naru.xpu": "devices of kind xpu",
+    "naru.cpu": "the processor",
+    "naru.accelerator": "the best device, whatever its kind",
+    "naru.fallback": "operators that a device lacks",
+    "naru.linalg": "linear algebra",
+    "naru.fft": "Fourier transforms",
+    "naru.special": "special functions",
+    "naru.signal.windows": "windows",
+    "naru.random": "random numbers",
+    "naru.utils.data": "data sets and loaders",
+    "naru.utils.dlpack": "tensors of other libraries",
+    "naru.serialization": "files",
+    "naru.safetensors": "safetensors files",
+}
+
+
+def public(module: ModuleType) -> list[str]:
+    """The names of a namespace that are functions or classes of naru's and have a docstring."""
+    names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
+    found = []
+    for name in sorted(set(names), key=str.lower):
+        thing = getattr(module, name, None)
+        if not callable(thing) or inspect.ismodule(thing) or not str(getattr(thing, "__module__", "naru") or "naru").startswith("naru"):
+            continue
+        if inspect.getdoc(thing):
+            found.append(name)
+    return found
+
+
+def write_reference() -> int:
+    """Writes docs/api; returns how many names it has."""
+    shutil.rmtree(API, ignore_errors=True)
+    API.mkdir()
+    count, rows, seen = 0, [], set()
+    for space, about in NAMESPACES.items():
+        module = importlib.import_module(space)
+        lines = [f"# {space}", "", about[0].upper() + about[1:] + ".", "", "```{eval-rst}", f".. py:currentmodule:: {space}", ""]
+        for name in public(module):
+            thing = getattr(module, name)
+            lines += [f".. {'autoclass' if inspect.isclass(thing) else 'autofunction'}:: {space}.{name}"]
+            lines += ["   :members:"] if space == "naru" and name == "Tensor" else []
+            lines += ["   :no-index:", ""] if thing in seen else [""]  # a name that stands in several namespaces has its place in the first
+            seen.add(thing)
+            count += 1
+        (API / f"{space}.md").write_text("\n".join([*lines, "```", ""]), encoding="utf-8")
+        rows.append(f"| [{space}]({space}.md) | {about} |")
+    contents = ["```{toctree}", ":hidden:", "", *NAMESPACES, "```", ""]
+    text = ["# Reference", "", f"{count} names, from their docstrings.", "", "| namespace | |", "|---|---|", *rows, "", *contents]
+    (API / "index.md").write_text("\n".join(text), encoding="utf-8")
+    return count
+
+
+def main() -> int:
+    sys.path.insert(0, str(ROOT / "python"))
+    count = write_reference()
+    strict = ["-W", "--keep-going"] if "--strict" in sys.argv else []
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-j", "auto", "-d", str(ROOT / "build" / "doctrees"), *strict, str(DOCS), str(SITE)]
+    status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    if status == 0:
+        print(f"naru: {SITE.relative_to(ROOT)}/index.html: {len(list(SITE.rglob('*.html')))} pages, {count} names in the reference")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
