@@ -11,7 +11,7 @@ from naru.version import __version__  # noqa: E402
 
 project, author, release = "naru", "naru's authors", str(__version__)
 project_copyright = "naru's authors; Apache-2.0"
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 3
 myst_enable_extensions = ["strikethrough"]
 html_theme = "furo"
@@ -36,18 +36,17 @@ def plain(text: str) -> str:
 
 
 def docstring(app, what, name, obj, options, lines):
-    """Docstrings are plain text with examples; a line that is indented further is shown as it is."""
+    """Docstrings are plain text with examples; sections (Args:, Raises:) are Napoleon's, which comes behind this."""
     found, example = [], False
     for line in lines:
         example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
+        indent = line[: len(line) - len(line.lstrip())]
         if example or not line.strip():
             found.append(line)
-        elif line.startswith("    "):
-            found.append("| ``" + line.strip().replace("`", "'") + "``")
-        elif re.match(r"[A-Za-z_]\w*\(.*\)$", line):
+        elif re.match(r"[A-Za-z_]\w*\(.*\)( -> .*)?$", line):
             found.append(f"``{line}``")  # a further signature
         else:
-            found.append(plain(line).strip())
+            found.append(indent + plain(line.strip()).strip())
     lines[:] = found
 
 
@@ -63,6 +62,6 @@ def languages(app, page, template, context, doctree):
 
 
 def setup(app):
-    app.connect("autodoc-process-docstring", docstring)
+    app.connect("autodoc-process-docstring", docstring, priority=100)
     app.connect("html-page-context", languages)
     return {"parallel_read_safe": True}

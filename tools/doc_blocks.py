@@ -41,7 +41,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 VIRTUAL = "cuda:2,mps:1"
-PATIENCE = 60  # seconds for a page
+PATIENCE = 120  # seconds for a page
 
 _FENCE = re.compile(r"^( *)(`{3,})(.*)$")
 _HIDDEN = re.compile(r"^<!-- (run|cpp|virtual):(.*?)-->", re.DOTALL | re.MULTILINE)
@@ -230,17 +230,18 @@ def write_outputs(page: Path, printed: dict[int, str]) -> None:
 
 
 def prepare() -> None:
-    """Makes `torch` naru, and leaves out what a user's machine may say of devices."""
-    os.environ["NARU_CACHE_DIR"] = ""
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
-    if not any(e.value.startswith("naru.") for e in importlib.metadata.entry_points(group="pytest11")):
-        os.environ["PYTEST_PLUGINS"] = "naru.testing.pytest_plugin"  # an installed naru says that itself
-    hides = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "PYTORCH_ENABLE_MPS_FALLBACK", "NARU_FALLBACK", "PYTEST_ADDOPTS")
-    for name in [n for n in os.environ if n in hides or n.startswith("PYTEST_XDIST")]:
+    """Makes `torch` naru, and leaves out what the environment may say of naru, of devices and of another pytest."""
+    plain = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "PYTORCH_ENABLE_MPS_FALLBACK", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")
+    for name in [n for n in os.environ if n in plain or n.startswith(("NARU_", "PYTEST_XDIST"))]:
         del os.environ[name]
+    os.environ["NARU_CACHE_DIR"] = ""
+    import naru
     from naru._command.runner import install_torch_alias
 
     install_torch_alias()
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(naru.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    if not any(e.value.startswith("naru.") for e in importlib.metadata.entry_points(group="pytest11")):
+        os.environ["PYTEST_PLUGINS"] = "naru.testing.pytest_plugin"  # an installed naru says that itself
 
 
 # --- C++ ------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import naru
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +33,7 @@ def of(language):
 def faults():
     """What is wrong in each page. Pages run in a process that has not used a device, each in a fork of it."""
     code = "import json; from tools import doc_blocks as d; d.prepare(); print(json.dumps({p: d.run_page(d.Path(p))[0] for p in sys.argv[1:]}))"
-    command = [sys.executable, "-c", f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'python')]!r}; {code}", *map(str, RUN)]
+    command = [sys.executable, "-c", f"import sys; sys.path[:0] = {[str(ROOT), str(Path(naru.__file__).parents[1])]!r}; {code}", *map(str, RUN)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.splitlines()[-1])
