@@ -57,11 +57,13 @@ def languages(app, page, template, context, doctree):
     have = app.env.found_docs
     context["language"] = "ko" if korean else "en"
     context["korean"] = korean
+    # The contents of the page's language alone: the Korean part is the last one of index.md.
+    before, *parts = context["furo_navigation_tree"].split('<p class="caption"')
+    context["furo_navigation_tree"] = before + "".join('<p class="caption"' + p for p in (parts[-1:] if korean else parts[:-1]))
     context["other_page"] = other if other in have else "index" if korean else "ko/index"
-    context["translated"] = other in have
 
 
 def setup(app):
     app.connect("autodoc-process-docstring", docstring, priority=100)
-    app.connect("html-page-context", languages)
+    app.connect("html-page-context", languages, priority=900)  # behind the theme's
     return {"parallel_read_safe": True}

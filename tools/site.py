@@ -59,6 +59,32 @@ def public(module: ModuleType) -> list[str]:
     return found
 
 
+def write_missing() -> None:
+    """Writes docs/api/missing.md: which public names of PyTorch naru has, by namespace, and what comes nearest to the others."""
+    from naru._missing import VERSION, names
+    from naru._missing.nearest import nearest_to
+
+    rows, lacking, have, all_ = [], [], 0, 0
+    for space, words in sorted(names().items()):
+        where = importlib.import_module("naru")
+        for part in filter(None, space.split(".")):
+            where = getattr(where, part, None)
+        shown, there = "torch" + (f".{space}" if space else ""), [w for w in words if where is not None and hasattr(where, w)]
+        have, all_ = have + len(there), all_ + len(words)
+        if where is None:
+            nearest = nearest_to(space)
+            rows.append(f"| `{shown}` | 0 of {len(words)} | {nearest or ''} |")
+            continue
+        rows.append(f"| `{shown}` | {len(there)} of {len(words)} | |")
+        absent = sorted(set(words) - set(there), key=str.lower)
+        if absent:
+            qualified = [(w, nearest_to(f"{space}.{w}" if space else w)) for w in absent]
+            lacking += [f"## {shown}", "", ", ".join(f"`{w}`" + (f" ({n})" if n else "") for w, n in qualified), ""]
+    head = ["# What is missing", "", f"Of the {all_} public names of PyTorch {VERSION} naru has {have}. Made when the site is built, by asking; `naru check SCRIPT` asks for one program.", ""]
+    text = [*head, "| namespace | there | nearest |", "|---|---|---|", *rows, "", *lacking]
+    (API / "missing.md").write_text("\n".join(text), encoding="utf-8")
+
+
 def write_reference() -> int:
     """Writes docs/api; returns how many names it has."""
     shutil.rmtree(API, ignore_errors=True)
@@ -76,7 +102,7 @@ def write_reference() -> int:
             count += 1
         (API / f"{space}.md").write_text("\n".join([*lines, "```", ""]), encoding="utf-8")
         rows.append(f"| [{space}]({space}.md) | {about} |")
-    contents = ["```{toctree}", ":hidden:", "", *NAMESPACES, "```", ""]
+    contents = ["What PyTorch has and naru lacks: [the list](missing.md).", "", "```{toctree}", ":hidden:", "", *NAMESPACES, "missing", "```", ""]
     text = ["# Reference", "", f"{count} names, from their docstrings.", "", "| namespace | |", "|---|---|", *rows, "", *contents]
     (API / "index.md").write_text("\n".join(text), encoding="utf-8")
     return count
@@ -85,6 +111,7 @@ def write_reference() -> int:
 def main() -> int:
     sys.path.insert(0, str(ROOT / "python"))
     count = write_reference()
+    write_missing()
     strict = ["-W", "--keep-going"] if "--strict" in sys.argv else []
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-j", "auto", "-d", str(ROOT / "build" / "doctrees"), *strict, str(DOCS), str(SITE)]
     status = subprocess.run(command, cwd=ROOT, check=False).returncode

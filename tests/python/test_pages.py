@@ -86,8 +86,8 @@ def test_a_korean_page_has_the_code_of_the_english_one_and_its_output(page):
     english = ROOT / "docs" / page.relative_to(ROOT / "docs" / "ko")
 
     def code(path):
-        """Without comments, but for `# -> ...`, which says what is printed."""
-        blocks = [x for b in doc_blocks.blocks_of(path) if not b.hidden or b.language == "virtual" for x in (b, b.shows) if x]
+        """Without comments (but for `# -> ...`, which says what is printed) and without what has no language."""
+        blocks = [x for b in doc_blocks.blocks_of(path) if b.language and (not b.hidden or b.language == "virtual") for x in (b, b.shows) if x]
         return [(b.language, b.rest, re.sub(r" *#(?! ->).*", "", b.text)) for b in blocks]
 
     assert english.exists(), f"there is no {name(english)}"
