@@ -1,4 +1,5 @@
-"""How Sphinx builds the site (./run docs). Pages are Markdown (MyST), the look is Furo's, the reference comes from docstrings."""
+"""How Sphinx builds the site (./run docs): pages of Markdown (MyST), Furo's look, a reference from docstrings."""
+
 import re
 import sys
 from pathlib import Path
@@ -21,18 +22,27 @@ html_copy_source = False
 templates_path = ["_templates"]
 exclude_patterns = ["_templates", "gpu-results.md"]
 html_sidebars = {
-    "**": ["sidebar/brand.html", "sidebar/languages.html", "sidebar/search.html", "sidebar/scroll-start.html", "sidebar/navigation.html", "sidebar/scroll-end.html"]
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/languages.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
 }
 autodoc_member_order = "alphabetical"
 autodoc_typehints = "none"
-# Names that the bindings' signatures use are no documents of ours to link to; blocks that show output have no language to check.
+# Names that the bindings' signatures use are no documents of ours to link to; what shows output has no language.
 suppress_warnings = ["ref.python", "misc.highlighting_failure", "myst.strikethrough"]
 
 
 def plain(text: str) -> str:
     """Prose of a docstring as reStructuredText: what is in backquotes is code, and nothing else means anything."""
     parts = re.split(r"`+([^`]+)`+", text)
-    return "".join(f" ``{p.strip()}`` " if i % 2 else re.sub(r"([*|_\\])", r"\\\1", p) for i, p in enumerate(parts)).replace("  ", " ")
+    return "".join(
+        f" ``{p.strip()}`` " if i % 2 else re.sub(r"([*|_\\])", r"\\\1", p) for i, p in enumerate(parts)
+    ).replace("  ", " ")
 
 
 def docstring(app, what, name, obj, options, lines):
@@ -59,7 +69,9 @@ def languages(app, page, template, context, doctree):
     context["korean"] = korean
     # The contents of the page's language alone: the Korean part is the last one of index.md.
     before, *parts = context["furo_navigation_tree"].split('<p class="caption"')
-    context["furo_navigation_tree"] = before + "".join('<p class="caption"' + p for p in (parts[-1:] if korean else parts[:-1]))
+    context["furo_navigation_tree"] = before + "".join(
+        '<p class="caption"' + p for p in (parts[-1:] if korean else parts[:-1])
+    )
     context["other_page"] = other if other in have else "index" if korean else "ko/index"
 
 

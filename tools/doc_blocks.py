@@ -9,7 +9,7 @@ How a page is written (docs/testing.md says it, too):
     ```python raises          must end with an exception, whose last line (Name: text) counts as printed
     ```python file=NAME       is written to that file, in the page's own empty folder
     ```python no-run: REASON  does not run
-    ```text                   directly behind such a block: what it prints, and its last expression (`...` stands for anything)
+    ```text                   directly behind such a block: what it prints, and its last expression; `...`: anything
     f(x)  # -> text           what this statement prints, or what the expression is
     ```console                lines `$ command` run there, with bash; the lines below one are what it prints
     ```sh                     is read by bash, not run
@@ -50,7 +50,7 @@ _ARROW = re.compile(r"#\s*-> ?(.*)$")
 
 @dataclass
 class Block:
-    """A fenced block (or a hidden one): its first word, the others, its text, and where that begins in the page (from 0)."""
+    """A fenced block (or a hidden one): its first word, the others, its text, and the line of its page (from 0)."""
 
     language: str
     rest: str
@@ -91,7 +91,12 @@ def blocks_of(page: Path) -> list[Block]:
             i += 1
         words = opening[3].strip().split(" ", 1)
         indent = len(opening[1])
-        block = Block(words[0], words[1] if len(words) > 1 else "", "\n".join(x[indent:] for x in lines[begin + 1 : i]), begin + 1)
+        block = Block(
+            words[0],
+            words[1] if len(words) > 1 else "",
+            "\n".join(x[indent:] for x in lines[begin + 1 : i]),
+            begin + 1,
+        )
         i += 1
         if block.language.startswith("{"):  # one of MyST's, such as a table of contents
             continue
@@ -144,11 +149,18 @@ class _Page:
             if not part.startswith("$ "):
                 continue
             command, _, wanted = part[2:].partition("\n")
-            shell = f'naru() {{ "{sys.executable}" -m naru "$@"; }}; python() {{ "{sys.executable}" "$@"; }}; {command}'
-            done = subprocess.run(["bash", "-c", shell], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            shell = (
+                f'naru() {{ "{sys.executable}" -m naru "$@"; }}; python() {{ "{sys.executable}" "$@"; }}; {command}'
+            )
+            done = subprocess.run(
+                ["bash", "-c", shell], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            )
             said.append(f"$ {command}\n{done.stdout.rstrip()}".rstrip())
             if not same(wanted, done.stdout):
-                self.fault(block.line, f"`{command}` (exit status {done.returncode}) printed\n{done.stdout}instead of\n{wanted}")
+                self.fault(
+                    block.line,
+                    f"`{command}` (exit status {done.returncode}) printed\n{done.stdout}instead of\n{wanted}",
+                )
         self.printed[block.line] = "\n".join(said)
 
     def python(self, block: Block) -> None:
@@ -182,7 +194,8 @@ class _Page:
         with contextlib.redirect_stdout(out):
             try:
                 if isinstance(statement, ast.Expr):
-                    value = eval(compile(ast.Expression(statement.value), name, "eval"), self.module.__dict__)  # noqa: S307
+                    code = compile(ast.Expression(statement.value), name, "eval")
+                    value = eval(code, self.module.__dict__)  # noqa: S307
                     if shown and value is not None and not out.getvalue():
                         print(repr(value))
                 else:
@@ -206,7 +219,10 @@ def _child(page: Path, pipe: object) -> None:
 
 
 def run_page(page: Path) -> tuple[list[str], dict[int, str]]:
-    """What is wrong in a page, and what its blocks printed. Each page has a child of this process, which must not have used a device."""
+    """What is wrong in a page, and what its blocks printed.
+
+    Each page has a child of this process, which must not have used a device.
+    """
     there, here = multiprocessing.Pipe(duplex=False)
     child = multiprocessing.get_context("fork").Process(target=_child, args=(page, here))
     child.start()
@@ -216,7 +232,12 @@ def run_page(page: Path) -> tuple[list[str], dict[int, str]]:
     except EOFError:
         answer = None
     child.join()
-    return answer or ([f"{page.relative_to(ROOT)}: the process ended with {child.exitcode} ({-signal.SIGALRM}: after {PATIENCE} s)"], {})
+    return answer or (
+        [
+            f"{page.relative_to(ROOT)}: the process ended with {child.exitcode} ({-signal.SIGALRM}: after {PATIENCE} s)"
+        ],
+        {},
+    )
 
 
 def write_outputs(page: Path, printed: dict[int, str]) -> None:
@@ -231,7 +252,13 @@ def write_outputs(page: Path, printed: dict[int, str]) -> None:
 
 def prepare() -> None:
     """Makes `torch` naru, and leaves out what the environment may say of naru, of devices and of another pytest."""
-    plain = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "PYTORCH_ENABLE_MPS_FALLBACK", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")
+    plain = (
+        "CUDA_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+        "PYTORCH_ENABLE_MPS_FALLBACK",
+        "PYTEST_ADDOPTS",
+        "PYTEST_CURRENT_TEST",
+    )
     for name in [n for n in os.environ if n in plain or n.startswith(("NARU_", "PYTEST_XDIST"))]:
         del os.environ[name]
     os.environ["NARU_CACHE_DIR"] = ""
@@ -239,7 +266,9 @@ def prepare() -> None:
     from naru._command.runner import install_torch_alias
 
     install_torch_alias()
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(naru.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(Path(naru.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    )
     if not any(e.value.startswith("naru.") for e in importlib.metadata.entry_points(group="pytest11")):
         os.environ["PYTEST_PLUGINS"] = "naru.testing.pytest_plugin"  # an installed naru says that itself
 
@@ -248,8 +277,8 @@ def prepare() -> None:
 
 
 def cpp_source(pages: list[Path]) -> str:
-    """One translation unit of all different C++ blocks: each in a namespace, a whole program as it is, statements in a function."""
-    includes, parts, seen = {"#include <naru/naru.h>"}, [], set()
+    """All different C++ blocks as one file: each in a namespace, a whole program as it is, statements in a function."""
+    includes, parts, seen = {"#include <iostream>", "#include <naru/naru.h>"}, [], set()
     for page in pages:
         scope = ""
         for block in blocks_of(page):
@@ -270,7 +299,9 @@ def cpp_source(pages: list[Path]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.doc_blocks", description="runs the code blocks of the pages")
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.doc_blocks", description="runs the code blocks of the pages"
+    )
     parser.add_argument("--write", action="store_true", help="write what was printed into the pages")
     parser.add_argument("--cpp", action="store_true", help="print the C++ of the pages instead, as one file")
     parser.add_argument("pages", nargs="*", type=Path)

@@ -1,6 +1,6 @@
 """The site: the pages under docs/ and a reference made from docstrings, by Sphinx, into site/. `./run docs` calls it.
 
-    python -m tools.site [--strict]    --strict: a warning of Sphinx's is an error
+python -m tools.site [--strict]    --strict: a warning of Sphinx's is an error
 """
 
 from __future__ import annotations
@@ -47,20 +47,18 @@ NAMESPACES = {
 
 
 def public(module: ModuleType) -> list[str]:
-    """The names of a namespace that are functions or classes of naru's and have a docstring."""
-    names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
+    """The names of a namespace that are functions or classes of naru's."""
     found = []
-    for name in sorted(set(names), key=str.lower):
+    for name in sorted(set(getattr(module, "__all__", None) or dir(module)), key=str.lower):
         thing = getattr(module, name, None)
-        if not callable(thing) or inspect.ismodule(thing) or not str(getattr(thing, "__module__", "naru") or "naru").startswith("naru"):
-            continue
-        if inspect.getdoc(thing):
+        ours = str(getattr(thing, "__module__", "naru") or "naru").startswith("naru")
+        if not name.startswith("_") and callable(thing) and not inspect.ismodule(thing) and ours:
             found.append(name)
     return found
 
 
 def write_missing() -> None:
-    """Writes docs/api/missing.md: which public names of PyTorch naru has, by namespace, and what comes nearest to the others."""
+    """Writes docs/api/missing.md: which public names of PyTorch naru has, and what comes nearest to the others."""
     from naru._missing import VERSION, names
     from naru._missing.nearest import nearest_to
 
@@ -69,7 +67,10 @@ def write_missing() -> None:
         where = importlib.import_module("naru")
         for part in filter(None, space.split(".")):
             where = getattr(where, part, None)
-        shown, there = "torch" + (f".{space}" if space else ""), [w for w in words if where is not None and hasattr(where, w)]
+        shown, there = (
+            "torch" + (f".{space}" if space else ""),
+            [w for w in words if where is not None and hasattr(where, w)],
+        )
         have, all_ = have + len(there), all_ + len(words)
         if where is None:
             nearest = nearest_to(space)
@@ -80,7 +81,13 @@ def write_missing() -> None:
         if absent:
             qualified = [(w, nearest_to(f"{space}.{w}" if space else w)) for w in absent]
             lacking += [f"## {shown}", "", ", ".join(f"`{w}`" + (f" ({n})" if n else "") for w, n in qualified), ""]
-    head = ["# What is missing", "", f"Of the {all_} public names of PyTorch {VERSION} naru has {have}. Made when the site is built, by asking; `naru check SCRIPT` asks for one program.", ""]
+    head = [
+        "# What is missing",
+        "",
+        f"Of the {all_} public names of PyTorch {VERSION} naru has {have}. Made when the site is built, by asking;",
+        "`naru check SCRIPT` asks for one program.",
+        "",
+    ]
     text = [*head, "| namespace | there | nearest |", "|---|---|---|", *rows, "", *lacking]
     (API / "missing.md").write_text("\n".join(text), encoding="utf-8")
 
@@ -92,18 +99,50 @@ def write_reference() -> int:
     count, rows, seen = 0, [], set()
     for space, about in NAMESPACES.items():
         module = importlib.import_module(space)
-        lines = [f"# {space}", "", about[0].upper() + about[1:] + ".", "", "```{eval-rst}", f".. py:currentmodule:: {space}", ""]
+        lines = [
+            f"# {space}",
+            "",
+            about[0].upper() + about[1:] + ".",
+            "",
+            "```{eval-rst}",
+            f".. py:currentmodule:: {space}",
+            "",
+        ]
         for name in public(module):
             thing = getattr(module, name)
+            if not inspect.getdoc(thing):
+                continue
             lines += [f".. {'autoclass' if inspect.isclass(thing) else 'autofunction'}:: {space}.{name}"]
             lines += ["   :members:"] if space == "naru" and name == "Tensor" else []
-            lines += ["   :no-index:", ""] if thing in seen else [""]  # a name that stands in several namespaces has its place in the first
+            lines += (
+                ["   :no-index:", ""] if thing in seen else [""]
+            )  # a name that stands in several namespaces has its place in the first
             seen.add(thing)
             count += 1
         (API / f"{space}.md").write_text("\n".join([*lines, "```", ""]), encoding="utf-8")
         rows.append(f"| [{space}]({space}.md) | {about} |")
-    contents = ["What PyTorch has and naru lacks: [the list](missing.md).", "", "```{toctree}", ":hidden:", "", *NAMESPACES, "missing", "```", ""]
-    text = ["# Reference", "", f"{count} names, from their docstrings.", "", "| namespace | |", "|---|---|", *rows, "", *contents]
+    contents = [
+        "What PyTorch has and naru lacks: [the list](missing.md).",
+        "",
+        "```{toctree}",
+        ":hidden:",
+        "",
+        *NAMESPACES,
+        "missing",
+        "```",
+        "",
+    ]
+    text = [
+        "# Reference",
+        "",
+        f"{count} names, from their docstrings.",
+        "",
+        "| namespace | |",
+        "|---|---|",
+        *rows,
+        "",
+        *contents,
+    ]
     (API / "index.md").write_text("\n".join(text), encoding="utf-8")
     return count
 
@@ -113,10 +152,27 @@ def main() -> int:
     count = write_reference()
     write_missing()
     strict = ["-W", "--keep-going"] if "--strict" in sys.argv else []
-    command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-j", "auto", "-d", str(ROOT / "build" / "doctrees"), *strict, str(DOCS), str(SITE)]
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-b",
+        "html",
+        "-q",
+        "-j",
+        "auto",
+        "-d",
+        str(ROOT / "build" / "doctrees"),
+        *strict,
+        str(DOCS),
+        str(SITE),
+    ]
     status = subprocess.run(command, cwd=ROOT, check=False).returncode
     if status == 0:
-        print(f"naru: {SITE.relative_to(ROOT)}/index.html: {len(list(SITE.rglob('*.html')))} pages, {count} names in the reference")
+        print(
+            f"naru: {SITE.relative_to(ROOT)}/index.html: {len(list(SITE.rglob('*.html')))} pages, "
+            f"{count} names in the reference"
+        )
     return status
 
 

@@ -1,5 +1,8 @@
-"""The pages under docs/ say what is true: their code runs, prints what stands below it, and the tables have all there is."""
+"""The pages under docs/ say what is true: their code runs, prints what stands below it, and the tables are whole."""
+
 import functools
+import importlib
+import inspect
 import json
 import re
 import shutil
@@ -13,11 +16,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tools import doc_blocks  # noqa: E402
+from tools import doc_blocks, site  # noqa: E402
 
 PAGES = doc_blocks.all_pages()
 KOREAN = sorted((ROOT / "docs" / "ko").rglob("*.md"))
-RUN = [p for p in PAGES if p not in KOREAN]  # the Korean pages have the same code and the same output, letter for letter
+RUN = [
+    p for p in PAGES if p not in KOREAN
+]  # the Korean pages have the same code and the same output, letter for letter
 LANGUAGES = {"python", "text", "console", "cpp", "sh", "yaml", "toml", "cmake", "run", "virtual", ""}
 
 
@@ -26,14 +31,25 @@ def name(page):
 
 
 def of(language):
-    return [(page, b) for page in PAGES for b in doc_blocks.blocks_of(page) if b.language == language and b.skipped is None]
+    return [
+        (page, b)
+        for page in PAGES
+        for b in doc_blocks.blocks_of(page)
+        if b.language == language and b.skipped is None
+    ]
 
 
 @functools.cache
 def faults():
     """What is wrong in each page. Pages run in a process that has not used a device, each in a fork of it."""
-    code = "import json; from tools import doc_blocks as d; d.prepare(); print(json.dumps({p: d.run_page(d.Path(p))[0] for p in sys.argv[1:]}))"
-    command = [sys.executable, "-c", f"import sys; sys.path[:0] = {[str(ROOT), str(Path(naru.__file__).parents[1])]!r}; {code}", *map(str, RUN)]
+    code = "import json; from tools import doc_blocks as d; d.prepare()\n"
+    code += "print(json.dumps({p: d.run_page(d.Path(p))[0] for p in sys.argv[1:]}))"
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys; sys.path[:0] = {[str(ROOT), str(Path(naru.__file__).parents[1])]!r}; {code}",
+        *map(str, RUN),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -47,7 +63,8 @@ def test_the_code_of_a_page_runs_and_prints_what_stands_below_it(page):
 def test_a_page_that_lies_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(doc_blocks, "ROOT", tmp_path)
     page = tmp_path / "page.md"
-    page.write_text("```python\nx = 1\nprint(x)\n```\n\n```text\n2\n```\n\n```python\nx  # -> 1\nx  # -> 3\n```\n\n```python raises\nx\n```\n\n"
+    page.write_text("```python\nx = 1\nprint(x)\n```\n\n```text\n2\n```\n\n"
+                    "```python\nx  # -> 1\nx  # -> 3\n```\n\n```python raises\nx\n```\n\n"
                     "```python\ny\n```\n\n```console\n$ echo a\nb\n```\n")  # fmt: skip
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     monkeypatch.chdir(tmp_path)
@@ -76,7 +93,9 @@ def test_every_block_has_a_language_and_one_that_does_not_run_says_why():
     for page in PAGES:
         for block in doc_blocks.blocks_of(page):
             assert block.language in LANGUAGES, f"{name(page)}:{block.line}: {block.language}"
-            assert block.skipped is None or len(block.skipped) > 10, f"{name(page)}:{block.line}: no-run, and no reason"
+            assert block.skipped is None or len(block.skipped) > 10, (
+                f"{name(page)}:{block.line}: no-run, and no reason"
+            )
             if block.skipped is not None:
                 print(f"not run: {name(page)}:{block.line}: {block.skipped}")
 
@@ -87,7 +106,13 @@ def test_a_korean_page_has_the_code_of_the_english_one_and_its_output(page):
 
     def code(path):
         """Without comments (but for `# -> ...`, which says what is printed) and without what has no language."""
-        blocks = [x for b in doc_blocks.blocks_of(path) if b.language and (not b.hidden or b.language == "virtual") for x in (b, b.shows) if x]
+        blocks = [
+            x
+            for b in doc_blocks.blocks_of(path)
+            if b.language and (not b.hidden or b.language == "virtual")
+            for x in (b, b.shows)
+            if x
+        ]
         return [(b.language, b.rest, re.sub(r" *#(?! ->).*", "", b.text)) for b in blocks]
 
     assert english.exists(), f"there is no {name(english)}"
@@ -102,6 +127,47 @@ def test_every_link_from_page_to_page_leads_somewhere():
                 assert (page.parent / target).exists(), f"{name(page)}: {target}"
 
 
+@pytest.mark.parametrize(
+    "first", [p for p in (ROOT / "docs" / "index.md", ROOT / "docs" / "ko" / "index.md")], ids=name
+)
+def test_every_page_has_a_place_in_the_contents(first):
+    def contents(page):
+        entries = [
+            e
+            for text in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+            for e in text.splitlines()
+            if e and e[0] != ":"
+        ]
+        found = [page.parent / f"{e}.md" for e in entries if not e.startswith("api/")]
+        return [page, *(p for child in found for p in contents(child))]
+
+    listed = contents(first)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == set(first.parent.rglob("*.md")) - set((ROOT / "docs" / "api").glob("*.md")) - {
+        ROOT / "docs" / "gpu-results.md"
+    }
+
+
+def test_a_line_of_a_page_fits_the_window():
+    """Tables and code apart, and pages that are older than this."""
+    older = {
+        "architecture",
+        "coverage",
+        "cpp",
+        "cpp-parity",
+        "dependencies",
+        "from-pytorch",
+        "performance",
+        "testing",
+    }
+    for page in PAGES:
+        if page.parent == ROOT / "docs" and page.stem in older or page.name == "README.md":
+            continue
+        prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        long = [line for line in prose.splitlines() if len(line) > 120 and line[0] != "|"]
+        assert long == [], name(page)
+
+
 # --- tables that must have everything -------------------------------------------------------------------------------
 
 ENVIRONMENT = [p for p in (ROOT / "docs" / "environment.md", ROOT / "docs" / "ko" / "environment.md") if p.exists()]
@@ -109,14 +175,20 @@ ENVIRONMENT = [p for p in (ROOT / "docs" / "environment.md", ROOT / "docs" / "ko
 
 def variables_read():
     """Every NARU_* that the sources read from the environment."""
-    ours = r'"(NARU_[A-Z0-9_]*[A-Z0-9])"'  # in C++ some are handed to a function that reads them, and no other texts look like this
-    read = rf"environ(?:\.get|\.setdefault|\.pop)?[\[(]\s*{ours}|{ours} (?:not )?in os\.environ|\$\{{(NARU_[A-Z0-9_]+)"
+    # In C++ some are handed to a function that reads them, and no other texts look like this.
+    ours = r'"(NARU_[A-Z0-9_]*[A-Z0-9])"'
+    read = (
+        rf"environ(?:\.get|\.setdefault|\.pop)?[\[(]\s*{ours}|{ours} (?:not )?in os\.environ|\$\{{(NARU_[A-Z0-9_]+)"
+    )
     found = set()
     for folder in ("src", "include", "python/bindings", "bench/cpp"):
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".h", ".cpp", ".inc"):
                 found |= set(re.findall(ours, path.read_text()))
-    for path in [ROOT / "run", *(p for f in ("python", "tools", "bench", "tests/python") for p in (ROOT / f).rglob("*.py"))]:
+    for path in [
+        ROOT / "run",
+        *(p for f in ("python", "tools", "bench", "tests/python") for p in (ROOT / f).rglob("*.py")),
+    ]:
         found |= {n for groups in re.findall(read, path.read_text()) for n in groups if n}
     return {n for n in found if not n.startswith("NARU_FAKE_")} - {"NARU_ORACLE"} - {"NARU_QEMU_CPU"}
 
@@ -125,13 +197,34 @@ def variables_read():
 def test_the_page_of_environment_variables_has_each_that_is_read_and_no_other(page):
     read = variables_read()
     assert len(read) > 25
-    told = {n for row in page.read_text().splitlines() if row.startswith("| `") for n in re.findall(r"`(NARU_[A-Z0-9_]+)`", row.split(" | ")[0])}
+    told = {
+        n
+        for row in page.read_text().splitlines()
+        if row.startswith("| `")
+        for n in re.findall(r"`(NARU_[A-Z0-9_]+)`", row.split(" | ")[0])
+    }
     assert told == read
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if p.name == "troubleshooting.md"], ids=name)
 def test_troubleshooting_has_each_state_of_the_doctor(page):
-    table = (ROOT / "src" / "runtime" / "availability.cpp").read_text().split("kTable[kDriverStates] = {")[1].split("\n};")[0]
+    table = (
+        (ROOT / "src" / "runtime" / "availability.cpp")
+        .read_text()
+        .split("kTable[kDriverStates] = {")[1]
+        .split("\n};")[0]
+    )
     states = re.findall(r'^    \{"([^"]+)"', table, re.MULTILINE)
     assert len(states) > 8
     assert [s for s in states if s != "works"] == re.findall(r"^\| `([^`]+)` \|", page.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("space", site.NAMESPACES)
+def test_every_public_name_in_the_reference_says_what_it_is(space):
+    module = importlib.import_module(space)
+    names = site.public(module)
+    assert names
+    assert {n for n in names if not inspect.getdoc(getattr(module, n))} <= {
+        "layout",
+        "memory_format",
+    }  # types whose values are constants of torch's
