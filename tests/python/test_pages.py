@@ -113,7 +113,7 @@ def test_a_korean_page_has_the_code_of_the_english_one_and_its_output(page):
             for x in (b, b.shows)
             if x
         ]
-        return [(b.language, b.rest, re.sub(r" *#(?! ->).*", "", b.text)) for b in blocks]
+        return [(b.language, b.rest, re.sub(r" *(#|//)(?! ->) .*", "", b.text)) for b in blocks]
 
     assert english.exists(), f"there is no {name(english)}"
     assert code(page) == code(english)
