@@ -62,7 +62,7 @@ def test_anomaly_detection_says_where_a_function_that_fails_was_called():
         Fails.apply(x).sum().backward()
 
 
-@pytest.mark.parametrize("option", ["check_forward_ad", "check_batched_grad", "check_batched_forward_grad"])
+@pytest.mark.parametrize("option", ["check_batched_grad", "check_batched_forward_grad"])
 def test_gradcheck_refuses_what_it_can_not_check(option):
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)
     with pytest.raises(NotImplementedError, match=option):
@@ -97,3 +97,21 @@ def test_gradgradcheck_checks_second_derivatives():
     assert torch.autograd.gradgradcheck(lambda t: t**3, [x]) and torch.autograd.gradcheck(Wrong.apply, [x])
     with pytest.raises(RuntimeError, match="Jacobian mismatch"):
         torch.autograd.gradgradcheck(Wrong.apply, [x])
+
+
+def test_gradcheck_looks_at_forward_derivatives_where_it_is_asked_to():
+    x = torch.tensor([0.3, 0.7], dtype=torch.float64, requires_grad=True)
+    for options in ({}, {"check_backward_ad": False}):
+        assert torch.autograd.gradcheck(lambda t: (t.sin() * t, t.sum()), [x], check_forward_ad=True, **options)
+
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, t):
+            return t * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3
+
+    with pytest.raises(RuntimeError, match="Jacobian computed with forward mode mismatch for output 0 with respect to input 0"):
+        torch.autograd.gradcheck(Wrong.apply, [x], check_forward_ad=True, check_backward_ad=False)

@@ -52,12 +52,38 @@ def _numbers(
     check_grad_dtypes: bool = False,
 ) -> tuple:
     """The options that the core takes; those that it lacks are refused."""
-    unsupported = {"check_forward_ad": check_forward_ad, "check_batched_grad": check_batched_grad, "check_batched_forward_grad": check_batched_forward_grad}
+    unsupported = {"check_batched_grad": check_batched_grad, "check_batched_forward_grad": check_batched_forward_grad}
     for option, value in unsupported.items():
         _refuse(option, value, (False,))
-    _refuse("check_backward_ad", check_backward_ad, (True,))
+    if not check_backward_ad:
+        _refuse("check_backward_ad", check_backward_ad, (True,) if not check_forward_ad else (True, False))
     _refuse("masked", masked, (None, False))
     return eps, atol, rtol, nondet_tol, check_grad_dtypes
+
+
+def _forward_failure(called: Callable[[tuple], list[Tensor]], tensors: list[Tensor], eps: float, atol: float, rtol: float) -> str | None:
+    """What is wrong with the products of the Jacobian with unit vectors, beside central differences; or None."""
+    given = [t.detach() for t in tensors]
+    for i, tensor in enumerate(tensors):
+        if not tensor.requires_grad:
+            continue
+        if tensor.is_complex():
+            raise NotImplementedError("gradcheck: check_forward_ad of complex inputs is not supported yet")
+        for j in range(tensor.numel()):
+            unit = _C.zeros(tensor.numel(), dtype=tensor.dtype, device=tensor.device)
+            unit[j] = 1
+            step = unit.reshape(tensor.shape)
+            around = [called(tuple(t + sign * eps * step if k == i else t for k, t in enumerate(given))) for sign in (1, -1)]
+            tangents = [step if k == i else _C.zeros_like(t) for k, t in enumerate(given)]
+            products = _C._jvp(called, given, tangents, False, False)[1]
+            for number, (high, low, product) in enumerate(zip(*around, products)):
+                numerical = (high.detach() - low.detach()) / (2 * eps)
+                if not _C.allclose(product, numerical.to(product.dtype), rtol, atol):
+                    return (
+                        f"Jacobian computed with forward mode mismatch for output {number} with respect to input {i},\n"
+                        f"numerical:{numerical}\nanalytical:{product}\n(the column of element {j})"
+                    )
+    return None
 
 
 def _told(failure: str | None, raise_exception: bool) -> bool:
@@ -70,10 +96,15 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, raise_exception: bool = 
     """True if d func / d input agrees with central differences of step `eps`, for every input that requires grad.
 
     Options are those of torch.autograd.gradcheck. nondet_tol: how far two backward passes may differ. fast_mode checks everything all the
-    same. check_forward_ad, check_batched_grad and check_batched_forward_grad raise NotImplementedError.
+    same. check_forward_ad: products of the Jacobian with unit vectors, too. check_batched_grad and check_batched_forward_grad raise
+    NotImplementedError.
     """
     numbers = _numbers(**options)
-    return _told(_C._gradcheck(*_of_tensors(func, inputs), *numbers), raise_exception)
+    called, tensors = _of_tensors(func, inputs)
+    failure = _C._gradcheck(called, tensors, *numbers) if options.get("check_backward_ad", True) else None
+    if failure is None and options.get("check_forward_ad"):
+        failure = _forward_failure(called, tensors, *numbers[:3])
+    return _told(failure, raise_exception)
 
 
 def gradgradcheck(
