@@ -209,7 +209,7 @@ _missing_name = _missing.module_getattr(__name__)
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("forward_ad", "profiler"):
+    if name in ("anomaly_mode", "forward_ad", "profiler", "variable"):
         import importlib
 
         try:

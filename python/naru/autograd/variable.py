@@ -1,0 +1,7 @@
+"""`torch.autograd.variable`: where old programs import `Variable` from."""
+
+from __future__ import annotations
+
+from . import Variable
+
+__all__ = ["Variable"]

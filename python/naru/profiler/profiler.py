@@ -1,0 +1,7 @@
+"""`torch.profiler.profiler`: the same names."""
+
+from __future__ import annotations
+
+from . import ProfilerAction, profile, schedule, supported_activities, tensorboard_trace_handler
+
+__all__ = ["ProfilerAction", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
