@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     )
     from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
     from .serialization import load, save
+    from .func import vmap
     from .graphs import Graph, graph, make_graphed_callables
     from .sparse import sparse_coo_tensor, sparse_csr_tensor
     from .streams import Event, Stream
@@ -162,6 +163,7 @@ _LAZY = {
     ),
     "autocast": "amp.autocast_mode",
     **dict.fromkeys(("sparse_coo_tensor", "sparse_csr_tensor"), "sparse"),
+    "vmap": "func",
     "einsum": "_functions.einsum",
     "virtual": "_device.virtual",
     "kernel": "_functions.kernel",
