@@ -88,6 +88,8 @@ void geometric_(const Tensor& t, double p, Generator* generator = nullptr);
 // floating-point type. Found by the host. Gradients are 0.
 Tensor poisson(const Tensor& rates, Generator* generator = nullptr);
 Tensor binomial(const Tensor& count, const Tensor& prob, Generator* generator = nullptr);
+// Gamma numbers of these shapes and scale 1, with a gradient: how each moves with its shape while its rank stays.
+Tensor standard_gamma(const Tensor& shape, Generator* generator = nullptr);
 
 // --- reducing. No dims: all of them ----------------------------------------------------------------------------------------------
 Tensor sum(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false, std::optional<DType> dtype = {});

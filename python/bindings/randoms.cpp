@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "naru/random.h"
@@ -15,13 +16,54 @@ Options in_format(Options o, std::optional<MemoryFormat> format) {
   return o;
 }
 
-// A generator's state as 16 bytes: seed and number of draws.
-Tensor state_of(const Generator& g) {
+// What PyTorch's get_rng_state() has, byte for byte, but for what waits of single precision.
+struct PyTorchState {
+  uint64_t seed;
+  int32_t left, seeded = 1;
+  uint64_t next;
+  uint64_t words[MersenneTwister::kWords];
+  double normal_x = 0, normal = 0, rho = 0;
+  int32_t has_normal, pad = 0;
+  float single_normal = 0;
+  int32_t has_single = 0;
+};
+static_assert(sizeof(PyTorchState) == 5056);
+
+Tensor pytorch_state_of(Generator& g) {
+  const MersenneTwister t = g.twister_state();
+  PyTorchState s{};
+  s.seed = g.initial_seed();
+  s.left = static_cast<int32_t>(MersenneTwister::kWords + 1 - t.at);
+  s.seeded = 1;
+  s.next = t.at;
+  std::copy(t.words.begin(), t.words.end(), s.words);
+  s.normal = t.normal;
+  s.has_normal = t.has_normal;
+  return from_data(&s, {sizeof s}, DType::U8, Options(Device(DeviceType::Cpu)));
+}
+
+void set_pytorch_state(Generator& g, const Tensor& host) {
+  PyTorchState s;
+  std::memcpy(&s, host.data_ptr(), sizeof s);
+  if (s.left < 1 || s.left > static_cast<int32_t>(MersenneTwister::kWords) || s.next > MersenneTwister::kWords)
+    throw RuntimeError("Invalid mt19937 state");
+  MersenneTwister t(s.seed);
+  for (size_t i = 0; i < t.words.size(); ++i) t.words[i] = static_cast<uint32_t>(s.words[i]);
+  t.at = s.left == 1 ? MersenneTwister::kWords : static_cast<uint32_t>(s.next);
+  t.has_normal = s.has_normal != 0;
+  t.normal = s.normal;
+  g.set_twister(s.seed, t);
+}
+
+// A generator's state as 16 bytes: seed and number of draws; or PyTorch's.
+Tensor state_of(Generator& g) {
+  if (random_algorithm() == RandomAlgorithm::PyTorch) return pytorch_state_of(g);
   const uint64_t words[2] = {g.initial_seed(), g.offset()};
   return from_data(words, {16}, DType::U8, Options(Device(DeviceType::Cpu)));
 }
 
 void set_state(Generator& g, const Tensor& state) {
+  if (state.dtype() == DType::U8 && state.numel() == sizeof(PyTorchState)) return set_pytorch_state(g, state.cpu().contiguous());
   if (state.dtype() != DType::U8 || state.numel() != 16)
     throw RuntimeError("RNG state must be a torch.ByteTensor of 16 elements, got {} of shape {}", name_of(state.dtype()),
                        state.sizes().str());
@@ -59,7 +101,7 @@ void define_generator(nb::module_& m) {
           nb::arg("seed"))
       .def("initial_seed", &Generator::initial_seed)
       .def("seed", &Generator::seed)
-      .def("get_state", [](const Generator& g) { return wrapped(state_of(g)); })
+      .def("get_state", [](Generator& g) { return wrapped(state_of(g)); })
       .def("set_state",
            [](nb::object self, nb::object state) {
              if (!is_tensor(state.ptr())) throw nb::type_error("expected a torch.ByteTensor");
@@ -119,6 +161,8 @@ void define_makers() {
       [](double mean, double std, const Dims& size, Generator* g, const Options& o) { return normal(mean, std, size, o, g); });
   def(kFunction, "poisson", "input, generator=None", "How many events come where the input does on average.",
       [](const Tensor& rates, Generator* g) { return poisson(rates, g); });
+  def(kFunction, "_standard_gamma", "input, generator=None", "Gamma numbers of these shapes and scale 1.",
+      [](const Tensor& shape, Generator* g) { return standard_gamma(shape, g); });
   def(kFunction, "binomial", "count, prob, generator=None", "How many of `count` tries of probability `prob` succeed.",
       [](const Tensor& count, const Tensor& prob, Generator* g) { return binomial(count, prob, g); });
 }
@@ -197,6 +241,10 @@ void define_random(nb::module_& m) {
   define_generator(m);
   define_makers();
   define_fillers();
+  def(kFunction, "_set_random_algorithm", "pytorch", "Whether random numbers are PyTorch's.",
+      [](bool pytorch) { set_random_algorithm(pytorch ? RandomAlgorithm::PyTorch : RandomAlgorithm::Philox); });
+  def(kFunction, "_draws_as_pytorch", "", "Whether random numbers are PyTorch's.",
+      [] { return random_algorithm() == RandomAlgorithm::PyTorch; });
   def(kFunction, "manual_seed", "seed", "Sets the seed of the default generator and returns it.",
       [m = nb::object(m)](PyObject* seed) -> PyObject* {
         manual_seed(seed_from(seed));

@@ -2,6 +2,7 @@
 
     naru run SCRIPT [ARGS...]      runs a script that says `import torch`, unchanged
     naru run -m MODULE [ARGS...]   the same for a module
+    naru run --random pytorch ...  the same with the random numbers of PyTorch's cpu (docs/random.md)
     naru check SCRIPT|FOLDER       what a program uses of PyTorch that naru lacks, without running it; exit status 1 where anything is missing
     naru devices [--json]          a table of the devices of this machine; with --coverage: how each of them serves each operator
     naru doctor [KIND] [--json]    for each kind of device: available, or the reason and the remedy;
@@ -81,6 +82,13 @@ def _run(arguments: list[str]) -> int:
         return 0 if arguments else 2
     from ._command.runner import run_module, run_script
 
+    if arguments[0] == "--random" or arguments[0].startswith("--random="):
+        name, rest = (arguments[0].partition("=")[2], arguments[1:]) if "=" in arguments[0] else (" ".join(arguments[1:2]), arguments[2:])
+        if name not in ("philox", "pytorch") or not rest:
+            print("naru run --random: philox or pytorch, and then the script; e.g. naru run --random pytorch train.py", file=sys.stderr)
+            return 2
+        os.environ["NARU_RANDOM"] = name  # the processes that the script starts, too
+        arguments = rest
     if arguments[0] == "-m":
         if len(arguments) < 2:
             print("naru run -m: the name of a module is missing", file=sys.stderr)

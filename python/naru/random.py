@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
 
+_ALGORITHMS = {"philox": False, "pytorch": True}
+
 default_generator = _C.default_generator
 
 
@@ -55,6 +57,28 @@ def get_rng_state() -> _C.Tensor:
 def set_rng_state(new_state: _C.Tensor) -> None:
     """Takes back a state from `get_rng_state`."""
     default_generator.set_state(new_state)
+
+
+def set_algorithm(name: str) -> None:
+    """What random numbers are made by from now on, in the whole process: "philox" (the default) or "pytorch".
+
+    With "pytorch" they are those of PyTorch's cpu after the same seed, on every device: made by the host, in order, by MT19937. docs/random.md says
+    which are PyTorch's bit for bit. NARU_RANDOM=pytorch, or `naru run --random pytorch`, sets it for a program.
+
+    >>> import naru
+    >>> set_algorithm("pytorch")
+    >>> _ = naru.manual_seed(0); naru.rand(2)
+    tensor([0.4963, 0.7682])
+    >>> set_algorithm("philox")
+    """
+    if name not in _ALGORITHMS:
+        raise ValueError(f"set_algorithm: wanted one of {', '.join(_ALGORITHMS)}, got {name!r}")
+    _C._set_random_algorithm(_ALGORITHMS[name])
+
+
+def algorithm() -> str:
+    """What random numbers are made by: "philox" or "pytorch"."""
+    return "pytorch" if _C._draws_as_pytorch() else "philox"
 
 
 class fork_rng:

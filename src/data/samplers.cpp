@@ -34,7 +34,12 @@ RandomSampler::RandomSampler(int64_t size, bool replacement, std::optional<int64
 std::vector<int64_t> RandomSampler::pass() const {
   // A generator of its own, seeded by the default one, as in Python.
   Generator own;
-  if (!generator_) own.manual_seed(static_cast<uint64_t>(randint(0, int64_t{1} << 62, {1}, kNumbers).item().to_int()));
+  const bool as_pytorch = random_algorithm() == RandomAlgorithm::PyTorch;
+  if (!generator_) {
+    const Tensor seed = empty({1}, kNumbers);
+    as_pytorch ? random_(seed, {}, {}) : random_(seed, 0, int64_t{1} << 62);
+    own.manual_seed(static_cast<uint64_t>(seed.item().to_int()));
+  }
   Generator* const generator = generator_ ? generator_ : &own;
   constexpr int64_t kAtOnce = 65536;
   std::vector<int64_t> order;
@@ -46,6 +51,8 @@ std::vector<int64_t> RandomSampler::pass() const {
     order.insert(order.end(), more.begin(), more.begin() + n);
     left -= n;
   }
+  // PyTorch draws an order for the rest, of which it takes nothing.
+  if (as_pytorch && !replacement_ && num_samples_ % source_size_ == 0) shuffled(source_size_, generator);
   return order;
 }
 

@@ -6,6 +6,7 @@
 #include "naru/random.h"
 #include "ops/common.h"
 #include "ops/draws.h"
+#include "ops/host_draws.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -27,6 +28,8 @@ void cauchy_(const Tensor& t, double median, double sigma, Generator* generator)
   if (!is_floating(t.dtype()))
     throw RuntimeError("Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified {}",
                        ops::c_name(t.dtype()));
+  if (ops::draws_as_pytorch())
+    return ops::write_in_order(t, "cauchy_", [&](const Tensor& out) { ops::host_cauchy(out, median, sigma, generator); });
   fill_with(t, "cauchy_",
             [&](const Options& o) { return tan((rand(t.sizes(), o, generator) - 0.5) * 3.14159265358979323846) * sigma + median; });
 }
@@ -35,6 +38,8 @@ void log_normal_(const Tensor& t, double mean, double std, Generator* generator)
   ops::require_defined(t, "log_normal_", "self");
   if (!(std > 0)) throw RuntimeError("log_normal_ expects std > 0.0, but found std={}", std);
   if (!is_floating(t.dtype())) ops::throw_not_implemented("log_normal_cpu", t.dtype());
+  if (ops::draws_as_pytorch())
+    return ops::write_in_order(t, "log_normal_", [&](const Tensor& out) { ops::host_log_normal(out, mean, std, generator); });
   fill_with(t, "log_normal_", [&](const Options& o) { return exp(randn(t.sizes(), o, generator) * std + mean); });
 }
 
@@ -42,17 +47,26 @@ void geometric_(const Tensor& t, double p, Generator* generator) {
   ops::require_defined(t, "geometric_", "self");
   if (!(p > 0 && p < 1)) throw RuntimeError("geometric_ expects p to be in (0, 1), but got p={}", p);
   if (t.dtype() == DType::Bool || is_complex(t.dtype())) ops::throw_not_implemented("geometric_cpu", t.dtype());
+  if (ops::draws_as_pytorch())
+    return ops::write_in_order(t, "geometric_", [&](const Tensor& out) { ops::host_geometric(out, p, generator); });
   fill_with(t, "geometric_",
             [&](const Options& o) { return clamp_min(ceil(log1p(-rand(t.sizes(), o, generator)) / std::log1p(-p)), 1.0); });
 }
 
 namespace {
 
-// Uniform numbers in (0, 1) for one element, from one random word (Steele, Lea and Flood's generator SplitMix).
+// Uniform numbers in (0, 1) for one element, from one random word (Steele, Lea and Flood's generator SplitMix), or PyTorch's, as they come.
 class Uniform {
  public:
   explicit Uniform(int64_t word) : state_(static_cast<uint64_t>(word)) {}
+  explicit Uniform(ops::Twister& twister) : twister_(&twister) {}
+  double normal() {
+    if (twister_) return twister_->normal();
+    const double radius = std::sqrt(-2 * std::log((*this)()));
+    return radius * std::cos(6.283185307179586 * (*this)());
+  }
   double operator()() {
+    if (twister_) return twister_->uniform53();
     uint64_t z = state_ += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -61,7 +75,8 @@ class Uniform {
   }
 
  private:
-  uint64_t state_;
+  uint64_t state_ = 0;
+  ops::Twister* twister_ = nullptr;
 };
 
 constexpr double kSmall = 10;  // mean numbers up to which they are counted one by one
@@ -118,14 +133,25 @@ double binomial_of(double n, double p, Uniform& u) {
 // f(i, uniform numbers) for each element, of the shape and type, on `device`.
 template <class F>
 Tensor by_host(const Dims& shape, DType type, Device device, Generator* generator, F f) {
+  const auto finished = [&](const std::vector<double>& values) {
+    return from_data(values.data(), shape, DType::F64, Options(DType::F64, Device(DeviceType::Cpu))).to(type).to(device);
+  };
+  size_t count = 1;
+  for (const int64_t n : shape) count *= static_cast<size_t>(n);
+  std::vector<double> values(count);
+  if (ops::draws_as_pytorch()) {
+    ops::Twister twister(generator);
+    Uniform u(twister);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = f(i, u);
+    return finished(values);
+  }
   const Tensor words = randint(0, int64_t{1} << 62, shape, Options(DType::I64, Device(DeviceType::Cpu)), generator);
-  std::vector<double> values(static_cast<size_t>(words.numel()));
   const auto* const word = values.empty() ? nullptr : static_cast<const int64_t*>(words.data_ptr());
   for (size_t i = 0; i < values.size(); ++i) {
     Uniform u(word[i]);
     values[i] = f(i, u);
   }
-  return from_data(values.data(), shape, DType::F64, Options(DType::F64, Device(DeviceType::Cpu))).to(type).to(device);
+  return finished(values);
 }
 
 std::vector<double> doubles_of(const Tensor& t, const Dims& shape) {
@@ -165,6 +191,71 @@ Tensor binomial(const Tensor& count, const Tensor& prob, Generator* generator) {
   Tensor out = by_host(shape, count.dtype(), device, generator, [&](size_t i, Uniform& u) { return binomial_of(n[i], p[i], u); });
   return autograd::record(std::move(out), "BinomialBackward0", {&count, &prob}, {},
                           [](const std::vector<Tensor>& g, const std::vector<Tensor>&) { return zeros_for(g, 2); });
+}
+
+namespace {
+
+// Marsaglia and Tsang's rejection (2000); of a shape below 1 from that one higher.
+double gamma_of(double shape, Uniform& u) {
+  if (!(shape > 0)) return shape == 0 ? 0 : std::nan("");
+  double scale = 1;
+  if (shape < 1) {
+    scale = std::pow(1 - u(), 1 / shape);
+    shape += 1;
+  }
+  const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  for (;;) {
+    double x = 0, y = 0;
+    do {
+      x = u.normal();
+      y = 1 + c * x;
+    } while (y <= 0);
+    const double v = y * y * y, w = 1 - u(), xx = x * x;
+    if (w < 1 - 0.0331 * xx * xx || std::log(w) < 0.5 * xx + d * (1 - v + std::log(v))) return scale * d * v;
+  }
+}
+
+double digamma_of(double x) {
+  double sum = 0;
+  for (; x < 10; ++x) sum -= 1 / x;
+  const double r = 1 / (x * x);
+  return sum + std::log(x) - 0.5 / x - r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r * (1.0 / 240 - r / 132))));
+}
+
+// How a gamma number x moves with its shape while its rank among all stays: minus the derivative of the distribution function by the shape over
+// the density. Either is an integral over one side of x, which is smooth and falls, by the exp-sinh rule.
+double gamma_moves(double shape, double x) {
+  if (!(x > 0) || !(shape > 0)) return 0;
+  const double psi = digamma_of(shape), log_x = std::log(x);
+  constexpr double kStep = 1.0 / 16;
+  double sum = 0;
+  for (int i = -64; i <= 48; ++i) {
+    const double t = i * kStep, u = std::exp(1.5707963267948966 * std::sinh(t));
+    const double weight = u * 1.5707963267948966 * std::cosh(t) * kStep;
+    sum += weight * (x > shape ? (log_x + std::log1p(u / x) - psi) * std::exp((shape - 1) * std::log1p(u / x) - u)
+                               : (psi + u - log_x) * x * std::exp(-u * shape - x * std::expm1(-u)));
+  }
+  return sum;
+}
+
+}  // namespace
+
+Tensor standard_gamma(const Tensor& shape, Generator* generator) {
+  ops::require_defined(shape, "_standard_gamma", "input");
+  if (!is_floating(shape.dtype())) ops::throw_not_implemented("gamma_cpu", shape.dtype());
+  const std::vector<double> a = doubles_of(shape, shape.sizes());
+  Tensor out = by_host(shape.sizes(), shape.dtype(), shape.device(), generator, [&](size_t i, Uniform& u) { return gamma_of(a[i], u); });
+  return autograd::record(
+      out, "StandardGammaBackward0", {&shape}, {&shape},
+      [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
+        const Tensor &of = saved[0], &numbers = saved[1];
+        const std::vector<double> alpha = doubles_of(of, of.sizes()), x = doubles_of(numbers, of.sizes());
+        std::vector<double> moves(alpha.size());
+        for (size_t i = 0; i < moves.size(); ++i) moves[i] = gamma_moves(alpha[i], x[i]);
+        const Options host(DType::F64, Device(DeviceType::Cpu));
+        return {g[0] * from_data(moves.data(), of.sizes(), DType::F64, host).to(of.dtype()).to(of.device())};
+      },
+      true);
 }
 
 }  // namespace naru

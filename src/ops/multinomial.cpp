@@ -2,6 +2,7 @@
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/host_draws.h"
 #include "ops/reduction.h"
 #include "ops/type_names.h"
 
@@ -43,7 +44,10 @@ Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, Gen
   if (!all_weights_fit(w)) throw RuntimeError("probability tensor contains either `inf`, `nan` or element < 0");
   if (amin(sum(w, Dims{1})).item().to_double() <= 0) throw RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)");
   Tensor chosen;
-  if (replacement) {
+  const bool as_pytorch = ops::draws_as_pytorch();
+  if (as_pytorch && replacement && samples > 1) {
+    chosen = ops::host_categories(w, samples, generator);
+  } else if (replacement && !as_pytorch) {
     const Tensor running = cumsum(w, 1);
     const Tensor u = rand({rows, samples}, Options(w.dtype(), w.device()), generator) * running.narrow(1, categories - 1, 1);
     const Tensor lines = running.unsqueeze(1), at = u.unsqueeze(2);
@@ -55,6 +59,11 @@ Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, Gen
     Tensor times = empty(w.sizes(), Options(w.dtype(), w.device()));
     exponential_(times, 1, generator);
     // A time of 0 would make 0 / 0 of a weight of 0, whose time is never.
+    if (as_pytorch) {
+      const Tensor rates = w / times;
+      chosen = samples == 1 ? argmax(rates, 1, true) : topk(rates, samples, 1, true, true).second;
+      return flat ? chosen.squeeze(0) : chosen;
+    }
     times = clamp_min(times, 1e-30) / w;
     chosen = samples == 1 ? argmin(times, 1, true) : topk(times, samples, 1, false, true).second;
   }

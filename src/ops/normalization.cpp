@@ -1,6 +1,7 @@
 // layer_norm, dropout, embedding.
 #include "naru/complex.h"
 #include "ops/autocast.h"
+#include "ops/host_draws.h"
 
 #include <fmt/format.h>
 
@@ -181,13 +182,18 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
   if (!is_floating(x.dtype()))
     throw RuntimeError("result type Float can't be cast to the desired output type {} (dropout wants floating point; convert first)",
                        ops::torch_name(x.dtype()));
-  const auto [key, offset] = ops::draw(generator);
   Tensor mask = ops::make_result(x.sizes(), DType::Bool, x.device(), "dropout", true);
+  const double scale = p == 1 ? 0.0 : 1 / (1 - p);
+  if (ops::draws_as_pytorch()) {
+    ops::host_bernoulli(mask, 1 - p, generator);
+    return scale_masked(x, mask, scale);
+  }
+  const auto [key, offset] = ops::draw(generator);
   const ops::OpOperand draw[] = {
       {nullptr, 1 - p, DType::F32}, {nullptr, static_cast<int64_t>(key), DType::I64}, {nullptr, static_cast<int64_t>(offset), DType::I64}};
   ops::FuseScope fuse;
   ops::apply_into(ir::op::bernoulli, draw, mask);
-  return scale_masked(x, mask, p == 1 ? 0.0 : 1 / (1 - p));
+  return scale_masked(x, mask, scale);
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include "ops/complex.h"
 #include "ops/draws.h"
 #include "ops/history.h"
+#include "ops/host_draws.h"
 #include "ops/numbers.h"
 #include "ops/reduction.h"
 #include "ops/type_names.h"
@@ -19,18 +20,30 @@ namespace naru {
 using ops::OpOperand;
 using ops::write_in_order;
 
-// Locks of generators, by their address: a mutex in each would cost every program the header.
-static std::mutex& lock_of(const Generator* generator) {
+std::mutex& ops::lock_of(const Generator& generator) noexcept {
   static std::mutex locks[16];
-  return locks[(reinterpret_cast<uintptr_t>(generator) >> 4) % 16];
+  return locks[(reinterpret_cast<uintptr_t>(&generator) >> 4) % 16];
 }
+
 std::pair<uint64_t, uint64_t> Generator::draw(uint64_t count) {
-  const std::lock_guard lock(lock_of(this));
+  const std::lock_guard lock(ops::lock_of(*this));
   return {seed_, std::exchange(offset_, offset_ + count)};
 }
 void Generator::set_state(uint64_t seed, uint64_t offset) {
-  const std::lock_guard lock(lock_of(this));
-  seed_ = seed, offset_ = offset;
+  const std::lock_guard lock(ops::lock_of(*this));
+  seed_ = seed, offset_ = offset, twister_.reset();
+}
+MersenneTwister& Generator::twister() {
+  if (!twister_) twister_ = std::make_unique<MersenneTwister>(seed_);
+  return *twister_;
+}
+MersenneTwister Generator::twister_state() {
+  const std::lock_guard lock(ops::lock_of(*this));
+  return twister();
+}
+void Generator::set_twister(uint64_t seed, const MersenneTwister& state) {
+  const std::lock_guard lock(ops::lock_of(*this));
+  seed_ = seed, twister_ = std::make_unique<MersenneTwister>(state);
 }
 
 Generator& default_generator() {
@@ -124,7 +137,10 @@ void uniform_(const Tensor& t, double from, double to, Generator* generator) {
   if (!(to >= -traits_of(t.dtype()).greatest && to <= traits_of(t.dtype()).greatest))
     throw RuntimeError("to is out of bounds for {} (got {})", ops::c_name(t.dtype()), to);
   if (from > to) throw RuntimeError("uniform_ expects to return a [from, to) range, but found from={} > to={}", from, to);
-  write_in_order(t, "uniform_", [&](const Tensor& out) { draw_uniform(out, from, to, generator); });
+  write_in_order(t, "uniform_", [&](const Tensor& out) {
+    if (ops::draws_as_pytorch()) return ops::host_uniform(out, from, to, generator);
+    draw_uniform(out, from, to, generator);
+  });
 }
 
 // Normal, by Box and Muller's formula. Floating point only.
@@ -134,6 +150,8 @@ void normal_(const Tensor& t, double mean, double std, Generator* generator) {
   require_floating(t, "normal_", "normal_kernel_cpu");
   if (!(std >= 0)) throw RuntimeError("normal expects std >= 0.0, but found std {}", std);
   const DType type = t.dtype();
+  if (ops::draws_as_pytorch())
+    return write_in_order(t, "normal_", [&](const Tensor& out) { ops::host_normal(out, mean, std, t.is_contiguous(), generator); });
   fill_row(t, ir::op::normal, {{nullptr, mean, type}, {nullptr, std, type}}, generator, "normal_");
 }
 
@@ -141,6 +159,7 @@ void normal_(const Tensor& t, double mean, double std, Generator* generator) {
 void bernoulli_(const Tensor& t, double p, Generator* generator) {
   ops::require_defined(t, "bernoulli_", "self");
   if (!(p >= 0 && p <= 1)) throw RuntimeError("bernoulli_ expects p to be in [0, 1], but got p={}", p);
+  if (ops::draws_as_pytorch()) return write_in_order(t, "bernoulli_", [&](const Tensor& out) { ops::host_bernoulli(out, p, generator); });
   fill_row(t, ir::op::bernoulli, {{nullptr, p, t.dtype() == DType::F64 ? DType::F64 : DType::F32}}, generator, "bernoulli_");
 }
 
@@ -155,7 +174,13 @@ void random_(const Tensor& t, std::optional<int64_t> low, std::optional<int64_t>
   if (from >= to) throw RuntimeError("random_ expects 'from' to be less than 'to', but got from={} >= to={}", from, to);
   if (low) check_limit(from, type, "from");
   if (high) check_limit(to - 1, type, "to - 1");
-  const __int128 range = static_cast<__int128>(to) - from;
+  __int128 range = static_cast<__int128>(to) - from;
+  if (ops::draws_as_pytorch()) {
+    if (low && !high) range = static_cast<__int128>(most) + 1 - from;
+    return write_in_order(t, "random_", [&](const Tensor& out) {
+      low || high ? ops::host_integers(out, from, static_cast<uint64_t>(range), generator) : ops::host_any_integers(out, generator);
+    });
+  }
   if (range > INT64_MAX) {
     if (type != DType::I64)
       throw RuntimeError("random_: a range of more than 2^63 - 1 numbers is not supported for {} (from={}, to={})", ops::torch_name(type),
@@ -180,6 +205,8 @@ void exponential_(const Tensor& t, double rate, Generator* generator) {
         "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {}",
         ops::torch_name(t.dtype()));
   if (!(rate > 0)) throw RuntimeError("exponential_ expects lambda > 0.0, but found lambda={}", rate);
+  if (ops::draws_as_pytorch())
+    return write_in_order(t, "exponential_", [&](const Tensor& out) { ops::host_exponential(out, rate, generator); });
   fill_row(t, ir::op::exponential, {{nullptr, rate, t.dtype()}}, generator, "exponential_");
 }
 
@@ -231,6 +258,22 @@ Tensor randint_like(const Tensor& t, int64_t low, int64_t high, const Options& o
   return laid_out(randint(low, high, t.sizes(), like(t, o), generator), t, o);
 }
 
+namespace {
+
+std::vector<int64_t> shuffled(int64_t n, Generator* generator) {
+  const Tensor words = randint(0, int64_t{1} << 62, {n}, Options(DType::I64, Device(DeviceType::Cpu)), generator);
+  const auto* word = static_cast<const int64_t*>(words.data_ptr());
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto further = static_cast<int64_t>((static_cast<unsigned __int128>(word[i]) * static_cast<uint64_t>(n - i)) >> 62);
+    std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(i + further)]);
+  }
+  return order;
+}
+
+}  // namespace
+
 // The numbers below n in random order (Fisher and Yates' shuffle). Shuffled by the host from numbers drawn on cpu, so that every device has
 // the same.
 Tensor randperm(int64_t n, const Options& options, Generator* generator) {
@@ -240,14 +283,7 @@ Tensor randperm(int64_t n, const Options& options, Generator* generator) {
   if (n > 0 && is_integral(type)) ops::converted(n - 1, type);
   if (n > 0 && is_floating(type) && n > integer_range(type).second)
     throw RuntimeError("value cannot be converted to type {} without overflow (randperm({}))", ops::c_name(type), n);
-  const Tensor words = randint(0, int64_t{1} << 62, {n}, Options(DType::I64, Device(DeviceType::Cpu)), generator);
-  const auto* word = static_cast<const int64_t*>(words.data_ptr());
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
-  for (int64_t i = 0; i < n; ++i) {
-    const auto further = static_cast<int64_t>((static_cast<unsigned __int128>(word[i]) * static_cast<uint64_t>(n - i)) >> 62);
-    std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(i + further)]);
-  }
+  const std::vector<int64_t> order = ops::draws_as_pytorch() ? ops::host_permutation(n, generator) : shuffled(n, generator);
   Options o = options;
   o.dtype = type;
   o.requires_grad = false;
@@ -271,12 +307,22 @@ Tensor bernoulli(const Tensor& p, Generator* generator) {
       throw RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false. (bernoulli: wanted probabilities between 0 and 1)");
   }
   Tensor out = ops::make_result(p.sizes(), type, p.device(), "bernoulli", true);
-  if (out.numel() > 0) ops::apply_into(ir::op::bernoulli, with_draw({{&p, {}, type}}, generator), out);
+  if (out.numel() > 0) {
+    if (ops::draws_as_pytorch())
+      ops::host_bernoulli(out, p, generator);
+    else
+      ops::apply_into(ir::op::bernoulli, with_draw({{&p, {}, type}}, generator), out);
+  }
   return autograd::record(std::move(out), "BernoulliBackward0", {&p}, {},
                           [](const std::vector<Tensor>& g, const std::vector<Tensor>&) { return std::vector<Tensor>{zeros_like(g[0])}; });
 }
 
-Tensor bernoulli(const Tensor& t, double p, Generator* generator) { return bernoulli(full_like(t, p), generator); }
+Tensor bernoulli(const Tensor& t, double p, Generator* generator) {
+  if (!ops::draws_as_pytorch()) return bernoulli(full_like(t, p), generator);
+  const Tensor out = empty_like(t.detach());
+  bernoulli_(out, p, generator);
+  return out;
+}
 
 void bernoulli_(const Tensor& t, const Tensor& p, Generator* generator) {
   Tensor(t).copy_(bernoulli(broadcast_to(p, t.sizes()).contiguous(), generator));
@@ -312,6 +358,11 @@ Tensor normal(const Operand& mean, const Operand& std, const OptionalDims& sizes
     throw RuntimeError("normal expects all elements of std >= 0.0");
   const DType type = first.dtype();
   Tensor out = ops::make_result(shape, type, device, "normal", true);
+  if (ops::draws_as_pytorch()) {
+    const NoGrad guard;
+    ops::host_normal(out, 0, 1, true, generator);
+    return out * std + mean;
+  }
   if (out.numel() > 0)
     ops::apply_into(ir::op::normal_of,
                     with_draw({{m.defined() ? &m : nullptr, mean.is_tensor() ? Scalar() : mean.scalar(), type},

@@ -42,7 +42,8 @@ def _seeded(generator: Any) -> dict[str, Any]:
     """Keywords that draw from `generator`, or from a generator of its own seeded by the default one."""
     if generator is None:
         generator = _C.Generator()
-        generator.manual_seed(int(_C.randint(0, 2**62, (1,), dtype=_C.int64, device="cpu").item()))
+        empty = _C.empty((), dtype=_C.int64, device="cpu")
+        generator.manual_seed(int((empty.random_() if _C._draws_as_pytorch() else empty.random_(0, 2**62)).item()))
     return {"generator": generator}
 
 
@@ -78,6 +79,8 @@ class RandomSampler(Sampler[int]):
                 part = _C.randperm(size, device="cpu", **seeded)[:left]
             left -= len(part)
             yield part
+        if not self.replacement and self.num_samples % size == 0 and _C._draws_as_pytorch():
+            _C.randperm(size, device="cpu", **seeded)  # PyTorch draws one for the rest, of which it takes nothing
 
     def __iter__(self) -> Iterator[int]:
         for part in self._parts():

@@ -1,0 +1,289 @@
+#include "ops/host_draws.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <numbers>
+#include <string_view>
+#include <vector>
+
+#include "naru/ops.h"
+#include "ops/common.h"
+#include "runtime/capture.h"
+
+namespace naru {
+namespace {
+
+std::atomic<int> algorithm{-1};
+
+RandomAlgorithm from_environment() {
+  const char* const named = std::getenv("NARU_RANDOM");
+  if (!named || !*named || named == std::string_view("philox")) return RandomAlgorithm::Philox;
+  if (named == std::string_view("pytorch")) return RandomAlgorithm::PyTorch;
+  throw ValueError("NARU_RANDOM: wanted philox or pytorch, got '{}'", named);
+}
+
+}  // namespace
+
+void set_random_algorithm(RandomAlgorithm a) noexcept { algorithm = static_cast<int>(a); }
+RandomAlgorithm random_algorithm() {
+  int known = algorithm.load(std::memory_order_relaxed);
+  if (known < 0) algorithm = known = static_cast<int>(from_environment());
+  return static_cast<RandomAlgorithm>(known);
+}
+
+MersenneTwister::MersenneTwister(uint64_t seed) {
+  words[0] = static_cast<uint32_t>(seed);
+  for (uint32_t i = 1; i < kWords; ++i) words[i] = 1812433253u * (words[i - 1] ^ (words[i - 1] >> 30)) + i;
+}
+
+uint32_t MersenneTwister::next() {
+  if (at == kWords) {
+    constexpr uint32_t kShift = 397;
+    for (uint32_t i = 0; i < kWords; ++i) {
+      const uint32_t y = (words[i] & 0x80000000u) | (words[(i + 1) % kWords] & 0x7fffffffu);
+      words[i] = words[(i + kShift) % kWords] ^ (y >> 1) ^ (y & 1 ? 0x9908b0dfu : 0u);
+    }
+    at = 0;
+  }
+  uint32_t y = words[at++];
+  y ^= y >> 11;
+  y ^= (y << 7) & 0x9d2c5680u;
+  y ^= (y << 15) & 0xefc60000u;
+  return y ^ (y >> 18);
+}
+
+namespace ops {
+
+bool draws_as_pytorch() noexcept { return random_algorithm() == RandomAlgorithm::PyTorch; }
+
+Twister::Twister(Generator* generator)
+    : lock_(lock_of(generator ? *generator : default_generator())), twister_((generator ? *generator : default_generator()).twister()) {
+  if (runtime::Capture* c = runtime::Capture::current())
+    c->refuse("PyTorch's random numbers are made by the host: a replay could not draw new ones");
+}
+
+// Pairs, of which the second waits for its turn.
+double Twister::normal() {
+  if (twister_.has_normal) {
+    twister_.has_normal = false;
+    return twister_.normal;
+  }
+  const double angle = 2 * std::numbers::pi * uniform53();
+  const double radius = std::sqrt(-2 * std::log1p(-uniform53()));
+  twister_.normal = radius * std::sin(angle);
+  twister_.has_normal = true;
+  return radius * std::cos(angle);
+}
+
+namespace {
+
+template <class T>
+void write(const Tensor& out, const std::vector<T>& values, DType type) {
+  Tensor(out).copy_(from_data(values.data(), out.sizes(), type, Options(type, Device(DeviceType::Cpu))));
+}
+
+bool is_double(const Tensor& t) { return t.dtype() == DType::F64; }
+
+// next() for each element, in double precision, rounded once.
+template <class F>
+void fill(const Tensor& out, F next) {
+  std::vector<double> values(static_cast<size_t>(out.numel()));
+  for (double& v : values) v = next();
+  if (is_double(out) || !is_inexact(out.dtype())) return write(out, values, DType::F64);
+  std::vector<float> rounded(values.begin(), values.end());
+  write(out, rounded, DType::F32);
+}
+
+// --- Box and Muller's formula over vectors of float, step for step as Cephes' logf and sincosf have it, with fused multiplications.
+
+float log_steps(float x) {
+  const int32_t bits = std::bit_cast<int32_t>(x);
+  float e = static_cast<float>((bits >> 23) - 126);
+  float m = std::bit_cast<float>((bits & ~0x7f800000) | 0x3f000000);
+  if (m < 0.707106781186547524f) {
+    e -= 1;
+    m = m - 1 + m;
+  } else {
+    m = m - 1;
+  }
+  const float z = m * m;
+  constexpr std::array<float, 8> kNext = {-1.1514610310E-1f, 1.1676998740E-1f, -1.2420140846E-1f, 1.4249322787E-1f,
+                                          -1.6668057665E-1f, 2.0000714765E-1f, -2.4999993993E-1f, 3.3333331174E-1f};
+  float y = 7.0376836292E-2f;
+  for (const float c : kNext) y = std::fma(y, m, c);
+  y = y * m;
+  y = std::fma(y, z, e * -2.12194440e-4f);
+  y = std::fma(-z, 0.5f, y);
+  return std::fma(e, 0.693359375f, m + y);
+}
+
+std::pair<float, float> sin_cos_steps(float x) {
+  auto j = static_cast<int32_t>(x * 1.27323954473516f);
+  j = (j + 1) & ~1;
+  const auto y = static_cast<float>(j);
+  for (const float part : {-0.78515625f, -2.4187564849853515625e-4f, -3.77489497744594108e-8f}) x = std::fma(y, part, x);
+  const float z = x * x;
+  float c = std::fma(2.443315711809948E-005f, z, -1.388731625493765E-003f);
+  c = std::fma(c, z, 4.166664568298827E-002f) * z;
+  c = std::fma(c, z, -(z * 0.5f)) + 1;
+  float s = std::fma(-1.9515295891E-4f, z, 8.3321608736E-3f);
+  s = std::fma(s, z, -1.6666654611E-1f) * z;
+  s = std::fma(s, x, x);
+  const bool swapped = (j & 2) != 0;
+  const float sine = swapped ? c : s, cosine = swapped ? s : c;
+  return {j & 4 ? -sine : sine, ~(j - 2) & 4 ? -cosine : cosine};
+}
+
+void normals_of(float* v, float mean, float std) {
+  for (int i = 0; i < 8; ++i) {
+    const float radius = std::sqrt(-2.0f * log_steps(1.0f - v[i]));
+    const auto [sine, cosine] = sin_cos_steps(6.2831853071795864769f * v[i + 8]);
+    v[i] = std::fma(radius * cosine, std, mean);
+    v[i + 8] = std::fma(radius * sine, std, mean);
+  }
+}
+
+void normals_of(double* v, double mean, double std) {
+  for (int i = 0; i < 8; ++i) {
+    const double radius = std::sqrt(-2 * std::log(1 - v[i])), angle = 2 * std::numbers::pi * v[i + 8];
+    v[i] = radius * std::cos(angle) * std + mean;
+    v[i + 8] = radius * std::sin(angle) * std + mean;
+  }
+}
+
+template <class T, class F>
+void normals_in_blocks(const Tensor& out, T mean, T std, DType type, F uniform) {
+  std::vector<T> values(static_cast<size_t>(out.numel()));
+  for (T& v : values) v = uniform();
+  const size_t n = values.size();
+  for (size_t i = 0; i + 16 <= n; i += 16) normals_of(values.data() + i, mean, std);
+  if (n % 16 != 0) {
+    for (size_t i = n - 16; i < n; ++i) values[i] = uniform();
+    normals_of(values.data() + n - 16, mean, std);
+  }
+  write(out, values, type);
+}
+
+}  // namespace
+
+void host_uniform(const Tensor& out, double from, double to, Generator* generator) {
+  Twister t(generator);
+  if (is_double(out)) return fill(out, [&] { return t.uniform53() * (to - from) + from; });
+  const auto low = static_cast<float>(from), width = static_cast<float>(to) - low;
+  fill(out, [&]() -> double { return t.uniform24() * width + low; });
+}
+
+void host_normal(const Tensor& out, double mean, double std, bool in_blocks, Generator* generator) {
+  Twister t(generator);
+  if (!in_blocks || out.numel() < 16) return fill(out, [&] { return t.normal() * std + mean; });
+  if (is_double(out)) return normals_in_blocks<double>(out, mean, std, DType::F64, [&] { return t.uniform53(); });
+  normals_in_blocks<float>(out, static_cast<float>(mean), static_cast<float>(std), DType::F32, [&] { return t.uniform24(); });
+}
+
+void host_bernoulli(const Tensor& out, double p, Generator* generator) {
+  Twister t(generator);
+  fill(out, [&] { return t.uniform53() < p ? 1.0 : 0.0; });
+}
+
+void host_bernoulli(const Tensor& out, const Tensor& p, Generator* generator) {
+  const bool wide = is_double(p);
+  const Tensor values = p.detach().to(DType::F64).to(Device(DeviceType::Cpu)).contiguous();
+  const auto* at = static_cast<const double*>(values.data_ptr());
+  Twister t(generator);
+  fill(out, [&] { return (wide ? t.uniform53() : static_cast<double>(t.uniform24())) < *at++ ? 1.0 : 0.0; });
+}
+
+void host_exponential(const Tensor& out, double rate, Generator* generator) {
+  Twister t(generator);
+  fill(out, [&] { return -1 / rate * std::log1p(-t.uniform53()); });
+}
+
+void host_cauchy(const Tensor& out, double median, double sigma, Generator* generator) {
+  Twister t(generator);
+  fill(out, [&] { return median + sigma * std::tan(std::numbers::pi * (t.uniform53() - 0.5)); });
+}
+
+void host_log_normal(const Tensor& out, double mean, double std, Generator* generator) {
+  Twister t(generator);
+  fill(out, [&] { return std::exp(t.normal() * std + mean); });
+}
+
+void host_geometric(const Tensor& out, double p, Generator* generator) {
+  Twister t(generator);
+  fill(out, [&] { return std::ceil(std::log(t.uniform53()) / std::log1p(-p)); });
+}
+
+void host_integers(const Tensor& out, int64_t from, uint64_t range, Generator* generator) {
+  Twister t(generator);
+  std::vector<int64_t> values(static_cast<size_t>(out.numel()));
+  const bool wide = range == 0 || range >= uint64_t{1} << 28;
+  for (int64_t& v : values) {
+    const uint64_t bits = wide ? t.bits64() : t.bits();
+    v = static_cast<int64_t>((range ? bits % range : bits) + static_cast<uint64_t>(from));
+  }
+  write(out, values, DType::I64);
+}
+
+void host_any_integers(const Tensor& out, Generator* generator) {
+  const DType type = out.dtype();
+  const DTypeTraits& traits = traits_of(type);
+  const bool wide = type == DType::I64 || type == DType::F64;
+  const uint64_t range = type == DType::Bool ? 2 : is_inexact(type) ? (uint64_t{1} << traits.digits) + 1 : uint64_t{1} << traits.digits;
+  Twister t(generator);
+  std::vector<int64_t> values(static_cast<size_t>(out.numel()));
+  for (int64_t& v : values) v = static_cast<int64_t>((wide ? t.bits64() : t.bits()) % range);
+  write(out, values, DType::I64);
+}
+
+std::vector<int64_t> host_permutation(int64_t n, Generator* generator) {
+  Twister t(generator);
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
+  for (int64_t i = 0; i + 1 < n; ++i)
+    std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(i + t.bits() % static_cast<uint64_t>(n - i))]);
+  return order;
+}
+
+namespace {
+
+template <class T>
+void draw_categories(const T* weights, int64_t categories, int64_t samples, int64_t* chosen, Twister& t) {
+  std::vector<T> running(static_cast<size_t>(categories));
+  T sum = 0;
+  for (int64_t j = 0; j < categories; ++j) running[static_cast<size_t>(j)] = sum += weights[j];
+  for (T& r : running) r /= sum;
+  for (int64_t i = 0; i < samples; ++i) {
+    const double u = t.uniform53();
+    int64_t low = 0, high = categories;
+    while (low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      if (static_cast<double>(running[static_cast<size_t>(middle)]) < u)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    chosen[i] = std::min(low, categories - 1);
+  }
+}
+
+}  // namespace
+
+Tensor host_categories(const Tensor& weights, int64_t samples, Generator* generator) {
+  const Tensor w = weights.to(Device(DeviceType::Cpu)).contiguous();
+  const int64_t rows = w.size(0), categories = w.size(1);
+  std::vector<int64_t> chosen(static_cast<size_t>(rows * samples));
+  Twister t(generator);
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t* const to = chosen.data() + r * samples;
+    if (is_double(w))
+      draw_categories(static_cast<const double*>(w.data_ptr()) + r * categories, categories, samples, to, t);
+    else
+      draw_categories(static_cast<const float*>(w.data_ptr()) + r * categories, categories, samples, to, t);
+  }
+  return from_data(chosen.data(), {rows, samples}, DType::I64, Options(DType::I64, weights.device()));
+}
+
+}  // namespace ops
+}  // namespace naru
