@@ -1,0 +1,76 @@
+"""`Dirichlet`: the Dirichlet distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+from ..nn import functional as F
+from . import constraints
+from .exp_family import ExponentialFamily
+
+Tensor = _C.Tensor
+
+__all__ = ["Dirichlet"]
+
+
+class Dirichlet(ExponentialFamily):
+    """Vectors of a simplex, with the concentrations in the last dimension.
+
+    >>> import naru
+    >>> Dirichlet(naru.tensor([1.0, 3.0])).mean
+    tensor([0.2500, 0.7500])
+    """
+
+    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
+        if concentration.dim() < 1:
+            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+        self.concentration = concentration
+        super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._expanded(Dirichlet, batch_shape, _instance)
+        new.concentration = self.concentration.expand(_C.Size(batch_shape) + self.event_shape)
+        return new
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        drawn = _C._standard_gamma(self.concentration.expand(self._extended_shape(sample_shape)))
+        return drawn / drawn.sum(-1, keepdim=True)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        a = self.concentration
+        return _C.xlogy(a - 1.0, value).sum(-1) + _C.lgamma(a.sum(-1)) - _C.lgamma(a).sum(-1)
+
+    mean = property(lambda self: self.concentration / self.concentration.sum(-1, True))
+
+    @property
+    def mode(self) -> Tensor:
+        above = (self.concentration - 1).clamp(min=0.0)
+        mode = above / above.sum(-1, True)
+        at_corner = (self.concentration < 1).all(dim=-1)
+        corner = F.one_hot(mode[at_corner].argmax(dim=-1), above.shape[-1]).to(mode)
+        mode[at_corner] = corner
+        return mode
+
+    @property
+    def variance(self) -> Tensor:
+        total = self.concentration.sum(-1, True)
+        return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
+
+    def entropy(self) -> Tensor:
+        k, a = self.concentration.size(-1), self.concentration
+        a0 = a.sum(-1)
+        return _C.lgamma(a).sum(-1) - _C.lgamma(a0) - (k - a0) * _C.digamma(a0) - ((a - 1.0) * _C.digamma(a)).sum(-1)
+
+    @property
+    def _natural_params(self) -> tuple[Tensor]:
+        return (self.concentration,)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        return x.lgamma().sum(-1) - _C.lgamma(x.sum(-1))
