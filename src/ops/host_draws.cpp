@@ -148,16 +148,18 @@ void normals_of(float* v, float mean, float std) {
 void normals_of(double* v, double mean, double std) {
   for (int i = 0; i < 8; ++i) {
     const double radius = std::sqrt(-2 * std::log(1 - v[i])), angle = 2 * std::numbers::pi * v[i + 8];
-    v[i] = radius * std::cos(angle) * std + mean;
-    v[i + 8] = radius * std::sin(angle) * std + mean;
+    v[i] = std::fma(radius * std::cos(angle), std, mean);
+    v[i + 8] = std::fma(radius * std::sin(angle), std, mean);
   }
 }
 
 template <class T, class F>
 void normals_in_blocks(const Tensor& out, T mean, T std, DType type, F uniform) {
   std::vector<T> values(static_cast<size_t>(out.numel()));
-  for (T& v : values) v = uniform();
   const size_t n = values.size();
+  // Of 16-bit types PyTorch does not draw what the last block draws anew.
+  const size_t first = size_of(out.dtype()) == 2 ? n - n % 16 : n;
+  for (size_t i = 0; i < first; ++i) values[i] = uniform();
   for (size_t i = 0; i + 16 <= n; i += 16) normals_of(values.data() + i, mean, std);
   if (n % 16 != 0) {
     for (size_t i = n - 16; i < n; ++i) values[i] = uniform();
@@ -170,14 +172,14 @@ void normals_in_blocks(const Tensor& out, T mean, T std, DType type, F uniform) 
 
 void host_uniform(const Tensor& out, double from, double to, Generator* generator) {
   Twister t(generator);
-  if (is_double(out)) return fill(out, [&] { return t.uniform53() * (to - from) + from; });
+  if (is_double(out)) return fill(out, [&] { return std::fma(t.uniform53(), to - from, from); });
   const auto low = static_cast<float>(from), width = static_cast<float>(to) - low;
-  fill(out, [&]() -> double { return t.uniform24() * width + low; });
+  fill(out, [&]() -> double { return std::fma(t.uniform24(), width, low); });
 }
 
 void host_normal(const Tensor& out, double mean, double std, bool in_blocks, Generator* generator) {
   Twister t(generator);
-  if (!in_blocks || out.numel() < 16) return fill(out, [&] { return t.normal() * std + mean; });
+  if (!in_blocks || out.numel() < 16) return fill(out, [&] { return std::fma(t.normal(), std, mean); });
   if (is_double(out)) return normals_in_blocks<double>(out, mean, std, DType::F64, [&] { return t.uniform53(); });
   normals_in_blocks<float>(out, static_cast<float>(mean), static_cast<float>(std), DType::F32, [&] { return t.uniform24(); });
 }
@@ -207,7 +209,7 @@ void host_cauchy(const Tensor& out, double median, double sigma, Generator* gene
 
 void host_log_normal(const Tensor& out, double mean, double std, Generator* generator) {
   Twister t(generator);
-  fill(out, [&] { return std::exp(t.normal() * std + mean); });
+  fill(out, [&] { return std::exp(std::fma(t.normal(), std, mean)); });
 }
 
 void host_geometric(const Tensor& out, double p, Generator* generator) {
@@ -221,7 +223,7 @@ void host_integers(const Tensor& out, int64_t from, uint64_t range, Generator* g
   const bool wide = range == 0 || range >= uint64_t{1} << 28;
   for (int64_t& v : values) {
     const uint64_t bits = wide ? t.bits64() : t.bits();
-    v = static_cast<int64_t>((range ? bits % range : bits) + static_cast<uint64_t>(from));
+    v = static_cast<int64_t>(range ? bits % range + static_cast<uint64_t>(from) : bits);
   }
   write(out, values, DType::I64);
 }

@@ -47,7 +47,7 @@ void Generator::set_twister(uint64_t seed, const MersenneTwister& state) {
 }
 
 Generator& default_generator() {
-  static Generator generator;
+  static auto& generator = *new Generator;
   return generator;
 }
 

@@ -10,12 +10,12 @@ FACTS = Path(__file__).with_name("random_facts.json")
 
 CASES = """torch.rand(3)|torch.rand(2, 2, dtype=torch.float64)|torch.rand(3, dtype=torch.float16)|torch.rand(3, dtype=torch.bfloat16)|torch.rand(2, dtype=torch.complex64)|E(5).uniform_(-.3, .7)
 torch.randn(3)|torch.randn(15)|torch.randn(16)|torch.randn(37)|torch.randn(3, 11)|torch.randn(18, dtype=torch.float64)|torch.randn(5, dtype=torch.float64)|torch.randn(20, dtype=torch.float16)|torch.randn(17, dtype=torch.bfloat16)
-torch.randn(9, dtype=torch.complex64)|E(17).normal_(.3, .7)|E(5).normal_(.3, .7)|torch.normal(torch.zeros(17), torch.full((17,), 2.))|torch.normal(1., 2., (4,))|torch.normal(torch.arange(4.), 2.)
+torch.randn(9, dtype=torch.complex64)|E(17).normal_(.3, .7)|E(5).normal_(.3, .7)|E(5, torch.float64).normal_(.3, .7)|E(19, torch.float64).normal_(.3, .7)|E(5, torch.float64).uniform_(-.577, .577)|torch.normal(torch.zeros(17), torch.full((17,), 2.))|torch.normal(1., 2., (4,))|torch.normal(torch.arange(4.), 2.)
 torch.randint(10, (4,))|torch.randint(-5, 2**28 - 6, (4,))|torch.randint(0, 2**28, (4,))|torch.randint(0, 2**40, (3,))|torch.randint(0, 5, (4,), dtype=torch.int8)|torch.randint_like(E(3), 7)|torch.randperm(12)|torch.randperm(7, dtype=torch.int32)|torch.randperm(1)
 E(3, torch.int64).random_()|E(3, torch.int32).random_()|E(3, torch.uint8).random_()|E(3, torch.bool).random_()|E(3).random_()|E(3, torch.float64).random_()|E(3, torch.float16).random_()|E(3, torch.int64).random_(7)|E(3, torch.int64).random_(-5, None)|E(3, torch.int64).random_(-2**63, None)
-E(6).bernoulli_(.3)|torch.bernoulli(torch.full((6,), .3))|torch.bernoulli(torch.full((6,), .3, dtype=torch.float64))|E(6, torch.int64).bernoulli_(torch.tensor(.3))|E(5).exponential_()|E(5).exponential_(3.3)|E(4).cauchy_(1., 2.)|E(4).log_normal_(1., .5)|E(5).geometric_(.3)
+E(6).bernoulli_(.3)|torch.bernoulli(torch.full((6,), .3))|torch.bernoulli(torch.full((6,), .3, dtype=torch.float64))|E(6, torch.int64).bernoulli_(torch.full((6,), .3))|E(5).exponential_()|E(5).exponential_(3.3)|E(4).cauchy_(1., 2.)|E(4).log_normal_(1., .5)|E(5).geometric_(.3)
 torch.multinomial(W, 8, True)|torch.multinomial(W, 3)|torch.multinomial(W, 1)|torch.multinomial(torch.stack([W, W.flip(0)]), 3)|torch.multinomial(torch.stack([W, W.flip(0)]).double(), 5, True)|torch.poisson(torch.tensor([.5, 3., 30., 400.]))|torch.binomial(torch.tensor([10., 100., 5., 300.]), torch.tensor([.3, .5, .9, .2]))
-torch._standard_gamma(torch.tensor([.3, 1., 5., 60.], dtype=torch.float64))|F.dropout(torch.ones(9), .3)|F.dropout(torch.ones(5, dtype=torch.float64), .7)|F.dropout1d(torch.ones(2, 3, 2), .5)|F.feature_alpha_dropout(torch.ones(1, 4, 2), .5, True)|F.alpha_dropout(torch.ones(6), .4, True)|F.gumbel_softmax(torch.zeros(2, 3))|F.rrelu(-torch.ones(5), training=True)
+gamma(torch.tensor([.3, 1., 5., 60.], dtype=torch.float64))|F.dropout(torch.ones(9), .3)|F.dropout(torch.ones(5, dtype=torch.float64), .7)|F.dropout1d(torch.ones(2, 3, 2), .5)
 init.xavier_uniform_(E(3, 4))|init.xavier_normal_(E(4, 5))|init.kaiming_uniform_(E(3, 4))|init.kaiming_normal_(E(3, 4))|init.trunc_normal_(E(20), 0., 1., -1., 1.)|init.sparse_(E(4, 3), .5)
 nn.Linear(3, 2).weight|nn.Linear(3, 2).bias|nn.Conv2d(2, 3, 2).weight|nn.Embedding(4, 5).weight|nn.LSTM(2, 3).weight_ih_l0|nn.GRU(2, 3, bidirectional=True).weight_hh_l0_reverse|nn.Bilinear(2, 3, 2).weight
 torch.utils.data.random_split(list(range(7)), [4, 3])[0].indices|list(torch.utils.data.RandomSampler(range(6)))|list(torch.utils.data.WeightedRandomSampler([.1, .5, .4], 5))|list(torch.utils.data.SubsetRandomSampler([3, 4, 5, 6]))
@@ -40,7 +40,8 @@ def facts(torch, F, nn, D):
         dtype = sizes[-1] if not isinstance(sizes[-1], int) else torch.float32
         return torch.empty(*[s for s in sizes if isinstance(s, int)], dtype=dtype)
 
-    names = {"torch": torch, "F": F, "nn": nn, "init": nn.init, "D": D, "E": E, "W": torch.tensor([.1, .2, .3, .4])}
+    gamma = getattr(torch, "_standard_gamma", None) or torch._C._standard_gamma
+    names = {"gamma": gamma, "torch": torch, "F": F, "nn": nn, "init": nn.init, "D": D, "E": E, "W": torch.tensor([.1, .2, .3, .4])}
     found = {}
     for text in CASES:
         torch.manual_seed(7)
