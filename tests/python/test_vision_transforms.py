@@ -177,12 +177,23 @@ def test_types_are_converted_so_that_white_stays_white():
     assert torch.equal(F.convert_image_dtype(F.convert_image_dtype(BYTES, torch.float32), torch.uint8), BYTES)
 
 
+def test_noise_is_added_to_tensors_of_floating_point():
+    torch.manual_seed(0)
+    grey = torch.full((3, 40, 40), 0.5)
+    noisy = v2.GaussianNoise(0.1, 0.05)(grey)
+    assert noisy.mean().item() == pytest.approx(0.6, abs=0.01)
+    assert noisy.std().item() == pytest.approx(0.05, abs=0.005)
+    with pytest.raises(ValueError, match="float dtype"):
+        v2.GaussianNoise()(BYTES)
+
+
 def test_transforms_of_tensors_have_gradients_and_take_batches():
     batch = torch.rand(2, 2, 3, 8, 8, requires_grad=True)
     out = T.Compose([T.Resize(6), T.RandomRotation(20, BILINEAR), T.GaussianBlur(3), T.Normalize([0.5] * 3, [0.2] * 3)])(batch)
     assert out.shape == (2, 2, 3, 6, 6)
     out.sum().backward()
     assert batch.grad.abs().sum().item() > 0
+    assert T.Resize(6)(torch.zeros(0, 3, 8, 8)).shape == (0, 3, 6, 6)
 
 
 def drawn(monkeypatch, transform, image):

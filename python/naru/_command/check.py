@@ -6,13 +6,13 @@ import ast
 import contextlib
 import os
 import sys
-from importlib.machinery import PathFinder
 from inspect import getattr_static
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from .._missing import Absent, is_pytorchs, names, said
 from ..vision._names import said as said_of_vision
+from .runner import is_absent
 
 # What a program imports, and where it is in naru.
 _ROOTS = {"torch": "", "naru": "", "torchvision": "vision"}
@@ -28,7 +28,7 @@ class Finding(NamedTuple):
 
 def _known(root: str) -> bool:
     """Whether `root` is naru under `naru run`: torchvision is where none is installed."""
-    return root in _ROOTS and (root != "torchvision" or PathFinder.find_spec(root) is None)
+    return root in _ROOTS and (root != "torchvision" or is_absent(root))
 
 
 def _join(*parts: str) -> str:

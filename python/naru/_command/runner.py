@@ -49,9 +49,10 @@ def _tell_children() -> None:
         forkserver.set_forkserver_preload([_REAL])
 
 
-def _is_absent(name: str) -> bool:
-    """Whether no package of that name is installed, or lies beside the script."""
-    return importlib.machinery.PathFinder.find_spec(name) is None
+def is_absent(name: str) -> bool:
+    """Whether no package of that name is installed, or lies beside the script: no other finder than ours has it."""
+    others = (finder for finder in sys.meta_path if not isinstance(finder, TorchFinder) and hasattr(finder, "find_spec"))
+    return not any(finder.find_spec(name, None) for finder in others)
 
 
 def _is_naru_vision() -> bool:
@@ -72,7 +73,7 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             real = _REAL + ".safetensors"
         elif name == _ALIAS or name.startswith(_ALIAS + "."):
             real = _REAL + name[len(_ALIAS) :]
-        elif (name == _VISION and _is_absent(name)) or (name.startswith(_VISION + ".") and _is_naru_vision()):
+        elif (name == _VISION and is_absent(name)) or (name.startswith(_VISION + ".") and _is_naru_vision()):
             real = _REAL_VISION + name[len(_VISION) :]
         else:
             return None

@@ -60,7 +60,8 @@ def roi_align(
     """(K, C, h, w): each region of (N, C, H, W) in bins, of each the mean of bilinear samples.
 
     Args:
-        boxes: (K, 5), the image's number in front, or a list of (L, 4), one tensor an image; times `spatial_scale` they are in pixels of `input`.
+        boxes: (K, 5), the image's number in front, or a list of (L, 4), one tensor an image.
+        spatial_scale: times that they are in pixels of `input`.
         sampling_ratio: samples a side of a bin; up to 0 as many as it has pixels, for which the host reads the boxes.
         aligned: coordinates are moved by half a pixel, so that pixels' centres are where they should be.
     """

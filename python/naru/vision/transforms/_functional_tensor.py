@@ -17,7 +17,7 @@ _RESIZES = (InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT, Interpol
 def _as_batch(img: Tensor, dtypes: tuple[Any, ...]) -> tuple[Tensor, Any]:
     """(N, C, H, W) of one of `dtypes` (the first, if it has another), and what undoes both, rounding where the image has whole numbers."""
     shape, dtype = list(img.shape), img.dtype
-    batch = img.reshape([-1, *([1] * (img.dim() == 2)), *shape[-3:]])
+    batch = img.reshape([math.prod(shape[:-3]), *([1] * (img.dim() == 2)), *shape[-3:]])
     if dtype not in dtypes:
         batch = batch.to(dtypes[0])
 

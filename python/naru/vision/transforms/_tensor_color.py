@@ -1,4 +1,4 @@
-"""What transforms do to the colours of tensors (..., C, H, W): RGB or grey; white is 1 where they are floating point, else the type's maximum."""
+"""What transforms do to the colours of tensors (..., C, H, W): RGB or grey; white is 1 of floating point, else the type's maximum."""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = F
 
 
 def inverse_affine_matrix(center: list[float], angle: float, translate: list[float], scale: float, shear: list[float]) -> list[float]:
-    """2 x 3, row by row: from places of the result to those of the image. The map shears, turns (degrees) and scales around `center`, then moves."""
+    """2 x 3, row by row: from places of the result to those of the image. It shears, turns (degrees) and scales around `center`, then moves."""
     turn, shear_x, shear_y = (math.radians(value) for value in (angle, *shear))
     a = math.cos(turn - shear_y) / math.cos(shear_y)
     b = -math.cos(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) - math.sin(turn)

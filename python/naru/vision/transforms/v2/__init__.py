@@ -20,6 +20,7 @@ from ._types import (
     AutoAugment,
     Compose,
     ConvertImageDtype,
+    GaussianNoise,
     Identity,
     Lambda,
     PILToTensor,
@@ -74,7 +75,8 @@ TenCrop = _of_v1("TenCrop")
 
 __all__ = [
     "AutoAugment", "AutoAugmentPolicy", "CenterCrop", "ColorJitter", "Compose", "ConvertImageDtype", "ElasticTransform", "FiveCrop",
-    "GaussianBlur", "Grayscale", "Identity", "InterpolationMode", "Lambda", "LinearTransformation", "Normalize", "PILToTensor", "Pad", "RGB",
+    "GaussianBlur", "GaussianNoise", "Grayscale",
+    "Identity", "InterpolationMode", "Lambda", "LinearTransformation", "Normalize", "PILToTensor", "Pad", "RGB",
     "RandAugment", "RandomAdjustSharpness", "RandomAffine", "RandomApply", "RandomAutocontrast", "RandomChannelPermutation", "RandomChoice",
     "RandomCrop", "RandomEqualize", "RandomErasing", "RandomGrayscale", "RandomHorizontalFlip", "RandomInvert", "RandomOrder",
     "RandomPerspective", "RandomPosterize", "RandomResize", "RandomResizedCrop", "RandomRotation", "RandomSolarize", "RandomVerticalFlip",

@@ -28,6 +28,25 @@ class Identity(Transform):
         return inpt
 
 
+class GaussianNoise(Transform):
+    """Pictures of 0..1 with normally distributed noise, cut off at 0 and 1 if `clip`. TypeError of PIL images, ValueError of whole numbers."""
+
+    def __init__(self, mean: float = 0.0, sigma: float = 0.1, clip: bool = True) -> None:
+        super().__init__()
+        self.mean, self.sigma, self.clip = mean, sigma, clip
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if not isinstance(inpt, naru.Tensor):
+            raise TypeError(f"GaussianNoise takes tensors, not {type(inpt)}: put ToImage and ToDtype before it")
+        if not inpt.is_floating_point():
+            raise ValueError(f"Input tensor is expected to be in float dtype, got dtype={inpt.dtype}")
+        if self.sigma < 0:
+            raise ValueError(f"sigma shouldn't be negative. Got {self.sigma}")
+        out = inpt + (self.mean + naru.randn_like(inpt) * self.sigma)
+        out = out.clamp(0, 1) if self.clip else out
+        return Image(out) if isinstance(inpt, Image) else out
+
+
 class Lambda(Transform):
     """A function of each part of a sample that is of one of `types` (any, where none are given)."""
 
