@@ -4,6 +4,7 @@ import functools
 import importlib
 import inspect
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -30,6 +31,10 @@ def name(page):
     return str(page.relative_to(ROOT))
 
 
+def hangs(page):
+    return "libasan" in os.environ.get("LD_PRELOAD", "") and "num_workers" in page.read_text()
+
+
 def of(language):
     return [
         (page, b)
@@ -48,7 +53,7 @@ def faults():
         sys.executable,
         "-c",
         f"import sys; sys.path[:0] = {[str(ROOT), str(Path(naru.__file__).parents[1])]!r}; {code}",
-        *map(str, RUN),
+        *(str(p) for p in RUN if not hangs(p)),
     ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -57,6 +62,8 @@ def faults():
 
 @pytest.mark.parametrize("page", RUN, ids=name)
 def test_the_code_of_a_page_runs_and_prints_what_stands_below_it(page):
+    if hangs(page):
+        pytest.skip("a loader's worker that is forked beside other threads waits for the sanitizer's lock")
     assert faults()[str(page)] == []
 
 
