@@ -1,4 +1,4 @@
-"""`torch.hub`: models from a folder with a `hubconf.py`, and files by address.
+"""`torch.hub`: models from a folder with a `hubconf.py`, and files that were fetched from an address before: naru downloads nothing.
 
 Repositories of GitHub are not fetched: clone one, and name its folder with source="local".
 """
@@ -10,12 +10,11 @@ import importlib.util
 import os
 import re
 import sys
-import tempfile
 from typing import Any
 
 from . import _missing
 
-__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
+__all__ = ["get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 _HASH = re.compile(r"-([a-f0-9]*)\.")
 _folder: dict[str, str] = {}
@@ -114,29 +113,6 @@ def load(
         sys.path.remove(folder)
 
 
-def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Writes what is at an address to the file `dst`. RuntimeError where its SHA256 does not begin with hash_prefix; then nothing is written."""
-    from urllib.request import Request, urlopen
-
-    dst = os.path.expanduser(dst)
-    digest = hashlib.sha256()
-    with urlopen(Request(url, headers={"User-Agent": "naru.hub"})) as source, tempfile.NamedTemporaryFile(  # noqa: S310
-        delete=False, dir=os.path.dirname(dst) or "."
-    ) as target:
-        try:
-            while data := source.read(1 << 20):
-                target.write(data)
-                digest.update(data)
-            target.close()
-            found = digest.hexdigest()
-            if hash_prefix is not None and not found.startswith(hash_prefix):
-                raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{found}")')
-            os.replace(target.name, dst)
-        finally:
-            if os.path.exists(target.name):
-                os.unlink(target.name)
-
-
 def load_state_dict_from_url(
     url: str,
     model_dir: str | None = None,
@@ -146,24 +122,26 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = False,
 ) -> dict[str, Any]:
-    """`torch.load` of what is at an address; a file that is there already is not fetched again.
+    """`torch.load` of the file of an address that lies in `model_dir` (by default get_dir()/checkpoints) already: naru downloads nothing.
 
-    check_hash: the file's name is `name-<first digits of its SHA256>.ext`. The file is read as by weights_only=True in any case: a file from
-    elsewhere may not run anything.
+    check_hash: the file's name is `name-<first digits of its SHA256>.ext`, and must be right. The file is read as by weights_only=True in any
+    case: a file from elsewhere may not run anything. FileNotFoundError where it is not there.
     """
     from urllib.parse import urlparse
 
     from .serialization import load as read
 
     folder = model_dir if model_dir is not None else os.path.join(get_dir(), "checkpoints")
-    os.makedirs(folder, exist_ok=True)
     name = file_name or os.path.basename(urlparse(url).path)
     path = os.path.join(folder, name)
     if not os.path.exists(path):
-        if progress:
-            sys.stderr.write(f'Downloading: "{url}" to {path}\n')
-        match = _HASH.search(name) if check_hash else None
-        download_url_to_file(url, path, match[1] if match else None, progress=progress)
+        raise FileNotFoundError(f"torch.hub: naru downloads nothing; fetch {url} yourself, and put it at {path}")
+    match = _HASH.search(name) if check_hash else None
+    if match is not None:
+        with open(path, "rb") as file:
+            found = hashlib.sha256(file.read()).hexdigest()
+        if not found.startswith(match[1]):
+            raise RuntimeError(f'invalid hash value (expected "{match[1]}", got "{found}")')
     return read(path, map_location=map_location, weights_only=True)
 
 

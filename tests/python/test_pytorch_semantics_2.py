@@ -164,7 +164,7 @@ def functional():
 
 @pytest.mark.parametrize("name, due", list(functional()), ids=lambda v: v if isinstance(v, str) else "")
 def test_none_where_a_tensor_is_due_names_the_parameter(name, due):
-    good = {"Tensor": torch.ones(4, 4), "float": 0.5, "int": 1, "Sequence[int]": [4], "Any": 1.0, "Tensor | None": None}
+    good = {"Tensor": torch.ones(4, 4), "bool": False, "float": 0.5, "int": 1, "Sequence[int]": [4], "Any": 1.0, "Tensor | None": None}
     for missing in [p for p in due if p.annotation == "Tensor"]:
         arguments = [None if p is missing else good[p.annotation] for p in due]
         with pytest.raises(TypeError, match=r"argument '\w+'.* must be Tensor, not NoneType"):

@@ -13,6 +13,11 @@ def cases(monkeypatch):
     return lambda *some: monkeypatch.setattr(selftest, "CASES", list(some))
 
 
+@pytest.fixture(autouse=True)
+def put_back(monkeypatch):
+    monkeypatch.setenv("NARU_SELF_CHECK", "0")  # the command sets it for its process
+
+
 def test_every_device_passes_and_all_cases_are_counted(device):
     found = selftest.run(device, quick=True)
     assert [text for f in found.values() for text in f.wrong + f.missing] == []

@@ -83,7 +83,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
     def save(self, obj: Any, save_persistent_id: bool = True) -> Any:
         # Most of a file: written at once, where the general way takes twenty calls a tensor.
         if type(obj) is Tensor and self._proto >= 2 and not self._legacy and id(obj) not in self.memo and not obj.__dict__:
-            if name_of(obj.dtype) in STORAGE_OF_DTYPE:
+            if obj.layout is _C.strided and name_of(obj.dtype) in STORAGE_OF_DTYPE:
                 return self._save_tensor(obj)
         return super().save(obj, save_persistent_id)
 

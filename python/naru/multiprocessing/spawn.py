@@ -13,6 +13,8 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from .._serialization.atomic_file import atomic_file
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -59,7 +61,7 @@ def _run(fn: Callable[..., Any], index: int, args: tuple, error_file: str) -> No
     except Exception:  # noqa: BLE001
         import traceback
 
-        with open(error_file, "wb") as file:
+        with atomic_file(error_file) as file:
             pickle.dump(traceback.format_exc(), file)
         sys.exit(1)
 

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from .. import _C
+from .._serialization.atomic_file import atomic_file
 from ..overrides import TorchFunctionMode
 
 Tensor = _C.Tensor
@@ -175,11 +176,10 @@ class EventList(list):
             args = {"Input Dims": e.input_shapes} if e.input_shapes else {}
             events.append({"ph": "X", "cat": e.kind, "name": e.name, "pid": pid, "tid": e.thread, "ts": e.start, "dur": e.cpu_time_total, "args": args})
         text = json.dumps({"schemaVersion": 1, "traceEvents": events, "displayTimeUnit": "ms", **(metadata or {})})
+        data = text.encode()
         if os.fspath(path).endswith(".gz"):
             import gzip
 
-            with gzip.open(path, "wt") as packed:
-                packed.write(text)
-            return
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+            data = gzip.compress(data)
+        with atomic_file(path) as file:
+            file.write(data)

@@ -8,6 +8,7 @@ from typing import Any
 
 import naru
 
+from .._serialization.atomic_file import atomic_file
 from . import _names
 from ._pil import pillow
 from .transforms.functional import pil_to_tensor, to_pil_image
@@ -41,7 +42,7 @@ def read_file(path: Any) -> Any:
 
 def write_file(filename: Any, data: Any) -> None:
     """Writes a tensor of bytes to a file."""
-    with open(filename, "wb") as file:
+    with atomic_file(filename) as file:
         file.write(data.cpu().numpy().tobytes())
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from typing import Any
 
 import naru
 
+from .._serialization.atomic_file import atomic_file
 from . import _names
 from ._pil import pillow
 from .transforms.functional import pil_to_tensor, to_pil_image
@@ -80,7 +82,16 @@ def save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -
     """Writes an image of 0..1, or many as a grid, to a file or a path; `kwargs` are those of `make_grid`."""
     grid = make_grid(tensor, **kwargs)
     pixels = (grid * 255 + 0.5).clamp(0, 255).permute([1, 2, 0]).to("cpu", naru.uint8).contiguous().numpy()
-    pillow().fromarray(pixels).save(fp, format=format)
+    image = pillow().fromarray(pixels)
+    if hasattr(fp, "write"):
+        image.save(fp, format=format)
+        return
+    suffix = os.path.splitext(os.fspath(fp))[1].lower()
+    format = format or pillow().registered_extensions().get(suffix)
+    if format is None:
+        raise ValueError(f"unknown file extension: {suffix}")
+    with atomic_file(fp) as file:
+        image.save(file, format=format)
 
 
 def _palette(count: int) -> list[tuple[int, ...]]:
