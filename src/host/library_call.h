@@ -7,7 +7,7 @@
 namespace naru::host {
 
 // In a process that is ending, no call begins (its thread rests until the process is gone), and exit waits for those under way before the library's
-// own destructors run. The thread that ends the process may still call.
+// own destructors run. The thread that ends the process may still call, and may be in a call.
 class LibraryCall {
  public:
   // `known`: of the function that is called, false at first. What it makes at its first call is destroyed before what was registered earlier, so

@@ -37,7 +37,7 @@ LEFT_OUT = re.compile(
 )
 
 # These take time in proportion to the elements and no memory, so that a number expanded to 2^62 of them takes years in any library.
-NO_MEMORY = {"argmax", "argmin", "__contains__", "unbind", "split", "chunk", "tensor_split"}
+NO_MEMORY = {"argmax", "argmin", "max", "min", "__contains__", "unbind", "split", "chunk", "tensor_split"}
 
 
 def functions() -> dict[str, Callable[..., Any]]:
@@ -58,7 +58,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift eq ne lt le gt ge iadd imul getitem contains".split():
         found[f"Tensor.__{name}__"] = getattr(naru.Tensor, f"__{name}__")
     found.update({
-        "repr": repr, "float": float, "int": int, "bool": bool, "len": len, "iter": lambda x: list(x) if len(x) < 100 else None, "format": format,
+        "repr": lambda x: repr(x) if isinstance(x, naru.Tensor) else None, "float": float, "int": int, "bool": bool, "len": len, "iter": lambda x: list(x) if len(x) < 100 else None, "format": lambda x, *how: format(x, *how) if isinstance(x, naru.Tensor) else None,
         "setitem": lambda x, key, value: x.__setitem__(key, value), "pickle": lambda x: pickle.loads(pickle.dumps(x)), "deepcopy": copy.deepcopy,
         "Tensor": naru.Tensor, "Size": naru.Size, "device": naru.device, "set_data": lambda x, y: setattr(x, "data", y),
         "set_grad": lambda x, y: setattr(x, "grad", y), "Generator": naru.Generator, "numpy": lambda x: x.numpy().sum(),
@@ -202,6 +202,7 @@ def child(seed: int, first: int, count: int, progress: str) -> None:
 
     calls = Calls(seed)
     naru.ones(3).sum().item(), naru.ones(3, device="cuda:0").sum().item()
+    naru.linalg.inv(naru.eye(8).expand(64, 8, 8))  # OpenBLAS takes its buffers once, and ends the process where it can't have them
     limit_memory()
     with open(progress, "r+b", buffering=0) as file:
         for index in range(first, first + count):
