@@ -41,13 +41,11 @@ def run(program: str) -> str:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             signal.alarm(SECONDS)
             text = "it could not begin"
-            import numpy as np
-
             import naru
 
             from .words import WORDS
 
-            names = {"n": naru, "np": np, "nn": naru.nn, "F": naru.nn.functional, "__name__": "__main__", **WORDS}
+            names = {"n": naru, "np": sys.modules["numpy"], "nn": naru.nn, "F": naru.nn.functional, "__name__": "__main__", **WORDS}
             text = ""
             exec(compile(program, "<corpus>", "exec"), names)  # noqa: S102
         except SystemError as error:
@@ -70,7 +68,13 @@ def run(program: str) -> str:
 def main(files: list[str]) -> int:
     sys.path.insert(0, os.path.join(ROOT, "python"))
     os.environ.setdefault("NARU_VIRTUAL", "cuda:2,mps:1")
-    import naru  # once; children are forked from here
+    # Once: children are forked from here, and importing would be nine tenths of their time.
+    import numpy  # noqa: F401
+
+    import naru
+    import naru.nn.functional
+
+    from . import words  # noqa: F401
 
     naru.ones(2).sum().item()
     faulthandler.disable()
