@@ -7,15 +7,16 @@ from typing import Any
 from .. import _C
 from ..nn import functional as F
 from . import constraints
+from ._binary import OfProbability
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all
 
 Tensor = _C.Tensor
 
 __all__ = ["Bernoulli"]
 
 
-class Bernoulli(ExponentialFamily):
+class Bernoulli(OfProbability, ExponentialFamily):
     """1 with probability `probs` (or log odds `logits`), else 0.
 
     >>> import naru
@@ -29,22 +30,10 @@ class Bernoulli(ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        self._param = self.probs if probs is not None else self.logits
-        super().__init__(self._param.size(), validate_args=validate_args)
+        super().__init__(self._take(probs, logits), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(Bernoulli, batch_shape, _instance, "probs", "logits")
-        new._param = new.__dict__.get("probs", new.__dict__.get("logits"))
-        return new
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._param.new(*args, **kwargs)
+        return self._expanded(Bernoulli, batch_shape, _instance, "probs", "logits")
 
     mean = property(lambda self: self.probs)
     variance = property(lambda self: self.probs * (1 - self.probs))
@@ -54,19 +43,6 @@ class Bernoulli(ExponentialFamily):
         mode = (self.probs >= 0.5).to(self.probs)
         mode[self.probs == 0.5] = float("nan")
         return mode
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self) -> _C.Size:
-        """The shape of the parameter."""
-        return self._param.size()
 
     def sample(self, sample_shape: Any = _C.Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -8,15 +8,15 @@ from .. import _C
 from .._functions.dtype_limits import finfo
 from ..nn import functional as F
 from . import constraints
-from .distribution import Distribution
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from ._binary import OfProbability
+from .utils import broadcast_all
 
 Tensor = _C.Tensor
 
 __all__ = ["Geometric"]
 
 
-class Geometric(Distribution):
+class Geometric(OfProbability):
     """How many tries of probability `probs` (or log odds `logits`) fail before one succeeds.
 
     >>> Geometric(0.5).mean
@@ -27,14 +27,7 @@ class Geometric(Distribution):
     support = constraints.nonnegative_integer
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        given = self.probs if probs is not None else self.logits
-        super().__init__(given.size(), validate_args=validate_args)
+        super().__init__(self._take(probs, logits), validate_args=validate_args)
         if self._validate_args and probs is not None:
             value = self.probs
             if not (value > 0).all():
@@ -50,14 +43,6 @@ class Geometric(Distribution):
     mean = property(lambda self: 1.0 / self.probs - 1.0)
     mode = property(lambda self: _C.zeros_like(self.probs))
     variance = property(lambda self: (1.0 / self.probs - 1.0) / self.probs)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        return logits_to_probs(self.logits, is_binary=True)
 
     def sample(self, sample_shape: Any = _C.Size()) -> Tensor:
         tiny = finfo(self.probs.dtype).tiny

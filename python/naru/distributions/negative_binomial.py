@@ -7,16 +7,16 @@ from typing import Any
 from .. import _C
 from ..nn import functional as F
 from . import constraints
-from .distribution import Distribution
+from ._binary import OfProbability
 from .gamma import Gamma
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .utils import lazy_property
 
 Tensor = _C.Tensor
 
 __all__ = ["NegativeBinomial"]
 
 
-class NegativeBinomial(Distribution):
+class NegativeBinomial(OfProbability):
     """How many tries of probability `probs` (or log odds `logits`) succeed before `total_count` have failed.
 
     >>> import naru
@@ -32,41 +32,14 @@ class NegativeBinomial(Distribution):
     support = constraints.nonnegative_integer
 
     def __init__(self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        if probs is not None:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-            self.total_count = self.total_count.type_as(self.probs)
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-            self.total_count = self.total_count.type_as(self.logits)
-        self._param = self.probs if probs is not None else self.logits
-        super().__init__(self._param.size(), validate_args=validate_args)
+        super().__init__(self._take(probs, logits, total_count), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(NegativeBinomial, batch_shape, _instance, "total_count", "probs", "logits")
-        new._param = new.__dict__.get("probs", new.__dict__.get("logits"))
-        return new
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._param.new(*args, **kwargs)
+        return self._expanded(NegativeBinomial, batch_shape, _instance, "total_count", "probs", "logits")
 
     mean = property(lambda self: self.total_count * _C.exp(self.logits))
     mode = property(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0))
     variance = property(lambda self: self.mean / _C.sigmoid(-self.logits))
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self) -> _C.Size:
-        """The shape of the parameter."""
-        return self._param.size()
 
     @lazy_property
     def _gamma(self) -> Gamma:
