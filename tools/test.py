@@ -24,7 +24,7 @@ AARCH64 = str(ROOT / "tools" / "aarch64")
 # tested); two tests start themselves, which needs a kernel that knows aarch64's programs; a child that is forked from a process with threads hangs in qemu
 # now and then. From the share also what takes a minute and more.
 NOT_IN_QEMU = ["*StaysWithinItsErrorBound*", "Lgamma.KeepsItsPrecision*", "OpenClBuffers.all_of_this_holds*", "ThreadPool.a_forked_child*",
-               "Lifetime.WorkInHandlers*"]
+               "Lifetime.WorkInHandlers*", "LibraryCall.*"]
 NOT_IN_THE_SHARE = ["MatMul.float32_agrees*", "MatMul.float64_float16*", "Map.gives_what_one_element*", "MatMul.deterministic_is_one_chain*",
                     "CachingAllocator.a_child_forked*"]
 # (Not with a subprocess: it would need that kernel, too.)
