@@ -95,7 +95,7 @@ def run_suite(name: str, command: list[str], report: Path, counter, ok: tuple[in
 def side_by_side() -> list[str]:
     """Arguments with which pytest runs one file of tests on each processor (four at most)."""
     workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 4)
-    return ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else []
+    return ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"] if workers > 1 else []
 
 
 def pytest(name: str, arguments: list[str], python: str = sys.executable, **env: str) -> Count:

@@ -24,9 +24,14 @@ def pytest_terminal_summary(terminalreporter):
             terminalreporter.write_line(f"  not on {kind}: {naru.why_unavailable(kind)}" + (" (test_opencl.py has it through PoCL)" if kind == "xpu" else ""))
 
 
+# Files whose tests take longest, though some have few: where files run side by side, these come first, so that none is left over at the end.
+LONG = ("test_cuda", "test_fuzz", "test_each_fault", "test_layers", "test_headers", "test_autograd_memory", "test_packaging", "test_gpu_check")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Every n-th test from the k-th on, where NARU_TEST_PART is "k/n"."""
+    """The long files first; every n-th test from the k-th on, where NARU_TEST_PART is "k/n"."""
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
     if part := os.environ.get("NARU_TEST_PART"):
         first, step = map(int, part.split("/"))
         items[:] = items[first::step]
