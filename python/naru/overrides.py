@@ -101,6 +101,29 @@ def _flat(args: tuple, kwargs: dict[str, Any]) -> Iterable[Any]:
             yield value
 
 
+def _asked(func: Callable[..., Any], takers: list[Any], mode_first: bool, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """What the innermost mode gives, if it is asked, else the first of the takers that gives something; NotImplemented if none does."""
+    types = tuple(type(t) for t in takers)
+    if mode_first:
+        mode = _here.modes.pop()
+        try:
+            result = mode.__torch_function__(func, types, args, kwargs)
+        finally:
+            _here.modes.append(mode)
+        if result is not NotImplemented:
+            return result
+    for taker in takers:
+        result = type(taker).__torch_function__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    return NotImplemented
+
+
+def _unclaimed(name: str, takers: list[Any]) -> TypeError:
+    kinds = [type(t).__name__ for t in takers]
+    return TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {kinds}")
+
+
 def _call(func: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
     """What the core asks: the result of whoever takes the call over, or NotImplemented."""
     if _here.off:
@@ -114,23 +137,10 @@ def _call(func: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
     modes = _here.modes and (not name.startswith("_") or name.endswith("__"))  # what is naru's own is none of theirs
     if not takers and not modes:
         return NotImplemented
-    types = tuple(type(t) for t in takers)
-    if modes:
-        mode = _here.modes.pop()
-        try:
-            result = mode.__torch_function__(func, types, args, kwargs)
-        finally:
-            _here.modes.append(mode)
-        if result is not NotImplemented:
-            return result
-    for taker in takers:
-        result = type(taker).__torch_function__(func, types, args, kwargs)
-        if result is not NotImplemented:
-            return result
-    if not takers:
-        return NotImplemented
-    name = f"{getattr(func, '__module__', '')}.{name or func}"
-    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[t.__name__ for t in types]}")
+    result = _asked(func, takers, bool(modes), args, kwargs)
+    if result is NotImplemented and takers:
+        raise _unclaimed(f"{getattr(func, '__module__', '')}.{name or func}", takers)
+    return result
 
 
 class TorchFunctionMode:
@@ -228,21 +238,10 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
     TypeError where all of them return NotImplemented.
     """
     takers = _takers(relevant_args)
-    types = tuple(type(t) for t in takers)
-    if _here.modes:
-        mode = _here.modes.pop()
-        try:
-            result = mode.__torch_function__(public_api, types, args, kwargs)
-        finally:
-            _here.modes.append(mode)
-        if result is not NotImplemented:
-            return result
-    for taker in takers:
-        result = type(taker).__torch_function__(public_api, types, args, kwargs)
-        if result is not NotImplemented:
-            return result
-    name = f"{public_api.__module__}.{public_api.__name__}"
-    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[t.__name__ for t in types]}")
+    result = _asked(public_api, takers, bool(_here.modes), args, kwargs)
+    if result is NotImplemented:
+        raise _unclaimed(f"{public_api.__module__}.{public_api.__name__}", takers)
+    return result
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ... import _C, _missing, linalg
+from ._pre_hooks import take_off
 from .convert_parameters import parameters_to_vector
 
 Tensor = _C.Tensor
@@ -376,12 +377,9 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 def remove(module: Any, name: str) -> Any:
     """Makes the masked module.name a parameter again. ValueError where it is not pruned."""
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[key]
-            return module
-    raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
+    if not take_off(module, lambda hook: isinstance(hook, BasePruningMethod) and hook._tensor_name == name):
+        raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
+    return module
 
 
 def is_pruned(module: Any) -> bool:

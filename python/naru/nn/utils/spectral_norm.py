@@ -8,6 +8,7 @@ from ... import _C, _missing
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..parameter import Parameter, UninitializedParameter
+from ._pre_hooks import take_off
 
 if TYPE_CHECKING:
     from ..modules.module import Module
@@ -137,12 +138,7 @@ def spectral_norm(module: M, name: str = "weight", n_power_iterations: int = 1, 
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
     """Undoes `spectral_norm`; the weight stays what it is. ValueError where there is none."""
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, SpectralNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[key]
-            break
-    else:
+    if not take_off(module, lambda hook: isinstance(hook, SpectralNorm) and hook.name == name):
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
     for hooks in (module._state_dict_hooks, module._load_state_dict_pre_hooks):
         for key, (hook, _) in list(hooks.items()):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ... import _C, _missing
 from ..parameter import Parameter, UninitializedParameter
+from ._pre_hooks import take_off
 
 if TYPE_CHECKING:
     from ..modules.module import Module
@@ -90,12 +91,9 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
     """Undoes `weight_norm`; the weight stays what it is. ValueError where there is none."""
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, WeightNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[key]
-            return module
-    raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    if not take_off(module, lambda hook: isinstance(hook, WeightNorm) and hook.name == name):
+        raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    return module
 
 
 __getattr__ = _missing.module_getattr(__name__)

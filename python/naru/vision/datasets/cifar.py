@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _names
 from .._pil import pillow
-from .vision import VisionDataset, refuse_missing
+from .vision import StandardTransform, VisionDataset, refuse_missing
 
 __getattr__ = _names.module_getattr(__name__)
 
@@ -80,9 +80,7 @@ class CIFAR10(VisionDataset):
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         image, target = pillow().fromarray(self.data[index]), self.targets[index]
-        return image if self.transform is None else self.transform(image), (
-            target if self.target_transform is None else self.target_transform(target)
-        )
+        return StandardTransform(self.transform, self.target_transform)(image, target)
 
     def __len__(self) -> int:
         return len(self.data)

@@ -8,7 +8,7 @@ import naru
 
 from .. import _names
 from ..transforms.functional import to_pil_image
-from .vision import VisionDataset
+from .vision import StandardTransform, VisionDataset
 
 __getattr__ = _names.module_getattr(__name__)
 
@@ -39,9 +39,7 @@ class FakeData(VisionDataset):
         finally:
             naru.set_rng_state(before)
         image = to_pil_image(image)
-        return image if self.transform is None else self.transform(image), (
-            target if self.target_transform is None else self.target_transform(target)
-        )
+        return StandardTransform(self.transform, self.target_transform)(image, target)
 
     def __len__(self) -> int:
         return self.size

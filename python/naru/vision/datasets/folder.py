@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _names
 from .._pil import pillow
-from .vision import VisionDataset
+from .vision import StandardTransform, VisionDataset
 
 __getattr__ = _names.module_getattr(__name__)
 
@@ -102,9 +102,7 @@ class DatasetFolder(VisionDataset):
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         path, target = self.samples[index]
         sample = self.loader(path)
-        return sample if self.transform is None else self.transform(sample), (
-            target if self.target_transform is None else self.target_transform(target)
-        )
+        return StandardTransform(self.transform, self.target_transform)(sample, target)
 
     def __len__(self) -> int:
         return len(self.samples)

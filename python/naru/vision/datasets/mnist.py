@@ -12,7 +12,7 @@ import naru
 
 from .. import _names
 from .._pil import pillow
-from .vision import VisionDataset, refuse_missing
+from .vision import StandardTransform, VisionDataset, refuse_missing
 
 __getattr__ = _names.module_getattr(__name__)
 
@@ -91,9 +91,7 @@ class MNIST(VisionDataset):
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         image, target = pillow().fromarray(self.data[index].numpy()), int(self.targets[index])
-        return image if self.transform is None else self.transform(image), (
-            target if self.target_transform is None else self.target_transform(target)
-        )
+        return StandardTransform(self.transform, self.target_transform)(image, target)
 
     def __len__(self) -> int:
         return len(self.data)
