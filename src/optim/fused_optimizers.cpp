@@ -34,14 +34,6 @@ void check_sgd(const SgdOptions& o) {
   if (o.nesterov && (o.momentum <= 0 || o.dampening != 0)) throw ValueError("Nesterov momentum requires a momentum and zero dampening");
 }
 
-void check_adam(const AdamOptions& o) {
-  require(o.lr >= 0, "learning rate", o.lr);
-  require(o.eps >= 0, "epsilon value", o.eps);
-  require(o.beta1 >= 0 && o.beta1 < 1, "beta parameter at index 0", o.beta1);
-  require(o.beta2 >= 0 && o.beta2 < 1, "beta parameter at index 1", o.beta2);
-  require(o.weight_decay >= 0, "weight_decay value", o.weight_decay);
-}
-
 }  // namespace
 
 SGD::SGD(std::vector<Tensor> params, SgdOptions o) : Grouped(std::move(params), o, check_sgd), momenta_(add_slot("momentum_buffer")) {}
@@ -64,7 +56,7 @@ void SGD::step() {
 }
 
 Adam::Adam(std::vector<Tensor> params, AdamOptions o)
-    : Grouped(std::move(params), o, check_adam),
+    : Grouped(std::move(params), o, check_betas<AdamOptions>),
       exp_avg_(add_slot("exp_avg")),
       exp_avg_sq_(add_slot("exp_avg_sq")),
       max_exp_avg_sq_(add_slot("max_exp_avg_sq")) {}
