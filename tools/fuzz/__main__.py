@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from . import ROOT, search_path
 
 
 def main() -> int:
@@ -19,7 +19,7 @@ def main() -> int:
     here = os.path.dirname(os.path.abspath(__file__))
     parts = [given.what] if given.what != "all" else [p for p in ("corpus", "api", "files") if os.path.exists(os.path.join(here, p + ".py"))]
     timed = [p for p in parts if p != "corpus"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, os.path.join(ROOT, "python"), os.environ.get("PYTHONPATH", "")])}
+    environment = {**os.environ, "PYTHONPATH": search_path()}
     status = 0
     for part in parts:
         arguments = [] if part == "corpus" else ["--seconds", str(given.seconds / len(timed)), "--seed", str(given.seed)]

@@ -24,7 +24,8 @@ import time
 import warnings
 from typing import Any, Callable
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from . import ROOT, search_path
+
 CALLS_PER_CHILD = 3000
 PROCESSOR_SECONDS, CLOCK_SECONDS = 5.0, 60.0
 M_ARENA_MAX = -8  # of glibc's mallopt
@@ -229,7 +230,7 @@ def watched(arguments: list[str], progress: str, first: int, deadline: float) ->
     """Runs a child. Returns what ended it ('' for its own end), the call under way then, and its lines."""
     with open(progress, "wb") as file:
         file.write(f"{first:12d}".encode())
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, os.path.join(ROOT, "python"), os.environ.get("PYTHONPATH", "")]), "NARU_VIRTUAL": "cuda:2,mps:1", "NARU_CACHE_DIR": ""}
+    environment = {**os.environ, "PYTHONPATH": search_path(), "NARU_VIRTUAL": "cuda:2,mps:1", "NARU_CACHE_DIR": ""}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         process = subprocess.Popen([sys.executable, *arguments], stdout=out, stderr=errors, env=environment, cwd=ROOT)
         at, since, used, ended = -1, time.monotonic(), 0.0, ""

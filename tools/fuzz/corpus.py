@@ -16,7 +16,8 @@ import signal
 import sys
 import time
 
-from .api import BAD_WORDS, ROOT, limit_memory
+from . import ROOT
+from .api import BAD_WORDS, limit_memory
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
 SECONDS = 60  # of the clock, on a busy machine; each takes milliseconds
@@ -66,7 +67,7 @@ def run(program: str) -> str:
 
 
 def main(files: list[str]) -> int:
-    sys.path.insert(0, os.path.join(ROOT, "python"))
+    sys.path.append(os.path.join(ROOT, "python"))
     os.environ.setdefault("NARU_VIRTUAL", "cuda:2,mps:1")
     # Once: children are forked from here, and importing would be nine tenths of their time.
     import numpy  # noqa: F401
