@@ -23,13 +23,22 @@ Places& places() {
   return all;
 }
 
+struct Numbered {
+  const char* file;
+  uint32_t line;
+  uint32_t number;
+};
+
 uint32_t line_here() noexcept {
   const Place place = current_place();
   if (place.line == 0) return 0;
+  static thread_local constinit Numbered last{};  // one line makes many tensors
+  if (last.file == place.file && last.line == place.line) return last.number;
   Places& all = places();
   const std::lock_guard lock(all.mutex);
   const auto [at, fresh] = all.numbers.try_emplace({place.file, place.line}, static_cast<uint32_t>(all.list.size()));
   if (fresh) all.list.push_back(place);
+  last = {place.file, place.line, at->second};
   return at->second;
 }
 std::string text_of(uint32_t number) {

@@ -54,35 +54,35 @@ void TensorImpl::set_geometry(Dims new_sizes, Dims new_strides, int64_t new_offs
 namespace {
 
 // Free lists per thread. A block released on another thread joins that thread's list: blocks are alike.
-constexpr size_t kClass = 64, kClasses = 17, kKeep = 256;
+constexpr size_t kClass = 64, kClasses = 17;
+constexpr uint16_t kKeep = 256;
 
 // Trivial: what the destructors of other thread-locals and of a program's statics do comes when this thread's lists are closed.
 struct FreeLists {
   void* head[kClasses];
-  uint16_t count[kClasses];
-  enum : uint8_t { Unused, Open, Closed } state;
+  uint16_t room[kClasses];  // for how many more blocks; none before the lists are opened and after they are closed
+  bool used;
 };
 thread_local constinit FreeLists free_lists{};
 
 struct Closer {
   ~Closer() {
-    free_lists.state = FreeLists::Closed;
+    for (uint16_t& room : free_lists.room) room = 0;
     for (void*& head : free_lists.head)
-      while (void* const p = head) {
-        head = *static_cast<void**>(p);
-        std::free(p);
-      }
+      while (void* const p = std::exchange(head, head ? *static_cast<void**>(head) : nullptr)) std::free(p);
   }
 };
 
-// Whether memory may be kept: the first that is takes care that it goes with the thread.
-bool opened(FreeLists& lists) noexcept {
-  if (lists.state == FreeLists::Unused) {
-    lists.state = FreeLists::Open;
+// Where there is no room. The first block of a thread opens its lists, and takes care that they go with the thread.
+[[gnu::noinline]] void release_to_heap(void* memory) noexcept {
+  FreeLists& lists = free_lists;
+  if (!lists.used) {
+    lists.used = true;
+    std::fill(std::begin(lists.room) + 1, std::end(lists.room), kKeep);
     static thread_local Closer closer;
     static_cast<void>(&closer);
   }
-  return lists.state == FreeLists::Open;
+  std::free(memory);
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ void* pool_allocate(size_t bytes) {
     FreeLists& lists = free_lists;
     if (void* p = lists.head[c]) {
       lists.head[c] = *static_cast<void**>(p);
-      --lists.count[c];
+      ++lists.room[c];
       return p;
     }
   }
@@ -105,13 +105,10 @@ void* pool_allocate(size_t bytes) {
 void pool_release(void* memory, size_t bytes) noexcept {
   const size_t c = (bytes + kClass - 1) / kClass;
   FreeLists& lists = free_lists;
-  if (c > 0 && c < kClasses && lists.count[c] < kKeep && (lists.state == FreeLists::Open || opened(lists))) {
-    *static_cast<void**>(memory) = lists.head[c];
-    lists.head[c] = memory;
-    ++lists.count[c];
-  } else {
-    std::free(memory);
-  }
+  if (c >= kClasses || lists.room[c] == 0) return release_to_heap(memory);
+  *static_cast<void**>(memory) = lists.head[c];
+  lists.head[c] = memory;
+  --lists.room[c];
 }
 
 }  // namespace naru

@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include "core/ref.h"
+
 namespace naru::host {
 
 // In a process that is ending, no call begins (its thread rests until the process is gone), and exit waits for those under way before the library's
@@ -12,11 +14,34 @@ class LibraryCall {
  public:
   // `known`: of the function that is called, false at first. What it makes at its first call is destroyed before what was registered earlier, so
   // exit's handler is registered behind that call.
-  explicit LibraryCall(std::atomic<bool>& known) noexcept;
+  explicit LibraryCall(std::atomic<bool>& known) noexcept : known_(known) {
+    count(1);
+    if (ending_.load()) [[unlikely]]
+      rest_unless_this_thread_ends_it();
+  }
   LibraryCall(const LibraryCall&) = delete;
-  ~LibraryCall();
+  ~LibraryCall() {
+    count(-1);
+    if (!known_.load(std::memory_order_relaxed)) [[unlikely]]
+      wait_at_exit(known_);
+  }
 
  private:
+  static void count(int by) noexcept {
+    of_this_thread_ += by;
+    if (single_threaded())
+      under_way_.store(under_way_.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+    else
+      under_way_.fetch_add(by);
+  }
+  static void rest_unless_this_thread_ends_it() noexcept;
+  static void wait_at_exit(std::atomic<bool>& known) noexcept;
+  static void await_calls();
+
+  static inline constinit std::atomic<int> under_way_{0};
+  static inline constinit std::atomic<bool> ending_{false};
+  static inline constinit thread_local int of_this_thread_ =
+      0;  // a library may end the process itself: OpenBLAS does, where no memory is left
   std::atomic<bool>& known_;
 };
 

@@ -43,15 +43,15 @@ std::optional<Decision> decide(Rules rules, std::string_view function, std::span
 // One load where no block is open anywhere.
 class Casts {
  public:
-  Casts(std::string_view function, std::initializer_list<const Tensor*> tensors, bool keeps_dtype = false) {
+  Casts(const char* function, std::initializer_list<const Tensor*> tensors, bool keeps_dtype = false) {
     if (anywhere()) [[unlikely]]
       inside_ = enter(function, {tensors.begin(), tensors.size()}, keeps_dtype);
   }
-  Casts(std::string_view function, std::span<const Operand> operands) {
+  Casts(const char* function, std::span<const Operand> operands) {
     if (anywhere()) [[unlikely]]
       inside_ = enter(function, operands);
   }
-  Casts(std::string_view function, const std::vector<Tensor>& tensors) {
+  Casts(const char* function, const std::vector<Tensor>& tensors) {
     if (anywhere()) [[unlikely]]
       inside_ = enter(function, tensors);
   }
