@@ -107,10 +107,16 @@ void define_layers() {
       [](const Tensor& a, const Tensor& b, int64_t dim, double eps) { return cosine_similarity(a, b, dim, eps); });
 }
 
-// (params, grads): lists of those that have a gradient.
-PyObject* with_gradients(PyObject* given) {
+// (params, grads): lists of those that have a gradient; (params, None) where C++ reads the gradients.
+PyObject* with_gradients(PyObject* given, bool in_python) {
   static PyObject* const name = PyUnicode_InternFromString("grad");
   nb::object items = nb::steal(check(PySequence_Fast(given, "_with_gradients(): params must be a list")));
+  if (!in_python) {
+    const auto lacks = [](PyObject* p) { return !is_tensor(p) || !tensor_of(p).grad().defined(); };
+    PyObject** const first = PySequence_Fast_ITEMS(items.ptr());
+    PyObject** const end = first + PySequence_Fast_GET_SIZE(items.ptr());
+    if (std::none_of(first, end, lacks)) return check(PyTuple_Pack(2, items.ptr(), Py_None));
+  }
   nb::object params = nb::steal(check(PyList_New(0))), grads = nb::steal(check(PyList_New(0)));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i) {
     const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(items.ptr(), i));  // reading its grad may change the list
@@ -118,7 +124,22 @@ PyObject* with_gradients(PyObject* given) {
     if (grad.is_none()) continue;
     if (PyList_Append(params.ptr(), item.ptr()) < 0 || PyList_Append(grads.ptr(), grad.ptr()) < 0) throw nb::python_error();
   }
-  return check(PyTuple_Pack(2, params.ptr(), grads.ptr()));
+  return check(PyTuple_Pack(2, params.ptr(), in_python ? grads.ptr() : Py_None));
+}
+
+List gradients_of(const List& params) {
+  List grads(params.size());
+  std::transform(params.begin(), params.end(), grads.begin(), [](const Tensor& p) { return p.grad(); });
+  return grads;
+}
+
+void drop_gradients(PyObject* given) {
+  static PyObject* const name = PyUnicode_InternFromString("grad");
+  nb::object items = nb::steal(check(PySequence_Fast(given, "_drop_gradients(): params must be a list")));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i) {
+    const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(items.ptr(), i));  // what is dropped may change the list
+    if (PyObject_SetAttr(item.ptr(), name, Py_None) < 0) throw nb::python_error();
+  }
 }
 
 // Adds 1 to the count of each state (dicts); what they are now. A count is a tensor of one element; in files from before PyTorch 1.12 a number,
@@ -147,14 +168,18 @@ void define_steps() {
   def(kFunction, "_sparse_adam_step", "param, grad, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps", "One step of SparseAdam.",
       [](const Tensor& p, const Tensor& g, const Tensor& first, const Tensor& second, int64_t step, double lr, double beta1, double beta2,
          double eps) { optim::sparse_adam_step(p, g, first, second, step, {.lr = lr, .beta1 = beta1, .beta2 = beta2, .eps = eps}); });
-  def(kFunction, "_with_gradients", "params", "The parameters that have a gradient, and these: two lists.",
-      [](PyObject* params) { return with_gradients(params); });
+  def(kFunction, "_with_gradients", "params, lists=True", "The parameters that have a gradient, and these (None unless lists).",
+      [](PyObject* params, bool lists) { return with_gradients(params, lists); });
+  def(kFunction, "_drop_gradients", "params", "Sets the gradients of parameters to None.", [](PyObject* params) -> PyObject* {
+    drop_gradients(params);
+    Py_RETURN_NONE;
+  });
   def(kFunction, "_count_steps", "states", "Adds 1 to each state's count of steps, and returns what they are then.",
       [](PyObject* states) { return count_steps(states); });
-  def(kFunction, "_sgd_step", "params, grads, momenta, lr, momentum, dampening, weight_decay, nesterov, maximize",
-      "One step of SGD in place. Returns the momenta, those made now among them.",
-      [](const List& params, const List& grads, PyObject* given, double lr, double momentum, double dampening, double weight_decay,
-         bool nesterov, bool maximize) -> PyObject* {
+  def(kFunction, "_sgd_step", "params, momenta, lr, momentum, dampening, weight_decay, nesterov, maximize",
+      "One step of SGD in place, with the parameters' gradients. Returns the momenta, those made now among them.",
+      [](const List& params, PyObject* given, double lr, double momentum, double dampening, double weight_decay, bool nesterov,
+         bool maximize) -> PyObject* {
         List momenta;
         if (!PyList_Check(given) && !PyTuple_Check(given)) throw TypeError("_sgd_step(): momenta must be a list");
         for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(given); ++i) {
@@ -163,35 +188,36 @@ void define_steps() {
         }
         {
           Unlocked scope;
-          sgd_step(params, grads, momenta, {lr, momentum, dampening, weight_decay, nesterov, maximize});
+          sgd_step(params, gradients_of(params), momenta, {lr, momentum, dampening, weight_decay, nesterov, maximize});
         }
         nb::object list = nb::steal(check(PyList_New(static_cast<Py_ssize_t>(momenta.size()))));
         for (size_t i = 0; i < momenta.size(); ++i) PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), check(wrap(momenta[i])));
         return list.release().ptr();
       });
   def(kFunction, "_adam_step_on_device",
-      "params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, step, lr, beta1, beta2, eps, weight_decay, decoupled, "
+      "params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, step, lr, beta1, beta2, eps, weight_decay, decoupled, "
       "amsgrad, maximize",
       "One step of Adam in place, whose number is counted on the device.",
-      [](const List& params, const List& grads, const List& mean, const List& square, const List& largest, const Tensor& step,
-         const Operand& lr, double beta1, double beta2, double eps, double weight_decay, bool decoupled, bool amsgrad,
-         bool maximize) -> PyObject* {
+      [](const List& params, const List& mean, const List& square, const List& largest, const Tensor& step, const Operand& lr, double beta1,
+         double beta2, double eps, double weight_decay, bool decoupled, bool amsgrad, bool maximize) -> PyObject* {
         {
           Unlocked scope;
           Tensor count = step;
-          adam_step(params, grads, mean, square, largest, count, lr, {0, beta1, beta2, eps, weight_decay, decoupled, amsgrad, maximize});
+          adam_step(params, gradients_of(params), mean, square, largest, count, lr,
+                    {0, beta1, beta2, eps, weight_decay, decoupled, amsgrad, maximize});
         }
         Py_RETURN_NONE;
       });
   def(kFunction, "_adam_step",
-      "params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, step, lr, beta1, beta2, eps, weight_decay, decoupled, "
+      "params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, step, lr, beta1, beta2, eps, weight_decay, decoupled, "
       "amsgrad, maximize",
       "One step of Adam (or AdamW, decoupled) in place.",
-      [](const List& params, const List& grads, const List& mean, const List& square, const List& largest, int64_t step, double lr,
-         double beta1, double beta2, double eps, double weight_decay, bool decoupled, bool amsgrad, bool maximize) -> PyObject* {
+      [](const List& params, const List& mean, const List& square, const List& largest, int64_t step, double lr, double beta1, double beta2,
+         double eps, double weight_decay, bool decoupled, bool amsgrad, bool maximize) -> PyObject* {
         {
           Unlocked scope;
-          adam_step(params, grads, mean, square, largest, step, {lr, beta1, beta2, eps, weight_decay, decoupled, amsgrad, maximize});
+          adam_step(params, gradients_of(params), mean, square, largest, step,
+                    {lr, beta1, beta2, eps, weight_decay, decoupled, amsgrad, maximize});
         }
         Py_RETURN_NONE;
       });

@@ -23,6 +23,8 @@ class Descent(Optimizer):
 
     # Whether _update decays weights in a way of its own.
     _decays_itself = False
+    # Whether _update_group reads the gradients itself, in C++: `grads` is None there.
+    _reads_gradients = False
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates the parameters once; `closure` computes the loss again and returns it."""
@@ -31,8 +33,9 @@ class Descent(Optimizer):
         _C._set_grad_enabled(False)  # no_grad(), in a tenth of its time
         try:
             for group in self.param_groups:
-                params, grads = _C._with_gradients(group["params"])
-                if params and group.get("differentiable"):
+                differentiable = bool(group.get("differentiable"))
+                params, grads = _C._with_gradients(group["params"], differentiable or not self._reads_gradients)
+                if params and differentiable:
                     with enable_grad():
                         self._update_differentiably(group, params, grads)
                 elif params:

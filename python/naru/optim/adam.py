@@ -66,26 +66,28 @@ class Adam(Descent):
         }
         super().__init__(params, defaults)
 
+    _reads_gradients = True
+
     def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         state = {"step": zero_steps(), "exp_avg": zeros_for(param), "exp_avg_sq": zeros_for(param)}
         if group["amsgrad"]:
             state["max_exp_avg_sq"] = zeros_for(param)
         return state
 
-    def _update_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+    def _update_group(self, group: dict[str, Any], params: list[Tensor], grads: None) -> None:
         if group["capturable"]:
-            self._update_on_device(group, params, grads)
+            self._update_on_device(group, params)
             return
         known = self.state
         states = [s if (s := known[p]) and s["exp_avg"].device == p.device else self._state_for(p, group) for p in params]
         counts = _C._count_steps(states)
         if counts.count(counts[0]) == len(counts):
-            self._update_together(group, counts[0], params, grads, states)
+            self._update_together(group, counts[0], params, states)
             return
         for count in dict.fromkeys(counts):
-            self._update_together(group, count, *_where(counts, count, params, grads, states))
+            self._update_together(group, count, *_where(counts, count, params, states))
 
-    def _update_on_device(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+    def _update_on_device(self, group: dict[str, Any], params: list[Tensor]) -> None:
         """One step of a group whose steps are counted on the device, so that a graph may hold it."""
         beta1, beta2 = group["betas"]
         begun: dict[Any, Tensor] = {}
@@ -105,7 +107,7 @@ class Adam(Descent):
         shared = [id(count) for count in steps]
         for count in {id(count): count for count in steps}.values():
             _C._adam_step_on_device(
-                *_with_state(group, *_where(shared, id(count), params, grads, states)), count, group["lr"], number(beta1), number(beta2), group["eps"], group["weight_decay"],
+                *_with_state(group, *_where(shared, id(count), params, states)), count, group["lr"], number(beta1), number(beta2), group["eps"], group["weight_decay"],
                 group["decoupled_weight_decay"], group["amsgrad"], group["maximize"],
             )  # fmt: skip
 
@@ -130,12 +132,12 @@ class Adam(Descent):
             param.sub_(lr / (1 - beta1**count) * mean / root)
 
     def _update_together(
-        self, group: dict[str, Any], count: int, params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]
+        self, group: dict[str, Any], count: int, params: list[Tensor], states: list[dict[str, Any]]
     ) -> None:
         """Step number `count` of the parameters."""
         beta1, beta2 = group["betas"]
         _C._adam_step(
-            *_with_state(group, params, grads, states), count, number(group["lr"]), number(beta1), number(beta2), group["eps"],
+            *_with_state(group, params, states), count, number(group["lr"]), number(beta1), number(beta2), group["eps"],
             group["weight_decay"], group["decoupled_weight_decay"], group["amsgrad"], group["maximize"],
         )  # fmt: skip
 
@@ -146,11 +148,11 @@ def _where(values: list[Any], value: Any, *lists: list[Any]) -> Iterator[list[An
 
 
 def _with_state(
-    group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]
+    group: dict[str, Any], params: list[Tensor], states: list[dict[str, Any]]
 ) -> tuple[list[Tensor], ...]:
-    """Parameters, gradients, means, squares, largest squares (none without amsgrad)."""
+    """Parameters, means, squares, largest squares (none without amsgrad)."""
     largest = [s["max_exp_avg_sq"] for s in states] if group["amsgrad"] else []
-    return params, grads, [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states], largest
+    return params, [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states], largest
 
 
 class AdamW(Adam):

@@ -107,10 +107,11 @@ class Optimizer(OptimizerHooks):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients of all parameters, or zeroes them with set_to_none=False."""
         for group in self.param_groups:
+            if set_to_none:
+                _C._drop_gradients(group["params"])
+                continue
             for param in group["params"]:
-                if set_to_none:
-                    param.grad = None
-                elif param.grad is not None:
+                if param.grad is not None:
                     if param.grad.grad_fn is not None:
                         param.grad.detach_()
                     else:

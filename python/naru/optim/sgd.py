@@ -58,14 +58,16 @@ class SGD(Descent):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, defaults)
 
+    _reads_gradients = True
+
     def _stateful(self, group: dict[str, Any]) -> bool:
         return group["momentum"] != 0
 
-    def _update_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+    def _update_group(self, group: dict[str, Any], params: list[Tensor], grads: None) -> None:
         momentum = group["momentum"]
         momenta = [self._state_on_device(p).get("momentum_buffer") for p in params] if momentum != 0 else []
         made = _C._sgd_step(
-            params, grads, momenta, number(group["lr"]), momentum, group["dampening"], number(group["weight_decay"]), group["nesterov"],
+            params, momenta, number(group["lr"]), momentum, group["dampening"], number(group["weight_decay"]), group["nesterov"],
             group["maximize"],
         )  # fmt: skip
         if momentum != 0:
