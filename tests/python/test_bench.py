@@ -87,10 +87,8 @@ def test_wrong_products_are_marked_and_the_status_is_1(monkeypatch, capsys):
 
 
 def test_bad_arguments_are_said(capsys):
-    for arguments, text in ((["--size", "0"], "wanted a number from 1 on, got '0'"), (["--dtype", "int8"], "invalid choice: 'int8'"), (["--what"], "--what")):
-        with pytest.raises(SystemExit) as end:
-            main(["bench", *arguments])
-        assert end.value.code == 2 and text in capsys.readouterr().err
+    for arguments, text in ((["--size", "0"], "wanted a number from 1 on, got 0"), (["--dtype", "int8"], "int8"), (["--what"], "--what")):
+        assert main(["bench", *arguments]) == 2 and text in capsys.readouterr().err
     assert main(["bench", "--device", "cuda:7"]) == 2
     assert "invalid device ordinal" in capsys.readouterr().err
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import importlib.util
 import json
@@ -10,14 +9,15 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from .. import _C
 from .._serialization.atomic_file import atomic_file
 from ..backends._precision import get_float32_matmul_precision
 from ..torch_version import __version__
-from .bench import DTYPES, PEERS, Naru, measure, peer
-from .report import table
+from .bench import PEERS, Naru, measure, peer
+from .screen import progress, table, wrong
 
 # Fused multiply-adds a cycle of one multiprocessor, by compute capability: float32, float64, and float16 and bfloat16 by tensor cores.
 CUDA_RATES = {
@@ -58,13 +58,14 @@ def peak_of(device: dict[str, Any], dtype: str, processors: float) -> tuple[floa
     return device["multi_processor_count"] * clock * (half / 2 if tf32 else rate) * 2 / 1e12, "declared: processors × greatest clock × operations a cycle"
 
 
-def run(size: int, dtype: str, devices: list[str], repeat: int, peers: bool) -> dict[str, Any]:
-    """Measures; the dict is what --json writes."""
+def run(size: int, dtype: str, devices: list[str], repeat: int, peers: bool, tell: Callable[[str], None] = lambda name: None) -> dict[str, Any]:
+    """Measures; the dict is what --json writes. tell: is told each device and library before it is measured."""
     side = Naru()
     processors = _C._measure_peak()
     known = {d["device"]: d for d in _C.devices()}
     rows, left_out = [], []
     for device in devices:
+        tell(device)
         ability = {"float64": "fp64", "float16": "fp16", "bfloat16": "bf16"}.get(dtype)
         if ability and not known[device][ability]:
             left_out.append({"library": "naru", "device": device, "reason": f"it has no {dtype}"})
@@ -75,6 +76,7 @@ def run(size: int, dtype: str, devices: list[str], repeat: int, peers: bool) -> 
         rows.append(row)
         _progress(row)
     for library in PEERS if peers else ():
+        tell(library)
         found, reason = peer(library, size, dtype, repeat, devices)
         rows += found
         for row in found:
@@ -165,40 +167,21 @@ def draw(found: dict[str, Any], path: str) -> None:
     pyplot.close(figure)
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"wanted a number from 1 on, got '{text}'")
-    return int(text)
-
-
-def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="naru bench", allow_abbrev=False, description="Products of square matrices on every device of the machine.")
-    parser.add_argument("--size", type=_positive, default=4096, metavar="N", help="rows and columns of the matrices (default: 4096)")
-    parser.add_argument("--dtype", choices=DTYPES, default="float32")
-    parser.add_argument("--device", action="append", metavar="DEVICE", help="only this device (may be given several times)")
-    parser.add_argument("--repeat", type=_positive, default=10, metavar="N", help="products (default: 10)")
-    parser.add_argument("--no-peers", action="store_true", help="only naru; without it NumPy, PyTorch and MLX, too, where this Python has them")
-    parser.add_argument("--json", metavar="FILE", help="write all figures ('-': to standard output, in place of the table)")
-    parser.add_argument("--picture", metavar="FILE", help="draw them (needs matplotlib): .png, .svg, .pdf")
-    return parser.parse_args(arguments)
-
-
-def main(arguments: list[str]) -> int:
+def main(size: int, dtype: str, names: list[str], repeat: int, peers: bool, json_file: str | None, picture: str | None) -> int:
     """Runs `naru bench`; 1 where a product was wrong, 2 where the arguments are."""
-    options = parse(arguments)
-    if options.picture and importlib.util.find_spec("matplotlib") is None:
-        print("naru bench: --picture needs matplotlib, which this Python does not have: pip install matplotlib", file=sys.stderr)
-        return 2
+    if picture and importlib.util.find_spec("matplotlib") is None:
+        return wrong("bench", "--picture needs matplotlib, which this Python does not have: pip install matplotlib")
     try:
-        devices = [_C._describe_device(_C.device(d))["device"] for d in options.device or ()] or [d["device"] for d in _C.devices()]
+        devices = [_C._describe_device(_C.device(d))["device"] for d in names] or [d["device"] for d in _C.devices()]
     except RuntimeError as error:
-        print(f"naru bench: {error}", file=sys.stderr)
-        return 2
-    found = run(options.size, options.dtype, list(dict.fromkeys(devices)), options.repeat, not options.no_peers)
-    print(json.dumps(found, indent=2) if options.json == "-" else text_of(found))
-    if options.json and options.json != "-":
-        with atomic_file(options.json, "w", encoding="utf-8") as file:
+        return wrong("bench", str(error))
+    devices = list(dict.fromkeys(devices))
+    with progress("measuring", len(devices) + len(PEERS if peers else ())) as tell:
+        found = run(size, dtype, devices, repeat, peers, tell)
+    print(json.dumps(found, indent=2) if json_file == "-" else text_of(found))
+    if json_file and json_file != "-":
+        with atomic_file(json_file, "w", encoding="utf-8") as file:
             json.dump(found, file, indent=2)
-    if options.picture:
-        draw(found, options.picture)
+    if picture:
+        draw(found, picture)
     return 0 if all(r["right"] for r in found["results"]) else 1

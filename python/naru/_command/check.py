@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import json
 import os
-import sys
 from inspect import getattr_static
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from .._missing import Absent, is_pytorchs, names, said
 from ..vision._names import said as said_of_vision
 from .runner import is_absent
+from .screen import progress, say, wrong
 
 # What a program imports, and where it is in naru.
 _ROOTS = {"torch": "", "naru": "", "torchvision": "vision"}
@@ -188,24 +189,31 @@ def _files(path: str) -> list[str]:
     return found
 
 
-def check(path: str) -> int:
+def _summary(files: int, findings: int) -> str:
+    read = f"{files} files" if files != 1 else "1 file"
+    things = f"{findings} uses" if findings != 1 else "1 use"
+    return f"{read} read: " + (f"{things} of what naru lacks" if findings else "naru has every name of PyTorch's that is used")
+
+
+def check(path: str, as_json: bool = False) -> int:
     """Prints what a file, or each .py file of a folder, uses that naru lacks, and a verdict in the last line. The exit status: 1 if anything is
     missing, 2 if there is nothing to read."""
     files = _files(path)
     if not files:
-        print(f"naru check: there is no .py file in '{path}'", file=sys.stderr)
-        return 2
+        return wrong("check", f"there is no .py file in '{path}'")
     findings: list[Finding] = []
-    for file in files:
-        try:
-            with open(file, encoding="utf-8", errors="replace") as opened:
-                findings += check_source(opened.read(), file)
-        except OSError as error:
-            print(f"naru check: can't open file '{file}': {error.strerror}", file=sys.stderr)
-            return 2
-    for f in findings:
-        print(f"{f.file}:{f.line}: {f.text}")
-    read = f"{len(files)} files" if len(files) != 1 else "1 file"
-    things = f"{len(findings)} uses" if len(findings) != 1 else "1 use"
-    print(f"{read} read: " + (f"{things} of what naru lacks" if findings else "naru has every name of PyTorch's that is used"))
+    with progress("reading", len(files)) as tell:
+        for file in files:
+            tell(file)
+            try:
+                with open(file, encoding="utf-8", errors="replace") as opened:
+                    findings += check_source(opened.read(), file)
+            except OSError as error:
+                return wrong("check", f"can't open file '{file}': {error.strerror}")
+    if as_json:
+        print(json.dumps({"files": len(files), "missing": [f._asdict() for f in findings]}, indent=2))
+    else:
+        for f in findings:
+            say((f"{f.file}:{f.line}", "cyan"), f": {f.text}")
+        say((_summary(len(files), len(findings)), "yellow" if findings else "green"))
     return 1 if findings else 0

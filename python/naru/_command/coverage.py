@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from .. import _C, fallback
-from .report import table
+from .screen import say, show_table
 
 LEGEND = (
     "native: the device does it. fallback: the cpu does it, with copies there and back. absent: an error at the call\n"
@@ -39,8 +39,11 @@ def coverage() -> dict[str, Any]:
     return {"devices": devices, "operators": list(operators.values())}
 
 
-def coverage_table() -> str:
-    """A line for each operator, a column for each device, and a line that counts."""
+_COLOURS = {"native": "green", "fallback": "yellow", "absent": "red"}
+
+
+def show_coverage() -> None:
+    """Prints a line for each operator, a column for each device, and a line that counts."""
     found = coverage()
     served = {o["name"]: o["devices"] for o in found["operators"]}
     rows: list[tuple[str, ...]] = [("operator", "family", *found["devices"])]
@@ -51,8 +54,11 @@ def coverage_table() -> str:
         rows.append((o["name"], o["family"], *o["devices"].values()))
         for device, how in o["devices"].items():
             counts[device][how] = counts[device].get(how, 0) + 1
-    lines = [f"{device}: " + ", ".join(f"{n} {how}" for how, n in count.items()) for device, count in counts.items()]
-    return "\n".join([table(rows), "", *lines, "", LEGEND])
+    show_table(rows, lambda cell: _COLOURS.get(cell, ""))
+    say("")
+    for device, count in counts.items():
+        say(f"{device}: " + ", ".join(f"{n} {how}" for how, n in count.items()))
+    say("\n" + LEGEND)
 
 
 def coverage_json() -> str:

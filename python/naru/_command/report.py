@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from .. import _C
+from .screen import say, show_table, table
 
 KINDS = _C._KINDS
 
@@ -14,27 +15,32 @@ def _size(count: int) -> str:
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB" if count else "-"
 
 
-def table(rows: list[tuple[str, ...]]) -> str:
-    """Rows of cells as aligned text."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
-
-
-def devices_table() -> str:
-    """A line for each device, and one for all kinds that have none."""
+def _rows(devices: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("device", "kind", "index", "name", "memory", "free", "driver", "libraries", "on hardware")]
-    kinds = set()
-    for d in _C.devices():
-        kinds.add(d["kind"])
+    for d in devices:
         tested = "tested" if d["tested_on_hardware"] else "virtual" if d["virtual"] else "not tested"
         rows.append(
             (d["device"], d["kind"], str(d["index"]), d["name"], _size(d["memory"]), _size(d["free"]), d["driver"] or "-", d["libraries"] or "-", tested)
         )
-    absent = [kind for kind in KINDS if kind not in kinds]
-    text = table(rows)
-    if absent:
-        text += "\n\nnot available: " + ", ".join(absent) + " (`naru doctor` says why)"
-    return text
+    return rows
+
+
+def _absent(devices: list[dict[str, Any]]) -> str:
+    absent = [kind for kind in KINDS if kind not in {d["kind"] for d in devices}]
+    return "not available: " + ", ".join(absent) + " (`naru doctor` says why)" if absent else ""
+
+
+def devices_table() -> str:
+    """A line for each device, and one for all kinds that have none."""
+    found = _C.devices()
+    return "\n\n".join(filter(None, (table(_rows(found)), _absent(found))))
+
+
+def show_devices(devices: list[dict[str, Any]]) -> None:
+    """Prints what `devices_table` gives; in colours on a terminal."""
+    show_table(_rows(devices), lambda cell: {"tested": "green", "virtual": "cyan", "not tested": "yellow"}.get(cell, ""))
+    if text := _absent(devices):
+        say("\n" + text)
 
 
 def devices_json() -> str:
@@ -44,20 +50,24 @@ def devices_json() -> str:
 
 
 def diagnosis(kind: str) -> dict[str, Any]:
-    """Whether devices of a kind can be used, how many there are, and else the state, the reason and the remedy."""
-    return {"kind": kind, "devices": _C.device_count(kind), **_C._availability(kind)}
+    """Whether devices of a kind can be used, how many there are, and else the state, the reason and the remedy, and how to go on without any."""
+    found = {"kind": kind, "devices": _C.device_count(kind), **_C._availability(kind)}
+    if found["available"]:
+        found["libraries"] = _C._describe_device(_C.device(kind, 0))["libraries"]
+    elif kind != "cpu" and "NARU_VIRTUAL" not in found["remedy"]:
+        found["meanwhile"] = f"NARU_VIRTUAL={kind}:1 gives a virtual one, to develop and to test with"
+    return found
 
 
-def doctor_report(kinds: tuple[str, ...] = KINDS) -> str:
-    """For each kind: how many devices work and with which libraries, or the one reason why none does and the one remedy."""
-    lines = []
-    for kind in kinds:
-        found = diagnosis(kind)
-        count = found["devices"]
-        if found["available"]:
-            lines.append(f"{kind}: available, {count} device" + ("s" if count != 1 else ""))
-            if names := _C._describe_device(_C.device(kind, 0))["libraries"]:
-                lines.append(f"  libraries: {names}")
-        else:
-            lines.append(f"{kind}: not available ({found['state']})\n  reason: {found['reason']}\n  remedy: {found['remedy']}")
-    return "\n".join(lines)
+def show_diagnosis(found: dict[str, Any]) -> None:
+    """Prints a diagnosis: how many devices work and with which libraries, or the one reason why none does and the one remedy."""
+    kind, count = (found["kind"], "bold"), found["devices"]
+    if found["available"]:
+        say(kind, ": ", ("available", "green"), f", {count} device" + ("s" if count != 1 else ""))
+        if found["libraries"]:
+            say(("  libraries: ", "dim"), found["libraries"])
+        return
+    say(kind, ": ", ("not available", "red"), f" ({found['state']})")
+    for part in ("reason", "remedy", "meanwhile"):
+        if part in found:
+            say((f"  {part}: ", "dim"), found[part])

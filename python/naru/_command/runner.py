@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .._missing import is_pytorchs, module_getattr, said
+from . import screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,6 +134,8 @@ def _call(action: Callable[[], Any]) -> int:
     except SystemExit:
         raise
     except BaseException as error:
+        if isinstance(error, RuntimeError) and str(error).startswith("NARU_VIRTUAL: "):
+            return screen.wrong("", str(error))
         trace = _without_runner(error.__traceback__)
         error.__traceback__ = trace
         chained: BaseException | None = error
@@ -183,3 +186,21 @@ def run_module(name: str, arguments: list[str]) -> int:
     sys.argv = [name, *arguments]
     sys.path[0:1] = [os.getcwd()]
     return _call(lambda: runpy.run_module(name, run_name="__main__", alter_sys=True))
+
+
+def run_text(source: str, name: str, arguments: list[str]) -> int:
+    """Runs a program's text as `__main__`, as `python -c` does; `arguments` is its sys.argv, `name` stands in tracebacks."""
+    install_torch_alias()
+    sys.argv = arguments
+    sys.path[0:1] = [""]
+
+    import types
+
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__builtins__=__builtins__)
+    sys.modules["__main__"] = module
+
+    def action() -> None:
+        exec(compile(source, name, "exec", dont_inherit=True), module.__dict__)
+
+    return _call(action)

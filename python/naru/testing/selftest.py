@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -103,27 +104,27 @@ def _check(case: Case, device: str, dtypes: list, quick: bool, found: Family) ->
         found.wrong.append(f"{case.name}, gradient: {_reason(wrong)}")
 
 
-def run(device: str, quick: bool = False) -> dict[str, Family]:
-    """Runs all cases on a device; what came of it, by family. Quick: float32 in two layouts, no gradients."""
+def run(device: str, quick: bool = False, tell: Callable[[str], None] = lambda name: None) -> dict[str, Family]:
+    """Runs all cases on a device; what came of it, by family. Quick: float32 in two layouts, no gradients. tell: is told each case before it runs."""
     dtypes = [naru.float32]
     if not quick and naru._C._describe_device(device)["fp64"]:
         dtypes.append(naru.float64)
     families: dict[str, Family] = {}
     for case in CASES:
+        tell(case.name)
         _check(case, device, dtypes, quick, families.setdefault(family_of(case), Family()))
     return families
 
 
-def report(device: str, quick: bool = False) -> tuple[str, bool]:
+def report(device: str, found: dict[str, Family], quick: bool = False) -> tuple[str, bool]:
     """The table of a run, and whether nothing was wrong."""
-    found = run(device, quick)
     bits = not quick and device != "cpu"
     rows = [("operators", "cases", "checks", "wrong", "missing", "worst error") + (("bits of cpu",) if bits else ())]
     for name, f in found.items():
         worst = f"{f.worst:.2f} ulp ({f.worst_case})" if f.worst_case else "-"
         row = (name, f.cases, f.checks, len(f.wrong), len(f.missing), worst) + ((f"{f.same_bits} of {f.cases}",) if bits else ())
         rows.append(tuple(map(str, row)))
-    from .._command.report import table
+    from .._command.screen import table
 
     lines = [f"{device}: {naru._C.device_name(device)}", "", table(rows)]
     for f in found.values():
@@ -132,3 +133,9 @@ def report(device: str, quick: bool = False) -> tuple[str, bool]:
     checks = sum(f.checks for f in found.values())
     lines.append(f"\n{checks} checks against float64 on the CPU: " + ("all right" if right else "some WRONG"))
     return "\n".join(lines), right
+
+
+def figures(device: str, found: dict[str, Family]) -> dict[str, Any]:
+    """A run as `naru selftest --json` gives it."""
+    return {"device": device, "name": naru._C.device_name(device), "right": not any(f.wrong for f in found.values()),
+            "families": {name: asdict(f) for name, f in found.items()}}  # fmt: skip

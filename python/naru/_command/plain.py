@@ -1,0 +1,108 @@
+"""Command lines by the standard library alone: what a command's function takes, and its help, where Cyclopts is not installed."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+
+class WrongLine(Exception):
+    """A command line that can't be understood; the text is one line."""
+
+
+class Parameter(NamedTuple):
+    """A parameter of a command's function. `convert` makes its value of one word; a flag has none."""
+
+    name: str
+    option: str  # "--no-peers"; "" where it has no name on the line
+    convert: Callable[[str], Any] | None
+    choices: tuple[str, ...]
+    several: bool
+    default: Any  # inspect.Parameter.empty where it must be given
+    help: str
+
+
+def described(function: Callable[..., int]) -> tuple[str, dict[str, str]]:
+    """A docstring without its `Args:`, and what they say of each parameter."""
+    text, _, listed = (inspect.getdoc(function) or "").partition("\nArgs:\n")
+    found: dict[str, str] = {}
+    for line in inspect.cleandoc(listed).splitlines():
+        name, colon, rest = line.partition(": ")
+        if colon and not line.startswith(" "):
+            found[name] = rest
+        elif found:
+            found[next(reversed(found))] += " " + line.strip()
+    return text.strip(), found
+
+
+def parameters(function: Callable[..., int]) -> list[Parameter]:
+    """What a command's function takes: bool (a flag), str, int, Literal of words, and of these `| None` or a list."""
+    hints, (_, texts) = typing.get_type_hints(function), described(function)
+    found = []
+    for name, p in inspect.signature(function).parameters.items():
+        hint, several = hints[name], p.kind is p.VAR_POSITIONAL
+        if typing.get_origin(hint) in (typing.Union, types.UnionType):
+            (hint,) = (part for part in typing.get_args(hint) if part is not type(None))
+        if typing.get_origin(hint) is list:
+            (hint,), several = typing.get_args(hint), True
+        choices = typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
+        convert = None if hint is bool else str if choices else hint
+        option = "--" + name.replace("_", "-") if p.kind is p.KEYWORD_ONLY else ""
+        found.append(Parameter(name, option, convert, choices, several, p.default, texts.get(name, "")))
+    return found
+
+
+def split_program(function: Callable[..., int], words: list[str]) -> tuple[list[str], list[str]]:
+    """(the command's own options, the program with all that follows it): a program's arguments are its own, whatever they look like."""
+    valued = {p.option for p in parameters(function) if p.option and p.convert}
+    at = 0
+    while at < len(words) and words[at].startswith("--") and words[at] != "--":
+        at += 2 if words[at] in valued else 1
+    return words[:at], words[at + 1 :] if words[at : at + 1] == ["--"] else words[at:]
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> typing.NoReturn:
+        raise WrongLine(message.replace("unrecognized arguments: ", "unknown option or word: "))
+
+
+def parser_of(words: str, function: Callable[..., int]) -> argparse.ArgumentParser:
+    """The parser of one command."""
+    made = _Parser(prog=f"naru {words}", description=described(function)[0], allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for p in parameters(function):
+        more: dict[str, Any] = {"help": p.help.replace("%", "%%")}
+        if p.convert:
+            more |= {"type": p.convert} | ({"choices": p.choices} if p.choices else {})
+        if not p.option:
+            # What a command asks for where this is missing is its own to say (line.py).
+            made.add_argument(p.name, nargs="*" if p.several else "?", metavar=p.name.upper(), **more)
+        elif p.convert is None:
+            made.add_argument(p.option, action="store_true", **more)
+        else:
+            metavar = None if p.choices else "N" if p.convert is int else "WORD"
+            made.add_argument(p.option, action="append" if p.several else "store", default=p.default, metavar=metavar, **more)
+    return made
+
+
+def parse(words: str, function: Callable[..., int], arguments: list[str]) -> tuple[list[Any], dict[str, Any]]:
+    """The positional and the named arguments that a command's function is called with. Raises WrongLine."""
+    try:
+        found = vars(parser_of(words, function).parse_args(arguments))
+    except argparse.ArgumentError as error:
+        raise WrongLine(str(error)) from None
+    positional: list[Any] = []
+    for p in parameters(function):
+        if p.option:
+            continue
+        value = found.pop(p.name)
+        if p.several:
+            positional += value
+        elif value is not None:
+            positional.append(value)
+        elif p.default is inspect.Parameter.empty:
+            raise WrongLine("")
+    return positional, found

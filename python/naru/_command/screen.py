@@ -1,0 +1,120 @@
+"""What commands show: on a terminal in colours and with progress, by Rich where it is installed; elsewhere as plain text.
+
+NO_COLOR takes the colours away, FORCE_COLOR shows them also where the output is no terminal. Progress goes to standard error, and only to a terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+# A command that ends sooner shows no progress.
+PATIENCE = 0.7
+
+
+def console(stream: IO[str] | None = None) -> Any:
+    """Rich's console for a stream (None: standard output); None where its text is to stay plain."""
+    stream = stream or sys.stdout
+    if not (stream.isatty() or os.environ.get("FORCE_COLOR")) or os.environ.get("TERM") == "dumb":
+        return None
+    try:
+        from rich.console import Console
+    except ImportError:
+        return None
+    return Console(file=stream, highlight=False, soft_wrap=True)
+
+
+def table(rows: list[tuple[str, ...]]) -> str:
+    """Rows of cells as aligned text."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+
+
+def show_table(rows: list[tuple[str, ...]], style: Callable[[str], str] = lambda cell: "") -> None:
+    """Prints rows of cells, the first of which are the heads; `style` gives a cell's colour in Rich's words."""
+    screen = console()
+    if screen is None:
+        print(table(rows))
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(*rows[0], box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for row in rows[1:]:
+        made.add_row(*(Text(cell, style=style(cell)) for cell in row))
+    screen.print(made, soft_wrap=False)
+
+
+def say(*parts: str | tuple[str, str]) -> None:
+    """Prints a line of texts, some with a style: say("cuda: ", ("available", "green"))."""
+    screen = console()
+    texts = [part if isinstance(part, tuple) else (part, "") for part in parts]
+    if screen is None:
+        print("".join(text for text, _ in texts))
+        return
+    from rich.text import Text
+
+    screen.print(Text.assemble(*texts))
+
+
+def one_line(text: str) -> str:
+    """A text whose lines are joined."""
+    return " ".join(text.split())
+
+
+def wrong(command: str, text: str) -> int:
+    """Says in one line what is wrong with a command line or the environment; the exit status for it."""
+    said = f"naru {command}: " if command else "naru: "
+    screen = console(sys.stderr)
+    if screen is None:
+        print(said + one_line(text), file=sys.stderr)
+    else:
+        from rich.text import Text
+
+        screen.print(Text.assemble((said, "bold red"), one_line(text)))
+    return 2
+
+
+@contextlib.contextmanager
+def progress(text: str, total: int | None = None) -> Iterator[Callable[[str], None]]:
+    """Shows on the terminal that, and how far, something goes on, when it takes longer than a moment; gone at the end.
+
+    Gives a function to be called when one more of `total` begins, with its name.
+    """
+    screen = console(sys.stderr) if sys.stderr.isatty() else None
+    begun, count = time.monotonic(), 0
+    if screen is None:
+        # Without Rich one line that is written anew; without a terminal nothing.
+        shown = ""
+
+        def told(name: str) -> None:
+            nonlocal count, shown
+            count += 1
+            if sys.stderr.isatty() and time.monotonic() - begun > PATIENCE:
+                part = f" {count} of {total}" if total else ""
+                shown = f"\r\033[K{text}{part} {name}"[: 79 + 4]
+                print(shown, end="", file=sys.stderr, flush=True)
+
+        try:
+            yield told
+        finally:
+            if shown:
+                print("\r\033[K", end="", file=sys.stderr, flush=True)
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = [SpinnerColumn(), TextColumn("{task.description}"), *([BarColumn(), MofNCompleteColumn()] if total else []), TimeElapsedColumn()]
+    with Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task(text, total=total)
+
+        def advanced(name: str) -> None:
+            nonlocal count
+            bar.update(task, completed=count, description=f"{text} {name}")
+            count += 1
+
+        yield advanced
