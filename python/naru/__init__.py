@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from ._device.choice import best_device, pick
     from ._device.sync import count_syncs, forbid_sync
     from ._device.virtual import virtual
+    from ._device.memory import memory_history
+    from ._functions.alias import as_torch
     from ._functions.determinism import (
         get_deterministic_debug_mode,
         is_deterministic_algorithms_warn_only_enabled,
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from ._functions.dtype_limits import finfo, iinfo
     from ._functions.einsum import einsum
     from ._functions.kernel import kernel
+    from ._functions.printing import set_printoptions
     from ._functions.linear_algebra import chain_matmul, lobpcg, lu, pca_lowrank, svd_lowrank
     from .amp.autocast_mode import autocast
     from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -169,6 +172,9 @@ _LAZY = {
     "kernel": "_functions.kernel",
     **dict.fromkeys(("best_device", "pick"), "_device.choice"),
     "memory_history": "_device.memory",
+    "set_printoptions": "_functions.printing",
+    "as_torch": "_functions.alias",
+    **dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "_notebook.extension"),
     **dict.fromkeys(("from_dlpack", "to_dlpack"), "utils.dlpack"),
     **dict.fromkeys(("Stream", "Event"), "streams"),
     **dict.fromkeys(("Graph", "graph", "make_graphed_callables"), "graphs"),
@@ -219,7 +225,7 @@ def __dir__() -> list[str]:
 
 
 # Names that Python decides on, whether or not the core has them too.
-for _name in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "manual_seed", "finfo", "iinfo"):
+for _name in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "manual_seed", "finfo", "iinfo", "set_printoptions"):
     globals().pop(_name, None)
 # These are naru.fft's, naru.linalg's, naru.signal's and naru.special's.
 for _name in [name for name in globals() if name.startswith(("fft_", "linalg_", "signal_", "special_"))]:

@@ -54,6 +54,7 @@ LINES = {
     "run --random pytorch train.py": (["train.py"], {"random": "pytorch"}),
     "run --random=philox -": (["-"], {"random": "philox"}),
     "completion zsh --install": (["zsh"], {"install": True}),
+    "jupyter install --name x --virtual cuda:4": ([], {"name": "x", "virtual": "cuda:4"}),
     "version --json": ([], {"json": True}),
 }  # fmt: skip
 
@@ -93,6 +94,8 @@ WRONG = {
     "memory --out /nowhere/deep/a.html a.py": "can't write into the folder '/nowhere/deep'",
     "memory --open --out a.txt a.py": "must end in .html",
     "completion tcsh": "tcsh",
+    "jupyter fly": "there is no command 'jupyter fly'",
+    "jupyter install --name a/b": "--name: wanted letters, digits",
 }
 
 

@@ -185,6 +185,25 @@ def memory(*program: str, device: str | None = None, out: str = "memory.html", o
     return recorded(list(program), device, out, open, json)
 
 
+def jupyter_install(
+    *, name: str = "naru", display_name: str = "Python (naru)", virtual: str | None = None, prefix: str | None = None, json: bool = False
+) -> int:
+    """Tells Jupyter of a kernel in which `import torch` is naru; needs ipykernel (`pip install 'naru[notebook]'`).
+
+    In a notebook of another kernel, `%load_ext naru` does the same for that notebook.
+
+    Args:
+        name: Of the kernel's folder.
+        display_name: What Jupyter lists.
+        virtual: Its NARU_VIRTUAL, e.g. cuda:4: notebooks of this kernel have these devices.
+        prefix: Into PREFIX/share/jupyter, for an environment (its sys.prefix), in place of the user's folder.
+        json: The folder as JSON.
+    """
+    from .._notebook.kernel import install
+
+    return install(name, display_name, virtual, prefix, json)
+
+
 def version(*, json: bool = False) -> int:
     """The version.
 

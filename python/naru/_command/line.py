@@ -16,10 +16,11 @@ from . import commands, plain, screen
 from .plain import WrongLine
 
 EXTRA = "pip install 'naru[cli]'"
-GROUPS: dict[str, str] = {}
+GROUPS = {"jupyter": "Notebooks in which `import torch` is naru."}
 COMMANDS: dict[str, Callable[..., int]] = {
     "run": commands.run, "check": commands.check, "devices": commands.devices, "doctor": commands.doctor, "selftest": commands.selftest,
-    "bench": commands.bench, "memory": commands.memory, "version": commands.version,
+    "bench": commands.bench, "memory": commands.memory, "jupyter install": commands.jupyter_install,
+    "version": commands.version,
 }  # fmt: skip
 # All that stands behind their program is the program's.
 PROGRAMS = ("run", "memory")

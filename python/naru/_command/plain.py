@@ -83,7 +83,7 @@ def parser_of(words: str, function: Callable[..., int]) -> argparse.ArgumentPars
         elif p.convert is None:
             made.add_argument(p.option, action="store_true", **more)
         else:
-            metavar = None if p.choices else "N" if p.convert is int else "WORD"
+            metavar = None if p.choices else "N" if p.convert in (int, float) else "WORD"
             made.add_argument(p.option, action="append" if p.several else "store", default=p.default, metavar=metavar, **more)
     return made
 

@@ -11,7 +11,8 @@ from .screen import say, show_table, table
 KINDS = _C._KINDS
 
 
-def _size(count: int) -> str:
+def size_text(count: int) -> str:
+    """Bytes for people; "-" for none."""
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB" if count else "-"
 
 
@@ -20,7 +21,7 @@ def _rows(devices: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     for d in devices:
         tested = "tested" if d["tested_on_hardware"] else "virtual" if d["virtual"] else "not tested"
         rows.append(
-            (d["device"], d["kind"], str(d["index"]), d["name"], _size(d["memory"]), _size(d["free"]), d["driver"] or "-", d["libraries"] or "-", tested)
+            (d["device"], d["kind"], str(d["index"]), d["name"], size_text(d["memory"]), size_text(d["free"]), d["driver"] or "-", d["libraries"] or "-", tested)
         )
     return rows
 

@@ -40,6 +40,11 @@ def show_table(rows: list[tuple[str, ...]], style: Callable[[str], str] = lambda
     if screen is None:
         print(table(rows))
         return
+    screen.print(rich_table(rows, style), soft_wrap=False)
+
+
+def rich_table(rows: list[tuple[str, ...]], style: Callable[[str], str] = lambda cell: "") -> Any:
+    """The same as Rich's table."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -47,7 +52,7 @@ def show_table(rows: list[tuple[str, ...]], style: Callable[[str], str] = lambda
     made = Table(*rows[0], box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for row in rows[1:]:
         made.add_row(*(Text(cell, style=style(cell)) for cell in row))
-    screen.print(made, soft_wrap=False)
+    return made
 
 
 def say(*parts: str | tuple[str, str]) -> None:

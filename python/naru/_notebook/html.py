@@ -1,0 +1,95 @@
+"""A tensor as HTML: its shape, dtype and device, a small picture of what can be one, and its text."""
+
+from __future__ import annotations
+
+import base64
+import html
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .._C import Tensor
+
+MOST = 128  # pixels across; greater tensors are thinned out on their device, before they are read
+LEAST = 4  # smaller ones are read as numbers
+SHOWN = 192  # pixels on the page that small pictures are blown up to
+
+
+def png(width: int, height: int, channels: int, rows: bytes) -> bytes:
+    """A PNG of 8-bit samples: grey (1 channel), RGB (3) or RGBA (4), row by row."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    stride = width * channels
+    lines = b"".join(b"\0" + rows[at : at + stride] for at in range(0, len(rows), stride))
+    head = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+
+
+def _planes(x: Tensor) -> Tensor | None:
+    """(height, width, channels) where the tensor can be a picture: a matrix, or an image with 1, 3 or 4 channels, first or last."""
+    if x.dim() == 2:
+        candidates = [x.unsqueeze(2)]
+    elif x.dim() == 3:
+        candidates = [x.permute(1, 2, 0), x]
+    else:
+        return None
+    for found in candidates:
+        if found.shape[2] in (1, 3, 4) and min(found.shape[:2]) >= LEAST:
+            return found[:: -(-found.shape[0] // MOST), :: -(-found.shape[1] // MOST)]
+    return None
+
+def _samples(x: Tensor) -> tuple[Tensor, str]:
+    """Values as 0 ... 255, and what black and white stand for. Bytes of a picture and floats within 0 ... 1 stay as they are."""
+    import naru
+
+    if x.dtype in (naru.uint8, naru.bool):
+        scale = 255 if x.dtype == naru.bool else 1
+        return x.to(naru.uint8) * scale, "0 … 1" if scale > 1 else "0 … 255"
+    values = x.to(naru.float32)
+    finite = values.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+    low, high = finite.min().item(), finite.max().item()
+    if x.shape[2] > 1 and low >= 0 and high <= 1:
+        low, high = 0.0, 1.0
+    scaled = (values.nan_to_num(nan=low, posinf=high, neginf=low) - low) * (255 / (high - low) if high > low else 0.0)
+    return scaled.clamp(0, 255).round().to(naru.uint8), f"{low:.4g} … {high:.4g}"
+
+
+def picture(x: Tensor) -> str:
+    """An `img` of a tensor, and what its darkest and brightest stand for; "" where it is no picture."""
+    import naru
+
+    if x.is_sparse or x.is_complex() or x.device.type == "meta" or x.numel() == 0:
+        return ""
+    with naru.no_grad():
+        planes = _planes(x.detach())
+        if planes is None:
+            return ""
+        samples, extent = _samples(planes)
+        height, width, channels = samples.shape
+        data = png(width, height, channels, bytes(samples.cpu().flatten().tolist()))
+    times = max(1, SHOWN // max(width, height))
+    source = "data:image/png;base64," + base64.b64encode(data).decode()
+    size = f'width="{width * times}" height="{height * times}"'
+    return f'<img src="{source}" {size} style="image-rendering:pixelated;border:1px solid #8888" alt="" title="{extent}"><br><small>{extent}</small>'
+
+
+def tensor_html(x: Tensor) -> str:
+    """What a notebook shows of a tensor where `naru.set_printoptions(html=True)` asks for it.
+
+    >>> import naru
+    >>> text = tensor_html(naru.eye(8))
+    >>> "(8, 8)" in text, "torch.float32" in text, "data:image/png" in text
+    (True, True, True)
+    """
+    facts: list[Any] = [type(x).__name__, f"({', '.join(map(str, x.shape))}{',' if x.dim() == 1 else ''})", x.dtype, x.device]
+    if x.requires_grad:
+        facts.append("requires_grad")
+    head = " · ".join(html.escape(str(fact)) for fact in facts)
+    shown = picture(x)
+    text = f'<pre style="margin:0">{html.escape(repr(x))}</pre>'
+    if shown:
+        text = f"<details><summary><small>values</small></summary>{text}</details>"
+    return f'<div class="naru-tensor"><code>{head}</code>{"<br>" if shown else ""}{shown}{text}</div>'
