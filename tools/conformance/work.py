@@ -1,0 +1,61 @@
+"""What is done with a sample, the same in both libraries: the call, its results, gradients, gradients of gradients."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+from . import plain
+
+
+def tensors_in(v: Any, library: Any) -> list[Any]:
+    """The tensors of a nest of lists, tuples and dictionaries, in their order."""
+    if isinstance(v, library.Tensor):
+        return [v]
+    if isinstance(v, (list, tuple)):
+        return [t for x in v for t in tensors_in(x, library)]
+    if isinstance(v, dict):
+        return [t for x in v.values() for t in tensors_in(x, library)]
+    return []
+
+
+def weights(shape: Any, library: Any, dtype: Any) -> Any:
+    """Numbers of some variety in a shape: what the results' gradient is taken of."""
+    n = int(np.prod(tuple(shape)))
+    w = (np.arange(n) * 7919 % 13 - 6) / 5.0
+    if plain.dtype_name(dtype).startswith("complex"):
+        w = w + 1j * (np.arange(n) * 104729 % 11 - 5) / 4.0
+    return library.tensor(w.reshape(tuple(shape))).to(dtype)
+
+
+def gradient(outs: list[Any], inputs: list[Any], library: Any, again: bool) -> list[Any]:
+    return list(library.autograd.grad(outs, inputs, [weights(t.shape, library, t.dtype) for t in outs], allow_unused=True, create_graph=again))
+
+
+def differentiable(v: Any, library: Any) -> list[Any]:
+    return [t for t in tensors_in(v, library) if t.requires_grad]
+
+
+def gradients(result: Any, process: Callable[[Any], Any] | None, given: Any, library: Any, twice: bool) -> list[Any]:
+    """The gradients of the result by the given tensors, None where there is none; behind them those of these."""
+    inputs: list[Any] = []
+    for t in tensors_in(given, library):
+        if t.requires_grad and t.is_leaf and not any(t is other for other in inputs):
+            inputs.append(t)
+    outs = differentiable(process(result) if process else result, library)
+    if not outs or not inputs:
+        return []
+    first = gradient(outs, inputs, library, twice)
+    found: list[Any] = list(first)
+    if twice:
+        again = [g for g in first if g is not None and g.requires_grad]
+        found += gradient(again, inputs, library, False) if again else [None] * len(inputs)
+    return found
+
+
+def write_in_place(call: Callable[..., Any], given: list[Any], keywords: dict[str, Any], library: Any) -> Any:
+    """The call on a copy of its first argument, which may be written then."""
+    first = given[0].clone()
+    out = call(first, *given[1:], **keywords)
+    return (out, first)
