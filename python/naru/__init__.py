@@ -144,7 +144,7 @@ del _point_to_wheels
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(
     "accelerator autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
-    "amp fft linalg safetensors signal sparse special vision xpu _utils compiler distributions func hub jit multiprocessing overrides "
+    "amp fft linalg safetensors signal sparse special vision xpu _utils compiler distributions func hub jit masked multiprocessing overrides "
     "profiler _dynamo".split()
 )
 _LAZY = {
@@ -163,6 +163,15 @@ _LAZY = {
     **dict.fromkeys(
         ("lu", "chain_matmul", "svd_lowrank", "pca_lowrank", "lobpcg", "cholesky", "eig", "lstsq", "matrix_rank", "qr", "solve", "symeig"),
         "_functions.linear_algebra",
+    ),
+    **dict.fromkeys(
+        (
+            "rms_norm", "pairwise_distance", "hardshrink", "dropout_", "alpha_dropout", "alpha_dropout_", "feature_dropout", "feature_dropout_",
+            "feature_alpha_dropout", "feature_alpha_dropout_", "celu", "celu_", "selu", "selu_", "threshold_", "constant_pad_nd", "grid_sampler",
+            "grid_sampler_2d", "grid_sampler_3d", "native_layer_norm", "native_group_norm", "native_batch_norm", "native_channel_shuffle",
+            "empty_permuted", "hash_tensor",
+        ),
+        "_functions.native",
     ),
     "autocast": "amp.autocast_mode",
     **dict.fromkeys(("sparse_coo_tensor", "sparse_csr_tensor"), "sparse"),
@@ -183,7 +192,7 @@ _LAZY = {
         (
             "is_tensor", "is_storage", "typename", "compile", "set_default_tensor_type",
             "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "set_autocast_gpu_dtype", "set_autocast_cpu_dtype",
-            "as_strided_copy", "detach_copy", "diagonal_copy", "expand_copy", "permute_copy", "select_copy", "split_copy", "split_with_sizes_copy",
+            "alias_copy", "view_as_real_copy", "view_as_complex_copy", "as_strided_copy", "detach_copy", "diagonal_copy", "expand_copy", "permute_copy", "select_copy", "split_copy", "split_with_sizes_copy",
             "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy",
             "as_strided_", "detach_", "index_put_", "resize_as_", "round_", "xlogy_", "get_device",
             "set_flush_denormal", "lstm", "gru", "rnn_tanh", "rnn_relu", "broadcast_shapes", "block_diag", "cartesian_prod", "histogramdd", "atleast_1d", "atleast_2d", "atleast_3d", "tensordot",

@@ -167,6 +167,25 @@ def _torch_function(cls: type, func: Any, types: Any, args: tuple = (), kwargs: 
     return _of_subclass(cls, func, types, args, kwargs)
 
 
+def _hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
+    """naru.hardshrink(self, lambd)."""
+    from .nn.functional import hardshrink
+
+    return hardshrink(self, lambd)
+
+
+def _hash_tensor(self: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Tensor:
+    """naru.hash_tensor(self, ...)."""
+    from ._functions.native import hash_tensor
+
+    return hash_tensor(self, dim, keepdim=keepdim, mode=mode)
+
+
+def _rdiv(self: Tensor, other: Any) -> Tensor:
+    """other / self."""
+    return self.__rtruediv__(other)
+
+
 def install() -> None:
     """Gives `Tensor` these methods. What the core defines itself stays, but for pickling."""
     own = vars(Tensor)
@@ -179,6 +198,9 @@ def install() -> None:
         "__deepcopy__": _deepcopy,
         "__reduce_ex__": _reduce,
         "type": _type,
+        "hardshrink": _hardshrink,
+        "hash_tensor": _hash_tensor,
+        "__rdiv__": _rdiv,
     }.items():
         method.__name__ = name
         method.__qualname__ = "Tensor." + name

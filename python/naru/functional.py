@@ -45,11 +45,11 @@ round_ = _in_place("round_")
 xlogy_ = _in_place("xlogy_")
 
 
-def _copied(name: str) -> Callable[..., Any]:
-    """A view's function whose results are copies."""
+def _copied(name: str, view: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """A view's function whose results are copies: of the method of that name, unless a function is given."""
 
     def call(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = getattr(input, name)(*args, **kwargs)
+        result = view(input) if view else getattr(input, name)(*args, **kwargs)
         many = isinstance(result, (tuple, list))
         copies = [t.clone(memory_format=_C.contiguous_format) for t in (result if many else (result,))]
         if out is not None:
@@ -61,6 +61,7 @@ def _copied(name: str) -> Callable[..., Any]:
     return call
 
 
+alias_copy = _copied("alias", lambda t: t)
 as_strided_copy = _copied("as_strided")
 detach_copy = _copied("detach")
 diagonal_copy = _copied("diagonal")
@@ -76,6 +77,8 @@ unbind_copy = _copied("unbind")
 unfold_copy = _copied("unfold")
 unsqueeze_copy = _copied("unsqueeze")
 view_copy = _copied("view")
+view_as_complex_copy = _copied("view_as_complex", _C.view_as_complex)
+view_as_real_copy = _copied("view_as_real", _C.view_as_real)
 
 
 def get_device(input: Tensor) -> int:

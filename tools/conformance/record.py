@@ -30,7 +30,7 @@ WIDER = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "com
 LARGE = 4 << 20  # bytes of a sample's tensors
 FORMS_OF = 6  # samples that are also run as a method, in place, by other names
 TWICE_OF = 6  # samples of float64 whose gradients are derived once more
-NAMESPACES = ("", "Tensor", "nn.functional", "linalg", "special", "fft", "signal.windows", "masked", "sparse", "nn.init", "autograd")
+NAMESPACES = ("", "Tensor", "nn.functional", "nn", "linalg", "special", "fft", "signal.windows", "masked", "sparse", "nn.init", "autograd")
 
 
 def paths() -> dict[int, str]:

@@ -1,0 +1,193 @@
+"""Functions of the top-level namespace that stand behind those of nn.functional, with what these leave out: statistics, masks, number codes of modes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from ..nn import functional as F
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._C import Tensor
+
+_MODES, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+
+rms_norm, pairwise_distance, hardshrink = F.rms_norm, F.pairwise_distance, F.hardshrink
+
+
+def _with_training(name: str, function: Callable[..., Tensor], in_place: bool) -> Callable[..., Tensor]:
+    """A dropout whose p and train must be given."""
+
+    def call(input: Tensor, p: float, train: bool) -> Tensor:
+        return function(input, p, train, in_place)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"nn.functional.{function.__name__}(input, p, train{', inplace=True' if in_place else ''})."
+    return call
+
+
+dropout_ = _with_training("dropout_", F.dropout, True)
+alpha_dropout, alpha_dropout_ = (_with_training("alpha_dropout" + "_" * i, F.alpha_dropout, bool(i)) for i in (0, 1))
+feature_dropout, feature_dropout_ = (_with_training("feature_dropout" + "_" * i, F.feature_dropout, bool(i)) for i in (0, 1))
+feature_alpha_dropout, feature_alpha_dropout_ = (_with_training("feature_alpha_dropout" + "_" * i, F.feature_alpha_dropout, bool(i)) for i in (0, 1))
+
+
+def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """nn.functional.celu.
+
+    >>> import naru
+    >>> naru.celu(naru.tensor([1.0, -1.0]))
+    tensor([ 1.0000, -0.6321])
+    """
+    return F.celu(input, alpha)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """nn.functional.celu in place."""
+    return F.celu(input, alpha, True)
+
+
+def selu(input: Tensor) -> Tensor:
+    """nn.functional.selu."""
+    return F.selu(input)
+
+
+def selu_(input: Tensor) -> Tensor:
+    """nn.functional.selu in place."""
+    return F.selu(input, True)
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """nn.functional.threshold in place."""
+    return F.threshold(input, threshold, value, True)
+
+
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    """nn.functional.pad with a constant.
+
+    >>> import naru
+    >>> naru.constant_pad_nd(naru.tensor([1, 2]), (1, 1), 7)
+    tensor([7, 1, 2, 7])
+    """
+    return F.pad(input, pad, "constant", value)
+
+
+def _of_code(codes: tuple[str, ...], code: int, what: str) -> str:
+    if not 0 <= code < len(codes):
+        raise RuntimeError(f"grid_sampler(): expected {what} to be one of {', '.join(f'{i} ({c})' for i, c in enumerate(codes))}, but got {code}")
+    return codes[code]
+
+
+def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+    """nn.functional.grid_sample, with numbers for the modes: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+    mode, padding = _of_code(_MODES, interpolation_mode, "interpolation_mode"), _of_code(_PADDINGS, padding_mode, "padding_mode")
+    return F.grid_sample(input, grid, mode, padding, align_corners)
+
+
+def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+    """grid_sampler of pictures: input (N, C, H, W), grid (N, H', W', 2)."""
+    return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+    """grid_sampler of volumes: input (N, C, D, H, W), grid (N, D', H', W', 3)."""
+    return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def _statistics(input: Tensor, dims: list[int], eps: float, keepdim: bool, dtype: Any) -> tuple[Tensor, Tensor]:
+    """Mean and 1 / sqrt(variance + eps) in a dtype; of half precision computed in float32."""
+    wide = input.to(_C.float64 if input.dtype is _C.float64 else _C.float32)
+    var, mean = _C.var_mean(wide, dims, correction=0, keepdim=keepdim)
+    return mean.to(dtype), _C.rsqrt(var + eps).to(dtype)
+
+
+def _of_statistics(input: Tensor, weight: Tensor | None) -> Any:
+    return input.dtype if weight is None else weight.dtype
+
+
+def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """(nn.functional.layer_norm, the means, 1 / the standard deviations). The statistics have no gradient.
+
+    >>> import naru
+    >>> naru.native_layer_norm(naru.tensor([[1.0, 3.0]]), [2], None, None, 0.0)[1]
+    tensor([[2.]])
+    """
+    out = F.layer_norm(input, normalized_shape, weight, bias, eps)
+    dims = list(range(input.ndim - len(normalized_shape), input.ndim))
+    return (out, *_statistics(input.detach(), dims, eps, True, _of_statistics(input, weight)))
+
+
+def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+    """(nn.functional.group_norm, the means, 1 / the standard deviations): input of N x C x HxW elements, statistics (N, group), which have gradients."""
+    out = F.group_norm(input, group, weight, bias, eps)
+    return (out, *_statistics(input.reshape(N, group, C * HxW // group), [2], eps, False, _of_statistics(input, weight)))
+
+
+def native_batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: bool, momentum: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(nn.functional.batch_norm, the means, 1 / the standard deviations) by channel; in evaluation the latter two are empty."""
+    if training:
+        mean, scale = _statistics(input.detach(), [0, *range(2, input.ndim)], eps, False, _of_statistics(input, weight))
+    else:
+        mean, scale = _C.empty(0, dtype=input.dtype, device=input.device), _C.empty(0, dtype=input.dtype, device=input.device)
+    return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps), mean, scale
+
+
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """nn.functional.channel_shuffle."""
+    return F.channel_shuffle(input, groups)
+
+
+def empty_permuted(
+    size: Sequence[int], physical_layout: Sequence[int], *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False
+) -> Tensor:
+    """A tensor whose dimensions lie in memory in the order of physical_layout, the outermost first; its elements are not set.
+
+    >>> import naru
+    >>> naru.empty_permuted((2, 3, 5, 7), (0, 2, 3, 1)).stride()
+    (105, 1, 21, 3)
+    """
+    sizes, order = list(size), list(physical_layout)
+    if len(sizes) != len(order):
+        raise RuntimeError(
+            f"Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {len(sizes)} is not equal to "
+            f"len(physical_layout) = {len(order)}"
+        )
+    for i, d in enumerate(order):
+        if not 0 <= d < len(order):
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(order) - 1}, but got {d} at index {i}).  NB: negative dims not currently supported; file an issue if you want it.")
+        if d in order[:i]:
+            raise RuntimeError("Duplicate dim not allowed")
+    made = _C.empty([sizes[d] for d in order], dtype=dtype, device=device, pin_memory=pin_memory)
+    return made.permute([order.index(d) for d in range(len(order))]).requires_grad_(requires_grad)
+
+
+def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0, out: Tensor | None = None) -> Tensor:
+    """The exclusive or of the elements' bits along dimensions (all, for none), as uint64: floating point as float64, whole numbers as int64.
+
+    >>> import naru
+    >>> naru.hash_tensor(naru.tensor([1, 2, 4]))
+    tensor(7, dtype=torch.uint64)
+    """
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode {mode}; 0 (exclusive or) is all there is")
+    if input.dtype.is_complex:
+        raise NotImplementedError(f"\"hash_tensor\" not implemented for '{input.dtype}' (hash its view_as_real)")
+    bits = input.detach().to(_C.float64).view(_C.int64) if input.dtype.is_floating_point else input.detach().to(_C.int64)
+    dims = sorted({d % max(bits.ndim, 1) for d in ([dim] if isinstance(dim, int) else dim)} or range(bits.ndim)) if bits.ndim else []
+    if dims:
+        kept = [d for d in range(bits.ndim) if d not in dims]
+        shape = [1 if d in dims else n for d, n in enumerate(bits.shape) if keepdim or d not in dims]
+        many = 1
+        for d in dims:
+            many *= bits.shape[d]
+        bits = bits.permute(kept + dims).reshape([bits.shape[d] for d in kept] + [many])
+        while bits.shape[-1] > 1:
+            half = bits.shape[-1] // 2
+            bits = _C.cat([bits[..., :half] ^ bits[..., half : 2 * half], bits[..., 2 * half :]], -1)
+        bits = (bits.sum(-1) if many else _C.zeros([bits.shape[i] for i in range(len(kept))], dtype=_C.int64, device=bits.device)).reshape(shape)
+    result = bits.view(_C.uint64)
+    return result if out is None else _C._write_out("hash_tensor", out, result)
