@@ -85,7 +85,7 @@ def test_what_cannot_be_handed_over_is_an_error_that_says_why():
     with pytest.raises(BufferError, match="requires grad"):
         memoryview(torch.ones(2, requires_grad=True))
     there = torch.ones(2, device="cuda")
-    for f in (lambda: there.__dlpack__(), lambda: there.__dlpack_device__(), lambda: np.from_dlpack(there), lambda: memoryview(there)):
+    for f in (lambda: there.__dlpack__(), lambda: np.from_dlpack(there), lambda: memoryview(there)):
         with pytest.raises(BufferError, match=r"cuda:0.*\.cpu\(\)"):
             f()
     with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy"):
@@ -118,6 +118,37 @@ def test_copies_and_devices_can_be_asked_for():
     b = np.from_dlpack(u, copy=True)
     b[0] = 5
     assert u[0].item() == 1
+
+
+def test_memory_of_a_device_is_handed_over_as_a_copy_where_the_host_is_asked_for():
+    there = torch.arange(3, device="cuda:1")
+    assert there.__dlpack_device__() == (dlpack.DLDeviceType.kDLExtDev, 1)
+    assert np.from_dlpack(there, device="cpu").tolist() == [0, 1, 2]
+    assert torch.from_dlpack(there, device="cpu").device.type == "cpu"
+    with pytest.raises(BufferError, match="copy=False forbids"):
+        there.__dlpack__(dl_device=(1, 0), copy=False)
+    again, copied = torch.from_dlpack(there), torch.from_dlpack(there, copy=True)
+    again[0], copied[1] = 9, 8
+    assert there.tolist() == [9, 1, 2] and again.device == there.device
+    with pytest.raises(ValueError, match="copy=False forbids"):
+        torch.from_dlpack(there, device="cpu", copy=False)
+
+
+class Elsewhere(OldArray):
+    """An array on a device that naru does not know, which can be copied to the host."""
+
+    def __dlpack_device__(self):
+        return 12, 3
+
+    def __dlpack__(self, *, max_version=None, dl_device=None, copy=None):
+        assert tuple(dl_device) == (1, 0)
+        return self.array.__dlpack__()
+
+
+def test_an_array_on_an_unknown_device_is_taken_where_a_device_is_named():
+    assert torch.from_dlpack(Elsewhere(np.arange(3)), device="cuda").tolist() == [0, 1, 2]
+    with pytest.raises(BufferError, match="name a device"):
+        torch.from_dlpack(Elsewhere(np.arange(3)))
 
 
 def test_old_consumers_and_producers_are_served():

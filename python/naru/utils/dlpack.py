@@ -20,13 +20,15 @@ class DLDeviceType(enum.IntEnum):
     kDLVulkan = 7
     kDLMetal = 8
     kDLROCM = 10
+    kDLExtDev = 12
     kDLOneAPI = 14
 
 
 def dlpack_device(self: Tensor) -> tuple[DLDeviceType, int]:
-    """(kind, index) of the device, as DLPack numbers them. BufferError for a device whose memory other libraries can't use."""
+    """(kind, index) of the device, as DLPack numbers them. What is not on the host is on a device of no kind that others know (kDLExtDev), as its
+    memory has no address that they could use."""
     if self.device.type != "cpu":
-        raise BufferError(f"__dlpack_device__: the memory of {self.device} has no address that other libraries can use; use tensor.cpu() first")
+        return DLDeviceType.kDLExtDev, self.device.index or 0
     return DLDeviceType.kDLCPU, 0
 
 
@@ -40,14 +42,24 @@ def dlpack(
 ) -> Any:
     """A DLPack capsule over the tensor's memory (copy: over a copy), which it keeps alive.
 
-    max_version: the newest version of DLPack that the consumer reads, from (1, 0) on with a versioned capsule. stream is of no concern, as the
-    values are there when this returns. Errors: BufferError for a tensor that requires grad, or on a device.
+    max_version: the newest version of DLPack that the consumer reads, from (1, 0) on with a versioned capsule. dl_device: (1, 0) for memory of the host,
+    a copy of what is on a device. stream is of no concern, as the values are there when this returns. Errors: BufferError for a tensor that requires
+    grad, on a device where the host was not asked for, or where copy=False forbids the copy.
     """
     if stream is not None and not isinstance(stream, int):
         raise TypeError("stream must be ``int`` or ``none``")
-    if dl_device is not None and tuple(dl_device) != dlpack_device(self):
-        raise BufferError(f"__dlpack__: a tensor on {self.device} can't be handed over on device {tuple(dl_device)}; move it there first")
-    return _C._to_dlpack(self, max_version is not None and tuple(max_version) >= (1, 0), bool(copy))
+    versioned = max_version is not None and tuple(max_version) >= (1, 0)
+    wanted = dlpack_device(self) if dl_device is None else tuple(dl_device)
+    if wanted != (DLDeviceType.kDLCPU, 0):
+        raise BufferError(
+            f"__dlpack__: the memory of {self.device} can't be handed over as that of device {wanted}: other libraries have no use for its addresses; "
+            "use tensor.cpu() first, or ask for dl_device=(1, 0)"
+        )
+    if self.device.type != "cpu":
+        if copy is False:
+            raise BufferError(f"__dlpack__: a tensor on {self.device} as memory of the host is a copy, which copy=False forbids")
+        return _C._to_dlpack(self.cpu(), versioned, False)
+    return _C._to_dlpack(self, versioned, bool(copy))
 
 
 def to_dlpack(tensor: Tensor) -> Any:
@@ -68,13 +80,19 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     >>> a
     array([7., 1., 2.])
     """
-    if not hasattr(ext_tensor, "__dlpack__"):
+    if isinstance(ext_tensor, Tensor) and ext_tensor.device.type != "cpu":  # of naru's own memory no address has to be handed over
+        tensor = ext_tensor.detach().clone() if copy else ext_tensor.detach()
+    elif not hasattr(ext_tensor, "__dlpack__"):
         tensor = _C._from_dlpack(ext_tensor)
     else:
         kind = int(ext_tensor.__dlpack_device__()[0])
-        if kind not in (DLDeviceType.kDLCPU, DLDeviceType.kDLCUDAHost):
-            raise BufferError(f"from_dlpack: wanted memory of the host (device type 1), got device type {kind}; copy the array to the host first")
         options = {} if copy is None else {"copy": copy}
+        if kind not in (DLDeviceType.kDLCPU, DLDeviceType.kDLCUDAHost):
+            if device is None:
+                raise BufferError(
+                    f"from_dlpack: wanted memory of the host (device type 1), got device type {kind}; name a device (device='cpu') to have it copied"
+                )
+            options["dl_device"] = (DLDeviceType.kDLCPU, 0)
         try:
             capsule = ext_tensor.__dlpack__(max_version=(1, 0), **options)
         except TypeError:  # a library from before version 1
@@ -86,8 +104,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 
 def _moved(tensor: Tensor, device: Any, copy: bool | None) -> Tensor:
-    if device is None or _C.device(device).type == "cpu":
-        return tensor
-    if copy is False:
-        raise ValueError(f"from_dlpack: the array is on cpu, and a tensor on {device} needs a copy, which copy=False forbids")
-    return tensor.to(device)
+    moved = tensor if device is None else tensor.to(device)
+    if copy is False and moved is not tensor:
+        raise ValueError(f"from_dlpack: the array is on {tensor.device}, and a tensor on {device} needs a copy, which copy=False forbids")
+    return moved
