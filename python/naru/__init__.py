@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from . import (
         accelerator,
         amp,
+        array_api,
         autograd,
         backends,
         cpu,
@@ -143,7 +144,7 @@ del _point_to_wheels
 
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(
-    "accelerator autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
+    "accelerator array_api autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
     "amp fft linalg safetensors signal sparse special vision xpu _utils compiler distributions func hub jit masked multiprocessing overrides "
     "profiler _dynamo".split()
 )

@@ -38,16 +38,38 @@ def _new(self: Tensor, *args: Any, device: Any = None, size: Any = None) -> Tens
     return legacy_tensor(self.dtype, self.device if device is None else device, args)
 
 
-def _dlpack(self: Tensor, **options: Any) -> Any:
+def _dlpack(
+    self: Tensor,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
     from .utils.dlpack import dlpack
 
-    return dlpack(self, **options)
+    return dlpack(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
 def _dlpack_device(self: Tensor) -> Any:
     from .utils.dlpack import dlpack_device
 
     return dlpack_device(self)
+
+
+def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
+    """`naru.array_api`, the functions of the array API standard. ValueError for a version of it other than 2021.12 to 2025.12."""
+    versions = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+    if api_version is not None and api_version not in versions:
+        raise ValueError(f"__array_namespace__: wanted an api_version among {', '.join(versions)}, got {api_version!r}")
+    from . import array_api
+
+    return array_api
+
+
+def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The tensor on another device, itself if it is there: `to(device)` by the array API's name. stream is of no concern."""
+    return self.to(device)
 
 
 def _record_stream(self: Tensor, stream: Any) -> None:
@@ -194,6 +216,8 @@ def install() -> None:
         "record_stream": _record_stream,
         "__dlpack__": _dlpack,
         "__dlpack_device__": _dlpack_device,
+        "__array_namespace__": _array_namespace,
+        "to_device": _to_device,
         "__copy__": _copy,
         "__deepcopy__": _deepcopy,
         "__reduce_ex__": _reduce,

@@ -1,0 +1,106 @@
+"""Functions that make arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+from .._C import empty_like, full_like, ones_like, zeros_like  # noqa: F401
+from ..utils.dlpack import from_dlpack as _from_dlpack
+
+Tensor = _C.Tensor
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+    """An array of numbers, nested sequences, arrays of this library or another (a buffer, `__dlpack__`).
+
+    device: None keeps an array's own. copy: True for memory of its own, False for a ValueError where that would be needed, None for as it comes.
+    """
+    if isinstance(obj, Tensor):
+        same = (dtype is None or dtype == obj.dtype) and (device is None or _C.device(device) == obj.device)
+        if copy is False and not same:
+            raise ValueError(f"asarray: {obj.dtype} on {obj.device} as {dtype or obj.dtype} on {device or obj.device} needs a copy, which copy=False forbids")
+        return obj.to(device=obj.device if device is None else device, dtype=obj.dtype if dtype is None else dtype, copy=bool(copy))
+    if copy is False and isinstance(obj, (bool, int, float, complex, list, tuple)):
+        raise ValueError(f"asarray: an array of a {type(obj).__name__} is always a copy, which copy=False forbids")
+    if any([step < 0 for step in getattr(obj, "strides", None) or ()]):  # the memory of a reversed array can't be shared
+        if copy is False:
+            raise ValueError("asarray: an array with negative strides is always copied, which copy=False forbids")
+        obj, copy = obj.copy(), None
+    return _C.asarray(obj, dtype=dtype, device=device, copy=copy)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """An array over the memory of another library's (anything with `__dlpack__`), or a copy on `device`. ValueError or BufferError where copy=False
+    forbids the copy that is needed."""
+    return asarray(x, device=device, copy=copy) if isinstance(x, Tensor) else _from_dlpack(x, device=device, copy=copy)
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+
+
+def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array whose elements may be anything."""
+    return _C.empty(_sizes(shape), dtype=dtype, device=device)
+
+
+def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros. shape: an integer or a tuple."""
+    return _C.zeros(_sizes(shape), dtype=dtype, device=device)
+
+
+def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones. shape: an integer or a tuple."""
+    return _C.ones(_sizes(shape), dtype=dtype, device=device)
+
+
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """`fill_value` everywhere; the dtype is by default that of its kind."""
+    return _C.full(_sizes(shape), fill_value, dtype=dtype, device=device)
+
+
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """start, start + step ... before stop (0 to start where there is no stop); empty where the step leads away from stop (PyTorch refuses that)."""
+    if stop is None:
+        start, stop = 0, start
+    if step != 0 and (stop - start) / step <= 0:
+        whole = all([isinstance(x, int) for x in (start, stop, step)])
+        return _C.empty((0,), dtype=dtype or (_C.int64 if whole else _C.get_default_dtype()), device=device)
+    return _C.arange(start, stop, step, dtype=dtype, device=device)
+
+
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones on the k-th diagonal, zeros elsewhere."""
+    columns = n_rows if n_cols is None else n_cols
+    if k == 0:
+        return _C.eye(n_rows, columns, dtype=dtype, device=device)
+    made = _C.zeros((n_rows, columns), dtype=dtype, device=device)
+    if -n_rows < k < columns:
+        made.diagonal(k).fill_(1)
+    return made
+
+
+def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Tensor:
+    """num numbers at equal distances from start to stop, which is the last one if endpoint."""
+    if isinstance(start, complex) or isinstance(stop, complex) or (dtype is not None and dtype.is_complex):
+        start, stop, wide = complex(start), complex(stop), dtype or (_C.complex128 if _C.get_default_dtype() == _C.float64 else _C.complex64)
+        part = _C.float64 if wide == _C.complex128 else _C.float32
+        return _C.complex(*(linspace(a, b, num, dtype=part, device=device, endpoint=endpoint) for a, b in ((start.real, stop.real), (start.imag, stop.imag))))
+    made = _C.linspace(start, stop, num if endpoint else num + 1, dtype=dtype, device=device)
+    return made if endpoint else made[:-1]
+
+
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """Coordinates of a grid, an array for each of the given ones; "xy" has the first two dimensions exchanged, "ij" has them in order."""
+    return tuple(_C.meshgrid(*arrays, indexing=indexing)) if arrays else ()
+
+
+def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """The elements on the k-th diagonal of each matrix and below it, zeros elsewhere."""
+    return _C.tril(x, k)
+
+
+def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """The elements on the k-th diagonal of each matrix and above it, zeros elsewhere."""
+    return _C.triu(x, k)

@@ -1,0 +1,60 @@
+"""The standard's extension for Fourier transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import _C, fft as _fft
+
+Tensor = _C.Tensor
+
+__all__ = [
+    "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+
+def _one(name: str) -> Callable[..., Tensor]:
+    function = getattr(_fft, name)
+
+    def call(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+        return function(x, n=n, dim=axis, norm=norm)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{name} along axis, of x cut or filled up with zeros to n. norm: \"backward\", \"ortho\" or \"forward\"."
+    return call
+
+
+def _several(name: str) -> Callable[..., Tensor]:
+    function = getattr(_fft, name)
+
+    def call(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
+        return function(x, s=s, dim=axes, norm=norm)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{name} along axes, of x cut or filled up with zeros to sizes s. norm: \"backward\", \"ortho\" or \"forward\"."
+    return call
+
+
+fft, ifft, rfft, irfft, hfft, ihfft = map(_one, ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))
+fftn, ifftn, rfftn, irfftn = map(_several, ("fftn", "ifftn", "rfftn", "irfftn"))
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of a transform of length n, of samples at distance d."""
+    return _fft.fftfreq(n, d, dtype=dtype, device=device)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of a transform of n real samples at distance d."""
+    return _fft.rfftfreq(n, d, dtype=dtype, device=device)
+
+
+def fftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
+    """The frequency 0 moved to the middle."""
+    return _fft.fftshift(x, axes)
+
+
+def ifftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
+    """The frequency 0 moved back to the beginning."""
+    return _fft.ifftshift(x, axes)

@@ -1,0 +1,93 @@
+"""The standard's extension for linear algebra. Matrices are the last two dimensions, all before them a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C, linalg
+from ..linalg import det, eig, eigh, eigvals, eigvalsh, inv, slogdet, svdvals
+from ._elementwise import pair
+from ._manipulation import matmul, matrix_transpose, tensordot, vecdot
+from ._reductions import sum
+
+Tensor = _C.Tensor
+
+__all__ = [
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
+    "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+
+
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    """The triangular factor L with x = L @ L^H, or U = L^H. LinAlgError where x is not positive definite."""
+    return linalg.cholesky(x, upper=upper)
+
+
+def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The cross product of vectors of three along axis. ValueError for other sizes."""
+    x1, x2 = pair("cross", x1, x2)
+    if not -min(x1.ndim, x2.ndim) <= axis < max(x1.ndim, x2.ndim) or x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(f"cross: wanted size 3 along axis {axis}, got shapes {tuple(x1.shape)} and {tuple(x2.shape)}")
+    x1, x2 = _C.broadcast_tensors(x1, x2)
+    return linalg.cross(x1, x2, dim=axis)
+
+
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """The elements on a diagonal of each matrix."""
+    return linalg.diagonal(x, offset=offset)
+
+
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+    """A norm of each matrix: "fro", "nuc", 1, -1, 2, -2, inf, -inf."""
+    return linalg.matrix_norm(x, "fro" if ord is None else ord, (-2, -1), keepdims)
+
+
+def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    """The n-th power of each matrix; of its inverse if n is negative."""
+    return linalg.matrix_power(x, n)
+
+
+def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """The rank of each matrix: how many singular values are greater than rtol times the greatest."""
+    return linalg.matrix_rank(x, rtol=rtol)
+
+
+def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The products of all pairs of two vectors."""
+    return _C.outer(*pair("outer", x1, x2))
+
+
+def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """The pseudo-inverse of each matrix; singular values below rtol times the greatest count as zero."""
+    return linalg.pinv(x, rtol=rtol)
+
+
+def qr(x: Tensor, /, *, mode: str = "reduced") -> Any:
+    """The factors (Q, R) of each matrix, Q with orthonormal columns, R upper triangular. mode: "reduced" or "complete"."""
+    return linalg.qr(x, mode=mode)
+
+
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The solution of x1 @ result == x2; x2 is a vector only if it has one dimension (PyTorch also guesses from the sizes)."""
+    x1, x2 = pair("solve", x1, x2)
+    if x2.ndim == 1:
+        return linalg.solve(x1, x2.unsqueeze(-1)).squeeze(-1)
+    return linalg.solve(x1, x2.unsqueeze(0) if x2.ndim == x1.ndim - 1 else x2)
+
+
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> Any:
+    """The singular value decomposition (U, S, Vh) of each matrix."""
+    return linalg.svd(x, full_matrices=full_matrices)
+
+
+def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sum of a diagonal of each matrix."""
+    return sum(linalg.diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
+    """A norm of the vectors along axis (an integer, a tuple, None for all elements)."""
+    if axis == ():
+        size = _C.abs(x)
+        return (size != 0).to(size.dtype) if ord == 0 else size
+    return linalg.vector_norm(x, ord, axis, keepdims)
