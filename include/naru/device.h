@@ -26,13 +26,14 @@ std::string_view name_of(DeviceType type) noexcept;
 DeviceType parse_device_type(std::string_view name);
 
 // A kind of device and its index. Index -1 means "the current device of that kind", as torch.device("cuda") does;
-// a tensor's own device always has an index, but for cpu, which prints without one.
+// a tensor's own device always has an index, but for cpu, which prints without one. There is one meta device, whose index
+// (0) is not told.
 struct Device {
   DeviceType type = DeviceType::Cpu;
   int8_t index = -1;
 
   constexpr Device() = default;
-  constexpr explicit Device(DeviceType t, int i = -1) : type(t), index(static_cast<int8_t>(i)) {}
+  constexpr explicit Device(DeviceType t, int i = -1) : type(t), index(static_cast<int8_t>(t == DeviceType::Meta ? 0 : i)) {}
   Device(const char* text) : Device(parse(text)) {}
   Device(const std::string& text) : Device(parse(text)) {}
 
@@ -40,7 +41,9 @@ struct Device {
   static Device parse(std::string_view text);
 
   bool is_cpu() const noexcept { return type == DeviceType::Cpu; }
-  bool has_index() const noexcept { return index >= 0; }
+  // Its tensors have shapes, types and strides, but no elements (naru/device_kinds.inc).
+  bool is_meta() const noexcept { return type == DeviceType::Meta; }
+  bool has_index() const noexcept { return index >= 0 && !is_meta(); }
   std::string str() const;   // "cuda:0"
   std::string repr() const;  // device(type='cuda', index=0)
 

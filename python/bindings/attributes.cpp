@@ -170,11 +170,12 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
   add("imag", get<[](const Tensor& t) { return imag(t); }>, "The imaginary parts, a view. RuntimeError for a real tensor.",
       set<set_part<&naru::imag>>);
   add_kinds(list);
-  for (const char* name : {"is_quantized", "is_meta", "is_nested", "is_mkldnn", "is_hpu", "is_vulkan", "is_ipu", "is_xla"})
+  for (const char* name : {"is_quantized", "is_nested", "is_mkldnn", "is_hpu", "is_vulkan", "is_ipu", "is_xla"})
     add(name, get<never>, "False.");
   add("is_sparse", get<[](const Tensor& t) { return is_sparse(t); }>, "Whether it is a sparse COO tensor.");
   add("is_sparse_csr", get<[](const Tensor& t) { return is_sparse_csr(t); }>, "Whether it is a sparse CSR tensor.");
   add("layout", get<layout_of>, "torch.strided, torch.sparse_coo or torch.sparse_csr.");
+  add("is_meta", get<[](const Tensor& t) { return t.device().is_meta(); }>, "Whether it has a shape and a type but no elements.");
   add("_version", get<version_of>, "How many times the storage was written in place.");
   add("_base", get<base_of>, "The tensor it is a view of, or None.");
   add("output_nr", get<output_number>, "Which output of grad_fn it is.");

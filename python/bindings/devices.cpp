@@ -100,7 +100,7 @@ nb::dict row_of(const DeviceKind& k) {
 
 nb::list all_devices() {
   nb::list list;
-  for (const DeviceKind& k : device_kinds())
+  for (const DeviceKind& k : computing_kinds())
     for (int i = 0; i < runtime::device_count(k.type); ++i) list.append(describe(Device(k.type, i)));
   return list;
 }
@@ -265,7 +265,7 @@ void define_switches() {
 
 void define_devices(nb::module_& m) {
   nb::list names, accelerators, rows;
-  for (const DeviceKind& k : device_kinds()) names.append(k.name), rows.append(row_of(k));
+  for (const DeviceKind& k : computing_kinds()) names.append(k.name), rows.append(row_of(k));
   for (const DeviceKind& k : accelerator_kinds()) accelerators.append(k.name);
   m.attr("_KINDS") = nb::tuple(names);
   m.attr("_ACCELERATORS") = nb::tuple(accelerators);

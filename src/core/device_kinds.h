@@ -18,9 +18,11 @@ inline constexpr DeviceKind kDeviceKinds[kDeviceTypes] = {
 #include "naru/device_kinds.inc"
 };
 
-// All of them; and those beside the cpu, in the order in which they are preferred.
+// All of them; those that compute; and of these those beside the cpu, in the order in which they are preferred.
 constexpr std::span<const DeviceKind> device_kinds() noexcept { return kDeviceKinds; }
-constexpr std::span<const DeviceKind> accelerator_kinds() noexcept { return device_kinds().subspan(1); }
+constexpr std::span<const DeviceKind> computing_kinds() noexcept { return device_kinds().first(kDeviceTypes - 1); }
+constexpr std::span<const DeviceKind> accelerator_kinds() noexcept { return computing_kinds().subspan(1); }
+static_assert(kDeviceKinds[kDeviceTypes - 1].type == DeviceType::Meta);
 
 constexpr const DeviceKind& kind_of(DeviceType type) noexcept { return kDeviceKinds[static_cast<size_t>(type)]; }
 

@@ -177,6 +177,7 @@ bool recording_host() noexcept {
 
 Scalar read_scalar(const Tensor& t) {
   const TensorImpl& i = *t.impl();
+  if (i.storage->device.is_meta()) throw RuntimeError("Tensor.item() cannot be called on meta tensors");
   if (!i.storage->device.is_cpu()) return read_scalar(t.cpu());
   if (!in_programs(i.dtype)) [[unlikely]] {
     refuse_sparse(t, "_local_scalar_dense");

@@ -11,7 +11,7 @@ template <class F>
 void write_in_order(const Tensor& t, const char* op, F f) {
   require_distinct_elements(t, op);
   if (autograd::recording_write(t)) autograd::check_in_place(t, op);
-  if (t.numel() > 0) {
+  if (t.numel() > 0 && !t.device().is_meta()) {
     NoGrad guard;
     if (t.is_contiguous()) {
       f(t);

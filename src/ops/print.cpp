@@ -205,9 +205,11 @@ std::vector<std::string> notes_of(const Tensor& t) {
     notes.push_back("size=" + tuple_text(t.sizes()));
     notes.push_back(fmt::format("nnz={}", stored_count(t)));
   }
-  if (empty && t.dim() != 1) notes.push_back(fmt::format("size=({})", fmt::join(t.sizes(), ", ")));
+  const bool meta = t.device().is_meta();
+  if (meta || (empty && t.dim() != 1))
+    notes.push_back(fmt::format("size=({}{})", fmt::join(t.sizes(), ", "), meta && t.dim() == 1 ? "," : ""));
   // Elements say for themselves that they are integers or bool.
-  if (type != default_dtype() && (empty || (type != DType::I64 && type != DType::Bool && type != complex_of(default_dtype()))))
+  if (type != default_dtype() && (empty || meta || (type != DType::I64 && type != DType::Bool && type != complex_of(default_dtype()))))
     notes.push_back(fmt::format("dtype=torch.{}", name_of(type)));
   if (form != Layout::Strided) notes.push_back(fmt::format("layout=torch.{}", name_of(form)));
   std::string function = t.grad_fn_name();
@@ -241,8 +243,9 @@ std::string str(const Tensor& t, const PrintOptions& o, std::string_view prefix)
   if (!t.defined()) return std::string(prefix) + "undefined)";
   const size_t indent = prefix.size();
   const Layout form = layout(t);
+  const bool meta = t.device().is_meta();
   std::string text = std::string(prefix);
-  text += form != Layout::Strided ? parts_text(t, indent, o) : t.numel() == 0 ? "[]" : body(t.detach(), indent, o);
+  text += form != Layout::Strided ? parts_text(t, indent, o) : meta ? "..." : t.numel() == 0 ? "[]" : body(t.detach(), indent, o);
   bool break_line = form == Layout::SparseCoo;
   const size_t last = text.rfind('\n');
   size_t column = text.size() - (last == std::string::npos ? 0 : last + 1) + 2;

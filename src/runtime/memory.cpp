@@ -1,5 +1,7 @@
 #include "runtime/memory.h"
 
+#include <algorithm>
+#include <atomic>
 #include <new>
 #include <utility>
 
@@ -14,6 +16,13 @@ namespace {
 
 // The pool of small objects has classes up to here.
 constexpr size_t kPooled = 1024;
+
+// An address of its own for each storage without memory; wide apart, so that views stay within.
+void* nowhere(size_t bytes) noexcept {
+  static std::atomic<uintptr_t> next{uintptr_t{1} << 40};
+  const uintptr_t room = (std::min(bytes, size_t{1} << 40) + 127) & ~uintptr_t{63};
+  return reinterpret_cast<void*>(next.fetch_add(room, std::memory_order_relaxed));
+}
 
 bool pooled(const Storage& s) noexcept { return s.device.is_cpu() && s.bytes <= kPooled; }
 
@@ -43,6 +52,10 @@ void allocate_storage(Storage& s, DeviceStream* stream) {
     s.data = pool_allocate(s.bytes);
     s.owner = reinterpret_cast<void*>(s.bytes);
     s.release_memory = release_pooled;
+    return;
+  }
+  if (s.device.is_meta()) {
+    s.data = nowhere(s.bytes);
     return;
   }
   CachingAllocator& allocator = s.owner ? *static_cast<CachingAllocator*>(s.owner) : allocator_of(s.device);
@@ -75,7 +88,7 @@ Ref<Storage> make_storage(Device device, size_t bytes, Origin origin) {
 Ref<Storage> make_lazy_storage(Device device, size_t bytes, Origin origin) {
   auto s = make_ref<Storage>(device.is_cpu() ? device : resolve(device), bytes);
   s->origin = origin;
-  if (pooled(*s) || bytes == 0) return s;
+  if (pooled(*s) || bytes == 0 || s->device.is_meta()) return s;
   CachingAllocator& allocator = allocator_of(s->device);
   allocator.check_plausible(bytes);
   if (!allocator.promise(bytes)) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from ... import _missing, random
+from ... import _missing
 from ..modules.module import Module
 
 __all__ = ["skip_init"]
@@ -16,7 +16,7 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
 
     Args:
         module_cls: the class; takes `device` (RuntimeError for one that does not).
-        args, kwargs: its arguments. What is drawn for its parameters does not count: the generator goes on as if nothing was.
+        args, kwargs: its arguments. It is made on the meta device, and gets memory on `device` (cpu) then.
 
     >>> import naru
     >>> naru.nn.utils.skip_init(naru.nn.Linear, 3, 2).weight.shape
@@ -26,11 +26,8 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
-    before = random.get_rng_state()
-    try:
-        return module_cls(*args, **kwargs)
-    finally:
-        random.set_rng_state(before)
+    device = kwargs.pop("device", "cpu")
+    return module_cls(*args, **kwargs, device="meta").to_empty(device=device)
 
 
 __getattr__ = _missing.module_getattr(__name__)
