@@ -144,6 +144,7 @@ void define_reads() {
   def(kMethod, "__reversed__", "input", "Along the first dimension, from the end.",
       [](const Tensor& t) { return t.dim() ? flip(t, {0}) : t; });
   def(kMethod, "data_ptr", "input", "The address of the first element, on its device.", [](const Tensor& t) {
+    if (t.device().is_meta()) return int64_t{0};
     ++t.impl()->storage->externally_aliased;  // for good: whoever has the address may keep it
     return static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data_ptr()));
   });
@@ -204,8 +205,8 @@ void define_geometry() {
     return a.impl()->storage == b.impl()->storage && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
            a.strides() == b.strides();
   });
-  def(kMethod, "get_device", "input", "The device's index; -1 on the cpu.",
-      [](const Tensor& t) { return int64_t{t.device().is_cpu() ? -1 : t.device().index}; });
+  def(kMethod, "get_device", "input", "The device's index; -1 on the cpu and on meta.",
+      [](const Tensor& t) { return int64_t{t.device().is_cpu() || t.device().is_meta() ? -1 : t.device().index}; });
   for (const char* name : {"coalesce", "to_dense"}) def(kMethod, name, "input", "The tensor itself.", [](const Tensor&) { return Self(); });
   def(kFunction, "result_type", "tensor1, tensor2", "The type that an operator over both gives.", [](const Operand& a, const Operand& b) {
     const Operand operands[] = {a, b};

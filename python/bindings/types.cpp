@@ -172,7 +172,7 @@ void make_device(nb::module_& m) {
               if (d.has_index())
                 throw RuntimeError("type (string) must not include an index because index was passed explicitly: {}", d.str());
               if (*index < 0 || *index > 127) throw RuntimeError("Device index must be from 0 to 127, got {}", *index);
-              d.index = static_cast<int8_t>(*index);
+              d = Device(d.type, static_cast<int>(*index));
             }
             new (self) PyDevice{d};
           },

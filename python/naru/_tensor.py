@@ -155,6 +155,11 @@ def _reduce(self: Tensor, protocol: Any) -> tuple:
         from .sparse import reduce_sparse
 
         return reduce_sparse(self)
+    if self.is_meta:
+        from ._utils import _rebuild_meta_tensor_no_storage
+
+        geometry = (self.dtype, tuple(self.shape), self.stride(), self.requires_grad and self.is_leaf)
+        return (_rebuild_meta_tensor_no_storage, geometry, self.__dict__) if self.__dict__ else (_rebuild_meta_tensor_no_storage, geometry)
     args = (
         tensor_to_bytes(self),
         str(self.dtype).removeprefix("torch."),

@@ -53,6 +53,12 @@ def _rebuild_tensor_v3(
     return _rebuild_tensor_v2(storage.as_dtype(dtype), storage_offset, size, stride, requires_grad, backward_hooks)
 
 
+def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Tensor:
+    """A tensor of the meta device, which has no elements."""
+    tensor = _C.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta")
+    return tensor.requires_grad_(True) if requires_grad else tensor
+
+
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
     """A parameter over `data`."""
     from .nn.parameter import Parameter

@@ -13,6 +13,7 @@
 #include "backward/nesting.h"
 #include "core/autocast.h"
 #include "naru/ops.h"
+#include "ops/common.h"
 #include "ops/history.h"
 #include "ops/sparse.h"
 
@@ -63,7 +64,7 @@ void keep_grads(Node::Extras& x, const std::vector<Tensor>& grads) {
 void check_for_nan(const Node& node, std::span<const Tensor> grads) {
   const NoGrad off;
   for (size_t i = 0; i < grads.size(); ++i)
-    if (grads[i].defined() && is_inexact(grads[i].dtype()) && any(isnan(grads[i])).item().to_bool())
+    if (grads[i].defined() && is_inexact(grads[i].dtype()) && ops::number_or(any(isnan(grads[i])), 0) != 0)
       throw RuntimeError("Function '{}' returned nan values in its {}th output.", node.name(), i);
 }
 

@@ -28,6 +28,7 @@ class Capabilities {
   bool unified_memory = false;  // the host may use its addresses, once work on what lies there has been done
   bool row_fused = false;       // it takes ir::RowFused
   bool cuda_source = false;     // it takes users' kernels in CUDA C++ as they are
+  bool elements = true;         // tensors have elements, beside shapes
 
   // Tensors of this dtype, or an operator by its name (ir/addresses.h; "*": all of them), are not supported.
   void exclude(DType type) { dtypes_ &= ~bit(type); }

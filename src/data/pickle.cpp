@@ -115,6 +115,15 @@ class Pickler {
       out_.text += 'N';
       return;
     }
+    if (t.device().is_meta()) {
+      global("torch._utils", "_rebuild_meta_tensor_no_storage");
+      out_.text += '(';
+      global("torch", std::string(name_of(t.dtype())).c_str());
+      tuple(t.sizes());
+      tuple(t.strides());
+      out_.text += t.requires_grad() ? "\x88tR" : "\x89tR";
+      return;
+    }
     // Types without a storage of their own lie in one of bytes, and the tensor says which it is.
     const StorageName* const kind = storage_of(t.dtype());
     const auto count = static_cast<int64_t>(t.impl()->storage->bytes / t.element_size());

@@ -11,6 +11,7 @@
 
 #include "data/pickle.h"
 #include "data/pickle_names.h"
+#include "data/rebuild.h"
 #include "naru/ops.h"
 
 namespace naru::data {
@@ -230,35 +231,21 @@ struct Unpickler {
     if (on && !is_inexact(t.dtype())) not_valid("a tensor of integers requires a gradient");
     return on ? t.detach().requires_grad_() : t;
   }
+  static DType dtype_of(const Item& i) {
+    const std::string name = i.kind == Item::Kind::Global ? i.value.text() : std::string();
+    const auto dtype = name.starts_with("torch ") ? dtype_called(name.substr(6)) : std::nullopt;
+    if (!dtype) refuse("The file has a tensor of a type that naru does not have: {}", name);
+    return *dtype;
+  }
   Tensor rebuild(const Arguments& a, bool bytes) {
     if (a.at(0).kind != Item::Kind::Storage) not_valid("a tensor without a storage");
     Tensor base = a.at(0).value.tensor();
     if (bytes) {
-      const std::string name = a.at(6).kind == Item::Kind::Global ? a.at(6).value.text() : std::string();
-      const auto dtype = name.starts_with("torch ") ? dtype_called(name.substr(6)) : std::nullopt;
-      if (!dtype) refuse("The file has a tensor of a type that naru does not have: {}", name);
-      if (static_cast<uint64_t>(base.numel()) * base.element_size() % size_of(*dtype))
-        not_valid("a storage is no whole number of elements");
-      base = *dtype == DType::Bool ? base.ne(0) : base.view(*dtype);
+      const DType dtype = dtype_of(a.at(6));
+      if (static_cast<uint64_t>(base.numel()) * base.element_size() % size_of(dtype)) not_valid("a storage is no whole number of elements");
+      base = dtype == DType::Bool ? base.ne(0) : base.view(dtype);
     }
-    const int64_t offset = a.number(1);
-    const Dims size = a.dims(2), stride = a.dims(3);
-    // Bounds as they are computed can't overflow: each product is compared with what is left.
-    __int128 last = offset, count = 1;
-    bool good = size.size() == stride.size() && offset >= 0, empty = false;
-    for (size_t i = 0; good && i < size.size(); ++i) {
-      good = size[i] >= 0 && stride[i] >= 0;
-      empty = empty || size[i] == 0;
-      last += static_cast<__int128>(size[i] - 1) * stride[i];
-      count *= size[i] > 0 ? size[i] : 1;
-      good = good && count <= INT64_MAX && last <= INT64_MAX;
-    }
-    if (!good)
-      throw ValueError("a stored tensor has size {}, stride {}, offset {}, which no tensor can have", size.str(), stride.str(), offset);
-    if (!empty && last >= base.numel())
-      throw ValueError("a stored tensor of size {}, stride {} and offset {} reaches beyond its storage of {} elements", size.str(),
-                       stride.str(), offset, base.numel());
-    return base.as_strided(size, stride, offset).detach();
+    return laid_over(base, a.dims(2), a.dims(3), a.number(1));
   }
 
   void reduce() {
@@ -283,6 +270,8 @@ struct Unpickler {
       push(with_grad(rebuild(a, false), a.truth(4)));
     } else if (name == "torch._utils _rebuild_tensor_v3") {
       push(with_grad(rebuild(a, true), a.truth(4)));
+    } else if (name == "torch._utils _rebuild_meta_tensor_no_storage") {
+      push(with_grad(without_elements(dtype_of(a.at(0)), a.dims(1), a.dims(2)), a.truth(3)));
     } else if (name.starts_with("torch._utils _rebuild_parameter")) {
       push(with_grad(a.tensor(0), a.truth(1)));
     } else if (name == "torch Size") {

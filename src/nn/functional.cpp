@@ -200,7 +200,7 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
     else if (input.dim() == 0 || var.dim() == 0 || !(front(input) == front(var)) || var.size(-1) != 1)
       throw ValueError("var is of incorrect size");
   }
-  if (var.numel() && !var.device().is_meta() && var.detach().min().item<double>() < 0) throw ValueError("var has negative entry/entries");
+  if (var.numel() && ops::number_or(var.detach().min(), 0) < 0) throw ValueError("var has negative entry/entries");
   if (!is_floating(input.dtype()) || !is_floating(var.dtype()))
     throw RuntimeError("gaussian_nll_loss: wanted floating point input and var, got {} and {}: convert to floating point first",
                        name_of(input.dtype()), name_of(var.dtype()));

@@ -174,7 +174,7 @@ Tensor kaiming_normal_(const Tensor& t, double a, std::string_view mode, std::st
 
 Tensor orthogonal_(const Tensor& t, double gain, Generator* generator) {
   if (t.dim() < 2) throw ValueError("Only tensors with 2 or more dimensions are supported");
-  if (t.numel() == 0) return t;
+  if (t.numel() == 0 || t.device().is_meta()) return t;
   const int64_t rows = t.size(0), columns = t.numel() / rows, tall = std::max(rows, columns), wide = std::min(rows, columns);
   const Tensor flat = empty({tall, wide}, Options(DType::F64, Device(DeviceType::Cpu)));
   const NoGrad off;

@@ -213,6 +213,19 @@ Scalar read_scalar(const Tensor& t) {
   return 0;
 }
 
+namespace {
+bool readable(const Tensor& t) {
+  const Storage& s = *t.impl()->storage;
+  if (s.device.is_cpu() || runtime::queue_of(s.device).capabilities().elements) return true;
+  // Work is handed over when it would be if the host read.
+  if (runtime::Queue* q = s.pending.load(std::memory_order_acquire)) q->flush();
+  return false;
+}
+}  // namespace
+
+bool holds(const Tensor& condition) { return !readable(condition) || read_scalar(condition).to_bool(); }
+double number_or(const Tensor& t, double otherwise) { return readable(t) ? read_scalar(t).to_double() : otherwise; }
+
 void require_distinct_elements(const Tensor& target, const char* op, const char* ending) {
   const TensorImpl& t = *target.impl();
   for (size_t i = 0; i < t.sizes.size(); ++i)

@@ -45,6 +45,10 @@ inline const Tensor& no_tensor() {
 
 // The number of a tensor without dimensions, read by the host.
 Scalar read_scalar(const Tensor& t);
+// For checks of elements, on devices that may have none (meta): whether a condition of one element holds, or can't be asked; and the number of
+// a tensor of one element, or `otherwise` where it has none.
+bool holds(const Tensor& condition);
+double number_or(const Tensor& t, double otherwise);
 
 // Whether the calling thread's work on cpu is recorded, not done (naru/graph.h), so that the host can't check values.
 bool recording_host() noexcept;

@@ -117,7 +117,7 @@ Tensor gcd(const Tensor& a, const Tensor& b) {
   const DType type = promote(a.dtype(), b.dtype());
   Tensor x = abs(a.to(type)), y = abs(b.to(type));
   // Euclid's steps, until all are done.
-  while (any(y != 0).item().to_bool()) {
+  while (ops::number_or(any(y != 0), 0) != 0) {
     const Tensor done = y == 0, rest = where(done, y, remainder(x, where(done, ones_like(y), y)));
     x = where(done, x, y);
     y = rest;

@@ -171,8 +171,9 @@ Tensor one_hot(const Tensor& t, int64_t classes) {
   if (t.numel() == 0) {
     if (classes <= 0) throw RuntimeError("Can not infer total number of classes from empty tensor.");
   } else {
-    if (min(t).item().to_int() < 0) throw RuntimeError("Class values must be non-negative.");
-    const int64_t greatest = max(t).item().to_int();
+    const bool unknown = t.device().is_meta() && classes > 0;
+    if (!unknown && min(t).item().to_int() < 0) throw RuntimeError("Class values must be non-negative.");
+    const int64_t greatest = unknown ? 0 : max(t).item().to_int();
     if (classes == -1) classes = greatest + 1;
     if (classes < 1) throw RuntimeError("num_classes should be positive (got {})", classes);
     if (greatest >= classes)

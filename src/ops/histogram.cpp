@@ -178,9 +178,9 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
                        data.sizes().str());
   const int64_t n = data.size(d), segments = lengths.size(-1);
   if (!unsafe) {
-    if (lengths.numel() > 0 && min(lengths).item<int64_t>() < 0) throw RuntimeError("lengths contains negative value!");
+    if (lengths.numel() > 0 && !ops::holds(min(lengths) >= 0)) throw RuntimeError("lengths contains negative value!");
     const Tensor whole = sum(lengths, Dims{-1});
-    if (whole.numel() > 0 && (min(whole).item<int64_t>() != n || max(whole).item<int64_t>() != n))
+    if (whole.numel() > 0 && !ops::holds(all(whole == n)))
       throw RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.");
   }
   // Which segment each place of the dimension is in: how many of them end at it or before.

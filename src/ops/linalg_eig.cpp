@@ -104,7 +104,7 @@ Eigen recorded(const Tensor& a) {
 }
 
 void require_finite(const Tensor& a) {
-  if (a.numel() > 0 && !a.device().is_meta() && !all(isfinite(a.detach())).item().to_bool())
+  if (a.numel() > 0 && !ops::holds(all(isfinite(a.detach()))))
     throw RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.");
 }
 

@@ -191,7 +191,7 @@ Solution least_squares(const Tensor& a, const Tensor& b, double rcond, const Dri
   f.x = any ? whole.narrow(-2, 0, n) : zeros(ops::with_matrix(batch, n, k), Options(a.dtype(), a.device()));
   if (driver.rank) f.rank = any ? rank.squeeze(-1).to(DType::I64) : zeros(batch, Options(DType::I64, a.device()));
   // Of full rank only, and where there are more equations than unknowns: what is behind X in B's place.
-  if (m > n && driver.name != "gelsy" && (!driver.rank || f.rank.device().is_meta() || all(eq(f.rank, n)).item().to_bool()))
+  if (m > n && driver.name != "gelsy" && (!driver.rank || ops::holds(all(eq(f.rank, n)))))
     f.residuals = sum(square(whole.narrow(-2, n, m - n)), Dims{-2});
   return f;
 }

@@ -211,7 +211,7 @@ void check_lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, boo
                        pivots.sizes().str());
   check_right_side(lu, b, left, "linalg.lu_solve");
   ops::require_one_device(lu, b, "linalg.lu_solve", "LU", "B"), ops::require_one_device(lu, pivots, "linalg.lu_solve", "LU", "pivots");
-  if (pivots.numel() == 0) return;
+  if (pivots.numel() == 0 || pivots.device().is_meta()) return;
   // LAPACK would go where they say.
   const int64_t n = lu.size(-2);
   for (const int64_t p : pivots.to_ints())
@@ -287,7 +287,11 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& lu, const Tensor& piv
     throw ValueError("Expected LU_pivots to have shape {} but got {} instead.", wanted.str(), pivots.sizes().str());
   const Tensor none = empty({0}, Options(lu.dtype(), lu.device()));
   Tensor p = none, l = none, u = none;
-  if (unpack_pivots) p = permutation(pivots, m, lu.dtype());
+  if (unpack_pivots) {
+    Dims square = batch;
+    square.push_back(m), square.push_back(m);
+    p = lu.device().is_meta() ? empty(square, Options(lu.dtype(), lu.device())) : permutation(pivots, m, lu.dtype());
+  }
   if (unpack_data) {
     l = tril(lu.narrow(-1, 0, k), -1) + eye(m, k, Options(lu.dtype(), lu.device()));
     u = triu(lu.narrow(-2, 0, k));

@@ -92,7 +92,8 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reducti
   const Tensor x = input.reshape({rows, classes}), t = target.reshape({rows, classes});
   // Labels count up to the first that is negative; of all rows, so many are looked at as the longest has.
   const Tensor valid = cumsum((t < 0).to(DType::I64), 1) == 0;
-  const int64_t most = rows ? std::max<int64_t>(max(sum(valid, Dims{1})).item<int64_t>(), 1) : 1;
+  const auto longest = static_cast<double>(classes);
+  const int64_t most = rows ? std::max<int64_t>(static_cast<int64_t>(ops::number_or(max(sum(valid, Dims{1})), longest)), 1) : 1;
   Tensor is_target = zeros({rows, classes + 1}, Options(DType::Bool, x.device()));
   scatter_(is_target, 1, where(valid, t, full_like(t, classes)), true);
   const Tensor labels = where(valid, t, zeros_like(t)).narrow(1, 0, most);

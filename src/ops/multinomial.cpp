@@ -11,14 +11,12 @@ namespace naru {
 namespace {
 
 bool all_weights_fit(const Tensor& w) {
-  if (w.device().is_meta()) return true;
   const DType type = w.dtype();
   ops::FusedProducer fits(ir::op::ge, DType::Bool, {ops::FusedProducer::of(w, type), ops::FusedProducer::of(0.0, type)});
   fits.then(ir::op::isfinite, DType::Bool, {ops::FusedProducer::of(w, type)});
   fits.then(ir::op::logical_and, DType::Bool, {ops::FusedProducer::node(0, DType::Bool), ops::FusedProducer::node(1, DType::Bool)});
-  return ops::reduce(ir::ReduceOp::All, fits, w.sizes(), ops::dim_set(std::nullopt, w.dim()), false, DType::Bool, "multinomial")
-      .item()
-      .to_bool();
+  return ops::holds(
+      ops::reduce(ir::ReduceOp::All, fits, w.sizes(), ops::dim_set(std::nullopt, w.dim()), false, DType::Bool, "multinomial"));
 }
 
 }  // namespace
@@ -43,8 +41,7 @@ Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, Gen
   const int64_t rows = w.size(0);
   if (rows == 0) return empty({0, samples}, Options(DType::I64, w.device()));
   if (!all_weights_fit(w)) throw RuntimeError("probability tensor contains either `inf`, `nan` or element < 0");
-  if (!w.device().is_meta() && amin(sum(w, Dims{1})).item().to_double() <= 0)
-    throw RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)");
+  if (ops::number_or(amin(sum(w, Dims{1})), 1) <= 0) throw RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)");
   Tensor chosen;
   const bool as_pytorch = ops::draws_as_pytorch();
   if (as_pytorch && replacement && samples > 1) {

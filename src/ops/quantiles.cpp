@@ -45,7 +45,7 @@ Tensor quantiles(const Tensor& t, const Tensor& q, std::optional<int64_t> given,
   if (t.numel() == 0) throw RuntimeError("quantile() input tensor must be non-empty");
   std::vector<int64_t> below, above;
   std::vector<double> shares;
-  for (const double share : q.to_doubles()) {
+  for (const double share : q.device().is_meta() ? std::vector<double>(static_cast<size_t>(q.numel())) : q.to_doubles()) {
     if (!(share >= 0 && share <= 1)) throw RuntimeError("quantile() q values must be in the range [0, 1], got {}", share);
     const double place = share * static_cast<double>(n - 1);
     below.push_back(static_cast<int64_t>(std::floor(place)));
@@ -132,7 +132,7 @@ Tensor histc(const Tensor& t, int64_t bins, double low, double high) {
   if (t.device().is_cpu()) ops::require_floating(t.dtype(), "histogram_cpu");  // PyTorch counts integers on GPUs only
   if (bins < 1) throw RuntimeError("bins must be > 0, got {}", bins);
   const Tensor x = t.detach().reshape({-1});
-  if (low == 0 && high == 0 && x.numel() > 0) low = min(x).item<double>(), high = max(x).item<double>();
+  if (low == 0 && high == 0 && x.numel() > 0) low = ops::number_or(min(x), 0), high = ops::number_or(max(x), 1);
   if (!std::isfinite(low) || !std::isfinite(high)) throw RuntimeError("torch.histc: range of [{}, {}] is not finite", low, high);
   if (low == high) low -= 1, high += 1;
   if (low > high) throw RuntimeError("max must be larger than min, got {} and {}", high, low);

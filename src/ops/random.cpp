@@ -283,6 +283,7 @@ Tensor randperm(int64_t n, const Options& options, Generator* generator) {
   if (n > 0 && is_integral(type)) ops::converted(n - 1, type);
   if (n > 0 && is_floating(type) && n > integer_range(type).second)
     throw RuntimeError("value cannot be converted to type {} without overflow (randperm({}))", ops::c_name(type), n);
+  if (options.device.value_or(default_device()).is_meta()) return finished(made({n}, options, type), options, "randperm");
   const std::vector<int64_t> order = ops::draws_as_pytorch() ? ops::host_permutation(n, generator) : shuffled(n, generator);
   Options o = options;
   o.dtype = type;

@@ -94,12 +94,10 @@ Tensor product_of_others(const Tensor& t, int64_t dim) {
 }
 
 bool has_zero(const Tensor& t) {
-  if (t.device().is_meta()) return false;
   NoGrad guard;
-  return ops::reduce(ReduceOp::Any, FusedProducer(ir::op::logical_not, DType::Bool, {FusedProducer::of(t, DType::Bool)}), t.sizes(),
-                     ops::dim_set(std::nullopt, t.dim()), false, DType::Bool, "prod")
-      .item()
-      .to_bool();
+  const Tensor found = ops::reduce(ReduceOp::Any, FusedProducer(ir::op::logical_not, DType::Bool, {FusedProducer::of(t, DType::Bool)}),
+                                   t.sizes(), ops::dim_set(std::nullopt, t.dim()), false, DType::Bool, "prod");
+  return ops::number_or(found, 0) != 0;
 }
 
 }  // namespace

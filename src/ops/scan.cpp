@@ -115,7 +115,7 @@ Tensor cumprod(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
                   if (original.dim() == 0 || original.numel() == 0) return {g[0].to(original.dtype())};
                   const Tensor x = original.to(type);
                   Tensor gx;
-                  if (x.device().is_meta() || all(x).item().to_bool()) {
+                  if (ops::holds(all(x))) {
                     const Tensor y = cumprod(x, d);
                     gx = flip(cumsum(flip(g[0] * y, {d}), d), {d}) / x;
                   } else {

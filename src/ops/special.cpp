@@ -206,7 +206,7 @@ Tensor orthogonal_polynomial(std::string_view name, const Operand& x, const Oper
   const Tensor at = given.to(result_type(given)).expand(shape), point = family->shifted ? at * 2.0 - 1.0 : at;
   // Orders of elements, whose greatest the host must know; or one order for all.
   const Tensor orders = n.is_tensor() ? trunc(n.tensor().to(DType::F64)).expand(shape) : Tensor();
-  const double most = !n.is_tensor() ? std::trunc(n.scalar().to_double()) : orders.numel() ? max(orders).item<double>() : 0;
+  const double most = !n.is_tensor() ? std::trunc(n.scalar().to_double()) : orders.numel() ? ops::number_or(max(orders), 2) : 0;
   if (most > kMostSteps) throw RuntimeError("{}: wanted orders of at most {}, got {}", name, kMostSteps, most);
   Tensor before = zeros_like(point), now = ones_like(point), y = most >= 0 && !n.is_tensor() ? now : before;  // 0 below order 0
   for (int64_t k = 0; static_cast<double>(k) <= most; ++k) {

@@ -230,7 +230,7 @@ Tensor istft(const Tensor& given, int64_t n_fft, const Tensor& window, const Ist
   const int64_t end = o.length ? start + *o.length : o.center ? whole - n_fft / 2 : whole;
   const int64_t taken = std::max<int64_t>(0, std::min(end, whole) - start);
   y = y.narrow(1, start, taken), envelope = envelope.narrow(1, start, taken);
-  const double least = envelope.device().is_meta() ? 1 : naru::min(abs(envelope.detach())).item().to_double();
+  const double least = ops::number_or(naru::min(abs(envelope.detach())), 1);
   if (least < 1e-11) fail_istft(given, n_fft, f, window, o, " window overlap add min: 1\n[ CPUBoolType{{}} ]");
   y = y / envelope;
   if (end > whole) {

@@ -1,5 +1,6 @@
 """The meta device: tensors with shapes, types and strides, and no elements."""
 import copy
+import pickle
 
 import naru as torch
 import pytest
@@ -27,18 +28,37 @@ def test_it_prints_as_pytorchs_does(make, text):
     assert repr(make()) == text
 
 
+NO_DATA = "Cannot copy out of meta tensor; no data!"
+NO_ITEM = "Tensor.item() cannot be called on meta tensors"
+
+
 @pytest.mark.parametrize("call, kind, text", [
-    (lambda t: t[0, 0].item(), RuntimeError, "Tensor.item() cannot be called on meta tensors"), (lambda t: bool(t[0, 0]), RuntimeError, "Tensor.item() cannot be called on meta tensors"),
-    (lambda t: t.cpu(), NotImplementedError, "Cannot copy out of meta tensor; no data!"), (lambda t: t.tolist(), NotImplementedError, "Cannot copy out of meta tensor; no data!"),
-    (lambda t: torch.ones(2, 3).copy_(t), NotImplementedError, "Cannot copy out of meta tensor; no data!"), (lambda t: t.to("cuda"), NotImplementedError, "Cannot copy out of meta tensor; no data!"),
-    (lambda t: t.numpy(), TypeError, "can't convert meta device type tensor to numpy"), (lambda t: t.nonzero(), NotImplementedError, ""), (lambda t: t[t > 0], NotImplementedError, ""),
-    (lambda t: nn.Linear(2, 2, device="meta").to("cpu"), NotImplementedError, "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from meta to a different device."),
-    (lambda t: t + torch.ones(2, 3), RuntimeError, ""),
+    (lambda t: t[0, 0].item(), RuntimeError, NO_ITEM), (lambda t: bool(t[0, 0]), RuntimeError, NO_ITEM), (lambda t: int(t[0, 0]), RuntimeError, NO_ITEM),
+    (lambda t: 1 in t, RuntimeError, NO_ITEM), (lambda t: torch.allclose(t, t), RuntimeError, NO_ITEM), (lambda t: t[t.argmax()], RuntimeError, NO_ITEM),
+    (lambda t: F.one_hot(t.long()), RuntimeError, NO_ITEM), (lambda t: t.cpu(), NotImplementedError, NO_DATA), (lambda t: t[:0].cpu(), NotImplementedError, NO_DATA),
+    (lambda t: t.tolist(), NotImplementedError, NO_DATA), (lambda t: torch.ones(2, 3).copy_(t), NotImplementedError, NO_DATA),
+    (lambda t: t.to("cuda"), NotImplementedError, NO_DATA), (lambda t: t.nonzero(), NotImplementedError, NO_DATA), (lambda t: t[t > 0], NotImplementedError, NO_DATA),
+    (lambda t: torch.unique(t), NotImplementedError, NO_DATA),
+    (lambda t: torch.equal(t, t), RuntimeError, NO_ITEM),
+    (lambda t: torch.repeat_interleave(t, torch.ones(2, dtype=torch.long, device="meta"), 0), NotImplementedError, NO_DATA),
+    (lambda t: t.numpy(), TypeError, "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."),
+    (lambda t: nn.Linear(2, 2, device="meta").to("cpu"), NotImplementedError, NO_DATA + " Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from meta to a different device."),
+    (lambda t: t + torch.ones(2, 3), RuntimeError, "Expected all tensors to be on the same device, but found at least two devices, meta and cpu!"),
+    (lambda t: torch.ones(2, 3) + t, RuntimeError, "Expected all tensors to be on the same device, but found at least two devices, meta and cpu!"),
+    (lambda t: torch.cat([t, torch.ones(2, 3)]), RuntimeError, "Expected all tensors to be on the same device, but found at least two devices, meta and cpu!"),
+    (lambda t: t[0, 0] + torch.ones(2, 3), RuntimeError, "Expected all tensors to be on the same device, but found at least two devices, meta and cpu!"),
 ])  # fmt: skip
 def test_what_needs_elements_is_refused_in_pytorchs_words(call, kind, text):
     with pytest.raises(kind) as raised:
         call(torch.empty(2, 3, device="meta"))
     assert str(raised.value).startswith(text)
+
+
+def test_what_needs_no_elements_needs_no_elements():
+    t = torch.empty(2, 3, device="meta", requires_grad=True)
+    assert (t + torch.tensor(1.0)).is_meta and t[torch.tensor([0, 1, 1])].shape == (3, 3) and t.get_device() == -1 and t.data_ptr() == 0
+    assert f"{t[0, 0]}".startswith("tensor(..., device='meta', size=()") and t.type() == "torch.meta.FloatTensor" and len(list(t)) == 2
+    assert F.one_hot(t.long(), 4).shape == (2, 3, 4) and torch.quantile(t, 0.5, 1).shape == (2,)
 
 
 def test_elements_go_in_and_are_forgotten():
@@ -75,21 +95,53 @@ def test_a_module_gets_memory_and_then_values():
     assert nn.utils.skip_init(nn.Linear, 3, 2, dtype=torch.float64).weight.shape == (2, 3)
 
 
+def test_files_and_pickles_hold_no_elements_of_it(tmp_path):
+    view = torch.empty(4, 6, device="meta", dtype=torch.float64).t()[1:3].requires_grad_()
+    named = torch.empty(2, device="meta")
+    named.note = "a"
+    torch.save({"view": view, "parameter": nn.Parameter(view.detach()), "named": named, "here": torch.ones(2)}, tmp_path / "f.pt")
+    for read in (torch.load(tmp_path / "f.pt"), torch.load(tmp_path / "f.pt", weights_only=False), torch.load(tmp_path / "f.pt", map_location="cpu")):
+        got = read["view"]
+        assert got.is_meta and got.is_leaf and got.requires_grad and (got.shape, got.dtype, got.stride()) == (view.shape, view.dtype, view.stride())
+        assert isinstance(read["parameter"], nn.Parameter) and read["parameter"].is_meta and read["named"].note == "a" and not read["here"].is_meta
+    assert torch.load(tmp_path / "f.pt", map_location="meta")["here"].is_meta
+    again = pickle.loads(pickle.dumps(view))
+    assert again.is_meta and again.requires_grad and (again.shape, again.dtype, again.stride()) == (view.shape, view.dtype, view.stride())
+
+
 def tensors_of(value):
     return [value] if isinstance(value, torch.Tensor) else [t for v in value for t in tensors_of(v)] if isinstance(value, (tuple, list)) else []
 
 
+def seen(tensors):
+    return [(t.shape, t.dtype, t.stride()) for t in tensors]
+
+
+def results_of(case, operands, wanted):
+    """What an operator gives, and the gradients of the operands `wanted`."""
+    operands = [t.detach().requires_grad_(i in wanted) for i, t in enumerate(operands)]
+    results = tensors_of(case.run(*operands))
+    ways = [t for t in results if t.requires_grad]
+    grads = torch.autograd.grad([t.abs().sum() for t in ways], [t for t in operands if t.requires_grad], allow_unused=True) if ways else ()
+    return results + [g for g in grads if g is not None]
+
+
 # Whose results' shapes follow from elements, or whose way does.
-NEED_ELEMENTS = set()
+NEED_ELEMENTS = {
+    "index mask", "complex index mask", "unique_consecutive", "combinations", "linalg.eig", "masked_scatter", "embedding_bag max",
+    "sparse to_dense", "sparse coalesce", "sparse with dense dimensions", "sparse product", "sparse product by rows", "sparse matrix on the right",
+    "sparse addmm", "sparse by sparse", "sparse sum", "sparse softmax", "sparse arithmetic", "sparse mask",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", operator_cases.CASES, ids=lambda case: case.name)
 def test_every_operator_gives_the_shapes_types_and_strides_that_it_gives_with_elements(case):
-    operands = operator_cases.on_device(case.operands(1), "cpu", torch.float32)
-    without = [t.to("meta") if isinstance(t, torch.Tensor) else t for t in operands]
+    arrays = case.operands(1)
+    operands, wanted = operator_cases.on_device(arrays, "cpu", torch.float32), operator_cases.differentiable(case, arrays)
+    without = [t.to("meta") for t in operands]
     if case.name in NEED_ELEMENTS:
         with pytest.raises((RuntimeError, NotImplementedError), match="meta tensor"):
-            case.run(*without)
+            results_of(case, without, wanted)
         return
-    here, there = tensors_of(case.run(*operands)), tensors_of(case.run(*without))
-    assert [(t.shape, t.dtype, t.stride()) for t in there] == [(t.shape, t.dtype, t.stride()) for t in here] and all(t.is_meta for t in there)
+    here, there = results_of(case, operands, wanted), results_of(case, without, wanted)
+    assert seen(there) == seen(here) and all(t.is_meta for t in there)

@@ -16,6 +16,12 @@ Tensor = _C.Tensor
 MAX_INT = 4096
 
 
+# What a tensor is rebuilt by; the last one gives it attributes.
+_REBUILDERS = (
+    "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_meta_tensor_no_storage", "_rebuild_parameter", "_rebuild_parameter_with_state"
+)  # fmt: skip
+
+
 def refused(why: str) -> pickle.UnpicklingError:
     """The error for a file that is more, or less, than data."""
     return pickle.UnpicklingError(f"Weights only load failed. {why}")
@@ -53,7 +59,7 @@ def new_tensor(*args: Any) -> Tensor:
 
 def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Tensor:
     """A tensor with attributes of its own."""
-    if func not in (_utils._rebuild_tensor, _utils._rebuild_tensor_v2, _utils._rebuild_tensor_v3, _utils._rebuild_parameter):
+    if func not in [getattr(_utils, name) for name in _REBUILDERS[:-1]]:
         raise refused("The file rebuilds a tensor by something else than PyTorch's functions for it.")
     return _tensor._rebuild_from_type_v2(func, new_type, args, state)
 
@@ -81,7 +87,7 @@ def plain_globals() -> dict[tuple[str, str], Any]:
         for kind in (int, float, complex):
             table[module, kind.__name__] = _number(kind)
         table[module, "bytearray"] = _bytes_like
-    for name in ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter", "_rebuild_parameter_with_state"):
+    for name in _REBUILDERS:
         table["torch._utils", name] = getattr(_utils, name)
     for name, storage in STORAGE_TYPES.items():
         table["torch", name] = table["torch.cuda", name] = storage

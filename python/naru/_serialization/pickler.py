@@ -83,7 +83,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
     def save(self, obj: Any, save_persistent_id: bool = True) -> Any:
         # Most of a file: written at once, where the general way takes twenty calls a tensor.
         if type(obj) is Tensor and self._proto >= 2 and not self._legacy and id(obj) not in self.memo and not obj.__dict__:
-            if obj.layout is _C.strided and name_of(obj.dtype) in STORAGE_OF_DTYPE:
+            if obj.layout is _C.strided and not obj.is_meta and name_of(obj.dtype) in STORAGE_OF_DTYPE:
                 return self._save_tensor(obj)
         return super().save(obj, save_persistent_id)
 
@@ -146,6 +146,11 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
             return _utils._rebuild_parameter, (data, tensor.requires_grad, OrderedDict())
         if tensor.layout != _C.strided:
             raise NotImplementedError("save: sparse tensors are not supported yet; save their indices and values, or to_dense()")
+        if tensor.is_meta:
+            meta = (tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), tensor.requires_grad)
+            if tensor.__dict__ and type(tensor) is Tensor:
+                return _rebuild_from_type_v2, (_utils._rebuild_meta_tensor_no_storage, Tensor, meta, tensor.__dict__)
+            return _utils._rebuild_meta_tensor_no_storage, meta
         ref, offset, stride = self._storage(tensor)
         geometry = (ref, offset, tuple(tensor.shape), stride, tensor.requires_grad, OrderedDict())
         rebuild = _utils._rebuild_tensor_v2

@@ -330,9 +330,10 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return _C.empty([*tensor.shape, num_classes], dtype=_C.int64, device=tensor.device)
-    if int(tensor.min().item()) < 0:
+    unknown = tensor.is_meta and num_classes > 0
+    if not unknown and int(tensor.min().item()) < 0:
         raise RuntimeError("Class values must be non-negative.")
-    top = int(tensor.max().item())
+    top = 0 if unknown else int(tensor.max().item())
     if num_classes == -1:
         num_classes = top + 1
     elif num_classes < 1:

@@ -37,6 +37,11 @@ class MetaBackend final : public Backend {
     p.synchronous = true;
     return p;
   }
+  Capabilities capabilities(Device) override {
+    Capabilities c;
+    c.elements = false;
+    return c;
+  }
   void* allocate(Device, MemoryKind, size_t) override { return nullptr; }
   void release(Device, MemoryKind, void*, size_t) noexcept override {}
   std::unique_ptr<DeviceStream> create_stream(Device, int) override { return std::make_unique<MetaStream>(); }

@@ -56,6 +56,16 @@ TEST(Values, WhatIsSavedIsLoadedAgain) {
   EXPECT_EQ(w["empty"].size(), 0u);
 }
 
+TEST(Values, AMetaTensorIsSavedWithoutElements) {
+  const Tensor t = empty({4, 6}, Options(DType::F64, Device("meta"))).t().detach().requires_grad_();
+  const Tensor got = again(t).tensor();
+  EXPECT_EQ(got.device(), Device("meta"));
+  EXPECT_EQ(got.sizes(), t.sizes());
+  EXPECT_EQ(got.strides(), t.strides());
+  EXPECT_EQ(got.dtype(), DType::F64);
+  EXPECT_TRUE(got.requires_grad());
+}
+
 TEST(Values, WhatIsNotThereIsAnErrorThatNamesWhatIs) {
   const Value v = Value::Dict{{"a", 1}, {"b", "text"}};
   try {

@@ -88,7 +88,9 @@ TEST(BackendChoice, simulated_devices_that_are_hidden_speak_for_the_real_ones) {
 
 TEST(DeviceKinds, each_row_is_found_by_its_type_and_by_its_name) {
   EXPECT_EQ(device_kinds().front().type, DeviceType::Cpu);
-  EXPECT_EQ(accelerator_kinds().size() + 1, device_kinds().size());
+  EXPECT_EQ(computing_kinds().size() + 1, device_kinds().size());
+  EXPECT_EQ(accelerator_kinds().size() + 1, computing_kinds().size());
+  EXPECT_EQ(device_kinds().back().type, DeviceType::Meta);
   for (const DeviceKind& k : device_kinds()) {
     EXPECT_EQ(&kind_of(k.type), &k);
     EXPECT_EQ(parse_device_type(k.name), k.type);

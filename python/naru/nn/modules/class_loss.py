@@ -279,7 +279,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise RuntimeError("Input and target should have the same size in the batch dimension.")
         if input.dim() != rank + 1:
             raise RuntimeError(f"{rank}D target tensor expects {rank + 1}D input tensors, but found inputs with size {input.size()}")
-        if target.numel() and not 0 <= (low := int(target.min().item())) <= (high := int(target.max().item())) < self.n_classes:
+        if target.numel() and not target.is_meta and not 0 <= (low := int(target.min().item())) <= (high := int(target.max().item())) < self.n_classes:
             raise RuntimeError(
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range [{low}, {high}] were found. "
             )
