@@ -20,6 +20,7 @@
 #include "runtime/peer.h"
 #include "runtime/queue.h"
 #include "runtime/registry.h"
+#include "runtime/streams.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -179,7 +180,35 @@ void define_kinds() {
       });
 }
 
+// Figures of the devices that this process has used; unlike statistics(), asking changes nothing of the program's course.
+nb::dict live() {
+  const auto memory = [](Device d) {
+    const runtime::MemoryStats s = runtime::allocator_of(d).stats();
+    nb::dict one;
+    one["device"] = d.str();
+    one["allocated"] = s.allocated(), one["reserved"] = s.reserved(), one["peak"] = s.peak_allocated(), one["limit"] = s.limit;
+    one["allocations"] = s.all.allocations.added;
+    one["streams"] = nb::list();
+    return one;
+  };
+  nb::dict devices, out;
+  devices["cpu"] = memory(Device(DeviceType::Cpu));
+  for (const runtime::StreamUse& s : runtime::streams_in_use()) {
+    const std::string name = s.device.str();
+    if (!devices.contains(name.c_str())) devices[name.c_str()] = memory(s.device);
+    nb::cast<nb::list>(devices[name.c_str()]["streams"]).append(nb::make_tuple(s.number, s.submitted, s.completed));
+  }
+  out["devices"] = devices.values();
+  out["compilations"] = runtime::kernel_cache().compilations();
+  return out;
+}
+
 void define_memory() {
+  def(kFunction, "_live", "",
+      "Figures of the devices that this process has used (memory, and by stream what was submitted and completed), and how many kernels it "
+      "has compiled. "
+      "Asking flushes nothing, waits for nothing and starts no device.",
+      []() -> nb::object { return live(); });
   const auto figure = [](const char* name, const char* doc, size_t (runtime::MemoryStats::*get)() const noexcept) {
     def(kFunction, name, "device", doc, [get](Device d) { return static_cast<int64_t>((allocator(d).stats().*get)()); });
   };

@@ -142,6 +142,19 @@ def _point_to_wheels() -> None:
 _point_to_wheels()
 del _point_to_wheels
 
+def _tell_top() -> None:
+    """With NARU_TOP=1 the process tells `naru top` what it uses."""
+    from os import environ
+
+    if environ.get("NARU_TOP", "0") not in ("", "0"):
+        from ._command.publish import start
+
+        start()
+
+
+_tell_top()
+del _tell_top
+
 # Imported when they are first asked for: `import naru` stays fast.
 _SUBMODULES = frozenset(
     "accelerator array_api autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "

@@ -189,6 +189,18 @@ std::string first_use(Device d) {
   return queues && queues->first_use && line_text ? line_text(queues->first_use) : std::string();
 }
 
+std::vector<StreamUse> streams_in_use() {
+  std::vector<StreamUse> list;
+  each_device([&](DeviceQueues& d) {
+    if (d.process != getpid()) return;  // the parent's
+    each_queue(d, [&](Queue& q) {
+      const uint64_t completed = q.stream().completed();  // before the other, which only grows
+      list.push_back({d.device, q.number(), q.stream().submitted(), completed});
+    });
+  });
+  return list;
+}
+
 void raise_forked(Device device, int parent) {
   const std::string where = first_use(device);
   throw RuntimeError(

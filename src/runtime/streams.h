@@ -29,6 +29,15 @@ void set_thread_devices(const ThreadDevices& chosen);
 // "train.py:12", where the device was first used; "" where that is not known.
 std::string first_use(Device device);
 
+// How much a stream of a device was given, and how much of it is done; counted by the stream itself.
+struct StreamUse {
+  Device device;
+  int number = 0;
+  uint64_t submitted = 0, completed = 0;
+};
+// The streams that this process has used, but for the cpu's. Flushes nothing, waits for nothing and starts no device.
+std::vector<StreamUse> streams_in_use();
+
 // Throws the RuntimeError of a process that process `parent`, which used the device first, forked.
 [[noreturn]] void raise_forked(Device device, int parent);
 

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,7 @@ LINES = {
     "run --random=philox -": (["-"], {"random": "philox"}),
     "completion zsh --install": (["zsh"], {"install": True}),
     "jupyter install --name x --virtual cuda:4": ([], {"name": "x", "virtual": "cuda:4"}),
+    "top --interval 2.5 --once": ([], {"interval": 2.5, "once": True}),
     "version --json": ([], {"json": True}),
 }  # fmt: skip
 
@@ -96,6 +98,7 @@ WRONG = {
     "completion tcsh": "tcsh",
     "jupyter fly": "there is no command 'jupyter fly'",
     "jupyter install --name a/b": "--name: wanted letters, digits",
+    "top --interval 0": "wanted 0.1 seconds or more, got 0",
 }
 
 
@@ -249,3 +252,35 @@ def test_memory_writes_the_page_of_a_script_that_fails_and_has_its_status(tmp_pa
     status, _, err = command("memory", "--device", "cpu", "--out", "there.html", "a.py", cwd=tmp_path)
     assert status == wanted and (tmp_path / "there.html").exists() and ("ZeroDivisionError" in err) == (wanted == 1)
     assert command("memory", "nothing.py", cwd=tmp_path)[0] == 2 and not (tmp_path / "memory.html").exists()
+
+
+def test_top_shows_the_programs_that_were_told_to_tell_and_forgets_those_that_ended(tmp_path):
+    where = {"XDG_RUNTIME_DIR": str(tmp_path), "PYTHONPATH": HOME}
+    code = "import torch, sys\nx = torch.ones(1 << 20, device='cuda:1'); x.add_(1); torch.cuda.synchronize(1); print('ready', flush=True); sys.stdin.read()"
+    told = tmp_path / "naru"
+    command_line = [sys.executable, "-m", "naru", "run", "-c", code]
+    with subprocess.Popen(command_line, env={**os.environ, **where, "NARU_TOP": "1"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        file = told / f"top-{process.pid}.json"
+        until = time.monotonic() + 60
+        while not (file.exists() and '"device": "cuda:1"' in file.read_text()):
+            assert time.monotonic() < until, "the process tells nothing"
+            time.sleep(0.05)
+        (told / "top-1999999999.json").write_text('{"pid": 1999999999}')
+        status, out, _ = command("top", "--json", **where)
+        (found,) = json.loads(out)["programs"]
+        devices = {d["device"]: d for d in found["devices"]}
+        assert status == 0 and found["pid"] == process.pid and set(devices) == {"cpu", "cuda:1"}
+        assert devices["cuda:1"]["allocated"] == 4 << 20 and devices["cuda:1"]["queued"] == 0 and devices["cuda:1"]["instructions"] >= 1
+        assert os.listdir(told) == [file.name] and told.stat().st_mode & 0o077 == 0
+        status, out, _ = command("top", **where)
+        assert status == 0 and f"{process.pid}" in out and "4 MiB" in out
+        process.stdin.close()
+    assert os.listdir(told) == []
+    assert command("top", **where) == (0, "no program of yours tells of itself: start one with NARU_TOP=1\n", "")
+
+
+def test_a_process_that_was_not_told_to_tell_does_not(tmp_path):
+    code = "import naru, sys, threading; print([m for m in sys.modules if m.startswith('naru._command')], threading.active_count())"
+    env = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), "PYTHONPATH": HOME, "NARU_TOP": "0"}
+    assert subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout == "[] 1\n" and os.listdir(tmp_path) == []

@@ -185,6 +185,23 @@ def memory(*program: str, device: str | None = None, out: str = "memory.html", o
     return recorded(list(program), device, out, open, json)
 
 
+def top(*, once: bool = False, interval: float = 1.0, json: bool = False) -> int:
+    """What your running programs use, live: memory by device, what is queued, instructions done, kernels compiled.
+
+    Programs that were started with NARU_TOP=1 tell of themselves, and no others. Ends with Ctrl-C.
+
+    Args:
+        once: One table, and the end; so it is also where the output is no terminal.
+        interval: Seconds between two looks.
+        json: One look, as JSON.
+    """
+    from .top import top as show
+
+    if interval < 0.1:
+        return screen.wrong("top", f"--interval: wanted 0.1 seconds or more, got {interval:g}")
+    return show(interval, once, json)
+
+
 def jupyter_install(
     *, name: str = "naru", display_name: str = "Python (naru)", virtual: str | None = None, prefix: str | None = None, json: bool = False
 ) -> int:

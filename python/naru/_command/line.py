@@ -19,7 +19,7 @@ EXTRA = "pip install 'naru[cli]'"
 GROUPS = {"jupyter": "Notebooks in which `import torch` is naru."}
 COMMANDS: dict[str, Callable[..., int]] = {
     "run": commands.run, "check": commands.check, "devices": commands.devices, "doctor": commands.doctor, "selftest": commands.selftest,
-    "bench": commands.bench, "memory": commands.memory, "jupyter install": commands.jupyter_install,
+    "bench": commands.bench, "memory": commands.memory, "top": commands.top, "jupyter install": commands.jupyter_install,
     "version": commands.version,
 }  # fmt: skip
 # All that stands behind their program is the program's.
