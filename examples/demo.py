@@ -37,7 +37,8 @@ class Network(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         h = torch.relu(self.hidden(x.to(self.hidden.weight.device)))
-        return self.output(h.to(self.output.weight.device))
+        answer: torch.Tensor = self.output(h.to(self.output.weight.device))
+        return answer
 
 
 @dataclass
@@ -165,7 +166,7 @@ def draw(result: Result, path: pathlib.Path) -> bool:
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.detach().cpu().numpy().tobytes() == b.detach().cpu().numpy().tobytes()
+    return bool(a.detach().cpu().numpy().tobytes() == b.detach().cpu().numpy().tobytes())
 
 
 def compare_with_virtual(seed: int, steps: int, on_cpu: Result | None) -> bool:

@@ -22,7 +22,7 @@ HEADER = '''# mypy: disable-error-code="overload-cannot-match"
 
 import builtins
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, SupportsIndex, TypeAlias, overload
+from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, overload
 
 from typing_extensions import Self
 
@@ -30,6 +30,8 @@ from typing_extensions import Self
 FOOTER = """
 _dtype: TypeAlias = dtype
 _device: TypeAlias = device
+# Any string: that "cuda:1" is a device is known when it runs. The literals are for editors.
+_DeviceName: TypeAlias = Literal["cpu", "cuda", "rocm", "xpu", "mps"] | str
 _Number: TypeAlias = builtins.int | builtins.float | builtins.bool
 """
 
@@ -51,7 +53,7 @@ OPERATORS = {
     **{f"__{op}__": "(self, other: Any, /) -> Tensor" for op in ("lt", "le", "gt", "ge")},
     **{f"__{op}__": "(self, other: Any, /) -> Tensor:  # type: ignore[override]" for op in ("eq", "ne")},
     **{f"__{op}__": "(self) -> Tensor" for op in ("neg", "pos", "abs", "invert")},
-    "__init__": "(self, *args: Any, device: _device | str | None = None, requires_grad: builtins.bool = False) -> None",
+    "__init__": "(self, *args: Any, device: _device | _DeviceName | None = None, requires_grad: builtins.bool = False) -> None",
     "__bool__": "(self) -> builtins.bool",
     "__float__": "(self) -> builtins.float",
     "__int__": "(self) -> builtins.int",
@@ -63,6 +65,23 @@ OPERATORS = {
     "__getitem__": "(self, index: Any, /) -> Tensor",
     "__setitem__": "(self, index: Any, value: Any, /) -> None",
 }
+
+
+# What a generic type that names no elements holds.
+GENERIC = {"list": "[Any]", "tuple": "[Any, ...]", "Iterator": "[Any]", "Callable": "[..., Any]"}
+# Functions that return several tensors under names, by these.
+FIELDS = {
+    "values indices": "cummax cummin kthvalue max median min mode nanmedian sort topk", "min max": "aminmax", "mantissa exponent": "frexp",
+    "sign logabsdet": "slogdet linalg_slogdet", "U S V": "svd", "a tau": "geqrf", "solution cloned_coefficient": "triangular_solve",
+    "eigenvalues eigenvectors": "linalg_eig linalg_eigh", "Q R": "linalg_qr", "U S Vh": "linalg_svd", "L info": "linalg_cholesky_ex",
+    "inverse info": "linalg_inv_ex", "P L U": "linalg_lu", "LU pivots": "linalg_lu_factor", "LU pivots info": "linalg_lu_factor_ex",
+    "LD pivots": "linalg_ldl_factor", "LD pivots info": "linalg_ldl_factor_ex", "result info": "linalg_solve_ex",
+    "solution residuals rank singular_values": "linalg_lstsq",
+}  # fmt: skip
+NAMED = {function: "_" + "_".join(fields.split()) for fields, functions in FIELDS.items() for function in functions.split()}
+# Names that the package's Python decides on, whether or not the core has them, too (naru/__init__.py); not exported to it.
+PYTHONS = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "manual_seed", "finfo", "iinfo", "set_printoptions"}
+PYTHONS_PREFIXES = ("fft_", "linalg_", "signal_", "special_")
 
 
 def load(extension: str) -> types.ModuleType:
@@ -84,8 +103,10 @@ def is_function(value: Any) -> bool:
 def plain(signature: str) -> str:
     """A signature of nanobind's with the module's own names: its dtypes are called float, int and bool, too."""
     signature = re.sub(r"\\=?\d+", "...", signature)
-    signature = re.sub(r"(?<![\w.])(int|float|bool)(?![\w(])", r"builtins.\1", signature)
-    return signature.replace("naru._C.", "").replace("typing.", "").replace("collections.abc.", "")
+    signature = re.sub(r"(?<![\w.])(int|float|bool)(?![\w(:])", r"builtins.\1", signature)
+    signature = signature.replace("naru._C.", "").replace("typing.", "").replace("collections.abc.", "")
+    signature = re.sub(r"-> object\b", "-> Any", signature)
+    return re.sub(r"(?<![\w.])(list|tuple|Iterator|Callable)(?![\w\[(:.])", lambda m: m[0] + GENERIC[m[0]], signature)
 
 
 def functions(value: Any, indent: str, own: bool, static: bool = False) -> str:
@@ -100,7 +121,11 @@ def functions(value: Any, indent: str, own: bool, static: bool = False) -> str:
             lines.append(f"{indent}@staticmethod")
         if len(signatures) > 1:
             lines.append(f"{indent}@overload")
-        text = signature if own else plain(signature)
+        text = plain(signature).replace("_device | str", "_device | _DeviceName")
+        if name == "manual_seed" and indent:  # Generator's
+            text = text.replace("-> Any", "-> Self")
+        if name in NAMED:
+            text = re.sub(r"-> tuple\[Tensor, (Tensor|\.\.\.)\]$", f"-> {NAMED[name]}", text)
         # `from` is a parameter's name in PyTorch and a keyword in Python.
         if re.search(r"\b(from|lambda|in|is): ", text):
             text = re.sub(r"\b(from|lambda|in|is): ", r"\1_: ", text)
@@ -154,11 +179,15 @@ def main(extension: str, output: str) -> None:
         elif isinstance(value, type):
             text += other_class(value)
     text += FOOTER + "\n"
+    for fields in FIELDS:
+        text += f"class _{'_'.join(fields.split())}(NamedTuple):\n" + "".join(f"    {field}: Tensor\n" for field in fields.split()) + "\n\n"
     for name, value in members.items():
         if is_function(value):
             text += functions(value, "", own=True)
         elif not isinstance(value, type):
-            text += f"{name}: {type(value).__name__}\n"
+            text += f"{name}: {type(value).__name__}{GENERIC.get(type(value).__name__, '')}\n"
+    exported = [n for n in members if not n.startswith(("_", *PYTHONS_PREFIXES)) and n not in PYTHONS and not keyword.iskeyword(n)]
+    text += "\n__all__ = [\n" + "".join(f'    "{name}",\n' for name in exported) + "]\n"
     compile(text, output, "exec")
     Path(output).write_text(text, encoding="utf-8")
 

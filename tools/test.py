@@ -147,6 +147,7 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--torch", action="store_true", help="also the comparison with PyTorch")
     parser.add_argument("--aarch64", action="store_true", help="only the tests of aarch64, in qemu")
     parser.add_argument("--notebooks", action="store_true", help="only the notebooks")
+    parser.add_argument("--types", action="store_true", help="only what type checkers say")
     parser.add_argument("--gtest_filter", help="which of the C++ tests")
     return parser.parse_known_args(arguments)
 
@@ -163,7 +164,7 @@ def main(arguments: list[str]) -> int:
     if options.aarch64:
         cpp, python = False, False
         total += aarch64_whole()
-    for lane, asked in (("notebooks", options.notebooks),):
+    for lane, asked in (("notebooks", options.notebooks), ("types", options.types)):
         if asked:  # in the lane's own environment, which is the one that runs this
             cpp, python = False, False
             total += pytest(lane, [f"tests/{lane}", *chosen, *rest])

@@ -10,107 +10,147 @@ tensor([[2., 2., 2.],
 
 from __future__ import annotations
 
-from math import e, inf, nan, pi
+from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING, Any
 
 from . import _C
 from ._C import *  # also `float`, `int`, `bool`, `abs` ...: in this file the built-in ones are hidden
-from .torch_version import __version__
+from .torch_version import __version__ as __version__
 
 if TYPE_CHECKING:
     from . import (
-        accelerator,
-        amp,
-        array_api,
-        autograd,
-        backends,
-        cpu,
-        cuda,
-        fallback,
-        fft,
-        func,
+        accelerator as accelerator,
+        amp as amp,
+        array_api as array_api,
+        autograd as autograd,
+        backends as backends,
+        compiler as compiler,
+        cpu as cpu,
+        cuda as cuda,
+        distributions as distributions,
+        fallback as fallback,
+        fft as fft,
+        func as func,
+        hub as hub,
+        jit as jit,
         legacy,
-        linalg,
-        mps,
-        nn,
-        optim,
-        random,
-        serialization,
-        signal,
-        sparse,
-        testing,
-        torch_version,
-        utils,
-        version,
+        linalg as linalg,
+        masked as masked,
+        mps as mps,
+        multiprocessing as multiprocessing,
+        nn as nn,
+        optim as optim,
+        overrides as overrides,
+        profiler as profiler,
+        random as random,
+        safetensors as safetensors,
+        serialization as serialization,
+        signal as signal,
+        sparse as sparse,
+        special as special,
+        testing as testing,
+        torch_version as torch_version,
+        utils as utils,
+        version as version,
+        vision as vision,
+        xpu as xpu,
     )
-    from ._device.choice import best_device, pick
-    from ._device.sync import count_syncs, forbid_sync
-    from ._device.virtual import virtual
-    from ._device.memory import memory_history
-    from ._functions.alias import as_torch
+    from ._device.choice import best_device as best_device, pick as pick
+    from ._device.sync import count_syncs as count_syncs, forbid_sync as forbid_sync
+    from ._device.virtual import virtual as virtual
+    from ._device.memory import memory_history as memory_history
+    from ._functions.alias import as_torch as as_torch
     from ._functions.determinism import (
-        get_deterministic_debug_mode,
-        is_deterministic_algorithms_warn_only_enabled,
-        set_deterministic_debug_mode,
-        use_deterministic_algorithms,
+        get_deterministic_debug_mode as get_deterministic_debug_mode,
+        is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+        set_deterministic_debug_mode as set_deterministic_debug_mode,
+        use_deterministic_algorithms as use_deterministic_algorithms,
     )
-    from ._functions.dtype_limits import finfo, iinfo
-    from ._functions.einsum import einsum
-    from ._functions.kernel import kernel
-    from ._functions.printing import set_printoptions
-    from ._functions.linear_algebra import chain_matmul, lobpcg, lu, pca_lowrank, svd_lowrank
-    from .amp.autocast_mode import autocast
-    from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-    from .backends._precision import get_float32_matmul_precision, set_float32_matmul_precision
+    from ._functions.dtype_limits import finfo as finfo, iinfo as iinfo
+    from ._functions.einsum import einsum as einsum
+    from ._functions.kernel import kernel as kernel
+    from ._functions.printing import set_printoptions as set_printoptions
+    from ._functions.linear_algebra import (
+        chain_matmul as chain_matmul,
+        cholesky as cholesky,
+        eig as eig,
+        lobpcg as lobpcg,
+        lstsq as lstsq,
+        lu as lu,
+        matrix_rank as matrix_rank,
+        pca_lowrank as pca_lowrank,
+        qr as qr,
+        solve as solve,
+        svd_lowrank as svd_lowrank,
+        symeig as symeig,
+    )
+    from ._notebook.extension import load_ipython_extension as load_ipython_extension, unload_ipython_extension as unload_ipython_extension
+    from .amp.autocast_mode import autocast as autocast
+    from .autograd.grad_mode import enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled
+    from .backends._precision import (
+        get_float32_matmul_precision as get_float32_matmul_precision,
+        set_float32_matmul_precision as set_float32_matmul_precision,
+    )
     from .functional import (
-        as_strided_,
-        as_strided_copy,
-        atleast_1d,
-        atleast_2d,
-        atleast_3d,
-        block_diag,
-        broadcast_shapes,
-        cartesian_prod,
-        compile,
-        detach_,
-        detach_copy,
-        diagonal_copy,
-        expand_copy,
-        get_autocast_cpu_dtype,
-        get_autocast_gpu_dtype,
-        get_device,
-        histogramdd,
-        index_put_,
-        is_storage,
-        is_tensor,
-        permute_copy,
-        resize_as_,
-        round_,
-        select_copy,
-        set_autocast_cpu_dtype,
-        set_autocast_gpu_dtype,
-        set_default_tensor_type,
-        set_flush_denormal,
-        split_copy,
-        split_with_sizes_copy,
-        squeeze_copy,
-        t_copy,
-        tensordot,
-        transpose_copy,
-        typename,
-        unbind_copy,
-        unfold_copy,
-        unsqueeze_copy,
-        view_copy,
-        xlogy_,
+        as_strided_ as as_strided_,
+        as_strided_copy as as_strided_copy,
+        atleast_1d as atleast_1d,
+        atleast_2d as atleast_2d,
+        atleast_3d as atleast_3d,
+        block_diag as block_diag,
+        broadcast_shapes as broadcast_shapes,
+        cartesian_prod as cartesian_prod,
+        compile as compile,
+        detach_ as detach_,
+        detach_copy as detach_copy,
+        diagonal_copy as diagonal_copy,
+        expand_copy as expand_copy,
+        get_autocast_cpu_dtype as get_autocast_cpu_dtype,
+        get_autocast_gpu_dtype as get_autocast_gpu_dtype,
+        get_device as get_device,
+        gru as gru,
+        histogramdd as histogramdd,
+        index_put_ as index_put_,
+        is_storage as is_storage,
+        is_tensor as is_tensor,
+        lstm as lstm,
+        permute_copy as permute_copy,
+        resize_as_ as resize_as_,
+        rnn_relu as rnn_relu,
+        rnn_tanh as rnn_tanh,
+        round_ as round_,
+        select_copy as select_copy,
+        set_autocast_cpu_dtype as set_autocast_cpu_dtype,
+        set_autocast_gpu_dtype as set_autocast_gpu_dtype,
+        set_default_tensor_type as set_default_tensor_type,
+        set_flush_denormal as set_flush_denormal,
+        split_copy as split_copy,
+        split_with_sizes_copy as split_with_sizes_copy,
+        squeeze_copy as squeeze_copy,
+        t_copy as t_copy,
+        tensordot as tensordot,
+        transpose_copy as transpose_copy,
+        typename as typename,
+        unbind_copy as unbind_copy,
+        unfold_copy as unfold_copy,
+        unsqueeze_copy as unsqueeze_copy,
+        view_copy as view_copy,
+        xlogy_ as xlogy_,
     )
-    from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-    from .serialization import load, save
-    from .func import vmap
-    from .graphs import Graph, graph, make_graphed_callables
-    from .sparse import sparse_coo_tensor, sparse_csr_tensor
-    from .streams import Event, Stream
-    from .utils.dlpack import from_dlpack, to_dlpack
+    from .random import (
+        fork_rng as fork_rng,
+        get_rng_state as get_rng_state,
+        initial_seed as initial_seed,
+        manual_seed as manual_seed,
+        seed as seed,
+        set_rng_state as set_rng_state,
+    )
+    from .serialization import load as load, save as save
+    from .func import vmap as vmap
+    from .graphs import Graph as Graph, graph as graph, make_graphed_callables as make_graphed_callables
+    from .sparse import sparse_coo_tensor as sparse_coo_tensor, sparse_csr_tensor as sparse_csr_tensor
+    from .streams import Event as Event, Stream as Stream
+    from .utils.dlpack import from_dlpack as from_dlpack, to_dlpack as to_dlpack
 
     FloatTensor: type[_C.Tensor]
     DoubleTensor: type[_C.Tensor]
@@ -141,6 +181,7 @@ def _point_to_wheels() -> None:
 
 _point_to_wheels()
 del _point_to_wheels
+
 
 def _tell_top() -> None:
     """With NARU_TOP=1 the process tells `naru top` what it uses."""

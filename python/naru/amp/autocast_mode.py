@@ -10,6 +10,9 @@ from .. import _C
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 _HALF = (_C.bfloat16, _C.float16)
 
@@ -67,7 +70,7 @@ class autocast:
         _C.set_autocast_dtype(self.device, dtype)
         _C.set_autocast_cache_enabled(cached)
 
-    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, func: F) -> F:
         if not callable(func):
             raise TypeError(f"autocast()(func) requires a callable, but got {type(func).__name__}; a block is `with autocast(...):`")
 
@@ -76,7 +79,7 @@ class autocast:
             with autocast(self.device, self.fast_dtype, self._enabled, self._cache_enabled):
                 return func(*args, **kwargs)
 
-        return inside
+        return inside  # type: ignore[return-value]
 
 
 def _cast(value: Any, kind: str, dtype: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C, _missing
-from . import function, functional, graph
+from . import function, functional, graph as graph
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
 

@@ -8,6 +8,11 @@ from .. import _C
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar, overload
+
+    from typing_extensions import Self
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled"]
 
@@ -15,7 +20,7 @@ _switch = _C._set_grad_enabled
 _is_on = _C.is_grad_enabled
 
 
-def _decorate(fn: Callable[..., Any], mode: Callable[[], Any]) -> Callable[..., Any]:
+def _decorate(fn: Any, mode: Callable[[], Any]) -> Any:
     """`fn` with every call, and every step of a generator, inside `mode()`."""
     import functools
     import inspect
@@ -58,6 +63,14 @@ class _Mode:
     __slots__ = ("_before",)
     _value = False
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls, orig_func: F) -> F: ...  # type: ignore[misc]
+
+        @overload
+        def __new__(cls, orig_func: None = None) -> Self: ...
+
     def __new__(cls, orig_func: Any = None) -> Any:
         if orig_func is None:
             return object.__new__(cls)
@@ -70,7 +83,7 @@ class _Mode:
     def __exit__(self, *exc: object) -> None:
         _switch(self._before)
 
-    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, fn: F) -> F:
         return _decorate(fn, type(self))
 
 
@@ -109,7 +122,7 @@ class set_grad_enabled:
     def __exit__(self, *exc: object) -> None:
         _switch(self._before)
 
-    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, fn: F) -> F:
         _switch(self._before)
         return _decorate(fn, lambda: set_grad_enabled(self.mode))
 
@@ -140,6 +153,14 @@ class inference_mode(_Mode):
 
     __slots__ = ("mode", "_scope")
 
+    if TYPE_CHECKING:
+
+        @overload  # type: ignore[override]
+        def __new__(cls, mode: F) -> F: ...  # type: ignore[misc]
+
+        @overload
+        def __new__(cls, mode: bool = True) -> Self: ...
+
     def __new__(cls, mode: Any = True) -> Any:
         if isinstance(mode, bool):
             self = object.__new__(cls)
@@ -154,5 +175,5 @@ class inference_mode(_Mode):
     def __exit__(self, *exc: object) -> None:
         self._scope.leave()
 
-    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, fn: F) -> F:
         return _decorate(fn, lambda: inference_mode(self.mode))

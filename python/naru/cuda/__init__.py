@@ -6,24 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from .._device.kind import DeviceGuard, DeviceProperties, to_device
-from .._device.namespace import (
-    absent,
-    get_allocator_backend,
-    get_gencode_flags,
-    memory_functions,
-)
-from .._device.sync import get_sync_debug_mode, set_sync_debug_mode
-from ..graphs import Graph as CUDAGraph
-from ..graphs import graph_pool_handle, make_graphed_callables
+from .._device.namespace import absent, get_allocator_backend as get_allocator_backend, get_gencode_flags as get_gencode_flags, memory_functions
+from .._device.sync import get_sync_debug_mode as get_sync_debug_mode, set_sync_debug_mode as set_sync_debug_mode
+from ..graphs import Graph as _Graph
+from ..graphs import graph_pool_handle as graph_pool_handle, make_graphed_callables as make_graphed_callables
 from ..graphs import of_kind as graphs_of_kind
-from ..streams import StreamContext, of_kind, set_stream, stream
+from ..streams import StreamContext as StreamContext, of_kind, set_stream as set_stream, stream as stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _KIND = "cuda"
 
-Stream, Event, current_stream, default_stream = of_kind(_KIND)
+CUDAGraph = _Graph
+if TYPE_CHECKING:
+    from ..streams import Event as Event, Stream as Stream
+
+    def current_stream(device: Any = None) -> Stream: ...
+
+    def default_stream(device: Any = None) -> Stream: ...
+
+else:
+    Stream, Event, current_stream, default_stream = of_kind(_KIND)
 graph, is_current_stream_capturing = graphs_of_kind(_KIND)
 
 OutOfMemoryError: type[BaseException] = getattr(_C, "OutOfMemoryError", None) or type(

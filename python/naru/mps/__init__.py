@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from .._device.kind import to_device
 from .._device.namespace import absent
-from ..streams import of_kind, set_stream, stream
+from ..streams import of_kind, set_stream as set_stream, stream as stream
 
 _KIND = "mps"
 
-Stream, Event, current_stream, default_stream = of_kind(_KIND)
+if TYPE_CHECKING:
+    from ..streams import Event as Event, Stream as Stream
+
+    def current_stream(device: Any = None) -> Stream: ...
+
+    def default_stream(device: Any = None) -> Stream: ...
+
+else:
+    Stream, Event, current_stream, default_stream = of_kind(_KIND)
 
 
 def is_available() -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from .._device.kind import DeviceGuard, DeviceProperties, to_device
@@ -26,7 +26,13 @@ __all__ = [
 
 _KIND = "xpu"
 
-Stream, Event, current_stream, _ = of_kind(_KIND)
+if TYPE_CHECKING:
+    from ..streams import Event as Event, Stream as Stream
+
+    def current_stream(device: Any = None) -> Stream: ...
+
+else:
+    Stream, Event, current_stream, _ = of_kind(_KIND)
 graph, is_current_stream_capturing = graphs_of_kind(_KIND)
 
 

@@ -73,6 +73,6 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
         _note(before)
 
 
-from . import bias, flex_attention  # noqa: E402
+from . import bias as bias, flex_attention as flex_attention  # noqa: E402
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys as _sys
 from types import ModuleType as _ModuleType
+from typing import TYPE_CHECKING
 
 from ... import _missing
-from . import utils
+from . import utils as utils
 from .activation import *
 from .attention import *
 from .batchnorm import *
@@ -19,7 +20,7 @@ from .image import *
 from .lazy import *
 from .linear import *
 from .loss import *
-from .module import Module
+from .module import Module as Module
 from .normalization import *
 from .pooling import *
 from .rnn import *
@@ -42,6 +43,10 @@ for _place, _names in _ELSEWHERE.items():
     vars(_module).update({_name: globals()[_name] for _name in _names.split()}, __all__=_names.split())
     _sys.modules[_module.__name__] = globals()[_place] = _module
 
-__all__ = [_name for _name, _value in globals().items() if not _name.startswith("_") and not isinstance(_value, _ModuleType) and _name != "annotations"]
-
-__getattr__ = _missing.module_getattr(__name__)
+if not TYPE_CHECKING:
+    __all__ = [
+        _name
+        for _name, _value in globals().items()
+        if not _name.startswith("_") and not isinstance(_value, _ModuleType) and _name not in ("annotations", "TYPE_CHECKING")
+    ]
+    __getattr__ = _missing.module_getattr(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import _C
 from .. import functional as F
@@ -11,17 +11,18 @@ from .module import Module
 Tensor = _C.Tensor
 
 _DIMS = (1, 2, 3)
-__all__ = [
-    *(f"{kind}{n}d" for kind in ("ConstantPad", "ZeroPad", "ReflectionPad", "ReplicationPad", "CircularPad") for n in _DIMS),
-    "Upsample",
-    "UpsamplingNearest2d",
-    "UpsamplingBilinear2d",
-    "PixelShuffle",
-    "PixelUnshuffle",
-    "ChannelShuffle",
-    "Fold",
-    "Unfold",
-]
+if not TYPE_CHECKING:
+    __all__ = [
+        *(f"{kind}{n}d" for kind in ("ConstantPad", "ZeroPad", "ReflectionPad", "ReplicationPad", "CircularPad") for n in _DIMS),
+        "Upsample",
+        "UpsamplingNearest2d",
+        "UpsamplingBilinear2d",
+        "PixelShuffle",
+        "PixelUnshuffle",
+        "ChannelShuffle",
+        "Fold",
+        "Unfold",
+    ]
 
 
 class _Pad(Module):
@@ -78,6 +79,38 @@ _pads(_ZeroPad, "ZeroPad", "constant", "with zeros")
 _pads(_Pad, "ReflectionPad", "reflect", "with the elements as seen from the edge, which is not repeated")
 _pads(_Pad, "ReplicationPad", "replicate", "with the element at the edge")
 _pads(_Pad, "CircularPad", "circular", "with the elements of the other end")
+
+if TYPE_CHECKING:
+
+    class ConstantPad1d(_ConstantPad): ...
+
+    class ConstantPad2d(_ConstantPad): ...
+
+    class ConstantPad3d(_ConstantPad): ...
+
+    class ZeroPad1d(_ZeroPad): ...
+
+    class ZeroPad2d(_ZeroPad): ...
+
+    class ZeroPad3d(_ZeroPad): ...
+
+    class ReflectionPad1d(_Pad): ...
+
+    class ReflectionPad2d(_Pad): ...
+
+    class ReflectionPad3d(_Pad): ...
+
+    class ReplicationPad1d(_Pad): ...
+
+    class ReplicationPad2d(_Pad): ...
+
+    class ReplicationPad3d(_Pad): ...
+
+    class CircularPad1d(_Pad): ...
+
+    class CircularPad2d(_Pad): ...
+
+    class CircularPad3d(_Pad): ...
 
 
 class Upsample(Module):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import _C
 from ..parameter import UninitializedBuffer, UninitializedParameter, is_lazy
@@ -22,7 +22,8 @@ from .linear import Linear
 Tensor = _C.Tensor
 
 _FAMILIES = ("Conv", "ConvTranspose", "BatchNorm", "InstanceNorm")
-__all__ = ["LazyLinear", *(f"Lazy{family}{n}d" for family in _FAMILIES for n in (1, 2, 3))]
+if not TYPE_CHECKING:
+    __all__ = ["LazyLinear", *(f"Lazy{family}{n}d" for family in _FAMILIES for n in (1, 2, 3))]
 
 
 class LazyModuleMixin:
@@ -195,3 +196,29 @@ for _become in (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTr
     _lazy(_LazyConv, _become)
 for _become in (BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d):
     _lazy(_LazyNorm, _become)
+
+if TYPE_CHECKING:
+
+    class LazyConv1d(_LazyConv, Conv1d): ...  # type: ignore[misc]
+
+    class LazyConv2d(_LazyConv, Conv2d): ...  # type: ignore[misc]
+
+    class LazyConv3d(_LazyConv, Conv3d): ...  # type: ignore[misc]
+
+    class LazyConvTranspose1d(_LazyConv, ConvTranspose1d): ...  # type: ignore[misc]
+
+    class LazyConvTranspose2d(_LazyConv, ConvTranspose2d): ...  # type: ignore[misc]
+
+    class LazyConvTranspose3d(_LazyConv, ConvTranspose3d): ...  # type: ignore[misc]
+
+    class LazyBatchNorm1d(_LazyNorm, BatchNorm1d): ...  # type: ignore[misc]
+
+    class LazyBatchNorm2d(_LazyNorm, BatchNorm2d): ...  # type: ignore[misc]
+
+    class LazyBatchNorm3d(_LazyNorm, BatchNorm3d): ...  # type: ignore[misc]
+
+    class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d): ...  # type: ignore[misc]
+
+    class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d): ...  # type: ignore[misc]
+
+    class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d): ...  # type: ignore[misc]

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from ... import _missing
-from . import clip_grad, convert_parameters, fusion, init, memory_format, parametrizations, parametrize, prune, rnn, stateless
+from . import (
+    clip_grad as clip_grad,
+    convert_parameters as convert_parameters,
+    fusion as fusion,
+    init as init,
+    memory_format as memory_format,
+    parametrizations,
+    parametrize,
+    prune,
+    rnn,
+    stateless,
+)
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights

@@ -17,9 +17,10 @@ from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, order_known, whole_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ._utils.worker_pool import WorkerPool
+    from .dataset import Dataset
 
 Tensor = _C.Tensor
 T_co = TypeVar("T_co", covariant=True)
@@ -82,7 +83,7 @@ class DataLoader(Generic[T_co]):
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Dataset[T_co] | Sequence[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Sampler | Iterable | None = None,
@@ -204,7 +205,7 @@ class DataLoader(Generic[T_co]):
             return samples
         return samples // self.batch_size if self.drop_last else -(-samples // self.batch_size)
 
-    def __iter__(self) -> Iterator[T_co]:
+    def __iter__(self) -> Iterator[Any]:  # batches, which are what collate_fn makes of samples
         rows = self._rows_at_once()
         if rows is not None:
             return _RowsIterator(self, *rows)

@@ -6,6 +6,8 @@ lies in PyTorch's hub folder already.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import _names
 from . import mobilenetv2, resnet, vgg
 from ._api import Weights, WeightsEnum, get_model, get_model_builder, get_model_weights, get_weight, list_models
@@ -54,6 +56,7 @@ from .vgg import (
     vgg19_bn,
 )
 
-__all__ = [name for name in globals() if not name.startswith("_") and name not in ("annotations", "mobilenetv2", "resnet", "vgg")]
+if not TYPE_CHECKING:
+    __all__ = [name for name in globals() if not name.startswith("_") and name not in ("annotations", "TYPE_CHECKING", "mobilenetv2", "resnet", "vgg")]
 
 __getattr__ = _names.module_getattr(__name__)

@@ -1,0 +1,43 @@
+"""The stub of the extension, and the types of `import torch`: they say of results and names what is so."""
+import ast
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import naru
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+from tools import stub, torch_stubs  # noqa: E402
+
+SYMMETRIC = [[4.0, 1.0], [1.0, 3.0]]
+# What else than a matrix these take.
+MORE = {"kthvalue": (1,), "topk": (1,), "triangular_solve": 2, "linalg_solve_ex": 2, "linalg_lstsq": 2} | dict.fromkeys(
+    ("max", "min", "median", "nanmedian", "cummax", "cummin"), (0,)
+)
+
+
+@pytest.mark.parametrize("name, fields", [(name, fields.split()) for fields, names in stub.FIELDS.items() for name in names.split()])
+def test_results_have_the_fields_that_the_stub_says(name, fields):
+    x = naru.tensor(SYMMETRIC)
+    more = MORE.get(name, ())
+    space, function = (naru.linalg, name.removeprefix("linalg_")) if name.startswith("linalg_") else (naru, name)
+    found = getattr(space, function)(x, *((x,) if more == 2 else more))
+    assert len(found) == len(fields)
+    for field, part in zip(fields, found):
+        assert getattr(found, field) is part
+
+
+def test_the_types_of_torch_name_what_naru_has(tmp_path):
+    with zipfile.ZipFile(torch_stubs.write_wheel(tmp_path)) as archive:
+        names = archive.namelist()
+        root = archive.read("torch-stubs/__init__.pyi").decode()
+        nn = archive.read("torch-stubs/nn/__init__.pyi").decode()
+    assert {"torch-stubs/nn/functional.pyi", "torch-stubs/utils/data/__init__.pyi", "torch-stubs/optim/lr_scheduler.pyi"} <= set(names)
+    assert not [n for n in names if n.startswith("torch-stubs/_") and n != "torch-stubs/__init__.pyi"]
+    for text, wanted in ((root, {"Tensor", "ones", "no_grad", "nn", "cuda"}), (nn, {"Linear", "Module", "functional"})):
+        exported = {alias.asname for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) for alias in node.names}
+        assert wanted <= exported and "annotations" not in exported
+    assert "Requires-Dist: naru==0.1.0" in zipfile.ZipFile(next(tmp_path.glob("*.whl"))).read("naru_torch_stubs-0.1.0.dist-info/METADATA").decode()
