@@ -14,6 +14,7 @@
 #include "runtime/capture.h"
 #include "runtime/check_operands.h"
 #include "runtime/fallback.h"
+#include "runtime/instruction_log.h"
 #include "runtime/memory.h"
 #include "runtime/registry.h"
 #include "runtime/sync.h"
@@ -253,14 +254,24 @@ uint64_t Queue::submit_locked(ir::Instruction&& instruction, const Accesses& acc
   }
   for (Storage* s : accesses.reads) await(*s, false);
   for (Storage* s : accesses.writes) await(*s, true);
-  if (synchronous_) return stream_->submit(std::move(instruction), {});
+  if (synchronous_) return give(std::move(instruction), {}, accesses);
   std::vector<Ref<Storage>> hold;
   for (const auto* list : {&accesses.reads, &accesses.writes})
     for (Storage* s : *list)
       if (!s->ordered) hold.push_back(Ref<Storage>::share(s));
-  const uint64_t seq = stream_->submit(std::move(instruction), std::move(hold));
+  const uint64_t seq = give(std::move(instruction), std::move(hold), accesses);
   for (Storage* s : accesses.reads) add_read(*s, {stream_.get(), seq});
   for (Storage* s : accesses.writes) s->pending_uses.set_written({stream_.get(), seq});
+  return seq;
+}
+
+uint64_t Queue::give(ir::Instruction&& instruction, std::vector<Ref<Storage>> hold, const Accesses& accesses) {
+  if (!logging_instructions.load(std::memory_order_relaxed)) [[likely]]
+    return stream_->submit(std::move(instruction), std::move(hold));
+  const uint32_t where = accesses.writes.empty() ? 0 : (*accesses.writes.begin())->origin.where;
+  LoggedSubmit logged(*stream_, number_, name_in_log(instruction), where);
+  const uint64_t seq = stream_->submit(std::move(instruction), std::move(hold));
+  logged.done();
   return seq;
 }
 
@@ -322,7 +333,13 @@ void Queue::replay(Recording& r) {
   for (const Recording::Accessed& t : r.storages)
     if (t.written && t.storage->use_count() > 1) t.storage->version.fetch_add(1, std::memory_order_relaxed);
   try {
-    r.submit(*stream_, hold);
+    if (logging_instructions.load(std::memory_order_relaxed)) [[unlikely]] {
+      LoggedSubmit logged(*stream_, number_, "graph", 0);
+      r.submit(*stream_, hold);
+      logged.done();
+    } else {
+      r.submit(*stream_, hold);
+    }
   } catch (...) {
     stream_->reach(stream_->submitted());  // nobody knows of the part that is under way
     throw;

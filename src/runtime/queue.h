@@ -67,6 +67,8 @@ class Queue {
   void run(DeferredReduction& deferred);
   uint64_t submit_locked(ir::Instruction&& instruction, const Accesses& accesses);
   void await(Storage& storage, bool write);
+  // Hands it to the stream; its number.
+  uint64_t give(ir::Instruction&& instruction, std::vector<Ref<Storage>> hold, const Accesses& accesses);
 
   Device device_;
   int number_, priority_;
