@@ -45,6 +45,8 @@ struct MemoryChange {
   uint64_t number = 0;                 // of the allocation: its release carries the same
   size_t allocated = 0, reserved = 0;  // after it
   std::string op, line;                // that made the tensor: the line of the Python program, or of a Here (naru/place.h)
+  std::string role;                    // what it came to serve: "parameter", "gradient", "activation", "optimizer state" or "other"
+  uint64_t address = 0;
 };
 // Who held how much: "train.py:12 · matmul", the most bytes at one time, and in how many allocations.
 struct MemoryHolder {
@@ -62,7 +64,7 @@ class MemoryHistory {
   ~MemoryHistory();
   // So far.
   std::vector<MemoryChange> events() const;
-  // Writes them as one self-contained HTML page: a timeline, and the largest holders. RuntimeError where the file can't be written.
+  // Writes them as one self-contained HTML page: what held memory when, and where it came from. RuntimeError where the file can't be written.
   void save_page(const std::string& path) const;
 
  private:

@@ -44,17 +44,6 @@ nb::dict statistics(Device d) {
   return out;
 }
 
-// The events of a history as _memory_history gives them.
-std::vector<MemoryChange> changes_of(PyObject* events) {
-  std::vector<MemoryChange> list;
-  for (nb::handle item : nb::borrow<nb::list>(events)) {
-    const nb::tuple e = nb::cast<nb::tuple>(item);
-    list.push_back({nb::cast<double>(e[0]), nb::cast<int64_t>(e[1]), nb::cast<uint64_t>(e[2]), nb::cast<size_t>(e[3]),
-                    nb::cast<size_t>(e[4]), nb::cast<std::string>(e[5]), nb::cast<std::string>(e[6])});
-  }
-  return list;
-}
-
 nb::dict describe(Device device) {
   const Device d = runtime::resolve(device);
   const runtime::Properties p = runtime::properties(d);
@@ -226,30 +215,10 @@ void define_memory() {
         if (bytes < 0) throw ValueError("set_memory_limit: wanted bytes >= 0, got {}", bytes);
         allocator(d).set_limit(static_cast<size_t>(bytes));
       });
-  def(kFunction, "_record_memory_history", "device, on", "Starts a history of a device's allocations, or stops and forgets it.",
-      [](Device d, bool on) { allocator(d).record_history(on); });
   def(kFunction, "_memory_summary", "device, abbreviated", "The figures as PyTorch's table.", [](Device d, bool abbreviated) {
     allocator(d);
     return memory_summary(d, abbreviated);
   });
-  def(kFunction, "_memory_history", "device",
-      "The history: a list of (seconds, bytes, number of the allocation, allocated, reserved, operator, line); "
-      "releases have negative bytes.",
-      [](Device d) -> nb::object {
-        nb::list list;
-        for (const runtime::MemoryEvent& e : allocator(d).history())
-          list.append(nb::make_tuple(e.seconds, e.bytes, e.number, e.allocated, e.reserved, e.origin.op ? e.origin.op : "",
-                                     e.origin.where && line_text ? line_text(e.origin.where) : std::string()));
-        return list;
-      });
-  def(kFunction, "_memory_holders", "events", "Who held how much of a history: (line and operator, most bytes at one time, allocations).",
-      [](PyObject* events) -> nb::object {
-        nb::list list;
-        for (const MemoryHolder& h : memory_holders(changes_of(events))) list.append(nb::make_tuple(h.name, h.most, h.allocations));
-        return list;
-      });
-  def(kFunction, "_memory_page", "device, events", "A history as a page of HTML.",
-      [](Device d, PyObject* events) { return memory_page(d, changes_of(events)); });
   def(kFunction, "synchronize", "device", "Waits for all work on a device.", [](Device d) -> PyObject* {
     {
       Unlocked scope;
@@ -301,6 +270,7 @@ void define_devices(nb::module_& m) {
   m.attr("_KIND_ROWS") = nb::tuple(rows);
   define_kinds();
   define_memory();
+  define_histories();
   define_switches();
 }
 

@@ -121,7 +121,7 @@ int run_waiting(void*) {
 }  // namespace
 
 // Whether this thread may use Python. (When the interpreter has gone, PyGILState_Check says yes to everybody: asked first, for that is later.)
-static bool has_gil() noexcept { return PyGILState_Check() && Py_IsInitialized(); }
+bool has_gil() noexcept { return PyGILState_Check() && Py_IsInitialized(); }
 
 void with_gil_later(void (*f)(void*), void* p) noexcept {
   const bool ours = has_gil();
@@ -184,16 +184,20 @@ thread_local uint32_t noted_line = 0;
 
 }  // namespace
 
+uint32_t line_of(PyFrameObject* frame) {
+  PyCodeObject* code = PyFrame_GetCode(frame);
+  const uint32_t file = file_number(code->co_filename);
+  Py_DECREF(code);
+  return file ? file << kLineBits | (static_cast<uint32_t>(PyFrame_GetLineNumber(frame)) & ((1u << kLineBits) - 1)) : 0;
+}
+
 uint32_t program_line() noexcept {
   if (!has_gil()) return noted_line;
   PyFrameObject* frame = PyEval_GetFrame();
   Py_XINCREF(frame);
   uint32_t place = 0;
   while (frame && !place) {
-    PyCodeObject* code = PyFrame_GetCode(frame);
-    if (const uint32_t file = file_number(code->co_filename))
-      place = file << kLineBits | (static_cast<uint32_t>(PyFrame_GetLineNumber(frame)) & ((1u << kLineBits) - 1));
-    Py_DECREF(code);
+    place = line_of(frame);
     PyFrameObject* back = place ? nullptr : PyFrame_GetBack(frame);
     Py_DECREF(frame);
     frame = back;
@@ -235,6 +239,8 @@ void until_the_end(F&& take) {
 
 Unlocked::Unlocked() : line_before_(noted_line) {
   noted_line = program_line();
+  if (const auto context = memory_context.load(std::memory_order_relaxed)) [[unlikely]]
+    context();  // it notes it, too
   state_ = PyEval_SaveThread();
 }
 Unlocked::~Unlocked() {

@@ -106,6 +106,9 @@ class Unlocked {
   PyThreadState* state_;
 };
 
+// Whether this thread may use Python.
+bool has_gil() noexcept;
+
 // Takes the GIL on a thread that let it go, or that Python does not know.
 class Locked {
  public:

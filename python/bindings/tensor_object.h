@@ -66,6 +66,7 @@ void define_printing();
 void define_autograd(nb::module_& m);
 void define_derivatives();
 void define_devices(nb::module_& m);
+void define_histories();
 void define_streams(nb::module_& m);
 void define_graphs(nb::module_& m);
 void define_autocast();

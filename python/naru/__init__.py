@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from ._device.choice import best_device as best_device, pick as pick
     from ._device.sync import count_syncs as count_syncs, forbid_sync as forbid_sync
     from ._device.virtual import virtual as virtual
-    from ._device.memory import memory_history as memory_history
+    from ._device.history import memory_history as memory_history
     from ._functions.alias import as_torch as as_torch
     from ._functions.determinism import (
         get_deterministic_debug_mode as get_deterministic_debug_mode,
@@ -235,7 +235,7 @@ _LAZY = {
     "virtual": "_device.virtual",
     "kernel": "_functions.kernel",
     **dict.fromkeys(("best_device", "pick"), "_device.choice"),
-    "memory_history": "_device.memory",
+    "memory_history": "_device.history",
     "set_printoptions": "_functions.printing",
     "as_torch": "_functions.alias",
     **dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "_notebook.extension"),

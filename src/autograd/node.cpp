@@ -119,6 +119,8 @@ Saved::Saved(const Tensor& t, bool output_of_this_node, uint32_t output)
         "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
         "instead of `torch.inference_mode()`.");
   if (!t.defined()) return;
+  if (Storage* const s = t.impl()->storage.get(); s && s->role.load(std::memory_order_relaxed) == MemoryRole::Other)
+    s->role.store(MemoryRole::Activation, std::memory_order_relaxed);
   if (saved_tensor_hooks) [[unlikely]]
     pack(t);
   else

@@ -19,11 +19,16 @@ inline std::atomic<uint32_t> captures_begun{0};
 // Whether this thread is within an InferenceMode (naru/autograd.h).
 extern constinit thread_local bool inference_enabled;
 
-// Where a tensor came from, for error messages: the operator, and the line of the user's program (0: not recorded).
+// Where a tensor came from, for error messages: the operator, and the line of the user's program (0: not recorded). context: while a history of
+// memory is recorded, the number of the calls that led there (see memory_context in core/tensor_impl.h).
 struct Origin {
   const char* op = nullptr;
   uint32_t where = 0;
+  uint32_t context = 0;
 };
+
+// What memory serves, as far as it is known: told by histories of memory.
+enum class MemoryRole : uint8_t { Other, Parameter, Gradient, Activation, OptimizerState };
 
 // Owns its memory through `release_memory`. `data` is an address of `device` (not of the host, unless device is cpu) and null until a queued
 // instruction that writes it has been flushed.
@@ -44,8 +49,9 @@ struct Storage : RefCounted<Storage> {
   bool pinned = false;
   bool lost = false;  // what should have been written here never was: there was no memory
   bool resizable = true;
-  bool ordered = false;                      // the memory goes back with its pending uses: work under way need not keep the storage alive
-  bool host_wrote = false;                   // the host may have written here, as far as captures ask (see runtime/capture.h)
+  bool ordered = false;     // the memory goes back with its pending uses: work under way need not keep the storage alive
+  bool host_wrote = false;  // the host may have written here, as far as captures ask (see runtime/capture.h)
+  std::atomic<MemoryRole> role{MemoryRole::Other};
   std::atomic<bool> captured{false};         // a capture under way writes here, so that nobody may look until its end
   const bool inference = inference_enabled;  // made in inference mode: no writes outside of it, no part in a graph
   const uint32_t born = captures_begun.load(std::memory_order_relaxed);

@@ -14,6 +14,7 @@ namespace naru {
 constinit thread_local bool inference_enabled = false;
 
 uint32_t (*current_line)() noexcept = nullptr;
+std::atomic<uint32_t (*)() noexcept> memory_context{nullptr};
 std::string (*line_text)(uint32_t) = nullptr;
 void (*release_python)(void*) noexcept = nullptr;
 

@@ -81,6 +81,10 @@ struct TensorImpl : RefCounted<TensorImpl> {
   void set_geometry(Dims new_sizes, Dims new_strides, int64_t new_offset);
   // The device address of the first element. The storage must have memory.
   void* address() const noexcept { return static_cast<char*>(storage->data) + offset * static_cast<int64_t>(size_of(dtype)); }
+  // Notes what its memory serves; a tensor without memory has nothing to note.
+  void serves(MemoryRole role) const noexcept {
+    if (storage) storage->role.store(role, std::memory_order_relaxed);
+  }
   static void* operator new(size_t n) { return pool_allocate(n); }
   static void operator delete(void* p, size_t n) { pool_release(p, n); }
 };
@@ -93,6 +97,8 @@ bool may_overlap(const Dims& sizes, const Dims& strides);
 // Asks for the line of the user's program that is running now: the number of an interned text, 0 if unknown. Set by the Python
 // module; without it C++ programs get no lines.
 extern uint32_t (*current_line)() noexcept;
+// The number of the calls that lead to where the program stands; null unless a history of memory asks for them.
+extern std::atomic<uint32_t (*)() noexcept> memory_context;
 // "train.py:12", or "" for 0. Set together with current_line.
 extern std::string (*line_text)(uint32_t where);
 

@@ -76,6 +76,7 @@ Tensor Module::register_parameter(std::string name, Tensor t) {
     if (!t.is_leaf())
       throw ValueError("Cannot assign non-leaf Tensor to parameter '{}': model parameters must be created explicitly", name);
     t.requires_grad_();
+    t.impl()->serves(MemoryRole::Parameter);
   }
   parameters_.emplace_back(std::move(name), t);
   return t;

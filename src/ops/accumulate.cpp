@@ -20,6 +20,7 @@ void add_gradient(Meta& m, Tensor g, Tensor& replaced) {
     // A gradient nobody else holds is taken over; else the leaf gets its own.
     const bool sole = g.impl()->use_count() == 1 && g.impl()->storage->use_count() == 1 && !g.impl()->base && g.is_contiguous();
     m.grad = sole || grad_enabled() ? std::move(g) : ops::has_sparse_form(g) ? g.detach() : g.clone();
+    m.grad.impl()->serves(MemoryRole::Gradient);
   } else if (grad_enabled()) {
     replaced = std::move(m.grad);
     m.grad = ops::add_gradients(replaced, g);
@@ -88,6 +89,8 @@ Tensor take_over(const Tensor& t, const Tensor& source) {
   impl->set_geometry(from.sizes, from.strides, from.offset);
   impl->origin = from.origin;
   impl->parts = from.parts;
+  if (const Storage* const s = t.impl()->storage.get(); s && s->role.load(std::memory_order_relaxed) == MemoryRole::Parameter)
+    impl->serves(MemoryRole::Parameter);
   Meta* old = meta_of(t);
   if (!old) return made;
   Meta& m = ensure_meta(made);

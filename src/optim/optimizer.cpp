@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "core/tensor_impl.h"
 #include "naru/autograd.h"
 #include "naru/graph.h"
 #include "naru/optim.h"
@@ -142,7 +143,10 @@ void Optimizer::prepare_slot(std::vector<Tensor>& slot, const std::vector<size_t
       throw RuntimeError(
           "optimizer: the first step makes its state, which each replay of the graph would make anew; do one step before the capture");
   for (size_t i : which)
-    if (!slot[i].defined()) slot[i] = zeros_like(params_[i].detach());
+    if (!slot[i].defined()) {
+      slot[i] = zeros_like(params_[i].detach());
+      slot[i].impl()->serves(MemoryRole::OptimizerState);
+    }
 }
 
 std::vector<Optimizer::Setting> Optimizer::group_settings(size_t group) const {

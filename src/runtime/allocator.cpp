@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include "naru/error.h"
 #include "runtime/block.h"
 #include "runtime/fork.h"
+#include "runtime/memory_recorder.h"
 
 namespace naru::runtime {
 namespace {
@@ -65,6 +65,11 @@ std::string size_text(size_t bytes) {
   return fmt::format("{:.2f} {}", v, kUnits[unit]);
 }
 
+const char* name_of(MemoryRole role) noexcept {
+  constexpr const char* kNames[] = {"other", "parameter", "gradient", "activation", "optimizer state"};
+  return kNames[static_cast<size_t>(role)];
+}
+
 struct CachingAllocator::State {
   Backend& backend;
   const Device device;
@@ -77,9 +82,7 @@ struct CachingAllocator::State {
   MemoryStats stats;
   uint64_t served = 0;  // requests so far: their numbers
   std::atomic<size_t> limit{0};
-  bool recording = false;
-  std::chrono::steady_clock::time_point began;
-  std::vector<MemoryEvent> events;
+  MemoryRecorder recorder;
   std::vector<DeviceStream*> streams;
   std::atomic<size_t> scratch{0};                 // bytes that the streams keep
   std::atomic<size_t> promised{0}, allocated{0};  // allocated: stats.allocated(), to be read without the lock
@@ -154,7 +157,7 @@ struct CachingAllocator::State {
     block->number = served++;
     count(block->small, [&](PoolStats& p) { p.allocations.add(1), p.allocated_bytes.add(wanted), p.requested_bytes.add(bytes); });
     allocated.store(stats.allocated(), std::memory_order_relaxed);
-    note(*block, static_cast<int64_t>(wanted));
+    recorder.note(*block, static_cast<int64_t>(wanted), stats);
     return block->data;
   }
 
@@ -166,18 +169,6 @@ struct CachingAllocator::State {
     block->after = tail;
     block->size -= tail->size;
     insert_free(tail);
-  }
-
-  // Under the lock, after the figures have changed. A history for which there is no memory ends.
-  void note(const Block& block, int64_t bytes) noexcept {
-    if (!recording) return;
-    const std::chrono::duration<double> since = std::chrono::steady_clock::now() - began;
-    const Origin origin = block.holder ? block.holder->origin : Origin();
-    try {
-      events.push_back({since.count(), bytes, block.number, stats.allocated(), stats.reserved(), origin});
-    } catch (const std::bad_alloc&) {
-      recording = false;
-    }
   }
 
   // Among the free ones; null where there is none to be had.
@@ -195,6 +186,7 @@ struct CachingAllocator::State {
       }
       count(small, [&](PoolStats& p) { p.slabs.add(1), p.reserved_bytes.add(size); });
       ++stats.driver_allocations;
+      recorder.note_slab(block->data, static_cast<int64_t>(size));
       insert_free(block.get());
       return block.release();
     }
@@ -210,7 +202,7 @@ struct CachingAllocator::State {
       p.allocations.remove(1), p.allocated_bytes.remove(block->used), p.requested_bytes.remove(block->requested);
     });
     allocated.store(stats.allocated(), std::memory_order_relaxed);
-    note(*block, -static_cast<int64_t>(block->used));
+    recorder.note(*block, -static_cast<int64_t>(block->used), stats);
     block->used = 0;
     block->under_way = std::move(under_way);
     if (!cached) return drop(block);
@@ -241,10 +233,25 @@ struct CachingAllocator::State {
     delete second;
   }
 
+  // Calls f(address, bytes) for each slab: the blocks of one are linked in the order of their addresses.
+  template <class F>
+  void each_slab(F f) const {
+    const auto look = [&](const Block* first) {
+      if (first->before) return;
+      size_t bytes = 0;
+      for (const Block* b = first; b; b = b->after) bytes += b->size;
+      f(first->data, bytes);
+    };
+    for (const auto& [data, block] : used) look(block);
+    for (const FreeList* list : {&free_small, &free_large})
+      for (const Block* block : *list) look(block);
+  }
+
   void drop(Block* block) noexcept {
     block->finish();
     count(block->small, [&](PoolStats& p) { p.slabs.remove(1), p.reserved_bytes.remove(block->size); });
     ++stats.driver_releases;
+    recorder.note_slab(block->data, -static_cast<int64_t>(block->size));
     backend.release(device, kind, block->data, block->size);
     delete block;
   }
@@ -378,24 +385,22 @@ void CachingAllocator::check_plausible(size_t bytes) const {
 void CachingAllocator::record_history(bool on) {
   State& s = *state_;
   const std::lock_guard lock(s.mutex);
-  s.events.clear();
-  s.recording = on;
-  s.began = std::chrono::steady_clock::now();
-  if (!on) return;
+  if (!on) return s.recorder.forget();
+  s.recorder.begin();
   std::vector<const Block*> blocks;
   for (const auto& [data, block] : s.used) blocks.push_back(block);
+  s.each_slab([&](const void* data, size_t bytes) { s.recorder.note_slab(data, static_cast<int64_t>(bytes)); });
   std::sort(blocks.begin(), blocks.end(), [](const Block* a, const Block* b) { return a->number < b->number; });
   size_t allocated = 0;
   for (const Block* b : blocks) {
     allocated += b->used;
-    const Origin origin = b->holder ? b->holder->origin : Origin();
-    s.events.push_back({0, static_cast<int64_t>(b->used), b->number, allocated, s.stats.reserved(), origin});
+    s.recorder.note_earlier(*b, allocated, s.stats.reserved());
   }
 }
 
-std::vector<MemoryEvent> CachingAllocator::history() const {
+MemoryRecord CachingAllocator::history() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->events;
+  return state_->recorder.history(state_->used);
 }
 
 bool CachingAllocator::promise(size_t bytes) noexcept {
@@ -422,8 +427,7 @@ bool CachingAllocator::renew() {
   s.stats = {};
   s.served = 0;
   s.limit.store(0);
-  s.recording = false;
-  s.events = {};
+  s.recorder.forget();
   return true;
 }
 

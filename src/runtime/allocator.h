@@ -39,11 +39,23 @@ struct MemoryStats {
 
 // One change of the memory in use, for a history.
 struct MemoryEvent {
-  double seconds = 0;                  // since the history began
-  int64_t bytes = 0;                   // taken, or given back (negative)
-  uint64_t number = 0;                 // of the allocation: its release carries the same
-  size_t allocated = 0, reserved = 0;  // after it
-  Origin origin;                       // of the tensor it was made for
+  double seconds = 0;                   // since the history began
+  int64_t bytes = 0;                    // taken, or given back (negative)
+  uint64_t number = 0;                  // of the allocation: its release carries the same
+  size_t allocated = 0, reserved = 0;   // after it
+  Origin origin;                        // of the tensor it was made for
+  MemoryRole role = MemoryRole::Other;  // what it has come to serve by now, or by its release
+  const void* address = nullptr;
+};
+// Memory had of the device, or given back to it (negative).
+struct SlabEvent {
+  double seconds = 0;
+  int64_t bytes = 0;
+  const void* address = nullptr;
+};
+struct MemoryRecord {
+  std::vector<MemoryEvent> events;
+  std::vector<SlabEvent> slabs;
 };
 
 // Blocks are cut from slabs of at least 2 MiB, the best fitting first, and merged again when released. Thread-safe.
@@ -73,7 +85,7 @@ class CachingAllocator {
   void set_limit(size_t bytes);
   // Starts a history of allocations and releases (on), or stops and forgets it. Blocks in use already stand at its beginning.
   void record_history(bool on);
-  std::vector<MemoryEvent> history() const;
+  MemoryRecord history() const;
   // Throws OutOfMemoryError for a size that could not be had even if all was free. Cheap; used to fail at the call that
   // asks, before memory is needed.
   void check_plausible(size_t bytes) const;
@@ -95,6 +107,9 @@ class CachingAllocator {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// "parameter", "gradient", "activation", "optimizer state", "other".
+const char* name_of(MemoryRole role) noexcept;
 
 // "2.00 GiB", "512 bytes".
 std::string size_text(size_t bytes);

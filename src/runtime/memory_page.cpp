@@ -1,43 +1,35 @@
-// The page of a memory history: a timeline of bytes in tensors and bytes taken, and the largest holders. It asks for nothing from outside.
+// The page of a memory history, and of what else is shown over time: one file that asks for nothing from outside. page.html draws; here its data
+// are written.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <map>
 
 #include "naru/memory.h"
-#include "runtime/allocator.h"
 #include "runtime/atomic_file.h"
+#include "runtime/page.h"
+
+// page.html (src/CMakeLists.txt makes text of C++ of it).
+extern const char* const naru_page_text;
 
 namespace naru {
 namespace {
 
-constexpr std::string_view kPage = R"html(<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>naru: memory of $DEVICE</title>
-<style>body{font:15px system-ui,sans-serif;margin:2rem auto;max-width:60rem;color:#222}svg{width:100%;height:18rem;border:1px solid #ccc}
-table{border-collapse:collapse;width:100%}td,th{padding:.3rem .6rem;text-align:left;border-bottom:1px solid #ddd}td:nth-child(n+2){white-space:nowrap}
-.a{fill:#4a90d9;opacity:.6}.r{fill:none;stroke:#d9534f;stroke-width:1.5}</style>
-<h1>Memory of $DEVICE</h1>
-<p>Peak in tensors: <b id="peak">$PEAK</b>. Blue: bytes in tensors. Red: bytes taken from the device. <span id="at"></span></p>
-<svg id="timeline" viewBox="0 0 1000 300" preserveAspectRatio="none"></svg>
-<h2>The largest holders</h2>
-<table id="holders"><tr><th>line and operator</th><th>most at one time</th><th>allocations</th></tr>$ROWS</table>
-<script>
-const points = $POINTS, svg = document.getElementById("timeline");
-const end = points.length ? Math.max(points[points.length - 1][0], 0.001) : 1;
-const top_ = Math.max(1, ...points.map(p => Math.max(p[1], p[2])));
-const x = t => 1000 * t / end, y = b => 295 - 285 * b / top_;
-let area = "M0 295", line = "";
-points.forEach((p, i) => {
-  const to = i + 1 < points.length ? points[i + 1][0] : end;
-  area += `L${x(p[0])} ${y(p[1])}L${x(to)} ${y(p[1])}`;
-  line += `${i ? "L" : "M"}${x(p[0])} ${y(p[2])}L${x(to)} ${y(p[2])}`;
-});
-svg.innerHTML = `<path class="a" d="${area}L1000 295Z"/><path class="r" d="${line}"/>`;
-svg.onmousemove = e => {
-  const t = end * e.offsetX / svg.clientWidth, p = points.filter(q => q[0] <= t).pop();
-  if (p) document.getElementById("at").textContent = `At ${t.toFixed(2)} ms: ${(p[1] / 1048576).toFixed(2)} MiB in tensors.`;
-};
-</script></html>
-)html";
+// As a string of JSON, within a script of HTML: no "</script>" ends it.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\')
+      out += '\\', out += c;
+    else if (static_cast<unsigned char>(c) < 0x20 || c == '<' || c == '&')
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
+    else
+      out += c;
+  }
+  return out + '"';
+}
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -51,45 +43,63 @@ std::string escaped(std::string_view text) {
       case '>':
         out += "&gt;";
         break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#x27;";
-        break;
       default:
         out += c;
     }
   return out;
 }
 
-}  // namespace
-
-std::string memory_page(Device device, const std::vector<MemoryChange>& events) {
-  std::string rows, points;
-  const std::vector<MemoryHolder> holders = memory_holders(events);
-  for (size_t i = 0; i < std::min<size_t>(holders.size(), 20); ++i)
-    rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>", escaped(holders[i].name),
-                        runtime::size_text(static_cast<size_t>(holders[i].most)), holders[i].allocations);
-  size_t peak = 0;
+// By address: where a block lies when all memory that was ever held is put together without gaps.
+std::map<uint64_t, uint64_t> offsets_of(const std::vector<MemoryChange>& events) {
+  std::map<uint64_t, uint64_t> sizes, offsets;
   for (const MemoryChange& e : events) {
-    points += fmt::format("{}[{:.3f}, {}, {}]", points.empty() ? "" : ", ", e.seconds * 1e3, e.allocated, e.reserved);
-    peak = std::max(peak, e.allocated);
+    uint64_t& size = sizes[e.address];
+    size = std::max(size, static_cast<uint64_t>(std::abs(e.bytes)));
   }
-  const std::pair<std::string_view, std::string> values[] = {
-      {"$DEVICE", escaped(device.str())}, {"$ROWS", rows}, {"$PEAK", runtime::size_text(peak)}, {"$POINTS", "[" + points + "]"}};
-  std::string text;
-  for (size_t at = 0; at < kPage.size();) {
-    const auto value =
-        std::find_if(std::begin(values), std::end(values), [&](const auto& v) { return kPage.substr(at).starts_with(v.first); });
-    if (value == std::end(values)) {
-      text += kPage[at++];
-    } else {
-      text += value->second;
-      at += value->first.size();
+  uint64_t end = 0, offset = 0;  // the address behind what has been put, and its offset
+  for (const auto& [address, size] : sizes) {
+    if (address < end)
+      offsets[address] = offset - (end - address);
+    else
+      offsets[address] = offset;
+    if (address + size > end) {
+      offset = offsets[address] + size;
+      end = address + size;
     }
   }
+  return offsets;
+}
+
+}  // namespace
+
+std::string runtime::page_of(const std::string& title, const std::string& json) {
+  std::string text(naru_page_text);
+  const auto put = [&](std::string_view mark, const std::string& value) {
+    if (const size_t at = text.find(mark); at != std::string::npos) text.replace(at, mark.size(), value);
+  };
+  put("$DATA", json);
+  put("$TITLE", escaped(title));
   return text;
+}
+
+std::string memory_page(Device device, const std::vector<MemoryChange>& events) {
+  // Places are written once, and rows name them by number.
+  std::map<std::string, size_t> numbers;
+  std::string places, rows;
+  const std::map<uint64_t, uint64_t> offsets = offsets_of(events);
+  for (const MemoryChange& e : events) {
+    const std::string place = fmt::format("{{\"line\":{},\"op\":{},\"role\":{}}}", quoted(e.line), quoted(e.op), quoted(e.role));
+    const auto [at, added] = numbers.try_emplace(place, numbers.size());
+    if (added) places += (places.empty() ? "" : ",") + place;
+    fmt::format_to(std::back_inserter(rows), "{}[{:.6f},{},{},{},{},{},{}]", rows.empty() ? "" : ",", e.seconds * 1e3, e.bytes, e.number,
+                   e.allocated, e.reserved, at->second, offsets.at(e.address));
+  }
+  const std::string title = fmt::format("naru: memory of {}", device.str());
+  return runtime::page_of(
+      title,
+      fmt::format(
+          R"({{"title":{},"runs":[{{"name":"","panels":[{{"kind":"memory","device":{},"places":[{}],"events":[{}],"steps":[]}}]}}]}})",
+          quoted(title), quoted(device.str()), places, rows));
 }
 
 void MemoryHistory::save_page(const std::string& path) const {

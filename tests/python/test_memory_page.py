@@ -1,160 +1,183 @@
-"""The page of a memory history, in a headless browser: what its script draws, its figures, and that it asks for nothing from outside."""
-import os
+"""The page of histories of memory and of profiles, in a headless browser: what it draws is compared with the data."""
+import html
+import json
 import re
-import shutil
-import subprocess
-from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
 import naru
 import pytest
+from browser import BROWSERS_OWN, browse, needs_browser
+from naru._device._history_files import ROLES
 
+pytestmark = needs_browser
 MIB = 1 << 20
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+WIDTHS = (360, 800, 1280)
 
-pytestmark = pytest.mark.skipif(
-    BROWSER is None, reason="no headless browser (Debian: apt install chromium), so the page of a memory history is not looked at"
-)
+# What is asked of each page, within it: the colour that is most frequent around a point, sizes, texts.
+PROBE = """
+(() => {
+  const of = JSON.parse(document.getElementById("asked").textContent), memory = charts.find(c => c.panel.kind === "memory");
+  const colour = (chart, x, y) => {
+    const scale = window.devicePixelRatio || 1, found = {};
+    const pixels = chart.canvas.getContext("2d").getImageData(Math.round(x * scale) - 2, Math.round(y * scale) - 4, 5, 9).data;
+    for (let i = 0; i < pixels.length; i += 4) { const key = [pixels[i], pixels[i + 1], pixels[i + 2], pixels[i + 3]].join(); found[key] = (found[key] || 0) + 1; }
+    return Object.entries(found).sort((a, b) => b[1] - a[1])[0][0];
+  };
+  const told = (chart, ms) => { chart.point(chart.x(ms), chart.y ? chart.y(1) : 60); return chart.info.textContent; };
+  const out = {overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth, title: document.title};
+  const p = memory.panel;
+  look(p.t[p.peak], p.t[p.peak + 1] || whole.to); memory.draw();  // nothing but the peak
+  out.colours = of.points.map(bytes => colour(memory, memory.left + memory.width / 2, memory.y(bytes)));
+  look(whole.from, whole.to);
+  out.told = of.times.map(ms => told(memory, ms));
+  out.peak = document.getElementById("peak").textContent; out.rows = [...document.querySelectorAll("#holders tr")].map(r => [...r.cells].map(c => c.textContent));
+  out.blocks = [...document.querySelectorAll("#blocks tr")].slice(1).map(r => [...r.cells].map(c => c.textContent));
+  out.legend = [...document.querySelectorAll(".legend li")].map(l => l.textContent);
+  out.charts = charts.length; out.spans = charts.filter(c => c.panel.kind === "spans").flatMap(c => c.rows.map(r => [r.track.name, r.track.spans.length]));
+  const before = view.to - view.from; memory.canvas.dispatchEvent(new WheelEvent("wheel", {deltaY: -200, cancelable: true})); out.zoomed = (view.to - view.from) / before;
+  document.querySelector('[data-mode="by block"]').click(); memory.draw();
+  look(whole.from, whole.to); charts.forEach(c => c.draw());
+  out.block_colours = of.blocks.map(([ms, bytes]) => colour(memory, memory.x(ms), memory.y(bytes)));
+  return out;
+})()
+"""
 
 
-# Whom the browser itself asks at its start (no answer is let in).
-BROWSERS_OWN = {"update.googleapis.com", "clients2.google.com", "accounts.google.com"}
+def looked_at(page, folder, points=(), times=(), blocks=(), widths=WIDTHS):
+    """What PROBE says of a page at each width, and whom the page asked."""
+    asked = f'<script type="application/json" id="asked">{json.dumps({"points": points, "times": times, "blocks": blocks})}</script></body>'
+    text = html.escape(page.read_text().replace("</body>", asked))
+    frames = "".join(f'<iframe width="{w}" height="700" srcdoc="{text}"></iframe>' for w in widths)
+    script = f"""
+      const inside = f => {{ try {{ return f.eval({json.dumps(PROBE)}); }} catch (error) {{ return {{error: error.stack}}; }} }};
+      onload = () => {{ document.getElementById("out").textContent = JSON.stringify([...document.querySelectorAll("iframe")].map(f => inside(f.contentWindow))); }};
+    """
+    outer = folder / "outer.html"
+    outer.write_text(f"<!doctype html><meta charset=utf-8><pre id=out></pre>{frames}<script>{script}</script>")
+    dom, addresses = browse(outer, folder)
+    found = json.loads(html.unescape(re.search(r'<pre id="out">(.*?)</pre>', dom, re.S)[1]))
+    assert not any("error" in f for f in found), found
+    return found, addresses
 
 
-def browse(page, folder, *arguments):
-    """Runs the browser on a file; (standard output, the network requests that its log of events shows)."""
-    log = folder / "net.json"
-    command = [
-        BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
-        "--disable-component-update", "--disable-default-apps", "--disable-sync", "--disable-extensions", "--window-size=1000,900",
-        "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}", *arguments, page.as_uri(),
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": str(folder), "LD_PRELOAD": ""})
-    assert done.returncode == 0, done.stderr
-    return done.stdout, requested(log)
+def rgb(text):
+    return ",".join(str(int(text[i : i + 2], 16)) for i in (1, 3, 5)) + ",255"
 
 
-def requested(log):
-    """The addresses that the network stack was asked for, of a page or by it."""
-    text = log.read_text(errors="replace")
-    return set(re.findall(r'"url":\s*"((?:https?|wss?)://[^"]+)"', text))
+def colours(page):
+    listed = dict(re.findall(r'\["([a-z ]+)", "(#[0-9a-f]{6})"\]', page.read_text()))
+    assert set(listed) == set(ROLES)
+    return {role: rgb(colour) for role, colour in listed.items()}
 
 
-class Tree(HTMLParser):
-    """Texts by element id, cells by row of the table, and the attributes of every element."""
-
-    def __init__(self, text):
+class Block(naru.nn.Module):
+    def __init__(self):
         super().__init__()
-        self.elements, self.ids, self.rows, self.open, self.title = [], {}, [], [], ""
-        self.feed(text)
+        self.up, self.down = naru.nn.Linear(256, 1024), naru.nn.Linear(1024, 256)
 
-    def handle_starttag(self, tag, attributes):
-        attributes = dict(attributes)
-        self.elements.append((tag, attributes))
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-        if tag not in ("meta", "link", "br", "img"):
-            self.open.append((tag, attributes.get("id")))
-
-    def handle_endtag(self, tag):
-        while self.open and self.open.pop()[0] != tag:
-            pass
-
-    def handle_data(self, data):
-        for tag, name in self.open:
-            if name:
-                self.ids[name] = self.ids.get(name, "") + data
-        if self.open and self.open[-1][0] == "title":
-            self.title += data
-        if self.open and self.open[-1][0] in ("td", "th"):
-            self.rows[-1][-1] += data
+    def forward(self, x):
+        return x + self.down(self.up(x).relu())
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """A history of 8 MiB, then 2 more, then the 8 given back; and its page, as the browser left it."""
+    """A few steps of training, and the page as the browser shows it at three widths."""
     folder = tmp_path_factory.mktemp("page")
     with naru.memory_history("cuda:0") as history:
-        big = naru.ones(2 * MIB, device="cuda:0")
+        kept = naru.ones(MIB, device="cuda:0")
         naru.cuda.synchronize()
-        kept = [naru.zeros(MIB // 4, device="cuda:0") for _ in range(2)]
-        naru.cuda.synchronize()
-        del big
-    assert len(kept) == 2
+        model = naru.nn.Sequential(Block(), Block()).to("cuda:0")
+        optimizer = naru.optim.Adam(model.parameters())
+        for _ in range(3):
+            loss = model(naru.randn(512, 256, device="cuda:0")).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        history.mark("the end")
+        del kept
     page = history.page(folder / "memory.html")
-    dom, addresses = browse(page, folder, "--dump-dom")
-    return history, page, Tree(dom), addresses
+    events = [e for e in history.events if e["seconds"] > 0]
+    peak = max(range(len(events)), key=lambda i: events[i]["allocated"])
+    held = dict.fromkeys(ROLES, 0)
+    for event in history.events[: history.events.index(events[peak]) + 1]:
+        held[event["role"]] += event["bytes"]
+    # The middle of each band of the stack at the peak.
+    points, base = [], 0
+    for role in ROLES:
+        points.append(base + held[role] / 2)
+        base += held[role]
+    run = history.run()["panels"][0]
+    first = next(row for row in run["events"] if row[1] == 4 * MIB)
+    blocks = [((first[0] + run["events"][-1][0]) / 2, first[6] + 2 * MIB)]
+    times = [events[peak]["seconds"] * 1e3, run["events"][-1][0] + 1]
+    found, addresses = looked_at(page, folder, points, times, blocks)
+    return history, page, events[peak], held, found, addresses
 
 
-def numbers(path):
-    return [(float(x), float(y)) for x, y in re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", path)]
+def test_what_is_drawn_is_what_was_held_by_what_it_was_for_at_three_widths(recorded):
+    _, page, _, held, found, _ = recorded
+    wanted = colours(page)
+    shown = [role for role in ROLES if held[role] > MIB]  # bands high enough for a pixel's colour
+    assert {"parameter", "optimizer state", "gradient", "activation", "other"} >= set(shown) >= {"parameter", "optimizer state", "activation", "other"}
+    for at_width in found:
+        drawn = dict(zip(ROLES, at_width["colours"]))
+        assert {role: drawn[role] for role in shown} == {role: wanted[role] for role in shown}
+        assert at_width["block_colours"] == [wanted["other"]]  # `kept`, at its place in memory
+        assert at_width["overflow"] <= 0, "the page is wider than the screen"
+        assert at_width["legend"] == ["cache", *reversed(ROLES)]
+        assert 0 < at_width["zoomed"] < 1
 
 
-def test_the_timeline_is_drawn_from_the_events(recorded):
-    history, _, tree, _ = recorded
-    paths = {attributes["class"]: attributes["d"] for tag, attributes in tree.elements if tag == "path"}
-    assert set(paths) == {"a", "r"}
-    top = max(max(e["allocated"], e["reserved"]) for e in history.events)
-    drawn = numbers(paths["a"])[1:-1]  # between the corners of the area: two points an event
-    assert len(drawn) == 2 * len(history.events)
-    for event, (_, y) in zip(history.events, drawn[::2]):
-        assert abs(y - (295 - 285 * event["allocated"] / top)) < 0.01
-    across = [x for x, _ in drawn]
-    assert across == sorted(across) and abs(across[-1] - 1000) < 0.01
-    heights = [y for _, y in numbers(paths["r"])]
-    for event, y in zip(history.events, heights[::2]):
-        assert abs(y - (295 - 285 * event["reserved"] / top)) < 0.01
-    # Up by 8 MiB and twice by 1, down by 8: the second point is lower on the page (less) than the highest.
-    assert min(y for _, y in drawn) < drawn[-1][1]
-
-
-def test_the_table_names_the_largest_holders_by_line_with_their_figures(recorded):
-    history, _, tree, _ = recorded
-    assert tree.rows[0] == ["line and operator", "most at one time", "allocations"]
-    first, second = tree.rows[1][0], tree.rows[2][0]
-    assert re.search(r"test_memory_page\.py:\d+", first) and "ones" in first and tree.rows[1][1:] == ["8.00 MiB", "1"]
-    assert re.search(r"test_memory_page\.py:\d+", second) and "zeros" in second and tree.rows[2][1:] == ["2.00 MiB", "2"]
-    assert len(tree.rows) - 1 == min(20, len(history.holders()))
-    peak = max(e["allocated"] for e in history.events)
-    assert tree.ids["peak"] == f"{peak / MIB:.2f} MiB" and peak >= 10 * MIB
-    assert tree.title == "naru: memory of cuda:0"
-
-
-def test_pointing_at_the_timeline_tells_the_bytes_at_that_time(recorded, tmp_path):
-    """The handler of the mouse is called as the browser would, by a script put behind the page's own."""
-    history, page, _, _ = recorded
-    move = """<script>
-      const last = new MouseEvent("mousemove"); Object.defineProperty(last, "offsetX", {value: svg.clientWidth}); svg.onmousemove(last);
-    </script></html>"""
-    moved = tmp_path / "moved.html"
-    moved.write_text(page.read_text().replace("</html>", move))
-    dom, _ = browse(moved, tmp_path, "--dump-dom")
-    bytes_at_the_end = history.events[-1]["allocated"] / MIB
-    assert f"{bytes_at_the_end:.2f} MiB in tensors." in Tree(dom).ids["at"]
+def test_the_figures_of_the_page_are_those_of_the_history(recorded):
+    history, _, peak, held, found, _ = recorded
+    one = found[0]
+    assert one["peak"] == f"{peak['allocated'] / MIB:.2f} MiB" and one["title"] == "naru: memory of cuda:0"
+    assert one["told"][0].startswith("At ") and f"{peak['allocated'] / MIB:.2f} MiB in tensors." in one["told"][0]
+    for role in ROLES:
+        if held[role] >= MIB:
+            assert f"{role} {held[role] / MIB:.2f} MiB" in one["told"][0]
+    assert f"{history.events[-1]['allocated'] / MIB:.2f} MiB in tensors." in one["told"][1]
+    # Who held most, by line.
+    name, most, count = history.holders()[0]
+    assert one["rows"][0] == ["line and operator", "most at one time", "allocations", "kind"]
+    assert one["rows"][1][:3] == [one["rows"][1][0], f"{most / MIB:.2f} MiB", str(count)] and one["rows"][1][0].startswith(name)
+    # What was held at the peak: the modules and the names of parameters.
+    assert any(row[1] == "activation" and row[2] == "Sequential.1" for row in one["blocks"])
+    assert any(row[0].startswith("Sequential.0.up.weight") and row[1] == "parameter" for row in one["blocks"])
+    assert any(row[0].startswith("exp_avg of Sequential.1.") and row[1] == "optimizer state" for row in one["blocks"])
 
 
 def test_the_page_asks_for_nothing_from_outside(recorded, tmp_path):
-    _, page, tree, addresses = recorded
-    for tag, attributes in tree.elements:
-        assert tag not in ("link", "iframe", "img", "object", "embed", "base"), (tag, attributes)
-        assert not {"src", "href", "srcset", "data", "action"} & set(attributes), (tag, attributes)
+    _, page, _, _, _, addresses = recorded
+    assert not re.search(r"<(?:link|img|object|embed|base)\b|\bsrc=|@import|https?://", page.read_text())
     assert {urlsplit(a).hostname for a in addresses} <= BROWSERS_OWN, addresses
     # The check can fail: a page that does ask is seen.
     asking = tmp_path / "asking.html"
-    asking.write_text(page.read_text().replace("<h1>", '<img src="http://127.0.0.1:9/x.png"><h1>'))
-    _, seen = browse(asking, tmp_path, "--dump-dom")
-    assert "http://127.0.0.1:9/x.png" in seen
+    asking.write_text(page.read_text().replace("<h1 ", '<img src="http://127.0.0.1:9/x.png"><h1 '))
+    assert "http://127.0.0.1:9/x.png" in browse(asking, tmp_path)[1]
 
 
-def test_it_is_a_picture_with_both_colours(recorded, tmp_path):
-    """A screenshot: the timeline's blue and red are really on the screen."""
-    matplotlib_image = pytest.importorskip("matplotlib.image", reason="matplotlib, which reads the screenshot, is not installed")
-    _, page, _, _ = recorded
-    picture = tmp_path / "page.png"
-    browse(page, tmp_path, f"--screenshot={picture}")
-    pixels = (matplotlib_image.imread(picture)[..., :3] * 255).astype(int)
-    red, green, blue = pixels[..., 0], pixels[..., 1], pixels[..., 2]
-    assert ((blue > 200) & (red < 180) & (green > 150)).sum() > 10_000  # the area, at 60 % over white
-    assert ((red > 180) & (green < 140) & (blue < 140)).sum() > 300  # the line
+def test_two_runs_stand_on_one_page_with_what_grew_and_a_profile_has_a_timeline(tmp_path):
+    def run(n, name):
+        with naru.memory_history("cuda:0", name) as history:
+            x = naru.ones(n, device="cuda:0")
+            naru.cuda.synchronize()
+            del x
+        return history
+
+    before = run(MIB, "before").save(tmp_path / "before.json")
+    page = naru.memory_history.compare(tmp_path / "both.html", before, run(3 * MIB, "after"))
+    found, _ = looked_at(page, tmp_path, widths=(800,))
+    assert found[0]["charts"] == 2 and found[0]["rows"][0] == ["line and operator", "before", "after", "grew by"]
+    assert found[0]["rows"][1][1:] == ["4.00 MiB", "12.00 MiB", "+8.00 MiB"]
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(ValueError, match="no file of memory_history.save"):
+        naru.memory_history.compare(tmp_path / "no.html", tmp_path / "other.json")
+
+    with naru.profiler.profile(profile_memory=True) as profile:
+        x = naru.ones(1000, device="cuda:0")
+        ((x + 1) * 2).sum().item()
+    profile.export_page(tmp_path / "profile.html")
+    found, _ = looked_at(tmp_path / "profile.html", tmp_path, widths=(800,))
+    spans = dict(found[0]["spans"])
+    assert spans["python"] == 5 and spans["cuda:0 stream 0"] == sum(k.device == "cuda:0" for k in profile._kernels) > 0

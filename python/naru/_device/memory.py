@@ -1,11 +1,9 @@
-"""Memory of devices: figures, a table, limits, and a history that becomes a page."""
+"""Memory of devices: figures, a table, limits. (history.py: who held it, when.)"""
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from .. import _C
-from .._serialization.atomic_file import atomic_file
 from .kind import current_kind
 
 
@@ -42,40 +40,3 @@ def set_fraction(fraction: float, device: Any = None) -> None:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
     target = as_device(device)
     _C.set_memory_limit(target, max(1, int(fraction * _C.total_memory(target))))
-
-
-class memory_history:
-    """Records a device's allocations for a block; `page(path)` writes them as one self-contained HTML page.
-
-    >>> import naru
-    >>> with naru.memory_history("cpu") as h:
-    ...     x = naru.ones(1 << 20); x = x + 1; _ = x.sum().item()
-    >>> max(e["bytes"] for e in h.events) >= 4 << 20
-    True
-    """
-
-    def __init__(self, device: Any = None) -> None:
-        self.device = as_device(device)
-        self.events: list[dict[str, Any]] = []
-
-    def __enter__(self) -> memory_history:
-        _C.synchronize(self.device)
-        _C._record_memory_history(self.device, True)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        _C.synchronize(self.device)
-        names = ("seconds", "bytes", "number", "allocated", "reserved", "operator", "line")
-        self.events = [dict(zip(names, event)) for event in _C._memory_history(self.device)]
-        _C._record_memory_history(self.device, False)
-
-    def holders(self) -> list[tuple[str, int, int]]:
-        """(line and operator, most bytes held at one time, allocations), the greatest first."""
-        return _C._memory_holders([tuple(event.values()) for event in self.events])
-
-    def page(self, path: str | Path) -> Path:
-        """Writes the page: a timeline of bytes in tensors and bytes taken, and the largest holders by the line that made them."""
-        path = Path(path)
-        with atomic_file(path, "w", encoding="utf-8") as file:
-            file.write(_C._memory_page(self.device, [tuple(event.values()) for event in self.events]))
-        return path

@@ -29,7 +29,9 @@ class Parameter(Tensor):
             data = _C.empty(0)
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter: data must be a Tensor, got {type(data).__name__}; make one with torch.tensor(data)")
-        return Tensor._make_subclass(cls, data, requires_grad)
+        made = Tensor._make_subclass(cls, data, requires_grad)
+        _C._mark_memory(made, "parameter")  # as histories of memory tell it
+        return made
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
         # __new__ has made the tensor; the base's __init__ would make another.
