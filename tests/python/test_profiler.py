@@ -72,3 +72,39 @@ def test_functions_are_decorated_and_nothing_is_recorded_elsewhere():
     assert len(p.function_events) == 0
     with pytest.raises(AssertionError, match="No valid profiler activities found"):
         profiler.profile(activities=[])
+
+
+def test_what_devices_do_is_timed_by_their_clocks_and_counts_for_the_call_that_handed_it_over():
+    x = torch.ones(64, 64, device="cuda:0")
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p, record_function("part"):
+        y = (x + 1) * 2  # fused: nobody asks for it yet
+        z = y @ x
+        z.cpu()
+    kernels = [k for k in p.events() if k.on_device]
+    assert [(k.name, k.device) for k in kernels] == [("add+mul", "cuda:0"), ("matmul", "cuda:0"), ("copy cuda:0 to cpu", "cuda:0")]
+    assert [k.kind for k in kernels] == ["kernel", "kernel", "gpu_memcpy"] and all("test_profiler.py" in k.line for k in kernels[:2])
+    assert all(k.given <= k.end and k.start <= k.end for k in kernels) and kernels[0].start <= kernels[1].start <= kernels[2].start
+    found = {(e.key, e.on_device): e for e in p.key_averages()}
+    assert found["aten::add", False].device_time_total == 0  # the product could not wait for the group
+    assert found["aten::matmul", False].device_time_total == pytest.approx(kernels[0].device_time_total + kernels[1].device_time_total)
+    assert found["part", False].device_time_total == pytest.approx(sum(k.device_time_total for k in kernels)) == p.events().self_device_time_total
+    assert found["part", False].self_device_time_total == 0 and found["matmul", True].self_cpu_time_total == 0
+    lines = p.key_averages().table(sort_by="self_device_time_total").splitlines()
+    assert "Self device" in lines[1] and lines[-1].startswith("Self device time total: ")
+
+
+def test_a_trace_has_streams_of_devices_arrows_to_them_and_memory(tmp_path):
+    with profile(profile_memory=True) as p:
+        torch.ones(1000, device="cuda:1").sin().sum().item()
+    p.export_chrome_trace(str(tmp_path / "t.json"))
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    work = [e for e in events if e["ph"] == "X" and names.get(e["tid"]) == "cuda:1 stream 0"]
+    assert work and {e["cat"] for e in work} <= {"kernel", "gpu_memcpy"}
+    begins, ends = ({e["id"]: e for e in events if e["ph"] == mark} for mark in "sf")
+    assert set(begins) == set(ends) and all(begins[i]["ts"] <= ends[i]["ts"] + 1e3 for i in begins)
+    counters = [e for e in events if e["ph"] == "C" and e["name"] == "memory of cuda:1"]
+    assert max(e["args"]["other"] for e in counters) >= 512
+    p.export_page(tmp_path / "page.html")
+    assert "cuda:1 stream 0" in (tmp_path / "page.html").read_text()

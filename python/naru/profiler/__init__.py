@@ -1,7 +1,8 @@
 """`torch.profiler`: how long the program's calls take, and where.
 
-What is measured is each call of a function of naru's on the thread that profiles, on the host: small work of the cpu is done within the call, what
-was asked of devices goes on behind it. Times of devices are 0 here; `torch.cuda.Event` and `naru bench` measure them.
+What is measured is each call of a function of naru's on the thread that profiles, on the host, and what the queues gave to devices meanwhile, by the
+devices' own clocks: fused groups by the operators in them, products, copies. Small work of the cpu is done within the call. A call has the device time of
+what it handed over; of a fused group, that is the call that could not wait for it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-from .. import _missing
+from .. import _C, _missing
 from ._events import EventList, FunctionEvent, Recorder, active
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from .._device.history import memory_history
 
 __all__ = [
     "DeviceType", "ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule", "supported_activities",
@@ -55,7 +58,8 @@ class ProfilerAction(enum.Enum):
 
 def supported_activities() -> set[ProfilerActivity]:
     """What can be asked for."""
-    return {ProfilerActivity.CPU}
+    kinds = {ProfilerActivity.CUDA: "cuda", ProfilerActivity.XPU: "xpu"}
+    return {ProfilerActivity.CPU, *(activity for activity, kind in kinds.items() if _C.is_available(kind))}
 
 
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:
@@ -139,7 +143,8 @@ class profile:
         schedule: for each step (see `schedule`) what is done; all is recorded without one. `step()` ends a step.
         on_trace_ready: called with the profiler when the steps to be recorded are over.
         record_shapes: sizes of the tensors that a call is given.
-        activities, profile_memory, with_stack, with_flops, with_modules: taken.
+        profile_memory: the memory of all devices over time (see `naru.memory_history`), for traces and pages.
+        activities, with_stack, with_flops, with_modules: taken.
 
     >>> import naru
     >>> with profile() as p, record_function("sums"):
@@ -168,11 +173,13 @@ class profile:
         self.schedule = schedule or _always
         self._scheduled = schedule is not None
         self.on_trace_ready = on_trace_ready
-        self.record_shapes = record_shapes
+        self.record_shapes, self.profile_memory = record_shapes, profile_memory
+        self._memory: memory_history | None = None
         self.step_num = 0
         self.current_action = self.schedule(0)
         self._recorder: Recorder | None = None
         self._events: list[FunctionEvent] = []
+        self._kernels: list[FunctionEvent] = []
         self._metadata: dict[str, str] = {}
         self._step_record: record_function | None = None
 
@@ -196,6 +203,10 @@ class profile:
 
     def _apply(self, action: ProfilerAction) -> None:
         if action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE) and self._recorder is None:
+            if self.profile_memory:
+                from .._device.history import memory_history
+
+                self._memory = memory_history([d["device"] for d in _C.devices()]).__enter__()
             self._recorder = Recorder(self.record_shapes)
             self._recorder.start()
         if self._recorder is not None and self._scheduled:
@@ -208,8 +219,10 @@ class profile:
             self._step_record = None
         if self._recorder is not None:
             self._recorder.stop()
-            self._events = self._recorder.events
+            self._events, self._kernels = self._recorder.events, self._recorder.kernels
             self._recorder = None
+            if self._memory is not None:
+                self._memory.__exit__()
 
     def step(self) -> None:
         """The next step begins."""
@@ -226,8 +239,10 @@ class profile:
         self._apply(self.current_action)
 
     def events(self) -> EventList:
-        """All that was recorded, in order."""
-        return EventList(self._events if self._recorder is None else self._recorder.events)
+        """The calls that were recorded, in order, and behind them what devices other than the cpu did."""
+        if self._recorder is not None:
+            return EventList(self._recorder.events)
+        return EventList([*self._events, *(k for k in self._kernels if k.device != "cpu")])
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False) -> EventList:
         """What was recorded, by name (and sizes)."""
@@ -246,8 +261,17 @@ class profile:
         self.add_metadata_json(key, value)
 
     def export_chrome_trace(self, path: str) -> None:
-        """Writes a trace that chrome://tracing and Perfetto show; packed where the name ends with .gz."""
-        self.events().export_chrome_trace(path, self._metadata)
+        """Writes a trace that chrome://tracing and Perfetto show: calls, what each stream of each device did, and, with profile_memory, memory by
+        device; packed where the name ends with .gz."""
+        from ._export import chrome_trace
+
+        chrome_trace(path, self._events, self._kernels, self._memory, self._metadata)
+
+    def export_page(self, path: str | os.PathLike[str]) -> None:
+        """Writes one self-contained page of HTML that shows the same over time."""
+        from ._export import page
+
+        page(os.fspath(path), self._events, self._kernels, self._memory)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Not there yet: NotImplementedError."""

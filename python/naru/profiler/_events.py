@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 import time
 from typing import Any
 
 from .. import _C
-from .._serialization.atomic_file import atomic_file
 from ..overrides import TorchFunctionMode
 
 Tensor = _C.Tensor
@@ -28,6 +25,9 @@ def active() -> Recorder | None:
     return _here.recorders[-1] if _here.recorders else None
 
 
+DEVICE_KINDS = ("kernel", "gpu_memcpy")
+
+
 class FunctionEvent:
     """One call: times in microseconds."""
 
@@ -38,11 +38,16 @@ class FunctionEvent:
         self.children_time = 0.0
         self.count = 1
         self.thread = threading.get_native_id()
+        self.device_time_total = self.self_device_time_total = 0.0
+        self.on_device, self.stream = False, 0
+        self.device, self.line, self.given = "", "", start  # of what a device did: where, for which line, and when it was handed over
 
-    cpu_time_total = property(lambda self: self.end - self.start)
+    # A device's work takes no time of the host.
+    cpu_time_total = property(lambda self: 0.0 if self.kind in DEVICE_KINDS else self.end - self.start)
     cpu_time = cpu_time_total
     self_cpu_time_total = property(lambda self: self.cpu_time_total - self.children_time)
-    device_time = device_time_total = self_device_time_total = cuda_time = cuda_time_total = self_cuda_time_total = 0.0
+    device_time = cuda_time = cuda_time_total = property(lambda self: self.device_time_total)
+    self_cuda_time_total = property(lambda self: self.self_device_time_total)
 
     def __repr__(self) -> str:
         return f"<FunctionEvent name={self.name} cpu_time={self.cpu_time_total:.3f}us>"
@@ -51,13 +56,15 @@ class FunctionEvent:
 class FunctionEventAvg:
     """All calls of one name."""
 
-    def __init__(self, key: str, shapes: Any) -> None:
-        self.key, self.input_shapes = key, shapes
+    def __init__(self, key: str, shapes: Any, on_device: bool = False) -> None:
+        self.key, self.input_shapes, self.on_device = key, shapes, on_device
         self.count = 0
-        self.cpu_time_total = self.self_cpu_time_total = 0.0
+        self.cpu_time_total = self.self_cpu_time_total = self.device_time_total = self.self_device_time_total = 0.0
 
     cpu_time = property(lambda self: self.cpu_time_total / max(self.count, 1))
-    device_time = device_time_total = self_device_time_total = cuda_time = cuda_time_total = self_cuda_time_total = 0.0
+    device_time = cuda_time = property(lambda self: self.device_time_total / max(self.count, 1))
+    cuda_time_total = property(lambda self: self.device_time_total)
+    self_cuda_time_total = property(lambda self: self.self_device_time_total)
     cpu_memory_usage = self_cpu_memory_usage = cuda_memory_usage = self_cuda_memory_usage = device_memory_usage = self_device_memory_usage = 0
     flops = 0
 
@@ -66,9 +73,15 @@ class FunctionEventAvg:
         self.count += 1
         self.cpu_time_total += event.cpu_time_total
         self.self_cpu_time_total += event.self_cpu_time_total
+        self.device_time_total += event.device_time_total
+        self.self_device_time_total += event.self_device_time_total
 
     def __repr__(self) -> str:
         return f"<FunctionEventAvg key={self.key} self_cpu_time={_time(self.self_cpu_time_total)} cpu_time={_time(self.cpu_time)}>"
+
+
+def _device_cells(event: Any, total: float) -> tuple[str, ...]:
+    return _time(event.self_device_time_total), f"{event.self_device_time_total / total * 100:.2f}%", _time(event.device_time_total)
 
 
 def _time(us: float) -> str:
@@ -83,17 +96,45 @@ class Recorder(TorchFunctionMode):
     def __init__(self, shapes: bool) -> None:
         self.shapes = shapes
         self.events: list[FunctionEvent] = []
+        self.kernels: list[FunctionEvent] = []  # what devices did, the cpu's queue among them
         self._open: list[FunctionEvent] = []
 
     def start(self) -> None:
         """Begins."""
+        self._offset = time.perf_counter_ns() / 1e3 - _C._begin_instruction_log()
         self.__enter__()
         _here.recorders.append(self)
 
     def stop(self) -> None:
-        """Ends."""
+        """Ends, and waits for the devices."""
         _here.recorders.remove(self)
         self.__exit__()
+        for device, stream, name, line, given, begun, ended in _C._end_instruction_log():
+            kernel = FunctionEvent(name, "gpu_memcpy" if name.startswith("copy") else "kernel", begun + self._offset, None, 0)
+            kernel.end, kernel.given, kernel.device, kernel.line, kernel.on_device = ended + self._offset, given + self._offset, device, line, True
+            kernel.stream = stream
+            kernel.device_time_total = kernel.self_device_time_total = ended - begun
+            self.kernels.append(kernel)
+        self._give_times()
+
+    def _give_times(self) -> None:
+        """Calls have the time of what they handed to devices: of a fused group, the call that could not wait for it."""
+        waiting = sorted((k for k in self.kernels if k.device != "cpu"), key=lambda k: k.given, reverse=True)
+        stack: list[FunctionEvent] = []
+        for event in [*self.events, None]:
+            until = event.start if event is not None else float("inf")
+            while waiting and waiting[-1].given < until:
+                kernel = waiting.pop()
+                while stack and stack[-1].end < kernel.given:
+                    stack.pop()
+                if stack:
+                    stack[-1].self_device_time_total += kernel.device_time_total
+                for outer in stack:
+                    outer.device_time_total += kernel.device_time_total
+            if event is not None:
+                while stack and stack[-1].end <= event.start:
+                    stack.pop()
+                stack.append(event)
 
     def begin(self, name: str, kind: str, shapes: Any) -> None:
         """A call begins."""
@@ -124,8 +165,8 @@ class EventList(list):
         """By name, and sizes if asked for, in the order of the first of each."""
         found: dict[Any, FunctionEventAvg] = {}
         for event in self:
-            key = event.key, str(event.input_shapes) if group_by_input_shape else ""
-            found.setdefault(key, FunctionEventAvg(event.key, event.input_shapes if group_by_input_shape else None)).add(event)
+            key = event.key, event.on_device, str(event.input_shapes) if group_by_input_shape else ""
+            found.setdefault(key, FunctionEventAvg(event.key, event.input_shapes if group_by_input_shape else None, event.on_device)).add(event)
         return EventList(found.values())
 
     def total_average(self) -> FunctionEventAvg:
@@ -135,9 +176,12 @@ class EventList(list):
             whole.count += event.count
             whole.cpu_time_total += event.cpu_time_total
             whole.self_cpu_time_total += event.self_cpu_time_total
+            whole.self_device_time_total += event.self_device_time_total
         return whole
 
     self_cpu_time_total = property(lambda self: sum(e.self_cpu_time_total for e in self))
+    # Of what devices did, not of the calls that asked for it: each once.
+    self_device_time_total = property(lambda self: sum(e.self_device_time_total for e in self if e.on_device))
 
     def table(
         self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75, max_name_column_width: int = 55,
@@ -150,12 +194,15 @@ class EventList(list):
         rows = rows[: row_limit if row_limit >= 0 else None]
         total = self.self_cpu_time_total or 1.0
         shapes = any(e.input_shapes for e in rows)
-        columns = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls"] + (["Input Shapes"] if shapes else [])
+        device_total = self.self_device_time_total
+        columns = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
+        columns += (["Self device", "Self device %", "device total"] if device_total else []) + ["# of Calls"] + (["Input Shapes"] if shapes else [])
         cells = [
             [
                 e.key if len(e.key) <= max_name_column_width else e.key[: max_name_column_width - 3] + "...",
                 f"{e.self_cpu_time_total / total * 100:.2f}%", _time(e.self_cpu_time_total), f"{e.cpu_time_total / total * 100:.2f}%",
-                _time(e.cpu_time_total), _time(e.cpu_time), str(e.count), *([str(e.input_shapes)[:max_shapes_column_width]] if shapes else []),
+                _time(e.cpu_time_total), _time(e.cpu_time), *(_device_cells(e, device_total) if device_total else ()), str(e.count),
+                *([str(e.input_shapes)[:max_shapes_column_width]] if shapes else []),
             ]
             for e in rows
         ]  # fmt: skip
@@ -163,23 +210,10 @@ class EventList(list):
         rule = "  ".join("-" * w for w in widths)
         lines = [*([header] if header else []), rule, "  ".join(c.rjust(w) for c, w in zip(columns, widths)), rule]
         lines += ["  ".join(c.rjust(w) for c, w in zip(row, widths)) for row in cells]
-        return "\n".join([*lines, rule, f"Self CPU time total: {_time(self.self_cpu_time_total)}", ""])
+        totals = [f"Self CPU time total: {_time(self.self_cpu_time_total)}"]
+        if device_total:
+            totals.append(f"Self device time total: {_time(device_total)}")
+        return "\n".join([*lines, rule, *totals, ""])
 
     def __str__(self) -> str:
         return self.table()
-
-    def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
-        """Writes a trace in Chrome's format."""
-        pid = os.getpid()
-        events: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "python"}}]
-        for e in self:
-            args = {"Input Dims": e.input_shapes} if e.input_shapes else {}
-            events.append({"ph": "X", "cat": e.kind, "name": e.name, "pid": pid, "tid": e.thread, "ts": e.start, "dur": e.cpu_time_total, "args": args})
-        text = json.dumps({"schemaVersion": 1, "traceEvents": events, "displayTimeUnit": "ms", **(metadata or {})})
-        data = text.encode()
-        if os.fspath(path).endswith(".gz"):
-            import gzip
-
-            data = gzip.compress(data)
-        with atomic_file(path) as file:
-            file.write(data)
