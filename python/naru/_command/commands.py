@@ -185,6 +185,27 @@ def memory(*program: str, device: str | None = None, out: str = "memory.html", o
     return recorded(list(program), device, out, open, json)
 
 
+def diverge(*program: str, a: str = "", b: str = "", json: bool = False) -> int:
+    """Runs a script twice, and finds the first operator whose bits differ: its inputs, its results, its line.
+
+        naru diverge --a cpu --b cuda:0,NARU_FUSE=0 train.py --epochs 1
+
+    Exit status 0 where all bits are the same, 1 where they are not.
+
+    Args:
+        program: The script and its arguments.
+        a: The first side: a device, variables (NAME=VALUE), or both, with commas.
+        b: The other side.
+        json: What was found, as JSON.
+    """
+    from .diverge import main
+
+    for name, side in (("--a", a), ("--b", b)):
+        if not side:
+            return screen.wrong("diverge", f"{name}: which device or settings? e.g. naru diverge --a cpu --b cuda:0 {program[0]}")
+    return main(program[0], list(program[1:]), a, b, json)
+
+
 def top(*, once: bool = False, interval: float = 1.0, json: bool = False) -> int:
     """What your running programs use, live: memory by device, what is queued, instructions done, kernels compiled.
 

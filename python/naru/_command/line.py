@@ -19,14 +19,15 @@ EXTRA = "pip install 'naru[cli]'"
 GROUPS = {"jupyter": "Notebooks in which `import torch` is naru."}
 COMMANDS: dict[str, Callable[..., int]] = {
     "run": commands.run, "check": commands.check, "devices": commands.devices, "doctor": commands.doctor, "selftest": commands.selftest,
-    "bench": commands.bench, "memory": commands.memory, "top": commands.top, "jupyter install": commands.jupyter_install,
+    "bench": commands.bench, "memory": commands.memory, "diverge": commands.diverge, "top": commands.top, "jupyter install": commands.jupyter_install,
     "version": commands.version,
 }  # fmt: skip
 # All that stands behind their program is the program's.
-PROGRAMS = ("run", "memory")
+PROGRAMS = ("run", "memory", "diverge")
 # Where the environment's variables name devices that cannot be, these say so before anything else.
-OF_DEVICES = ("devices", "doctor", "selftest", "bench", "memory", "run")
+OF_DEVICES = ("devices", "doctor", "selftest", "bench", "memory", "diverge", "run")
 ASKED = {"run": "which script? e.g. naru run train.py", "memory": "which script? e.g. naru memory train.py",
+         "diverge": "which script? e.g. naru diverge --a cpu --b cuda:0 train.py",
          "check": "which script or folder? e.g. naru check train.py", "selftest": "which device? e.g. naru selftest cuda:0"}  # fmt: skip
 SUMMARY = "Tensors and neural networks on every device of the machine, by PyTorch's names."
 STATUS = "Exit status: 0 done, 1 the answer is no, 2 the command line or the environment is wrong, 130 interrupted; `naru run`: the script's own."

@@ -1,0 +1,202 @@
+"""What `naru diverge` runs twice: a script, with a note of each operator's result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import sys
+from typing import Any
+
+import naru
+from naru import _C
+from naru.overrides import TorchFunctionMode
+
+_PACKAGE = os.path.dirname(os.path.abspath(naru.__file__)) + os.sep
+# Memory without contents: filled with zeros, so that what is left over in it is no difference.
+_EMPTY = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_", "resize_as_"}
+# Calls that hand values to the host: what they are given has been compared.
+_TO_HOST = {"numpy", "__array__", "tolist", "item"}
+_EXPLICIT = {"to", "cuda", "xpu", "cpu"}
+
+
+def _tensors(value: Any) -> list[Any]:
+    """The tensors in a result or in arguments, in order."""
+    if isinstance(value, _C.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return []
+    return [t for inner in value for t in _tensors(inner)]
+
+
+def _bytes(tensor: Any) -> bytes:
+    if tensor.layout is not naru.strided:
+        tensor = tensor.to_dense()
+    return bytes(_C._bytes_of(tensor.detach().resolve_conj().cpu().contiguous()))
+
+
+def _shape(tensor: Any) -> list[Any]:
+    return [str(tensor.dtype).removeprefix("torch."), list(tensor.shape)]
+
+
+def _digest(tensor: Any) -> str:
+    return hashlib.blake2b(_bytes(tensor), digest_size=12).hexdigest()
+
+
+def _kept(tensor: Any) -> dict[str, Any]:
+    """A tensor for the report: its bytes, and its numbers as text."""
+    dtype, shape = _shape(tensor)
+    return {"dtype": dtype, "shape": shape, "bytes": _bytes(tensor), "size": tensor.element_size()}
+
+
+def _line() -> str:
+    """The innermost line of the program."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((_PACKAGE, "<frozen")):
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+class Recorder(TorchFunctionMode):
+    """Notes each operator's result in a file, a line each. `stop`: the number at whose operator everything is kept in another file, and the
+    process ends. `device`: where the script's tensors are made and moved, whatever it says itself; None: where it says."""
+
+    def __init__(self, path: str, device: Any, stop: int = -1, values: str = "") -> None:
+        self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115
+        self._device, self._stop, self._values = device, stop, values
+        self._count = 0
+        self._made: dict[int, tuple[Any, str]] = {}  # nodes of backward, by id: the node, and the line of the call
+        self._hooks: list[Any] = []
+
+    def note(self, name: str, line: str, inputs: list[Any], outputs: list[Any]) -> None:
+        """Of an operator that is done."""
+        outputs = [t for t in outputs if t is not None and t.device.type != "meta"]
+        if not outputs:
+            return
+        if self._count == self._stop:
+            with open(self._values, "wb") as file:
+                pickle.dump({"inputs": [_kept(t) for t in inputs if t is not None], "outputs": [_kept(t) for t in outputs]}, file)
+            self._file.close()
+            sys.stdout.flush()
+            os._exit(0)
+        self._count += 1
+        out = [[*_shape(t), _digest(t)] for t in outputs]
+        self._file.write(json.dumps([name, line, [_shape(t) for t in inputs if t is not None], out]) + "\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _moved(self, name: str, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        """The arguments with this run's device for those that the script names."""
+        is_to = name in ("to", "type")
+
+        def other(value: Any) -> Any:
+            if isinstance(value, _C.device) and value.type != "meta":
+                return self._device
+            if is_to and isinstance(value, str):
+                return self._device
+            return value
+
+        if kwargs.get("device") is not None:
+            kwargs = {**kwargs, "device": other(_C.device(kwargs["device"]))}
+        return tuple(other(a) for a in args), kwargs
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+        name, kwargs = getattr(func, "__name__", str(func)), kwargs or {}
+        line = _line()
+        if self._device is not None:
+            if name in ("cuda", "xpu"):
+                func, name, args, kwargs = _C.Tensor.to, "to", (args[0], self._device), {}
+            args, kwargs = self._moved(name, args, kwargs)
+        if name in _TO_HOST:
+            return func(args[0].cpu(), *args[1:], **kwargs) if name in ("numpy", "__array__") else func(*args, **kwargs)
+        if name == "backward":
+            self._watch_backward(_tensors(args[:1]))
+            try:
+                return func(*args, **kwargs)
+            finally:
+                self._made.clear()
+        inputs = _tensors((args, kwargs))
+        # What is written in place is looked at afterwards; what it was before has been noted as some operator's result.
+        kept = [t.detach().clone() for t in inputs] if self._count == self._stop and (name.endswith("_") or "out" in kwargs) else inputs
+        out = func(*args, **kwargs)
+        results = _tensors(out)
+        if name in _EMPTY:
+            with naru.no_grad():
+                for t in results:
+                    t.detach().zero_()
+            return out
+        if name == "__setitem__":
+            results = inputs[:1]
+        for t in results:
+            if t.grad_fn is not None:
+                self._made[id(t.grad_fn)] = (t.grad_fn, line)
+        if not (results and name in ("__get__", "detach", "requires_grad_")):
+            self.note(name, line, kept, results)
+        return out
+
+    def _watch_backward(self, roots: list[Any]) -> None:
+        """Each node that backward will run is an operator as well: its result is the gradients of the node's inputs."""
+        for handle in self._hooks:
+            handle.remove()
+        self._hooks.clear()
+        seen: set[int] = set()
+        waiting = [t.grad_fn for t in roots if t.grad_fn is not None]
+        while waiting:
+            node = waiting.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            self._hooks.append(node.register_hook(self._hook_of(node)))
+            waiting += [inner for inner, _ in node.next_functions if inner is not None]
+
+    def _hook_of(self, node: Any) -> Any:
+        name = node.name()
+        line = self._made.get(id(node), (None, ""))[1]
+
+        def hook(inputs: Any, outputs: Any) -> None:
+            with naru.no_grad():
+                self.note(f"{name} (backward)", line, list(outputs), list(inputs))
+
+        return hook
+
+    def after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """A hook of optimizers: the parameters, and what is kept for each."""
+        with naru.no_grad():
+            params = [p for group in optimizer.param_groups for p in group["params"]]
+            states = [t for p in params for t in _tensors(optimizer.state.get(p, {}))]
+            self.note(f"{type(optimizer).__name__}.step", _line(), [p.grad for p in params], params + states)
+
+
+def main(arguments: list[str]) -> int:
+    """arguments: the file of notes, the device ('': the script's own), the number to stop at (-1: none), the file of values; script and arguments."""
+    path, device, stop, values, script, *rest = arguments
+    from naru._command.runner import run_script
+    from naru.optim.optimizer import register_optimizer_step_post_hook
+
+    chosen = _C.device(device) if device else None
+    if chosen is not None:
+        try:
+            naru.ones(1, device=chosen)  # a device that there is not is an error here, not in the script
+        except RuntimeError as error:
+            print(error, file=sys.stderr)
+            return 2
+        naru.set_default_device(chosen)
+    recorder = Recorder(path, chosen, int(stop), values)
+    handle = register_optimizer_step_post_hook(recorder.after_step)
+    try:
+        with recorder:
+            return run_script(script, rest)
+    finally:
+        handle.remove()
+        recorder.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

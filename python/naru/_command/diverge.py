@@ -1,0 +1,205 @@
+"""`naru diverge`: the first operator of a program whose bits differ between two devices, or two settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+from .. import _C
+
+# Types whose numbers are read from their bytes here, as struct has them; of the others the bytes are shown.
+_FORMATS = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h", "int8": "b", "uint8": "B", "bool": "?"}
+
+
+def _setting(text: str) -> tuple[str, dict[str, str]]:
+    """ "cuda:0,NARU_FUSE=0" as a device ("": the script's own) and variables. ValueError with what is wrong."""
+    device, variables = "", {}
+    for word in filter(None, (w.strip() for w in text.split(","))):
+        name, equals, value = word.partition("=")
+        if equals:
+            variables[name] = value.replace(";", ",")
+        elif device:
+            raise ValueError(f"'{text}' names two devices")
+        else:
+            try:
+                device = str(_C.device(word))
+            except RuntimeError as error:
+                raise ValueError(f"'{word}' is neither a device nor NAME=VALUE") from error
+    return device, variables
+
+
+class _Failed(Exception):
+    """A side that could not be run to its end: its words."""
+
+
+def _run(script: str, arguments: list[str], sides: list[tuple[str, str, dict[str, str]]], folder: str, stop: int = -1) -> None:
+    """Runs both sides at the same time; each leaves NAME.notes in `folder`, and NAME.values where it is to stop."""
+    children = []
+    for name, device, variables in sides:
+        notes, values = (os.path.join(folder, f"{name}.{kind}") for kind in ("notes", "values"))
+        command = [sys.executable, "-m", "naru._command._diverge_child", notes, device, str(stop), values, script, *arguments]
+        path = os.pathsep.join(filter(None, (os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), os.environ.get("PYTHONPATH"))))
+        environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": path, **variables}
+        children.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+    said = [child.communicate()[1] for child in children]
+    for (name, device, variables), child, words in zip(sides, children, said):
+        if child.returncode:
+            last = "\n".join(words.strip().splitlines()[-12:])
+            raise _Failed(f"{name} ({_text_of(device, variables)}) ended with status {child.returncode}:\n{last}")
+
+
+def _text_of(device: str, variables: dict[str, str]) -> str:
+    return ", ".join(filter(None, [device, *(f"{name}={value}" for name, value in variables.items())])) or "as it is"
+
+
+def first_difference(a: str, b: str) -> tuple[int, list[Any] | None, list[Any] | None]:
+    """The number of the first note in which two files of notes differ, and both notes there (None: the file has ended); (count, None, None) where
+    they are the same."""
+    number = 0
+    with open(a, encoding="utf-8") as left, open(b, encoding="utf-8") as right:
+        for one, other in zip(left, right):
+            if one != other:
+                return number, json.loads(one), json.loads(other)
+            number += 1
+        # zip has taken a line of the left that has no partner.
+    with open(a, encoding="utf-8") as left, open(b, encoding="utf-8") as right:
+        rest = [next((json.loads(line) for i, line in enumerate(file) if i == number), None) for file in (left, right)]
+    return number, rest[0], rest[1]
+
+
+def _numbers(kept: dict[str, Any]) -> list[Any] | None:
+    kind, data = kept["dtype"], kept["bytes"]
+    if kind == "bfloat16":
+        return list(struct.unpack(f"<{len(data) // 2}f", b"".join(b"\0\0" + data[i : i + 2] for i in range(0, len(data), 2))))
+    if kind not in _FORMATS:
+        return None
+    return list(struct.unpack(f"<{len(data) // kept['size']}{_FORMATS[kind]}", data))
+
+
+def _place(index: int, shape: list[int]) -> str:
+    out: list[int] = []
+    for n in reversed(shape):
+        out.insert(0, index % n)
+        index //= n
+    return str(out)
+
+
+def compared(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """How two results of one shape differ: how many elements, the first of them, and the greatest difference."""
+    size, left, right = a["size"], a["bytes"], b["bytes"]
+    differ = [i for i in range(len(left) // size) if left[i * size : (i + 1) * size] != right[i * size : (i + 1) * size]]
+    out: dict[str, Any] = {"dtype": a["dtype"], "shape": a["shape"], "elements": len(left) // size, "differ": len(differ)}
+    if not differ:
+        return out
+    first = differ[0]
+    numbers = _numbers(a), _numbers(b)
+    out["first"] = {"at": _place(first, a["shape"])}
+    for side, data, values in zip("ab", (left, right), numbers):
+        bits = "0x" + data[first * size : (first + 1) * size][::-1].hex()
+        out["first"][side] = {"bits": bits, "value": None if values is None else values[first]}
+    if numbers[0] is not None and numbers[1] is not None:
+        out["largest"] = max(abs(float(numbers[0][i]) - float(numbers[1][i])) for i in differ)
+    return out
+
+
+def _tensor_text(kept: dict[str, Any]) -> str:
+    values = _numbers(kept)
+    known = [v for v in values or () if v == v]  # without NaN
+    text = f"{kept['dtype']} {kept['shape']}"
+    return f"{text}, from {min(known):.9g} to {max(known):.9g}" if known else text
+
+
+def diverge(script: str, arguments: list[str], a: str, b: str) -> dict[str, Any]:
+    """Runs a script twice and finds the first operator whose bits differ.
+
+    Each side is a device, variables, or both: "cpu", "cuda:0", "cpu,NARU_FUSE=0". A side's device is where all of the script's tensors are made and
+    moved, whatever the script names; without one they are where the script has them. Operators are those that Python calls, the nodes of backward()
+    and the steps of optimizers; each runs by itself, unfused.
+
+    Returns:
+        "same": how many operators gave the same bits; "operator": None where all did, else a dict with name, line, "inputs" and "results". "why" says
+        what differs: "bits", "program" (another operator, line or shape was next: "other" has it) or "end" (one of them ended before).
+
+    Raises:
+        ValueError: for a side that is neither devices nor variables. RuntimeError: where the script fails, with its words.
+    """
+    sides = [(name, *_setting(text)) for name, text in (("a", a), ("b", b))]
+    with tempfile.TemporaryDirectory() as folder:
+        files = [os.path.join(folder, f"{name}.notes") for name in "ab"]
+        failed: _Failed | None = None
+        try:
+            try:
+                _run(script, arguments, sides, folder)
+            except _Failed as error:  # what differs before it may be why
+                failed = error
+            number, left, right = first_difference(*files) if all(map(os.path.exists, files)) else (0, None, None)
+            if failed and (left is None or right is None):
+                raise failed
+            found: dict[str, Any] = {"script": script, "a": _text_of(*sides[0][1:]), "b": _text_of(*sides[1][1:]), "same": number, "operator": None}
+            if left is None and right is None:
+                return found
+            shown = left or right
+            assert shown is not None
+            found["operator"] = {"name": shown[0], "line": shown[1]}
+            if left is None or right is None:
+                found["why"] = "end"
+                return found
+            if left[:3] != right[:3] or [out[:2] for out in left[3]] != [out[:2] for out in right[3]]:
+                found["why"], found["other"] = "program", {"name": right[0], "line": right[1]}
+                return found
+            found["why"] = "bits"
+            _run(script, arguments, sides, folder, stop=number)
+        except _Failed as error:
+            raise RuntimeError(str(error)) from None
+        kept = []
+        for name in "ab":
+            with open(os.path.join(folder, f"{name}.values"), "rb") as file:
+                kept.append(pickle.load(file))
+    found["operator"]["inputs"] = [_tensor_text(t) for t in kept[0]["inputs"]]
+    found["operator"]["results"] = [compared(*pair) for pair in zip(kept[0]["outputs"], kept[1]["outputs"])]
+    return found
+
+
+def text_of(found: dict[str, Any]) -> str:
+    """What was found, for people."""
+    head = f"naru diverge {found['script']}: a = {found['a']}, b = {found['b']}"
+    operator = found["operator"]
+    if operator is None:
+        return f"{head}\nall {found['same']} operators gave the same bits"
+    where = operator["line"] or "(a line of the library)"
+    lines = [head, f"{found['same']} operators gave the same bits; the next is", f"  {operator['name']} at {where}"]
+    if found["why"] == "end":
+        return "\n".join([*lines, "which only one of both runs came to"])
+    if found["why"] == "program":
+        other = found["other"]
+        return "\n".join([*lines, f"in a, and {other['name']} at {other['line']} in b, or its sizes differ: the program goes another way there"])
+    lines += [f"  input {i}, the same in both: {text}" for i, text in enumerate(operator["inputs"])]
+    for i, r in enumerate(operator["results"]):
+        text = f"  result {i}: {r['dtype']} {r['shape']}: "
+        if not r["differ"]:
+            lines.append(text + "the same bits")
+            continue
+        first = r["first"]
+        shown = [f"{side} {first[side]['value']!r} ({first[side]['bits']})" for side in "ab"]
+        most = f"; greatest difference {r['largest']:.3g}" if "largest" in r else ""
+        lines.append(f"{text}{r['differ']} of {r['elements']} elements differ, first at {first['at']}: {', '.join(shown)}{most}")
+    return "\n".join(lines)
+
+
+def main(script: str, arguments: list[str], a: str, b: str, as_json: bool = False) -> int:
+    """`naru diverge`: 0 where the bits are the same, 1 where they are not, 2 where it can't be run."""
+    try:
+        if not os.path.exists(script):
+            raise ValueError(f"can't open file '{script}': there is none")
+        found = diverge(script, arguments, a, b)
+    except (ValueError, RuntimeError) as error:
+        print(f"naru diverge: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(found, indent=2) if as_json else text_of(found))
+    return 1 if found["operator"] else 0
