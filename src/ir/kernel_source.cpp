@@ -5,16 +5,18 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cctype>
 #include <map>
 #include <mutex>
 
+#include "ir/cuda_source.h"
 #include "naru/error.h"
 
 namespace naru::ir {
 namespace {
 
-constexpr std::array kGroupWords = {"group_id", "local_id", "local_size", "num_groups", "shared", "barrier"};
+constexpr std::array kGroupWords = {"group_id", "local_id", "local_size", "num_groups", "enqueued_local_size", "shared", "barrier"};
 // Of a compiler or of a machine: no device but one would know them.
 constexpr std::array kForeignWords = {"asm", "__asm", "__asm__", "alloca", "__label__"};
 constexpr std::array kDirectives = {"define", "undef", "if",     "ifdef", "ifndef",  "elif",
@@ -134,11 +136,25 @@ const KernelSource& KernelSource::of(const std::string& text) {
   const std::lock_guard lock(mutex);
   const auto at = known->find(text);
   if (at != known->end()) return *at->second;
-  std::unique_ptr<const KernelSource> source(new KernelSource(text, known->size() + 1));
+  std::unique_ptr<const KernelSource> source(new KernelSource(text));
   return *known->emplace(text, std::move(source)).first->second;
 }
 
-KernelSource::KernelSource(std::string text, uint64_t id) : id_(id), text_(std::move(text)) {
+const KernelSource& KernelSource::in_dialect(int kernel) const {
+  const std::lock_guard lock(translating_);
+  std::unique_ptr<const KernelSource>& known = translated_[kernel];
+  if (!known) {
+    const KernelEntry& entry = kernels_[static_cast<size_t>(kernel)];
+    std::unique_ptr<KernelSource> source(new KernelSource(cuda_in_dialect(*this, entry), this));
+    source->kernels_.at(0).name = entry.name;
+    known = std::move(source);
+  }
+  return *known;
+}
+
+KernelSource::KernelSource(std::string text, const KernelSource* original) : text_(std::move(text)), original_(original) {
+  static std::atomic<uint64_t> count{0};
+  id_ = ++count;
   tokenize();
   parse();
   if (!native_) check_dialect(*this);
@@ -195,6 +211,7 @@ int KernelSource::line_at(size_t offset) const noexcept {
 }
 
 std::string KernelSource::line(int number) const {
+  if (original_) return original_->line(number);
   size_t begin = 0;
   for (int i = 1; i < number && begin < text_.size(); ++i) begin = std::min(text_.find('\n', begin), text_.size() - 1) + 1;
   std::string line = text_.substr(std::min(begin, text_.size()), text_.find('\n', begin) - begin);
@@ -228,6 +245,10 @@ void KernelSource::parse() {
     const std::string_view w = word(i);
     if (w == (native_ ? "__global__" : "kernel") || (!native_ && w == "__kernel")) {
       parse_kernel(i);
+    } else if (native_ && w == "extern" && i + 2 < tokens_.size() && tokens_[i + 1].kind == Token::Kind::Text && word(i + 2) == "{") {
+      i += 3;
+    } else if (native_ && w == "namespace" && i + 1 < tokens_.size() && word(i + 1) == "{") {
+      i += 2;
     } else if (w == "{" || w == "[" || w == "(") {
       i = matching(i) + 1;
     } else if (tokens_[i].kind == Token::Kind::Name && w != "__attribute__" && i + 1 < tokens_.size() && word(i + 1) == "(") {
@@ -304,7 +325,7 @@ KernelParam KernelSource::parse_param(size_t begin, size_t end, const std::strin
   for (; i + 1 < end; ++i) {
     const std::string w(word(i));
     if (w == "const")
-      p.constant = true;
+      p.constant |= !p.pointer;  // float* const p: the pointer
     else if (w == "*" && !p.pointer)
       p.pointer = true;
     else if (w == "*")

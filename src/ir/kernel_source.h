@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -58,8 +60,12 @@ class KernelSource {
 
   uint64_t id() const noexcept { return id_; }
   const std::string& text() const noexcept { return text_; }
-  // CUDA C++, with __global__: only cuda takes it.
+  // CUDA C++, with __global__: only real cuda devices take it as it is.
   bool native() const noexcept { return native_; }
+  // Of such a source: the kernel of that number in the dialect, by itself, with lines and errors of this one. Throws NotImplementedError that names
+  // the line of what can't be said there.
+  const KernelSource& in_dialect(int kernel) const;
+  bool was_cuda() const noexcept { return original_ != nullptr; }
   const std::vector<KernelEntry>& kernels() const noexcept { return kernels_; }
   // The number of a kernel. Throws ValueError with the names there are.
   int find(const std::string& name) const;
@@ -82,7 +88,7 @@ class KernelSource {
     bool asks = false, barriers = false, groups = false;
   };
 
-  KernelSource(std::string text, uint64_t id);
+  KernelSource(std::string text, const KernelSource* original = nullptr);
   void tokenize();
   void parse();
   void parse_kernel(size_t& at);
@@ -98,7 +104,10 @@ class KernelSource {
   std::vector<Token> tokens_;
   std::vector<KernelEntry> kernels_;
   std::vector<FunctionHead> functions_;
-  std::vector<Body> bodies_;  // of functions and macros
+  std::vector<Body> bodies_;                // of functions and macros
+  const KernelSource* original_ = nullptr;  // which this is a translation of
+  mutable std::mutex translating_;
+  mutable std::map<int, std::unique_ptr<const KernelSource>> translated_;  // by kernel
 };
 
 // What a compiler said of a kernel, told in the user's lines: "vec_add: the C compiler (gcc 12.2.0) refused it: line 3: ...". The text that was

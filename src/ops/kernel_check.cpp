@@ -151,36 +151,6 @@ void check_extent(const Kernel::Plan& plan, const Extent& e, const Device& devic
   if (items > 0x1p60) throw ValueError("{}(): {} items are too many", name, items);
 }
 
-// CUDA's words in the dialect's.
-std::string in_the_dialect(std::string text) {
-  constexpr std::pair<const char*, const char*> kWords[] = {{"__global__", "kernel"},
-                                                            {"__device__ ", ""},
-                                                            {"__shared__", "shared"},
-                                                            {"__syncthreads()", "barrier()"},
-                                                            {"__restrict__ ", ""},
-                                                            {"blockIdx.x * blockDim.x + threadIdx.x", "global_id(0)"},
-                                                            {"blockDim.x * blockIdx.x + threadIdx.x", "global_id(0)"},
-                                                            {"threadIdx.x + blockIdx.x * blockDim.x", "global_id(0)"},
-                                                            {"threadIdx.x + blockDim.x * blockIdx.x", "global_id(0)"},
-                                                            {"blockIdx.y * blockDim.y + threadIdx.y", "global_id(1)"},
-                                                            {"threadIdx.x", "local_id(0)"},
-                                                            {"threadIdx.y", "local_id(1)"},
-                                                            {"threadIdx.z", "local_id(2)"},
-                                                            {"blockIdx.x", "group_id(0)"},
-                                                            {"blockIdx.y", "group_id(1)"},
-                                                            {"blockIdx.z", "group_id(2)"},
-                                                            {"blockDim.x", "local_size(0)"},
-                                                            {"blockDim.y", "local_size(1)"},
-                                                            {"blockDim.z", "local_size(2)"},
-                                                            {"gridDim.x", "num_groups(0)"},
-                                                            {"gridDim.y", "num_groups(1)"},
-                                                            {"gridDim.z", "num_groups(2)"}};
-  for (const auto& [cuda, ours] : kWords)
-    for (size_t at = text.find(cuda); at != std::string::npos; at = text.find(cuda, at + std::strlen(ours)))
-      text.replace(at, std::strlen(cuda), ours);
-  return text;
-}
-
 }  // namespace
 
 Device device_of(std::span<const KernelArgument> arguments) {
@@ -217,10 +187,7 @@ ir::UserKernel check_call(const Kernel::Plan& plan, std::span<const KernelArgume
   check_device(plan, arguments);
   const Device device = device_of(arguments);
   if (plan.source->native() && !runtime::backend_of(device.type).capabilities(device).cuda_source)
-    throw NotImplementedError(
-        "{}(): CUDA C++ (__global__) runs on real cuda devices only, and this call is on '{}'. In naru's dialect it runs on every "
-        "device:\n{}",
-        entry.name, device.str(), in_the_dialect(plan.source->text()));
+    k.source = &plan.source->in_dialect(plan.number), k.entry = 0;
   check_extent(plan, extent, device, k);
   return k;
 }

@@ -51,7 +51,6 @@ typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int
 #define naru_as_f32(x) __uint_as_float((unsigned)(x))
 #define naru_as_u32(x) __float_as_uint(x)
 #define naru_as_f64(x) __longlong_as_double((long long)(x))
-#define atomic_add(p, x) atomicAdd(p, x)
 #ifndef INFINITY
 #define INFINITY __int_as_float(0x7f800000)
 #endif

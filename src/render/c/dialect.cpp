@@ -118,11 +118,12 @@ constexpr Helper kHelpers[] = {
 const char* const kPlace = R"c(typedef struct { unsigned short bits; } naru_half;
 typedef struct { unsigned short bits; } naru_bfloat16;
 struct naru_work_group;
-typedef struct { naru_i global_[3], group_[3], local_[3], size_[3], groups_[3], items_[3]; NARU_WORK_GROUP } naru_place;
+typedef struct { naru_i global_[3], group_[3], local_[3], size_[3], whole_[3], groups_[3], items_[3]; NARU_WORK_GROUP } naru_place;
 #define global_id(d) (naru_here.global_[d])
 #define group_id(d) (naru_here.group_[d])
 #define local_id(d) (naru_here.local_[d])
 #define local_size(d) (naru_here.size_[d])
+#define enqueued_local_size(d) (naru_here.whole_[d])
 #define num_groups(d) (naru_here.groups_[d])
 #define global_size(d) (naru_here.items_[d])
 static inline float half_to_float(naru_half h) {

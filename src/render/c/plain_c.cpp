@@ -48,7 +48,6 @@ static inline unsigned long naru_as_u64(double x) { unsigned long u; __builtin_m
 #define max(a, b) ({ __typeof__((a) + (b)) naru_x = (a), naru_y = (b); naru_x > naru_y ? naru_x : naru_y; })
 static inline int naru_abs(int x) { return x < 0 ? (int)(0u - (unsigned)x) : x; }
 #define abs(x) naru_abs(x)
-#define atomic_add(p, x) __atomic_fetch_add(p, x, __ATOMIC_RELAXED)
 )c",
              .entry = "",
              .any_entry = "",

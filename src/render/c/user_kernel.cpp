@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "ir/cuda_source.h"
 #include "naru/error.h"
 #include "render/c/launch.h"
 #include "render/c/user_division.h"
 #include "render/c/user_math.h"
+#include "render/c/user_words.h"
 #include "render/c/user_work_group.h"
 
 namespace naru::render::c {
@@ -205,15 +207,18 @@ std::string place_text(const Variant& v, bool guard) {
     const std::string full = v.fixed ? fmt::format("{}", v.threads[static_cast<size_t>(d)]) : fmt::format("a.d[{}]", kThreads + d);
     const std::string size = v.fixed ? full : fmt::format("a.d[{}]", kSize + d);
     if (d >= v.dims) {
-      text += fmt::format("  p.group_[{0}] = p.local_[{0}] = p.global_[{0}] = 0, p.size_[{0}] = p.groups_[{0}] = p.items_[{0}] = 1;\n", d);
+      text += fmt::format(
+          "  p.group_[{0}] = p.local_[{0}] = p.global_[{0}] = 0, p.size_[{0}] = p.whole_[{0}] = p.groups_[{0}] = p.items_[{0}] = 1;\n", d);
       continue;
     }
     const bool last = d + 1 == v.dims;
     text += fmt::format("  p.group_[{0}] = group{1} + a.d[{2}];\n", d, last ? "" : fmt::format(" % a.d[{}]", kCount + d), kFirst + d);
     text += fmt::format("  p.local_[{0}] = item{1};\n", d, last ? "" : " % " + size);
     if (!last) text += fmt::format("  group /= a.d[{}], item /= {};\n", kCount + d, size);
-    text += fmt::format("  p.global_[{0}] = p.group_[{0}] * {1} + p.local_[{0}], p.items_[{0}] = a.d[{2}], p.groups_[{0}] = a.d[{3}];\n", d,
-                        full, kItems + d, kGroups + d);
+    text += fmt::format(
+        "  p.global_[{0}] = p.group_[{0}] * {1} + p.local_[{0}], p.items_[{0}] = a.d[{2}], p.groups_[{0}] = a.d[{3}], p.whole_[{0}] = "
+        "{1};\n",
+        d, full, kItems + d, kGroups + d);
     text += guard ? fmt::format("  p.size_[{0}] = p.items_[{0}] - p.group_[{0}] * {1} < {1} ? p.items_[{0}] - p.group_[{0}] * {1} : {1};\n",
                                 d, full)
                   : fmt::format("  p.size_[{}] = {};\n", d, size);
@@ -226,8 +231,8 @@ std::string device_text(const ir::UserKernel& k, const Variant& v, const Target&
   const KernelEntry& entry = entry_of(k);
   const UserMath math = user_math(*k.source, target);
   const bool guard = !entry.barriers, apart = in_memory(k.memory.size(), argument_bytes, target);
-  std::string text = fmt::format("{}{}typedef {} naru_i;\n#define NARU_WORK_GROUP\n{}typedef struct {{", d.prelude, math.text,
-                                 v.wide ? "long" : "int", kPlace);
+  std::string text = fmt::format("{}{}typedef {} naru_i;\n#define NARU_WORK_GROUP\n{}typedef struct {{", d.prelude,
+                                 math.text + user_words(*k.source, target), v.wide ? "long" : "int", kPlace);
   if (!k.memory.empty()) text += fmt::format(" long o[{}];", k.memory.size());
   if (!k.numbers.empty()) text += fmt::format(" unsigned long p[{}];", k.numbers.size());
   text += fmt::format(" naru_i d[{}]; }} naru_args;\n", static_cast<int>(kNumbers)) + place_text(v, guard);
@@ -256,13 +261,16 @@ std::string device_text(const ir::UserKernel& k, const Variant& v, const Target&
 std::string native_text(const ir::UserKernel& k) {
   const KernelSource& s = *k.source;
   const KernelEntry& entry = entry_of(k);
+  const std::vector<bool> host = ir::host_code(s);
   std::string text = "#line 1 \"kernel\"\n";
   size_t copied = 0;
   for (size_t i = 0; i < s.tokens().size(); ++i) {
     const Token& t = s.tokens()[i];
     size_t last = i;
     std::string instead;
-    if (s.word(i) == "extern" && i + 2 < s.tokens().size() && s.word(i + 2) == "__global__")
+    if (host[i])
+      last = i;
+    else if (s.word(i) == "extern" && i + 2 < s.tokens().size() && s.word(i + 2) == "__global__")
       last = i + 1;
     else if (s.word(i) == "__launch_bounds__")
       last = std::min(s.matching(i + 1), s.tokens().size() - 1);
@@ -394,7 +402,7 @@ std::string user_c_text(const UserC& kernel) {
   target.dialect = &plain_c();
   const UserMath math = user_math(s, target);
   const Dialect::User& c = target.dialect->user;
-  std::string text = c.prelude + math.text;
+  std::string text = c.prelude + math.text + user_words(s, target);
   text += fmt::format("typedef {} naru_i;\n#define NARU_WORK_GROUP struct naru_work_group* work_group;\n{}", kernel.wide ? "long" : "int",
                       kPlace);
   if (entry.barriers) text += user_work_group();

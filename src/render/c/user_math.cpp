@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "ir/math.h"
 #include "render/c/expressions.h"
+#include "render/c/user_words.h"
 
 namespace naru::render::c {
 namespace {
@@ -55,20 +58,34 @@ constexpr const char* kForget = R"c(#undef KERNEL
 }  // namespace
 
 UserMath user_math(const ir::KernelSource& source, const Target& target) {
+  constexpr std::string_view kAny = "naru_any_";
   UserMath math;
-  std::string functions;
+  std::string functions, generic;
+  std::set<std::string> defined, looked_at;
+  const auto define = [&](const Function& f, bool is_double) {
+    const std::string name = is_double ? f.name : std::string(f.name) + "f";
+    if (defined.contains(name)) return true;
+    const std::string text = definition(f, is_double, target);
+    if (text.empty()) return false;
+    functions += text, defined.insert(name);
+    return true;
+  };
   for (size_t i = 0; i + 1 < source.tokens().size(); ++i) {
     const std::string word(source.word(i));
-    if (source.tokens()[i].kind != ir::Token::Kind::Name || source.is_function(word) || math.names.count(word)) continue;
+    if (source.tokens()[i].kind != ir::Token::Kind::Name || source.is_function(word) || !looked_at.insert(word).second) continue;
+    const bool any = source.was_cuda() && word.starts_with(kAny);
     for (const Function& f : kFunctions) {
-      const bool is_double = word == f.name;
-      if (!is_double && word != std::string(f.name) + "f") continue;
-      const std::string text = definition(f, is_double, target);
-      if (!text.empty()) math.names.insert(word);
-      functions += text;
+      if (any && word.substr(kAny.size()) == f.name) {
+        const bool ours = define(f, false), doubles = define(f, true);
+        const std::string of_float = ours ? fmt::format("naru_{}f", f.name) : fmt::format("{}f", f.name);
+        generic += generic_function(f.name, f.of_one ? 1 : 2, of_float, fmt::format("naru_{}", f.name), doubles);
+      } else if (word == f.name || word == std::string(f.name) + "f") {
+        if (define(f, word == f.name)) math.names.insert(word);
+      }
     }
   }
   if (!functions.empty()) math.text = complete(target, functions) + kForget;
+  math.text += generic;
   return math;
 }
 

@@ -81,7 +81,7 @@ constexpr const char* kGroup = R"c(  for (int64_t g = first; g < last; ++g) {
       const int64_t items = geometry[d], threads = geometry[3 + d], groups = geometry[6 + d], n = rest % groups, left = items - n * threads;
       rest /= groups;
       group.group_[d] = (naru_i)n, group.groups_[d] = (naru_i)groups, group.items_[d] = (naru_i)items;
-      group.size_[d] = (naru_i)(left < threads ? left : threads);
+      group.size_[d] = (naru_i)(left < threads ? left : threads), group.whole_[d] = (naru_i)threads;
       group.global_[d] = (naru_i)(n * threads), group.local_[d] = 0;
     }
     group.work_group = 0;

@@ -287,7 +287,7 @@ TEST(CudaText, cuda_of_the_users_own_is_taken_as_it_is) {
   if (!nvrtc.create || !nvrtc.compile)
     GTEST_SKIP() << "NVRTC was not found: NARU_NVRTC can name its file (libnvrtc.so.12; PyPI: nvidia-cuda-nvrtc-cu12)";
   constexpr const char* kSource = R"(
-template <class T> __device__ T twice(T x) { return x + x; }
+template <class T> __device__ T twice(T x) { return x + x; } int main() { VecAdd<<<1, 64>>>(host_memory, 0, 0, 1, 2.0); }
 extern "C" __global__ void __launch_bounds__(256)
 VecAdd(float *A, const float* __restrict__ B, float *C, int n, double scale)
 {

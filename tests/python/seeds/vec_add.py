@@ -3,17 +3,23 @@ import torch
 
 device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
 source = """
-kernel void VecAdd(const float* A, const float* B, float* C)
+// kernal function
+__global__ void VecAdd(float *A, float *B, float *C)
 {
-    int i = local_id(0);
+	int i = threadIdx.x;
     C[i] = A[i] + B[i];
 }
 
-kernel void VecAddBlocks(const float* A, const float* B, float* C, int n)
+__global__ void VecAddBlocks(float* A, float* B, float* C, int N) {
+    int i = blockDim.x * blockIdx.x + threadIdx.x;
+    if (i < N) C[i] = A[i] + B[i];
+}
+
+int main()
 {
-    int i = group_id(0) * local_size(0) + local_id(0);
-    if (i < n)
-        C[i] = A[i] + B[i];
+	...
+    VecAdd<<<1, N>>> (A, B, C);
+    ...
 }
 """
 N = 1000
