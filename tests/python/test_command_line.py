@@ -64,7 +64,7 @@ LINES = {
 @pytest.mark.parametrize("words", LINES)
 def test_a_line_is_the_same_call_with_cyclopts_and_without(words, cyclopts):
     name, rest = line.command_of(words.split())
-    positional, named = line.parse(name, rest, cyclopts)
+    positional, named = line.parse(name, rest, line.by_cyclopts if cyclopts else line.by_argparse)
     # What is not given may be named with its default.
     defaults = {p.name: p.default for p in plain.parameters(line.COMMANDS[name])}
     assert positional == LINES[words][0] and {n: v for n, v in named.items() if v != defaults[n]} == LINES[words][1]
@@ -81,13 +81,13 @@ WRONG = {
     "selftest cuda:77": "cuda:77",
     "check": "which script or folder?",
     "check /nowhere/a.py": "can't open file '/nowhere/a.py'",
-    "bench --size x": "--size",
+    "bench --size x": "--size: wanted a number, got 'x'",
     "bench --size": "--size",
     "bench --size 0": "--size: wanted a number from 1 on, got 0",
-    "bench --dtype int8": "int8",
+    "bench --dtype int8": "--dtype: wanted float32, float64, float16 or bfloat16, got 'int8'",
     "run": "which script?",
     "run --random": "which script?",
-    "run --random dice a.py": "dice",
+    "run --random dice a.py": "--random: wanted philox or pytorch, got 'dice'",
     "run --what a.py": "--what",
     "run -q a.py": "what is '-q'?",
     "run -c": "-c: the code is missing",
@@ -95,7 +95,7 @@ WRONG = {
     "memory --device nothing a.py": "nothing",
     "memory --out /nowhere/deep/a.html a.py": "can't write into the folder '/nowhere/deep'",
     "memory --open --out a.txt a.py": "must end in .html",
-    "completion tcsh": "tcsh",
+    "completion tcsh": "wanted bash, zsh or fish, got 'tcsh'",
     "jupyter fly": "there is no command 'jupyter fly'",
     "jupyter install --name a/b": "--name: wanted letters, digits",
     "top --interval 0": "wanted 0.1 seconds or more, got 0",
@@ -132,7 +132,7 @@ def test_the_help_of_a_command_names_every_parameter_and_says_what_it_is(words, 
     assert set(told) == {p.name for p in wanted} and all(len(t) > 4 for t in told.values()) and len(text.split("\n")[0]) > 8
     assert main([*words.split(), "--help"]) == 0
     shown = capsys.readouterr().out
-    assert all((p.option or p.name.upper()) in shown for p in wanted), shown
+    assert all((p.option or p.name.upper()) in shown or p.choices and p.choices[0] in shown for p in wanted), shown
     assert main(["help", *words.split()]) == 0 and capsys.readouterr().out == shown
 
 

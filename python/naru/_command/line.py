@@ -1,12 +1,12 @@
-"""From a command line to the call of a command's function: by Cyclopts where it is installed, else by the standard library's argparse.
+"""From a command line to the call of a command's function, and what is said of commands.
 
-A command is a plain function: what it takes, its types and its docstring are all that its options, its help and its completion are made of. So both
-ways give the same call. `naru run` never loads Cyclopts: a script starts at once.
+A command is a plain function: what it takes, its types and its docstring are all that its options, its help and its completion are made of. Lines are
+read by the standard library's argparse, so that commands start at once and need no other package; help, completion and the words for what is wrong
+with a line are Cyclopts's, where it is installed. A test holds both to the same understanding.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -24,8 +24,8 @@ COMMANDS: dict[str, Callable[..., int]] = {
 }  # fmt: skip
 # All that stands behind their program is the program's.
 PROGRAMS = ("run", "memory", "diverge")
-# Where the environment's variables name devices that cannot be, these say so before anything else.
-OF_DEVICES = ("devices", "doctor", "selftest", "bench", "memory", "diverge", "run")
+# Where the environment's variables name devices that cannot be, these say so first; a script of `naru run` may yet set them.
+OF_DEVICES = ("devices", "doctor", "selftest", "bench", "memory", "diverge")
 ASKED = {"run": "which script? e.g. naru run train.py", "memory": "which script? e.g. naru memory train.py",
          "diverge": "which script? e.g. naru diverge --a cpu --b cuda:0 train.py",
          "check": "which script or folder? e.g. naru check train.py", "selftest": "which device? e.g. naru selftest cuda:0"}  # fmt: skip
@@ -35,6 +35,8 @@ STATUS = "Exit status: 0 done, 1 the answer is no, 2 the command line or the env
 
 def has_cyclopts() -> bool:
     """Whether help, colours and completion can be had."""
+    import importlib.util
+
     return "cyclopts" in sys.modules or importlib.util.find_spec("cyclopts") is not None
 
 
@@ -95,7 +97,8 @@ def show_help(words: str) -> int:
     return 0
 
 
-def _by_cyclopts(words: str, arguments: list[str]) -> tuple[list[Any], dict[str, Any]]:
+def by_cyclopts(words: str, arguments: list[str]) -> tuple[list[Any], dict[str, Any]]:
+    """As `plain.parse`, with Cyclopts's words for what is wrong."""
     import cyclopts
 
     joined: list[str] = []
@@ -115,15 +118,33 @@ def _by_cyclopts(words: str, arguments: list[str]) -> tuple[list[Any], dict[str,
     return list(bound.args), bound.kwargs
 
 
-def parse(words: str, arguments: list[str], cyclopts: bool) -> tuple[list[Any], dict[str, Any]]:
+Parser = Callable[[str, list[str]], tuple[list[Any], dict[str, Any]]]
+
+
+def by_argparse(words: str, arguments: list[str]) -> tuple[list[Any], dict[str, Any]]:
+    """The call that a line means. Raises WrongLine."""
+    return plain.parse(words, COMMANDS[words], arguments)
+
+
+def parse(words: str, arguments: list[str], parser: Parser) -> tuple[list[Any], dict[str, Any]]:
     """What the command's function is called with: positional and named arguments. Raises WrongLine."""
-    function, program = COMMANDS[words], []
+    program: list[str] = []
     if words in PROGRAMS:
-        arguments, program = plain.split_program(function, arguments)
+        arguments, program = plain.split_program(COMMANDS[words], arguments)
         if not program:
             raise WrongLine("")
-    positional, named = _by_cyclopts(words, arguments) if cyclopts else plain.parse(words, function, arguments)
+    positional, named = parser(words, arguments)
     return [*positional, *program], {name: value for name, value in named.items() if value is not None}
+
+
+def understood(words: str, arguments: list[str]) -> tuple[list[Any], dict[str, Any]]:
+    """The same by argparse, which starts at once; Cyclopts knows better what to say of a line that is wrong."""
+    try:
+        return parse(words, arguments, by_argparse)
+    except WrongLine as error:
+        if has_cyclopts() and not isinstance(error, plain.WrongValue):
+            parse(words, arguments, by_cyclopts)
+        raise
 
 
 def command_of(arguments: list[str]) -> tuple[str, list[str]]:
@@ -146,6 +167,8 @@ def main(arguments: list[str]) -> int:
     if arguments[0] == "--version":
         arguments = ["version", *arguments[1:]]
     words, rest = command_of(arguments)
+    if words == "run" and rest and not (rest[0].startswith("--") or rest[0] == "-h"):
+        return commands.run(*rest)  # nothing to read: a script starts at once
     if not words:
         if arguments[0] in GROUPS and not [a for a in arguments[1:] if not a.startswith("-")]:
             return show_help(arguments[0])
@@ -154,7 +177,7 @@ def main(arguments: list[str]) -> int:
     if _asks_for_help(words, rest):
         return show_help(words)
     try:
-        positional, named = parse(words, rest, cyclopts=words != "run" and has_cyclopts())
+        positional, named = understood(words, rest)
     except WrongLine as error:
         text = str(error) or ASKED.get(words, "an argument is missing")
         return screen.wrong(words, f"{text.rstrip('.')} (`naru {words} --help` says what there is)")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
-import inspect
-import types
-import typing
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
 
 
 class WrongLine(Exception):
     """A command line that can't be understood; the text is one line."""
+
+
+class WrongValue(WrongLine):
+    """An option is known, and its value can't be."""
 
 
 class Parameter(NamedTuple):
@@ -28,6 +31,8 @@ class Parameter(NamedTuple):
 
 def described(function: Callable[..., int]) -> tuple[str, dict[str, str]]:
     """A docstring without its `Args:`, and what they say of each parameter."""
+    import inspect
+
     text, _, listed = (inspect.getdoc(function) or "").partition("\nArgs:\n")
     found: dict[str, str] = {}
     for line in inspect.cleandoc(listed).splitlines():
@@ -41,6 +46,10 @@ def described(function: Callable[..., int]) -> tuple[str, dict[str, str]]:
 
 def parameters(function: Callable[..., int]) -> list[Parameter]:
     """What a command's function takes: bool (a flag), str, int, Literal of words, and of these `| None` or a list."""
+    import inspect
+    import types
+    import typing
+
     hints, (_, texts) = typing.get_type_hints(function), described(function)
     found = []
     for name, p in inspect.signature(function).parameters.items():
@@ -65,31 +74,55 @@ def split_program(function: Callable[..., int], words: list[str]) -> tuple[list[
     return words[:at], words[at + 1 :] if words[at : at + 1] == ["--"] else words[at:]
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> typing.NoReturn:
-        raise WrongLine(message.replace("unrecognized arguments: ", "unknown option or word: "))
+def _value(p: Parameter) -> Callable[[str], Any]:
+    """What makes a parameter's value of a word."""
+    import argparse
+
+    def value(word: str) -> Any:
+        if p.choices and word not in p.choices:
+            raise argparse.ArgumentTypeError(f"wanted {', '.join(p.choices[:-1])} or {p.choices[-1]}, got '{word}'")
+        assert p.convert is not None
+        try:
+            return p.convert(word)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"wanted a number, got '{word}'") from None
+
+    return value
 
 
 def parser_of(words: str, function: Callable[..., int]) -> argparse.ArgumentParser:
     """The parser of one command."""
-    made = _Parser(prog=f"naru {words}", description=described(function)[0], allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+    import argparse
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> Any:
+            if ": wanted " in message:
+                raise WrongValue(message.removeprefix("argument "))
+            raise WrongLine(message.replace("unrecognized arguments: ", "unknown option or word: "))
+
+    made = Parser(prog=f"naru {words}", description=described(function)[0], allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     for p in parameters(function):
-        more: dict[str, Any] = {"help": p.help.replace("%", "%%")}
+        given = f" (default: {p.default})" if p.option and p.default not in (None, False) else ""
+        more: dict[str, Any] = {"help": (p.help + given).replace("%", "%%")}
         if p.convert:
-            more |= {"type": p.convert} | ({"choices": p.choices} if p.choices else {})
+            more["type"] = _value(p)
         if not p.option:
             # What a command asks for where this is missing is its own to say (line.py).
-            made.add_argument(p.name, nargs="*" if p.several else "?", metavar=p.name.upper(), **more)
+            metavar = f"{{{','.join(p.choices)}}}" if p.choices else p.name.upper()
+            made.add_argument(p.name, nargs="*" if p.several else "?", metavar=metavar, **more)
         elif p.convert is None:
             made.add_argument(p.option, action="store_true", **more)
         else:
-            metavar = None if p.choices else "N" if p.convert in (int, float) else "WORD"
+            metavar = f"{{{','.join(p.choices)}}}" if p.choices else "N" if p.convert in (int, float) else "WORD"
             made.add_argument(p.option, action="append" if p.several else "store", default=p.default, metavar=metavar, **more)
     return made
 
 
 def parse(words: str, function: Callable[..., int], arguments: list[str]) -> tuple[list[Any], dict[str, Any]]:
     """The positional and the named arguments that a command's function is called with. Raises WrongLine."""
+    import argparse
+    import inspect
+
     try:
         found = vars(parser_of(words, function).parse_args(arguments))
     except argparse.ArgumentError as error:

@@ -40,7 +40,10 @@ def show_table(rows: list[tuple[str, ...]], style: Callable[[str], str] = lambda
     if screen is None:
         print(table(rows))
         return
-    screen.print(rich_table(rows, style), soft_wrap=False)
+    made = rich_table(rows, style)
+    # A table that is wider than the terminal goes on in the next line, as text does: nothing is cut off.
+    screen.width = max(screen.width, screen.measure(made, options=screen.options.update(width=10_000)).maximum)
+    screen.print(made, soft_wrap=False, crop=False)
 
 
 def rich_table(rows: list[tuple[str, ...]], style: Callable[[str], str] = lambda cell: "") -> Any:
@@ -111,15 +114,25 @@ def progress(text: str, total: int | None = None) -> Iterator[Callable[[str], No
             if shown:
                 print("\r\033[K", end="", file=sys.stderr, flush=True)
         return
+    import threading
+
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = [SpinnerColumn(), TextColumn("{task.description}"), *([BarColumn(), MofNCompleteColumn()] if total else []), TimeElapsedColumn()]
-    with Progress(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task(text, total=total)
+    bar = Progress(*columns, console=screen, transient=True)
+    task = bar.add_task(text, total=total)
 
-        def advanced(name: str) -> None:
-            nonlocal count
-            bar.update(task, completed=count, description=f"{text} {name}")
-            count += 1
+    def advanced(name: str) -> None:
+        nonlocal count
+        bar.update(task, completed=count, description=f"{text} {name}")
+        count += 1
 
+    begins = threading.Timer(PATIENCE, bar.start)
+    begins.daemon = True
+    begins.start()
+    try:
         yield advanced
+    finally:
+        begins.cancel()
+        begins.join()
+        bar.stop()
