@@ -36,10 +36,10 @@ def _tell(found: dict[str, Any], page: str) -> None:
 
 def recorded(program: list[str], device: str | None, out: str, show: bool, as_json: bool) -> int:
     """Runs a program and writes the page, however the program ends. Returns the program's exit status; 2 where the device or the file can't be had."""
-    from .._device.memory import memory_history
+    import naru
 
     try:
-        history = memory_history(device)
+        history = naru.memory_history(device, " ".join(program))
         _C._describe_device(history.device)
     except RuntimeError as error:
         return screen.wrong("memory", str(error))
