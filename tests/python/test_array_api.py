@@ -255,6 +255,10 @@ def test_arrays_are_joined_taken_and_found():
     backwards, order = edges[::-1].copy(), np.array([3, 1, 2, 0])
     same(xp.searchsorted(given(backwards), given(edges), sorter=given(order)), np.searchsorted(backwards, edges, sorter=order))
     assert xp.searchsorted(given(edges), 4.0).item() == 3
+    holes = np.array([1.0, 2.0, math.nan, math.nan])
+    for side in ("left", "right"):
+        beside("searchsorted", holes, np.array([math.nan, 2.0, 7.0]), side=side)
+    assert xp.searchsorted(given(holes), math.nan).item() == 2
     beside("isin", np.array([1, 5, 2]), np.array([2, 1]))
     assert xp.isin(xp.asarray([1, 2]), 2, invert=True).tolist() == [True, False]
     beside("where", np.array([True, False]), array("int8", (2,)), array("int32", (3, 2)))

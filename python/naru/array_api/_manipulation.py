@@ -161,9 +161,14 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 
 def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
-    """Where the elements of x2 would have to be put into x1, which has one dimension, to keep it in order (that of `sorter`, if given)."""
+    """Where the elements of x2 would have to be put into x1, which has one dimension, to keep it in order (that of `sorter`, if given). NaN is
+    greater than all numbers, as for sort, and equal to itself."""
     x1, x2 = pair("searchsorted", x1, x2)
-    return _C.searchsorted(x1, x2, side=side, sorter=None if sorter is None else sorter.to(_C.int64))
+    found = _C.searchsorted(x1, x2, side=side, sorter=None if sorter is None else sorter.to(_C.int64))
+    if side != "left" or not x1.dtype.is_floating_point:
+        return found
+    count = _C.sum(x1 == x1)
+    return _C.where(x2 != x2, count, found) if isinstance(x2, Tensor) else count if x2 != x2 else found
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
