@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Tensor = _C.Tensor
 
-__all__ = ["addmm", "log_softmax", "mm", "softmax", "sum"]
+__all__ = ["addmm", "log_softmax", "mm", "sampled_addmm", "softmax", "sum"]
 
 
 def _like(data: Any, dtype: Any, device: Any) -> Tensor:
@@ -96,9 +96,55 @@ def _rebuild_sparse(parts: tuple[Tensor, ...], size: tuple[int, ...], coalesced:
     return sparse_coo_tensor(*parts, size, is_coalesced=coalesced, requires_grad=requires_grad)
 
 
-def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """The product of matrices of which some are sparse; it is sparse if both are."""
-    return _C._sparse_mm(mat1, mat2)
+def _rows_of(mat: Tensor) -> Tensor:
+    """The row of each value that a CSR matrix stores."""
+    crow = mat.crow_indices()
+    return _C.repeat_interleave(_C.arange(mat.shape[0], device=mat.device), crow[1:] - crow[:-1])
+
+
+def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
+    """The product of matrices of which some are sparse; it is sparse if both are.
+
+    Args:
+        reduce: of a CSR matrix and a dense one: what is made of the products of each row in place of their sum: "sum", "mean", "amax" or "amin". A row of
+            which nothing is stored gives 0.
+
+    >>> import naru
+    >>> s = naru.sparse_csr_tensor([0, 2, 3], [0, 1, 1], [1.0, 2.0, 3.0], (2, 2))
+    >>> naru.sparse.mm(s, naru.ones(2, 1), "amax")
+    tensor([[2.],
+            [3.]])
+    """
+    if reduce is None:
+        return _C._sparse_mm(mat1, mat2)
+    if not mat1.is_sparse_csr or mat2.layout is not _C.strided:
+        raise RuntimeError(f"sparse_mm_reduce: expect mat1 to be a CSR matrix and mat2 a dense one, got layouts {mat1.layout} and {mat2.layout}")
+    if reduce not in ("sum", "mean", "amax", "amin"):
+        raise RuntimeError(f"reduce argument must be either sum, mean, amax or amin, got {reduce}")
+    rows = _rows_of(mat1.detach())
+    half = mat2.dtype in (_C.float16, _C.bfloat16)  # which is computed in float32, and rounded once
+    values, dense = (t.to(_C.float32) if half else t for t in (mat1.values(), mat2))
+    products = values.unsqueeze(1) * dense[mat1.detach().col_indices()]
+    zeros = _C.zeros((mat1.shape[0], mat2.shape[1]), dtype=products.dtype, device=products.device)
+    return zeros.scatter_reduce(0, rows.unsqueeze(1).expand(products.shape), products, reduce, include_self=False).to(mat2.dtype)
+
+
+def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2) where the CSR matrix `input` stores something, and nowhere else: a CSR matrix of the same places.
+
+    >>> import naru
+    >>> s = naru.sparse_csr_tensor([0, 1, 2], [1, 0], [1.0, 1.0], (2, 2))
+    >>> naru.sparse.sampled_addmm(s, naru.ones(2, 3), naru.ones(3, 2)).values()
+    tensor([4., 4.])
+    """
+    if not input.is_sparse_csr:
+        raise RuntimeError(f"sampled_addmm: Expected self to have sparse csr layout, got {input.layout}")
+    if mat1.shape[-1] != mat2.shape[-2] or input.shape[-2:] != (mat1.shape[-2], mat2.shape[-1]):
+        raise RuntimeError(f"sampled_addmm: shapes of {tuple(input.shape)}, {tuple(mat1.shape)} and {tuple(mat2.shape)} do not fit")
+    plain = input.detach()
+    rows, columns = _rows_of(plain), plain.col_indices()
+    found = (mat1[rows] * mat2.mT[columns]).sum(-1)
+    return _C._sparse_csr_tensor(plain.crow_indices(), columns, input.values() * beta + found * alpha, tuple(input.shape))
 
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:

@@ -110,7 +110,7 @@ def outcome_of(sample: dict[str, Any], op: str) -> tuple[str, str]:
         if not sample["gradients"]:
             return "right", ""
         stage = "gradient: "
-        found = [PACKER.pack(g, {}) for g in work.gradients(out, process, (args, keywords), naru, twice)]
+        found = [PACKER.pack(g, {}) for g in work.gradients(out, process, (args, keywords, work.parameters_of(call)), naru, twice)]
         said = compare_gradients(found, sample["gradients"], truth["gradients"])
         return ("wrong", stage + said) if said else ("right", "")
     except Missing as e:

@@ -241,6 +241,15 @@ class Unpacker:
             return functools.partial(self.unpack(p[1], objects), *self.unpack(p[2], objects), **self.unpack(p[3], objects))
         if kind == "made":
             return self.unpack(p[1], objects)(**self.unpack(p[2], objects))
+        if kind == "layer":
+            from .work import layer
+
+            args, keywords, state, training, dtype = (self.unpack(x, objects) for x in p[2:])
+            return layer(self.unpack(p[1], objects), args, keywords, state, training, dtype)
+        if kind == "optimizer":
+            from .work import optimizer
+
+            return optimizer(self.unpack(p[1], objects), self.unpack(p[2], objects), self.library)
         if kind == "unknown":
             return p
         if kind == "again":

@@ -23,14 +23,14 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 from . import work
 from .close import TOLERANCES, beyond
-from .plain import CannotPack, Packer, Unpacker, dtype_name
+from .plain import CannotPack, Packer, Unpacker, names_of
 
 DTYPES = ("float32", "float64", "int64", "bool", "uint8", "complex64", "bfloat16", "float16")
 WIDER = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "complex64": "complex128"}
 LARGE = 4 << 20  # bytes of a sample's tensors
 FORMS_OF = 6  # samples that are also run as a method, in place, by other names
 TWICE_OF = 6  # samples of float64 whose gradients are derived once more
-NAMESPACES = ("", "Tensor", "nn.functional", "nn", "linalg", "special", "fft", "signal.windows", "masked", "sparse", "nn.init", "autograd")
+NAMESPACES = ("", "Tensor", "nn.functional", "nn", "linalg", "special", "fft", "signal.windows", "masked", "sparse", "nn.init", "autograd", "optim")
 
 
 def paths() -> dict[int, str]:
@@ -51,6 +51,10 @@ def paths() -> dict[int, str]:
 PACKER, UNPACKER = Packer(torch, paths()), Unpacker("torch")
 
 
+def dtypes_of(op: Any) -> list[str]:
+    return [d for d in DTYPES if getattr(torch, d) in op.supported_dtypes("cpu")]
+
+
 def key_of(op: Any) -> str:
     return op.name + ("/" + op.variant_test_name if op.variant_test_name else "")
 
@@ -59,7 +63,8 @@ def internal(op: Any) -> bool:
     """Names that PyTorch does not document: with a leading underscore, of its dispatcher, of its compiler of CUDA text."""
     last = op.name.split(".")[-1]
     overload = isinstance(op.op, (torch._ops.OpOverload, torch._ops.OpOverloadPacket))
-    return overload or op.name.startswith("torch.") or (last.startswith("_") and not last.startswith("__")) or last.startswith("jiterator")
+    dispatched = "aten" in names_of(op.op.__code__) if hasattr(op.op, "__code__") else False
+    return overload or dispatched or op.name.startswith("torch.") or (last.startswith("_") and not last.startswith("__")) or last.startswith("jiterator")
 
 
 def seed(text: str) -> None:
@@ -102,7 +107,7 @@ class Run:
         self.processed = PACKER.pack(UNPACKER.unpack(process, {})(out), {}) if process else None
         self.gradients = None
         if with_gradients:
-            found = work.gradients(out, UNPACKER.unpack(process, {}) if process else None, (args, keywords), torch, twice)
+            found = work.gradients(out, UNPACKER.unpack(process, {}) if process else None, (args, keywords, work.parameters_of(function)), torch, twice)
             self.gradients = [PACKER.pack(g, {}) for g in found]
 
 
@@ -189,7 +194,7 @@ def record(op: Any, dtype: str, limit: int, with_forms: bool) -> dict[str, Any]:
     torch_dtype = getattr(torch, dtype)
     with_gradients = op.supports_autograd and torch_dtype in op.supported_backward_dtypes("cpu")
     seed(f"{key_of(op)} {dtype}")
-    found: dict[str, Any] = {"op": key_of(op), "dtype": dtype, "samples": [], "raised": 0, "cannot": []}
+    found: dict[str, Any] = {"samples": [], "raised": 0, "cannot": []}
     call = PACKER.pack(op.op, {})
     for i, sample in enumerate(op.sample_inputs("cpu", torch_dtype, requires_grad=with_gradients)):
         if i >= limit:
@@ -226,25 +231,24 @@ def main() -> int:
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     only, (share, shares_in_all) = set(filter(None, given.only.split(","))), map(int, given.share.split("/"))
+    from . import record_layers
+
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    for number, op in enumerate(op_db):
-        if (only and op.name not in only and key_of(op) not in only) or number % shares_in_all != share:
+    jobs = [(key_of(op), op.name, d, internal(op), lambda op=op, d=d, first=d == dtypes_of(op)[0]: record(op, d, given.limit, first)) for op in op_db for d in dtypes_of(op)]
+    jobs += [(name, name, d, False, job) for name, d, job in record_layers.jobs()]
+    for number, (key, name, dtype, hidden, job) in enumerate(jobs):
+        target = given.folder / f"{key.replace('/', '.')}.{dtype}.pickle"
+        if (only and name not in only and key not in only) or number % shares_in_all != share or (target.exists() and not given.again):
             continue
-        dtypes = [d for d in DTYPES if getattr(torch, d) in op.supported_dtypes("cpu")]
-        for dtype in dtypes:
-            target = given.folder / f"{key_of(op).replace('/', '.')}.{dtype}.pickle"
-            if target.exists() and not given.again:
-                continue
-            try:
-                found = record(op, dtype, given.limit, dtype == dtypes[0])
-            except Exception as e:  # noqa: BLE001
-                found = {"op": key_of(op), "dtype": dtype, "samples": [], "raised": 0, "cannot": [f"{type(e).__name__}: {str(e)[:300]}"]}
-            found["internal"] = internal(op)
-            part = target.with_suffix(".part")
-            part.write_bytes(pickle.dumps(found, protocol=4))
-            part.rename(target)
-        print(key_of(op), flush=True)
+        try:
+            found = job()
+        except Exception as e:  # noqa: BLE001
+            found = {"samples": [], "raised": 0, "cannot": [f"{type(e).__name__}: {str(e)[:300]}"]}
+        found.update(op=key, dtype=dtype, internal=hidden)
+        part = target.with_suffix(".part")
+        part.write_bytes(pickle.dumps(found, protocol=4))
+        part.rename(target)
     return 0
 
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from . import plain
 
+STEPS = 5
+
 
 def tensors_in(v: Any, library: Any) -> list[Any]:
     """The tensors of a nest of lists, tuples and dictionaries, in their order."""
@@ -37,6 +39,11 @@ def differentiable(v: Any, library: Any) -> list[Any]:
     return [t for t in tensors_in(v, library) if t.requires_grad]
 
 
+def parameters_of(call: Any) -> list[Any]:
+    """The parameters of a module; of a function none."""
+    return list(call.parameters()) if hasattr(call, "parameters") else []
+
+
 def gradients(result: Any, process: Callable[[Any], Any] | None, given: Any, library: Any, twice: bool) -> list[Any]:
     """The gradients of the result by the given tensors, None where there is none; behind them those of these."""
     inputs: list[Any] = []
@@ -52,6 +59,33 @@ def gradients(result: Any, process: Callable[[Any], Any] | None, given: Any, lib
         again = [g for g in first if g is not None and g.requires_grad]
         found += gradient(again, inputs, library, False) if again else [None] * len(inputs)
     return found
+
+
+def layer(kind: Any, args: list[Any], keywords: dict[str, Any], state: dict[str, Any], training: bool, dtype: Any) -> Any:
+    """A module of a class, with a state."""
+    made = kind(*args, **keywords).to(dtype)
+    made.load_state_dict(state)
+    return made.train(training)
+
+
+def optimizer(kind: Any, keywords: dict[str, Any], library: Any) -> Callable[..., Any]:
+    """What an optimizer of a class makes of parameters in some steps down the same slope."""
+
+    def steps(*given: Any) -> list[Any]:
+        leaves = [t.detach().clone().requires_grad_() for t in given]
+        made = kind(leaves, **keywords)
+
+        def closure() -> Any:
+            made.zero_grad()
+            loss = sum(((p - 0.3) ** 2 * (2.5 + weights(p.shape, library, p.dtype))).sum() for p in leaves)
+            loss.backward()
+            return loss
+
+        for _ in range(STEPS):
+            made.step(closure)
+        return [p.detach() for p in leaves]
+
+    return steps
 
 
 def write_in_place(call: Callable[..., Any], given: list[Any], keywords: dict[str, Any], library: Any) -> Any:

@@ -14,11 +14,6 @@ Tensor = _C.Tensor
 
 avg_pool1d, avg_pool2d, avg_pool3d = _C.avg_pool1d, _C.avg_pool2d, _C.avg_pool3d
 adaptive_avg_pool1d = _C.adaptive_avg_pool1d
-max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (
-    _C.max_pool1d_with_indices,
-    _C.max_pool2d_with_indices,
-    _C.max_pool3d_with_indices,
-)
 adaptive_max_pool1d_with_indices = _C.adaptive_max_pool1d
 
 
@@ -47,9 +42,29 @@ def _max_pool(core: Any, name: str) -> Any:
     return max_pool
 
 
-max_pool1d = _max_pool(max_pool1d_with_indices, "max_pool1d")
-max_pool2d = _max_pool(max_pool2d_with_indices, "max_pool2d")
-max_pool3d = _max_pool(max_pool3d_with_indices, "max_pool3d")
+max_pool1d = _max_pool(_C.max_pool1d_with_indices, "max_pool1d")
+max_pool2d = _max_pool(_C.max_pool2d_with_indices, "max_pool2d")
+max_pool3d = _max_pool(_C.max_pool3d_with_indices, "max_pool3d")
+
+
+def _with_indices(pool: Any) -> Any:
+    def max_pool_with_indices(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        """(values, indices) of the max_pool of the same dimensions, whatever return_indices is."""
+        return pool(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+    max_pool_with_indices.__name__ = max_pool_with_indices.__qualname__ = pool.__name__ + "_with_indices"
+    return max_pool_with_indices
+
+
+max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (_with_indices(p) for p in (max_pool1d, max_pool2d, max_pool3d))
 
 
 def _whole_sizes(input: Tensor, output_size: Any, n: int) -> Any:
@@ -153,8 +168,10 @@ def _fractional(n: int, name: str) -> Any:
                 raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
             ratio = tuple(output_ratio) if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * n
             output_size = [int(size * r) for size, r in zip(input.shape[-n:], ratio)]
-        if _random_samples is None:
-            images = 1 if input.dim() == n + 1 else input.size(0)
+        images = 1 if input.dim() == n + 1 else input.size(0)
+        if _random_samples is not None:
+            _random_samples = _random_samples[:images]
+        else:
             _random_samples = _C.rand(images, input.size(-n - 1), n, dtype=input.dtype, device=input.device)
         found = _C._fractional_max_pool(n, input, kernel_size, output_size, _random_samples)
         return found if return_indices else found[0]

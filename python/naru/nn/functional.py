@@ -201,7 +201,9 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @takes_tensors
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels of (N, C, D, H, W)."""
+    """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    if input.dim() == 4:
+        return _channel_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
     return _channel_dropout(input, p, training, inplace)
 
 
