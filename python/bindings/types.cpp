@@ -179,8 +179,12 @@ void make_device(nb::module_& m) {
           nb::arg("type"), nb::arg("index") = nb::none())
       .def("__repr__", [](PyDevice d) { return d.value.repr(); })
       .def("__str__", [](PyDevice d) { return d.value.str(); })
-      .def("__eq__", [](PyDevice a, nb::object b) { return nb::isinstance<PyDevice>(b) && nb::cast<PyDevice>(b).value == a.value; })
-      .def("__ne__", [](PyDevice a, nb::object b) { return !nb::isinstance<PyDevice>(b) || !(nb::cast<PyDevice>(b).value == a.value); })
+      .def(
+          "__eq__", [](PyDevice a, nb::object b) { return nb::isinstance<PyDevice>(b) && nb::cast<PyDevice>(b).value == a.value; },
+          nb::arg().none())
+      .def(
+          "__ne__", [](PyDevice a, nb::object b) { return !nb::isinstance<PyDevice>(b) || !(nb::cast<PyDevice>(b).value == a.value); },
+          nb::arg().none())
       .def("__hash__", [](PyDevice d) { return static_cast<int64_t>(std::hash<Device>()(d.value)); })
       .def("__reduce__",
            [](nb::object self) {
