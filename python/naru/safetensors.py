@@ -18,6 +18,17 @@ from . import _C
 Tensor = _C.Tensor
 
 SafetensorError = ValueError
+__version__ = "0.8.0"  # whose functions these are
+
+
+def storage_ptr(tensor: Tensor) -> int:
+    """The address of a tensor's storage: tensors with the same one share memory."""
+    return tensor.untyped_storage().data_ptr()
+
+
+def storage_size(tensor: Tensor) -> int:
+    """The bytes of a tensor's storage."""
+    return tensor.untyped_storage().nbytes()
 
 
 def _checked(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -110,7 +121,7 @@ class PySafeSlice:
 class safe_open:
     """`with safe_open("x.safetensors", framework="pt", device="cpu") as f: f.get_tensor("x")`: tensors are read when they are asked for."""
 
-    def __init__(self, filename: str | os.PathLike, framework: str = "pt", device: Any = "cpu") -> None:
+    def __init__(self, filename: str | os.PathLike, framework: str = "pt", device: Any = "cpu", *, backend: Any = None) -> None:
         if framework not in ("pt", "torch", "pytorch", "naru"):
             raise ValueError(f"framework: wanted 'pt', got {framework!r}")
         tensors, metadata = _C._load_safetensors(os.fspath(filename))

@@ -177,6 +177,94 @@ def test_importing_naru_does_not_import_numpy_or_the_heavy_parts(tmp_path):
     assert done.stdout == "[]\n", done.stderr
 
 
+def test_packages_find_an_installed_torch_of_the_version_whose_semantics_naru_has(tmp_path):
+    code, out, err = script(
+        tmp_path,
+        """
+        import importlib.metadata, importlib.util, os, pickle
+        assert importlib.util.find_spec("torch") is not None
+        assert importlib.metadata.version("torch").startswith("2.15.0")
+        assert "torch" in importlib.metadata.packages_distributions()
+        import torch
+        from torch import nn
+        assert os.path.isfile(torch.__file__)
+        kinds = [torch.Tensor, torch.Size, torch.device, nn.Linear, nn.Parameter, torch.optim.Adam]
+        print([kind.__module__ for kind in kinds])
+        import torch._dynamo.eval_frame
+        assert torch._dynamo is __import__("naru")._dynamo and torch._dynamo.eval_frame.OptimizedModule
+        x = pickle.loads(pickle.dumps([torch.Size([1, 2]), torch.device("cpu"), torch.float32, nn.Linear(2, 3)]))
+        assert x[:3] == [(1, 2), torch.device("cpu"), torch.float32] and b"torch.nn.modules.linear" in pickle.dumps(x)
+        """,
+    )
+    assert (code, err) == (0, "")
+    assert out == "['torch', 'torch', 'torch', 'torch.nn.modules.linear', 'torch.nn.parameter', 'torch.optim.adam']\n"
+
+
+def test_interpreters_that_a_script_starts_have_the_alias_and_their_own_sitecustomize(tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "sitecustomize.py").write_text("import os\nos.environ['OWN'] = 'ran'\n")
+    (tmp_path / "script.py").write_text(
+        "import os, subprocess, sys\n"
+        "code = 'import os, sys; early = \"naru\" in sys.modules; import torch; print(torch.__name__, early, os.environ[\"OWN\"])'\n"
+        "del os.environ['OWN']\n"
+        "subprocess.run([sys.executable, '-c', code], check=True)\n"
+    )
+    assert command("run", "script.py", cwd=tmp_path, PYTHONPATH=os.pathsep.join([HOME, str(tmp_path / "own")])) == (0, "naru False ran\n", "")
+
+
+def test_a_package_that_is_denied_finds_no_torch_and_others_do(tmp_path):
+    probe = textwrap.dedent(
+        """
+        import importlib, importlib.metadata, importlib.util
+        found = [importlib.util.find_spec("torch") is not None]
+        for ask in (lambda: __import__("torch"), lambda: importlib.import_module("torch.nn"), lambda: importlib.metadata.version("torch")):
+            try:
+                ask()
+                found.append(True)
+            except ImportError as error:
+                found.append(False)
+        """
+    )
+    for name in ("shy", "bold"):
+        (tmp_path / "site-packages" / name).mkdir(parents=True)
+        (tmp_path / "site-packages" / name / "__init__.py").write_text(probe)
+    (tmp_path / "beside.py").write_text(probe)
+    (tmp_path / "script.py").write_text(
+        "import sys\nsys.path.append('site-packages')\nimport torch, shy, bold, beside\n"
+        "print(*[sorted(set(m.found)) for m in (shy, bold, beside)])\n"
+    )
+    for variable in ({"NARU_TORCH_ALIAS_DENY": "shy"}, {"NARU_TORCH_ALIAS_ALLOW": "bold"}):
+        assert command("run", "script.py", cwd=tmp_path, **variable) == (0, "[False] [True] [True]\n", "")
+
+
+def test_names_that_packages_import_and_need_not_call_say_so_when_they_are_called(tmp_path):
+    code, out, err = script(
+        tmp_path,
+        """
+        from torch.distributed import ReduceOp, init_process_group, is_available
+        from torch.nn.parallel import DistributedDataParallel as DDP
+        import torch.distributed as dist, torch.fx
+        assert not is_available() and not isinstance(torch.nn.Linear(1, 1), DDP) and torch.fx.wrap(len) is len
+        for call in (init_process_group, lambda: DDP(torch.nn.Linear(1, 1)), lambda: torch.fx.symbolic_trace(len)):
+            try:
+                call()
+            except NotImplementedError as error:
+                print(str(error).split(";")[0])
+        try:
+            dist.get_rank()
+        except ValueError as error:
+            print(error)
+        """,
+    )
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "torch.distributed.init_process_group is in PyTorch 2.15 but not in naru yet",
+        "torch.nn.parallel.DistributedDataParallel is in PyTorch 2.15 but not in naru yet",
+        "torch.fx.symbolic_trace is in PyTorch 2.15 but not in naru yet",
+        "Default process group has not been initialized, please make sure to call init_process_group.",
+    ]
+
+
 @pytest.mark.parametrize(
     "other, less, greater",
     [("1.8", False, True), ("2.15.0", False, True), ("2.16", True, False), ((2, 0), False, True), ("3.0.0a0", True, False)],

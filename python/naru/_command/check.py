@@ -10,7 +10,7 @@ from inspect import getattr_static
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from .._missing import Absent, is_pytorchs, names, said
+from .._missing import Absent, is_absent as is_placeholder, is_pytorchs, names, said
 from ..vision._names import said as said_of_vision
 from .runner import is_absent
 from .screen import progress, say, wrong
@@ -130,10 +130,9 @@ def _find(qualified: str) -> Any:
 
 def _has(qualified: str) -> bool:
     try:
-        _find(qualified)
+        return not is_placeholder(_find(qualified), qualified)
     except (AttributeError, ImportError):
         return False
-    return True
 
 
 def _tensor_lacks(method: str) -> bool:
@@ -153,8 +152,8 @@ def _tensor_lacks(method: str) -> bool:
 def check_source(source: str, file: str) -> list[Finding]:
     """The names in a program's text that naru lacks, in the order of lines; a name once a line.
 
-    >>> for f in check_source("import torch\\nmodel = torch.fx.wrap('a')\\n", "train.py"): print(f.line, f.text)
-    2 torch.fx.wrap is in PyTorch 2.15 but not in naru yet; nearest: naru.Graph, which records a part of a program
+    >>> for f in check_source("import torch\\nmodel = torch.fx.Tracer()\\n", "train.py"): print(f.line, f.text)
+    2 torch.fx.Tracer is in PyTorch 2.15 but not in naru yet; nearest: naru.Graph, which records a part of a program
     """
     try:
         reader = _Reader(ast.parse(source, file))

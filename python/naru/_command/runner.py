@@ -9,8 +9,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from . import renaming, screen
 from .._missing import is_pytorchs, module_getattr, said
-from . import screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,6 +88,8 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if name.startswith(_VISION):
                 text = f" ({name} is not in naru.vision yet)"
             raise ModuleNotFoundError(f"No module named '{name}'{text}", name=name) from None
+        if sys.modules.get(name) is module:  # by `rename`; the import system would take the module's own spec for the answer
+            del sys.modules[name]
         return importlib.machinery.ModuleSpec(name, self, is_package=hasattr(module, "__path__") or name in _ALSO, loader_state=module)
 
     def create_module(self, spec: Any) -> ModuleType:
@@ -100,8 +102,12 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         spec = module.__spec__
         assert spec is not None
         module.__spec__ = spec.loader_state[1]
-        if not hasattr(module, "__getattr__"):
-            module.__getattr__ = module_getattr(module.__name__)  # type: ignore[method-assign]
+
+    def find_distributions(self, context: Any) -> Any:
+        """What `importlib.metadata` knows of an installed torch: packages ask it for the version."""
+        from .distribution import distributions
+
+        return distributions(context.name)
 
 
 def install_torch_alias() -> None:
@@ -112,8 +118,21 @@ def install_torch_alias() -> None:
     if loaded is not None and loaded is not sys.modules.get(_REAL):
         raise RuntimeError("torch is already loaded in this process, so it can't be made to mean naru")
     sys.meta_path.insert(0, TorchFinder())
+    renaming.install()
     if any(name in sys.modules for name in _STARTERS):
         _tell_children()
+    if os.environ.get("NARU_TORCH_ALIAS_DENY") or os.environ.get("NARU_TORCH_ALIAS_ALLOW"):
+        from .denial import install
+
+        install()
+
+
+def _tell_commands() -> None:
+    """`torch` means naru in the interpreters that the script starts as commands, too: they find `child/sitecustomize.py` first."""
+    folders = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "child")]
+    before = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder not in (*folders, "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(folders + before)
+    os.environ["NARU_TORCH_ALIAS"] = sys.implementation.cache_tag or ""
 
 
 def _is_ours(filename: str) -> bool:
@@ -160,6 +179,7 @@ def run_script(path: str, arguments: list[str]) -> int:
         print(f"naru run: can't open file '{path}': {error.strerror}", file=sys.stderr)
         return 2
     install_torch_alias()
+    _tell_commands()
     sys.argv = [path, *arguments]
     sys.path[0:1] = [os.path.dirname(os.path.abspath(path))]
 
@@ -183,6 +203,7 @@ def run_module(name: str, arguments: list[str]) -> int:
     import runpy
 
     install_torch_alias()
+    _tell_commands()
     sys.argv = [name, *arguments]
     sys.path[0:1] = [os.getcwd()]
     return _call(lambda: runpy.run_module(name, run_name="__main__", alter_sys=True))

@@ -1,0 +1,85 @@
+"""Under `naru run`, naru's classes and functions say that they are torch's: `type(x)` is `torch.Tensor`, `nn.Linear.__module__` `torch.nn.modules.linear`.
+
+Packages look at these names to find out what an object is, and pickles hold them: what a program pickles under `naru run` is PyTorch's by name, and is
+read again there, by `torch.load`, and (where it is plain state) by PyTorch.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from .._missing import module_getattr
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_REAL, _ALIAS = "naru", "torch"
+# These are not PyTorch's.
+_OWN = (f"{_REAL}._command", f"{_REAL}._missing", f"{_REAL}.__main__", f"{_REAL}.vision", f"{_REAL}.safetensors", f"{_REAL}.testing")
+
+
+def _is_own(name: str) -> bool:
+    return any(name == own or name.startswith(own + ".") for own in _OWN)
+
+
+def rename(module: ModuleType) -> None:
+    """Gives what a module of naru's defines the names of PyTorch's, and the module its other name in `sys.modules`."""
+    name = module.__name__
+    if _is_own(name) or not (name == _REAL or name.startswith(_REAL + ".")):
+        return
+    alias = _ALIAS + name[len(_REAL) :]
+    sys.modules.setdefault(alias, module)
+    if not hasattr(module, "__getattr__"):
+        module.__getattr__ = module_getattr(name)  # type: ignore[method-assign]
+    for value in list(vars(module).values()):
+        if getattr(value, "__module__", None) == name and hasattr(value, "__qualname__"):
+            try:
+                value.__module__ = alias
+            except (AttributeError, TypeError):  # built-in functions
+                continue
+
+
+class _Loader(importlib.abc.Loader):
+    """Loads as another loader does, and then renames."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: Any) -> Any:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        rename(module)
+
+
+class RenamingFinder(importlib.abc.MetaPathFinder):
+    """Finds naru's own modules as the other finders do, with a loader that renames."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if not name.startswith(_REAL + ".") or _is_own(name):
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                if hasattr(spec.loader, "exec_module") and spec.origin and spec.origin.endswith(".py"):
+                    spec.loader = _Loader(spec.loader)
+                return spec
+        return None
+
+
+def install() -> None:
+    """Renames what is loaded, and what will be."""
+    for name in ("Tensor", "Size", "device"):
+        getattr(_C, name).__module__ = _ALIAS
+    for module in list(sys.modules.values()):
+        if isinstance(getattr(module, "__name__", None), str):
+            rename(module)
+    sys.meta_path.insert(0, RenamingFinder())
