@@ -200,7 +200,7 @@ del _tell_top
 _SUBMODULES = frozenset(
     "accelerator array_api autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
     "amp fft linalg safetensors signal sparse special vision xpu _utils compiler distributions func hub jit masked multiprocessing overrides "
-    "profiler _dynamo".split()
+    "profiler _dynamo distributed fx onnx library ops return_types storage types mtia".split()
 )
 _LAZY = {
     **dict.fromkeys(("finfo", "iinfo"), "_functions.dtype_limits"),
@@ -228,7 +228,17 @@ _LAZY = {
         ),
         "_functions.native",
     ),
+    **dict.fromkeys(
+        (
+            "_check", "_check_with", "_check_value", "_check_type", "_check_index", "_check_not_implemented", "_check_is_size",
+            "_check_tensor_all", "_check_tensor_all_with", "_assert", "_assert_async", "_softmax_backward_data", "get_device_module",
+            "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "SymInt", "SymFloat", "SymBool", "PyTorchFileReader",
+            "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2",
+        ),
+        "_functions.checks",
+    ),
     "autocast": "amp.autocast_mode",
+    "ScriptModule": "jit",
     **dict.fromkeys(("sparse_coo_tensor", "sparse_csr_tensor"), "sparse"),
     "vmap": "func",
     "einsum": "_functions.einsum",
@@ -273,6 +283,11 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != f"{__name__}.{name}":
                 raise
+    if name.startswith("_foreach_"):
+        from ._functions.foreach import lists
+
+        globals()[name] = found = lists(name)
+        return found
     if name in _LEGACY:
         from .legacy import tensor_types
 
@@ -287,6 +302,14 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY, *_LEGACY})
 
+
+def _core_name(name: str) -> Any:
+    from ._functions import core_names
+
+    return getattr(core_names, name)
+
+
+_C.__getattr__ = _core_name  # type: ignore[method-assign]
 
 # Names that Python decides on, whether or not the core has them too.
 for _name in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "manual_seed", "finfo", "iinfo", "set_printoptions"):

@@ -12,6 +12,29 @@ from .utils._exceptions import ExceptionWrapper as ExceptionWrapper
 Tensor = _C.Tensor
 
 
+def _element_size(dtype: Any) -> int:
+    """The bytes of an element."""
+    return dtype.itemsize
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    """The index of a device; of one without, the current one of its kind where it may be left out."""
+    if isinstance(device, int):
+        return device
+    wanted = None if device is None else _C.device(device)
+    if wanted is not None and wanted.type == "cpu":
+        if not allow_cpu:
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        return -1 if wanted.index is None else wanted.index
+    if wanted is not None and wanted.index is not None:
+        return wanted.index
+    if not optional:
+        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got: {device}")
+    from ._functions.checks import get_device_module
+
+    return get_device_module(wanted).current_device()
+
+
 def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
     """The tensor of the given geometry over a storage; ValueError if it would reach outside."""
     size, stride = list(size), list(stride)

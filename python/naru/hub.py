@@ -11,12 +11,13 @@ import os
 import re
 import sys
 from typing import Any
+from urllib.parse import urlparse as urlparse
 
 from . import _missing
 
-__all__ = ["get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
+__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
-_HASH = re.compile(r"-([a-f0-9]*)\.")
+HASH_REGEX = _HASH = re.compile(r"-([a-f0-9]*)\.")
 _folder: dict[str, str] = {}
 
 
@@ -24,8 +25,16 @@ def get_dir() -> str:
     """The folder in which files are kept: the one set, $TORCH_HOME/hub, or ~/.cache/torch/hub."""
     if "hub" in _folder:
         return _folder["hub"]
-    home = os.getenv("TORCH_HOME") or os.path.join(os.getenv("XDG_CACHE_HOME", "~/.cache"), "torch")
-    return os.path.join(os.path.expanduser(home), "hub")
+    return os.path.join(_get_torch_home(), "hub")
+
+
+def _get_torch_home() -> str:
+    return os.path.expanduser(os.getenv("TORCH_HOME") or os.path.join(os.getenv("XDG_CACHE_HOME", "~/.cache"), "torch"))
+
+
+def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
+    """RuntimeError: naru downloads nothing."""
+    raise RuntimeError(f"torch.hub: naru downloads nothing; fetch {url} yourself, and put it at {dst}")
 
 
 def set_dir(d: str | os.PathLike) -> None:
@@ -127,8 +136,6 @@ def load_state_dict_from_url(
     check_hash: the file's name is `name-<first digits of its SHA256>.ext`, and must be right. The file is read as by weights_only=True in any
     case: a file from elsewhere may not run anything. FileNotFoundError where it is not there.
     """
-    from urllib.parse import urlparse
-
     from .serialization import load as read
 
     folder = model_dir if model_dir is not None else os.path.join(get_dir(), "checkpoints")

@@ -134,7 +134,8 @@ def _call(func: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
             func, args = getattr(Tensor, reflected), (args[1], args[0])
     takers = _takers(_flat(args, kwargs))
     name = getattr(func, "__name__", "")
-    modes = _here.modes and (not name.startswith("_") or name.endswith("__"))  # what is naru's own is none of theirs
+    # What is naru's own is none of theirs, unless the mode is.
+    modes = _here.modes and (not name.startswith("_") or name.endswith("__") or getattr(_here.modes[-1], "_sees_all", False))
     if not takers and not modes:
         return NotImplemented
     result = _asked(func, takers, bool(modes), args, kwargs)

@@ -45,6 +45,21 @@ def get_safe_globals() -> list[Any]:
     return list(_safe.values())
 
 
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """The names in a file that weights_only=True refuses: ["module.name", ...].
+
+    >>> import naru, io
+    >>> file = io.BytesIO()
+    >>> naru.save({"x": naru.ones(2)}, file)
+    >>> get_unsafe_globals_in_checkpoint(file)
+    []
+    """
+    from ._serialization.unsafe_globals import in_checkpoint
+
+    with _opened(f) as file:
+        return in_checkpoint(file, _safe)
+
+
 def clear_safe_globals() -> None:
     """Takes back all that `add_safe_globals` has added."""
     _safe.clear()

@@ -90,8 +90,8 @@ def test_a_state_dict_of_an_address_is_the_file_that_was_fetched_before(tmp_path
         torch.hub.load_state_dict_from_url("https://example.org/models/w-00.pth", model_dir=str(tmp_path), check_hash=True)
     with pytest.raises(FileNotFoundError, match="naru downloads nothing; fetch https://example.org/x.pth yourself, and put it at .*x.pth"):
         torch.hub.load_state_dict_from_url("https://example.org/x.pth", model_dir=str(tmp_path))
-    with pytest.raises(AttributeError, match="torch.hub.download_url_to_file is in PyTorch 2.15 but not in naru yet"):
-        torch.hub.download_url_to_file  # noqa: B018
+    with pytest.raises(RuntimeError, match="naru downloads nothing; fetch https://example.org/x.pth yourself"):
+        torch.hub.download_url_to_file("https://example.org/x.pth", str(tmp_path / "x.pth"))
 
 
 def test_extensions_of_pytorchs_say_what_to_use():

@@ -109,7 +109,7 @@ ERRORS = {
     "F.triplet_margin_loss(torch.ones(2, 3), torch.ones(2, 3), torch.ones(2, 3), margin=-1)": (ValueError, "margin must be greater than 0, got -1"),
     "torch.add(torch.ones(2), 'a', torch.ones(2))": (TypeError, "add()"),
     "torch.add(torch.ones(2), 2, 3)": (TypeError, "add()"),
-    "torch.fx": (AttributeError, "torch.fx is in PyTorch 2.15 but not in naru yet; nearest: naru.Graph"),
+    "torch.export": (AttributeError, "torch.export is in PyTorch 2.15 but not in naru yet; nearest: naru.Graph"),
 }
 
 WARNINGS = {

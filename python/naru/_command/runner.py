@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from . import renaming, screen
-from .._missing import is_pytorchs, module_getattr, said
+from .._missing import is_pytorchs, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable

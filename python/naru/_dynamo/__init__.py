@@ -6,8 +6,9 @@ import types
 from typing import Any
 
 from ..compiler import disable, reset
+from .eval_frame import OptimizedModule, is_dynamo_supported
 
-__all__ = ["config", "disable", "explain", "list_backends", "mark_dynamic", "optimize", "reset"]
+__all__ = ["OptimizedModule", "config", "disable", "explain", "list_backends", "mark_dynamic", "optimize", "reset"]
 
 
 class _Config(types.SimpleNamespace):
@@ -42,3 +43,18 @@ def list_backends(*args: Any) -> list[str]:
 def explain(fn: Any, *args: Any, **kwargs: Any) -> Any:
     """Not there yet: NotImplementedError."""
     raise NotImplementedError("torch._dynamo.explain is not in naru yet; nearest: naru.count_syncs, which shows where a program waits for a device")
+
+
+def is_compiling() -> bool:
+    """Whether a compiler traces: never."""
+    return False
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """The function itself."""
+    return fn
+
+
+assume_constant_result = disallow_in_graph = forbid_in_graph = nonstrict_trace = allow_in_graph
+mark_static_address = mark_unbacked = decorate_unbacked = mark_dynamic
+graph_break = mark_dynamic

@@ -12,6 +12,12 @@ _FLOATS = {
     "float32": (32, (2 - 2.0**-23) * 2.0**127, 2.0**-23, 2.0**-126, 1e-6),
     "float16": (16, 65504.0, 2.0**-10, 2.0**-14, 1e-3),
     "bfloat16": (16, (2 - 2.0**-7) * 2.0**127, 2.0**-7, 2.0**-126, 1e-2),
+    # Types that no tensor has here; packages ask for their limits.
+    "float8_e4m3fn": (8, 448.0, 2.0**-3, 2.0**-6, 1.0),
+    "float8_e4m3fnuz": (8, 240.0, 2.0**-3, 2.0**-7, 1.0),
+    "float8_e5m2": (8, 57344.0, 2.0**-2, 2.0**-14, 1.0),
+    "float8_e5m2fnuz": (8, 57344.0, 2.0**-2, 2.0**-15, 1.0),
+    "float8_e8m0fnu": (8, 2.0**127, 1.0, 2.0**-127, 1.0),
 }
 _INTS = {
     "uint8": (8, False),
@@ -45,7 +51,7 @@ class finfo:
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.{name}'")
         self.dtype = name
         self.bits, self.max, self.eps, self.tiny, self.resolution = _FLOATS[name]
-        self.min = -self.max
+        self.min = self.tiny if name == "float8_e8m0fnu" else -self.max
         self.smallest_normal = self.tiny
 
     def __repr__(self) -> str:

@@ -99,6 +99,42 @@ class Absent:
         raise AttributeError(said(self.qualified), name=self.qualified.rpartition(".")[2], obj=None)
 
 
+def absent_function(qualified: str) -> Callable[..., Any]:
+    """Stands in a module for a function that programs import and need not call: NotImplementedError where they do. `naru check` knows it."""
+
+    def absent(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(said(qualified))
+
+    absent.__name__ = absent.__qualname__ = qualified.rpartition(".")[2]
+    absent.__module__ = "torch." + qualified.rpartition(".")[0]
+    absent.__doc__ = f"Not there yet: NotImplementedError. {said(qualified, hint=False)}."
+    absent.__naru_lacks__ = qualified  # type: ignore[attr-defined]
+    return absent
+
+
+class _Lacking(type):
+    """The class of classes that are not there: what is asked of them is not there either, in the same words."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise AttributeError(said(f"{cls.__naru_lacks__}.{name}"), name=name, obj=None)
+
+
+def absent_class(qualified: str) -> type:
+    """The same for a class: things can be compared with it, classes derived from it, and none can be made."""
+
+    def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(said(qualified))
+
+    module, _, name = qualified.rpartition(".")
+    doc = f"Not there yet: NotImplementedError. {said(qualified, hint=False)}."
+    return _Lacking(name, (), {"__new__": __new__, "__module__": ("torch." + module).rstrip("."), "__doc__": doc, "__naru_lacks__": qualified})
+
+
+def is_absent(found: Any, qualified: str) -> bool:
+    """Whether what naru has under a name is an `absent_function` or `absent_class`."""
+    return getattr(found, "__naru_lacks__", None) == qualified
+
+
 def mark_absent(cls: type, qualified: str, wanted: str) -> None:
     """Puts an `Absent` into `cls` for each of `wanted` (names, with spaces between) that it has not."""
     for name in wanted.split():

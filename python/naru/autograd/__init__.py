@@ -205,6 +205,17 @@ def gradgradcheck(func: Any, inputs: Any, grad_outputs: Any = None, **options: A
 
     return check(func, inputs, grad_outputs, **options)
 
+
+def _profiler_enabled() -> bool:
+    from ..profiler._events import active
+
+    return active() is not None
+
+
+def _disable_profiler() -> None:
+    """Nothing to do: a profile ends with its block."""
+
+
 _missing_name = _missing.module_getattr(__name__)
 
 

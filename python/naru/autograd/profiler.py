@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from .. import _missing
 from ..profiler import profile as _profile
 from ..profiler import record_function
+from ..profiler._events import EventList as EventList
+from ..profiler._events import FunctionEvent as FunctionEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

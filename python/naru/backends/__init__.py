@@ -6,9 +6,9 @@ import sys
 import types
 
 from .. import _missing
-from . import _precision, cpu, cuda, cudnn, mkl, mkldnn, mps, openmp
+from . import _precision, cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp"]
+__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
 
 
 class _Backends(types.ModuleType):

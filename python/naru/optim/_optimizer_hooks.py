@@ -58,6 +58,10 @@ class OptimizerHooks:
     def _begin_hooks(self) -> None:
         for name in _HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
+        # At the first object of the class, as in PyTorch: a wrapper around an optimizer that never calls __init__ has no hooks.
+        step = getattr(type(self), "step", None)
+        if step is not None and not hasattr(step, "hooked"):
+            type(self).step = with_hooks(step)  # type: ignore[attr-defined]
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(optimizer, args, kwargs)` before each step; a pair that it returns replaces args and kwargs."""

@@ -7,12 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from ..autograd.grad_mode import enable_grad
+from ._packages import (
+    _default_to_fused_or_foreach as _default_to_fused_or_foreach,
+    _disable_dynamo_if_unsupported as _disable_dynamo_if_unsupported,
+    _dispatch_sqrt as _dispatch_sqrt,
+    _get_capturable_supported_devices as _get_capturable_supported_devices,
+    _get_scalar_dtype as _get_scalar_dtype,
+    _get_value as _get_value,
+    _stack_if_compiling as _stack_if_compiling,
+    _use_grad_for_differentiable as _use_grad_for_differentiable,
+    _view_as_real as _view_as_real,
+)
+from ..utils._foreach_utils import _group_tensors_by_device_and_dtype
 from ._optimizer_hooks import OptimizerHooks, register_optimizer_step_post_hook, register_optimizer_step_pre_hook, with_hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 Tensor = _C.Tensor
+ParamsT = Any  # an iterable of tensors, of dicts, or of pairs of name and tensor
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required"]
 
@@ -56,11 +69,7 @@ class Optimizer(OptimizerHooks):
         for group in groups:
             self.add_param_group(group)
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        step = cls.__dict__.get("step")
-        if step is not None and not hasattr(step, "hooked"):
-            cls.step = with_hooks(step)  # type: ignore[attr-defined,method-assign]
+    _group_tensors_by_device_and_dtype = staticmethod(_group_tensors_by_device_and_dtype)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group: a dict with "params" and any options that differ from the defaults."""

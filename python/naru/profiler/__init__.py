@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .._device.history import memory_history
 
 __all__ = [
-    "DeviceType", "ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule", "supported_activities",
+    "DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
     "tensorboard_trace_handler",
 ]  # fmt: skip
 
@@ -62,6 +62,15 @@ def supported_activities() -> set[ProfilerActivity]:
     return {ProfilerActivity.CPU, *(activity for activity, kind in kinds.items() if _C.is_available(kind))}
 
 
+def kineto_available() -> bool:
+    """Whether traces can be taken: yes.
+
+    >>> kineto_available()
+    True
+    """
+    return True
+
+
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:
     """For each step what is done in it: `skip_first` are skipped; then, `repeat` times (0: always), `wait` steps nothing, `warmup` steps without
     a record, and `active` steps that are recorded.
@@ -92,7 +101,7 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
     return action
 
 
-def _always(_: int) -> ProfilerAction:
+def _default_schedule_fn(_: int) -> ProfilerAction:
     return ProfilerAction.RECORD
 
 
@@ -170,7 +179,7 @@ class profile:
         self.activities = set(activities) if activities is not None else supported_activities()
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
-        self.schedule = schedule or _always
+        self.schedule = schedule or _default_schedule_fn
         self._scheduled = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.record_shapes, self.profile_memory = record_shapes, profile_memory

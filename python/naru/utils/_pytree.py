@@ -6,11 +6,13 @@ None too.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict, deque, namedtuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._tree_nodes import (
     DICTS,
+    NODES,
     GetAttrKey,
     MappingKey,
     SequenceKey,
@@ -38,6 +40,51 @@ __all__ = [
 ]  # fmt: skip
 
 PyTree = Any
+Context = Any
+
+
+def _get_node_type(tree: Any) -> Any:
+    kind = node_type(tree)
+    return namedtuple if kind is tuple.__new__ else type(tree) if kind is None else kind
+
+
+class NodeDef(NamedTuple):
+    """How a class of nodes is taken apart and put together."""
+
+    type: Any
+    flatten_fn: Callable[[Any], tuple[list, Any]]
+    unflatten_fn: Callable[[Iterable, Any], Any]
+
+
+class _Supported(Mapping):
+    """The classes of nodes: read as a dict."""
+
+    def __getitem__(self, kind: Any) -> NodeDef:
+        if kind not in NODES and kind is not namedtuple:
+            raise KeyError(kind)
+        node = node_of(tuple.__new__ if kind is namedtuple else kind)
+        return NodeDef(kind, node.flatten, node.unflatten)
+
+    def __iter__(self) -> Iterator:
+        return iter((*NODES, namedtuple))
+
+    def __len__(self) -> int:
+        return len(NODES) + 1
+
+
+SUPPORTED_NODES = _Supported()
+
+
+def _dict_flatten(d: dict[Any, Any]) -> tuple[list, Any]:
+    return list(d.values()), list(d)
+
+
+def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list, Any]:
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def _dict_unflatten(values: Iterable, context: Any) -> dict[Any, Any]:
+    return dict(zip(context, values))
 
 
 class TreeSpec:

@@ -11,6 +11,7 @@ from . import utils as utils
 from .activation import *
 from .attention import *
 from .batchnorm import *
+from .batchnorm import _InstanceNorm
 from .class_loss import *
 from .container import *
 from .conv import *
@@ -42,6 +43,7 @@ for _place, _names in _ELSEWHERE.items():
     _module = _ModuleType(f"{__name__}.{_place}", "Another place of these layers.")
     vars(_module).update({_name: globals()[_name] for _name in _names.split()}, __all__=_names.split())
     _sys.modules[_module.__name__] = globals()[_place] = _module
+_sys.modules[f"{__name__}.instancenorm"]._InstanceNorm = _InstanceNorm  # type: ignore[attr-defined]
 
 if not TYPE_CHECKING:
     __all__ = [

@@ -23,12 +23,13 @@ from ._global_hooks import (
     registered,
 )
 from ._module_hooks import HookMethods
-from ._module_state import StateMethods
+from ._module_state import StateMethods, _IncompatibleKeys as _IncompatibleKeys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Tensor = _C.Tensor
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 __all__ = [
     "Module", "register_module_backward_hook", "register_module_buffer_registration_hook", "register_module_forward_hook",

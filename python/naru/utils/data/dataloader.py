@@ -321,6 +321,9 @@ class _Iterator:
         raise NotImplementedError("{} cannot be pickled", type(self).__name__)
 
 
+_BaseDataLoaderIter = _Iterator  # PyTorch's name
+
+
 class _RowsIterator(_Iterator):
     """One pass over rows of tensors, which threads of the library take, or this one when a batch is asked for."""
 
@@ -386,6 +389,9 @@ class _WorkersIterator(_Iterator):
                 self._dropped.detach()
                 self._pool.stop()
             raise
+
+
+_MultiProcessingDataLoaderIter = _WorkersIterator
 
 
 def _pins(loader: DataLoader) -> bool:

@@ -1,0 +1,157 @@
+"""`torch._check` and its kin, which raise where a condition does not hold, and small names that packages take from `torch` itself."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from .. import _C, _missing
+
+Tensor = _C.Tensor
+
+_UNSAID = (
+    "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an enhancement request to PyTorch.)"
+)
+
+
+def _raise(error_type: type[BaseException], message: Any) -> NoReturn:
+    if message is None:
+        raise error_type(_UNSAID)
+    raise error_type(str(message() if callable(message) else message))
+
+
+def _check_with(error_type: type[BaseException], cond: Any, message: Any = None) -> None:
+    """Raises `error_type` with the message (a text, or a function that gives it) where `cond`, a bool, is False."""
+    if not isinstance(cond, bool):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if not cond:
+        _raise(error_type, message)
+
+
+def _check(cond: Any, message: Any = None) -> None:
+    """RuntimeError where the condition is False."""
+    _check_with(RuntimeError, cond, message)
+
+
+def _check_value(cond: Any, message: Any = None) -> None:
+    """ValueError where the condition is False."""
+    _check_with(ValueError, cond, message)
+
+
+def _check_type(cond: Any, message: Any = None) -> None:
+    """TypeError where the condition is False."""
+    _check_with(TypeError, cond, message)
+
+
+def _check_index(cond: Any, message: Any = None) -> None:
+    """IndexError where the condition is False."""
+    _check_with(IndexError, cond, message)
+
+
+def _check_not_implemented(cond: Any, message: Any = None) -> None:
+    """NotImplementedError where the condition is False."""
+    _check_with(NotImplementedError, cond, message)
+
+
+def _check_is_size(i: int, message: Any = None, *, max: int | None = None) -> None:
+    """RuntimeError where `i` is negative, or above `max`."""
+    _check(i >= 0, message)
+    if max is not None:
+        _check(i <= max, message)
+
+
+def _check_tensor_all_with(error_type: type[BaseException], cond: Tensor, message: Any = None) -> None:
+    """Raises `error_type` where an element of a Bool tensor is False."""
+    if not isinstance(cond, Tensor):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype != _C.bool:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check_with(error_type, bool(cond.all().item()), message)
+
+
+def _check_tensor_all(cond: Tensor, message: Any = None) -> None:
+    """RuntimeError where an element of a Bool tensor is False."""
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
+def _assert(condition: object, message: object) -> None:
+    """AssertionError where the condition is false."""
+    assert condition, message
+
+
+def _assert_async(input: Tensor, assert_msg: str = "") -> None:
+    """RuntimeError where the only element is zero; it waits for the device."""
+    if not input.item():
+        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
+def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
+    """The gradient of softmax by its input."""
+    product = grad_output * output
+    return (product - output * product.sum(dim, keepdim=True)).to(input_dtype)
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a kind of devices (`torch.cuda`, `torch.cpu` ...); of the accelerator there is where none is named, else `torch.cpu`.
+
+    >>> import naru
+    >>> naru.get_device_module("cpu") is naru.cpu
+    True
+    """
+    from importlib import import_module
+
+    if device is None:
+        kind = next((k for k in _C._ACCELERATORS if _C.device_count(k)), "cpu")
+    else:
+        kind = _C.device(device).type
+    try:
+        return import_module("." + kind, _C.__name__.partition(".")[0])
+    except ModuleNotFoundError:
+        raise RuntimeError(f"Invalid device string: '{device}', make sure it has a corresponding module registered under 'torch'.") from None
+
+
+def sym_float(a: Any) -> float:
+    """`float(a)`: sizes are plain numbers."""
+    return float(a)
+
+
+def sym_int(a: Any) -> int:
+    """`int(a)`: sizes are plain numbers."""
+    return int(a)
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """The larger number, a float where one is."""
+    return float(max(a, b)) if isinstance(a, float) or isinstance(b, float) else max(a, b)
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """The smaller number, a float where one is."""
+    return float(min(a, b)) if isinstance(a, float) or isinstance(b, float) else min(a, b)
+
+
+def sym_not(a: Any) -> bool:
+    """`not a`."""
+    return not a
+
+
+class _AbsentType:
+    """A dtype that no tensor here can have: it can be compared and named, and functions refuse it as what is no dtype."""
+
+    def __init__(self, name: str, itemsize: int) -> None:
+        self._name, self.itemsize = name, itemsize
+        self.is_floating_point, self.is_complex, self.is_signed = True, False, True
+        self.__naru_lacks__ = name
+
+    def __repr__(self) -> str:
+        return "torch." + self._name
+
+    def __reduce__(self) -> str:
+        return self._name
+
+
+SymInt, SymFloat, SymBool, PyTorchFileReader = (
+    _missing.absent_class(name) for name in ("SymInt", "SymFloat", "SymBool", "PyTorchFileReader")
+)
+float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, float4_e2m1fn_x2 = (
+    _AbsentType(name, 1) for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2")
+)

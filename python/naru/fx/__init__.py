@@ -1,0 +1,35 @@
+"""`torch.fx`: nothing is traced, and so `wrap` has nothing to do, and no value is a `Proxy`. The classes are there for what is compared with them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from .. import _missing
+
+__all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "has_side_effect", "symbolic_trace", "wrap"]
+
+T = TypeVar("T")
+
+
+def wrap(fn_or_name: T) -> T:
+    """The function (or the name of one) itself: a tracer would not look into it.
+
+    >>> wrap(abs)(-1)
+    1
+    """
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError(f"Unsupported type for global function! Must be either a callable or string name, got {type(fn_or_name)}")
+    return fn_or_name
+
+
+def has_side_effect(fn: T) -> T:
+    """The function itself."""
+    return fn
+
+
+Graph, GraphModule, Interpreter, Node, Proxy, Tracer, Transformer = (
+    _missing.absent_class(f"fx.{name}") for name in ("Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer")
+)
+symbolic_trace: Any = _missing.absent_function("fx.symbolic_trace")
+
+__getattr__ = _missing.module_getattr(__name__)

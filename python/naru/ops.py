@@ -1,0 +1,84 @@
+"""`torch.ops`: operators by namespace: `torch.ops.aten.relu` is the function `torch.relu`, others are those of `torch.library`.
+
+An operator's overloads (`torch.ops.aten.add.Tensor`) are all the same function, which looks at its arguments itself.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+from ._functions.operators import OPERATORS
+
+
+class OpOverloadPacket:
+    """An operator: calls the function; `default`, `Tensor` and the other names of overloads are itself."""
+
+    # Names that PyTorch gives overloads; which of them an operator has there is not known here.
+    _OVERLOADS = ("default", "Tensor", "Scalar", "List", "ScalarList", "int", "dim", "dim_IntList", "self", "out")
+
+    def __init__(self, name: str, function: Any) -> None:
+        self._qualified_op_name, self._function = name, function
+        self.__name__ = name.rpartition("::")[2]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def overloads(self) -> list[str]:
+        """The names of overloads."""
+        return list(self._OVERLOADS)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._OVERLOADS:
+            return self
+        found = getattr(self.__dict__.get("_function"), name, None) if name.startswith("register_") else None
+        if found is None:
+            raise AttributeError(f"The underlying op of '{self.__dict__.get('_qualified_op_name')}' has no overload name '{name}'")
+        return found
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self._qualified_op_name.replace('::', '.')}')>"
+
+
+class _OpNamespace(types.ModuleType):
+    """The operators of a namespace."""
+
+    def __getattr__(self, name: str) -> Any:
+        space = self.__name__.rpartition(".")[2]
+        function = OPERATORS.get(f"{space}::{name}")
+        if function is None and space in ("aten", "prims") and not name.startswith("__"):
+            function = _function(name)
+        if function is None:
+            raise AttributeError(f"'_OpNamespace' '{space}' object has no attribute '{name}'")
+        return OpOverloadPacket(f"{space}::{name}", function)
+
+
+def _function(name: str) -> Any:
+    """naru's function or method of PyTorch's operator `name`."""
+    import naru
+
+    found = getattr(naru, name, None)
+    if callable(found):
+        return found
+    for module in (naru.nn.functional, naru.Tensor):
+        found = getattr(module, name, None)
+        if callable(found):
+            return found
+    return None
+
+
+class _Ops(types.ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
+        space = _OpNamespace(f"torch.ops.{name}")
+        setattr(self, name, space)
+        return space
+
+    def load_library(self, path: str) -> None:
+        """OSError: extensions that are built for PyTorch cannot be loaded."""
+        raise OSError(f"Could not load this library: {path}. It is built for PyTorch; naru can't load it, nearest: naru.kernel")
+
+
+sys.modules[__name__].__class__ = _Ops
