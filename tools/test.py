@@ -144,6 +144,7 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("-k", metavar="EXPR", help="only the Python tests whose names match")
     parser.add_argument("--cpp", action="store_true", help="only the C++ tests")
     parser.add_argument("--python", action="store_true", help="only the Python tests")
+    parser.add_argument("--third-party", action="store_true", help="only packages written for PyTorch, over naru")
     parser.add_argument("--torch", action="store_true", help="also the comparison with PyTorch")
     parser.add_argument("--aarch64", action="store_true", help="only the tests of aarch64, in qemu")
     parser.add_argument("--notebooks", action="store_true", help="only the notebooks")
@@ -179,6 +180,10 @@ def main(arguments: list[str]) -> int:
             command = [str(ROOT / f"build/release/tests/{program}/naru_{program}"), "--gtest_brief=1", f"--gtest_output=json:{report}"]
             if not options.gtest_filter:
                 total += run_suite(name, command, report, count_gtest, NARU_VIRTUAL="", NARU_CACHE_DIR="")
+    if options.third_party:
+        cpp, python = False, False
+        where = [] if paths else ["tests/third_party"]
+        total += pytest("packages of others", [*where, *chosen, *rest], os.environ["NARU_THIRD_PARTY_PYTHON"])
     if not arguments:
         total += aarch64_share()
     if python:
