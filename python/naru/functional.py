@@ -22,7 +22,14 @@ def is_tensor(obj: Any) -> bool:
 
 
 def cartesian_prod(*tensors: Any) -> Tensor:
-    """All choices of one element of each vector, as rows."""
+    """All choices of one element of each vector, as rows.
+
+    >>> naru.cartesian_prod(naru.tensor([1, 2]), naru.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
     return _C._cartesian_prod(list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors))
 
 
@@ -92,7 +99,12 @@ def get_device(input: Tensor) -> int:
 
 
 def block_diag(*tensors: Any) -> Tensor:
-    """A matrix with these along its diagonal."""
+    """A matrix with these along its diagonal.
+
+    >>> naru.block_diag(naru.tensor([[1]]), naru.tensor([[2, 3]]))
+    tensor([[1, 0, 0],
+            [0, 2, 3]])
+    """
     return _C._block_diag(list(tensors))
 
 
@@ -114,12 +126,20 @@ def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | No
 
 
 def is_storage(obj: Any) -> bool:
-    """Whether an object is a storage."""
+    """Whether an object is a storage.
+
+    >>> naru.is_storage(naru.ones(1).untyped_storage())
+    True
+    """
     return type(obj).__name__ in ("UntypedStorage", "TypedStorage")
 
 
 def typename(obj: Any) -> str:
-    """The name of an object's type; of a tensor, e.g. "torch.FloatTensor"."""
+    """The name of an object's type; of a tensor, e.g. "torch.FloatTensor".
+
+    >>> naru.typename(naru.ones(1))
+    'torch.FloatTensor'
+    """
     if isinstance(obj, Tensor):
         return obj.type()
     kind = obj if isinstance(obj, type) else type(obj)
@@ -172,7 +192,11 @@ def set_autocast_cpu_dtype(dtype: Any) -> None:
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
-    """The shape that tensors of the given shapes broadcast to."""
+    """The shape that tensors of the given shapes broadcast to.
+
+    >>> naru.broadcast_shapes((2, 1), (3,))
+    torch.Size([2, 3])
+    """
     result: list[int] = []
     for shape in shapes:
         sizes = [shape] if isinstance(shape, int) else list(shape)
@@ -197,17 +221,29 @@ def _atleast(tensors: tuple, grow: Callable[[Tensor], Tensor]) -> Any:
 
 
 def atleast_1d(*tensors: Any) -> Any:
-    """The tensors with at least one dimension."""
+    """The tensors with at least one dimension.
+
+    >>> naru.atleast_1d(naru.tensor(5.0))
+    tensor([5.])
+    """
     return _atleast(tensors, lambda t: t.reshape(1) if t.dim() == 0 else t)
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """The tensors with at least two dimensions."""
+    """The tensors with at least two dimensions.
+
+    >>> naru.atleast_2d(naru.tensor(5.0))
+    tensor([[5.]])
+    """
     return _atleast(tensors, lambda t: t.reshape(1, -1) if t.dim() < 2 else t)
 
 
 def atleast_3d(*tensors: Any) -> Any:
-    """The tensors with at least three dimensions."""
+    """The tensors with at least three dimensions.
+
+    >>> naru.atleast_3d(naru.tensor(5.0))
+    tensor([[[5.]]])
+    """
 
     def grow(t: Tensor) -> Tensor:
         if t.dim() < 2:

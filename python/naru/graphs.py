@@ -135,7 +135,7 @@ class graph:
     """`with naru.graph(g):` (or `torch.cuda.graph(g)`) records the block's work in `g`.
 
     Args:
-        graph: the `Graph`.
+        cuda_graph: the `Graph`.
         pool, capture_error_mode: as in `Graph`.
         stream: made the current one in the block; default: a stream beside the default one, which other threads do not use.
         device: default: the stream's, the graph's, or the current accelerator.

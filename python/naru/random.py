@@ -45,17 +45,32 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The seed set last."""
+    """The seed set last.
+
+    >>> seed = naru.initial_seed()
+    """
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> _C.Tensor:
-    """The generator's state as a uint8 tensor."""
+    """The generator's state as a uint8 tensor.
+
+    >>> state = naru.get_rng_state()
+    >>> a = naru.rand(2); naru.set_rng_state(state)
+    >>> naru.equal(a, naru.rand(2))
+    True
+    """
     return default_generator.get_state()
 
 
 def set_rng_state(new_state: _C.Tensor) -> None:
-    """Takes back a state from `get_rng_state`."""
+    """Takes back a state from `get_rng_state`.
+
+    >>> state = naru.get_rng_state()
+    >>> a = naru.rand(2); naru.set_rng_state(state)
+    >>> naru.equal(a, naru.rand(2))
+    True
+    """
     default_generator.set_state(new_state)
 
 
@@ -82,7 +97,11 @@ def algorithm() -> str:
 
 
 class fork_rng:
-    """A context manager after which the generator is as it was before."""
+    """A context manager after which the generator is as it was before.
+
+    >>> with naru.fork_rng():
+    ...     x = naru.rand(2)
+    """
 
     def __init__(self, devices: Iterable[Any] | None = None, enabled: bool = True, *args: Any, **kwargs: Any) -> None:
         self._enabled = enabled

@@ -50,6 +50,10 @@ def sparse_coo_tensor(
         values: (stored, ...); values of equal coordinates add up.
         size: found from the indices where it is not given. `sparse_coo_tensor(size)` is a tensor of zeros.
         is_coalesced: whether each coordinate stands once, in row-major order; what is said is believed.
+
+    >>> naru.sparse_coo_tensor(naru.tensor([[0, 1], [1, 0]]), naru.tensor([5, 7])).to_dense()
+    tensor([[0, 5],
+            [7, 0]])
     """
     if values is None:
         size = tuple(size if size is not None else indices)
@@ -75,7 +79,12 @@ def sparse_csr_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """A sparse matrix by rows: where each row begins (rows + 1), and columns and values of what is stored."""
+    """A sparse matrix by rows: where each row begins (rows + 1), and columns and values of what is stored.
+
+    >>> naru.sparse_csr_tensor(naru.tensor([0, 1, 2]), naru.tensor([1, 0]), naru.tensor([5, 7])).to_dense()
+    tensor([[0, 5],
+            [7, 0]])
+    """
     held = _like(values, dtype, device)
     rows, columns = (_like(i, _C.int64, held.device) for i in (crow_indices, col_indices))
     made = _C._sparse_csr_tensor(rows, columns, held, None if size is None else tuple(size))

@@ -25,7 +25,11 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """What `use_deterministic_algorithms` was last told by warn_only."""
+    """What `use_deterministic_algorithms` was last told by warn_only.
+
+    >>> naru.is_deterministic_algorithms_warn_only_enabled()
+    False
+    """
     return _warn_only
 
 
@@ -43,7 +47,11 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """0, 1 or 2: see `set_deterministic_debug_mode`."""
+    """0, 1 or 2: see `set_deterministic_debug_mode`.
+
+    >>> naru.get_deterministic_debug_mode()
+    0
+    """
     if not _C.are_deterministic_algorithms_enabled():
         return 0
     return 1 if _warn_only else 2

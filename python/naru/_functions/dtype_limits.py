@@ -68,7 +68,11 @@ class finfo:
 
 
 class iinfo:
-    """The limits of an integer dtype."""
+    """The limits of an integer dtype.
+
+    >>> naru.iinfo(naru.int8).max
+    127
+    """
 
     def __init__(self, type: Any) -> None:
         name = _name(type)

@@ -28,6 +28,10 @@ class autocast:
     device_type: the kind of device that it is about ("cuda", "cpu", ...). dtype: what products are computed in (float16; on cpu bfloat16).
     enabled: False opens a block without it inside another. cache_enabled: whether a weight is cast once in the outermost block.
     float64 is never cast. Blocks belong to the thread. Errors: RuntimeError for a kind that is not known.
+
+    >>> with naru.autocast('cpu'):
+    ...     print((naru.ones(2, 2) @ naru.ones(2, 2)).dtype)
+    torch.bfloat16
     """
 
     def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None) -> None:

@@ -102,14 +102,24 @@ class no_grad(_Mode):
 
 
 class enable_grad(_Mode):
-    """Within it, history is recorded, also inside `no_grad`."""
+    """Within it, history is recorded, also inside `no_grad`.
+
+    >>> with naru.no_grad(), naru.enable_grad():
+    ...     print(naru.is_grad_enabled())
+    True
+    """
 
     __slots__ = ()
     _value = True
 
 
 class set_grad_enabled:
-    """Switches recording on or off: at once, and back again if used as a context manager."""
+    """Switches recording on or off: at once, and back again if used as a context manager.
+
+    >>> with naru.set_grad_enabled(False):
+    ...     print(naru.is_grad_enabled())
+    False
+    """
 
     def __init__(self, mode: bool) -> None:
         self.mode = bool(mode)

@@ -21,137 +21,233 @@ def _apart(input: Tensor, inplace: bool) -> Tensor:
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(x, 0)"""
+    """max(x, 0)
+
+    >>> naru.nn.functional.relu(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([0.0000, 0.5000, 3.0000])
+    """
     return _C.relu_(input) if inplace else _C.relu(input)
 
 
 def relu_(input: Tensor) -> Tensor:
-    """max(x, 0), in place"""
+    """max(x, 0), in place
+
+    >>> naru.nn.functional.relu_(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([0.0000, 0.5000, 3.0000])
+    """
     return _C.relu_(input)
 
 
 def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + exp(-x))"""
+    """1 / (1 + exp(-x))
+
+    >>> naru.nn.functional.sigmoid(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([0.1192, 0.6225, 0.9526])
+    """
     return _C.sigmoid(input)
 
 
 def tanh(input: Tensor) -> Tensor:
-    """tanh(x)"""
+    """tanh(x)
+
+    >>> naru.nn.functional.tanh(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.9640,  0.4621,  0.9951])
+    """
     return _C.tanh(input)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(x, 0), 6)"""
+    """min(max(x, 0), 6)
+
+    >>> naru.nn.functional.relu6(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([0.0000, 0.5000, 3.0000])
+    """
     x = _apart(input, inplace)
     return _finish(input, _C.relu6(x), inplace)
 
 
 @takes_tensors
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """x held between min_val and max_val; no gradient at or beyond the limits"""
+    """x held between min_val and max_val; no gradient at or beyond the limits
+
+    >>> naru.nn.functional.hardtanh(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
     return _finish(input, _C._hardtanh(_apart(input, inplace), min_val, max_val), inplace)
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """`hardtanh`, in place"""
+    """`hardtanh`, in place
+
+    >>> naru.nn.functional.hardtanh_(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
     return hardtanh(input, min_val, max_val, True)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(x + 3, 0), 6) / 6"""
+    """min(max(x + 3, 0), 6) / 6
+
+    >>> naru.nn.functional.hardsigmoid(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([0.1667, 0.5833, 1.0000])
+    """
     x = _apart(input, inplace)
     return _finish(input, _C.hardsigmoid(x), inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x · hardsigmoid(x)"""
+    """x · hardsigmoid(x)
+
+    >>> naru.nn.functional.hardswish(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.3333,  0.2917,  3.0000])
+    """
     x = _apart(input, inplace)
     return _finish(input, _C.hardswish(x), inplace)
 
 
 @takes_tensors
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """x where |x| > lambd, else 0"""
+    """x where |x| > lambd, else 0
+
+    >>> naru.nn.functional.hardshrink(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-2.,  0.,  3.])
+    """
     return _C._hardshrink(input, lambd)
 
 
 @takes_tensors
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """x moved towards 0 by lambd, 0 within lambd of it"""
+    """x moved towards 0 by lambd, 0 within lambd of it
+
+    >>> naru.nn.functional.softshrink(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-1.5000,  0.0000,  2.5000])
+    """
     return _C._softshrink(input, lambd)
 
 
 @takes_tensors
 def tanhshrink(input: Tensor) -> Tensor:
-    """x - tanh(x)"""
+    """x - tanh(x)
+
+    >>> naru.nn.functional.tanhshrink(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-1.0360,  0.0379,  2.0049])
+    """
     return _C._tanhshrink(input)
 
 
 def softsign(input: Tensor) -> Tensor:
-    """x / (1 + |x|)"""
+    """x / (1 + |x|)
+
+    >>> naru.nn.functional.softsign(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.6667,  0.3333,  0.7500])
+    """
     return _C.softsign(input)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """x where x > threshold, else value"""
+    """x where x > threshold, else value
+
+    >>> naru.nn.functional.threshold(naru.tensor([-2.0, 0.5, 3.0]), 1.0, 20.0)
+    tensor([20., 20.,  3.])
+    """
     x = _apart(input, inplace)
     return _finish(input, _C.threshold(x, threshold, value), inplace)
 
 
 @takes_tensors
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """The function `threshold`, in place"""
+    """The function `threshold`, in place
+
+    >>> naru.nn.functional.threshold_(naru.tensor([-2.0, 0.5, 3.0]), 1.0, 20.0)
+    tensor([20., 20.,  3.])
+    """
     return _finish(input, _C.threshold(_apart(input, True), threshold, value), True)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """x where x > 0, else negative_slope · x"""
+    """x where x > 0, else negative_slope · x
+
+    >>> naru.nn.functional.leaky_relu(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.0200,  0.5000,  3.0000])
+    """
     x = _apart(input, inplace)
     return _finish(input, _C.leaky_relu(x, negative_slope), inplace)
 
 
 @takes_tensors
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """`leaky_relu`, in place"""
+    """`leaky_relu`, in place
+
+    >>> naru.nn.functional.leaky_relu_(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.0200,  0.5000,  3.0000])
+    """
     return leaky_relu(input, negative_slope, True)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """x where x > 0, else alpha · (exp(x) - 1)"""
+    """x where x > 0, else alpha · (exp(x) - 1)
+
+    >>> naru.nn.functional.elu(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.8647,  0.5000,  3.0000])
+    """
     x = _apart(input, inplace)
     return _finish(input, _C.elu(x, alpha), inplace)
 
 
 @takes_tensors
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`elu`, in place"""
+    """`elu`, in place
+
+    >>> naru.nn.functional.elu_(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.8647,  0.5000,  3.0000])
+    """
     return elu(input, alpha, True)
 
 
 @takes_tensors
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """x where x > 0, else alpha · (exp(x / alpha) - 1)"""
+    """x where x > 0, else alpha · (exp(x / alpha) - 1)
+
+    >>> naru.nn.functional.celu(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.8647,  0.5000,  3.0000])
+    """
     return _finish(input, _C._celu(_apart(input, inplace), alpha), inplace)
 
 
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`celu`, in place"""
+    """`celu`, in place
+
+    >>> naru.nn.functional.celu_(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.8647,  0.5000,  3.0000])
+    """
     return celu(input, alpha, True)
 
 
 @takes_tensors
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """scale · elu(x, alpha) with the constants that keep mean 0 and variance 1"""
+    """scale · elu(x, alpha) with the constants that keep mean 0 and variance 1
+
+    >>> naru.nn.functional.selu(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-1.5202,  0.5254,  3.1521])
+    """
     return _finish(input, _C._selu(_apart(input, inplace)), inplace)
 
 
 def selu_(input: Tensor) -> Tensor:
-    """`selu`, in place"""
+    """`selu`, in place
+
+    >>> naru.nn.functional.selu_(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-1.5202,  0.5254,  3.1521])
+    """
     return selu(input, True)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """x · Φ(x), Φ the normal distribution's; approximate="tanh" takes the usual approximation of it"""
+    """x · Φ(x), Φ the normal distribution's; approximate="tanh" takes the usual approximation of it
+
+    >>> naru.nn.functional.gelu(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.0455,  0.3457,  2.9960])
+    """
     if approximate == "none":
         return _C.gelu(input)
     if approximate == "tanh":
@@ -160,35 +256,59 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x · sigmoid(x)"""
+    """x · sigmoid(x)
+
+    >>> naru.nn.functional.silu(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.2384,  0.3112,  2.8577])
+    """
     x = _apart(input, inplace)
     return _finish(input, _C.silu(x), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x · tanh(softplus(x))"""
+    """x · tanh(softplus(x))
+
+    >>> naru.nn.functional.mish(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.2525,  0.3752,  2.9865])
+    """
     x = _apart(input, inplace)
     return _finish(input, _C.mish(x), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """log(1 + exp(beta · x)) / beta; x itself where beta · x > threshold"""
+    """log(1 + exp(beta · x)) / beta; x itself where beta · x > threshold
+
+    >>> naru.nn.functional.softplus(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([0.1269, 0.9741, 3.0486])
+    """
     return _C.softplus(input, beta, threshold)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(x)), without overflow"""
+    """log(sigmoid(x)), without overflow
+
+    >>> naru.nn.functional.logsigmoid(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-2.1269, -0.4741, -0.0486])
+    """
     return _C.logsigmoid(input)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """x where x > 0, else weight · x; weight has one element, or one for each channel (dimension 1)"""
+    """x where x > 0, else weight · x; weight has one element, or one for each channel (dimension 1)
+
+    >>> naru.nn.functional.prelu(naru.tensor([-2.0, 0.5, 3.0]), naru.tensor([0.1]))
+    tensor([-0.2000,  0.5000,  3.0000])
+    """
     return _C.prelu(input, weight)
 
 
 @takes_tensors
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """first half · sigmoid(second half), the halves along `dim`"""
+    """first half · sigmoid(second half), the halves along `dim`
+
+    >>> naru.nn.functional.glu(naru.tensor([1.0, 2.0, 0.0, 0.0]))
+    tensor([0.5000, 1.0000])
+    """
     return _C._glu(input, dim)
 
 
@@ -206,14 +326,22 @@ def _default_dim(name: str, input: Tensor) -> int:
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None) -> Tensor:
-    """exp(x) / sum(exp(x)) along `dim`; computed in `dtype` if given"""
+    """exp(x) / sum(exp(x)) along `dim`; computed in `dtype` if given
+
+    >>> naru.nn.functional.softmax(naru.tensor([1.0, 2.0]), dim=0)
+    tensor([0.2689, 0.7311])
+    """
     if dim is None:
         dim = _default_dim("softmax", input)
     return _C.softmax(input, dim) if dtype is None else _C.softmax(input, dim, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None) -> Tensor:
-    """log(softmax(x)) along `dim`; computed in `dtype` if given"""
+    """log(softmax(x)) along `dim`; computed in `dtype` if given
+
+    >>> naru.nn.functional.log_softmax(naru.tensor([1.0, 2.0]), dim=0)
+    tensor([-1.3133, -0.3133])
+    """
     if dim is None:
         dim = _default_dim("log_softmax", input)
     return _C.log_softmax(input, dim) if dtype is None else _C.log_softmax(input, dim, dtype=dtype)
@@ -221,7 +349,11 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
 @takes_tensors
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None) -> Tensor:
-    """softmax(-x) along `dim`"""
+    """softmax(-x) along `dim`
+
+    >>> naru.nn.functional.softmin(naru.tensor([1.0, 2.0]), dim=0)
+    tensor([0.7311, 0.2689])
+    """
     if dim is None:
         dim = _default_dim("softmin", input)
     return softmax(-input, dim, dtype=dtype)
@@ -229,7 +361,11 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 @takes_tensors
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A sample of the Gumbel-softmax distribution; `hard` gives one-hot values with the soft ones' gradient"""
+    """A sample of the Gumbel-softmax distribution; `hard` gives one-hot values with the soft ones' gradient
+
+    >>> naru.nn.functional.gumbel_softmax(naru.zeros(4), hard=True).sum()
+    tensor(1.)
+    """
     if eps != 1e-10:
         import warnings
 
@@ -238,7 +374,11 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
 
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
-    """x where x > 0, else x times a number between `lower` and `upper`: drawn for each element in training, else their mean"""
+    """x where x > 0, else x times a number between `lower` and `upper`: drawn for each element in training, else their mean
+
+    >>> naru.nn.functional.rrelu(naru.tensor([-2.0, 0.5, 3.0]), 0.1, 0.1)
+    tensor([-0.2000,  0.5000,  3.0000])
+    """
     return _C.rrelu_(input, lower, upper, training) if inplace else _C.rrelu(input, lower, upper, training)
 
 

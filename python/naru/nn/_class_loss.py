@@ -25,7 +25,11 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin); d is `pairwise_distance` where none is given."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin); d is `pairwise_distance` where none is given.
+
+    >>> naru.nn.functional.triplet_margin_with_distance_loss(naru.tensor([[0.0]]), naru.tensor([[1.0]]), naru.tensor([[3.0]]))
+    tensor(0.)
+    """
     check_reduction(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -78,6 +82,9 @@ def multilabel_margin_loss(
 
     Args:
         input: (N, C) or (C). target: of the same shape, class numbers up to the first negative one.
+
+    >>> naru.nn.functional.multilabel_margin_loss(naru.tensor([[0.1, 0.2]]), naru.tensor([[1, -1]]))
+    tensor(0.4500)
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
     return _C.multilabel_margin_loss(input, target, reduction)
@@ -92,7 +99,11 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Binary cross entropy of logits and targets (..., C), the mean over classes; weight (C,) is a factor for each."""
+    """Binary cross entropy of logits and targets (..., C), the mean over classes; weight (C,) is a factor for each.
+
+    >>> naru.nn.functional.multilabel_soft_margin_loss(naru.tensor([[0.1, 0.2]]), naru.tensor([[1.0, 0.0]]))
+    tensor(0.7213)
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction not in REDUCTIONS:

@@ -33,6 +33,9 @@ def batch_norm(
 
     Args:
         training: the statistics are the input's, and the running ones move towards them by `momentum`; else they are the running ones.
+
+    >>> naru.nn.functional.batch_norm(naru.arange(4.0).reshape(4, 1), None, None, training=True).flatten()
+    tensor([-1.3416, -0.4472,  0.4472,  1.3416])
     """
     if training and input.dim() >= 2 and input.numel() == input.size(1):
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
@@ -50,7 +53,11 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """(x - mean) / sqrt(variance + eps) * weight + bias for each channel of each image of (N, C, ...)."""
+    """(x - mean) / sqrt(variance + eps) * weight + bias for each channel of each image of (N, C, ...).
+
+    >>> naru.nn.functional.instance_norm(naru.arange(4.0).reshape(1, 1, 4))
+    tensor([[[-1.3416, -0.4472,  0.4472,  1.3416]]])
+    """
     if use_input_stats:
         positions = 1
         for size in input.shape[2:]:
@@ -64,7 +71,12 @@ def instance_norm(
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """(x - mean) / sqrt(variance + eps) for each of `num_groups` groups of channels of (N, C, ...), then weight and bias of each channel."""
+    """(x - mean) / sqrt(variance + eps) for each of `num_groups` groups of channels of (N, C, ...), then weight and bias of each channel.
+
+    >>> naru.nn.functional.group_norm(naru.arange(4.0).reshape(1, 2, 2), 1)
+    tensor([[[-1.3416, -0.4472],
+             [ 0.4472,  1.3416]]])
+    """
     if input.dim() >= 2 and input.numel() and input.numel() == input.size(0) * num_groups:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(input.size())}")
     return _C.group_norm(input, num_groups, weight, bias, eps)
@@ -72,7 +84,11 @@ def group_norm(
 
 @takes_tensors
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta, of (N, C, d1...)."""
+    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta, of (N, C, d1...).
+
+    >>> naru.nn.functional.local_response_norm(naru.ones(1, 2, 1), 2).shape
+    torch.Size([1, 2, 1])
+    """
     return _C._local_response_norm(input, size, alpha, beta, k)
 
 
@@ -82,19 +98,31 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
     Args:
         mode: 'constant' (with `value`, 0 if None); or 'reflect', 'replicate', 'circular': 1 to 3 dimensions behind (N, C) or (C).
+
+    >>> naru.nn.functional.pad(naru.tensor([1.0, 2.0]), (1, 2), value=9.0)
+    tensor([9., 1., 2., 9., 9.])
     """
     return _C._pad(input, pad, mode, value)
 
 
 @takes_tensors
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """The windows of (N, C, h, w) as columns: (N, C · kernel_h · kernel_w, positions); without N too."""
+    """The windows of (N, C, h, w) as columns: (N, C · kernel_h · kernel_w, positions); without N too.
+
+    >>> naru.nn.functional.unfold(naru.arange(4.0).reshape(1, 1, 2, 2), kernel_size=2).flatten()
+    tensor([0., 1., 2., 3.])
+    """
     return _C._unfold(input, kernel_size, dilation, padding, stride)
 
 
 @takes_tensors
 def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Columns (N, C · kernel_h · kernel_w, positions) added up where `unfold` finds them: (N, C, *output_size); without N too."""
+    """Columns (N, C · kernel_h · kernel_w, positions) added up where `unfold` finds them: (N, C, *output_size); without N too.
+
+    >>> naru.nn.functional.fold(naru.ones(1, 4, 1), (2, 2), kernel_size=2)
+    tensor([[[[1., 1.],
+              [1., 1.]]]])
+    """
     return _C._fold(input, output_size, kernel_size, dilation, padding, stride)
 
 
@@ -168,19 +196,31 @@ def _deprecated(name: str) -> None:
 
 
 def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> Tensor:
-    """The same as `interpolate`."""
+    """The same as `interpolate`.
+
+    >>> naru.nn.functional.upsample(naru.ones(1, 1, 2, 2), scale_factor=2).shape
+    torch.Size([1, 1, 4, 4])
+    """
     _deprecated("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """The same as `interpolate` by 'nearest'."""
+    """The same as `interpolate` by 'nearest'.
+
+    >>> naru.nn.functional.upsample_nearest(naru.ones(1, 1, 2, 2), scale_factor=2).shape
+    torch.Size([1, 1, 4, 4])
+    """
     _deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """The same as `interpolate` by 'bilinear', corners aligned."""
+    """The same as `interpolate` by 'bilinear', corners aligned.
+
+    >>> naru.nn.functional.upsample_bilinear(naru.ones(1, 1, 2, 2), scale_factor=2).shape
+    torch.Size([1, 1, 4, 4])
+    """
     _deprecated("upsample_bilinear")
     return interpolate(input, size, scale_factor, "bilinear", True)
 
@@ -195,11 +235,18 @@ def grid_sample(
         mode: 'bilinear', 'nearest' or 'bicubic' (two dimensions only).
         padding_mode: what stands outside: 'zeros', 'border' or 'reflection'.
         align_corners: -1 and 1 are the centres of the corners, not their outer edges.
+
+    >>> naru.nn.functional.grid_sample(naru.arange(4.0).reshape(1, 1, 2, 2), naru.zeros(1, 1, 1, 2), align_corners=True)
+    tensor([[[[1.5000]]]])
     """
     return _C._grid_sample(input, grid, mode, padding_mode, bool(align_corners))
 
 
 @takes_tensors
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
-    """The grid of affine maps theta (N, 2, 3) for size (N, C, h, w), or (N, 3, 4) for (N, C, d, h, w), for `grid_sample`."""
+    """The grid of affine maps theta (N, 2, 3) for size (N, C, h, w), or (N, 3, 4) for (N, C, d, h, w), for `grid_sample`.
+
+    >>> naru.nn.functional.affine_grid(naru.eye(2, 3)[None], (1, 1, 2, 2), align_corners=False).shape
+    torch.Size([1, 2, 2, 2])
+    """
     return _C.affine_grid_generator(theta, size, bool(align_corners))

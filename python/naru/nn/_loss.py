@@ -87,7 +87,11 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative of the log-probability (N, C, ...) that `input` gives to the class `target` (N, ...)."""
+    """The negative of the log-probability (N, C, ...) that `input` gives to the class `target` (N, ...).
+
+    >>> naru.nn.functional.nll_loss(naru.tensor([[-0.5, -2.0]]), naru.tensor([0]))
+    tensor(0.5000)
+    """
     reduction = chosen_reduction(size_average, reduce, reduction)
     if target.dim() > 0 and input.dim() > 0 and input.dim() > 1 and input.shape[0] != target.shape[0]:
         raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}).")
@@ -103,7 +107,11 @@ def mse_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """(input - target)², reduced. The shapes should be equal; they broadcast with a warning."""
+    """(input - target)², reduced. The shapes should be equal; they broadcast with a warning.
+
+    >>> naru.nn.functional.mse_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(2.1250)
+    """
     reduction = chosen_reduction(size_average, reduce, reduction)
     _need_tensors("mse_loss", input, target)
     if input.shape != target.shape:
@@ -122,7 +130,11 @@ def l1_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """|input - target|, reduced."""
+    """|input - target|, reduced.
+
+    >>> naru.nn.functional.l1_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(1.2500)
+    """
     reduction = chosen_reduction(size_average, reduce, reduction)
     _need_tensors("l1_loss", input, target)
     if input.shape != target.shape:
@@ -141,7 +153,11 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2, reduced."""
+    """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2, reduced.
+
+    >>> naru.nn.functional.smooth_l1_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(0.8125)
+    """
     reduction = chosen_reduction(size_average, reduce, reduction)
     if input.shape != target.shape:
         _warn_shapes(input, target)
@@ -156,7 +172,11 @@ def smooth_l1_loss(
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    """d² / 2 where d = |input - target| <= delta, else delta (d - delta / 2), reduced."""
+    """d² / 2 where d = |input - target| <= delta, else delta (d - delta / 2), reduced.
+
+    >>> naru.nn.functional.huber_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(0.8125)
+    """
     check_reduction(reduction)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
@@ -179,6 +199,9 @@ def binary_cross_entropy(
     """-(target log(input) + (1 - target) log(1 - input)), reduced; each logarithm counts as at least -100.
 
     `input` lies between 0 and 1 (RuntimeError otherwise) and has the target's shape.
+
+    >>> naru.nn.functional.binary_cross_entropy(naru.tensor([0.5, 0.9]), naru.tensor([1.0, 1.0]))
+    tensor(0.3993)
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
@@ -199,7 +222,11 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """Binary cross entropy of sigmoid(input), without overflow; pos_weight scales the positive targets' part."""
+    """Binary cross entropy of sigmoid(input), without overflow; pos_weight scales the positive targets' part.
+
+    >>> naru.nn.functional.binary_cross_entropy_with_logits(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(1.3005)
+    """
     reduction = chosen_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
@@ -215,7 +242,11 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """target (log(target) - input), `input` being log-probabilities; also reduction="batchmean"."""
+    """target (log(target) - input), `input` being log-probabilities; also reduction="batchmean".
+
+    >>> naru.nn.functional.kl_div(naru.tensor([[0.5, 0.5]]).log(), naru.tensor([[0.25, 0.75]]), reduction='batchmean')
+    tensor(0.1308)
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction == "mean":
@@ -240,7 +271,11 @@ def poisson_nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """exp(input) - target · input, or input - target · log(input + eps) with log_input=False."""
+    """exp(input) - target · input, or input - target · log(input + eps) with log_input=False.
+
+    >>> naru.nn.functional.poisson_nll_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(4.2689)
+    """
     reduction = chosen_reduction(size_average, reduce, reduction)
     return _C.poisson_nll_loss(input, target, log_input, full, eps, reduction)
 
@@ -249,7 +284,11 @@ def poisson_nll_loss(
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """(log(var) + (input - target)² / var) / 2; var counts as at least eps."""
+    """(log(var) + (input - target)² / var) / 2; var counts as at least eps.
+
+    >>> naru.nn.functional.gaussian_nll_loss(naru.tensor([1.0]), naru.tensor([2.0]), naru.tensor([1.0]))
+    tensor(0.5000)
+    """
     if reduction not in REDUCTIONS:
         raise ValueError(reduction + " is not valid")
     if not isinstance(var, Tensor):
@@ -269,7 +308,11 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """1 - cos where target is 1, max(0, cos - margin) where it is -1; cos over the last dimension."""
+    """1 - cos where target is 1, max(0, cos - margin) where it is -1; cos over the last dimension.
+
+    >>> naru.nn.functional.cosine_embedding_loss(naru.tensor([[1.0, 0.0]]), naru.tensor([[0.0, 1.0]]), naru.tensor([1.0]))
+    tensor(1.)
+    """
     reduction = chosen_reduction(size_average, reduce, reduction)
     return _C.cosine_embedding_loss(input1, input2, target, margin, reduction)
 
@@ -283,7 +326,11 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """input where target is 1, max(0, margin - input) where it is -1."""
+    """input where target is 1, max(0, margin - input) where it is -1.
+
+    >>> naru.nn.functional.hinge_embedding_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(1.2500)
+    """
     reduction = chosen_reduction(size_average, reduce, reduction)
     return _C.hinge_embedding_loss(input, target, margin, reduction)
 
@@ -298,7 +345,11 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, -target (input1 - input2) + margin)."""
+    """max(0, -target (input1 - input2) + margin).
+
+    >>> naru.nn.functional.margin_ranking_loss(naru.tensor([1.0]), naru.tensor([2.0]), naru.tensor([1.0]))
+    tensor(1.)
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     return _C.margin_ranking_loss(input1, input2, target, margin, reduction)
@@ -312,7 +363,11 @@ def soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """log(1 + exp(-target · input))."""
+    """log(1 + exp(-target · input)).
+
+    >>> naru.nn.functional.soft_margin_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(0.5836)
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     return _C.soft_margin_loss(input, target, reduction)
@@ -331,7 +386,11 @@ def triplet_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, |anchor - positive| - |anchor - negative| + margin), distances as p-norms over the last dimension."""
+    """max(0, |anchor - positive| - |anchor - negative| + margin), distances as p-norms over the last dimension.
+
+    >>> naru.nn.functional.triplet_margin_loss(naru.tensor([[0.0]]), naru.tensor([[1.0]]), naru.tensor([[3.0]]))
+    tensor(0.)
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)
     return _C.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)

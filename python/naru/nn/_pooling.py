@@ -81,64 +81,105 @@ def _whole_sizes(input: Tensor, output_size: Any, n: int) -> Any:
 
 @takes_tensors
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """The means of windows that cover (N, C, h, w) or (C, h, w), as many as `output_size` says; None keeps a size."""
+    """The means of windows that cover (N, C, h, w) or (C, h, w), as many as `output_size` says; None keeps a size.
+
+    >>> naru.nn.functional.adaptive_avg_pool2d(naru.arange(16.0).reshape(1, 1, 4, 4), 1)
+    tensor([[[[7.5000]]]])
+    """
     return _C.adaptive_avg_pool2d(input, _whole_sizes(input, output_size, 2))
 
 
 @takes_tensors
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """The means of windows that cover (N, C, d, h, w) or (C, d, h, w), as many as `output_size` says; None keeps a size."""
+    """The means of windows that cover (N, C, d, h, w) or (C, d, h, w), as many as `output_size` says; None keeps a size.
+
+    >>> naru.nn.functional.adaptive_avg_pool3d(naru.arange(8.0).reshape(1, 1, 2, 2, 2), 1)
+    tensor([[[[[3.5000]]]]])
+    """
     return _C.adaptive_avg_pool3d(input, _whole_sizes(input, output_size, 3))
 
 
 @takes_tensors
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The greatest elements of as many windows as `output_size` says; with `return_indices` also their places (int64)."""
+    """The greatest elements of as many windows as `output_size` says; with `return_indices` also their places (int64).
+
+    >>> naru.nn.functional.adaptive_max_pool1d(naru.arange(4.0).reshape(1, 1, 4), 1)
+    tensor([[[3.]]])
+    """
     found = _C.adaptive_max_pool1d(input, output_size)
     return found if return_indices else found[0]
 
 
 @takes_tensors
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The same for (N, C, h, w) or (C, h, w); None keeps a size."""
+    """The same for (N, C, h, w) or (C, h, w); None keeps a size.
+
+    >>> naru.nn.functional.adaptive_max_pool2d(naru.arange(16.0).reshape(1, 1, 4, 4), 1)
+    tensor([[[[15.]]]])
+    """
     found = _C.adaptive_max_pool2d(input, _whole_sizes(input, output_size, 2))
     return found if return_indices else found[0]
 
 
 @takes_tensors
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The same for (N, C, d, h, w) or (C, d, h, w); None keeps a size."""
+    """The same for (N, C, d, h, w) or (C, d, h, w); None keeps a size.
+
+    >>> naru.nn.functional.adaptive_max_pool3d(naru.arange(8.0).reshape(1, 1, 2, 2, 2), 1)
+    tensor([[[[[7.]]]]])
+    """
     found = _C.adaptive_max_pool3d(input, _whole_sizes(input, output_size, 3))
     return found if return_indices else found[0]
 
 
 @takes_tensors
 def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """`adaptive_max_pool2d` with the places."""
+    """`adaptive_max_pool2d` with the places.
+
+    >>> naru.nn.functional.adaptive_max_pool2d_with_indices(naru.arange(16.0).reshape(1, 1, 4, 4), 1)
+    (tensor([[[[15.]]]]), tensor([[[[15]]]]))
+    """
     return adaptive_max_pool2d(input, output_size, True)
 
 
 @takes_tensors
 def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """`adaptive_max_pool3d` with the places."""
+    """`adaptive_max_pool3d` with the places.
+
+    >>> naru.nn.functional.adaptive_max_pool3d_with_indices(naru.arange(8.0).reshape(1, 1, 2, 2, 2), 1)
+    (tensor([[[[[7.]]]]]), tensor([[[[[7]]]]]))
+    """
     return adaptive_max_pool3d(input, output_size, True)
 
 
 @takes_tensors
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, l) or (C, l)."""
+    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, l) or (C, l).
+
+    >>> naru.nn.functional.lp_pool1d(naru.arange(4.0).reshape(1, 1, 4), 2, 2)
+    tensor([[[1.0000, 3.6056]]])
+    """
     return _C._lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 @takes_tensors
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, h, w) or (C, h, w)."""
+    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, h, w) or (C, h, w).
+
+    >>> naru.nn.functional.lp_pool2d(naru.arange(16.0).reshape(1, 1, 4, 4), 2, 2)
+    tensor([[[[ 6.4807,  9.8995],
+              [21.4009, 25.3377]]]])
+    """
     return _C._lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 @takes_tensors
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, d, h, w) or (C, d, h, w)."""
+    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, d, h, w) or (C, d, h, w).
+
+    >>> naru.nn.functional.lp_pool3d(naru.arange(8.0).reshape(1, 1, 2, 2, 2), 2, 2)
+    tensor([[[[[11.8322]]]]])
+    """
     return _C._lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -185,12 +226,20 @@ fractional_max_pool3d = _fractional(3, "fractional_max_pool3d")
 
 
 def fractional_max_pool2d_with_indices(*args: Any, **kwargs: Any) -> Any:
-    """`fractional_max_pool2d` with the places."""
+    """`fractional_max_pool2d` with the places.
+
+    >>> naru.nn.functional.fractional_max_pool2d_with_indices(naru.arange(16.0).reshape(1, 1, 4, 4), 2, output_size=1)[0].shape
+    torch.Size([1, 1, 1, 1])
+    """
     return fractional_max_pool2d(*args, **{**kwargs, "return_indices": True})
 
 
 def fractional_max_pool3d_with_indices(*args: Any, **kwargs: Any) -> Any:
-    """`fractional_max_pool3d` with the places."""
+    """`fractional_max_pool3d` with the places.
+
+    >>> naru.nn.functional.fractional_max_pool3d_with_indices(naru.arange(8.0).reshape(1, 1, 2, 2, 2), 2, output_size=1)[0].shape
+    torch.Size([1, 1, 1, 1, 1])
+    """
     return fractional_max_pool3d(*args, **{**kwargs, "return_indices": True})
 
 

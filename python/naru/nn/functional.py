@@ -224,7 +224,11 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
 @takes_tensors
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """`alpha_dropout` of whole channels: dimension 1 of (N, C, ...)."""
+    """`alpha_dropout` of whole channels: dimension 1 of (N, C, ...).
+
+    >>> naru.nn.functional.feature_alpha_dropout(naru.ones(1, 3), p=0.5, training=False)
+    tensor([[1., 1., 1.]])
+    """
     return _alpha_dropout(_C._feature_alpha_dropout, input, p, training, inplace)
 
 
@@ -242,6 +246,10 @@ def embedding(
 
     An index outside [0, V) raises IndexError. `padding_idx` names a row that gets no gradient. With `sparse` the gradient is a sparse
     tensor of the rows that were read.
+
+    >>> naru.nn.functional.embedding(naru.tensor([1, 0]), naru.tensor([[0.0, 1.0], [2.0, 3.0]]))
+    tensor([[2., 3.],
+            [0., 1.]])
     """
     if padding_idx is not None and not -weight.size(0) <= padding_idx < weight.size(0):
         raise AssertionError("Padding_idx must be within num_embeddings")
@@ -368,7 +376,11 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-05,
 ) -> Tensor:
-    """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions, which must equal `normalized_shape`."""
+    """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions, which must equal `normalized_shape`.
+
+    >>> naru.nn.functional.layer_norm(naru.arange(4.0), (4,))
+    tensor([-1.3416, -0.4472,  0.4472,  1.3416])
+    """
     _check_normalized_shape(input, normalized_shape)
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
@@ -377,25 +389,41 @@ def layer_norm(
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    """x / sqrt(mean(x²) + eps) * weight over the last dimensions, which must equal `normalized_shape`."""
+    """x / sqrt(mean(x²) + eps) * weight over the last dimensions, which must equal `normalized_shape`.
+
+    >>> naru.nn.functional.rms_norm(naru.tensor([3.0, 4.0]), (2,))
+    tensor([0.8485, 1.1314])
+    """
     return _C._rms_norm(input, normalized_shape, weight, eps)
 
 
 @takes_tensors
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """`input` divided by its p-norm along `dim`, the norm being at least `eps`."""
+    """`input` divided by its p-norm along `dim`, the norm being at least `eps`.
+
+    >>> naru.nn.functional.normalize(naru.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]])
+    """
     result = _C._normalize(input, p, dim, eps)
     return result if out is None else out.copy_(result)
 
 
 @takes_tensors
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The p-norm of x1 - x2 + eps along the last dimension."""
+    """The p-norm of x1 - x2 + eps along the last dimension.
+
+    >>> naru.nn.functional.pairwise_distance(naru.tensor([[0.0, 0.0]]), naru.tensor([[3.0, 4.0]]))
+    tensor([5.0000])
+    """
     return _C._pairwise_distance(x1, x2, p, eps, keepdim)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between x1 and x2 along `dim`; each norm counts as at least `eps`."""
+    """The cosine of the angle between x1 and x2 along `dim`; each norm counts as at least `eps`.
+
+    >>> naru.nn.functional.cosine_similarity(naru.tensor([[1.0, 0.0]]), naru.tensor([[1.0, 1.0]]))
+    tensor([0.7071])
+    """
     return _C.cosine_similarity(x1, x2, dim, eps)
 
 

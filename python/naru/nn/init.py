@@ -17,20 +17,36 @@ def _seeded(generator: Any) -> dict[str, Any]:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor by which weights before `nonlinearity` are scaled; `param` is leaky_relu's negative slope."""
+    """The factor by which weights before `nonlinearity` are scaled; `param` is leaky_relu's negative slope.
+
+    >>> round(naru.nn.init.calculate_gain('relu'), 4)
+    1.4142
+    """
     if param is not None and (not isinstance(param, (int, float)) or isinstance(param, bool)):
         raise ValueError(f"negative_slope {param} not a valid number")
     return _C._calculate_gain(nonlinearity, param)
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Fills with numbers uniform in [a, b)."""
+    """Fills with numbers uniform in [a, b).
+
+    >>> w = naru.empty(2, 2)
+    >>> naru.nn.init.uniform_(w, 2.0, 2.0)
+    tensor([[2., 2.],
+            [2., 2.]])
+    """
     with _C.no_grad():
         return tensor.uniform_(a, b, **_seeded(generator))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Fills with normal numbers."""
+    """Fills with normal numbers.
+
+    >>> w = naru.empty(2, 2)
+    >>> naru.nn.init.normal_(w, 2.0, 0.0)
+    tensor([[2., 2.],
+            [2., 2.]])
+    """
     with _C.no_grad():
         return tensor.normal_(mean, std, **_seeded(generator))
 
@@ -38,34 +54,67 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Fills with normal numbers that lie in [a, b]; those outside are drawn again."""
+    """Fills with normal numbers that lie in [a, b]; those outside are drawn again.
+
+    >>> w = naru.empty(2, 2)
+    >>> naru.nn.init.trunc_normal_(w).abs().max() <= 2
+    tensor(True)
+    """
     return _C._trunc_normal_(tensor, mean, std, a, b, **_seeded(generator))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fills with `val`."""
+    """Fills with `val`.
+
+    >>> w = naru.empty(2, 2)
+    >>> naru.nn.init.constant_(w, 3.0)
+    tensor([[3., 3.],
+            [3., 3.]])
+    """
     with _C.no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Fills with 1."""
+    """Fills with 1.
+
+    >>> w = naru.empty(2, 2)
+    >>> naru.nn.init.ones_(w)
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fills with 0."""
+    """Fills with 0.
+
+    >>> w = naru.empty(2, 2)
+    >>> naru.nn.init.zeros_(w)
+    tensor([[0., 0.],
+            [0., 0.]])
+    """
     with _C.no_grad():
         return tensor.zero_()
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """Fills a matrix with the identity."""
+    """Fills a matrix with the identity.
+
+    >>> w = naru.empty(2, 2)
+    >>> naru.nn.init.eye_(w)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     return _C._eye_(tensor)
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fills the weight of a convolution so that it passes its channels through."""
+    """Fills the weight of a convolution so that it passes its channels through.
+
+    >>> naru.nn.init.dirac_(naru.empty(1, 1, 3)).flatten()
+    tensor([0., 1., 0.])
+    """
     return _C._dirac_(tensor, groups)
 
 
@@ -85,13 +134,23 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform in ± gain · sqrt(6 / (fan_in + fan_out))."""
+    """Uniform in ± gain · sqrt(6 / (fan_in + fan_out)).
+
+    >>> w = naru.empty(2, 2)
+    >>> naru.nn.init.xavier_uniform_(w).shape
+    torch.Size([2, 2])
+    """
     bound = gain * math.sqrt(6.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal with standard deviation gain · sqrt(2 / (fan_in + fan_out))."""
+    """Normal with standard deviation gain · sqrt(2 / (fan_in + fan_out)).
+
+    >>> w = naru.empty(2, 2)
+    >>> naru.nn.init.xavier_normal_(w).shape
+    torch.Size([2, 2])
+    """
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor))), generator)
 
 
@@ -104,7 +163,12 @@ def _warn_empty() -> None:
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Uniform in ± gain · sqrt(3 / fan)."""
+    """Uniform in ± gain · sqrt(3 / fan).
+
+    >>> w = naru.empty(2, 2)
+    >>> naru.nn.init.kaiming_uniform_(w).shape
+    torch.Size([2, 2])
+    """
     if 0 in tensor.shape:
         _warn_empty()
         return tensor
@@ -116,7 +180,12 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Normal with standard deviation gain / sqrt(fan)."""
+    """Normal with standard deviation gain / sqrt(fan).
+
+    >>> w = naru.empty(2, 2)
+    >>> naru.nn.init.kaiming_normal_(w).shape
+    torch.Size([2, 2])
+    """
     if 0 in tensor.shape:
         _warn_empty()
         return tensor
@@ -125,12 +194,22 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """A (semi-)orthogonal matrix, the dimensions after the first taken together."""
+    """A (semi-)orthogonal matrix, the dimensions after the first taken together.
+
+    >>> w = naru.empty(2, 2)
+    >>> naru.nn.init.orthogonal_(w).det().abs().round()
+    tensor(1.)
+    """
     return _C._orthogonal_(tensor, gain, **_seeded(generator))
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Normal numbers, of which the share `sparsity` of each column is 0."""
+    """Normal numbers, of which the share `sparsity` of each column is 0.
+
+    >>> w = naru.empty(2, 2)
+    >>> naru.nn.init.sparse_(w, sparsity=0.5).eq(0).sum(0)
+    tensor([1, 1])
+    """
     return _C._sparse_(tensor, sparsity, std, **_seeded(generator))
 
 

@@ -55,6 +55,11 @@ class Buffer(Tensor):
     Args:
         data: the values; an empty tensor if None.
         persistent: whether the buffer is part of the module's state_dict.
+
+    >>> m = naru.nn.Module()
+    >>> m.scale = naru.nn.Buffer(naru.ones(2))
+    >>> list(m.state_dict())
+    ['scale']
     """
 
     persistent: bool

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Cosine annealing that starts again after T_0 epochs, then after T_0 · T_mult, and so on."""
+    """Cosine annealing that starts again after T_0 epochs, then after T_0 · T_mult, and so on.
+
+    >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+    >>> schedule = naru.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+    >>> [round((optimizer.step(), schedule.step(), schedule.get_last_lr()[0])[2], 4) for _ in range(3)]
+    [0.5, 1.0, 0.5]
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
@@ -72,6 +78,11 @@ class OneCycleLR(LRScheduler):
         anneal_strategy: "cos" or "linear".
         cycle_momentum: momentum (or beta1) moves the other way, between base_momentum and max_momentum.
         three_phase: come down as long as up, then to the end rate.
+
+    >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+    >>> schedule = naru.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=4)
+    >>> [round((optimizer.step(), schedule.step(), schedule.get_last_lr()[0])[2], 4) for _ in range(3)]
+    [0.8117, 0.2831, 0.0]
     """
 
     def __init__(
@@ -174,7 +185,13 @@ class OneCycleLR(LRScheduler):
 
 
 class CyclicLR(LRScheduler):
-    """Between base_lr and max_lr, up in step_size_up steps and down in step_size_down; a step for each batch."""
+    """Between base_lr and max_lr, up in step_size_up steps and down in step_size_down; a step for each batch.
+
+    >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+    >>> schedule = naru.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=1.0, step_size_up=2, cycle_momentum=False)
+    >>> [round((optimizer.step(), schedule.step(), schedule.get_last_lr()[0])[2], 4) for _ in range(3)]
+    [0.55, 1.0, 0.55]
+    """
 
     def __init__(
         self,

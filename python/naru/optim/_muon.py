@@ -24,6 +24,11 @@ class Muon(Descent):
         ns_coefficients, ns_steps: of Newton and Schulz's iteration, which is done in bfloat16.
         eps: the least norm that a matrix is divided by first.
         adjust_lr_fn: "original" (or None), "match_rms_adamw" or "spectral_unclamped": how lr goes with a matrix's shape.
+
+    >>> p = naru.nn.Parameter(naru.eye(2)); p.grad = naru.eye(2)
+    >>> naru.optim.Muon([p], lr=0.1).step()
+    >>> p.data[0, 1]
+    tensor(0.)
     """
 
     def __init__(

@@ -17,6 +17,11 @@ class Adadelta(Descent):
     """Steps scaled by the ratio of the running root mean squares of past steps (u) and gradients (v).
 
     v = rho · v + (1 - rho) · g²;  d = sqrt(u + eps) / sqrt(v + eps) · g;  u = rho · u + (1 - rho) · d²;  p -= lr · d.
+
+    >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
+    >>> naru.optim.Adadelta([p], lr=1.0).step()
+    >>> p.data
+    tensor([0.9968])
     """
 
     def __init__(

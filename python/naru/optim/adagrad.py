@@ -17,6 +17,11 @@ class Adagrad(Descent):
     """Steps divided by the root of the sum of all squared gradients so far.
 
     At step t:  s += g²;  p -= lr / (1 + (t - 1) · lr_decay) · g / (sqrt(s) + eps).
+
+    >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
+    >>> naru.optim.Adagrad([p], lr=0.1).step()
+    >>> p.data
+    tensor([0.9000])
     """
 
     _may_be_captured = False

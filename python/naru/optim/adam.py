@@ -156,7 +156,13 @@ def _with_state(
 
 
 class AdamW(Adam):
-    """Adam whose weight decay shrinks the parameters directly: p -= lr · weight_decay · p."""
+    """Adam whose weight decay shrinks the parameters directly: p -= lr · weight_decay · p.
+
+    >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
+    >>> naru.optim.AdamW([p], lr=0.1).step()
+    >>> p.data
+    tensor([0.8990])
+    """
 
     def __init__(
         self,

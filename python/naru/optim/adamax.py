@@ -23,7 +23,13 @@ def check_betas(lr: Any, betas: tuple[float, float], eps: float, weight_decay: f
 
 
 class Adamax(Descent):
-    """Adam with the largest decayed gradient in place of the root mean square."""
+    """Adam with the largest decayed gradient in place of the root mean square.
+
+    >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
+    >>> naru.optim.Adamax([p], lr=0.1).step()
+    >>> p.data
+    tensor([0.9000])
+    """
 
     _may_be_captured = False
 
@@ -62,7 +68,13 @@ class Adamax(Descent):
 
 
 class NAdam(Descent):
-    """Adam with Nesterov's momentum."""
+    """Adam with Nesterov's momentum.
+
+    >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
+    >>> naru.optim.NAdam([p], lr=0.1).step()
+    >>> p.data
+    tensor([0.8944])
+    """
 
     _may_be_captured = False
 

@@ -165,7 +165,13 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """The rate times gamma every epoch."""
+    """The rate times gamma every epoch.
+
+    >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+    >>> schedule = naru.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> [round((optimizer.step(), schedule.step(), schedule.get_last_lr()[0])[2], 4) for _ in range(3)]
+    [0.5, 0.25, 0.125]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -181,7 +187,13 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """initial rate · (1 - epoch / total_iters) ** power, 0 from epoch total_iters on."""
+    """initial rate · (1 - epoch / total_iters) ** power, 0 from epoch total_iters on.
+
+    >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+    >>> schedule = naru.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
+    >>> [round((optimizer.step(), schedule.step(), schedule.get_last_lr()[0])[2], 4) for _ in range(3)]
+    [0.75, 0.5, 0.25]
+    """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters
@@ -205,6 +217,11 @@ class CosineAnnealingLR(LRScheduler):
     """From the initial rate down to eta_min in T_max epochs, along a cosine, and up again.
 
     eta_min + (initial rate - eta_min) · (1 + cos(π · epoch / T_max)) / 2
+
+    >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+    >>> schedule = naru.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
+    >>> [round((optimizer.step(), schedule.step(), schedule.get_last_lr()[0])[2], 4) for _ in range(3)]
+    [0.5, 0.0, 0.5]
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -234,7 +251,15 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class SequentialLR(LRScheduler):
-    """One schedule after the other; the next takes over at each of the epochs `milestones`."""
+    """One schedule after the other; the next takes over at each of the epochs `milestones`.
+
+    >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+    >>> warm = naru.optim.lr_scheduler.ConstantLR(optimizer, factor=0.1, total_iters=2)
+    >>> rest = naru.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> schedule = naru.optim.lr_scheduler.SequentialLR(optimizer, [warm, rest], milestones=[2])
+    >>> [round((optimizer.step(), schedule.step(), schedule.get_last_lr()[0])[2], 4) for _ in range(3)]
+    [0.1, 1.0, 0.5]
+    """
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
@@ -318,6 +343,12 @@ class ReduceLROnPlateau(LRScheduler):
         mode: "min" (the measure should fall) or "max".
         threshold: an improvement counts if it exceeds this, relative ("rel") or absolute ("abs").
         cooldown: epochs to wait after a reduction. min_lr: lower bounds. eps: smaller changes are not made.
+
+    >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+    >>> schedule = naru.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+    >>> schedule.step(1.0); schedule.step(2.0)
+    >>> optimizer.param_groups[0]['lr']
+    0.1
     """
 
     def __init__(

@@ -18,6 +18,11 @@ class RMSprop(Descent):
 
     v = alpha · v + (1 - alpha) · g²;  p -= lr · g / (sqrt(v) + eps). centered subtracts the running mean of g, squared,
     from v. With momentum the steps are summed up first.
+
+    >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
+    >>> naru.optim.RMSprop([p], lr=0.1).step()
+    >>> p.data
+    tensor([1.7881e-07])
     """
 
     def __init__(

@@ -90,7 +90,11 @@ class Hardswish(_Inplace):
 
 
 class RReLU(Module):
-    """x where x > 0, else x times a slope: drawn from [lower, upper] for each element in training, else their mean"""
+    """x where x > 0, else x times a slope: drawn from [lower, upper] for each element in training, else their mean
+
+    >>> naru.nn.RReLU(0.1, 0.1)(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.2000,  0.5000,  3.0000])
+    """
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__()
@@ -106,7 +110,11 @@ class RReLU(Module):
 
 
 class Threshold(Module):
-    """x where x > threshold, else value"""
+    """x where x > threshold, else value
+
+    >>> naru.nn.Threshold(1.0, 20.0)(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([20., 20.,  3.])
+    """
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -122,7 +130,11 @@ class Threshold(Module):
 
 
 class Hardtanh(Module):
-    """x held between min_val and max_val"""
+    """x held between min_val and max_val
+
+    >>> naru.nn.Hardtanh()(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -140,7 +152,11 @@ class Hardtanh(Module):
 
 
 class LeakyReLU(Module):
-    """x where x > 0, else negative_slope · x"""
+    """x where x > 0, else negative_slope · x
+
+    >>> naru.nn.LeakyReLU()(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.0200,  0.5000,  3.0000])
+    """
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
@@ -155,7 +171,11 @@ class LeakyReLU(Module):
 
 
 class PReLU(Module):
-    """x where x > 0, else weight · x with a learned weight, one for all or one for each channel"""
+    """x where x > 0, else weight · x with a learned weight, one for all or one for each channel
+
+    >>> naru.nn.PReLU()(naru.tensor([-2.0, 0.5, 3.0])).detach()
+    tensor([-0.5000,  0.5000,  3.0000])
+    """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
@@ -188,21 +208,33 @@ class _Alpha(Module):
 
 
 class ELU(_Alpha):
-    """x where x > 0, else alpha · (exp(x) - 1)"""
+    """x where x > 0, else alpha · (exp(x) - 1)
+
+    >>> naru.nn.ELU()(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.8647,  0.5000,  3.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
 
 
 class CELU(_Alpha):
-    """x where x > 0, else alpha · (exp(x / alpha) - 1)"""
+    """x where x > 0, else alpha · (exp(x / alpha) - 1)
+
+    >>> naru.nn.CELU()(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.8647,  0.5000,  3.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
 
 class GELU(Module):
-    """x · Φ(x); approximate is "none" or "tanh" """
+    """x · Φ(x); approximate is "none" or "tanh"
+
+    >>> naru.nn.GELU()(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.0455,  0.3457,  2.9960])
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -216,35 +248,55 @@ class GELU(Module):
 
 
 class Tanh(Module):
-    """tanh(x)"""
+    """tanh(x)
+
+    >>> naru.nn.Tanh()(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.9640,  0.4621,  0.9951])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return input.tanh()
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x))"""
+    """1 / (1 + exp(-x))
+
+    >>> naru.nn.Sigmoid()(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([0.1192, 0.6225, 0.9526])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return input.sigmoid()
 
 
 class LogSigmoid(Module):
-    """log(sigmoid(x))"""
+    """log(sigmoid(x))
+
+    >>> naru.nn.LogSigmoid()(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-2.1269, -0.4741, -0.0486])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
 class Softsign(Module):
-    """x / (1 + |x|)"""
+    """x / (1 + |x|)
+
+    >>> naru.nn.Softsign()(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-0.6667,  0.3333,  0.7500])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(Module):
-    """x - tanh(x)"""
+    """x - tanh(x)
+
+    >>> naru.nn.Tanhshrink()(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-1.0360,  0.0379,  2.0049])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
@@ -262,21 +314,33 @@ class _Lambda(Module):
 
 
 class Hardshrink(_Lambda):
-    """x where |x| > lambd, else 0"""
+    """x where |x| > lambd, else 0
+
+    >>> naru.nn.Hardshrink()(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-2.,  0.,  3.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
 
 class Softshrink(_Lambda):
-    """x moved towards 0 by lambd"""
+    """x moved towards 0 by lambd
+
+    >>> naru.nn.Softshrink()(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-1.5000,  0.0000,  2.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softshrink(input, self.lambd)
 
 
 class Softplus(Module):
-    """log(1 + exp(beta · x)) / beta; x itself where beta · x > threshold"""
+    """log(1 + exp(beta · x)) / beta; x itself where beta · x > threshold
+
+    >>> naru.nn.Softplus()(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([0.1269, 0.9741, 3.0486])
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -315,21 +379,33 @@ class Softmax(_Along):
 
 
 class Softmin(_Along):
-    """softmax(-x) along `dim`"""
+    """softmax(-x) along `dim`
+
+    >>> naru.nn.Softmin(dim=0)(naru.tensor([1.0, 2.0]))
+    tensor([0.7311, 0.2689])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim)
 
 
 class LogSoftmax(_Along):
-    """log(softmax(x)) along `dim`"""
+    """log(softmax(x)) along `dim`
+
+    >>> naru.nn.LogSoftmax(dim=0)(naru.tensor([1.0, 2.0]))
+    tensor([-1.3133, -0.3133])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim)
 
 
 class Softmax2d(Module):
-    """Softmax over the channels of (N, C, H, W) or (C, H, W)"""
+    """Softmax over the channels of (N, C, H, W) or (C, H, W)
+
+    >>> naru.nn.Softmax2d()(naru.zeros(1, 2, 1, 1)).flatten()
+    tensor([0.5000, 0.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):
@@ -338,7 +414,11 @@ class Softmax2d(Module):
 
 
 class GLU(Module):
-    """first half · sigmoid(second half), the halves along `dim`"""
+    """first half · sigmoid(second half), the halves along `dim`
+
+    >>> naru.nn.GLU()(naru.tensor([1.0, 2.0, 0.0, 0.0]))
+    tensor([0.5000, 1.0000])
+    """
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()

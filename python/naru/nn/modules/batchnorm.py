@@ -112,7 +112,11 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """`BatchNorm1d` for (N, C, H, W)."""
+    """`BatchNorm1d` for (N, C, H, W).
+
+    >>> naru.nn.BatchNorm2d(1)(naru.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 1, 2, 2])
+    """
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 4:
@@ -120,7 +124,11 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """`BatchNorm1d` for (N, C, D, H, W)."""
+    """`BatchNorm1d` for (N, C, D, H, W).
+
+    >>> naru.nn.BatchNorm3d(1)(naru.ones(1, 1, 2, 2, 2)).shape
+    torch.Size([1, 1, 2, 2, 2])
+    """
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 5:
@@ -241,12 +249,20 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """`InstanceNorm1d` for (N, C, H, W) or (C, H, W)."""
+    """`InstanceNorm1d` for (N, C, H, W) or (C, H, W).
+
+    >>> naru.nn.InstanceNorm2d(1)(naru.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 1, 2, 2])
+    """
 
     _dims = 2
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """`InstanceNorm1d` for (N, C, D, H, W) or (C, D, H, W)."""
+    """`InstanceNorm1d` for (N, C, D, H, W) or (C, D, H, W).
+
+    >>> naru.nn.InstanceNorm3d(1)(naru.ones(1, 1, 2, 2, 2)).shape
+    torch.Size([1, 1, 2, 2, 2])
+    """
 
     _dims = 3

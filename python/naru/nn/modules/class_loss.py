@@ -26,7 +26,11 @@ __all__ = [
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between two tensors along `dim`; each norm counts as at least `eps`."""
+    """The cosine of the angle between two tensors along `dim`; each norm counts as at least `eps`.
+
+    >>> naru.nn.CosineSimilarity()(naru.tensor([[1.0, 0.0]]), naru.tensor([[1.0, 1.0]]))
+    tensor([0.7071])
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
@@ -38,7 +42,11 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The p-norm of x1 - x2 + eps along the last dimension."""
+    """The p-norm of x1 - x2 + eps along the last dimension.
+
+    >>> naru.nn.PairwiseDistance()(naru.tensor([[0.0, 0.0]]), naru.tensor([[3.0, 4.0]]))
+    tensor([5.0000])
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
@@ -51,7 +59,11 @@ class PairwiseDistance(Module):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """The mean over classes i other than the target y of max(0, margin - x[y] + x[i])^p, times weight[y]"""
+    """The mean over classes i other than the target y of max(0, margin - x[y] + x[i])^p, times weight[y]
+
+    >>> naru.nn.MultiMarginLoss()(naru.tensor([[2.0, 1.5]]), naru.tensor([0]))
+    tensor(0.2500)
+    """
 
     def __init__(
         self,
@@ -75,21 +87,33 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The sum over targets y and classes i that are none of max(0, 1 - (x[y] - x[i])), divided by the number of classes"""
+    """The sum over targets y and classes i that are none of max(0, 1 - (x[y] - x[i])), divided by the number of classes
+
+    >>> naru.nn.MultiLabelMarginLoss()(naru.tensor([[0.1, 0.2]]), naru.tensor([[1, -1]]))
+    tensor(0.4500)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Binary cross entropy of logits and targets (N, C), the mean over classes"""
+    """Binary cross entropy of logits and targets (N, C), the mean over classes
+
+    >>> naru.nn.MultiLabelSoftMarginLoss()(naru.tensor([[0.1, 0.2]]), naru.tensor([[1.0, 0.0]]))
+    tensor(0.7213)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification: see `functional.ctc_loss`."""
+    """Connectionist temporal classification: see `functional.ctc_loss`.
+
+    >>> naru.nn.CTCLoss()(naru.zeros(2, 1, 2).log_softmax(-1), naru.tensor([[1]]), naru.tensor([2]), naru.tensor([1]))
+    tensor(0.2877)
+    """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)
@@ -101,7 +125,11 @@ class CTCLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin); d is PairwiseDistance() where none is given."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin); d is PairwiseDistance() where none is given.
+
+    >>> naru.nn.TripletMarginWithDistanceLoss()(naru.tensor([[0.0]]), naru.tensor([[1.0]]), naru.tensor([[3.0]]))
+    tensor(0.)
+    """
 
     def __init__(
         self,
@@ -131,7 +159,11 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The old name of NLLLoss."""
+    """The old name of NLLLoss.
+
+    >>> naru.nn.NLLLoss2d()(-naru.ones(1, 2, 1, 1), naru.tensor([[[0]]]))
+    tensor(1.)
+    """
 
     def __init__(
         self,
@@ -226,6 +258,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     Shapes: input (N, in_features) and target (N), or (in_features) and (). The result is (output, loss): the targets' log
     probabilities, and minus their mean.
+
+    >>> naru.nn.AdaptiveLogSoftmaxWithLoss(4, 6, cutoffs=[2])(naru.ones(3, 4), naru.tensor([0, 3, 5])).output.shape
+    torch.Size([3])
     """
 
     def __init__(

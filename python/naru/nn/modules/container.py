@@ -197,7 +197,12 @@ class ModuleList(_ModuleSequence):
 
 
 class ModuleDict(Module):
-    """A dict of modules, in order of insertion."""
+    """A dict of modules, in order of insertion.
+
+    >>> layers = naru.nn.ModuleDict({'first': naru.nn.Linear(2, 3)})
+    >>> layers['first'](naru.ones(2)).shape
+    torch.Size([3])
+    """
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
@@ -269,7 +274,11 @@ def _describe(value: Any, by_dtype: bool) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters; tensors that are added become parameters, other objects are kept as they are."""
+    """A list of parameters; tensors that are added become parameters, other objects are kept as they are.
+
+    >>> len(naru.nn.ParameterList([naru.ones(2), naru.ones(3)]))
+    2
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -322,7 +331,11 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dict of parameters; tensors that are added become parameters, other objects are kept as they are."""
+    """A dict of parameters; tensors that are added become parameters, other objects are kept as they are.
+
+    >>> list(naru.nn.ParameterDict({'w': naru.ones(2)}))
+    ['w']
+    """
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()

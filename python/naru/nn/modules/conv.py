@@ -206,7 +206,11 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """The same as `Conv1d` for three dimensions: (N, in_channels, D, H, W) or (in_channels, D, H, W)."""
+    """The same as `Conv1d` for three dimensions: (N, in_channels, D, H, W) or (in_channels, D, H, W).
+
+    >>> naru.nn.Conv3d(1, 2, kernel_size=2)(naru.ones(1, 1, 2, 2, 2)).shape
+    torch.Size([1, 2, 1, 1, 1])
+    """
 
     _dims = 3
     _function = staticmethod(F.conv3d)
@@ -309,14 +313,22 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """The same as `ConvTranspose1d` for two dimensions: (N, in_channels, H, W) or (in_channels, H, W)."""
+    """The same as `ConvTranspose1d` for two dimensions: (N, in_channels, H, W) or (in_channels, H, W).
+
+    >>> naru.nn.ConvTranspose2d(1, 2, kernel_size=2)(naru.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 2, 3, 3])
+    """
 
     _dims = 2
     _function = staticmethod(F.conv_transpose2d)
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """The same as `ConvTranspose1d` for three dimensions: (N, in_channels, D, H, W) or (in_channels, D, H, W)."""
+    """The same as `ConvTranspose1d` for three dimensions: (N, in_channels, D, H, W) or (in_channels, D, H, W).
+
+    >>> naru.nn.ConvTranspose3d(1, 2, kernel_size=2)(naru.ones(1, 1, 2, 2, 2)).shape
+    torch.Size([1, 2, 3, 3, 3])
+    """
 
     _dims = 3
     _function = staticmethod(F.conv_transpose3d)

@@ -40,35 +40,55 @@ class Dropout(_Dropout):
 
 
 class Dropout1d(_Dropout):
-    """Zeroes whole channels of (N, C, L) or (C, L)."""
+    """Zeroes whole channels of (N, C, L) or (C, L).
+
+    >>> naru.nn.Dropout1d(p=0.5)(naru.ones(1, 1, 2)).shape
+    torch.Size([1, 1, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_Dropout):
-    """Zeroes whole channels of (N, C, H, W)."""
+    """Zeroes whole channels of (N, C, H, W).
+
+    >>> naru.nn.Dropout2d(p=0.5)(naru.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 1, 2, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_Dropout):
-    """Zeroes whole channels of (N, C, D, H, W)."""
+    """Zeroes whole channels of (N, C, D, H, W).
+
+    >>> naru.nn.Dropout3d(p=0.5)(naru.ones(1, 1, 2, 2, 2)).shape
+    torch.Size([1, 1, 2, 2, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_Dropout):
-    """Dropout for SELU networks."""
+    """Dropout for SELU networks.
+
+    >>> naru.nn.AlphaDropout(p=0.5)(naru.ones(1, 3)).shape
+    torch.Size([1, 3])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training, self.inplace)
 
 
 class FeatureAlphaDropout(_Dropout):
-    """AlphaDropout of whole channels of (N, C, ...)."""
+    """AlphaDropout of whole channels of (N, C, ...).
+
+    >>> naru.nn.FeatureAlphaDropout(p=0.5)(naru.ones(1, 3)).shape
+    torch.Size([1, 3])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)

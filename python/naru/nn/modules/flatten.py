@@ -33,7 +33,11 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits dimension `dim` into `unflattened_size`, a tuple of sizes of which one may be -1."""
+    """Splits dimension `dim` into `unflattened_size`, a tuple of sizes of which one may be -1.
+
+    >>> naru.nn.Unflatten(1, (2, 3))(naru.ones(4, 6)).shape
+    torch.Size([4, 2, 3])
+    """
 
     def __init__(self, dim: int, unflattened_size: tuple[int, ...]) -> None:
         super().__init__()

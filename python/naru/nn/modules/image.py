@@ -156,21 +156,33 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """`Upsample` of (N, C, H, W) by 'nearest'."""
+    """`Upsample` of (N, C, H, W) by 'nearest'.
+
+    >>> naru.nn.UpsamplingNearest2d(scale_factor=2)(naru.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 1, 4, 4])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """`Upsample` of (N, C, H, W) by 'bilinear', corners aligned."""
+    """`Upsample` of (N, C, H, W) by 'bilinear', corners aligned.
+
+    >>> naru.nn.UpsamplingBilinear2d(scale_factor=2)(naru.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 1, 4, 4])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
 
 
 class PixelShuffle(Module):
-    """(..., C · r², H, W) to (..., C, H · r, W · r), r the `upscale_factor` (Shi et al., 2016)."""
+    """(..., C · r², H, W) to (..., C, H · r, W · r), r the `upscale_factor` (Shi et al., 2016).
+
+    >>> naru.nn.PixelShuffle(2)(naru.ones(1, 4, 1, 1)).shape
+    torch.Size([1, 1, 2, 2])
+    """
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -184,7 +196,11 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(..., C, H · r, W · r) to (..., C · r², H, W), r the `downscale_factor`."""
+    """(..., C, H · r, W · r) to (..., C · r², H, W), r the `downscale_factor`.
+
+    >>> naru.nn.PixelUnshuffle(2)(naru.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 4, 1, 1])
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -198,7 +214,11 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Channels (groups, C / groups) in the order (C / groups, groups)."""
+    """Channels (groups, C / groups) in the order (C / groups, groups).
+
+    >>> naru.nn.ChannelShuffle(2)(naru.arange(4.0).reshape(1, 4, 1, 1)).flatten()
+    tensor([0., 2., 1., 3.])
+    """
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -212,7 +232,12 @@ class ChannelShuffle(Module):
 
 
 class Fold(Module):
-    """Columns (N, C · kernel_h · kernel_w, positions) added up where their windows are: (N, C, *output_size)."""
+    """Columns (N, C · kernel_h · kernel_w, positions) added up where their windows are: (N, C, *output_size).
+
+    >>> naru.nn.Fold((2, 2), kernel_size=2)(naru.ones(1, 4, 1))
+    tensor([[[[1., 1.],
+              [1., 1.]]]])
+    """
 
     def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()

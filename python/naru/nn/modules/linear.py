@@ -19,7 +19,11 @@ _linear = F.linear
 
 
 class Identity(Module):
-    """Returns its input; takes and ignores any arguments."""
+    """Returns its input; takes and ignores any arguments.
+
+    >>> naru.nn.Identity()(naru.tensor([-2.0, 0.5, 3.0]))
+    tensor([-2.0000,  0.5000,  3.0000])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -87,6 +91,9 @@ class Bilinear(Module):
     """out[..., k] = x1 · weight[k] · x2 + bias[k].
 
     Shapes: (..., in1_features) and (..., in2_features) to (..., out_features).
+
+    >>> naru.nn.Bilinear(2, 3, 4)(naru.ones(5, 2), naru.ones(5, 3)).shape
+    torch.Size([5, 4])
     """
 
     def __init__(

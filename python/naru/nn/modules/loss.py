@@ -38,7 +38,11 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """|input - target|"""
+    """|input - target|
+
+    >>> naru.nn.L1Loss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(1.2500)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
@@ -57,7 +61,11 @@ class MSELoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """The negative of the log-probability (N, C, ...) given to the class (N, ...)."""
+    """The negative of the log-probability (N, C, ...) given to the class (N, ...).
+
+    >>> naru.nn.NLLLoss()(naru.tensor([[-0.5, -2.0]]), naru.tensor([0]))
+    tensor(0.5000)
+    """
 
     def __init__(
         self,
@@ -81,6 +89,9 @@ class CrossEntropyLoss(_WeightedLoss):
         weight: a factor for each class, (C,).
         ignore_index: a class that counts for nothing.
         label_smoothing: from 0 to 1, how far the target moves towards uniform.
+
+    >>> naru.nn.CrossEntropyLoss()(naru.tensor([[2.0, 0.0]]), naru.tensor([0]))
+    tensor(0.1269)
     """
 
     def __init__(
@@ -108,14 +119,22 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class BCELoss(_WeightedLoss):
-    """Binary cross entropy of probabilities and targets of one shape."""
+    """Binary cross entropy of probabilities and targets of one shape.
+
+    >>> naru.nn.BCELoss()(naru.tensor([0.5, 0.9]), naru.tensor([1.0, 1.0]))
+    tensor(0.3993)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy of logits and targets of one shape; pos_weight scales the positive targets' part."""
+    """Binary cross entropy of logits and targets of one shape; pos_weight scales the positive targets' part.
+
+    >>> naru.nn.BCEWithLogitsLoss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(1.3005)
+    """
 
     def __init__(
         self,
@@ -136,7 +155,11 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2"""
+    """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2
+
+    >>> naru.nn.SmoothL1Loss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(0.8125)
+    """
 
     def __init__(
         self,
@@ -153,7 +176,11 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """d² / 2 where d = |input - target| <= delta, else delta (d - delta / 2)"""
+    """d² / 2 where d = |input - target| <= delta, else delta (d - delta / 2)
+
+    >>> naru.nn.HuberLoss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(0.8125)
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
@@ -164,7 +191,11 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """target (log(target) - input), input being log-probabilities; also reduction="batchmean" """
+    """target (log(target) - input), input being log-probabilities; also reduction="batchmean"
+
+    >>> naru.nn.KLDivLoss(reduction='batchmean')(naru.tensor([[0.5, 0.5]]).log(), naru.tensor([[0.25, 0.75]]))
+    tensor(0.1308)
+    """
 
     def __init__(
         self,
@@ -181,7 +212,11 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """exp(input) - target · input"""
+    """exp(input) - target · input
+
+    >>> naru.nn.PoissonNLLLoss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(4.2689)
+    """
 
     def __init__(
         self,
@@ -204,7 +239,11 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """(log(var) + (input - target)² / var) / 2"""
+    """(log(var) + (input - target)² / var) / 2
+
+    >>> naru.nn.GaussianNLLLoss()(naru.tensor([1.0]), naru.tensor([2.0]), naru.tensor([1.0]))
+    tensor(0.5000)
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
@@ -230,14 +269,22 @@ class _MarginLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """1 - cos where target is 1, max(0, cos - margin) where it is -1"""
+    """1 - cos where target is 1, max(0, cos - margin) where it is -1
+
+    >>> naru.nn.CosineEmbeddingLoss()(naru.tensor([[1.0, 0.0]]), naru.tensor([[0.0, 1.0]]), naru.tensor([1.0]))
+    tensor(1.)
+    """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class HingeEmbeddingLoss(_MarginLoss):
-    """input where target is 1, max(0, margin - input) where it is -1"""
+    """input where target is 1, max(0, margin - input) where it is -1
+
+    >>> naru.nn.HingeEmbeddingLoss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(1.2500)
+    """
 
     def __init__(
         self,
@@ -253,21 +300,33 @@ class HingeEmbeddingLoss(_MarginLoss):
 
 
 class MarginRankingLoss(_MarginLoss):
-    """max(0, -target (input1 - input2) + margin)"""
+    """max(0, -target (input1 - input2) + margin)
+
+    >>> naru.nn.MarginRankingLoss()(naru.tensor([1.0]), naru.tensor([2.0]), naru.tensor([1.0]))
+    tensor(1.)
+    """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target · input))"""
+    """log(1 + exp(-target · input))
+
+    >>> naru.nn.SoftMarginLoss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
+    tensor(0.5836)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, |anchor - positive| - |anchor - negative| + margin)"""
+    """max(0, |anchor - positive| - |anchor - negative| + margin)
+
+    >>> naru.nn.TripletMarginLoss()(naru.tensor([[0.0]]), naru.tensor([[1.0]]), naru.tensor([[3.0]]))
+    tensor(0.)
+    """
 
     def __init__(
         self,

@@ -80,7 +80,11 @@ class LayerNorm(_Affine):
 
 
 class RMSNorm(Module):
-    """x / sqrt(mean(x²) + eps) · weight over the last dimensions."""
+    """x / sqrt(mean(x²) + eps) · weight over the last dimensions.
+
+    >>> naru.nn.RMSNorm(2)(naru.tensor([3.0, 4.0])).detach()
+    tensor([0.8485, 1.1314])
+    """
 
     def __init__(
         self,
@@ -116,6 +120,9 @@ class GroupNorm(_Affine):
     Args:
         affine: whether there are a weight (starts as 1) and a bias (starts as 0) for each channel.
         bias: whether there is a bias, given affine.
+
+    >>> naru.nn.GroupNorm(1, 2)(naru.ones(1, 2, 2)).shape
+    torch.Size([1, 2, 2])
     """
 
     def __init__(
@@ -147,7 +154,11 @@ class GroupNorm(_Affine):
 
 
 class LocalResponseNorm(Module):
-    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta, of (N, C, d1...)."""
+    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta, of (N, C, d1...).
+
+    >>> naru.nn.LocalResponseNorm(2)(naru.ones(1, 2, 1, 1)).shape
+    torch.Size([1, 2, 1, 1])
+    """
 
     def __init__(self, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -164,7 +175,11 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """LocalResponseNorm of (N, C, H, W) alone, with as many neighbours on either side; `size` counts for the mean where it is even, too."""
+    """LocalResponseNorm of (N, C, H, W) alone, with as many neighbours on either side; `size` counts for the mean where it is even, too.
+
+    >>> naru.nn.CrossMapLRN2d(2)(naru.ones(1, 2, 1, 1)).shape
+    torch.Size([1, 2, 1, 1])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() != 4:

@@ -149,7 +149,11 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
 
 class AvgPool1d(Module):
-    """The mean of each window of (N, C, L) or (C, L). See `AvgPool2d`."""
+    """The mean of each window of (N, C, L) or (C, L). See `AvgPool2d`.
+
+    >>> naru.nn.AvgPool1d(2)(naru.arange(4.0).reshape(1, 1, 4))
+    tensor([[[0.5000, 2.5000]]])
+    """
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True
@@ -216,7 +220,11 @@ class AvgPool2d(Module):
 
 
 class AvgPool3d(AvgPool2d):
-    """The mean of each window of (N, C, D, H, W) or (C, D, H, W). See `AvgPool2d`."""
+    """The mean of each window of (N, C, D, H, W) or (C, D, H, W). See `AvgPool2d`.
+
+    >>> naru.nn.AvgPool3d(2)(naru.arange(8.0).reshape(1, 1, 2, 2, 2))
+    tensor([[[[[3.5000]]]]])
+    """
 
     _function = staticmethod(F.avg_pool3d)
 
@@ -228,6 +236,9 @@ class FractionalMaxPool2d(Module):
         kernel_size: of the windows.
         output_size: how many windows; or output_ratio: how many for each element, between 0 and 1.
         return_indices: also the elements' places in their channel.
+
+    >>> naru.nn.FractionalMaxPool2d(2, output_size=1)(naru.arange(16.0).reshape(1, 1, 4, 4)).shape
+    torch.Size([1, 1, 1, 1])
     """
 
     _dims = 2
@@ -266,7 +277,11 @@ class FractionalMaxPool2d(Module):
 
 
 class FractionalMaxPool3d(FractionalMaxPool2d):
-    """The greatest elements of windows at random places of (N, C, D, H, W) or (C, D, H, W). See `FractionalMaxPool2d`."""
+    """The greatest elements of windows at random places of (N, C, D, H, W) or (C, D, H, W). See `FractionalMaxPool2d`.
+
+    >>> naru.nn.FractionalMaxPool3d(2, output_size=1)(naru.arange(8.0).reshape(1, 1, 2, 2, 2)).shape
+    torch.Size([1, 1, 1, 1, 1])
+    """
 
     _dims = 3
     _function = staticmethod(F.fractional_max_pool3d)
@@ -292,19 +307,32 @@ class _LPPoolNd(Module):
 
 
 class LPPool1d(_LPPoolNd):
-    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, L) or (C, L)."""
+    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, L) or (C, L).
+
+    >>> naru.nn.LPPool1d(2, 2)(naru.arange(4.0).reshape(1, 1, 4))
+    tensor([[[1.0000, 3.6056]]])
+    """
 
     _function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPoolNd):
-    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, H, W) or (C, H, W)."""
+    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, H, W) or (C, H, W).
+
+    >>> naru.nn.LPPool2d(2, 2)(naru.arange(16.0).reshape(1, 1, 4, 4))
+    tensor([[[[ 6.4807,  9.8995],
+              [21.4009, 25.3377]]]])
+    """
 
     _function = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPoolNd):
-    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, D, H, W) or (C, D, H, W)."""
+    """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, D, H, W) or (C, D, H, W).
+
+    >>> naru.nn.LPPool3d(2, 2)(naru.arange(8.0).reshape(1, 1, 2, 2, 2))
+    tensor([[[[[11.8322]]]]])
+    """
 
     _function = staticmethod(F.lp_pool3d)
 
@@ -327,19 +355,31 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """The greatest elements of `output_size` windows that cover (N, C, L) or (C, L); with return_indices also their places."""
+    """The greatest elements of `output_size` windows that cover (N, C, L) or (C, L); with return_indices also their places.
+
+    >>> naru.nn.AdaptiveMaxPool1d(1)(naru.arange(4.0).reshape(1, 1, 4))
+    tensor([[[3.]]])
+    """
 
     _function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """The same for (N, C, H, W) or (C, H, W); None in `output_size` keeps a size."""
+    """The same for (N, C, H, W) or (C, H, W); None in `output_size` keeps a size.
+
+    >>> naru.nn.AdaptiveMaxPool2d(1)(naru.arange(16.0).reshape(1, 1, 4, 4))
+    tensor([[[[15.]]]])
+    """
 
     _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """The same for (N, C, D, H, W) or (C, D, H, W); None in `output_size` keeps a size."""
+    """The same for (N, C, D, H, W) or (C, D, H, W); None in `output_size` keeps a size.
+
+    >>> naru.nn.AdaptiveMaxPool3d(1)(naru.arange(8.0).reshape(1, 1, 2, 2, 2))
+    tensor([[[[[7.]]]]])
+    """
 
     _function = staticmethod(F.adaptive_max_pool3d)
 
@@ -361,7 +401,11 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """The means of `output_size` windows that cover (N, C, L) or (C, L)."""
+    """The means of `output_size` windows that cover (N, C, L) or (C, L).
+
+    >>> naru.nn.AdaptiveAvgPool1d(1)(naru.arange(4.0).reshape(1, 1, 4))
+    tensor([[[1.5000]]])
+    """
 
     _function = staticmethod(F.adaptive_avg_pool1d)
 
@@ -378,6 +422,10 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """The same for (N, C, D, H, W) or (C, D, H, W); None in `output_size` keeps a size."""
+    """The same for (N, C, D, H, W) or (C, D, H, W); None in `output_size` keeps a size.
+
+    >>> naru.nn.AdaptiveAvgPool3d(1)(naru.arange(8.0).reshape(1, 1, 2, 2, 2))
+    tensor([[[[[3.5000]]]]])
+    """
 
     _function = staticmethod(F.adaptive_avg_pool3d)

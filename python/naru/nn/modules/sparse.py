@@ -119,6 +119,9 @@ class EmbeddingBag(Module):
         padding_idx: integers that are in no bag; their row starts as zeros and gets no gradient.
 
     Shapes: integers (N, L), or a vector with offsets, to (N, embedding_dim). weight starts standard normal.
+
+    >>> naru.nn.EmbeddingBag(5, 3)(naru.tensor([[0, 1], [2, 4]])).shape
+    torch.Size([2, 3])
     """
 
     def __init__(

@@ -16,7 +16,11 @@ def _as_list(parameters: Any) -> list[Tensor]:
 def get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
-    """The norm of all tensors taken as one vector, a tensor without dimensions on the first one's device."""
+    """The norm of all tensors taken as one vector, a tensor without dimensions on the first one's device.
+
+    >>> naru.nn.utils.get_total_norm([naru.tensor([3.0]), naru.tensor([4.0])])
+    tensor(5.)
+    """
     return _C._get_total_norm(_as_list(tensors), float(norm_type), error_if_nonfinite)
 
 
@@ -66,7 +70,13 @@ def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
-    """Holds every element of the gradients, in place, between -clip_value and clip_value."""
+    """Holds every element of the gradients, in place, between -clip_value and clip_value.
+
+    >>> p = naru.nn.Parameter(naru.ones(2)); p.grad = naru.tensor([5.0, -5.0])
+    >>> naru.nn.utils.clip_grad_value_([p], 1.0)
+    >>> p.grad
+    tensor([ 1., -1.])
+    """
     clip_value = float(clip_value)
     with _C.no_grad():
         for param in _as_list(parameters):

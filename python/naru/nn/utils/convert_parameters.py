@@ -28,7 +28,13 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Gives each parameter its part of `vec`, in order."""
+    """Gives each parameter its part of `vec`, in order.
+
+    >>> p = naru.nn.Parameter(naru.zeros(2))
+    >>> naru.nn.utils.vector_to_parameters(naru.tensor([1.0, 2.0]), [p])
+    >>> p.data
+    tensor([1., 2.])
+    """
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {type(vec).__name__}")
     parameters = list(parameters)

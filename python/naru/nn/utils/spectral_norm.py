@@ -131,6 +131,10 @@ def spectral_norm(module: M, name: str = "weight", n_power_iterations: int = 1, 
         n_power_iterations: how often each call in training refines the singular vectors.
         eps: the least length that they are divided by.
         dim: the dimension of outputs; 0, of transposed convolutions 1, if None.
+
+    >>> layer = naru.nn.utils.spectral_norm(naru.nn.Linear(2, 1))
+    >>> layer(naru.ones(2)).shape
+    torch.Size([1])
     """
     SpectralNorm.apply(module, name, n_power_iterations, default_dim(module) if dim is None else dim, eps)
     return module

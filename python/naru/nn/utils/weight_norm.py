@@ -84,6 +84,9 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     Args:
         name: the name of a parameter.
         dim: the dimension whose slices have a length each; None: one length.
+
+    >>> list(dict(naru.nn.utils.weight_norm(naru.nn.Linear(2, 1)).named_parameters()))
+    ['bias', 'weight_g', 'weight_v']
     """
     WeightNorm.apply(module, name, dim)
     return module

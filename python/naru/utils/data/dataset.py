@@ -67,7 +67,11 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset):
-    """Samples of several data sets side by side, as tuples or, given keywords, dicts."""
+    """Samples of several data sets side by side, as tuples or, given keywords, dicts.
+
+    >>> naru.utils.data.StackDataset([1, 2], [3, 4])[1]
+    (2, 4)
+    """
 
     def __init__(self, *args: Dataset, **kwargs: Dataset) -> None:
         if args and kwargs:
@@ -90,7 +94,11 @@ class StackDataset(Dataset):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """The samples of several data sets, one set after the other."""
+    """The samples of several data sets, one set after the other.
+
+    >>> len(naru.utils.data.ConcatDataset([[1, 2], [3]]))
+    3
+    """
 
     datasets: list[Dataset]
     cumulative_sizes: list[int]
@@ -134,7 +142,11 @@ class ChainDataset(IterableDataset):
 
 
 class Subset(Dataset[T_co]):
-    """Some samples of a data set, by their numbers."""
+    """Some samples of a data set, by their numbers.
+
+    >>> list(naru.utils.data.Subset([10, 20, 30], [2, 0]))
+    [30, 10]
+    """
 
     dataset: Dataset
     indices: Sequence[int]

@@ -26,7 +26,11 @@ class Sampler(Generic[T_co]):
 
 
 class SequentialSampler(Sampler[int]):
-    """0, 1, 2 ..."""
+    """0, 1, 2 ...
+
+    >>> list(naru.utils.data.SequentialSampler([5, 6, 7]))
+    [0, 1, 2]
+    """
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -48,7 +52,11 @@ def _seeded(generator: Any) -> dict[str, Any]:
 
 
 class RandomSampler(Sampler[int]):
-    """Sample numbers in random order, or drawn with replacement; `num_samples` of them (all, if None)."""
+    """Sample numbers in random order, or drawn with replacement; `num_samples` of them (all, if None).
+
+    >>> sorted(naru.utils.data.RandomSampler([5, 6, 7]))
+    [0, 1, 2]
+    """
 
     def __init__(
         self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, generator: Any = None
@@ -91,7 +99,11 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """The given numbers in random order."""
+    """The given numbers in random order.
+
+    >>> sorted(naru.utils.data.SubsetRandomSampler([2, 4]))
+    [2, 4]
+    """
 
     def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
         self.indices = indices
@@ -121,7 +133,11 @@ def whole_order(sampler: Any) -> Any:
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Numbers 0 to len(weights) - 1, drawn with probabilities in proportion to `weights`."""
+    """Numbers 0 to len(weights) - 1, drawn with probabilities in proportion to `weights`.
+
+    >>> list(naru.utils.data.WeightedRandomSampler([0.0, 1.0], 3))
+    [1, 1, 1]
+    """
 
     def __init__(self, weights: Any, num_samples: int, replacement: bool = True, generator: Any = None) -> None:
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:

@@ -15,10 +15,12 @@ IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tif
 
 
 def has_file_allowed_extension(filename: str, extensions: Any) -> bool:
+    """Whether filename ends in one of extensions, a text or several, whatever its case."""
     return filename.lower().endswith(extensions if isinstance(extensions, str) else tuple(extensions))
 
 
 def is_image_file(filename: str) -> bool:
+    """Whether filename ends as pictures do (IMG_EXTENSIONS)."""
     return has_file_allowed_extension(filename, IMG_EXTENSIONS)
 
 

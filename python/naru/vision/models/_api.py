@@ -154,6 +154,7 @@ def _registered(name: str) -> tuple[Callable[..., Any], type[WeightsEnum]]:
 
 
 def get_model_builder(name: str) -> Callable[..., Any]:
+    """The function that makes the model of that name. Raises ValueError where there is none."""
     return _registered(name)[0]
 
 

@@ -15,10 +15,12 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 def conv3x3(in_planes: int, out_planes: int, stride: int = 1, groups: int = 1, dilation: int = 1) -> Conv2d:
+    """A convolution without bias by 3 x 3, from in_planes channels to out_planes; padded by dilation, so that stride alone changes the size."""
     return Conv2d(in_planes, out_planes, kernel_size=3, stride=stride, padding=dilation, groups=groups, bias=False, dilation=dilation)
 
 
 def conv1x1(in_planes: int, out_planes: int, stride: int = 1) -> Conv2d:
+    """A convolution without bias by 1 x 1, from in_planes channels to out_planes, at every stride-th place."""
     return Conv2d(in_planes, out_planes, kernel_size=1, stride=stride, bias=False)
 
 

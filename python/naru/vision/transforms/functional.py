@@ -43,6 +43,7 @@ def get_image_size(img: Any) -> list[int]:
 
 
 def get_image_num_channels(img: Any) -> int:
+    """How many channels img has, a PIL image or a tensor (..., C, H, W)."""
     return dimensions(img)[0]
 
 
@@ -239,6 +240,7 @@ def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
 
 
 def invert(img: Any) -> Any:
+    """The negative of img, a PIL image or a tensor (..., C, H, W)."""
     return (_color if is_tensor(img) else _pil).invert(img)
 
 

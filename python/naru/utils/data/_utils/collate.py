@@ -53,7 +53,11 @@ def like_sequence(like: Sequence, values: list) -> Sequence:
 
 
 def default_convert(data: Any) -> Any:
-    """NumPy arrays within `data` as tensors; everything else as it is."""
+    """NumPy arrays within `data` as tensors; everything else as it is.
+
+    >>> naru.utils.data.default_convert([1.5, 2.5])
+    [1.5, 2.5]
+    """
     if isinstance(data, Tensor):
         return data
     if _numpy_kind(data):

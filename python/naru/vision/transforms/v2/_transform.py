@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def is_pure_tensor(inpt: Any) -> bool:
+    """Whether inpt is a tensor that is said to be no picture (no tv_tensors.Image)."""
     return isinstance(inpt, naru.Tensor) and not isinstance(inpt, Image)
 
 
