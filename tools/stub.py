@@ -76,12 +76,39 @@ FIELDS = {
     "eigenvalues eigenvectors": "linalg_eig linalg_eigh", "Q R": "linalg_qr", "U S Vh": "linalg_svd", "L info": "linalg_cholesky_ex",
     "inverse info": "linalg_inv_ex", "P L U": "linalg_lu", "LU pivots": "linalg_lu_factor", "LU pivots info": "linalg_lu_factor_ex",
     "LD pivots": "linalg_ldl_factor", "LD pivots info": "linalg_ldl_factor_ex", "result info": "linalg_solve_ex",
-    "solution residuals rank singular_values": "linalg_lstsq",
+    "solution residuals rank singular_values": "linalg_lstsq", "hist bin_edges": "histogram",
 }  # fmt: skip
 NAMED = {function: "_" + "_".join(fields.split()) for fields, functions in FIELDS.items() for function in functions.split()}
+# What is an object to the core, and known all the same.
+RESULTS = {
+    **dict.fromkeys("tensor as_tensor asarray from_numpy frombuffer new_tensor repeat_interleave norm share_memory_".split(), "Tensor"),
+    **dict.fromkeys("broadcast_tensors meshgrid".split(), "tuple[Tensor, ...]"), **dict.fromkeys("backward synchronize".split(), "None"),
+    "untyped_storage": "UntypedStorage",
+}  # fmt: skip
+# Where an argument decides what comes back.
+OVERLOADS = {
+    "size": ["(self, dim: None = None) -> Size", "(self, dim: builtins.int) -> builtins.int"],
+    "stride": ["(self, dim: None = None) -> tuple[builtins.int, ...]", "(self, dim: builtins.int) -> builtins.int"],
+    "nonzero": ["(self, *, as_tuple: Literal[False] = False) -> Tensor", "(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]"],
+}
 # Names that the package's Python decides on, whether or not the core has them, too (naru/__init__.py); not exported to it.
 PYTHONS = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "manual_seed", "finfo", "iinfo", "set_printoptions"}
 PYTHONS_PREFIXES = ("fft_", "linalg_", "signal_", "special_")
+
+
+# What the package's Python gives Tensor (naru/_tensor.py).
+METHODS = {
+    "__array_namespace__": "(self, *, api_version: str | None = None) -> Any",
+    "__dlpack__": "(self, **options: Any) -> Any",
+    "__dlpack_device__": "(self) -> tuple[builtins.int, builtins.int]",
+    "__torch_function__": "(cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any",
+    "hardshrink": "(self, lambd: builtins.float = 0.5) -> Tensor",
+    "hash_tensor": "(self, *args: Any, **kwargs: Any) -> Tensor",
+    "new": "(self, *args: Any, **kwargs: Any) -> Tensor",
+    "record_stream": "(self, stream: Any) -> None",
+    "to_device": "(self, device: _device | _DeviceName, /, *, stream: Any = None) -> Tensor",
+    "type": "(self, dtype: Any = None, non_blocking: builtins.bool = False, **kwargs: Any) -> Any",
+}
 
 
 def load(extension: str) -> types.ModuleType:
@@ -116,6 +143,8 @@ def functions(value: Any, indent: str, own: bool, static: bool = False) -> str:
     if keyword.iskeyword(name):
         return ""
     lines = []
+    if own and indent and name in OVERLOADS:
+        signatures = [(f"def {name}{text}", signatures[0][1]) for text in OVERLOADS[name]]
     for signature, doc, *_ in signatures:
         if static:
             lines.append(f"{indent}@staticmethod")
@@ -125,7 +154,9 @@ def functions(value: Any, indent: str, own: bool, static: bool = False) -> str:
         if name == "manual_seed" and indent:  # Generator's
             text = text.replace("-> Any", "-> Self")
         if name in NAMED:
-            text = re.sub(r"-> tuple\[Tensor, (Tensor|\.\.\.)\]$", f"-> {NAMED[name]}", text)
+            text = re.sub(r"-> (tuple\[Tensor, (Tensor|\.\.\.)\]|Any)$", f"-> {NAMED[name]}", text)
+        if own and name in RESULTS:
+            text = text.replace("-> Any", f"-> {RESULTS[name]}")
         # `from` is a parameter's name in PyTorch and a keyword in Python.
         if re.search(r"\b(from|lambda|in|is): ", text):
             text = re.sub(r"\b(from|lambda|in|is): ", r"\1_: ", text)
@@ -144,6 +175,7 @@ def tensor_class(tp: type) -> str:
             if name in WRITABLE:
                 out.append(f"    @{name}.setter\n    def {name}(self, value: {hint}) -> None: ...\n")
     out += [f"    def {name}{text}" + (" ..." if ":  #" in text else ": ...") for name, text in OPERATORS.items() if name in vars(tp) or name == "__init__"]
+    out += [("    @classmethod\n" if text.startswith("(cls") else "") + f"    def {name}{text}: ..." for name, text in METHODS.items()]
     text = "\n".join(out).replace(":  # type: ignore[override] ...", ": ...  # type: ignore[override]") + "\n\n"
     for value in vars(tp).values():
         static = isinstance(value, staticmethod)

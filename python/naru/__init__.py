@@ -151,6 +151,38 @@ if TYPE_CHECKING:
     from .sparse import sparse_coo_tensor as sparse_coo_tensor, sparse_csr_tensor as sparse_csr_tensor
     from .streams import Event as Event, Stream as Stream
     from .utils.dlpack import from_dlpack as from_dlpack, to_dlpack as to_dlpack
+    from ._functions.native import (
+        alpha_dropout as alpha_dropout,
+        alpha_dropout_ as alpha_dropout_,
+        celu as celu,
+        celu_ as celu_,
+        constant_pad_nd as constant_pad_nd,
+        dropout_ as dropout_,
+        empty_permuted as empty_permuted,
+        feature_alpha_dropout as feature_alpha_dropout,
+        feature_alpha_dropout_ as feature_alpha_dropout_,
+        feature_dropout as feature_dropout,
+        feature_dropout_ as feature_dropout_,
+        grid_sampler as grid_sampler,
+        grid_sampler_2d as grid_sampler_2d,
+        grid_sampler_3d as grid_sampler_3d,
+        hardshrink as hardshrink,
+        hash_tensor as hash_tensor,
+        native_batch_norm as native_batch_norm,
+        native_channel_shuffle as native_channel_shuffle,
+        native_group_norm as native_group_norm,
+        native_layer_norm as native_layer_norm,
+        pairwise_distance as pairwise_distance,
+        rms_norm as rms_norm,
+        selu as selu,
+        selu_ as selu_,
+        threshold_ as threshold_,
+    )
+    from .functional import (
+        alias_copy as alias_copy,
+        view_as_complex_copy as view_as_complex_copy,
+        view_as_real_copy as view_as_real_copy,
+    )
 
     FloatTensor: type[_C.Tensor]
     DoubleTensor: type[_C.Tensor]

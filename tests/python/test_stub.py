@@ -14,7 +14,7 @@ from tools import stub, torch_stubs  # noqa: E402
 
 SYMMETRIC = [[4.0, 1.0], [1.0, 3.0]]
 # What else than a matrix these take.
-MORE = {"kthvalue": (1,), "topk": (1,), "triangular_solve": 2, "linalg_solve_ex": 2, "linalg_lstsq": 2} | dict.fromkeys(
+MORE = {"histogram": (4,), "kthvalue": (1,), "topk": (1,), "triangular_solve": 2, "linalg_solve_ex": 2, "linalg_lstsq": 2} | dict.fromkeys(
     ("max", "min", "median", "nanmedian", "cummax", "cummin"), (0,)
 )
 
@@ -41,3 +41,20 @@ def test_the_types_of_torch_name_what_naru_has(tmp_path):
         exported = {alias.asname for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) for alias in node.names}
         assert wanted <= exported and "annotations" not in exported
     assert "Requires-Dist: naru==0.1.0" in zipfile.ZipFile(next(tmp_path.glob("*.whl"))).read("naru_torch_stubs-0.1.0.dist-info/METADATA").decode()
+
+
+def test_the_stub_has_every_name_of_tensors():
+    path = Path(naru._C.__file__).with_name("_C.pyi")
+    if not path.exists():
+        pytest.skip(f"{path} is not there: this extension was built without a stub (a sanitizer's, or a cross-compiled one)")
+    (body,) = (node.body for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef) and node.name == "Tensor")
+    told = {node.name for node in body if isinstance(node, ast.FunctionDef)}
+    names = {name for name in dir(naru.ones(1)) if not name.startswith("_") or name.startswith(("__array_n", "__dl"))}
+    assert names - told == set()
+
+
+def test_every_name_that_is_loaded_when_asked_for_is_told_to_type_checkers():
+    tree = ast.parse((Path(naru.__file__)).read_text())
+    blocks = [node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"]
+    told = {alias.asname for block in blocks for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert set(naru._LAZY) - told == set(), "import them under TYPE_CHECKING, as `name as name`"

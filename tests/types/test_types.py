@@ -110,6 +110,10 @@ reveal_type(x)  # naru._C.Tensor
 reveal_type(torch.max(x, 1).values)  # naru._C.Tensor
 reveal_type(x.topk(2).indices)  # naru._C.Tensor
 reveal_type(x.sort()[1])  # naru._C.Tensor
+reveal_type(x.size(0))  # int
+reveal_type(x.size())  # naru._C.Size
+reveal_type(torch.tensor([1]))  # naru._C.Tensor
+reveal_type(x.nonzero(as_tuple=True)[0])  # naru._C.Tensor
 values, indices = x.min(dim=0)
 reveal_type(indices)  # naru._C.Tensor
 reveal_type(torch.linalg.eigh(x).eigenvectors)  # naru._C.Tensor
