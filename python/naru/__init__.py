@@ -183,6 +183,25 @@ if TYPE_CHECKING:
         view_as_complex_copy as view_as_complex_copy,
         view_as_real_copy as view_as_real_copy,
     )
+    from ._functions.checks import (
+        PyTorchFileReader as PyTorchFileReader,
+        SymBool as SymBool,
+        SymFloat as SymFloat,
+        SymInt as SymInt,
+        float4_e2m1fn_x2 as float4_e2m1fn_x2,
+        float8_e4m3fn as float8_e4m3fn,
+        float8_e4m3fnuz as float8_e4m3fnuz,
+        float8_e5m2 as float8_e5m2,
+        float8_e5m2fnuz as float8_e5m2fnuz,
+        float8_e8m0fnu as float8_e8m0fnu,
+        get_device_module as get_device_module,
+        sym_float as sym_float,
+        sym_int as sym_int,
+        sym_max as sym_max,
+        sym_min as sym_min,
+        sym_not as sym_not,
+    )
+    from .jit import ScriptModule as ScriptModule
 
     FloatTensor: type[_C.Tensor]
     DoubleTensor: type[_C.Tensor]

@@ -198,7 +198,7 @@ def test_doctor_names_a_virtual_device_for_every_kind_that_is_absent():
 
 
 def test_figures_can_be_had_as_json(tmp_path, capsys):
-    (tmp_path / "a.py").write_text("import torch\ntorch.fx\n")
+    (tmp_path / "a.py").write_text("import torch\ntorch.sparse.spsolve\n")
     assert main(["check", "--json", str(tmp_path)]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["files"] == 1 and [(f["file"], f["line"]) for f in found["missing"]] == [(str(tmp_path / "a.py"), 2)]
@@ -221,6 +221,15 @@ def test_code_runs_as_python_runs_it(tmp_path):
     assert status == 1 and err.startswith('Traceback (most recent call last):\n  File "<string>", line 3, in <module>') and "runner" not in err
     assert command("run", "-c", "raise SystemExit(9)")[0] == 9
     assert "<stdin>" in command("run", "-", stdin="x = (")[2]
+
+
+@pytest.mark.parametrize("way", ["-c", "-", "-m", "file"])
+def test_interpreters_that_a_program_starts_have_naru_as_torch_whichever_way_it_runs(way, tmp_path):
+    inner = "import torch; print(torch.__name__, flush=True)"
+    code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {inner!r}], check=True)\n"
+    (tmp_path / "starts.py").write_text(code)
+    words = {"-c": ["-c", code], "-": ["-"], "-m": ["-m", "starts"], "file": ["starts.py"]}[way]
+    assert command("run", *words, cwd=tmp_path, stdin=code if way == "-" else None) == (0, "naru\n", "")
 
 
 def test_options_behind_a_program_are_its_own(tmp_path):

@@ -168,6 +168,14 @@ def _call(action: Callable[[], Any]) -> int:
     return 0
 
 
+def _begin(arguments: list[str], folder: str) -> None:
+    """Before a program's first line, whatever it is: `torch` is naru here and in what it starts; its sys.argv, and the folder that it imports from."""
+    install_torch_alias()
+    _tell_commands()
+    sys.argv = arguments
+    sys.path[0:1] = [folder]
+
+
 def run_script(path: str, arguments: list[str]) -> int:
     """Runs a file as `__main__` with `arguments`; returns the exit status."""
     if os.path.isdir(path):
@@ -178,10 +186,7 @@ def run_script(path: str, arguments: list[str]) -> int:
     except OSError as error:
         print(f"naru run: can't open file '{path}': {error.strerror}", file=sys.stderr)
         return 2
-    install_torch_alias()
-    _tell_commands()
-    sys.argv = [path, *arguments]
-    sys.path[0:1] = [os.path.dirname(os.path.abspath(path))]
+    _begin([path, *arguments], os.path.dirname(os.path.abspath(path)))
 
     import types
 
@@ -202,18 +207,13 @@ def run_module(name: str, arguments: list[str]) -> int:
     """Runs a module as `__main__` with `arguments`, as `python -m` does; returns the exit status."""
     import runpy
 
-    install_torch_alias()
-    _tell_commands()
-    sys.argv = [name, *arguments]
-    sys.path[0:1] = [os.getcwd()]
+    _begin([name, *arguments], os.getcwd())
     return _call(lambda: runpy.run_module(name, run_name="__main__", alter_sys=True))
 
 
 def run_text(source: str, name: str, arguments: list[str]) -> int:
     """Runs a program's text as `__main__`, as `python -c` does; `arguments` is its sys.argv, `name` stands in tracebacks."""
-    install_torch_alias()
-    sys.argv = arguments
-    sys.path[0:1] = [""]
+    _begin(arguments, "")
 
     import types
 
