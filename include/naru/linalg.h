@@ -1,5 +1,5 @@
-// Linear algebra, as torch.linalg has it, and the older names of torch. Matrices are the last two dimensions, all before them a batch; float32 and
-// float64. All is differentiable, gradients too, where PyTorch's is.
+// Linear algebra, as torch.linalg has it, and the older names of torch. Matrices are the last two dimensions, all before them a batch; float32,
+// float64, complex64 and complex128 (what is transposed below is conjugated then, and "symmetric" is hermitian). All is differentiable, gradients too, where PyTorch's is.
 //
 // Errors: RuntimeError for shapes that do not fit, and for operands of different types or devices; NotImplementedError for other types; LinAlgError
 // (naru/error.h) where a matrix is singular, not positive-definite, or an algorithm does not converge: the host waits to know. Functions named _ex
@@ -19,7 +19,7 @@
 namespace naru::linalg {
 
 // --- systems of equations --------------------------------------------------------------------------------------------------------------
-// X with A X = B, or X A = B unless left (of complex matrices, too, which count as real ones of twice the sides). A (*, n, n); B (*, n, k), or (*, n), vectors, where its sizes are A's without the last.
+// X with A X = B, or X A = B unless left. A (*, n, n); B (*, n, k), or (*, n), vectors, where its sizes are A's without the last.
 Tensor solve(const Tensor& a, const Tensor& b, bool left = true);
 std::pair<Tensor, Tensor> solve_ex(const Tensor& a, const Tensor& b, bool left = true, bool check_errors = false);
 // The same for a triangle of A; with unitriangular its diagonal counts as ones. Nothing else of A is looked at, singular or not.
@@ -49,10 +49,10 @@ Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool le
 std::pair<Tensor, Tensor> qr(const Tensor& a, std::string_view mode = "reduced");
 // The first columns of the product of reflectors I - tau_i v_i v_iᵀ, as geqrf leaves them.
 Tensor householder_product(const Tensor& a, const Tensor& tau);
-// (LD, pivots) of a symmetric A, of its lower triangle, and X with A X = B of those.
-std::pair<Tensor, Tensor> ldl_factor(const Tensor& a);
-std::tuple<Tensor, Tensor, Tensor> ldl_factor_ex(const Tensor& a, bool check_errors = false);
-Tensor ldl_solve(const Tensor& ld, const Tensor& pivots, const Tensor& b);
+// (LD, pivots) of a symmetric A (a hermitian one, where it is complex and hermitian is set), of its lower triangle, and X with A X = B of those.
+std::pair<Tensor, Tensor> ldl_factor(const Tensor& a, bool hermitian = false);
+std::tuple<Tensor, Tensor, Tensor> ldl_factor_ex(const Tensor& a, bool hermitian = false, bool check_errors = false);
+Tensor ldl_solve(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian = false);
 // (eigenvalues ascending, eigenvectors as columns) of a symmetric A, of its triangle "L" or "U".
 std::pair<Tensor, Tensor> eigh(const Tensor& a, std::string_view triangle = "L");
 Tensor eigvalsh(const Tensor& a, std::string_view triangle = "L");

@@ -102,15 +102,14 @@ void define_symmetric() {
       [](const Tensor& b, const Tensor& factor, bool upper) { return cholesky_solve(b, factor, upper); });
   def(kBoth, "cholesky_inverse", "input, upper=False, *, out=None", "The inverse of A, of its factor.",
       [](const Tensor& factor, bool upper) { return cholesky_inverse(factor, upper); });
-  // Hermitian is symmetric for real types.
   def(kFunction, "linalg_ldl_factor", "input, *, hermitian=False, out=None", "(LD, pivots) of a symmetric matrix.",
-      [](const Tensor& a, Ignored) { return named("linalg_ldl_factor", "LD", "pivots", linalg::ldl_factor(a)); });
+      [](const Tensor& a, bool hermitian) { return named("linalg_ldl_factor", "LD", "pivots", linalg::ldl_factor(a, hermitian)); });
   def(kFunction, "linalg_ldl_factor_ex", "input, *, hermitian=False, check_errors=False, out=None", "(LD, pivots, info).",
-      [](const Tensor& a, Ignored, bool check) {
-        return named("linalg_ldl_factor_ex", "LD", "pivots", "info", linalg::ldl_factor_ex(a, check));
+      [](const Tensor& a, bool hermitian, bool check) {
+        return named("linalg_ldl_factor_ex", "LD", "pivots", "info", linalg::ldl_factor_ex(a, hermitian, check));
       });
   def(kFunction, "linalg_ldl_solve", "LD, pivots, B, *, hermitian=False, out=None", "X with A X = B, of what ldl_factor made of A.",
-      [](const Tensor& ld, const Tensor& pivots, const Tensor& b, Ignored) { return linalg::ldl_solve(ld, pivots, b); });
+      [](const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian) { return linalg::ldl_solve(ld, pivots, b, hermitian); });
   def(kFunction, "linalg_eigh", "input, UPLO='L', *, out=None", "(eigenvalues ascending, eigenvectors) of a symmetric matrix.",
       [](const Tensor& a, std::string_view triangle) {
         return named("linalg_eigh", "eigenvalues", "eigenvectors", linalg::eigh(a, triangle));

@@ -9,7 +9,7 @@
 namespace naru::ir {
 
 // A routine of LAPACK for `batch` matrices, each by itself. Its arrays are column-major, and are overwritten as LAPACK does it; `info`, the last of
-// them, has a number for each matrix: 0, or LAPACK's.
+// them, has a number for each matrix: 0, or LAPACK's. Of complex matrices, singular values and eigenvalues of hermitian ones are real.
 //   Cholesky            a (n, n): its factor, zeros in the other triangle
 //   CholeskySolve       factor, b (n, k): solutions
 //   CholeskyInverse     a: of a factor the inverse of what it is a factor of
@@ -20,8 +20,7 @@ namespace naru::ir {
 //   QrProduct           reflectors, tau, c (m, k): Q c
 //   Svd                 a (lost), s; with vectors u, vt: as many columns (rows) as they have
 //   Eigh                a: eigenvectors, if asked for; w
-//   Eig, EigComplex     a (lost), w (2, n): eigenvalues, real and imaginary parts side by side; with vectors v (2 n, n), in the same way, and so is a (2 n, n)
-//                       of EigComplex
+//   Eig                 a (lost), w: eigenvalues; with vectors v; both complex always
 //   Ldl, LdlSolve       a, pivots; factors, pivots, b
 //   Gels .. Gelss       a (lost), b (max(m, n), k): solutions, residuals; rank (I32); s
 struct Lapack {
@@ -38,7 +37,6 @@ struct Lapack {
     Svd,
     Eigh,
     Eig,
-    EigComplex,
     Ldl,
     LdlSolve,
     Gels,
@@ -51,28 +49,32 @@ struct Lapack {
     DType dtype = DType::F32;
     bool written = false;
     int64_t rows = 0, cols = 0, column = 0, matrix = 0;  // sizes; from one column, and from one matrix, to the next
+    bool complex = false;                                // numbers are pairs of `dtype`; sizes and steps count pairs
   };
   Routine routine = Routine::Cholesky;
   DType dtype = DType::F32;  // F32 or F64
+  bool complex = false;      // matrices are complex; `hermitian`: and count as such, not as symmetric ones (Ldl, LdlSolve)
+  bool hermitian = false;
   int64_t batch = 1;
   std::vector<Array> arrays;
-  bool upper = false, transposed = false, ones = false, vectors = true;
-  double rcond = 0;  // singular values below that share of the greatest count as 0
+  bool upper = false, ones = false, vectors = true;
+  bool transposed = false;  // LuSolve, QrProduct: and conjugated
+  double rcond = 0;         // singular values below that share of the greatest count as 0
 
   static constexpr bool kHostOnly = true;
   static constexpr const char* kFamily = "linalg";
-  static constexpr const char* kNames[] = {"cholesky",    "cholesky_solve", "cholesky_inverse",
-                                           "lu_factor",   "lu_solve",       "solve_triangular",
-                                           "geqrf",       "orgqr",          "ormqr",
-                                           "svd",         "eigh",           "eig",
-                                           "eig_complex", "ldl_factor",     "ldl_solve",
-                                           "gels",        "gelsy",          "gelsd",
-                                           "gelss"};
+  static constexpr const char* kNames[] = {"cholesky",   "cholesky_solve", "cholesky_inverse",
+                                           "lu_factor",  "lu_solve",       "solve_triangular",
+                                           "geqrf",      "orgqr",          "ormqr",
+                                           "svd",        "eigh",           "eig",
+                                           "ldl_factor", "ldl_solve",      "gels",
+                                           "gelsy",      "gelsd",          "gelss"};
   const char* name() const { return kNames[static_cast<int>(routine)]; }
   template <class F>
   void each_operand(F&& f) {
     for (Array& a : arrays) {
-      const int64_t sizes[] = {batch, a.rows, a.cols}, strides[] = {a.matrix, 1, a.column};
+      const int64_t parts = a.complex ? 2 : 1;
+      const int64_t sizes[] = {batch, a.rows * parts, a.cols}, strides[] = {a.matrix * parts, 1, a.column * parts};
       if (a.data) f(a.data, OperandUse{"array of a routine of LAPACK", a.written, a.dtype, sizes, strides});
     }
   }

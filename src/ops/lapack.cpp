@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/sizes.h"
+#include "ops/complex.h"
 #include "ops/type_names.h"
 
 namespace naru::ops {
@@ -26,12 +27,14 @@ void require_square(const Tensor& t, std::string_view op, const char* name) {
 void require_floating(const Tensor& t, std::string_view op, bool low) {
   if (!is_inexact(t.dtype()))
     throw NotImplementedError("{}: Expected a floating point or complex tensor as input. Got {}", op, torch_name(t.dtype()));
-  if (!low && (t.dtype() == DType::F16 || t.dtype() == DType::BF16))
+  if (!low && (t.dtype() == DType::F16 || t.dtype() == DType::BF16 || t.dtype() == kComplex32))
     throw NotImplementedError("{}: Low precision dtypes not supported. Got {}", op, torch_name(t.dtype()));
 }
 
+bool is_lapack_type(DType type) { return type == DType::F32 || type == DType::F64 || type == kComplex64 || type == kComplex128; }
+
 void require_lapack_type(const Tensor& t, const char* kernel) {
-  if (t.dtype() != DType::F32 && t.dtype() != DType::F64) throw_not_implemented(kernel, t.dtype());
+  if (!is_lapack_type(t.dtype())) throw_not_implemented(kernel, t.dtype());
 }
 
 Device require_one_device(const Tensor& a, const Tensor& b, const char* op, const char* name_a, const char* name_b) {
@@ -100,6 +103,8 @@ Dims with_matrix(const Dims& batch, int64_t rows, int64_t cols) {
   return sizes;
 }
 
+Tensor adjoint(const Tensor& t) { return conjugate(flipped(t)); }
+
 Tensor identity_like(const Tensor& t, int64_t n) {
   return eye(n, n, Options(t.dtype(), t.device())).expand(with_matrix(batch_of(t), n, n));
 }
@@ -158,26 +163,29 @@ Tensor as_vectors(const Tensor& t, const Dims& batch, const char* op) {
 
 LapackCall::LapackCall(Lapack::Routine routine, const Dims& batch, DType type) : batch_(batch) {
   call_.routine = routine;
-  call_.dtype = type;
+  call_.dtype = real_of(type);
+  call_.complex = is_complex(type);
   call_.batch = product(batch);
 }
 
 LapackCall& LapackCall::add(const Tensor& t, bool written, bool vector) {
   Lapack::Array a;
-  a.data = view_of(t, t.sizes()).data;
-  a.dtype = t.dtype();
+  a.complex = is_complex(t.dtype());
+  const Tensor real = a.complex ? as_real(t) : t;
+  a.data = view_of(real, real.sizes()).data;
+  a.dtype = real.dtype();
   a.written = written;
   a.rows = vector ? t.size(-1) : t.size(-2);
   a.cols = vector ? 1 : t.size(-1);
   a.column = std::max<int64_t>(a.rows, 1);
   a.matrix = a.rows * a.cols;
   call_.arrays.push_back(a);
-  (written ? writes_ : reads_).push_back(&t);
+  (written ? writes_ : reads_).push_back(real);
   return *this;
 }
 
 Tensor LapackCall::run() {
-  const Tensor& first = writes_.empty() ? *reads_[0] : *writes_[0];
+  const Tensor& first = writes_.empty() ? reads_[0] : writes_[0];
   const Tensor info = make_result(batch_, DType::I32, first.device(), call_.name());
   if (call_.batch == 0) return info;
   Lapack::Array a;
@@ -186,8 +194,13 @@ Tensor LapackCall::run() {
   a.written = true;
   a.rows = a.cols = a.column = a.matrix = 1;
   call_.arrays.push_back(a);
-  writes_.push_back(&info);
-  submit(std::move(call_), reads_, writes_);
+  writes_.push_back(info);
+  const auto pointers = [](const std::vector<Tensor>& tensors) {
+    std::vector<const Tensor*> all;
+    for (const Tensor& t : tensors) all.push_back(&t);
+    return all;
+  };
+  submit(std::move(call_), pointers(reads_), pointers(writes_));
   return info;
 }
 

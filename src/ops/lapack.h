@@ -16,7 +16,8 @@ void require_matrices(const Tensor& t, std::string_view op, const char* name = "
 void require_square(const Tensor& t, std::string_view op, const char* name = "A");
 // NotImplementedError for integers, and, unless `low`, for 16-bit types.
 void require_floating(const Tensor& t, std::string_view op, bool low = true);
-// NotImplementedError "\"lu_cpu\" not implemented for 'Half'" unless it is float32 or float64.
+// NotImplementedError "\"lu_cpu\" not implemented for 'Half'" unless it is float32, float64, complex64 or complex128.
+bool is_lapack_type(DType type);
 void require_lapack_type(const Tensor& t, const char* kernel);
 // The device of both; RuntimeError where they are on different ones.
 Device require_one_device(const Tensor& a, const Tensor& b, const char* op, const char* name_a = "A", const char* name_b = "B");
@@ -28,6 +29,8 @@ Dims batch_of(const Tensor& t);
 Dims with_matrix(const Dims& batch, int64_t rows, int64_t cols);
 // (..., m, n) as (..., n, m).
 inline Tensor flipped(const Tensor& t) { return t.transpose(-2, -1); }
+// Its conjugate.
+Tensor adjoint(const Tensor& t);
 // Identity matrices of t's batch, type and device.
 Tensor identity_like(const Tensor& t, int64_t n);
 
@@ -39,9 +42,10 @@ Tensor as_matrices(const Tensor& t, const Dims& batch, const char* op);
 Tensor new_vectors(const Dims& batch, int64_t n, DType type, const Tensor& like, const char* op);
 Tensor as_vectors(const Tensor& t, const Dims& batch, const char* op);
 
-// A call of a routine for matrices made by the functions above, in the order in which ir::Lapack names them. Held by reference until run().
+// A call of a routine for matrices made by the functions above, in the order in which ir::Lapack names them.
 class LapackCall {
  public:
+  // type: that of the matrices, complex or not.
   LapackCall(ir::Lapack::Routine routine, const Dims& batch, DType type);
   LapackCall& reads(const Tensor& t, bool vector = false) { return add(t, false, vector); }
   LapackCall& writes(const Tensor& t, bool vector = false) { return add(t, true, vector); }
@@ -53,7 +57,7 @@ class LapackCall {
   LapackCall& add(const Tensor& t, bool written, bool vector);
   ir::Lapack call_;
   Dims batch_;
-  std::vector<const Tensor*> reads_, writes_;
+  std::vector<Tensor> reads_, writes_;  // complex ones as pairs of reals
 };
 
 }  // namespace naru::ops

@@ -2,13 +2,15 @@
 #include <limits>
 
 #include "autograd/node.h"
+#include "naru/complex.h"
+#include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/lapack.h"
 #include "ops/linalg_lu.h"
 
 namespace naru {
 
-using ops::flipped;
+using ops::adjoint;
 using Tensors = std::vector<Tensor>;
 
 namespace {
@@ -30,9 +32,9 @@ Tensor parity(const Tensor& pivots, DType type) {
 // What makes the U of a singular matrix invertible: an epsilon in place of each 0 on its diagonal. The gradient of the determinant, its value times
 // the transposed inverse, is continuous, so that it is right up to rounding.
 Tensor nudge(const Tensor& lu) {
-  const double epsilon = lu.dtype() == DType::F32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  const double epsilon = real_of(lu.dtype()) == DType::F32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
   const Tensor d = diagonal_of(lu), scale = amax(abs(d), Dims{-1}, true);
-  return on_diagonal(where(eq(d, 0.0), where(eq(scale, 0.0), 1.0, scale) * epsilon, zeros_like(d)));
+  return on_diagonal(where(eq(d, 0.0), where(eq(scale, 0.0), 1.0, scale) * epsilon, zeros_like(scale)));
 }
 
 Tensor det_gradient(const Tensor& g, const Tensor& a, const Tensor& lu, const Tensor& pivots) {
@@ -40,12 +42,12 @@ Tensor det_gradient(const Tensor& g, const Tensor& a, const Tensor& lu, const Te
   Tensor shift;
   {
     const NoGrad off;
-    shift = nudge(lu);
+    shift = nudge(lu).to(lu.dtype());
   }
   const Tensor column = g.unsqueeze(-1).unsqueeze(-1);
   if (!grad_enabled()) {
     const Tensor nudged = lu + shift;
-    const Tensor value = (prod(diagonal_of(nudged), -1) * parity(pivots, a.dtype())).unsqueeze(-1).unsqueeze(-1);
+    const Tensor value = ops::conjugate(prod(diagonal_of(nudged), -1) * parity(pivots, a.dtype())).unsqueeze(-1).unsqueeze(-1);
     return ops::solved(nudged, pivots, value * column * ops::identity_like(a, a.size(-1)), true, true, "linalg.det");
   }
   Tensor near;
@@ -55,7 +57,7 @@ Tensor det_gradient(const Tensor& g, const Tensor& a, const Tensor& lu, const Te
     near = matmul(p, matmul(l, shift));
   }
   const Tensor b = a + near;
-  return flipped(linalg::inv(b)) * linalg::det(b).unsqueeze(-1).unsqueeze(-1) * column;
+  return adjoint(linalg::inv(b)) * ops::conjugate(linalg::det(b)).unsqueeze(-1).unsqueeze(-1) * column;
 }
 
 }  // namespace
@@ -79,6 +81,13 @@ Tensor det(const Tensor& a) {
 
 namespace {
 
+// What A⁻ᴴ is multiplied by. A real sign is constant wherever it has a derivative; a complex one turns with the imaginary part of the logarithm.
+Tensor slogdet_factor(const Tensor& g_sign, const Tensor& g_log, const Tensor& sign) {
+  if (!is_complex(sign.dtype()) || !g_sign.defined()) return g_log;
+  const Tensor turn = -imag(conj(g_sign) * sign);
+  return complex(g_log.defined() ? g_log : zeros_like(turn), turn);
+}
+
 std::pair<Tensor, Tensor> sign_and_log(const Tensor& a, const char* op) {
   ops::require_square(a, op);
   ops::require_floating(a, op, false);
@@ -87,17 +96,19 @@ std::pair<Tensor, Tensor> sign_and_log(const Tensor& a, const char* op) {
   {
     const NoGrad off;
     const Tensor d = diagonal_of(f.lu);
-    sign = prod(naru::sign(d), -1) * parity(f.pivots, a.dtype());
+    sign = prod(sgn(d), -1) * parity(f.pivots, a.dtype());
     log = sum(naru::log(abs(d)), Dims{-1});
   }
   autograd::record_all(
-      {&sign, &log}, "LinalgSlogdetBackward0", {&a}, {&a, &f.lu, &f.pivots}, [](const Tensors& g, const Tensors& saved) -> Tensors {
+      {&sign, &log}, "LinalgSlogdetBackward0", {&a}, {&a, &f.lu, &f.pivots},
+      [](const Tensors& g, const Tensors& saved) -> Tensors {
         const Tensor& a = saved[0];
-        // The sign is constant wherever it has a derivative.
-        if (!g[1].defined() || a.size(-1) == 0) return {zeros_like(a)};
-        const Tensor right = g[1].unsqueeze(-1).unsqueeze(-1) * ops::identity_like(a, a.size(-1));
-        return {grad_enabled() ? solve(flipped(a), right) : ops::solved(saved[1], saved[2], right, true, true, "linalg.slogdet")};
-      });
+        const Tensor factor = slogdet_factor(g[0], g[1], saved[3]);
+        if (!factor.defined() || a.size(-1) == 0) return {zeros_like(a)};
+        const Tensor right = factor.unsqueeze(-1).unsqueeze(-1) * ops::identity_like(a, a.size(-1));
+        return {grad_enabled() ? solve(adjoint(a), right) : ops::solved(saved[1], saved[2], right, true, true, "linalg.slogdet")};
+      },
+      1);
   return {sign, log};
 }
 
@@ -107,9 +118,10 @@ std::pair<Tensor, Tensor> slogdet(const Tensor& a) { return sign_and_log(a, "lin
 
 }  // namespace linalg
 
-// NaN where the determinant is negative.
+// NaN where a real determinant is negative.
 Tensor logdet(const Tensor& a) {
   const auto [sign, log] = linalg::sign_and_log(a, "logdet");
+  if (is_complex(sign.dtype())) return naru::log(sign) + log;
   return where(eq(sign, -1.0), std::numeric_limits<double>::quiet_NaN(), log);
 }
 

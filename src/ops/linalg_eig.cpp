@@ -10,7 +10,6 @@
 namespace naru {
 
 using ops::batch_of;
-using ops::flipped;
 using ops::LapackCall;
 using Routine = ir::Lapack::Routine;
 using Tensors = std::vector<Tensor>;
@@ -20,17 +19,6 @@ namespace {
 struct Eigen {
   Tensor values, vectors;
 };
-
-// (*, n, m) complex numbers as matrices of reals, column-major: the parts of column m, side by side, are a column.
-Tensor parts(const Tensor& t) {
-  Dims sizes = t.sizes();
-  sizes.back() *= 2;
-  return flipped(ops::as_real(t).view(sizes));
-}
-
-Tensor complex_matrices(const Dims& batch, int64_t columns, int64_t rows, DType type, Device device, const char* op) {
-  return ops::make_result(ops::with_matrix(batch, columns, rows), type, device, op, true);
-}
 
 // PyTorch's words where the loss depends on what the decomposition leaves open.
 void require_no_phase(const Tensor& along) {
@@ -65,29 +53,14 @@ Eigen eig_of(const Tensor& a, bool vectors) {
   const Dims batch = batch_of(a);
   const int64_t n = a.size(-1);
   const DType type = complex_of(real);
-  const bool complex = is_complex(a.dtype());
-  Eigen f;
-  {
-    const NoGrad off;
-    const Tensor x = a.detach();
-    Tensor work;  // holds the matrices, columns side by side
-    if (complex) {
-      work = complex_matrices(batch, n, n, type, a.device(), kOp);
-      work.copy_(flipped(x));
-    } else {
-      work = ops::copied_matrices(x, batch, kOp);
-    }
-    const Tensor values = complex_matrices(batch, n, 1, type, a.device(), kOp),
-                 columns = complex_matrices(batch, n, n, type, a.device(), kOp);
-    const Tensor given = complex ? parts(work) : work, w = parts(values), v = parts(columns);
-    LapackCall call(complex ? Routine::EigComplex : Routine::Eig, batch, real);
-    call->vectors = vectors;
-    call.writes(given).writes(w);
-    if (vectors) call.writes(v);
-    if (n > 0) ops::check_info(call.run(), "torch.linalg.eig", a.dim() > 2);
-    f.values = values.squeeze(-1);
-    f.vectors = flipped(columns);
-  }
+  const NoGrad off;
+  const Tensor work = ops::copied_matrices(a.detach(), batch, kOp), like = zeros({}, Options(type, a.device()));
+  Eigen f{ops::new_vectors(batch, n, type, a, kOp), ops::new_matrices(batch, n, n, like, kOp)};
+  LapackCall call(Routine::Eig, batch, a.dtype());
+  call->vectors = vectors;
+  call.writes(work).writes(f.values, true);
+  if (vectors) call.writes(f.vectors);
+  if (n > 0) ops::check_info(call.run(), "torch.linalg.eig", a.dim() > 2);
   return f;
 }
 

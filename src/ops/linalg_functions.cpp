@@ -7,6 +7,7 @@
 #include "core/sizes.h"
 #include "naru/compositions.h"
 #include "ops/autocast.h"
+#include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/lapack.h"
 #include "ops/type_names.h"
@@ -15,7 +16,6 @@ namespace naru::linalg {
 namespace {
 
 using ops::batch_of;
-using ops::flipped;
 using Tensors = std::vector<Tensor>;
 
 // The sum of the first 17 terms of the exponential series, in powers of A⁴.
@@ -72,7 +72,7 @@ Tensor matrix_exp(const Tensor& a) {
   }
   return autograd::record(y, "LinalgMatrixExpBackward0", {&a}, {&a}, [n](const Tensors& g, const Tensors& saved) -> Tensors {
     // The derivative in the direction of G is a block of the exponential of a matrix twice as large.
-    const Tensor t = flipped(saved[0]);
+    const Tensor t = ops::adjoint(saved[0]);
     const Tensor both = cat({cat({t, g[0]}, -1), cat({zeros_like(t), t}, -1)}, -2);
     return {matrix_exp(both).narrow(-2, 0, n).narrow(-1, n, n)};
   });
@@ -189,7 +189,7 @@ Tensor vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
   if (x.dtype() != y.dtype())
     throw RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type {} and y of type {} instead",
                        ops::torch_name(x.dtype()), ops::torch_name(y.dtype()));
-  return sum(mul(x, y), Dims{dim}, false, x.dtype() == DType::Bool ? std::optional<DType>() : x.dtype());
+  return sum(mul(ops::conjugate(x), y), Dims{dim}, false, x.dtype() == DType::Bool ? std::optional<DType>() : x.dtype());
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "autograd/node.h"
+#include "naru/complex.h"
 #include "ops/autocast.h"
 #include "ops/elementwise.h"
 #include "ops/lapack.h"
@@ -12,21 +13,21 @@
 namespace naru::linalg {
 namespace {
 
+using ops::adjoint;
 using ops::batch_of;
-using ops::flipped;
 using ops::LapackCall;
 using Routine = ir::Lapack::Routine;
 using Tensors = std::vector<Tensor>;
 using OptOperand = std::optional<Operand>;
 
 double epsilon_of(DType type) {
-  return type == DType::F32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  return real_of(type) == DType::F32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
 }
 Tensor eye_like(const Tensor& t, int64_t n) { return eye(n, n, Options(t.dtype(), t.device())); }
 
 // Of P = pinv(A), in products of both.
 Tensor pinv_gradient(const Tensor& g, const Tensor& p, const Tensor& a) {
-  const Tensor pt = flipped(p), gt = flipped(g);
+  const Tensor pt = adjoint(p), gt = adjoint(g);
   const Tensor outside = eye_like(a, a.size(-2)) - matmul(a, p), inside = eye_like(a, a.size(-1)) - matmul(p, a);
   return matmul(outside, matmul(gt, matmul(p, pt))) + matmul(matmul(pt, p), matmul(gt, inside)) - matmul(pt, matmul(g, pt));
 }
@@ -60,7 +61,7 @@ Tensor pinv(const Tensor& a, const OptOperand& atol, const OptOperand& rtol, boo
   if (const autocast::Casts c("pinverse", {&a}); c) return pinv(c[0], atol, rtol, hermitian);
   constexpr const char* kOp = "torch.linalg.pinv";
   ops::require_defined(a, kOp, "A");
-  if (a.dim() < 2 || (a.dtype() != DType::F32 && a.dtype() != DType::F64))
+  if (a.dim() < 2 || !ops::is_lapack_type(a.dtype()))
     throw RuntimeError("linalg.pinv({}{{{}}}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types",
                        ops::torch_name(a.dtype()), a.sizes().str());
   if (hermitian) ops::require_square(a, "linalg.pinv");
@@ -71,20 +72,20 @@ Tensor pinv(const Tensor& a, const OptOperand& atol, const OptOperand& rtol, boo
     Tensor u, s, vt;
     if (hermitian) {
       std::tie(s, u) = eigh(a);
-      vt = flipped(u);
+      vt = adjoint(u);
     } else {
       std::tie(u, s, vt) = linalg::svd(a, false);
     }
     const Tensor size = hermitian ? abs(s) : s;
     const Tensor inverse = where(gt(size, tolerance(size, a, atol, rtol, kOp)), reciprocal(s), 0.0);
-    p = matmul(flipped(vt) * inverse.unsqueeze(-2), flipped(u));
+    p = matmul(adjoint(vt) * inverse.unsqueeze(-2), adjoint(u));
   }
   return autograd::record(
       p, "LinalgPinvBackward0", {&a}, {&a},
       [hermitian](const Tensors& g, const Tensors& saved) -> Tensors {
-        // Of a symmetric A its lower triangle stands for both.
+        // Of a hermitian A its lower triangle stands for both.
         const Tensor ga = pinv_gradient(g[0], saved[1], saved[0]);
-        return {hermitian ? (ga + flipped(ga)) * 0.5 : ga};
+        return {hermitian ? (ga + adjoint(ga)) * 0.5 : ga};
       },
       true);
 }
@@ -93,8 +94,7 @@ Tensor matrix_rank(const Tensor& a, const OptOperand& atol, const OptOperand& rt
   if (const autocast::Casts c("matrix_rank", {&a}); c) return matrix_rank(c[0], atol, rtol, hermitian);
   constexpr const char* kOp = "torch.linalg.matrix_rank";
   ops::require_matrices(a, kOp, "input");
-  if (a.dtype() != DType::F32 && a.dtype() != DType::F64)
-    throw RuntimeError("This function doesn't handle types other than float and double");
+  if (!ops::is_lapack_type(a.dtype())) throw RuntimeError("This function doesn't handle types other than float and double");
   const NoGrad off;
   if (a.numel() == 0) return zeros(batch_of(a), Options(DType::I64, a.device()));
   const Tensor s = hermitian ? abs(eigvalsh(a)) : svdvals(a);
@@ -147,13 +147,13 @@ Tensors lstsq_gradient(const Tensor& gx, const Tensor& gr, const Tensor& a, cons
   const auto add = [](Tensor& to, const Tensor& t) { to = to.defined() ? to + t : t; };
   if (gx.defined()) {
     const Tensor p = pinv(a);
-    add(gb, matmul(flipped(p), gx));
-    add(ga, pinv_gradient(matmul(gx, flipped(b)), p, a));
+    add(gb, matmul(adjoint(p), gx));
+    add(ga, pinv_gradient(matmul(gx, adjoint(b)), p, a));
   }
   if (gr.defined()) {
     const Tensor r = (matmul(a, x) - b) * 2.0 * gr.unsqueeze(-2);
     add(gb, -r);
-    add(ga, matmul(r, flipped(x)));
+    add(ga, matmul(r, adjoint(x)));
   }
   return {ga.defined() ? ops::sum_to(ga, a.sizes()) : ga, gb.defined() ? ops::sum_to(gb, b.sizes()) : gb};
 }
@@ -182,7 +182,7 @@ Solution least_squares(const Tensor& a, const Tensor& b, double rcond, const Dri
     call.writes(rank, true);
   }
   if (driver.values) {
-    f.values = ops::new_vectors(batch, std::min(m, n), a.dtype(), a, kOp);
+    f.values = ops::new_vectors(batch, std::min(m, n), real_of(a.dtype()), a, kOp);
     call.writes(f.values, true);
   }
   const bool any = m > 0 && n > 0 && k > 0;
@@ -192,7 +192,7 @@ Solution least_squares(const Tensor& a, const Tensor& b, double rcond, const Dri
   if (driver.rank) f.rank = any ? rank.squeeze(-1).to(DType::I64) : zeros(batch, Options(DType::I64, a.device()));
   // Of full rank only, and where there are more equations than unknowns: what is behind X in B's place.
   if (m > n && driver.name != "gelsy" && (!driver.rank || ops::holds(all(eq(f.rank, n)))))
-    f.residuals = sum(square(whole.narrow(-2, n, m - n)), Dims{-2});
+    f.residuals = sum(square(abs(whole.narrow(-2, n, m - n))), Dims{-2});
   return f;
 }
 
@@ -211,9 +211,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const Tensor& a, const Tensor& 
     const NoGrad off;
     f = least_squares(a, right, least, row);
     f.x = f.x.clone();
-    if (!f.residuals.defined()) f.residuals = empty({0}, like);
+    if (!f.residuals.defined()) f.residuals = empty({0}, Options(real_of(a.dtype()), a.device()));
     if (!f.rank.defined()) f.rank = empty({0}, Options(DType::I64, a.device()));
-    if (!f.values.defined()) f.values = empty({0}, like);
+    if (!f.values.defined()) f.values = empty({0}, Options(real_of(a.dtype()), a.device()));
   }
   const bool with_residuals = f.residuals.dim() > 1 || f.residuals.numel() > 0;
   autograd::record_all(

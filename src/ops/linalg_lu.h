@@ -10,7 +10,7 @@ struct Lu {
 };
 // Of a (*, m, n), whose type LAPACK must know.
 Lu factored(const Tensor& a, const char* op);
-// X with A X = B (X A = B; Aᵀ where transposed) of A's factors; batches broadcast.
-Tensor solved(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool transposed, const char* op);
+// X with A X = B (X A = B; Aᴴ where adjoint) of A's factors; batches broadcast.
+Tensor solved(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint, const char* op);
 
 }  // namespace naru::ops

@@ -131,7 +131,7 @@ void check_cond(const Tensor& a) {
 template <class F>
 Tensor by_inverse(const Tensor& a, const std::string& order, F norm_of) {
   ops::require_square(a, fmt::format("linalg.cond(ord={})", order));
-  if (a.numel() == 0) return zeros(ops::batch_of(a), Options(a.dtype(), a.device()));
+  if (a.numel() == 0) return zeros(ops::batch_of(a), Options(real_of(a.dtype()), a.device()));
   const auto [inverse, info] = inv_ex(a);
   const Tensor singular = gt(info, 0);
   // The inverse of a singular matrix is no number, nor would its gradient be.
@@ -147,7 +147,7 @@ Tensor cond(const Tensor& a, std::optional<double> p) {
   const double order = p.value_or(2);
   const double size = std::abs(order);
   if (size == 2) {
-    if (a.numel() == 0) return zeros(ops::batch_of(a), Options(a.dtype(), a.device()));
+    if (a.numel() == 0) return zeros(ops::batch_of(a), Options(real_of(a.dtype()), a.device()));
     const Tensor s = svdvals(a);
     const Tensor greatest = s.select(-1, 0), least = s.select(-1, -1);
     return order > 0 ? greatest / least : least / greatest;

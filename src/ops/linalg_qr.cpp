@@ -1,14 +1,17 @@
 // Orthogonal factors by reflectors: qr, householder_product, geqrf, ormqr; and LDLᵀ.
 #include "autograd/node.h"
+#include "naru/complex.h"
+#include "naru/scattered_views.h"
 #include "ops/autocast.h"
+#include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/lapack.h"
 #include "ops/type_names.h"
 
 namespace naru {
 
+using ops::adjoint;
 using ops::batch_of;
-using ops::flipped;
 using ops::LapackCall;
 using Routine = ir::Lapack::Routine;
 using Tensors = std::vector<Tensor>;
@@ -43,7 +46,7 @@ Tensor columns_of(const Tensor& a, const Tensor& tau, int64_t columns, const cha
   return q;
 }
 
-// A = Q R with R (k, n), k of Q's columns. Where R is wider than high, A's first k columns decide Q, and R2 = Qᵀ A2 behind them.
+// A = Q R with R (k, n), k of Q's columns. Where R is wider than high, A's first k columns decide Q, and R2 = Qᴴ A2 behind them.
 Tensor qr_gradient(Tensor gq, Tensor gr, const Tensor& q, const Tensor& r) {
   const int64_t k = r.size(-2), n = r.size(-1);
   if (!gq.defined()) gq = zeros_like(q);
@@ -53,11 +56,13 @@ Tensor qr_gradient(Tensor gq, Tensor gr, const Tensor& q, const Tensor& r) {
   if (n > k) {
     const Tensor r2 = r.narrow(-1, k, n - k), g2 = gr.narrow(-1, k, n - k);
     behind = matmul(q, g2);
-    gq = gq + matmul(matmul(q, r2), flipped(g2));
+    gq = gq + matmul(matmul(q, r2), adjoint(g2));
   }
-  const Tensor m = matmul(r1, flipped(triu(g1))) - matmul(flipped(gq), q);
-  const Tensor s = tril(m) + flipped(tril(m, -1));
-  const Tensor ga = linalg::solve_triangular(flipped(r1), gq + matmul(q, s), false, false);
+  const Tensor m = matmul(r1, adjoint(triu(g1))) - matmul(adjoint(gq), q);
+  Tensor s = tril(m) + adjoint(tril(m, -1));
+  // The diagonal of R stays real.
+  if (is_complex(m.dtype())) s = s - diag_embed(complex(zeros_like(real(m.diagonal(0, -2, -1))), imag(m.diagonal(0, -2, -1))));
+  const Tensor ga = linalg::solve_triangular(adjoint(r1), gq + matmul(q, s), false, false);
   return n > k ? cat({ga, behind}, -1) : ga;
 }
 
@@ -125,21 +130,21 @@ Tensor reflector(const Tensor& a, int64_t i) {
   return cat({zeros(ops::with_matrix(batch_of(a), i, 1), like), ones(ops::with_matrix(batch_of(a), 1, 1), like), below}, -2);
 }
 
-// Of Q = H1 ... Hk E by the reflectors and tau: H_i = I - tau v vᵀ is symmetric, so what is right of it, and its gradient, follow from what came
-// before, R' = H⁻¹ R and G' = H G.
+// Of Q = H1 ... Hk E by the reflectors and tau, H_i = I - tau v vᴴ: what is right of it, and the gradient, follow from what came before, R' = H⁻¹ R
+// and G' = Hᴴ G.
 Tensors reflectors_gradient(Tensor g, Tensor r, const Tensor& a, const Tensor& tau) {
   const int64_t m = a.size(-2), n = a.size(-1), k = tau.size(-1);
   const Options like(a.dtype(), a.device());
   std::vector<Tensor> columns, factors;
   for (int64_t i = 0; i < k; ++i) {
-    const Tensor v = reflector(a, i), t = tau.narrow(-1, i, 1).unsqueeze(-1), square = matmul(flipped(v), v);
+    const Tensor v = reflector(a, i), t = tau.narrow(-1, i, 1).unsqueeze(-1), square = matmul(adjoint(v), v);
     const Tensor inverse = t / (t * square - 1.0);
-    r = r - matmul(v, matmul(flipped(v), r)) * inverse;
-    const Tensor x = matmul(flipped(g), v), y = matmul(flipped(r), v);  // Gᵀ v, R'ᵀ v
-    factors.push_back(-matmul(flipped(x), y).squeeze(-1));
-    const Tensor gv = (matmul(g, y) + matmul(r, x)) * -t;
+    r = r - matmul(v, matmul(adjoint(v), r)) * inverse;
+    const Tensor x = matmul(adjoint(g), v), y = matmul(adjoint(r), v), tc = ops::conjugate(t);
+    factors.push_back(-matmul(adjoint(x), y).squeeze(-1));
+    const Tensor gv = -(matmul(g, y) * tc + matmul(r, x) * t);
     columns.push_back(cat({zeros(ops::with_matrix(batch_of(a), i + 1, 1), like), gv.narrow(-2, i + 1, m - i - 1)}, -2));
-    g = g - matmul(v, flipped(x)) * t;
+    g = g - matmul(v, adjoint(x)) * tc;
   }
   if (n > k) columns.push_back(zeros(ops::with_matrix(batch_of(a), m, n - k), like));
   return {columns.empty() ? zeros_like(a) : cat(columns, -1), factors.empty() ? zeros_like(tau) : cat(factors, -1)};
@@ -163,7 +168,7 @@ Tensor householder_product(const Tensor& a, const Tensor& tau) {
   return q;
 }
 
-std::tuple<Tensor, Tensor, Tensor> ldl_factor_ex(const Tensor& a, bool check_errors) {
+std::tuple<Tensor, Tensor, Tensor> ldl_factor_ex(const Tensor& a, bool hermitian, bool check_errors) {
   constexpr const char* kOp = "torch.linalg.ldl_factor_ex";
   ops::require_square(a, kOp);
   ops::require_floating(a, kOp);
@@ -172,19 +177,21 @@ std::tuple<Tensor, Tensor, Tensor> ldl_factor_ex(const Tensor& a, bool check_err
   const NoGrad off;
   Tensor ld = ops::copied_matrices(a, batch, kOp);
   const Tensor pivots = ops::new_vectors(batch, a.size(-1), DType::I32, a, kOp);
-  const Tensor info = LapackCall(Routine::Ldl, batch, a.dtype()).writes(ld).writes(pivots, true).run();
+  LapackCall call(Routine::Ldl, batch, a.dtype());
+  call->hermitian = hermitian;
+  const Tensor info = call.writes(ld).writes(pivots, true).run();
   if (check_errors) ops::check_info(info, kOp, a.dim() > 2);
   return {tril(ld), pivots, info};
 }
 
-std::pair<Tensor, Tensor> ldl_factor(const Tensor& a) {
-  const auto [ld, pivots, info] = ldl_factor_ex(a);
+std::pair<Tensor, Tensor> ldl_factor(const Tensor& a, bool hermitian) {
+  const auto [ld, pivots, info] = ldl_factor_ex(a, hermitian);
   ops::check_info(info, "torch.linalg.ldl_factor", a.dim() > 2);
   return {ld, pivots};
 }
 
-// The gradient flows to B alone, as in PyTorch.
-Tensor ldl_solve(const Tensor& ld, const Tensor& pivots, const Tensor& b) {
+// The gradient flows to B alone.
+Tensor ldl_solve(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian) {
   constexpr const char* kOp = "torch.linalg.ldl_solve";
   ops::require_square(ld, kOp, "LD");
   ops::require_matrices(b, kOp, "B"), ops::require_defined(pivots, kOp, "pivots");
@@ -209,10 +216,15 @@ Tensor ldl_solve(const Tensor& ld, const Tensor& pivots, const Tensor& b) {
   const Dims batch = broadcast_shapes(batch_of(ld), batch_of(b));
   const Tensor x = ops::copied_matrices(b, batch, kOp);
   const Tensor factors = ops::as_matrices(ld, batch, kOp), rows = ops::as_vectors(exchanges, batch, kOp);
-  LapackCall(Routine::LdlSolve, batch, x.dtype()).reads(factors).reads(rows, true).writes(x).run();
+  LapackCall call(Routine::LdlSolve, batch, x.dtype());
+  call->hermitian = hermitian;
+  call.reads(factors).reads(rows, true).writes(x).run();
   return autograd::record(x, "LinalgLdlSolveBackward0", {&b}, {&ld, &pivots},
-                          [shape = b.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
-                            return {ops::sum_to(ldl_solve(saved[0].detach(), saved[1], g[0]), shape)};
+                          [hermitian, shape = b.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
+                            // What is symmetric is its adjoint's conjugate.
+                            const Tensor right = hermitian ? g[0] : ops::conjugate(g[0]);
+                            const Tensor gb = ldl_solve(saved[0].detach(), saved[1], right, hermitian);
+                            return {ops::sum_to(hermitian ? gb : ops::conjugate(gb), shape)};
                           });
 }
 
@@ -240,6 +252,8 @@ Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& c, bool left, boo
   if (tau.dim() > 0 && c.size(side) < tau.size(-1))
     throw RuntimeError("{}: other.shape[{}] must be greater than or equal to tau.shape[-1]", kOp, side);
   if (c.size(side) != a.size(-2)) throw RuntimeError("{}: other.shape[{}] must be equal to input.shape[-2]", kOp, side);
+  if (tau.dim() > 0 && tau.size(-1) != std::min(c.size(side), a.size(-1)))
+    throw RuntimeError("{}: tau.shape[-1] must be equal to min(other.shape[{}], input.shape[-1])", kOp, side);
   if (!(batch_of(c) == batch_of(a)))
     throw RuntimeError("{}: Expected batch dimensions of other to be equal to input.shape[:-2], but got {}", kOp, batch_of(c).str());
   if (c.dtype() != a.dtype())
@@ -252,17 +266,17 @@ Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& c, bool left, boo
   if (autograd::recording({&a, &tau, &c})) {
     const int64_t m = a.size(-2), n = a.size(-1);
     const Tensor whole = m > n ? cat({a, zeros(ops::with_matrix(batch_of(a), m, m - n), Options(a.dtype(), a.device()))}, -1) : a;
-    const Tensor q = linalg::householder_product(whole, tau), turned = transpose ? flipped(q) : q;
+    const Tensor q = linalg::householder_product(whole, tau), turned = transpose ? adjoint(q) : q;
     return left ? matmul(turned, c) : matmul(c, turned);
   }
   const Dims batch = batch_of(a);
-  // C Q is (Qᵀ Cᵀ)ᵀ.
-  const Tensor x = ops::copied_matrices(left ? c : flipped(c), batch, kOp);
+  // C Q is (Qᴴ Cᴴ)ᴴ.
+  const Tensor x = ops::copied_matrices(left ? c : adjoint(c), batch, kOp);
   const Tensor matrix = ops::as_matrices(a, batch, kOp), factors = ops::as_vectors(tau, batch, kOp);
   LapackCall call(Routine::QrProduct, batch, a.dtype());
   call->transposed = transpose == left;
   call.reads(matrix).reads(factors, true).writes(x).run();
-  return left ? x : flipped(x);
+  return left ? x : adjoint(x);
 }
 
 }  // namespace naru

@@ -1,8 +1,6 @@
 // LU factors and what is solved by them: solve, inv, lu, lu_factor, lu_solve, lu_unpack.
 #include "autograd/node.h"
-#include "naru/complex.h"
 #include "ops/autocast.h"
-#include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/lapack.h"
 #include "ops/linalg_lu.h"
@@ -10,6 +8,7 @@
 
 namespace naru {
 
+using ops::adjoint;
 using ops::batch_of;
 using ops::flipped;
 using ops::LapackCall;
@@ -27,15 +26,15 @@ Lu factored(const Tensor& a, const char* op) {
   return f;
 }
 
-Tensor solved(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool transposed, const char* op) {
+Tensor solved(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint, const char* op) {
   const Dims batch = broadcast_shapes(batch_of(lu), batch_of(b));
-  // X A = B is Aᵀ Xᵀ = Bᵀ.
-  const Tensor x = copied_matrices(left ? b : flipped(b.detach()), batch, op);
+  // X A = B is Aᴴ Xᴴ = Bᴴ.
+  const Tensor x = copied_matrices(left ? b : ops::adjoint(b.detach()), batch, op);
   const Tensor factors = as_matrices(lu, batch, op), exchanges = as_vectors(pivots, batch, op);
   LapackCall call(Routine::LuSolve, batch, x.dtype());
-  call->transposed = transposed != !left;
+  call->transposed = adjoint != !left;
   call.reads(factors).reads(exchanges, true).writes(x).run();
-  return left ? x : flipped(x);
+  return left ? x : ops::adjoint(x);
 }
 
 }  // namespace ops
@@ -53,31 +52,17 @@ void check_right_side(const Tensor& a, const Tensor& b, bool left, const char* o
 
 // Gradients of X by A and B, where A X = B or X A = B, and gb is that by B. Nothing for A but of its own batch's shape.
 Tensor gradient_of_matrix(const Tensor& gb, const Tensor& x, bool left, const Dims& shape) {
-  return sum_to(-(left ? matmul(gb, flipped(x)) : matmul(flipped(x), gb)), shape);
-}
-
-// Of complex numbers: (Re A, -Im A; Im A, Re A) times (Re X; Im X), and, from the right, (Re X, Im X) times (Re A, Im A; -Im A, Re A).
-std::pair<Tensor, Tensor> solve_matrices(const Tensor& a, const Tensor& b, bool left);
-std::pair<Tensor, Tensor> solve_complex(const Tensor& a, const Tensor& b, bool left) {
-  const Tensor re = real(a), im = imag(a);
-  const Tensor above = cat({re, left ? -im : im}, -1), below = cat({left ? im : -im, re}, -1);
-  const int64_t side = left ? -2 : -1, n = a.size(-1);
-  const auto [x, info] = solve_matrices(cat({above, below}, -2), cat({real(b), imag(b)}, side), left);
-  return {complex(x.narrow(side, 0, n), x.narrow(side, n, n)), info};
+  return sum_to(-(left ? matmul(gb, adjoint(x)) : matmul(adjoint(x), gb)), shape);
 }
 
 std::pair<Tensor, Tensor> solve_matrices(const Tensor& a, const Tensor& b, bool left) {
-  if (is_complex(a.dtype())) {
-    ops::refuse_complex(a.dtype() == kComplex32 ? a.dtype() : DType::F32, "linalg_solve_cpu");
-    return solve_complex(a, b, left);
-  }
   const ops::Lu f = ops::factored(a, "linalg.solve");
   const Tensor x = ops::solved(f.lu, f.pivots, b, left, false, "linalg.solve");
   autograd::record_all(
       {&x}, "LinalgSolveExBackward0", {&a, &b}, {&a, &f.lu, &f.pivots},
       [left, for_a = autograd::requires_grad(a), shape = b.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
         const Tensor gb =
-            grad_enabled() ? solve(flipped(saved[0]), g[0], left) : ops::solved(saved[1], saved[2], g[0], left, true, "linalg.solve");
+            grad_enabled() ? solve(adjoint(saved[0]), g[0], left) : ops::solved(saved[1], saved[2], g[0], left, true, "linalg.solve");
         return {for_a ? gradient_of_matrix(gb, saved[3], left, saved[0].sizes()) : Tensor(), sum_to(gb, shape)};
       },
       1);
@@ -121,13 +106,12 @@ std::pair<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
   if (const autocast::Casts c("inv_ex", {&a}); c) return inv_ex(c[0], check_errors);
   ops::require_square(a, "linalg.inv");
   ops::require_floating(a, "linalg.inv", false);
-  if (is_complex(a.dtype())) return solve_ex(a, ops::identity_like(a, a.size(-1)), true, check_errors);
   const ops::Lu f = ops::factored(a, "linalg.inv");
   const Tensor y = ops::solved(f.lu, f.pivots, eye(a.size(-1), -1, Options(a.dtype(), a.device())), true, false, "linalg.inv");
   autograd::record_all(
       {&y}, "LinalgInvExBackward0", {&a}, {},
       [](const Tensors& g, const Tensors& saved) -> Tensors {
-        const Tensor t = flipped(saved[0]);
+        const Tensor t = adjoint(saved[0]);
         return {-matmul(t, matmul(g[0], t))};
       },
       1);
@@ -149,13 +133,14 @@ Tensor lu_gradient(const Tensor& gl, const Tensor& gu, const Tensor& p, const Te
   const int64_t m = l.size(-2), n = u.size(-1), k = l.size(-1);
   // Of dM = L1⁻¹ dA1 U1⁻¹, with the square parts of P⁻¹ A = [A1 A2] or [A1; A2].
   const Tensor l1 = l.narrow(-2, 0, k), u1 = u.narrow(-1, 0, k);
-  Tensor lower = matmul(flipped(l1), gl.narrow(-2, 0, k)), upper = matmul(gu.narrow(-1, 0, k), flipped(u1));
-  if (n > k) lower = lower - matmul(gu.narrow(-1, k, n - k), flipped(u.narrow(-1, k, n - k)));
-  if (m > k) upper = upper - matmul(flipped(l.narrow(-2, k, m - k)), gl.narrow(-2, k, m - k));
+  const Tensor lh = adjoint(l1), uh = adjoint(u1);
+  Tensor lower = matmul(lh, gl.narrow(-2, 0, k)), upper = matmul(gu.narrow(-1, 0, k), uh);
+  if (n > k) lower = lower - matmul(gu.narrow(-1, k, n - k), adjoint(u.narrow(-1, k, n - k)));
+  if (m > k) upper = upper - matmul(adjoint(l.narrow(-2, k, m - k)), gl.narrow(-2, k, m - k));
   const Tensor inner = tril(lower, -1) + triu(upper);
-  Tensor ga = solve_triangular(flipped(u1), solve_triangular(flipped(l1), inner, true, true, true), false, false);
-  if (n > k) ga = cat({ga, solve_triangular(flipped(l1), gu.narrow(-1, k, n - k), true, true, true)}, -1);
-  if (m > k) ga = cat({ga, solve_triangular(flipped(u1), gl.narrow(-2, k, m - k), false, false)}, -2);
+  Tensor ga = solve_triangular(uh, solve_triangular(lh, inner, true, true, true), false, false);
+  if (n > k) ga = cat({ga, solve_triangular(lh, gu.narrow(-1, k, n - k), true, true, true)}, -1);
+  if (m > k) ga = cat({ga, solve_triangular(uh, gl.narrow(-2, k, m - k), false, false)}, -2);
   return matmul(p, ga);
 }
 
@@ -234,8 +219,8 @@ Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool le
         if (!for_lu) return {Tensor(), sum_to(gb, shape)};
         const auto [p, l, u] = lu_unpack(saved[0], saved[1]);
         const Tensor gm = gradient_of_matrix(gb, saved[2], left, saved[0].sizes());
-        const Tensor ga = matmul(flipped(p), adjoint ? flipped(gm) : gm);
-        return {tril(matmul(ga, flipped(u)), -1) + triu(matmul(flipped(l), ga)), sum_to(gb, shape)};
+        const Tensor ga = matmul(flipped(p), adjoint ? ops::adjoint(gm) : gm);
+        return {tril(matmul(ga, ops::adjoint(u)), -1) + triu(matmul(ops::adjoint(l), ga)), sum_to(gb, shape)};
       },
       1);
   return x;

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "autograd/node.h"
+#include "naru/complex.h"
 #include "ops/autocast.h"
 #include "ops/elementwise.h"
 #include "ops/lapack.h"
@@ -9,8 +10,8 @@
 
 namespace naru {
 
+using ops::adjoint;
 using ops::batch_of;
-using ops::flipped;
 using ops::LapackCall;
 using Routine = ir::Lapack::Routine;
 using Tensors = std::vector<Tensor>;
@@ -26,14 +27,28 @@ Tensor on_diagonal(int64_t n, Device device) {
 }
 // v on the diagonal, 0 elsewhere.
 Tensor diagonal_matrix(const Tensor& v) { return where(on_diagonal(v.size(-1), v.device()), row(v), 0.0); }
-// A matrix less its transpose.
-Tensor skew(const Tensor& t) { return t - flipped(t); }
+// A matrix less its adjoint.
+Tensor skew(const Tensor& t) { return t - adjoint(t); }
+
+// Vectors of complex matrices are determined up to a factor e^{i phi}: a loss must not depend on it, which it does where the imaginary parts along the
+// diagonal of `inner` are not 0. RuntimeError in PyTorch's words then.
+void require_no_phase(const Tensor& inner, const char* text) {
+  if (!is_complex(inner.dtype()) || inner.numel() == 0) return;
+  const Tensor along = imag(inner.detach().diagonal(0, -2, -1));
+  if (!allclose(along, zeros_like(along), 1e-2, 1e-2)) throw RuntimeError("{}", text);
+}
+constexpr const char* kSvdPhase =
+    "svd_backward: The singular vectors in the complex case are specified up to multiplication by e^{i phi}. The specified loss function "
+    "depends on this phase term, making it ill-defined.";
+constexpr const char* kEighPhase =
+    "linalg_eigh_backward: The eigenvectors in the complex case are specified up to multiplication by e^{i phi}. The specified loss "
+    "function depends on this quantity, so it is ill-defined.";
 
 struct Svd {
   Tensor u, s, vt;
 };
 
-// A = U S Vᵀ, of as many columns of U and rows of Vᵀ as S has elements.
+// A = U S Vᴴ, of as many columns of U and rows of Vᴴ as S has elements.
 Tensor svd_gradient(Tensor gu, const Tensor& gs, Tensor gvt, const Svd& f) {
   const auto& [u, s, vt] = f;
   const int64_t m = u.size(-2), n = vt.size(-1), k = s.size(-1);
@@ -43,15 +58,21 @@ Tensor svd_gradient(Tensor gu, const Tensor& gs, Tensor gvt, const Svd& f) {
   const Tensor gaps = where(same, 1.0, row(s * s) - column(s * s));
   Tensor inner = gs.defined() ? diagonal_matrix(gs) : Tensor();
   const auto add = [](const Tensor& a, const Tensor& b) { return a.defined() ? a + b : b; };
-  if (gu.defined()) inner = add(inner, skew(matmul(flipped(u), gu)) / gaps * row(s));
-  if (gvt.defined()) inner = add(inner, column(s) * (skew(matmul(vt, flipped(gvt))) / gaps));
+  const Tensor turn_u = gu.defined() ? skew(matmul(adjoint(u), gu)) : Tensor();
+  const Tensor turn_v = gvt.defined() ? skew(matmul(vt, adjoint(gvt))) : Tensor();
+  require_no_phase(!turn_v.defined() ? turn_u : add(turn_u, turn_v), kSvdPhase);
+  if (gu.defined()) inner = add(inner, turn_u / gaps * row(s));
+  if (gvt.defined()) inner = add(inner, column(s) * (turn_v / gaps));
+  // What turns both vectors at once moves nothing but their phase against each other.
+  if (is_complex(u.dtype()) && gu.defined() && gvt.defined())
+    inner = inner + where(same, column(turn_u.diagonal(0, -2, -1) / (s * 2.0)), 0.0);
   Tensor ga = matmul(u, matmul(inner, vt));
   if (gu.defined() && m > k) {
-    const Tensor outside = gu - matmul(u, matmul(flipped(u), gu));
+    const Tensor outside = gu - matmul(u, matmul(adjoint(u), gu));
     ga = ga + matmul(outside / row(s), vt);
   }
   if (gvt.defined() && n > k) {
-    const Tensor outside = gvt - matmul(matmul(gvt, flipped(vt)), vt);
+    const Tensor outside = gvt - matmul(matmul(gvt, adjoint(vt)), vt);
     ga = ga + matmul(u, outside / column(s));
   }
   return ga;
@@ -60,7 +81,7 @@ Tensor svd_gradient(Tensor gu, const Tensor& gs, Tensor gvt, const Svd& f) {
 Svd empty_svd(const Tensor& a, const Dims& batch, bool full, const char* op) {
   const int64_t m = a.size(-2), n = a.size(-1);
   const Options like(a.dtype(), a.device());
-  Svd f{ops::new_matrices(batch, m, full ? m : 0, a, op), ops::new_vectors(batch, 0, a.dtype(), a, op),
+  Svd f{ops::new_matrices(batch, m, full ? m : 0, a, op), ops::new_vectors(batch, 0, real_of(a.dtype()), a, op),
         ops::new_matrices(batch, full ? n : 0, n, a, op)};
   if (full) f.u = f.u.zero_() + eye(m, m, like), f.vt = f.vt.zero_() + eye(n, n, like);
   return f;
@@ -79,7 +100,7 @@ Svd svd_of(const Tensor& a, bool full, bool vectors) {
     f = empty_svd(a, batch, full, kOp);
   } else {
     const Tensor work = ops::copied_matrices(a, batch, kOp);
-    f.s = ops::new_vectors(batch, k, a.dtype(), a, kOp);
+    f.s = ops::new_vectors(batch, k, real_of(a.dtype()), a, kOp);
     LapackCall call(Routine::Svd, batch, a.dtype());
     call.writes(work).writes(f.s, true);
     call->vectors = vectors;
@@ -114,7 +135,7 @@ Eigen eigh_of(const Tensor& a, std::string_view triangle, bool vectors) {
   ops::require_lapack_type(a, "linalg_eigh_cpu");
   const Dims batch = batch_of(a);
   const int64_t n = a.size(-1);
-  Eigen f{ops::new_vectors(batch, n, a.dtype(), a, kOp), ops::copied_matrices(a, batch, kOp)};
+  Eigen f{ops::new_vectors(batch, n, real_of(a.dtype()), a, kOp), ops::copied_matrices(a, batch, kOp)};
   LapackCall call(Routine::Eigh, batch, a.dtype());
   call->upper = triangle == "U" || triangle == "u";
   call->vectors = vectors;
@@ -124,11 +145,12 @@ Eigen eigh_of(const Tensor& a, std::string_view triangle, bool vectors) {
       {&f.values, &f.vectors}, "LinalgEighBackward0", {&a}, {},
       [](const Tensors& g, const Tensors& saved) -> Tensors {
         const Tensor &w = saved[0], &v = saved[1];
-        if (!g[1].defined()) return {g[0].defined() ? matmul(v * row(g[0]), flipped(v)) : Tensor()};
-        const Tensor same = on_diagonal(w.size(-1), w.device());
-        Tensor inner = skew(matmul(flipped(v), g[1])) * 0.5 / where(same, 1.0, row(w) - column(w));
+        if (!g[1].defined()) return {g[0].defined() ? matmul(v * row(g[0]), adjoint(v)) : Tensor()};
+        const Tensor same = on_diagonal(w.size(-1), w.device()), turn = matmul(adjoint(v), g[1]);
+        require_no_phase(turn, kEighPhase);
+        Tensor inner = skew(turn) * 0.5 / where(same, 1.0, row(w) - column(w));
         if (g[0].defined()) inner = inner + diagonal_matrix(g[0]);
-        return {matmul(v, matmul(inner, flipped(v)))};
+        return {matmul(v, matmul(inner, adjoint(v)))};
       },
       3);
   return f;
@@ -167,7 +189,7 @@ Tensor matrix_sqrth(const Tensor& a) {
   ops::require_square(a, "linalg.matrix_sqrth");
   ops::require_floating(a, "linalg.matrix_sqrth", false);
   const auto [w, v] = eigh(a);
-  return matmul(v * row(sqrt(w)), flipped(v));
+  return matmul(v * row(sqrt(w)), adjoint(v));
 }
 
 std::pair<Tensor, Tensor> polar(const Tensor& a) {
@@ -179,24 +201,24 @@ std::pair<Tensor, Tensor> polar(const Tensor& a) {
   {
     const NoGrad off;
     const auto [left, s, vt] = linalg::svd(a, false);
-    u = matmul(left, vt), h = matmul(flipped(vt) * row(s), vt);
+    u = matmul(left, vt), h = matmul(adjoint(vt) * row(s), vt);
   }
   autograd::record_all(
       {&u, &h}, "LinalgPolarBackward0", {&a}, {},
       [](const Tensors& g, const Tensors& saved) -> Tensors {
         const Tensor &u = saved[0], &h = saved[1];
-        // Uᵀ dA = W H + dH with W = Uᵀ dU skew, so that W H + H W = Uᵀ dA - dAᵀ U: a Sylvester equation, solved in H's eigenvectors.
-        const Tensor gh = g[1].defined() ? (g[1] + flipped(g[1])) * 0.5 : zeros_like(h);
+        // Uᴴ dA = W H + dH with W = Uᴴ dU skew, so that W H + H W = Uᴴ dA - dAᴴ U: a Sylvester equation, solved in H's eigenvectors.
+        const Tensor gh = g[1].defined() ? (g[1] + adjoint(g[1])) * 0.5 : zeros_like(h);
         const Tensor gu = g[0].defined() ? g[0] : zeros_like(u);
         const auto [w, v] = eigh(h);
-        // dH = Uᵀ dA - W H: what flows to W.
-        const Tensor gw = skew(matmul(flipped(u), gu) - matmul(gh, h)) * 0.5;
-        const Tensor turned = matmul(flipped(v), matmul(gw, v)) / (row(w) + column(w));
-        const Tensor y = matmul(v, matmul(turned, flipped(v)));
+        // dH = Uᴴ dA - W H: what flows to W.
+        const Tensor gw = skew(matmul(adjoint(u), gu) - matmul(gh, h)) * 0.5;
+        const Tensor turned = matmul(adjoint(v), matmul(gw, v)) / (row(w) + column(w));
+        const Tensor y = matmul(v, matmul(turned, adjoint(v)));
         Tensor ga = matmul(u, gh + y * 2.0);
         if (u.size(-2) > u.size(-1) && g[0].defined()) {
-          // dU outside of U's columns: (I - U Uᵀ) dA H⁻¹.
-          const Tensor outside = gu - matmul(u, matmul(flipped(u), gu));
+          // dU outside of U's columns: (I - U Uᴴ) dA H⁻¹.
+          const Tensor outside = gu - matmul(u, matmul(adjoint(u), gu));
           ga = ga + solve(h, outside, false);
         }
         return {ga};
@@ -212,7 +234,7 @@ std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& a, bool some, bool compute_
   if (a.dim() < 2) throw RuntimeError("linalg.svd: input should have at least 2 dimensions, but has {} dimensions instead", a.dim());
   if (compute_uv) {
     auto [u, s, vt] = linalg::svd(a, !some);
-    return {u, s, flipped(vt)};
+    return {u, s, adjoint(vt)};
   }
   const Options like(a.dtype(), a.device());
   const Dims batch = batch_of(a);
