@@ -1,4 +1,5 @@
-// Running sums, products and extremes: each row in order; several rows at a time, as one row's additions wait for each other.
+// Running sums, products and extremes in the order of ir/reduce.h: several rows at a time, or several blocks of one, as the additions of a chain wait
+// for each other.
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -14,8 +15,8 @@
 namespace naru::host {
 namespace {
 
-constexpr int64_t kRows = 16;    // chains that run side by side
-constexpr int64_t kBlock = 256;  // elements of a row taken at a time
+constexpr int64_t kRows = 16;  // chains that run side by side
+constexpr int64_t kBlock = ir::kScanBlock;
 
 // Integers wrap.
 template <class T>
@@ -69,13 +70,52 @@ void with_op(ir::ReduceOp op, F f) {
   }
 }
 
-// `block`: kBlock columns of kRows values; each column takes the one before it.
+// Of `width` rows side by side: what stands before the block that they are in, kept up as blocks end. Level 0 is that of the rows, level k + 1 that of
+// the row that the blocks of level k make.
+template <class T, int64_t kWidth>
+class Blocks {
+ public:
+  Blocks(ir::ReduceOp op, int64_t length, int64_t width) : op_(op), width_(width) {
+    for (int64_t blocks = (length - 1) / ir::kScanBlock; blocks > 0; blocks = (blocks - 1) / ir::kScanBlock) ++depth_;
+    for (int k = 0; k <= depth_; ++k) clear(before_[k]), clear(chain_[k]), count_[k] = 0;
+  }
+  const T* before() const { return before_[0]; }
+  // `total`: where the chains stood at the block's end.
+  void end_block(const T* total) {
+    with_op(op_, [&](auto op) { end_block(op, 0, total); });
+  }
+
+ private:
+  static constexpr int kDepth = 8;
+  void clear(T* row) { std::fill(row, row + width_, identity<T>(op_)); }
+  template <class Op>
+  void end_block(Op op, int level, const T* total) {
+    if (level == depth_) return;
+    T* const chain = chain_[level];
+    for (int64_t j = 0; j < width_; ++j) {
+      chain[j] = combined<T, op()>(chain[j], total[j]);
+      before_[level][j] = combined<T, op()>(before_[level + 1][j], chain[j]);
+    }
+    if (++count_[level] < ir::kScanBlock) return;
+    end_block(op, level + 1, chain);
+    clear(chain);
+    count_[level] = 0;
+  }
+
+  ir::ReduceOp op_;
+  int64_t width_;
+  int depth_ = 0;
+  int64_t count_[kDepth + 1];
+  alignas(64) T before_[kDepth + 1][kWidth], chain_[kDepth + 1][kWidth];
+};
+
+// `block`: kBlock columns of kRows values; each column takes the one before it, and what stands before all is put to the result.
 template <class T, ir::ReduceOp kOp>
-void chain(T* block, T* running, int64_t n) {
+void chain(T* block, const T* before, T* running, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     for (int64_t r = 0; r < kRows; ++r) {
       running[r] = combined<T, kOp>(running[r], block[i * kRows + r]);
-      block[i * kRows + r] = running[r];
+      block[i * kRows + r] = combined<T, kOp>(before[r], running[r]);
     }
 }
 
@@ -99,89 +139,172 @@ void run_strided(const ir::Scan& scan, const Space& space, int64_t length) {
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t col = unit % blocks * kBlock, n = std::min(kBlock, cols - col);
       walk.seek(unit / blocks * cols + col);
-      std::fill(running, running + n, identity<T>(scan.op));
-      with_op(scan.op, [&](auto op) {
-        for (int64_t i = 0; i < length; ++i) {
-          const T* x = reinterpret_cast<const T*>(walk.at(0) + i * in_step);
-          T* y = reinterpret_cast<T*>(walk.at(1) + i * out_step);
-          for (int64_t j = 0; j < n; ++j) y[j] = running[j] = combined<T, op()>(running[j], x[j]);
-        }
-      });
+      Blocks<T, kBlock> ends(scan.op, length, n);
+      for (int64_t at = 0; at < length; at += kBlock) {
+        const int64_t last = std::min(at + kBlock, length);
+        std::fill(running, running + n, identity<T>(scan.op));
+        const T* const before = ends.before();
+        with_op(scan.op, [&](auto op) {
+          for (int64_t i = at; i < last; ++i) {
+            const T* x = reinterpret_cast<const T*>(walk.at(0) + i * in_step);
+            T* y = reinterpret_cast<T*>(walk.at(1) + i * out_step);
+            for (int64_t j = 0; j < n; ++j) y[j] = combined<T, op()>(before[j], running[j] = combined<T, op()>(running[j], x[j]));
+          }
+        });
+        if (last < length) ends.end_block(running);
+      }
     }
   });
+}
+
+// How a scan's rows lie.
+struct Layout {
+  const ir::Scan& scan;
+  DType type;  // that is computed with
+  int64_t length, in_item, out_item, in_step, out_step;
+  bool plain_in, plain_out;  // elements of that type, side by side
+  bool stream = false;       // results go past the caches
+
+  Layout(const ir::Scan& s, DType t, int64_t n, int64_t rows)
+      : scan(s),
+        type(t),
+        length(n),
+        in_item(static_cast<int64_t>(size_of(s.in.dtype))),
+        out_item(static_cast<int64_t>(size_of(s.out.dtype))) {
+    in_step = s.in.strides.back() * in_item, out_step = s.out.strides.back() * out_item;
+    plain_in = s.in.dtype == t && in_step == in_item, plain_out = s.out.dtype == t && out_step == out_item;
+    stream = s.in.data != s.out.data && static_cast<size_t>(rows * n * (in_item + out_item)) >= cache_bytes();
+  }
+};
+
+// Up to kRows blocks, each of n elements, one behind another in a row or in rows side by side.
+template <class T>
+class Tile {
+ public:
+  explicit Tile(const Layout& layout) : l_(layout) {}
+  char *from[kRows], *to[kRows];
+  // Puts `before` to each result; leaves the chains' ends in `totals`.
+  void run(int64_t count, int64_t n, const T* before, T* totals) {
+    int64_t in_pitch = 0, out_pitch = 0;
+    const bool turn_in = l_.plain_in && count == kRows && evenly(from, count, in_pitch);
+    const bool turn_out = l_.plain_out && count == kRows && evenly(to, count, out_pitch);
+#if defined(__x86_64__)
+    if constexpr (std::is_same_v<T, float>)
+      if (turn_in && turn_out && wide_level() == 2) {
+        const bool aligned = reinterpret_cast<uintptr_t>(to[0]) % 64 == 0 && out_pitch % 64 == 0;
+        return avx512::scan_rows({from[0], in_pitch, to[0], out_pitch, n, before, totals}, l_.scan.op, l_.stream && aligned);
+      }
+#endif
+    read(count, n, turn_in ? in_pitch : 0);
+    std::fill(totals, totals + kRows, identity<T>(l_.scan.op));
+    with_op(l_.scan.op, [&](auto op) { chain<T, op()>(block_, before, totals, n); });
+    write(count, n, turn_out ? out_pitch : 0);
+  }
+
+ private:
+  // pitch: bytes from one to the next, where they can be turned at once, else 0.
+  void read(int64_t count, int64_t n, int64_t pitch) {
+    if (count < kRows) std::fill(std::begin(block_), std::end(block_), T(0));
+    if (pitch) return transpose(from[0], pitch, l_.in_item, n, kRows, reinterpret_cast<char*>(block_), kRows * l_.in_item);
+    for (int64_t r = 0; r < count; ++r) {
+      const T* x = line_;
+      if (l_.plain_in) {
+        x = reinterpret_cast<const T*>(from[r]);
+      } else {
+        pack(from[r], l_.in_step, l_.in_item, n, raw_);
+        convert(l_.scan.in.dtype, raw_, l_.type, line_, n);
+      }
+      for (int64_t i = 0; i < n; ++i) block_[i * kRows + r] = x[i];
+    }
+  }
+  void write(int64_t count, int64_t n, int64_t pitch) {
+    if (pitch) return transpose(reinterpret_cast<const char*>(block_), kRows * l_.out_item, l_.out_item, kRows, n, to[0], pitch);
+    for (int64_t r = 0; r < count; ++r) {
+      T* const y = l_.plain_out ? reinterpret_cast<T*>(to[r]) : line_;
+      for (int64_t i = 0; i < n; ++i) y[i] = block_[i * kRows + r];
+      if (l_.plain_out) continue;
+      convert(l_.type, line_, l_.scan.out.dtype, raw_, n);
+      unpack(raw_, l_.out_item, n, to[r], l_.out_step);
+    }
+  }
+
+  const Layout& l_;
+  alignas(64) T block_[kBlock * kRows], line_[kBlock];
+  alignas(64) char raw_[kBlock * 8];
+};
+
+// Rows [first, first + count) side by side.
+template <class T>
+void run_rows(const Layout& l, const Space& space, int64_t first, int64_t count, Tile<T>& tile) {
+  Walk walk(space, space.rank);
+  walk.seek(first);
+  for (int64_t r = 0; r < kRows; ++r) {
+    tile.from[r] = walk.at(0), tile.to[r] = walk.at(1);
+    if (r + 1 < count) walk.next();
+  }
+  Blocks<T, kRows> ends(l.scan.op, l.length, kRows);
+  T totals[kRows];
+  for (int64_t at = 0; at < l.length; at += kBlock) {
+    tile.run(count, std::min(kBlock, l.length - at), ends.before(), totals);
+    if (at + kBlock >= l.length) return;
+    ends.end_block(totals);
+    for (int64_t r = 0; r < kRows; ++r) tile.from[r] += kBlock * l.in_step, tile.to[r] += kBlock * l.out_step;
+  }
+}
+
+// One row, whose blocks stand side by side: first their chains, then what stands before each of them, while they are in the cache. For what can be
+// put to the results where they lie.
+template <class T>
+void run_blocks(const Layout& l, char* from, char* to, Tile<T>& tile) {
+  T none[kRows], totals[kRows];
+  std::fill(none, none + kRows, identity<T>(l.scan.op));
+  Blocks<T, 1> ends(l.scan.op, l.length, 1);
+  for (int64_t at = 0; at < l.length;) {
+    const int64_t whole = std::min(kRows, (l.length - at) / kBlock), count = std::max<int64_t>(whole, 1);
+    const int64_t n = whole ? kBlock : l.length - at;
+    for (int64_t r = 0; r < kRows; ++r) {
+      const int64_t place = (at + std::min(r, count - 1) * kBlock);
+      tile.from[r] = from + place * l.in_step, tile.to[r] = to + place * l.out_step;
+    }
+    tile.run(count, n, none, totals);
+    with_op(l.scan.op, [&](auto op) {
+      for (int64_t r = 0; r < count; ++r) {
+        T* const y = reinterpret_cast<T*>(tile.to[r]);
+        const T before = *ends.before();
+        for (int64_t i = 0; i < n; ++i) y[i] = combined<T, op()>(before, y[i]);
+        if (whole) ends.end_block(totals + r);
+      }
+    });
+    at += count * n;
+  }
 }
 
 template <class T>
 void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType type) {
   const int64_t rows = space.numel();
-  const int64_t in_item = static_cast<int64_t>(size_of(scan.in.dtype)), out_item = static_cast<int64_t>(size_of(scan.out.dtype));
-  const int64_t in_step = scan.in.strides.back() * in_item, out_step = scan.out.strides.back() * out_item;
-  const bool sum = scan.op == ir::ReduceOp::Sum, adds = sum || scan.op == ir::ReduceOp::Prod;
-  const bool plain_in = scan.in.dtype == type && in_step == in_item, plain_out = scan.out.dtype == type && out_step == out_item;
-  if (scan.in.dtype == type && scan.out.dtype == type && space.rank > 0 && !(plain_in && plain_out)) {
+  Layout l(scan, type, length, rows);
+  if (scan.in.dtype == type && scan.out.dtype == type && space.rank > 0 && !(l.plain_in && l.plain_out)) {
     const int last = space.rank - 1;
-    if (space.sizes[last] >= 16 && space.operands[0].strides[last] == in_item && space.operands[1].strides[last] == out_item)
+    if (space.sizes[last] >= 16 && space.operands[0].strides[last] == l.in_item && space.operands[1].strides[last] == l.out_item)
       return run_strided<T>(scan, space, length);
   }
-  const int64_t groups = (rows + kRows - 1) / kRows;
-  const bool stream = scan.in.data != scan.out.data && static_cast<size_t>(rows * length * (in_item + out_item)) >= cache_bytes();
-  split(groups, static_cast<double>(rows * length) * 0.3, 1, [&](int64_t begin, int64_t end) {
-    alignas(64) T block[kBlock * kRows], line[kBlock];
-    alignas(64) char raw[kBlock * 8];
-    T running[kRows];
-    char *from[kRows], *to[kRows];
-    for (int64_t group = begin; group < end; ++group) {
-      const int64_t first = group * kRows, count = std::min(kRows, rows - first);
+  const double cost = static_cast<double>(rows * length) * 0.3;
+  // Too few rows to stand side by side.
+  if (rows < kRows && length >= 2 * kBlock && l.plain_out) {
+    l.stream = false;
+    return split(rows, cost, 1, [&](int64_t begin, int64_t end) {
+      Tile<T> tile(l);
       Walk walk(space, space.rank);
-      walk.seek(first);
-      for (int64_t r = 0; r < kRows; ++r) {
-        from[r] = walk.at(0), to[r] = walk.at(1);
-        if (r + 1 < count) walk.next();
-        running[r] = identity<T>(scan.op);
+      for (int64_t row = begin; row < end; ++row) {
+        walk.seek(row);
+        run_blocks(l, walk.at(0), walk.at(1), tile);
       }
-      int64_t in_pitch = 0, out_pitch = 0;
-      const bool turn_in = plain_in && count == kRows && evenly(from, count, in_pitch);
-      const bool turn_out = plain_out && count == kRows && evenly(to, count, out_pitch);
-#if defined(__x86_64__)
-      if constexpr (std::is_same_v<T, float>)
-        if (turn_in && turn_out && adds && wide_level() == 2) {
-          const bool aligned = reinterpret_cast<uintptr_t>(to[0]) % 64 == 0 && out_pitch % 64 == 0;
-          avx512::scan_rows(from[0], in_pitch, to[0], out_pitch, length, sum, stream && aligned);
-          continue;
-        }
-#endif
-      if (count < kRows) std::fill(std::begin(block), std::end(block), T(0));
-      for (int64_t at = 0; at < length; at += kBlock) {
-        const int64_t n = std::min(kBlock, length - at);
-        if (turn_in) transpose(from[0] + at * in_step, in_pitch, in_item, n, kRows, reinterpret_cast<char*>(block), kRows * in_item);
-        for (int64_t r = 0; r < count && !turn_in; ++r) {
-          const char* source = from[r] + at * in_step;
-          const T* x = line;
-          if (plain_in) {
-            x = reinterpret_cast<const T*>(source);
-          } else {
-            pack(source, in_step, in_item, n, raw);
-            convert(scan.in.dtype, raw, type, line, n);
-          }
-          for (int64_t i = 0; i < n; ++i) block[i * kRows + r] = x[i];
-        }
-        with_op(scan.op, [&](auto op) { chain<T, op()>(block, running, n); });
-        if (turn_out)
-          transpose(reinterpret_cast<const char*>(block), kRows * out_item, out_item, kRows, n, to[0] + at * out_step, out_pitch);
-        for (int64_t r = 0; r < count && !turn_out; ++r) {
-          char* target = to[r] + at * out_step;
-          if (plain_out) {
-            T* y = reinterpret_cast<T*>(target);
-            for (int64_t i = 0; i < n; ++i) y[i] = block[i * kRows + r];
-          } else {
-            for (int64_t i = 0; i < n; ++i) line[i] = block[i * kRows + r];
-            convert(type, line, scan.out.dtype, raw, n);
-            unpack(raw, out_item, n, target, out_step);
-          }
-        }
-      }
-    }
-    if (stream) stream_fence();
+    });
+  }
+  split((rows + kRows - 1) / kRows, cost, 1, [&](int64_t begin, int64_t end) {
+    Tile<T> tile(l);
+    for (int64_t group = begin; group < end; ++group) run_rows(l, space, group * kRows, std::min(kRows, rows - group * kRows), tile);
+    if (l.stream) stream_fence();
   });
 }
 

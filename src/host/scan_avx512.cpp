@@ -1,4 +1,4 @@
-// Running sums and products of 16 rows of float side by side; the pragma stands behind the headers.
+// Running sums, products and extremes of 16 rows of float side by side; the pragma stands behind the headers.
 #include "host/scan_rows.h"
 
 #if defined(__x86_64__)
@@ -39,9 +39,29 @@ __attribute__((always_inline)) inline void turn(Tile& r) {
   }
 }
 
-template <bool kSum, bool kStream>
-void scan(const char* from, int64_t from_pitch, char* to, int64_t to_pitch, int64_t length) {
-  __m512 running = _mm512_set1_ps(kSum ? 0.0f : 1.0f);
+using ir::ReduceOp;
+
+template <ReduceOp kOp>
+__attribute__((always_inline)) inline __m512 combined(__m512 before, __m512 x) {
+  if constexpr (kOp == ReduceOp::Sum) {
+    return _mm512_add_ps(before, x);
+  } else if constexpr (kOp == ReduceOp::Prod) {
+    return _mm512_mul_ps(before, x);
+  } else {
+    const __mmask16 stays = static_cast<__mmask16>(_mm512_cmp_ps_mask(before, x, kOp == ReduceOp::Max ? _CMP_GT_OQ : _CMP_LT_OQ) |
+                                                   _mm512_cmp_ps_mask(before, before, _CMP_UNORD_Q));
+    return _mm512_mask_blend_ps(stays, x, before);
+  }
+}
+constexpr float identity(ReduceOp op) {
+  return op == ReduceOp::Sum ? 0.0f : op == ReduceOp::Prod ? 1.0f : op == ReduceOp::Max ? -__builtin_huge_valf() : __builtin_huge_valf();
+}
+
+template <ReduceOp kOp, bool kStream>
+void scan(const Rows& rows) {
+  const auto [from, from_pitch, to, to_pitch, length, before_all, totals] = rows;
+  const __m512 before = _mm512_loadu_ps(before_all);
+  __m512 running = _mm512_set1_ps(identity(kOp));
   for (int64_t at = 0; at < length; at += 16) {
     const auto columns = static_cast<__mmask16>(length - at < 16 ? (1 << (length - at)) - 1 : 0xffff);
     Tile r;
@@ -49,7 +69,10 @@ void scan(const char* from, int64_t from_pitch, char* to, int64_t to_pitch, int6
     for (int i = 0; i < 16; ++i) r[i] = _mm512_maskz_loadu_ps(columns, from + i * from_pitch + at * 4);
     turn(r);
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) r[i] = running = kSum ? _mm512_add_ps(running, r[i]) : _mm512_mul_ps(running, r[i]);
+    for (int i = 0; i < 16; ++i) {
+      running = combined<kOp>(running, r[i]);
+      r[i] = combined<kOp>(before, running);
+    }
     turn(r);
     if (kStream && columns == 0xffff) {
 #pragma GCC unroll 16
@@ -59,15 +82,18 @@ void scan(const char* from, int64_t from_pitch, char* to, int64_t to_pitch, int6
       for (int i = 0; i < 16; ++i) _mm512_mask_storeu_ps(to + i * to_pitch + at * 4, columns, r[i]);
     }
   }
+  _mm512_storeu_ps(totals, running);
 }
 
 }  // namespace
 
-void scan_rows(const char* from, int64_t from_pitch, char* to, int64_t to_pitch, int64_t length, bool sum, bool stream) {
-  if (sum)
-    stream ? scan<true, true>(from, from_pitch, to, to_pitch, length) : scan<true, false>(from, from_pitch, to, to_pitch, length);
-  else
-    stream ? scan<false, true>(from, from_pitch, to, to_pitch, length) : scan<false, false>(from, from_pitch, to, to_pitch, length);
+void scan_rows(const Rows& rows, ReduceOp op, bool stream) {
+  using Function = void (*)(const Rows&);
+  constexpr Function kFunctions[][2] = {{scan<ReduceOp::Sum, false>, scan<ReduceOp::Sum, true>},
+                                        {scan<ReduceOp::Prod, false>, scan<ReduceOp::Prod, true>},
+                                        {scan<ReduceOp::Max, false>, scan<ReduceOp::Max, true>},
+                                        {scan<ReduceOp::Min, false>, scan<ReduceOp::Min, true>}};
+  kFunctions[static_cast<int>(op)][stream](rows);
 }
 
 }  // namespace naru::host::avx512

@@ -104,7 +104,7 @@ struct ArgReduce {
   }
 };
 
-// Running sum or product along the last dimension, in order. in and out may be the same.
+// Running sum or product along the last dimension, in the order of ir/reduce.h. in and out may be the same.
 struct Scan {
   ReduceOp op;  // Sum, Prod, Max or Min (which give NaN from the first NaN on, and of equal elements the later)
   Dims shape;

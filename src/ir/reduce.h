@@ -9,6 +9,11 @@
 //   identity and takes its rows in order.
 // The chunks of one result combine as a tree: for s = 1, 2, 4 ...: chunk i takes chunk i+s, for i a multiple of 2s and
 // i+s < count. "a takes b" is combine(a, b), a first. Finally the epilogue converts to the result's element type.
+//
+// Running values (Scan): blocks of kScanBlock elements; in a block each element takes its place in a chain that starts from
+// the identity. The last values of the blocks but the last are a row of their own, whose running values are made in the same
+// way; each block's values are combine(the running value of the blocks before it, the chain's). So a row of at most one block
+// is a chain, and longer ones are work for as many items as they have blocks.
 #pragma once
 
 #include "ir/expr.h"
@@ -20,6 +25,7 @@ enum class ReduceOp : uint8_t { Sum, Prod, Max, Min, Any, All };
 constexpr int64_t kLanes = 64;
 constexpr int64_t kContiguousChunk = 16384;
 constexpr int64_t kStridedChunk = 256;
+constexpr int64_t kScanBlock = 256;
 
 // combine(a, b) of two values of one type. Max and Min give NaN when either is NaN. Any, All: Bool.
 V combine(ReduceOp op, V a, V b);

@@ -21,10 +21,10 @@ Options like(const Tensor& t, DType type) { return Options(type, t.device()); }
 Tensor places(int64_t n, const Tensor& t) { return arange(0, n, 1, like(t, DType::I64)); }
 
 // 0, 1, 2 ... along `dim`, broadcast over the rest.
-Tensor places_along(const Tensor& t, int64_t dim) {
+Tensor places_along(const Tensor& t, int64_t dim, DType type = DType::I64) {
   Dims line(static_cast<size_t>(t.dim()), 1);
   line[static_cast<size_t>(dim)] = t.size(dim);
-  return places(t.size(dim), t).reshape(line).expand(t.sizes());
+  return arange(0, t.size(dim), 1, like(t, type)).reshape(line).expand(t.sizes());
 }
 
 // Combines each element with those before it, over distances of 1, 2, 4 ... f(earlier, later).
@@ -40,8 +40,11 @@ Tensor scanned(Tensor value, int64_t dim, F f) {
 std::pair<Tensor, Tensor> running_greatest(const Tensor& t, int64_t dim, bool greatest) {
   const NoGrad no_history;
   const Tensor x = t.detach(), values = ops::running_extreme(x, dim, greatest);
-  const Tensor places = places_along(x, dim), before_all = full_like(places, -1);
-  return {values, ops::running_extreme(where((x == values) | (x != x), places, before_all), dim, true)};
+  // Places that float32 holds exactly are faster to go through.
+  const bool few = x.size(dim) <= int64_t{1} << 24;
+  const Tensor places = places_along(x, dim, few ? DType::F32 : DType::I64);
+  const Tensor at = ops::running_extreme(where((x == values) | (x != x), places, -1), dim, true);
+  return {values, few ? at.to(DType::I64) : at};
 }
 
 std::pair<Tensor, Tensor> running(const Tensor& t, int64_t dim, bool greatest, const char* op) {

@@ -1,4 +1,4 @@
-// Positions of greatest and least elements, and running sums and products.
+// Positions of greatest and least elements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -91,35 +91,6 @@ std::string arg_text(const ir::ArgReduce& op, const Space& kept, const Target& t
   return complete(target, text + store() + "    }\n  }\n}\n");
 }
 
-VType accumulator(DType out) noexcept {
-  const VType type = ir::vtype_of(out);
-  return type == VType::Bool ? VType::I32 : type;
-}
-
-// Numbers: rows, elements of each, elements from one to the next: in, out; the kept space.
-std::string scan_text(const ir::Scan& scan, const Space& kept, const Target& target, bool wide) {
-  constexpr DType kOf[] = {DType::Bool, DType::I32, DType::I64, DType::F32, DType::F64};
-  const VType type = accumulator(scan.out.dtype);
-  const Walk walk{4, kept.rank, kept.count};
-  Head h;
-  h.memory = {stored(scan.in.dtype), "=" + std::string(stored(scan.out.dtype))};
-  h.numbers = walk.end();
-  h.group = kGroup;
-  h.wide = wide;
-  h.functions = combine_function(scan.op, type, target);
-  std::string text = opening(h, target);
-  text += fmt::format("  const I row = (I)GROUP * {} + ITEM;\n  if (row < a.d[0]) {{\n", kGroup) + walk.position("q", "row", "    ");
-  text += fmt::format("    I from = {}, to = {};\n    {} x = {};\n", walk.offset(0, "q"), walk.offset(1, "q"), name_of(type),
-                      literal(type, ir::identity_bits(scan.op, type)));
-  text += "    for (I i = 0; i < a.d[1]; ++i) {\n";
-  ir::Graph graph;
-  const uint32_t value = ir::convert(ir::input(graph, 0, scan.in.dtype), kOf[static_cast<int>(type)]).id();
-  text += expressions(graph, {&value, 1}, {[](uint64_t, DType t) { return loaded(t, "m0[from]"); }, {}, {}}, target, "v", "      ");
-  text += fmt::format("      x = combine(x, {});\n      m1[to] = {};\n      from += a.d[2];\n      to += a.d[3];\n    }}\n  }}\n}}\n",
-                      node("v", value), converted(type, scan.out.dtype, "x", target));
-  return complete(target, text);
-}
-
 // Elements from one to the next along the last dimension.
 int64_t last_stride(const ir::View& v) { return v.strides.back(); }
 
@@ -159,29 +130,6 @@ void run(const ir::ArgReduce& op, Launcher& launcher) {
                   arguments.bytes(),
                   groups,
                   target.loops ? 1 : kGroup});
-}
-
-void run(const ir::Scan& scan, Launcher& launcher) {
-  const std::span<const int64_t> shape = scan.shape;
-  Space kept(shape.first(shape.size() - 1));
-  kept.add(scan.in);
-  kept.add(scan.out);
-  kept.drop_ones();
-  kept.merge();
-  const int64_t rows = kept.numel(), length = scan.shape.back();
-  if (rows == 0 || length == 0) return;
-  const bool wide = is_wide_with(scan.in, length, kept) || is_wide_with(scan.out, length, kept);
-  Arguments arguments(2, wide);
-  for (const int64_t v : {rows, length, last_stride(scan.in), last_stride(scan.out)}) arguments.add(v);
-  add(arguments, kept);
-  void* const memory[] = {scan.in.data, scan.out.data};
-  const KeyBits bits = KeyBits().add(scan.in.dtype).add(scan.out.dtype).add(wide).add(scan.op).add(kept.rank, 8);
-  launcher.start({{Kind::Scan, nullptr, bits},
-                  [&] { return scan_text(scan, kept, launcher.target(), wide); },
-                  memory,
-                  arguments.bytes(),
-                  (rows + kGroup - 1) / kGroup,
-                  kGroup});
 }
 
 }  // namespace naru::render::c

@@ -148,7 +148,7 @@ std::string gather_text(const Moves& m, DType dtype, const Target& target) {
   return complete(target, text);
 }
 
-// Where each row of a scatter starts: in the values, and in the target; the second is -1 where nothing is to be written.
+// Where each row of a scatter starts: in the target, or -1 where nothing is to be written, and in the values.
 // Numbers: rows; bounds and steps; the space without its last dimension where that is a run. Memory: offsets, positions ..., records.
 std::string offsets_text(const Moves& m, int dims, const Target& target) {
   const Walk walk{1 + 2 * m.count(), m.space.rank, m.space.count};
@@ -163,10 +163,10 @@ std::string offsets_text(const Moves& m, int dims, const Target& target) {
   // The last dimension of a run stays at its first element.
   if (dims < walk.rank) text += fmt::format("    const I q{} = 0;\n", walk.rank - 1);
   text += walk.position("q", "i", dims, "    ");
-  text += "    m0[2 * i + 1] = -1;\n";
+  text += "    m0[2 * i] = -1;\n";
   if (m.count() > 0) text += m.fault_text(walk, 1, 1 + m.count());
   text += m.shift_text(walk, 1, 1);
-  text += fmt::format("    m0[2 * i] = {};\n    m0[2 * i + 1] = {} + shift;\n  }}\n}}\n", walk.offset(0, "q"), walk.offset(1, "q"));
+  text += fmt::format("    m0[2 * i] = {} + shift;\n    m0[2 * i + 1] = {};\n  }}\n}}\n", walk.offset(1, "q"), walk.offset(0, "q"));
   return complete(target, text);
 }
 
@@ -191,11 +191,62 @@ std::string scatter_text(DType dtype, bool add, bool wide, const Target& target)
   text +=
       "  const I item = (I)GROUP * 64 + ITEM;\n  const I col = item % a.d[1], owner = item / a.d[1];\n  if (owner < a.d[2]) {\n"
       "    const I from = col * a.d[3], to = col * a.d[4];\n    for (I row = 0; row < a.d[0]; ++row) {\n"
-      "      const i64 place = m0[2 * row + 1];\n"
+      "      const i64 place = m0[2 * row];\n"
       "      if (place < 0 || (I)(((u32)place * 2654435761u >> 8) & (u32)(a.d[2] - 1)) != owner) continue;\n";
   text += fmt::format("      m2[place + to] = {};\n    }}\n  }}\n}}\n",
-                      add ? sum_text(dtype, "m2[place + to]", "m1[m0[2 * row] + from]") : "m1[m0[2 * row] + from]");
+                      add ? sum_text(dtype, "m2[place + to]", "m1[m0[2 * row + 1] + from]") : "m1[m0[2 * row + 1] + from]");
   return complete(target, text);
+}
+
+// The same where the rows are sorted by place, equal ones in order: the first of a place takes all of them, or the last is written.
+// Numbers: rows, elements of a row; elements from one to the next: value, target. Memory: offsets, value, target, the rows' numbers.
+std::string sorted_scatter_text(DType dtype, bool add, bool wide, const Target& target) {
+  const std::string type = add ? stored(dtype) : moved(dtype);
+  Head h;
+  h.memory = {"i64", type, "=" + type, "i64"};
+  h.numbers = 4;
+  h.group = 64;
+  h.wide = wide;
+  std::string text = opening(h, target);
+  text +=
+      "  const I item = (I)GROUP * 64 + ITEM;\n  const I col = item % a.d[1], at = item / a.d[1];\n  if (at < a.d[0]) {\n"
+      "    const i64 place = m0[2 * m3[at]], from = col * a.d[2], to = place + col * a.d[3];\n";
+  if (!add)
+    return complete(target, text +
+                                "    if (place >= 0 && (at + 1 == a.d[0] || m0[2 * m3[at + 1]] != place)) m2[to] = m1[m0[2 * m3[at] + 1] + "
+                                "from];\n  }\n}\n");
+  text += fmt::format(
+      "    if (place >= 0 && (at == 0 || m0[2 * m3[at - 1]] != place)) {{\n      {} x = m2[to];\n"
+      "      for (I i = at; i < a.d[0] && m0[2 * m3[i]] == place; ++i) x = {};\n      m2[to] = x;\n    }}\n  }}\n}}\n",
+      type, sum_text(dtype, "x", "m1[m0[2 * m3[i] + 1] + from]"));
+  return complete(target, text);
+}
+
+// From so many rows on, sorting them costs less than that every owner reads them all; of more than kMostSorted it would take too much memory.
+constexpr int64_t kSorted = 1024, kMostSorted = int64_t{1} << 26;
+
+// Memory: offsets, value, target.
+void scatter_sorted(const ir::Scatter& s, bool wide, int64_t rows, int64_t run, int64_t value_step, int64_t target_step, void* offsets,
+                    Launcher& launcher) {
+  ir::Sort sort;
+  sort.shape = {rows};
+  sort.k = rows;
+  sort.in.data = offsets, sort.in.dtype = DType::I64, sort.in.strides = {2};
+  sort.indices.data = launcher.scratch(static_cast<size_t>(rows) * 8), sort.indices.dtype = DType::I64, sort.indices.strides = {1};
+  c::run(sort, launcher);
+  wide |= rows * run >= int64_t{1} << 30;
+  Arguments arguments(4, wide);
+  for (const int64_t v : {rows, run, value_step, target_step}) arguments.add(v);
+  void* const memory[] = {offsets, s.value.data, s.target.data, sort.indices.data};
+  KeyBits bits;
+  bits.add(s.add).add(wide).add(true);
+  s.add ? bits.add(s.value.dtype) : bits.add(size_of(s.value.dtype), 6);
+  launcher.start({{Kind::Scatter, nullptr, bits},
+                  [&] { return sorted_scatter_text(s.value.dtype, s.add, wide, launcher.target()); },
+                  memory,
+                  arguments.bytes(),
+                  (rows * run + 63) / 64,
+                  64});
 }
 
 }  // namespace
@@ -251,16 +302,18 @@ void run(const ir::Scatter& s, Launcher& launcher) {
                     (rows + target.group - 1) / target.group,
                     target.group});
   }
+  const int64_t value_step = is_run ? m.space.operands[0].strides[last] / item : 0;
+  const int64_t target_step = is_run ? m.space.operands[1].strides[last] / item : 0;
+  if (!target.loops && rows >= kSorted && rows <= kMostSorted)
+    return scatter_sorted(s, m.wide, rows, run, value_step, target_step, offsets, launcher);
   // Every owner reads every row: no more of them than keep the device busy.
   int64_t owners = 1;
   while (owners * run < 64 * target.units && owners * 16 < rows && (!target.loops || owners < target.units)) owners *= 2;
   Arguments arguments(3, m.wide);
-  for (const int64_t v :
-       {rows, run, owners, is_run ? m.space.operands[0].strides[last] / item : 0, is_run ? m.space.operands[1].strides[last] / item : 0})
-    arguments.add(v);
+  for (const int64_t v : {rows, run, owners, value_step, target_step}) arguments.add(v);
   void* const memory[] = {offsets, s.value.data, s.target.data};
   KeyBits bits;
-  bits.add(s.add).add(m.wide);
+  bits.add(s.add).add(m.wide).add(false);
   s.add ? bits.add(s.value.dtype) : bits.add(size_of(s.value.dtype), 6);
   launcher.start({{Kind::Scatter, nullptr, bits},
                   [&] { return scatter_text(s.value.dtype, s.add, m.wide, target); },

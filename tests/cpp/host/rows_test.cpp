@@ -57,7 +57,11 @@ TEST(ArgReduce, either_result_may_be_left_out) {
   for (int64_t r = 0; r < 4; ++r) EXPECT_EQ(values.value(r), x.value(r * 50 + static_cast<int64_t>(indices.value(r))));
 }
 
-TEST(Scan, combines_in_order) {
+TEST(Scan, combines_blocks_in_order_behind_what_stands_before_them) {
+  const auto combined = [](ir::ReduceOp op, float a, float b) {
+    const float all[] = {a + b, a * b, std::max(a, b), std::min(a, b)};
+    return all[static_cast<int>(op)];
+  };
   for (const Dims& shape : kShapes)
     for (Layout a : kLayouts)
       for (Layout o : {Layout::Contiguous, Layout::Transposed, Layout::Stepped})
@@ -65,14 +69,17 @@ TEST(Scan, combines_in_order) {
           Array x(shape, DType::F32, a, 5), y(shape, DType::F32, o);
           execute(ir::Scan{op, shape, x.view(), y.view()});
           const int64_t n = shape.back();
+          ASSERT_LT(n, ir::kScanBlock * ir::kScanBlock);
           for (int64_t row = 0; row < x.numel() / n; ++row) {
-            float running = 0;
+            float chain = 0, before = 0;
             for (int64_t i = 0; i < n; ++i) {
               const auto v = static_cast<float>(x.value(row * n + i));
-              const float all[] = {running + v, running * v, std::max(running, v), std::min(running, v)};
-              running = i ? all[static_cast<int>(op)] : v;
+              const bool begins = i % ir::kScanBlock == 0;
+              if (begins && i) before = i == ir::kScanBlock ? chain : combined(op, before, chain);
+              chain = begins ? v : combined(op, chain, v);
+              const float wanted = i < ir::kScanBlock ? chain : combined(op, before, chain);
               const auto got = static_cast<float>(y.value(row * n + i));
-              ASSERT_TRUE(got == running || (std::isnan(got) && std::isnan(running))) << shape.str() << name_of(a) << row << " " << i;
+              ASSERT_TRUE(got == wanted || (std::isnan(got) && std::isnan(wanted))) << shape.str() << name_of(a) << row << " " << i;
             }
           }
         }
