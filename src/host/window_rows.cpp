@@ -68,6 +68,10 @@ template <class T, class At>
     each([&](T v, int64_t) __attribute__((always_inline)) { return v; });
 }
 template <class T, class At>
+[[gnu::always_inline]] inline void move_row(const At& at, const T* x, int64_t n, T* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = at.there(i) ? plus<T>(T(0), x[at.offset(i)]) : T(0);
+}
+template <class T, class At>
 [[gnu::always_inline]] inline void greater_row(const At& at, const T* x, int64_t number, int64_t n, T* best, int64_t* place) {
   for (int64_t i = 0; i < n; ++i) {
     if (!at.there(i)) continue;
@@ -95,6 +99,10 @@ template <class T, class At>
   NARU_WIDE void greater(const Places& p, const T* x, int64_t number, int64_t n, T* best, int64_t* place) {                      \
     with(                                                                                                                        \
         p, [&](auto at) __attribute__((always_inline)) { greater_row<T>(at, x, number, n, best, place); });                      \
+  }                                                                                                                              \
+  NARU_WIDE void move(const Places& p, const T* x, int64_t n, T* y) {                                                            \
+    with(                                                                                                                        \
+        p, [&](auto at) __attribute__((always_inline)) { move_row<T>(at, x, n, y); });                                           \
   }                                                                                                                              \
   NARU_WIDE void pick(const Places& p, const T* x, const int64_t* seen, int64_t seen_move, int64_t own, int64_t step, int64_t n, \
                       T* sums) {                                                                                                 \

@@ -13,10 +13,11 @@ struct Places {
 };
 
 // add: sums[i] += element * weight[i] * scale (weight null: scale alone, where it `weighs`). greater: best[i] and its number, `number` more than the
-// element's; place[i] < 0 as long as there is none. pick: sums[i] += those elements whose number in `seen` is own + i * step.
+// element's; place[i] < 0 as long as there is none. move: y[i] = 0 + element, 0 where there is none. pick: sums[i] += those elements whose number in `seen` is own + i * step.
 #define NARU_ROWS(T)                                                                                \
   void add(const Places& p, const T* x, const T* weight, T scale, bool weighs, int64_t n, T* sums); \
   void greater(const Places& p, const T* x, int64_t number, int64_t n, T* best, int64_t* place);    \
+  void move(const Places& p, const T* x, int64_t n, T* y);                                          \
   void pick(const Places& p, const T* x, const int64_t* seen, int64_t seen_move, int64_t own, int64_t step, int64_t n, T* sums);
 NARU_ROWS(float)
 NARU_ROWS(double)

@@ -77,6 +77,7 @@ class Job {
       index_[2] = own_.data();
     }
     for (int64_t t = 0; t < places_[2]; ++t) add_runs(index_[2] + t * q.result[2], q.result[2], t, runs_);
+    moves_ = moves();
   }
 
   void run() const {
@@ -88,8 +89,17 @@ class Job {
         for (int64_t i = begin; i < end; ++i) position(i / (r[0] * r[1] * r[2]), i / (r[1] * r[2]) % r[0], i / r[2] % r[1], i % r[2]);
       });
     split(q_.batch * q_.channels * r[0] * r[1], time, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        row(i / (r[0] * r[1] * q_.channels), i / (r[0] * r[1]) % q_.channels, i / r[1] % r[0], i % r[1]);
+      int64_t p1 = begin % r[1], p0 = begin / r[1] % r[0], channel = begin / (r[0] * r[1]) % q_.channels;
+      int64_t image = begin / (r[0] * r[1] * q_.channels);
+      for (int64_t i = begin; i < end; ++i) {
+        row(image, channel, p0, p1);
+        if (++p1 < r[1]) continue;
+        p1 = 0;
+        if (++p0 < r[0]) continue;
+        p0 = 0;
+        if (++channel < q_.channels) continue;
+        channel = 0, ++image;
+      }
     });
   }
 
@@ -148,7 +158,25 @@ class Job {
     }
   }
 
+  // Each position sees one element, as it is: nothing is held.
+  bool moves() const { return q_.op == Op::Sum && !weighs_ && places_[0] * places_[1] * places_[2] == 1 && q_.y.strides[4] == 1; }
+  void moved_row(int64_t image, int64_t channel, int64_t p0, int64_t p1) const {
+    const auto &s = q_.x.strides, &sy = q_.y.strides;
+    const int64_t n = q_.result[2], i0 = at(0, 0, p0), i1 = at(1, 0, p1);
+    T* y = static_cast<T*>(q_.y.data) + image * sy[0] + channel * sy[1] + p0 * sy[2] + p1 * sy[3];
+    if (i0 < 0 || i1 < 0) return void(std::fill_n(y, n, T(0)));
+    const T* x = static_cast<const T*>(q_.x.data) + image * s[0] + channel * s[1] + i0 * s[2] + i1 * s[3];
+    int64_t done = 0;
+    for (const Run& r : runs_) {
+      std::fill(y + done, y + r.begin, T(0));
+      done = r.end;
+      move({r.first, r.step, s[4], index_[2] + r.begin}, x, r.end - r.begin, y + r.begin);
+    }
+    std::fill(y + done, y + n, T(0));
+  }
+
   void row(int64_t image, int64_t channel, int64_t p0, int64_t p1) const {
+    if (moves_) return moved_row(image, channel, p0, p1);
     const int64_t n = q_.result[2], move = q_.x.strides[4], index_move = q_.indices.strides[4];
     const Held held(n, q_.op);
     const auto &s = q_.x.strides, &si = q_.indices.strides;
@@ -207,7 +235,7 @@ class Job {
   const int64_t* index_[3];
   const T* weight_[3];
   int64_t places_[3];
-  bool weighs_ = false;
+  bool weighs_ = false, moves_ = false;
   std::vector<int64_t> own_;  // positions, where the last dimension has no table
   std::vector<Run> runs_;     // of the places of the last dimension, in their order
 };
