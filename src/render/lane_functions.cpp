@@ -1,9 +1,16 @@
 #include <cmath>
+#include <cstdint>
 
 #include "render/lane_machine.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace naru::render {
 namespace {
+
+constexpr int64_t kMost = 16;  // lanes, of which there are 4, 8 or 16
 
 template <class T, class F>
 void for_lanes(void* scratch, int64_t lanes, F f) {
@@ -28,18 +35,77 @@ double fmod_of(double a, double b) {
   return std::copysign(rest < 0 ? rest + y : rest, a);
 }
 
+#if defined(__x86_64__)
+// Machine code that calls these runs on processors with AVX2 only.
+#define NARU_LANES __attribute__((target("avx2")))
+
+// All lanes, four at a time, where each has a small quotient; else false, and the lanes are as they were.
+NARU_LANES bool small_rem(float* a, const float* b, int64_t lanes) {
+  const __m256d sign = _mm256_set1_pd(-0.0), most = _mm256_set1_pd(0x1p28), infinity = _mm256_set1_pd(HUGE_VAL);
+  __m128 rest[kMost / 4];
+  __m256d good = _mm256_castsi256_pd(_mm256_set1_epi64x(-1));
+  for (int64_t i = 0; i < lanes; i += 4) {
+    const __m256d with_sign = _mm256_cvtps_pd(_mm_loadu_ps(a + i)), x = _mm256_andnot_pd(sign, with_sign);
+    const __m256d y = _mm256_andnot_pd(sign, _mm256_cvtps_pd(_mm_loadu_ps(b + i))), quotient = _mm256_div_pd(x, y);
+    good = _mm256_and_pd(good, _mm256_and_pd(_mm256_cmp_pd(quotient, most, _CMP_LT_OQ), _mm256_cmp_pd(y, infinity, _CMP_LT_OQ)));
+    const __m256d whole = _mm256_round_pd(quotient, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    const __m256d left = _mm256_sub_pd(x, _mm256_mul_pd(whole, y));
+    rest[i / 4] = _mm256_cvtpd_ps(_mm256_or_pd(left, _mm256_and_pd(sign, with_sign)));
+  }
+  if (_mm256_movemask_pd(good) != 15) return false;
+  for (int64_t i = 0; i < lanes; i += 4) _mm_storeu_ps(a + i, rest[i / 4]);
+  return true;
+}
+
+// Integers below 2^51 are exact as doubles, and what is no multiple lies so far below the integer above that its quotient stays below it. Of a double
+// around 2^52 + 2^51 the last bits are an integer's.
+NARU_LANES bool small_division(int64_t* a, const int64_t* b, int64_t lanes, bool rest) {
+  const __m256d shift = _mm256_set1_pd(0x1.8p52);
+  const __m256i bits = _mm256_castpd_si256(shift), zero = _mm256_setzero_si256(), half = _mm256_set1_epi64x(int64_t{1} << 51);
+  __m256i out[kMost / 4], good = _mm256_set1_epi64x(-1);
+  for (int64_t i = 0; i < lanes; i += 4) {
+    const __m256i p = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i));
+    const __m256i q = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + i));
+    // -2^51 < v < 2^51
+    for (const __m256i v : {p, q})
+      good = _mm256_and_si256(good, _mm256_and_si256(_mm256_cmpgt_epi64(half, v), _mm256_cmpgt_epi64(_mm256_add_epi64(v, half), zero)));
+    const __m256d x = _mm256_sub_pd(_mm256_castsi256_pd(_mm256_add_epi64(p, bits)), shift);
+    const __m256d y = _mm256_sub_pd(_mm256_castsi256_pd(_mm256_add_epi64(q, bits)), shift);
+    const __m256d whole = _mm256_round_pd(_mm256_div_pd(x, y), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    const __m256d wanted = rest ? _mm256_sub_pd(x, _mm256_mul_pd(whole, y)) : whole;
+    const __m256i value = _mm256_sub_epi64(_mm256_castpd_si256(_mm256_add_pd(wanted, shift)), bits);
+    out[i / 4] = _mm256_andnot_si256(_mm256_cmpeq_epi64(q, zero), value);  // by 0: 0
+  }
+  if (_mm256_movemask_epi8(good) != -1) return false;
+  for (int64_t i = 0; i < lanes; i += 4) _mm256_storeu_si256(reinterpret_cast<__m256i*>(a + i), out[i / 4]);
+  return true;
+}
+#undef NARU_LANES
+#else
+bool small_rem(float*, const float*, int64_t) { return false; }
+bool small_division(int64_t*, const int64_t*, int64_t, bool) { return false; }
+#endif
+
+template <class T>
+const T* second(void* scratch) {
+  return reinterpret_cast<const T*>(static_cast<char*>(scratch) + kSecondOperand);
+}
+
 void rem_f32(void* s, int64_t lanes) {
+  if (small_rem(static_cast<float*>(s), second<float>(s), lanes)) return;
   for_lanes<float>(s, lanes, [](float a, float b) { return fmod_of(a, b); });
 }
 void rem_f64(void* s, int64_t lanes) {
   for_lanes<double>(s, lanes, [](double a, double b) { return fmod_of(a, b); });
 }
 void div_i64(void* s, int64_t lanes) {
+  if (small_division(static_cast<int64_t*>(s), second<int64_t>(s), lanes, false)) return;
   for_lanes<int64_t>(s, lanes, [](int64_t a, int64_t b) -> int64_t {
     return b == 0 ? 0 : b == -1 ? static_cast<int64_t>(0 - static_cast<uint64_t>(a)) : a / b;
   });
 }
 void rem_i64(void* s, int64_t lanes) {
+  if (small_division(static_cast<int64_t*>(s), second<int64_t>(s), lanes, true)) return;
   for_lanes<int64_t>(s, lanes, [](int64_t a, int64_t b) -> int64_t { return b == 0 || b == -1 ? 0 : a % b; });
 }
 
