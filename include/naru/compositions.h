@@ -101,7 +101,9 @@ Tensor isin(const Operand& elements, const Operand& tests, bool invert = false);
 // The p-norm of a - b.
 Tensor dist(const Tensor& a, const Tensor& b, double p = 2);
 // (..., n, m): the p-norm distances of the rows (..., n, d) to the rows (..., m, d).
-Tensor cdist(const Tensor& a, const Tensor& b, double p = 2);
+// compute_mode: of p = 2, by products (where one side has more than 25 rows), as PyTorch names it: "use_mm_for_euclid_dist_if_necessary",
+// "use_mm_for_euclid_dist" or "donot_use_mm_for_euclid_dist" (ValueError for others).
+Tensor cdist(const Tensor& a, const Tensor& b, double p = 2, std::string_view compute_mode = "use_mm_for_euclid_dist_if_necessary");
 // (n (n - 1) / 2): the p-norm distances of each two of the rows (n, d), p >= 0, in the order (0, 1), (0, 2) ... (1, 2) ... RuntimeError for other ranks
 // and types.
 Tensor pdist(const Tensor& t, double p = 2);

@@ -23,7 +23,9 @@ void define_vectors() {
   def(kBoth, "dist", "input, other, p=2", "The p-norm of the difference.",
       [](const Tensor& a, const Tensor& b, double p) { return dist(a, b, p); });
   def(kFunction, "cdist", "x1, x2, p=2.0, compute_mode=None", "(..., n, m): the p-norm distances of the rows (..., n, d) and (..., m, d).",
-      [](const Tensor& a, const Tensor& b, double p, Ignored) { return cdist(a, b, p); });
+      [](const Tensor& a, const Tensor& b, double p, std::optional<std::string_view> mode) {
+        return mode ? cdist(a, b, p, *mode) : cdist(a, b, p);
+      });
   def(kBoth, "cross", "input, other, dim=None, *, out=None",
       "The cross product along a dimension of size 3, the first such one unless named.",
       [](const Tensor& a, const Tensor& b, OptInt dim) { return cross(a, b, dim); });

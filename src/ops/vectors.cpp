@@ -6,6 +6,8 @@
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/elementwise.h"
+#include "ops/history.h"
 #include "ops/numbers.h"
 #include "ops/rules.h"
 #include "ops/type_names.h"
@@ -35,8 +37,41 @@ Tensor dist(const Tensor& a, const Tensor& b, double p) {
   return norm(sub(a, b), p);
 }
 
-Tensor cdist(const Tensor& a, const Tensor& b, double p) {
-  if (const Casts c("cdist", {&a, &b}); c) return cdist(c[0], c[1], p);
+namespace {
+
+// |x|² - 2 x y + |y|²: less exact than differences where both are near each other, and much less work.
+Tensor euclidean_by_products(const Tensor& a, const Tensor& b) {
+  Tensor y;
+  {
+    const NoGrad off;
+    const Tensor x = a.detach(), z = b.detach(), product = matmul(x, z.transpose(-1, -2));
+    const Tensor of_a = sum(square(x), Dims{-1}, true), of_b = sum(square(z), Dims{-1}).unsqueeze(-2);
+    y = sqrt(clamp_min(of_a - product * 2.0 + of_b, 0.0));
+  }
+  return autograd::record(
+      std::move(y), "CdistBackward0", {&a, &b}, {&a, &b},
+      [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
+        const Tensor &x = saved[0], &z = saved[1], &y = saved[2];
+        const Tensor share = where(y == 0.0, 0.0, g[0] / y);
+        const Tensor gx = x * sum(share, Dims{-1}, true) - matmul(share, z);
+        const Tensor gz = z * sum(share, Dims{-2}).unsqueeze(-1) - matmul(share.transpose(-1, -2), x);
+        return {ops::sum_to(gx, x.sizes()), ops::sum_to(gz, z.sizes())};
+      },
+      true);
+}
+
+bool by_products(const Tensor& a, const Tensor& b, double p, std::string_view mode) {
+  constexpr int64_t kFew = 25;  // rows: PyTorch's bound
+  if (mode == "use_mm_for_euclid_dist") return p == 2;
+  if (mode == "donot_use_mm_for_euclid_dist") return false;
+  if (mode == "use_mm_for_euclid_dist_if_necessary") return p == 2 && (a.size(-2) > kFew || b.size(-2) > kFew);
+  throw ValueError("{} is not a valid value for compute_mode", mode);
+}
+
+}  // namespace
+
+Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view compute_mode) {
+  if (const Casts c("cdist", {&a, &b}); c) return cdist(c[0], c[1], p, compute_mode);
   if (a.dim() < 2 || b.dim() < 2)
     throw RuntimeError("cdist only supports at least 2D tensors, got {} and {}", a.sizes().str(), b.sizes().str());
   if (a.size(-1) != b.size(-1)) throw RuntimeError("X1 and X2 must have the same number of columns. X1: {} X2: {}", a.size(-1), b.size(-1));
@@ -45,6 +80,7 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p) {
       throw RuntimeError("cdist only supports floating-point dtypes, {} got: {}", role, ops::torch_name(t->dtype()));
   if (a.element_size() == 2)
     throw NotImplementedError("\"cdist\" not implemented for '{}' (convert to float32 first)", ops::torch_name(a.dtype()));
+  if (by_products(a, b, p, compute_mode) && a.dtype() == b.dtype() && a.size(-1) > 0) return euclidean_by_products(a, b);
   return norm(sub(a.unsqueeze(-2), b.unsqueeze(-3)), p, Dims{-1});
 }
 
