@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 from typing import Any
 
 from . import _C
@@ -80,6 +81,41 @@ def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires
     """A tensor of the meta device, which has no elements."""
     tensor = _C.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta")
     return tensor.requires_grad_(True) if requires_grad else tensor
+
+
+class _Unread(threading.local):
+    """While a pickle is read whose storages stand behind it: what looks at elements waits until they are there."""
+
+    begun = False
+    waiting = False
+
+
+unread = _Unread()
+
+
+def _rebuild_sparse_tensor(layout: Any, data: tuple) -> Tensor:
+    """A sparse tensor of its parts: (indices, values, size, whether coalesced), or (crow_indices, col_indices, values, size). Both are looked at."""
+    from .sparse import sparse_coo_tensor, sparse_csr_tensor
+
+    if unread.begun:
+        unread.waiting = True
+        return _C.zeros(0)
+    if layout is _C.sparse_csr:
+        return sparse_csr_tensor(*data)
+    if layout is not _C.sparse_coo:
+        raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
+    indices, values, size, *coalesced = data
+    if math.prod(size) > sys.maxsize:
+        raise ValueError(f"a stored sparse tensor of size {tuple(size)} has more elements than can be counted")
+    made = sparse_coo_tensor(indices, values, size)
+    if not (coalesced and coalesced[0]):
+        return made
+    keys = _C.zeros(indices.shape[1], dtype=_C.int64, device=indices.device)
+    for row, n in zip(made._indices(), size):
+        keys = keys * n + row
+    if not bool((keys[1:] > keys[:-1]).all()):
+        raise ValueError("a stored sparse tensor says that it is coalesced, but its indices are not in order")
+    return sparse_coo_tensor(indices, values, size, is_coalesced=True)
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:

@@ -19,7 +19,7 @@ from ._serialization.allowed import plain_globals, refused
 from ._serialization.archive import ArchiveReader, WithSeekable, write_archive
 from ._serialization.legacy import LegacyReader, write_legacy
 from ._serialization.pickler import torch_name
-from ._serialization.storages import placement
+from ._serialization.storages import _get_layout as _get_layout, placement
 from ._serialization.weights_only import WeightsOnlyUnpickler
 
 if TYPE_CHECKING:

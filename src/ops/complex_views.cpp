@@ -103,11 +103,13 @@ Tensor view_as_complex(const Tensor& t) {
 
 Tensor real(const Tensor& t) {
   ops::require_defined(t, "real", "input");
+  if (ops::has_sparse_form(t) && is_complex(t.dtype())) return ops::like_with_values(t, real(ops::values_of(t)).clone());
   return is_complex(t.dtype()) ? view_as_real(t).select(-1, 0) : t;
 }
 Tensor imag(const Tensor& t) {
   ops::require_defined(t, "imag", "input");
   if (!is_complex(t.dtype())) throw RuntimeError("imag is not implemented for tensors with non-complex dtypes.");
+  if (ops::has_sparse_form(t)) return ops::like_with_values(t, imag(ops::values_of(t)).clone());
   return view_as_real(t).select(-1, 1);
 }
 
@@ -149,6 +151,7 @@ Tensor polar(const Tensor& abs, const Tensor& angle) {
 Tensor conj(const Tensor& t) {
   ops::require_defined(t, "conj", "input");
   if (!is_complex(t.dtype())) return t;
+  if (ops::has_sparse_form(t)) return ops::like_with_values(t, conj(ops::values_of(t)));
   Tensor out = t.detach().clone();
   const Tensor im = ops::imaginary_part(out);
   const ops::OpOperand from{&im, {}, im.dtype()};

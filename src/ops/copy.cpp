@@ -185,8 +185,10 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
 const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
   ops::require_defined(*this, "copy_", "input");
   ops::require_defined(source, "copy_", "source");
-  ops::refuse_sparse(*this, "copy_");
-  ops::refuse_sparse(source, "copy_");
+  if (ops::has_sparse_form(*this) || ops::has_sparse_form(source)) [[unlikely]] {
+    ops::sparse_copy_(*this, source);
+    return *this;
+  }
   if (!(broadcast_shapes(sizes(), source.sizes()) == sizes()))
     throw RuntimeError("output with shape {} doesn't match the broadcast shape {} (copy_)", sizes().str(),
                        broadcast_shapes(sizes(), source.sizes()).str());

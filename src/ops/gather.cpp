@@ -2,6 +2,7 @@
 #include "naru/ops.h"
 #include "ops/addressing.h"
 #include "ops/autocast.h"
+#include "ops/sparse.h"
 
 namespace naru {
 namespace {
@@ -128,6 +129,8 @@ Tensor scatter_add(const Tensor& t, int64_t dim, const Tensor& index, const Tens
 
 Tensor index_select(const Tensor& t, int64_t dim, const Tensor& index) {
   require_same_device(t, index, "index_select");
+  if (ops::has_sparse_form(t)) [[unlikely]]
+    return ops::sparse_index_select(t, dim, index);
   dim = wrap_dim(dim, t.dim());
   Positions positions;
   const Addressing at = slices_along(t, dim, index, "index_select", positions);

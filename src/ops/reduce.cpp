@@ -51,7 +51,7 @@ Tensor sum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optiona
   if (const autocast::Casts c("sum", {&t}, dtype.has_value()); c) return sum(c[0], dims, keepdim, dtype);
   ops::require_defined(t, "sum", "input");
   if (ops::has_sparse_form(t)) [[unlikely]] {
-    if (keepdim) ops::throw_no_sparse("sum.dim_IntList with keepdim", t);
+    if (keepdim) return ops::sparse_sum_keeping(t, dims, dtype);
     return sparse::sum(t, dims, dtype);
   }
   const DimSet set = ops::dim_set(dims, t.dim());

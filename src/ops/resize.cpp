@@ -3,12 +3,14 @@
 #include "naru/compositions.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/sparse.h"
 #include "ops/strides.h"
 
 namespace naru {
 namespace {
 
 void take_geometry(const Tensor& t, const Tensor& view) {
+  if (ops::has_sparse_form(t)) return ops::take_parts(t, view, "an in-place change of shape");
   if (t.requires_grad())
     throw RuntimeError("an in-place change of shape is not supported for a tensor that requires grad; use the form without underscore");
   ops::bump_version(t);  // backward of whoever has saved it would meet another shape
@@ -27,6 +29,7 @@ void as_strided_(const Tensor& t, const Dims& sizes, const Dims& strides, int64_
 }
 
 void resize_(const Tensor& t, const Dims& size, std::optional<MemoryFormat> format) {
+  ops::refuse_sparse(t, "resize_");
   for (int64_t n : size)
     if (n < 0) throw RuntimeError("numel: integer multiplication overflow (resize_: negative size in {})", size.str());
   if (t.requires_grad()) throw RuntimeError("cannot resize variables that require grad");

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "core/sizes.h"
+#include "naru/autograd.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/reduction.h"
+#include "ops/sparse.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -100,7 +102,11 @@ std::vector<Tensor> hsplit(const Tensor& t, const Dims& ends) { return tensor_sp
 std::vector<Tensor> vsplit(const Tensor& t, const Dims& ends) { return tensor_split(t, ends, dim_to_split(t, "vsplit", 0)); }
 std::vector<Tensor> dsplit(const Tensor& t, const Dims& ends) { return tensor_split(t, ends, dim_to_split(t, "dsplit", 2)); }
 
-Tensor narrow_copy(const Tensor& t, int64_t dim, int64_t start, int64_t length) { return t.narrow(dim, start, length).clone(); }
+Tensor narrow_copy(const Tensor& t, int64_t dim, int64_t start, int64_t length) {
+  ops::require_defined(t, "narrow_copy", "input");
+  if (ops::has_sparse_form(t)) return ops::sparse_narrow_copy(t, dim, start, length);
+  return t.narrow(dim, start, length).clone();
+}
 
 Tensor sum_to_size(const Tensor& t, const Dims& sizes) {
   ops::require_defined(t, "sum_to_size", "input");
@@ -155,6 +161,12 @@ Tensor pdist(const Tensor& t, double p) {
   const int64_t n = t.size(0);
   if (n > 1 && size_of(t.dtype()) == 2) ops::throw_not_implemented("pdist", t.dtype());
   if (n <= 1) return sum(t.narrow(0, 0, 0), Dims{1});
+  // Many short pieces of work cost devices more than all pairs at once.
+  if (t.device().is_cpu() && n >= 64 && !(t.requires_grad() && grad_enabled())) {
+    std::vector<Tensor> rows;
+    for (int64_t i = 0; i + 1 < n; ++i) rows.push_back(norm(t.narrow(0, i + 1, n - 1 - i) - t.narrow(0, i, 1), p, Dims{1}));
+    return cat(rows, 0);
+  }
   // Pair k is in the row whose first pair is the last not behind it. Found on the device, so that a capture may hold it.
   const Options integers(DType::I64, t.device());
   const Tensor row = arange(0, n - 1, 1, integers), starts = floor_divide(row * (2 * n - 1 - row), 2),

@@ -10,6 +10,7 @@
 #include "ops/autocast.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"
+#include "ops/sparse.h"
 #include "ops/strides.h"
 #include "ops/unsigned.h"
 
@@ -67,6 +68,8 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   if (const autocast::Casts c("cat", tensors); c) return cat(c.all(), dim);
   if (tensors.empty()) throw ValueError("torch.cat(): expected a non-empty list of Tensors");
   const Device device = list_device(tensors, "cat");
+  if (ops::any_sparse(tensors)) [[unlikely]]
+    return ops::sparse_cat(tensors, dim);
   // Empty tensors of one dimension are left out, whatever the others are.
   std::vector<bool> skip;
   int64_t first = -1;
@@ -121,6 +124,11 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
   const Device device = list_device(tensors, "stack");
   const Dims& model = tensors[0].sizes();
   dim = wrap_dim(dim, tensors[0].dim() + 1);
+  if (ops::any_sparse(tensors)) [[unlikely]] {
+    std::vector<Tensor> rows;
+    for (const Tensor& t : tensors) rows.push_back(t.unsqueeze(dim));
+    return ops::sparse_cat(rows, dim);
+  }
   DType dtype = tensors[0].dtype();
   std::vector<Tensor> parts;
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -27,9 +27,9 @@ void require_csr(const Tensor& t, const char* op) {
 }
 
 Tensor shell(Ref<ops::SparseParts> parts, const Dims& sizes) {
-  if (const DType type = parts->values.dtype(); !in_programs(type))
+  if (const DType type = parts->values.dtype(); !in_programs(type) && type != kComplex64 && type != kComplex128)
     throw NotImplementedError(
-        "sparse tensors of dtype {} are not supported; complex numbers are two real sparse tensors, and integers are to be signed or uint8",
+        "sparse tensors of dtype {} are not supported; integers are to be signed or uint8, complex numbers complex64 or complex128",
         name_of(type));
   const Device device = parts->values.device();
   auto* impl =

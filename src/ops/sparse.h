@@ -38,6 +38,22 @@ Tensor sparse_to(const Tensor& t, Device device, DType dtype, bool copy);
 Tensor sparse_clone(const Tensor& t);
 Tensor sparse_transpose(const Tensor& t, int64_t a, int64_t b);
 void sparse_zero_(const Tensor& t);
+// Of COO tensors; a matrix by rows is selected from as one of coordinates, and refused by name elsewhere.
+Tensor sparse_cat(const std::vector<Tensor>& tensors, int64_t dim);
+Tensor sparse_unsqueeze(const Tensor& t, int64_t dim);
+Tensor sparse_select(const Tensor& t, int64_t dim, int64_t index);  // dense where the only sparse dimension goes
+Tensor sparse_index_select(const Tensor& t, int64_t dim, const Tensor& index);
+Tensor sparse_narrow_copy(const Tensor& t, int64_t dim, int64_t start, int64_t length);
+Tensor sparse_sum_keeping(const Tensor& t, const OptionalDims& dims, std::optional<DType> dtype);
+Tensor sparse_norm(const Tensor& t, double p, const OptionalDims& dims);
+// t becomes what `made` is, sizes and all. RuntimeError where one of both has a history.
+void take_parts(const Tensor& t, const Tensor& made, const char* op);
+void sparse_copy_(const Tensor& t, const Tensor& source);
+inline bool any_sparse(const std::vector<Tensor>& tensors) noexcept {
+  for (const Tensor& t : tensors)
+    if (has_sparse_form(t)) return true;
+  return false;
+}
 // Sums of gradients, of which some are sparse.
 Tensor add_gradients(const Tensor& a, const Tensor& b);
 

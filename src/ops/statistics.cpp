@@ -9,6 +9,7 @@
 #include "ops/common.h"
 #include "ops/history.h"
 #include "ops/reductions.h"
+#include "ops/sparse.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -147,6 +148,8 @@ Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim, s
   if (const autocast::Casts c("norm", {&t}, dtype.has_value()); c) return norm(c[0], p, dims, keepdim, dtype);
   ops::require_defined(t, "norm", "input");
   if (dtype && *dtype != t.dtype()) return norm(t.to(*dtype), p, dims, keepdim);
+  if (ops::has_sparse_form(t)) [[unlikely]]
+    return ops::sparse_norm(t, p, dims);
   if (!is_inexact(t.dtype()))
     throw NotImplementedError(
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}. Convert it first: t.float()",

@@ -198,6 +198,8 @@ Tensor Tensor::squeeze(int64_t d) const {
 }
 
 Tensor Tensor::unsqueeze(int64_t d) const {
+  if (ops::has_sparse_form(*this)) [[unlikely]]
+    return ops::sparse_unsqueeze(*this, d);
   d = wrap_dim(d, dim() + 1);
   Dims new_sizes = sizes(), new_strides = strides();
   new_strides.insert(d, d < dim() ? moved_by(0, sizes()[d], strides()[d]) : 1);
@@ -283,6 +285,8 @@ Tensor Tensor::narrow(int64_t d, int64_t start, int64_t length) const {
 }
 
 Tensor Tensor::select(int64_t d, int64_t index) const {
+  if (ops::has_sparse_form(*this)) [[unlikely]]
+    return ops::sparse_select(*this, d, index);
   if (dim() == 0) throw IndexError("select() cannot be applied to a 0-dim tensor.");
   d = wrap_dim(d, dim());
   const int64_t n = sizes()[d];

@@ -296,5 +296,5 @@ def _spread(z):
 
 def _tensors(x):
     if isinstance(x, torch.Tensor):
-        return [x]
+        return [x.to_dense()]
     return [t for item in x for t in _tensors(item)] if isinstance(x, (tuple, list)) else []

@@ -8,7 +8,7 @@ from collections import Counter, OrderedDict, defaultdict
 from typing import Any
 
 from .. import _C, _tensor, _utils
-from .storages import DTYPE_NAMES, STORAGE_TYPES
+from .storages import DTYPE_NAMES, STORAGE_TYPES, _get_layout
 
 Tensor = _C.Tensor
 
@@ -18,7 +18,8 @@ MAX_INT = 4096
 
 # What a tensor is rebuilt by; the last one gives it attributes.
 _REBUILDERS = (
-    "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_meta_tensor_no_storage", "_rebuild_parameter", "_rebuild_parameter_with_state"
+    "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_meta_tensor_no_storage", "_rebuild_sparse_tensor", "_rebuild_parameter",
+    "_rebuild_parameter_with_state",
 )  # fmt: skip
 
 
@@ -80,6 +81,7 @@ def plain_globals() -> dict[tuple[str, str], Any]:
         ("torch._tensor", "_rebuild_from_type_v2"): _rebuild_from_type_v2,
         ("torch.nn.parameter", "Parameter"): Parameter,
         ("torch.storage", "UntypedStorage"): STORAGE_TYPES["UntypedStorage"],
+        ("torch.serialization", "_get_layout"): _get_layout,
     }
     for module in ("builtins", "__builtin__"):
         for kind in (set, frozenset, dict, list):

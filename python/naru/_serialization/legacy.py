@@ -9,6 +9,7 @@ import sys
 from typing import IO, TYPE_CHECKING, Any
 
 from .. import _C
+from .._utils import unread
 from .pickler import Pickler
 from .storages import LoadedStorage, bytes_to_tensor, size_of, swapped, tensor_to_bytes
 
@@ -63,13 +64,26 @@ class LegacyReader:
             raise RuntimeError(f"Invalid protocol version: {version}")
         system = self._unpickle(None)
         swap = isinstance(system, dict) and bool(system.get("little_endian", True)) != (sys.byteorder == "little")
-        result = self._unpickle(self.storage)
+        begin, (result, again) = self._file.tell(), self._first()
         keys = self._unpickle(None)
         if not isinstance(keys, list) or sorted(map(str, keys)) != sorted(self._storages):
             raise RuntimeError("the file is damaged: its storages are not those that its pickle speaks of")
         for key in map(str, keys):
             self._fill(*self._storages[key], swap)
+        if again:
+            end = self._file.tell()
+            self._file.seek(begin)
+            result = self._unpickle(self.storage)
+            self._file.seek(end)
         return result
+
+    def _first(self) -> tuple[Any, bool]:
+        """The object, over storages that are still to be filled, and whether it must be made again when they are."""
+        unread.begun, unread.waiting = True, False
+        try:
+            return self._unpickle(self.storage), unread.waiting
+        finally:
+            unread.begun = False
 
     def _fill(self, storage: LoadedStorage, dtype: Any, swap: bool) -> None:
         size = size_of(dtype)

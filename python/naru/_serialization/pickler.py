@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from .. import _C, _utils
 from .._tensor import _rebuild_from_type_v2
-from .storages import STORAGE_OF_DTYPE, STORAGE_TYPES, STORAGES, StorageType, name_of
+from .storages import STORAGE_OF_DTYPE, STORAGE_TYPES, STORAGES, StorageType, _get_layout, name_of
 
 Tensor = _C.Tensor
 
@@ -116,6 +116,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
             return name_of(obj)
         if isinstance(obj, _C.device):
             return _C.device, ((obj.type,) if obj.index is None else (obj.type, obj.index))
+        if isinstance(obj, _C.layout):
+            return _get_layout, (str(obj),)
         if isinstance(obj, _C.Size):
             return _C.Size, (tuple(obj),)
         if callable(obj) and not isinstance(obj, type) and torch_name(obj)[0].split(".")[0] == "torch":
@@ -145,7 +147,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
                 return _utils._rebuild_parameter_with_state, (data, tensor.requires_grad, OrderedDict(), state)
             return _utils._rebuild_parameter, (data, tensor.requires_grad, OrderedDict())
         if tensor.layout != _C.strided:
-            raise NotImplementedError("save: sparse tensors are not supported yet; save their indices and values, or to_dense()")
+            return self._reduce_sparse(tensor.detach())
         if tensor.is_meta:
             meta = (tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), tensor.requires_grad)
             if tensor.__dict__ and type(tensor) is Tensor:
@@ -159,6 +161,14 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
         if tensor.__dict__ and type(tensor) is Tensor:
             return _rebuild_from_type_v2, (rebuild, Tensor, geometry, tensor.__dict__)
         return rebuild, geometry
+
+    @staticmethod
+    def _reduce_sparse(tensor: Tensor) -> tuple:
+        if tensor.layout is _C.sparse_csr:
+            parts: tuple = (tensor.crow_indices(), tensor.col_indices(), tensor.values(), tensor.shape)
+        else:
+            parts = (tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
+        return _utils._rebuild_sparse_tensor, (tensor.layout, parts)
 
     def _storage(self, tensor: Tensor) -> tuple[_StorageRef, int, tuple]:
         """The storage of a tensor, whole, so that tensors that share memory still do when they are loaded."""

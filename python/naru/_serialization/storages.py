@@ -164,3 +164,14 @@ def placement(map_location: Any) -> Callable[[Tensor, str], Tensor]:
         return present(tensor, location) if chosen is None else chosen.tensor
 
     return call
+
+
+def _get_layout(name: str) -> Any:
+    """The layout of that name, "torch.sparse_coo" and so on: what files have for it."""
+    for layout in (_C.strided, _C.sparse_coo, _C.sparse_csr):
+        if str(layout) == name:
+            return layout
+    raise NotImplementedError(f"load: there are no tensors of layout {name!r} here; wanted one of torch.sparse_coo, torch.sparse_csr")
+
+
+_get_layout.__module__ = "naru.serialization"  # where PyTorch has it: files name it so

@@ -1,0 +1,204 @@
+// Sparse tensors put together and taken apart: cat, unsqueeze, select, index_select, narrow_copy, and the writes that change what is stored. Each moves
+// coordinates, and takes the values that go with them by operators that have gradients.
+#include <algorithm>
+
+#include "naru/autograd.h"
+#include "naru/compositions.h"
+#include "ops/history.h"
+#include "ops/sparse.h"
+
+namespace naru::ops {
+namespace {
+
+Options integers(const Tensor& t) { return Options(DType::I64, t.device()); }
+
+// Row d of the coordinates in another row's place; an undefined one is left out.
+Tensor with_row(const Tensor& indices, int64_t d, const Tensor& row) {
+  std::vector<Tensor> rows;
+  for (int64_t k = 0; k < indices.size(0); ++k)
+    if (k != d || row.defined()) rows.push_back(k == d ? row : indices.select(0, k));
+  return stack(rows);
+}
+
+// The stored elements with these numbers, their coordinates as they are.
+Tensor stored_at(const Tensor& indices, const Tensor& numbers) { return index_select(indices, 1, numbers); }
+
+void check_parts(const std::vector<Tensor>& tensors, int64_t dim) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (!is_sparse(tensors[i])) {
+      if (has_sparse_form(tensors[i])) throw_no_sparse("cat", tensors[i]);
+      throw RuntimeError("Concatenating sparse tensors, but a dense tensor was found at position {}.", i);
+    }
+  const Tensor& model = tensors[0];
+  for (size_t i = 1; i < tensors.size(); ++i) {
+    const Tensor& t = tensors[i];
+    Dims sizes = t.sizes();
+    if (t.dim() == model.dim()) sizes[static_cast<size_t>(dim)] = model.size(dim);
+    if (!(sizes == model.sizes()))
+      throw RuntimeError(
+          "All tensors must have the same shape: {} (except in the concatenating dimension), but found shape: {} at position {}.",
+          model.sizes().str(), t.sizes().str(), i);
+    if (sparse_dim(t) != sparse_dim(model))
+      throw RuntimeError("All tensors must have the same sparse_dim and dense_dim: {}, {}, but tensor at position {} has {}, {}.",
+                         sparse_dim(model), dense_dim(model), i, sparse_dim(t), dense_dim(t));
+  }
+}
+
+}  // namespace
+
+Tensor sparse_cat(const std::vector<Tensor>& tensors, int64_t given_dim) {
+  // The first that is sparse decides: the others must be like it.
+  if (!is_sparse(tensors[0])) {
+    const auto sparse = std::find_if(tensors.begin(), tensors.end(), [](const Tensor& t) { return has_sparse_form(t); });
+    throw_no_sparse("cat", *sparse);
+  }
+  const int64_t dim = wrap_dim(given_dim, tensors[0].dim()), dims = sparse_dim(tensors[0]);
+  check_parts(tensors, dim);
+  Dims sizes = tensors[0].sizes();
+  DType type = tensors[0].dtype();
+  int64_t total = 0;
+  for (const Tensor& t : tensors) type = promote(type, t.dtype()), total += t.size(dim);
+  sizes[static_cast<size_t>(dim)] = total;
+  std::vector<Tensor> indices, values;
+  int64_t start = 0;
+  for (const Tensor& t : tensors) {
+    const Tensor own = parts_of(t).indices;
+    Tensor v = values_of(t).to(type);
+    if (dim < dims) {
+      indices.push_back(with_row(own, dim, own.select(0, dim) + start));
+    } else {
+      indices.push_back(own);
+      const auto none = [&](int64_t n) {
+        Dims shape = v.sizes();
+        shape[static_cast<size_t>(dim - dims + 1)] = n;
+        return zeros(shape, Options(type, v.device()));
+      };
+      v = cat({none(start), v, none(total - start - t.size(dim))}, dim - dims + 1);
+    }
+    values.push_back(v);
+    start += t.size(dim);
+  }
+  return with_values(cat(indices, 1), cat(values), sizes, false);
+}
+
+Tensor sparse_unsqueeze(const Tensor& t, int64_t given_dim) {
+  if (is_sparse_csr(t)) throw_no_sparse("unsqueeze", t);
+  const SparseParts& p = parts_of(t);
+  const int64_t d = wrap_dim(given_dim, t.dim() + 1), dims = p.indices.size(0);
+  Dims sizes = t.sizes();
+  sizes.insert(static_cast<size_t>(d), 1);
+  if (d > dims) return with_values(p.indices, values_of(t).unsqueeze(d - dims + 1), sizes, p.coalesced);
+  const Tensor row = zeros({1, p.indices.size(1)}, integers(p.indices));
+  const Tensor indices = cat({p.indices.narrow(0, 0, d), row, p.indices.narrow(0, d, dims - d)}, 0);
+  return with_values(indices, values_of(t), sizes, p.coalesced);
+}
+
+Tensor sparse_select(const Tensor& given, int64_t given_dim, int64_t given_index) {
+  const int64_t d = wrap_dim(given_dim, given.dim()), n = given.size(d);
+  if (given_index < -n || given_index >= n)
+    throw IndexError("select(): index {} out of range for tensor of size {} at dimension {}", given_index, given.sizes().str(), d);
+  const int64_t index = given_index < 0 ? given_index + n : given_index;
+  const Tensor t = as_coo(given);
+  const SparseParts& p = parts_of(t);
+  const int64_t dims = p.indices.size(0);
+  Dims sizes = t.sizes();
+  sizes.erase(static_cast<size_t>(d));
+  if (d >= dims) return with_values(p.indices, values_of(t).select(d - dims + 1, index), sizes, p.coalesced);
+  const Tensor there = nonzero(eq(p.indices.select(0, d), Operand(index))).view({-1});
+  const Tensor values = index_select(values_of(t), 0, there);
+  if (dims == 1) return sum(values, Dims{0}, false, t.dtype());
+  return with_values(with_row(stored_at(p.indices, there), d, {}), values, sizes, p.coalesced);
+}
+
+namespace {
+
+// For each number of `wanted`, in order, what is stored there: (which of them, which element), one behind another.
+std::pair<Tensor, Tensor> matches(const Tensor& row, const Tensor& wanted) {
+  const auto [sorted, order] = sort(row, 0);
+  const Tensor begins = searchsorted(sorted, wanted), counts = searchsorted(sorted, wanted, false, true) - begins;
+  const Tensor from = repeat_interleave(arange(0, wanted.numel(), 1, integers(row)), counts);
+  const Tensor first = cumsum(counts, 0) - counts - begins;
+  const Tensor at = arange(0, from.numel(), 1, integers(row)) - index_select(first, 0, from);
+  return {from, index_select(order, 0, at)};
+}
+
+}  // namespace
+
+Tensor sparse_index_select(const Tensor& t, int64_t given_dim, const Tensor& index) {
+  if (is_sparse_csr(t)) throw_no_sparse("index_select", t);
+  if (index.dim() != 1 || has_sparse_form(index) || !is_integral(index.dtype()) || index.dtype() == DType::Bool)
+    throw IndexError("index_select() argument index must be 1-D strided (non-sparse) long-tensor.");
+  const SparseParts& p = parts_of(t);
+  const int64_t d = wrap_dim(given_dim, t.dim()), dims = p.indices.size(0), n = t.size(d);
+  const Tensor places = index.to(DType::I64);
+  for (const int64_t i : places.to_ints())
+    if (i < -n || i >= n)
+      throw IndexError("index_select(): index contains {} that is out of range for tensor of size {} at dimension {}", i, t.sizes().str(),
+                       d);
+  const Tensor wanted = where(lt(places, 0), places + n, places);
+  Dims sizes = t.sizes();
+  sizes[static_cast<size_t>(d)] = index.numel();
+  if (d >= dims) return with_values(p.indices, index_select(values_of(t), d - dims + 1, wanted), sizes, p.coalesced);
+  const auto [from, numbers] = matches(p.indices.select(0, d), wanted);
+  return with_values(with_row(stored_at(p.indices, numbers), d, from), index_select(values_of(t), 0, numbers), sizes, false);
+}
+
+Tensor sparse_narrow_copy(const Tensor& t, int64_t given_dim, int64_t start, int64_t length) {
+  if (is_sparse_csr(t)) throw_no_sparse("narrow_copy", t);
+  const SparseParts& p = parts_of(t);
+  const int64_t d = wrap_dim(given_dim, t.dim()), dims = p.indices.size(0), n = t.size(d);
+  if (start < 0 || length < 0 || start > n || length > n - start)
+    throw RuntimeError(
+        "Invalid range to narrow. range(start, start+length) must be a subset of range(0, {}). (narrow_copy: start {}, length {})", n,
+        start, length);
+  Dims sizes = t.sizes();
+  sizes[static_cast<size_t>(d)] = length;
+  if (d >= dims) return with_values(p.indices, values_of(t).narrow(d - dims + 1, start, length).clone(), sizes, p.coalesced);
+  const Tensor row = p.indices.select(0, d);
+  const Tensor there = nonzero(logical_and(ge(row, Operand(start)), lt(row, Operand(start + length)))).view({-1});
+  const Tensor indices = stored_at(p.indices, there);
+  return with_values(with_row(indices, d, indices.select(0, d) - start), index_select(values_of(t), 0, there), sizes, p.coalesced);
+}
+
+Tensor sparse_sum_keeping(const Tensor& t, const OptionalDims& dims, std::optional<DType> dtype) {
+  Dims all;
+  for (int64_t d = 0; d < t.dim(); ++d) all.push_back(d);
+  Dims gone = dims && !dims->empty() ? *dims : all;
+  for (int64_t& d : gone) d = wrap_dim(d, t.dim());
+  std::sort(gone.begin(), gone.end());
+  Tensor out = sparse::sum(t, gone, dtype);
+  for (const int64_t d : gone) out = out.unsqueeze(d);
+  return is_sparse_csr(t) ? to_sparse_csr(out) : out;
+}
+
+Tensor sparse_norm(const Tensor& t, double p, const OptionalDims& dims) {
+  if (dims && !dims->empty() && static_cast<int64_t>(dims->size()) != t.dim())
+    throw RuntimeError(
+        "norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all dimensions of the input");
+  return norm(values_of(is_sparse_csr(t) ? t : coalesce(t)), p);
+}
+
+void take_parts(const Tensor& t, const Tensor& made, const char* op) {
+  if (autograd::recording_write(t) || autograd::recording({&t}) || autograd::recording({&made}))
+    throw RuntimeError(
+        "a leaf Variable that requires grad is being used in an in-place operation. ({}: sparse tensors with a history are not written in "
+        "place: use the operator that returns a new one)",
+        op);
+  TensorImpl& impl = *t.impl();
+  impl.parts = made.impl()->parts, impl.dtype = made.impl()->dtype;
+  impl.sizes = made.sizes(), impl.strides = made.strides(), impl.numel = made.numel();
+  bump_version(t);
+}
+
+void sparse_copy_(const Tensor& t, const Tensor& source) {
+  if (!has_sparse_form(t) || !has_sparse_form(source) || layout(t) != layout(source))
+    throw RuntimeError(
+        "copy_() between dense and sparse Tensors is not implemented! Found self of layout torch.{} and src of layout torch.{}",
+        name_of(layout(t)), name_of(layout(source)));
+  if (!(t.sizes() == source.sizes()) || sparse_dim(t) != sparse_dim(source))
+    throw RuntimeError("copy_: wanted a sparse tensor of size {} with {} sparse dimensions, got size {} with {}", t.sizes().str(),
+                       sparse_dim(t), source.sizes().str(), sparse_dim(source));
+  take_parts(t, sparse_to(source, t.device(), t.dtype(), true), "copy_");
+}
+
+}  // namespace naru::ops
