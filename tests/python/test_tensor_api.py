@@ -389,3 +389,30 @@ def test_small_whole_powers_are_products_however_they_are_asked_for(dtype, expon
 
     for got in (gradient(x, exponent), torch.cat([gradient(part, exponent) for part in x.split(1000)]), gradient(x, torch.full_like(x, exponent))):
         assert torch.equal(got, slope)
+
+
+def test_divisions_of_integers_are_exact_on_both_sides_of_what_doubles_hold(device):
+    rng, most = np.random.default_rng(2), 1 << 51
+    b = np.concatenate([rng.integers(1, 100, 500), rng.integers(1 << 20, most, 500), [most - 1, most, most + 1, -1, 1]]) * rng.choice([-1, 1], 1005)
+    a = np.concatenate([b[:500] * rng.integers(1, most // 100, 500) - rng.integers(0, 2, 500), rng.integers(-most, most, 500), [most, -most, 1 - most, -(2**63), -(2**63)]])
+    x, y = torch.tensor(a, device=device), torch.tensor(b, device=device)
+    assert (x // y).tolist() == [int(p) // int(q) if (p, q) != (-(2**63), -1) else -(2**63) for p, q in zip(a.tolist(), b.tolist())]
+    assert torch.fmod(x, y).tolist() == [int(np.fmod(p, q)) if q != -1 else 0 for p, q in zip(a, b)]
+    assert torch.equal(torch.div(x, y, rounding_mode="trunc") * y + torch.fmod(x, y), x)
+
+
+def test_distances_by_products_are_those_of_differences_and_so_are_their_gradients(device):
+    a, b = (torch.tensor(np.random.default_rng(s).uniform(-1, 1, (2, 30, 5)), device=device, requires_grad=True) for s in (0, 1))
+    modes = {m: torch.cdist(a, b, compute_mode=m) for m in ("use_mm_for_euclid_dist_if_necessary", "donot_use_mm_for_euclid_dist")}
+    near, exact = modes.values()
+    assert torch.allclose(near, exact)
+    for g, h in zip(torch.autograd.grad(near.sin().sum(), (a, b)), torch.autograd.grad(exact.sin().sum(), (a, b))):
+        assert torch.allclose(g, h)
+    same = torch.cdist(a[0].float(), a[0].float().detach())
+    (g,) = torch.autograd.grad(same.diagonal().sum(), a)
+    assert g.isfinite().all(), "a distance of 0 has no direction"
+    with pytest.raises(ValueError, match="foo is not a valid value for compute_mode"):
+        torch.cdist(a, b, compute_mode="foo")
+    rows = torch.pdist(b[0].detach().repeat(3, 1) + torch.arange(90.0, dtype=torch.float64, device=device)[:, None])
+    whole = torch.cdist(*[b[0].detach().repeat(3, 1) + torch.arange(90.0, dtype=torch.float64, device=device)[:, None]] * 2)
+    assert torch.allclose(rows, whole[tuple(torch.triu_indices(90, 90, 1).to(device))])
