@@ -116,3 +116,10 @@ def test_settings_of_compilers_that_are_not_there_are_taken_and_others_are_not()
 def test_names_in_a_file_that_are_not_data_are_listed(tmp_path):
     torch.save({"layer": torch.nn.Linear(1, 1), "x": torch.ones(1)}, tmp_path / "a.pt")
     assert "torch.nn.modules.linear.Linear" in torch.serialization.get_unsafe_globals_in_checkpoint(tmp_path / "a.pt")
+
+
+def test_an_export_without_the_package_onnx_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "onnx", None)
+    with pytest.raises(ImportError, match="needs the package onnx; install it: pip install onnx"):
+        torch.onnx.export(torch.nn.Linear(1, 1), (torch.ones(1, 1),))
+    assert not torch.onnx.is_in_onnx_export()

@@ -6,7 +6,6 @@ from __future__ import annotations
 NEAREST = {
     "fx": "naru.Graph, which records a part of a program",
     "export": "naru.Graph within a process, torch.save of a state_dict between processes",
-    "onnx": "torch.save of a state_dict",
     "quantization": "torch.float16 and torch.bfloat16",
     "ao": "torch.float16 and torch.bfloat16",
     "distributed": "torch.nn.DataParallel, which uses all devices of one process",
