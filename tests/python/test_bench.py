@@ -101,6 +101,46 @@ def test_a_picture_is_drawn_where_matplotlib_is_and_else_the_reason_is_said(tmp_
         assert status == 2 and "--picture needs matplotlib" in capsys.readouterr().err
 
 
+def side(device, library, tflops, peak, copies, queued, waited):
+    launch = {"queued_seconds": queued * 1e-6, "synchronous_seconds": waited * 1e-6}
+    kinds = ("within", "to_device_pinned", "to_device_pageable", "to_host_pinned", "to_host_pageable")
+    copy = {kind: {"gb_per_s": v} for kind, v in zip(kinds, copies)}
+    return {"device": device, "library": library, "product": {"tflops": tflops}, "peak": {"tflops": peak}, "copy": copy, "launch": launch}
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_picture_shows_each_figure_clips_nothing_and_can_be_read_in_black_and_white(count):
+    pytest.importorskip("matplotlib", reason="matplotlib, which draws the picture, is not installed")
+    from matplotlib import pyplot
+    from naru._command.bench_report import figure_of
+
+    gpu = (1500.0, 25.0, 6.0, 24.0, 5.0)
+    rows = [side("cpu", "naru", 0.31, 0.4, (11.0,), 1, 2), side("cuda:0", "naru", 41, 61, gpu, 3, 12), side("cuda", "PyTorch", 43, 61, gpu, 4, 13),
+            side("cpu", "NumPy", 0.25, None, (12.0,), 0.2, 0.3)][:count]  # fmt: skip
+    figure = figure_of({"work": {"size": 4096, "dtype": "float32"}, "results": rows})
+    try:
+        figure.canvas.draw()
+        whole, drawn = figure.bbox, [[bar.get_width() for bar in axes.patches] for axes in figure.axes]
+        assert drawn[0] == [r["product"]["tflops"] for r in rows]
+        assert sorted(drawn[1]) == sorted(c["gb_per_s"] for r in rows for c in r["copy"].values())
+        assert drawn[2] == pytest.approx([r["launch"][k] * 1e6 for k in ("queued_seconds", "synchronous_seconds") for r in rows])
+        for axes in figure.axes:
+            bars = [bar.get_window_extent() for bar in axes.patches]
+            texts = [*axes.texts, axes.title, axes.xaxis.label, *axes.get_yticklabels(), *(axes.get_legend().get_texts() if axes.get_legend() else ())]
+            for text in texts:
+                box = text.get_window_extent()
+                assert whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 and box.y1 <= whole.y1, text.get_text()
+            if legend := axes.get_legend():
+                box = legend.get_window_extent()
+                assert not any(box.overlaps(bar) for bar in bars) and not box.overlaps(axes.title.get_window_extent())
+                hatches = [patch.get_hatch() for patch in legend.get_patches()]
+                assert len(set(hatches)) == len(hatches)  # told apart without colours
+            assert len({t.get_text() for t in axes.texts}) > 0 and not any("e" in t.get_text() for t in axes.get_xticklabels(which="both"))
+            assert all(bar.x1 <= axes.bbox.x1 for bar in bars)
+    finally:
+        pyplot.close(figure)
+
+
 def test_a_library_that_fails_is_left_out_with_its_own_words(tmp_path, monkeypatch):
     (tmp_path / "mlx").mkdir()
     (tmp_path / "mlx" / "__init__.py").write_text("")

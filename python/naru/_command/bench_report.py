@@ -133,37 +133,78 @@ def _peak_text(peak: dict[str, Any]) -> str:
     return peak["source"] if peak["tflops"] is None else f"{peak['tflops']:.3f} TFLOP/s ({peak['source']})"
 
 
-def draw(found: dict[str, Any], path: str) -> None:
-    """The figures as bars; needs matplotlib."""
+# What bars are told apart by besides their colours, which differ in lightness: they stay apart in black and white.
+_LOOKS = (("#1f4e79", ""), ("#e69f00", "///"), ("#56b4e9", "..."), ("#009e73", "xxx"), ("#f0e442", "---"))
+_COPIES = ("within", "to_device_pinned", "to_device_pageable", "to_host_pinned", "to_host_pageable")
+
+
+def _bars(axes: Any, title: str, names: list[str], series: list[tuple[str, list[float]]], unit: str) -> None:
+    """Groups of horizontal bars, a group a name, each with its figure at its end. A legend above, if there is more than the title says."""
+    from matplotlib import ticker
+
+    class Plain(ticker.LogFormatter):
+        """Numbers without exponents, at the ticks where there is room for one."""
+
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
+    looks = dict(zip((label for label, _ in series), _LOOKS))
+    several = len(series) > 1
+    series = [(label, numbers) for label, numbers in series if any(v > 0 for v in numbers)]
+    thick = 0.8 / max(1, len(series))
+    values = [v for _, numbers in series for v in numbers if v > 0]
+    axes.set_xscale("log")
+    axes.set_xlim(min(values, default=1) / 2, max(values, default=1) * 3)  # room for the figures
+    for k, (label, numbers) in enumerate(series):
+        colour, hatch = looks[label]
+        shown = [(i, v) for i, v in enumerate(numbers) if v > 0]
+        places = [i + (k - (len(series) - 1) / 2) * thick for i, _ in shown]
+        bars = axes.barh(places, [v for _, v in shown], thick, label=label, color=colour, hatch=hatch, edgecolor="black", linewidth=0.5)
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+        axes.bar_label(bars, [f"{v:,.0f}" if v >= 1000 else f"{v:.3g}" for _, v in shown], padding=4, fontsize="small", bbox=box)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlabel(unit)
+    axes.xaxis.set_major_formatter(Plain())
+    axes.xaxis.set_minor_formatter(Plain(minor_thresholds=(2, 0.5)))
+    if several and series:
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small", frameon=False)
+    axes.set_title(title, fontsize="medium", pad=8 + 15 * -(-len(series) // 3) * several)
+
+
+def figure_of(found: dict[str, Any]) -> Any:
+    """The figures as a matplotlib figure: bars on logarithmic axes, for a cpu and a GPU to stand side by side."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     rows = found["results"]
-    names = [f"{r['device']}\n{r['library']}" for r in rows]
-    places = range(len(rows))
-    figure, (products, copies, launches) = pyplot.subplots(1, 3, figsize=(4 + 2.4 * len(rows), 4.5))
-    bars = products.bar(places, [r["product"]["tflops"] for r in rows])
-    products.bar_label(bars, fmt="%.3g")
+    names = [f"{r['device']} · {r['library']}" for r in rows]
+    heights = [1 + 0.45 * len(rows), 1.6 + 0.9 * len(rows), 1.3 + 0.55 * len(rows)]
+    figure, axes = pyplot.subplots(3, 1, figsize=(8, sum(heights)), height_ratios=heights, layout="constrained")
+    work = found["work"]
+    title = f"products of {work['size']} × {work['size']}, {work['dtype']} (dashed: peak)"
+    _bars(axes[0], title, names, [("products", [r["product"]["tflops"] for r in rows])], "TFLOP/s")
     for i, r in enumerate(rows):
-        if r["peak"]["tflops"]:
-            products.hlines(r["peak"]["tflops"], i - 0.4, i + 0.4, colors="black", linestyles="dashed")
-    products.set_title(f"products of {found['work']['size']}², {found['work']['dtype']}: TFLOP/s (dashed: peak)")
-    kinds = ("within", "to_device_pinned", "to_device_pageable", "to_host_pinned", "to_host_pageable")
-    for k, kind in enumerate(kinds):
-        copies.bar([i + (k - 2) * 0.16 for i in places], [r["copy"].get(kind, {}).get("gb_per_s", 0) for r in rows], 0.16, label=kind.replace("_", " "))
-    copies.legend(fontsize="x-small")
-    copies.set_title("copies: GB/s")
-    for k, (kind, label) in enumerate((("queued_seconds", "queued"), ("synchronous_seconds", "waited for"))):
-        launches.bar([i + (k - 0.5) * 0.4 for i in places], [r["launch"][kind] * 1e6 for r in rows], 0.4, label=label)
-    launches.legend(fontsize="x-small")
-    launches.set_title("launches: µs")
-    for axes in (products, copies, launches):
-        axes.set_xticks(list(places), names, fontsize="x-small")
-    figure.tight_layout()
+        if peak := r["peak"]["tflops"]:
+            axes[0].vlines(peak, i - 0.45, i + 0.45, colors="black", linestyles="dashed")
+            low, high = axes[0].get_xlim()
+            axes[0].set_xlim(low, max(high, peak * 2))
+    copies = [(kind.replace("_", " "), [r["copy"].get(kind, {}).get("gb_per_s", 0) for r in rows]) for kind in _COPIES]
+    _bars(axes[1], "copies", names, copies, "GB/s")
+    launches = (("queued_seconds", "queued"), ("synchronous_seconds", "waited for"))
+    _bars(axes[2], "launches", names, [(label, [r["launch"][kind] * 1e6 for r in rows]) for kind, label in launches], "µs")
+    return figure
+
+
+def draw(found: dict[str, Any], path: str) -> None:
+    """Writes the figures as bars; needs matplotlib."""
+    figure = figure_of(found)
+    from matplotlib import pyplot
+
     with atomic_file(path) as file:
-        figure.savefig(file, format=os.path.splitext(path)[1][1:] or "png")
+        figure.savefig(file, format=os.path.splitext(path)[1][1:] or "png", dpi=120)
     pyplot.close(figure)
 
 
