@@ -241,3 +241,22 @@ def test_a_history_becomes_a_snapshot_as_pytorch_writes_it_and_counters_for_perf
     counters = [e for e in trace if e["ph"] == "C"]
     assert [sum(v for k, v in e["args"].items() if k != "cached") for e in counters] == [e["allocated"] for e in history.events]
     assert [e["name"] for e in trace if e["ph"] == "i"] == ["step 1"]
+
+
+def test_pytorchs_own_calls_record_a_history_and_dump_its_snapshot(tmp_path):
+    recorder = naru.cuda.memory
+    assert recorder.memory_allocated is naru.cuda.memory_allocated
+    with pytest.raises(RuntimeError, match="nothing is recorded"):
+        recorder._snapshot()
+    recorder._record_memory_history(max_entries=1000)
+    try:
+        kept = naru.ones(MIB, device="cuda:1")
+        recorder._dump_snapshot(tmp_path / "s.pickle")  # it goes on
+        del kept
+        actions = [entry["action"] for entry in recorder._snapshot()["device_traces"][1]]
+    finally:
+        recorder._record_memory_history(enabled=None)
+    with open(tmp_path / "s.pickle", "rb") as file:
+        traces = pickle.load(file)["device_traces"]
+    assert [t["size"] for t in traces[1] if t["action"] == "alloc"][-1] == 4 * MIB
+    assert "free_completed" not in [t["action"] for t in traces[1]] and actions[-1] == "free_completed"

@@ -141,15 +141,23 @@ class memory_history:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        watch, self._watch = self._watch, None
-        assert watch is not None
-        watch.stop()
+        assert self._watch is not None
+        self._watch.stop()
         _C._record_memory_contexts(False)
+        self._update()
+        self._watch = None
+        for device in self.devices:
+            _C._record_memory_history(device, False)
+
+    def _update(self) -> None:
+        """Takes what has been recorded so far, within the block."""
+        watch = self._watch
+        if watch is None:
+            return
         self.events = []
         for device in self.devices:
             _C.synchronize(device)
             events, self._slabs[str(device)] = _C._memory_history(device)
-            _C._record_memory_history(device, False)
             found = [dict(zip(_FIELDS, event)) for event in events]
             self._name_blocks(found, watch)
             for event in found:
@@ -185,11 +193,13 @@ class memory_history:
 
     def holders(self) -> list[tuple[str, int, int]]:
         """(line and operator, most bytes held at one time, allocations), the greatest first."""
+        self._update()
         found = [h for d in self.devices for h in _C._memory_holders([tuple(event[f] for f in _FIELDS[:7]) for event in self._of(d)])]
         return sorted(found, key=lambda h: -h[1])
 
     def run(self) -> dict[str, Any]:
         """What pages and files hold of it: a run, as the head of src/runtime/page.html has it."""
+        self._update()
         steps = [[at * 1e3, text] for at, text in self.steps]
         panels = []
         for device in self.devices:
@@ -246,10 +256,12 @@ class memory_history:
     def export_chrome_trace(self, path: str | Path) -> Path:
         """Writes the bytes by what they are for as counters, and the steps, in Chrome's format: Perfetto (ui.perfetto.dev) and chrome://tracing
         open it; packed where the name ends with .gz."""
+        self._update()
         return chrome_trace(self, Path(path))
 
     def snapshot(self) -> dict[str, Any]:
         """The history in the form of PyTorch's `torch.cuda.memory._snapshot()`."""
+        self._update()
         return snapshot(self)
 
     def dump_snapshot(self, path: str | Path) -> Path:

@@ -1,0 +1,59 @@
+"""`torch.cuda.memory`: what `torch.cuda` has of memory, and snapshots of its history for PyTorch's viewer."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from typing import TYPE_CHECKING, Any
+
+from .. import _C, _missing, cuda
+from .._serialization.atomic_file import atomic_file
+
+if TYPE_CHECKING:
+    from .._device.history import memory_history
+
+_NAMES = (
+    "empty_cache", "get_allocator_backend", "get_per_process_memory_fraction", "max_memory_allocated", "max_memory_reserved", "mem_get_info",
+    "memory_allocated", "memory_reserved", "memory_stats", "memory_stats_as_nested_dict", "memory_summary", "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats", "set_per_process_memory_fraction",
+)  # fmt: skip
+_lacking = _missing.module_getattr(__name__)
+_history: memory_history | None = None
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(cuda, name) if name in _NAMES else _lacking(name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_NAMES])
+
+
+def _record_memory_history(enabled: str | None = "all", *args: Any, device: Any = None, **options: Any) -> None:
+    """Starts a history of allocations (of all devices of the kind, or of one), or ends it: enabled=None. PyTorch's other arguments are taken; all
+    is kept, with Python's calls."""
+    global _history
+    if enabled not in (None, "state", "all"):
+        raise RuntimeError(f"expected state to be 'state', 'all', or None; got {enabled!r}")
+    if _history is not None:
+        _history.__exit__()
+        _history = None
+    if enabled is not None:
+        from .._device.history import memory_history
+
+        devices = [_C.device("cuda", i) for i in range(cuda.device_count())] if device is None else [device]
+        _history = memory_history(devices).__enter__()
+
+
+def _snapshot(device: Any = None, augment_with_fx_traces: bool = False) -> dict[str, Any]:
+    """The history so far, as PyTorch's viewer reads it; RuntimeError where none is recorded."""
+    if _history is None:
+        raise RuntimeError("torch.cuda.memory._snapshot: nothing is recorded; call torch.cuda.memory._record_memory_history() first")
+    return _history.snapshot()
+
+
+def _dump_snapshot(filename: str | os.PathLike[str] = "dump_snapshot.pickle", augment_with_fx_traces: bool = False) -> None:
+    """Writes `_snapshot()` to a file: pytorch.org/memory_viz opens it."""
+    found = _snapshot()
+    with atomic_file(filename) as file:
+        pickle.dump(found, file, protocol=4)
