@@ -25,7 +25,9 @@ PROBE = """
   };
   const told = (chart, ms) => { chart.point(chart.x(ms), chart.y ? chart.y(1) : 60); return chart.info.textContent; };
   const out = {overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth, title: document.title};
-  const p = memory.panel;
+  const p = memory.panel, [first, peak] = [axis.of(0), axis.of(p.t[p.peak])];
+  out.by_event = [first, Math.abs(axis.ms(peak) - p.t[p.peak]) < 1e-9];
+  document.querySelector('[data-axis="by time"]').click();
   look(p.t[p.peak], p.t[p.peak + 1] || whole.to); memory.draw();  // nothing but the peak
   out.colours = of.points.map(bytes => colour(memory, memory.left + memory.width / 2, memory.y(bytes)));
   look(whole.from, whole.to);
@@ -126,6 +128,7 @@ def test_what_is_drawn_is_what_was_held_by_what_it_was_for_at_three_widths(recor
         assert at_width["overflow"] <= 0, "the page is wider than the screen"
         assert at_width["legend"] == ["cache", *reversed(ROLES)]
         assert 0 < at_width["zoomed"] < 1
+        assert at_width["by_event"] == [0, True]
 
 
 def test_the_figures_of_the_page_are_those_of_the_history(recorded):

@@ -16,6 +16,8 @@ from .. import _C
 # Types whose numbers are read from their bytes here, as struct has them; of the others the bytes are shown.
 _FORMATS = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h", "int8": "b", "uint8": "B", "bool": "?"}
 
+_WORDS = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements as bits, by their size
+
 
 def _setting(text: str) -> tuple[str, dict[str, str]]:
     """ "cuda:0,NARU_FUSE=0" as a device ("": the script's own) and variables. ValueError with what is wrong."""
@@ -43,8 +45,10 @@ def _run(script: str, arguments: list[str], sides: list[tuple[str, str, dict[str
     children = []
     for name, device, variables in sides:
         notes, values = (os.path.join(folder, f"{name}.{kind}") for kind in ("notes", "values"))
-        command = [sys.executable, "-m", "naru._command._diverge_child", notes, device, str(stop), values, script, *arguments]
+        command = [variables.get("python", sys.executable), "-m", "naru._command._diverge_child", notes, device, str(stop), values, script, *arguments]
         path = os.pathsep.join(filter(None, (os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), os.environ.get("PYTHONPATH"))))
+        if "python" in variables:  # another environment has a naru of its own
+            path = os.environ.get("PYTHONPATH", "")
         environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": path, **variables}
         children.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
     said = [child.communicate()[1] for child in children]
@@ -93,7 +97,11 @@ def _place(index: int, shape: list[int]) -> str:
 def compared(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
     """How two results of one shape differ: how many elements, the first of them, and the greatest difference."""
     size, left, right = a["size"], a["bytes"], b["bytes"]
-    differ = [i for i in range(len(left) // size) if left[i * size : (i + 1) * size] != right[i * size : (i + 1) * size]]
+    if size in _WORDS:
+        words = memoryview(left).cast(_WORDS[size]), memoryview(right).cast(_WORDS[size])
+        differ = [i for i, (x, y) in enumerate(zip(*words)) if x != y]
+    else:
+        differ = [i for i in range(len(left) // size) if left[i * size : (i + 1) * size] != right[i * size : (i + 1) * size]]
     out: dict[str, Any] = {"dtype": a["dtype"], "shape": a["shape"], "elements": len(left) // size, "differ": len(differ)}
     if not differ:
         return out
@@ -118,7 +126,7 @@ def _tensor_text(kept: dict[str, Any]) -> str:
 def diverge(script: str, arguments: list[str], a: str, b: str) -> dict[str, Any]:
     """Runs a script twice and finds the first operator whose bits differ.
 
-    Each side is a device, variables, or both: "cpu", "cuda:0", "cpu,NARU_FUSE=0". A side's device is where all of the script's tensors are made and
+    Each side is a device, variables, or both: "cpu", "cuda:0", "cpu,NARU_FUSE=0"; python=PATH is the interpreter of another installation. A side's device is where all of the script's tensors are made and
     moved, whatever the script names; without one they are where the script has them. Operators are those that Python calls, the nodes of backward()
     and the steps of optimizers; each runs by itself, unfused.
 
@@ -161,7 +169,10 @@ def diverge(script: str, arguments: list[str], a: str, b: str) -> dict[str, Any]
         for name in "ab":
             with open(os.path.join(folder, f"{name}.values"), "rb") as file:
                 kept.append(pickle.load(file))
-    found["operator"]["inputs"] = [_tensor_text(t) for t in kept[0]["inputs"]]
+    found["operator"]["inputs"] = [
+        ("" if t["bytes"] == other["bytes"] else "NOT the same in both, though no operator that was seen made it: ") + _tensor_text(t)
+        for t, other in zip(kept[0]["inputs"], kept[1]["inputs"])
+    ]
     found["operator"]["results"] = [compared(*pair) for pair in zip(kept[0]["outputs"], kept[1]["outputs"])]
     return found
 
@@ -179,7 +190,7 @@ def text_of(found: dict[str, Any]) -> str:
     if found["why"] == "program":
         other = found["other"]
         return "\n".join([*lines, f"in a, and {other['name']} at {other['line']} in b, or its sizes differ: the program goes another way there"])
-    lines += [f"  input {i}, the same in both: {text}" for i, text in enumerate(operator["inputs"])]
+    lines += [f"  input {i}: {text}" for i, text in enumerate(operator["inputs"])]
     for i, r in enumerate(operator["results"]):
         text = f"  result {i}: {r['dtype']} {r['shape']}: "
         if not r["differ"]:

@@ -116,7 +116,8 @@ class memory_history:
     """
 
     def __init__(self, device: Any = None, name: str = "") -> None:
-        self.devices = [as_device(d) for d in (device if isinstance(device, (list, tuple)) else [device])]
+        devices = device if isinstance(device, (list, tuple)) else [device]
+        self.devices = [_C.device(_C._describe_device(as_device(d))["device"]) for d in devices]  # with their indices
         self.name = name
         self.events: list[dict[str, Any]] = []
         self.steps: list[tuple[float, str]] = []
