@@ -212,6 +212,11 @@ def test_a_history_knows_what_memory_is_for_in_which_module_and_from_which_calls
     assert not naru.nn.modules._global_hooks._global_call_hooks
     with pytest.raises(RuntimeError, match="within the block"):
         history.mark("late")
+    with naru.memory_history("cuda:0") as history:
+        with pytest.raises(RuntimeError, match="a history of cuda:0 is being recorded already"), naru.memory_history(["cuda:1", "cuda:0"]):
+            pass
+        with naru.memory_history("cuda:1"):
+            pass
 
 
 def test_a_history_becomes_a_snapshot_as_pytorch_writes_it_and_counters_for_perfetto(tmp_path):

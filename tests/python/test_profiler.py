@@ -108,3 +108,14 @@ def test_a_trace_has_streams_of_devices_arrows_to_them_and_memory(tmp_path):
     assert max(e["args"]["other"] for e in counters) >= 512
     p.export_page(tmp_path / "page.html")
     assert "cuda:1 stream 0" in (tmp_path / "page.html").read_text()
+
+
+def test_a_profile_within_another_takes_nothing_away_from_it():
+    x = torch.ones(64, 64, device="cuda:0")
+    with profile() as outer:
+        _ = x @ x
+        with profile() as inner:
+            _ = x.cumsum(0)
+        _ = x.sort()
+    names = [[k.name for k in p.events() if k.on_device] for p in (outer, inner)]
+    assert names == [["matmul", "cumsum", "sort"], ["cumsum"]]

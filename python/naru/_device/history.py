@@ -17,6 +17,8 @@ from .memory import as_device
 
 _FIELDS = ("seconds", "bytes", "number", "allocated", "reserved", "operator", "line", "role", "address", "context")
 
+_recorded: set[str] = set()  # the devices of which there is a history now
+
 
 class _Watch:
     """What a program is in while memory is recorded: modules by their paths, optimizers' steps; and whose tensors are whose."""
@@ -132,7 +134,10 @@ class memory_history:
 
     def __enter__(self) -> memory_history:
         for device in self.devices:
+            if str(device) in _recorded:
+                raise RuntimeError(f"memory_history: a history of {device} is being recorded already (by memory_history, or by a profiler with profile_memory)")
             _C.synchronize(device)
+        _recorded.update(map(str, self.devices))
         _C._record_memory_contexts(True)
         self._watch = _Watch()
         self._watch.start()
@@ -149,6 +154,7 @@ class memory_history:
         self._watch = None
         for device in self.devices:
             _C._record_memory_history(device, False)
+        _recorded.difference_update(map(str, self.devices))
 
     def _update(self) -> None:
         """Takes what has been recorded so far, within the block."""

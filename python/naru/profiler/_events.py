@@ -90,6 +90,41 @@ def _time(us: float) -> str:
     return f"{us / 1e3:.3f}ms" if us >= 1e3 else f"{us:.3f}us"
 
 
+class _DeviceLog:
+    """The process's log of what devices do, for all who record: a profiler may begin and end within another, or on another thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._recorders: list[Recorder] = []
+        self._offset = 0.0
+
+    def join(self, recorder: Recorder) -> None:
+        with self._lock:
+            self._take()
+            self._recorders.append(recorder)
+            self._offset = time.perf_counter_ns() / 1e3 - _C._begin_instruction_log()
+
+    def leave(self, recorder: Recorder) -> None:
+        with self._lock:
+            self._take()
+            self._recorders.remove(recorder)
+            if self._recorders:
+                self._offset = time.perf_counter_ns() / 1e3 - _C._begin_instruction_log()
+
+    def _take(self) -> None:
+        """Ends the log and gives what is in it to all."""
+        for device, stream, name, line, given, begun, ended in _C._end_instruction_log() if self._recorders else ():
+            kernel = FunctionEvent(name, "gpu_memcpy" if name.startswith("copy ") else "kernel", begun + self._offset, None, 0)
+            kernel.end, kernel.given, kernel.device, kernel.line, kernel.on_device = ended + self._offset, given + self._offset, device, line, True
+            kernel.stream = stream
+            kernel.device_time_total = kernel.self_device_time_total = ended - begun
+            for recorder in self._recorders:
+                recorder.kernels.append(kernel)
+
+
+_log = _DeviceLog()
+
+
 class Recorder(TorchFunctionMode):
     """Records each call on a thread."""
 
@@ -101,7 +136,7 @@ class Recorder(TorchFunctionMode):
 
     def start(self) -> None:
         """Begins."""
-        self._offset = time.perf_counter_ns() / 1e3 - _C._begin_instruction_log()
+        _log.join(self)
         self.__enter__()
         _here.recorders.append(self)
 
@@ -109,12 +144,7 @@ class Recorder(TorchFunctionMode):
         """Ends, and waits for the devices."""
         _here.recorders.remove(self)
         self.__exit__()
-        for device, stream, name, line, given, begun, ended in _C._end_instruction_log():
-            kernel = FunctionEvent(name, "gpu_memcpy" if name.startswith("copy") else "kernel", begun + self._offset, None, 0)
-            kernel.end, kernel.given, kernel.device, kernel.line, kernel.on_device = ended + self._offset, given + self._offset, device, line, True
-            kernel.stream = stream
-            kernel.device_time_total = kernel.self_device_time_total = ended - begun
-            self.kernels.append(kernel)
+        _log.leave(self)
         self._give_times()
 
     def _give_times(self) -> None:
