@@ -119,7 +119,7 @@ class memory_history:
 
     def __init__(self, device: Any = None, name: str = "") -> None:
         devices = device if isinstance(device, (list, tuple)) else [device]
-        self.devices = [_C.device(_C._describe_device(as_device(d))["device"]) for d in devices]  # with their indices
+        self.devices = list(dict.fromkeys(_C.device(_C._describe_device(as_device(d))["device"]) for d in devices))  # with their indices
         self.name = name
         self.events: list[dict[str, Any]] = []
         self.steps: list[tuple[float, str]] = []
@@ -150,11 +150,13 @@ class memory_history:
         assert self._watch is not None
         self._watch.stop()
         _C._record_memory_contexts(False)
-        self._update()
-        self._watch = None
-        for device in self.devices:
-            _C._record_memory_history(device, False)
         _recorded.difference_update(map(str, self.devices))
+        try:
+            self._update()
+        finally:
+            self._watch = None
+            for device in self.devices:
+                _C._record_memory_history(device, False)
 
     def _update(self) -> None:
         """Takes what has been recorded so far, within the block."""
