@@ -89,9 +89,11 @@ std::vector<LoggedInstruction> end_instruction_log() {
   for (auto& [stream, clock] : log.clocks) stream->reach(stream->submitted());
   std::vector<LoggedInstruction> out;
   for (Timed& t : log.entries) {
-    const Clock& clock = log.clocks.at(t.stream);
-    t.entry.begun = clock.host + t.begun->milliseconds_since(*clock.stamp) * 1e3;
-    t.entry.ended = clock.host + t.ended->milliseconds_since(*clock.stamp) * 1e3;
+    const auto clock = log.clocks.find(t.stream);
+    if (clock == log.clocks.end()) continue;  // another thread handed it over while an earlier log ended
+    const auto& [stamp, host] = clock->second;
+    t.entry.begun = host + t.begun->milliseconds_since(*stamp) * 1e3;
+    t.entry.ended = host + t.ended->milliseconds_since(*stamp) * 1e3;
     out.push_back(std::move(t.entry));
   }
   log.entries.clear(), log.clocks.clear();
