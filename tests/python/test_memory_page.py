@@ -111,7 +111,8 @@ def recorded(tmp_path_factory):
     run = history.run()["panels"][0]
     first = next(row for row in run["events"] if row[1] == 4 * MIB)
     blocks = [((first[0] + run["events"][-1][0]) / 2, first[6] + 2 * MIB)]
-    times = [events[peak]["seconds"] * 1e3, run["events"][-1][0] + 1]
+    # Between the peak and the next event: the way to a pixel and back rounds.
+    times = [(events[peak]["seconds"] + events[peak + 1]["seconds"]) / 2 * 1e3, run["events"][-1][0] + 1]
     found, addresses = looked_at(page, folder, points, times, blocks)
     return history, page, events[peak], held, found, addresses
 
