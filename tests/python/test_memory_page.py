@@ -154,7 +154,7 @@ def test_the_figures_of_the_page_are_those_of_the_history(recorded):
 def test_the_page_asks_for_nothing_from_outside(recorded, tmp_path):
     _, page, _, _, _, addresses = recorded
     assert not re.search(r"<(?:link|img|object|embed|base)\b|\bsrc=|@import|https?://", page.read_text())
-    assert {urlsplit(a).hostname for a in addresses} <= BROWSERS_OWN, addresses
+    assert all(urlsplit(a).hostname.endswith(BROWSERS_OWN) for a in addresses), addresses
     # The check can fail: a page that does ask is seen.
     asking = tmp_path / "asking.html"
     asking.write_text(page.read_text().replace("<h1 ", '<img src="http://127.0.0.1:9/x.png"><h1 '))
