@@ -175,9 +175,9 @@ class Recorder(TorchFunctionMode):
 
 
 def main(arguments: list[str]) -> int:
-    """arguments: the file of notes, the device ('': the script's own), the number to stop at (-1: none), the file of values; script and arguments."""
-    path, device, stop, values, script, *rest = arguments
-    from naru._command.runner import run_script
+    """arguments: the file of notes, the device ('': the script's own), the number to stop at (-1: none), the file of values; program and arguments."""
+    path, device, stop, values, *program = arguments
+    from naru._command.program import run_program
     from naru.optim.optimizer import register_optimizer_step_post_hook
 
     chosen = _C.device(device) if device else None
@@ -192,7 +192,7 @@ def main(arguments: list[str]) -> int:
     handle = register_optimizer_step_post_hook(recorder.after_step)
     try:
         with recorder:
-            return run_script(script, rest)
+            return run_program("diverge", program)
     finally:
         handle.remove()
         recorder.close()

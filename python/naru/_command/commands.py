@@ -185,25 +185,25 @@ def memory(*program: str, device: str | None = None, out: str = "memory.html", o
     return recorded(list(program), device, out, open, json)
 
 
-def diverge(*program: str, a: str = "", b: str = "", json: bool = False) -> int:
-    """Runs a script twice, and finds the first operator whose bits differ: its inputs, its results, its line.
+def diverge(*program: str, a: str = "cpu", b: str = "", json: bool = False) -> int:
+    """Runs a script twice and finds the first operator whose bits differ, its inputs and its line; exit status 1 where one differs.
 
-        naru diverge --a cpu --b cuda:0,NARU_FUSE=0 train.py --epochs 1
+    A side is a device, where all of the script's tensors then are, variables, or both; python=PATH is another installation's interpreter.
 
-    Exit status 0 where all bits are the same, 1 where they are not.
+        naru diverge --a cpu --b cuda:0 train.py
+        naru diverge --a cpu --b cpu,NARU_ISA=none train.py
 
     Args:
-        program: The script and its arguments.
-        a: The first side: a device, variables (NAME=VALUE), or both, with commas.
+        program: As for `naru run`.
+        a: One side.
         b: The other side.
-        json: What was found, as JSON.
+        json: As JSON.
     """
     from .diverge import main
 
-    for name, side in (("--a", a), ("--b", b)):
-        if not side:
-            return screen.wrong("diverge", f"{name}: which device or settings? e.g. naru diverge --a cpu --b cuda:0 {program[0]}")
-    return main(program[0], list(program[1:]), a, b, json)
+    if not b:
+        return screen.wrong("diverge", "--b: the other side is missing, e.g. --b cuda:0 or --b NARU_FUSE=0")
+    return main(list(program), a, b, json)
 
 
 def top(*, once: bool = False, interval: float = 1.0, json: bool = False) -> int:

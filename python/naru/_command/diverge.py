@@ -12,6 +12,7 @@ import tempfile
 from typing import Any
 
 from .. import _C
+from . import screen
 
 # Types whose numbers are read from their bytes here, as struct has them; of the others the bytes are shown.
 _FORMATS = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h", "int8": "b", "uint8": "B", "bool": "?"}
@@ -40,12 +41,12 @@ class _Failed(Exception):
     """A side that could not be run to its end: its words."""
 
 
-def _run(script: str, arguments: list[str], sides: list[tuple[str, str, dict[str, str]]], folder: str, stop: int = -1) -> None:
+def _run(program: list[str], sides: list[tuple[str, str, dict[str, str]]], folder: str, stop: int = -1) -> None:
     """Runs both sides at the same time; each leaves NAME.notes in `folder`, and NAME.values where it is to stop."""
     children = []
     for name, device, variables in sides:
         notes, values = (os.path.join(folder, f"{name}.{kind}") for kind in ("notes", "values"))
-        command = [variables.get("python", sys.executable), "-m", "naru._command._diverge_child", notes, device, str(stop), values, script, *arguments]
+        command = [variables.get("python", sys.executable), "-m", "naru._command._diverge_child", notes, device, str(stop), values, *program]
         path = os.pathsep.join(filter(None, (os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), os.environ.get("PYTHONPATH"))))
         if "python" in variables:  # another environment has a naru of its own
             path = os.environ.get("PYTHONPATH", "")
@@ -123,8 +124,8 @@ def _tensor_text(kept: dict[str, Any]) -> str:
     return f"{text}, from {min(known):.9g} to {max(known):.9g}" if known else text
 
 
-def diverge(script: str, arguments: list[str], a: str, b: str) -> dict[str, Any]:
-    """Runs a script twice and finds the first operator whose bits differ.
+def diverge(program: list[str], a: str, b: str) -> dict[str, Any]:
+    """Runs a program (as for `naru run`) twice and finds the first operator whose bits differ.
 
     Each side is a device, variables, or both: "cpu", "cuda:0", "cpu,NARU_FUSE=0"; python=PATH is the interpreter of another installation. A side's device is where all of the script's tensors are made and
     moved, whatever the script names; without one they are where the script has them. Operators are those that Python calls, the nodes of backward()
@@ -143,13 +144,13 @@ def diverge(script: str, arguments: list[str], a: str, b: str) -> dict[str, Any]
         failed: _Failed | None = None
         try:
             try:
-                _run(script, arguments, sides, folder)
+                _run(program, sides, folder)
             except _Failed as error:  # what differs before it may be why
                 failed = error
             number, left, right = first_difference(*files) if all(map(os.path.exists, files)) else (0, None, None)
             if failed and (left is None or right is None):
                 raise failed
-            found: dict[str, Any] = {"script": script, "a": _text_of(*sides[0][1:]), "b": _text_of(*sides[1][1:]), "same": number, "operator": None}
+            found: dict[str, Any] = {"program": " ".join(program), "a": _text_of(*sides[0][1:]), "b": _text_of(*sides[1][1:]), "same": number, "operator": None}
             if left is None and right is None:
                 return found
             shown = left or right
@@ -162,7 +163,7 @@ def diverge(script: str, arguments: list[str], a: str, b: str) -> dict[str, Any]
                 found["why"], found["other"] = "program", {"name": right[0], "line": right[1]}
                 return found
             found["why"] = "bits"
-            _run(script, arguments, sides, folder, stop=number)
+            _run(program, sides, folder, stop=number)
         except _Failed as error:
             raise RuntimeError(str(error)) from None
         kept = []
@@ -179,7 +180,7 @@ def diverge(script: str, arguments: list[str], a: str, b: str) -> dict[str, Any]
 
 def text_of(found: dict[str, Any]) -> str:
     """What was found, for people."""
-    head = f"naru diverge {found['script']}: a = {found['a']}, b = {found['b']}"
+    head = f"naru diverge {found['program']}: a = {found['a']}, b = {found['b']}"
     operator = found["operator"]
     if operator is None:
         return f"{head}\nall {found['same']} operators gave the same bits"
@@ -203,14 +204,14 @@ def text_of(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main(script: str, arguments: list[str], a: str, b: str, as_json: bool = False) -> int:
+def main(program: list[str], a: str, b: str, as_json: bool) -> int:
     """`naru diverge`: 0 where the bits are the same, 1 where they are not, 2 where it can't be run."""
+    if program[0] == "-":
+        return screen.wrong("diverge", "a program on standard input can't be read twice: write it to a file")
     try:
-        if not os.path.exists(script):
-            raise ValueError(f"can't open file '{script}': there is none")
-        found = diverge(script, arguments, a, b)
+        with screen.progress("running both sides"):
+            found = diverge(program, a, b)
     except (ValueError, RuntimeError) as error:
-        print(f"naru diverge: {error}", file=sys.stderr)
-        return 2
+        return screen.wrong("diverge", str(error))
     print(json.dumps(found, indent=2) if as_json else text_of(found))
     return 1 if found["operator"] else 0
