@@ -51,7 +51,7 @@ LINES = {
     "memory --out a.html --open train.py --out b --help": (["train.py", "--out", "b", "--help"], {"out": "a.html", "open": True}),
     "memory --device=cuda:1 -m package.train -c 3": (["-m", "package.train", "-c", "3"], {"device": "cuda:1"}),
     "memory -- --strange.py --json": (["--strange.py", "--json"], {}),
-    "diverge --a cpu --b cuda,NARU_FUSE=0 train.py --a 1": (["train.py", "--a", "1"], {"a": "cpu", "b": "cuda,NARU_FUSE=0"}),
+    "diverge --a mps --b cuda,NARU_FUSE=0 train.py --a 1": (["train.py", "--a", "1"], {"a": "mps", "b": "cuda,NARU_FUSE=0"}),
     "run train.py --random pytorch": (["train.py", "--random", "pytorch"], {}),
     "run --random pytorch train.py": (["train.py"], {"random": "pytorch"}),
     "run --random=philox -": (["-"], {"random": "philox"}),
