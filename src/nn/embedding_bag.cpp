@@ -4,6 +4,7 @@
 
 #include "naru/autograd.h"
 #include "naru/nn_functional.h"
+#include "ops/common.h"
 #include "ops/type_names.h"
 
 namespace naru::nn::functional {
@@ -85,7 +86,7 @@ Tensor of_rows(const Tensor& rows, const Tensor& counts, std::string_view mode) 
 
 // The greatest of each bag of a vector, whose bags are laid side by side first, as long as the longest.
 Tensor greatest(const Tensor& index, const Tensor& weight, const Tensor& begins, const Tensor& ends, int64_t padding) {
-  const int64_t bags = begins.numel(), longest = bags ? max(ends - begins).item<int64_t>() : 0;
+  const int64_t bags = begins.numel(), longest = bags ? static_cast<int64_t>(ops::number_or(max(ends - begins), 1)) : 0;
   const Tensor places = begins.unsqueeze(1) + arange(0, longest, 1, Options(DType::I64, index.device()));
   Tensor counts = places < ends.unsqueeze(1);
   const Tensor seen = index_select(index, 0, where(counts, places, zeros_like(places)).reshape({bags * longest})).reshape({bags, longest});

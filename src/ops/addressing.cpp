@@ -175,6 +175,10 @@ void unravel_to(const Tensor& flat, const Dims& sizes, std::span<int64_t* const>
 }  // namespace
 
 Tensor flat_nonzero(const Tensor& mask) {
+  if (mask.device().is_meta())
+    throw NotImplementedError(
+        "The register_meta function for torch.nonzero() raises unimplemented by default, as a correct data-independent implementation does "
+        "not exist. (How many elements are not 0 is not known of a meta tensor, which has none)");
   Tensor host = mask.detach();
   if (host.dtype() != DType::Bool) host = host.to(DType::Bool);
   host = host.cpu().contiguous();

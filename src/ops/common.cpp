@@ -137,13 +137,24 @@ std::string describe(const Tensor& t, const char* role) {
   return text;
 }
 
+// PyTorch's words where one of the devices is meta: the first operand's is the one expected.
+std::string meta_mismatch(std::span<const Tensor* const> tensors) {
+  const Device expected = tensors[0]->device();
+  for (const Tensor* t : tensors)
+    if (t->defined() && t->device() != expected && (t->device().is_meta() || expected.is_meta()))
+      return fmt::format("Tensor on device {} is not on the expected device {}!", t->device().str(), expected.str());
+  return {};
+}
+
 [[noreturn]] void throw_mismatch(std::span<const Tensor* const> tensors, std::span<const char* const> roles, const char* op, Device first,
                                  Device second) {
   // PyTorch names the accelerator first, and cpu without an index.
   if (first.is_cpu()) std::swap(first, second);
   if (second.is_cpu()) second = Device(DeviceType::Cpu);
-  std::string text = fmt::format("Expected all tensors to be on the same device, but found at least two devices, {} and {}! (operator {})",
-                                 first.str(), second.str(), op);
+  std::string text = meta_mismatch(tensors);
+  if (text.empty())
+    text = fmt::format("Expected all tensors to be on the same device, but found at least two devices, {} and {}! (operator {})",
+                       first.str(), second.str(), op);
   std::string odd;
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i]->defined()) continue;

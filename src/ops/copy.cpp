@@ -88,9 +88,12 @@ void copy_into(const Tensor& target, const Tensor& source, bool non_blocking) {
   if (is_complex(source.dtype()) && !is_complex(target.dtype()) && target.dtype() != DType::Bool) [[unlikely]]
     warn("Casting complex values to real discards the imaginary part");
   const Device to = target.impl()->storage->device, from = source.impl()->storage->device;
-  if (from.is_meta() && !to.is_meta()) throw NotImplementedError("Cannot copy out of meta tensor; no data!");
+  if (to == from) {
+    if (target.numel() > 0) copy_elements(target, source);
+    return;
+  }
+  if (from.is_meta()) throw NotImplementedError("Cannot copy out of meta tensor; no data!");
   if (target.numel() == 0 || to.is_meta()) return;
-  if (to == from) return copy_elements(target, source);
   // Narrow types travel: convert on the source's device when that makes fewer bytes, else on the target's.
   Tensor sent = source;
   if (size_of(target.dtype()) < size_of(source.dtype())) sent = converted_here(source, target.dtype());

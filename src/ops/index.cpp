@@ -209,10 +209,12 @@ void assign_places(const Tensor& target, const Parsed& p, const Operand& value, 
     const char* const roles[] = {"input", "value"};
     ops::common_device(both, roles, "index_put_");
   }
-  if (p.placed.size() == 1 && p.placed[0].mask && is_number(value) && !accumulate) {
+  // Without elements nobody knows how many a mask chooses: any number of values is taken.
+  const bool any = target.device().is_meta() && value.is_tensor();
+  if (p.placed.size() == 1 && p.placed[0].mask && (any || (is_number(value) && !accumulate))) {
     Tensor mask = p.placed[0].tensor.to(target.device(), DType::Bool, false, false);
     for (int64_t d = p.placed[0].dim + p.placed[0].rank(); d < p.view.dim(); ++d) mask = mask.unsqueeze(-1);
-    return masked_fill_(p.view, mask, value);
+    return masked_fill_(p.view, mask, any ? sum(value.tensor(), Dims{}, false, value.tensor().dtype()) : value);
   }
   Positions positions;
   Addressing at = address(p, positions);

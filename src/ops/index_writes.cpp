@@ -131,12 +131,13 @@ Tensor index_put(const Tensor& t, std::span<const Index> indices, const Operand&
 
 void masked_scatter_(const Tensor& t, const Tensor& mask, const Tensor& source) {
   const Tensor full_mask = broadcast_to(mask, t.sizes());
+  const std::vector<Index> parts{Index(full_mask)};
+  Tensor target = t;
+  if (t.device().is_meta()) return void(target.index_put_(parts, source));
   const int64_t n = sum(full_mask).item<int64_t>();
   if (source.numel() < n)
     throw RuntimeError("masked_scatter: expected self and source to have same dtypes and source to have at least {} elements, got {}", n,
                        source.numel());
-  const std::vector<Index> parts{Index(full_mask)};
-  Tensor target = t;
   target.index_put_(parts, source.reshape({-1}).narrow(0, 0, n));
 }
 

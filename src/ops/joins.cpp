@@ -24,6 +24,7 @@ std::vector<int64_t> counts_of(const Tensor& repeats) {
   if (repeats.dim() > 1) throw RuntimeError("repeat_interleave only accept 1D vector as repeat, got {} dimensions", repeats.dim());
   if (repeats.dtype() != DType::I64 && repeats.dtype() != DType::I32)
     throw RuntimeError("repeats has to be Long or Int tensor, got {}", name_of(repeats.dtype()));
+  if (repeats.device().is_meta()) throw RuntimeError("cannot repeat_interleave a meta tensor without output_size");
   auto counts = repeats.to_ints();
   for (const int64_t count : counts)
     if (count < 0) throw RuntimeError("repeats can not be negative (repeat_interleave: got {})", count);
@@ -113,6 +114,10 @@ Tensor repeat_interleave(const Tensor& t, int64_t repeats, std::optional<int64_t
 }
 
 Tensor repeat_interleave(const Tensor& t, const Tensor& repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size) {
+  if (repeats.device().is_meta() && output_size) {
+    const auto [x, d] = repeated_along(t, dim);
+    return index_select(x, d, empty({*output_size}, Options(DType::I64, x.device())));
+  }
   const auto counts = counts_of(repeats);
   if (counts.size() == 1) return repeat_interleave(t, counts[0], dim, output_size);
   const auto [x, d] = repeated_along(t, dim);
@@ -123,6 +128,7 @@ Tensor repeat_interleave(const Tensor& t, const Tensor& repeats, std::optional<i
 
 Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size) {
   if (repeats.dim() != 1) throw RuntimeError("repeat_interleave only accept 1D vector as repeat, got {} dimensions", repeats.dim());
+  if (repeats.device().is_meta() && output_size) return empty({*output_size}, Options(repeats.dtype(), repeats.device()));
   return repeated(counts_of(repeats), output_size).to(repeats.device()).to(repeats.dtype());
 }
 

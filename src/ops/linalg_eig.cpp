@@ -22,7 +22,7 @@ struct Eigen {
 
 // PyTorch's words where the loss depends on what the decomposition leaves open.
 void require_no_phase(const Tensor& along) {
-  if (along.numel() == 0 || allclose(imag(along), zeros_like(imag(along)), 1e-2, 1e-2)) return;
+  if (along.numel() == 0 || ops::holds(all(isclose(imag(along), zeros_like(imag(along)), 1e-2, 1e-2)))) return;
   throw RuntimeError(
       "linalg_eig_backward: The eigenvectors in the complex case are specified up to multiplication by e^{{i phi}}. The specified loss "
       "function "

@@ -131,8 +131,9 @@ std::pair<Tensor, Tensor> kthvalue(const Tensor& t, int64_t k, int64_t dim, bool
 Tensor histc(const Tensor& t, int64_t bins, double low, double high) {
   if (t.device().is_cpu()) ops::require_floating(t.dtype(), "histogram_cpu");  // PyTorch counts integers on GPUs only
   if (bins < 1) throw RuntimeError("bins must be > 0, got {}", bins);
+  if (t.device().is_meta()) return empty({bins}, Options(t.dtype(), t.device()));
   const Tensor x = t.detach().reshape({-1});
-  if (low == 0 && high == 0 && x.numel() > 0) low = ops::number_or(min(x), 0), high = ops::number_or(max(x), 1);
+  if (low == 0 && high == 0 && x.numel() > 0) low = min(x).item<double>(), high = max(x).item<double>();
   if (!std::isfinite(low) || !std::isfinite(high)) throw RuntimeError("torch.histc: range of [{}, {}] is not finite", low, high);
   if (low == high) low -= 1, high += 1;
   if (low > high) throw RuntimeError("max must be larger than min, got {} and {}", high, low);

@@ -4,6 +4,7 @@
 #include "ops/common.h"
 #include "ops/complex.h"
 #include "ops/history.h"
+#include "ops/needs_elements.h"
 #include "ops/reductions.h"
 #include "ops/sparse.h"
 #include "ops/type_names.h"
@@ -212,6 +213,7 @@ DType closeness_type(const Tensor& a, const Tensor& b, double rtol, double atol,
 
 bool equal(const Tensor& a, const Tensor& b) {
   pair_device(a, b, "equal");
+  ops::require_elements(a, "equal");
   if (!(a.sizes() == b.sizes())) return false;
   const DType type = promote(a.dtype(), b.dtype());
   if (!in_programs(a.dtype()) || !in_programs(b.dtype())) return all(eq(a.detach(), b.detach())).item().to_bool();

@@ -6,6 +6,7 @@
 #include "naru/compositions.h"
 #include "naru/ops.h"
 #include "ops/addressing.h"
+#include "ops/needs_elements.h"
 #include "ops/type_names.h"
 #include "ops/unsigned.h"
 
@@ -82,6 +83,7 @@ std::pair<Tensor, Tensor> topk(const Tensor& t, int64_t k, int64_t dim, bool lar
 
 std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t) {
   ops::require_defined(t, "unique", "input");
+  ops::require_elements(t, "_unique2");
   const NoGrad no_grad;
   const int64_t n = t.numel();
   const auto [values, order] = sort(t.detach().cpu().reshape({-1}));
@@ -126,6 +128,7 @@ std::pair<std::vector<int64_t>, std::vector<bool>> slices_in_order(const std::ve
 
 std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t, int64_t given) {
   ops::require_defined(t, "unique", "input");
+  ops::require_elements(t, "unique_dim");
   const int64_t dim = wrap_dim(given, t.dim());
   if (t.dim() == 0) return unique(t);
   const int64_t count = t.size(dim);
@@ -147,6 +150,7 @@ std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t, int64_t given) {
 
 Tensor bincount(const Tensor& t, int64_t minlength) {
   ops::require_defined(t, "bincount", "input");
+  ops::require_elements(t, "bincount");
   if (!is_integral(t.dtype()))
     throw NotImplementedError("\"bincount_cpu\" not implemented for '{}' (wanted integers)", ops::torch_name(t.dtype()));
   if (minlength < 0) throw RuntimeError("minlength should be >= 0 (got {})", minlength);
