@@ -166,18 +166,35 @@ def bench(
     return main(size, dtype, device or [], repeat, not no_peers, json, picture)
 
 
-def memory(*program: str, device: str | None = None, out: str = "memory.html", open: bool = False, json: bool = False) -> int:
+def memory(
+    *program: str,
+    device: str | None = None,
+    out: str = "memory.html",
+    open: bool = False,
+    predict: bool = False,
+    size: str | None = None,
+    json: bool = False,
+) -> int:
     """Runs a script as `naru run` does, and writes the page of what held a device's memory, and when.
 
         naru memory --device cuda:0 train.py --epochs 1
+        naru memory --predict --size 24GiB train.py
 
     Args:
         program: As for `naru run`.
         device: Whose memory; the best device otherwise.
         out: The page's file.
         open: Shows the page in the browser.
+        predict: Says the peak before the run, and writes no page: the script runs on virtual devices on which nothing is computed and no memory taken.
+        size: With --predict, how much memory each of these devices has; all that is wanted otherwise.
         json: The figures (peak, and the lines that held the most) as JSON on standard output, behind what the script prints.
     """
+    if predict:
+        from .predict import predicted
+
+        return predicted(list(program), device, size, json)
+    if size:
+        return screen.wrong("memory", "--size: only with --predict, which makes the devices")
     from .memory import recorded
 
     if open and not out.endswith((".html", ".htm")):

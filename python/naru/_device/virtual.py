@@ -31,7 +31,9 @@ class virtual:
     bandwidth: bytes a second of copies, or "10GB/s". peer: "on", "off" (copies between the devices pass through the host) or "corrupt" (they
     say they can, and the bytes arrive wrong). fail_allocation, fail_driver_allocation, fail_copy, fail_launch: which one of each device fails,
     counted from 1 (allocations are what the program asks for, driver allocations what the cache asks the device for, and then asks again).
-    lose_after: so many copies and launches, then the device is lost. without: what the devices do not support: "fp64", "fp16", "bf16", names of operators (`naru devices --coverage` lists them), or "*" for every operator.
+    lose_after: so many copies and launches, then the device is lost. without: what the devices do not support: "fp64", "fp16", "bf16", names of operators
+    (`naru devices --coverage` lists them), or "*" for every operator; or "elements": nothing is computed, no memory is taken, and what the host reads is 0, but
+    memory is counted as if there were elements (`naru memory --predict`).
 
     Errors: RuntimeError for a kind that is not a device kind, a count below 0, or an option that can't be read.
     """

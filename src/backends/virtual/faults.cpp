@@ -1,8 +1,10 @@
 #include "backends/virtual/faults.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "naru/error.h"
@@ -19,7 +21,7 @@ bool is_peer(const ir::CopyBytes& c) {
 }  // namespace
 
 VirtualDevice::VirtualDevice(Device device, VirtualOptions options, uint64_t generation)
-    : device_(device), options_(std::move(options)), generation_(generation) {}
+    : device_(device), options_(std::move(options)), generation_(generation), has_elements_(!options_.without.contains("elements")) {}
 
 VirtualDevice::Fate VirtualDevice::next(const ir::Instruction& instruction) {
   check();
@@ -57,14 +59,28 @@ std::string VirtualDevice::refusal() {
   return fmt::format("Allocation number {0} failed, as asked for (fail_allocation={0}).", options_.fail_allocation);
 }
 
-bool VirtualDevice::take(size_t bytes) {
+void* VirtualDevice::allocate(size_t bytes) {
   check();
-  if (++allocations_ == options_.fail_driver_allocation) return false;
+  if (++allocations_ == options_.fail_driver_allocation) return nullptr;
   size_t before = used_.load();
   do {
-    if (before > options_.memory || bytes > options_.memory - before) return false;
+    if (before > options_.memory || bytes > options_.memory - before) return nullptr;
   } while (!used_.compare_exchange_weak(before, before + bytes));
-  return true;
+  void* memory = nullptr;
+  if (has_elements_)
+    memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  else if (memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0); memory == MAP_FAILED)
+    memory = nullptr;
+  if (!memory) used_ -= bytes;
+  return memory;
+}
+
+void VirtualDevice::release(void* memory, size_t bytes) noexcept {
+  if (has_elements_)
+    std::free(memory);
+  else
+    munmap(memory, bytes);
+  used_ -= bytes;
 }
 
 void VirtualDevice::check() const {

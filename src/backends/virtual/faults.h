@@ -27,9 +27,11 @@ class VirtualDevice {
 
   // Counts a request of the program; why it fails, if it is the one to fail.
   std::string refusal();
-  // Sets bytes aside. False: there are not so many, or this allocation is the one to fail.
-  bool take(size_t bytes);
-  void give_back(size_t bytes) noexcept { used_ -= bytes; }
+  // Memory of the host; of a device without elements only addresses. Null: there is not so much, or this allocation is the one to fail.
+  void* allocate(size_t bytes);
+  void release(void* memory, size_t bytes) noexcept;
+  // Whether there is memory behind its addresses: else its work is not done, and what the host reads is 0.
+  bool has_elements() const noexcept { return has_elements_; }
   size_t used() const noexcept { return used_.load(); }
 
   // Throws DeviceLostError.
@@ -41,6 +43,7 @@ class VirtualDevice {
   const Device device_;
   const VirtualOptions options_;
   const uint64_t generation_;
+  const bool has_elements_;
   std::atomic<uint64_t> requests_{0}, allocations_{0}, copies_{0}, launches_{0};
   std::atomic<size_t> used_{0};
   std::atomic<bool> lost_{false};

@@ -12,7 +12,6 @@
 
 #include "backends/virtual/address.h"
 #include "backends/virtual/stream.h"
-#include "core/at_end.h"
 #include "host/execute.h"
 #include "naru/error.h"
 #include "runtime/registry.h"
@@ -66,33 +65,29 @@ class VirtualBackend final : public Backend {
   std::string refusal(Device device) override { return state(device)->refusal(); }
 
   void* allocate(Device device, MemoryKind kind, size_t bytes) override {
-    const size_t rounded = (bytes + 63) / 64 * 64;
-    if (kind == MemoryKind::Pinned) return std::aligned_alloc(64, rounded);
+    if (kind == MemoryKind::Pinned) return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
     const std::shared_ptr<VirtualDevice> d = state(device);
-    if (!d->take(bytes)) return nullptr;
-    void* host = nullptr;
-    const AtEnd check([&] {
-      if (!host) d->give_back(bytes);
-    });
-    std::unique_ptr<void, decltype(&std::free)> made(std::aligned_alloc(64, rounded), std::free);
+    const auto give_back = [&](void* memory) { d->release(memory, bytes); };
+    std::unique_ptr<void, decltype(give_back)> made(d->allocate(bytes), give_back);
     if (!made) return nullptr;
     {
       const std::lock_guard lock(mutex_);
       owners_[made.get()] = d;
     }
-    return to_device(host = made.release(), device);
+    return to_device(made.release(), device);
   }
 
   void release(Device device, MemoryKind kind, void* memory, size_t bytes) noexcept override {
     if (kind == MemoryKind::Pinned) return std::free(memory);
     void* const host = to_host(memory, device);
+    std::shared_ptr<VirtualDevice> owner;
     {
       const std::lock_guard lock(mutex_);
-      const auto owner = owners_.find(host);
-      owner->second->give_back(bytes);
-      owners_.erase(owner);
+      const auto found = owners_.find(host);
+      owner = std::move(found->second);
+      owners_.erase(found);
     }
-    std::free(host);
+    owner->release(host, bytes);
   }
 
   std::unique_ptr<DeviceStream> create_stream(Device device, int) override {
@@ -109,6 +104,8 @@ class VirtualBackend final : public Backend {
       const auto* const type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return t.first == what; });
       if (type != std::end(kTypes))
         c.exclude(type->second);
+      else if (what == "elements")
+        c.elements = false;
       else if (what == "fp64 arithmetic")
         c.arithmetic.fp64 = false;
       else
