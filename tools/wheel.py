@@ -2,14 +2,17 @@
 
     python tools/wheel.py EXTENSION_FOLDER [--out DIST] [--platform linux-aarch64]    packs a built extension
     python tools/wheel.py --build PYTHON... [--out DIST]                              builds one for other Pythons
+    python tools/wheel.py --sdist [--out DIST]                                        packs the sources, and builds a wheel of them
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
@@ -57,11 +60,11 @@ def run(*command: object, **options: object) -> str:
     return done.stdout
 
 
-def pip_wheel(python: Path | str, out: Path, *settings: str, platform: str | None = None) -> Path:
-    """A wheel of this tree as pip makes it, with the most general platform tag that its libraries allow."""
+def pip_wheel(python: Path | str, out: Path, *settings: str, platform: str | None = None, root: Path = ROOT) -> Path:
+    """A wheel of a tree as pip makes it, with the most general platform tag that its libraries allow."""
     environment = {**os.environ, **({"_PYTHON_HOST_PLATFORM": platform} if platform else {})}
     with tempfile.TemporaryDirectory() as folder:
-        run(python, "-m", "pip", "wheel", ROOT, "-w", folder, "--no-deps", "-q", "--disable-pip-version-check", *settings, env=environment)
+        run(python, "-m", "pip", "wheel", root, "-w", folder, "--no-deps", "-q", "--disable-pip-version-check", *settings, env=environment)
         (made,) = Path(folder).glob("*.whl")
         run(sys.executable, "-m", "auditwheel", "repair", "-w", out, made, env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
         return max(out.glob(made.name.split("-linux_")[0] + "-manylinux*"), key=os.path.getmtime)
@@ -72,6 +75,25 @@ def pack(extension: Path, out: Path, platform: str | None = None) -> Path:
     with tempfile.TemporaryDirectory() as built:
         return pip_wheel(sys.executable, out, "--no-build-isolation", "-C", f"cmake.define.NARU_PREBUILT={extension}", "-C", f"build-dir={built}",
                          platform=platform)  # fmt: skip
+
+
+def pack_sources(out: Path) -> tuple[Path, Path]:
+    """The sources as they are sent to where pip has to build, and a wheel that pip has built of them, and of nothing else in this tree.
+
+    They are unpacked below build/, as deep as this tree's own build, so that ccache knows what it has compiled before.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "-o", folder, ROOT)
+        (made,) = Path(folder).glob("*.tar.gz")
+        sources = Path(shutil.copy(made, out))
+    place = ROOT / "build" / "sdist"
+    shutil.rmtree(place, ignore_errors=True)
+    with tarfile.open(sources) as archive:
+        archive.extractall(place, filter="data")
+    (unpacked,) = place.iterdir()
+    wheel = pip_wheel(sys.executable, out, root=unpacked)
+    shutil.rmtree(place)
+    return sources, wheel
 
 
 def faults(wheel: Path) -> list[str]:
@@ -91,7 +113,9 @@ def faults(wheel: Path) -> list[str]:
             file = archive.extract(name, folder)
             needed = {line.split("[")[1].rstrip("]") for line in run("readelf", "-d", file).splitlines() if "(NEEDED)" in line}
             found += [f"{name} needs {library}" for library in sorted(needed - SYSTEM)]
-            shown = {line.split()[-1].split("@")[0] for line in run("nm", "-D", "--defined-only", file).splitlines()}
+            # (readelf reads the files of every processor, nm its own.)
+            symbols = [line.split() for line in run("readelf", "-W", "--dyn-syms", file).splitlines()]
+            shown = {row[7].split("@")[0] for row in symbols if len(row) > 7 and row[4] in ("GLOBAL", "WEAK") and row[6].isdigit()}
             if shown != {"PyInit__C"}:
                 found.append(f"{name} shows {sorted(shown - {'PyInit__C'})[:5]}")
             if str(ROOT).encode() in Path(file).read_bytes():
@@ -119,22 +143,46 @@ def tried(inside: Path) -> str:
         return run(inside, "-c", TRAIN, cwd=folder, env=bare)
 
 
+def tried_on_aarch64(wheel: Path) -> str:
+    """What a training run prints in qemu, with the wheel and nothing else, and with NumPy beside it."""
+    sysroot = ROOT / "build" / "aarch64-sysroot"
+    printed = ""
+    with tempfile.TemporaryDirectory() as folder:
+        packages = Path(folder) / "packages"
+        run(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--no-index", "--target", packages,
+            "--only-binary=:all:", "--platform", wheel.stem.rsplit("-", 1)[1].split(".")[0], "--python-version", "3.11", wheel)  # fmt: skip
+        bare = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "NARU_"))}
+        for seen in (f"{packages}", f"{packages}:{sysroot / 'python'}"):
+            environment = {**bare, "PYTHONHOME": f"{sysroot / 'usr'}", "PYTHONPATH": seen}
+            printed += run(ROOT / "tools" / "aarch64", "exec", sysroot / "usr" / "bin" / "python3.11", "-c", TRAIN, cwd=folder, env=environment)
+    return printed
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("extension", nargs="?", type=Path)
     options.add_argument("--build", nargs="+", metavar="PYTHON", default=[])
+    options.add_argument("--sdist", action="store_true")
     options.add_argument("--out", type=Path, default=ROOT / "dist")
     options.add_argument("--platform")
     asked = options.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     made = [(sys.executable, pack(asked.extension.resolve(), asked.out, asked.platform))] if asked.extension else []
     made += [(python, pip_wheel(python, asked.out)) for python in asked.build]
+    if asked.sdist:
+        sources, wheel = pack_sources(asked.out)
+        print(f"{sources.name}  {sources.stat().st_size / 1e6:.1f} MB")
+        made.append((sys.executable, wheel))
     wrong = False
     for python, wheel in made:
         found = faults(wheel)
         wrong = wrong or bool(found)
         print(f"{wheel.name}  {wheel.stat().st_size / 1e6:.1f} MB  {'; '.join(found) or 'in order'}")
-        if asked.platform is None and not found:
+        if found:
+            continue
+        if asked.platform:
+            print("  " + tried_on_aarch64(wheel).replace("\n", "\n  ").rstrip())
+        else:
             with tempfile.TemporaryDirectory() as folder:
                 print("  " + tried(environment(Path(folder), wheel, python)).replace("\n", "\n  ").rstrip())
     raise SystemExit(1 if wrong or not made else 0)
