@@ -48,6 +48,8 @@ namespace sparse {
 // A product of matrices of which one is sparse, or both; then so is the result.
 Tensor mm(const Tensor& a, const Tensor& b);
 Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta = 1, Scalar alpha = 1);
+// beta * s + alpha * (a @ b) where the CSR matrix s stores something, and nowhere else.
+Tensor sampled_addmm(const Tensor& s, const Tensor& a, const Tensor& b, Scalar beta = 1, Scalar alpha = 1);
 // Sums of what is stored: a dense tensor if no dimension with coordinates is left, else a sparse one.
 Tensor sum(const Tensor& t, const OptionalDims& dims = {}, std::optional<DType> dtype = {});
 // Over the stored elements of a dimension; what is not stored counts as minus infinity.

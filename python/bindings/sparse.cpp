@@ -75,6 +75,11 @@ void define_operators() {
       [](const Tensor& a, const Tensor& b) { return sparse::mm(a, b); });
   def(kFunction, "_sparse_addmm", "input, mat1, mat2, *, beta=1, alpha=1", "beta * input + alpha * (mat1 @ mat2).",
       [](const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) { return sparse::addmm(c, a, b, beta, alpha); });
+  def(kFunction, "_sparse_sampled_addmm", "input, mat1, mat2, *, beta=1, alpha=1",
+      "beta * input + alpha * (mat1 @ mat2) where input stores something.",
+      [](const Tensor& s, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+        return sparse::sampled_addmm(s, a, b, beta, alpha);
+      });
   def(kFunction, "_sparse_sum", "input, dim=None, dtype=None", "Sums of what is stored.",
       [](const Tensor& t, const OptionalDims& dims, std::optional<DType> type) { return sparse::sum(t, dims, type); });
   def(kFunction, "_sparse_softmax", "input, dim, dtype=None", "softmax over what is stored along a dimension.",

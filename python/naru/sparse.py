@@ -146,14 +146,7 @@ def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.
     >>> naru.sparse.sampled_addmm(s, naru.ones(2, 3), naru.ones(3, 2)).values()
     tensor([4., 4.])
     """
-    if not input.is_sparse_csr:
-        raise RuntimeError(f"sampled_addmm: Expected self to have sparse csr layout, got {input.layout}")
-    if mat1.shape[-1] != mat2.shape[-2] or input.shape[-2:] != (mat1.shape[-2], mat2.shape[-1]):
-        raise RuntimeError(f"sampled_addmm: shapes of {tuple(input.shape)}, {tuple(mat1.shape)} and {tuple(mat2.shape)} do not fit")
-    plain = input.detach()
-    rows, columns = _rows_of(plain), plain.col_indices()
-    found = (mat1[rows] * mat2.mT[columns]).sum(-1)
-    return _C._sparse_csr_tensor(plain.crow_indices(), columns, input.values() * beta + found * alpha, tuple(input.shape))
+    return _C._sparse_sampled_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:

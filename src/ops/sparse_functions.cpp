@@ -314,6 +314,18 @@ Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sca
   return (beta.equals(1) ? c : c * beta) + scaled;
 }
 
+Tensor sampled_addmm(const Tensor& s, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  for (const Tensor* t : {&s, &a, &b}) ops::require_defined(*t, "sampled_addmm", "input");
+  if (layout(s) != Layout::SparseCsr)
+    throw RuntimeError("sampled_addmm: Expected self to have sparse csr layout, got torch.{}", name_of(layout(s)));
+  if (a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0) || s.size(0) != a.size(0) || s.size(1) != b.size(1))
+    throw RuntimeError("sampled_addmm: shapes of {}, {} and {} do not fit", s.sizes().str(), a.sizes().str(), b.sizes().str());
+  const Tensor crow = crow_indices(s), columns = col_indices(s), each = arange(0, s.size(0), 1, Options(DType::I64, s.device()));
+  const Tensor rows = repeat_interleave(each, crow.narrow(0, 1, s.size(0)) - crow.narrow(0, 0, s.size(0)));
+  const Tensor products = naru::sum(a.index_select(0, rows) * b.t().index_select(0, columns), Dims{-1});
+  return sparse_csr_tensor(crow, columns, sparse_values(s) * beta + products * alpha, s.sizes());
+}
+
 Tensor sum(const Tensor& given, const OptionalDims& dims, std::optional<DType> dtype) {
   ops::require_defined(given, "sum", "input");
   if (!has_sparse_form(given)) throw RuntimeError("coalesce expected sparse coordinate tensor layout but got Strided");
