@@ -31,7 +31,7 @@ FOOTER = """
 _dtype: TypeAlias = dtype
 _device: TypeAlias = device
 # Any string: that "cuda:1" is a device is known when it runs. The literals are for editors.
-_DeviceName: TypeAlias = Literal["cpu", "cuda", "rocm", "xpu", "mps"] | str
+_DeviceName: TypeAlias = Literal[{kinds}] | str
 _Number: TypeAlias = builtins.int | builtins.float | builtins.bool
 """
 
@@ -210,7 +210,8 @@ def main(extension: str, output: str) -> None:
             text += f"class {value.__name__}({value.__base__.__name__}):\n    \"\"\"{value.__doc__}\"\"\"\n\n"
         elif isinstance(value, type):
             text += other_class(value)
-    text += FOOTER + "\n"
+    kinds = ", ".join(f'"{row["name"]}"' for row in module._KIND_ROWS)
+    text += FOOTER.format(kinds=kinds) + "\n"
     for fields in FIELDS:
         text += f"class _{'_'.join(fields.split())}(NamedTuple):\n" + "".join(f"    {field}: Tensor\n" for field in fields.split()) + "\n\n"
     for name, value in members.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -68,7 +69,9 @@ class Recorder(TorchFunctionMode):
     process ends. `device`: where the script's tensors are made and moved, whatever it says itself; None: where it says."""
 
     def __init__(self, path: str, device: Any, stop: int = -1, values: str = "") -> None:
-        self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        self._file = open(path, "x", encoding="utf-8")  # noqa: SIM115
         self._device, self._stop, self._values = device, stop, values
         self._count = 0
         self._made: dict[int, tuple[Any, str]] = {}  # nodes of backward, by id: the node, and the line of the call

@@ -206,16 +206,6 @@ def gradgradcheck(func: Any, inputs: Any, grad_outputs: Any = None, **options: A
     return check(func, inputs, grad_outputs, **options)
 
 
-def _profiler_enabled() -> bool:
-    from ..profiler._events import active
-
-    return active() is not None
-
-
-def _disable_profiler() -> None:
-    """Nothing to do: a profile ends with its block."""
-
-
 _missing_name = _missing.module_getattr(__name__)
 
 
@@ -227,4 +217,6 @@ def __getattr__(name: str) -> Any:
             return importlib.import_module("." + name, __name__)
         except ModuleNotFoundError:
             pass
+    if name in ("_profiler_enabled", "_disable_profiler"):
+        return getattr(__getattr__("profiler"), name)
     return _missing_name(name)

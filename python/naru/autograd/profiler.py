@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Any
 from .. import _missing
 from ..profiler import profile as _profile
 from ..profiler import record_function
-from ..profiler._events import EventList as EventList
+from ..profiler._events import EventList as EventList, active
 from ..profiler._events import FunctionEvent as FunctionEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["emit_nvtx", "profile", "record_function"]
+
+
+def _profiler_enabled() -> bool:
+    return active() is not None
+
+
+def _disable_profiler() -> None:
+    """Nothing to do: a profile ends with its block."""
 
 
 class profile:

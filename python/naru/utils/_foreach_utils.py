@@ -14,7 +14,7 @@ def _get_foreach_kernels_supported_devices() -> list[str]:
 
 
 def _get_fused_kernels_supported_devices() -> list[str]:
-    return ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
+    return ["mps", "cuda", "hpu", "xpu", "cpu", "mtia", "privateuseone"]
 
 
 def _group_tensors_by_device_and_dtype(tensorlistlist: list[list[Any]], with_indices: bool = False) -> dict[tuple[Any, Any], tuple[list[list[Any]], list[int]]]:
