@@ -24,10 +24,7 @@
 #include "tensor_object.h"
 
 namespace naru::py {
-namespace {
 
-// The device's allocator, when all that was asked of the device has been handed to it: what is deferred for fusion has
-// no memory yet.
 runtime::CachingAllocator& allocator(Device device) {
   const Device d = runtime::resolve(device);
   {
@@ -36,6 +33,8 @@ runtime::CachingAllocator& allocator(Device device) {
   }
   return runtime::allocator_of(d);
 }
+
+namespace {
 
 nb::dict statistics(Device d) {
   allocator(d);

@@ -18,15 +18,6 @@
 namespace naru::py {
 namespace {
 
-runtime::CachingAllocator& allocator(Device device) {
-  const Device d = runtime::resolve(device);
-  {
-    Unlocked scope;
-    runtime::flush_all();
-  }
-  return runtime::allocator_of(d);
-}
-
 // The calls that lead to a place, innermost first, and what the program says it is in (a module's path).
 struct Calls {
   std::vector<std::pair<uint32_t, std::string>> frames;  // place, function

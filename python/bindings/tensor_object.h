@@ -5,7 +5,15 @@
 
 #include "function.h"
 
+namespace naru::runtime {
+class CachingAllocator;
+}
+
 namespace naru::py {
+
+// The device's allocator, when all that was asked of the device has been handed to it: what is deferred for fusion has
+// no memory yet.
+runtime::CachingAllocator& allocator(Device device);
 
 void make_tensor_type(nb::module_& m);
 void add_attributes(std::vector<PyGetSetDef>& getset);   // attributes.cpp
