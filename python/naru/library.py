@@ -10,6 +10,7 @@ tensor([2., 2.])
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from . import _C, _missing
@@ -76,7 +77,10 @@ class CustomOpDef:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._backward is None:
             return self._kernel(args, kwargs)(*args, **kwargs)
-        return _differentiable(self, kwargs).apply(*args)
+        # Only parameters that must be named stay so: `setup_context` is told of the others by their places.
+        bound = inspect.signature(self._init_fn).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return _differentiable(self, bound.kwargs).apply(*bound.args)
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._name})>"

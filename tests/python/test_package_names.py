@@ -65,7 +65,7 @@ def test_an_operator_of_the_programs_own_has_its_derivative():
 
     cube.register_autograd(lambda ctx, g: g * 3 * ctx.saved_tensors[0] ** 2, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]))
     x = torch.tensor([2.0], requires_grad=True)
-    torch.ops.tests.cube(x).backward()
+    torch.ops.tests.cube(x=x).backward()
     assert x.grad.item() == 12 and torch.ops.aten.relu(torch.tensor([-1.0])).item() == 0 and "Scalar" in torch.ops.aten.add.overloads()
     with pytest.raises(ValueError, match="form of namespace::name"):
         library.custom_op("cube", lambda x: x, mutates_args=())

@@ -116,3 +116,63 @@ def test_a_model_is_copied_and_checkpointed(device):
     for each in (model, other.train()):
         each(ids, labels=ids).loss.backward()
     assert all(torch.equal(a.grad, b.grad) for a, b in zip(model.parameters(), other.parameters()))
+
+
+@recorded
+def test_the_trainer_gives_pytorchs_losses(tmp_path, device):
+    from transformers import Trainer, TrainingArguments
+
+    data = [{"input_ids": torch.arange(i, i + 8), "labels": torch.arange(i, i + 8)} for i in range(16)]
+    settings = {"num_train_epochs": 2, "per_device_train_batch_size": 4, "report_to": [], "logging_steps": 2, "disable_tqdm": True}
+    arguments = TrainingArguments(output_dir=str(tmp_path), save_strategy="epoch", use_cpu=device == "cpu", **settings)
+    if arguments.n_gpu > 1:
+        arguments._n_gpu = 1  # else DataParallel doubles the batch
+    trainer = Trainer(model=gpt2(), args=arguments, train_dataset=data)
+    trainer.train()
+    assert trainer.model.device.type == device
+    return {"losses": [float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry], "evaluated": trainer.evaluate(data[:4])["eval_loss"]}
+
+
+SMALL = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 64}
+MODELS = {
+    "Mistral": {"num_key_value_heads": 2, "sliding_window": 4}, "Qwen2": {"num_key_value_heads": 2}, "Gemma": {"num_key_value_heads": 2, "head_dim": 8},
+    "Mixtral": {"num_key_value_heads": 2, "num_local_experts": 4}, "GPTNeoX": {},
+}  # fmt: skip
+
+
+@recorded
+@pytest.mark.parametrize("name", MODELS)
+def test_other_language_models_have_pytorchs_losses_and_tokens(device, name):
+    import transformers
+
+    torch.manual_seed(0)
+    model = getattr(transformers, f"{name}ForCausalLM")(getattr(transformers, f"{name}Config")(**SMALL, **MODELS[name], bos_token_id=1, eos_token_id=2)).to(device)
+    ids = torch.tensor(IDS, device=device)
+    loss = model(ids, labels=ids).loss
+    loss.backward()
+    return {"loss": loss.item(), "gradients": gradients(model), "tokens": model.eval().generate(ids, max_new_tokens=3, do_sample=False, pad_token_id=0)}
+
+
+@recorded
+def test_models_of_pictures_sound_and_pairs_have_pytorchs_losses(device):
+    from transformers import CLIPConfig, CLIPModel, T5Config, T5ForConditionalGeneration, ViTConfig, ViTForImageClassification, WhisperConfig, WhisperForConditionalGeneration
+
+    ids, losses = torch.tensor(IDS, device=device), []
+    picture = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 32, "patch_size": 8}
+    pixels = torch.linspace(-1, 1, 2 * 3 * 32 * 32, device=device).reshape(2, 3, 32, 32)
+    sound = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48}
+    tokens = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
+    cases = [
+        (T5ForConditionalGeneration, T5Config(vocab_size=64, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, decoder_start_token_id=0, dropout_rate=0.0), {"input_ids": ids, "labels": ids}),
+        (ViTForImageClassification, ViTConfig(**picture), {"pixel_values": pixels, "labels": torch.tensor([1, 0], device=device)}),
+        (CLIPModel, CLIPConfig(text_config=SMALL, vision_config=picture, projection_dim=16), {"input_ids": ids, "pixel_values": pixels, "return_loss": True}),
+        (WhisperForConditionalGeneration, WhisperConfig(vocab_size=64, num_mel_bins=8, max_source_positions=16, max_target_positions=32, dropout=0.0, **sound, **tokens),
+         {"input_features": pixels[0, 0, :8].unsqueeze(0), "labels": ids[:1]}),
+    ]  # fmt: skip
+    for kind, config, inputs in cases:
+        torch.manual_seed(0)
+        model = kind(config).to(device).eval()
+        loss = model(**inputs).loss
+        loss.backward()
+        losses += [loss.item(), sum(gradients(model).values())]
+    return losses

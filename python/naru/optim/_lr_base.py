@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import weakref
 from typing import Any
 
 from .optimizer import Optimizer
@@ -22,6 +24,19 @@ def _set_rate(group: dict[str, Any], value: Any) -> None:
 
 def _number(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
+
+
+def _watch_step(optimizer: Any) -> None:
+    watched, step = weakref.ref(optimizer), optimizer.step.__func__
+
+    @functools.wraps(step)
+    def stepped(*args: Any, **kwargs: Any) -> Any:
+        mine = watched()
+        mine._opt_called = True
+        return step(mine, *args, **kwargs)
+
+    optimizer.step = stepped
+    optimizer._step_watched = None
 
 
 class LRScheduler:
@@ -60,6 +75,9 @@ class LRScheduler:
             return
         optimizer._opt_called = False  # type: ignore[attr-defined]
         optimizer._step_watched = getattr(optimizer.step, "__func__", None)  # type: ignore[attr-defined]
+        if not hasattr(optimizer, "_optimizer_step_post_hooks"):  # another package's wrapper around an optimizer: its step is replaced
+            _watch_step(optimizer)
+            return
 
         def note(opt: Any, args: Any, kwargs: Any) -> None:
             opt._opt_called = True
