@@ -4,11 +4,7 @@ import os
 
 import pytest
 from naru._command.diverge import compared, first_difference
-from naru._command.line import main as naru_command
-
-
-def main(arguments):
-    return naru_command(["diverge", *arguments])
+from naru._command.line import main
 
 SCRIPT = """\
 import torch
@@ -65,8 +61,8 @@ def test_programs_that_go_different_ways_and_scripts_that_fail_are_said_to(scrip
     assert "ValueError: no more" in capsys.readouterr().err
     assert main(["diverge", "--a", "cpu", "--b", "pgu", str(script)]) == 2
     assert "'pgu' is neither a device nor NAME=VALUE" in capsys.readouterr().err
-    assert main(["--a", "cpu", "--b", "cpu", os.fspath(script) + "x"]) == 2
-    assert main(["--a", "cpu", os.fspath(script)]) == 2 and main(["--a", "cpu", "--b", "cpu"]) == 2
+    assert main(["diverge", "--a", "cpu", "--b", "cpu", os.fspath(script) + "x"]) == 2
+    assert main(["diverge", "--a", "cpu", os.fspath(script)]) == 2 and main(["diverge", "--a", "cpu", "--b", "cpu"]) == 2
 
 
 def test_notes_are_compared_in_order_and_results_by_their_bits(tmp_path):
