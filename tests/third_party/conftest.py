@@ -4,7 +4,6 @@ With THIRD_PARTY_RECORD=1, in an environment that has PyTorch, the same programs
 """
 import os
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
@@ -29,10 +28,12 @@ import torch  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def seeded():
-    """Every test begins with the same numbers, and in the folder that pytest was started in."""
+    """Every test begins with the same numbers, and leaves the environment's variables as they were: lightning sets some for processes to come."""
+    before = dict(os.environ)
     torch.manual_seed(0)
-    with warnings.catch_warnings():
-        yield
+    yield
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.fixture(params=["cpu", "cuda"])
