@@ -105,10 +105,14 @@ void define_writes() {
     triu_(t, k);
     return Self();
   });
-  def(kMethod, "cumsum_", "input, dim", "Cumulative sums, in place.", [](const Tensor& t, int64_t dim) {
-    cumsum_(t, dim);
-    return Self();
-  });
+  def(kMethod, "cumsum_", "input, dim, *, dtype=None", "Cumulative sums, in place.",
+      [](const Tensor& t, int64_t dim, std::optional<DType> dtype) {
+        if (dtype && *dtype != t.dtype())
+          throw RuntimeError("provided dtype must match dtype of self tensor in cumsum_. Got {} and {}.", name_of(t.dtype()),
+                             name_of(*dtype));
+        cumsum_(t, dim);
+        return Self();
+      });
   def(kMethod, "pin_memory", "input, device=None", "A copy in page-locked memory; the tensor itself if it is there.",
       [](const Tensor& t, Ignored) { return t.pin_memory(); });
   def(kMethod, "is_pinned", "input, device=None", "Whether it lies in page-locked memory.",

@@ -97,8 +97,11 @@ void define_in_place_views() {
     squeeze_(t);
     return Self();
   });
-  def_geometry("squeeze_", "input, dim", [](const Tensor& t, int64_t dim) {
-    squeeze_(t, dim);
+  def_geometry("squeeze_", "input, dim", [](const Tensor& t, const Dims& dims) {
+    std::vector<int64_t> wanted;
+    for (const int64_t d : dims) wanted.push_back(wrap_dim(d, t.dim()));
+    std::sort(wanted.rbegin(), wanted.rend());  // the last first, so that the others keep their places
+    for (const int64_t d : wanted) squeeze_(t, d);
     return Self();
   });
   def_geometry("resize_", "input, *size, memory_format=None", [](const Tensor& t, const Dims& size, std::optional<MemoryFormat> format) {

@@ -34,7 +34,7 @@ V erf(V x);         // 1.2 ulp; 1.1
 V erfc(V x);        // 0.6 ulp; 3.8. F32 by way of F64
 V erfinv(V x);      // 2.5 ulp; 3.5
 V lgamma(V x);      // 0.6 ulp; 3.0. F32 by way of F64. F64, x < 0: 7 units of 2^-53 near its zeros
-V zeta(V s, V q);   // sum over k >= 0 of 1 / (q + k)^s. By way of F64; a few units of 2^-53. NaN where q < -3, unless s is 2
+V zeta(V s, V q);   // sum over k >= 0 of 1 / (q + k)^s. By way of F64; a few units of 2^-53. NaN where q < -3, unless s is 2 or 3
 V digamma(V x);     // 0.6 ulp; 32. F32 by way of F64. F64: near its zeros, 32 units of 2^-53
 V pow(V x, V y);    // 0.6 ulp; 1.0. C's special cases. F32 by way of F64
 V rsqrt(V x);       // 1.5 ulp; 1.5. 1 / sqrt(x)

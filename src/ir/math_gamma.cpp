@@ -108,11 +108,13 @@ V zeta_sum(V s, V q) {
 }
 
 V zeta_wide(V s, V q) {
-  // zeta(2, q) = (pi / sin(pi q))^2 - zeta(2, 1 - q)
-  const V reflect = (s == 2.0) & (q < 0.5);
+  // zeta(2, q) = (pi / sin(pi q))^2 - zeta(2, 1 - q), and its derivative by q: zeta(3, q) = (pi / sin(pi q))^3 cos(pi q) + zeta(3, 1 - q)
+  const V third = s == 3.0;
+  const V reflect = ((s == 2.0) | third) & (q < 0.5);
   const V sum = zeta_sum(s, where(reflect, 1 - q, q));
-  const V r = kPi / sin_cos_pi(q).sin;
-  const V value = where(reflect, fma(r, r, -sum), sum);
+  const SinCosPi turn = sin_cos_pi(q);
+  const V r = kPi / turn.sin, square = r * r;
+  const V value = where(reflect, where(third, fma(square, r * turn.cos, sum), fma(r, r, -sum)), sum);
   const V known = reflect | (q > -3.0);
   const V pole = (q <= 0.0) & (q == floor(q));
   const V finite = where(pole, inf(q), where(known, value, nan(q)));

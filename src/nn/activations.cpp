@@ -7,6 +7,7 @@
 #include "naru/nn_functional.h"
 #include "nn/limits.h"
 #include "ops/common.h"
+#include "ops/host_draws.h"
 
 namespace naru::nn::functional {
 namespace {
@@ -32,11 +33,16 @@ Dims of_channels(const Tensor& x) {
   return shape;
 }
 
-// x where `drawn`, uniform in [0, 1), is at least p; what is dropped becomes the least value of selu, then mean and variance are restored.
-Tensor drop_to_least(const Tensor& x, const Tensor& drawn, double p) {
+// x but for a share p of the numbers of a shape; what is dropped becomes the least value of selu, then mean and variance are restored.
+Tensor drop_to_least(const Tensor& x, const Dims& shape, double p) {
   constexpr double kLow = -1.7580993408473766;
   const double scale = 1 / std::sqrt((kLow * kLow * p + 1) * (1 - p));
-  const Tensor keep = (drawn >= p).to(x.dtype());
+  const Options o(real_of(x.dtype()), x.device());
+  Tensor keep = empty(shape, o);
+  if (ops::draws_as_pytorch())
+    bernoulli_(keep, 1 - p);
+  else
+    keep = (rand(shape, o) >= p).to(keep.dtype());
   return (x * keep + Scalar(kLow) * (Scalar(1.0) - keep)) * scale - scale * kLow * p;
 }
 
@@ -123,7 +129,7 @@ Tensor threshold_(Tensor x, double threshold, double value) { return x.copy_(fun
 Tensor feature_dropout(const Tensor& x, double p, bool training) {
   check_probability(p);
   if (!training || p == 0) return x;
-  return x * dropout(ones(of_channels(x), Options(x.dtype(), x.device())), p, true);
+  return x * dropout(ones(of_channels(x), Options(real_of(x.dtype()), x.device())), p, true);
 }
 
 Tensor dropout1d(const Tensor& x, double p, bool training) {
@@ -139,13 +145,15 @@ Tensor dropout2d(const Tensor& x, double p, bool training) {
         x.dim()));
   return feature_dropout(x, p, training);
 }
-Tensor dropout3d(const Tensor& x, double p, bool training) { return feature_dropout(x, p, training); }
+Tensor dropout3d(const Tensor& x, double p, bool training) {
+  return x.dim() == 4 ? feature_dropout(x.unsqueeze(0), p, training).squeeze(0) : feature_dropout(x, p, training);
+}
 
 Tensor alpha_dropout(const Tensor& x, double p, bool training) {
   check_probability(p);
   if (!training || p == 0) return x;
   if (p == 1) return x * 0.0;
-  return drop_to_least(x, rand_like(x.detach()), p);
+  return drop_to_least(x, x.sizes(), p);
 }
 
 Tensor feature_alpha_dropout(const Tensor& x, double p, bool training) {
@@ -153,8 +161,8 @@ Tensor feature_alpha_dropout(const Tensor& x, double p, bool training) {
   if (!training || p == 0) return x;
   const Dims shape = of_channels(x);
   if (p == 1) return x * 0.0;
-  ops::require_floating(x.dtype(), "bernoulli_scalar_cpu_");
-  return drop_to_least(x, rand(shape, Options(x.dtype(), x.device())), p);
+  if (!is_inexact(x.dtype())) ops::require_floating(x.dtype(), "bernoulli_scalar_cpu_");
+  return drop_to_least(x, shape, p);
 }
 
 }  // namespace naru::nn::functional

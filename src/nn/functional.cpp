@@ -1,12 +1,14 @@
 // Embeddings, normalisation, pooling, resampling and losses as functions.
 #include "naru/nn_functional.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "naru/autograd.h"
 #include "nn/limits.h"
 #include "ops/common.h"
+#include "ops/half.h"
 #include "ops/type_names.h"
 
 namespace naru::nn::functional {
@@ -100,7 +102,11 @@ Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<int64_
 
 Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight, std::optional<double> eps) {
   check_normalized_shape(x, normalized_shape);
-  ops::require_floating(x.dtype(), "rms_norm");
+  if (!is_inexact(x.dtype())) ops::require_floating(x.dtype(), "rms_norm");
+  if (ops::is_half(x.dtype())) {  // squares would overflow
+    const Tensor w = weight.defined() ? weight.to(DType::F32) : weight;
+    return rms_norm(x.to(DType::F32), normalized_shape, w, eps.value_or(epsilon_of(x.dtype()))).to(x.dtype());
+  }
   Dims dims;
   for (int64_t d = x.dim() - static_cast<int64_t>(normalized_shape.size()); d < x.dim(); ++d) dims.push_back(d);
   const Tensor out = x * rsqrt((x * x).mean(dims, true) + eps.value_or(epsilon_of(x.dtype())));
@@ -108,6 +114,7 @@ Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& wei
 }
 
 Tensor normalize(const Tensor& x, double p, int64_t dim, double eps) {
+  if (ops::is_half(x.dtype())) return normalize(x.to(DType::F32), p, dim, eps).to(x.dtype());
   return x / clamp(norm(x, p, Dims{dim}, true), Operand(eps)).expand(x.sizes());
 }
 
@@ -195,9 +202,10 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
   Tensor var = variance;
   if (!(var.sizes() == input.sizes())) {
     const auto front = [](const Tensor& t) { return Dims(std::span<const int64_t>(t.sizes()).first(static_cast<size_t>(t.dim() - 1))); };
+    const auto fits = [](int64_t n, int64_t of_var) { return of_var == 1 || of_var == n; };
     if (input.dim() > 0 && front(input) == var.sizes())
       var = var.unsqueeze(-1);
-    else if (input.dim() == 0 || var.dim() == 0 || !(front(input) == front(var)) || var.size(-1) != 1)
+    else if (input.dim() != var.dim() || !std::equal(input.sizes().begin(), input.sizes().end(), var.sizes().begin(), fits))
       throw ValueError("var is of incorrect size");
   }
   if (var.numel() && ops::number_or(var.detach().min(), 0) < 0) throw ValueError("var has negative entry/entries");

@@ -6,6 +6,7 @@
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/elementwise.h"
+#include "ops/half.h"
 #include "ops/numbers.h"
 #include "ops/rules.h"
 #include "ops/type_names.h"
@@ -88,10 +89,16 @@ bool are_numbers(const std::optional<Operand>& low, const std::optional<Operand>
   return low && high && !low->is_tensor() && !high->is_tensor();
 }
 
+// Of one type of half precision: such products and quotients are not rounded between.
+bool all_half(const Tensor& t, const Tensor& a, const Tensor& b) {
+  return t.defined() && a.defined() && b.defined() && ops::is_half(t.dtype()) && a.dtype() == t.dtype() && b.dtype() == t.dtype();
+}
+
 }  // namespace
 
 Tensor add(const Operand& a, const Operand& b, Scalar alpha) {
-  return check_alpha(a, b, alpha) ? add(a, b) : run(op::add_scaled, {a, b, Operand(alpha)});
+  if (check_alpha(a, b, alpha)) return add(a, b);
+  return alpha.is_bool() ? add(a, mul(b, Operand(alpha))) : run(op::add_scaled, {a, b, Operand(alpha)});
 }
 Tensor sub(const Operand& a, const Operand& b, Scalar alpha) {
   return check_alpha(a, b, alpha) ? sub(a, b) : run(op::add_scaled, {a, b, Operand(negative(alpha))});
@@ -100,7 +107,8 @@ Tensor rsub(const Tensor& a, const Operand& b, Scalar alpha) {
   return check_alpha(a, b, alpha) ? sub(b, a) : sub(b, mul(a, factor(alpha, {a, b})));
 }
 void add_(const Tensor& t, const Operand& b, Scalar alpha) {
-  check_alpha(t, b, alpha) ? run_in_place(op::add, t, {b}) : run_in_place(op::add_scaled, t, {b, Operand(alpha)});
+  if (check_alpha(t, b, alpha)) return run_in_place(op::add, t, {b});
+  alpha.is_bool() ? run_in_place(op::add, t, {mul(b, Operand(alpha))}) : run_in_place(op::add_scaled, t, {b, Operand(alpha)});
 }
 void sub_(const Tensor& t, const Operand& b, Scalar alpha) {
   check_alpha(t, b, alpha) ? run_in_place(op::sub, t, {b}) : run_in_place(op::add_scaled, t, {b, Operand(negative(alpha))});
@@ -111,11 +119,13 @@ void div_(const Tensor& t, const Operand& b, std::optional<std::string_view> mod
 
 Tensor addcmul(const Tensor& t, const Tensor& a, const Tensor& b, Scalar value) {
   if (const autocast::Casts c("addcmul", {&t, &a, &b}); c) return addcmul(c[0], c[1], c[2], value);
+  if (all_half(t, a, b)) return addcmul(t.to(DType::F32), a.to(DType::F32), b.to(DType::F32), value).to(t.dtype());
   return run(op::add_scaled, {t, beside(op::mul, t, a, b), factor(value, {t, a, b})});
 }
 Tensor addcdiv(const Tensor& t, const Tensor& a, const Tensor& b, Scalar value) {
   if (const autocast::Casts c("addcdiv", {&t, &a, &b}); c) return addcdiv(c[0], c[1], c[2], value);
   require_true_division(a, b);
+  if (all_half(t, a, b)) return addcdiv(t.to(DType::F32), a.to(DType::F32), b.to(DType::F32), value).to(t.dtype());
   return run(op::add_scaled, {t, beside(op::div, t, a, b), Operand(value)});
 }
 void addcmul_(const Tensor& t, const Tensor& a, const Tensor& b, Scalar value) {

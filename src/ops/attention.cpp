@@ -10,6 +10,7 @@
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/history.h"
+#include "ops/host_draws.h"
 
 namespace naru::ops {
 namespace {
@@ -74,6 +75,13 @@ Tensor weights_of(const Plan& p, const Block& b, const Tensor& q, const Tensor& 
 Tensor kept_of(const Plan& p, const Block& b, const Tensor& weights) {
   if (p.o.dropout == 0) return {};
   const NoGrad off;
+  if (draws_as_pytorch()) {  // of all keys, as PyTorch draws for those, too, that are hidden
+    Dims whole = weights.sizes();
+    whole.back() = p.keys;
+    Tensor drawn = make_result(whole, DType::Bool, weights.device(), "dropout", true);
+    host_bernoulli(drawn, 1 - p.o.dropout, nullptr);
+    return drawn.narrow(-1, 0, b.columns);
+  }
   Tensor kept = make_result(weights.sizes(), DType::Bool, weights.device(), "dropout", true);
   const OpOperand operands[] = {{nullptr, 1 - p.o.dropout, DType::F32},
                                 {nullptr, static_cast<int64_t>(p.key), DType::I64},
@@ -131,8 +139,10 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
   if (mask.defined() && mask.dim() > 2) batch = broadcast_shapes(batch, batch_of(mask));
   Plan p{options, query.size(-2), key.size(-2)};
   if (p.o.rows == 0) p.o.rows = rows_of_block(product(batch), p.queries, p.keys);
+  const bool as_pytorch = p.o.dropout > 0 && draws_as_pytorch();  // whose draws go through all rows of one head before the next
+  if (as_pytorch) p.o.rows = std::max<int64_t>(p.queries, 1);
   const auto blocks = static_cast<uint64_t>(p.blocks());
-  if (p.o.dropout > 0) {
+  if (p.o.dropout > 0 && !as_pytorch) {
     std::tie(p.key, p.offset) = draw(nullptr);
     if (blocks > 1) default_generator().draw(blocks - 1);
   }

@@ -6,6 +6,7 @@
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/half.h"
 #include "ops/history.h"
 #include "ops/reduction.h"
 #include "ops/strides.h"
@@ -64,6 +65,7 @@ struct Norm {
   DType acc;
   bool training;
   double eps, count;
+  DType weight_type;  // the gradient's of weight and bias
 };
 
 Tensor scaled(const Tensor& r, const Tensor& w, const Norm& n) { return w.defined() ? r * w.to(n.acc) : r; }
@@ -83,7 +85,7 @@ Tensors gradients(const Tensor& gradient, const Tensor& given, const Tensor& w, 
     gx = n.training ? (g - beside(sum_g / Operand(n.count), x) - hat * beside(sum_gh / Operand(n.count), x)) * scale : g * scale;
     gx = gx.to(given.dtype());
   }
-  return {gx, for_w ? sum_gh : Tensor(), for_b ? sum_g : Tensor()};
+  return {gx, for_w ? sum_gh.to(n.weight_type) : Tensor(), for_b ? sum_g.to(n.weight_type) : Tensor()};
 }
 
 // Towards the statistics of the input, in place.
@@ -100,7 +102,8 @@ void move_running(const Tensor& running, const Tensor& now, double momentum, dou
 Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight, const Tensor& bias,
                   bool training, double momentum, double eps) {
   check_batch_norm(x, running_mean, running_var, weight, bias, training, "batch_norm");
-  const Norm n{ops::accumulator_of(x.dtype()), training, eps, static_cast<double>(x.size(1) ? x.numel() / x.size(1) : 0)};
+  const DType weight_type = (weight.defined() ? weight : bias.defined() ? bias : x).dtype();
+  const Norm n{ops::accumulator_of(x.dtype()), training, eps, static_cast<double>(x.size(1) ? x.numel() / x.size(1) : 0), weight_type};
   Tensor m, r, y;
   {
     NoGrad guard;
@@ -139,6 +142,10 @@ namespace {
 // layer_norm of rows, in x's shape; then weight and bias of channels.
 Tensor normalised_rows(const Tensor& x, int64_t rows, const Tensor& weight, const Tensor& bias, double eps) {
   if (x.numel() == 0) return x.clone();
+  if (ops::is_half(x.dtype())) {  // rounded once
+    const auto wide = [](const Tensor& t) { return t.defined() ? t.to(DType::F32) : t; };
+    return normalised_rows(wide(x), rows, wide(weight), wide(bias), eps).to(x.dtype());
+  }
   const int64_t width = x.numel() / rows;
   Tensor y = layer_norm(x.reshape({rows, width}), {width}, {}, {}, eps).view(x.sizes());
   if (weight.defined()) y = y * beside(weight, x);

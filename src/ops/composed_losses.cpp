@@ -8,6 +8,7 @@
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/half.h"
 #include "ops/triplets.h"
 #include "ops/type_names.h"
 
@@ -33,6 +34,8 @@ Tensor or_one(const Tensor& condition, const Tensor& t) { return where(condition
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
   if (const Casts c("huber_loss", {&input, &target}); c) return huber_loss(c[0], c[1], reduction, delta);
   if (delta <= 0) throw RuntimeError("huber_loss does not support non-positive values for delta. (got {})", delta);
+  if (ops::is_half(input.dtype()) && input.dtype() == target.dtype())
+    return huber_loss(input.to(DType::F32), target.to(DType::F32), reduction, delta).to(input.dtype());
   const Tensor difference = input - target;
   ops::require_floating(difference.dtype(), "huber_cpu");
   const Tensor d = abs(difference);
@@ -135,6 +138,7 @@ Tensor prelu(const Tensor& t, const Tensor& weight) {
     shape[0] = -1;
     if (t.dim() > 2) w = weight.reshape(shape);
   }
+  if (t.dim() == 0) w = weight.reshape({});
   return where(t > 0, t, w * t);
 }
 
@@ -155,7 +159,8 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Te
   const Tensor left = matmul(a.reshape({rows, ins[0]}), weight.permute({1, 0, 2}).reshape({ins[0], outs * ins[1]}));
   Dims shape = lead;
   shape.push_back(outs);
-  const Tensor out = sum(left.reshape({rows, outs, ins[1]}) * b.reshape({rows, 1, ins[1]}), Dims{-1}).reshape(shape);
+  const Tensor products = left.reshape({rows, outs, ins[1]}) * b.reshape({rows, 1, ins[1]});
+  const Tensor out = sum(products, Dims{-1}, false, products.dtype()).reshape(shape);
   return bias.defined() ? out + bias : out;
 }
 

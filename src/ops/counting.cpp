@@ -8,6 +8,7 @@
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/complex.h"
+#include "ops/half.h"
 #include "ops/rules.h"
 #include "ops/scan.h"
 #include "ops/type_names.h"
@@ -147,21 +148,18 @@ Tensor cov(const Tensor& t, int64_t correction, const Tensor& fweights, const Te
     if (w->defined() && (w->dim() > 1 || w->numel() != n))
       throw RuntimeError("cov(): expected {} to have the same numel() as there are observations in the input but got {} != {}", name,
                          w->numel(), n);
-  const DType real = real_of(x.dtype());
-  Tensor weights = fweights.defined() ? fweights.to(real) : Tensor();
-  if (aweights.defined()) weights = weights.defined() ? weights * aweights.to(real) : aweights.to(real);
+  const Dims shape = x.size(0) == 1 ? Dims{} : Dims{x.size(0), x.size(0)};  // one variable's is a number
+  Tensor weights = fweights.defined() ? fweights : Tensor();
+  if (aweights.defined()) weights = weights.defined() ? weights * aweights : aweights;
   if (!weights.defined()) {
     const Tensor centered = x - mean(x, Dims{1}, true);
-    return matmul(centered, conj(centered.t())).reshape(t.dim() < 2 ? Dims{} : Dims{x.size(0), x.size(0)}) /
-           static_cast<double>(std::max<int64_t>(n - correction, 0));
+    return matmul(centered, conj(centered.t())).reshape(shape) / static_cast<double>(std::max<int64_t>(n - correction, 0));
   }
   const Tensor total = sum(weights);
   const Tensor centered = x - (sum(x * weights, Dims{1}, true) / total);
-  const Tensor norm = aweights.defined() && correction != 0
-                          ? total - sum(weights * aweights.to(real)) * static_cast<double>(correction) / total
-                          : total - static_cast<double>(correction);
-  const Tensor c = matmul(centered, conj((centered * weights).t())) / clamp_min(norm, zeros_like(norm));
-  return t.dim() < 2 ? c.reshape({}) : c;
+  const Tensor norm = aweights.defined() && correction != 0 ? total - sum(weights * aweights) * static_cast<double>(correction) / total
+                                                            : total - static_cast<double>(correction);
+  return matmul(centered, conj((centered * weights).t())).reshape(shape) / clamp_min(norm, zeros_like(norm));
 }
 
 Tensor corrcoef(const Tensor& t) {
@@ -290,13 +288,19 @@ Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
   return running_sum_of_pairs(y, diff(at, 1, d), d);
 }
 
-Tensor ldexp(const Tensor& t, const Operand& exponent) { return t * pow(Operand(2.0), exponent); }
+// A floating type stays what it is, however wide the power of two.
+Tensor ldexp(const Tensor& t, const Operand& exponent) {
+  const Tensor y = t * pow(Operand(2.0), exponent);
+  const bool by_integers = !exponent.is_tensor() || !is_inexact(exponent.tensor().dtype());
+  return is_inexact(t.dtype()) && by_integers ? y.to(t.dtype()) : y;
+}
 Tensor logaddexp2(const Tensor& a, const Tensor& b) {
   const Operand operands[] = {a, b};
   ops::require_floating(ops::result_type(operands), "logaddexp2_cpu");
   return logaddexp(a * kLn2, b * kLn2) / kLn2;
 }
 Tensor sinc(const Tensor& t) {
+  if (ops::is_half(t.dtype())) return sinc(t.to(DType::F32)).to(t.dtype());
   const Tensor x = (is_inexact(t.dtype()) ? t : t.to(default_dtype())) * kPi;
   return where(x == 0, ones_like(x), sin(x) / where(x == 0, ones_like(x), x));
 }

@@ -161,7 +161,14 @@ Tensor range(Scalar start, Scalar end, Scalar step, const Options& options) {
 
 Tensor linspace(double start, double end, int64_t steps, const Options& o) {
   if (steps < 0) throw RuntimeError("number of steps must be non-negative (got {})", steps);
-  ops::refuse_bool(o.dtype.value_or(DType::F32), "linspace_cpu");
+  const DType type = o.dtype.value_or(default_dtype());
+  ops::refuse_bool(type, "linspace_cpu");
+  if (is_complex(type)) {
+    Options parts = o;
+    parts.dtype = real_of(type), parts.requires_grad = false;
+    return finish(linspace(start, end, steps, parts).to(type), o);
+  }
+  if (is_integral(type)) start = std::trunc(start), end = std::trunc(end);
   Tensor t = fresh({steps}, o, "linspace", default_dtype());
   if (steps > 1 && !runtime::computes_in_double(t.device())) return finish(linspace(start, end, steps, on_cpu(o)).to(t.device()), o);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
@@ -177,6 +184,7 @@ Tensor logspace(double start, double end, int64_t steps, double base, const Opti
   Options wide = o;
   wide.dtype = DType::F64;
   wide.requires_grad = false;
+  if (is_integral(o.dtype.value_or(DType::F32))) start = std::trunc(start), end = std::trunc(end);
   const Device device = o.device.value_or(default_device());
   if (!runtime::computes_in_double(device)) wide.device = Device(DeviceType::Cpu);
   const Tensor t = pow(Operand(base), linspace(start, end, steps, wide));

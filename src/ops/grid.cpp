@@ -97,20 +97,27 @@ std::vector<Tensor> cubic_weights(const Tensor& t) {
   return {far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)};
 }
 
-Tensor bicubic(const Tensor& x, const std::vector<Tensor>& places, const Sampling& s) {
+// Between the 4^n elements around.
+Tensor cubic(const Tensor& x, const std::vector<Tensor>& places, const Sampling& s) {
   std::vector<Tensor> low;
   std::vector<std::vector<Tensor>> weights;
   for (const Tensor& p : places) {
     low.push_back(floor(p.detach()));
     weights.push_back(cubic_weights(p - low.back()));
   }
+  const size_t n = places.size();
   Tensor sum;
-  for (int i = 0; i < 4; ++i)
-    for (int j = 0; j < 4; ++j) {
-      const std::vector<Tensor> at{inside(low[0] + Operand(i - 1), x.size(2), s), inside(low[1] + Operand(j - 1), x.size(3), s)};
-      const Tensor term = elements(x, at) * (weights[0][static_cast<size_t>(i)] * weights[1][static_cast<size_t>(j)]).unsqueeze(1);
-      sum = sum.defined() ? sum + term : term;
+  for (size_t around = 0; around < size_t{1} << 2 * n; ++around) {
+    std::vector<Tensor> at;
+    Tensor weight;
+    for (size_t d = 0; d < n; ++d) {
+      const size_t i = around >> 2 * (n - 1 - d) & 3;
+      at.push_back(inside(low[d] + Operand(static_cast<int64_t>(i) - 1), x.sizes()[d + 2], s));
+      weight = weight.defined() ? weight * weights[d][i] : weights[d][i];
     }
+    const Tensor term = elements(x, at) * weight.unsqueeze(1);
+    sum = sum.defined() ? sum + term : term;
+  }
   return sum;
 }
 
@@ -133,7 +140,6 @@ void check_grid(const Tensor& x, const Tensor& grid, std::string_view mode) {
           x.sizes().str(), d);
   if ((x.dim() != 4 && x.dim() != 5) || grid.dim() != x.dim())
     throw RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, {}", sizes);
-  if (x.dim() == 5 && mode == "bicubic") throw RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input");
   if (!is_floating(x.dtype())) ops::throw_not_implemented("grid_sampler_2d_cpu", x.dtype());
   if (x.dtype() != grid.dtype())
     throw RuntimeError("expected scalar type {} but found {} (grid_sample: input and grid)", ops::torch_name(x.dtype()),
@@ -166,7 +172,7 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, std::string_view mode, s
     places.push_back(mode == "bicubic" ? at : inside(at, x.size(d + 2), s));
   }
   const Tensor source = x.to(exact);
-  const Tensor y = mode == "nearest" ? nearest(source, places) : mode == "bilinear" ? linear(source, places) : bicubic(source, places, s);
+  const Tensor y = mode == "nearest" ? nearest(source, places) : mode == "bilinear" ? linear(source, places) : cubic(source, places, s);
   return y.to(x.dtype()).view(out);
 }
 

@@ -1,4 +1,5 @@
 #include "ops/history.h"
+#include "ops/constant.h"
 
 #include <fmt/format.h>
 
@@ -42,6 +43,17 @@ bool expands_to(const Dims& from, const Dims& to) {
 }
 
 }  // namespace
+
+Tensor record_constant(Tensor out, const char* name, std::initializer_list<const Tensor*> inputs) {
+  if (!recording(inputs)) return out;
+  std::vector<GradientLike> like;
+  for (const Tensor* t : inputs) like.push_back(t->defined() ? GradientLike(*t) : GradientLike());
+  return record(std::move(out), name, inputs, {}, [like](const std::vector<Tensor>&, const std::vector<Tensor>&) {
+    std::vector<Tensor> zero;
+    for (const GradientLike& l : like) zero.push_back(zeros(l.sizes, Options(l.dtype, l.device)));
+    return zero;
+  });
+}
 
 Tensor fit_gradient(Tensor g, const GradientLike& like, const std::string& node, size_t index) {
   if (!g.defined()) return g;

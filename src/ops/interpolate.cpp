@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "naru/autograd.h"
 #include "naru/ops.h"
 #include "naru/pooling.h"
 #include "naru/resampling.h"
@@ -132,6 +133,18 @@ const Mode& mode_of(std::string_view name, bool antialias, int64_t rank) {
 
 }  // namespace
 
+namespace {
+
+// Of bytes: along rows, then along columns, each rounded to a byte.
+Tensor picture_sum(const Tensor& x, const ops::WindowTables& tables) {
+  const NoGrad off;
+  const auto bytes = [](const Tensor& t) { return clamp(round(t), Operand(0.0), Operand(255.0)); };
+  const Tensor across = bytes(ops::window_sum(x.to(DType::F32), {ops::identity_table(x.size(2)), tables[1]}, kNodes[0]));
+  return bytes(ops::window_sum(across, {tables[0], ops::identity_table(across.size(3))}, kNodes[0])).to(DType::U8);
+}
+
+}  // namespace
+
 Tensor interpolate(const Tensor& x, const Dims& size, std::string_view mode, bool align_corners, const std::vector<double>& scales,
                    bool antialias) {
   ops::require_defined(x, "interpolate", "input");
@@ -146,7 +159,8 @@ Tensor interpolate(const Tensor& x, const Dims& size, std::string_view mode, boo
   const Mode& m = mode_of(mode, antialias, rank);
   if (align_corners && (mode.starts_with("nearest")))
     throw ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear");
-  const bool whole = mode.starts_with("nearest") && x.dtype() == DType::U8;
+  const bool picture = x.dtype() == DType::U8 && (mode == "bilinear" || mode == "bicubic");
+  const bool whole = picture || (mode.starts_with("nearest") && x.dtype() == DType::U8);
   if (!is_floating(x.dtype()) && !whole)
     throw NotImplementedError("\"{}{}d\" not implemented for '{}' (interpolate, mode {}: convert to floating point first)", m.op, n,
                               ops::torch_name(x.dtype()), mode);
@@ -162,6 +176,7 @@ Tensor interpolate(const Tensor& x, const Dims& size, std::string_view mode, boo
     const bool same = line.in == line.out && line.scale() == 1 && mode != "lanczos";
     tables.push_back(same ? ops::identity_table(line.in) : m.table(line));
   }
+  if (picture) return picture_sum(x, tables);
   return ops::window_sum(x, std::move(tables), mode == "nearest" ? kNodes[n] : kNodes[0]);
 }
 

@@ -8,7 +8,9 @@
 #include "naru/compositions.h"
 #include "ops/autocast.h"
 #include "ops/complex.h"
+#include "ops/constant.h"
 #include "ops/elementwise.h"
+#include "ops/history.h"
 #include "ops/lapack.h"
 #include "ops/type_names.h"
 
@@ -35,12 +37,12 @@ Tensor exponential_series(const Tensor& a) {
 // exp(A) = exp(A / 2^s)^(2^s), s chosen for each matrix so that the series is exact up to rounding.
 Tensor exponential(const Tensor& a) {
   if (a.device().is_meta()) return exponential_series(a);
-  constexpr double kBound = 0.75;
+  const double bound = real_of(a.dtype()) == DType::F32 ? 2.5 : 0.75;  // fewer squarings keep more digits
   constexpr double kMost = 1100;
   const std::vector<double> sizes = amax(naru::norm(a, 1, Dims{-2}), Dims{-1}).to_doubles();
   std::vector<double> steps;
   for (const double size : sizes) {
-    const double s = std::ceil(std::log2(size / kBound));
+    const double s = std::ceil(std::log2(size / bound));
     steps.push_back(s > 0 ? std::min(s, kMost) : 0);  // NaN and zeros: 0
   }
   const double most = *std::max_element(steps.begin(), steps.end()), least = *std::min_element(steps.begin(), steps.end());
@@ -80,7 +82,7 @@ Tensor matrix_exp(const Tensor& a) {
 
 Tensor matrix_power(const Tensor& a, int64_t n) {
   ops::require_square(a, "linalg.matrix_power");
-  if (n == 0) return ops::identity_like(a, a.size(-1)).clone();
+  if (n == 0) return autograd::record_constant(ops::identity_like(a, a.size(-1)).clone(), "MatrixPowerBackward0", {&a});
   if (n < 0) return n == -1 ? inv(a) : matrix_power(inv(a), -(n + 1)).matmul(inv(a));
   if (n == 1) return a.clone();
   Tensor power = a, result;
@@ -165,7 +167,7 @@ Tensor vander(const Tensor& x, std::optional<int64_t> n) {
                               ops::torch_name(x.dtype()));
   const int64_t count = n.value_or(x.dim() ? x.size(-1) : 1);
   if (count <= 1) throw RuntimeError("N must be greater than 1.");
-  Dims shape = x.sizes();
+  Dims shape = x.dim() ? x.sizes() : Dims{1};
   shape.push_back(count - 1);
   const Tensor powers = cumprod(x.unsqueeze(-1).expand(shape), -1);
   shape.back() = 1;

@@ -179,11 +179,12 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
   ops::require_defined(x, "dropout", "input");
   if (!(p >= 0 && p <= 1)) throw ValueError("dropout probability has to be between 0 and 1, but got {}", p);
   if (!training || p == 0 || x.numel() == 0) return x;
-  if (!is_floating(x.dtype()))
+  if (!is_inexact(x.dtype()))
     throw RuntimeError("result type Float can't be cast to the desired output type {} (dropout wants floating point; convert first)",
                        ops::torch_name(x.dtype()));
   Tensor mask = ops::make_result(x.sizes(), DType::Bool, x.device(), "dropout", true);
   const double scale = p == 1 ? 0.0 : 1 / (1 - p);
+  if (is_complex(x.dtype())) return x * dropout(ones(x.sizes(), Options(real_of(x.dtype()), x.device())), p, true, generator);
   if (ops::draws_as_pytorch()) {
     ops::host_bernoulli(mask, 1 - p, generator);
     return scale_masked(x, mask, scale);

@@ -82,6 +82,15 @@ void check_amounts(const Tensor& x, const Mode& mode, int64_t before, int64_t be
     throw RuntimeError("input (dimension {}: {}) is too small. Calculated output size: {} (pad, mode {})", d, size, whole, mode.name);
 }
 
+Tensor pad_by(const Tensor& x, const Dims& amounts, const Mode& mode);
+
+// What wraps around sees what is left where a side is cut.
+Tensor pad_what_is_left(const Tensor& x, Dims amounts, const Mode& mode) {
+  Dims cuts = amounts;
+  for (size_t i = 0; i < amounts.size(); ++i) cuts[i] = std::min<int64_t>(amounts[i], 0), amounts[i] = std::max<int64_t>(amounts[i], 0);
+  return pad_by(constant_pad(x, cuts, 0), amounts, mode);
+}
+
 Tensor pad_by(const Tensor& x, const Dims& amounts, const Mode& mode) {
   const int64_t n = static_cast<int64_t>(amounts.size()) / 2;
   if (n < 1 || n > 3 || (x.dim() != n + 1 && x.dim() != n + 2))
@@ -101,6 +110,8 @@ Tensor pad_by(const Tensor& x, const Dims& amounts, const Mode& mode) {
     check_amounts(x, mode, amount(i, 0), amount(i, 1), x.dim() - 1 - i);
     out.push_back(x.size(-1 - i) + amount(i, 0) + amount(i, 1));
   }
+  if (mode.seen == wrapped && std::any_of(amounts.begin(), amounts.end(), [](int64_t a) { return a < 0; }))
+    return pad_what_is_left(x, amounts, mode);
   ops::check_room(batched, out, "pad");
   ops::WindowTables tables;
   for (int64_t i = n - 1; i >= 0; --i) {
@@ -208,7 +219,7 @@ Tensor unfold(const Tensor& x, const Dims& kernel, const Dims& dilation, const D
     throw RuntimeError(
         "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {} (unfold)",
         x.sizes().str());
-  if (!is_floating(x.dtype()) && x.dtype() != DType::Bool) ops::throw_not_implemented("im2col_out_cpu", x.dtype());
+  if (!is_inexact(x.dtype()) && x.dtype() != DType::Bool) ops::throw_not_implemented("im2col_out_cpu", x.dtype());
   const int64_t down = c.positions(x.size(-2), 0), across = c.positions(x.size(-1), 1);
   if (x.size(-2) + 2 * c.padding[0] < c.dilation[0] * (c.kernel[0] - 1) + 1 ||
       x.size(-1) + 2 * c.padding[1] < c.dilation[1] * (c.kernel[1] - 1) + 1)

@@ -56,10 +56,13 @@ Tensor quantiles(const Tensor& t, const Tensor& q, std::optional<int64_t> given,
   const auto at = [&](const auto& values, DType dtype) { return tensor(values, Options(dtype, t.device())); };
   Dims along(static_cast<size_t>(x.dim()), 1);
   if (x.dim() > 0) along[static_cast<size_t>(dim)] = count;
+  Tensor weights = at(shares, t.dtype());
+  if (interpolation == "linear" && q.requires_grad() && grad_enabled())
+    weights = q.reshape({-1}).to(t.dtype()) * static_cast<double>(n - 1) - at(below, t.dtype());
   const Tensor sorted = sort(x, dim).first;
   const Tensor last = sorted.narrow(dim, n - 1, 1);  // NaN where one is NaN
-  const Tensor between = lerp(index_select(sorted, dim, at(below, DType::I64)), index_select(sorted, dim, at(above, DType::I64)),
-                              at(shares, t.dtype()).reshape(along));
+  const Tensor between =
+      lerp(index_select(sorted, dim, at(below, DType::I64)), index_select(sorted, dim, at(above, DType::I64)), weights.reshape(along));
   Tensor value = where(isnan(last), last, between).unsqueeze(0).transpose(0, dim + 1);  // shares first, and a dimension of size 1 at dim
   if (flattened && keepdim) {
     Dims shape(static_cast<size_t>(t.dim()) + 1, 1);

@@ -7,6 +7,7 @@
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/complex.h"
+#include "ops/constant.h"
 #include "ops/draws.h"
 #include "ops/history.h"
 #include "ops/host_draws.h"
@@ -362,15 +363,15 @@ Tensor normal(const Operand& mean, const Operand& std, const OptionalDims& sizes
   if (ops::draws_as_pytorch()) {
     const NoGrad guard;
     ops::host_normal(out, 0, 1, true, generator);
-    return out * std + mean;
-  }
-  if (out.numel() > 0)
+    out = out * std + mean;
+  } else if (out.numel() > 0) {
     ops::apply_into(ir::op::normal_of,
                     with_draw({{m.defined() ? &m : nullptr, mean.is_tensor() ? Scalar() : mean.scalar(), type},
                                {s.defined() ? &s : nullptr, std.is_tensor() ? Scalar() : std.scalar(), type}},
                               generator),
                     out);
-  return out;
+  }
+  return autograd::record_constant(out, "NormalBackward3", {&m, &s});
 }
 
 Tensor normal(double mean, double std, const Dims& sizes, const Options& options, Generator* generator) {

@@ -242,6 +242,7 @@ Tensor reduce_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DT
   if (is_wide_unsigned(as)) refuse("sum", as);
   if (is_wide_unsigned(t.dtype())) return reduce_sum(as_computed(t, as), set, keepdim, as, out, name);
   if (is_complex(t.dtype()) || is_complex(as)) [[unlikely]] {
+    if (t.dim() == 0 && set.any()) return reduce_sum(t, {}, false, as, out, name);  // its parts are no dimension
     refuse_complex(t.dtype() == kComplex32 ? t.dtype() : DType::F32, "sum_cpu");
     const Tensor x = is_complex(t.dtype()) ? t : apply(ir::op::copy, {{&t, {}, as}}, as, name);
     return as_complex(reduce_sum(as_real(x), set, keepdim, real_of(as), real_of(out), name));

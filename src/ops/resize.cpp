@@ -3,29 +3,38 @@
 #include "naru/compositions.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/sparse.h"
 #include "ops/strides.h"
 
 namespace naru {
 namespace {
 
-void take_geometry(const Tensor& t, const Tensor& view) {
-  if (ops::has_sparse_form(t)) return ops::take_parts(t, view, "an in-place change of shape");
-  if (t.requires_grad())
-    throw RuntimeError("an in-place change of shape is not supported for a tensor that requires grad; use the form without underscore");
+// A result that others may be derived from becomes its own view, with the view's history.
+void take_geometry(const Tensor& t, const Tensor& view, const char* op) {
+  if (ops::has_sparse_form(t)) return ops::take_parts(t, view, op);
   ops::bump_version(t);  // backward of whoever has saved it would meet another shape
+  autograd::Edge history;
+  if (t.requires_grad()) {
+    autograd::check_in_place(t, op);
+    if (t.impl()->base || !grad_enabled())
+      throw RuntimeError("an in-place change of shape is not supported for a {} that requires grad; use the form without underscore ({})",
+                         t.impl()->base ? "view" : "tensor", op);
+    history = autograd::gradient_edge(view);
+  }
   t.impl()->set_geometry(view.sizes(), view.strides(), view.storage_offset());
+  if (history.node) autograd::rebase_history(t, history.node);
 }
 
 }  // namespace
 
-void t_(const Tensor& t) { take_geometry(t, t.t()); }
-void transpose_(const Tensor& t, int64_t a, int64_t b) { take_geometry(t, t.transpose(a, b)); }
-void unsqueeze_(const Tensor& t, int64_t dim) { take_geometry(t, t.unsqueeze(dim)); }
-void squeeze_(const Tensor& t) { take_geometry(t, t.squeeze()); }
-void squeeze_(const Tensor& t, int64_t dim) { take_geometry(t, t.squeeze(dim)); }
+void t_(const Tensor& t) { take_geometry(t, t.t(), "t_"); }
+void transpose_(const Tensor& t, int64_t a, int64_t b) { take_geometry(t, t.transpose(a, b), "transpose_"); }
+void unsqueeze_(const Tensor& t, int64_t dim) { take_geometry(t, t.unsqueeze(dim), "unsqueeze_"); }
+void squeeze_(const Tensor& t) { take_geometry(t, t.squeeze(), "squeeze_"); }
+void squeeze_(const Tensor& t, int64_t dim) { take_geometry(t, t.squeeze(dim), "squeeze_"); }
 void as_strided_(const Tensor& t, const Dims& sizes, const Dims& strides, int64_t offset) {
-  take_geometry(t, t.as_strided(sizes, strides, offset));
+  take_geometry(t, t.as_strided(sizes, strides, offset), "as_strided_");
 }
 
 void resize_(const Tensor& t, const Dims& size, std::optional<MemoryFormat> format) {

@@ -118,12 +118,14 @@ Tensor sum_to_size(const Tensor& t, const Dims& sizes) {
     if (d < extra || (fits && sizes[d - extra] != t.sizes()[d])) reduced.push_back(static_cast<int64_t>(d));
   }
   if (!fits) throw RuntimeError("size {{{}}} is not expandable to size {{{}}}.", sizes.str(), t.sizes().str());
+  if (sizes.empty()) return sum(t);
   return (reduced.empty() ? t : sum(t, reduced, true)).view(sizes);
 }
 
-std::vector<Tensor> unravel_index(const Tensor& indices, const Dims& shape) {
-  ops::require_defined(indices, "unravel_index", "indices");
-  if (!is_integral(indices.dtype())) throw TypeError("expected 'indices' to be integer dtype, but got torch.{}", name_of(indices.dtype()));
+std::vector<Tensor> unravel_index(const Tensor& given, const Dims& shape) {
+  ops::require_defined(given, "unravel_index", "indices");
+  if (!is_integral(given.dtype())) throw TypeError("expected 'indices' to be integer dtype, but got torch.{}", name_of(given.dtype()));
+  const Tensor indices = given.to(DType::I64);
   int64_t step = 1;
   std::vector<Tensor> out(shape.size());
   for (size_t d = shape.size(); d-- > 0;) {

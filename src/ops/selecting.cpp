@@ -6,6 +6,7 @@
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/elementwise.h"
 #include "ops/history.h"
 #include "ops/type_names.h"
 
@@ -131,14 +132,8 @@ namespace {
 // The integers that hold a floating type's bits.
 DType bits_type(DType t) { return t == DType::F64 ? DType::I64 : t == DType::F32 ? DType::I32 : DType::I16; }
 
-}  // namespace
-
 // Numbers of one sign follow each other as their bits do.
-Tensor nextafter(const Tensor& given, const Tensor& towards) {
-  ops::require_defined(given, "nextafter", "input"), ops::require_defined(towards, "nextafter", "other");
-  const DType type = promote(given.dtype(), towards.dtype());
-  if (!is_floating(type)) ops::throw_not_implemented("nextafter_cpu", type);
-  const NoGrad off;
+Tensor neighbour(const Tensor& given, const Tensor& towards, DType type) {
   const Dims shape = broadcast_shapes(given.sizes(), towards.sizes());
   const Tensor a = given.to(type).expand(shape).contiguous(), b = towards.to(type).expand(shape);
   const Tensor bits = a.view(bits_type(type));
@@ -147,6 +142,24 @@ Tensor nextafter(const Tensor& given, const Tensor& towards) {
   const Tensor least = ones(shape, Options(bits_type(type), a.device())).view(type);
   const Tensor moved = where(eq(a, 0.0), copysign(least, b), stepped);
   return where(logical_or(isnan(a), isnan(b)), a + b, where(eq(a, b), b, moved));
+}
+
+}  // namespace
+
+Tensor nextafter(const Tensor& given, const Tensor& towards) {
+  ops::require_defined(given, "nextafter", "input"), ops::require_defined(towards, "nextafter", "other");
+  const DType type = promote(given.dtype(), towards.dtype());
+  if (!is_floating(type)) ops::throw_not_implemented("nextafter_cpu", type);
+  Tensor value;
+  {
+    const NoGrad off;
+    value = neighbour(given, towards, type);
+  }
+  return autograd::record(
+      value, "NextafterBackward0", {&given, &towards}, {},
+      [from = given.sizes(), to = towards.sizes(), type = towards.dtype()](const Tensors& g, const Tensors&) -> Tensors {
+        return {ops::sum_to(g[0], from), zeros(to, Options(type, g[0].device()))};
+      });
 }
 
 std::pair<Tensor, Tensor> frexp(const Tensor& t) {

@@ -6,7 +6,9 @@
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/constant.h"
 #include "ops/elementwise.h"
+#include "ops/half.h"
 #include "ops/history.h"
 #include "ops/numbers.h"
 #include "ops/rules.h"
@@ -20,6 +22,8 @@ using autocast::Casts;
 Tensor scaled_sum(const Tensor& c, const Tensor& product, Scalar beta, Scalar alpha) {
   if (!is_inexact(c.dtype())) beta = ops::converted(beta, c.dtype()), alpha = ops::converted(alpha, c.dtype());
   const Tensor x = alpha.equals(1) ? product : mul(product, Operand(alpha));
+  // A factor of 0 leaves out even what is not finite.
+  if (beta.equals(0)) return add(autograd::record_constant(zeros_like(c.detach()), "MulBackward0", {&c}), x);
   return beta.equals(1) ? add(c, x) : add(mul(c, Operand(beta)), x);
 }
 
@@ -133,6 +137,7 @@ Tensor kron(const Tensor& a, const Tensor& b) {
 
 Tensor diff(const Tensor& t, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
   if (n < 0) throw RuntimeError("order must be non-negative but got {}", n);
+  if (n == 0) return t.clone();
   std::vector<Tensor> parts;
   for (const Tensor* part : {&prepend, &t, &append})
     if (part->defined()) parts.push_back(*part);
@@ -142,19 +147,31 @@ Tensor diff(const Tensor& t, int64_t n, int64_t dim, const Tensor& prepend, cons
 }
 
 namespace {
-// Twice the heights between neighbours, halved.
-Tensor heights(const Tensor& y, int64_t dim) {
-  const int64_t n = y.size(dim);
-  if (y.dtype() == DType::Bool) throw NotImplementedError("trapezoid: received a bool input for `y`, but bool is not supported");
-  return mul(add(y.narrow(dim, 1, n - 1), y.narrow(dim, 0, n - 1)), Operand(0.5));
+// x seen beside y: a vector along the dimension, anything else as it broadcasts; its steps.
+Tensor steps_beside(const Tensor& x, const Tensor& y, int64_t dim) {
+  Dims shape(static_cast<size_t>(y.dim()), 1);
+  if (x.dim() == 1) {
+    if (x.size(0) != y.size(dim))
+      throw RuntimeError("trapezoid: There must be one `x` value for each sample point (got {} and {})", x.size(0), y.size(dim));
+    shape[static_cast<size_t>(dim)] = x.size(0);
+  } else if (x.dim() < y.dim()) {
+    std::copy(x.sizes().begin(), x.sizes().end(), shape.end() - x.dim());
+  } else {
+    shape = x.sizes();
+  }
+  return differences(x.reshape(shape), dim - y.dim());
 }
 }  // namespace
 
 Tensor trapezoid(const Tensor& y, const Operand& dx, int64_t dim) {
-  return sum(y.size(dim) == 0 ? y : mul(heights(y, dim), dx), Dims{dim});
+  if (y.dtype() == DType::Bool) throw NotImplementedError("trapezoid: received a bool input for `y`, but bool is not supported");
+  const int64_t n = y.size(dim);
+  if (n == 0) return sum(y, Dims{dim});
+  return div(sum(mul(add(y.narrow(dim, 1, n - 1), y.narrow(dim, 0, n - 1)), dx), Dims{dim}), Operand(2.0));
 }
 Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
-  return sum(y.size(dim) == 0 ? y : mul(heights(y, dim), differences(x, -1)), Dims{dim});
+  const int64_t n = y.size(dim);  // throws where there is no such dimension
+  return n == 0 ? sum(y, Dims{dim}) : trapezoid(y, Operand(steps_beside(x, y, wrap_dim(dim, y.dim()))), dim);
 }
 
 Tensor addmv(const Tensor& c, const Tensor& matrix, const Tensor& vector, Scalar beta, Scalar alpha) {
@@ -173,6 +190,8 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   const Operand operands[] = {a, b};
   if (const DType common = ops::result_type(operands); !is_floating(common))
     throw RuntimeError("expected common dtype to be floating point, yet common dtype is {} (cosine_similarity)", ops::torch_name(common));
+  if (const DType common = ops::result_type(operands); ops::is_half(common))
+    return cosine_similarity(a.to(DType::F32), b.to(DType::F32), dim, eps).to(common);
   const auto unit = [&](const Tensor& t) {
     const Tensor x = (is_inexact(t.dtype()) ? t : t.to(default_dtype())).expand(shape);
     return x / clamp_min(norm(x, 2, Dims{dim}, true), Operand(eps));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "naru/complex.h"
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/convolution.h"
@@ -176,6 +177,7 @@ Tensor placed(const Tensor& g, const Tensor& indices, const Shared& back) {
 Tensor on_device(const Tensor& host, Device device) { return device.is_cpu() ? host : host.pin_memory().to(device, true); }
 
 Tensor window_sum(const Tensor& x, WindowTables tables, const char* node) {
+  if (is_complex(x.dtype())) return complex(window_sum(real(x), tables, node), window_sum(imag(x), tables, node));
   return sum_of(x, std::make_shared<WindowTables>(std::move(tables)), node);
 }
 
