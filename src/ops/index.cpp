@@ -5,6 +5,7 @@
 #include "naru/ops.h"
 #include "ops/addressing.h"
 #include "ops/numbers.h"
+#include "ops/sparse.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -272,6 +273,8 @@ const Tensor& Tensor::index_put_(IndexList indices, const Operand& value, bool a
 
 const Tensor& Tensor::index_put_(std::span<const Index> indices, const Operand& value, bool accumulate) const {
   if (value.is_tensor()) ops::require_defined(value.tensor(), "index_put_", "value");
+  ops::require_defined(*this, "index_put_", "input");
+  ops::refuse_sparse(*this, "index_put_");  // what is selected of it is no view
   const Parsed p = parse(*this, indices);
   if (p.placed.empty())
     assign_view(p.view, value, accumulate);

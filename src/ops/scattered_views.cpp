@@ -17,6 +17,7 @@ namespace {
 template <class F>
 Tensor with_part(const Tensor& t, const Tensor& source, const char* op, F view) {
   ops::require_defined(t, op, "input"), ops::require_defined(source, op, "src");
+  ops::refuse_sparse(t, op);
   const Tensor out = t.clone(), part = view(out);
   if (!(part.sizes() == source.sizes()))
     throw RuntimeError("expected src to have a size equal to the slice of self. src size = {}, slice size = {}", source.sizes().str(),

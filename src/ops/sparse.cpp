@@ -283,7 +283,7 @@ Tensor to_dense(const Tensor& t) {
   Dims flat = values.sizes();
   flat[0] = product(sparse_sizes(t.sizes(), indices.size(0)));
   const Tensor target = zeros(flat, Options(values.dtype(), values.device()));
-  if (values.numel() == 0) return target.view(t.sizes());
+  if (values.numel() == 0 && !values.requires_grad()) return target.view(t.sizes());
   return index_add(target, 0, ops::keys_of(indices, t.sizes()), values).view(t.sizes());
 }
 

@@ -225,7 +225,7 @@ def test_softmax_counts_what_is_not_stored_as_minus_infinity(s):
 MOVED = {
     "cat": lambda s: torch.cat([s, s * 2]), "cat along columns": lambda s: torch.cat([s, s], 1), "cat of one": lambda s: torch.cat([s], -1), "stack": lambda s: torch.stack([s, s * 3], 1),
     "unsqueeze": lambda s: s.unsqueeze(0), "unsqueeze behind": lambda s: s.unsqueeze(-1), "row": lambda s: s.select(0, 1), "column": lambda s: s.select(1, -1), "index": lambda s: s[1],
-    "element": lambda s: s[1, 2], "column by index": lambda s: s[:, 2], "unbind": lambda s: s.unbind(1)[2], "index_select": lambda s: s.index_select(0, torch.tensor([1, 0, 1], device=s.device)),
+    "element": lambda s: s[1, 2], "column by index": lambda s: s[:, 2], "column of nothing": lambda s: s[:, 1], "unbind": lambda s: s.unbind(1)[2], "index_select": lambda s: s.index_select(0, torch.tensor([1, 0, 1], device=s.device)),
     "index_select of columns": lambda s: torch.index_select(s, 1, torch.tensor([2, 2], device=s.device)), "narrow_copy": lambda s: s.narrow_copy(1, 1, 2), "transpose": lambda s: s.transpose(0, 1),
     "sum": lambda s: s.sum(0, keepdim=True), "sum of all": lambda s: s.sum((0, 1), keepdim=True), "norm": lambda s: s.norm(), "norm 1": lambda s: s.norm(1),
 }  # fmt: skip
@@ -252,6 +252,16 @@ def test_a_write_that_changes_what_is_stored_changes_the_tensor_itself(s):
         t.copy_(s.to_dense())
     with pytest.raises(RuntimeError, match="requires grad"):
         s.clone().requires_grad_().transpose_(0, 1)
+
+
+def test_writes_to_parts_of_a_sparse_tensor_are_refused_and_not_lost(s):
+    def put(t, index):
+        t[index] = 7.0
+
+    line = torch.sparse_coo_tensor([[1]], [3.0], (3,), device=s.device)
+    for f in (lambda: put(s, 0), lambda: put(s, (0, 1)), lambda: put(line, 1), lambda: line.select_scatter(torch.tensor(1.0, device=s.device), 0, 1)):
+        with pytest.raises(NotImplementedError, match="there is no sparse form of this operator"):
+            f()
 
 
 @pytest.mark.parametrize("f, error, text", [
