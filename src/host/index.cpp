@@ -6,6 +6,7 @@
 #include "host/instructions.h"
 #include "host/kernels.h"
 #include "host/layout.h"
+#include "host/simd.h"
 #include "ir/bad_index.h"
 #include "naru/error.h"
 
@@ -22,8 +23,23 @@ struct Named {
   uint32_t where;
 };
 
-// Looks at every position that the index operand has (once, however often it repeats).
-void check(const IndexOperand& index, const Dims& shape, int number, const Named& named) {
+// What positions are like, side by side.
+struct Seen {
+  bool outside, negative;
+};
+NARU_WIDE Seen look_at(const int64_t* positions, int64_t n, int64_t least, int64_t bound) {
+  const uint64_t from = static_cast<uint64_t>(least), room = static_cast<uint64_t>(bound) - from;
+  uint64_t outside = 0;
+  int64_t all = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    outside |= static_cast<uint64_t>(positions[i]) - from >= room;
+    all |= positions[i];
+  }
+  return {outside != 0, all < 0};
+}
+
+// Looks at every position that the index operand has (once, however often it repeats). Returns whether some count from the end.
+bool check(const IndexOperand& index, const Dims& shape, int number, const Named& named) {
   Dims sizes, strides;
   for (size_t d = 0; d < shape.size(); ++d)
     if (index.positions.strides[d] != 0) {
@@ -39,19 +55,32 @@ void check(const IndexOperand& index, const Dims& shape, int number, const Named
   const int64_t inner = space.rank ? space.sizes[last] : 1, step = space.rank ? space.operands[0].strides[last] : 8;
   Walk walk(space, std::max(last, 0));
   walk.seek(0);
+  bool negative = false;
   for (int64_t row = 0; row * inner < n; ++row, walk.next()) {
     const char* at = walk.at(0);
-    bool bad = false;
-    for (int64_t i = 0; i < inner; ++i) {
-      const int64_t v = *reinterpret_cast<const int64_t*>(at + i * step);
-      bad |= v < least || v >= bound;
+    Seen seen{};
+    if (step == 8) {
+      seen = look_at(reinterpret_cast<const int64_t*>(at), inner, least, bound);
+    } else {
+      for (int64_t i = 0; i < inner; ++i) {
+        const int64_t v = *reinterpret_cast<const int64_t*>(at + i * step);
+        seen.outside |= v < least || v >= bound;
+        seen.negative |= v < 0;
+      }
     }
-    if (!bad) continue;
+    negative |= seen.negative;
+    if (!seen.outside) continue;
     for (int64_t i = 0;; ++i) {
       const int64_t v = *reinterpret_cast<const int64_t*>(at + i * step);
       if (v < least || v >= bound) throw IndexError(ir::bad_index_text(index, shape, number, row * inner + i, v, named.op, named.where));
     }
   }
+  return negative;
+}
+bool check_all(const std::vector<IndexOperand>& indices, const Dims& shape, const Named& named) {
+  bool negative = false;
+  for (size_t i = 0; i < indices.size(); ++i) negative |= check(indices[i], shape, static_cast<int>(i), named);
+  return negative;
 }
 
 // The two operands that move together over `shape`, and the indices that move one of them further.
@@ -200,11 +229,31 @@ void gather_line(const char* source, int64_t source_step, const int64_t* at, int
   for (int64_t e = 0; e < n; ++e)
     out[e] = *reinterpret_cast<const T*>(source + e * source_step + (at[e] + (at[e] < 0 ? bound : 0)) * scale);
 }
+// The same where none counts from the end, and the elements lie side by side: T's positions in an array.
+template <class T>
+void gather_plain(const char* source, const int64_t* at, char* target, int64_t n) {
+  const T* in = reinterpret_cast<const T*>(source);
+  T* out = reinterpret_cast<T*>(target);
+  for (int64_t e = 0; e < n; ++e) out[e] = in[at[e]];
+}
 template <class T>
 void scatter_line(const char* value, const int64_t* at, int64_t bound, int64_t scale, char* target, int64_t target_step, int64_t n) {
   const T* in = reinterpret_cast<const T*>(value);
   for (int64_t e = 0; e < n; ++e) *reinterpret_cast<T*>(target + e * target_step + (at[e] + (at[e] < 0 ? bound : 0)) * scale) = in[e];
 }
+// target += value, in order.
+using AddLine = void (*)(const char* value, const int64_t* at, int64_t bound, int64_t scale, char* target, int64_t target_step, int64_t n);
+template <class T>
+void add_line(const char* value, const int64_t* at, int64_t bound, int64_t scale, char* target, int64_t target_step, int64_t n) {
+  const T* in = reinterpret_cast<const T*>(value);
+  for (int64_t e = 0; e < n; ++e) {
+    T* out = reinterpret_cast<T*>(target + e * target_step + (at[e] + (at[e] < 0 ? bound : 0)) * scale);
+    *out = Plus<T>::of(*out, in[e]);
+  }
+}
+constexpr PerDType<AddLine> kAddLine{nullptr,           nullptr, nullptr, nullptr,         add_line<int32_t>,
+                                     add_line<int64_t>, nullptr, nullptr, add_line<float>, add_line<double>};
+
 bool is_one_line(const Moves& m) {
   return m.indices.size() == 1 && (m.item == 4 || m.item == 8) && m.space.operands[0].strides[m.last()] == m.item &&
          m.space.operands[2].strides[m.last()] == 8;
@@ -216,7 +265,7 @@ bool nothing(const Dims& shape) { return product(shape) == 0; }
 
 void run(const ir::Gather& g) {
   if (nothing(g.shape)) return;
-  for (size_t i = 0; i < g.indices.size(); ++i) check(g.indices[i], g.shape, static_cast<int>(i), {g.op, g.where});
+  const bool negative = check_all(g.indices, g.shape, {g.op, g.where});
   const Moves m(g.shape, g.out, g.source, g.indices);
   const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
   const int64_t out_step = m.space.operands[0].strides[m.last()], source_step = m.space.operands[1].strides[m.last()];
@@ -247,6 +296,11 @@ void run(const ir::Gather& g) {
       if (one_line) {
         const auto* positions = reinterpret_cast<const int64_t*>(walk.at(2)) + first;
         const int64_t bound = g.indices[0].bound, scale = g.indices[0].step * m.item;
+        if (!negative && source_step == 0 && scale == m.item) {
+          const auto plain = m.item == 4 ? gather_plain<uint32_t> : gather_plain<uint64_t>;
+          plain(walk.at(1), positions, walk.at(0) + first * out_step, n);
+          continue;
+        }
         const auto line = m.item == 4 ? gather_line<uint32_t> : gather_line<uint64_t>;
         line(walk.at(1) + first * source_step, source_step, positions, bound, scale, walk.at(0) + first * out_step, n);
         continue;
@@ -259,7 +313,7 @@ void run(const ir::Gather& g) {
 
 void run(const ir::Scatter& s) {
   if (nothing(s.shape)) return;
-  for (size_t i = 0; i < s.indices.size(); ++i) check(s.indices[i], s.shape, static_cast<int>(i), {s.op, s.where});
+  check_all(s.indices, s.shape, {s.op, s.where});
   const Moves m(s.shape, s.value, s.target, s.indices);
   const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
   const int64_t value_step = m.space.operands[0].strides[m.last()], target_step = m.space.operands[1].strides[m.last()];
@@ -283,8 +337,11 @@ void run(const ir::Scatter& s) {
   Walk walk(m.space, m.last());
   walk.seek(0);
   int64_t shifts[kBlock];
-  if (!add && is_one_line(m)) {
-    const auto line = m.item == 4 ? scatter_line<uint32_t> : scatter_line<uint64_t>;
+  const AddLine line = !is_one_line(m) ? nullptr
+                       : add           ? kAddLine[s.value.dtype]
+                       : m.item == 4   ? scatter_line<uint32_t>
+                                       : scatter_line<uint64_t>;
+  if (line) {
     const int64_t bound = s.indices[0].bound, scale = s.indices[0].step * m.item;
     for (int64_t row = 0; row < rows; ++row, walk.next())
       line(walk.at(0), reinterpret_cast<const int64_t*>(walk.at(2)), bound, scale, walk.at(1), target_step, inner);
