@@ -38,7 +38,8 @@ V sign(V x) {
 V floor_divide(V a, V b) {
   const V zero = a.lit(0);
   if (!is_float(a.type())) {
-    const V quotient = a / b, rest = rem(a, b);
+    // 0 by 0, as the quotient is.
+    const V quotient = a / b, rest = where(b == zero, zero, a - quotient * b);
     return where(rest != zero, where((rest < zero) != (b < zero), quotient - 1, quotient), quotient);
   }
   // (a - fmod(a, b)) / b is an integer but for its rounding; lower it by one where fmod has the other sign.
