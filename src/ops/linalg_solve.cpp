@@ -79,7 +79,7 @@ std::pair<Tensor, Tensor> solve_ex(const Tensor& a, const Tensor& b, bool left, 
   if (a.dtype() != b.dtype())
     throw RuntimeError("{}: Expected A and B to have the same dtype, but found A of type {} and B of type {} instead", kOp,
                        ops::torch_name(a.dtype()), ops::torch_name(b.dtype()));
-  ops::require_floating(a, kOp, false);
+  ops::require_lapack_type(a, "lu_cpu");
   ops::require_one_device(a, b, kOp, "A", "B");
   const Dims shorter(std::span<const int64_t>(a.sizes()).first(a.sizes().size() - 1));
   const bool vector = b.dim() == 1 || (b.dim() + 1 == a.dim() && b.sizes() == shorter);
