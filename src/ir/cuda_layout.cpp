@@ -67,10 +67,28 @@ CudaPart part_at(const KernelSource& s, size_t i) {
   return p;
 }
 
+std::vector<CudaMacro> macros_of(const KernelSource& s) {
+  std::vector<CudaMacro> list;
+  const auto starts = [&](size_t i) {  // a directive
+    if (!s.tokens()[i].directive || s.word(i) != "#") return false;
+    const size_t line = s.text().rfind('\n', s.tokens()[i].at);
+    return i == 0 || !s.tokens()[i - 1].directive ||
+           (line != std::string::npos && line > s.tokens()[i - 1].at && s.text()[line - 1] != '\\');
+  };
+  for (size_t i = 0; i + 2 < s.tokens().size(); ++i) {
+    if (!starts(i) || s.word(i + 1) != "define") continue;
+    size_t end = i + 3;
+    while (end < s.tokens().size() && s.tokens()[end].directive && !starts(end)) ++end;
+    list.push_back({std::string(s.word(i + 2)), i, i + 3, end});
+  }
+  return list;
+}
+
 }  // namespace
 
 CudaLayout cuda_layout(const KernelSource& s) {
   CudaLayout layout;
+  layout.macros = macros_of(s);
   std::vector<size_t> closing;
   for (size_t i = 0; i < s.tokens().size();) {
     const auto is = [&](size_t at, std::string_view w) { return at < s.tokens().size() && s.word(at) == w; };
@@ -100,15 +118,19 @@ std::set<std::string> CudaLayout::reached_from(const KernelSource& s, const std:
     for (size_t i = begin; i < end; ++i)
       if (s.tokens()[i].kind == Token::Kind::Name && reached.insert(std::string(s.word(i))).second) open.emplace_back(s.word(i));
   };
-  // What macros hold may be meant anywhere.
+  const auto in_macro = [&](size_t i) {
+    return std::any_of(macros.begin(), macros.end(), [&](const CudaMacro& m) { return m.begin <= i && i < m.end; });
+  };
   for (size_t i = 0; i < s.tokens().size(); ++i)
-    if (s.tokens()[i].directive) look(i, i + 1);
+    if (s.tokens()[i].directive && !in_macro(i)) look(i, i + 1);
   for (const CudaPart* p : first) look(p->begin, p->end);
   while (!open.empty()) {
     const std::string name = open.back();
     open.pop_back();
     for (const CudaPart& p : parts)
       if (p.kind == CudaPart::Kind::Function && p.body && p.name == name) look(p.begin, p.end);
+    for (const CudaMacro& m : macros)
+      if (m.name == name) look(m.text, m.end);
   }
   return reached;
 }
@@ -131,8 +153,12 @@ Spelling::Spelling(const KernelSource& s) : source(s), before(s.tokens().size())
 }
 
 void Spelling::drop(size_t begin, size_t end) {
-  for (size_t i = begin; i < end; ++i)
-    if (!source.tokens()[i].directive) drop(i);
+  // Conditions stay, for what they open they close elsewhere; pragmas are of what is left out.
+  bool pragma = false;
+  for (size_t i = begin; i < end; ++i) {
+    if (source.word(i) == "#") pragma = i + 1 < end && source.word(i + 1) == "pragma";
+    if (!source.tokens()[i].directive || pragma) drop(i);
+  }
 }
 
 std::string Spelling::text() const {

@@ -50,8 +50,11 @@ class CudaTranslator {
     reached_ = layout_.reached_from(s_, functions_);
     for (const CudaPart& p : layout_.parts)
       if (p.kind == Kind::Function && reached_.contains(p.name)) functions_.push_back(&p);
-    for (size_t i = 0; i + 2 < s_.tokens().size(); ++i)
-      if (s_.tokens()[i].directive && s_.word(i) == "#" && s_.word(i + 1) == "define") macros_.emplace(s_.word(i + 2), i + 3);
+    for (const CudaMacro& m : layout_.macros) {
+      macros_.emplace(m.name, &m);
+      // What only the host uses.
+      for (size_t i = m.begin; !reached_.contains(m.name) && i < m.end; ++i) out_.drop(i);
+    }
     const auto named = [&](std::string_view w) {
       for (size_t i = 1; i < s_.tokens().size(); ++i)
         if (s_.word(i) == w && s_.word(i - 1) != "void" && is_type_word(s_.word(i - 1))) return true;
@@ -145,10 +148,7 @@ class CudaTranslator {
       if (!out_.is_name(i) || is_type_word(s_.word(i)) || s_.word(i) == "sizeof" || numbers_.contains(std::string(s_.word(i)))) continue;
       const auto macro = macros_.find(std::string(s_.word(i)));
       if (macro == macros_.end()) return false;
-      size_t last = macro->second;
-      const int line = s_.line_at(s_.tokens()[last - 1].at);
-      while (last < s_.tokens().size() && s_.line_at(s_.tokens()[last].at) == line) ++last;
-      if (!is_constant(macro->second, last, depth + 1)) return false;
+      if (!is_constant(macro->second->text, macro->second->end, depth + 1)) return false;
     }
     return true;
   }
@@ -362,7 +362,7 @@ class CudaTranslator {
   std::vector<const CudaPart*> functions_, constants_;  // of the kernel, which is the first, and what it calls
   std::set<std::string> reached_, types_, numbers_;
   std::set<std::string, std::less<>> kernels_;
-  std::map<std::string, size_t> macros_;                         // where their texts begin
+  std::map<std::string, const CudaMacro*> macros_;               // where their texts begin
   std::map<std::string, std::pair<size_t, std::string>> casts_;  // constants that are no int: from where on, and their types
   bool half_is_a_name_ = false;
 };

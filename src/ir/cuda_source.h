@@ -20,10 +20,17 @@ struct CudaPart {
   bool device = false, host = false, templated = false;
 };
 
+// #define NAME ...: its tokens, from # on, and where its text begins.
+struct CudaMacro {
+  std::string name;
+  size_t begin = 0, text = 0, end = 0;
+};
+
 struct CudaLayout {
   std::vector<CudaPart> parts;
+  std::vector<CudaMacro> macros;
   std::vector<size_t> around;  // extern "C" { }, namespace { }
-  // Names that `first` leads to: of functions and macros, and all others in their texts.
+  // Names that `first` leads to: of functions and macros, and all others in their texts; and those that conditions ask for.
   std::set<std::string> reached_from(const KernelSource& source, const std::vector<const CudaPart*>& first) const;
 };
 
