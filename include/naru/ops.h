@@ -44,8 +44,10 @@ Tensor arange(Scalar start, Scalar end, Scalar step = 1, const Options& options 
 // The same up to and with end (PyTorch's deprecated range). Of the default floating type unless another is named.
 Tensor range(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
 Tensor linspace(double start, double end, int64_t steps, const Options& options = {});
-// base to the powers of linspace(start, end, steps), computed in float64.
-Tensor logspace(double start, double end, int64_t steps, double base = 10, const Options& options = {});
+// Of complex numbers each part for itself; the dtype is then complex.
+Tensor linspace(Scalar start, Scalar end, int64_t steps, const Options& options = {});
+// base to the powers of linspace(start, end, steps), computed in float64 or complex128.
+Tensor logspace(Scalar start, Scalar end, int64_t steps, double base = 10, const Options& options = {});
 Tensor eye(int64_t n, int64_t m = -1, const Options& options = {});
 // One number, as a tensor without dimensions.
 Tensor scalar_tensor(Scalar value, const Options& options = {});

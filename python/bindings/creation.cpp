@@ -79,9 +79,11 @@ void define_ranges() {
         return range(start, end, step, o);
       });
   def(kFunction, "linspace", "start, end, steps, @options, out=None", "`steps` numbers from start to end, evenly spaced.",
-      [](double start, double end, int64_t steps, const Options& o) { return linspace(start, end, steps, o); });
+      [](const Scalar& start, const Scalar& end, int64_t steps, const Options& o) { return linspace(start, end, steps, o); });
   def(kFunction, "logspace", "start, end, steps, base=10.0, @options, out=None", "base to the powers of linspace(start, end, steps).",
-      [](double start, double end, int64_t steps, double base, const Options& o) { return logspace(start, end, steps, base, o); });
+      [](const Scalar& start, const Scalar& end, int64_t steps, double base, const Options& o) {
+        return logspace(start, end, steps, base, o);
+      });
   def(kFunction, "eye", "n, m=None, @options, out=None", "The n × m identity matrix.",
       [](int64_t n, std::optional<int64_t> m, const Options& o) {
         if (m && *m < 0) throw RuntimeError("m must be greater or equal to 0, got {}", *m);

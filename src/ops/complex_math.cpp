@@ -53,11 +53,24 @@ Pair exponential(P a) {
   return {where((a.re == kInfinity) & wild, kInfinity, r.re), r.im};
 }
 
+// What rounding took from x * x, exactly: Dekker's product, over halves of x that have too few bits for a product of theirs to be rounded.
+Tensor rest_of_square(const Tensor& x, const Tensor& square) {
+  const Tensor c = x * (x.dtype() == DType::F64 ? 0x1p27 + 1 : 0x1p12 + 1), high = c - (c - x), low = x - high;
+  return (high * high - square) + high * low * 2.0 + low * low;
+}
+// first + a.re * a.re + a.im * a.im, which may cancel: what rounding takes from the squares and from the first sum is added behind.
+Tensor with_squares(const Tensor& first, P a) {
+  const Tensor p = a.re * a.re, q = a.im * a.im, sum = first + p;
+  if (size_of(p.dtype()) == 2) return sum + q;
+  const Tensor back = sum - first, lost = (first - (sum - back)) + (p - back);
+  return (sum + q) + (lost + (rest_of_square(a.re, p) + rest_of_square(a.im, q)));
+}
+
 // log |z|, by log1p where |z| is about 1.
 Tensor log_magnitude(P a) {
-  const Tensor x = abs(a.re), y = abs(a.im), great = maximum(x, y), small = minimum(x, y), h = hypot(x, y);
+  const Tensor x = abs(a.re), y = abs(a.im), h = hypot(x, y);
   const Tensor near = (h > 0.5) & (h < 2.0);
-  return where(near, log1p((great - 1.0) * (great + 1.0) + small * small) * 0.5, log(h));
+  return where(near, log1p(with_squares(full_like(x, -1.0), {maximum(x, y), minimum(x, y)})) * 0.5, log(h));
 }
 Pair logarithm(P a) { return {log_magnitude(a), atan2(a.im, a.re)}; }
 
@@ -132,7 +145,7 @@ Pair exponential_minus_one(P a) {
 }
 Pair logarithm_plus_one(P a) {
   const Pair b = plus_one(a);
-  const Tensor square = a.re * (a.re + 2.0) + a.im * a.im, small = abs(square) < 1.0;
+  const Tensor square = with_squares(a.re * 2.0, {a.im, a.re}), small = abs(square) < 1.0;
   const Tensor re = where(small, log1p(square) * 0.5, log_magnitude(b));
   return {where(isnan(a.re) | isnan(a.im), kNaN, re), atan2(a.im, b.re)};
 }

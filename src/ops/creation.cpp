@@ -2,11 +2,13 @@
 #include <cmath>
 
 #include "core/sizes.h"
+#include "naru/complex.h"
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/numbers.h"
 #include "ops/sparse.h"
 #include "ops/strides.h"
+#include "ops/type_names.h"
 #include "runtime/fallback.h"
 #include "runtime/memory.h"
 
@@ -159,6 +161,34 @@ Tensor range(Scalar start, Scalar end, Scalar step, const Options& options) {
   return arange(first, first + (static_cast<double>(static_cast<int64_t>(count)) + 0.5) * by, by, o);
 }
 
+namespace {
+bool has_complex(const Scalar& start, const Scalar& end, const Options& o) {
+  return start.is_complex() || end.is_complex() || (o.dtype && is_complex(*o.dtype));
+}
+// The dtype of complex numbers from start to end; a real one that was asked for is refused.
+DType complex_range_type(const char* name, const Options& o) {
+  const DType type = complex_of(default_dtype());
+  if (o.dtype && !is_complex(*o.dtype))
+    throw RuntimeError("torch.{}(): inferred dtype c10::complex<{}> can't be safely cast to passed dtype {}", name,
+                       type == kComplex128 ? "double" : "float", ops::torch_name(*o.dtype));
+  return o.dtype.value_or(type);
+}
+// Each part for itself.
+Tensor complex_linspace(const Scalar& start, const Scalar& end, int64_t steps, const Options& o) {
+  const DType type = complex_range_type("linspace", o);
+  Options part = o;
+  part.dtype = type == kComplex128 ? DType::F64 : DType::F32;
+  part.requires_grad = false;
+  const Tensor re = linspace(start.real(), end.real(), steps, part);
+  return finish(complex(re, linspace(start.imag(), end.imag(), steps, part)).to(type), o);
+}
+}  // namespace
+
+Tensor linspace(Scalar start, Scalar end, int64_t steps, const Options& o) {
+  if (has_complex(start, end, o)) return complex_linspace(start, end, steps, o);
+  return linspace(start.to_double(), end.to_double(), steps, o);
+}
+
 Tensor linspace(double start, double end, int64_t steps, const Options& o) {
   if (steps < 0) throw RuntimeError("number of steps must be non-negative (got {})", steps);
   const DType type = o.dtype.value_or(default_dtype());
@@ -180,15 +210,17 @@ Tensor linspace(double start, double end, int64_t steps, const Options& o) {
   return finish(t, o);
 }
 
-Tensor logspace(double start, double end, int64_t steps, double base, const Options& o) {
+Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, const Options& o) {
   Options wide = o;
-  wide.dtype = DType::F64;
+  const bool any_complex = has_complex(start, end, o);
+  const DType type = any_complex ? complex_range_type("logspace", o) : o.dtype.value_or(default_dtype());
+  wide.dtype = any_complex ? kComplex128 : DType::F64;
   wide.requires_grad = false;
   if (is_integral(o.dtype.value_or(DType::F32))) start = std::trunc(start), end = std::trunc(end);
   const Device device = o.device.value_or(default_device());
   if (!runtime::computes_in_double(device)) wide.device = Device(DeviceType::Cpu);
   const Tensor t = pow(Operand(base), linspace(start, end, steps, wide));
-  return finish(t.to(device, o.dtype.value_or(default_dtype()), false, false), o);
+  return finish(t.to(device, type, false, false), o);
 }
 
 Tensor eye(int64_t n, int64_t m, const Options& o) {

@@ -2,6 +2,7 @@
 import cmath
 import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -139,6 +140,16 @@ def test_large_and_small_numbers_do_not_overflow_on_the_way():
     assert (z / z).tolist() == [1, 1]
     assert torch.isfinite(z.sqrt()).all() and torch.isfinite(z.log()).all()
     assert z[1].abs().item() == pytest.approx(1.4142135e-30)
+
+
+def test_the_logarithm_near_the_unit_circle_loses_no_digits_where_the_squares_of_the_parts_cancel():
+    angles = np.random.default_rng(0).uniform(-math.pi, math.pi, 200)
+    for dtype, eps, radii in ((torch.complex128, 2.0**-52, (1 - 1e-9, 1.0, 1 + 1e-12, 0.9)), (torch.complex64, 2.0**-23, (1 - 1e-4, 1.0, 1 + 1e-6, 0.9))):
+        z = torch.tensor(np.concatenate([r * np.exp(1j * angles) for r in radii]), dtype=dtype)
+        for made, numbers, one in ((z.log(), z, 0), ((z - 1).log1p(), z - 1, 1)):
+            for got, w in zip(made.tolist(), numbers.tolist()):
+                square_less_one = (Fraction(w.real) + one) ** 2 + Fraction(w.imag) ** 2 - 1
+                assert abs(got.real - (wanted := math.log1p(square_less_one) / 2)) <= 8 * eps * abs(wanted) + 4 * eps**2, w
 
 
 def test_numpy_crosses_both_ways_without_a_copy():

@@ -117,6 +117,17 @@ def test_options_are_kept(device):
     assert torch.rand_like(x).shape == (2,) and torch.randn_like(x, dtype=torch.float32).dtype == torch.float32
 
 
+def test_numbers_between_complex_ones_are_complex(device):
+    x = torch.linspace(1j, 2 - 1j, 3, device=device)
+    assert x.dtype == torch.complex64 and x.tolist() == [1j, 1, 2 - 1j] and str(x.device) == device
+    assert torch.linspace(0, 1, 3, dtype=torch.complex128).tolist() == [0, 0.5, 1] and torch.linspace(1j, 0, 1).tolist() == [1j]
+    assert torch.linspace(0, 1j, 0).dtype == torch.complex64 and torch.linspace(0.0, 1j, 2, requires_grad=True).requires_grad
+    assert abs(torch.logspace(0j, 1, 3) - torch.tensor([1, 10**0.5, 10])).max().item() < 1e-5
+    for name in ("linspace", "logspace"):
+        with pytest.raises(RuntimeError, match=rf"torch\.{name}\(\): inferred dtype c10::complex<float> can't be safely cast to passed dtype Long"):
+            getattr(torch, name)(0, 1j, 3, dtype=torch.int64)
+
+
 def test_sequences_of_numbers():
     assert torch.arange(3).tolist() == [0, 1, 2] and torch.arange(3).dtype == torch.int64
     assert torch.arange(3.0).dtype == torch.float32 and torch.arange(1, 2, 0.5).tolist() == [1.0, 1.5]

@@ -82,11 +82,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
 
 
 def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Tensor:
-    """num numbers at equal distances from start to stop, which is the last one if endpoint."""
-    if isinstance(start, complex) or isinstance(stop, complex) or (dtype is not None and dtype.is_complex):
-        start, stop, wide = complex(start), complex(stop), dtype or (_C.complex128 if _C.get_default_dtype() == _C.float64 else _C.complex64)
-        part = _C.float64 if wide == _C.complex128 else _C.float32
-        return _C.complex(*(linspace(a, b, num, dtype=part, device=device, endpoint=endpoint) for a, b in ((start.real, stop.real), (start.imag, stop.imag))))
+    """num numbers, complex ones too, at equal distances from start to stop, which is the last one if endpoint."""
     made = _C.linspace(start, stop, num if endpoint else num + 1, dtype=dtype, device=device)
     return made if endpoint else made[:-1]
 
