@@ -25,6 +25,7 @@ namespace naru {
 // the last ones may be smaller); or `blocks` groups of `threads` each.
 struct Extent {
   Dims grid{}, blocks{}, threads{};
+  int64_t shared = 0;  // bytes of a shared array without a length: CUDA's `extern __shared__ float part[]`
 };
 
 // A tensor for a pointer, a number for anything else.

@@ -95,14 +95,14 @@ void define_kernels(nb::module_& m) {
       .def_prop_ro("outputs", &Kernel::outputs)
       .def(
           "run",
-          [](const Kernel& k, nb::tuple arguments, nb::object grid, nb::object blocks, nb::object threads) {
+          [](const Kernel& k, nb::tuple arguments, nb::object grid, nb::object blocks, nb::object threads, int64_t shared) {
             const std::vector<KernelArgument> list = arguments_from(k, std::move(arguments));
-            const Extent extent{extent_from(grid.ptr(), "grid"), extent_from(blocks.ptr(), "blocks"),
-                                extent_from(threads.ptr(), "threads")};
+            const Extent extent{extent_from(grid.ptr(), "grid"), extent_from(blocks.ptr(), "blocks"), extent_from(threads.ptr(), "threads"),
+                                shared};
             Unlocked scope;
             k(list, extent);
           },
-          nb::arg("arguments"), nb::arg("grid").none(), nb::arg("blocks").none(), nb::arg("threads").none());
+          nb::arg("arguments"), nb::arg("grid").none(), nb::arg("blocks").none(), nb::arg("threads").none(), nb::arg("shared"));
 }
 
 }  // namespace naru::py

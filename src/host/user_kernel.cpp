@@ -173,7 +173,7 @@ struct Function {
 Function function_of(const ir::UserKernel& k) {
   struct Known {
     std::mutex mutex;
-    std::map<uint64_t, Function> functions;
+    std::map<std::pair<uint64_t, int64_t>, Function> functions;  // by kernel, and bytes of its open array
   };
   static auto* const known = [] {
     auto* made = new Known;
@@ -183,8 +183,8 @@ Function function_of(const ir::UserKernel& k) {
   const bool wide = render::c::is_wide(k);
   const uint64_t key = k.source->id() << 16 | static_cast<uint64_t>(k.entry) << 1 | static_cast<uint64_t>(wide);
   const std::lock_guard lock(known->mutex);
-  Function& f = known->functions[key];
-  if (!f.run) f = {compile({k.source, k.entry, wide}), has_loops(*k.source)};
+  Function& f = known->functions[{key, k.shared}];
+  if (!f.run) f = {compile({k.source, k.entry, wide, k.shared}), has_loops(*k.source)};
   return f;
 }
 

@@ -71,7 +71,7 @@ class Pointers {
     return out_.is_name(i) && !out_.gone[i] && (is_type_word(word(i)) || word(i) == "auto" || types_.contains(std::string(word(i))));
   }
   static bool is_decoration(std::string_view w) {
-    return w == "const" || w == "volatile" || w == "__restrict__" || w == "__restrict" || w == "restrict" || w == "static";
+    return w == "const" || w == "volatile" || w == "__restrict__" || w == "__restrict" || w == "restrict" || w == "static" || w == "extern";
   }
 
   // One behind the expression that starts at i: at a comma, a semicolon or a closing bracket.
@@ -84,9 +84,13 @@ class Pointers {
   // The declaration that starts at i, if one does: its variables. Returns one behind it, or i.
   size_t declare(std::vector<Variable>& list, size_t i, size_t end, Space arrays) const {
     const size_t begin = i, count = list.size();
-    while (i < end &&
-           (is_decoration(word(i)) || out_.gone[i] || word(i) == "__shared__" || word(i) == "__constant__" || word(i) == "__device__"))
-      ++i;
+    for (; i < end; ++i) {
+      const std::string_view w = word(i);
+      if (w == "__align__" || w == "alignas")
+        i = s_.matching(i + 1);
+      else if (!is_decoration(w) && !out_.gone[i] && w != "__shared__" && w != "__constant__" && w != "__device__")
+        break;
+    }
     const size_t type = i;
     while (i < end && (is_type(i) || is_decoration(word(i)))) ++i;
     if (i == type || !is_type(type)) return begin;
@@ -133,7 +137,9 @@ class Pointers {
     }
     for (size_t i = p.body + 1; i < p.end; ++i) {
       const std::string_view before = word(i - 1);
-      if (out_.gone[i] || (before != ";" && before != "{" && before != "}" && before != "(" && before != ")" && before != "else")) continue;
+      if (out_.gone[i] || (before != ";" && before != "{" && before != "}" && before != "(" && before != ")" && before != "else" &&
+                           before != "static" && before != "extern"))
+        continue;
       bool shared = false;
       for (size_t k = i; word(k) == "__shared__" || is_decoration(word(k)); ++k) shared |= word(k) == "__shared__";
       if (const size_t end = declare(f.variables, i, p.end, shared ? Space::Shared : Space::Private); end > i) i = end - 1;

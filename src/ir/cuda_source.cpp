@@ -125,13 +125,28 @@ class CudaTranslator {
   }
 
   void shared(const CudaPart& p, size_t i, int depth) {
-    for (const size_t k : {i - 1, i + 1}) {
-      if (is(k, "extern")) out_.refuse(i, "a shared array without a length: write its length, as `__shared__ float part[256]`");
+    if (is(i - 1, "extern")) open_shared(i);
+    for (const size_t k : {i - 1, i + 1})
       if (is(k, "static")) out_.drop(k);
-    }
     if (p.kind != Kind::Kernel)
       out_.refuse(i, fmt::format("'{}' is no kernel: declare shared arrays in the kernel and pass pointers", p.name));
     if (depth > 1) out_.refuse(i, "shared arrays stand at the top of a kernel's body");
+  }
+
+  // extern __shared__ float part[]: as long as the call says. (All of them in a kernel would be the same memory.)
+  void open_shared(size_t i) {
+    if (open_shared_) out_.refuse(i, "a second shared array without a length: they share their memory; take pointers into one");
+    open_shared_ = true;
+    out_.drop(i - 1);
+    std::string type;
+    size_t open = i + 1;
+    for (; open < s_.tokens().size() && !is(open, "[") && !is(open, ";"); ++open)
+      if (is(open, "("))
+        open = s_.matching(open);
+      else if (out_.is_name(open) && !is(open + 1, "[") && !is(open, "__align__") && !is(open, "volatile"))
+        (type += " ") += s_.word(open);
+    if (!is(open, "[") || !is(open + 1, "]")) out_.refuse(i, "`extern __shared__` is for one array, as `extern __shared__ float part[];`");
+    out_.words[open + 1] = fmt::format("naru_shared_bytes / sizeof({} )]", type);
   }
 
   // One behind the `;`.
@@ -364,7 +379,7 @@ class CudaTranslator {
   std::set<std::string, std::less<>> kernels_;
   std::map<std::string, const CudaMacro*> macros_;               // where their texts begin
   std::map<std::string, std::pair<size_t, std::string>> casts_;  // constants that are no int: from where on, and their types
-  bool half_is_a_name_ = false;
+  bool half_is_a_name_ = false, open_shared_ = false;
 };
 
 }  // namespace

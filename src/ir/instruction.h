@@ -334,6 +334,7 @@ struct UserKernel {
   std::vector<void*> memory;                                // one for each pointer, null for tensors without elements
   std::vector<uint64_t> numbers;                            // bits of the others: integers in 64 bits, float and double as they are
   std::array<int64_t, 3> items{1, 1, 1}, threads{1, 1, 1};  // of the grid; of a group. The last groups may be smaller
+  int64_t shared = 0;                                       // bytes of the shared array that the kernel leaves open
   int64_t groups(int d) const {
     return (items[static_cast<size_t>(d)] + threads[static_cast<size_t>(d)] - 1) / threads[static_cast<size_t>(d)];
   }

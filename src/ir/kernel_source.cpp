@@ -380,6 +380,8 @@ void KernelSource::find_uses() {
   for (KernelEntry& k : kernels_) {
     bool asks = false;
     look(k.body, k.end, asks, k.barriers, k.groups);
+    for (size_t i = k.body; i < k.end; ++i)
+      k.open_shared |= word(i) == "naru_shared_bytes" || (native_ && word(i) == "extern" && i + 1 < k.end && word(i + 1) == "__shared__");
   }
 }
 

@@ -41,9 +41,10 @@ struct Token {
 struct KernelEntry {
   std::string name;
   std::vector<KernelParam> params;
-  size_t head, body, end;  // `kernel` (`__global__`), `{`, one behind `}`
-  bool barriers = false;   // it may meet one
-  bool groups = false;     // it may see how items are grouped
+  size_t head, body, end;    // `kernel` (`__global__`), `{`, one behind `}`
+  bool barriers = false;     // it may meet one
+  bool groups = false;       // it may see how items are grouped
+  bool open_shared = false;  // it has a shared array whose length the call gives
 };
 
 // A function beside the kernels: where its name stands, and the brackets of its parameters. A declaration is one too.

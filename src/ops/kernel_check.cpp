@@ -15,7 +15,7 @@ namespace {
 using ir::CType;
 using ir::KernelParam;
 
-constexpr int64_t kMostThreads = 1024;
+constexpr int64_t kMostThreads = 1024, kMostShared = 1 << 20;
 
 // "float32", as PyTorch names it.
 std::string type_name(DType t) { return fmt::format("torch.{}", name_of(t)); }
@@ -151,6 +151,17 @@ void check_extent(const Kernel::Plan& plan, const Extent& e, const Device& devic
   if (items > 0x1p60) throw ValueError("{}(): {} items are too many", name, items);
 }
 
+void check_shared(const Kernel::Plan& plan, int64_t bytes, ir::UserKernel& k) {
+  if (bytes < 0 || bytes > kMostShared)
+    throw ValueError("{}(): shared={}: wanted 0 to {} bytes of shared memory a group", plan.entry().name, bytes, kMostShared);
+  if (!plan.entry().open_shared) return;
+  if (bytes == 0)
+    throw ValueError(
+        "{}(): it has a shared array without a length: give its bytes, as shared=1024 (the third number of <<<blocks, threads, bytes>>>)",
+        plan.entry().name);
+  k.shared = bytes;
+}
+
 }  // namespace
 
 Device device_of(std::span<const KernelArgument> arguments) {
@@ -189,6 +200,7 @@ ir::UserKernel check_call(const Kernel::Plan& plan, std::span<const KernelArgume
   if (plan.source->native() && !runtime::backend_of(device.type).capabilities(device).cuda_source)
     k.source = &plan.source->in_dialect(plan.number), k.entry = 0;
   check_extent(plan, extent, device, k);
+  check_shared(plan, extent.shared, k);
   return k;
 }
 

@@ -148,6 +148,36 @@ def test_a_histogram_with_atomics_and_names_that_mean_something_to_the_dialect(d
     assert extremes.tolist() == [0, 3, 8, x.cpu().numpy().view(np.uint8)[0]]
 
 
+SUMS = """
+__global__ void sums(const float* x, float* out, int n) {
+  extern __shared__ __align__(16) float part[];
+  static __shared__ int first;
+  float* mine = part + threadIdx.x;
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  *mine = i < n ? x[i] : 0.0f;
+  if (threadIdx.x == 0) first = blockIdx.x;
+  for (unsigned int s = blockDim.x / 2; s > 0; s >>= 1) {
+    __syncthreads();
+    if (threadIdx.x < s) part[threadIdx.x] += part[threadIdx.x + s];
+  }
+  if (threadIdx.x == 0) out[first] = part[0];
+}
+"""
+
+
+def test_a_shared_array_is_as_long_as_the_call_says(device):
+    x, out = naru.randint(0, 9, (500,), device=device).float(), naru.zeros(8, device=device)
+    k = naru.kernel(SUMS, "sums")
+    for threads in (64, 128):
+        blocks = (500 + threads - 1) // threads
+        k(x, out, 500, blocks=blocks, threads=threads, shared=4 * threads)
+        assert out[:blocks].sum() == x.sum()
+    with raises(ValueError, "a shared array without a length", "shared=1024"):
+        k(x, out, 500, blocks=4, threads=128)
+    with raises(ValueError, "shared=-1", "0 to 1048576"):
+        k(x, out, 500, blocks=4, threads=128, shared=-1)
+
+
 GENERIC = """
 __global__ void generic(const float* x, const double* y, const int* n, float* of_float, double* of_double) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -201,7 +231,7 @@ REFUSED = [
     ("int& r = i;", "a reference", 10),
     ("other<<<1, 1>>>(x);", "kernels start no kernels", 10),
     ("x[i] = norm3df(1, 2, 3);", "`norm3df` is no function of the source", 10),
-    ("extern __shared__ float s[];", "a shared array without a length", 10),
+    ("extern __shared__ float s[]; extern __shared__ int t[];", "a second shared array without a length", 10),
     ("if (i) { __shared__ float s[4]; s[0] = 1; }", "shared arrays stand at the top", 10),
     ("dim3 d = threadIdx;", "`dim3`: it is the host's", 10),
     ("int n = my::size;", "`::`", 10),

@@ -40,13 +40,14 @@ class Kernel:
         elif backward is not None:
             raise TypeError(f"kernel(): backward must be a function or the name of a kernel in the source, got {type(backward).__name__}")
 
-    def __call__(self, *args: Any, grid: Any = None, blocks: Any = None, threads: Any = None) -> None:
+    def __call__(self, *args: Any, grid: Any = None, blocks: Any = None, threads: Any = None, shared: int = 0) -> None:
         """Runs it on the device of its arguments, behind what was asked of the device before; waits for nothing.
 
         grid: how many items run, exactly: an int, or a tuple of up to three, x first. threads: how many make a group
         (256, (16, 16) or (8, 8, 4) unless given). Or blocks and threads: that many groups of so many items.
+        shared: the bytes of a shared array without a length, as CUDA's `extern __shared__ float part[]`.
         """
-        self._kernel.run(args, grid, blocks, threads)
+        self._kernel.run(args, grid, blocks, threads, shared)
 
     def __repr__(self) -> str:
         return f"<{self._kernel.signature}>"

@@ -139,7 +139,7 @@ void StreamLauncher::start(const render::c::Launch& launch) {
     throw RuntimeError("CUDA: groups of {} x {} x {} items; at most 64 are allowed in the third dimension", group[0], group[1], group[2]);
   const auto u = [](int64_t n) { return static_cast<unsigned>(n); };
   device_.check(cu.cuLaunchKernel(device_.kernel_of(launch), u(groups[0]), u(groups[1]), u(groups[2]), u(group[0]), u(group[1]),
-                                  u(group[2]), 0, stream_, parameters, nullptr),
+                                  u(group[2]), u(launch.shared), stream_, parameters, nullptr),
                 "cuLaunchKernel");
 }
 

@@ -125,6 +125,7 @@ struct Launch {
   // Of a text in the device's own language, which counts both in three dimensions; else 0.
   std::array<int64_t, 3> groups3{};
   std::array<int, 3> group3{};
+  int shared = 0;  // bytes of the array that it leaves open
 };
 
 // What a compiler has against a text. Backends throw it; for users' own kernels it is told in their lines.

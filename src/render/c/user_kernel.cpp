@@ -165,6 +165,11 @@ class SourceTranslator {
   size_t copied_ = 0;
 };
 
+// The length of the shared array that a kernel leaves open.
+std::string open_shared(const KernelEntry& entry, int64_t bytes) {
+  return entry.open_shared ? fmt::format("#define naru_shared_bytes {}\n", bytes) : "";
+}
+
 const KernelEntry& entry_of(const ir::UserKernel& k) { return k.source->kernels()[static_cast<size_t>(k.entry)]; }
 
 // --- devices
@@ -232,7 +237,7 @@ std::string device_text(const ir::UserKernel& k, const Variant& v, const Target&
   const UserMath math = user_math(*k.source, target);
   const bool guard = !entry.barriers, apart = in_memory(k.memory.size(), argument_bytes, target);
   std::string text = fmt::format("{}{}typedef {} naru_i;\n#define NARU_WORK_GROUP\n{}typedef struct {{", d.prelude,
-                                 math.text + user_words(*k.source, target), v.wide ? "long" : "int", kPlace);
+                                 math.text + user_words(*k.source, target) + open_shared(entry, k.shared), v.wide ? "long" : "int", kPlace);
   if (!k.memory.empty()) text += fmt::format(" long o[{}];", k.memory.size());
   if (!k.numbers.empty()) text += fmt::format(" unsigned long p[{}];", k.numbers.size());
   text += fmt::format(" naru_i d[{}]; }} naru_args;\n", static_cast<int>(kNumbers)) + place_text(v, guard);
@@ -337,6 +342,7 @@ void native_launch(const ir::UserKernel& k, const F& f) {
                 static_cast<int>(key.more),
                 {},
                 {}};
+  launch.shared = static_cast<int>(k.shared);
   for (size_t d = 0; d < 3; ++d) launch.groups3[d] = k.groups(static_cast<int>(d)), launch.group3[d] = static_cast<int>(k.threads[d]);
   with_lines(k, launch, f);
 }
@@ -356,6 +362,7 @@ void each_launch(const ir::UserKernel& k, Launcher& launcher, const F& f) {
       for (const int64_t n : three) arguments.add(n);
     Key key{Kind::User, nullptr, k.source->id() << 8 | static_cast<uint64_t>(k.entry), 0};
     key.more = static_cast<uint64_t>(wide) | static_cast<uint64_t>(v.fixed) << 1 | static_cast<uint64_t>(dims) << 2;
+    key.more |= static_cast<uint64_t>(k.shared) << 41;
     for (size_t d = 0; v.fixed && d < 3; ++d) key.more |= static_cast<uint64_t>(r.size[d]) << (4 + 12 * d);
     const auto bytes = arguments.bytes();
     const auto text = [&] { return device_text(k, v, launcher.target(), bytes.size()); };
@@ -402,7 +409,7 @@ std::string user_c_text(const UserC& kernel) {
   target.dialect = &plain_c();
   const UserMath math = user_math(s, target);
   const Dialect::User& c = target.dialect->user;
-  std::string text = c.prelude + math.text + user_words(s, target);
+  std::string text = c.prelude + math.text + user_words(s, target) + open_shared(entry, kernel.shared);
   text += fmt::format("typedef {} naru_i;\n#define NARU_WORK_GROUP struct naru_work_group* work_group;\n{}", kernel.wide ? "long" : "int",
                       kPlace);
   if (entry.barriers) text += user_work_group();

@@ -12,6 +12,7 @@ struct UserC {
   const ir::KernelSource* source = nullptr;
   int entry = 0;
   bool wide = false;
+  int64_t shared = 0;
   bool barriers() const { return source->kernels()[static_cast<size_t>(entry)].barriers; }
 };
 // A source for the machine's C compiler, with one function (see UserFunction).
