@@ -289,8 +289,11 @@ PyObject* get_module(PyObject*, void*) { return PyUnicode_FromString("naru._C");
 PyObject* get_doc(PyObject* self, void*) {
   const Definition& d = definition_of(self);
   std::string text;
-  for (const auto& o : d.overloads) text += (text.empty() ? "" : "\n\n") + std::string(d.name) + text_of(*o, d.method) + "\n\n" + o->doc;
-  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+  for (const auto& o : d.overloads) {
+    if (o->deprecated && d.overloads.size() > 1) continue;
+    text += fmt::format("{}{}{} -> {}\n\n{}", text.empty() ? "" : "\n\n", d.name, text_of(*o, d.method), o->result, o->doc);
+  }
+  return with_example(text, d.name);
 }
 // The signatures in the form nanobind's functions have them, for stubs: a tuple of (signature, docstring, defaults).
 PyObject* get_signatures(PyObject* self, void*) {

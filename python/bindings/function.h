@@ -70,6 +70,8 @@ void add_overload(unsigned where, const char* name, const char* params, const ch
 void add_alias(const char* alias, const char* name);
 // A method (and function, where there is one) `name`_ that writes what `name` gives to its first argument.
 void add_in_place(const char* name);
+// A docstring: the text, and the example that naru/_documentation has for the name.
+PyObject* with_example(std::string text, const char* name);
 // Puts everything defined into the module and into Tensor.
 void install_functions(nb::module_& m);
 

@@ -69,7 +69,12 @@ class _ZeroPad(_ConstantPad):
 def _pads(base: type, kind: str, mode: str, what: str) -> None:
     """Defines kind1d, kind2d and kind3d."""
     for n in _DIMS:
-        doc = f"""Pads the last {n} dimension{"s" if n > 1 else ""} {what}: `padding` is (in front, behind), the last dimension first, or one number."""
+        ones, sizes = ", ".join("1" * 2 + "2" * n), ", ".join("1" * 2 + "4" * n)
+        doc = f"""Pads the last {n} dimension{"s" if n > 1 else ""} {what}: `padding` is (in front, behind), the last dimension first, or one number.
+
+        >>> naru.nn.{kind}{n}d({"1, 7.0" if kind == "ConstantPad" else "1"})(naru.ones({ones})).shape
+        torch.Size([{sizes}])
+        """
         body = {"_dims": n, "_mode": mode, "__doc__": doc, "__module__": __name__}
         globals()[f"{kind}{n}d"] = type(f"{kind}{n}d", (base,), body)
 

@@ -188,7 +188,14 @@ def _lazy(mixin: type, become: type) -> None:
     """Defines Lazy<become>."""
     name = f"Lazy{become.__name__}"
     what = "in_channels" if mixin is _LazyConv else "num_features"
-    doc = f"""`{become.__name__}` whose {what} is found out at the first call; the arguments are the others of `{become.__name__}`."""
+    arguments, ones = "2, kernel_size=1" if mixin is _LazyConv else "", ", ".join("35" + "2" * int(name[-2]))
+    doc = f"""`{become.__name__}` whose {what} is found out at the first call; the arguments are the others of `{become.__name__}`.
+
+    >>> layer = naru.nn.{name}({arguments})
+    >>> out = layer(naru.ones({ones}))
+    >>> layer.{what}
+    5
+    """
     globals()[name] = type(name, (mixin, become), {"cls_to_become": become, "__doc__": doc, "__module__": __name__})
 
 
