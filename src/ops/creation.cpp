@@ -193,11 +193,7 @@ Tensor linspace(double start, double end, int64_t steps, const Options& o) {
   if (steps < 0) throw RuntimeError("number of steps must be non-negative (got {})", steps);
   const DType type = o.dtype.value_or(default_dtype());
   ops::refuse_bool(type, "linspace_cpu");
-  if (is_complex(type)) {
-    Options parts = o;
-    parts.dtype = real_of(type), parts.requires_grad = false;
-    return finish(linspace(start, end, steps, parts).to(type), o);
-  }
+  if (is_complex(type)) return complex_linspace(start, end, steps, o);
   if (is_integral(type)) start = std::trunc(start), end = std::trunc(end);
   Tensor t = fresh({steps}, o, "linspace", default_dtype());
   if (steps > 1 && !runtime::computes_in_double(t.device())) return finish(linspace(start, end, steps, on_cpu(o)).to(t.device()), o);
@@ -216,7 +212,7 @@ Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, const Opti
   const DType type = any_complex ? complex_range_type("logspace", o) : o.dtype.value_or(default_dtype());
   wide.dtype = any_complex ? kComplex128 : DType::F64;
   wide.requires_grad = false;
-  if (is_integral(o.dtype.value_or(DType::F32))) start = std::trunc(start), end = std::trunc(end);
+  if (is_integral(type)) start = std::trunc(start.to_double()), end = std::trunc(end.to_double());
   const Device device = o.device.value_or(default_device());
   if (!runtime::computes_in_double(device)) wide.device = Device(DeviceType::Cpu);
   const Tensor t = pow(Operand(base), linspace(start, end, steps, wide));
