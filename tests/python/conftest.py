@@ -64,6 +64,7 @@ def settings():
             *((naru.cuda.current_device, naru.cuda.current_stream) if naru.cuda.is_available() else ()),
         )
     }  # fmt: skip
+    found["the names of classes"] = naru.nn.Linear.__module__  # as_torch() makes them torch's
     return found | {f"environ.{n}": v for n, v in os.environ.items() if n.startswith("NARU_")}
 
 

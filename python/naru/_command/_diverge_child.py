@@ -12,6 +12,7 @@ from typing import Any
 
 import naru
 from naru import _C
+from naru._serialization.atomic_file import atomic_file
 from naru.overrides import TorchFunctionMode
 
 _PACKAGE = os.path.dirname(os.path.abspath(naru.__file__)) + os.sep
@@ -83,7 +84,7 @@ class Recorder(TorchFunctionMode):
         if not outputs:
             return
         if self._count == self._stop:
-            with open(self._values, "wb") as file:
+            with atomic_file(self._values) as file:
                 pickle.dump({"inputs": [_kept(t) for t in inputs if t is not None], "outputs": [_kept(t) for t in outputs]}, file)
             self._file.close()
             sys.stdout.flush()

@@ -14,7 +14,7 @@ from collections import defaultdict
 from typing import Any
 
 from .. import _C
-from .._device.memory import memory_history
+from .._device.history import memory_history
 from . import screen
 from .program import run_program
 
