@@ -54,6 +54,7 @@ def is_available() -> bool:
 
 
 def _never() -> bool:
+    """Whether that is there, or has begun: no."""
     return False
 
 
