@@ -68,7 +68,13 @@ TEST(Complex, WhatHasNoComplexFormRefusesInsteadOfReadingPairsAsNumbers) {
   EXPECT_THROW(maximum(z, z), TypeError);
   EXPECT_THROW(z.to_doubles(), RuntimeError);
   EXPECT_THROW(unique(z), Error);
-  EXPECT_THROW(dropout(z), Error);
+}
+
+TEST(Complex, DropoutTakesOrLeavesWholeNumbers) {
+  const Tensor z = full({64}, Scalar(std::complex<double>(1, 3))), kept = dropout(z, 0.5);
+  EXPECT_TRUE(allclose(imag(kept), real(kept) * 3));
+  EXPECT_GT(sum(real(kept)).item<double>(), 0);
+  EXPECT_LT(sum(real(kept)).item<double>(), 128);
 }
 
 TEST(Complex, ProductsOfBatchesAndTransposesAreThoseOfTheParts) {
