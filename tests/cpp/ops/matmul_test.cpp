@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "ops/gradients.h"
 #include "runtime/registry.h"
 
