@@ -1,7 +1,7 @@
 """What operators give for special values: nan, infinities, -0, subnormal numbers, nothing, one element, the extremes of integers. A subject is a call as text,
 which means the same for torch as for naru (t, F), on operands of one type. PyTorch 2.15's answers are in special_values.json: facts, a line a subject, which
 
-    /work/peers/bin/python tests/python/special_values.py      (any Python that has torch)
+    .venv-peers/bin/python tests/python/special_values.py      (any Python that has torch)
 
 makes again, and `./run test --torch` compares with PyTorch. test_special_values.py compares naru with them."""
 import json
