@@ -9,6 +9,7 @@ does not repeat, is counted; of random results only shapes and dtypes are kept.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import pickle
 import random
 import sys
@@ -154,6 +155,18 @@ def record_sample(form: str, call: Any, process: Any, given: Any, dtype: str, op
     return found
 
 
+@contextlib.contextmanager
+def noted(found: dict[str, Any]) -> Iterator[None]:
+    """Around the recording of a sample: what PyTorch raises, and what can't be packed, is counted in place of it."""
+    try:
+        yield
+    except CannotPack as e:
+        found["cannot"].append(str(e))
+    except Exception as e:  # noqa: BLE001
+        found["raised"] += 1
+        found["cannot"].append(f"PyTorch: {type(e).__name__}: {str(e)[:200]}")
+
+
 def with_what_it_can(call: Any, process: Any, given: Any, dtype: str, with_gradients: bool, twice: bool) -> dict[str, Any]:
     """A sample's record; without the gradients of gradients where PyTorch has none."""
     if size_of(given) > LARGE:
@@ -201,23 +214,14 @@ def record(op: Any, dtype: str, limit: int, with_forms: bool) -> dict[str, Any]:
             break
         seen: dict[int, Any] = {}
         twice = with_gradients and dtype == "float64" and i < TWICE_OF and bool(op.supports_gradgrad)
-        try:
+        with noted(found):
             given = (PACKER.pack([sample.input, *sample.args], seen), PACKER.pack(dict(sample.kwargs), seen))
             process = None if identity(sample.output_process_fn_grad) else PACKER.pack(sample.output_process_fn_grad, {})
             found["samples"].append(with_what_it_can(call, process, given, dtype, with_gradients, twice))
-        except CannotPack as e:
-            found["cannot"].append(str(e))
-            continue
-        except Exception as e:  # noqa: BLE001
-            found["raised"] += 1
-            found["cannot"].append(f"PyTorch: {type(e).__name__}: {str(e)[:200]}")
-            continue
-        if with_forms and i < FORMS_OF and isinstance(sample.input, torch.Tensor):
-            for form, function, in_place in forms_of(op):
-                try:
-                    found["samples"].append(record_sample(form, PACKER.pack(function, {}), None, given, dtype, (False, False, in_place)))
-                except Exception:  # noqa: BLE001  (forms do not take every sample)
-                    pass
+            if with_forms and i < FORMS_OF and isinstance(sample.input, torch.Tensor):
+                for form, function, in_place in forms_of(op):
+                    with contextlib.suppress(Exception):  # forms do not take every sample
+                        found["samples"].append(record_sample(form, PACKER.pack(function, {}), None, given, dtype, (False, False, in_place)))
     return found
 
 

@@ -9,8 +9,7 @@ import torch
 from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.common_optimizers import optim_db
 
-from .plain import CannotPack
-from .record import PACKER, record_sample, seed
+from .record import PACKER, noted, record_sample, seed
 
 DTYPES = ("float32", "float64")
 SIZES = ((3, 4), (4,), ())
@@ -26,7 +25,7 @@ def record_module(info: Any, dtype: str) -> dict[str, Any]:
             made, given = sample.constructor_input, sample.forward_input
             if given is None:
                 continue
-            try:
+            with noted(found):
                 module = info.module_cls(*made.args, **made.kwargs).to(torch_dtype).train(training)
                 seen: dict[int, Any] = {}
                 packed = (PACKER.pack(list(given.args), seen), PACKER.pack(dict(given.kwargs), seen))
@@ -35,11 +34,6 @@ def record_module(info: Any, dtype: str) -> dict[str, Any]:
                 parts = (list(made.args), dict(made.kwargs), dict(module.state_dict()), training, torch_dtype)
                 call = ("layer", PACKER.pack(info.module_cls, {}), *(PACKER.pack(p, {}) for p in parts))
                 found["samples"].append(record_sample("train" if training else "eval", call, None, packed, dtype, (True, False, False)))
-            except CannotPack as e:
-                found["cannot"].append(str(e))
-            except Exception as e:  # noqa: BLE001
-                found["raised"] += 1
-                found["cannot"].append(f"PyTorch: {type(e).__name__}: {str(e)[:200]}")
     return found
 
 
@@ -50,14 +44,9 @@ def record_optimizer(info: Any, dtype: str) -> dict[str, Any]:
         seed(f"{info.optim_cls.__name__} {sample.desc} {dtype}")
         sizes = ((3, 4), (4, 2)) if info.optim_cls.__name__ == "Muon" else SIZES
         given = (PACKER.pack([torch.randn(s, dtype=getattr(torch, dtype)) for s in sizes], {}), PACKER.pack({}, {}))
-        try:
+        with noted(found):
             call = ("optimizer", PACKER.pack(info.optim_cls, {}), PACKER.pack(dict(sample.kwargs), {}))
             found["samples"].append(record_sample("function", call, None, given, dtype, (False, False, False)))
-        except CannotPack as e:
-            found["cannot"].append(str(e))
-        except Exception as e:  # noqa: BLE001
-            found["raised"] += 1
-            found["cannot"].append(f"PyTorch: {type(e).__name__}: {str(e)[:200]}")
     return found
 
 
