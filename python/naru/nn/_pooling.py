@@ -17,7 +17,7 @@ adaptive_avg_pool1d = _C.adaptive_avg_pool1d
 adaptive_max_pool1d_with_indices = _C.adaptive_max_pool1d
 
 
-def _max_pool(core: Any, name: str) -> Any:
+def _max_pool(core: Any, name: str, both: bool = False) -> Any:
     @takes_tensors
     def max_pool(
         input: Tensor,
@@ -28,7 +28,8 @@ def _max_pool(core: Any, name: str) -> Any:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        """The greatest element of each window of (N, C, d1...) or (C, d1...); with `return_indices` also its place in its channel (int64).
+        """The greatest element of each window of (N, C, d1...) or (C, d1...); with `return_indices`, and in max_pool*_with_indices always, also its place
+        in its channel (int64).
 
         Args:
             kernel_size, stride, dilation: of the window: its size, its step (its size if None), the distance of its elements.
@@ -36,35 +37,17 @@ def _max_pool(core: Any, name: str) -> Any:
             ceil_mode: sizes are rounded up.
         """
         found = core(input, kernel_size, stride, padding, dilation, ceil_mode)
-        return found if return_indices else found[0]
+        return found if both or return_indices else found[0]
 
     max_pool.__name__ = max_pool.__qualname__ = name
     return max_pool
 
 
-max_pool1d = _max_pool(_C.max_pool1d_with_indices, "max_pool1d")
-max_pool2d = _max_pool(_C.max_pool2d_with_indices, "max_pool2d")
-max_pool3d = _max_pool(_C.max_pool3d_with_indices, "max_pool3d")
-
-
-def _with_indices(pool: Any) -> Any:
-    def max_pool_with_indices(
-        input: Tensor,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> Any:
-        """(values, indices) of the max_pool of the same dimensions, whatever return_indices is."""
-        return pool(input, kernel_size, stride, padding, dilation, ceil_mode, True)
-
-    max_pool_with_indices.__name__ = max_pool_with_indices.__qualname__ = pool.__name__ + "_with_indices"
-    return max_pool_with_indices
-
-
-max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (_with_indices(p) for p in (max_pool1d, max_pool2d, max_pool3d))
+_MAX_POOLS = (_C.max_pool1d_with_indices, _C.max_pool2d_with_indices, _C.max_pool3d_with_indices)
+max_pool1d, max_pool2d, max_pool3d = (_max_pool(core, f"max_pool{n}d") for n, core in enumerate(_MAX_POOLS, 1))
+max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (
+    _max_pool(core, f"max_pool{n}d_with_indices", True) for n, core in enumerate(_MAX_POOLS, 1)
+)
 
 
 def _whole_sizes(input: Tensor, output_size: Any, n: int) -> Any:
