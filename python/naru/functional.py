@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _C
+from ._functions.naming import named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,11 +37,10 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 def _in_place(name: str) -> Callable[..., Tensor]:
     """A method that writes to its tensor, as a function."""
 
+    @named(name, f"input.{name}(...).")
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return getattr(input, name)(*args, **kwargs)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"input.{name}(...)."
     return call
 
 
@@ -55,6 +55,7 @@ xlogy_ = _in_place("xlogy_")
 def _copied(name: str, view: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A view's function whose results are copies: of the method of that name, unless a function is given."""
 
+    @named(name + "_copy", f"A copy of what input.{name}(...) gives.")
     def call(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         result = view(input) if view else getattr(input, name)(*args, **kwargs)
         many = isinstance(result, (tuple, list))
@@ -63,8 +64,6 @@ def _copied(name: str, view: Callable[..., Any] | None = None) -> Callable[..., 
             copies = [_C._write_out(name + "_copy", target, t) for target, t in zip(out if many else (out,), copies)]
         return tuple(copies) if many else copies[0]
 
-    call.__name__ = call.__qualname__ = name + "_copy"
-    call.__doc__ = f"A copy of what input.{name}(...) gives."
     return call
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from ..nn import functional as F
+from .naming import named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,16 +16,16 @@ if TYPE_CHECKING:
 _MODES, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
 
 rms_norm, pairwise_distance, hardshrink = F.rms_norm, F.pairwise_distance, F.hardshrink
+celu_, selu_, threshold_ = F.celu_, F.selu_, F.threshold_
 
 
 def _with_training(name: str, function: Callable[..., Tensor], in_place: bool) -> Callable[..., Tensor]:
     """A dropout whose p and train must be given."""
 
+    @named(name, f"nn.functional.{function.__name__}(input, p, train{', inplace=True' if in_place else ''}).")
     def call(input: Tensor, p: float, train: bool) -> Tensor:
         return function(input, p, train, in_place)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"nn.functional.{function.__name__}(input, p, train{', inplace=True' if in_place else ''})."
     return call
 
 
@@ -44,24 +45,9 @@ def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return F.celu(input, alpha)
 
 
-def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """nn.functional.celu in place."""
-    return F.celu(input, alpha, True)
-
-
 def selu(input: Tensor) -> Tensor:
     """nn.functional.selu."""
     return F.selu(input)
-
-
-def selu_(input: Tensor) -> Tensor:
-    """nn.functional.selu in place."""
-    return F.selu(input, True)
-
-
-def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """nn.functional.threshold in place."""
-    return F.threshold(input, threshold, value, True)
 
 
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:

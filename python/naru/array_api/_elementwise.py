@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C
+from .._functions.naming import named
 from ._types import is_integral, promoted, result_type, with_number
 
 Tensor = _C.Tensor
@@ -83,12 +84,11 @@ def _number(value: Any, dtype: Any, beside: Tensor) -> Tensor:
 def _binary(name: str, function: Callable[..., Tensor], doc: str, numbers: bool = True) -> Callable[..., Tensor]:
     """The standard's function over PyTorch's. numbers: whether the latter takes a number in the second place."""
 
+    @named(name, f"{doc} Arrays (or one array and one number), broadcast and promoted by the standard's table.")
     def call(x1: Any, x2: Any, /) -> Tensor:
         a, b = pair(name, x1, x2)
         return function(a, b if numbers or isinstance(b, Tensor) else _number(b, a.dtype, a))
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"{doc} Arrays (or one array and one number), broadcast and promoted by the standard's table."
     return call
 
 
@@ -133,11 +133,10 @@ def abs(x: Tensor, /) -> Tensor:
 
 
 def _rounding(name: str, function: Callable[[Tensor], Tensor], doc: str) -> Callable[[Tensor], Tensor]:
+    @named(name, doc)
     def call(x: Tensor, /) -> Tensor:
         return _C.complex(function(_C.real(x)), function(_C.imag(x))) if x.dtype.is_complex else function(x)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
     return call
 
 

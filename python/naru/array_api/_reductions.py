@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C
+from .._functions.naming import named
 from ._types import KINDS
 
 Tensor = _C.Tensor
@@ -106,6 +107,7 @@ def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> 
 
 
 def _cumulative(name: str, function: Callable[..., Tensor], first: int, doc: str) -> Callable[..., Tensor]:
+    @named(name, doc)
     def call(x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
         if axis is None:
             if x.ndim != 1:
@@ -118,8 +120,6 @@ def _cumulative(name: str, function: Callable[..., Tensor], first: int, doc: str
         sizes[axis] = 1
         return _C.cat([_C.full(sizes, first, dtype=made.dtype, device=x.device), made], axis)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
     return call
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _C, fft as _fft
+from .._functions.naming import named
 
 Tensor = _C.Tensor
 
@@ -17,22 +18,20 @@ __all__ = [
 def _one(name: str) -> Callable[..., Tensor]:
     function = getattr(_fft, name)
 
+    @named(name, f"{name} along axis, of x cut or filled up with zeros to n. norm: \"backward\", \"ortho\" or \"forward\".")
     def call(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
         return function(x, n=n, dim=axis, norm=norm)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"{name} along axis, of x cut or filled up with zeros to n. norm: \"backward\", \"ortho\" or \"forward\"."
     return call
 
 
 def _several(name: str) -> Callable[..., Tensor]:
     function = getattr(_fft, name)
 
+    @named(name, f"{name} along axes, of x cut or filled up with zeros to sizes s. norm: \"backward\", \"ortho\" or \"forward\".")
     def call(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
         return function(x, s=s, dim=axes, norm=norm)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"{name} along axes, of x cut or filled up with zeros to sizes s. norm: \"backward\", \"ortho\" or \"forward\"."
     return call
 
 
