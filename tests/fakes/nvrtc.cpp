@@ -157,8 +157,9 @@ std::string library_of(const std::string& text, std::string& log) {
   std::ofstream(mine + ".cpp") << all;
   const char* compiler = getenv("NARU_FAKE_CXX");
   const std::string command = std::string(compiler ? compiler : "c++") +
-                              " -std=c++17 -O1 -w -fPIC -shared -Wl,-z,defs -ffp-contract=off -fno-strict-aliasing -fwrapv -o '" + mine +
-                              ".so' '" + mine + ".cpp' >'" + mine + ".log' 2>&1 9>&-";
+                              " -std=c++17 -O1 -pipe -w -fPIC -shared -nostartfiles -nodefaultlibs -Wl,-z,defs -ffp-contract=off "
+                              "-fno-strict-aliasing -fwrapv -o '" +
+                              mine + ".so' '" + mine + ".cpp' -lm -lc >'" + mine + ".log' 2>&1 9>&-";
   const int status = system(command.c_str());
   std::stringstream words;
   words << std::ifstream(mine + ".log").rdbuf();
