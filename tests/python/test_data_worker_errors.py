@@ -7,7 +7,7 @@ import sys
 import naru as torch
 from naru.utils import data as D
 import pytest
-from worker_cases import Call, killed, loader, until
+from worker_cases import Call, killed, loader, until, with_cuda
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
@@ -138,6 +138,7 @@ def test_an_error_in_worker_init_fn_is_raised():
         next(iter(loader(int, worker_init_fn=broken)))
 
 
+@with_cuda
 def test_devices_opened_before_the_fork_are_named_in_the_error():
     torch.ones(1, device="cuda:0").cpu()
     with pytest.raises(RuntimeError, match="Cannot re-initialize CUDA in forked subprocess"):
@@ -148,6 +149,7 @@ def on_device(i):
     return torch.full((2, 20000), float(i), device="cuda:1")
 
 
+@with_cuda
 def test_tensors_on_a_device_come_back_to_it():
     got = list(D.DataLoader(Call(on_device, 3), num_workers=1, multiprocessing_context="spawn"))
     assert [str(b.device) for b in got] == ["cuda:1"] * 3 and [b.max().item() for b in got] == [0, 1, 2]
@@ -160,6 +162,9 @@ def test_forked_workers_compute_on_the_cpu_whatever_their_parent_did():
         x = torch.full((400, 400), 1.0 / 400) + i
         return (x @ torch.ones(400, 400)).tanh().sum() + torch.sort(torch.rand(100000)).values[0] * 0
 
-    parent = [compute(i).item() for i in range(4)]  # the thread pool and the libraries are at work
-    torch.set_num_threads(torch.get_num_threads())
-    assert [b.item() for b in loader(compute, 4)] == parent
+    threads = torch.get_num_threads()
+    try:
+        parent = [compute(i).item() for i in range(4)]  # the thread pool and the libraries are at work
+        assert [b.item() for b in loader(compute, 4)] == parent
+    finally:
+        torch.set_num_threads(threads)

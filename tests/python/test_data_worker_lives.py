@@ -12,7 +12,7 @@ import naru as torch
 from naru.utils import data as D
 import numpy as np
 import pytest
-from worker_cases import Call, gone, HOME, killed, loader, Mixed, until
+from worker_cases import Call, gone, HOME, killed, loader, Mixed, until, with_cuda
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
@@ -164,6 +164,7 @@ class Own:
         return self
 
 
+@with_cuda
 @pytest.mark.parametrize("workers", [0, 2])
 def test_batches_of_any_structure_are_pinned(workers):
     options = {"pin_memory": True, "num_workers": workers}
@@ -175,6 +176,7 @@ def test_batches_of_any_structure_are_pinned(workers):
     assert [b.tolist() for b in D.DataLoader(D.TensorDataset(torch.arange(3)), **options) for b in b] == [[0], [1], [2]]
 
 
+@with_cuda
 def test_an_error_while_pinning_is_raised():
     with pytest.raises(ValueError, match="Caught ValueError in pin memory thread(.|\n)*cannot"):
         next(iter(loader(int, collate_fn=lambda samples: Broken(), pin_memory=True)))

@@ -7,8 +7,11 @@ import naru
 import naru as torch
 from naru.utils import data as D
 import numpy as np
+import pytest
 
 HOME = os.path.dirname(os.path.dirname(os.path.abspath(naru.__file__)))
+# Under the address sanitizer a program that forks has one thread, and so no virtual devices (./run sanitize python).
+with_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no device cuda, not even a virtual one (NARU_VIRTUAL)")
 CONTEXTS = ["fork", "spawn", "forkserver"]
 Point = collections.namedtuple("Point", "x y")
 
