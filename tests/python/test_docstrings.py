@@ -1,19 +1,27 @@
-"""Every public name says what it does; every function of the extension shows it, and what is shown is true."""
+"""Every public name says what it does and what its parameters are, and shows it; what is shown is true."""
+import contextlib
 import doctest
 import importlib
 import inspect
+import io
 import pkgutil
 import re
+import traceback
+import warnings
+from collections import defaultdict
 from pathlib import Path
 
 import naru
 import pytest
-from naru._documentation import example, examples
+from naru._documentation import example, examples, tables
 
+ALL = {"naru": naru} | {
+    info.name: importlib.import_module(info.name)
+    for info in pkgutil.walk_packages(naru.__path__, "naru.")
+    if not info.name.startswith("naru._C") and info.name != "naru.__main__"
+}
 # What users import; modules of one name with an underscore before it are none of theirs, nor are the lists of cases of the tests.
-MODULES = [importlib.import_module(name) for name in ["naru"] + [
-    info.name for info in pkgutil.walk_packages(naru.__path__, "naru.")
-    if not any(part.startswith("_") for part in info.name.split(".")[1:]) and not info.name.startswith("naru.testing.")]]  # fmt: skip
+MODULES = [m for name, m in ALL.items() if not any(p.startswith("_") for p in name.split(".")[1:]) and not name.startswith("naru.testing.")]
 FUNCTIONS = (type(naru.add), type(naru.Tensor.add))
 
 
@@ -32,6 +40,12 @@ def of_the_extension():
     return found | {n for n, value in vars(naru._C.Tensor).items() if not n.startswith("_") and isinstance(value, FUNCTIONS)}
 
 
+def text_of(value):
+    """A docstring; of a class that of its construction with it."""
+    own = inspect.getdoc(value) or ""
+    return f"{own}\n{inspect.getdoc(value.__init__) or ''}" if inspect.isclass(value) else own
+
+
 def test_every_public_name_says_what_it_does():
     without = [name for name, value in NAMES if not (inspect.getdoc(value) or "").strip()]
     assert without == []
@@ -48,18 +62,85 @@ def test_no_example_is_of_a_function_that_is_not_there():
 
 
 def test_an_example_calls_the_function_it_is_of():
-    for name, text in examples().items():
+    for name, text in ((name, text) for table in tables() for name, text in examples(table).items()):
         called = re.sub(r"^(fft|linalg|special|signal)_", "", name).removesuffix("_with_indices")
-        assert re.search(rf"\.{re.escape(called)}\(", text), f"{name}: {text}"
+        assert re.search(rf"[.@]{re.escape(called)}\b", text), f"{name}: {text}"
+
+
+def docstrings():
+    """(place, text) of all docstrings with an example, those of private names and methods too, each once, by package."""
+    found, seen = defaultdict(list), set()
+
+    def look(value, name):
+        if isinstance(value, (staticmethod, classmethod)):
+            value = value.__func__
+        inner = value.fget if isinstance(value, property) else value
+        if id(inner) in seen or not (inspect.isroutine(inner) or inspect.isclass(inner)) or not str(getattr(inner, "__module__", "")).startswith("naru"):
+            return
+        seen.add(id(inner))
+        if inner.__module__ in ALL and "<locals>" not in getattr(inner, "__qualname__", "<locals>"):
+            name = f"{inner.__module__}.{inner.__qualname__}"
+        if not isinstance(inner, FUNCTIONS):
+            add(name, inner.__doc__)
+            for attribute, member in list(vars(inner).items()) if inspect.isclass(inner) else ():
+                look(member, f"{name}.{attribute}")
+
+    def add(name, text):
+        if isinstance(text, str) and ">>>" in text:
+            found[".".join(name.split(".")[:2])].append((name, text))
+
+    for place, module in ALL.items():
+        add(place, module.__doc__)
+        for name, value in list(vars(module).items()):
+            look(value, f"{place}.{name}")
+    for place, value in NAMES:  # those that a module gives by __getattr__, too
+        look(value, place)
+    return found
+
+
+SHOWN = docstrings()
+PARSER, CHECKER = doctest.DocTestParser(), doctest.OutputChecker()
+
+
+def untrue(name, text, names):
+    """What an example's lines print otherwise than they say; as doctest has it, without its debugger and its patches for each text."""
+    out = io.StringIO()
+    for at in PARSER.get_examples(text):
+        flags = sum(flag for flag, on in at.options.items() if on)
+        if flags & doctest.SKIP:
+            continue
+        raised = None
+        out.seek(0)
+        out.truncate()
+        with contextlib.redirect_stdout(out), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of old names, which say so
+            try:
+                exec(compile(at.source, f"<{name}>", "single", dont_inherit=True), names)
+            except Exception as error:
+                raised = "".join(traceback.format_exception_only(error))
+        got, wanted = (out.getvalue(), at.want) if raised is None else (raised, at.exc_msg or "")
+        if raised is not None and flags & doctest.IGNORE_EXCEPTION_DETAIL:
+            got, wanted = got.partition(":")[0], wanted.partition(":")[0]
+        if not CHECKER.check_output(wanted, got, flags):
+            yield f"{name}: {at.source}    shows {wanted!r}, is {got!r}"
+
+
+def of_module(name):
+    """The names that an example sees: those of its module, as doctest has it, and naru."""
+    while name not in ALL:
+        name = name.rpartition(".")[0]
+    return dict(vars(ALL[name]), naru=naru, __name__="__main__")
+
+
+@pytest.mark.parametrize("package", SHOWN)
+def test_the_examples_of_docstrings_are_true(package):
+    assert [line for name, text in SHOWN[package] for line in untrue(name, text, of_module(name))] == []
 
 
 @pytest.mark.parametrize("letters", ["ab", "c", "de", "fgh", "ijkl", "mno", "pqr", "s", "tuvwxyz"])
-def test_the_examples_are_true(letters):
-    runner = doctest.DocTestRunner(verbose=False)
-    for name, text in examples().items():
-        if name[0] in letters:
-            runner.run(doctest.DocTestParser().get_doctest(text, {"naru": naru}, name, "examples.doctest", 0))
-    assert runner.summarize(verbose=False).failed == 0
+def test_the_examples_of_the_extension_are_true(letters):
+    chosen = [(name, text) for name, text in examples().items() if name[0] in letters]
+    assert [line for name, text in chosen for line in untrue(name, text, {"naru": naru, "__name__": "__main__"})] == []
 
 
 def parameters_listed(text):
@@ -84,27 +165,48 @@ def test_the_parameters_that_a_docstring_lists_are_those_of_the_signature():
     assert wrong == {}
 
 
-WITHOUT = Path(__file__).with_name("without_examples.txt")
+LACKING = Path(__file__).with_name("docstrings_lacking")
 
 
-def test_a_public_name_has_an_example_unless_it_is_one_of_those_that_have_none_yet():
-    """A new name needs one, in its docstring or in naru/_documentation/examples.doctest. `python tests/python/test_docstrings.py` writes the list anew."""
-    listed = WITHOUT.read_text().split()
-    found = without_example()
-    assert sorted(set(found) - set(listed)) == []
-    assert sorted(set(listed) - set(found) - set(elsewhere(listed))) == []
-    print(f"{len(NAMES) - len(found)} of {len(NAMES)} public names have an example")
+def test_a_public_name_shows_an_example_and_names_its_parameters_unless_the_lists_have_it():
+    """A new name needs both: an example in its docstring or in a table of naru/_documentation, and all its parameters in the docstring's text.
+    The lists of those that lack something yet only become shorter; `python tests/python/test_docstrings.py` writes them anew."""
+    listed = {line for path in LACKING.glob("*.txt") for line in path.read_text().splitlines()}
+    found = {line for lines in lacking().values() for line in lines}
+    assert sorted(found - listed) == []
+    there = {name for name, _ in NAMES}  # others are not on this machine, or are there by another way (an installed torchvision)
+    assert sorted(line for line in listed - found if line.split()[0] in there or line.startswith("naru._C.")) == []
+    print(f"{len(NAMES)} public names; without an example {sum(line.endswith(' example') for line in found)}, "
+          f"without some of their parameters {sum(' parameters ' in line for line in found)}")  # fmt: skip
 
 
-def without_example():
-    found = [name for name, value in NAMES if not isinstance(value, FUNCTIONS) and ">>>" not in (inspect.getdoc(value) or "")]
-    return sorted(found + [f"naru._C.{name}" for name in of_the_extension() if not example(name)])
+def unnamed_parameters(value):
+    """The parameters of a signature that the text does not name (in words, not in the example)."""
+    try:
+        there = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    passed_on = {p.name for p in there if p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) and p.name in ("args", "kwargs", "arguments", "options")}
+    words = set(re.findall(r"\w+", re.sub(r"^ *(>>>|\.\.\.) .*$", "", text_of(value), flags=re.MULTILINE)))
+    return [p.name for p in there if p.name not in words | passed_on and not p.name.startswith("_")]
 
 
-def elsewhere(names):
-    """Those that this machine has by another way, or not at all (an installed torchvision)."""
-    return [name for name in names if name not in {n for n, _ in NAMES} and not name.startswith("naru._C.")]
+def lacking():
+    """Lines of the lists: package -> "name example", "name parameters a b"."""
+    lines = defaultdict(list)
+    for name, value in NAMES:
+        package = name.split(".")[1] if name.count(".") > 1 else "naru"
+        if not isinstance(value, FUNCTIONS):
+            if ">>>" not in text_of(value):
+                lines[package].append(f"{name} example")
+            if unnamed := unnamed_parameters(value):
+                lines[package].append(f"{name} parameters {' '.join(unnamed)}")
+    lines["naru"] += [f"naru._C.{name} example" for name in of_the_extension() if not example(name)]
+    return {package: sorted(found) for package, found in lines.items() if found}
 
 
 if __name__ == "__main__":
-    WITHOUT.write_text("\n".join(without_example()) + "\n")
+    for old in LACKING.glob("*.txt"):
+        old.unlink()
+    for package, lines in lacking().items():
+        (LACKING / f"{package}.txt").write_text("\n".join(lines) + "\n")

@@ -1,4 +1,5 @@
-"""Examples of the functions that are written in C++: a table, `examples.doctest`, which their docstrings show and a test runs.
+"""Examples in tables beside this file, which docstrings show and a test runs: `examples.doctest` has those of the functions that are written in C++,
+the others those of Python functions that are made in loops or for several kinds of devices.
 
 A block is a name, as the extension has it (`fft_fft`), and lines as Python shows them; an empty line ends it.
 """
@@ -7,12 +8,30 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import Any
+
+_FOLDER = Path(__file__).parent
+
+
+def tables() -> list[str]:
+    """The names of the tables.
+
+    >>> from naru._documentation import tables
+    >>> "examples" in tables()
+    True
+    """
+    return sorted(path.stem for path in _FOLDER.glob("*.doctest"))
 
 
 @functools.cache
-def examples() -> dict[str, str]:
-    """The examples by name."""
-    text = (Path(__file__).parent / "examples.doctest").read_text(encoding="utf-8")
+def examples(table: str = "examples") -> dict[str, str]:
+    """The examples of a table, by name.
+
+    >>> from naru._documentation import examples
+    >>> examples()["numel"].splitlines()[-1]
+    '6'
+    """
+    text = (_FOLDER / f"{table}.doctest").read_text(encoding="utf-8")
     return dict(block.split("\n", 1) for block in text.strip().split("\n\n"))
 
 
@@ -24,3 +43,21 @@ def example(name: str) -> str:
     'tensor([1.5000, 0.0000, 2.2500])'
     """
     return examples().get(name) or examples().get(name.removesuffix("_"), "")
+
+
+def show(names: dict[str, Any], table: str, **words: str) -> None:
+    """Puts the examples of a table below the docstrings of a module's functions and classes (`names`, its globals). `words` are put in for
+    their names in capitals: KIND for the kind of device.
+
+    >>> from naru._documentation import show
+    >>> def synchronize(): "Waits."
+    >>> show({"synchronize": synchronize}, "devices", MODULE="cuda", KIND="cuda")
+    >>> synchronize.__doc__.splitlines()[-2]
+    '...     x = naru.ones(2, device="cuda") * 3'
+    """
+    for name, text in examples(table).items():
+        value = names.get(name)
+        if value is not None and ">>>" not in (value.__doc__ or ""):
+            for word, meant in words.items():
+                text = text.replace(word, meant)
+            value.__doc__ = f"{(value.__doc__ or '').rstrip()}\n\n{text}\n"
