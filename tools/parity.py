@@ -38,8 +38,8 @@ NAMESPACES = {
 }
 # What these modules import for themselves.
 HELPERS = {
-    "accelerator": {"absent", "current_kind", "device_index", "kinds", "KINDS", "memory_functions", "to_device", "devices"},
-    "cuda": {"absent", "device_of", "graphs_of_kind", "memory_functions", "of_kind", "to_device"}
+    "accelerator": {"current_kind", "device_index", "kinds", "KINDS", "to_device", "devices"},
+    "cuda": {"device_of", "to_device"}
     | {f"{kind}Tensor" for kind in "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()},  # old types, there once somebody asks
 }
 

@@ -24,7 +24,12 @@ _POLICIES = ("error", "warn", "count")
 
 
 class FallbackUse(NamedTuple):
-    """What ran on the CPU: the operator, the kind of device that does not support it, how often, the bytes copied there and back, and the time."""
+    """What ran on the CPU: the operator `op`, the `kind` of device that does not support it, how many `calls`, the `bytes` copied there and
+    back, and the time in `milliseconds`.
+
+    >>> naru.fallback.FallbackUse("sort", "mps", 2, 48, 0.1).calls
+    2
+    """
 
     op: str
     kind: str
@@ -34,12 +39,22 @@ class FallbackUse(NamedTuple):
 
 
 def get_policy(kind: str) -> str:
-    """The policy that holds for a kind of device now: "error", "warn" or "count"."""
+    """The policy that holds for a `kind` of device now: "error", "warn" or "count".
+
+    >>> with naru.fallback.policy("count"):
+    ...     naru.fallback.get_policy("mps")
+    'count'
+    """
     return _POLICIES[_C._fallback_policy(kind)]
 
 
 def set_policy(policy: str | None) -> str | None:
-    """Sets the policy for all kinds; None: as the environment says. Returns what was set before. ValueError for another word."""
+    """Sets the `policy` for all kinds; None: as the environment says. Returns what was set before. ValueError for another word.
+
+    >>> before = naru.fallback.set_policy("warn")
+    >>> naru.fallback.get_policy("cuda"), naru.fallback.set_policy(before)
+    ('warn', 'warn')
+    """
     if policy is not None and policy not in _POLICIES:
         raise ValueError(f"fallback policy: wanted 'error', 'warn' or 'count', got {policy!r}")
     before = _C._set_fallback_policy(-1 if policy is None else _POLICIES.index(policy))
@@ -47,7 +62,12 @@ def set_policy(policy: str | None) -> str | None:
 
 
 class policy:
-    """`with naru.fallback.policy("count"):` sets the policy for the block."""
+    """`with naru.fallback.policy(name):` sets the policy `name` for the block.
+
+    >>> with naru.virtual("mps", without="sort"), naru.fallback.policy("count"):
+    ...     naru.tensor([3, 1, 2], device="mps").sort().values.tolist()
+    [1, 2, 3]
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -60,10 +80,21 @@ class policy:
 
 
 def report() -> list[FallbackUse]:
-    """What ran on the CPU so far, the longest first."""
+    """What ran on the CPU so far, the longest first.
+
+    >>> with naru.virtual("mps", without="sort"), naru.fallback.policy("count"):
+    ...     naru.fallback.reset()
+    ...     _ = naru.tensor([3, 1, 2], device="mps").sort()
+    ...     [(use.op, use.kind, use.calls) for use in naru.fallback.report()]
+    [('sort', 'mps', 1)]
+    """
     return [FallbackUse(*use) for use in _C._fallback_report()]
 
 
 def reset() -> None:
-    """Empties the report; operators are warned about anew."""
+    """Empties the report; operators are warned about anew.
+
+    >>> naru.fallback.reset(); naru.fallback.report()
+    []
+    """
     _C._reset_fallback_report()

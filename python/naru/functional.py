@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _C
+from ._documentation import show
 from ._functions.naming import named
 
 if TYPE_CHECKING:
@@ -14,16 +15,16 @@ Tensor = _C.Tensor
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether an object is a tensor.
+    """Whether `obj` is a tensor (of a subclass too).
 
-    >>> is_tensor(3)
-    False
+    >>> naru.is_tensor(naru.ones(1)), naru.is_tensor(3)
+    (True, False)
     """
     return isinstance(obj, Tensor)
 
 
 def cartesian_prod(*tensors: Any) -> Tensor:
-    """All choices of one element of each vector, as rows.
+    """All choices of one element of each of `tensors`, which have one dimension, as rows: a matrix (of one tensor that tensor).
 
     >>> naru.cartesian_prod(naru.tensor([1, 2]), naru.tensor([3, 4]))
     tensor([[1, 3],
@@ -37,7 +38,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 def _in_place(name: str) -> Callable[..., Tensor]:
     """A method that writes to its tensor, as a function."""
 
-    @named(name, f"input.{name}(...).")
+    @named(name, f"`input.{name}(...)`, the method, with what follows as its arguments; writes to `input` and returns it.")
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return getattr(input, name)(*args, **kwargs)
 
@@ -55,7 +56,7 @@ xlogy_ = _in_place("xlogy_")
 def _copied(name: str, view: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A view's function whose results are copies: of the method of that name, unless a function is given."""
 
-    @named(name + "_copy", f"A copy of what input.{name}(...) gives.")
+    @named(name + "_copy", f"A copy of what `input.{name}(...)`, the method, gives for the arguments that follow; written to `out` where that is given.")
     def call(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         result = view(input) if view else getattr(input, name)(*args, **kwargs)
         many = isinstance(result, (tuple, list))
@@ -88,17 +89,16 @@ view_as_real_copy = _copied("view_as_real", _C.view_as_real)
 
 
 def get_device(input: Tensor) -> int:
-    """The number of the tensor's device; -1 for cpu.
+    """The index of the device of `input`; -1 for cpu.
 
-    >>> import naru
-    >>> get_device(naru.zeros(1))
+    >>> naru.get_device(naru.zeros(1))
     -1
     """
     return input.get_device()
 
 
 def block_diag(*tensors: Any) -> Tensor:
-    """A matrix with these along its diagonal.
+    """A matrix with `tensors` (of at most two dimensions, or a list of them) along its diagonal, and zeros elsewhere.
 
     >>> naru.block_diag(naru.tensor([[1]]), naru.tensor([[2, 3]]))
     tensor([[1, 0, 0],
@@ -108,10 +108,13 @@ def block_diag(*tensors: Any) -> Tensor:
 
 
 def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: bool = False) -> Any:
-    """(hist, bin_edges): counts of points (..., n) over n dimensions. bins: how many of each, one for all, or a list of edges.
+    """(hist, bin_edges): counts of points over n dimensions.
 
-    >>> import naru
-    >>> histogramdd(naru.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), bins=2).hist
+    `input`: (..., n) floating point. `bins`: how many of each dimension, one number for all, or a list of n vectors of edges. `range`: 2n
+    numbers, where the bins begin and end, the extremes of the points without. `weight`: of each point, in the shape of `input` but its last
+    dimension. `density`: hist is divided by its sum and the bins' volumes. RuntimeError for fewer than two dimensions.
+
+    >>> naru.histogramdd(naru.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), bins=2).hist
     tensor([[0., 1.],
             [1., 1.]])
     """
@@ -125,7 +128,7 @@ def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | No
 
 
 def is_storage(obj: Any) -> bool:
-    """Whether an object is a storage.
+    """Whether `obj` is a storage.
 
     >>> naru.is_storage(naru.ones(1).untyped_storage())
     True
@@ -134,7 +137,7 @@ def is_storage(obj: Any) -> bool:
 
 
 def typename(obj: Any) -> str:
-    """The name of an object's type; of a tensor, e.g. "torch.FloatTensor".
+    """The name of the type of `obj`; of a tensor, e.g. "torch.FloatTensor".
 
     >>> naru.typename(naru.ones(1))
     'torch.FloatTensor'
@@ -149,14 +152,28 @@ def typename(obj: Any) -> str:
 
 
 def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Returns the function or module as it is: naru compiles while it runs. Also a decorator with options."""
+    """Returns `model`, a function or module, as it is: naru compiles while it runs. Without one, a decorator; PyTorch's options are taken.
+
+    >>> @naru.compile(mode="max-autotune")
+    ... def double(x):
+    ...     return x * 2
+    >>> double(naru.tensor([1.0, 2.0]))
+    tensor([2., 4.])
+    """
     if model is None:
         return lambda fn: fn
     return model
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Sets the default dtype, and the default device if the type names one."""
+    """Sets the default dtype, and the default device if the type names one. `t`: an old tensor type or its name. TypeError or ValueError for
+    another.
+
+    >>> naru.set_default_tensor_type("torch.DoubleTensor")
+    >>> naru.ones(1).dtype
+    torch.float64
+    >>> naru.set_default_tensor_type(naru.FloatTensor); naru.set_default_device(None)
+    """
     from .legacy import parse_type
 
     dtype, kind = parse_type(t)
@@ -166,32 +183,56 @@ def set_default_tensor_type(t: Any) -> None:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """False: denormal numbers are always kept."""
+    """False, whatever `mode` is: denormal numbers are always kept.
+
+    >>> naru.set_flush_denormal(True)
+    False
+    >>> naru.tensor([1e-40]) * 2
+    tensor([2.0000e-40])
+    """
     return False
 
 
 def get_autocast_gpu_dtype() -> Any:
-    """The type that autocast casts to on cuda."""
+    """The type that autocast casts to on cuda.
+
+    >>> naru.get_autocast_gpu_dtype()
+    torch.float16
+    """
     return _C.get_autocast_dtype("cuda")
 
 
 def get_autocast_cpu_dtype() -> Any:
-    """The type that autocast casts to on the cpu."""
+    """The type that autocast casts to on the cpu.
+
+    >>> naru.get_autocast_cpu_dtype()
+    torch.bfloat16
+    """
     return _C.get_autocast_dtype("cpu")
 
 
 def set_autocast_gpu_dtype(dtype: Any) -> None:
-    """Sets the type that autocast casts to on cuda."""
+    """Sets the type that autocast casts to on cuda to `dtype`, where the block names none.
+
+    >>> naru.set_autocast_gpu_dtype(naru.bfloat16); naru.get_autocast_gpu_dtype()
+    torch.bfloat16
+    >>> naru.set_autocast_gpu_dtype(naru.float16)
+    """
     _C.set_autocast_dtype("cuda", dtype)
 
 
 def set_autocast_cpu_dtype(dtype: Any) -> None:
-    """Sets the type that autocast casts to on the cpu."""
+    """Sets the type that autocast casts to on the cpu to `dtype`, where the block names none.
+
+    >>> naru.set_autocast_cpu_dtype(naru.float16); naru.get_autocast_cpu_dtype()
+    torch.float16
+    >>> naru.set_autocast_cpu_dtype(naru.bfloat16)
+    """
     _C.set_autocast_dtype("cpu", dtype)
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
-    """The shape that tensors of the given shapes broadcast to.
+    """The shape that tensors of the given `shapes` (sequences of sizes, or single ones) broadcast to. RuntimeError where there is none.
 
     >>> naru.broadcast_shapes((2, 1), (3,))
     torch.Size([2, 3])
@@ -220,7 +261,7 @@ def _atleast(tensors: tuple, grow: Callable[[Tensor], Tensor]) -> Any:
 
 
 def atleast_1d(*tensors: Any) -> Any:
-    """The tensors with at least one dimension.
+    """The `tensors` (one, several, or a list) with at least one dimension.
 
     >>> naru.atleast_1d(naru.tensor(5.0))
     tensor([5.])
@@ -229,7 +270,7 @@ def atleast_1d(*tensors: Any) -> Any:
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """The tensors with at least two dimensions.
+    """The `tensors` (one, several, or a list) with at least two dimensions; new ones come first.
 
     >>> naru.atleast_2d(naru.tensor(5.0))
     tensor([[5.]])
@@ -238,7 +279,7 @@ def atleast_2d(*tensors: Any) -> Any:
 
 
 def atleast_3d(*tensors: Any) -> Any:
-    """The tensors with at least three dimensions.
+    """The `tensors` (one, several, or a list) with at least three dimensions; a matrix gets a last one.
 
     >>> naru.atleast_3d(naru.tensor(5.0))
     tensor([[[5.]]])
@@ -253,11 +294,11 @@ def atleast_3d(*tensors: Any) -> Any:
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
-    """Sums the products of `a` and `b` over dimensions: the last `dims` of a and first of b, or two lists of them.
+    """Sums the products of `a` and `b` over dimensions: the last `dims` of a and first of b, or two lists of them. The result, also written to
+    `out` where that is given, has the other dimensions of a, then those of b.
 
-    >>> import naru
-    >>> tensordot(naru.ones(2, 3), naru.ones(3, 4), 1).shape
-    torch.Size([2, 4])
+    >>> naru.tensordot(naru.tensor([[1.0, 2.0], [3.0, 4.0]]), naru.tensor([10.0, 1.0]), 1)
+    tensor([12., 34.])
     """
     if isinstance(dims, Tensor):
         dims = dims.tolist()
@@ -294,3 +335,4 @@ def _layers(name: str) -> Callable[..., Any]:
 
 
 lstm, gru, rnn_tanh, rnn_relu = (_layers(name) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"))
+show(globals(), "functions")

@@ -34,7 +34,11 @@ _MODES = ("default", "global", "thread_local", "relaxed")
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """A token for `pool=`. Each graph has memory of its own, so it only serves to be passed on."""
+    """A token for `pool=`. Each graph has memory of its own, so it only serves to be passed on.
+
+    >>> isinstance(naru.cuda.graph_pool_handle(), tuple)
+    True
+    """
     return 0, next(_pools)
 
 
@@ -46,8 +50,14 @@ class Graph(_C._Graph):
         keep_graph, pool, capture_error_mode: accepted as in PyTorch. A capture is the thread's own affair, as with "thread_local".
 
     All that the thread gives the device is recorded. The memory that was used stays the graph's until `reset()`, so replays read and write
-    the same tensors; what they hold by then counts. Random numbers are new ones in each replay. Where the host would look at a value in
-    a capture it raises RuntimeError.
+    the same tensors; what they hold by then counts. Random numbers are new ones in each replay. Where the host would look at a value in a
+    capture it raises RuntimeError.
+
+    >>> x, g = naru.zeros(2), naru.Graph(device="cpu")
+    >>> with naru.graph(g):
+    ...     y = x + 1
+    >>> _ = x.fill_(4.0); g.replay(); y
+    tensor([5., 5.])
     """
 
     def __init__(
@@ -138,7 +148,14 @@ class graph:
         cuda_graph: the `Graph`.
         pool, capture_error_mode: as in `Graph`.
         stream: made the current one in the block; default: a stream beside the default one, which other threads do not use.
+        enable_annotations, annotation_config, check_input_liveness: accepted as in PyTorch.
         device: default: the stream's, the graph's, or the current accelerator.
+
+    >>> x, g = naru.zeros(2), naru.Graph(device="cpu")
+    >>> with naru.graph(g):
+    ...     y = x * 2
+    >>> _ = x.fill_(3.0); g.replay(); y
+    tensor([6., 6.])
     """
 
     _kind: str | None = None
@@ -183,7 +200,7 @@ class graph:
 
 
 def of_kind(kind: str) -> tuple[type[graph], Callable[[], bool]]:
-    """(graph, is_current_stream_capturing) of a namespace such as `torch.cuda`."""
+    """(graph, is_current_stream_capturing) of the namespace of a `kind`, such as `torch.cuda`."""
 
     def is_current_stream_capturing() -> bool:
         """Whether the thread records the work of the current device."""

@@ -22,7 +22,12 @@ _folder: dict[str, str] = {}
 
 
 def get_dir() -> str:
-    """The folder in which files are kept: the one set, $TORCH_HOME/hub, or ~/.cache/torch/hub."""
+    """The folder in which files are kept: the one set, $TORCH_HOME/hub, or ~/.cache/torch/hub.
+
+    >>> import os
+    >>> os.path.basename(naru.hub.get_dir())
+    'hub'
+    """
     if "hub" in _folder:
         return _folder["hub"]
     return os.path.join(_get_torch_home(), "hub")
@@ -33,12 +38,25 @@ def _get_torch_home() -> str:
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """RuntimeError: naru downloads nothing."""
+    """RuntimeError: naru downloads nothing; it names `url`, which is to be fetched, and `dst`, where it is to be put. `hash_prefix` and
+    `progress` are taken.
+
+    >>> naru.hub.download_url_to_file("https://example.org/w.pth", "w.pth")
+    Traceback (most recent call last):
+        ...
+    RuntimeError: torch.hub: naru downloads nothing; fetch https://example.org/w.pth yourself, and put it at w.pth
+    """
     raise RuntimeError(f"torch.hub: naru downloads nothing; fetch {url} yourself, and put it at {dst}")
 
 
 def set_dir(d: str | os.PathLike) -> None:
-    """Sets the folder in which files are kept."""
+    """Sets the folder in which files are kept to `d`.
+
+    >>> before = naru.hub.get_dir()
+    >>> naru.hub.set_dir("weights"); naru.hub.get_dir()
+    'weights'
+    >>> naru.hub.set_dir(before)
+    """
     _folder["hub"] = os.path.expanduser(d)
 
 
@@ -79,7 +97,15 @@ def _entry(module: Any, model: Any) -> Any:
 
 def list(github: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = None, verbose: bool = True,
          source: str = "github") -> Any:  # fmt: skip
-    """The names of a folder's models. source: "local" (PyTorch's has none: a folder is taken as one without being told)."""
+    """The names of the models of a folder, `github`. `source`: "local" (PyTorch's has none: a folder is taken as one without being told).
+    `force_reload`, `skip_validation`, `trust_repo` and `verbose` are taken. NotImplementedError for a repository.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "hubconf.py").write_text("def tiny(): ...")
+    ...     naru.hub.list(folder)
+    ['tiny']
+    """
     if os.path.isdir(github):
         source = "local"
     _check_source(source)
@@ -89,7 +115,15 @@ def list(github: str, force_reload: bool = False, skip_validation: bool = False,
 
 def help(github: str, model: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = None,
          source: str = "github") -> str | None:  # fmt: skip
-    """The docstring of a folder's model."""
+    r"""The docstring of `model`, a callable of a folder, `github`. `source`, `force_reload`, `skip_validation` and `trust_repo` as for `list`.
+    RuntimeError where there is none.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "hubconf.py").write_text("def tiny():\n    'One layer.'")
+    ...     naru.hub.help(folder, "tiny")
+    'One layer.'
+    """
     if os.path.isdir(github):
         source = "local"
     _check_source(source)
@@ -107,10 +141,17 @@ def load(
     skip_validation: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """What the callable `model` of a folder's hubconf.py returns for the arguments.
+    r"""What the callable `model` of a folder's hubconf.py returns for the arguments that follow.
 
-    ValueError for another source than "github" and "local"; NotImplementedError for "github"; FileNotFoundError where the folder has no
-    hubconf.py; RuntimeError where it has no such callable, or wants packages that are not there.
+    `repo_or_dir`: the folder. `source`: "local". `trust_repo`, `force_reload`, `verbose` and `skip_validation` are taken. ValueError for
+    another source than "github" and "local"; NotImplementedError for "github"; FileNotFoundError where the folder has no hubconf.py;
+    RuntimeError where it has no such callable, or wants packages that are not there.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "hubconf.py").write_text("import naru\ndef tiny(n): return naru.nn.Linear(n, 1)")
+    ...     naru.hub.load(folder, "tiny", 2, source="local")
+    Linear(in_features=2, out_features=1, bias=True)
     """
     _check_source(source.lower())
     folder = os.path.abspath(repo_or_dir)
@@ -131,10 +172,18 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = False,
 ) -> dict[str, Any]:
-    """`torch.load` of the file of an address that lies in `model_dir` (by default get_dir()/checkpoints) already: naru downloads nothing.
+    """`torch.load` of the file of an address, `url`, that lies in `model_dir` (by default get_dir()/checkpoints) already, under `file_name`
+    (by default the address's last part): naru downloads nothing.
 
-    check_hash: the file's name is `name-<first digits of its SHA256>.ext`, and must be right. The file is read as by weights_only=True in any
-    case: a file from elsewhere may not run anything. FileNotFoundError where it is not there.
+    `map_location`: as for load. `check_hash`: the file's name is `name-<first digits of its SHA256>.ext`, and must be right. `weights_only`
+    and `progress` are taken: the file is read as by weights_only=True in any case: a file from elsewhere may not run anything.
+    FileNotFoundError where it is not there.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     naru.save({"w": naru.ones(1)}, os.path.join(folder, "w.pth"))
+    ...     naru.hub.load_state_dict_from_url("https://example.org/w.pth", folder)
+    {'w': tensor([1.])}
     """
     from .serialization import load as read
 

@@ -42,12 +42,21 @@ class _TensorType(type):
 
 
 def full_name(cls: Any) -> str:
-    """The name as `Tensor.type()` writes it, e.g. "torch.cuda.FloatTensor"."""
+    """The name of the tensor type `cls` as `Tensor.type()` writes it, e.g. "torch.cuda.FloatTensor".
+
+    >>> naru.legacy.full_name(naru.cuda.FloatTensor)
+    'torch.cuda.FloatTensor'
+    """
     return ("torch." if cls.kind == "cpu" else f"torch.{cls.kind}.") + cls.__name__
 
 
 def legacy_tensor(dtype: Any, device: Any, args: tuple) -> Tensor:
-    """What `torch.FloatTensor(*args)` gives: sizes make an uninitialised tensor, a sequence or array is copied."""
+    """What `torch.FloatTensor(*args)` gives on `device`, of its `dtype`: sizes make an uninitialised tensor, a sequence or array is copied.
+    TypeError for other arguments.
+
+    >>> naru.legacy.legacy_tensor(naru.int64, "cpu", ([1, 2],))
+    tensor([1, 2])
+    """
     if not args:
         return _C.empty(0, dtype=dtype, device=device)
     first = args[0]
@@ -68,7 +77,11 @@ def legacy_tensor(dtype: Any, device: Any, args: tuple) -> Tensor:
 
 
 def tensor_types(kind: str) -> dict[str, Any]:
-    """The old tensor types of a kind of device, by name."""
+    """The old tensor types of a `kind` of device, by name.
+
+    >>> naru.legacy.tensor_types("cpu")["LongTensor"]([1, 2])
+    tensor([1, 2])
+    """
     module = "torch" if kind == "cpu" else f"torch.{kind}"
     return {
         name: _TensorType(name, (), {"dtype": getattr(_C, dtype), "kind": kind, "__module__": module})
@@ -77,14 +90,22 @@ def tensor_types(kind: str) -> dict[str, Any]:
 
 
 def type_name(tensor: Tensor) -> str:
-    """`tensor.type()`: e.g. "torch.FloatTensor", "torch.cuda.LongTensor"."""
+    """`tensor.type()`: e.g. "torch.FloatTensor", "torch.cuda.LongTensor".
+
+    >>> naru.legacy.type_name(naru.arange(3))
+    'torch.LongTensor'
+    """
     kind = tensor.device.type
     prefix = "torch." if kind == "cpu" else f"torch.{kind}."
     return prefix + _NAMES[str(tensor.dtype).removeprefix("torch.")]
 
 
 def parse_type(wanted: Any) -> tuple[Any, Any]:
-    """The (dtype, device kind or None) that the argument of `Tensor.type` names."""
+    """The (dtype, device kind or None) that `wanted`, the argument of `Tensor.type`, names. TypeError or ValueError where it is none.
+
+    >>> naru.legacy.parse_type("torch.cuda.HalfTensor")
+    (torch.float16, 'cuda')
+    """
     if isinstance(wanted, _C.dtype):
         return wanted, None
     if isinstance(wanted, _TensorType):

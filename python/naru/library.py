@@ -25,7 +25,15 @@ __all__ = ["CustomOpDef", "custom_op", "register_autograd", "register_fake", "re
 
 
 class CustomOpDef:
-    """An operator of the program's own: a function, others for kinds of devices, and a derivative."""
+    """An operator of the program's own, what `custom_op` makes: the function `fn` for `device_types`, others for kinds of devices, and a
+    derivative. `name`: "namespace::operator".
+
+    >>> @naru.library.custom_op("example::thrice", mutates_args=())
+    ... def thrice(x: naru.Tensor) -> naru.Tensor:
+    ...     return 3 * x
+    >>> thrice, thrice(naru.ones(2))
+    (<CustomOpDef(example::thrice)>, tensor([3., 3.]))
+    """
 
     def __init__(self, name: str, fn: Callable[..., Any], device_types: Any) -> None:
         self._qualname = self._name = name
@@ -121,10 +129,16 @@ def _of(op: Any) -> CustomOpDef:
 def custom_op(
     name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: Any, device_types: Any = None, schema: str | None = None, tags: Any = None
 ) -> Any:
-    """Makes a function the operator `name`, "namespace::operator"; a decorator without `fn`.
+    """Makes a function `fn` the operator `name`, "namespace::operator"; a decorator without `fn`.
 
-    device_types: the kinds of devices that it is for (all by default). What it writes into (mutates_args) and its schema are taken and not checked.
-    ValueError where the name has no namespace.
+    `device_types`: the kinds of devices that it is for (all by default). What it writes into (`mutates_args`), its `schema` and `tags` are
+    taken and not checked. ValueError where the name has no namespace.
+
+    >>> @naru.library.custom_op("example::half_of", mutates_args=())
+    ... def half_of(x: naru.Tensor) -> naru.Tensor:
+    ...     return x / 2
+    >>> naru.ops.example.half_of(naru.ones(2))
+    tensor([0.5000, 0.5000])
     """
     if name.count("::") != 1:
         raise ValueError(f"Expected `name` to be in the form of namespace::name, got {name}")
@@ -138,22 +152,53 @@ def custom_op(
 
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None, _stacklevel: int = 1, allow_override: bool = True) -> Any:
-    """What an operator gives for tensors of the device "meta"."""
+    """What an operator `op` (its name, or what `custom_op` gave) gives for tensors of the device "meta": `func`; a decorator without. `lib`
+    and `allow_override` are taken. RuntimeError for an operator that is not there.
+
+    >>> double = naru.library.custom_op("example::double_a", lambda x: 2 * x, mutates_args=())
+    >>> _ = naru.library.register_fake("example::double_a", lambda x: naru.empty_like(x))
+    >>> double(naru.empty(2, 3, device="meta"))
+    tensor(..., device='meta', size=(2, 3))
+    """
     return _of(op).register_fake(func)
 
 
 def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
-    """An operator's function for some kinds of devices."""
+    """The function `func` of an operator `op` (its name, or what `custom_op` gave) for some kinds of devices, `device_types`; a decorator
+    without func. `lib` is taken. RuntimeError for an operator that is not there.
+
+    >>> double = naru.library.custom_op("example::double_b", lambda x: 2 * x, mutates_args=(), device_types="cuda")
+    >>> _ = naru.library.register_kernel(double, "cpu", lambda x: x + x)
+    >>> double(naru.ones(2))
+    tensor([2., 2.])
+    """
     return _of(op).register_kernel(device_types, func)
 
 
 def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None, lib: Any = None) -> None:
-    """An operator's derivative."""
+    """The derivative of an operator `op` (its name, or what `custom_op` gave): `backward`(ctx, *gradients), with what `setup_context`(ctx,
+    inputs, output) has saved. `lib` is taken. RuntimeError for an operator that is not there.
+
+    >>> square = naru.library.custom_op("example::square_of", lambda x: naru.square(x), mutates_args=())
+    >>> def setup_context(ctx, inputs, output):
+    ...     ctx.save_for_backward(*inputs)
+    >>> naru.library.register_autograd(square, lambda ctx, g: g * 2 * ctx.saved_tensors[0], setup_context=setup_context)
+    >>> x = naru.tensor(3.0, requires_grad=True)
+    >>> square(x).backward(); x.grad
+    tensor(6.)
+    """
     _of(op).register_autograd(backward, setup_context=setup_context)
 
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
-    """Taken, and not needed."""
+    """Taken, and not needed: vmap calls the function of the operator `op`, whose operators have rules. `func` is given back, and `lib` is
+    taken.
+
+    >>> double = naru.library.custom_op("example::double_c", lambda x: 2 * x, mutates_args=())
+    >>> _ = naru.library.register_vmap(double, lambda info, dims, x: (2 * x, 0))
+    >>> naru.vmap(double)(naru.tensor([1.0, 2.0]))
+    tensor([2., 4.])
+    """
     return _of(op).register_vmap(func)
 
 

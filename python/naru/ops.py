@@ -13,7 +13,13 @@ from ._functions.operators import OPERATORS
 
 
 class OpOverloadPacket:
-    """An operator: calls the function; `default`, `Tensor` and the other names of overloads are itself."""
+    """An operator: calls `function`; `default`, `Tensor` and the other names of overloads are itself. `name`: with its namespace, "aten::add".
+
+    >>> naru.ops.aten.add
+    <OpOverloadPacket(op='aten.add')>
+    >>> naru.ops.aten.add.Tensor(naru.tensor([1, 2]), 3)
+    tensor([4, 5])
+    """
 
     # Names that PyTorch gives overloads; which of them an operator has there is not known here.
     _OVERLOADS = ("default", "Tensor", "Scalar", "List", "ScalarList", "int", "dim", "dim_IntList", "self", "out")

@@ -178,7 +178,12 @@ class TorchFunctionMode:
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """A mode that changes nothing."""
+    """A mode that changes nothing.
+
+    >>> with naru.overrides.BaseTorchFunctionMode():
+    ...     naru.ones(2) + 1
+    tensor([2., 2.])
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
         return func(*args, **(kwargs or {}))
@@ -205,12 +210,16 @@ class DisableTorchFunction:
 
 
 def get_default_nowrap_functions() -> set[Any]:
-    """Functions whose results stay plain tensors whatever the subclass."""
+    """Functions whose results stay plain tensors whatever the subclass.
+
+    >>> naru.Tensor.__dict__["grad"] in naru.overrides.get_default_nowrap_functions()
+    True
+    """
     return {Tensor.__dict__[name] for name in ("grad", "_grad", "_base") if name in Tensor.__dict__}
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether an object is a tensor, or of a class that has `__torch_function__`.
+    """Whether `inp` is a tensor, or of a class that has `__torch_function__`.
 
     >>> is_tensor_like(3)
     False
@@ -219,24 +228,48 @@ def is_tensor_like(inp: Any) -> bool:
 
 
 def has_torch_function(args: Iterable[Any]) -> bool:
-    """Whether one of the arguments is of a class that takes calls over, or a mode does."""
+    """Whether one of the arguments `args` is of a class that takes calls over, or a mode does.
+
+    >>> class Mine:
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         return f"{func.__name__} of mine"
+    >>> naru.overrides.has_torch_function((Mine(), naru.ones(1))), naru.exp(Mine())
+    (True, 'exp of mine')
+    """
     return bool(_here.modes) or bool(_takers(args))
 
 
 def has_torch_function_unary(arg: Any) -> bool:
-    """`has_torch_function` of one argument."""
+    """`has_torch_function` of one argument, `arg`.
+
+    >>> naru.overrides.has_torch_function_unary(naru.ones(1))
+    False
+    """
     return has_torch_function((arg,))
 
 
 def has_torch_function_variadic(*args: Any) -> bool:
-    """`has_torch_function` of its arguments."""
+    """`has_torch_function` of its arguments.
+
+    >>> naru.overrides.has_torch_function_variadic(naru.ones(1), 2.0)
+    False
+    """
     return has_torch_function(args)
 
 
 def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-    """Hands a call of `public_api` to the classes of `relevant_args`, for functions written in Python.
-
+    """Hands a call of `public_api` with the arguments that follow to the classes of `relevant_args`, for functions written in Python.
     TypeError where all of them return NotImplemented.
+
+    >>> class Mine:
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         return f"{func.__name__} of {len(args)}"
+    >>> def join(a, b):
+    ...     return naru.overrides.handle_torch_function(join, (a, b), a, b)
+    >>> join(Mine(), 2)
+    'join of 2'
     """
     takers = _takers(relevant_args)
     result = _asked(public_api, takers, bool(_here.modes), args, kwargs)
@@ -246,7 +279,18 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a function so that classes with `__torch_function__` may take it over; `dispatcher` gives its relevant arguments."""
+    """Decorates a function so that classes with `__torch_function__` may take it over; `dispatcher` gives its relevant arguments.
+
+    >>> class Mine:
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         return "taken over"
+    >>> @naru.overrides.wrap_torch_function(lambda x: (x,))
+    ... def twice(x):
+    ...     return 2 * x
+    >>> twice(3), twice(Mine())
+    (6, 'taken over')
+    """
     import functools
 
     def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -263,13 +307,21 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """Whether a function that `__torch_function__` was given is a method of Tensor."""
+    """Whether `func`, which `__torch_function__` was given, is a method of Tensor.
+
+    >>> naru.overrides.is_tensor_method_or_property(naru.Tensor.add), naru.overrides.is_tensor_method_or_property(naru.add)
+    (True, False)
+    """
     name = getattr(func, "__name__", "")
     return getattr(Tensor, name, None) is func or name == "__get__"
 
 
 def resolve_name(f: Any) -> str | None:
-    """The qualified name of a function of naru's."""
+    """The qualified name of `f`, a function of naru's; None for another.
+
+    >>> naru.overrides.resolve_name(naru.Tensor.add), naru.overrides.resolve_name(len)
+    ('torch.Tensor.add', None)
+    """
     name = getattr(f, "__name__", None)
     if name is None:
         return None

@@ -36,7 +36,11 @@ def manual_seed(seed: int) -> _C.Generator:
 
 
 def seed() -> int:
-    """Sets a seed that the operating system draws, and returns it."""
+    """Sets a seed that the operating system draws, and returns it.
+
+    >>> naru.seed() == naru.initial_seed()
+    True
+    """
     import os
 
     value = int.from_bytes(os.urandom(8), "little") >> 1
@@ -64,7 +68,7 @@ def get_rng_state() -> _C.Tensor:
 
 
 def set_rng_state(new_state: _C.Tensor) -> None:
-    """Takes back a state from `get_rng_state`.
+    """Takes back `new_state` (uint8), which `get_rng_state` gave. RuntimeError for another tensor.
 
     >>> state = naru.get_rng_state()
     >>> a = naru.rand(2); naru.set_rng_state(state)
@@ -92,15 +96,23 @@ def set_algorithm(name: str) -> None:
 
 
 def algorithm() -> str:
-    """What random numbers are made by: "philox" or "pytorch"."""
+    """What random numbers are made by: "philox" or "pytorch".
+
+    >>> naru.random.algorithm()
+    'philox'
+    """
     return "pytorch" if _C._draws_as_pytorch() else "philox"
 
 
 class fork_rng:
-    """A context manager after which the generator is as it was before.
+    """A context manager after which the generator is as it was before, if `enabled`. `devices` is taken for PyTorch's sake: there is one
+    generator for all.
 
+    >>> state = naru.get_rng_state()
     >>> with naru.fork_rng():
     ...     x = naru.rand(2)
+    >>> naru.equal(state, naru.get_rng_state())
+    True
     """
 
     def __init__(self, devices: Iterable[Any] | None = None, enabled: bool = True, *args: Any, **kwargs: Any) -> None:

@@ -22,12 +22,21 @@ __version__ = "0.8.0"  # whose functions these are
 
 
 def storage_ptr(tensor: Tensor) -> int:
-    """The address of a tensor's storage: tensors with the same one share memory."""
+    """The address of the storage of `tensor`: tensors with the same one share memory.
+
+    >>> x = naru.arange(4)
+    >>> naru.safetensors.storage_ptr(x) == naru.safetensors.storage_ptr(x[2:])
+    True
+    """
     return tensor.untyped_storage().data_ptr()
 
 
 def storage_size(tensor: Tensor) -> int:
-    """The bytes of a tensor's storage."""
+    """The bytes of the storage of `tensor`.
+
+    >>> naru.safetensors.storage_size(naru.arange(4)[2:])
+    32
+    """
     return tensor.untyped_storage().nbytes()
 
 
@@ -52,29 +61,63 @@ def _checked(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def save_file(tensors: dict[str, Tensor], filename: str | os.PathLike, metadata: dict[str, str] | None = None) -> None:
-    """Writes dense tensors of any device, which share no memory, with texts as metadata."""
+    """Writes `tensors`, a dict of dense tensors of any device, which share no memory (RuntimeError), to `filename`, with the texts of
+    `metadata`. ValueError for what is no tensor or not contiguous.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "x.safetensors")
+    ...     naru.safetensors.save_file({"x": naru.arange(3)}, path)
+    ...     naru.safetensors.load_file(path)
+    {'x': tensor([0, 1, 2])}
+    """
     _C._save_safetensors(os.fspath(filename), list(_checked(tensors).items()), list((metadata or {}).items()))
 
 
 def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
-    """The bytes of such a file."""
+    """The bytes of a file of `tensors` with the texts of `metadata`; see `save_file`.
+
+    >>> naru.safetensors.load(naru.safetensors.save({"x": naru.arange(3)}))
+    {'x': tensor([0, 1, 2])}
+    """
     return _C._to_safetensors(list(_checked(tensors).items()), list((metadata or {}).items()))
 
 
 def load_file(filename: str | os.PathLike, device: Any = "cpu") -> dict[str, Tensor]:
-    """The tensors of a file. On the CPU they lie in the file's pages, which are read when they are touched; writing to them does not change the
-    file. ValueError for a file that is cut short, contradicts itself, or has a type that naru does not have."""
+    """The tensors of the file `filename`, on `device`. On the CPU they lie in the file's pages, which are read when they are touched; writing
+    to them does not change the file. ValueError for a file that is cut short, contradicts itself, or has a type that naru does not have.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "x.safetensors")
+    ...     naru.safetensors.save_file({"x": naru.ones(2), "y": naru.zeros(1)}, path)
+    ...     naru.safetensors.load_file(path)
+    {'x': tensor([1., 1.]), 'y': tensor([0.])}
+    """
     tensors, _ = _C._load_safetensors(os.fspath(filename))
     return {name: t.to(device) for name, t in tensors}
 
 
 def load(data: bytes) -> dict[str, Tensor]:
-    """The tensors of a file's bytes."""
+    """The tensors of a file's bytes, `data`.
+
+    >>> naru.safetensors.load(naru.safetensors.save({"x": naru.ones(2)}))
+    {'x': tensor([1., 1.])}
+    """
     return dict(_C._parse_safetensors(data)[0])
 
 
 def save_model(model: Any, filename: str, metadata: dict[str, str] | None = None, force_contiguous: bool = True) -> None:
-    """Writes a module's state. Of tensors that share memory one is written, and the metadata says under which name."""
+    """Writes the state of `model` to `filename`, with the texts of `metadata`. Of tensors that share memory one is written, and the metadata
+    says under which name. `force_contiguous`: tensors that are not contiguous are copied first.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.safetensors")
+    ...     naru.safetensors.save_model(naru.nn.Linear(2, 1), path)
+    ...     sorted(naru.safetensors.load_file(path))
+    ['bias', 'weight']
+    """
     kept: dict[str, Tensor] = {}
     owners: dict[Any, str] = {}
     notes = dict(metadata or {})
@@ -89,7 +132,19 @@ def save_model(model: Any, filename: str, metadata: dict[str, str] | None = None
 
 
 def load_model(model: Any, filename: str | os.PathLike, strict: bool = True, device: Any = "cpu") -> tuple[list[str], list[str]]:
-    """Fills a module with a file's tensors. Returns the names missing and those that the module does not have."""
+    """Fills `model` with the tensors of the file `filename`. Returns the names missing and those that the module does not have, which raise
+    RuntimeError if `strict`. `device` is taken: the values go where the module is.
+
+    >>> import os, tempfile
+    >>> a, b = naru.nn.Linear(2, 1), naru.nn.Linear(2, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.safetensors")
+    ...     naru.safetensors.save_model(a, path)
+    ...     naru.safetensors.load_model(b, path)
+    ([], [])
+    >>> naru.equal(a.weight, b.weight)
+    True
+    """
     tensors, metadata = _C._load_safetensors(os.fspath(filename))
     state = dict(tensors)
     for name, other in metadata:
@@ -100,7 +155,12 @@ def load_model(model: Any, filename: str | os.PathLike, strict: bool = True, dev
 
 
 class PySafeSlice:
-    """A tensor of a file, of which parts can be taken."""
+    """A `tensor` of a file, of which parts can be taken; they go to `device`.
+
+    >>> part = naru.safetensors.PySafeSlice(naru.arange(6).reshape(2, 3), "cpu")
+    >>> part.get_shape(), part.get_dtype(), part[:, 1]
+    ([2, 3], 'I64', tensor([1, 4]))
+    """
 
     def __init__(self, tensor: Tensor, device: Any) -> None:
         self._tensor, self._device = tensor, device
@@ -119,7 +179,18 @@ class PySafeSlice:
 
 
 class safe_open:
-    """`with safe_open("x.safetensors", framework="pt", device="cpu") as f: f.get_tensor("x")`: tensors are read when they are asked for."""
+    """`with safe_open("x.safetensors", framework="pt", device="cpu") as f: f.get_tensor("x")`: tensors of `filename` are read when they are
+    asked for, and go to `device`. `framework`: "pt" (ValueError for others). `backend` is taken.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "x.safetensors")
+    ...     naru.safetensors.save_file({"x": naru.arange(6).reshape(2, 3)}, path)
+    ...     with naru.safetensors.safe_open(path) as f:
+    ...         f.keys(), f.get_slice("x")[:, :1]
+    (['x'], tensor([[0],
+            [3]]))
+    """
 
     def __init__(self, filename: str | os.PathLike, framework: str = "pt", device: Any = "cpu", *, backend: Any = None) -> None:
         if framework not in ("pt", "torch", "pytorch", "naru"):

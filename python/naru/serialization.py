@@ -33,7 +33,15 @@ _safe: dict[tuple[str, str], Any] = {}
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Lets `load(weights_only=True)` use these classes and functions too."""
+    """Lets `load(weights_only=True)` use these classes and functions too: `safe_globals` has them, or pairs of them and their names in the
+    file.
+
+    >>> from fractions import Fraction
+    >>> naru.serialization.add_safe_globals([Fraction])
+    >>> naru.serialization.get_safe_globals()
+    [<class 'fractions.Fraction'>]
+    >>> naru.serialization.clear_safe_globals()
+    """
     for item in safe_globals:
         obj, name = item if isinstance(item, tuple) else (item, None)
         key = tuple(name.rsplit(".", 1)) if name else torch_name(obj)
@@ -41,7 +49,11 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """What `add_safe_globals` has added."""
+    """What `add_safe_globals` has added.
+
+    >>> naru.serialization.get_safe_globals()
+    []
+    """
     return list(_safe.values())
 
 
@@ -61,12 +73,27 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
 
 
 def clear_safe_globals() -> None:
-    """Takes back all that `add_safe_globals` has added."""
+    """Takes back all that `add_safe_globals` has added.
+
+    >>> from fractions import Fraction
+    >>> naru.serialization.add_safe_globals([Fraction])
+    >>> naru.serialization.clear_safe_globals(); naru.serialization.get_safe_globals()
+    []
+    """
     _safe.clear()
 
 
 class safe_globals:
-    """A context manager in which `load` may use the given classes and functions too."""
+    """A context manager in which `load` may use the classes and functions of the list `safe_globals` too.
+
+    >>> import io
+    >>> from fractions import Fraction
+    >>> file = io.BytesIO()
+    >>> naru.save({"half": Fraction(1, 2)}, file); _ = file.seek(0)
+    >>> with naru.serialization.safe_globals([Fraction]):
+    ...     naru.load(file)
+    {'half': Fraction(1, 2)}
+    """
 
     def __init__(self, safe_globals: list[Any]) -> None:
         self._globals = safe_globals
@@ -95,8 +122,10 @@ def save(
     Args:
         obj: anything that can be pickled; tensors may be anywhere in it.
         f: a path or a file open for writing.
+        pickle_module: taken; Python's pickle writes.
+        pickle_protocol: of the pickle in the file (2).
 
-    >>> import io, naru
+    >>> import io
     >>> file = io.BytesIO()
     >>> naru.save({"x": naru.arange(3)}, file)
     >>> _ = file.seek(0)
@@ -155,11 +184,19 @@ def load(
         f: a path or a file open for reading.
         map_location: where tensors go: a device, a dict from saved to wanted device, or a function of storage and saved
             device. If None, they go where they were, or to the CPU where that device is absent.
+        pickle_module: taken; Python's pickle reads.
         weights_only: True (and None) reads data only; False runs whatever the file says, so only for files you trust.
-        encoding: of the texts that Python 2 has pickled ("utf-8").
+        mmap: taken; a path's file is read, and not seen in place.
+        pickle_load_args: `encoding`, of the texts that Python 2 has pickled ("utf-8").
 
     A file that is damaged, or is none of ours, raises RuntimeError; one that is more than data, pickle.UnpicklingError. Data takes no more
     memory than the file's length allows (docs/files.md).
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> naru.save([naru.ones(2), "words"], file); _ = file.seek(0)
+    >>> naru.load(file, map_location="cpu")
+    [tensor([1., 1.]), 'words']
     """
     is_path = isinstance(f, (str, os.PathLike))
     if not is_path and not (hasattr(f, "read") and hasattr(f, "seek") and hasattr(f, "tell")):

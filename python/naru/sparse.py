@@ -49,6 +49,8 @@ def sparse_coo_tensor(
         indices: integers (dimensions, stored): a column for each value. Indices outside `size` raise RuntimeError.
         values: (stored, ...); values of equal coordinates add up.
         size: found from the indices where it is not given. `sparse_coo_tensor(size)` is a tensor of zeros.
+        dtype, device, requires_grad: of the result; those of `values` without.
+        pin_memory, check_invariants: accepted as in PyTorch; indices are always checked.
         is_coalesced: whether each coordinate stands once, in row-major order; what is said is believed.
 
     >>> naru.sparse_coo_tensor(naru.tensor([[0, 1], [1, 0]]), naru.tensor([5, 7])).to_dense()
@@ -79,7 +81,15 @@ def sparse_csr_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """A sparse matrix by rows: where each row begins (rows + 1), and columns and values of what is stored.
+    """A sparse matrix by rows.
+
+    Args:
+        crow_indices: where each row begins, and where the last one ends: integers (rows + 1).
+        col_indices: the column of each value: integers (stored).
+        values: (stored).
+        size: found from the indices where it is not given.
+        dtype, device, requires_grad: of the result; those of `values` without.
+        pin_memory, check_invariants: accepted as in PyTorch; indices are always checked (RuntimeError).
 
     >>> naru.sparse_csr_tensor(naru.tensor([0, 1, 2]), naru.tensor([1, 0]), naru.tensor([5, 7])).to_dense()
     tensor([[0, 5],
@@ -92,7 +102,13 @@ def sparse_csr_tensor(
 
 
 def reduce_sparse(t: Tensor) -> tuple[Any, ...]:
-    """What pickle makes a sparse tensor of."""
+    """What pickle makes the sparse tensor `t` of.
+
+    >>> t = naru.ones(2, 2).to_sparse()
+    >>> make, parts = naru.sparse.reduce_sparse(t)
+    >>> naru.equal(make(*parts).to_dense(), t.to_dense())
+    True
+    """
     plain = t.detach()
     parts = (plain.crow_indices(), plain.col_indices(), plain.values()) if t.is_sparse_csr else (plain._indices(), plain._values())
     coalesced = t.is_sparse and t.is_coalesced()
@@ -112,13 +128,12 @@ def _rows_of(mat: Tensor) -> Tensor:
 
 
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
-    """The product of matrices of which some are sparse; it is sparse if both are.
+    """The product of matrices `mat1` (n, k) and `mat2` (k, m) of which some are sparse; it is sparse if both are.
 
     Args:
         reduce: of a CSR matrix and a dense one: what is made of the products of each row in place of their sum: "sum", "mean", "amax" or "amin". A row of
             which nothing is stored gives 0.
 
-    >>> import naru
     >>> s = naru.sparse_csr_tensor([0, 2, 3], [0, 1, 1], [1.0, 2.0, 3.0], (2, 2))
     >>> naru.sparse.mm(s, naru.ones(2, 1), "amax")
     tensor([[2.],
@@ -150,22 +165,46 @@ def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.
 
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """beta * mat + alpha * (mat1 @ mat2), of a dense `mat`."""
+    """`beta` * `mat` + `alpha` * (`mat1` @ `mat2`), of a dense `mat` and a sparse mat1.
+
+    >>> s = naru.eye(2).to_sparse()
+    >>> naru.sparse.addmm(naru.ones(2, 2), s, naru.tensor([[1.0, 2.0], [3.0, 4.0]]), beta=10)
+    tensor([[11., 12.],
+            [13., 14.]])
+    """
     return _C._sparse_addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:  # noqa: A001
-    """The sum of what is stored, or sums over dimensions: sparse if a dimension with coordinates is left."""
+    """The sum of what `input` stores, or sums over the dimensions `dim`: sparse if a dimension with coordinates is left. `dtype`: what it is
+    added up in.
+
+    >>> s = naru.tensor([[0, 3], [4, 5]]).to_sparse()
+    >>> naru.sparse.sum(s), naru.sparse.sum(s, 0).to_dense()
+    (tensor(12), tensor([4, 8]))
+    """
     return _C._sparse_sum(input, dim, dtype)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """softmax along `dim` of what is stored; the rest counts as minus infinity."""
+    """softmax along `dim` of what `input` stores; the rest counts as minus infinity. `dtype`: of the result.
+
+    >>> s = naru.tensor([[0.0, 1.0], [2.0, 2.0]]).to_sparse()
+    >>> naru.sparse.softmax(s, 1).to_dense()
+    tensor([[0.0000, 1.0000],
+            [0.5000, 0.5000]])
+    """
     return _C._sparse_softmax(input, dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """The logarithm of `softmax`."""
+    """The logarithm of `softmax` of `input` along `dim`; `dtype` as there.
+
+    >>> s = naru.tensor([[0.0, 1.0], [2.0, 2.0]]).to_sparse()
+    >>> naru.sparse.log_softmax(s, 1).to_dense()
+    tensor([[ 0.0000,  0.0000],
+            [-0.6931, -0.6931]])
+    """
     return _C._sparse_log_softmax(input, dim, dtype)
 
 

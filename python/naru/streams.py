@@ -28,7 +28,15 @@ def _best(device: Any) -> _C.device:
 
 
 class Event(_C._Event):
-    """A point in a stream's work. With `enable_timing` the time between two of them can be taken."""
+    """A point in a stream's work, recorded by `record` or by a stream of `device` (the current one's). With `enable_timing` the time between
+    two of them can be taken. `blocking` is taken; `interprocess` raises NotImplementedError.
+
+    >>> with naru.virtual("cuda"):
+    ...     start, end = naru.Event("cuda", enable_timing=True), naru.Event("cuda", enable_timing=True)
+    ...     start.record(); x = naru.ones(8, device="cuda") * 2; end.record()
+    ...     end.synchronize(); start.elapsed_time(end) >= 0
+    True
+    """
 
     _kind: str | None = None
 
@@ -69,8 +77,8 @@ class Event(_C._Event):
 
 
 class Stream(_C._Stream):
-    """`Stream(device)`: an in-order queue of a device's work, beside the default one. As a context manager it becomes
-    the current one, where the thread's work for its device goes.
+    """`Stream(device)`: an in-order queue of the work of `device` (the current one), beside the default one. As a context manager it becomes
+    the current one, where the thread's work for its device goes. `priority`: 0, or -1 for a high one.
 
     >>> import naru as torch
     >>> with naru.virtual("cuda", count=1):
@@ -157,7 +165,14 @@ class Stream(_C._Stream):
 
 
 class StreamContext:
-    """`with torch.cuda.stream(s):` makes `s` the current stream, and its device the current one; None does nothing."""
+    """`with torch.cuda.stream(s):` makes the `stream` s the current one, and its device the current one; None does nothing.
+
+    >>> with naru.virtual("cuda"):
+    ...     s = naru.Stream("cuda")
+    ...     with naru.cuda.StreamContext(s):
+    ...         naru.cuda.current_stream() == s
+    True
+    """
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -184,7 +199,11 @@ _events: dict[str | None, type[Event]] = {None: Event}
 
 
 def stream_class(kind: str | None) -> type[Stream]:
-    """`torch.<kind>.Stream`."""
+    """`torch.<kind>.Stream`; None: `torch.Stream`.
+
+    >>> naru.streams.stream_class("cuda") is naru.cuda.Stream
+    True
+    """
     kind = kind and _C.device(kind).type
     if kind not in _streams:
         def init(self: Stream, device: Any = None, priority: int = 0, *, _which: int = -1, **_: Any) -> None:
@@ -196,7 +215,11 @@ def stream_class(kind: str | None) -> type[Stream]:
 
 
 def event_class(kind: str | None) -> type[Event]:
-    """`torch.<kind>.Event`."""
+    """`torch.<kind>.Event`; None: `torch.Event`.
+
+    >>> naru.streams.event_class("cuda") is naru.cuda.Event
+    True
+    """
     kind = kind and _C.device(kind).type
     if kind not in _events:
         def init(
@@ -210,17 +233,34 @@ def event_class(kind: str | None) -> type[Event]:
 
 
 def current_stream(kind: str | None, device: Any = None) -> Stream:
-    """Where the thread's work for the device goes."""
+    """Where the thread's work for the `device` of a `kind` goes.
+
+    >>> with naru.virtual("cuda"):
+    ...     naru.streams.current_stream("cuda").device
+    device(type='cuda', index=0)
+    """
     return stream_class(kind)(device, _which=_CURRENT)
 
 
 def default_stream(kind: str | None, device: Any = None) -> Stream:
-    """The stream that a device begins with."""
+    """The stream that a `device` of a `kind` begins with.
+
+    >>> with naru.virtual("cuda"):
+    ...     naru.streams.default_stream("cuda").stream_id
+    0
+    """
     return stream_class(kind)(device, _which=_DEFAULT)
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Makes a stream the current one of its device, and its device the current one."""
+    """Makes a `stream` the current one of its device, and its device the current one; None does nothing.
+
+    >>> with naru.virtual("cuda"):
+    ...     before, s = naru.cuda.current_stream(), naru.Stream("cuda")
+    ...     naru.cuda.set_stream(s); naru.cuda.current_stream() == s
+    ...     naru.cuda.set_stream(before)
+    True
+    """
     if stream is None:
         return
     if stream.device_type != "cpu":
@@ -229,7 +269,11 @@ def set_stream(stream: Stream | None) -> None:
 
 
 def of_kind(kind: str) -> tuple[Any, ...]:
-    """(Stream, Event, current_stream, default_stream) of a namespace such as `torch.cuda`."""
+    """(Stream, Event, current_stream, default_stream) of the namespace of a `kind`, such as `torch.cuda`.
+
+    >>> naru.streams.of_kind("cuda")[0] is naru.cuda.Stream
+    True
+    """
 
     def current(device: Any = None) -> Stream:
         return current_stream(kind, device)
@@ -243,5 +287,12 @@ def of_kind(kind: str) -> tuple[Any, ...]:
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """A context in which `stream` is the current one, and its device the current one."""
+    """A context in which `stream` is the current one, and its device the current one.
+
+    >>> with naru.virtual("cuda"):
+    ...     s = naru.Stream("cuda")
+    ...     with naru.cuda.stream(s):
+    ...         naru.cuda.current_stream() == s
+    True
+    """
     return StreamContext(stream)

@@ -11,12 +11,21 @@ KINDS = _C._ACCELERATORS
 
 
 def current_kind() -> str | None:
-    """The kind of accelerator that counts as current: the first that is there; None without any."""
+    """The kind of accelerator that counts as current: the first that is there; None without any.
+
+    >>> with naru.virtual("cuda"):
+    ...     naru.streams.current_kind()
+    'cuda'
+    """
     return next((kind for kind in KINDS if _C.is_available(kind)), None)
 
 
 def to_device(kind: str, device: Any = None) -> _C.device:
-    """`device` (None: the current one; an index; a name; a device) as a device of that kind; ValueError for another kind."""
+    """`device` (None: the current one; an index; a name; a device) as a device of that `kind`; ValueError for another kind.
+
+    >>> naru.streams.to_device("cuda", 1)
+    device(type='cuda', index=1)
+    """
     if device is None:
         return _C.device(kind, _C.current_device(kind))
     if isinstance(device, int):
@@ -29,7 +38,13 @@ def to_device(kind: str, device: Any = None) -> _C.device:
 
 
 class DeviceGuard:
-    """A context manager that makes a device of its kind the current one; -1 and None leave it as it is."""
+    """A context manager that makes a `device` of its kind the current one; -1 and None leave it as it is. `torch.cuda.device` and its like are
+    this.
+
+    >>> with naru.virtual("cuda", count=2), naru.cuda.device("cuda:1"):
+    ...     naru.cuda.current_device()
+    1
+    """
 
     _kind = "cuda"
 
@@ -58,7 +73,12 @@ class Uuid(str):
 
 
 class DeviceProperties:
-    """What a device is and has; 0 and "" stand where it does not say."""
+    """What a `device` is and has; 0 and "" stand where it does not say.
+
+    >>> with naru.virtual("cuda", memory="64MiB"):
+    ...     naru.cuda.get_device_properties(0).total_memory
+    67108864
+    """
 
     def __init__(self, device: _C.device) -> None:
         found = _C._describe_device(device)

@@ -49,11 +49,16 @@ def absent(module: str, name: str) -> NoReturn:
 
 
 def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ...]:
-    """Functions of a namespace's memory, whose `device` goes through `need`, which may raise."""
+    """The functions of a namespace's memory, whose `device` goes through `need`, which may raise.
+
+    >>> from naru._device.namespace import memory_functions
+    >>> [f.__name__ for f in memory_functions(lambda device: device)][-2:]
+    ['device_memory_used', 'memory_summary']
+    """
     from . import memory
 
     def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
-        """`memory_stats`, its names split at the dots into dicts of dicts."""
+        """`memory_stats` of a `device` (the current one), its names split at the dots into dicts of dicts."""
         nested: dict[str, Any] = {}
         for name, value in memory.stats(need(device)).items():
             *path, last = name.split(".")
@@ -64,25 +69,25 @@ def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ..
         return nested
 
     def reset_accumulated_memory_stats(device: Any = None) -> None:
-        """Counts allocations and releases anew from here."""
+        """Counts the allocations and releases of a `device` (the current one) anew from here."""
         memory.reset_accumulated(need(device))
 
     def get_per_process_memory_fraction(device: Any = None) -> float:
-        """The part of a device's memory that this process may take; 1.0 unless it was set."""
+        """The part of the memory of a `device` (the current one) that this process may take; 1.0 unless it was set."""
         target = need(device)
         limit = memory.stats(target)["limit_bytes"]
         return limit / _C.total_memory(target) if limit else 1.0
 
     def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-        """Lets this process take no more than that part of a device's memory; ValueError outside [0, 1]."""
+        """Lets this process take no more than `fraction` of the memory of a `device` (the current one); ValueError outside [0, 1]."""
         memory.set_fraction(fraction, need(device))
 
     def device_memory_used(device: Any = None) -> int:
-        """Bytes of a device in use, by this process and all others."""
+        """Bytes of a `device` (the current one) in use, by this process and all others."""
         return memory.stats(need(device))["driver_used_bytes"]
 
     def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-        """The allocator's figures as a table, PyTorch's rows first; `abbreviated` leaves out the pools."""
+        """The figures of the allocator of a `device` (the current one) as a table, PyTorch's rows first; `abbreviated` leaves out the pools."""
         return memory.summary(need(device), abbreviated)
 
     return (
@@ -92,10 +97,18 @@ def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ..
 
 
 def get_gencode_flags() -> str:
-    """Empty: kernels are compiled as they are needed, for the device at hand."""
+    """Empty: kernels are compiled as they are needed, for the device at hand.
+
+    >>> naru.cuda.get_gencode_flags()
+    ''
+    """
     return ""
 
 
 def get_allocator_backend() -> str:
-    """"native": naru's own caching allocator."""
+    """"native": naru's own caching allocator.
+
+    >>> naru.cuda.get_allocator_backend()
+    'native'
+    """
     return "native"

@@ -83,7 +83,19 @@ class forbid_sync:
 
 
 def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """What a synchronization of this thread does: "default" (0) nothing, "warn" (1) a warning, "error" (2) an error."""
+    """What a synchronization of this thread does: `debug_mode` "default" (0) nothing, "warn" (1) a warning, "error" (2) an error. RuntimeError
+    for another.
+
+    >>> with naru.virtual("cuda"):
+    ...     x = naru.ones(2, device="cuda").sum()
+    ...     naru.cuda.set_sync_debug_mode("error")
+    ...     try:
+    ...         x.item()
+    ...     except RuntimeError as error:
+    ...         print(str(error).split(":")[0])
+    ...     naru.cuda.set_sync_debug_mode("default")
+    called a synchronizing operation where that is forbidden
+    """
     if isinstance(debug_mode, str):
         if debug_mode not in _MODES:
             raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, got {debug_mode!r}")
@@ -94,5 +106,9 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_sync_debug_mode() -> int:
-    """0, 1 or 2: see `set_sync_debug_mode`."""
+    """0, 1 or 2: see `set_sync_debug_mode`.
+
+    >>> naru.cuda.get_sync_debug_mode()
+    0
+    """
     return _C._sync_mode()

@@ -91,9 +91,8 @@ def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_
 
 
 def get_device_module(device: Any = None) -> Any:
-    """The module of a kind of devices (`torch.cuda`, `torch.cpu` ...); of the accelerator there is where none is named, else `torch.cpu`.
+    """The module of the kind of `device` (`torch.cuda`, `torch.cpu` ...); of the accelerator there is where none is named, else `torch.cpu`.
 
-    >>> import naru
     >>> naru.get_device_module("cpu") is naru.cpu
     True
     """
@@ -110,27 +109,47 @@ def get_device_module(device: Any = None) -> Any:
 
 
 def sym_float(a: Any) -> float:
-    """`float(a)`: sizes are plain numbers."""
+    """`float(a)`: sizes are plain numbers.
+
+    >>> naru.sym_float(3)
+    3.0
+    """
     return float(a)
 
 
 def sym_int(a: Any) -> int:
-    """`int(a)`: sizes are plain numbers."""
+    """`int(a)`: sizes are plain numbers.
+
+    >>> naru.sym_int(3.7)
+    3
+    """
     return int(a)
 
 
 def sym_max(a: Any, b: Any) -> Any:
-    """The larger number, a float where one is."""
+    """The larger of the numbers `a` and `b`, a float where one is.
+
+    >>> naru.sym_max(3, 2.0)
+    3.0
+    """
     return float(max(a, b)) if isinstance(a, float) or isinstance(b, float) else max(a, b)
 
 
 def sym_min(a: Any, b: Any) -> Any:
-    """The smaller number, a float where one is."""
+    """The smaller of the numbers `a` and `b`, a float where one is.
+
+    >>> naru.sym_min(3, 5.0)
+    3.0
+    """
     return float(min(a, b)) if isinstance(a, float) or isinstance(b, float) else min(a, b)
 
 
 def sym_not(a: Any) -> bool:
-    """`not a`."""
+    """`not a`.
+
+    >>> naru.sym_not(False)
+    True
+    """
     return not a
 
 

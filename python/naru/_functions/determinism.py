@@ -9,10 +9,10 @@ _warn_only = False
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Takes naru's own matrix product everywhere, whose bits are the same on every device. All else gives the same bits in any case.
+    """Takes naru's own matrix product everywhere if `mode`, whose bits are the same on every device. All else gives the same bits in any case.
 
-    warn_only asks for a warning in place of an error where an operator has no deterministic form. Each has one, so nothing is ever
-    warned of; `is_deterministic_algorithms_warn_only_enabled` tells what was asked.
+    `warn_only` asks for a warning in place of an error where an operator has no deterministic form. Each has one, so nothing is ever warned
+    of; `is_deterministic_algorithms_warn_only_enabled` tells what was asked.
 
     >>> use_deterministic_algorithms(True, warn_only=True)
     >>> get_deterministic_debug_mode(), is_deterministic_algorithms_warn_only_enabled()
@@ -34,7 +34,13 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """0 or "default": off; 1 or "warn", 2 or "error": as `use_deterministic_algorithms(True)` with warn_only and without."""
+    """`debug_mode` 0 or "default": off; 1 or "warn", 2 or "error": as `use_deterministic_algorithms(True)` with warn_only and without.
+    TypeError or RuntimeError for another.
+
+    >>> naru.set_deterministic_debug_mode("error"); naru.are_deterministic_algorithms_enabled()
+    True
+    >>> naru.set_deterministic_debug_mode("default")
+    """
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):

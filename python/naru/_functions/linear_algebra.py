@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _C, linalg
+from .._documentation import show
 from .arguments import takes_tensors
 
 if TYPE_CHECKING:
@@ -17,7 +18,13 @@ _EPSILON = {_C.float32: 1.2e-07, _C.float64: 2.23e-16}
 
 @takes_tensors
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:  # noqa: N803
-    """(LU, pivots), and with get_infos a number for each matrix; see naru.linalg.lu_factor and lu_factor_ex."""
+    """(LU, pivots) of matrices `A` (..., m, n), and with `get_infos` a number for each matrix; see naru.linalg.lu_factor and lu_factor_ex.
+    `pivot` False: without exchange of rows. `out`: tensors to write the results to. Deprecated: warns.
+
+    >>> naru.lu(naru.tensor([[1.0, 2.0], [4.0, 6.0]]))
+    (tensor([[4.0000, 6.0000],
+            [0.2500, 0.5000]]), tensor([2, 2], dtype=torch.int32))
+    """
     warnings.warn("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a future PyTorch release.", stacklevel=2)
     results = tuple(_C._lu_with_info(A, pivot, not get_infos))[: 3 if get_infos else 2]
     if out is None:
@@ -26,7 +33,12 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
 
 
 def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
-    """The product of matrices; see naru.linalg.multi_dot."""
+    """The product of `matrices` in the cheapest order, also written to `out`; see naru.linalg.multi_dot. Deprecated: warns.
+
+    >>> naru.chain_matmul(naru.ones(2, 3), naru.ones(3, 1), naru.ones(1, 2))
+    tensor([[3., 3.],
+            [3., 3.]])
+    """
     warnings.warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead", stacklevel=2)
     result = matrices[0] if len(matrices) == 1 else linalg.multi_dot(matrices)
     return result if out is None else _C._write_out("chain_matmul", out, result)
@@ -49,7 +61,14 @@ def _range_of(A: Tensor, q: int, niter: int) -> Tensor:  # noqa: N803
 
 @takes_tensors
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple:  # noqa: N803
-    """(U, S, V) with U diag(S) Vᵀ nearly A (less M), of rank q: found from products with random vectors."""
+    """(U, S, V) with U diag(S) Vᵀ nearly `A` (..., m, n), less `M` where that is given, of rank `q`: found from products with random vectors,
+    in `niter` rounds. ValueError where q is greater than m or n.
+
+    >>> A = naru.tensor([[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    >>> U, S, V = naru.svd_lowrank(A, 2)
+    >>> S.round(), naru.allclose(U @ S.diag() @ V.mT, A, atol=1e-6)
+    (tensor([3., 2.]), True)
+    """
     _require_matrices("svd_lowrank", A)
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     A = A if M is None else A - M  # noqa: N806
@@ -68,7 +87,14 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 
 @takes_tensors
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple:  # noqa: N803
-    """(U, S, V) of rank q of A, its columns' means taken away if center: V holds the principal directions."""
+    """(U, S, V) of rank `q` of `A` (..., m, n), its columns' means taken away if `center`: V holds the principal directions. `niter` rounds,
+    as for svd_lowrank. ValueError where q is greater than m or n.
+
+    >>> A = naru.tensor([[0.0, 1.0], [4.0, 1.0], [8.0, 1.0]])  # along the first axis
+    >>> naru.pca_lowrank(A, 1)[2].abs().round()
+    tensor([[1.],
+            [0.]])
+    """
     _require_matrices("pca_lowrank", A)
     most = min(A.shape[-2:])
     q = min(6, most) if q is None else q
@@ -138,10 +164,15 @@ def lobpcg(
     niter: int | None = None, tol: float | None = None, largest: bool | None = None, method: str | None = None, tracker: Callable[..., Any] | None = None,
     ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """(E, X): the k greatest (least, with largest=False) eigenvalues of symmetric matrices, A x = e B x, and their vectors, iteratively from X.
+    """(E, X): the `k` greatest (least, with `largest` False) eigenvalues of symmetric matrices `A` (..., m, m), A x = e `B` x, and their
+    vectors, iteratively from `X` (..., m, n), random without.
 
-    iK: an approximation of A's inverse. Where A or B requires grad, whole factorizations are taken, which have one. `n` columns of X are
-    iterated on; method, tracker and ortho_... are taken for PyTorch's sake.
+    `iK`: an approximation of A's inverse. Where A or B requires grad, whole factorizations are taken, which have one. `n` columns of X are
+    iterated on, at most `niter` times, until residuals are less than `tol`; `method`, `tracker`, `ortho_iparams`, `ortho_fparams` and
+    `ortho_bparams` are taken for PyTorch's sake. ValueError where m is less than 3 n.
+
+    >>> naru.lobpcg(naru.diag(naru.tensor([1.0, 5.0, 2.0, 3.0])), 1)[0].round()
+    tensor([5.])
     """
     for t in (A, B, X, iK):
         if t is not None:
@@ -174,7 +205,7 @@ def _removed(name: str, instead: str) -> Callable[..., NoReturn]:
         raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. `torch.{name}` is deprecated in favor of {instead}.")
 
     refuse.__name__ = name
-    refuse.__doc__ = f"RuntimeError: in favor of {instead}."
+    refuse.__doc__ = f"RuntimeError: it was taken away in favor of {instead}."
     return refuse
 
 
@@ -185,3 +216,4 @@ matrix_rank = _removed("matrix_rank", "`torch.linalg.matrix_rank`")
 qr = _removed("qr", "`torch.linalg.qr`")
 solve = _removed("solve", "`torch.linalg.solve`")
 symeig = _removed("symeig", "`torch.linalg.eigh` or `torch.linalg.eigvalsh`")
+show(globals(), "functions")

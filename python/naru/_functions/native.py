@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
+from .._documentation import show
 from ..nn import functional as F
 from .naming import named
 
@@ -22,7 +23,7 @@ celu_, selu_, threshold_ = F.celu_, F.selu_, F.threshold_
 def _with_training(name: str, function: Callable[..., Tensor], in_place: bool) -> Callable[..., Tensor]:
     """A dropout whose p and train must be given."""
 
-    @named(name, f"nn.functional.{function.__name__}(input, p, train{', inplace=True' if in_place else ''}).")
+    @named(name, f"nn.functional.{function.__name__}(input, p, train{', inplace=True' if in_place else ''}): `p` is the chance of a zero, `train` False changes nothing.")
     def call(input: Tensor, p: float, train: bool) -> Tensor:
         return function(input, p, train, in_place)
 
@@ -36,9 +37,8 @@ feature_alpha_dropout, feature_alpha_dropout_ = (_with_training("feature_alpha_d
 
 
 def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """nn.functional.celu.
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)) of each element of `input`, as nn.functional.celu with `alpha`.
 
-    >>> import naru
     >>> naru.celu(naru.tensor([1.0, -1.0]))
     tensor([ 1.0000, -0.6321])
     """
@@ -46,14 +46,17 @@ def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
 
 
 def selu(input: Tensor) -> Tensor:
-    """nn.functional.selu."""
+    """nn.functional.selu of each element of `input`: celu, scaled so that layers keep mean 0 and variance 1.
+
+    >>> naru.selu(naru.tensor([1.0, -1.0]))
+    tensor([ 1.0507, -1.1113])
+    """
     return F.selu(input)
 
 
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
-    """nn.functional.pad with a constant.
+    """`input` with `value` around it, as many as `pad` says, pairs from the last dimension on: nn.functional.pad with a constant.
 
-    >>> import naru
     >>> naru.constant_pad_nd(naru.tensor([1, 2]), (1, 1), 7)
     tensor([7, 1, 2, 7])
     """
@@ -67,18 +70,37 @@ def _of_code(codes: tuple[str, ...], code: int, what: str) -> str:
 
 
 def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """nn.functional.grid_sample, with numbers for the modes: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+    """The values of `input` (N, C, H, W or N, C, D, H, W) at the points of `grid`, as nn.functional.grid_sample, with numbers for the modes:
+    `interpolation_mode` 0 bilinear, 1 nearest, 2 bicubic; `padding_mode` 0 zeros, 1 border, 2 reflection. `align_corners`: whether -1 and 1
+    are the middle of the outermost pixels rather than their edges. RuntimeError for another number.
+
+    >>> x = naru.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+    >>> naru.grid_sampler(x, naru.tensor([[[[0.0, 0.0], [1.0, 1.0]]]]), 0, 0, True)
+    tensor([[[[2.5000, 4.0000]]]])
+    """
     mode, padding = _of_code(_MODES, interpolation_mode, "interpolation_mode"), _of_code(_PADDINGS, padding_mode, "padding_mode")
     return F.grid_sample(input, grid, mode, padding, align_corners)
 
 
 def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """grid_sampler of pictures: input (N, C, H, W), grid (N, H', W', 2)."""
+    """grid_sampler of pictures: `input` (N, C, H, W), `grid` (N, H', W', 2); `interpolation_mode`, `padding_mode` and `align_corners` as
+    there.
+
+    >>> x = naru.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+    >>> naru.grid_sampler_2d(x, naru.tensor([[[[-1.0, 0.0], [0.5, 0.5]]]]), 0, 0, True)
+    tensor([[[[2.0000, 3.2500]]]])
+    """
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """grid_sampler of volumes: input (N, C, D, H, W), grid (N, D', H', W', 3)."""
+    """grid_sampler of volumes: `input` (N, C, D, H, W), `grid` (N, D', H', W', 3); `interpolation_mode`, `padding_mode` and `align_corners` as
+    there.
+
+    >>> x = naru.arange(8.0).reshape(1, 1, 2, 2, 2)
+    >>> naru.grid_sampler_3d(x, naru.tensor([0.0, 0.0, -1.0]).reshape(1, 1, 1, 1, 3), 0, 0, True)
+    tensor([[[[[1.5000]]]]])
+    """
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
@@ -94,11 +116,11 @@ def _of_statistics(input: Tensor, weight: Tensor | None) -> Any:
 
 
 def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """(nn.functional.layer_norm, the means, 1 / the standard deviations). The statistics have no gradient.
+    """(nn.functional.layer_norm of `input` over its last dimensions `normalized_shape`, times `weight`, plus `bias`, the means, 1 / the
+    standard deviations); `eps` is added to the variance. The statistics have no gradient.
 
-    >>> import naru
-    >>> naru.native_layer_norm(naru.tensor([[1.0, 3.0]]), [2], None, None, 0.0)[1]
-    tensor([[2.]])
+    >>> naru.native_layer_norm(naru.tensor([[1.0, 3.0]]), [2], None, None, 0.0)
+    (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
     """
     out = F.layer_norm(input, normalized_shape, weight, bias, eps)
     dims = list(range(input.ndim - len(normalized_shape), input.ndim))
@@ -106,7 +128,12 @@ def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Te
 
 
 def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
-    """(nn.functional.group_norm, the means, 1 / the standard deviations): input of N x C x HxW elements, statistics (N, group), which have gradients."""
+    """(nn.functional.group_norm, the means, 1 / the standard deviations): `input` of N x C x HxW elements, `weight` and `bias` (C) or None;
+    statistics (N, group), with `eps` added to the variance, which have gradients.
+
+    >>> naru.native_group_norm(naru.tensor([[1.0, 3.0, 5.0, 5.0]]), None, None, 1, 4, 1, 2, 1.0)[1:]
+    (tensor([[2., 5.]]), tensor([[0.7071, 1.0000]]))
+    """
     out = F.group_norm(input, group, weight, bias, eps)
     return (out, *_statistics(input.reshape(N, group, C * HxW // group), [2], eps, False, _of_statistics(input, weight)))
 
@@ -114,7 +141,17 @@ def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
 def native_batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: bool, momentum: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(nn.functional.batch_norm, the means, 1 / the standard deviations) by channel; in evaluation the latter two are empty."""
+    """(nn.functional.batch_norm, the means, 1 / the standard deviations) by channel, the second dimension of `input`; `weight`, `bias`,
+    `running_mean` and `running_var` have a number for each channel, or are None. In `training` the statistics are those of input, and the
+    running ones move towards them by `momentum`; in evaluation the last two results are empty. `eps` is added to the variance.
+
+    >>> mean, var = naru.zeros(1), naru.ones(1)
+    >>> naru.native_batch_norm(naru.tensor([[1.0], [3.0]]), None, None, mean, var, True, 0.5, 0.0)[:2]
+    (tensor([[-1.],
+            [ 1.]]), tensor([2.]))
+    >>> mean, var
+    (tensor([1.]), tensor([1.5000]))
+    """
     if training:
         mean, scale = _statistics(input.detach(), [0, *range(2, input.ndim)], eps, False, _of_statistics(input, weight))
     else:
@@ -123,16 +160,21 @@ def native_batch_norm(
 
 
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """nn.functional.channel_shuffle."""
+    """`input` (N, C, ...) with its channels dealt out to `groups` in turn: nn.functional.channel_shuffle.
+
+    >>> naru.native_channel_shuffle(naru.arange(4.0).reshape(1, 4, 1, 1), 2).flatten()
+    tensor([0., 2., 1., 3.])
+    """
     return F.channel_shuffle(input, groups)
 
 
 def empty_permuted(
     size: Sequence[int], physical_layout: Sequence[int], *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False
 ) -> Tensor:
-    """A tensor whose dimensions lie in memory in the order of physical_layout, the outermost first; its elements are not set.
+    """A tensor of `size` whose dimensions lie in memory in the order of `physical_layout`, the outermost first; its elements are not set.
+    `dtype`, `device`, `pin_memory` and `requires_grad` as for `empty`; `layout` is strided. RuntimeError where physical_layout is no
+    permutation.
 
-    >>> import naru
     >>> naru.empty_permuted((2, 3, 5, 7), (0, 2, 3, 1)).stride()
     (105, 1, 21, 3)
     """
@@ -152,9 +194,9 @@ def empty_permuted(
 
 
 def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0, out: Tensor | None = None) -> Tensor:
-    """The exclusive or of the elements' bits along dimensions (all, for none), as uint64: floating point as float64, whole numbers as int64.
+    """The exclusive or of the bits of `input`'s elements along `dim` (an int or several; all for none), as uint64: floating point as float64,
+    whole numbers as int64. `keepdim` keeps them with size 1; `mode` must be 0 (RuntimeError). Also written to `out` where that is given.
 
-    >>> import naru
     >>> naru.hash_tensor(naru.tensor([1, 2, 4]))
     tensor(7, dtype=torch.uint64)
     """
@@ -177,3 +219,6 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
         bits = (bits.sum(-1) if many else _C.zeros([bits.shape[i] for i in range(len(kept))], dtype=_C.int64, device=bits.device)).reshape(shape)
     result = bits.view(_C.uint64)
     return result if out is None else _C._write_out("hash_tensor", out, result)
+
+
+show(globals(), "functions")

@@ -23,13 +23,21 @@ def set_printoptions(
     *,
     html: bool | None = None,
 ) -> None:
-    """Sets how tensors are printed: digits behind the point (4), elements of a tensor that is not summarised (1000), elements shown at each
-    end of a summarised dimension (3), characters of a line (80), whether in scientific notation (None: the values decide).
+    """Sets how tensors are printed; what is None stays.
 
-    profile: "default", "short" or "full", which the others override. html: whether notebooks show a tensor's shape, dtype and device, and a
-    small picture of a matrix or an image, in place of the text alone; off unless asked for, as in PyTorch. `print` always prints text.
+    Args:
+        precision: digits behind the point (4).
+        threshold: elements of a tensor that is not summarised (1000).
+        edgeitems: elements shown at each end of a summarised dimension (3).
+        linewidth: characters of a line (80).
+        profile: "default", "short" or "full", which the others override.
+        sci_mode: whether in scientific notation; None: the values decide.
+        html: whether notebooks show a tensor's shape, dtype and device, and a small picture of a matrix or an image, in place of the text alone;
+            off unless asked for, as in PyTorch. `print` always prints text.
 
-    >>> import naru
+    >>> naru.set_printoptions(precision=2); naru.tensor([1 / 3])
+    tensor([0.33])
+    >>> naru.set_printoptions(profile="default")
     >>> naru.set_printoptions(html=True)
     >>> "(2, 3)" in naru.zeros(2, 3)._repr_html_()
     True

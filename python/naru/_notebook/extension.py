@@ -26,7 +26,13 @@ def _memory(shell: Any, line: str, cell: str) -> None:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext naru` does. Where another torch is loaded already it says so, and does the rest."""
+    """What `%load_ext naru` does in `shell`, IPython's. Where another torch is loaded already it says so, and does the rest.
+
+    In a notebook's cell:
+
+    >>> %load_ext naru              # doctest: +SKIP
+    >>> import torch; torch.eye(2)  # doctest: +SKIP
+    """
     import naru
 
     try:
@@ -38,7 +44,12 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """What `%unload_ext naru` does: tensors are text again. `torch` stays naru: modules that are loaded hold it."""
+    """What `%unload_ext naru` does in `shell`, IPython's: tensors are text again. `torch` stays naru: modules that are loaded hold it.
+
+    In a notebook's cell:
+
+    >>> %unload_ext naru  # doctest: +SKIP
+    """
     import naru
 
     naru.set_printoptions(html=False)

@@ -9,7 +9,8 @@ from typing import Any
 
 from .. import _C
 from .._device.kind import KINDS, DeviceGuard, DeviceProperties, current_kind, to_device
-from .._device.namespace import absent, memory_functions
+from .._device.namespace import absent as _absent, memory_functions as _memory_functions
+from .._documentation import show as _show
 from ..graphs import Graph as Graph
 
 
@@ -43,7 +44,12 @@ def kinds() -> list[str]:
 
 
 def devices(kind: str | None = None) -> list[_C.device]:
-    """All devices of a kind, or of every kind."""
+    """All devices of a `kind`, or of every kind.
+
+    >>> with naru.virtual("cuda", count=2):
+    ...     naru.accelerator.devices("cuda")
+    [device(type='cuda', index=0), device(type='cuda', index=1)]
+    """
     return [_C.device(k, i) for k in (kinds() if kind is None else [kind]) for i in range(_C.device_count(k))]
 
 
@@ -58,10 +64,12 @@ def why_unavailable() -> str:
 
 
 def current_accelerator(check_available: bool = False) -> _C.device | None:
-    """The kind of device that is there, as a device without index; None if there is none.
+    """The kind of device that is there, as a device without index; None if there is none. `check_available` is taken: a kind counts only where
+    a device of it works.
 
-    >>> import naru
-    >>> device = naru.accelerator.current_accelerator() if naru.accelerator.is_available() else "cpu"
+    >>> with naru.virtual("cuda"):
+    ...     naru.accelerator.current_accelerator()
+    device(type='cuda')
     """
     kind = current_kind()
     return None if kind is None else _C.device(kind)
@@ -74,7 +82,12 @@ def device_count() -> int:
 
 
 def current_device_index() -> int:
-    """The index of the current device."""
+    """The index of the current device; RuntimeError where there is none.
+
+    >>> with naru.virtual("cuda", count=2), naru.cuda.device(1):
+    ...     naru.accelerator.current_device_index()
+    1
+    """
     return _C.current_device(_need())
 
 
@@ -82,7 +95,13 @@ current_device_idx = current_device_index
 
 
 def set_device_index(device: Any) -> None:
-    """Makes a device the current one of its kind."""
+    """Makes a `device` (an index, a name or a torch.device) the current one of its kind; a negative index does nothing.
+
+    >>> with naru.virtual("cuda", count=2), naru.cuda.device(0):
+    ...     naru.accelerator.set_device_index(1)
+    ...     naru.ones(1, device="cuda").device
+    device(type='cuda', index=1)
+    """
     if not (isinstance(device, int) and device < 0):
         _C.set_device(_target(device))
 
@@ -91,19 +110,27 @@ set_device_idx = set_device_index
 
 
 def synchronize(device: Any = None) -> None:
-    """Waits for all work on a device (the current one)."""
+    """Waits for all work on a `device` (the current one)."""
     _C.synchronize(_target(device))
 
 
 def current_stream(device: Any = None) -> Any:
-    """Where the thread's work for a device (the current one) goes."""
+    """Where the thread's work for a `device` (the current one) goes."""
     from ..streams import current_stream
 
     return current_stream(None, _target(device))
 
 
 def set_stream(stream: Any) -> None:
-    """Makes a stream the current one of its device, and its device the current one."""
+    """Makes a `stream` the current one of its device, and its device the current one.
+
+    >>> with naru.virtual("cuda"):
+    ...     before, s = naru.accelerator.current_stream(), naru.Stream("cuda")
+    ...     naru.accelerator.set_stream(s)
+    ...     naru.accelerator.current_stream() == s
+    ...     naru.accelerator.set_stream(before)
+    True
+    """
     from ..streams import set_stream
 
     set_stream(stream)
@@ -116,60 +143,78 @@ def empty_cache() -> None:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes in tensors on a device."""
+    """Bytes in tensors on a `device` (the current one)."""
     return _C.memory_allocated(_target(device))
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes held from the device, in tensors or kept for new ones."""
+    """Bytes held from the `device` (the current one), in tensors or kept for new ones."""
     return _C.memory_reserved(_target(device))
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes in tensors so far."""
+    """The most bytes in tensors on a `device` (the current one) so far, or since `reset_peak_memory_stats`."""
     return _C.max_memory_allocated(_target(device))
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes held from the device."""
+    """The most bytes held from the `device` (the current one)."""
     return _C.max_memory_reserved(_target(device))
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Starts the peaks anew."""
+    """Starts the peaks of a `device` (the current one) anew."""
     _C.reset_peak_memory_stats(_target(device))
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """The allocator's figures, under PyTorch's names."""
+    """The figures of the allocator of a `device` (the current one), under PyTorch's names."""
     from .._device.memory import stats
 
     return stats(_target(device))
 
 
 def get_memory_info(device: Any = None) -> tuple[int, int]:
-    """(free, total) bytes of a device."""
+    """(free, total) bytes of a `device` (the current one).
+
+    >>> with naru.virtual("cuda", memory="64MiB"):
+    ...     naru.accelerator.get_memory_info()
+    (67108864, 67108864)
+    """
     target = _target(device)
     return _C._free_memory(target), _C.total_memory(target)
 
 
 def get_device_capability(device: Any = None) -> dict[str, Any]:
-    """{"supported_dtypes": the types that the device computes in}."""
+    """{"supported_dtypes": the types that the `device` (the current one) computes in}.
+
+    >>> with naru.virtual("cuda"):
+    ...     naru.float16 in naru.accelerator.get_device_capability()["supported_dtypes"]
+    True
+    """
     d = DeviceProperties(_target(device))
     types = [_C.bool, _C.uint8, _C.int8, _C.int16, _C.int32, _C.int64, _C.bfloat16, _C.float32]
     return {"supported_dtypes": {*types, *([_C.float16] if d.has_fp16 else []), *([_C.float64] if d.has_fp64 else [])}}
 
 
 def empty_host_cache() -> None:
-    """Gives pinned memory of the host that is kept for new tensors back to the system."""
+    """Gives pinned memory of the host that is kept for new tensors back to the system.
+
+    >>> naru.accelerator.empty_host_cache()
+    """
     _C.empty_cache(_C.device("cpu"))
 
 
-_, reset_accumulated_memory_stats, _, set_per_process_memory_fraction, _, memory_summary = memory_functions(_target)
+_, reset_accumulated_memory_stats, _, set_per_process_memory_fraction, _, memory_summary = _memory_functions(_target)
 
 
 class device_index(DeviceGuard):
-    """`with torch.accelerator.device_index(1):` makes device 1 the current one."""
+    """`with torch.accelerator.device_index(1):` makes `device` 1 the current one.
+
+    >>> with naru.virtual("cuda", count=2), naru.accelerator.device_index(1):
+    ...     naru.ones(1, device="cuda").device
+    device(type='cuda', index=1)
+    """
 
     def __init__(self, device: Any) -> None:
         target = None if device is None or device == -1 else _target(device)
@@ -177,5 +222,8 @@ class device_index(DeviceGuard):
         super().__init__(target)
 
 
+_show(globals(), "devices", MODULE="accelerator", KIND="cuda")
+
+
 def __getattr__(name: str) -> Any:
-    absent("torch.accelerator", name)
+    _absent("torch.accelerator", name)

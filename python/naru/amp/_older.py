@@ -40,5 +40,17 @@ def of_kind(kind: str, low: Any) -> tuple[type[autocast], type[GradScaler]]:
     for made, base in ((Autocast, autocast), (Scaler, GradScaler)):
         made.__name__ = made.__qualname__ = base.__name__
         made.__module__ = f"naru.{kind}.amp"
-        made.__doc__ = f'`torch.amp.{base.__name__}("{kind}")`.'
+    Autocast.__doc__ = f"""`torch.amp.autocast("{kind}")` with `enabled`, `dtype` ({low}) and `cache_enabled`. Deprecated: warns.
+
+    >>> with naru.virtual("cuda"), naru.{kind}.amp.autocast():
+    ...     (naru.ones(1, 1, device="{kind}") @ naru.ones(1, 1, device="{kind}")).dtype
+    {low}
+    """
+    Scaler.__doc__ = f"""`torch.amp.GradScaler("{kind}")` with `init_scale`, `growth_factor`, `backoff_factor`, `growth_interval` and `enabled`.
+    Deprecated: warns.
+
+    >>> with naru.virtual("cuda"):
+    ...     naru.{kind}.amp.GradScaler(init_scale=8.0).scale(naru.tensor([1.0, 2.0]))
+    tensor([ 8., 16.])
+    """
     return Autocast, Scaler

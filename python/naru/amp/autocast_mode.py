@@ -18,7 +18,11 @@ _HALF = (_C.bfloat16, _C.float16)
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether there is autocast for a kind of device: for each that naru knows."""
+    """Whether there is autocast for a kind of device, `device_type`: for each that naru knows.
+
+    >>> naru.amp.is_autocast_available("cpu"), naru.amp.is_autocast_available("tpu")
+    (True, False)
+    """
     return device_type in _C._KINDS
 
 
@@ -99,9 +103,19 @@ def _cast(value: Any, kind: str, dtype: Any) -> Any:
 
 
 def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: Any = None) -> Any:
-    """Decorates `forward` of an `autograd.Function`: notes the state of autocast for `custom_bwd`.
+    """Decorates `forward` of an `autograd.Function`, `fwd`: notes the state of autocast of `device_type` for `custom_bwd`.
 
-    With `cast_inputs`, inside a block, tensors are cast to that type and `forward` runs with autocast off.
+    With `cast_inputs`, inside a block, tensors are cast to that type and `forward` runs with autocast off. ValueError where device_type is
+    no str.
+
+    >>> class Product(naru.autograd.Function):
+    ...     @staticmethod
+    ...     @naru.amp.custom_fwd(device_type="cpu", cast_inputs=naru.float32)
+    ...     def forward(ctx, a, b):
+    ...         return a @ b
+    >>> with naru.autocast("cpu"):
+    ...     Product.apply(naru.ones(1, 1), naru.ones(1, 1)).dtype
+    torch.float32
     """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
@@ -122,7 +136,23 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
-    """Decorates `backward` of an `autograd.Function`: it runs in the state of autocast that `forward` ran in."""
+    """Decorates `backward` of an `autograd.Function`, `bwd`: it runs in the state of autocast of `device_type` that `forward` ran in.
+
+    >>> class Double(naru.autograd.Function):
+    ...     @staticmethod
+    ...     @naru.amp.custom_fwd(device_type="cpu")
+    ...     def forward(ctx, x):
+    ...         return 2 * x
+    ...     @staticmethod
+    ...     @naru.amp.custom_bwd(device_type="cpu")
+    ...     def backward(ctx, grad):
+    ...         print(naru.is_autocast_enabled("cpu"))
+    ...         return 2 * grad
+    >>> with naru.autocast("cpu"):
+    ...     y = Double.apply(naru.ones(1, requires_grad=True))
+    >>> y.backward()
+    True
+    """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if bwd is None:

@@ -13,7 +13,12 @@ _READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
 
 
 class StepOutcome(NamedTuple):
-    """What became of a call of `GradScaler.step`. It counts as True where the optimizer stepped."""
+    """What became of a call of `GradScaler.step`: whether it `stepped`, at what `scale`, and the `reason` why not. It counts as True where the
+    optimizer stepped.
+
+    >>> print(naru.amp.grad_scaler.StepOutcome(False, 8.0, "1 of 1 gradients are not finite"))
+    skipped at scale 8: 1 of 1 gradients are not finite
+    """
 
     stepped: bool
     scale: float
@@ -42,6 +47,13 @@ class _Progress:
 
 class GradScaler:
     """Scales losses, unscales gradients, skips steps whose gradients are not finite, and adapts the scale.
+
+    Args:
+        device: the kind of device; without one of that kind it warns and is off.
+        init_scale: the scale at first.
+        growth_factor: what the scale is multiplied by after `growth_interval` steps without a gradient that is not finite.
+        backoff_factor: what it is multiplied by after a step that was skipped.
+        enabled: False makes every method do what is done without a scaler.
 
     After `step(optimizer)`, which returns what PyTorch's does, `last_step` tells what happened:
 

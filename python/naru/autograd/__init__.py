@@ -67,10 +67,18 @@ def backward(
     """Adds the gradients of `tensors` to the `grad` of the leaves they came from.
 
     Args:
+        tensors: a tensor, a GradientEdge, or several.
         grad_tensors: the gradient of each tensor; may be left out for tensors with one element.
         retain_graph: keep the graph for another backward (create_graph if None).
         create_graph: record the backward itself, so that it can be differentiated.
+        grad_variables: the older name of grad_tensors.
         inputs: only these tensors get gradients.
+
+    RuntimeError where a gradient is missing or of another shape, and where the graph is gone.
+
+    >>> x = naru.tensor([1.0, 2.0], requires_grad=True)
+    >>> naru.autograd.backward([x * x], [naru.ones(2)]); x.grad
+    tensor([2., 4.])
     """
     outputs = _at(_sequence(tensors), None if grad_tensors is None else _sequence(grad_tensors))
     if grad_variables is not None and grad_tensors is None:
@@ -108,10 +116,11 @@ def grad(
 ) -> tuple[Any, ...]:
     """The gradients of `outputs` with respect to `inputs`, as a tuple; no tensor's `grad` is changed.
 
-    An input that the outputs do not depend on raises RuntimeError, or gives None with allow_unused (zeros with
-    materialize_grads). is_grads_batched: grad_outputs have a batch as their first dimension, and so have the gradients; a backward for each.
+    `grad_outputs`: the gradients of the outputs, in their shapes; left out for single elements. `retain_graph`, `create_graph`: as for
+    `backward`. `only_inputs` is taken. An input that the outputs do not depend on raises RuntimeError, or gives None with `allow_unused`
+    (zeros with `materialize_grads`). `is_grads_batched`: grad_outputs have a batch as their first dimension, and so have the gradients; a
+    backward for each.
 
-    >>> import naru
     >>> x = naru.tensor(3.0, requires_grad=True)
     >>> naru.autograd.grad(x * x, x)
     (tensor(6.),)
@@ -140,7 +149,12 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """The old wrapper around tensors: gives back the tensor itself."""
+    """The old wrapper around tensors: gives back the tensor itself, without history, that of `data`. `requires_grad`: whether gradients are
+    wanted. `volatile` is taken. TypeError for what is no tensor.
+
+    >>> naru.autograd.Variable(naru.ones(2), requires_grad=True)
+    tensor([1., 1.], requires_grad=True)
+    """
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool | None = None) -> Tensor:  # type: ignore[misc]
         if not isinstance(data, Tensor):
@@ -152,10 +166,14 @@ class Variable(metaclass=_VariableMeta):
 
 
 class set_detect_anomaly:
-    """Switches anomaly detection on or off: at once, and back again if used as a context manager.
+    """Switches anomaly detection on or off, as `mode` says: at once, and back again if used as a context manager.
 
-    While it is on, operators remember the program's stack. A backward that fails shows, as a warning, where the operator was called;
-    with check_nan, a gradient with NaN in it is such a failure (RuntimeError).
+    While it is on, operators remember the program's stack. A backward that fails shows, as a warning, where the operator was called; with
+    `check_nan`, a gradient with NaN in it is such a failure (RuntimeError).
+
+    >>> with naru.autograd.set_detect_anomaly(True):
+    ...     naru.is_anomaly_enabled()
+    True
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
@@ -171,7 +189,16 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """Anomaly detection within a block; see `set_detect_anomaly`."""
+    """Anomaly detection within a block, with `check_nan` of NaN too; see `set_detect_anomaly`. It warns that it is slow.
+
+    >>> x = naru.tensor(0.0, requires_grad=True)
+    >>> with naru.autograd.detect_anomaly():
+    ...     try:
+    ...         (x * x.log()).backward()
+    ...     except RuntimeError as error:
+    ...         print(error)
+    Function 'LogBackward0' returned nan values in its 0th output.
+    """
 
     def __init__(self, check_nan: bool = True) -> None:
         import warnings
@@ -193,14 +220,24 @@ class detect_anomaly:
 
 
 def gradcheck(func: Any, inputs: Any, **options: Any) -> bool:
-    """Compares the gradients of `func` with finite differences, for each float64 input that requires them; see `_gradcheck`."""
+    """Compares the gradients of `func` with finite differences, for each float64 input of `inputs` that requires them. `options`: eps, atol,
+    rtol, raise_exception and PyTorch's others. RuntimeError where they differ.
+
+    >>> naru.autograd.gradcheck(naru.sin, naru.tensor([0.5], dtype=naru.float64, requires_grad=True))
+    True
+    """
     from ._gradcheck import gradcheck as check
 
     return check(func, inputs, **options)
 
 
 def gradgradcheck(func: Any, inputs: Any, grad_outputs: Any = None, **options: Any) -> bool:
-    """Compares the gradients of the gradients of `func` with finite differences."""
+    """Compares the gradients of the gradients of `func` by `inputs` and by `grad_outputs` (random ones without) with finite differences.
+    `options` as for `gradcheck`.
+
+    >>> naru.autograd.gradgradcheck(naru.sin, naru.tensor([0.5], dtype=naru.float64, requires_grad=True))
+    True
+    """
     from ._gradcheck import gradgradcheck as check
 
     return check(func, inputs, grad_outputs, **options)

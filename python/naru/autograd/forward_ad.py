@@ -28,14 +28,27 @@ _here = _Local()
 
 
 class UnpackedDualTensor(NamedTuple):
-    """A tensor and its tangent, or None."""
+    """A tensor, `primal`, and its `tangent`, or None.
+
+    >>> with naru.autograd.forward_ad.dual_level():
+    ...     naru.autograd.forward_ad.unpack_dual(naru.ones(1))
+    UnpackedDualTensor(primal=tensor([1.]), tangent=None)
+    """
 
     primal: Tensor
     tangent: Tensor | None
 
 
 def enter_dual_level() -> int:
-    """Begins the level in which dual tensors can be made. RuntimeError within another."""
+    """Begins the level in which dual tensors can be made. RuntimeError within another.
+
+    >>> import naru.autograd.forward_ad as fwad
+    >>> level = fwad.enter_dual_level()
+    >>> x = fwad.make_dual(naru.tensor(3.0), naru.tensor(1.0))
+    >>> fwad.unpack_dual(x * x).tangent
+    tensor(6.)
+    >>> fwad.exit_dual_level()
+    """
     if _here.duals is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _here.duals = []
@@ -43,7 +56,14 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Ends the level; tangents of its tensors are gone."""
+    """Ends the level; tangents of its tensors are gone. `level` is taken: there is one. RuntimeError where there is none.
+
+    >>> import naru.autograd.forward_ad as fwad
+    >>> level = fwad.enter_dual_level()
+    >>> x = fwad.make_dual(naru.tensor(3.0), naru.tensor(1.0))
+    >>> fwad.exit_dual_level(); fwad.unpack_dual(x).tangent is None
+    True
+    """
     if _here.duals is None:
         raise RuntimeError("Trying to exit a forward AD level when no level is active.")
     _here.duals = None
@@ -77,7 +97,15 @@ class dual_level:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """`tensor` with a tangent of its shape and type. RuntimeError outside of a level; ValueError where they are not floating point."""
+    """`tensor` with a `tangent` of its shape and type. `level` is taken: there is one. RuntimeError outside of a level; ValueError where they
+    are not floating point.
+
+    >>> import naru.autograd.forward_ad as fwad
+    >>> with fwad.dual_level():
+    ...     x = fwad.make_dual(naru.tensor([1.0, 2.0]), naru.tensor([1.0, 0.0]))
+    ...     fwad.unpack_dual(x * x)
+    UnpackedDualTensor(primal=tensor([1., 4.]), tangent=tensor([2., 0.]))
+    """
     if _here.duals is None:
         raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
     for value, name in ((tensor, "primal"), (tangent, "tangent")):
@@ -92,7 +120,14 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """(primal, tangent) of a tensor; the tangent is None outside of a level, and where no dual tensor is part of it."""
+    """(primal, tangent) of a `tensor`; the tangent is None outside of a level, and where no dual tensor is part of it. `level` is taken: there
+    is one.
+
+    >>> import naru.autograd.forward_ad as fwad
+    >>> with fwad.dual_level():
+    ...     fwad.unpack_dual(fwad.make_dual(naru.tensor(0.0), naru.tensor(2.0)).sin()).tangent
+    tensor(2.)
+    """
     if _here.duals is None or not _here.duals or not tensor.requires_grad:
         return UnpackedDualTensor(tensor, None)
     for dual, tangent in _here.duals:

@@ -12,7 +12,20 @@ __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 
 
 class FunctionCtx:
-    """What forward leaves for backward."""
+    """What forward leaves for backward: the `ctx` of a `Function`'s methods.
+
+    >>> class Double(naru.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.needed = ctx.needs_input_grad
+    ...         return 2 * x
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         print(type(ctx).__name__, ctx.needed)
+    ...         return 2 * grad
+    >>> Double.apply(naru.ones(1, requires_grad=True)).backward()
+    FunctionCtx (True,)
+    """
 
     _to_save: tuple = ()
     _saved: Any = None  # what the node has saved of them, once there is one
@@ -211,7 +224,21 @@ class _Backward:
 
 
 def once_differentiable(fn: Any) -> Any:
-    """Decorator of a backward that is not itself differentiable: runs it without recording."""
+    """Decorator of a backward, `fn`, that is not itself differentiable: runs it without recording.
+
+    >>> class Sine(naru.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x.sin()
+    ...     @staticmethod
+    ...     @naru.autograd.function.once_differentiable
+    ...     def backward(ctx, grad):
+    ...         return grad * ctx.saved_tensors[0].cos()
+    >>> x = naru.zeros(1, requires_grad=True)
+    >>> naru.autograd.grad(Sine.apply(x), x, create_graph=True)[0].requires_grad
+    False
+    """
     import functools
 
     @functools.wraps(fn)

@@ -50,9 +50,12 @@ def _product(name: str, like_inputs: bool, func: Any, inputs: Any, v: Any, creat
 
 
 def vjp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """(func(*inputs), v times its Jacobian): v is like the outputs, and may be left out for one element.
+    """(func(*inputs), `v` times its Jacobian): v is like the outputs of `func`, and may be left out for one element. `inputs`: a tensor or a
+    tuple.
 
-    >>> import naru
+    `create_graph`: the results can be differentiated. `strict`: RuntimeError where an output does not depend on an input. TypeError for
+    what is no tensor.
+
     >>> naru.autograd.functional.vjp(lambda x: x * x, naru.tensor([1.0, 2.0]), naru.tensor([1.0, 1.0]))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
@@ -60,17 +63,32 @@ def vjp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
 
 
 def jvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """(func(*inputs), its Jacobian times v): v is like the inputs, and may be left out for one element."""
+    """(func(*inputs), its Jacobian times `v`): v is like the `inputs` of `func`, and may be left out for one element. `create_graph` and
+    `strict` as for `vjp`.
+
+    >>> naru.autograd.functional.jvp(lambda x: x * x, naru.tensor([1.0, 2.0]), naru.tensor([1.0, 0.0]))
+    (tensor([1., 4.]), tensor([2., 0.]))
+    """
     return _product("jvp", False, func, inputs, v, create_graph, strict)
 
 
 def vhp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """(func(*inputs), v times its Hessian), of a function that gives one element; v is like the inputs."""
+    """(func(*inputs), `v` times its Hessian), of a function `func` that gives one element; v is like the `inputs`. `create_graph` and `strict`
+    as for `vjp`.
+
+    >>> naru.autograd.functional.vhp(lambda x: (x**3).sum(), naru.tensor([1.0, 2.0]), naru.tensor([1.0, 1.0]))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
     return _product("vhp", True, func, inputs, v, create_graph, strict)
 
 
 def hvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """(func(*inputs), its Hessian times v), of a function that gives one element; v is like the inputs."""
+    """(func(*inputs), its Hessian times `v`), of a function `func` that gives one element; v is like the `inputs`. `create_graph` and `strict`
+    as for `vjp`.
+
+    >>> naru.autograd.functional.hvp(lambda x: (x**3).sum(), naru.tensor([1.0, 2.0]), naru.tensor([1.0, 1.0]))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
     return _product("hvp", True, func, inputs, v, create_graph, strict)
 
 
@@ -102,9 +120,12 @@ def _check_strategy(name: str, vectorize: bool, strict: bool, mode: str, create_
 def jacobian(
     func: Any, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False, strategy: str = "reverse-mode"
 ) -> Any:
-    """The derivatives of func's outputs by its inputs, each of the output's shape followed by the input's; in tuples where func gives or takes one.
+    """The derivatives of the outputs of `func` by its `inputs`, each of the output's shape followed by the input's; in tuples where func gives
+    or takes one.
 
-    >>> import naru
+    `create_graph` and `strict` as for `vjp`. `vectorize` and `strategy` ("reverse-mode" or "forward-mode") change how PyTorch computes;
+    here rows are computed one after the other. RuntimeError or NotImplementedError for settings that do not go together.
+
     >>> naru.autograd.functional.jacobian(lambda x: x * x, naru.tensor([1.0, 2.0]))
     tensor([[2., 0.],
             [0., 4.]])
@@ -123,7 +144,13 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The second derivatives of func, which gives one element, by its inputs; in tuples where it takes one."""
+    """The second derivatives of `func`, which gives one element, by its `inputs`; in tuples where it takes one. `create_graph`, `strict` and
+    `vectorize` as for `jacobian`, `outer_jacobian_strategy` as its strategy.
+
+    >>> naru.autograd.functional.hessian(lambda x: (x**3).sum(), naru.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
     _check_strategy("hessian", vectorize, strict, outer_jacobian_strategy, create_graph)
     rows = _C._hessian(_Of(func, "hessian"), _as_tuple(inputs, "inputs", "hessian"), create_graph, strict)
     is_tuple = isinstance(inputs, tuple)

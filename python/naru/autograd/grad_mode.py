@@ -88,9 +88,9 @@ class _Mode:
 
 
 class no_grad(_Mode):
-    """Within it, no history is recorded and results do not require gradients.
+    """Within it, no history is recorded and results do not require gradients. A decorator too: `orig_func` is the function where it stands
+    without parentheses.
 
-    >>> import naru
     >>> x = naru.ones(1, requires_grad=True)
     >>> with naru.no_grad():
     ...     (x * 2).requires_grad
@@ -102,7 +102,7 @@ class no_grad(_Mode):
 
 
 class enable_grad(_Mode):
-    """Within it, history is recorded, also inside `no_grad`.
+    """Within it, history is recorded, also inside `no_grad`. A decorator too: `orig_func` is the function where it stands without parentheses.
 
     >>> with naru.no_grad(), naru.enable_grad():
     ...     print(naru.is_grad_enabled())
@@ -114,7 +114,7 @@ class enable_grad(_Mode):
 
 
 class set_grad_enabled:
-    """Switches recording on or off: at once, and back again if used as a context manager.
+    """Switches recording on or off, as `mode` says: at once, and back again if used as a context manager.
 
     >>> with naru.set_grad_enabled(False):
     ...     print(naru.is_grad_enabled())
@@ -138,7 +138,15 @@ class set_grad_enabled:
 
 
 class set_multithreading_enabled:
-    """For PyTorch's sake: whether backward may use several threads. Here it runs on the calling thread, and devices at the same time."""
+    """For PyTorch's sake: whether backward may use several threads, as `mode` says. Here it runs on the calling thread, and devices at the
+    same time.
+
+    >>> x = naru.ones(1, requires_grad=True)
+    >>> with naru.autograd.set_multithreading_enabled(False):
+    ...     (x * 2).backward()
+    >>> x.grad
+    tensor([2.])
+    """
 
     def __init__(self, mode: bool) -> None:
         self.mode = bool(mode)

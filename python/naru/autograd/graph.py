@@ -31,7 +31,14 @@ _here = _Local()
 
 
 class GradientEdge(NamedTuple):
-    """Where a tensor's gradient goes: input `output_nr` of `node`. Stands for the tensor in `grad` and `backward`."""
+    """Where a tensor's gradient goes: input `output_nr` of `node`. Stands for the tensor in `grad` and `backward`. `ownership_token` is None.
+
+    >>> x = naru.ones(2, requires_grad=True)
+    >>> y = x * 3
+    >>> edge = naru.autograd.graph.get_gradient_edge(y)
+    >>> naru.autograd.grad((y * y).sum(), edge)
+    (tensor([6., 6.]),)
+    """
 
     node: Any
     output_nr: int
@@ -51,7 +58,13 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Any) -> None:
-    """Counts as a write in place to the tensor, or to each of several."""
+    """Counts as a write in place to the `tensor`, or to each of several.
+
+    >>> x = naru.ones(1)
+    >>> before = x._version
+    >>> naru.autograd.graph.increment_version(x); x._version - before
+    1
+    """
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
         _C._increment_version(t)
 
@@ -95,9 +108,9 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Within it, tensors kept for backward lie in the host's memory (pinned, if pin_memory) until backward needs them.
+    """Within it, tensors kept for backward lie in the host's memory (pinned, if `pin_memory`) until backward needs them. `device_type` is
+    taken: those of every kind of device do.
 
-    >>> import naru
     >>> x = naru.ones(2, requires_grad=True)
     >>> with save_on_cpu():
     ...     y = x.exp()
@@ -121,7 +134,14 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Within it, `saved_tensors_hooks` raises RuntimeError with this message."""
+    """Within it, `saved_tensors_hooks` raises RuntimeError with `error_message`, as this does where such hooks are in use.
+
+    >>> with naru.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
+    ...     naru.autograd.graph.save_on_cpu().__enter__()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: no hooks here
+    """
     if _here.depth:
         raise RuntimeError(error_message)
     before, _here.disabled = _here.disabled, error_message
@@ -152,10 +172,16 @@ def _reached(tensors: Sequence[Tensor]) -> list[Any]:
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all") -> Any:
-    """Calls fn(grads) in each backward once the gradients of all `tensors` are known (None for those that get none); with mode="any",
-    fn(grad) when the first is. Returns a handle with remove().
+    """Calls fn(grads) in each backward once the gradients of all `tensors` are known (None for those that get none); with `mode`="any",
+    fn(grad) when the first is. Returns a handle with remove(). ValueError for another mode.
 
-    Tensors that the backward at hand does not reach are told from those still to come when backward is over; then fn is called.
+    Tensors that the backward at hand does not reach are told from those still to come when backward is over; then `fn` is called.
+
+    >>> x, y = naru.ones(2, requires_grad=True), naru.ones(2, requires_grad=True)
+    >>> hook = naru.autograd.graph.register_multi_grad_hook([x, y], lambda grads: print(grads))
+    >>> (x * 2 + y * 3).sum().backward()
+    [tensor([2., 2.]), tensor([3., 3.])]
+    >>> hook.remove()
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")

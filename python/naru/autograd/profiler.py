@@ -26,9 +26,9 @@ def _disable_profiler() -> None:
 
 
 class profile:
-    """Profiles a block, if enabled; see `torch.profiler.profile`. use_cuda and kin are taken.
+    """Profiles a block, if `enabled`; see `torch.profiler.profile`. `record_shapes`: notes the operands' shapes. `use_cuda`, `use_device` and
+    kin are taken.
 
-    >>> import naru
     >>> with profile() as p:
     ...     _ = naru.ones(3).sum()
     >>> p.key_averages()[0].key
@@ -77,7 +77,12 @@ class profile:
 
 @contextlib.contextmanager
 def emit_nvtx(enabled: bool = True, record_shapes: bool = False) -> Iterator[None]:
-    """Does nothing."""
+    """Does nothing; `enabled` and `record_shapes` are taken.
+
+    >>> with naru.autograd.profiler.emit_nvtx():
+    ...     naru.ones(2).sum()
+    tensor(2.)
+    """
     yield
 
 

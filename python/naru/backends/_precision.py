@@ -44,8 +44,9 @@ def set_everywhere(precision: str) -> None:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """For float32 products on cuda: "highest" computes in float32; "high" and "medium" round the factors to TF32 (10 bits of mantissa), several times as
-    fast on devices of capability 8.0 and newer. Anything else is warned of and changes nothing.
+    """For float32 products on cuda: `precision` "highest" computes in float32; "high" and "medium" round the factors to TF32 (10 bits of
+    mantissa), several times as fast on devices of capability 8.0 and newer. Anything else is warned of and changes nothing; RuntimeError
+    for what is no str.
 
     >>> naru.set_float32_matmul_precision("high")
     >>> naru.backends.cuda.matmul.allow_tf32

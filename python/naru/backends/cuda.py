@@ -68,12 +68,21 @@ matmul = _MatmulSwitches()
 
 
 def is_built() -> bool:
-    """Whether cuda devices can be used where they are present; the driver is looked for at run time."""
+    """Whether cuda devices can be used where they are present; the driver is looked for at run time.
+
+    >>> naru.backends.cuda.is_built()
+    True
+    """
     return True
 
 
 class sdp_kernel:
-    """A context manager that once chose an attention kernel; does nothing."""
+    """A context manager that once chose an attention kernel; does nothing, whatever it is given.
+
+    >>> with naru.backends.cuda.sdp_kernel(enable_math=False):
+    ...     naru.ones(2).sum()
+    tensor(2.)
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -86,11 +95,15 @@ class sdp_kernel:
 
 
 def is_flash_attention_available() -> bool:
-    """False: attention is made of products and a softmax, which the queue fuses."""
+    """False: attention is made of products and a softmax, which the queue fuses.
+
+    >>> naru.backends.cuda.is_flash_attention_available()
+    False
+    """
     return False
 
 
-def _switch(name: str, at_first: bool) -> tuple[Any, Any]:
+def _switch(names: tuple[str, str], name: str, at_first: bool) -> tuple[Any, Any]:
     """The functions that set and tell a switch that naru notes and has no other use for."""
     value = [at_first]
 
@@ -100,20 +113,25 @@ def _switch(name: str, at_first: bool) -> tuple[Any, Any]:
     def tell() -> bool:
         return value[0]
 
-    set_switch.__doc__ = f"Notes whether {name} may be used; without effect."
-    tell.__doc__ = f"Whether {name} may be used, as set last."
+    (set_switch.__name__, tell.__name__) = names
+    set_switch.__doc__ = f"Notes in `enabled` whether {name} may be used; without effect.\n\n>>> naru.backends.cuda.{names[0]}({at_first}); naru.backends.cuda.{names[1]}()\n{at_first}\n"
+    tell.__doc__ = f"Whether {name} may be used, as set last.\n\n>>> naru.backends.cuda.{names[1]}()\n{at_first}\n"
     return set_switch, tell
 
 
-enable_flash_sdp, flash_sdp_enabled = _switch("flash attention", True)
-enable_mem_efficient_sdp, mem_efficient_sdp_enabled = _switch("memory-efficient attention", True)
-enable_math_sdp, math_sdp_enabled = _switch("attention made of products", True)
-enable_cudnn_sdp, cudnn_sdp_enabled = _switch("cuDNN's attention", True)
-allow_fp16_bf16_reduction_math_sdp, fp16_bf16_reduction_math_sdp_allowed = _switch("a sum in 16 bits", False)
+enable_flash_sdp, flash_sdp_enabled = _switch(("enable_flash_sdp", "flash_sdp_enabled"), "flash attention", True)
+enable_mem_efficient_sdp, mem_efficient_sdp_enabled = _switch(("enable_mem_efficient_sdp", "mem_efficient_sdp_enabled"), "memory-efficient attention", True)
+enable_math_sdp, math_sdp_enabled = _switch(("enable_math_sdp", "math_sdp_enabled"), "attention made of products", True)
+enable_cudnn_sdp, cudnn_sdp_enabled = _switch(("enable_cudnn_sdp", "cudnn_sdp_enabled"), "cuDNN's attention", True)
+allow_fp16_bf16_reduction_math_sdp, fp16_bf16_reduction_math_sdp_allowed = _switch(("allow_fp16_bf16_reduction_math_sdp", "fp16_bf16_reduction_math_sdp_allowed"), "a sum in 16 bits", False)
 
 
 def can_use_flash_attention(params: Any = None, debug: bool = False) -> bool:
-    """False: there is one attention."""
+    """False, whatever `params` and `debug`: there is one attention.
+
+    >>> naru.backends.cuda.can_use_flash_attention()
+    False
+    """
     return False
 
 
@@ -121,7 +139,11 @@ can_use_efficient_attention = can_use_cudnn_attention = can_use_flash_attention
 
 
 def preferred_linalg_library(backend: Any = None) -> str:
-    """"default": there is one."""
+    """"default": there is one, whatever `backend` asks for.
+
+    >>> naru.backends.cuda.preferred_linalg_library("cusolver")
+    'default'
+    """
     return "default"
 
 

@@ -12,17 +12,31 @@ allow_tf32: bool = False
 
 
 def is_available() -> bool:
-    """Whether cuDNN is in use: no."""
+    """Whether cuDNN is in use: no.
+
+    >>> naru.backends.cudnn.is_available()
+    False
+    """
     return False
 
 
 def version() -> int | None:
-    """cuDNN's version: None, as it is not in use."""
+    """cuDNN's version: None, as it is not in use.
+
+    >>> naru.backends.cudnn.version() is None
+    True
+    """
     return None
 
 
 class flags:
-    """A context manager that sets the switches and puts the old values back at its end."""
+    """A context manager that sets the `switches` (enabled, benchmark, benchmark_limit, deterministic, allow_tf32) and puts the old values back
+    at its end.
+
+    >>> with naru.backends.cudnn.flags(benchmark=True):
+    ...     naru.backends.cudnn.benchmark
+    True
+    """
 
     def __init__(self, **switches: Any) -> None:
         self._switches = switches
@@ -36,7 +50,11 @@ class flags:
 
 
 def is_acceptable(tensor: Any) -> bool:
-    """Whether cuDNN would take a tensor: no."""
+    """Whether cuDNN would take a `tensor`: no.
+
+    >>> naru.backends.cudnn.is_acceptable(naru.ones(1))
+    False
+    """
     return False
 
 
@@ -47,7 +65,13 @@ def set_flags(
     _deterministic: bool | None = None,
     _allow_tf32: bool | None = None,
 ) -> tuple[Any, ...]:
-    """Sets the switches that are not None; returns what all were."""
+    """Sets the switches that are not None; returns what all were.
+
+    >>> before = naru.backends.cudnn.set_flags(_benchmark=True); naru.backends.cudnn.benchmark
+    True
+    >>> naru.backends.cudnn.set_flags(*before)[1]
+    True
+    """
     given = {"enabled": _enabled, "benchmark": _benchmark, "benchmark_limit": _benchmark_limit, "deterministic": _deterministic,
              "allow_tf32": _allow_tf32}  # fmt: skip
     before = tuple(globals()[name] for name in given)

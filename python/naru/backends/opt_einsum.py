@@ -16,8 +16,16 @@ def is_available() -> bool:
 
 
 def get_opt_einsum() -> None:
-    """None."""
+    """None.
+
+    >>> naru.backends.opt_einsum.get_opt_einsum() is None
+    True
+    """
 
 
 def set_flags(_enabled: bool | None = None, _strategy: str | None = None) -> None:
-    """Nothing is to be set."""
+    """Nothing is to be set.
+
+    >>> naru.backends.opt_einsum.set_flags(_enabled=True); naru.backends.opt_einsum.enabled
+    False
+    """

@@ -13,14 +13,18 @@ __all__ = [
 
 
 def compile(*args: Any, **kwargs: Any) -> Any:
-    """`torch.compile`."""
+    """`torch.compile`, with its arguments.
+
+    >>> naru.compiler.compile(naru.sin)(naru.zeros(1))
+    tensor([0.])
+    """
     from ..functional import compile as compile_
 
     return compile_(*args, **kwargs)
 
 
 def disable(fn: Any = None, recursive: bool = True, **options: Any) -> Any:
-    """The function itself; with or without parentheses.
+    """The function `fn` itself; with or without parentheses. `recursive` and the other options are taken.
 
     >>> disable(len) is len and disable()(len) is len
     True
@@ -29,11 +33,18 @@ def disable(fn: Any = None, recursive: bool = True, **options: Any) -> Any:
 
 
 def reset() -> None:
-    """Nothing is to be done."""
+    """Nothing is to be done.
+
+    >>> naru.compiler.reset()
+    """
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """The function itself."""
+    """The function `fn` itself.
+
+    >>> naru.compiler.allow_in_graph(len) is len
+    True
+    """
     return fn
 
 
@@ -41,17 +52,32 @@ assume_constant_result = allow_in_graph
 
 
 def substitute_in_graph(original_fn: Any, **options: Any) -> Any:
-    """A decorator that returns its function."""
+    """A decorator that returns its function: `original_fn` is not replaced.
+
+    >>> @naru.compiler.substitute_in_graph(len)
+    ... def counted(x):
+    ...     return sum(1 for _ in x)
+    >>> counted("abc")
+    3
+    """
     return lambda fn: fn
 
 
 def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """The names that torch.compile takes as a backend, all for the same."""
+    """The names that torch.compile takes as a backend, all for the same; `exclude_tags` is taken.
+
+    >>> naru.compiler.list_backends()
+    ['cudagraphs', 'inductor']
+    """
     return ["cudagraphs", "inductor"]
 
 
 def is_compiling() -> bool:
-    """False: nothing is traced."""
+    """False: nothing is traced.
+
+    >>> naru.compiler.is_compiling()
+    False
+    """
     return False
 
 
@@ -59,11 +85,19 @@ is_dynamo_compiling = is_exporting = is_compiling
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Nothing is to be done."""
+    """Nothing is to be done.
+
+    >>> naru.compiler.cudagraph_mark_step_begin()
+    """
 
 
 class set_stance:
-    """Taken, and not needed; a context and a decorator."""
+    """Taken, and not needed; a context and a decorator. `stance`: any word.
+
+    >>> with naru.compiler.set_stance("force_eager"):
+    ...     naru.ones(2).sum()
+    tensor(2.)
+    """
 
     def __init__(self, stance: str = "default", **options: Any) -> None:
         self.stance = stance

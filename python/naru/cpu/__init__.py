@@ -15,7 +15,10 @@ __all__ = [
 
 
 class Stream:
-    """The only stream of the processor: work is done in the order in which it is given."""
+    """The only stream of the processor: work is done in the order in which it is given. `priority` is taken.
+
+    >>> naru.cpu.current_stream().wait_stream(naru.cpu.Stream())
+    """
 
     def __init__(self, priority: int = -1) -> None:
         pass
@@ -28,36 +31,64 @@ _stream = Stream()
 
 
 def is_available() -> bool:
-    """True."""
+    """True.
+
+    >>> naru.cpu.is_available()
+    True
+    """
     return True
 
 
 def is_initialized() -> bool:
-    """True."""
+    """True.
+
+    >>> naru.cpu.is_initialized()
+    True
+    """
     return True
 
 
 def device_count() -> int:
-    """One."""
+    """One.
+
+    >>> naru.cpu.device_count()
+    1
+    """
     return 1
 
 
 def current_device() -> str:
-    """Always "cpu"."""
+    """Always "cpu".
+
+    >>> naru.cpu.current_device()
+    'cpu'
+    """
     return "cpu"
 
 
 def set_device(device: Any) -> None:
-    """Nothing: there is one."""
+    """Nothing: there is one `device`.
+
+    >>> naru.cpu.set_device("cpu")
+    """
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The only one."""
+    """The only one, whatever `device` says.
+
+    >>> naru.cpu.current_stream() is naru.cpu.current_stream()
+    True
+    """
     return _stream
 
 
 class StreamContext(contextlib.AbstractContextManager[None]):
-    """Nothing: there is one stream."""
+    """Nothing: there is one `stream`.
+
+    >>> with naru.cpu.StreamContext(None):
+    ...     naru.ones(2).sum()
+    tensor(2.)
+    """
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -70,12 +101,21 @@ class StreamContext(contextlib.AbstractContextManager[None]):
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """A scope in which work goes to `stream`."""
+    """A scope in which work goes to `stream`.
+
+    >>> with naru.cpu.stream(naru.cpu.Stream()):
+    ...     naru.ones(2).sum()
+    tensor(2.)
+    """
     return StreamContext(stream)
 
 
 def synchronize(device: Any = None) -> None:
-    """Runs what has been deferred so that it could be fused with more."""
+    """Runs what has been deferred so that it could be fused with more. `device` is taken: there is one.
+
+    >>> x = naru.ones(2) * 3
+    >>> naru.cpu.synchronize()  # the product is there now
+    """
     _C.synchronize(_C.device("cpu"))
 
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .. import _C
-from ..amp._older import of_kind
+from ..amp._older import of_kind as _of_kind
 
-autocast, GradScaler = of_kind("cpu", _C.bfloat16)
+autocast, GradScaler = _of_kind("cpu", _C.bfloat16)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from .._device.kind import DeviceGuard, DeviceProperties, to_device
-from .._device.namespace import absent, get_allocator_backend as get_allocator_backend, get_gencode_flags as get_gencode_flags, memory_functions
+from .._device.namespace import absent as _absent, get_allocator_backend as get_allocator_backend, get_gencode_flags as get_gencode_flags, memory_functions as _memory_functions
+from .._documentation import show as _show
 from .._device.sync import get_sync_debug_mode as get_sync_debug_mode, set_sync_debug_mode as set_sync_debug_mode
 from ..graphs import Graph as _Graph
 from ..graphs import graph_pool_handle as graph_pool_handle, make_graphed_callables as make_graphed_callables
-from ..graphs import of_kind as graphs_of_kind
-from ..streams import StreamContext as StreamContext, of_kind, set_stream as set_stream, stream as stream
+from ..graphs import of_kind as _graphs_of_kind
+from ..streams import StreamContext as StreamContext, of_kind as _of_kind, set_stream as set_stream, stream as stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     def default_stream(device: Any = None) -> Stream: ...
 
 else:
-    Stream, Event, current_stream, default_stream = of_kind(_KIND)
-graph, is_current_stream_capturing = graphs_of_kind(_KIND)
+    Stream, Event, current_stream, default_stream = _of_kind(_KIND)
+graph, is_current_stream_capturing = _graphs_of_kind(_KIND)
 
 OutOfMemoryError: type[BaseException] = getattr(_C, "OutOfMemoryError", None) or type(
     "OutOfMemoryError", (RuntimeError,), {"__module__": "torch"}
@@ -57,7 +58,7 @@ def current_device() -> int:
 
 
 def set_device(device: Any) -> None:
-    """Makes a device the current one; a negative index does nothing."""
+    """Makes a `device` (an index, a name or a torch.device) the current one; a negative index does nothing."""
     _lazy_init()
     if isinstance(device, int) and device < 0:
         return
@@ -89,51 +90,56 @@ def _lazy_init() -> None:
 
 
 def synchronize(device: Any = None) -> None:
-    """Waits for all work on a device (the current one)."""
+    """Waits for all work on a `device` (the current one)."""
     _lazy_init()
     _C.synchronize(to_device(_KIND, device))
 
 
 def get_device_name(device: Any = None) -> str:
-    """The name of a device."""
+    """The name of a `device` (the current one)."""
     _lazy_init()
     return _C.device_name(to_device(_KIND, device))
 
 
 def get_device_properties(device: Any = None) -> DeviceProperties:
-    """Name, memory and the like of a device."""
+    """Name, memory and the like of a `device` (the current one)."""
     _lazy_init()
     return DeviceProperties(to_device(_KIND, device))
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """The compute capability, (major, minor)."""
+    """The compute capability of a `device` (the current one), (major, minor).
+
+    >>> with naru.virtual("cuda"):
+    ...     naru.cuda.get_device_capability()
+    (0, 0)
+    """
     properties = get_device_properties(device)
     return properties.major, properties.minor
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """Whether copies between the devices need not pass through the host's memory; tried out the first time."""
+    """Whether copies from `device` to `peer_device` need not pass through the host's memory; tried out the first time."""
     return _C._can_access_peer(to_device(_KIND, device), to_device(_KIND, peer_device))
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes in tensors on a device; 0 where there is none.."""
+    """Bytes in tensors on a `device` (the current one); 0 where there is none."""
     return _C.memory_allocated(to_device(_KIND, device)) if is_available() else 0
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes in tensors so far, or since `reset_peak_memory_stats`."""
+    """The most bytes in tensors on a `device` (the current one) so far, or since `reset_peak_memory_stats`."""
     return _C.max_memory_allocated(to_device(_KIND, device)) if is_available() else 0
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes held from the device, in tensors or kept for new ones."""
+    """Bytes held from the `device` (the current one), in tensors or kept for new ones."""
     return _C.memory_reserved(to_device(_KIND, device)) if is_available() else 0
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes held from the device."""
+    """The most bytes held from the `device` (the current one)."""
     largest = getattr(_C, "max_memory_reserved", _C.memory_reserved)
     return largest(to_device(_KIND, device)) if is_available() else 0
 
@@ -143,7 +149,7 @@ max_memory_cached = max_memory_reserved
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Starts the peaks anew."""
+    """Starts the peaks of a `device` (the current one) anew."""
     if is_available():
         _C.reset_peak_memory_stats(to_device(_KIND, device))
 
@@ -153,7 +159,7 @@ reset_max_memory_cached = reset_peak_memory_stats
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """(free, total) bytes of a device."""
+    """(free, total) bytes of a `device` (the current one), as its driver sees it."""
     _lazy_init()
     target = to_device(_KIND, device)
     return _C._free_memory(target), _C.total_memory(target)
@@ -166,11 +172,14 @@ def empty_cache() -> None:
 
 
 def ipc_collect() -> None:
-    """Does nothing: there is no memory shared between processes yet."""
+    """Does nothing: there is no memory of devices shared between processes.
+
+    >>> naru.cuda.ipc_collect()
+    """
 
 
 def manual_seed(seed: int) -> None:
-    """Sets the seed; there is one generator for all devices."""
+    """Sets the `seed`; there is one generator for all devices."""
     from ..random import manual_seed as set_seed
 
     set_seed(seed)
@@ -195,12 +204,12 @@ def initial_seed() -> int:
 
 
 def get_rng_state(device: Any = "cuda") -> _C.Tensor:
-    """The generator's state."""
+    """The generator's state (uint8); there is one generator, whatever `device` says."""
     return _C.default_generator.get_state()
 
 
 def set_rng_state(new_state: _C.Tensor, device: Any = "cuda") -> None:
-    """Takes back a state from `get_rng_state`."""
+    """Takes back `new_state`, which `get_rng_state` gave; there is one generator, whatever `device` says."""
     _C.default_generator.set_state(new_state)
 
 
@@ -210,13 +219,13 @@ def get_rng_state_all() -> list[_C.Tensor]:
 
 
 def set_rng_state_all(new_states: Iterable[_C.Tensor]) -> None:
-    """Takes back a state from `get_rng_state_all`."""
+    """Takes back `new_states`, which `get_rng_state_all` gave."""
     for state in new_states:
         set_rng_state(state)
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether bfloat16 works on the devices; naru computes it everywhere."""
+    """Whether bfloat16 works on the devices; naru computes it everywhere, so that `including_emulation` changes nothing."""
     return is_available()
 
 
@@ -226,18 +235,18 @@ def get_arch_list() -> list[str]:
 
 
 class device(DeviceGuard):
-    """`with torch.cuda.device(1):` makes cuda:1 the current device."""
+    """`with torch.cuda.device(1):` makes cuda:1, the `device`, the current one; None and -1 change nothing."""
 
 
 class device_of(DeviceGuard):
-    """`with torch.cuda.device_of(tensor):` makes the tensor's device the current one."""
+    """`with torch.cuda.device_of(obj):` makes the device of the tensor `obj` the current one, if it is one of cuda's."""
 
     def __init__(self, obj: Any) -> None:
         super().__init__(obj.device.index if obj.device.type == _KIND else -1)
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """The allocator's figures, under PyTorch's names."""
+    """The figures of the allocator of a `device` (the current one), under PyTorch's names."""
     from .._device.memory import stats
 
     return stats(to_device(_KIND, device))
@@ -246,14 +255,21 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 (
     memory_stats_as_nested_dict, reset_accumulated_memory_stats, get_per_process_memory_fraction, set_per_process_memory_fraction,
     device_memory_used, memory_summary,
-) = memory_functions(lambda device: to_device(_KIND, device))  # fmt: skip
+) = _memory_functions(lambda device: to_device(_KIND, device))  # fmt: skip
 
 
 class AcceleratorError(RuntimeError):
-    """An error of a device's driver, where a program looks for it by that name."""
+    """An error of a device's driver, where a program looks for it by that name.
+
+    >>> issubclass(naru.cuda.AcceleratorError, RuntimeError)
+    True
+    """
 
 
 has_half, has_magma = True, False
+
+
+_show(globals(), "devices", MODULE="cuda", KIND="cuda")
 
 
 def __getattr__(name: str) -> Any:
@@ -277,4 +293,4 @@ def __getattr__(name: str) -> Any:
             pass
     if name == "default_generators":
         return tuple(_C.default_generator for _ in range(device_count()))
-    absent("torch." + _KIND, name)
+    _absent("torch." + _KIND, name)

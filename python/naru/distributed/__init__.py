@@ -21,7 +21,11 @@ _CLASSES = frozenset(
 
 
 class ReduceOp(enum.Enum):
-    """How values of several processes become one."""
+    """How values of several processes become one.
+
+    >>> naru.distributed.ReduceOp.SUM.name
+    'SUM'
+    """
 
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
 
@@ -36,7 +40,11 @@ class _Group(type):
 
 
 class group(metaclass=_Group):
-    """The names of groups that are always there."""
+    """The names of groups that are always there.
+
+    >>> naru.distributed.group.WORLD is None
+    True
+    """
 
     NON_GROUP_MEMBER = object()
 
@@ -54,7 +62,11 @@ def is_available() -> bool:
 
 
 def _never() -> bool:
-    """Whether that is there, or has begun: no."""
+    """Whether that is there, or has begun: no.
+
+    >>> naru.distributed.is_initialized()
+    False
+    """
     return False
 
 

@@ -61,10 +61,9 @@ def _stacked(tensors: list[Tensor], name: str) -> Tensor:
 
 
 def stack_module_state(models: Sequence[Module] | Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters, and the buffers, of modules of one class, each stacked along a new first dimension: two dicts. RuntimeError for modules of several classes
-    or modes.
+    """The parameters, and the buffers, of `models`, modules of one class, each stacked along a new first dimension: two dicts. RuntimeError
+    for modules of several classes or modes.
 
-    >>> import naru
     >>> params, buffers = naru.func.stack_module_state([naru.nn.Linear(3, 2) for _ in range(4)])
     >>> params["weight"].shape
     torch.Size([4, 2, 3])

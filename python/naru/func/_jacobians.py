@@ -36,11 +36,11 @@ def _split(x: Tensor, tensors: list[Tensor]) -> list[Tensor]:
 def jacrev(
     func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None, _preallocate_and_copy: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives the Jacobian of `func` by its arguments `argnums`, row by row of backward, all rows as one batch.
+    """A function that gives the Jacobian of `func` by its arguments `argnums`, row by row of backward, all rows as one batch. `has_aux`: func
+    gives (output, aux), and the result is (Jacobian, aux).
 
-    The function is run once for its outputs and once more for the batch of its rows; chunk_size: so many rows at a time.
+    The function is run once for its outputs and once more for the batch of its rows; `chunk_size`: so many rows at a time.
 
-    >>> import naru
     >>> jacrev(naru.sin)(naru.tensor([0.0, 0.0]))
     tensor([[1., 0.],
             [0., 1.]])
@@ -78,9 +78,9 @@ def jacrev(
 
 
 def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable[..., Any]:
-    """A function that gives the Jacobian of `func` by its arguments `argnums`, column by column of `jvp`, all columns as one batch.
+    """A function that gives the Jacobian of `func` by its arguments `argnums`, column by column of `jvp`, all columns as one batch. `has_aux`:
+    func gives (output, aux), and the result is (Jacobian, aux). `randomness`: what random numbers do in the batch, as for `vmap`.
 
-    >>> import naru
     >>> jacfwd(naru.sin)(naru.tensor([0.0, 0.0]))
     tensor([[1., 0.],
             [0., 1.]])
@@ -123,9 +123,8 @@ def _first(tree: Any) -> Any:
 
 
 def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
-    """A function that gives the Hessian of `func`: jacfwd(jacrev(func)).
+    """A function that gives the Hessian of `func` by its arguments `argnums`: jacfwd(jacrev(func)).
 
-    >>> import naru
     >>> hessian(lambda x: (x**3).sum())(naru.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],
             [ 0., 12.]])

@@ -131,11 +131,10 @@ def _reaches_outside(outputs: list[Tensor], inside: list[Tensor]) -> bool:
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives (gradient, value) of `func`, which gives one number (and, with has_aux, something else beside it).
+    """A function that gives (gradient, value) of `func`, which gives one number (and, with `has_aux`, something else beside it).
 
-    argnums: by which arguments, a number or several. Arguments may be nested containers of tensors.
+    `argnums`: by which arguments, a number or several. Arguments may be nested containers of tensors.
 
-    >>> import naru
     >>> grad_and_value(lambda x: (x * x).sum())(naru.tensor([1.0, 2.0]))
     (tensor([2., 4.]), tensor(5.))
     """
@@ -171,9 +170,8 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
 
 
 def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives the gradient of `func`, which gives one number; with has_aux (gradient, aux).
+    """A function that gives the gradient of `func`, which gives one number, by its arguments `argnums`; with `has_aux` (gradient, aux).
 
-    >>> import naru
     >>> grad(grad(lambda x: x**3))(naru.tensor(2.0))
     tensor(12.)
     """
@@ -188,9 +186,9 @@ def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> C
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """(func(*primals), a function of cotangents like the outputs that gives their products with the Jacobian), and aux with has_aux.
+    """(func(*primals), a function of cotangents like the outputs that gives their products with the Jacobian of `func` at `primals`), and aux
+    with `has_aux`.
 
-    >>> import naru
     >>> y, products = vjp(naru.sin, naru.tensor(0.0))
     >>> products(naru.tensor(3.0))
     (tensor(3.),)
@@ -282,9 +280,9 @@ def _tangents(inputs: _Inputs, tangents: Any, name: str) -> list[Any]:
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """(func(*primals), its Jacobian times tangents); with has_aux and aux. By backward's derivative: it costs about as much as two backwards.
+    """(func(*primals), the Jacobian of `func` at the tuple `primals` times the tuple `tangents`); with `has_aux` and aux. `strict` is taken.
+    By backward's derivative: it costs about as much as two backwards. RuntimeError for other shapes or containers.
 
-    >>> import naru
     >>> jvp(naru.sin, (naru.tensor(0.0),), (naru.tensor(2.0),))
     (tensor(0.), tensor(2.))
     """
@@ -306,7 +304,13 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """(func(*primals), a function of tangents that gives the Jacobian's products with them, without running func again)."""
+    """(func(*primals), a function of tangents that gives the products of the Jacobian of `func` at `primals` with them, without running func
+    again).
+
+    >>> y, product = naru.func.linearize(lambda x: x**2, naru.tensor([1.0, 3.0]))
+    >>> product(naru.tensor([1.0, 0.0])), product(naru.tensor([0.0, 1.0]))
+    (tensor([2., 0.]), tensor([0., 6.]))
+    """
     inputs = _Inputs(primals)
     with enable_grad(), _Within():
         output = func(*inputs.trees())

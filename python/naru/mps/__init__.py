@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from .._device.kind import to_device
-from .._device.namespace import absent
-from ..streams import of_kind, set_stream as set_stream, stream as stream
+from .._device.namespace import absent as _absent
+from .._documentation import show as _show
+from ..streams import of_kind as _of_kind, set_stream as set_stream, stream as stream
 
 _KIND = "mps"
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     def default_stream(device: Any = None) -> Stream: ...
 
 else:
-    Stream, Event, current_stream, default_stream = of_kind(_KIND)
+    Stream, Event, current_stream, default_stream = _of_kind(_KIND)
 
 
 def is_available() -> bool:
@@ -49,28 +50,52 @@ def synchronize() -> None:
 
 
 def empty_cache() -> None:
-    """Gives memory that is kept for new tensors back to the device."""
+    """Gives memory that is kept for new tensors back to the device.
+
+    >>> with naru.virtual("mps"):
+    ...     x = naru.ones(1 << 20, device="mps"); del x
+    ...     naru.mps.empty_cache()
+    ...     naru.mps.driver_allocated_memory()
+    0
+    """
     if is_available():
         _C.empty_cache(to_device(_KIND))
 
 
 def current_allocated_memory() -> int:
-    """Bytes in tensors on the device."""
+    """Bytes in tensors on the device.
+
+    >>> with naru.virtual("mps"):
+    ...     x = naru.ones(256, device="mps")
+    ...     naru.mps.current_allocated_memory()
+    1024
+    """
     return _C.memory_allocated(_need())
 
 
 def driver_allocated_memory() -> int:
-    """Bytes held from the device, in tensors or kept for new ones."""
+    """Bytes held from the device, in tensors or kept for new ones.
+
+    >>> with naru.virtual("mps"):
+    ...     x = naru.ones(256, device="mps")
+    ...     naru.mps.driver_allocated_memory() >= x.nbytes
+    True
+    """
     return _C.memory_reserved(_need())
 
 
 def recommended_max_memory() -> int:
-    """The device's memory in bytes."""
+    """The device's memory in bytes.
+
+    >>> with naru.virtual("mps", memory="64MiB"):
+    ...     naru.mps.recommended_max_memory()
+    67108864
+    """
     return _C.total_memory(_need())
 
 
 def manual_seed(seed: int) -> None:
-    """Sets the seed; there is one generator for all devices."""
+    """Sets the `seed`; there is one generator for all devices."""
     from ..random import manual_seed as set_seed
 
     set_seed(seed)
@@ -89,12 +114,19 @@ def get_rng_state() -> Any:
 
 
 def set_rng_state(new_state: Any) -> None:
-    """Takes back a state from `get_rng_state`."""
+    """Takes back `new_state`, which `get_rng_state` gave."""
     _C.default_generator.set_state(new_state)
 
 
 def set_per_process_memory_fraction(fraction: float) -> None:
-    """Lets this process take no more than that part of the device's memory; ValueError outside [0, 2] (above 1: no limit)."""
+    """Lets this process take no more than `fraction` of the device's memory; ValueError outside [0, 2] (above 1: no limit), TypeError for what
+    is no float.
+
+    >>> with naru.virtual("mps", memory="64MiB"):
+    ...     naru.mps.set_per_process_memory_fraction(0.25)
+    ...     naru.accelerator.memory_stats("mps")["limit_bytes"]
+    16777216
+    """
     from .._device.memory import set_fraction
 
     if not isinstance(fraction, float):
@@ -104,5 +136,8 @@ def set_per_process_memory_fraction(fraction: float) -> None:
     set_fraction(min(fraction, 1.0), _need())
 
 
+_show(globals(), "devices", MODULE="mps", KIND="mps")
+
+
 def __getattr__(name: str) -> Any:
-    absent("torch." + _KIND, name)
+    _absent("torch." + _KIND, name)

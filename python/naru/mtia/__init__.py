@@ -17,12 +17,20 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    """Whether one was used: no."""
+    """Whether one was used: no.
+
+    >>> naru.mtia.is_initialized()
+    False
+    """
     return False
 
 
 def device_count() -> int:
-    """How many there are: none."""
+    """How many there are: none.
+
+    >>> naru.mtia.device_count()
+    0
+    """
     return 0
 
 

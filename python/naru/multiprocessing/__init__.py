@@ -28,7 +28,7 @@ _strategy = ["file_descriptor"]
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """How memory is shared: accepted, and always by open files ("file_descriptor").
+    """How memory is shared: `new_strategy` is accepted, and it is always by open files ("file_descriptor").
 
     >>> set_sharing_strategy("file_descriptor")
     """
@@ -37,12 +37,20 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 
 def get_sharing_strategy() -> str:
-    """The strategy set last."""
+    """The strategy set last.
+
+    >>> naru.multiprocessing.get_sharing_strategy()
+    'file_descriptor'
+    """
     return _strategy[0]
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """The strategies that can be set."""
+    """The strategies that can be set.
+
+    >>> "file_descriptor" in naru.multiprocessing.get_all_sharing_strategies()
+    True
+    """
     return set(_STRATEGIES)
 
 

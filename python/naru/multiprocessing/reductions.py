@@ -37,7 +37,13 @@ def _received(handle: Any, size: int) -> Tensor:
 def rebuild_tensor(
     kind: type, storage: Tensor, dtype: Any, shape: tuple[int, ...], stride: tuple[int, ...], offset: int, requires_grad: bool
 ) -> Tensor:
-    """A tensor over bytes that came from another process."""
+    """A tensor of `dtype`, `shape`, `stride` and `offset` over the bytes of `storage`, which came from another process; a Parameter, or
+    another subclass, where `kind` is one. `requires_grad` as it was.
+
+    >>> storage = naru.arange(3).view(naru.uint8)
+    >>> naru.multiprocessing.reductions.rebuild_tensor(naru.Tensor, storage, naru.int64, (2,), (1,), 1, False)
+    tensor([1, 2])
+    """
     flat = storage[: storage.numel() // dtype.itemsize * dtype.itemsize].view(dtype) if storage.numel() else storage.new_empty(0).to(dtype)
     tensor = flat.as_strided(shape, stride, offset).detach()
     if kind is Parameter:
@@ -47,12 +53,21 @@ def rebuild_tensor(
 
 
 def rebuild_bytes(handle: Any, size: int) -> Tensor:
-    """The bytes of shared memory."""
+    """The bytes of shared memory: `size` of the file that `handle` is for; None for no bytes.
+
+    >>> naru.multiprocessing.reductions.rebuild_bytes(None, 0)
+    tensor([], dtype=torch.uint8)
+    """
     return _received(handle, size) if handle is not None else _C.empty(0, dtype=_C.uint8)
 
 
 def rebuild_on_device(kind: type, host: Tensor, device: str, requires_grad: bool) -> Tensor:
-    """A tensor on a device from its copy on the host."""
+    """A tensor on `device` from its copy on the host, `host`; a Parameter where `kind` is. `requires_grad` as it was.
+
+    >>> naru.multiprocessing.reductions.rebuild_on_device(naru.nn.Parameter, naru.ones(2), "cpu", True)
+    Parameter containing:
+    tensor([1., 1.], requires_grad=True)
+    """
     tensor = host.to(device)
     return Parameter(tensor, requires_grad) if kind is Parameter else tensor.requires_grad_(requires_grad)
 
@@ -74,7 +89,12 @@ class _Bytes:
 
 
 def reduce_tensor(tensor: Tensor) -> tuple[Any, tuple]:
-    """What is pickled of a tensor. RuntimeError where it requires gradients and is no leaf."""
+    """What is pickled of `tensor`: a function and its arguments. RuntimeError where it requires gradients and is no leaf.
+
+    >>> make, parts = naru.multiprocessing.reductions.reduce_tensor(naru.arange(3))
+    >>> make.__name__, parts[2:5]
+    ('rebuild_tensor', (torch.int64, (3,), (1,)))
+    """
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process "
@@ -90,6 +110,9 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, tuple]:
 
 
 def init_reductions() -> None:
-    """Has Python's multiprocessing send tensors by `reduce_tensor`."""
+    """Has Python's multiprocessing send tensors by `reduce_tensor`; done when `naru.multiprocessing` is imported.
+
+    >>> naru.multiprocessing.init_reductions()
+    """
     for kind in (Tensor, Parameter):
         reduction.ForkingPickler.register(kind, reduce_tensor)

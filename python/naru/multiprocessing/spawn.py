@@ -22,7 +22,12 @@ __all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "Proc
 
 
 class ProcessException(Exception):
-    """A process that was started has failed."""
+    """A process that was started has failed: number `error_index`, process `pid`; `msg` says how.
+
+    >>> from naru.multiprocessing.spawn import ProcessException
+    >>> ProcessException("no memory", 1, 4711).error_index
+    1
+    """
 
     def __init__(self, msg: str, error_index: int, pid: int) -> None:
         super().__init__(msg)
@@ -35,14 +40,24 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """The function raised; the text has its traceback."""
+    """The function raised in process number `error_index`, `error_pid`; the text `msg` has its traceback.
+
+    >>> naru.multiprocessing.ProcessRaisedException("-- Process 1 terminated with the following error: ...", 1, 4711).pid
+    4711
+    """
 
     def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg, error_index, error_pid)
 
 
 class ProcessExitedException(ProcessException):
-    """The process ended by a signal, or with a status other than 0."""
+    """The process number `error_index`, `error_pid`, ended by a signal, `signal_name`, or with a status other than 0, `exit_code`; `msg` says
+    it.
+
+    >>> error = naru.multiprocessing.ProcessExitedException("process 0 terminated with exit code 3", 0, 4711, 3)
+    >>> error.exit_code, str(error)
+    (3, 'process 0 terminated with exit code 3')
+    """
 
     def __init__(self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None) -> None:
         super().__init__(msg, error_index, error_pid)
@@ -67,7 +82,13 @@ def _run(fn: Callable[..., Any], index: int, args: tuple, error_file: str) -> No
 
 
 class ProcessContext:
-    """Processes under way."""
+    """Processes under way: what `start_processes` gives with join=False. `processes`, and `error_files`, into which they write what they
+    raise.
+
+    >>> context = naru.multiprocessing.ProcessContext([], [])
+    >>> context.pids(), context.join()
+    ([], True)
+    """
 
     def __init__(self, processes: list, error_files: list[str]) -> None:
         self.error_files = error_files
@@ -127,7 +148,11 @@ class ProcessContext:
 
 
 class SpawnContext(ProcessContext):
-    """Processes started by `spawn`."""
+    """Processes started by `spawn`; as ProcessContext.
+
+    >>> naru.multiprocessing.SpawnContext([], []).join()
+    True
+    """
 
 
 def start_processes(
@@ -139,8 +164,15 @@ def start_processes(
     start_method: str = "spawn",
     **options: Any,
 ) -> ProcessContext | None:
-    """Calls fn(i, *args) in `nprocs` processes started by `start_method` ("spawn", "fork", "forkserver"). With join it waits for all and
-    raises what one raised (ProcessRaisedException); without it returns a ProcessContext."""
+    """Calls fn(i, *args) in `nprocs` processes started by `start_method` ("spawn", "fork", "forkserver"). With `join` it waits for all and
+    raises what one raised (ProcessRaisedException); without it returns a ProcessContext.
+
+    `fn` must be importable, unless processes are forked. `daemon`: they end with this process.
+
+    >>> def report(i, word):
+    ...     print(word, i)
+    >>> naru.multiprocessing.start_processes(report, ("process",), nprocs=1, start_method="fork")  # doctest: +SKIP
+    """
     context = multiprocessing.get_context(start_method)
     processes, files = [], []
     for i in range(nprocs):
@@ -165,7 +197,12 @@ def start_processes(
 def spawn(
     fn: Callable[..., Any], args: tuple = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn"
 ) -> ProcessContext | None:
-    """Calls fn(i, *args) in `nprocs` new processes; `fn` must be importable. See `start_processes`."""
+    """Calls fn(i, *args) in `nprocs` new processes; `fn` must be importable. `args`, `join` and `daemon` as for `start_processes`; another
+    `start_method` than "spawn" is warned of.
+
+    >>> from mine import train                                        # doctest: +SKIP
+    >>> naru.multiprocessing.spawn(train, args=("cuda",), nprocs=2)  # doctest: +SKIP
+    """
     if start_method != "spawn":
         warnings.warn(
             f"This method only supports start_method=spawn (got: {start_method}).\n"

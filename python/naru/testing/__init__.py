@@ -41,10 +41,11 @@ def assert_close(
 ) -> None:
     """AssertionError unless |actual - expected| <= atol + rtol · |expected| everywhere.
 
-    Takes tensors, numbers, arrays, and sequences and dicts of them. Tolerances that are not given follow the dtype.
+    Takes tensors, numbers, arrays, and sequences and dicts of them, `actual` and `expected`. `rtol` and `atol` that are not given follow
+    the dtype. `equal_nan`: NaN equals NaN. `check_device`, `check_dtype` and `check_stride`: these must be equal too. `allow_subclasses`
+    and `check_layout` are taken. `msg`: the error's text, or a function of the one that it would have.
 
-    >>> import naru
-    >>> assert_close(naru.tensor([1.0]), naru.tensor([1.0000001]))
+    >>> naru.testing.assert_close(naru.tensor([1.0]), naru.tensor([1.0000001]))
     """
     try:
         _compare(actual, expected, "", rtol, atol, equal_nan, check_device, check_dtype, check_stride)
@@ -150,7 +151,11 @@ def _largest(values: Tensor) -> str:
 
 
 def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True, msg: str = "") -> None:
-    """The older form of `assert_close`: takes anything that becomes a tensor, and does not compare dtypes."""
+    """The older form of `assert_close`: takes anything that becomes a tensor as `actual` and `expected`, and does not compare dtypes. `rtol`,
+    `atol`, `equal_nan` and `msg` as there.
+
+    >>> naru.testing.assert_allclose([1.0, 2.0], naru.tensor([1.0, 2.0], dtype=naru.float64))
+    """
     if not isinstance(actual, Tensor):
         actual = _C.tensor(actual)
     if not isinstance(expected, Tensor):
@@ -171,7 +176,16 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """A tensor of random values between low and high (by default -9 to 9, 0 to 9 for uint8, False or True for bool)."""
+    """A tensor of `shape`, `dtype` and `device`, of random values between `low` and `high` (by default -9 to 9, 0 to 9 for uint8, False or
+    True for bool).
+
+    `requires_grad` as usual. `noncontiguous`: its elements do not lie side by side. `exclude_zero`: ones in the place of zeros.
+    `memory_format` is taken.
+
+    >>> x = naru.testing.make_tensor(2, 3, dtype=naru.float32, low=0, high=1)
+    >>> x.shape, bool(((x >= 0) & (x <= 1)).all())
+    (torch.Size([2, 3]), True)
+    """
     sizes = list(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else list(shape)
     name = str(dtype).removeprefix("torch.")
     if name == "bool":

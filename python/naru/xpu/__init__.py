@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _C
 from .._device.kind import DeviceGuard, DeviceProperties, to_device
 from .._device.namespace import absent, get_gencode_flags, memory_functions
+from .._documentation import show as _show
 from ..cuda import initial_seed, manual_seed, manual_seed_all, seed, seed_all
 from ..graphs import Graph as XPUGraph
 from ..graphs import graph_pool_handle, make_graphed_callables
@@ -74,34 +75,39 @@ def current_device() -> int:
 
 
 def set_device(device: Any) -> None:
-    """Makes a device the current one; a negative index does nothing."""
+    """Makes a `device` (an index, a name or a torch.device) the current one; a negative index does nothing."""
     init()
     if not (isinstance(device, int) and device < 0):
         _C.set_device(to_device(_KIND, device))
 
 
 def synchronize(device: Any = None) -> None:
-    """Waits for all work on a device (the current one)."""
+    """Waits for all work on a `device` (the current one)."""
     _C.synchronize(_need(device))
 
 
 def get_device_name(device: Any = None) -> str:
-    """The name of a device."""
+    """The name of a `device` (the current one)."""
     return _C.device_name(_need(device))
 
 
 def get_device_properties(device: Any = None) -> DeviceProperties:
-    """Name, memory and the like of a device."""
+    """Name, memory and the like of a `device` (the current one)."""
     return DeviceProperties(_need(device))
 
 
 def get_device_capability(device: Any = None) -> dict[str, Any]:
-    """What a device can do: a dict, as PyTorch gives for this kind."""
+    """What a `device` (the current one) can do: a dict, as PyTorch gives for this kind.
+
+    >>> with naru.virtual("xpu"):
+    ...     naru.xpu.get_device_capability()["has_fp64"]
+    True
+    """
     return {name: value for name, value in vars(get_device_properties(device)).items() if not name.startswith("_")}
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether bfloat16 works on the devices; naru computes it everywhere."""
+    """Whether bfloat16 works on the devices; naru computes it everywhere, so that `including_emulation` changes nothing."""
     return is_available()
 
 
@@ -111,39 +117,39 @@ def is_tf32_supported() -> bool:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes in tensors on a device."""
+    """Bytes in tensors on a `device` (the current one)."""
     return _C.memory_allocated(_need(device))
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes in tensors so far, or since `reset_peak_memory_stats`."""
+    """The most bytes in tensors on a `device` (the current one) so far, or since `reset_peak_memory_stats`."""
     return _C.max_memory_allocated(_need(device))
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes held from the device, in tensors or kept for new ones."""
+    """Bytes held from the `device` (the current one), in tensors or kept for new ones."""
     return _C.memory_reserved(_need(device))
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes held from the device."""
+    """The most bytes held from the `device` (the current one)."""
     return _C.max_memory_reserved(_need(device))
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Starts the peaks anew."""
+    """Starts the peaks of a `device` (the current one) anew."""
     _C.reset_peak_memory_stats(_need(device))
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """The allocator's figures, under PyTorch's names."""
+    """The figures of the allocator of a `device` (the current one), under PyTorch's names."""
     from .._device.memory import stats
 
     return stats(_need(device))
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """(free, total) bytes of a device, as its driver sees it."""
+    """(free, total) bytes of a `device` (the current one), as its driver sees it."""
     target = _need(device)
     return _C._free_memory(target), _C.total_memory(target)
 
@@ -155,12 +161,12 @@ def empty_cache() -> None:
 
 
 def get_rng_state(device: Any = "xpu") -> _C.Tensor:
-    """The generator's state; there is one generator for all devices."""
+    """The generator's state (uint8); there is one generator, whatever `device` says."""
     return _C.default_generator.get_state()
 
 
 def set_rng_state(new_state: _C.Tensor, device: Any = "xpu") -> None:
-    """Takes back a state from `get_rng_state`."""
+    """Takes back `new_state`, which `get_rng_state` gave; there is one generator, whatever `device` says."""
     _C.default_generator.set_state(new_state)
 
 
@@ -170,19 +176,19 @@ def get_rng_state_all() -> list[_C.Tensor]:
 
 
 def set_rng_state_all(new_states: list[_C.Tensor]) -> None:
-    """Takes back a state from `get_rng_state_all`."""
+    """Takes back `new_states`, which `get_rng_state_all` gave."""
     for state in new_states:
         set_rng_state(state)
 
 
 class device(DeviceGuard):
-    """`with torch.xpu.device(1):` makes xpu:1 the current device."""
+    """`with torch.xpu.device(1):` makes xpu:1, the `device`, the current one; None and -1 change nothing."""
 
     _kind = _KIND
 
 
 class device_of(DeviceGuard):
-    """`with torch.xpu.device_of(tensor):` makes the tensor's device the current one."""
+    """`with torch.xpu.device_of(obj):` makes the device of the tensor `obj` the current one, if it is one of xpu's."""
 
     _kind = _KIND
 
@@ -197,13 +203,16 @@ class device_of(DeviceGuard):
 
 
 def can_device_access_peer(device: Any, peer: Any) -> bool:
-    """Whether copies between the devices need not pass through the host's memory; tried out the first time."""
+    """Whether copies from `device` to `peer` need not pass through the host's memory; tried out the first time."""
     return _C._can_access_peer(_need(device), _need(peer))
 
 
 def get_arch_list() -> list[str]:
     """Empty: kernels are compiled as they are needed, for the device at hand."""
     return []
+
+
+_show(globals(), "devices", MODULE="xpu", KIND="xpu")
 
 
 def __getattr__(name: str) -> Any:
