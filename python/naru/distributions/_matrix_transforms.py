@@ -18,7 +18,17 @@ Tensor = _C.Tensor
 
 
 class CorrCholeskyTransform(Transform):
-    """Vectors of n (n - 1) / 2 numbers to Cholesky factors of n x n correlation matrices, through tanh."""
+    """Vectors of n (n - 1) / 2 numbers to Cholesky factors of n x n correlation matrices, through tanh.
+
+    Args:
+        cache_size: 1 keeps the last pair.
+
+    >>> factor = naru.distributions.transforms.CorrCholeskyTransform()(naru.tensor([1.0]))
+    >>> factor, factor @ factor.T
+    (tensor([[1.0000, 0.0000],
+            [0.7616, 0.6481]]), tensor([[1.0000, 0.7616],
+            [0.7616, 1.0000]]))
+    """
 
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
@@ -70,7 +80,14 @@ class _OfClass(Transform):
 
 
 class SoftmaxTransform(_OfClass):
-    """Vectors to a simplex by softmax; as its inverse the logarithm is taken."""
+    """Vectors to a simplex by softmax; as its inverse the logarithm is taken.
+
+    Args:
+        cache_size: 1 keeps the last pair.
+
+    >>> naru.distributions.transforms.SoftmaxTransform()(naru.tensor([0.0, 0.0]))
+    tensor([0.5000, 0.5000])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -91,7 +108,15 @@ class SoftmaxTransform(_OfClass):
 
 
 class StickBreakingTransform(_OfClass):
-    """Vectors to a simplex of one dimension more, by breaking pieces off a stick."""
+    """Vectors to a simplex of one dimension more, by breaking pieces off a stick.
+
+    Args:
+        cache_size: 1 keeps the last pair.
+
+    >>> t = naru.distributions.transforms.StickBreakingTransform()
+    >>> t(naru.tensor([0.0, 0.0])), t.inv(naru.tensor([0.5, 0.25, 0.25])).shape
+    (tensor([0.3333, 0.3333, 0.3333]), torch.Size([2]))
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -132,7 +157,15 @@ def _clipped_sigmoid(x: Tensor) -> Tensor:
 
 
 class LowerCholeskyTransform(_OfClass):
-    """Square matrices to lower triangular ones with a positive diagonal, by exp of it."""
+    """Square matrices to lower triangular ones with a positive diagonal, by exp of it.
+
+    Args:
+        cache_size: 1 keeps the last pair.
+
+    >>> naru.distributions.transforms.LowerCholeskyTransform()(naru.tensor([[0.0, 5.0], [2.0, 1.0]]))
+    tensor([[1.0000, 0.0000],
+            [2.0000, 2.7183]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -145,7 +178,15 @@ class LowerCholeskyTransform(_OfClass):
 
 
 class PositiveDefiniteTransform(_OfClass):
-    """Square matrices to positive definite ones."""
+    """Square matrices to positive definite ones.
+
+    Args:
+        cache_size: 1 keeps the last pair.
+
+    >>> naru.distributions.transforms.PositiveDefiniteTransform()(naru.tensor([[0.0, 5.0], [2.0, 0.0]]))
+    tensor([[1., 2.],
+            [2., 5.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -159,7 +200,18 @@ class PositiveDefiniteTransform(_OfClass):
 
 
 class CatTransform(Transform):
-    """Transforms of pieces along a dimension, of such lengths."""
+    """Transforms of pieces along a dimension, of such lengths.
+
+    Args:
+        tseq: transforms, one for each piece.
+        dim: along which the pieces lie.
+        lengths: of the pieces; 1 each if None.
+        cache_size: 1 keeps the last pair.
+
+    >>> t = naru.distributions.transforms
+    >>> t.CatTransform([t.ExpTransform(), t.AffineTransform(0.0, 2.0)], lengths=[1, 2])(naru.tensor([0.0, 1.0, 2.0]))
+    tensor([1., 2., 4.])
+    """
 
     transforms: list[Transform]
 
@@ -210,7 +262,17 @@ class CatTransform(Transform):
 
 
 class StackTransform(Transform):
-    """Transforms of slices along a dimension."""
+    """Transforms of slices along a dimension.
+
+    Args:
+        tseq: transforms, one for each slice.
+        dim: along which the slices lie.
+        cache_size: 1 keeps the last pair.
+
+    >>> t = naru.distributions.transforms
+    >>> t.StackTransform([t.ExpTransform(), t.AffineTransform(0.0, 2.0)], dim=0)(naru.tensor([0.0, 1.0]))
+    tensor([1., 2.])
+    """
 
     transforms: list[Transform]
 
@@ -250,7 +312,16 @@ class StackTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """A distribution's cdf: its values to numbers in [0, 1]."""
+    """A distribution's cdf: its values to numbers in [0, 1].
+
+    Args:
+        distribution: a distribution with `cdf`, `icdf` and `log_prob`.
+        cache_size: 1 keeps the last pair.
+
+    >>> t = naru.distributions.transforms.CumulativeDistributionTransform(naru.distributions.Normal(0.0, 1.0))
+    >>> t(naru.tensor([0.0, 1.0])), t.inv(naru.tensor(0.5))
+    (tensor([0.5000, 0.8413]), tensor(0.))
+    """
 
     bijective = True
     codomain = constraints.unit_interval

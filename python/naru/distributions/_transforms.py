@@ -19,6 +19,17 @@ class Transform:
     """A function from `domain` to `codomain`. `t(x)` gives y, `t.inv(y)` x, `t.log_abs_det_jacobian(x, y)` the logarithm of |dy/dx|.
 
     cache_size: 1 keeps the last pair, so that t.inv(t(x)) is x itself.
+
+    >>> class Double(naru.distributions.transforms.Transform):
+    ...     domain = codomain = naru.distributions.constraints.real
+    ...     bijective, sign = True, 1
+    ...     def _call(self, x):
+    ...         return 2 * x
+    ...     def _inverse(self, y):
+    ...         return y / 2
+    >>> t = Double()
+    >>> t(naru.tensor(3.0)), t.inv(naru.tensor(6.0))
+    (tensor(6.), tensor(3.))
     """
 
     bijective = False
@@ -153,7 +164,13 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """Transforms one after the other."""
+    """Transforms one after the other: `parts`, a list, of which the first is applied first. cache_size: 1 keeps the last pair of x and y.
+
+    >>> t = naru.distributions.transforms
+    >>> both = t.ComposeTransform([t.AffineTransform(1.0, 2.0), t.ExpTransform()])
+    >>> both(naru.tensor(0.0)), both.inv(both(naru.tensor(0.0)))
+    (tensor(2.7183), tensor(0.))
+    """
 
     def __init__(self, parts: list[Transform], cache_size: int = 0) -> None:
         self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else parts
@@ -241,7 +258,18 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """Another transform, of which so many batch dimensions count as dimensions of the event."""
+    """Another transform, of which so many batch dimensions count as dimensions of the event.
+
+    Args:
+        base_transform: the other transform.
+        reinterpreted_batch_ndims: how many dimensions.
+        cache_size: 1 keeps the last pair.
+
+    >>> t = naru.distributions.transforms.IndependentTransform(naru.distributions.transforms.ExpTransform(), 1)
+    >>> x = naru.tensor([1.0, 2.0])
+    >>> t.log_abs_det_jacobian(x, t(x))
+    tensor(3.)
+    """
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -288,7 +316,16 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """The last dimensions, of in_shape, as others, of out_shape."""
+    """The last dimensions, of in_shape, as others, of out_shape.
+
+    Args:
+        in_shape, out_shape: of equally many elements (ValueError).
+        cache_size: 1 keeps the last pair.
+
+    >>> naru.distributions.transforms.ReshapeTransform((4,), (2, 2))(naru.arange(4))
+    tensor([[0, 1],
+            [2, 3]])
+    """
 
     bijective = True
 

@@ -16,7 +16,15 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Functions from constraints to transforms, by the constraint's class."""
+    """Functions from constraints to transforms, by the constraint's class.
+
+    >>> from naru.distributions import constraints, transforms
+    >>> from naru.distributions.constraint_registry import ConstraintRegistry
+    >>> registry = ConstraintRegistry()
+    >>> _ = registry.register(constraints.positive, lambda constraint: transforms.ExpTransform())
+    >>> registry(constraints.positive)
+    ExpTransform()
+    """
 
     def __init__(self) -> None:
         self._registry: dict[type, Callable[[Any], Any]] = {}

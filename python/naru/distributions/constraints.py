@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C, _missing, linalg
+from ._constraint_bases import Constraint, MixtureSameFamilyConstraint, _Dependent, _DependentProperty, _IndependentConstraint, is_dependent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 Tensor = _C.Tensor
 
@@ -17,128 +18,6 @@ __all__ = [
     "lower_triangular", "multinomial", "nonnegative", "nonnegative_integer", "one_hot", "positive", "positive_definite", "positive_integer",
     "positive_semidefinite", "real", "real_vector", "simplex", "square", "stack", "symmetric", "unit_interval",
 ]  # fmt: skip
-
-
-class Constraint:
-    """A set of values. is_discrete: whether it is countable; event_dim: how many dimensions a value has."""
-
-    is_discrete: Any = False
-    event_dim: Any = 0
-
-    def check(self, value: Tensor) -> Tensor:
-        """For each event, as a bool tensor, whether it is in the set."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return type(self).__name__[1:] + "()"
-
-
-class _Dependent(Constraint):
-    """Of a support that depends on other values."""
-
-    def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
-        self._is_discrete = is_discrete
-        self._event_dim = event_dim
-        super().__init__()
-
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        """Whether it is countable, where that is known."""
-        if self._is_discrete is NotImplemented:
-            raise NotImplementedError(".is_discrete cannot be determined statically")
-        return self._is_discrete
-
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]
-        """How many dimensions a value has, where that is known."""
-        if self._event_dim is NotImplemented:
-            raise NotImplementedError(".event_dim cannot be determined statically")
-        return self._event_dim
-
-    def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
-        """A dependent constraint of which these are known."""
-        return _Dependent(
-            is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
-            event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
-        )
-
-    def check(self, value: Any) -> Any:
-        """ValueError: the constraint is not known."""
-        raise ValueError("Cannot determine validity of dependent constraint")
-
-
-def is_dependent(constraint: Any) -> bool:
-    """Whether a constraint depends on other values."""
-    return isinstance(constraint, _Dependent)
-
-
-class _DependentProperty(property, _Dependent):
-    """A property whose value, of an object, is a constraint; of the class it is a dependent one."""
-
-    def __init__(self, fn: Any = None, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
-        super().__init__(fn)
-        self._is_discrete = is_discrete
-        self._event_dim = event_dim
-
-    def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:  # type: ignore[override]
-        """The property of a function."""
-        return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
-
-
-class _IndependentConstraint(Constraint):
-    """Another constraint, whose batch dimensions count as dimensions of the event."""
-
-    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
-        self.base_constraint = base_constraint
-        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-        super().__init__()
-
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        """Whether the base is countable."""
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]
-        """The base's dimensions and the reinterpreted ones."""
-        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
-
-    def check(self, value: Tensor) -> Tensor:
-        """Whether all parts of an event are in the base's set. ValueError for too few dimensions."""
-        result = self.base_constraint.check(value)
-        count = self.reinterpreted_batch_ndims
-        if result.dim() < count:
-            expected = self.base_constraint.event_dim + count
-            raise ValueError(f"Expected value.dim() >= {expected} but got {value.dim()}")
-        return result.reshape(result.shape[: result.dim() - count] + (-1,)).all(-1)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__[1:]}({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
-
-
-class MixtureSameFamilyConstraint(Constraint):
-    """The support of a mixture: that of its components, each value being checked for all of them."""
-
-    def __init__(self, base_constraint: Constraint) -> None:
-        if not isinstance(base_constraint, Constraint):
-            raise AssertionError(f"base_constraint must be a Constraint, got {type(base_constraint)}")
-        self.base_constraint = base_constraint
-        super().__init__()
-
-    is_discrete = property(lambda self: self.base_constraint.is_discrete)
-    event_dim = property(lambda self: self.base_constraint.event_dim)
-
-    def check(self, value: Tensor) -> Tensor:
-        """Whether a value is in the support of all components."""
-        at = value.dim() - 1 - self.event_dim if value.dim() < self.event_dim else value.dim() - self.event_dim
-        result = self.base_constraint.check(value.unsqueeze(at))
-        if value.dim() < self.event_dim:
-            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
-        count = value.dim() - self.event_dim
-        return result.reshape(result.shape[:count] + (-1,)).all(-1)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.base_constraint!r})"
 
 
 class _Boolean(Constraint):
@@ -161,7 +40,14 @@ class _OneHot(Constraint):
 
 
 class _IntegerInterval(Constraint):
-    """Whole numbers from lower_bound to upper_bound."""
+    """Whole numbers from lower_bound to upper_bound.
+
+    Args:
+        lower_bound, upper_bound: numbers or tensors; both belong to it.
+
+    >>> naru.distributions.constraints.integer_interval(0, 2).check(naru.tensor([2.0, 1.5, 3.0]))
+    tensor([ True, False, False])
+    """
 
     is_discrete = True
 
@@ -217,7 +103,14 @@ class _Real(Constraint):
 
 
 class _GreaterThan(Constraint):
-    """Above lower_bound."""
+    """Above lower_bound.
+
+    Args:
+        lower_bound: a number or a tensor.
+
+    >>> naru.distributions.constraints.greater_than(1.0).check(naru.tensor([1.0, 2.0]))
+    tensor([False,  True])
+    """
 
     def __init__(self, lower_bound: Any) -> None:
         self.lower_bound = lower_bound
@@ -231,14 +124,28 @@ class _GreaterThan(Constraint):
 
 
 class _GreaterThanEq(_GreaterThan):
-    """From lower_bound on."""
+    """From lower_bound on.
+
+    Args:
+        lower_bound: a number or a tensor.
+
+    >>> naru.distributions.constraints.greater_than_eq(1.0).check(naru.tensor([1.0, 0.0]))
+    tensor([ True, False])
+    """
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
 
 
 class _LessThan(Constraint):
-    """Below upper_bound."""
+    """Below upper_bound.
+
+    Args:
+        upper_bound: a number or a tensor.
+
+    >>> naru.distributions.constraints.less_than(1.0).check(naru.tensor([1.0, 0.0]))
+    tensor([False,  True])
+    """
 
     def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound
@@ -252,7 +159,14 @@ class _LessThan(Constraint):
 
 
 class _Interval(Constraint):
-    """From lower_bound to upper_bound."""
+    """From lower_bound to upper_bound.
+
+    Args:
+        lower_bound, upper_bound: numbers or tensors; both belong to it.
+
+    >>> naru.distributions.constraints.interval(0.0, 1.0).check(naru.tensor([1.0, 2.0]))
+    tensor([ True, False])
+    """
 
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         self.lower_bound = lower_bound
@@ -267,7 +181,14 @@ class _Interval(Constraint):
 
 
 class _HalfOpenInterval(_Interval):
-    """From lower_bound to below upper_bound."""
+    """From lower_bound to below upper_bound.
+
+    Args:
+        lower_bound, upper_bound: numbers or tensors; the upper one does not belong to it.
+
+    >>> naru.distributions.constraints.half_open_interval(0.0, 1.0).check(naru.tensor([0.0, 1.0]))
+    tensor([ True, False])
+    """
 
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
@@ -283,7 +204,14 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(Constraint):
-    """Vectors of whole numbers that are not negative and add up to upper_bound at most."""
+    """Vectors of whole numbers that are not negative and add up to upper_bound at most.
+
+    Args:
+        upper_bound: a number or a tensor.
+
+    >>> naru.distributions.constraints.multinomial(3).check(naru.tensor([[1.0, 2.0], [2.0, 2.0]]))
+    tensor([ True, False])
+    """
 
     is_discrete = True
     event_dim = 1
@@ -365,7 +293,17 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Cat(Constraint):
-    """Pieces along a dimension, each with a constraint of its own."""
+    """Pieces along a dimension, each with a constraint of its own.
+
+    Args:
+        cseq: constraints, one for each piece.
+        dim: along which the pieces lie.
+        lengths: of the pieces; 1 each if None.
+
+    >>> from naru.distributions import constraints
+    >>> constraints.cat([constraints.positive, constraints.real]).check(naru.tensor([1.0, -1.0]))
+    tensor([True, True])
+    """
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
         assert all(isinstance(c, Constraint) for c in cseq)
@@ -388,7 +326,16 @@ class _Cat(Constraint):
 
 
 class _Stack(Constraint):
-    """Slices along a dimension, each with a constraint of its own."""
+    """Slices along a dimension, each with a constraint of its own.
+
+    Args:
+        cseq: constraints, one for each slice.
+        dim: along which the slices lie.
+
+    >>> from naru.distributions import constraints
+    >>> constraints.stack([constraints.positive, constraints.real]).check(naru.tensor([-1.0, -1.0]))
+    tensor([False,  True])
+    """
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         assert all(isinstance(c, Constraint) for c in cseq)

@@ -18,6 +18,21 @@ class Distribution:
     """A distribution over events of shape `event_shape`, for each of a batch of parameters of shape `batch_shape`.
 
     validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
+    Args:
+        batch_shape, event_shape: the shapes that it has.
+
+    A subclass has `arg_constraints` and `support`, and defines what it can of `rsample` or `sample`, `log_prob`, `entropy`, `mean`,
+    `variance`.
+
+    >>> from naru.distributions import Distribution, constraints
+    >>> class Coin(Distribution):
+    ...     arg_constraints = {}
+    ...     support = constraints.boolean
+    ...     def log_prob(self, value):
+    ...         return naru.full_like(value, 0.5).log()
+    >>> Coin().log_prob(naru.tensor([0.0, 1.0])).exp()
+    tensor([0.5000, 0.5000])
     """
 
     has_rsample = False

@@ -14,7 +14,16 @@ __all__ = ["ExponentialFamily"]
 
 
 class ExponentialFamily(Distribution):
-    """A distribution with the density exp(t(x) . natural parameters - log normalizer + carrier measure)."""
+    """A distribution with the density exp(t(x) . natural parameters - log normalizer + carrier measure).
+
+    Args:
+        batch_shape, event_shape, validate_args: those of `Distribution`.
+
+    >>> issubclass(naru.distributions.Normal, naru.distributions.exp_family.ExponentialFamily)
+    True
+    >>> naru.distributions.exp_family.ExponentialFamily.entropy(naru.distributions.Gamma(1.0, 1.0))
+    tensor(1., grad_fn=<SubBackward0>)
+    """
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:

@@ -28,7 +28,20 @@ _found: dict[tuple[type, type], Any] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
-    """A decorator that registers a function for the divergence of a p and a q of these classes. TypeError for other classes."""
+    """A decorator that registers a function for the divergence of a p and a q of these classes. TypeError for other classes.
+
+    Args:
+        type_p, type_q: classes of distributions.
+
+    >>> class Unit(naru.distributions.Normal):
+    ...     def __init__(self):
+    ...         super().__init__(0.0, 1.0)
+    >>> @naru.distributions.register_kl(Unit, Unit)
+    ... def _(p, q):
+    ...     return naru.tensor(0.0)
+    >>> naru.distributions.kl_divergence(Unit(), Unit())
+    tensor(0.)
+    """
     if not isinstance(type_p, type) and issubclass(type_p, Distribution):
         raise TypeError(f"Expected type_p to be a Distribution subclass but got {type_p}")
     if not isinstance(type_q, type) and issubclass(type_q, Distribution):

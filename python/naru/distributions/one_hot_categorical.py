@@ -71,7 +71,17 @@ class OneHotCategorical(Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """A OneHotCategorical whose samples have the gradient of the probabilities (the straight-through estimator)."""
+    """A OneHotCategorical whose samples have the gradient of the probabilities (the straight-through estimator).
+
+    Args:
+        probs: weights (..., K), of which each row is divided by its sum. logits: unnormalized logarithms instead.
+        validate_args: whether arguments and values are checked (ValueError).
+
+    >>> p = naru.tensor([0.0, 1.0], requires_grad=True)
+    >>> sample = naru.distributions.OneHotCategoricalStraightThrough(probs=p).rsample()
+    >>> sample.tolist(), sample.requires_grad
+    ([0.0, 1.0], True)
+    """
 
     has_rsample = True
 

@@ -17,7 +17,17 @@ __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
 class LogitRelaxedBernoulli(OfProbability):
-    """The log odds of a `RelaxedBernoulli`."""
+    """The log odds of a `RelaxedBernoulli`.
+
+    Args:
+        temperature: a tensor; the nearer to 0 the nearer to a Bernoulli's.
+        probs: probabilities of 1. logits: log odds instead.
+        validate_args: whether arguments and values are checked (ValueError).
+
+    >>> found = naru.distributions.relaxed_bernoulli.LogitRelaxedBernoulli(naru.tensor(1.0), logits=naru.tensor(0.0))
+    >>> found.log_prob(naru.tensor(0.0)).exp()
+    tensor(0.2500)
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real

@@ -18,7 +18,17 @@ __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
 class ExpRelaxedCategorical(Distribution):
-    """The logarithms of a `RelaxedOneHotCategorical`."""
+    """The logarithms of a `RelaxedOneHotCategorical`.
+
+    Args:
+        temperature: a tensor; the nearer to 0 the nearer to a OneHotCategorical's.
+        probs: weights (..., K). logits: unnormalized logarithms instead.
+        validate_args: whether arguments and values are checked (ValueError).
+
+    >>> found = naru.distributions.relaxed_categorical.ExpRelaxedCategorical(naru.tensor(1.0), naru.tensor([1.0, 1.0]))
+    >>> found.sample().logsumexp(-1).abs() < 1e-5
+    tensor(True)
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector

@@ -25,6 +25,9 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """The values, tensors or numbers, as tensors of one shape. Numbers become tensors of the type of the first tensor.
 
     ValueError for anything else.
+
+    >>> naru.distributions.utils.broadcast_all(naru.tensor([1.0, 2.0]), 3)
+    (tensor([1., 2.]), tensor([3., 3.]))
     """
     if not all(isinstance(v, Tensor) or isinstance(v, Number) for v in values):
         raise ValueError("Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__.")
@@ -47,24 +50,65 @@ def _size(value: Any) -> _C.Size:
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Probabilities from logits: sigmoid of log odds if binary, else softmax over the last dimension."""
+    """Probabilities from logits: sigmoid of log odds if binary, else softmax over the last dimension.
+
+    Args:
+        logits: any shape, floating point.
+        is_binary: whether each number is a log odds.
+
+    >>> naru.distributions.utils.logits_to_probs(naru.tensor([0.0, 0.0]))
+    tensor([0.5000, 0.5000])
+    >>> naru.distributions.utils.logits_to_probs(naru.tensor([0.0, 2.0]), is_binary=True)
+    tensor([0.5000, 0.8808])
+    """
     return _C.sigmoid(logits) if is_binary else F.softmax(logits, dim=-1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Probabilities kept off 0 and 1 by the type's eps."""
+    """Probabilities kept off 0 and 1 by the type's eps.
+
+    Args:
+        probs: any shape, floating point.
+
+    >>> naru.distributions.utils.clamp_probs(naru.tensor([0.0, 0.5])) > 0
+    tensor([True, True])
+    """
     eps = finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Logits from probabilities: log odds if binary, else logarithms."""
+    """Logits from probabilities: log odds if binary, else logarithms.
+
+    Args:
+        probs: any shape, floating point.
+        is_binary: whether each number is the probability of 1.
+
+    >>> naru.distributions.utils.probs_to_logits(naru.tensor([0.5, 0.25]))
+    tensor([-0.6931, -1.3863])
+    >>> naru.distributions.utils.probs_to_logits(naru.tensor([0.5, 0.25]), is_binary=True)
+    tensor([ 0.0000, -1.0986])
+    """
     clamped = clamp_probs(probs)
     return _C.log(clamped) - _C.log1p(-clamped) if is_binary else _C.log(clamped)
 
 
 class lazy_property:
-    """A property that is computed once, and is an attribute from then on."""
+    """A property that is computed once, and is an attribute from then on.
+
+    Args:
+        wrapped: a function of the object.
+
+    >>> class Square:
+    ...     @naru.distributions.utils.lazy_property
+    ...     def area(self):
+    ...         print("computed")
+    ...         return 4
+    >>> square = Square()
+    >>> square.area + square.area
+    computed
+    8
+    """
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         self.wrapped = wrapped
@@ -93,7 +137,14 @@ def _grad_on() -> Any:
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """The elements on and below a diagonal of square matrices, row after row."""
+    """The elements on and below a diagonal of square matrices, row after row.
+
+    Args:
+        mat: shape (..., n, n). diag: the last diagonal that counts, 0 being the main one.
+
+    >>> naru.distributions.utils.tril_matrix_to_vec(naru.tensor([[1, 0], [2, 3]]))
+    tensor([1, 2, 3])
+    """
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
@@ -102,7 +153,15 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """Square matrices from what `tril_matrix_to_vec` gives; the rest is 0."""
+    """Square matrices from what `tril_matrix_to_vec` gives; the rest is 0.
+
+    Args:
+        vec: shape (..., number of elements). diag: as in `tril_matrix_to_vec`. ValueError where so many numbers make no square.
+
+    >>> naru.distributions.utils.vec_to_tril_matrix(naru.tensor([1.0, 2.0, 3.0]))
+    tensor([[1., 0.],
+            [2., 3.]])
+    """
     n = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
     eps = finfo(vec.dtype).eps
     if not round(n) - eps <= n <= round(n) + eps:

@@ -113,6 +113,14 @@ def multi_head_attention_forward(
         the result, of query's shape, and the weights (N, L, S), or (N, num_heads, L, S), without N where there is none; None unless needed.
 
     AssertionError for shapes that do not fit, RuntimeError for masks that do not.
+
+    >>> x = naru.tensor([[1.0, 0.0], [0.0, 1.0]])
+    >>> eye, zero = naru.eye(2), naru.zeros(2)
+    >>> found, weights = naru.nn.functional.multi_head_attention_forward(
+    ...     x, x, x, 2, 1, naru.cat([eye, eye, eye]), None, None, None, False, 0.0, eye, zero)
+    >>> weights
+    tensor([[0.6698, 0.3302],
+            [0.3302, 0.6698]])
     """
     tensors = (
         in_proj_weight, in_proj_bias, bias_k, bias_v, out_proj_weight, out_proj_bias, key_padding_mask, attn_mask,

@@ -163,6 +163,13 @@ def linear_cross_entropy(
         input: (N, in) or (in,). linear_weight: (C, d1..., in). linear_bias: (C, d1...).
         target, weight, reduction, label_smoothing: as in `cross_entropy`.
         options: a `LinearCrossEntropyOptions`; the whole matrix of logits is made all the same, with a warning.
+        ignore_index: the class whose targets do not count.
+
+    >>> x, target = naru.eye(2), naru.tensor([0, 1])
+    >>> naru.nn.functional.linear_cross_entropy(x, naru.eye(2) * 2, target)
+    tensor(0.1269)
+    >>> naru.nn.functional.cross_entropy(x @ (naru.eye(2) * 2).T, target)
+    tensor(0.1269)
     """
     check_reduction(reduction)
     if options is not None:

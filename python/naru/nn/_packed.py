@@ -137,6 +137,10 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
         lengths: their N lengths: a list, or a tensor on cpu.
         batch_first: whether sequences are the first dimension.
         enforce_sorted: the lengths fall already (RuntimeError where they do not); else the sequences are sorted here.
+
+    >>> padded = naru.tensor([[1, 2], [3, 4], [5, 0]])
+    >>> naru.nn.utils.rnn.pack_padded_sequence(padded, [3, 2])
+    PackedSequence(data=tensor([1, 2, 3, 4, 5]), batch_sizes=tensor([2, 2, 1]), sorted_indices=None, unsorted_indices=None)
     """
     if not isinstance(lengths, Tensor):
         lengths = _C.tensor(lengths, dtype=_C.int64, device="cpu")
@@ -160,6 +164,11 @@ def pad_packed_sequence(
         batch_first: whether sequences become the first dimension.
         padding_value: what stands behind the ends.
         total_length: T; the longest sequence's unless given. ValueError where it is less.
+
+    >>> packed = naru.nn.utils.rnn.pack_sequence([naru.tensor([1, 3, 5]), naru.tensor([2, 4])])
+    >>> naru.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    (tensor([[1, 3, 5],
+            [2, 4, 0]]), tensor([3, 2]))
     """
     padded, lengths = _C._pad_packed_sequence(sequence.data, sequence.batch_sizes, batch_first, padding_value, total_length)
     back = sequence.unsorted_indices
@@ -169,13 +178,26 @@ def pad_packed_sequence(
 
 
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Packs tensors (L_i, ...), the longest first unless enforce_sorted is False."""
+    """Packs tensors (L_i, ...), the longest first unless enforce_sorted is False.
+
+    Args:
+        sequences: N tensors, of lengths L_i.
+        enforce_sorted: whether another order is an error (RuntimeError); else they are sorted here.
+
+    >>> naru.nn.utils.rnn.pack_sequence([naru.tensor([1, 3, 5]), naru.tensor([2, 4])]).data
+    tensor([1, 2, 3, 4, 5])
+    """
     lengths = _C.tensor([s.size(0) for s in sequences], dtype=_C.int64, device="cpu")
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences that `pack_sequence` packed."""
+    """The sequences that `pack_sequence` packed.
+
+    >>> packed = naru.nn.utils.rnn.pack_sequence([naru.tensor([1, 3, 5]), naru.tensor([2, 4])])
+    >>> naru.nn.utils.rnn.unpack_sequence(packed)
+    [tensor([1, 3, 5]), tensor([2, 4])]
+    """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
 
@@ -194,7 +216,15 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences of `pad_sequence`, cut back to their lengths."""
+    """The sequences of `pad_sequence`, cut back to their lengths.
+
+    Args:
+        padded_sequences: shape (T, N, ...), or (N, T, ...) with batch_first.
+        lengths: N lengths, int64.
+
+    >>> naru.nn.utils.rnn.unpad_sequence(naru.tensor([[1, 3, 5], [2, 4, 0]]), naru.tensor([3, 2]), batch_first=True)
+    [tensor([1, 3, 5]), tensor([2, 4])]
+    """
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [row[: int(length)] for row, length in zip(padded_sequences, lengths.tolist())]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from .._functions.arguments import takes_tensors
+from .._functions.naming import named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +18,21 @@ adaptive_avg_pool1d = _C.adaptive_avg_pool1d
 adaptive_max_pool1d_with_indices = _C.adaptive_max_pool1d
 
 
-def _max_pool(core: Any, name: str, both: bool = False) -> Any:
+_MAX_POOL = """The greatest element of each window of (N, C, d1...) or (C, d1...).
+
+Args:
+    input: floating point, integer or bool.
+    kernel_size, stride, dilation: of the window: its size, its step (its size if None), the distance of its elements.
+    padding: added on both sides; counts as less than every number.
+    ceil_mode: sizes are rounded up.
+    return_indices: whether each one's place in its channel (int64) is returned, too, as max_pool*_with_indices does always.
+
+>>> """
+
+
+def _max_pool(core: Any, name: str, example: str, both: bool = False) -> Any:
     @takes_tensors
+    @named(name, _MAX_POOL + example)
     def max_pool(
         input: Tensor,
         kernel_size: Any,
@@ -28,26 +42,34 @@ def _max_pool(core: Any, name: str, both: bool = False) -> Any:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        """The greatest element of each window of (N, C, d1...) or (C, d1...); with `return_indices`, and in max_pool*_with_indices always, also its place
-        in its channel (int64).
-
-        Args:
-            kernel_size, stride, dilation: of the window: its size, its step (its size if None), the distance of its elements.
-            padding: added on both sides; counts as less than every number.
-            ceil_mode: sizes are rounded up.
-        """
         found = core(input, kernel_size, stride, padding, dilation, ceil_mode)
         return found if both or return_indices else found[0]
 
-    max_pool.__name__ = max_pool.__qualname__ = name
     return max_pool
 
 
-_MAX_POOLS = (_C.max_pool1d_with_indices, _C.max_pool2d_with_indices, _C.max_pool3d_with_indices)
-max_pool1d, max_pool2d, max_pool3d = (_max_pool(core, f"max_pool{n}d") for n, core in enumerate(_MAX_POOLS, 1))
-max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (
-    _max_pool(core, f"max_pool{n}d_with_indices", True) for n, core in enumerate(_MAX_POOLS, 1)
+max_pool1d = _max_pool(
+    _C.max_pool1d_with_indices, "max_pool1d", "naru.nn.functional.max_pool1d(naru.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)\ntensor([[5., 3.]])"
 )
+max_pool2d = _max_pool(
+    _C.max_pool2d_with_indices, "max_pool2d", "naru.nn.functional.max_pool2d(naru.arange(8.0).reshape(1, 2, 4), 2)\ntensor([[[5., 7.]]])"
+)
+max_pool3d = _max_pool(
+    _C.max_pool3d_with_indices, "max_pool3d",
+    "naru.nn.functional.max_pool3d(naru.arange(16.0).reshape(1, 2, 2, 4), 2)\ntensor([[[[13., 15.]]]])",
+)  # fmt: skip
+max_pool1d_with_indices = _max_pool(
+    _C.max_pool1d_with_indices, "max_pool1d_with_indices",
+    "naru.nn.functional.max_pool1d_with_indices(naru.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)\n(tensor([[5., 3.]]), tensor([[1, 3]]))", True,
+)  # fmt: skip
+max_pool2d_with_indices = _max_pool(
+    _C.max_pool2d_with_indices, "max_pool2d_with_indices",
+    "naru.nn.functional.max_pool2d_with_indices(naru.arange(8.0).reshape(1, 2, 4), 2)\n(tensor([[[5., 7.]]]), tensor([[[5, 7]]]))", True,
+)  # fmt: skip
+max_pool3d_with_indices = _max_pool(
+    _C.max_pool3d_with_indices, "max_pool3d_with_indices",
+    "naru.nn.functional.max_pool3d_with_indices(naru.arange(8.0).reshape(1, 2, 2, 2), 2)\n(tensor([[[[7.]]]]), tensor([[[[7]]]]))", True,
+)  # fmt: skip
 
 
 def _whole_sizes(input: Tensor, output_size: Any, n: int) -> Any:
@@ -171,8 +193,21 @@ def _require_spatial(input: Tensor, n: int, name: str) -> None:
         raise RuntimeError(f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor for input, but got: {list(input.shape)}")
 
 
-def _fractional(n: int, name: str) -> Any:
+_FRACTIONAL = """The greatest elements of windows at random places (Graham, 2015) of (N, C, d1...) or (C, d1...).
+
+Args:
+    input: floating point.
+    kernel_size: the windows' size.
+    output_size: how many windows; or output_ratio: how many for each element of the input. ValueError for neither.
+    return_indices: whether each one's place in its channel (int64) is returned, too.
+    _random_samples: numbers (N, C, dimensions) in [0, 1) that choose the places.
+
+>>> """
+
+
+def _fractional(n: int, name: str, example: str) -> Any:
     @takes_tensors
+    @named(name, _FRACTIONAL + example)
     def fractional_max_pool(
         input: Tensor,
         kernel_size: Any,
@@ -181,11 +216,6 @@ def _fractional(n: int, name: str) -> Any:
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> Any:
-        """The greatest elements of windows at random places, which `_random_samples` (N, C, dimensions) in [0, 1) choose (Graham, 2015).
-
-        Args:
-            output_size: how many windows; or output_ratio: how many for each element of the input.
-        """
         _require_spatial(input, n, name)
         if output_size is None:
             if output_ratio is None:
@@ -200,12 +230,18 @@ def _fractional(n: int, name: str) -> Any:
         found = _C._fractional_max_pool(n, input, kernel_size, output_size, _random_samples)
         return found if return_indices else found[0]
 
-    fractional_max_pool.__name__ = fractional_max_pool.__qualname__ = name
     return fractional_max_pool
 
 
-fractional_max_pool2d = _fractional(2, "fractional_max_pool2d")
-fractional_max_pool3d = _fractional(3, "fractional_max_pool3d")
+# The last window ends where the input does, whatever chance says.
+fractional_max_pool2d = _fractional(
+    2, "fractional_max_pool2d",
+    "naru.nn.functional.fractional_max_pool2d(naru.arange(16.0).reshape(1, 4, 4), 2, output_size=2)[..., -1, -1]\ntensor([15.])",
+)  # fmt: skip
+fractional_max_pool3d = _fractional(
+    3, "fractional_max_pool3d",
+    "naru.nn.functional.fractional_max_pool3d(naru.arange(64.0).reshape(1, 4, 4, 4), 2, output_size=2)[..., -1, -1, -1]\ntensor([63.])",
+)  # fmt: skip
 
 
 def fractional_max_pool2d_with_indices(*args: Any, **kwargs: Any) -> Any:
@@ -252,24 +288,36 @@ def _unpool_sizes(input: Tensor, n: int, kernel_size: Any, stride: Any, padding:
     return wanted
 
 
-def _unpool(n: int, name: str) -> Any:
+_UNPOOL = """Zeros, with each element of `input`, (N, C, d1...) or (C, d1...), at the place that max pooling found it at.
+
+Args:
+    input: the elements. indices: their places, as pooling with `return_indices=True` gives them (int64).
+    kernel_size, stride, padding: as they were in pooling; stride is kernel_size if None.
+    output_size: the sizes that were pooled, where several fit; ValueError for those that do not.
+
+>>> """
+
+
+def _unpool(n: int, name: str, example: str) -> Any:
     @takes_tensors
+    @named(name, _UNPOOL + example)
     def max_unpool(
         input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
     ) -> Tensor:
-        """Zeros, with each element of `input` at the place that max pooling found it at.
-
-        Args:
-            indices: as pooling with `return_indices=True` gives them. kernel_size, stride, padding: as they were in pooling.
-            output_size: the sizes that were pooled, where several fit.
-        """
         _require_spatial(input, n, name)
         return _C._max_unpool(n, input, indices, _unpool_sizes(input, n, kernel_size, stride, padding, output_size))
 
-    max_unpool.__name__ = max_unpool.__qualname__ = name
     return max_unpool
 
 
-max_unpool1d = _unpool(1, "max_unpool1d")
-max_unpool2d = _unpool(2, "max_unpool2d")
-max_unpool3d = _unpool(3, "max_unpool3d")
+max_unpool1d = _unpool(
+    1, "max_unpool1d", "naru.nn.functional.max_unpool1d(naru.tensor([[5.0, 3.0]]), naru.tensor([[1, 3]]), 2)\ntensor([[0., 5., 0., 3.]])"
+)
+max_unpool2d = _unpool(
+    2, "max_unpool2d",
+    "naru.nn.functional.max_unpool2d(naru.tensor([[[5.0]]]), naru.tensor([[[3]]]), 2)\ntensor([[[0., 0.],\n         [0., 5.]]])",
+)  # fmt: skip
+max_unpool3d = _unpool(
+    3, "max_unpool3d",
+    "naru.nn.functional.max_unpool3d(naru.tensor([[[[5.0]]]]), naru.tensor([[[[3]]]]), (1, 2, 2)).flatten()\ntensor([0., 0., 0., 5.])",
+)  # fmt: skip

@@ -59,6 +59,15 @@ from ._class_loss import (  # noqa: F401
     multilabel_soft_margin_loss as multilabel_soft_margin_loss,
     triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
 )
+from ._dropout import (  # noqa: F401
+    alpha_dropout as alpha_dropout,
+    dropout as dropout,
+    dropout1d as dropout1d,
+    dropout2d as dropout2d,
+    dropout3d as dropout3d,
+    feature_alpha_dropout as feature_alpha_dropout,
+    feature_dropout as feature_dropout,
+)
 from ._image import (  # noqa: F401
     affine_grid as affine_grid,
     batch_norm as batch_norm,
@@ -145,91 +154,12 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     Args:
         input1: shape (..., I). input2: shape (..., J), the same leading dimensions.
         weight: shape (K, I, J). bias: shape (K,).
+
+    >>> x, y = naru.tensor([1.0, 2.0]), naru.tensor([3.0, 4.0])
+    >>> naru.nn.functional.bilinear(x, y, naru.eye(2).reshape(1, 2, 2))
+    tensor([11.])
     """
     return _C.bilinear(input1, input2, weight, bias)
-
-
-_dropout = _C.dropout
-
-
-def _check_probability(p: float) -> None:
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-
-
-@takes_tensors
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes each element with probability `p` and scales the rest by 1 / (1 - p); the identity when not training."""
-    _check_probability(p)
-    if inplace:
-        return input.copy_(_dropout(input, p, training)) if training and p > 0.0 else input
-    return _dropout(input, p, training)
-
-
-def _channel_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
-    """Zeroes whole channels (dimension 1, or 0 where `input` has no batch dimension)."""
-    _check_probability(p)
-    if not training or p == 0.0:
-        return input
-    out = _C._feature_dropout(input, p, True)
-    return input.copy_(out) if inplace else out
-
-
-@takes_tensors
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels of (N, C, L) or (C, L)."""
-    if input.dim() == 2:
-        return _channel_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
-    return _channel_dropout(input, p, training, inplace)
-
-
-@takes_tensors
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels of (N, C, H, W)."""
-    if input.dim() not in (3, 4):
-        import warnings
-
-        warnings.warn(
-            f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will result in an error in a future "
-            "release. To retain the behavior and silence this warning, please use dropout instead. Note that dropout2d exists to "
-            "provide channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, and an optional batch dimension "
-            "(i.e. 3D or 4D inputs).",
-            stacklevel=2,
-        )
-    return _channel_dropout(input, p, training, inplace)
-
-
-@takes_tensors
-def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W)."""
-    if input.dim() == 4:
-        return _channel_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
-    return _channel_dropout(input, p, training, inplace)
-
-
-def _alpha_dropout(run: Callable[..., Tensor], input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
-    input.dtype  # noqa: B018  # of no tensor that is an error, training or not
-    _check_probability(p)
-    if not training or p == 0.0:
-        return input
-    out = run(input, p, True)
-    return input.copy_(out) if inplace else out
-
-
-@takes_tensors
-def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Dropout that keeps mean and variance of a SELU network's activations."""
-    return _alpha_dropout(_C._alpha_dropout, input, p, training, inplace)
-
-
-@takes_tensors
-def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """`alpha_dropout` of whole channels: dimension 1 of (N, C, ...).
-
-    >>> naru.nn.functional.feature_alpha_dropout(naru.ones(1, 3), p=0.5, training=False)
-    tensor([[1., 1., 1.]])
-    """
-    return _alpha_dropout(_C._feature_alpha_dropout, input, p, training, inplace)
 
 
 @takes_tensors
@@ -315,6 +245,11 @@ def grouped_mm(
         mat_a, mat_b: (G, M, K) and (G, K, N); or one or both with 2 dimensions, of which `offs` divides the one that has no groups.
         offs: int32, where each group ends.
         bias: not supported (RuntimeError), as in PyTorch.
+        out_dtype: the result's dtype; that of mat_a if None.
+
+    >>> a = naru.ones(2, 1, 8, dtype=naru.bfloat16)
+    >>> naru.nn.functional.grouped_mm(a, naru.ones(2, 8, 8, dtype=naru.bfloat16))[:, 0, 0]
+    tensor([8., 8.], dtype=torch.bfloat16)
     """
     if bias is not None:
         raise RuntimeError("Bias not supported yet")
@@ -425,12 +360,6 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     tensor([0.7071])
     """
     return _C.cosine_similarity(x1, x2, dim, eps)
-
-
-@takes_tensors
-def feature_dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """The same as `dropout2d`."""
-    return _channel_dropout(input, p, training, inplace)
 
 
 __getattr__ = _missing.module_getattr(__name__)

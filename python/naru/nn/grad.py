@@ -28,42 +28,103 @@ def _gradient(n: int, by: int, operands: list[Any], grad_output: Tensor, rest: t
 def conv1d_input(
     input_size: Any, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The gradient of conv1d by its input, of size input_size (N, C, L), from that of its result. weight (O, C / groups, k)."""
+    """The gradient of conv1d by its input, of size input_size (N, C, L), from that of its result. weight (O, C / groups, k).
+
+    Args:
+        input_size: (N, C, L), the shape of the gradient.
+        weight: shape (O, C / groups, k).
+        grad_output: the gradient of conv1d's result, (N, O, length).
+        stride, padding, dilation, groups: those that conv1d was called with.
+
+    >>> naru.nn.grad.conv1d_input((1, 1, 4), naru.tensor([[[1.0, 2.0]]]), naru.ones(1, 1, 3))
+    tensor([[[1., 3., 3., 2.]]])
+    """
     return _gradient(1, 0, [input_size, weight], grad_output, (stride, padding, dilation, groups))
 
 
 def conv2d_input(
     input_size: Any, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The gradient of conv2d by its input, of size input_size (N, C, H, W), from that of its result. weight (O, C / groups, h, w)."""
+    """The gradient of conv2d by its input, of size input_size (N, C, H, W), from that of its result. weight (O, C / groups, h, w).
+
+    Args:
+        input_size: (N, C, H, W), the shape of the gradient.
+        weight: shape (O, C / groups, h, w).
+        grad_output: the gradient of conv2d's result, (N, O, height, width).
+        stride, padding, dilation, groups: those that conv2d was called with.
+
+    >>> naru.nn.grad.conv2d_input((1, 1, 2, 3), naru.ones(1, 1, 1, 2), naru.ones(1, 1, 2, 2))
+    tensor([[[[1., 2., 1.],
+              [1., 2., 1.]]]])
+    """
     return _gradient(2, 0, [input_size, weight], grad_output, (stride, padding, dilation, groups))
 
 
 def conv3d_input(
     input_size: Any, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The gradient of conv3d by its input, of size input_size (N, C, D, H, W), from that of its result. weight (O, C / groups, d, h, w)."""
+    """The gradient of conv3d by its input, of size input_size (N, C, D, H, W), from that of its result. weight (O, C / groups, d, h, w).
+
+    Args:
+        input_size: (N, C, D, H, W), the shape of the gradient.
+        weight: shape (O, C / groups, d, h, w).
+        grad_output: the gradient of conv3d's result, (N, O, depth, height, width).
+        stride, padding, dilation, groups: those that conv3d was called with.
+
+    >>> naru.nn.grad.conv3d_input((1, 1, 1, 1, 3), naru.ones(1, 1, 1, 1, 2), naru.ones(1, 1, 1, 1, 2)).flatten()
+    tensor([1., 2., 1.])
+    """
     return _gradient(3, 0, [input_size, weight], grad_output, (stride, padding, dilation, groups))
 
 
 def conv1d_weight(
     input: Tensor, weight_size: Any, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The gradient of conv1d by its weight, of size weight_size (O, C / groups, k), from that of its result. input (N, C, L)."""
+    """The gradient of conv1d by its weight, of size weight_size (O, C / groups, k), from that of its result. input (N, C, L).
+
+    Args:
+        input: shape (N, C, L).
+        weight_size: (O, C / groups, k), the shape of the gradient.
+        grad_output: the gradient of conv1d's result, (N, O, length).
+        stride, padding, dilation, groups: those that conv1d was called with.
+
+    >>> naru.nn.grad.conv1d_weight(naru.arange(4.0).reshape(1, 1, 4), (1, 1, 2), naru.ones(1, 1, 3))
+    tensor([[[3., 6.]]])
+    """
     return _gradient(1, 1, [input, weight_size], grad_output, (stride, padding, dilation, groups))
 
 
 def conv2d_weight(
     input: Tensor, weight_size: Any, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The gradient of conv2d by its weight, of size weight_size (O, C / groups, h, w), from that of its result. input (N, C, H, W)."""
+    """The gradient of conv2d by its weight, of size weight_size (O, C / groups, h, w), from that of its result. input (N, C, H, W).
+
+    Args:
+        input: shape (N, C, H, W).
+        weight_size: (O, C / groups, h, w), the shape of the gradient.
+        grad_output: the gradient of conv2d's result, (N, O, height, width).
+        stride, padding, dilation, groups: those that conv2d was called with.
+
+    >>> naru.nn.grad.conv2d_weight(naru.arange(6.0).reshape(1, 1, 2, 3), (1, 1, 1, 2), naru.ones(1, 1, 2, 2))
+    tensor([[[[ 8., 12.]]]])
+    """
     return _gradient(2, 1, [input, weight_size], grad_output, (stride, padding, dilation, groups))
 
 
 def conv3d_weight(
     input: Tensor, weight_size: Any, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The gradient of conv3d by its weight, of size weight_size (O, C / groups, d, h, w), from that of its result. input (N, C, D, H, W)."""
+    """The gradient of conv3d by its weight, of size weight_size (O, C / groups, d, h, w), from that of its result. input (N, C, D, H, W).
+
+    Args:
+        input: shape (N, C, D, H, W).
+        weight_size: (O, C / groups, d, h, w), the shape of the gradient.
+        grad_output: the gradient of conv3d's result, (N, O, depth, height, width).
+        stride, padding, dilation, groups: those that conv3d was called with.
+
+    >>> naru.nn.grad.conv3d_weight(naru.arange(3.0).reshape(1, 1, 1, 1, 3), (1, 1, 1, 1, 2), naru.ones(1, 1, 1, 1, 2)).flatten()
+    tensor([1., 3.])
+    """
     return _gradient(3, 1, [input, weight_size], grad_output, (stride, padding, dilation, groups))
 
 

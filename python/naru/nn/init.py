@@ -213,7 +213,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     return _C._sparse_(tensor, sparsity, std, **_seeded(generator))
 
 
-def _deprecated(new: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _deprecated(new: Callable[..., Tensor], call: str, shown: str) -> Callable[..., Tensor]:
+    """The old name of a function; `call` of the new one prints `shown`."""
     old_name = new.__name__[:-1]
 
     def old(*args: Any, **kwargs: Any) -> Tensor:
@@ -225,20 +226,24 @@ def _deprecated(new: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return new(*args, **kwargs)
 
     old.__name__ = old_name
-    old.__doc__ = f"The old name of `{new.__name__}`."
+    old.__doc__ = f"""The old name of `{new.__name__}`, whose arguments it takes; it warns (FutureWarning).
+
+>>> naru.nn.init.{old_name}({call}
+{shown}
+"""
     return old
 
 
-uniform = _deprecated(uniform_)
-normal = _deprecated(normal_)
-constant = _deprecated(constant_)
-eye = _deprecated(eye_)
-dirac = _deprecated(dirac_)
-xavier_uniform = _deprecated(xavier_uniform_)
-xavier_normal = _deprecated(xavier_normal_)
-kaiming_uniform = _deprecated(kaiming_uniform_)
-kaiming_normal = _deprecated(kaiming_normal_)
-orthogonal = _deprecated(orthogonal_)
-sparse = _deprecated(sparse_)
+uniform = _deprecated(uniform_, "naru.empty(2), 3.0, 3.0)", "tensor([3., 3.])")
+normal = _deprecated(normal_, "naru.empty(2), 3.0, 0.0)", "tensor([3., 3.])")
+constant = _deprecated(constant_, "naru.empty(2), 3.0)", "tensor([3., 3.])")
+eye = _deprecated(eye_, "naru.empty(2, 2))", "tensor([[1., 0.],\n        [0., 1.]])")
+dirac = _deprecated(dirac_, "naru.empty(1, 1, 3))", "tensor([[[0., 1., 0.]]])")
+xavier_uniform = _deprecated(xavier_uniform_, "naru.empty(3, 3)).abs().max() <= 1", "tensor(True)")
+xavier_normal = _deprecated(xavier_normal_, "naru.empty(3, 3), gain=0.0).abs().max()", "tensor(0.)")
+kaiming_uniform = _deprecated(kaiming_uniform_, 'naru.empty(3, 3), nonlinearity="linear").abs().max() <= 1', "tensor(True)")
+kaiming_normal = _deprecated(kaiming_normal_, "naru.empty(100, 100)).std().round(decimals=1)", "tensor(0.1000)")
+orthogonal = _deprecated(orthogonal_, "naru.empty(2, 2)).det().abs().round()", "tensor(1.)")
+sparse = _deprecated(sparse_, "naru.empty(4, 1), sparsity=0.5).count_nonzero()", "tensor(2)")
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -103,7 +103,17 @@ class _Uninitialized:
 
 
 class UninitializedParameter(_Uninitialized, Parameter):
-    """A `Parameter` whose shape is not known yet. See `torch.nn.LazyLinear`."""
+    """A `Parameter` whose shape is not known yet. See `torch.nn.LazyLinear`.
+
+    Args:
+        requires_grad: whether gradients will be computed for it.
+        device, dtype: of the tensor to come; `materialize(shape)` makes it.
+
+    >>> p = naru.nn.UninitializedParameter()
+    >>> p.materialize((2, 3))
+    >>> p.shape, type(p).__name__
+    (torch.Size([2, 3]), 'Parameter')
+    """
 
     becomes = Parameter
 
@@ -120,7 +130,18 @@ class UninitializedParameter(_Uninitialized, Parameter):
 
 
 class UninitializedBuffer(_Uninitialized, Buffer):
-    """A `Buffer` whose shape is not known yet."""
+    """A `Buffer` whose shape is not known yet.
+
+    Args:
+        requires_grad: whether gradients will be computed for it.
+        device, dtype: of the tensor to come; `materialize(shape)` makes it.
+        persistent: whether the buffer is part of the module's state_dict.
+
+    >>> b = naru.nn.UninitializedBuffer()
+    >>> b.materialize((2,))
+    >>> b.shape
+    torch.Size([2])
+    """
 
     becomes = Buffer
 
@@ -134,5 +155,12 @@ class UninitializedBuffer(_Uninitialized, Buffer):
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether it is a parameter or buffer whose shape is not known yet."""
+    """Whether it is a parameter or buffer whose shape is not known yet.
+
+    >>> layer = naru.nn.LazyLinear(2)
+    >>> before = naru.nn.parameter.is_lazy(layer.weight)
+    >>> _ = layer(naru.ones(1, 3))
+    >>> before, naru.nn.parameter.is_lazy(layer.weight)
+    (True, False)
+    """
     return isinstance(param, _Uninitialized)

@@ -28,19 +28,31 @@ _DEFAULT_OPSET, _LEAST_OPSET = 18, 14
 
 
 class TrainingMode(enum.Enum):
-    """In which mode a module is traced."""
+    """In which mode a module is traced.
+
+    >>> naru.onnx.TrainingMode.EVAL.name
+    'EVAL'
+    """
 
     EVAL, PRESERVE, TRAINING = range(3)
 
 
 class OperatorExportTypes(enum.Enum):
-    """What becomes of functions without ONNX: only ONNX is known here."""
+    """What becomes of functions without ONNX: only ONNX is known here.
+
+    >>> naru.onnx.OperatorExportTypes.ONNX.name
+    'ONNX'
+    """
 
     ONNX, ONNX_ATEN, ONNX_ATEN_FALLBACK, ONNX_FALLTHROUGH = range(4)
 
 
 def is_in_onnx_export() -> bool:
-    """Whether a module is being traced for an export."""
+    """Whether a module is being traced for an export.
+
+    >>> naru.onnx.is_in_onnx_export()
+    False
+    """
     return _exporting[0]
 
 

@@ -45,6 +45,14 @@ class LRScheduler:
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
         last_epoch: the epoch to go on from; -1 starts anew and notes each group's rate as "initial_lr".
+
+    >>> class Halved(naru.optim.lr_scheduler.LRScheduler):
+    ...     def get_lr(self):
+    ...         return [group["initial_lr"] * 0.5**self.last_epoch for group in self.optimizer.param_groups]
+    >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+    >>> schedule = Halved(optimizer)
+    >>> optimizer.step(); schedule.step(); schedule.get_last_lr()
+    [0.5]
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:

@@ -35,12 +35,36 @@ def _add(hooks: OrderedDict[int, Any], hook: Callable[..., Any], prepend: bool =
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(optimizer, args, kwargs)` before each step of every optimizer."""
+    """Calls `hook(optimizer, args, kwargs)` before each step of every optimizer.
+
+    Args:
+        hook: what it returns, if not None, are the new args and kwargs.
+
+    Returns a handle whose `remove()` takes the hook away.
+
+    >>> from naru.optim.optimizer import register_optimizer_step_pre_hook
+    >>> handle = register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: print(type(optimizer).__name__))
+    >>> naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0).step()
+    SGD
+    >>> handle.remove()
+    """
     return _add(_global_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(optimizer, args, kwargs)` after each step of every optimizer."""
+    """Calls `hook(optimizer, args, kwargs)` after each step of every optimizer.
+
+    Args:
+        hook: what it returns is of no account.
+
+    Returns a handle whose `remove()` takes the hook away.
+
+    >>> from naru.optim.optimizer import register_optimizer_step_post_hook
+    >>> handle = register_optimizer_step_post_hook(lambda optimizer, args, kwargs: print(type(optimizer).__name__))
+    >>> naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0).step()
+    SGD
+    >>> handle.remove()
+    """
     return _add(_global_post_hooks, hook)
 
 

@@ -50,6 +50,19 @@ class Optimizer(OptimizerHooks):
 
     A subclass defines `step`. Parameters keep their identity when a model moves to another device, so that an
     optimizer may be made before or after; its state follows them.
+
+    >>> class Descent(naru.optim.Optimizer):
+    ...     def __init__(self, params, lr):
+    ...         super().__init__(params, {"lr": lr})
+    ...     @naru.no_grad()
+    ...     def step(self, closure=None):
+    ...         for group in self.param_groups:
+    ...             for p in group["params"]:
+    ...                 p -= group["lr"] * p.grad
+    >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([2.0])
+    >>> Descent([p], lr=0.25).step()
+    >>> p.data
+    tensor([0.5000])
     """
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:

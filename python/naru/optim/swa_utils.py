@@ -40,7 +40,11 @@ def _in_place(average: Callable[[Tensor, Tensor, Any], Tensor]) -> Callable[[Any
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """The function (average, value, count) -> decay · average + (1 - decay) · value. ValueError unless decay is in [0, 1]."""
+    """The function (average, value, count) -> decay · average + (1 - decay) · value. ValueError unless decay is in [0, 1].
+
+    >>> naru.optim.swa_utils.get_ema_avg_fn(0.75)(naru.tensor(4.0), naru.tensor(8.0), 1)
+    tensor(5.)
+    """
     _check_decay(decay)
 
     def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
@@ -51,12 +55,22 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[PARAM_LIST, PARAM_LIST, Any], None]:
-    """The same for lists, whose averages are written. ValueError unless decay is in [0, 1]."""
+    """The same for lists, whose averages are written. ValueError unless decay is in [0, 1].
+
+    >>> averages = [naru.tensor(4.0)]
+    >>> naru.optim.swa_utils.get_ema_multi_avg_fn(0.75)(averages, [naru.tensor(8.0)], 1)
+    >>> averages
+    [tensor(5.)]
+    """
     return _in_place(get_ema_avg_fn(decay))
 
 
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """The function (average, value, count) -> the mean of count + 1 values, of which `average` is that of the first ones."""
+    """The function (average, value, count) -> the mean of count + 1 values, of which `average` is that of the first ones.
+
+    >>> naru.optim.swa_utils.get_swa_avg_fn()(naru.tensor(4.0), naru.tensor(8.0), naru.tensor(3))
+    tensor(5.)
+    """
 
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
         with _C.no_grad():
@@ -66,7 +80,13 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
 
 
 def get_swa_multi_avg_fn() -> Callable[[PARAM_LIST, PARAM_LIST, Any], None]:
-    """The same for lists, whose averages are written."""
+    """The same for lists, whose averages are written.
+
+    >>> averages = [naru.tensor(4.0)]
+    >>> naru.optim.swa_utils.get_swa_multi_avg_fn()(averages, [naru.tensor(8.0)], naru.tensor(3))
+    >>> averages
+    [tensor(5.)]
+    """
     return _in_place(get_swa_avg_fn())
 
 
@@ -149,6 +169,11 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
         loader: batches, or lists whose first element is one.
         model: the model, called with each batch in training mode; its mode stays.
         device: where batches are moved to first.
+
+    >>> norm = naru.nn.BatchNorm1d(1)
+    >>> naru.optim.swa_utils.update_bn([naru.tensor([[1.0], [3.0]]), naru.tensor([[5.0], [7.0]])], norm)
+    >>> norm.running_mean
+    tensor([4.])
     """
     momenta = {module: module.momentum for module in model.modules() if isinstance(module, _BatchNorm)}
     if not momenta:
@@ -175,6 +200,11 @@ class SWALR(LRScheduler):
         swa_lr: the rate to arrive at, for all groups or a list of one for each.
         anneal_epochs: after how many epochs.
         anneal_strategy: "cos" or "linear". ValueError for others.
+
+    >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+    >>> schedule = naru.optim.swa_utils.SWALR(optimizer, swa_lr=0.0, anneal_epochs=4, anneal_strategy="linear")
+    >>> [(optimizer.step(), schedule.step(), schedule.get_last_lr()[0])[2] for _ in range(5)]
+    [0.75, 0.5, 0.25, 0.0, 0.0]
     """
 
     def __init__(

@@ -30,7 +30,11 @@ __all__ = [
 
 
 class ProfilerActivity(enum.Enum):
-    """What is profiled."""
+    """What is profiled.
+
+    >>> naru.profiler.ProfilerActivity.CPU in naru.profiler.supported_activities()
+    True
+    """
 
     CPU = 0
     CUDA = 1
@@ -41,14 +45,22 @@ class ProfilerActivity(enum.Enum):
 
 
 class DeviceType(enum.Enum):
-    """Kinds of device."""
+    """Kinds of device.
+
+    >>> naru.profiler.DeviceType.CUDA.name
+    'CUDA'
+    """
 
     CPU = 0
     CUDA = 1
 
 
 class ProfilerAction(enum.Enum):
-    """What is done in a step."""
+    """What is done in a step.
+
+    >>> naru.profiler.schedule(wait=1, warmup=1, active=1)(1)
+    <ProfilerAction.WARMUP: 1>
+    """
 
     NONE = 0
     WARMUP = 1
@@ -57,7 +69,12 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be asked for."""
+    """What can be asked for.
+
+    >>> with naru.virtual("cuda", count=1):
+    ...     naru.profiler.ProfilerActivity.CUDA in naru.profiler.supported_activities()
+    True
+    """
     kinds = {ProfilerActivity.CUDA: "cuda", ProfilerActivity.XPU: "xpu"}
     return {ProfilerActivity.CPU, *(activity for activity, kind in kinds.items() if _C.is_available(kind))}
 
@@ -106,7 +123,20 @@ def _default_schedule_fn(_: int) -> ProfilerAction:
 
 
 def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False) -> Callable[[Any], None]:
-    """For on_trace_ready: writes a trace to a folder, as TensorBoard's plugin looks for it."""
+    """For on_trace_ready: writes a trace to a folder, as TensorBoard's plugin looks for it.
+
+    Args:
+        dir_name: the folder, which is made.
+        worker_name: what the file's name begins with; the machine's name and the process's number if None.
+        use_gzip: whether the file is compressed.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with naru.profiler.profile(on_trace_ready=naru.profiler.tensorboard_trace_handler(folder, "me")):
+    ...         _ = naru.ones(2) + 1
+    ...     [name.startswith("me.") and name.endswith(".pt.trace.json") for name in os.listdir(folder)]
+    [True]
+    """
 
     def handler(profiler: Any) -> None:
         os.makedirs(dir_name, exist_ok=True)

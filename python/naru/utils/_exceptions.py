@@ -21,6 +21,14 @@ class ExceptionWrapper:
     Args:
         exc_info: as `sys.exc_info()` gives it, which is the default.
         where: completes "Caught ValueError ...".
+
+    >>> from naru.nn.parallel.parallel_apply import ExceptionWrapper
+    >>> try:
+    ...     1 / 0
+    ... except ZeroDivisionError:
+    ...     caught = ExceptionWrapper(where="in replica 0 on cuda:0")
+    >>> caught.exc_msg.splitlines()[0]
+    'Traceback (most recent call last):'
     """
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C, random
 from .._missing import fail
-from ..amp.autocast_mode import autocast
 from ..autograd import Function, backward
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..autograd.graph import saved_tensors_hooks
+from ._checkpoint_conditions import _Conditions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -31,11 +31,27 @@ __all__ = [
 
 
 class CheckpointError(RuntimeError):
-    """The second run of a part is not like its first."""
+    """The second run of a part is not like its first.
+
+    >>> from naru.utils.checkpoint import CheckpointError, checkpoint
+    >>> sizes = iter([2, 3])
+    >>> def part(x):
+    ...     return naru.sin(x) * naru.ones(next(sizes), 1)
+    >>> y = checkpoint(part, naru.ones(1, requires_grad=True), use_reentrant=False)
+    >>> try:
+    ...     y.sum().backward()
+    ... except CheckpointError as error:
+    ...     print(type(error).__name__)
+    CheckpointError
+    """
 
 
 class DefaultDeviceType:
-    """For PyTorch's sake: the kind of device whose random state is kept. Here one generator serves all devices."""
+    """For PyTorch's sake: the kind of device whose random state is kept. Here one generator serves all devices.
+
+    >>> naru.utils.checkpoint.DefaultDeviceType.get_device_type()
+    'cuda'
+    """
 
     _kind = "cuda"
 
@@ -51,58 +67,90 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """Devices of the tensors among the arguments, and the state of the generator, which is one for all."""
+    """Devices of the tensors among the arguments, and the state of the generator, which is one for all.
+
+    Args:
+        args: anything; only tensors on devices are looked at.
+
+    >>> with naru.virtual("cuda", count=1):
+    ...     devices, states = naru.utils.checkpoint.get_device_states(naru.ones(1, device="cuda"), 3)
+    ...     devices, len(states)
+    ([0], 1)
+    """
     devices = sorted({a.get_device() for a in args if isinstance(a, Tensor) and a.device.type not in ("cpu", "meta")})
     return devices, [random.get_rng_state() for _ in devices]
 
 
 def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
-    """Takes back what `get_device_states` gave."""
+    """Takes back what `get_device_states` gave.
+
+    Args:
+        devices: indices, which are of no concern.
+        states: states of the generator.
+        device_type: the devices' kind, of no concern either.
+
+    >>> state = naru.get_rng_state()
+    >>> before = naru.rand(1)
+    >>> naru.utils.checkpoint.set_device_states([0], [state])
+    >>> naru.equal(naru.rand(1), before)
+    True
+    """
     for state in states:
         random.set_rng_state(state)
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The tensors among `inputs` (a tuple) without history, requiring gradients as they did."""
+    """The tensors among `inputs` (a tuple) without history, requiring gradients as they did.
+
+    Args:
+        inputs: a tuple (RuntimeError for anything else).
+
+    >>> x = naru.ones(1, requires_grad=True)
+    >>> y, n = naru.utils.checkpoint.detach_variable((x * 2, 3))
+    >>> y.is_leaf, y.requires_grad, n
+    (True, True, 3)
+    """
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
-    """Warns where no tensor requires gradients."""
+    """Warns where no tensor requires gradients.
+
+    Args:
+        inputs: anything; only tensors are looked at.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     naru.utils.checkpoint.check_backward_validity([naru.ones(1)])
+    >>> len(caught)
+    1
+    """
     if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
 
 
 def noop_context_fn() -> tuple[Any, Any]:
-    """Two contexts that do nothing."""
+    """Two contexts that do nothing.
+
+    >>> forward, again = naru.utils.checkpoint.noop_context_fn()
+    >>> with forward:
+    ...     naru.ones(1)
+    tensor([1.])
+    """
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
-class _Conditions:
-    """What a run depends on beside its arguments: the random state, and autocast."""
-
-    def __init__(self, preserve_rng_state: bool) -> None:
-        self.rng = random.get_rng_state() if preserve_rng_state else None
-        self.casts = [
-            (kind, _C.get_autocast_dtype(kind), _C.is_autocast_enabled(kind)) for kind in ("cpu", "cuda") if hasattr(_C, "get_autocast_dtype")
-        ]
-        self.cache = _C.is_autocast_cache_enabled() if hasattr(_C, "is_autocast_cache_enabled") else True
-
-    @contextlib.contextmanager
-    def again(self) -> Iterator[None]:
-        with contextlib.ExitStack() as stack:
-            if self.rng is not None:
-                stack.enter_context(random.fork_rng())
-                random.set_rng_state(self.rng)
-            for kind, dtype, enabled in self.casts:
-                stack.enter_context(autocast(kind, dtype=dtype, enabled=enabled, cache_enabled=self.cache))
-            yield
-
-
 class CheckpointFunction(Function):
-    """The part as one node: `checkpoint(..., use_reentrant=True)`."""
+    """The part as one node: `checkpoint(..., use_reentrant=True)`.
+
+    >>> from naru.utils.checkpoint import checkpoint
+    >>> y = checkpoint(naru.sin, naru.zeros(1, requires_grad=True), use_reentrant=True)
+    >>> y.grad_fn.name()
+    'CheckpointFunctionBackward'
+    """
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
@@ -158,12 +206,37 @@ def _setting(name: str, value: bool | None) -> Iterator[None]:
 
 
 def set_checkpoint_early_stop(enable: bool) -> Any:
-    """A context in which second runs end as soon as backward has what it needs (they do unless told otherwise), or do not."""
+    """A context in which second runs end as soon as backward has what it needs (they do unless told otherwise), or do not.
+
+    Args:
+        enable: whether they end early.
+
+    >>> from naru.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+    >>> def part(x):
+    ...     print("run")
+    ...     return x.sin()
+    >>> x = naru.zeros(1, requires_grad=True)
+    >>> with set_checkpoint_early_stop(False):
+    ...     checkpoint(part, x, use_reentrant=False).backward()
+    run
+    run
+    """
     return _setting("early_stop", enable)
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
-    """A context in which errors of second runs list what was saved, or do not."""
+    """A context in which errors of second runs list what was saved, or do not.
+
+    Args:
+        enabled: whether they do; None: as `checkpoint`'s `debug` says.
+
+    >>> from naru.utils.checkpoint import checkpoint, set_checkpoint_debug_enabled
+    >>> x = naru.zeros(1, requires_grad=True)
+    >>> with set_checkpoint_debug_enabled(True):
+    ...     checkpoint(naru.sin, x, use_reentrant=False).backward()
+    >>> x.grad
+    tensor([1.])
+    """
     return _setting("debug", enabled)
 
 
@@ -323,7 +396,21 @@ def checkpoint(
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
-    """The functions (or the modules of a Sequential) one after the other, in `segments` parts of which all but the last are checkpointed."""
+    """The functions (or the modules of a Sequential) one after the other, in `segments` parts of which all but the last are checkpointed.
+
+    Args:
+        functions: a Sequential, or a list of functions of one argument.
+        segments: how many parts.
+        input: the first one's argument.
+        use_reentrant: as in `checkpoint`.
+        kwargs: preserve_rng_state, as in `checkpoint`; ValueError for others.
+
+    >>> model = naru.nn.Sequential(naru.nn.Tanh(), naru.nn.ReLU(), naru.nn.Sigmoid())
+    >>> x = naru.zeros(1, requires_grad=True)
+    >>> y = naru.utils.checkpoint.checkpoint_sequential(model, 2, x, use_reentrant=False)
+    >>> y
+    tensor([0.5000], grad_fn=<SigmoidBackward0>)
+    """
     if use_reentrant is None:
         warnings.warn(
             "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In a future release, we "

@@ -19,37 +19,100 @@ def _refuse(name: str) -> NoReturn:
 
 
 def load(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError, with what to use."""
+    """NotImplementedError, with what to use.
+
+    Raises NotImplementedError whatever it is given: extensions of PyTorch's are not built here.
+
+    >>> try:
+    ...     naru.utils.cpp_extension.load("mine", ["mine.cpp"])
+    ... except NotImplementedError as error:
+    ...     print("naru.kernel" in str(error))
+    True
+    """
     _refuse("load")
 
 
 def load_inline(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError, with what to use."""
+    """NotImplementedError, with what to use.
+
+    Raises NotImplementedError whatever it is given: extensions of PyTorch's are not built here.
+
+    >>> try:
+    ...     naru.utils.cpp_extension.load_inline("mine", "int f() { return 1; }")
+    ... except NotImplementedError as error:
+    ...     print("naru.kernel" in str(error))
+    True
+    """
     _refuse("load_inline")
 
 
 def CppExtension(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError, with what to use."""
+    """NotImplementedError, with what to use.
+
+    Raises NotImplementedError whatever it is given: extensions of PyTorch's are not built here.
+
+    >>> try:
+    ...     naru.utils.cpp_extension.CppExtension("mine", ["mine.cpp"])
+    ... except NotImplementedError as error:
+    ...     print("naru.kernel" in str(error))
+    True
+    """
     _refuse("CppExtension")
 
 
 def CUDAExtension(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError, with what to use."""
+    """NotImplementedError, with what to use.
+
+    Raises NotImplementedError whatever it is given: extensions of PyTorch's are not built here.
+
+    >>> try:
+    ...     naru.utils.cpp_extension.CUDAExtension("mine", ["mine.cu"])
+    ... except NotImplementedError as error:
+    ...     print("naru.kernel" in str(error))
+    True
+    """
     _refuse("CUDAExtension")
 
 
 def include_paths(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError, with what to use."""
+    """NotImplementedError, with what to use.
+
+    Raises NotImplementedError whatever it is given: extensions of PyTorch's are not built here.
+
+    >>> try:
+    ...     naru.utils.cpp_extension.include_paths()
+    ... except NotImplementedError as error:
+    ...     print("naru.kernel" in str(error))
+    True
+    """
     _refuse("include_paths")
 
 
 def library_paths(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError, with what to use."""
+    """NotImplementedError, with what to use.
+
+    Raises NotImplementedError whatever it is given: extensions of PyTorch's are not built here.
+
+    >>> try:
+    ...     naru.utils.cpp_extension.library_paths()
+    ... except NotImplementedError as error:
+    ...     print("naru.kernel" in str(error))
+    True
+    """
     _refuse("library_paths")
 
 
 class BuildExtension:
-    """NotImplementedError, with what to use."""
+    """NotImplementedError, with what to use.
+
+    Raises NotImplementedError whatever it is given: extensions of PyTorch's are not built here.
+
+    >>> try:
+    ...     naru.utils.cpp_extension.BuildExtension()
+    ... except NotImplementedError as error:
+    ...     print("naru.kernel" in str(error))
+    True
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse("BuildExtension")

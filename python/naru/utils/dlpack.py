@@ -11,7 +11,11 @@ Tensor = _C.Tensor
 
 
 class DLDeviceType(enum.IntEnum):
-    """The kinds of device that DLPack knows."""
+    """The kinds of device that DLPack knows.
+
+    >>> naru.utils.dlpack.DLDeviceType(1).name
+    'kDLCPU'
+    """
 
     kDLCPU = 1
     kDLCUDA = 2
@@ -26,7 +30,12 @@ class DLDeviceType(enum.IntEnum):
 
 def dlpack_device(self: Tensor) -> tuple[DLDeviceType, int]:
     """(kind, index) of the device, as DLPack numbers them. What is not on the host is on a device of no kind that others know (kDLExtDev), as its
-    memory has no address that they could use."""
+    memory has no address that they could use.
+
+    >>> kind, index = naru.ones(1).__dlpack_device__()
+    >>> kind.name, index
+    ('kDLCPU', 0)
+    """
     if self.device.type != "cpu":
         return DLDeviceType.kDLExtDev, self.device.index or 0
     return DLDeviceType.kDLCPU, 0
@@ -45,6 +54,13 @@ def dlpack(
     max_version: the newest version of DLPack that the consumer reads, from (1, 0) on with a versioned capsule. dl_device: (1, 0) for memory of the host,
     a copy of what is on a device. stream is of no concern, as the values are there when this returns. Errors: BufferError for a tensor that requires
     grad, on a device where the host was not asked for, or where copy=False forbids the copy.
+
+    >>> import numpy as np
+    >>> x = naru.tensor([1, 2])
+    >>> shared = np.from_dlpack(x)
+    >>> shared[0] = 5
+    >>> x
+    tensor([5, 2])
     """
     if stream is not None and not isinstance(stream, int):
         raise TypeError("stream must be ``int`` or ``none``")
@@ -63,7 +79,16 @@ def dlpack(
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """A DLPack capsule over the tensor's memory."""
+    """A DLPack capsule over the tensor's memory.
+
+    Args:
+        tensor: a tensor that does not require grad (BufferError). The capsule can be used once.
+
+    >>> x = naru.tensor([1, 2])
+    >>> y = naru.from_dlpack(naru.utils.dlpack.to_dlpack(x))
+    >>> y.data_ptr() == x.data_ptr()
+    True
+    """
     return dlpack(tensor)
 
 

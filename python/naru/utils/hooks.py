@@ -15,6 +15,14 @@ class RemovableHandle:
     Args:
         hooks_dict: the dict of hooks, keyed by handle id.
         extra_dict: further dicts with entries under the same id.
+
+    >>> layer = naru.nn.ReLU()
+    >>> with layer.register_forward_hook(lambda module, args, output: print("called")) as handle:
+    ...     _ = layer(naru.ones(1))
+    called
+    >>> _ = layer(naru.ones(1))
+    >>> type(handle).__name__
+    'RemovableHandle'
     """
 
     def __init__(self, hooks_dict: dict, *, extra_dict: dict | list | None = None) -> None:

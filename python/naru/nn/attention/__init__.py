@@ -18,7 +18,11 @@ WARN_FOR_UNFUSED_KERNELS = False
 
 
 class SDPBackend(IntEnum):
-    """The kernels that PyTorch has for attention."""
+    """The kernels that PyTorch has for attention.
+
+    >>> naru.nn.attention.SDPBackend.MATH, naru.nn.attention.SDPBackend(1).name
+    (<SDPBackend.MATH: 0>, 'FLASH_ATTENTION')
+    """
 
     ERROR = -1
     MATH = 0

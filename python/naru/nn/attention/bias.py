@@ -14,7 +14,11 @@ __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_le
 
 
 class CausalVariant(IntEnum):
-    """Which corner of the mask the diagonal starts from."""
+    """Which corner of the mask the diagonal starts from.
+
+    >>> list(naru.nn.attention.bias.CausalVariant)
+    [<CausalVariant.UPPER_LEFT: 1>, <CausalVariant.LOWER_RIGHT: 2>]
+    """
 
     UPPER_LEFT = 1
     LOWER_RIGHT = 2
@@ -24,6 +28,16 @@ class CausalBias(Tensor):
     """A causal mask (seq_len_q, seq_len_kv) that is not written down: position i sees those up to i (UPPER_LEFT), or as many less as keys are more.
 
     `attn_mask` of `scaled_dot_product_attention`. AssertionError for another variant.
+
+    Args:
+        variant: a `CausalVariant`.
+        seq_len_q, seq_len_kv: how many queries and how many keys.
+
+    >>> from naru.nn.attention.bias import CausalBias, CausalVariant
+    >>> q, k = naru.ones(1, 2, 1), naru.ones(1, 3, 1)
+    >>> mask = CausalBias(CausalVariant.LOWER_RIGHT, 2, 3)
+    >>> naru.nn.functional.scaled_dot_product_attention(q, k, naru.tensor([[[1.0], [3.0], [5.0]]]), attn_mask=mask).flatten()
+    tensor([2., 3.])
     """
 
     variant: CausalVariant

@@ -19,21 +19,42 @@ __all__ = ["AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_ma
 
 
 class AuxRequest(NamedTuple):
-    """What `flex_attention` returns besides: the logarithms of the sums of exponentials, and the greatest scores, of each row."""
+    """What `flex_attention` returns besides: the logarithms of the sums of exponentials, and the greatest scores, of each row.
+
+    >>> from naru.nn.attention.flex_attention import AuxRequest, flex_attention
+    >>> x = naru.ones(1, 1, 2, 1)
+    >>> out, aux = flex_attention(x, x, x, return_aux=AuxRequest(max_scores=True))
+    >>> aux.max_scores, aux.lse
+    (tensor([[[1., 1.]]]), None)
+    """
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What was asked for by an AuxRequest, (B, H, L) each; else None."""
+    """What was asked for by an AuxRequest, (B, H, L) each; else None.
+
+    >>> from naru.nn.attention.flex_attention import AuxRequest, flex_attention
+    >>> x = naru.ones(1, 1, 2, 1)
+    >>> flex_attention(x, x, x, return_aux=AuxRequest(lse=True))[1].lse
+    tensor([[[1.6931, 1.6931]]])
+    """
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
-    """The mask that hides nothing."""
+    """The mask that hides nothing.
+
+    Args:
+        batch, head, token_q, token_kv: positions, integer tensors that broadcast against each other.
+
+    >>> from naru.nn.attention.flex_attention import create_mask, noop_mask
+    >>> create_mask(noop_mask, None, None, 1, 3, device="cpu")
+    tensor([[[[True, True, True]]]])
+    """
     return batch.new_ones((), dtype=_C.bool)
 
 
@@ -51,12 +72,34 @@ def _joined(masks: tuple, join: Callable[[Tensor, Tensor], Tensor], start: bool)
 
 
 def or_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The mask that shows what one of these shows. RuntimeError for what can't be called."""
+    """The mask that shows what one of these shows. RuntimeError for what can't be called.
+
+    Args:
+        mask_mods: functions f(b, h, q_idx, kv_idx).
+
+    >>> from naru.nn.attention.flex_attention import create_mask, or_masks
+    >>> mask = or_masks(lambda b, h, q, k: q == k, lambda b, h, q, k: k == 0)
+    >>> create_mask(mask, None, None, 3, 3, device="cpu").int()
+    tensor([[[[1, 0, 0],
+              [1, 1, 0],
+              [1, 0, 1]]]], dtype=torch.int32)
+    """
     return _joined(mask_mods, lambda a, b: a | b, False)
 
 
 def and_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The mask that shows what all of these show. RuntimeError for what can't be called."""
+    """The mask that shows what all of these show. RuntimeError for what can't be called.
+
+    Args:
+        mask_mods: functions f(b, h, q_idx, kv_idx).
+
+    >>> from naru.nn.attention.flex_attention import and_masks, create_mask
+    >>> window = and_masks(lambda b, h, q, k: q >= k, lambda b, h, q, k: q - k < 2)
+    >>> create_mask(window, None, None, 3, 3, device="cpu").int()
+    tensor([[[[1, 0, 0],
+              [1, 1, 0],
+              [0, 1, 1]]]], dtype=torch.int32)
+    """
     return _joined(mask_mods, lambda a, b: a & b, True)
 
 
@@ -101,6 +144,16 @@ class BlockMask:
     """A mask mod, and which blocks of the scores it shows in part (kv_num_blocks, kv_indices) and whole (full_kv_num_blocks, full_kv_indices).
 
     Made by `create_block_mask`. naru's attention goes by the mask mod alone.
+
+    Args:
+        mask: which keys each query sees, bool (B, H, queries, keys).
+        BLOCK_SIZE: of queries and of keys.
+        mask_mod: f(b, h, q_idx, kv_idx).
+
+    >>> from naru.nn.attention.flex_attention import create_block_mask
+    >>> mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, 8, 8, device="cpu", BLOCK_SIZE=4)
+    >>> mask.shape, mask.kv_num_blocks, mask.full_kv_num_blocks
+    ((1, 1, 8, 8), tensor([[[1, 1]]], dtype=torch.int32), tensor([[[0, 1]]], dtype=torch.int32))
     """
 
     def __init__(self, mask: Tensor, BLOCK_SIZE: tuple[int, int], mask_mod: Callable[..., Tensor]) -> None:
@@ -150,7 +203,20 @@ def create_block_mask(
     _compile: bool = False,
     **options: Any,
 ) -> BlockMask:
-    """The BlockMask of a mask mod: see `create_mask`. BLOCK_SIZE: of queries and keys. Other options have no effect."""
+    """The BlockMask of a mask mod: see `create_mask`. BLOCK_SIZE: of queries and keys. Other options have no effect.
+
+    Args:
+        mask_mod: f(b, h, q_idx, kv_idx). B, H: how many batches and heads it differs for; 1 if None.
+        Q_LEN, KV_LEN: how many queries and how many keys.
+        device: the best kind's current device if None.
+        BLOCK_SIZE: one size, or those of queries and of keys.
+
+    >>> from naru.nn.attention.flex_attention import create_block_mask
+    >>> mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, 8, 8, device="cpu", BLOCK_SIZE=4)
+    >>> mask.to_dense(), mask.sparsity()
+    (tensor([[[[1, 0],
+              [1, 1]]]], dtype=torch.int32), 25.0)
+    """
     sizes = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
     return BlockMask(create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device), sizes, mask_mod)
 

@@ -30,25 +30,74 @@ def _add(hooks: dict[int, Callable], hook: Callable[..., Any], *marks: dict[int,
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, args)` before every module's forward."""
+    """Calls `hook(module, args)` before every module's forward.
+
+    Args:
+        hook: what it returns, if not None, takes the place of the arguments.
+
+    Returns a handle whose `remove()` takes the hook away.
+
+    >>> handle = naru.nn.modules.module.register_module_forward_pre_hook(lambda module, args: print(type(module).__name__))
+    >>> _ = naru.nn.Sequential(naru.nn.ReLU(), naru.nn.Tanh())(naru.ones(1))
+    Sequential
+    ReLU
+    Tanh
+    >>> handle.remove()
+    """
     return _add(_global_forward_pre_hooks, hook)
 
 
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Calls `hook(module, args, output)` after every module's forward; with_kwargs: `hook(module, args, kwargs, output)`."""
+    """Calls `hook(module, args, output)` after every module's forward; with_kwargs: `hook(module, args, kwargs, output)`.
+
+    Args:
+        hook: what it returns, if not None, takes the place of the output.
+        always_call: whether it is called, too, where forward raises.
+
+    Returns a handle whose `remove()` takes the hook away.
+
+    >>> handle = naru.nn.modules.module.register_module_forward_hook(lambda module, args, output: output + 1)
+    >>> naru.nn.ReLU()(naru.tensor([-1.0, 1.0]))
+    tensor([1., 2.])
+    >>> handle.remove()
+    """
     marks = [mark for mark, wanted in ((_global_forward_kwargs, with_kwargs), (_global_forward_always, always_call)) if wanted]
     return _add(_global_forward_hooks, hook, *marks)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, grad_input, grad_output)` when the gradients of a module's inputs have been computed."""
+    """Calls `hook(module, grad_input, grad_output)` when the gradients of a module's inputs have been computed.
+
+    Args:
+        hook: what it returns, if not None, takes the place of grad_input.
+
+    Returns a handle whose `remove()` takes the hook away.
+
+    >>> handle = naru.nn.modules.module.register_module_full_backward_hook(lambda module, grad_input, grad_output: print(grad_input))
+    >>> x = naru.tensor([-1.0, 1.0], requires_grad=True)
+    >>> naru.nn.ReLU()(x).sum().backward()
+    (tensor([0., 1.]),)
+    >>> handle.remove()
+    """
     return _add(_global_backward_hooks, hook)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, grad_output)` before every module's backward; what it returns replaces grad_output."""
+    """Calls `hook(module, grad_output)` before every module's backward; what it returns replaces grad_output.
+
+    Args:
+        hook: called with a module and a tuple of the gradients of its outputs.
+
+    Returns a handle whose `remove()` takes the hook away.
+
+    >>> handle = naru.nn.modules.module.register_module_full_backward_pre_hook(lambda module, grad_output: print(grad_output))
+    >>> x = naru.tensor([-1.0, 1.0], requires_grad=True)
+    >>> naru.nn.ReLU()(x).sum().backward()
+    (tensor([1., 1.]),)
+    >>> handle.remove()
+    """
     return _add(_global_backward_pre_hooks, hook)
 
 
@@ -62,17 +111,46 @@ def _register(kind: str, hook: Callable[..., Any]) -> RemovableHandle:
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, name, parameter)` where a parameter is registered; what it returns, if not None, takes its place."""
+    """Calls `hook(module, name, parameter)` where a parameter is registered; what it returns, if not None, takes its place.
+
+    Args:
+        hook: of all modules; the handle that is returned takes it away by `remove()`.
+
+    >>> from naru.nn.modules.module import register_module_parameter_registration_hook
+    >>> handle = register_module_parameter_registration_hook(lambda module, name, parameter: print(name, tuple(parameter.shape)))
+    >>> _ = naru.nn.Linear(3, 2)
+    weight (2, 3)
+    bias (2,)
+    >>> handle.remove()
+    """
     return _register("parameter", hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, name, buffer)` where a buffer is registered; what it returns, if not None, takes its place."""
+    """Calls `hook(module, name, buffer)` where a buffer is registered; what it returns, if not None, takes its place.
+
+    Args:
+        hook: of all modules; the handle that is returned takes it away by `remove()`.
+
+    >>> handle = naru.nn.modules.module.register_module_buffer_registration_hook(lambda module, name, buffer: print(name))
+    >>> naru.nn.Module().register_buffer("scale", naru.ones(1))
+    scale
+    >>> handle.remove()
+    """
     return _register("buffer", hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, name, submodule)` where a module is registered; what it returns, if not None, takes its place."""
+    """Calls `hook(module, name, submodule)` where a module is registered; what it returns, if not None, takes its place.
+
+    Args:
+        hook: of all modules; the handle that is returned takes it away by `remove()`.
+
+    >>> handle = naru.nn.modules.module.register_module_module_registration_hook(lambda module, name, submodule: print(name, submodule))
+    >>> _ = naru.nn.Sequential(naru.nn.ReLU())
+    0 ReLU()
+    >>> handle.remove()
+    """
     return _register("module", hook)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from ... import _C
 from .. import functional as F
 from ..parameter import Parameter
+from ._activation_bases import _Along, _Alpha, _Inplace, _Lambda
 from .module import Module
 
 Tensor = _C.Tensor
@@ -16,17 +17,6 @@ __all__ = [
     "Hardtanh", "Hardsigmoid", "Hardswish", "Hardshrink", "Softshrink", "Tanhshrink", "Softplus", "Softsign",
     "LogSigmoid", "GLU", "Softmax", "Softmin", "LogSoftmax", "Softmax2d",
 ]  # fmt: skip
-
-
-class _Inplace(Module):
-    """Base of the activations without other options than `inplace`."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
 
 
 class ReLU(_Inplace):
@@ -42,35 +32,55 @@ class ReLU(_Inplace):
 
 
 class ReLU6(_Inplace):
-    """min(max(x, 0), 6)"""
+    """min(max(x, 0), 6)
+
+    >>> naru.nn.ReLU6()(naru.tensor([-1.0, 2.0, 8.0]))
+    tensor([0., 2., 6.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu6(input, self.inplace)
 
 
 class SELU(_Inplace):
-    """Scaled ELU that keeps mean 0 and variance 1"""
+    """Scaled ELU that keeps mean 0 and variance 1
+
+    >>> naru.nn.SELU()(naru.tensor([-1.0, 0.0, 1.0]))
+    tensor([-1.1113,  0.0000,  1.0507])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
 class SiLU(_Inplace):
-    """x · sigmoid(x)"""
+    """x · sigmoid(x)
+
+    >>> naru.nn.SiLU()(naru.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.2689,  0.0000,  0.7311])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
 
 
 class Mish(_Inplace):
-    """x · tanh(softplus(x))"""
+    """x · tanh(softplus(x))
+
+    >>> naru.nn.Mish()(naru.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.3034,  0.0000,  0.8651])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
 
 class Hardsigmoid(_Inplace):
-    """min(max(x + 3, 0), 6) / 6"""
+    """min(max(x + 3, 0), 6) / 6
+
+    >>> naru.nn.Hardsigmoid()(naru.tensor([-4.0, 0.0, 1.5]))
+    tensor([0.0000, 0.5000, 0.7500])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
@@ -80,7 +90,11 @@ class Hardsigmoid(_Inplace):
 
 
 class Hardswish(_Inplace):
-    """x · hardsigmoid(x)"""
+    """x · hardsigmoid(x)
+
+    >>> naru.nn.Hardswish()(naru.tensor([-4.0, 1.0, 4.0]))
+    tensor([-0.0000, 0.6667, 4.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
@@ -195,18 +209,6 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
-class _Alpha(Module):
-    """Base of the activations with `alpha` and `inplace`."""
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
-
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
-
-
 class ELU(_Alpha):
     """x where x > 0, else alpha · (exp(x) - 1)
 
@@ -302,17 +304,6 @@ class Tanhshrink(Module):
         return F.tanhshrink(input)
 
 
-class _Lambda(Module):
-    """Base of the activations with `lambd`."""
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def extra_repr(self) -> str:
-        return f"{self.lambd}"
-
-
 class Hardshrink(_Lambda):
     """x where |x| > lambd, else 0
 
@@ -352,17 +343,6 @@ class Softplus(Module):
 
     def extra_repr(self) -> str:
         return f"beta={self.beta}, threshold={self.threshold}"
-
-
-class _Along(Module):
-    """Base of the functions along a dimension."""
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
 
 class Softmax(_Along):

@@ -136,9 +136,22 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the batches of all processes. naru's programs are one process: it is that of the batch, (N, C, ...) of any rank from 2 on.
+    """Batch normalisation over the batches of all processes, (N, C, ...) of any rank from 2 on.
 
-    Args: those of `BatchNorm1d`, and process_group, which is kept.
+    naru's programs are one process: it is that of the batch.
+
+    Args:
+        num_features: C.
+        eps: added to variances before their root is taken.
+        momentum: how far the running statistics move towards those of a batch; None: they are the mean of all batches.
+        affine: whether there are weight (starts as 1) and bias (starts as 0). bias: False for the weight alone.
+        track_running_stats: whether there are running statistics, which count in evaluation.
+        process_group: kept, and not used.
+        device, dtype: of the parameters and buffers; the defaults if None.
+
+    >>> naru.nn.SyncBatchNorm(1, affine=False)(naru.tensor([[1.0], [3.0]]))
+    tensor([[-1.0000],
+            [ 1.0000]])
     """
 
     def __init__(

@@ -183,7 +183,11 @@ class NLLLoss2d(NLLLoss):
 
 @dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """How PyTorch divides `linear_cross_entropy` into chunks of the batch. naru takes them with a warning, and makes all logits at once."""
+    """How PyTorch divides `linear_cross_entropy` into chunks of the batch. naru takes them with a warning, and makes all logits at once.
+
+    >>> naru.nn.LinearCrossEntropyOptions(batch_chunk_size=64).batch_chunk_size
+    64
+    """
 
     allow_retain_graph: bool = False
     batch_chunk_size: int | None = None
@@ -193,7 +197,25 @@ class LinearCrossEntropyOptions:
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """`functional.linear_cross_entropy` with a linear layer of its own, from (N, in_features) to (N, num_classes, *out_features)."""
+    """`functional.linear_cross_entropy` with a linear layer of its own, from (N, in_features) to (N, num_classes, *out_features).
+
+    Args:
+        in_features: of the input's last dimension.
+        num_classes: how many classes there are.
+        out_features: more dimensions, each element of which is classified by itself.
+        bias: whether the layer has a bias.
+        device, dtype: of the layer's parameters.
+        reduction: "mean", "sum" or "none".
+        weight: a factor for each class, (num_classes,); RuntimeError for another shape.
+        ignore_index: the class whose targets do not count.
+        label_smoothing: the share, in [0, 1], that all classes have of each target.
+        options: taken with a warning; see `LinearCrossEntropyOptions`.
+
+    >>> loss = naru.nn.LinearCrossEntropyLoss(2, 3)
+    >>> _ = naru.nn.init.zeros_(loss.linear.weight)
+    >>> loss(naru.ones(4, 2), naru.tensor([0, 1, 2, 0]))
+    tensor(1.0986, grad_fn=<NllLossBackward0>)
+    """
 
     def __init__(
         self,

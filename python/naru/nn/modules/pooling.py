@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import _C
 from .. import functional as F
+from ._pooling_bases import _AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd, _LPPoolNd, _MaxPoolNd, _MaxUnpoolNd
 from .module import Module
 
 Tensor = _C.Tensor
@@ -34,49 +35,18 @@ __all__ = [
 ]
 
 
-class _MaxPoolNd(Module):
-    """The greatest element of each window of (N, C, d1...) or (C, d1...).
+class MaxPool1d(_MaxPoolNd):
+    """The greatest element of each window of (N, C, L) or (C, L).
 
     Args:
         kernel_size, stride, dilation: of the window: its size, its step (its size if None), the distance of its elements.
         padding: added on both sides; counts as less than every number.
-        return_indices: also the elements' places in their channel, which max unpooling takes.
+        return_indices: also the elements' places in their channel (int64), which max unpooling takes.
         ceil_mode: sizes are rounded up.
+
+    >>> naru.nn.MaxPool1d(2)(naru.tensor([[1.0, 5.0, 2.0, 3.0]]))
+    tensor([[5., 3.]])
     """
-
-    _function: Any = None
-
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = stride if stride is not None else kernel_size
-        self.padding = padding
-        self.dilation = dilation
-        self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
-
-    def forward(self, input: Tensor) -> Any:
-        return type(self)._function(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
-        )
-
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
-
-
-class MaxPool1d(_MaxPoolNd):
-    """The greatest element of each window of (N, C, L) or (C, L). See `MaxPool2d`."""
 
     _function = staticmethod(F.max_pool1d)
 
@@ -99,50 +69,69 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """The greatest element of each window of (N, C, D, H, W) or (C, D, H, W). See `MaxPool2d`."""
+    """The greatest element of each window of (N, C, D, H, W) or (C, D, H, W).
+
+    Args:
+        kernel_size, stride, dilation: of the window: its size, its step (its size if None), the distance of its elements.
+        padding: added on both sides; counts as less than every number.
+        return_indices: also the elements' places in their channel (int64), which max unpooling takes.
+        ceil_mode: sizes are rounded up.
+
+    >>> naru.nn.MaxPool3d(2)(naru.arange(16.0).reshape(1, 2, 2, 4))
+    tensor([[[[13., 15.]]]])
+    """
 
     _function = staticmethod(F.max_pool3d)
 
 
-class _MaxUnpoolNd(Module):
-    """Puts elements back where max pooling found them, among zeros."""
-
-    _dims = 0
-    _function: Any = None
-
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
-        super().__init__()
-
-        def each(value: Any) -> tuple[int, ...]:
-            return tuple(value) if isinstance(value, (tuple, list)) else (value,) * self._dims
-
-        self.kernel_size = each(kernel_size)
-        self.stride = each(stride if stride is not None else kernel_size)
-        self.padding = each(padding)
-
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        return type(self)._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Puts elements (N, C, L) back where `MaxPool1d` with return_indices found them, among zeros."""
+    """Puts elements (N, C, L) back where `MaxPool1d` with return_indices found them, among zeros.
+
+    Args:
+        kernel_size, stride, padding: those of the pooling; stride is kernel_size if None.
+
+    Called with the elements, their places (int64) and, where the sizes do not say it, output_size.
+
+    >>> pool = naru.nn.MaxPool1d(2, return_indices=True)
+    >>> naru.nn.MaxUnpool1d(2)(*pool(naru.tensor([[1.0, 5.0, 2.0, 3.0]])))
+    tensor([[0., 5., 0., 3.]])
+    """
 
     _dims = 1
     _function = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Puts elements (N, C, H, W) back where `MaxPool2d` with return_indices found them, among zeros."""
+    """Puts elements (N, C, H, W) back where `MaxPool2d` with return_indices found them, among zeros.
+
+    Args:
+        kernel_size, stride, padding: those of the pooling; stride is kernel_size if None.
+
+    Called with the elements, their places (int64) and, where the sizes do not say it, output_size.
+
+    >>> pool = naru.nn.MaxPool2d(2, return_indices=True)
+    >>> naru.nn.MaxUnpool2d(2)(*pool(naru.arange(8.0).reshape(1, 2, 4)))
+    tensor([[[0., 0., 0., 0.],
+             [0., 5., 0., 7.]]])
+    """
 
     _dims = 2
     _function = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Puts elements (N, C, D, H, W) back where `MaxPool3d` with return_indices found them, among zeros."""
+    """Puts elements (N, C, D, H, W) back where `MaxPool3d` with return_indices found them, among zeros.
+
+    Args:
+        kernel_size, stride, padding: those of the pooling; stride is kernel_size if None.
+
+    Called with the elements, their places (int64) and, where the sizes do not say it, output_size.
+
+    >>> pool = naru.nn.MaxPool3d((1, 2, 2), return_indices=True)
+    >>> naru.nn.MaxUnpool3d((1, 2, 2))(*pool(naru.arange(4.0).reshape(1, 1, 2, 2)))
+    tensor([[[[0., 0.],
+              [0., 3.]]]])
+    """
 
     _dims = 3
     _function = staticmethod(F.max_unpool3d)
@@ -287,25 +276,6 @@ class FractionalMaxPool3d(FractionalMaxPool2d):
     _function = staticmethod(F.fractional_max_pool3d)
 
 
-class _LPPoolNd(Module):
-    """(sum of x^norm_type)^(1 / norm_type) of each window."""
-
-    _function: Any = None
-
-    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
-        super().__init__()
-        self.norm_type = norm_type
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.ceil_mode = ceil_mode
-
-    def forward(self, input: Tensor) -> Tensor:
-        return type(self)._function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
-
-    def extra_repr(self) -> str:
-        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
-
-
 class LPPool1d(_LPPoolNd):
     """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, L) or (C, L).
 
@@ -337,23 +307,6 @@ class LPPool3d(_LPPoolNd):
     _function = staticmethod(F.lp_pool3d)
 
 
-class _AdaptiveMaxPoolNd(Module):
-    """The greatest elements of as many windows as asked for, which cover the input."""
-
-    _function: Any = None
-
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__()
-        self.output_size = output_size
-        self.return_indices = return_indices
-
-    def forward(self, input: Tensor) -> Any:
-        return type(self)._function(input, self.output_size, self.return_indices)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
-
-
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """The greatest elements of `output_size` windows that cover (N, C, L) or (C, L); with return_indices also their places.
 
@@ -382,22 +335,6 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """
 
     _function = staticmethod(F.adaptive_max_pool3d)
-
-
-class _AdaptiveAvgPoolNd(Module):
-    """The means of as many windows as asked for, which cover the input."""
-
-    _function: Any = None
-
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, input: Tensor) -> Tensor:
-        return type(self)._function(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):

@@ -55,6 +55,20 @@ class RNNBase(Module):
 
     Parameters: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 (an LSTM with projections: and weight_hr_l0) and so on for each layer, with
     "_reverse" behind the names of the other direction. They start uniform in ± 1 / sqrt(hidden_size).
+
+    Args:
+        input_size, hidden_size: the last dimensions of the input and of the hidden state.
+        num_layers: how many stand one above the other.
+        bias: whether there are biases.
+        batch_first: whether input and output are (N, L, ...) instead of (L, N, ...).
+        dropout: the probability of dropout between layers.
+        bidirectional: whether sequences are read from both ends.
+        proj_size: of an LSTM's projections; 0 for none.
+        device, dtype: of the parameters.
+
+    >>> rnn = naru.nn.modules.rnn.RNNBase("GRU", 3, 4)
+    >>> [(name, tuple(p.shape)) for name, p in rnn.named_parameters()]
+    [('weight_ih_l0', (12, 3)), ('weight_hh_l0', (12, 4)), ('bias_ih_l0', (12,)), ('bias_hh_l0', (12,))]
     """
 
     def __init__(
@@ -219,7 +233,17 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(Module):
-    """Base of the cells: weight_ih (chunks · hidden_size, input_size), weight_hh, bias_ih and bias_hh, uniform in ± 1 / sqrt(hidden_size)."""
+    """Base of the cells: weight_ih (chunks · hidden_size, input_size), weight_hh, bias_ih and bias_hh, uniform in ± 1 / sqrt(hidden_size).
+
+    Args:
+        input_size, hidden_size: the last dimensions of the input and of the hidden state.
+        bias: whether there are biases.
+        num_chunks: how many gates: 1 of an RNNCell, 4 of an LSTMCell, 3 of a GRUCell.
+        device, dtype: of the parameters.
+
+    >>> naru.nn.modules.rnn.RNNCellBase(3, 4, True, num_chunks=2).weight_ih.shape
+    torch.Size([8, 3])
+    """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None) -> None:
         super().__init__()

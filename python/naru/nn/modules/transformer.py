@@ -315,6 +315,10 @@ class TransformerDecoder(Module):
         decoder_layer: the layer that is copied, a TransformerDecoderLayer.
         num_layers: how many copies.
         norm: a module behind them, or None.
+
+    >>> layer = naru.nn.TransformerDecoderLayer(d_model=4, nhead=2, dim_feedforward=8)
+    >>> naru.nn.TransformerDecoder(layer, num_layers=2)(naru.ones(3, 1, 4), naru.ones(5, 1, 4)).shape
+    torch.Size([3, 1, 4])
     """
 
     __constants__ = ["norm"]

@@ -14,7 +14,12 @@ Tensor = _C.Tensor
 
 
 def device_of(device: Any, kind: str = "cuda") -> _C.device:
-    """A device from an index (of `kind`), a name or a device; -1 and "cpu" are the CPU."""
+    """A device from an index (of `kind`), a name or a device; -1 and "cpu" are the CPU.
+
+    >>> from naru.nn.parallel.comm import device_of
+    >>> device_of(1), device_of(-1), device_of("xpu:0")
+    (device(type='cuda', index=1), device(type='cpu'), device(type='xpu', index=0))
+    """
     if isinstance(device, int):
         return _C.device("cpu") if device == -1 else _C.device(kind, device)
     device = _C.device(device)
@@ -24,7 +29,16 @@ def device_of(device: Any, kind: str = "cuda") -> _C.device:
 
 
 def broadcast(tensor: Tensor, devices: Sequence[Any] | None = None, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
-    """The tensor on each device (where it is already: itself). out: tensors to copy into instead."""
+    """The tensor on each device (where it is already: itself). out: tensors to copy into instead.
+
+    Args:
+        devices: devices, or indices of cuda devices (-1: the CPU). Either `devices` or `out` (RuntimeError for both and for none).
+
+    >>> with naru.virtual("cuda", count=2):
+    ...     copies = naru.nn.parallel.comm.broadcast(naru.ones(2, device="cuda:0"), [0, 1])
+    ...     [str(c.device) for c in copies]
+    ['cuda:0', 'cuda:1']
+    """
     if (devices is None) == (out is None):
         raise RuntimeError(f"Exactly one of 'devices' and 'out' must be specified, but got devices={devices} and out={out}")
     if out is not None:
@@ -35,12 +49,32 @@ def broadcast(tensor: Tensor, devices: Sequence[Any] | None = None, *, out: Sequ
 
 
 def broadcast_coalesced(tensors: Sequence[Tensor], devices: Sequence[Any], buffer_size: int = 10485760) -> list[tuple[Tensor, ...]]:
-    """For each device, all tensors on it."""
+    """For each device, all tensors on it.
+
+    Args:
+        tensors: of any shapes and dtypes.
+        devices: devices, or indices of cuda devices.
+        buffer_size: taken, and not needed.
+
+    >>> with naru.virtual("cuda", count=2):
+    ...     per_device = naru.nn.parallel.comm.broadcast_coalesced([naru.ones(2, device="cuda"), naru.zeros(1, device="cuda")], [0, 1])
+    ...     [[str(t.device) for t in tensors] for tensors in per_device]
+    [['cuda:0', 'cuda:0'], ['cuda:1', 'cuda:1']]
+    """
     return [tuple(t.to(device_of(d), non_blocking=True) for t in tensors) for d in devices]
 
 
 def reduce_add(inputs: Sequence[Tensor], destination: Any = None) -> Tensor:
-    """The sum of tensors of different devices, in their order, on `destination` (the current device)."""
+    """The sum of tensors of different devices, in their order, on `destination` (the current device).
+
+    Args:
+        inputs: tensors of one shape.
+        destination: a device, or the index of one.
+
+    >>> with naru.virtual("cuda", count=2):
+    ...     naru.nn.parallel.comm.reduce_add([naru.ones(2, device="cuda:0"), naru.ones(2, device="cuda:1")], 0).tolist()
+    [2.0, 2.0]
+    """
     inputs = list(inputs)
     if not inputs:
         raise RuntimeError("reduce_add expects at least one tensor to add up")
@@ -60,7 +94,16 @@ def reduce_add(inputs: Sequence[Tensor], destination: Any = None) -> Tensor:
 
 def scatter(tensor: Tensor, devices: Sequence[Any], chunk_sizes: Sequence[int] | None = None, dim: int = 0) -> tuple[Tensor, ...]:
     """The tensor in pieces along `dim`, one a device: of the given sizes, else of equal ones but for the last. A tensor with fewer elements
-    along `dim` than there are devices gives fewer pieces."""
+    along `dim` than there are devices gives fewer pieces.
+
+    Args:
+        devices: devices, or indices of cuda devices.
+        chunk_sizes: the size of each piece along `dim`.
+
+    >>> with naru.virtual("cuda", count=2):
+    ...     [(p.tolist(), str(p.device)) for p in naru.nn.parallel.comm.scatter(naru.arange(4), [0, 1])]
+    [([0, 1], 'cuda:0'), ([2, 3], 'cuda:1')]
+    """
     if chunk_sizes is None:
         pieces = tensor.chunk(len(devices), dim)
     else:
@@ -74,7 +117,12 @@ def scatter(tensor: Tensor, devices: Sequence[Any], chunk_sizes: Sequence[int] |
 
 
 def gather(tensors: Sequence[Tensor], dim: int = 0, destination: Any = None) -> Tensor:
-    """Tensors of several devices, one behind another along `dim`, on `destination` (the current device; -1: the CPU)."""
+    """Tensors of several devices, one behind another along `dim`, on `destination` (the current device; -1: the CPU).
+
+    >>> with naru.virtual("cuda", count=2):
+    ...     naru.nn.parallel.comm.gather([naru.zeros(1, device="cuda:0"), naru.ones(1, device="cuda:1")], destination=-1)
+    tensor([0., 1.])
+    """
     tensors = list(tensors)
     if not tensors:
         raise RuntimeError("gather expects at least one tensor")

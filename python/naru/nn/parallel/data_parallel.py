@@ -107,7 +107,19 @@ class DataParallel(Module):
 def data_parallel(
     module: Module, inputs: Any, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0, module_kwargs: Any = None
 ) -> Any:
-    """module(*inputs, **module_kwargs), split over `device_ids` along `dim`; the result is on `output_device` (the first; -1: the CPU)."""
+    """module(*inputs, **module_kwargs), split over `device_ids` along `dim`; the result is on `output_device` (the first; -1: the CPU).
+
+    Args:
+        module: a module whose parameters are on the first device.
+        inputs: a tensor, or a tuple of arguments. module_kwargs: arguments by name.
+        device_ids: devices or indices; all of the best kind if None.
+        output_device: a device or an index.
+        dim: the batch's dimension.
+
+    >>> with naru.virtual("cuda", count=2):
+    ...     naru.nn.parallel.data_parallel(naru.nn.ReLU().to("cuda"), naru.tensor([-1.0, 2.0], device="cuda"), [0, 1]).tolist()
+    [0.0, 2.0]
+    """
     if not isinstance(inputs, tuple):
         inputs = () if inputs is None else (inputs,)
     parallel = DataParallel(module, device_ids, output_device, dim)

@@ -30,7 +30,17 @@ def parallel_apply(
     modules: Sequence[Any], inputs: Sequence[Any], kwargs_tup: Sequence[dict[str, Any]] | None = None, devices: Sequence[Any] | None = None
 ) -> list[Any]:
     """module(*input, **kwargs) for each of `modules`, on `devices` (None: where its input is). An input that is no tuple is the only argument.
-    Raises the first replica's error, with its type, its traceback as text, and the replica's number and device."""
+    Raises the first replica's error, with its type, its traceback as text, and the replica's number and device.
+
+    Args:
+        inputs: an argument, or a tuple of them, for each module.
+        kwargs_tup: arguments by name for each module.
+
+    >>> with naru.virtual("cuda", count=2):
+    ...     xs = [naru.tensor([-1.0], device="cuda:0"), naru.tensor([2.0], device="cuda:1")]
+    ...     [y.item() for y in naru.nn.parallel.parallel_apply([naru.nn.ReLU(), naru.nn.Tanh()], xs)]
+    [0.0, 0.9640275835990906]
+    """
     count = len(modules)
     if len(inputs) != count:
         raise AssertionError(f"The number of modules {count} is not equal to the number of inputs {len(inputs)}")

@@ -39,7 +39,15 @@ def _state(t: Tensor) -> tuple[int, int]:
 
 
 class Copies:
-    """Copies of tensors on other devices."""
+    """Copies of tensors on other devices.
+
+    >>> from naru.nn.parallel.replicate import Copies
+    >>> with naru.virtual("cuda", count=1):
+    ...     copies, x = Copies(), naru.ones(2)
+    ...     there = copies.of(x, naru.device("cuda:0"))
+    ...     there.device, copies.of(x, naru.device("cuda:0")) is there
+    (device(type='cuda', index=0), True)
+    """
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, _C.device], tuple[weakref.ref, tuple[int, int], Tensor, int]] = {}
@@ -79,7 +87,16 @@ def _shallow(module: Module) -> Module:
 
 def replicate(network: Module, devices: Sequence[Any], detach: bool = False, copies: Copies | None = None) -> list[Module]:
     """The module on each of `devices`, where its parameters are on the first: a replica there shares them. Gradients of the others' parameters
-    flow back to the originals unless `detach`. copies: what was copied before, to be used again."""
+    flow back to the originals unless `detach`. copies: what was copied before, to be used again.
+
+    Args:
+        network: a module. devices: devices or indices.
+
+    >>> with naru.virtual("cuda", count=2):
+    ...     models = naru.nn.parallel.replicate(naru.nn.Linear(2, 2).to("cuda"), [0, 1])
+    ...     [str(m.weight.device) for m in models]
+    ['cuda:0', 'cuda:1']
+    """
     copies = copies if copies is not None else Copies()
     places = [device_of(d) for d in devices]
     modules = list(network.modules())

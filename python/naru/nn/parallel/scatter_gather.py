@@ -19,7 +19,13 @@ def _is_namedtuple(value: Any) -> bool:
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     """For each device, `inputs` with every tensor in it replaced by that device's piece along `dim`. Tuples, lists, dicts and named tuples are
-    gone through; anything else goes to every device as it is. As many as the first tensor has pieces."""
+    gone through; anything else goes to every device as it is. As many as the first tensor has pieces.
+
+    >>> with naru.virtual("cuda", count=2):
+    ...     parts = naru.nn.parallel.scatter_gather.scatter({"x": naru.arange(4), "n": 3}, [0, 1])
+    ...     [(p["x"].tolist(), p["n"]) for p in parts]
+    [([0, 1], 3), ([2, 3], 3)]
+    """
 
     def pieces(value: Any) -> list:
         if isinstance(value, Tensor):
@@ -38,14 +44,29 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
 
 
 def has_tensors(value: Any) -> bool:
-    """Whether there is a tensor in nested tuples, lists and dicts."""
+    """Whether there is a tensor in nested tuples, lists and dicts.
+
+    >>> from naru.nn.parallel.scatter_gather import has_tensors
+    >>> has_tensors({"x": [naru.ones(1)]}), has_tensors((1, "a"))
+    (True, False)
+    """
     if isinstance(value, dict):
         value = tuple(value.values())
     return isinstance(value, Tensor) or (isinstance(value, (tuple, list)) and any(map(has_tensors, value)))
 
 
 def scatter_kwargs(inputs: Any, kwargs: dict[str, Any] | None, target_gpus: Sequence[Any], dim: int = 0) -> tuple[tuple, tuple]:
-    """Positional and named arguments in pieces, equally many of both: as many as the tensors among them have."""
+    """Positional and named arguments in pieces, equally many of both: as many as the tensors among them have.
+
+    Args:
+        inputs: a tuple of arguments. kwargs: arguments by name.
+        target_gpus: devices or indices. dim: along which tensors are divided.
+
+    >>> with naru.virtual("cuda", count=2):
+    ...     args, kwargs = naru.nn.parallel.scatter_gather.scatter_kwargs((naru.arange(4),), {"n": 3}, [0, 1])
+    ...     [x.tolist() for (x,) in args], kwargs
+    ([[0, 1], [2, 3]], ({'n': 3}, {'n': 3}))
+    """
     scattered = list(scatter(inputs, target_gpus, dim)) if inputs else []
     named = list(scatter(kwargs, target_gpus, dim)) if kwargs else []
     if inputs and kwargs:
@@ -59,7 +80,16 @@ def scatter_kwargs(inputs: Any, kwargs: dict[str, Any] | None, target_gpus: Sequ
 
 
 def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
-    """The results of several devices put together along `dim` on `target_device` (-1: the CPU)."""
+    """The results of several devices put together along `dim` on `target_device` (-1: the CPU).
+
+    Args:
+        outputs: a tensor, or nested tuples, lists and dicts of tensors, for each device. ValueError for dicts that differ in length.
+
+    >>> with naru.virtual("cuda", count=2):
+    ...     parts = [{"loss": naru.zeros(1, device="cuda:0")}, {"loss": naru.ones(1, device="cuda:1")}]
+    ...     naru.nn.parallel.scatter_gather.gather(parts, -1)
+    {'loss': tensor([0., 1.])}
+    """
 
     def together(values: Sequence[Any]) -> Any:
         first = values[0]

@@ -27,7 +27,19 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scales the gradients, in place, by max_norm / total_norm where that is below 1."""
+    """Scales the gradients, in place, by max_norm / total_norm where that is below 1.
+
+    Args:
+        parameters: a tensor or several, whose gradients are changed.
+        max_norm: the norm that is allowed.
+        total_norm: a tensor without dimensions, as `get_total_norm` gives it.
+        foreach: takes no effect.
+
+    >>> p = naru.nn.Parameter(naru.zeros(2)); p.grad = naru.tensor([3.0, 4.0])
+    >>> naru.nn.utils.clip_grads_with_norm_([p], 1.0, naru.tensor(5.0))
+    >>> p.grad
+    tensor([0.6000, 0.8000])
+    """
     # No branch on the value: on a device it would make the host wait.
     factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     with _C.no_grad():
@@ -58,7 +70,14 @@ def clip_grad_norm_(
 
 
 def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
-    """The old name of `clip_grad_norm_`."""
+    """The old name of `clip_grad_norm_`.
+
+    Takes what `clip_grad_norm_` takes, and warns (FutureWarning).
+
+    >>> p = naru.nn.Parameter(naru.zeros(2)); p.grad = naru.tensor([3.0, 4.0])
+    >>> naru.nn.utils.clip_grad_norm([p], 1.0), p.grad
+    (tensor(5.), tensor([0.6000, 0.8000]))
+    """
     import warnings
 
     warnings.warn(

@@ -31,6 +31,12 @@ def fuse_conv_bn_eval(conv: M, bn: Any, transpose: bool = False) -> M:
 
     Args:
         transpose: whether the convolution is a transposed one.
+        conv: the convolution. bn: the batch norm, with running statistics.
+
+    >>> conv, bn = naru.nn.Conv1d(1, 2, 3).eval(), naru.nn.BatchNorm1d(2).eval()
+    >>> x = naru.ones(1, 1, 5)
+    >>> naru.allclose(naru.nn.utils.fuse_conv_bn_eval(conv, bn)(x), bn(conv(x)))
+    True
     """
     _check(conv, bn)
     fused: Any = copy.deepcopy(conv)
@@ -50,13 +56,33 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a convolution with a batch norm taken in: running mean and variance, eps, weight and bias."""
+    """Weight and bias of a convolution with a batch norm taken in: running mean and variance, eps, weight and bias.
+
+    Args:
+        conv_w: the convolution's weight, (O, C / groups, ...). conv_b: its bias, (O,), or None.
+        bn_rm, bn_rv: the norm's running mean and variance, (O,). bn_eps: what is added to variances.
+        bn_w, bn_b: the norm's weight and bias, (O,), or None.
+        transpose: whether the convolution is a transposed one, whose weight has its outputs in dimension 1.
+
+    >>> w, b = naru.nn.utils.fuse_conv_bn_weights(naru.ones(1, 1, 2), None, naru.tensor([1.0]), naru.tensor([4.0]), 0.0, None, None)
+    >>> w.data, b.data
+    (tensor([[[0.5000, 0.5000]]]), tensor([-0.5000]))
+    """
     return _fused(conv_w, conv_b, bn_rm, bn_rv, bn_w, bn_b, bn_eps, transpose)
 
 
 def fuse_linear_bn_eval(linear: M, bn: Any) -> M:
     """A copy of a linear layer that does what it and the batch norm behind it do in evaluation. AssertionError for modules in training, and for a norm of
-    neither as many features nor one."""
+    neither as many features nor one.
+
+    Args:
+        linear: the layer. bn: the batch norm, with running statistics.
+
+    >>> linear, bn = naru.nn.Linear(3, 2).eval(), naru.nn.BatchNorm1d(2).eval()
+    >>> x = naru.ones(4, 3)
+    >>> naru.allclose(naru.nn.utils.fuse_linear_bn_eval(linear, bn)(x), bn(linear(x)))
+    True
+    """
     _check(linear, bn)
     fused: Any = copy.deepcopy(linear)
     if fused.out_features != bn.num_features and bn.num_features != 1:
@@ -73,7 +99,18 @@ def fuse_linear_bn_eval(linear: M, bn: Any) -> M:
 def fuse_linear_bn_weights(
     linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor, bn_b: Tensor
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a linear layer with a batch norm taken in: running mean and variance, eps, weight and bias."""
+    """Weight and bias of a linear layer with a batch norm taken in: running mean and variance, eps, weight and bias.
+
+    Args:
+        linear_w: the layer's weight, (O, I). linear_b: its bias, (O,), or None.
+        bn_rm, bn_rv: the norm's running mean and variance, (O,). bn_eps: what is added to variances.
+        bn_w, bn_b: the norm's weight and bias, (O,).
+
+    >>> one = naru.ones(1)
+    >>> w, b = naru.nn.utils.fuse_linear_bn_weights(naru.ones(1, 2), None, one, one * 4, 0.0, one, one * 0)
+    >>> w.data, b.data
+    (tensor([[0.5000, 0.5000]]), tensor([-0.5000]))
+    """
     return _fused(linear_w, linear_b, bn_rm, bn_rv, bn_w, bn_b, bn_eps, False)
 
 

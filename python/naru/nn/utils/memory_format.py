@@ -21,12 +21,26 @@ def _convert(module: Any, memory_format: _C.memory_format, kinds: tuple[type, ..
 
 
 def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
-    """Lays the weights of the module's Conv2d and ConvTranspose2d out in a memory format, as `naru.channels_last`. Returns the module."""
+    """Lays the weights of the module's Conv2d and ConvTranspose2d out in a memory format, as `naru.channels_last`. Returns the module.
+
+    >>> conv = naru.nn.Conv2d(2, 3, 2)
+    >>> conv.weight.stride()
+    (8, 4, 2, 1)
+    >>> naru.nn.utils.convert_conv2d_weight_memory_format(conv, naru.channels_last).weight.stride()
+    (8, 1, 4, 2)
+    """
     return _convert(module, memory_format, (Conv2d, ConvTranspose2d))
 
 
 def convert_conv3d_weight_memory_format(module: M, memory_format: Any) -> M:
-    """The same for Conv3d and ConvTranspose3d, as with `naru.channels_last_3d`."""
+    """The same for Conv3d and ConvTranspose3d, as with `naru.channels_last_3d`.
+
+    >>> conv = naru.nn.Conv3d(2, 3, 2)
+    >>> conv.weight.stride()
+    (16, 8, 4, 2, 1)
+    >>> naru.nn.utils.convert_conv3d_weight_memory_format(conv, naru.channels_last_3d).weight.stride()
+    (16, 1, 8, 4, 2)
+    """
     return _convert(module, memory_format, (Conv3d, ConvTranspose3d))
 
 

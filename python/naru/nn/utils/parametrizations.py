@@ -151,6 +151,10 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
         dim: the dimension whose slices have a length each; None: one length.
 
     State dicts of `torch.nn.utils.weight_norm` (name_g, name_v) load, too.
+
+    >>> layer = naru.nn.utils.parametrizations.weight_norm(naru.nn.Linear(3, 2))
+    >>> naru.allclose(layer.weight.norm(dim=1, keepdim=True), layer.parametrizations.weight.original0)
+    True
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
@@ -209,6 +213,10 @@ def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int 
         n_power_iterations: how often each use in training refines the singular vectors.
         eps: the least length that they are divided by.
         dim: the dimension of outputs; 0, of transposed convolutions 1, if None.
+
+    >>> layer = naru.nn.utils.parametrizations.spectral_norm(naru.nn.Linear(3, 2), n_power_iterations=20)
+    >>> naru.allclose(naru.linalg.matrix_norm(layer.weight, 2), naru.tensor(1.0), atol=1e-3)
+    True
     """
     weight = _tensor_of(module, name)
     dim = default_dim(module) if dim is None else dim

@@ -28,7 +28,21 @@ _cache: dict[tuple[int, str], Tensor | None] = {}
 
 @contextlib.contextmanager
 def cached() -> Iterator[None]:
-    """Within it, each parametrized tensor is computed once, when it is first asked for."""
+    """Within it, each parametrized tensor is computed once, when it is first asked for.
+
+    >>> calls = []
+    >>> class Double(naru.nn.Module):
+    ...     def forward(self, x):
+    ...         calls.append(1)
+    ...         return 2 * x
+    >>> layer = naru.nn.Linear(2, 2)
+    >>> _ = naru.nn.utils.parametrize.register_parametrization(layer, "weight", Double(), unsafe=True)
+    >>> calls.clear()
+    >>> with naru.nn.utils.parametrize.cached():
+    ...     _ = layer.weight, layer.weight
+    >>> len(calls)
+    1
+    """
     global _cache_enabled
     _cache_enabled += 1
     try:
@@ -70,6 +84,13 @@ class ParametrizationList(ModuleList):
         modules: the parametrizations; at least one (ValueError).
         original: the parameter or buffer that is parametrized.
         unsafe: whether type and shape may change.
+
+    >>> class Double(naru.nn.Module):
+    ...     def forward(self, x):
+    ...         return 2 * x
+    >>> found = naru.nn.utils.parametrize.ParametrizationList([Double()], naru.nn.Parameter(naru.ones(2)))
+    >>> found(), found.original.data
+    (tensor([2., 2.], grad_fn=<MulBackward0>), tensor([1., 1.]))
     """
 
     original: Tensor
@@ -273,7 +294,12 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether a tensor of the module is parametrized: that of a name, or any."""
+    """Whether a tensor of the module is parametrized: that of a name, or any.
+
+    >>> layer = naru.nn.utils.parametrizations.weight_norm(naru.nn.Linear(2, 2))
+    >>> naru.nn.utils.parametrize.is_parametrized(layer), naru.nn.utils.parametrize.is_parametrized(layer, "bias")
+    (True, False)
+    """
     found = getattr(module, "parametrizations", None)
     if not isinstance(found, ModuleDict):
         return False
@@ -285,6 +311,12 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
     Args:
         leave_parametrized: whether the tensor becomes what the parametrizations made of it, else the original one (ValueError if there are several).
+        module: the module. tensor_name: the name of its parametrized tensor.
+
+    >>> layer = naru.nn.utils.parametrizations.weight_norm(naru.nn.Linear(2, 2))
+    >>> layer = naru.nn.utils.parametrize.remove_parametrizations(layer, "weight")
+    >>> sorted(name for name, _ in layer.named_parameters())
+    ['bias', 'weight']
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -311,12 +343,27 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The module's class before it was parametrized."""
+    """The module's class before it was parametrized.
+
+    >>> layer = naru.nn.utils.parametrizations.weight_norm(naru.nn.Linear(2, 2))
+    >>> type(layer).__name__, naru.nn.utils.parametrize.type_before_parametrizations(layer).__name__
+    ('ParametrizedLinear', 'Linear')
+    """
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(from_module: Module, to_module: Module, tensor_name: str | None = None) -> Module:
-    """Gives to_module the parametrizations of from_module, and the tensors they start from: those of one tensor, or all. Returns to_module."""
+    """Gives to_module the parametrizations of from_module, and the tensors they start from: those of one tensor, or all. Returns to_module.
+
+    Args:
+        from_module, to_module: modules; RuntimeError or ValueError where a parametrized tensor's shape does not fit.
+        tensor_name: the tensor's name; all parametrized ones if None.
+
+    >>> old = naru.nn.utils.parametrizations.weight_norm(naru.nn.Linear(2, 2))
+    >>> new = naru.nn.utils.parametrize.transfer_parametrizations_and_params(old, naru.nn.Linear(2, 2))
+    >>> naru.equal(new.weight, old.weight)
+    True
+    """
     if not is_parametrized(from_module):
         return to_module
     for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:

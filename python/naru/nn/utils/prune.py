@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from ... import _C, _missing, linalg
+from ... import _C, _missing
 from ._pre_hooks import take_off
+from ._pruning import BasePruningMethod, PruningContainer, _Amount, _AmountOfChannels, _channel_norms, _without
 from .convert_parameters import parameters_to_vector
 
 Tensor = _C.Tensor
@@ -20,200 +19,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-class BasePruningMethod(ABC):
-    """Base of the ways to prune: a hook before forward that sets module.name to name_orig times name_mask.
-
-    A subclass has PRUNING_TYPE, "unstructured", "structured" (with an attribute dim) or "global", and compute_mask(t, default_mask).
-    """
-
-    _tensor_name: str | None = None
-    PRUNING_TYPE: str
-
-    def __call__(self, module: Any, inputs: Any) -> None:
-        setattr(module, self._name(), self.apply_mask(module))
-
-    def _name(self) -> str:
-        if self._tensor_name is None:
-            raise AssertionError("the pruning method has not been applied to a module")
-        return self._tensor_name
-
-    @abstractmethod
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask for a tensor of importance scores, given the mask there is."""
-
-    def apply_mask(self, module: Any) -> Tensor:
-        """The module's tensor, masked."""
-        if self._tensor_name is None:
-            raise AssertionError(f"Module {module} has to be pruned")
-        original = getattr(module, self._tensor_name + "_orig")
-        return getattr(module, self._tensor_name + "_mask").to(original.dtype) * original
-
-    @classmethod
-    def _joined(cls, module: Any, name: str, args: tuple, kwargs: dict) -> BasePruningMethod:
-        """A new method, in a container with those that the tensor was pruned by before."""
-        old = [key for key, hook in module._forward_pre_hooks.items() if isinstance(hook, BasePruningMethod) and hook._tensor_name == name]
-        if len(old) > 1:
-            raise AssertionError(
-                f"Avoid adding multiple pruning hooks to the same tensor {name} of module {module}. Use a PruningContainer."
-            )
-        before = module._forward_pre_hooks.pop(old[0]) if old else None
-        method = cls(*args, **kwargs)
-        method._tensor_name = name
-        if before is None:
-            return method
-        container = before if isinstance(before, PruningContainer) else PruningContainer(before)
-        container.add_pruning_method(method)
-        return container
-
-    @classmethod
-    def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> BasePruningMethod:
-        """Prunes module.name, on top of what it was pruned by before; scores say which elements matter, the tensor itself unless given."""
-        method = cls._joined(module, name, args, kwargs)
-        original = getattr(module, name)
-        scores = original if importance_scores is None else importance_scores
-        if scores.shape != original.shape:
-            raise AssertionError(
-                f"importance_scores should have the same shape as parameter {name} of {module}, got {scores.shape} vs {original.shape}"
-            )
-        first = not isinstance(method, PruningContainer)
-        if first:
-            module.register_parameter(name + "_orig", original)
-            del module._parameters[name]
-            default_mask = _C.ones_like(original.detach())
-        else:
-            default_mask = getattr(module, name + "_mask").detach().clone()
-        try:
-            module.register_buffer(name + "_mask", method.compute_mask(scores, default_mask=default_mask))
-            setattr(module, name, method.apply_mask(module))
-            module.register_forward_pre_hook(method)
-        except Exception:
-            if first:
-                module.register_parameter(name, getattr(module, name + "_orig"))
-                del module._parameters[name + "_orig"]
-            raise
-        return method
-
-    def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
-        """A pruned copy of a tensor."""
-        scores = t if importance_scores is None else importance_scores
-        if scores.shape != t.shape:
-            raise AssertionError(f"importance_scores should have the same shape as tensor t, got {scores.shape} vs {t.shape}")
-        return t * self.compute_mask(scores, default_mask=_C.ones_like(t) if default_mask is None else default_mask)
-
-    def remove(self, module: Any) -> None:
-        """Makes the masked tensor a parameter again."""
-        if self._tensor_name is None:
-            raise AssertionError(f"Module {module} has to be pruned before pruning can be removed")
-        name = self._tensor_name
-        weight = self.apply_mask(module)
-        if hasattr(module, name):
-            delattr(module, name)
-        original = module._parameters.pop(name + "_orig")
-        original.data = weight.detach()
-        del module._buffers[name + "_mask"]
-        setattr(module, name, original)
-
-
-class PruningContainer(BasePruningMethod):
-    """The methods that a tensor was pruned by, in their order."""
-
-    def __init__(self, *args: BasePruningMethod) -> None:
-        self._pruning_methods: tuple[BasePruningMethod, ...] = ()
-        if len(args) == 1:
-            self._tensor_name = args[0]._tensor_name
-        for method in args:
-            self.add_pruning_method(method)
-
-    def add_pruning_method(self, method: Any) -> None:
-        """Adds a method. TypeError for what is none, ValueError for one of another tensor."""
-        if not isinstance(method, BasePruningMethod):
-            raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
-        if self._tensor_name != method._tensor_name:
-            raise ValueError(
-                f"Can only add pruning methods acting on the parameter named '{self._tensor_name}' to PruningContainer {self}. "
-                f"Found '{method._tensor_name}'"
-            )
-        self._pruning_methods += (method,)
-
-    def __len__(self) -> int:
-        return len(self._pruning_methods)
-
-    def __iter__(self) -> Any:
-        return iter(self._pruning_methods)
-
-    def __getitem__(self, index: int) -> BasePruningMethod:
-        return self._pruning_methods[index]
-
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask after the last method, which sees what the others have left."""
-        method: Any = self._pruning_methods[-1]
-        mask = default_mask.to(t.dtype).clone()
-        if method.PRUNING_TYPE == "unstructured":
-            left: Any = default_mask == 1
-        elif method.PRUNING_TYPE == "structured":
-            if not hasattr(method, "dim"):
-                raise AttributeError('Pruning methods of PRUNING_TYPE "structured" need to have the attribute `dim` defined.')
-            dim = method.dim + t.dim() if method.dim < 0 else method.dim
-            if dim < 0:
-                raise IndexError(f"Index is out of bounds for tensor with dimensions {t.dim()}")
-            kept = default_mask.sum(dim=[d for d in range(t.dim()) if d != dim]) != 0
-            left = tuple(kept if d == dim else slice(None) for d in range(t.dim()))
-        elif method.PRUNING_TYPE == "global":
-            left = (slice(None),) * t.dim()
-        else:
-            raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
-        mask[left] = method.compute_mask(t.detach()[left], default_mask=default_mask[left]).to(mask.dtype)
-        return mask
-
-
-class _Amount(BasePruningMethod):
-    """Base of the methods with an amount: a share, or a number of elements or channels."""
-
-    def __init__(self, amount: float) -> None:
-        if not isinstance(amount, numbers.Real):
-            raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-        whole = isinstance(amount, numbers.Integral)
-        if amount < 0 or (not whole and amount > 1.0):
-            raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
-        self.amount = amount
-
-    def _count(self, size: int) -> int:
-        if not isinstance(self.amount, numbers.Integral):
-            return round(self.amount * size)
-        if self.amount > size:
-            raise ValueError(f"amount={self.amount} should be smaller than the number of parameters to prune={size}")
-        return int(self.amount)
-
-
-class _AmountOfChannels(_Amount):
-    """Base of the methods that prune whole channels along a dimension."""
-
-    PRUNING_TYPE = "structured"
-
-    def __init__(self, amount: float, dim: int = -1) -> None:
-        super().__init__(amount)
-        self.dim = dim
-
-    def _check(self, t: Tensor) -> int:
-        if t.dim() <= 1:
-            raise ValueError(
-                "Structured pruning can only be applied to multidimensional tensors. "
-                f"Found tensor of shape {t.shape} with {t.dim()} dims"
-            )
-        if self.dim >= t.dim():
-            raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
-        return self._count(t.shape[self.dim])
-
-    def _mask(self, t: Tensor, default_mask: Tensor, kept: Tensor) -> Tensor:
-        """The mask there is, with the channels at the places `kept` alone."""
-        channels = _C.zeros(t.shape[self.dim], dtype=t.dtype, device=t.device).index_fill(0, kept, 1)
-        shape = [1] * t.dim()
-        shape[self.dim] = -1
-        return channels.view(shape) * default_mask.to(t.dtype)
-
-
 class Identity(BasePruningMethod):
-    """Prunes nothing, but makes the parameters that pruning has."""
+    """Prunes nothing, but makes the parameters that pruning has.
+
+    >>> naru.nn.utils.prune.Identity().prune(naru.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -223,7 +34,14 @@ class Identity(BasePruningMethod):
 
 
 class RandomUnstructured(_Amount):
-    """Prunes elements at random: a share (float) or so many (int)."""
+    """Prunes elements at random: a share (float) or so many (int).
+
+    Args:
+        amount: the share (a float in [0, 1]) or the number (an int) of elements; ValueError for others.
+
+    >>> naru.nn.utils.prune.RandomUnstructured(0.25).prune(naru.ones(8)).sum()
+    tensor(6.)
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -233,7 +51,14 @@ class RandomUnstructured(_Amount):
 
 
 class L1Unstructured(_Amount):
-    """Prunes the elements of least absolute value: a share (float) or so many (int)."""
+    """Prunes the elements of least absolute value: a share (float) or so many (int).
+
+    Args:
+        amount: the share (a float in [0, 1]) or the number (an int) of elements; ValueError for others.
+
+    >>> naru.nn.utils.prune.L1Unstructured(2).prune(naru.tensor([1.0, -3.0, 0.5, 2.0]))
+    tensor([ 0., -3.,  0.,  2.])
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -242,16 +67,17 @@ class L1Unstructured(_Amount):
         return _without(default_mask, t.detach().abs(), self._count(t.numel()), False)
 
 
-def _without(mask: Tensor, scores: Tensor, count: int, largest: bool) -> Tensor:
-    """The mask with 0 for so many of the greatest or least scores."""
-    mask = mask.contiguous().clone()
-    if count:
-        mask.view(-1)[_C.topk(scores.reshape(-1), count, largest=largest)[1]] = 0
-    return mask
-
-
 class RandomStructured(_AmountOfChannels):
-    """Prunes channels along `dim` at random: a share (float) or so many (int)."""
+    """Prunes channels along `dim` at random: a share (float) or so many (int).
+
+    Args:
+        amount: the share (a float in [0, 1]) or the number (an int) of channels; ValueError for others.
+        dim: the dimension of channels.
+
+    >>> pruned = naru.nn.utils.prune.RandomStructured(1, dim=0).prune(naru.ones(3, 2))
+    >>> pruned.sum(1).sort().values
+    tensor([0., 2., 2.])
+    """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """The mask."""
@@ -263,7 +89,16 @@ class RandomStructured(_AmountOfChannels):
 
 
 class LnStructured(_AmountOfChannels):
-    """Prunes the channels along `dim` of least n-norm: a share (float) or so many (int). n: a number, "fro" or "nuc"."""
+    """Prunes the channels along `dim` of least n-norm: a share (float) or so many (int). n: a number, "fro" or "nuc".
+
+    Args:
+        amount: the share (a float in [0, 1]) or the number (an int) of channels; ValueError for others.
+        dim: the dimension of channels.
+
+    >>> naru.nn.utils.prune.LnStructured(1, n=2, dim=0).prune(naru.tensor([[1.0, 1.0], [3.0, 4.0]]))
+    tensor([[0., 0.],
+            [3., 4.]])
+    """
 
     def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
         super().__init__(amount, dim)
@@ -278,15 +113,15 @@ class LnStructured(_AmountOfChannels):
         return self._mask(t, default_mask, _C.topk(norms, t.shape[self.dim] - count, largest=True)[1])
 
 
-def _channel_norms(t: Tensor, n: Any, dim: int) -> Tensor:
-    dims = [d for d in range(t.dim()) if d != dim % t.dim()]
-    if n == "nuc" or (n == "fro" and len(dims) == 2):
-        return linalg.matrix_norm(t, n, tuple(dims) if len(dims) == 2 else (-2, -1))
-    return linalg.vector_norm(t, 2 if n == "fro" else n, dims)
-
-
 class CustomFromMask(BasePruningMethod):
-    """Prunes by a mask that is given."""
+    """Prunes by a mask that is given.
+
+    Args:
+        mask: of the tensor's shape: 0 where it is pruned, else 1.
+
+    >>> naru.nn.utils.prune.CustomFromMask(naru.tensor([1, 0, 1])).prune(naru.tensor([1.0, 2.0, 3.0]))
+    tensor([1., 0., 3.])
+    """
 
     PRUNING_TYPE = "global"
 
@@ -301,13 +136,27 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: Any, name: str) -> Any:
-    """Gives module.name a mask of ones. Returns the module, as all of these functions do."""
+    """Gives module.name a mask of ones. Returns the module, as all of these functions do.
+
+    >>> layer = naru.nn.utils.prune.identity(naru.nn.Linear(2, 1), "weight")
+    >>> layer.weight_mask
+    tensor([[1., 1.]])
+    """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: Any, name: str, amount: float) -> Any:
-    """Prunes elements of module.name at random: a share (float) or so many (int)."""
+    """Prunes elements of module.name at random: a share (float) or so many (int).
+
+    Args:
+        module: the module. name: of its parameter.
+        amount: the share (a float in [0, 1]) or the number (an int) of elements; ValueError for others.
+
+    >>> layer = naru.nn.utils.prune.random_unstructured(naru.nn.Linear(2, 4), "weight", 0.5)
+    >>> layer.weight_mask.sum()
+    tensor(4.)
+    """
     RandomUnstructured.apply(module, name, amount)
     return module
 
@@ -325,19 +174,51 @@ def l1_unstructured(module: Any, name: str, amount: float, importance_scores: Te
 
 
 def random_structured(module: Any, name: str, amount: float, dim: int) -> Any:
-    """Prunes channels of module.name along `dim` at random: a share (float) or so many (int)."""
+    """Prunes channels of module.name along `dim` at random: a share (float) or so many (int).
+
+    Args:
+        module: the module. name: of its parameter.
+        amount: the share (a float in [0, 1]) or the number (an int) of channels; ValueError for others.
+
+    >>> layer = naru.nn.utils.prune.random_structured(naru.nn.Linear(2, 4), "weight", 2, dim=0)
+    >>> layer.weight_mask.sum(1).sort().values
+    tensor([0., 0., 2., 2.])
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
 def ln_structured(module: Any, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None) -> Any:
-    """Prunes the channels of module.name along `dim` of least n-norm: a share (float) or so many (int)."""
+    """Prunes the channels of module.name along `dim` of least n-norm: a share (float) or so many (int).
+
+    Args:
+        module: the module. name: of its parameter.
+        amount: the share (a float in [0, 1]) or the number (an int) of channels; ValueError for others.
+        n: a number, inf, "fro" or "nuc".
+        importance_scores: of the parameter's shape; the parameter itself if None.
+
+    >>> layer = naru.nn.Linear(2, 3)
+    >>> layer.weight.data = naru.tensor([[1.0, 1.0], [0.0, 3.0], [2.0, 2.0]])
+    >>> naru.nn.utils.prune.ln_structured(layer, "weight", 2, n=2, dim=0).weight
+    tensor([[0., 0.],
+            [0., 3.],
+            [0., 0.]], grad_fn=<MulBackward0>)
+    """
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
-    """Prunes module.name by a mask."""
+    """Prunes module.name by a mask.
+
+    Args:
+        module: the module. name: of its parameter.
+        mask: of the parameter's shape: 0 where it is pruned, else 1.
+
+    >>> layer = naru.nn.utils.prune.custom_from_mask(naru.nn.Linear(3, 1), "weight", naru.tensor([[1, 0, 1]]))
+    >>> layer.weight != 0
+    tensor([[ True, False,  True]])
+    """
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -349,6 +230,12 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
         parameters: pairs of a module and a name.
         pruning_method: a class whose PRUNING_TYPE is "unstructured" (TypeError for others); kwargs are its arguments.
         importance_scores: scores by such pairs; the tensors themselves where there are none.
+
+    >>> first, last = naru.nn.Linear(2, 2), naru.nn.Linear(2, 2)
+    >>> pairs = [(first, "weight"), (last, "weight")]
+    >>> naru.nn.utils.prune.global_unstructured(pairs, naru.nn.utils.prune.L1Unstructured, amount=3)
+    >>> int((first.weight == 0).sum() + (last.weight == 0).sum())
+    3
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
@@ -376,14 +263,27 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 
 def remove(module: Any, name: str) -> Any:
-    """Makes the masked module.name a parameter again. ValueError where it is not pruned."""
+    """Makes the masked module.name a parameter again. ValueError where it is not pruned.
+
+    >>> layer = naru.nn.utils.prune.identity(naru.nn.Linear(2, 1), "weight")
+    >>> [name for name, _ in layer.named_parameters()]
+    ['bias', 'weight_orig']
+    >>> [name for name, _ in naru.nn.utils.prune.remove(layer, "weight").named_parameters()]
+    ['bias', 'weight']
+    """
     if not take_off(module, lambda hook: isinstance(hook, BasePruningMethod) and hook._tensor_name == name):
         raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
     return module
 
 
 def is_pruned(module: Any) -> bool:
-    """Whether a tensor of the module or of those below is pruned."""
+    """Whether a tensor of the module or of those below is pruned.
+
+    >>> layer = naru.nn.Linear(2, 1)
+    >>> before = naru.nn.utils.prune.is_pruned(layer)
+    >>> before, naru.nn.utils.prune.is_pruned(naru.nn.utils.prune.identity(layer, "weight"))
+    (False, True)
+    """
     return any(isinstance(hook, BasePruningMethod) for each in module.modules() for hook in each._forward_pre_hooks.values())
 
 

@@ -32,7 +32,18 @@ def default_dim(module: Any) -> int:
 
 
 class SpectralNorm:
-    """The hook that computes a module's weight, with `name_u` and `name_v`, nearly its first singular vectors, which each step of training refines."""
+    """The hook that computes a module's weight, with `name_u` and `name_v`, nearly its first singular vectors, which each step of training refines.
+
+    Args:
+        name: the name of a parameter.
+        n_power_iterations: how often each call in training refines the singular vectors; ValueError for none.
+        dim: the dimension of outputs.
+        eps: the least length that they are divided by.
+
+    >>> layer = naru.nn.utils.spectral_norm(naru.nn.Linear(2, 1))
+    >>> [type(hook).__name__ for hook in layer._forward_pre_hooks.values()]
+    ['SpectralNorm']
+    """
 
     _version: int = 1
 
@@ -141,7 +152,12 @@ def spectral_norm(module: M, name: str = "weight", n_power_iterations: int = 1, 
 
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
-    """Undoes `spectral_norm`; the weight stays what it is. ValueError where there is none."""
+    """Undoes `spectral_norm`; the weight stays what it is. ValueError where there is none.
+
+    >>> layer = naru.nn.utils.spectral_norm(naru.nn.Linear(2, 1))
+    >>> [name for name, _ in naru.nn.utils.remove_spectral_norm(layer).named_parameters()]
+    ['bias', 'weight']
+    """
     if not take_off(module, lambda hook: isinstance(hook, SpectralNorm) and hook.name == name):
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
     for hooks in (module._state_dict_hooks, module._load_state_dict_pre_hooks):

@@ -109,7 +109,19 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """The older name of `torch.func.functional_call`, which warns."""
+    """The older name of `torch.func.functional_call`, which warns.
+
+    Args:
+        module: the module that is called.
+        parameters_and_buffers: tensors by name, which take the places of its own during the call.
+        args: an argument, or a tuple of them. kwargs: arguments by name.
+        tie_weights: whether a tensor that the module has under several names is replaced under all of them.
+        strict: whether names that are missing, or not the module's, are an error (RuntimeError).
+
+    >>> layer = naru.nn.Linear(2, 1, bias=False)
+    >>> naru.nn.utils.stateless.functional_call(layer, {"weight": naru.tensor([[1.0, 2.0]])}, naru.tensor([3.0, 4.0]))
+    tensor([11.])
+    """
     warnings.warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future version of PyTorch. "
         "Please use `torch.func.functional_call` instead which is a drop-in replacement.",

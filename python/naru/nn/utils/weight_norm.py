@@ -32,7 +32,16 @@ def weight_of(v: Tensor, g: Tensor, dim: int) -> Tensor:
 
 
 class WeightNorm:
-    """The hook that computes a module's weight from its length and its direction."""
+    """The hook that computes a module's weight from its length and its direction.
+
+    Args:
+        name: the name of a parameter.
+        dim: the dimension whose slices have a length each; None: one length.
+
+    >>> layer = naru.nn.utils.weight_norm(naru.nn.Linear(2, 1))
+    >>> [type(hook).__name__ for hook in layer._forward_pre_hooks.values()]
+    ['WeightNorm']
+    """
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name = name
@@ -93,7 +102,12 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
-    """Undoes `weight_norm`; the weight stays what it is. ValueError where there is none."""
+    """Undoes `weight_norm`; the weight stays what it is. ValueError where there is none.
+
+    >>> layer = naru.nn.utils.weight_norm(naru.nn.Linear(2, 1))
+    >>> [name for name, _ in naru.nn.utils.remove_weight_norm(layer).named_parameters()]
+    ['bias', 'weight']
+    """
     if not take_off(module, lambda hook: isinstance(hook, WeightNorm) and hook.name == name):
         raise ValueError(f"weight_norm of '{name}' not found in {module}")
     return module

@@ -15,7 +15,14 @@ _WARNED_IQR, _DOUBTED_IQR = 0.1, 0.25
 
 
 def unit_to_english(u: str) -> str:
-    """The unit's name in full."""
+    """The unit's name in full.
+
+    Args:
+        u: "ns", "us", "ms" or "s" (KeyError for others).
+
+    >>> naru.utils.benchmark.unit_to_english("us")
+    'microsecond'
+    """
     return _UNITS[u]
 
 
@@ -44,7 +51,17 @@ def trim_sigfig(x: float, n: int) -> float:
 
 @dataclasses.dataclass(init=True, repr=False, eq=True, frozen=True)
 class TaskSpec:
-    """What is measured, and under which names it stands in a table."""
+    """What is measured, and under which names it stands in a table.
+
+    Args:
+        stmt: the statement. setup, global_setup: what is done before.
+        label, sub_label, description: of the table's head, row and column.
+        env: of which environment the times are.
+        num_threads: how many threads the statement may use.
+
+    >>> naru.utils.benchmark.TaskSpec("x + y", setup="pass", label="sum", sub_label="small").title
+    'sum: small'
+    """
 
     stmt: str
     setup: str
@@ -82,7 +99,19 @@ def _quantile(values: list[float], q: float) -> float:
 
 @dataclasses.dataclass(init=True, repr=False)
 class Measurement:
-    """Times of runs: `raw_times` has seconds of `number_per_run` runs each."""
+    """Times of runs: `raw_times` has seconds of `number_per_run` runs each.
+
+    Args:
+        number_per_run: how often the statement ran for each of `raw_times`.
+        raw_times: seconds.
+        task_spec: what was measured.
+        metadata: anything, kept.
+
+    >>> from naru.utils.benchmark import Measurement, TaskSpec
+    >>> found = Measurement(10, [0.5, 0.25, 0.75], TaskSpec("x + y", setup="pass"))
+    >>> found.times, found.median
+    ([0.05, 0.025, 0.075], 0.05)
+    """
 
     number_per_run: int
     raw_times: list[float]

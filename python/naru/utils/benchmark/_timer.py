@@ -17,14 +17,24 @@ __all__ = ["Language", "Timer", "timer"]
 
 
 class Language(enum.Enum):
-    """The language of a statement."""
+    """The language of a statement.
+
+    >>> naru.utils.benchmark.Language.PYTHON.name
+    'PYTHON'
+    """
 
     PYTHON = 0
     CPP = 1
 
 
 def timer() -> float:
-    """Seconds, once all that was asked of the devices is done."""
+    """Seconds, once all that was asked of the devices is done.
+
+    >>> from naru.utils.benchmark import timer
+    >>> begin = timer()
+    >>> timer() >= begin
+    True
+    """
     for device in _C.devices():
         if device["kind"] != "cpu":
             _C.synchronize(device["device"])

@@ -24,6 +24,14 @@ class Dataset(Generic[T_co]):
     """Samples by number: a subclass defines `__getitem__` and `__len__`.
 
     `__getitems__(indices)`, if defined, returns the samples of a whole batch as a list.
+
+    >>> class Squares(naru.utils.data.Dataset):
+    ...     def __len__(self):
+    ...         return 4
+    ...     def __getitem__(self, i):
+    ...         return i * i
+    >>> [batch.tolist() for batch in naru.utils.data.DataLoader(Squares(), batch_size=2)]
+    [[0, 1], [4, 9]]
     """
 
     def __getitem__(self, index: Any) -> T_co:
@@ -34,7 +42,14 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co]):
-    """Samples one after the other: a subclass defines `__iter__`."""
+    """Samples one after the other: a subclass defines `__iter__`.
+
+    >>> class Countdown(naru.utils.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter([3, 2, 1])
+    >>> [batch.tolist() for batch in naru.utils.data.DataLoader(Countdown(), batch_size=2)]
+    [[3, 2], [1]]
+    """
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
@@ -126,7 +141,19 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset):
-    """The samples of several iterable data sets, one set after the other."""
+    """The samples of several iterable data sets, one set after the other.
+
+    Args:
+        datasets: iterable data sets (AssertionError for others, when they are gone through).
+
+    >>> class Count(naru.utils.data.IterableDataset):
+    ...     def __init__(self, *numbers):
+    ...         self.numbers = numbers
+    ...     def __iter__(self):
+    ...         return iter(self.numbers)
+    >>> list(naru.utils.data.ChainDataset([Count(1, 2), Count(3)]))
+    [1, 2, 3]
+    """
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
         self.datasets = datasets

@@ -16,7 +16,22 @@ __all__ = ["BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "Sub
 
 
 class Sampler(Generic[T_co]):
-    """Base of samplers: a subclass defines `__iter__`, over sample numbers or lists of them, and may define `__len__`."""
+    """Base of samplers: a subclass defines `__iter__`, over sample numbers or lists of them, and may define `__len__`.
+
+    Args:
+        data_source: of no account, as in PyTorch.
+
+    >>> class Backwards(naru.utils.data.Sampler):
+    ...     def __init__(self, data):
+    ...         self.data = data
+    ...     def __iter__(self):
+    ...         return iter(range(len(self.data) - 1, -1, -1))
+    ...     def __len__(self):
+    ...         return len(self.data)
+    >>> data = ["a", "b", "c"]
+    >>> list(naru.utils.data.DataLoader(data, sampler=Backwards(data), batch_size=None))
+    ['c', 'b', 'a']
+    """
 
     def __init__(self, data_source: Any = None) -> None:
         pass

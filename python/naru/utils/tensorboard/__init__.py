@@ -17,7 +17,21 @@ __all__ = ["FileWriter", "SummaryWriter"]
 
 
 class FileWriter:
-    """One event file in a folder."""
+    """One event file in a folder.
+
+    Args:
+        log_dir: the folder, which is made.
+        max_queue, flush_secs: how many events and how many seconds may wait to be written.
+        filename_suffix: put behind the file's name.
+
+    >>> import os, tempfile
+    >>> from naru.utils.tensorboard import FileWriter
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     writer = FileWriter(folder, filename_suffix=".train")
+    ...     writer.close()
+    ...     [name.startswith("events.out.tfevents.") and name.endswith(".train") for name in os.listdir(folder)]
+    [True]
+    """
 
     def __init__(self, log_dir: str, max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = "") -> None:
         self._folder = os.fspath(log_dir)
