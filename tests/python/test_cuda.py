@@ -427,11 +427,11 @@ def refused(nvrtc, text, architecture):
 
 def in_one(texts):
     """One text of several: each in a namespace of its own (what has C's names would be one function), its macros forgotten behind it."""
-    several = []
-    for i, text in enumerate(texts):
-        macros = sorted(set(re.findall(rb"#define (\w+)", text)))
-        several.append(b"namespace n%d {\n%s\n}\n" % (i, text.replace(b'extern "C" __global__', b"__global__")) + b"".join(b"#undef %s\n" % m for m in macros))
-    return b"".join(several)
+    def alone(i, text):
+        forgotten = b"".join(b"#undef %s\n" % macro for macro in sorted(set(re.findall(rb"#define (\w+)", text))))
+        return b"namespace n%d {\n%s\n}\n" % (i, text.replace(b'extern "C" __global__', b"__global__")) + forgotten
+
+    return b"".join(alone(i, text) for i, text in enumerate(texts))
 
 
 def test_nvidias_compiler_takes_every_text(environment):
@@ -443,11 +443,7 @@ def test_nvidias_compiler_takes_every_text(environment):
     assert len(texts) > 300
     jobs = [(texts[i : i + 40], ("sm_75", "sm_90", "sm_120")[i // 40 % 3]) for i in range(0, len(texts), 40)]
 
-    def one_by_one(some, architecture):
-        if not refused(nvrtc, in_one(some), architecture):
-            return []
-        return [said or "only beside others" for said in (refused(nvrtc, text, architecture) for text in some)]
-
     with ThreadPoolExecutor(os.cpu_count()) as several:
-        wrong = [said for one in several.map(lambda job: one_by_one(*job), jobs) for said in one]
-    assert not wrong, f"{len(wrong)} of {len(texts)}: {max(wrong, key=len)[:2000]}"
+        wrong = [(said, *job) for job, said in zip(jobs, several.map(lambda job: refused(nvrtc, in_one(job[0]), job[1]), jobs)) if said]
+    alone = [said for _, some, architecture in wrong for text in some if (said := refused(nvrtc, text, architecture))]
+    assert not wrong, f"{len(alone) or 'none alone'} of {len(texts)}: {(alone or wrong[0])[0][:2000]}"
