@@ -213,9 +213,99 @@ def _rdiv(self: Tensor, other: Any) -> Tensor:
     return self.__rtruediv__(other)
 
 
+# What stands below the docstrings of the core's classes.
+_EXAMPLES = {
+    Tensor: """
+>>> x = naru.tensor([[1.0, 2.0], [3.0, 4.0]])
+>>> x.shape, x.dtype, x.device
+(torch.Size([2, 2]), torch.float32, device(type='cpu'))
+""",
+    _C.Size: """`iterable`: its numbers.
+
+>>> naru.Size([2, 3]).numel(), naru.Size([2, 3])[:1]
+(6, torch.Size([2]))
+""",
+    _C.device: """
+>>> naru.device("cuda:1").index, naru.device("cpu") == naru.ones(1).device
+(1, True)
+""",
+    _C.dtype: """
+>>> naru.float16.itemsize, naru.int64.is_floating_point, naru.tensor([True]).dtype
+(2, False, torch.bool)
+""",
+    _C.layout: """
+>>> naru.eye(2).layout, naru.eye(2).to_sparse().layout
+(torch.strided, torch.sparse_coo)
+""",
+    _C.memory_format: """
+>>> naru.ones(1, 2, 3, 3).to(memory_format=naru.channels_last).stride()
+(18, 1, 6, 2)
+""",
+    _C.Generator: """
+>>> g = naru.Generator().manual_seed(1)
+>>> x = naru.rand(2, generator=g)
+>>> naru.equal(x, naru.rand(2, generator=g.manual_seed(1)))
+True
+""",
+    _C.HookHandle: """
+>>> x = naru.ones(1, requires_grad=True)
+>>> handle = x.register_hook(lambda grad: 10 * grad)
+>>> (x * 2).backward(); handle.remove(); x.grad
+tensor([20.])
+""",
+    _C.Node: """
+>>> y = naru.ones(1, requires_grad=True).exp()
+>>> y.grad_fn.name(), y.grad_fn.next_functions[0][0].name()
+('ExpBackward0', 'torch::autograd::AccumulateGrad')
+""",
+    _C.UntypedStorage: """
+>>> x = naru.arange(4)
+>>> x[1:].untyped_storage().nbytes(), x[1:].storage_offset()
+(32, 1)
+""",
+    _C.TypedStorage: """
+>>> naru.arange(4)[1:].storage().tolist()
+[0, 1, 2, 3]
+""",
+    _C._LinAlgError: """
+>>> try:
+...     naru.linalg.inv(naru.zeros(2, 2))
+... except naru.linalg.LinAlgError as error:
+...     print(error)
+linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular.
+""",
+    _C.OutOfMemoryError: """
+>>> with naru.virtual("cuda", memory="1MiB"):
+...     try:
+...         naru.zeros(1 << 20, device="cuda").sum().item()
+...     except naru.cuda.OutOfMemoryError as error:
+...         print(str(error).split(".")[0])
+CUDA out of memory
+""",
+    _C.DeviceUnavailableError: """
+>>> with naru.virtual("mps", count=0):
+...     try:
+...         naru.ones(1, device="mps")
+...     except naru.DeviceUnavailableError as error:
+...         print(str(error).split(":")[0])
+device 'mps' is not available
+""",
+    _C.DeviceLostError: """
+>>> with naru.virtual("cuda", lose_after=1):
+...     try:
+...         naru.ones(4, device="cuda").sum().tolist()
+...     except naru.DeviceLostError as error:
+...         print("the device is lost")
+the device is lost
+""",
+}
+
+
 def install() -> None:
     """Gives `Tensor` these methods. What the core defines itself stays, but for pickling."""
     own = vars(Tensor)
+    for shown, example in _EXAMPLES.items():
+        shown.__doc__ = f"{shown.__doc__}\n{example}"
     for name, method in {
         "__format__": _format,
         "record_stream": _record_stream,

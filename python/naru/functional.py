@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _C
 from ._documentation import show
-from ._functions.naming import named
+from ._functions.naming import named as _named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 def _in_place(name: str) -> Callable[..., Tensor]:
     """A method that writes to its tensor, as a function."""
 
-    @named(name, f"`input.{name}(...)`, the method, with what follows as its arguments; writes to `input` and returns it.")
+    @_named(name, f"`input.{name}(...)`, the method, with what follows as its arguments; writes to `input` and returns it.")
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return getattr(input, name)(*args, **kwargs)
 
@@ -56,7 +56,7 @@ xlogy_ = _in_place("xlogy_")
 def _copied(name: str, view: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A view's function whose results are copies: of the method of that name, unless a function is given."""
 
-    @named(name + "_copy", f"A copy of what `input.{name}(...)`, the method, gives for the arguments that follow; written to `out` where that is given.")
+    @_named(name + "_copy", f"A copy of what `input.{name}(...)`, the method, gives for the arguments that follow; written to `out` where that is given.")
     def call(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         result = view(input) if view else getattr(input, name)(*args, **kwargs)
         many = isinstance(result, (tuple, list))

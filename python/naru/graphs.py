@@ -335,6 +335,7 @@ def make_graphed_callables(
             a tuple of such tuples.
         num_warmup_iters: how often each is run before the capture.
         allow_unused_input: whether inputs may have no part in the outputs.
+        pool, capture_error_mode, enable_annotations: accepted as in PyTorch; see `Graph`.
 
     A module is returned itself, with another `forward`, which is used in the mode (training or not) that it is in now.
     Outputs and gradients lie in the same memory at each call.

@@ -87,9 +87,11 @@ def _summed_as(input: Tensor, dtype: DType | None) -> DType:
 
 
 def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The sum of what the mask leaves, 0 where it leaves nothing. Whole numbers add up in int64 unless `dtype` says otherwise.
+    """The sum of what the mask leaves of `input`, 0 where it leaves nothing. Whole numbers add up in int64 unless `dtype` says otherwise.
 
-    >>> import naru
+    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of
+    `torch.masked`.
+
     >>> naru.masked.sum(naru.tensor([1, 2, 4]), mask=naru.tensor([True, False, True]))
     tensor(5)
     """
@@ -97,9 +99,11 @@ def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType 
 
 
 def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The product of what the mask leaves, 1 where it leaves nothing. Of several dimensions one after the other.
+    """The product of what the mask leaves of `input`, 1 where it leaves nothing. Of several dimensions one after the other.
 
-    >>> import naru
+    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of
+    `torch.masked`.
+
     >>> naru.masked.prod(naru.tensor([2.0, 3.0, 4.0]), mask=naru.tensor([True, False, True]))
     tensor(8.)
     """
@@ -110,9 +114,10 @@ def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """Running sums along a dimension; what is left out adds 0.
+    """Running sums of `input` along `dim`; what is left out adds 0.
 
-    >>> import naru
+    `dtype`: of the result. `mask` as for all of `torch.masked`.
+
     >>> naru.masked.cumsum(naru.tensor([1.0, 2.0, 4.0]), 0, mask=naru.tensor([True, False, True]))
     tensor([1., 1., 5.])
     """
@@ -120,9 +125,10 @@ def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor 
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """Running products along a dimension; what is left out multiplies by 1.
+    """Running products of `input` along `dim`; what is left out multiplies by 1.
 
-    >>> import naru
+    `dtype`: of the result. `mask` as for all of `torch.masked`.
+
     >>> naru.masked.cumprod(naru.tensor([2.0, 3.0, 4.0]), 0, mask=naru.tensor([True, False, True]))
     tensor([2., 2., 8.])
     """
@@ -130,9 +136,11 @@ def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor
 
 
 def amax(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The greatest of what the mask leaves; the dtype's least number (-inf) where it leaves nothing.
+    """The greatest of what the mask leaves of `input`; the dtype's least number (-inf) where it leaves nothing.
 
-    >>> import naru
+    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of
+    `torch.masked`.
+
     >>> naru.masked.amax(naru.tensor([1.0, 5.0, 3.0]), mask=naru.tensor([True, False, True]))
     tensor(3.)
     """
@@ -140,9 +148,11 @@ def amax(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType
 
 
 def amin(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The least of what the mask leaves; the dtype's greatest number (inf) where it leaves nothing.
+    """The least of what the mask leaves of `input`; the dtype's greatest number (inf) where it leaves nothing.
 
-    >>> import naru
+    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of
+    `torch.masked`.
+
     >>> naru.masked.amin(naru.tensor([1.0, 5.0, 3.0]), mask=naru.tensor([False, True, True]))
     tensor(3.)
     """
@@ -150,9 +160,11 @@ def amin(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType
 
 
 def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The place of the greatest of what the mask leaves, as a number of the input's dtype unless `dtype` names another (as PyTorch has it).
+    """The place of the greatest of what the mask leaves of `input`, as a number of the input's dtype unless `dtype` names another (as PyTorch
+    has it).
 
-    >>> import naru
+    `dim`: a dimension, None for the flattened input; it stays with size 1 if `keepdim`.
+
     >>> naru.masked.argmax(naru.tensor([1.0, 5.0, 3.0]), mask=naru.tensor([True, False, True]), dtype=naru.int64)
     tensor(2)
     """
@@ -160,9 +172,11 @@ def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtyp
 
 
 def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The place of the least of what the mask leaves, as a number of the input's dtype unless `dtype` names another (as PyTorch has it).
+    """The place of the least of what the mask leaves of `input`, as a number of the input's dtype unless `dtype` names another (as PyTorch has
+    it).
 
-    >>> import naru
+    `dim`: a dimension, None for the flattened input; it stays with size 1 if `keepdim`.
+
     >>> naru.masked.argmin(naru.tensor([1.0, 5.0, 3.0]), mask=naru.tensor([False, True, True]), dtype=naru.int64)
     tensor(2)
     """
@@ -174,9 +188,11 @@ def _count(input: Tensor, dims: list[int], keepdim: bool, mask: Tensor | None) -
 
 
 def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The mean of what the mask leaves, NaN where it leaves nothing.
+    """The mean of what the mask leaves of `input`, NaN where it leaves nothing.
 
-    >>> import naru
+    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of
+    `torch.masked`.
+
     >>> naru.masked.mean(naru.tensor([1.0, 5.0, 3.0]), mask=naru.tensor([True, False, True]))
     tensor(2.)
     """
@@ -185,11 +201,11 @@ def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType
 
 
 def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The median along a dimension of what the mask leaves (of two the lower one), NaN where it leaves nothing.
+    """The median along `dim` of what the mask leaves of `input` (of two the lower one), NaN where it leaves nothing.
 
-    Whole numbers have no NaN: ValueError where a mask leaves nothing of a part of them.
+    `dim` stays with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of `torch.masked`. Whole numbers have no NaN: ValueError
+    where a mask leaves nothing of a part of them.
 
-    >>> import naru
     >>> naru.masked.median(naru.tensor([1.0, 9.0, 5.0, 3.0]), 0, mask=naru.tensor([True, False, True, True]))
     tensor(3.)
     """
@@ -203,9 +219,11 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType 
 
 
 def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The logarithm of the sum of the exponentials of what the mask leaves, -inf where it leaves nothing.
+    """The logarithm of the sum of the exponentials of what the mask leaves of `input`, -inf where it leaves nothing.
 
-    >>> import naru
+    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of
+    `torch.masked`.
+
     >>> naru.masked.logsumexp(naru.tensor([0.0, 9.0, 0.0]), 0, mask=naru.tensor([True, False, True]))
     tensor(0.6931)
     """
@@ -216,9 +234,11 @@ def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: 
 def logaddexp(
     input: Tensor, other: Tensor, *, dtype: DType | None = None, input_mask: Tensor | None = None, other_mask: Tensor | None = None
 ) -> Tensor:
-    """The logarithm of the sum of two exponentials, element by element; an operand that its mask leaves out adds nothing.
+    """The logarithm of the sum of two exponentials, of `input` and `other`, element by element; an operand that its mask leaves out adds
+    nothing.
 
-    >>> import naru
+    `input_mask`, `other_mask`: as masks are for all of `torch.masked`. `dtype`: of the result.
+
     >>> naru.masked.logaddexp(naru.zeros(2), naru.zeros(2), other_mask=naru.tensor([True, False]))
     tensor([0.6931, 0.0000])
     """
@@ -229,9 +249,11 @@ def logaddexp(
 def norm(
     input: Tensor, ord: float | None = 2.0, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The norm (`torch.linalg.vector_norm`) of what the mask leaves; 0 where it leaves nothing, of the norm -inf inf.
+    """The norm (`torch.linalg.vector_norm`) of what the mask leaves of `input`; 0 where it leaves nothing, of the norm -inf inf.
 
-    >>> import naru
+    `ord`: which one. `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for
+    all of `torch.masked`.
+
     >>> naru.masked.norm(naru.tensor([3.0, 9.0, 4.0]), mask=naru.tensor([True, False, True]))
     tensor(5.)
     """
@@ -261,9 +283,11 @@ def var(
     input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
     dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The variance of what the mask leaves; NaN where it leaves nothing.
+    """The variance of what the mask leaves of `input`; NaN where it leaves nothing.
 
-    >>> import naru
+    It is divided by the number of elements less `correction` (1; 0 with `unbiased` False, not both: ValueError). `dim`: a dimension,
+    several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of `torch.masked`.
+
     >>> naru.masked.var(naru.tensor([1.0, 9.0, 3.0]), mask=naru.tensor([True, False, True]))
     tensor(2.)
     """
@@ -274,9 +298,10 @@ def std(
     input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
     dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The standard deviation of what the mask leaves; NaN where it leaves nothing.
+    """The standard deviation of what the mask leaves of `input`; NaN where it leaves nothing.
 
-    >>> import naru
+    `unbiased`, `correction` and the others as for `var`: `dim`, `keepdim`, `dtype`, `mask`.
+
     >>> naru.masked.std(naru.tensor([1.0, 9.0, 3.0]), mask=naru.tensor([True, False, True]))
     tensor(1.4142)
     """
@@ -284,9 +309,10 @@ def std(
 
 
 def softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """softmax along a dimension of what the mask leaves; 0 elsewhere, NaN where nothing is left.
+    """softmax along `dim` of what the mask leaves of `input`; 0 elsewhere, NaN where nothing is left.
 
-    >>> import naru
+    `dtype`: of the result. `mask` as for all of `torch.masked`.
+
     >>> naru.masked.softmax(naru.zeros(3), 0, mask=naru.tensor([True, False, True]))
     tensor([0.5000, 0.0000, 0.5000])
     """
@@ -294,9 +320,10 @@ def softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The logarithm of softmax along a dimension of what the mask leaves; -inf elsewhere.
+    """The logarithm of softmax along `dim` of what the mask leaves of `input`; -inf elsewhere.
 
-    >>> import naru
+    `dtype`: of the result. `mask` as for all of `torch.masked`.
+
     >>> naru.masked.log_softmax(naru.zeros(3), 0, mask=naru.tensor([True, False, True]))
     tensor([-0.6931,    -inf, -0.6931])
     """
@@ -304,9 +331,10 @@ def log_softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Te
 
 
 def softmin(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """softmax of the negated numbers, along a dimension of what the mask leaves.
+    """softmax of the negated numbers, along `dim` of what the mask leaves of `input`.
 
-    >>> import naru
+    `dtype`: of the result. `mask` as for all of `torch.masked`.
+
     >>> naru.masked.softmin(naru.zeros(3), 0, mask=naru.tensor([True, False, True]))
     tensor([0.5000, 0.0000, 0.5000])
     """
@@ -316,9 +344,10 @@ def softmin(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor
 def normalize(
     input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """What the mask leaves, divided by its norm along a dimension (at least eps); 0 elsewhere.
+    """What the mask leaves of `input`, divided by its norm along `dim` (at least `eps`); 0 elsewhere.
 
-    >>> import naru
+    `ord`: which norm. `dtype`: of the result. `mask` as for all of `torch.masked`.
+
     >>> naru.masked.normalize(naru.tensor([3.0, 9.0, 4.0]), 2.0, 0, mask=naru.tensor([True, False, True]))
     tensor([0.6000, 0.0000, 0.8000])
     """

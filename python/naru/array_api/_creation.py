@@ -12,9 +12,14 @@ Tensor = _C.Tensor
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
-    """An array of numbers, nested sequences, arrays of this library or another (a buffer, `__dlpack__`).
+    """An array of `obj`: a number, nested sequences, an array of this library or another (a buffer, `__dlpack__`).
 
-    device: None keeps an array's own. copy: True for memory of its own, False for a ValueError where that would be needed, None for as it comes.
+    `dtype`, `device`: None keeps an array's own. `copy`: True for memory of its own, False for a ValueError where that would be needed,
+    None for as it comes.
+
+    >>> naru.array_api.asarray([[1, 2], [3, 4]], dtype=naru.float32)
+    tensor([[1., 2.],
+            [3., 4.]])
     """
     if isinstance(obj, Tensor):
         same = (dtype is None or dtype == obj.dtype) and (device is None or _C.device(device) == obj.device)
@@ -31,8 +36,13 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """An array over the memory of another library's (anything with `__dlpack__`), or a copy on `device`. ValueError or BufferError where copy=False
-    forbids the copy that is needed."""
+    """An array over the memory of `x`, another library's (anything with `__dlpack__`), or a copy on `device`. ValueError or BufferError where
+    `copy`=False forbids the copy that is needed.
+
+    >>> x = naru.arange(3)
+    >>> y = naru.array_api.from_dlpack(x); y[0] = 7; x
+    tensor([7, 1, 2])
+    """
     return asarray(x, device=device, copy=copy) if isinstance(x, Tensor) else _from_dlpack(x, device=device, copy=copy)
 
 
@@ -41,27 +51,49 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """An array whose elements may be anything."""
+    """An array of `shape` (an integer or a tuple) whose elements may be anything. `dtype`, `device`: the default ones without.
+
+    >>> naru.array_api.empty((2, 3)).shape
+    torch.Size([2, 3])
+    """
     return _C.empty(_sizes(shape), dtype=dtype, device=device)
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros. shape: an integer or a tuple."""
+    """Zeros. `shape`: an integer or a tuple; `dtype`, `device`: the default ones without.
+
+    >>> naru.array_api.zeros(3)
+    tensor([0., 0., 0.])
+    """
     return _C.zeros(_sizes(shape), dtype=dtype, device=device)
 
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones. shape: an integer or a tuple."""
+    """Ones. `shape`: an integer or a tuple; `dtype`, `device`: the default ones without.
+
+    >>> naru.array_api.ones((2, 2), dtype=naru.int64)
+    tensor([[1, 1],
+            [1, 1]])
+    """
     return _C.ones(_sizes(shape), dtype=dtype, device=device)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """`fill_value` everywhere; the dtype is by default that of its kind."""
+    """`fill_value` everywhere in an array of `shape` (an integer or a tuple) on `device`; the `dtype` is by default that of its kind.
+
+    >>> naru.array_api.full(2, 1.5), naru.array_api.full(2, True)
+    (tensor([1.5000, 1.5000]), tensor([True, True]))
+    """
     return _C.full(_sizes(shape), fill_value, dtype=dtype, device=device)
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """start, start + step ... before stop (0 to start where there is no stop); empty where the step leads away from stop (PyTorch refuses that)."""
+    """`start`, start + `step` ... before `stop` (0 to start where there is no stop); empty where the step leads away from stop (PyTorch
+    refuses that). `dtype`, `device`: the default ones without, int64 of integers.
+
+    >>> naru.array_api.arange(2, 8, 3), naru.array_api.arange(2, 8, -3)
+    (tensor([2, 5]), tensor([], dtype=torch.int64))
+    """
     if stop is None:
         start, stop = 0, start
     if step != 0 and (stop - start) / step <= 0:
@@ -71,7 +103,13 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones on the k-th diagonal, zeros elsewhere."""
+    """Ones on the `k`-th diagonal, zeros elsewhere: `n_rows` by `n_cols` (as many as rows without). `dtype`, `device`: the default ones
+    without.
+
+    >>> naru.array_api.eye(2, 3, k=1)
+    tensor([[0., 1., 0.],
+            [0., 0., 1.]])
+    """
     columns = n_rows if n_cols is None else n_cols
     if k == 0:
         return _C.eye(n_rows, columns, dtype=dtype, device=device)
@@ -82,21 +120,43 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
 
 
 def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Tensor:
-    """num numbers, complex ones too, at equal distances from start to stop, which is the last one if endpoint."""
+    """`num` numbers, complex ones too, at equal distances from `start` to `stop`, which is the last one if `endpoint`. `dtype`, `device`: the
+    default ones without.
+
+    >>> naru.array_api.linspace(0, 1, 4, endpoint=False)
+    tensor([0.0000, 0.2500, 0.5000, 0.7500])
+    """
     made = _C.linspace(start, stop, num if endpoint else num + 1, dtype=dtype, device=device)
     return made if endpoint else made[:-1]
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Coordinates of a grid, an array for each of the given ones; "xy" has the first two dimensions exchanged, "ij" has them in order."""
+    """Coordinates of a grid, an array for each of `arrays` (1-d); `indexing` "xy" has the first two dimensions exchanged, "ij" has them in
+    order.
+
+    >>> naru.array_api.meshgrid(naru.tensor([1, 2]), naru.tensor([3, 4, 5]))[0]
+    tensor([[1, 2],
+            [1, 2],
+            [1, 2]])
+    """
     return tuple(_C.meshgrid(*arrays, indexing=indexing)) if arrays else ()
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The elements on the k-th diagonal of each matrix and below it, zeros elsewhere."""
+    """The elements of `x` on the `k`-th diagonal of each matrix and below it, zeros elsewhere.
+
+    >>> naru.array_api.tril(naru.ones(2, 2))
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
     return _C.tril(x, k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The elements on the k-th diagonal of each matrix and above it, zeros elsewhere."""
+    """The elements of `x` on the `k`-th diagonal of each matrix and above it, zeros elsewhere.
+
+    >>> naru.array_api.triu(naru.ones(2, 2), k=1)
+    tensor([[0., 1.],
+            [0., 0.]])
+    """
     return _C.triu(x, k)

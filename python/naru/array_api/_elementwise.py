@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C
+from .._documentation import show
 from .._functions.naming import named
 from ._types import is_integral, promoted, result_type, with_number
 
@@ -84,7 +85,7 @@ def _number(value: Any, dtype: Any, beside: Tensor) -> Tensor:
 def _binary(name: str, function: Callable[..., Tensor], doc: str, numbers: bool = True) -> Callable[..., Tensor]:
     """The standard's function over PyTorch's. numbers: whether the latter takes a number in the second place."""
 
-    @named(name, f"{doc} Arrays (or one array and one number), broadcast and promoted by the standard's table.")
+    @named(name, f"{doc} `x1` and `x2`: arrays (or one array and one number), broadcast and promoted by the standard's table.")
     def call(x1: Any, x2: Any, /) -> Tensor:
         a, b = pair(name, x1, x2)
         return function(a, b if numbers or isinstance(b, Tensor) else _number(b, a.dtype, a))
@@ -128,12 +129,16 @@ subtract = _binary("subtract", _C.sub, "x1 - x2.")
 
 
 def abs(x: Tensor, /) -> Tensor:
-    """The absolute value; of complex numbers real."""
+    """The absolute value of each element of `x`; of complex numbers real.
+
+    >>> naru.array_api.abs(naru.tensor([3 + 4j, -2]))
+    tensor([5., 2.])
+    """
     return _C.abs(x)
 
 
 def _rounding(name: str, function: Callable[[Tensor], Tensor], doc: str) -> Callable[[Tensor], Tensor]:
-    @named(name, doc)
+    @named(name, f"{doc} `x`: real or complex numbers.")
     def call(x: Tensor, /) -> Tensor:
         return _C.complex(function(_C.real(x)), function(_C.imag(x))) if x.dtype.is_complex else function(x)
 
@@ -147,19 +152,31 @@ trunc = _rounding("trunc", _C.trunc, "The integer part.")
 
 
 def sign(x: Tensor, /) -> Tensor:
-    """-1, 0 or 1; x / abs(x) of complex numbers; NaN of NaN (PyTorch has 0)."""
+    """-1, 0 or 1 for each element of `x`; x / abs(x) of complex numbers; NaN of NaN (PyTorch has 0).
+
+    >>> naru.array_api.sign(naru.tensor([-2.5, 0.0, float("nan")]))
+    tensor([-1.,  0., nan])
+    """
     if x.dtype.is_complex:
         return _C.sgn(x)
     return _C.where(_C.isnan(x), x, _C.sign(x)) if x.dtype.is_floating_point else _C.sign(x)
 
 
 def expm1(x: Tensor, /) -> Tensor:
-    """exp(x) - 1, exact near 0; of complex numbers with an infinite real part what exp has (PyTorch has NaN)."""
+    """exp(x) - 1, exact near 0; of complex numbers with an infinite real part what exp has (PyTorch has NaN).
+
+    >>> naru.array_api.expm1(naru.tensor([0.0, 1.0]))
+    tensor([0.0000, 1.7183])
+    """
     return _C.where(_C.isinf(x.real), _C.exp(x) - 1, _C.expm1(x)) if x.dtype.is_complex else _C.expm1(x)
 
 
 def log1p(x: Tensor, /) -> Tensor:
-    """log(1 + x), exact near 0; of complex numbers with an infinite part what log has (PyTorch has NaN where the other one is)."""
+    """log(1 + x), exact near 0; of complex numbers with an infinite part what log has (PyTorch has NaN where the other one is).
+
+    >>> naru.array_api.log1p(naru.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.6931])
+    """
     return _C.where(_C.isinf(x), _C.log(x), _C.log1p(x)) if x.dtype.is_complex else _C.log1p(x)
 
 
@@ -172,7 +189,11 @@ def _bound(x: Tensor, value: Any) -> Any:
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
-    """x, no less than min and no greater than max: numbers, arrays or None each. The dtype is x's."""
+    """`x`, no less than `min` and no greater than `max`: numbers, arrays or None each. The dtype is x's.
+
+    >>> naru.array_api.clip(naru.tensor([-3, 1, 9]), 0, 5)
+    tensor([0, 1, 5])
+    """
     if is_integral(x.dtype):
         low, high = -(1 << (8 * x.dtype.itemsize - 1)) if x.dtype.is_signed else 0, (1 << (8 * x.dtype.itemsize - x.dtype.is_signed)) - 1
         if isinstance(min, (int, float)) and min <= low:
@@ -185,7 +206,11 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
-    """x1 where condition holds, x2 elsewhere."""
+    """`x1` where `condition` (bool) holds, `x2` elsewhere: arrays or numbers, broadcast and promoted.
+
+    >>> naru.array_api.where(naru.tensor([True, False]), naru.tensor([1, 2]), 0)
+    tensor([1, 0])
+    """
     if not isinstance(x1, Tensor) and not isinstance(x2, Tensor):
         _check_number("where", x1), _check_number("where", x2)
         low = _C.get_default_dtype() if isinstance(x1, (float, complex)) or isinstance(x2, (float, complex)) else _C.int64
@@ -193,3 +218,6 @@ def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
         return _C.where(condition, _number(x1, both, condition), _number(x2, both, condition))
     a, b = pair("where", x1, x2)
     return _C.where(condition, a, b if isinstance(b, Tensor) else _number(b, a.dtype, a))
+
+
+show(globals(), "array_api")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C
+from .._documentation import show
 from .._functions.naming import named
 from ._types import KINDS
 
@@ -31,13 +32,23 @@ def _as_int64(function: Callable[..., Tensor], x: Tensor, to: Any, *args: Any) -
 
 
 def sum(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The sum along axis (an integer, a tuple, None for all). Integers are added up as int64 by default."""
+    """The sum of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`. Integers are added up as int64
+    unless `dtype` says otherwise.
+
+    >>> naru.array_api.sum(naru.tensor([[1, 2], [3, 4]]), axis=0)
+    tensor([4, 6])
+    """
     to, axes = _accumulated(x, dtype), _axes(x, axis)
     return _as_int64(_C.sum, x, to, axes, keepdims) if axes else x.to(to, copy=True)
 
 
 def prod(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The product along axis (an integer, a tuple, None for all). Integers are multiplied as int64 by default."""
+    """The product of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`. Integers are multiplied as
+    int64 unless `dtype` says otherwise.
+
+    >>> naru.array_api.prod(naru.tensor([[1, 2], [3, 4]]), axis=(0, 1))
+    tensor(24)
+    """
     to = _accumulated(x, dtype)
     axes = sorted({_position(a, x.ndim) for a in _axes(x, axis)})
     if not axes:
@@ -55,31 +66,55 @@ def _position(axis: int, ndim: int) -> int:
 
 
 def max(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The greatest element along axis (an integer, a tuple, None for all); NaN where there is one."""
+    """The greatest element of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`; NaN where there is
+    one.
+
+    >>> naru.array_api.max(naru.tensor([[3, 1], [2, 2]]), axis=1)
+    tensor([3, 2])
+    """
     axes = _axes(x, axis)
     return _C.amax(x, axes, keepdims) if axes else x.clone()
 
 
 def min(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The least element along axis (an integer, a tuple, None for all); NaN where there is one."""
+    """The least element of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`; NaN where there is
+    one.
+
+    >>> naru.array_api.min(naru.tensor([[3, 1], [2, 2]]), axis=1, keepdims=True)
+    tensor([[1],
+            [2]])
+    """
     axes = _axes(x, axis)
     return _C.amin(x, axes, keepdims) if axes else x.clone()
 
 
 def mean(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The mean along axis (an integer, a tuple, None for all)."""
+    """The mean of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`.
+
+    >>> naru.array_api.mean(naru.tensor([[1.0, 2.0], [3.0, 6.0]]), axis=1)
+    tensor([1.5000, 4.5000])
+    """
     axes = _axes(x, axis)
     return _C.mean(x, axes, keepdims) if axes else x.clone()
 
 
 def var(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The variance along axis; divided by the number of elements less `correction`."""
+    """The variance of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`; divided by the number of
+    elements less `correction`.
+
+    >>> naru.array_api.var(naru.tensor([1.0, 3.0])), naru.array_api.var(naru.tensor([1.0, 3.0]), correction=1)
+    (tensor(1.), tensor(2.))
+    """
     axes = _axes(x, axis)
     return _C.var(x, axes, correction=correction, keepdim=keepdims) if axes else _spread_of_one(x, correction)
 
 
 def std(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The square root of the variance."""
+    """The square root of the variance of `x` along `axis`; `correction` and `keepdims` as for `var`.
+
+    >>> naru.array_api.std(naru.tensor([1.0, 3.0]))
+    tensor(1.)
+    """
     axes = _axes(x, axis)
     return _C.std(x, axes, correction=correction, keepdim=keepdims) if axes else _spread_of_one(x, correction)
 
@@ -90,19 +125,32 @@ def _spread_of_one(x: Tensor, correction: float) -> Tensor:
 
 
 def any(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Whether an element along axis is not zero."""
+    """Whether an element of `x` along `axis` (an integer, a tuple, None for all) is not zero. The axis stays with size 1 if `keepdims`.
+
+    >>> naru.array_api.any(naru.tensor([[0, 1], [0, 0]]), axis=1)
+    tensor([ True, False])
+    """
     axes = _axes(x, axis)
     return _C.any(x != 0 if x.dtype != _C.bool else x, axes, keepdims) if axes else x.to(_C.bool, copy=True)
 
 
 def all(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Whether no element along axis is zero."""
+    """Whether no element of `x` along `axis` (an integer, a tuple, None for all) is zero. The axis stays with size 1 if `keepdims`.
+
+    >>> naru.array_api.all(naru.tensor([[0, 1], [2, 3]]), axis=1)
+    tensor([False,  True])
+    """
     axes = _axes(x, axis)
     return _C.all(x != 0 if x.dtype != _C.bool else x, axes, keepdims) if axes else x.to(_C.bool, copy=True)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """How many elements along axis are not zero, as int64."""
+    """How many elements of `x` along `axis` (an integer, a tuple, None for all) are not zero, as int64. The axis stays with size 1 if
+    `keepdims`.
+
+    >>> naru.array_api.count_nonzero(naru.tensor([[0, 1], [2, 3]]), axis=1)
+    tensor([1, 2])
+    """
     return sum(x != 0, axis=axis, keepdims=keepdims)
 
 
@@ -123,10 +171,15 @@ def _cumulative(name: str, function: Callable[..., Tensor], first: int, doc: str
     return call
 
 
-cumulative_sum = _cumulative("cumulative_sum", _C.cumsum, 0, "The sums of the first elements along axis; include_initial: with 0 in front.")
-cumulative_prod = _cumulative("cumulative_prod", _C.cumprod, 1, "The products of the first elements along axis; include_initial: with 1 in front.")
+cumulative_sum = _cumulative("cumulative_sum", _C.cumsum, 0, "The sums of the first elements of `x` along `axis`, in `dtype` (int64 of integers); `include_initial`: with 0 in front.")
+cumulative_prod = _cumulative("cumulative_prod", _C.cumprod, 1, "The products of the first elements of `x` along `axis`, in `dtype` (int64 of integers); `include_initial`: with 1 in front.")
+show(globals(), "array_api")
 
 
 def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
-    """The differences of neighbours along axis, n times. prepend, append: arrays that are put in front and behind before."""
+    """The differences of neighbours in `x` along `axis`, `n` times. `prepend`, `append`: arrays that are put in front and behind before.
+
+    >>> naru.array_api.diff(naru.tensor([1, 4, 9]), prepend=naru.tensor([0]))
+    tensor([1, 3, 5])
+    """
     return _C.diff(x, n=n, dim=axis, prepend=prepend, append=append)

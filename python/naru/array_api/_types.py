@@ -70,8 +70,11 @@ def with_number(dtype: Any, number: Any) -> Any:
 
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
-    """The dtype that arrays, dtypes and Python numbers have together. An array without dimensions counts as any other, and a number only by
-    its kind. ValueError where there is neither array nor dtype.
+    """The dtype that arrays, dtypes and Python numbers, `arrays_and_dtypes`, have together. An array without dimensions counts as any other,
+    and a number only by its kind. ValueError where there is neither array nor dtype.
+
+    >>> naru.array_api.result_type(naru.int8, naru.uint8), naru.array_api.result_type(naru.float32, 2)
+    (torch.int16, torch.float32)
     """
     numbers, result = [], None
     for each in arrays_and_dtypes:
@@ -90,7 +93,11 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether promotion can lead from a dtype (or an array's) to another."""
+    """Whether promotion can lead from a dtype (or an array's), `from_`, to another, `to`.
+
+    >>> naru.array_api.can_cast(naru.int8, naru.int32), naru.array_api.can_cast(naru.int32, naru.int8)
+    (True, False)
+    """
     source = from_.dtype if isinstance(from_, Tensor) else from_
     try:
         return promoted(source, to) == to
@@ -99,8 +106,12 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """x's elements as `dtype`, on another device where one is named. copy: False may give x itself. The real part of complex numbers is not
-    taken by itself: TypeError."""
+    """The elements of `x` as `dtype`, on another `device` where one is named. `copy`: False may give x itself. The real part of complex
+    numbers is not taken by itself: TypeError.
+
+    >>> naru.array_api.astype(naru.tensor([1.9, -1.9]), naru.int64)
+    tensor([ 1, -1])
+    """
     if x.dtype.is_complex and not dtype.is_complex and dtype != _C.bool:
         raise TypeError(f"astype: {x.dtype} to {dtype} would drop the imaginary part; take real(x) or abs(x) first")
     return x.to(device=x.device if device is None else device, dtype=dtype, copy=copy)
@@ -127,10 +138,9 @@ class iinfo_object(_Limits):
 
 
 def finfo(type: Any, /) -> finfo_object:
-    """The limits of a floating-point dtype, or an array's. TypeError for others.
+    """The limits of a floating-point dtype, `type`, or an array's. TypeError for others.
 
-    >>> from naru import array_api as xp
-    >>> xp.finfo(xp.float64).dtype
+    >>> naru.array_api.finfo(naru.float64).dtype
     torch.float64
     """
     info = dtype_limits.finfo(type.dtype if isinstance(type, Tensor) else type)
@@ -138,6 +148,10 @@ def finfo(type: Any, /) -> finfo_object:
 
 
 def iinfo(type: Any, /) -> iinfo_object:
-    """The limits of an integer dtype, or an array's. TypeError for others."""
+    """The limits of an integer dtype, `type`, or an array's. TypeError for others.
+
+    >>> naru.array_api.iinfo(naru.int8)
+    iinfo_object(bits=8, max=127, min=-128, dtype=torch.int8)
+    """
     info = dtype_limits.iinfo(type.dtype if isinstance(type, Tensor) else type)
     return iinfo_object(info, getattr(_C, info.dtype), ("bits", "max", "min"))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _C, fft as _fft
+from .._documentation import show
 from .._functions.naming import named
 
 Tensor = _C.Tensor
@@ -18,7 +19,7 @@ __all__ = [
 def _one(name: str) -> Callable[..., Tensor]:
     function = getattr(_fft, name)
 
-    @named(name, f"{name} along axis, of x cut or filled up with zeros to n. norm: \"backward\", \"ortho\" or \"forward\".")
+    @named(name, f"{name} along `axis`, of `x` cut or filled up with zeros to `n`. `norm`: \"backward\", \"ortho\" or \"forward\".")
     def call(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
         return function(x, n=n, dim=axis, norm=norm)
 
@@ -28,7 +29,7 @@ def _one(name: str) -> Callable[..., Tensor]:
 def _several(name: str) -> Callable[..., Tensor]:
     function = getattr(_fft, name)
 
-    @named(name, f"{name} along axes, of x cut or filled up with zeros to sizes s. norm: \"backward\", \"ortho\" or \"forward\".")
+    @named(name, f"{name} along `axes`, of `x` cut or filled up with zeros to sizes `s`. `norm`: \"backward\", \"ortho\" or \"forward\".")
     def call(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
         return function(x, s=s, dim=axes, norm=norm)
 
@@ -37,23 +38,40 @@ def _several(name: str) -> Callable[..., Tensor]:
 
 fft, ifft, rfft, irfft, hfft, ihfft = map(_one, ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))
 fftn, ifftn, rfftn, irfftn = map(_several, ("fftn", "ifftn", "rfftn", "irfftn"))
+show(globals(), "array_api")
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of a transform of length n, of samples at distance d."""
+    """The frequencies of a transform of length `n`, of samples at distance `d`. `dtype`, `device`: the default ones without.
+
+    >>> naru.array_api.fft.fftfreq(4)
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
     return _fft.fftfreq(n, d, dtype=dtype, device=device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of a transform of n real samples at distance d."""
+    """The frequencies of a transform of `n` real samples at distance `d`. `dtype`, `device`: the default ones without.
+
+    >>> naru.array_api.fft.rfftfreq(4)
+    tensor([0.0000, 0.2500, 0.5000])
+    """
     return _fft.rfftfreq(n, d, dtype=dtype, device=device)
 
 
 def fftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
-    """The frequency 0 moved to the middle."""
+    """`x` with the frequency 0 moved to the middle, along `axes` (all without).
+
+    >>> naru.array_api.fft.fftshift(naru.array_api.fft.fftfreq(4))
+    tensor([-0.5000, -0.2500,  0.0000,  0.2500])
+    """
     return _fft.fftshift(x, axes)
 
 
 def ifftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
-    """The frequency 0 moved back to the beginning."""
+    """`x` with the frequency 0 moved back to the beginning, along `axes` (all without).
+
+    >>> naru.array_api.fft.ifftshift(naru.tensor([-2, -1, 0, 1]))
+    tensor([ 0,  1, -2, -1])
+    """
     return _fft.ifftshift(x, axes)

@@ -7,7 +7,7 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 from .. import _C, _missing, cuda
-from .._serialization.atomic_file import atomic_file
+from .._serialization.atomic_file import atomic_file as _atomic_file
 
 if TYPE_CHECKING:
     from .._device.history import memory_history
@@ -55,5 +55,5 @@ def _snapshot(device: Any = None, augment_with_fx_traces: bool = False) -> dict[
 def _dump_snapshot(filename: str | os.PathLike[str] = "dump_snapshot.pickle", augment_with_fx_traces: bool = False) -> None:
     """Writes `_snapshot()` to a file: pytorch.org/memory_viz opens it."""
     found = _snapshot()
-    with atomic_file(filename) as file:
+    with _atomic_file(filename) as file:
         pickle.dump(found, file, protocol=4)

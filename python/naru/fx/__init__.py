@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def wrap(fn_or_name: T) -> T:
-    """The function (or the name of one) itself: a tracer would not look into it.
+    """The function (or the name of one) itself, `fn_or_name`: a tracer would not look into it. RuntimeError for what is neither.
 
     >>> wrap(abs)(-1)
     1

@@ -148,7 +148,7 @@ class ProcessContext:
 
 
 class SpawnContext(ProcessContext):
-    """Processes started by `spawn`; as ProcessContext.
+    """Processes started by `spawn`; as ProcessContext, with `processes` and `error_files`.
 
     >>> naru.multiprocessing.SpawnContext([], []).join()
     True
