@@ -37,15 +37,25 @@ def __dir__() -> list[str]:
 
 
 def set_image_backend(backend: str) -> None:
-    """Accepts 'PIL', which reads all images here; a ValueError of another."""
+    """Accepts 'PIL' as `backend`, which reads all images here; a ValueError of another.
+
+    >>> naru.vision.set_image_backend("PIL")
+    """
     if backend not in _BACKENDS:
         raise ValueError(f"Invalid backend '{backend}'. Options are 'PIL' (naru.vision has no accimage)")
 
 
 def get_image_backend() -> str:
-    """The name of the package that reads images: 'PIL'."""
+    """The name of the package that reads images: 'PIL'.
+
+    >>> naru.vision.get_image_backend()
+    'PIL'
+    """
     return "PIL"
 
 
 def disable_beta_transforms_warning() -> None:
-    """Does nothing, as in torchvision: `transforms.v2` is no beta any more."""
+    """Does nothing, as in torchvision: `transforms.v2` is no beta any more.
+
+    >>> naru.vision.disable_beta_transforms_warning()
+    """

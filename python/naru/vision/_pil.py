@@ -7,7 +7,12 @@ from typing import Any
 
 
 def pillow(part: str = "Image") -> Any:
-    """The module `PIL.<part>`; an ImportError that says what to install where there is none."""
+    """The module `PIL.<part>`; an ImportError that says what to install where there is none.
+
+    >>> from naru.vision._pil import pillow
+    >>> pillow("ImageColor").getrgb("red")
+    (255, 0, 0)
+    """
     import importlib
 
     try:

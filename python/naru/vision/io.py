@@ -22,7 +22,11 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class ImageReadMode(Enum):
-    """In which channels a picture is read: as it is, or converted."""
+    """In which channels a picture is read: as it is, or converted.
+
+    >>> naru.vision.io.ImageReadMode["GRAY"].value
+    1
+    """
 
     UNCHANGED = 0
     GRAY = 1
@@ -35,19 +39,41 @@ _MODES = {ImageReadMode.GRAY: "L", ImageReadMode.GRAY_ALPHA: "LA", ImageReadMode
 
 
 def read_file(path: Any) -> Any:
-    """The bytes of a file, uint8."""
+    """The bytes of the file `path`, uint8.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "x.bin")
+    ...     naru.vision.io.write_file(path, naru.tensor([1, 2], dtype=naru.uint8))
+    ...     naru.vision.io.read_file(path)
+    tensor([1, 2], dtype=torch.uint8)
+    """
     with open(path, "rb") as file:
         return naru.frombuffer(bytearray(file.read()), dtype=naru.uint8)
 
 
 def write_file(filename: Any, data: Any) -> None:
-    """Writes a tensor of bytes to a file."""
+    """Writes a tensor of bytes, `data`, to the file `filename`.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "x.bin")
+    ...     naru.vision.io.write_file(path, naru.tensor([1, 2], dtype=naru.uint8))
+    ...     os.path.getsize(path)
+    2
+    """
     with atomic_file(filename) as file:
         file.write(data.cpu().numpy().tobytes())
 
 
 def decode_image(input: Any, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Any:
-    """(C, H, W), uint8, of a file's path or of its bytes as a tensor. RuntimeError where Pillow can't read it."""
+    """(C, H, W), uint8, of `input`, a file's path or its bytes as a tensor. `mode`: an `ImageReadMode` or its name. `apply_exif_orientation`:
+    turned as the file says. RuntimeError where Pillow can't read it.
+
+    >>> file = naru.vision.io.encode_png(naru.tensor([[[0, 7]]], dtype=naru.uint8))
+    >>> naru.vision.io.decode_image(file)
+    tensor([[[0, 7]]], dtype=torch.uint8)
+    """
     wanted = ImageReadMode[mode.upper()] if isinstance(mode, str) else mode
     source = io.BytesIO(input.cpu().numpy().tobytes()) if isinstance(input, naru.Tensor) else input
     try:
@@ -65,7 +91,15 @@ def decode_image(input: Any, mode: Any = ImageReadMode.UNCHANGED, apply_exif_ori
 
 
 def read_image(path: Any, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Any:
-    """(C, H, W), uint8, of a file."""
+    """(C, H, W), uint8, of the file `path`; `mode` and `apply_exif_orientation` as for `decode_image`.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "x.png")
+    ...     naru.vision.io.write_png(naru.tensor([[[0, 7]]], dtype=naru.uint8), path)
+    ...     naru.vision.io.read_image(path)
+    tensor([[[0, 7]]], dtype=torch.uint8)
+    """
     return decode_image(path, mode, apply_exif_orientation)
 
 
@@ -81,20 +115,45 @@ def _encoded(input: Any, format: str, **options: Any) -> Any:
 
 
 def encode_png(input: Any, compression_level: int = 6) -> Any:
-    """The bytes of a PNG file of (1 or 3, H, W), uint8."""
+    """The bytes of a PNG file of `input` (1 or 3, H, W), uint8. `compression_level`: 0 to 9.
+
+    >>> bytes(naru.vision.io.encode_png(naru.zeros(1, 2, 2, dtype=naru.uint8))[1:4].tolist())
+    b'PNG'
+    """
     return _encoded(input, "png", compress_level=compression_level)
 
 
 def encode_jpeg(input: Any, quality: int = 75) -> Any:
-    """The bytes of a JPEG file of (1 or 3, H, W), uint8."""
+    """The bytes of a JPEG file of `input` (1 or 3, H, W), uint8. `quality`: 1 to 100.
+
+    >>> naru.vision.io.encode_jpeg(naru.zeros(1, 2, 2, dtype=naru.uint8))[:2]
+    tensor([255, 216], dtype=torch.uint8)
+    """
     return _encoded(input, "jpeg", quality=quality)
 
 
 def write_png(input: Any, filename: Any, compression_level: int = 6) -> None:
-    """Writes (1 or 3, H, W), uint8, to a PNG file."""
+    """Writes `input` (1 or 3, H, W), uint8, to the PNG file `filename`. `compression_level`: 0 to 9.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "x.png")
+    ...     naru.vision.io.write_png(naru.full((3, 1, 1), 200, dtype=naru.uint8), path)
+    ...     naru.vision.io.read_image(path, mode="GRAY")
+    tensor([[[200]]], dtype=torch.uint8)
+    """
     write_file(filename, encode_png(input, compression_level))
 
 
 def write_jpeg(input: Any, filename: Any, quality: int = 75) -> None:
-    """Writes (1 or 3, H, W), uint8, to a JPEG file."""
+    """Writes `input` (1 or 3, H, W), uint8, to the JPEG file `filename`. `quality`: 1 to 100.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "x.jpg")
+    ...     naru.vision.io.write_jpeg(naru.zeros(1, 2, 2, dtype=naru.uint8), path)
+    ...     naru.vision.io.read_image(path)
+    tensor([[[0, 0],
+             [0, 0]]], dtype=torch.uint8)
+    """
     write_file(filename, encode_jpeg(input, quality))

@@ -15,7 +15,13 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class Image(naru.Tensor):
-    """A picture (..., C, H, W), of a PIL image, a tensor or what `torch.as_tensor` takes; the transforms of `v2` know it from other tensors."""
+    """A picture (..., C, H, W), of `data`: a PIL image, a tensor or what `torch.as_tensor` takes; the transforms of `v2` know it from other
+    tensors. `dtype`, `device` and `requires_grad`: those of the data without. ValueError for fewer than two dimensions.
+
+    >>> image = naru.vision.tv_tensors.Image([[0.0, 1.0]])
+    >>> image.shape, type(image).__name__, type(image + 1).__name__
+    (torch.Size([1, 1, 2]), 'Image', 'Tensor')
+    """
 
     def __new__(cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None) -> Any:
         if is_pil(data):
@@ -34,5 +40,10 @@ class Image(naru.Tensor):
 
 
 def wrap(wrappee: Any, *, like: Any, **kwargs: Any) -> Any:
-    """The tensor as what `like` is."""
+    """The tensor `wrappee` as what `like` is.
+
+    >>> image = naru.vision.tv_tensors.Image(naru.ones(1, 1, 2))
+    >>> type(naru.vision.tv_tensors.wrap(image + 1, like=image)).__name__
+    'Image'
+    """
     return wrappee.as_subclass(type(like)) if isinstance(like, Image) else wrappee

@@ -50,14 +50,17 @@ def make_grid(
     scale_each: bool = False,
     pad_value: float = 0.0,
 ) -> Any:
-    """One picture (C, H, W) of many (N, C, H, W), or of a list of (C, H, W), `nrow` in a row, `padding` pixels of `pad_value` between them.
+    """One picture (C, H, W) of many, `tensor` (N, C, H, W) or a list of (C, H, W), `nrow` in a row, `padding` pixels of `pad_value` between
+    them.
 
     Args:
         normalize: brings values to 0..1, from `value_range` (low, high) or, if None, from the least to the greatest.
         scale_each: of each picture, not of all.
 
-    >>> make_grid(naru.ones(3, 1, 4, 4), nrow=2).shape
-    torch.Size([3, 14, 14])
+    >>> naru.vision.utils.make_grid(naru.ones(2, 1, 1, 1), padding=1)[0]
+    tensor([[0., 0., 0., 0., 0.],
+            [0., 1., 0., 1., 0.],
+            [0., 0., 0., 0., 0.]])
     """
     images = _as_images(tensor)
     if normalize:
@@ -79,7 +82,16 @@ def make_grid(
 
 @naru.no_grad()
 def save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -> None:
-    """Writes an image of 0..1, or many as a grid, to a file or a path; `kwargs` are those of `make_grid`."""
+    """Writes `tensor`, an image of 0..1, or many as a grid, to `fp`, a file or a path; `kwargs` are those of `make_grid`. `format`: by the
+    file's name without (ValueError where that says none).
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "x.png")
+    ...     naru.vision.utils.save_image(naru.ones(1, 1, 2), path)
+    ...     naru.vision.io.read_image(path, mode="GRAY")
+    tensor([[[255, 255]]], dtype=torch.uint8)
+    """
     grid = make_grid(tensor, **kwargs)
     pixels = (grid * 255 + 0.5).clamp(0, 255).permute([1, 2, 0]).to("cpu", naru.uint8).contiguous().numpy()
     image = pillow().fromarray(pixels)
@@ -144,13 +156,22 @@ def draw_bounding_boxes(
     font_size: int | None = None,
     label_colors: Any = None,
 ) -> Any:
-    """The image (1 or 3, H, W; bytes, or 0..1) with boxes (N, 4) of (x1, y1, x2, y2) drawn on it, in three channels.
+    """The `image` (1 or 3, H, W; bytes, or 0..1) with `boxes` (N, 4) of (x1, y1, x2, y2) drawn on it, in three channels.
 
     Args:
         labels: a text for each box, or None for none.
         colors: names or triplets, one for all or a list; None: a palette.
         fill: boxes are filled, and can be seen through.
+        width: of the lines, in pixels.
         font, font_size: a TrueType file.
+        label_colors: of the texts, as colors; None: those of the boxes.
+
+    >>> x = naru.zeros(1, 4, 4, dtype=naru.uint8)
+    >>> naru.vision.utils.draw_bounding_boxes(x, naru.tensor([[0, 0, 2, 2]]), colors="red")[0]
+    tensor([[255, 255, 255,   0],
+            [255,   0, 255,   0],
+            [255, 255, 255,   0],
+            [  0,   0,   0,   0]], dtype=torch.uint8)
     """
     _check_picture(image)
     if image.shape[0] not in (1, 3):
@@ -180,8 +201,13 @@ def draw_bounding_boxes(
 
 @naru.no_grad()
 def draw_segmentation_masks(image: Any, masks: Any, alpha: float = 0.8, colors: Any = None) -> Any:
-    """The image (3, H, W; bytes, or 0..1) with masks (H, W) or (N, H, W) of bool laid over it, black where several lie; alpha 0 shows
-    the image alone, 1 the masks."""
+    """The `image` (3, H, W; bytes, or 0..1) with `masks` (H, W) or (N, H, W) of bool laid over it, black where several lie; `alpha` 0 shows
+    the image alone, 1 the masks. `colors`: names or triplets, one for all or a list; None: a palette.
+
+    >>> mask = naru.tensor([[True, False]])
+    >>> naru.vision.utils.draw_segmentation_masks(naru.zeros(3, 1, 2), mask, alpha=1.0, colors="red")[:, 0, 0]
+    tensor([1., 0., 0.])
+    """
     _check_picture(image)
     if image.shape[0] != 3:
         raise ValueError("Pass an RGB image. Other Image formats are not supported")

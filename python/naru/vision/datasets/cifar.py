@@ -44,10 +44,21 @@ def _read(path: str) -> dict[str, Any]:
 
 
 class CIFAR10(VisionDataset):
-    """(PIL image of 32 x 32 in RGB, 0..9).
+    """(PIL image of 32 x 32 in RGB, 0..9), changed by `transform` and `target_transform`; those to train on, or to test with `train` False.
 
     The unpacked files (data_batch_1 .. 5, test_batch, batches.meta) are in `root`/cifar-10-batches-py. RuntimeError where they are missing:
-    nothing is downloaded.
+    nothing is downloaded (`download` is taken).
+
+    >>> import pathlib, pickle, tempfile, numpy as np
+    >>> CIFAR10 = naru.vision.datasets.CIFAR10
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     folder = pathlib.Path(root, CIFAR10.base_folder); folder.mkdir()
+    ...     for name in CIFAR10.train_list + CIFAR10.test_list:
+    ...         _ = (folder / name).write_bytes(pickle.dumps({"data": np.zeros((1, 3072), np.uint8), "labels": [3]}))
+    ...     _ = (folder / "batches.meta").write_bytes(pickle.dumps({"label_names": ["airplane", "automobile", "bird", "cat"]}))
+    ...     data = CIFAR10(root)
+    >>> len(data), data[0][0].size, data.classes[data[0][1]]
+    (5, (32, 32), 'cat')
     """
 
     base_folder = "cifar-10-batches-py"
@@ -90,7 +101,12 @@ class CIFAR10(VisionDataset):
 
 
 class CIFAR100(CIFAR10):
-    """(PIL image of 32 x 32 in RGB, 0..99); the files train, test and meta are in `root`/cifar-100-python."""
+    """(PIL image of 32 x 32 in RGB, 0..99); the files train, test and meta are in `root`/cifar-100-python. `train`, `transform`,
+    `target_transform` and `download` as for CIFAR10.
+
+    >>> naru.vision.datasets.CIFAR100.train_list, naru.vision.datasets.CIFAR100.base_folder
+    (['train'], 'cifar-100-python')
+    """
 
     base_folder = "cifar-100-python"
     filename = "cifar-100-python.tar.gz"

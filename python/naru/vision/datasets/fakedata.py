@@ -14,7 +14,15 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class FakeData(VisionDataset):
-    """(PIL image of normally distributed noise, class); the same one for the same index, whatever was drawn before."""
+    """(PIL image of normally distributed noise, class); the same one for the same index, whatever was drawn before.
+
+    `size`: how many; `image_size`: of each, (C, H, W); `num_classes`: of how many classes; `transform`, `target_transform`: functions of
+    each; `random_offset`: is added to the index, which is the seed.
+
+    >>> data = naru.vision.datasets.FakeData(size=4, image_size=(3, 8, 8), num_classes=2)
+    >>> len(data), data[1][0].size, data[1][1] == data[1][1]
+    (4, (8, 8), True)
+    """
 
     def __init__(
         self,

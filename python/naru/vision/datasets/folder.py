@@ -15,17 +15,32 @@ IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tif
 
 
 def has_file_allowed_extension(filename: str, extensions: Any) -> bool:
-    """Whether filename ends in one of extensions, a text or several, whatever its case."""
+    """Whether `filename` ends in one of `extensions`, a text or several, whatever its case.
+
+    >>> naru.vision.datasets.folder.has_file_allowed_extension("cat.PNG", (".png", ".jpg"))
+    True
+    """
     return filename.lower().endswith(extensions if isinstance(extensions, str) else tuple(extensions))
 
 
 def is_image_file(filename: str) -> bool:
-    """Whether filename ends as pictures do (IMG_EXTENSIONS)."""
+    """Whether `filename` ends as pictures do (IMG_EXTENSIONS).
+
+    >>> naru.vision.datasets.folder.is_image_file("cat.png"), naru.vision.datasets.folder.is_image_file("cat.txt")
+    (True, False)
+    """
     return has_file_allowed_extension(filename, IMG_EXTENSIONS)
 
 
 def find_classes(directory: Any) -> tuple[list[str], dict[str, int]]:
-    """The folders in a folder, sorted, and their numbers. FileNotFoundError where there are none."""
+    """The folders in the folder `directory`, sorted, and their numbers. FileNotFoundError where there are none.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     os.mkdir(os.path.join(root, "dog")); os.mkdir(os.path.join(root, "cat"))
+    ...     naru.vision.datasets.folder.find_classes(root)
+    (['cat', 'dog'], {'cat': 0, 'dog': 1})
+    """
     classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
     if not classes:
         raise FileNotFoundError(f"Couldn't find any class folder in {directory}.")
@@ -35,9 +50,17 @@ def find_classes(directory: Any) -> tuple[list[str], dict[str, int]]:
 def make_dataset(
     directory: Any, class_to_idx: dict[str, int] | None = None, extensions: Any = None, is_valid_file: Any = None, allow_empty: bool = False
 ) -> list[tuple[str, int]]:
-    """(path, class) of each file in the folders of the classes and below, in order of names.
+    """(path, class) of each file in the folders of the classes in `directory` and below, in order of names. `class_to_idx`: the classes'
+    numbers; those of `find_classes` without.
 
-    Either `extensions` or `is_valid_file` says which files count (ValueError). FileNotFoundError where a class has none, unless `allow_empty`.
+    Either `extensions` or `is_valid_file` says which files count (ValueError). FileNotFoundError where a class has none, unless
+    `allow_empty`.
+
+    >>> import os, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     (pathlib.Path(root) / "cat").mkdir(); (pathlib.Path(root) / "cat" / "1.png").touch()
+    ...     [(os.path.basename(path), c) for path, c in naru.vision.datasets.folder.make_dataset(root, extensions=".png")]
+    [('1.png', 0)]
     """
     directory = os.path.expanduser(directory)
     if class_to_idx is None:
@@ -62,7 +85,15 @@ def make_dataset(
 
 
 def pil_loader(path: Any) -> Any:
-    """The file's picture in RGB."""
+    """The picture of the file `path` in RGB.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     path = os.path.join(root, "x.png")
+    ...     naru.vision.io.write_png(naru.zeros(1, 2, 3, dtype=naru.uint8), path)
+    ...     naru.vision.datasets.folder.pil_loader(path).size
+    (3, 2)
+    """
     with open(path, "rb") as file:
         return pillow().open(file).convert("RGB")
 
@@ -71,7 +102,15 @@ default_loader = pil_loader
 
 
 class DatasetFolder(VisionDataset):
-    """(what `loader` makes of the file, class) for files root/CLASS/... ; see `make_dataset`."""
+    """(what `loader` makes of the file, class) for files root/CLASS/... ; `extensions`, `is_valid_file` and `allow_empty` as for
+    `make_dataset`. `transform`, `target_transform`: functions of each.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     (pathlib.Path(root) / "cat").mkdir(); _ = (pathlib.Path(root) / "cat" / "1.txt").write_text("meow")
+    ...     naru.vision.datasets.DatasetFolder(root, lambda path: pathlib.Path(path).read_text(), ".txt")[0]
+    ('meow', 0)
+    """
 
     def __init__(
         self,
@@ -111,7 +150,17 @@ class DatasetFolder(VisionDataset):
 
 
 class ImageFolder(DatasetFolder):
-    """(PIL image in RGB, class) for pictures root/CLASS/... ."""
+    """(PIL image in RGB, class) for pictures `root`/CLASS/... . `transform`, `target_transform`: functions of each; `loader`, `is_valid_file`
+    and `allow_empty` as for `DatasetFolder`.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     os.mkdir(os.path.join(root, "cat"))
+    ...     naru.vision.io.write_png(naru.zeros(1, 2, 3, dtype=naru.uint8), os.path.join(root, "cat", "1.png"))
+    ...     data = naru.vision.datasets.ImageFolder(root, transform=naru.vision.transforms.ToTensor())
+    ...     data.classes, data[0][0].shape, data[0][1]
+    (['cat'], torch.Size([3, 2, 3]), 0)
+    """
 
     def __init__(
         self,

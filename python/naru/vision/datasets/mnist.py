@@ -21,7 +21,15 @@ _DTYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E
 
 
 def read_sn3_pascalvincent_tensor(path: Any, strict: bool = True) -> Any:
-    """The tensor in an IDX file. ValueError where it is no such file or, if `strict`, not exactly as long as it says."""
+    """The tensor in the IDX file `path`. ValueError where it is no such file or, if `strict`, not exactly as long as it says.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     path = pathlib.Path(root, "labels")
+    ...     _ = path.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 2, 5, 7]))  # bytes, of one dimension, of size 2
+    ...     naru.vision.datasets.mnist.read_sn3_pascalvincent_tensor(path)
+    tensor([5, 7], dtype=torch.uint8)
+    """
     opened = gzip.open if str(path).endswith(".gz") else open
     with opened(path, "rb") as file:
         data = file.read()
@@ -38,10 +46,21 @@ def read_sn3_pascalvincent_tensor(path: Any, strict: bool = True) -> Any:
 
 
 class MNIST(VisionDataset):
-    """Digits: (PIL image of 28 x 28 in grey, 0..9).
+    """Digits: (PIL image of 28 x 28 in grey, 0..9), changed by `transform` and `target_transform`; those to train on, or to test with `train`
+    False.
 
-    The files are in `root`/MNIST/raw: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte, or these
-    with .gz. RuntimeError where they are missing: nothing is downloaded.
+    The files are in `root`/MNIST/raw: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte, or
+    these with .gz. RuntimeError where they are missing: nothing is downloaded (`download` is taken).
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     raw = pathlib.Path(root, "MNIST", "raw"); raw.mkdir(parents=True)
+    ...     for part in ("train", "t10k"):
+    ...         _ = (raw / f"{part}-images-idx3-ubyte").write_bytes(bytes([0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 28, 0, 0, 0, 28]) + bytes(784))
+    ...         _ = (raw / f"{part}-labels-idx1-ubyte").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 1, 5]))
+    ...     data = naru.vision.datasets.MNIST(root)
+    >>> data[0][0].size, data.classes[data[0][1]]
+    ((28, 28), '5 - five')
     """
 
     classes = [
@@ -101,12 +120,20 @@ class MNIST(VisionDataset):
 
 
 class FashionMNIST(MNIST):
-    """Clothes, in the format of MNIST, in `root`/FashionMNIST/raw."""
+    """Clothes, in the format of MNIST, in `root`/FashionMNIST/raw. `train`, `transform`, `target_transform` and `download` as there.
+
+    >>> naru.vision.datasets.FashionMNIST.classes[:3]
+    ['T-shirt/top', 'Trouser', 'Pullover']
+    """
 
     classes = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
 
 
 class KMNIST(MNIST):
-    """Japanese characters, in the format of MNIST, in `root`/KMNIST/raw."""
+    """Japanese characters, in the format of MNIST, in `root`/KMNIST/raw. `train`, `transform`, `target_transform` and `download` as there.
+
+    >>> naru.vision.datasets.KMNIST.classes[:3]
+    ['o', 'ki', 'su']
+    """
 
     classes = ["o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"]

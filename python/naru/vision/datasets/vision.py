@@ -12,7 +12,12 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class StandardTransform:
-    """`transform` for inputs and `target_transform` for targets, as one function of both."""
+    """`transform` for inputs and `target_transform` for targets, as one function of both.
+
+    >>> both = naru.vision.datasets.vision.StandardTransform(lambda x: x / 255, lambda label: label + 1)
+    >>> both(naru.tensor([51.0]), 3)
+    (tensor([0.2000]), 4)
+    """
 
     def __init__(self, transform: Any = None, target_transform: Any = None) -> None:
         self.transform = transform
@@ -34,7 +39,15 @@ class StandardTransform:
 
 
 class VisionDataset(Dataset):
-    """A data set in the folder `root`, with `transforms` of both input and target, or `transform` and `target_transform` of each."""
+    """A data set in the folder `root`, with `transforms` of both input and target, or `transform` and `target_transform` of each (ValueError
+    for both).
+
+    >>> class One(naru.vision.datasets.VisionDataset):
+    ...     def __len__(self): return 1
+    ...     def __getitem__(self, i): return self.transforms("picture", 3)
+    >>> One(transform=str.upper)[0]
+    ('PICTURE', 3)
+    """
 
     def __init__(self, root: Any = None, transforms: Any = None, transform: Any = None, target_transform: Any = None) -> None:
         self.root = os.path.expanduser(root) if isinstance(root, str) else root
@@ -65,7 +78,15 @@ class VisionDataset(Dataset):
 
 
 def refuse_missing(name: str, missing: list[str], folder: Any, more: str = "") -> None:
-    """The RuntimeError about files that are not there; naru downloads nothing."""
+    """The RuntimeError about the files `missing` of the data set `name` that are not in `folder`; naru downloads nothing. `more`: what to say
+    besides.
+
+    >>> try:
+    ...     naru.vision.datasets.vision.refuse_missing("MNIST", ["labels"], "data")
+    ... except RuntimeError as error:
+    ...     print(str(error).split(" in ")[0])
+    Dataset not found: MNIST needs labels
+    """
     raise RuntimeError(
         f"Dataset not found: {name} needs {', '.join(missing)} in {os.path.abspath(folder)}, and naru downloads nothing (download=True only "
         f"takes what is there): put the files there yourself{more}"

@@ -18,7 +18,11 @@ _BUILDERS: dict[str, tuple[Callable[..., Any], type[WeightsEnum]]] = {}
 
 
 class Weights(NamedTuple):
-    """The file that PyTorch's hub keeps weights in, what images they want, and facts about them."""
+    """The `file` that PyTorch's hub keeps weights in, what images they want (`transforms`), and facts about them (`meta`).
+
+    >>> naru.vision.models.ResNet18_Weights.DEFAULT.value.file
+    'resnet18-f37072fd.pth'
+    """
 
     file: str
     transforms: Callable[[], Any]
@@ -26,7 +30,11 @@ class Weights(NamedTuple):
 
 
 class WeightsEnum(Enum):
-    """The base of `ResNet18_Weights` and the like: their members name weights."""
+    """The base of `ResNet18_Weights` and the like: their members name weights.
+
+    >>> naru.vision.models.get_weight("ResNet18_Weights.DEFAULT").meta
+    {'num_classes': 1000}
+    """
 
     @property
     def transforms(self) -> Callable[[], Any]:
@@ -48,13 +56,29 @@ class WeightsEnum(Enum):
 
 
 def classification(file: str, **preset: Any) -> Weights:
-    """Weights of ImageNet's thousand classes."""
+    """Weights of ImageNet's thousand classes in `file`; `preset`: what their images want otherwise than most.
+
+    >>> from naru.vision.models._api import classification
+    >>> classification("net.pth", resize_size=232).transforms().resize_size
+    [232]
+    """
     return Weights(file, functools.partial(ImageClassification, **{"crop_size": 224, **preset}), {"num_classes": 1000})
 
 
 def weights_enum(name: str, members: dict[str, Weights], default: str, module: str) -> Any:
-    """A WeightsEnum of `module` with these members and the alias DEFAULT."""
-    return WeightsEnum(name, {**members, "DEFAULT": members[default]}, module=module)
+    """A WeightsEnum `name` of `module` with these `members` and the alias DEFAULT for `default`.
+
+    >>> from naru.vision.models._api import classification, weights_enum
+    >>> weights_enum("Net_Weights", {"V1": classification("net.pth")}, "V1", "mine").DEFAULT
+    Net_Weights.V1
+    """
+    made = WeightsEnum(name, {**members, "DEFAULT": members[default]}, module=module)
+    made.__doc__ = f"""What `weights=` may name: {', '.join(members)}; DEFAULT is {default}.
+
+    >>> naru.vision.models.{name}.DEFAULT
+    {name}.{default}
+    """
+    return made
 
 
 def checkpoint_folder() -> str:
@@ -99,7 +123,13 @@ def _old_arguments(cls: type[WeightsEnum], arguments: dict[str, Any]) -> None:
 
 
 def register(cls: type[WeightsEnum]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Makes a function of keyword arguments that returns a network one with `weights` and `progress`, which `get_model` knows by its name."""
+    """Makes a function of keyword arguments that returns a network one with `weights`, of `cls`, and `progress`, which `get_model` knows by
+    its name.
+
+    >>> import inspect
+    >>> list(inspect.signature(naru.vision.models.resnet18).parameters)
+    ['weights', 'progress', 'kwargs']
+    """
 
     def decorate(build: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(build)
@@ -124,7 +154,8 @@ def register(cls: type[WeightsEnum]) -> Callable[[Callable[..., Any]], Callable[
 
         outer.__signature__ = inspect.signature(builder, follow_wrapped=False)  # type: ignore[attr-defined]
         outer.__doc__ = (
-            f"{build.__doc__}\n\n    weights: None, or a member of `{cls.__name__}`, whose file must be in the hub's folder (RuntimeError)."
+            f"{build.__doc__}\n\n    weights: None, or a member of `{cls.__name__}`, whose file must be in the hub's folder (RuntimeError). `progress` is taken.\n"
+            "    Other arguments are those of the class."
         )
         _BUILDERS[build.__name__] = (outer, cls)
         return outer
@@ -133,7 +164,7 @@ def register(cls: type[WeightsEnum]) -> Callable[[Callable[..., Any]], Callable[
 
 
 def list_models(module: Any = None, include: Any = None, exclude: Any = None) -> list[str]:
-    """The names that `get_model` takes: of a module, by wildcards.
+    """The names that `get_model` takes: of a `module`, those that a wildcard of `include` fits and none of `exclude`.
 
     >>> list_models(include="resnet1*")
     ['resnet101', 'resnet152', 'resnet18']
@@ -154,22 +185,38 @@ def _registered(name: str) -> tuple[Callable[..., Any], type[WeightsEnum]]:
 
 
 def get_model_builder(name: str) -> Callable[..., Any]:
-    """The function that makes the model of that name. Raises ValueError where there is none."""
+    """The function that makes the model of that `name`. Raises ValueError where there is none.
+
+    >>> naru.vision.models.get_model_builder("resnet18").__name__
+    'resnet18'
+    """
     return _registered(name)[0]
 
 
 def get_model(name: str, **config: Any) -> Any:
-    """The network of that name. ValueError where there is none."""
+    """The network of that `name`, made with `config`. ValueError where there is none.
+
+    >>> naru.vision.models.get_model("mobilenet_v2", width_mult=0.25, num_classes=3).classifier[-1]
+    Linear(in_features=1280, out_features=3, bias=True)
+    """
     return get_model_builder(name)(**config)
 
 
 def get_model_weights(name: Any) -> type[WeightsEnum]:
-    """The enumeration of a network's weights, by its name or its function."""
+    """The enumeration of a network's weights, by its `name` or its function.
+
+    >>> list(naru.vision.models.get_model_weights("resnet50"))
+    [ResNet50_Weights.IMAGENET1K_V1, ResNet50_Weights.IMAGENET1K_V2]
+    """
     return _registered(name if isinstance(name, str) else name.__name__)[1]
 
 
 def get_weight(name: str) -> WeightsEnum:
-    """The weights of a full name, as 'ResNet18_Weights.DEFAULT'."""
+    """The weights of a full `name`, as 'ResNet18_Weights.DEFAULT'. ValueError where there are none.
+
+    >>> naru.vision.models.get_weight("ResNet18_Weights.DEFAULT")
+    ResNet18_Weights.IMAGENET1K_V1
+    """
     cls, _, member = name.partition(".")
     for _, known in _BUILDERS.values():
         if known.__name__ == cls and member in known.__members__:

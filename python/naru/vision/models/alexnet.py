@@ -7,6 +7,7 @@ from typing import Any
 import naru
 
 from ...nn.modules import AdaptiveAvgPool2d, Conv2d, Dropout, Linear, MaxPool2d, Module, ReLU, Sequential
+from ..._documentation import show as _show
 from .. import _names
 from ._api import classification, register, weights_enum
 
@@ -14,7 +15,12 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class AlexNet(Module):
-    """(N, 3, H, W), H and W at least 63, to (N, num_classes)."""
+    """(N, 3, H, W), H and W at least 63, to (N, `num_classes`). `dropout`: of the classifier.
+
+    >>> with naru.device("meta"):
+    ...     naru.vision.models.AlexNet(num_classes=10)(naru.empty(2, 3, 63, 63)).shape
+    torch.Size([2, 10])
+    """
 
     def __init__(self, num_classes: int = 1000, dropout: float = 0.5) -> None:
         super().__init__()
@@ -57,3 +63,6 @@ AlexNet_Weights = weights_enum(
 def alexnet(**kwargs: Any) -> AlexNet:
     """AlexNet."""
     return AlexNet(**kwargs)
+
+
+_show(globals(), "vision_models")

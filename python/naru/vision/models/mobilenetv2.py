@@ -9,6 +9,7 @@ import naru
 from ...nn import init
 from ...nn.functional import adaptive_avg_pool2d
 from ...nn.modules import BatchNorm2d, Conv2d, Dropout, GroupNorm, Linear, Module, ReLU6, Sequential
+from ..._documentation import show as _show
 from .. import _names
 from ..ops.misc import Conv2dNormActivation
 from ._api import classification, register, weights_enum
@@ -21,7 +22,12 @@ _SETTING = [[1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 3, 2], [6, 64, 4, 2], [6, 96, 
 
 
 class InvertedResidual(Module):
-    """Widen, convolve each channel by itself, narrow; beside the identity where shapes allow."""
+    """Widen `inp` channels by `expand_ratio`, convolve each channel by itself with `stride` (1 or 2, else ValueError), narrow to `oup`; beside
+    the identity where shapes allow. `norm_layer`: a function that makes a normalization (BatchNorm2d).
+
+    >>> naru.vision.models.mobilenetv2.InvertedResidual(4, 8, 2, 6)(naru.ones(1, 4, 8, 8)).shape
+    torch.Size([1, 8, 4, 4])
+    """
 
     def __init__(self, inp: int, oup: int, stride: int, expand_ratio: int, norm_layer: Any = None) -> None:
         super().__init__()
@@ -50,8 +56,16 @@ class MobileNetV2(Module):
     """(N, 3, H, W) to (N, num_classes).
 
     Args:
+        num_classes: the width of the result.
         width_mult: multiplies all widths, which stay multiples of `round_nearest`.
         inverted_residual_setting: rows of (widening, channels, blocks, the first one's stride).
+        block: what is made of each row (InvertedResidual).
+        norm_layer: a function that makes a normalization (BatchNorm2d).
+        dropout: of the classifier.
+
+    >>> with naru.device("meta"):
+    ...     naru.vision.models.MobileNetV2(num_classes=10, width_mult=0.25)(naru.empty(2, 3, 64, 64)).shape
+    torch.Size([2, 10])
     """
 
     def __init__(
@@ -115,3 +129,6 @@ MobileNet_V2_Weights = weights_enum(
 def mobilenet_v2(**kwargs: Any) -> MobileNetV2:
     """MobileNetV2."""
     return MobileNetV2(**kwargs)
+
+
+_show(globals(), "vision_models")

@@ -8,6 +8,7 @@ import naru
 
 from ...nn import init
 from ...nn.modules import AdaptiveAvgPool2d, BatchNorm2d, Conv2d, GroupNorm, Linear, MaxPool2d, Module, ReLU, Sequential
+from ..._documentation import show as _show
 from .. import _names
 from ._api import classification, register, weights_enum
 
@@ -15,17 +16,34 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 def conv3x3(in_planes: int, out_planes: int, stride: int = 1, groups: int = 1, dilation: int = 1) -> Conv2d:
-    """A convolution without bias by 3 x 3, from in_planes channels to out_planes; padded by dilation, so that stride alone changes the size."""
+    """A convolution without bias by 3 x 3, from `in_planes` channels to `out_planes`, in `groups`; padded by `dilation`, so that `stride`
+    alone changes the size.
+
+    >>> from naru.vision.models.resnet import conv3x3
+    >>> conv3x3(3, 8, stride=2)(naru.ones(1, 3, 8, 8)).shape
+    torch.Size([1, 8, 4, 4])
+    """
     return Conv2d(in_planes, out_planes, kernel_size=3, stride=stride, padding=dilation, groups=groups, bias=False, dilation=dilation)
 
 
 def conv1x1(in_planes: int, out_planes: int, stride: int = 1) -> Conv2d:
-    """A convolution without bias by 1 x 1, from in_planes channels to out_planes, at every stride-th place."""
+    """A convolution without bias by 1 x 1, from `in_planes` channels to `out_planes`, at every `stride`-th place.
+
+    >>> from naru.vision.models.resnet import conv1x1
+    >>> conv1x1(3, 8)(naru.ones(1, 3, 4, 4)).shape
+    torch.Size([1, 8, 4, 4])
+    """
     return Conv2d(in_planes, out_planes, kernel_size=1, stride=stride, bias=False)
 
 
 class BasicBlock(Module):
-    """Two 3 x 3 convolutions beside the identity."""
+    """Two 3 x 3 convolutions, from `inplanes` channels to `planes`, the first with `stride`, beside the identity, or beside `downsample` of
+    the input. `norm_layer`: a function that makes a normalization (BatchNorm2d). ValueError or NotImplementedError for other `groups`,
+    `base_width` and `dilation` than 1, 64 and 1.
+
+    >>> naru.vision.models.resnet.BasicBlock(8, 8)(naru.ones(1, 8, 4, 4)).shape
+    torch.Size([1, 8, 4, 4])
+    """
 
     expansion = 1
 
@@ -61,7 +79,13 @@ class BasicBlock(Module):
 
 
 class Bottleneck(Module):
-    """1 x 1, 3 x 3 (which has the stride) and 1 x 1 convolutions beside the identity."""
+    """1 x 1, 3 x 3 (which has the `stride`, the `dilation` and the `groups`) and 1 x 1 convolutions beside the identity, or beside
+    `downsample` of the input: from `inplanes` channels to 4 * `planes`, with planes * `base_width` / 64 * groups between. `norm_layer`: a
+    function that makes a normalization (BatchNorm2d).
+
+    >>> naru.vision.models.resnet.Bottleneck(16, 4)(naru.ones(1, 16, 4, 4)).shape
+    torch.Size([1, 16, 4, 4])
+    """
 
     expansion = 4
 
@@ -101,8 +125,16 @@ class ResNet(Module):
 
     Args:
         block, layers: the kind of block, and how many of them at each of four resolutions.
+        num_classes: the width of the result.
         zero_init_residual: each block begins as the identity.
+        groups, width_per_group: of the blocks' 3 x 3 convolutions.
         replace_stride_with_dilation: for each of the last three resolutions, keep the resolution and dilate instead.
+        norm_layer: a function that makes a normalization (BatchNorm2d).
+
+    >>> with naru.device("meta"):
+    ...     net = naru.vision.models.resnet.ResNet(naru.vision.models.resnet.BasicBlock, [1, 1, 1, 1], num_classes=10)
+    ...     net(naru.empty(2, 3, 64, 64)).shape
+    torch.Size([2, 10])
     """
 
     def __init__(
@@ -251,3 +283,6 @@ def wide_resnet50_2(**kwargs: Any) -> ResNet:
 def wide_resnet101_2(**kwargs: Any) -> ResNet:
     """ResNet of 101 layers, its 3 x 3 convolutions twice as wide."""
     return ResNet(Bottleneck, [3, 4, 23, 3], **{"width_per_group": 128, **kwargs})
+
+
+_show(globals(), "vision_models")

@@ -8,6 +8,7 @@ import naru
 
 from ...nn import init
 from ...nn.modules import AdaptiveAvgPool2d, BatchNorm2d, Conv2d, Dropout, Linear, MaxPool2d, Module, ReLU, Sequential
+from ..._documentation import show as _show
 from .. import _names
 from ._api import classification, register, weights_enum
 
@@ -15,7 +16,13 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class VGG(Module):
-    """`features`, then three linear layers: (N, 3, H, W) to (N, num_classes). With `init_weights` false they stay as the layers begin."""
+    """`features`, then three linear layers with `dropout`: (N, 3, H, W) to (N, `num_classes`). With `init_weights` false they stay as the
+    layers begin.
+
+    >>> with naru.device("meta"):
+    ...     naru.vision.models.VGG(naru.nn.Conv2d(3, 512, 3), num_classes=10)(naru.empty(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    """
 
     def __init__(self, features: Module, num_classes: int = 1000, init_weights: bool = True, dropout: float = 0.5) -> None:
         super().__init__()
@@ -51,7 +58,12 @@ class VGG(Module):
 
 
 def make_layers(cfg: list[Any], batch_norm: bool = False) -> Sequential:
-    """3 x 3 convolutions of the given widths, with a pooling where the list says 'M'."""
+    """3 x 3 convolutions of the widths in `cfg`, with a pooling where the list says 'M', and with normalizations if `batch_norm`.
+
+    >>> from naru.vision.models.vgg import make_layers
+    >>> [type(layer).__name__ for layer in make_layers([8, "M"], batch_norm=True)]
+    ['Conv2d', 'BatchNorm2d', 'ReLU', 'MaxPool2d']
+    """
     layers: list[Module] = []
     channels = 3
     for width in cfg:
@@ -137,3 +149,6 @@ def vgg19(**kwargs: Any) -> VGG:
 def vgg19_bn(**kwargs: Any) -> VGG:
     """VGG of 19 layers, with batch normalization."""
     return VGG(make_layers(cfgs["E"], True), **kwargs)
+
+
+_show(globals(), "vision_models")

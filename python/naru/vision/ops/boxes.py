@@ -57,9 +57,8 @@ def _greedy(boxes: Any, scores: Any, groups: Any, threshold: float) -> Any:
 def nms(boxes: Any, scores: Any, iou_threshold: float) -> Any:
     """The boxes that are kept, best score first, each going where a better one that is kept covers it by more than `iou_threshold`.
 
-    boxes (N, 4), scores (N); returns places, int64. RuntimeError for other shapes. Computed on the host.
+    `boxes` (N, 4), `scores` (N); returns places, int64. RuntimeError for other shapes. Computed on the host.
 
-    >>> import naru
     >>> nms(naru.tensor([[0.0, 0, 2, 2], [0, 0, 2, 1.9], [5, 5, 6, 6]]), naru.tensor([0.5, 0.9, 0.1]), 0.5)
     tensor([1, 2])
     """
@@ -67,27 +66,40 @@ def nms(boxes: Any, scores: Any, iou_threshold: float) -> Any:
 
 
 def batched_nms(boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any:
-    """`nms` within each class; idxs (N): the classes."""
+    """`nms` of `boxes` (N, 4) with `scores` (N) and `iou_threshold` within each class; `idxs` (N): the classes.
+
+    >>> boxes = naru.tensor([[0.0, 0, 2, 2], [0, 0, 2, 1.9]])
+    >>> naru.vision.ops.batched_nms(boxes, naru.tensor([0.5, 0.9]), naru.tensor([0, 1]), 0.5)
+    tensor([1, 0])
+    """
     return _greedy(boxes, scores, idxs, iou_threshold)
 
 
 def remove_small_boxes(boxes: Any, min_size: float) -> Any:
-    """The places of boxes whose sides are `min_size` or more."""
+    """The places of `boxes` (N, 4) whose sides are `min_size` or more.
+
+    >>> naru.vision.ops.remove_small_boxes(naru.tensor([[0.0, 0, 1, 9], [0, 0, 3, 3]]), 2)
+    tensor([1])
+    """
     width, height = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
     return naru.where((width >= min_size) & (height >= min_size))[0]
 
 
 def clip_boxes_to_image(boxes: Any, size: tuple[int, int]) -> Any:
-    """The boxes cut at the edges of an image of (height, width)."""
+    """The `boxes` (..., 4) cut at the edges of an image of `size` (height, width).
+
+    >>> naru.vision.ops.clip_boxes_to_image(naru.tensor([[-1.0, 2, 9, 3]]), (4, 5))
+    tensor([[0., 2., 5., 3.]])
+    """
     height, width = size
     x, y = boxes[..., 0::2].clamp(0, width), boxes[..., 1::2].clamp(0, height)
     return naru.stack([x, y], -1).reshape(boxes.shape)
 
 
 def box_convert(boxes: Any, in_fmt: str, out_fmt: str) -> Any:
-    """From one of 'xyxy', 'xywh' (corner and size), 'cxcywh' (centre and size) to another. ValueError of others.
+    """`boxes` (..., 4) from `in_fmt`, one of 'xyxy', 'xywh' (corner and size), 'cxcywh' (centre and size), to another, `out_fmt`. ValueError
+    of others.
 
-    >>> import naru
     >>> box_convert(naru.tensor([[1.0, 2, 3, 6]]), "xyxy", "cxcywh")
     tensor([[2., 4., 2., 4.]])
     """
@@ -115,7 +127,11 @@ def _computable(boxes: Any) -> Any:
 
 
 def box_area(boxes: Any, fmt: str = "xyxy") -> Any:
-    """(N): width times height."""
+    """(N): width times height of `boxes` (N, 4), whose format is `fmt`.
+
+    >>> naru.vision.ops.box_area(naru.tensor([[1.0, 2, 3, 6]]))
+    tensor([8.])
+    """
     boxes = _computable(boxes)
     if fmt == "xyxy":
         return (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
@@ -135,7 +151,11 @@ def _inter_union(boxes1: Any, boxes2: Any) -> tuple[Any, Any]:
 
 
 def box_iou(boxes1: Any, boxes2: Any, fmt: str = "xyxy") -> Any:
-    """(N, M): what each of (N, 4) has in common with each of (M, 4), by their union."""
+    """(N, M): what each of `boxes1` (N, 4) has in common with each of `boxes2` (M, 4), by their union. `fmt`: of both, as for `box_convert`.
+
+    >>> naru.vision.ops.box_iou(naru.tensor([[0.0, 0, 2, 2]]), naru.tensor([[0.0, 0, 2, 1], [5, 5, 6, 6]]))
+    tensor([[0.5000, 0.0000]])
+    """
     if fmt != "xyxy":
         boxes1, boxes2 = box_convert(boxes1, fmt, "xyxy"), box_convert(boxes2, fmt, "xyxy")
     inter, union = _inter_union(boxes1, boxes2)
@@ -150,7 +170,11 @@ def _hull(boxes1: Any, boxes2: Any) -> Any:
 
 
 def generalized_box_iou(boxes1: Any, boxes2: Any) -> Any:
-    """(N, M): box_iou, less the share of the smallest box around both that neither covers."""
+    """(N, M): box_iou of `boxes1` (N, 4) and `boxes2` (M, 4), less the share of the smallest box around both that neither covers.
+
+    >>> naru.vision.ops.generalized_box_iou(naru.tensor([[0.0, 0, 1, 1]]), naru.tensor([[0.0, 0, 1, 1], [3, 0, 4, 1]]))
+    tensor([[ 1.0000, -0.5000]])
+    """
     inter, union = _inter_union(boxes1, boxes2)
     area = _hull(_computable(boxes1), _computable(boxes2)).prod(-1)
     return inter / union - (area - union) / area
@@ -164,12 +188,22 @@ def _distance(boxes1: Any, boxes2: Any, eps: float) -> Any:
 
 
 def distance_box_iou(boxes1: Any, boxes2: Any, eps: float = 1e-7) -> Any:
-    """(N, M): box_iou, less the squared distance of centres by the squared diagonal of the box around both."""
+    """(N, M): box_iou of `boxes1` (N, 4) and `boxes2` (M, 4), less the squared distance of centres by the squared diagonal of the box around
+    both (plus `eps`).
+
+    >>> naru.vision.ops.distance_box_iou(naru.tensor([[0.0, 0, 1, 1]]), naru.tensor([[0.0, 0, 1, 1], [1, 1, 2, 2]]))
+    tensor([[ 1.0000, -0.2500]])
+    """
     return box_iou(boxes1, boxes2) - _distance(boxes1, boxes2, eps)
 
 
 def complete_box_iou(boxes1: Any, boxes2: Any, eps: float = 1e-7) -> Any:
-    """(N, M): distance_box_iou, less a term of how width by height differ."""
+    """(N, M): distance_box_iou of `boxes1` (N, 4) and `boxes2` (M, 4), less a term of how width by height differ. `eps` keeps from divisions
+    by 0.
+
+    >>> naru.vision.ops.complete_box_iou(naru.tensor([[0.0, 0, 2, 2]]), naru.tensor([[0.0, 0, 2, 1]]))
+    tensor([[0.4655]])
+    """
     iou = box_iou(boxes1, boxes2)
     angles = [naru.atan((boxes[..., 2] - boxes[..., 0]) / (boxes[..., 3] - boxes[..., 1])) for boxes in (boxes1, boxes2)]
     v = 4 / math.pi**2 * (angles[0][..., None] - angles[1][..., None, :]) ** 2
@@ -179,7 +213,11 @@ def complete_box_iou(boxes1: Any, boxes2: Any, eps: float = 1e-7) -> Any:
 
 
 def masks_to_boxes(masks: Any) -> Any:
-    """(N, 4), float32: the smallest boxes around masks (N, H, W); maxima are the last places."""
+    """(N, 4), float32: the smallest boxes around `masks` (N, H, W); maxima are the last places.
+
+    >>> naru.vision.ops.masks_to_boxes(naru.tensor([[[0, 1, 1], [0, 0, 1]]]))
+    tensor([[1., 0., 2., 1.]])
+    """
     if masks.numel() == 0:
         return naru.zeros([0, 4], device=masks.device)
     rows = []

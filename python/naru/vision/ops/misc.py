@@ -28,7 +28,13 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class FrozenBatchNorm2d(Module):
-    """BatchNorm2d whose statistics and factors are buffers, which no training changes."""
+    """BatchNorm2d of `num_features` channels whose statistics and factors are buffers, which no training changes; `eps` is added to the
+    variance.
+
+    >>> layer = naru.vision.ops.FrozenBatchNorm2d(1)
+    >>> layer(naru.ones(1, 1, 1, 2)), len(list(layer.parameters()))
+    (tensor([[[[1.0000, 1.0000]]]]), 0)
+    """
 
     def __init__(self, num_features: int, eps: float = 1e-5) -> None:
         super().__init__()
@@ -82,7 +88,15 @@ class _ConvNormActivation(Sequential):
 
 
 class Conv2dNormActivation(_ConvNormActivation):
-    """Conv2d (as large as its input unless `padding` is given), a normalization, an activation."""
+    """Conv2d (as large as its input unless `padding` is given), a normalization, an activation.
+
+    `in_channels`, `out_channels`, `kernel_size`, `stride`, `groups`, `dilation`, `bias` (True without a normalization): of the convolution.
+    `norm_layer`, `activation_layer`: functions that make the others, or None for none; `inplace`: of the activation.
+
+    >>> block = naru.vision.ops.Conv2dNormActivation(3, 8, kernel_size=5)
+    >>> block(naru.ones(2, 3, 7, 7)).shape, [type(layer).__name__ for layer in block]
+    (torch.Size([2, 8, 7, 7]), ['Conv2d', 'BatchNorm2d', 'ReLU'])
+    """
 
     def __init__(
         self,
@@ -103,7 +117,15 @@ class Conv2dNormActivation(_ConvNormActivation):
 
 
 class Conv3dNormActivation(_ConvNormActivation):
-    """Conv3d (as large as its input unless `padding` is given), a normalization, an activation."""
+    """Conv3d (as large as its input unless `padding` is given), a normalization, an activation.
+
+    `in_channels`, `out_channels`, `kernel_size`, `stride`, `groups`, `dilation`, `bias` (True without a normalization): of the convolution.
+    `norm_layer`, `activation_layer`: functions that make the others, or None for none; `inplace`: of the activation.
+
+    >>> block = naru.vision.ops.Conv3dNormActivation(1, 2, norm_layer=None)
+    >>> block(naru.ones(1, 1, 3, 3, 3)).shape, [type(layer).__name__ for layer in block]
+    (torch.Size([1, 2, 3, 3, 3]), ['Conv3d', 'ReLU'])
+    """
 
     def __init__(
         self,
@@ -124,7 +146,13 @@ class Conv3dNormActivation(_ConvNormActivation):
 
 
 class SqueezeExcitation(Module):
-    """Scales each channel by what two 1 x 1 convolutions make of all channels' means."""
+    """Scales each of `input_channels` channels by what two 1 x 1 convolutions, with `squeeze_channels` between them, make of all channels'
+    means. `activation` and `scale_activation`: functions that make what stands behind each.
+
+    >>> layer = naru.vision.ops.SqueezeExcitation(2, 1)
+    >>> layer(naru.zeros(1, 2, 1, 1)).flatten()
+    tensor([0., 0.], grad_fn=<ViewBackward0>)
+    """
 
     def __init__(
         self,
@@ -145,7 +173,14 @@ class SqueezeExcitation(Module):
 
 
 class MLP(Sequential):
-    """Linear layers with a normalization, an activation and dropout behind each; the last one has dropout alone."""
+    """Linear layers with a normalization, an activation and `dropout` behind each; the last one has dropout alone.
+
+    `in_channels`, then `hidden_channels`, a list: the sizes. `norm_layer`, `activation_layer`: functions that make the layers between, None
+    for no normalization; `inplace`: of activations and dropout. `bias`: of the linear layers.
+
+    >>> naru.vision.ops.MLP(4, [8, 2])(naru.ones(3, 4)).shape
+    torch.Size([3, 2])
+    """
 
     def __init__(
         self,
@@ -169,7 +204,13 @@ class MLP(Sequential):
 
 
 class Permute(Module):
-    """`permute` as a layer."""
+    """`permute` to `dims` as a layer.
+
+    >>> naru.vision.ops.Permute([1, 0])(naru.tensor([[1, 2, 3]]))
+    tensor([[1],
+            [2],
+            [3]])
+    """
 
     def __init__(self, dims: list[int]) -> None:
         super().__init__()

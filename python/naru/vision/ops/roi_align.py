@@ -17,7 +17,14 @@ def _pair(size: Any) -> tuple[int, int]:
 
 
 def as_rois(boxes: Any) -> Any:
-    """(K, 5), the image's number in front, of such a tensor or of a list of (L, 4), one tensor an image."""
+    """(K, 5), the image's number in front, of `boxes`: such a tensor, or a list of (L, 4), one tensor an image. ValueError or TypeError for
+    others.
+
+    >>> from naru.vision.ops.roi_align import as_rois
+    >>> as_rois([naru.tensor([[0.0, 0, 1, 1]]), naru.tensor([[2.0, 2, 3, 3]])])
+    tensor([[0., 0., 0., 1., 1.],
+            [1., 2., 2., 3., 3.]])
+    """
     if isinstance(boxes, (list, tuple)):
         if any(b.dim() != 2 or b.shape[1] != 4 for b in boxes):
             raise ValueError("The shape of the tensor in the boxes list is not correct as List[Tensor[L, 4]].")
@@ -57,13 +64,18 @@ def _sampled(pixels: Any, image: Any, y: Any, x: Any, counts: tuple[int, int]) -
 def roi_align(
     input: Any, boxes: Any, output_size: Any, spatial_scale: float = 1.0, sampling_ratio: int = -1, aligned: bool = False
 ) -> Any:
-    """(K, C, h, w): each region of (N, C, H, W) in bins, of each the mean of bilinear samples.
+    """(K, C, h, w): each region of `input` (N, C, H, W) in bins, of each the mean of bilinear samples.
 
     Args:
         boxes: (K, 5), the image's number in front, or a list of (L, 4), one tensor an image.
+        output_size: (h, w), or one number for both.
         spatial_scale: times that they are in pixels of `input`.
         sampling_ratio: samples a side of a bin; up to 0 as many as it has pixels, for which the host reads the boxes.
         aligned: coordinates are moved by half a pixel, so that pixels' centres are where they should be.
+
+    >>> x = naru.arange(16.0).reshape(1, 1, 4, 4)
+    >>> naru.vision.ops.roi_align(x, [naru.tensor([[0.0, 0, 2, 2]])], 1, sampling_ratio=1)
+    tensor([[[[5.]]]])
     """
     rois = as_rois(boxes)
     bins = _pair(output_size)
@@ -106,7 +118,12 @@ def roi_align(
 
 
 class RoIAlign(Module):
-    """`roi_align` as a layer."""
+    """`roi_align` as a layer, with `output_size`, `spatial_scale`, `sampling_ratio` and `aligned`.
+
+    >>> x = naru.arange(16.0).reshape(1, 1, 4, 4)
+    >>> naru.vision.ops.RoIAlign(1, 1.0, 1)(x, [naru.tensor([[0.0, 0, 2, 2]])])
+    tensor([[[[5.]]]])
+    """
 
     def __init__(self, output_size: Any, spatial_scale: float, sampling_ratio: int, aligned: bool = False) -> None:
         super().__init__()

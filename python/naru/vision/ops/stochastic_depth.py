@@ -13,7 +13,13 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 def stochastic_depth(input: Any, p: float, mode: str, training: bool = True) -> Any:
-    """While training, 0 with probability `p`, else input / (1 - p): for the whole batch (mode 'batch') or row by row ('row')."""
+    """While `training`, 0 with probability `p`, else `input` / (1 - p): for the whole batch (`mode` 'batch') or row by row ('row'). ValueError
+    for others.
+
+    >>> naru.vision.ops.stochastic_depth(naru.ones(2, 2), 1.0, "row")
+    tensor([[0., 0.],
+            [0., 0.]])
+    """
     if p < 0.0 or p > 1.0:
         raise ValueError(f"drop probability has to be between 0 and 1, but got {p}")
     if mode not in ("batch", "row"):
@@ -26,7 +32,11 @@ def stochastic_depth(input: Any, p: float, mode: str, training: bool = True) -> 
 
 
 class StochasticDepth(Module):
-    """`stochastic_depth` as a layer."""
+    """`stochastic_depth` with `p` and `mode` as a layer.
+
+    >>> naru.vision.ops.StochasticDepth(0.5, "row").eval()(naru.ones(2))
+    tensor([1., 1.])
+    """
 
     def __init__(self, p: float, mode: str) -> None:
         super().__init__()

@@ -15,7 +15,11 @@ from ._modes import Tensor, dimensions
 
 
 class Normalize(ImageTransform):
-    """(image - mean) / std, by channel. TypeError of PIL images and whole numbers."""
+    """(image - `mean`) / `std`, by channel, written into the image if `inplace`. TypeError of PIL images and whole numbers.
+
+    >>> naru.vision.transforms.Normalize([0.5], [0.5])(naru.tensor([[[0.0, 1.0]]]))
+    tensor([[[-1.,  1.]]])
+    """
 
     def __init__(self, mean: Any, std: Any, inplace: bool = False) -> None:
         super().__init__()
@@ -54,6 +58,9 @@ class ColorJitter(ImageTransform):
     Args:
         brightness, contrast, saturation: (low, high), or a number for (1 - it, 1 + it), not below 0.
         hue: (low, high) within -0.5 .. 0.5, or a number for (-it, it).
+
+    >>> naru.vision.transforms.ColorJitter(brightness=(2.0, 2.0))(naru.tensor([[[0.25]]]).expand(3, 1, 1)).flatten()
+    tensor([0.5000, 0.5000, 0.5000])
     """
 
     _STEPS = (F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue)
@@ -86,7 +93,11 @@ class ColorJitter(ImageTransform):
 
 
 class Grayscale(ImageTransform):
-    """The luma in `num_output_channels` (1 or 3)."""
+    """The luma in `num_output_channels` (1 or 3).
+
+    >>> naru.vision.transforms.Grayscale()(naru.ones(3, 1, 1))
+    tensor([[[0.9999]]])
+    """
 
     def __init__(self, num_output_channels: int = 1) -> None:
         super().__init__()
@@ -100,7 +111,11 @@ class Grayscale(ImageTransform):
 
 
 class RandomGrayscale(MaybeTransform):
-    """Grey in as many channels as there were, with probability `p`."""
+    """Grey in as many channels as there were, with probability `p`.
+
+    >>> naru.vision.transforms.RandomGrayscale(p=1.0)(naru.ones(3, 1, 1)).flatten()
+    tensor([0.9999, 0.9999, 0.9999])
+    """
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__(p)
@@ -110,7 +125,12 @@ class RandomGrayscale(MaybeTransform):
 
 
 class GaussianBlur(ImageTransform):
-    """kernel_size: odd, one or [x, y]; sigma: one number, or the range it is drawn from."""
+    """The image blurred. `kernel_size`: odd, one or [x, y]; `sigma`: one number, or the range it is drawn from.
+
+    >>> x = naru.zeros(1, 3, 3); x[0, 1, 1] = 1.0
+    >>> naru.vision.transforms.GaussianBlur(3, 0.5)(x)[0, 1]
+    tensor([0.1676, 0.6193, 0.1676])
+    """
 
     def __init__(self, kernel_size: Any, sigma: Any = (0.1, 2.0)) -> None:
         super().__init__()
@@ -142,7 +162,11 @@ class GaussianBlur(ImageTransform):
 
 
 class RandomInvert(MaybeTransform):
-    """The negative, with probability `p`."""
+    """The negative, with probability `p`.
+
+    >>> naru.vision.transforms.RandomInvert(p=1.0)(naru.tensor([[[0, 55]]], dtype=naru.uint8))
+    tensor([[[255, 200]]], dtype=torch.uint8)
+    """
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
@@ -152,7 +176,11 @@ class RandomInvert(MaybeTransform):
 
 
 class RandomAutocontrast(MaybeTransform):
-    """Each channel stretched to black and white, with probability `p`."""
+    """Each channel stretched to black and white, with probability `p`.
+
+    >>> naru.vision.transforms.RandomAutocontrast(p=1.0)(naru.tensor([[[0.25, 0.5, 0.75]]]))
+    tensor([[[0.0000, 0.5000, 1.0000]]])
+    """
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
@@ -162,7 +190,12 @@ class RandomAutocontrast(MaybeTransform):
 
 
 class RandomEqualize(MaybeTransform):
-    """The values of each channel spread evenly, with probability `p`."""
+    """The values of each channel spread evenly, with probability `p`.
+
+    >>> naru.vision.transforms.RandomEqualize(p=1.0)(naru.tensor([[[0, 10], [20, 30]]], dtype=naru.uint8))
+    tensor([[[ 0, 10],
+             [20, 30]]], dtype=torch.uint8)
+    """
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
@@ -172,7 +205,11 @@ class RandomEqualize(MaybeTransform):
 
 
 class RandomPosterize(MaybeTransform):
-    """The first `bits` of each byte, with probability `p`."""
+    """The first `bits` of each byte, with probability `p`.
+
+    >>> naru.vision.transforms.RandomPosterize(1, p=1.0)(naru.tensor([[[3, 130, 255]]], dtype=naru.uint8))
+    tensor([[[  0, 128, 128]]], dtype=torch.uint8)
+    """
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
         super().__init__(p)
@@ -183,7 +220,11 @@ class RandomPosterize(MaybeTransform):
 
 
 class RandomSolarize(MaybeTransform):
-    """Values of `threshold` and more inverted, with probability `p`."""
+    """Values of `threshold` and more inverted, with probability `p`.
+
+    >>> naru.vision.transforms.RandomSolarize(128, p=1.0)(naru.tensor([[[50, 200]]], dtype=naru.uint8))
+    tensor([[[50, 55]]], dtype=torch.uint8)
+    """
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
         super().__init__(p)
@@ -194,7 +235,12 @@ class RandomSolarize(MaybeTransform):
 
 
 class RandomAdjustSharpness(MaybeTransform):
-    """Sharper (above 1) or blurred (below 1), with probability `p`."""
+    """Sharper (`sharpness_factor` above 1) or blurred (below 1), with probability `p`.
+
+    >>> x = naru.zeros(1, 3, 3); x[0, 1, 1] = 1.0
+    >>> naru.vision.transforms.RandomAdjustSharpness(0.0, p=1.0)(x)[0, 1]
+    tensor([0.0000, 0.3846, 0.0000])
+    """
 
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
         super().__init__(p)
@@ -209,7 +255,10 @@ class RandomErasing(ImageTransform):
 
     Args:
         scale, ratio: its share of the area, and its height by width.
-        value: a number, one a channel, or 'random' for normally distributed ones.
+        value: a number, one a channel, or 'random' for normally distributed ones. `inplace`: into the tensor itself.
+
+    >>> naru.vision.transforms.RandomErasing(p=0.0)(naru.ones(1, 1, 2))
+    tensor([[[1., 1.]]])
     """
 
     def __init__(self, p: float = 0.5, scale: Any = (0.02, 0.33), ratio: Any = (0.3, 3.3), value: Any = 0, inplace: bool = False) -> None:
@@ -270,7 +319,12 @@ class RandomErasing(ImageTransform):
 
 
 class LinearTransformation(ImageTransform):
-    """(flattened image - mean_vector) @ transformation_matrix, in the image's shape: whitening."""
+    """(flattened image - `mean_vector`) @ `transformation_matrix`, in the image's shape: whitening.
+
+    >>> half = naru.vision.transforms.LinearTransformation(0.5 * naru.eye(2), naru.ones(2))
+    >>> half(naru.tensor([[[1.0, 3.0]]]))
+    tensor([[[0., 1.]]])
+    """
 
     def __init__(self, transformation_matrix: Tensor, mean_vector: Tensor) -> None:
         super().__init__()

@@ -14,10 +14,11 @@ from ._modes import Tensor
 
 
 class Compose:
-    """One after the other.
+    """`transforms`, one after the other.
 
     >>> import numpy as np
-    >>> Compose([ToTensor(), lambda x: x * 2])(np.array([[255]], dtype=np.uint8))
+    >>> to_double = naru.vision.transforms.Compose([naru.vision.transforms.ToTensor(), lambda x: x * 2])
+    >>> to_double(np.array([[255]], dtype=np.uint8))
     tensor([[[2.]]])
     """
 
@@ -39,21 +40,35 @@ class _Conversion:
 
 
 class ToTensor(_Conversion):
-    """A PIL image or an array (H, W, C) as a tensor (C, H, W), bytes as 0..1; see `functional.to_tensor`."""
+    """A PIL image or an array (H, W, C) as a tensor (C, H, W), bytes as 0..1; see `functional.to_tensor`.
+
+    >>> import numpy as np
+    >>> naru.vision.transforms.ToTensor()(np.array([[0, 255]], dtype=np.uint8))
+    tensor([[[0., 1.]]])
+    """
 
     def __call__(self, pic: Any) -> Tensor:
         return F.to_tensor(pic)
 
 
 class PILToTensor(_Conversion):
-    """A PIL image as a tensor (C, H, W) of the numbers it holds."""
+    """A PIL image as a tensor (C, H, W) of the numbers it holds.
+
+    >>> from PIL import Image
+    >>> naru.vision.transforms.PILToTensor()(Image.new("L", (2, 1), 7))
+    tensor([[[7, 7]]], dtype=torch.uint8)
+    """
 
     def __call__(self, pic: Any) -> Tensor:
         return F.pil_to_tensor(pic)
 
 
 class ToPILImage:
-    """A tensor (C, H, W) or an array (H, W, C) as a PIL image, of `mode` if the channels allow for several."""
+    """A tensor (C, H, W) or an array (H, W, C) as a PIL image, of `mode` if the channels allow for several.
+
+    >>> naru.vision.transforms.ToPILImage()(naru.ones(3, 2, 4)).size
+    (4, 2)
+    """
 
     def __init__(self, mode: str | None = None) -> None:
         self.mode = mode
@@ -66,7 +81,11 @@ class ToPILImage:
 
 
 class ConvertImageDtype(Module):
-    """A tensor in another type, scaled so that white stays white."""
+    """A tensor in another type, `dtype`, scaled so that white stays white.
+
+    >>> naru.vision.transforms.ConvertImageDtype(naru.uint8)(naru.tensor([[[0.0, 1.0]]]))
+    tensor([[[  0, 255]]], dtype=torch.uint8)
+    """
 
     def __init__(self, dtype: Any) -> None:
         super().__init__()
@@ -77,7 +96,11 @@ class ConvertImageDtype(Module):
 
 
 class Lambda:
-    """A function as a transform. TypeError of what can't be called."""
+    """A function, `lambd`, as a transform. TypeError of what can't be called.
+
+    >>> naru.vision.transforms.Lambda(lambda x: x + 1)(naru.zeros(1, 1, 2))
+    tensor([[[1., 1.]]])
+    """
 
     def __init__(self, lambd: Any) -> None:
         if not callable(lambd):
@@ -92,7 +115,13 @@ class Lambda:
 
 
 class RandomApply(Module):
-    """All of `transforms`, with probability `p`; else none."""
+    """All of `transforms`, with probability `p`; else none.
+
+    >>> naru.vision.transforms.RandomApply([naru.vision.transforms.Pad(1)], p=1.0)(naru.ones(1, 1, 1))
+    tensor([[[0., 0., 0.],
+             [0., 1., 0.],
+             [0., 0., 0.]]])
+    """
 
     def __init__(self, transforms: Any, p: float = 0.5) -> None:
         super().__init__()
@@ -121,7 +150,11 @@ class _Several:
 
 
 class RandomOrder(_Several):
-    """All of `transforms`, in an order of Python's `random`."""
+    """All of `transforms`, in an order of Python's `random`.
+
+    >>> naru.vision.transforms.RandomOrder([lambda x: x + 1, lambda x: x - 1])(naru.zeros(1, 1, 2))
+    tensor([[[0., 0.]]])
+    """
 
     def __call__(self, img: Any) -> Any:
         order = list(range(len(self.transforms)))
@@ -132,7 +165,11 @@ class RandomOrder(_Several):
 
 
 class RandomChoice(_Several):
-    """One of `transforms`, which Python's `random` chooses, by the weights `p`."""
+    """One of `transforms`, which Python's `random` chooses, by the weights `p`.
+
+    >>> naru.vision.transforms.RandomChoice([lambda x: x + 1, lambda x: x - 1], p=[1.0, 0.0])(naru.zeros(1, 1, 2))
+    tensor([[[1., 1.]]])
+    """
 
     def __init__(self, transforms: Any, p: Any = None) -> None:
         super().__init__(transforms)

@@ -32,7 +32,8 @@ def _from_pixels(array: np.ndarray) -> Tensor:
 
 
 def to_tensor(pic: Any) -> Tensor:
-    """A PIL image, or an array (H, W, C) or (H, W), as a tensor (C, H, W): bytes become 0..1 in the default dtype, others keep their type.
+    """`pic`, a PIL image, or an array (H, W, C) or (H, W), as a tensor (C, H, W): bytes become 0..1 in the default dtype, others keep their
+    type.
 
     >>> import numpy as np
     >>> to_tensor(np.array([[0, 255]], dtype=np.uint8))
@@ -50,7 +51,12 @@ def to_tensor(pic: Any) -> Tensor:
 
 
 def pil_to_tensor(pic: Any) -> Tensor:
-    """A PIL image as a tensor (C, H, W) of the numbers it holds."""
+    """`pic`, a PIL image, as a tensor (C, H, W) of the numbers it holds.
+
+    >>> from PIL import Image
+    >>> naru.vision.transforms.functional.pil_to_tensor(Image.new("L", (2, 1), 7))
+    tensor([[[7, 7]]], dtype=torch.uint8)
+    """
     if not is_pil(pic):
         raise TypeError(f"pic should be PIL Image. Got {type(pic)}")
     return _from_pixels(_pixels(pic))
@@ -82,9 +88,12 @@ def _picture_array(pic: Any) -> np.ndarray:
 
 
 def to_pil_image(pic: Any, mode: str | None = None) -> Any:
-    """A tensor (C, H, W) or an array (H, W, C) as a PIL image; floating-point tensors hold 0..1, and are cut off to bytes.
+    """`pic`, a tensor (C, H, W) or an array (H, W, C), as a PIL image; floating-point tensors hold 0..1, and are cut off to bytes.
 
     Raises ValueError where `mode` is not one of those that so many channels may have, TypeError for numbers that no image holds.
+
+    >>> naru.vision.transforms.functional.to_pil_image(naru.ones(1, 2, 3)).getpixel((0, 0))
+    255
     """
     array = _picture_array(pic)
     if isinstance(pic, Tensor) and array.dtype.kind == "f" and mode != "F":

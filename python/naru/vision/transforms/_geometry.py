@@ -8,6 +8,7 @@ from typing import Any
 
 import naru
 
+from ..._documentation import show
 from . import functional as F
 from ._base import ImageTransform, MaybeTransform, as_angles, as_size, check_sequence, fill_for, randint, uniform
 from ._modes import InterpolationMode, as_mode, dimensions, is_tensor
@@ -16,7 +17,9 @@ _NEAREST, _BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
 
 
 class Resize(ImageTransform):
-    """The image at [height, width] `size`, or with its shorter side at one number, the longer one at most `max_size`."""
+    """The image at [height, width] `size`, or with its shorter side at one number, the longer one at most `max_size`. `interpolation` and
+    `antialias` as for `functional.resize`.
+    """
 
     def __init__(self, size: Any, interpolation: Any = _BILINEAR, max_size: int | None = None, antialias: bool | None = True) -> None:
         super().__init__()
@@ -51,7 +54,9 @@ class CenterCrop(ImageTransform):
 
 
 class Pad(ImageTransform):
-    """padding: one number, (left and right, top and bottom), or (left, top, right, bottom); modes 'constant', 'edge', 'reflect', 'symmetric'."""
+    """`padding`: one number, (left and right, top and bottom), or (left, top, right, bottom); `padding_mode` 'constant' (of `fill`), 'edge',
+    'reflect', 'symmetric'.
+    """
 
     def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> None:
         super().__init__()
@@ -84,14 +89,14 @@ class _Crops(ImageTransform):
 
 
 class FiveCrop(_Crops):
-    """A tuple: the four corners and the middle."""
+    """A tuple: the four corners and the middle, each of `size`."""
 
     def _apply_to(self, img: Any, drawn: Any) -> tuple[Any, ...]:
         return F.five_crop(img, self.size)
 
 
 class TenCrop(_Crops):
-    """A tuple: `FiveCrop` of the image, and of the flipped one."""
+    """A tuple: `FiveCrop` of the image with its `size`, and of the flipped one: left and right, or top and bottom if `vertical_flip`."""
 
     def __init__(self, size: Any, vertical_flip: bool = False) -> None:
         super().__init__(size)
@@ -134,7 +139,9 @@ def _place(height: int, width: int, crop_height: int, crop_width: int) -> tuple[
 
 
 class RandomCrop(ImageTransform):
-    """A part of `size`, anywhere in the image after it was padded. ValueError where it is too small, unless `pad_if_needed`."""
+    """A part of `size`, anywhere in the image after it was padded: `padding`, `fill` and `padding_mode` as for `Pad`. ValueError where it is
+    too small, unless `pad_if_needed`.
+    """
 
     def __init__(self, size: Any, padding: Any = None, pad_if_needed: bool = False, fill: Any = 0, padding_mode: str = "constant") -> None:
         super().__init__()
@@ -179,7 +186,9 @@ class RandomCrop(ImageTransform):
 
 
 class RandomResizedCrop(ImageTransform):
-    """A part of the image, of a random share of its area (`scale`) and a random width by height (`ratio`), resized to `size`."""
+    """A part of the image, of a random share of its area (`scale`) and a random width by height (`ratio`), resized to `size`. `interpolation`
+    and `antialias` as for `functional.resize`.
+    """
 
     def __init__(
         self,
@@ -233,7 +242,9 @@ class RandomResizedCrop(ImageTransform):
 
 
 class RandomRotation(ImageTransform):
-    """Turns by a random angle of `degrees`: (low, high), or one number for (-degrees, degrees)."""
+    """Turns by a random angle of `degrees`: (low, high), or one number for (-degrees, degrees). `interpolation`, `expand`, `center` and `fill`
+    as for `functional.rotate`.
+    """
 
     def __init__(self, degrees: Any, interpolation: Any = _NEAREST, expand: bool = False, center: Any = None, fill: Any = 0) -> None:
         super().__init__()
@@ -262,7 +273,9 @@ class RandomRotation(ImageTransform):
 
 
 class RandomAffine(ImageTransform):
-    """Turns, moves (by at most these shares of width and height), scales and shears, each by what chance gives from the ranges."""
+    """Turns by `degrees`, moves (`translate`: by at most these shares of width and height), scales (`scale`: low, high) and shears (`shear`,
+    degrees), each by what chance gives from the ranges. `interpolation`, `fill` and `center` as for `functional.affine`.
+    """
 
     def __init__(
         self,
@@ -320,7 +333,9 @@ class RandomAffine(ImageTransform):
 
 
 class RandomPerspective(MaybeTransform):
-    """Moves the corners inwards, by at most `distortion_scale` of half the sides, with probability `p`."""
+    """Moves the corners inwards, by at most `distortion_scale` of half the sides, with probability `p`. `interpolation` and `fill` as for
+    `functional.perspective`.
+    """
 
     def __init__(self, distortion_scale: float = 0.5, p: float = 0.5, interpolation: Any = _BILINEAR, fill: Any = 0) -> None:
         super().__init__(p)
@@ -355,7 +370,9 @@ class RandomPerspective(MaybeTransform):
 
 
 class ElasticTransform(ImageTransform):
-    """Moves each pixel by a smooth random field of size `alpha` and width `sigma` (one for both, or [x, y])."""
+    """Moves each pixel by a smooth random field of size `alpha` and width `sigma` (one for both, or [x, y]). `interpolation` and `fill` as for
+    `functional.elastic_transform`.
+    """
 
     def __init__(self, alpha: Any = 50.0, sigma: Any = 5.0, interpolation: Any = _BILINEAR, fill: Any = 0) -> None:
         super().__init__()
@@ -381,3 +398,6 @@ class ElasticTransform(ImageTransform):
 
     def _apply_to(self, img: Any, drawn: Any) -> Any:
         return F.elastic_transform(img, drawn, self.interpolation, fill_for(img, self.fill) if is_tensor(img) else self.fill)
+
+
+show(globals(), "vision")

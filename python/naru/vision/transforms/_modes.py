@@ -12,7 +12,11 @@ Tensor = _C.Tensor
 
 
 class InterpolationMode(Enum):
-    """How values between pixels are made. BOX, HAMMING and LANCZOS are of PIL images alone."""
+    """How values between pixels are made. BOX, HAMMING and LANCZOS are of PIL images alone.
+
+    >>> naru.vision.transforms.InterpolationMode("bilinear")
+    <InterpolationMode.BILINEAR: 'bilinear'>
+    """
 
     NEAREST = "nearest"
     NEAREST_EXACT = "nearest-exact"

@@ -55,7 +55,11 @@ _SVHN = """
 """
 
 class AutoAugmentPolicy(Enum):
-    """The data set that a policy was found on."""
+    """The data set that a policy was found on.
+
+    >>> [policy.value for policy in naru.vision.transforms.AutoAugmentPolicy]
+    ['imagenet', 'cifar10', 'svhn']
+    """
 
     IMAGENET = "imagenet"
     CIFAR10 = "cifar10"
@@ -131,7 +135,12 @@ class _Chosen(ImageTransform):
 
 
 class AutoAugment(_Chosen):
-    """One of the policies of `policy`, bytes in and out."""
+    """One of the policies of `policy`, bytes in and out. `interpolation`: of what turns and shears; `fill`: what is outside.
+
+    >>> x = naru.full((3, 8, 8), 128, dtype=naru.uint8)
+    >>> naru.vision.transforms.AutoAugment()(x).shape
+    torch.Size([3, 8, 8])
+    """
 
     def __init__(self, policy: Any = AutoAugmentPolicy.IMAGENET, interpolation: Any = _NEAREST, fill: Any = None) -> None:
         super().__init__(interpolation, fill)
@@ -164,7 +173,13 @@ class AutoAugment(_Chosen):
 
 
 class RandAugment(_Chosen):
-    """`num_ops` random steps of magnitude `magnitude` of `num_magnitude_bins`."""
+    """`num_ops` random steps of magnitude `magnitude` of `num_magnitude_bins`. `interpolation`: of what turns and shears; `fill`: what is
+    outside.
+
+    >>> x = naru.full((3, 8, 8), 128, dtype=naru.uint8)
+    >>> naru.equal(naru.vision.transforms.RandAugment(num_ops=0)(x), x)
+    True
+    """
 
     def __init__(
         self, num_ops: int = 2, magnitude: int = 9, num_magnitude_bins: int = 31, interpolation: Any = _NEAREST, fill: Any = None
@@ -191,7 +206,12 @@ class RandAugment(_Chosen):
 
 
 class TrivialAugmentWide(_Chosen):
-    """One random step of a random magnitude."""
+    """One random step of a random magnitude of `num_magnitude_bins`. `interpolation`: of what turns and shears; `fill`: what is outside.
+
+    >>> x = naru.full((3, 8, 8), 128, dtype=naru.uint8)
+    >>> naru.vision.transforms.TrivialAugmentWide()(x).shape
+    torch.Size([3, 8, 8])
+    """
 
     def __init__(self, num_magnitude_bins: int = 31, interpolation: Any = _NEAREST, fill: Any = None) -> None:
         super().__init__(interpolation, fill)

@@ -11,6 +11,7 @@ from typing import Any
 
 import naru
 
+from ..._documentation import show as _show
 from .. import _names
 from . import _functional_pil as _pil
 from . import _functional_tensor as _tensor
@@ -33,29 +34,33 @@ _NEAREST, _BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
 
 
 def get_dimensions(img: Any) -> list[int]:
-    """[channels, height, width]."""
+    """[channels, height, width] of `img`, a PIL image or a tensor (..., C, H, W)."""
     return dimensions(img)
 
 
 def get_image_size(img: Any) -> list[int]:
-    """[width, height]."""
+    """[width, height] of `img`, a PIL image or a tensor (..., C, H, W)."""
     return dimensions(img)[:0:-1]
 
 
 def get_image_num_channels(img: Any) -> int:
-    """How many channels img has, a PIL image or a tensor (..., C, H, W)."""
+    """How many channels `img` has, a PIL image or a tensor (..., C, H, W)."""
     return dimensions(img)[0]
 
 
 def convert_image_dtype(image: Tensor, dtype: Any = naru.float32) -> Tensor:
-    """The tensor in another type, its values scaled so that white stays white. RuntimeError where the type can't hold them safely."""
+    """The tensor `image` in another type, `dtype`, its values scaled so that white stays white. RuntimeError where the type can't hold them
+    safely.
+    """
     if not isinstance(image, Tensor):
         raise TypeError("Input img should be Tensor Image")
     return _color.convert_dtype(image, dtype)
 
 
 def normalize(tensor: Tensor, mean: Any, std: Any, inplace: bool = False) -> Tensor:
-    """(tensor - mean) / std, by channel. TypeError of whole numbers, ValueError where a std is 0."""
+    """(tensor - `mean`) / `std` of `tensor` (..., C, H, W), by channel, written into it if `inplace`. TypeError of whole numbers, ValueError
+    where a std is 0.
+    """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"img should be Tensor Image. Got {type(tensor)}")
     return _color.normalize(tensor, mean, std, inplace)
@@ -89,9 +94,10 @@ def _output_size(size: list[int], wanted: list[int] | None, max_size: int | None
 
 
 def resize(img: Any, size: Any, interpolation: Any = _BILINEAR, max_size: int | None = None, antialias: bool | None = True) -> Any:
-    """The image at [height, width] `size`, or with its shorter side at one number.
+    """`img` at [height, width] `size`, or with its shorter side at one number.
 
     Args:
+        interpolation: an `InterpolationMode`, or Pillow's number of one.
         max_size: the longer side is at most that.
         antialias: windows grow where a tensor becomes smaller, as they always do for PIL images ('bilinear', 'bicubic').
     """
@@ -110,7 +116,9 @@ def resize(img: Any, size: Any, interpolation: Any = _BILINEAR, max_size: int | 
 
 
 def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
-    """padding: one number, [left and right, top and bottom], or [left, top, right, bottom]; modes 'constant', 'edge', 'reflect', 'symmetric'."""
+    """`img` with `padding`: one number, [left and right, top and bottom], or [left, top, right, bottom]; `padding_mode` 'constant' (of
+    `fill`), 'edge', 'reflect', 'symmetric'.
+    """
     if not isinstance(padding, (numbers.Number, tuple, list)):
         raise TypeError("Got inappropriate padding arg")
     if not isinstance(fill, (numbers.Number, str, tuple, list, type(None))):
@@ -127,7 +135,7 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
 
 
 def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
-    """The part from (top, left); what lies outside of the image is 0."""
+    """The part of `img` from (`top`, `left`), `height` by `width`; what lies outside of the image is 0."""
     return (_tensor if is_tensor(img) else _pil).crop(img, top, left, height, width)
 
 
@@ -137,7 +145,7 @@ def _two(size: Any) -> list[int]:
 
 
 def center_crop(img: Any, output_size: Any) -> Any:
-    """The middle [height, width] of the image, which is padded with 0 where it is smaller."""
+    """The middle of `img`, [height, width] `output_size`; it is padded with 0 where it is smaller."""
     wanted_height, wanted_width = _two(output_size)
     _, height, width = dimensions(img)
     if wanted_width > width or wanted_height > height:
@@ -153,22 +161,24 @@ def center_crop(img: Any, output_size: Any) -> Any:
 def resized_crop(
     img: Any, top: int, left: int, height: int, width: int, size: Any, interpolation: Any = _BILINEAR, antialias: bool | None = True
 ) -> Any:
-    """`crop`, then `resize`."""
+    """`crop` of `img` at `top`, `left`, `height` and `width`, then `resize` to `size`; `interpolation` and `antialias` as there."""
     return resize(crop(img, top, left, height, width), size, interpolation, antialias=antialias)
 
 
 def hflip(img: Any) -> Any:
-    """Left becomes right."""
+    """`img`, a PIL image or a tensor (..., C, H, W); left becomes right."""
     return img.flip(-1) if is_tensor(img) else _pil.hflip(img)
 
 
 def vflip(img: Any) -> Any:
-    """Top becomes bottom."""
+    """`img`, a PIL image or a tensor (..., C, H, W); top becomes bottom."""
     return img.flip(-2) if is_tensor(img) else _pil.vflip(img)
 
 
 def five_crop(img: Any, size: Any) -> tuple[Any, ...]:
-    """The corners (top left, top right, bottom left, bottom right) and the middle. ValueError where the image is smaller."""
+    """The corners of `img` (top left, top right, bottom left, bottom right) and the middle, each of `size`. ValueError where the image is
+    smaller.
+    """
     size = [size] if isinstance(size, int) else list(size)
     if len(size) not in (1, 2):
         raise ValueError("Please provide only two dimensions (h, w) for size.")
@@ -181,39 +191,41 @@ def five_crop(img: Any, size: Any) -> tuple[Any, ...]:
 
 
 def ten_crop(img: Any, size: Any, vertical_flip: bool = False) -> tuple[Any, ...]:
-    """`five_crop` of the image, and of the flipped one."""
+    """`five_crop` of `img`, and of the flipped one: left and right, or top and bottom if `vertical_flip`. `size`: of each."""
     return five_crop(img, size) + five_crop((vflip if vertical_flip else hflip)(img), size)
 
 
 def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """The luma in one channel, or three times."""
+    """The luma of `img` in one channel, or three times: `num_output_channels`."""
     return _color.rgb_to_grayscale(img, num_output_channels) if is_tensor(img) else _pil.to_grayscale(img, num_output_channels)
 
 
 def to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """A PIL image in grey. TypeError of a tensor: `rgb_to_grayscale` takes both."""
+    """A PIL image, `img`, in grey, of `num_output_channels` (1 or 3). TypeError of a tensor: `rgb_to_grayscale` takes both."""
     if is_tensor(img):
         raise TypeError("Input should be PIL Image; rgb_to_grayscale takes tensors too")
     return _pil.to_grayscale(img, num_output_channels)
 
 
 def adjust_brightness(img: Any, brightness_factor: float) -> Any:
-    """0 is black, 1 the image, 2 twice as bright. ValueError of a tensor and a negative factor."""
+    """`img` in another brightness: `brightness_factor` 0 is black, 1 the image, 2 twice as bright. ValueError of a tensor and a negative
+    factor.
+    """
     return _adjusted("brightness", img, brightness_factor)
 
 
 def adjust_contrast(img: Any, contrast_factor: float) -> Any:
-    """0 is the grey of the image's mean, 1 the image."""
+    """`img` in another contrast: `contrast_factor` 0 is the grey of the image's mean, 1 the image."""
     return _adjusted("contrast", img, contrast_factor)
 
 
 def adjust_saturation(img: Any, saturation_factor: float) -> Any:
-    """0 is black and white, 1 the image."""
+    """`img` in stronger or weaker colours: `saturation_factor` 0 is black and white, 1 the image."""
     return _adjusted("saturation", img, saturation_factor)
 
 
 def adjust_sharpness(img: Any, sharpness_factor: float) -> Any:
-    """0 is blurred, 1 the image."""
+    """`img` sharper or softer: `sharpness_factor` 0 is blurred, 1 the image."""
     return _adjusted("sharpness", img, sharpness_factor)
 
 
@@ -226,48 +238,48 @@ def _adjusted(what: str, img: Any, factor: float) -> Any:
 
 
 def adjust_hue(img: Any, hue_factor: float) -> Any:
-    """Turns the circle of hues by `hue_factor` (-0.5 .. 0.5) of it; a grey image stays as it is."""
+    """Turns the circle of hues of `img` by `hue_factor` (-0.5 .. 0.5) of it; a grey image stays as it is. ValueError outside."""
     if not -0.5 <= hue_factor <= 0.5:
         raise ValueError(f"hue_factor ({hue_factor}) is not in [-0.5, 0.5].")
     return (_color if is_tensor(img) else _pil).adjust_hue(img, hue_factor)
 
 
 def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
-    """gain * value ** gamma, of values in 0..1."""
+    """`gain` * value ** `gamma` of `img`, of values in 0..1."""
     if gamma < 0:
         raise ValueError("Gamma should be a non-negative real number")
     return (_color if is_tensor(img) else _pil).adjust_gamma(img, gamma, gain)
 
 
 def invert(img: Any) -> Any:
-    """The negative of img, a PIL image or a tensor (..., C, H, W)."""
+    """The negative of `img`, a PIL image or a tensor (..., C, H, W)."""
     return (_color if is_tensor(img) else _pil).invert(img)
 
 
 def posterize(img: Any, bits: int) -> Any:
-    """Keeps the first `bits` (0 .. 8) of each byte."""
+    """Keeps the first `bits` (0 .. 8) of each byte of `img`."""
     if not 0 <= bits <= 8:
         raise ValueError(f"The number if bits should be between 0 and 8. Got {bits}")
     return (_color if is_tensor(img) else _pil).posterize(img, bits)
 
 
 def solarize(img: Any, threshold: float) -> Any:
-    """Inverts values of `threshold` and more."""
+    """Inverts values of `img` of `threshold` and more."""
     return (_color if is_tensor(img) else _pil).solarize(img, threshold)
 
 
 def autocontrast(img: Any) -> Any:
-    """Stretches each channel to black and white."""
+    """Stretches each channel of `img` to black and white."""
     return (_color if is_tensor(img) else _pil).autocontrast(img)
 
 
 def equalize(img: Any) -> Any:
-    """Spreads the values of each channel evenly (bytes only)."""
+    """Spreads the values of each channel of `img` evenly (bytes only)."""
     return (_color if is_tensor(img) else _pil).equalize(img)
 
 
 def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Tensor:
-    """Writes `v` over h x w pixels from (i, j)."""
+    """Writes `v` over `h` x `w` pixels of the tensor `img` from (`i`, `j`), into itself if `inplace`."""
     if not isinstance(img, Tensor):
         raise TypeError(f"img should be Tensor Image. Got {type(img)}")
     out = img if inplace else img.clone()
@@ -319,7 +331,9 @@ def _check_affine(angle: Any, translate: Any, scale: float, shear: Any, center: 
 def affine(
     img: Any, angle: float, translate: Any, scale: float, shear: Any, interpolation: Any = _NEAREST, fill: Any = None, center: Any = None
 ) -> Any:
-    """Turns by `angle` degrees clockwise, shears (degrees: along x, or [x, y]) and scales around `center` [x, y], then moves by `translate`."""
+    """Turns `img` by `angle` degrees clockwise, shears it (`shear` degrees: along x, or [x, y]) and scales it by `scale` around `center` [x,
+    y], then moves it by `translate`. `interpolation`: an `InterpolationMode`; `fill`: what is outside.
+    """
     shears = _check_affine(angle, translate, scale, shear, center)
     mode = as_mode(interpolation)
     _, height, width = dimensions(img)
@@ -332,7 +346,9 @@ def affine(
 
 
 def rotate(img: Any, angle: float, interpolation: Any = _NEAREST, expand: bool = False, center: Any = None, fill: Any = None) -> Any:
-    """Turns by `angle` degrees counter-clockwise around `center` [x, y]; with `expand` the result has room for all of it."""
+    """Turns `img` by `angle` degrees counter-clockwise around `center` [x, y]; with `expand` the result has room for all of it.
+    `interpolation`: an `InterpolationMode`; `fill`: what is outside.
+    """
     if not isinstance(angle, (int, float)):
         raise TypeError("Argument angle should be int or float")
     if center is not None and not isinstance(center, (list, tuple)):
@@ -358,7 +374,9 @@ def perspective_coefficients(startpoints: Any, endpoints: Any) -> list[float]:
 
 
 def perspective(img: Any, startpoints: Any, endpoints: Any, interpolation: Any = _BILINEAR, fill: Any = None) -> Any:
-    """Moves four corners (top left, top right, bottom right, bottom left; [x, y]) from `startpoints` to `endpoints`."""
+    """Moves four corners of `img` (top left, top right, bottom right, bottom left; [x, y]) from `startpoints` to `endpoints`. `interpolation`:
+    an `InterpolationMode`; `fill`: what is outside.
+    """
     mode = as_mode(interpolation)
     coefficients = perspective_coefficients(startpoints, endpoints)
     return (_tensor if is_tensor(img) else _pil).perspective(img, coefficients, mode, fill)
@@ -372,7 +390,7 @@ def _pairs(name: str, value: Any) -> list[Any]:
 
 
 def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
-    """kernel_size (odd) and sigma: one for both, or [x, y]; a sigma of None is 0.3 * ((kernel_size - 1) * 0.5 - 1) + 0.8."""
+    """`img` blurred. `kernel_size` (odd) and `sigma`: one for both, or [x, y]; a sigma of None is 0.3 * ((kernel_size - 1) * 0.5 - 1) + 0.8."""
     sizes = _pairs("kernel_size", kernel_size)
     for size in sizes:
         if size % 2 == 0 or size < 0:
@@ -387,7 +405,9 @@ def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
 
 
 def elastic_transform(img: Any, displacement: Tensor, interpolation: Any = _BILINEAR, fill: Any = None) -> Any:
-    """Moves each pixel: displacement (1, H, W, 2), in halves of the image's sides."""
+    """Moves each pixel of `img` by `displacement` (1, H, W, 2), in halves of the image's sides. `interpolation`: an `InterpolationMode`;
+    `fill`: what is outside.
+    """
     if not isinstance(displacement, Tensor):
         raise TypeError("Argument displacement should be a Tensor")
     mode = as_mode(interpolation)
@@ -397,3 +417,6 @@ def elastic_transform(img: Any, displacement: Tensor, interpolation: Any = _BILI
         raise ValueError(f"Argument displacement shape should be {tuple(expected)}, but given {tuple(displacement.shape)}")
     out = _tensor.elastic_transform(tensor, displacement, mode, fill)
     return out if tensor is img else to_pil_image(out, img.mode)
+
+
+_show(globals(), "vision")

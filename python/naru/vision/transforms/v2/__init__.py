@@ -14,6 +14,7 @@ from .._modes import InterpolationMode
 from ..autoaugment import AutoAugmentPolicy
 from ._transform import MaybeOfV1 as _MaybeOfV1
 from ._transform import OfV1 as _OfV1
+from ._transform import doc_of as _doc_of
 from ._transform import Transform
 from ._types import (
     RGB,
@@ -46,7 +47,7 @@ def _of_v1(name: str) -> Any:
     """The class of v1 of that name, on samples."""
     base = getattr(_v1, name)
     before = _MaybeOfV1 if issubclass(base, _MaybeTransform) else _OfV1
-    return type(name, (before, base), {"__doc__": base.__doc__, "__module__": __name__})
+    return type(name, (before, base), {"__doc__": _doc_of(base), "__module__": __name__})
 
 
 CenterCrop = _of_v1("CenterCrop")

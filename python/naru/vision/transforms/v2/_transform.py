@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def is_pure_tensor(inpt: Any) -> bool:
-    """Whether inpt is a tensor that is said to be no picture (no tv_tensors.Image)."""
+    """Whether `inpt` is a tensor that is said to be no picture (no tv_tensors.Image).
+
+    >>> naru.vision.transforms.v2.functional.is_pure_tensor(naru.ones(1))
+    True
+    """
     return isinstance(inpt, naru.Tensor) and not isinstance(inpt, Image)
 
 
@@ -53,6 +57,12 @@ class Transform(Module):
     """To write one's own: `transform(inpt, params)` for one picture, and `make_params(flat_inputs)` for what chance decides about all of them.
 
     Pictures are PIL images and `tv_tensors.Image`; where there are none, the first tensor is one.
+
+    >>> class Darker(naru.vision.transforms.v2.Transform):
+    ...     def transform(self, inpt, params):
+    ...         return inpt * 0.5
+    >>> Darker()({"picture": naru.ones(1, 1, 2), "label": 3})
+    {'picture': tensor([[[0.5000, 0.5000]]]), 'label': 3}
     """
 
     _transformed_types: tuple[Any, ...] = (naru.Tensor, is_pil)
@@ -94,6 +104,15 @@ class Transform(Module):
         return unflatten([self.transform(inpt, params) if take else inpt for inpt, take in zip(flat, wanted)])
 
 
+def doc_of(base: type) -> str:
+    """The docstring of a class of v1 for that of v2.
+
+    >>> doc_of(naru.vision.transforms.Pad).splitlines()[-2]
+    '>>> naru.vision.transforms.v2.Pad((1, 0), fill=9)(naru.tensor([[[1, 2]]]))'
+    """
+    return (base.__doc__ or "").replace("naru.vision.transforms.", "naru.vision.transforms.v2.")
+
+
 class OfV1(Transform):
     """Stands before a class of v1 among another's bases: draws once for a sample, and does the same to all its pictures."""
 
@@ -119,4 +138,4 @@ class MaybeOfV1(OfV1):
         return {"drawn": True}
 
 
-__all__ = ["MaybeOfV1", "OfV1", "Transform", "flatten", "is_pure_tensor"]
+__all__ = ["MaybeOfV1", "OfV1", "Transform", "doc_of", "flatten", "is_pure_tensor"]

@@ -18,18 +18,27 @@ from .._geometry import RandomCrop as _RandomCrop
 from .._geometry import RandomPerspective as _RandomPerspective
 from .._modes import InterpolationMode, as_mode, dimensions
 from . import functional as F
-from ._transform import MaybeOfV1, OfV1, Transform, is_pure_tensor
+from ._transform import MaybeOfV1, OfV1, Transform, doc_of, is_pure_tensor
 
 
 class Identity(Transform):
-    """Changes nothing."""
+    """Changes nothing.
+
+    >>> naru.vision.transforms.v2.Identity()(naru.ones(1, 1, 2))
+    tensor([[[1., 1.]]])
+    """
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return inpt
 
 
 class GaussianNoise(Transform):
-    """Pictures of 0..1 with normally distributed noise, cut off at 0 and 1 if `clip`. TypeError of PIL images, ValueError of whole numbers."""
+    """Pictures of 0..1 with normally distributed noise of `mean` and standard deviation `sigma`, cut off at 0 and 1 if `clip`. TypeError of
+    PIL images, ValueError of whole numbers.
+
+    >>> naru.vision.transforms.v2.GaussianNoise(mean=1.0, sigma=0.0)(naru.tensor([[[0.5, -0.25]]]))
+    tensor([[[1.0000, 0.7500]]])
+    """
 
     def __init__(self, mean: float = 0.0, sigma: float = 0.1, clip: bool = True) -> None:
         super().__init__()
@@ -48,7 +57,11 @@ class GaussianNoise(Transform):
 
 
 class Lambda(Transform):
-    """A function of each part of a sample that is of one of `types` (any, where none are given)."""
+    """A function, `lambd`, of each part of a sample that is of one of `types` (any, where none are given).
+
+    >>> naru.vision.transforms.v2.Lambda(lambda x: x + 1, int)({"label": 3, "name": "four"})
+    {'label': 4, 'name': 'four'}
+    """
 
     def __init__(self, lambd: Any, *types: type) -> None:
         super().__init__()
@@ -60,7 +73,11 @@ class Lambda(Transform):
 
 
 class ToImage(Transform):
-    """PIL images, arrays (H, W, C) and tensors as `tv_tensors.Image` of the numbers they hold."""
+    """PIL images, arrays (H, W, C) and tensors as `tv_tensors.Image` of the numbers they hold.
+
+    >>> type(naru.vision.transforms.v2.ToImage()(naru.ones(1, 1, 2))).__name__
+    'Image'
+    """
 
     _transformed_types = (is_pure_tensor, is_pil, np.ndarray)
 
@@ -69,7 +86,11 @@ class ToImage(Transform):
 
 
 class ToPureTensor(Transform):
-    """`tv_tensors.Image` as plain tensors."""
+    """`tv_tensors.Image` as plain tensors.
+
+    >>> type(naru.vision.transforms.v2.ToPureTensor()(naru.vision.tv_tensors.Image(naru.ones(1, 1, 2)))).__name__
+    'Tensor'
+    """
 
     _transformed_types = (Image,)
 
@@ -78,7 +99,12 @@ class ToPureTensor(Transform):
 
 
 class PILToTensor(Transform):
-    """PIL images as plain tensors (C, H, W) of the numbers they hold."""
+    """PIL images as plain tensors (C, H, W) of the numbers they hold.
+
+    >>> from PIL import Image
+    >>> naru.vision.transforms.v2.PILToTensor()(Image.new("L", (2, 1), 7))
+    tensor([[[7, 7]]], dtype=torch.uint8)
+    """
 
     _transformed_types = (is_pil,)
 
@@ -87,7 +113,12 @@ class PILToTensor(Transform):
 
 
 class ToTensor(Transform):
-    """PIL images and arrays as tensors, bytes as 0..1; torchvision has it for programs of v1, and would rather see ToImage and ToDtype."""
+    """PIL images and arrays as tensors, bytes as 0..1; torchvision has it for programs of v1, and would rather see ToImage and ToDtype.
+
+    >>> import numpy as np
+    >>> naru.vision.transforms.v2.ToTensor()(np.array([[0, 255]], dtype=np.uint8))
+    tensor([[[0., 1.]]])
+    """
 
     _transformed_types = (is_pil, np.ndarray)
 
@@ -96,7 +127,11 @@ class ToTensor(Transform):
 
 
 class ToPILImage(Transform):
-    """Tensors (C, H, W) and arrays (H, W, C) as PIL images."""
+    """Tensors (C, H, W) and arrays (H, W, C) as PIL images, of `mode` if the channels allow for several.
+
+    >>> naru.vision.transforms.v2.ToPILImage()(naru.ones(3, 2, 4)).size
+    (4, 2)
+    """
 
     _transformed_types = (is_pure_tensor, Image, np.ndarray)
 
@@ -113,6 +148,9 @@ class ToDtype(Transform):
 
     Args:
         dtype: a dtype, or a dictionary of them by type, `tv_tensors.Image`, `torch.Tensor` or "others"; None leaves such parts as they are.
+
+    >>> naru.vision.transforms.v2.ToDtype(naru.float32, scale=True)(naru.tensor([[[0, 255]]], dtype=naru.uint8))
+    tensor([[[0., 1.]]])
     """
 
     _transformed_types = (naru.Tensor,)
@@ -140,14 +178,22 @@ class ToDtype(Transform):
 
 
 class ConvertImageDtype(ToDtype):
-    """Pictures in another type, white staying white."""
+    """Pictures in another type, `dtype`, white staying white.
+
+    >>> naru.vision.transforms.v2.ConvertImageDtype()(naru.tensor([[[0, 255]]], dtype=naru.uint8))
+    tensor([[[0., 1.]]])
+    """
 
     def __init__(self, dtype: Any = naru.float32) -> None:
         super().__init__(dtype, scale=True)
 
 
 class RGB(Transform):
-    """Grey pictures in three channels."""
+    """Grey pictures in three channels.
+
+    >>> naru.vision.transforms.v2.RGB()(naru.ones(1, 1, 1)).flatten()
+    tensor([1., 1., 1.])
+    """
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         out = F.grayscale_to_rgb(inpt)
@@ -176,14 +222,25 @@ class _Container(Transform):
 
 
 class Compose(_Container):
-    """One after the other, on samples of several parts too."""
+    """`transforms`, one after the other, on samples of several parts too.
+
+    >>> both = naru.vision.transforms.v2.Compose([naru.vision.transforms.v2.Pad(1), naru.vision.transforms.v2.CenterCrop(1)])
+    >>> both((naru.ones(1, 1, 1), "label"))
+    (tensor([[[1.]]]), 'label')
+    """
 
     def forward(self, *inputs: Any) -> Any:
         return self._run(self.transforms, inputs)
 
 
 class RandomApply(_Container):
-    """All of `transforms`, with probability `p`; else none."""
+    """All of `transforms`, with probability `p`; else none.
+
+    >>> naru.vision.transforms.v2.RandomApply([naru.vision.transforms.v2.Pad(1)], p=1.0)(naru.ones(1, 1, 1))
+    tensor([[[0., 0., 0.],
+             [0., 1., 0.],
+             [0., 0., 0.]]])
+    """
 
     def __init__(self, transforms: Any, p: float = 0.5) -> None:
         super().__init__(transforms)
@@ -198,7 +255,11 @@ class RandomApply(_Container):
 
 
 class RandomChoice(_Container):
-    """One of `transforms`, by the weights `p`."""
+    """One of `transforms`, by the weights `p`.
+
+    >>> naru.vision.transforms.v2.RandomChoice([lambda x: x + 1, lambda x: x - 1], p=[1.0, 0.0])(naru.zeros(1, 1, 2))
+    tensor([[[1., 1.]]])
+    """
 
     def __init__(self, transforms: Any, p: Any = None) -> None:
         super().__init__(transforms)
@@ -212,14 +273,18 @@ class RandomChoice(_Container):
 
 
 class RandomOrder(_Container):
-    """All of `transforms`, in a random order."""
+    """All of `transforms`, in a random order.
+
+    >>> naru.vision.transforms.v2.RandomOrder([lambda x: x + 1, lambda x: x - 1])(naru.zeros(1, 1, 2))
+    tensor([[[0., 0.]]])
+    """
 
     def forward(self, *inputs: Any) -> Any:
         return self._run([self.transforms[place] for place in naru.randperm(len(self.transforms)).tolist()], inputs)
 
 
 class RandomCrop(OfV1, _RandomCrop):
-    __doc__ = _RandomCrop.__doc__
+    __doc__ = doc_of(_RandomCrop)
 
     def _draw(self, img: Any) -> Any:
         steps, height, width = self._paddings(*dimensions(img)[1:])
@@ -233,7 +298,7 @@ class RandomCrop(OfV1, _RandomCrop):
 
 
 class RandomPerspective(MaybeOfV1, _RandomPerspective):
-    __doc__ = _RandomPerspective.__doc__
+    __doc__ = doc_of(_RandomPerspective)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         _, height, width = dimensions(flat_inputs[0])
@@ -241,7 +306,7 @@ class RandomPerspective(MaybeOfV1, _RandomPerspective):
 
 
 class RandomErasing(MaybeOfV1, _RandomErasing):
-    __doc__ = _RandomErasing.__doc__
+    __doc__ = doc_of(_RandomErasing)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         first = flat_inputs[0] if flat_inputs else None
@@ -254,7 +319,12 @@ class RandomErasing(MaybeOfV1, _RandomErasing):
 
 
 class RandomChannelPermutation(Transform):
-    """The channels in a random order."""
+    """The channels in a random order.
+
+    >>> x = naru.tensor([1, 2, 3]).reshape(3, 1, 1)
+    >>> naru.vision.transforms.v2.RandomChannelPermutation()(x).flatten().sort().values
+    tensor([1, 2, 3])
+    """
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"permutation": naru.randperm(dimensions(flat_inputs[0])[0]).tolist()}
@@ -265,7 +335,11 @@ class RandomChannelPermutation(Transform):
 
 
 class RandomResize(Transform):
-    """The shorter side at a random size of min_size .. max_size - 1."""
+    """The shorter side at a random size of `min_size` .. `max_size` - 1. `interpolation` and `antialias` as for `functional.resize`.
+
+    >>> naru.vision.transforms.v2.RandomResize(2, 3)(naru.ones(1, 4, 8)).shape
+    torch.Size([1, 2, 4])
+    """
 
     def __init__(self, min_size: int, max_size: int, interpolation: Any = InterpolationMode.BILINEAR, antialias: bool | None = True) -> None:
         super().__init__()
@@ -291,7 +365,7 @@ def _step(space: dict[str, Any]) -> tuple[str, Any, bool]:
 
 
 class AutoAugment(OfV1, _auto.AutoAugment):
-    __doc__ = _auto.AutoAugment.__doc__
+    __doc__ = doc_of(_auto.AutoAugment)
 
     def _draw(self, img: Any) -> list[tuple[str, float]]:
         space, steps = self._magnitudes(img), []
@@ -303,7 +377,7 @@ class AutoAugment(OfV1, _auto.AutoAugment):
 
 
 class RandAugment(OfV1, _auto.RandAugment):
-    __doc__ = _auto.RandAugment.__doc__
+    __doc__ = doc_of(_auto.RandAugment)
 
     def _draw(self, img: Any) -> list[tuple[str, float]]:
         space, steps = self._magnitudes(img), []
@@ -314,7 +388,7 @@ class RandAugment(OfV1, _auto.RandAugment):
 
 
 class TrivialAugmentWide(OfV1, _auto.TrivialAugmentWide):
-    __doc__ = _auto.TrivialAugmentWide.__doc__
+    __doc__ = doc_of(_auto.TrivialAugmentWide)
 
     def _draw(self, img: Any) -> list[tuple[str, float]]:
         name, values, signed = _step(self._magnitudes(img))

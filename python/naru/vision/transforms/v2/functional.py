@@ -30,12 +30,20 @@ get_num_channels = get_image_num_channels
 
 
 def get_size(inpt: Any) -> list[int]:
-    """[height, width]."""
+    """[height, width] of `inpt`, a PIL image or a tensor (..., C, H, W).
+
+    >>> naru.vision.transforms.v2.functional.get_size(naru.zeros(3, 20, 10))
+    [20, 10]
+    """
     return get_dimensions(inpt)[1:]
 
 
 def to_image(inpt: Any) -> Image:
-    """A PIL image, an array (H, W, C) or (H, W), or a tensor as a picture of the numbers it holds. TypeError of anything else."""
+    """`inpt`, a PIL image, an array (H, W, C) or (H, W), or a tensor, as a picture of the numbers it holds. TypeError of anything else.
+
+    >>> type(naru.vision.transforms.v2.functional.to_image(naru.zeros(3, 20, 10))).__name__
+    'Image'
+    """
     if isinstance(inpt, np.ndarray):
         array = np.atleast_3d(inpt)
         return Image(naru.from_numpy(np.ascontiguousarray(array.transpose(2, 0, 1))))
@@ -47,17 +55,29 @@ def to_image(inpt: Any) -> Image:
 
 
 def to_dtype(inpt: Tensor, dtype: Any = naru.float32, scale: bool = False) -> Tensor:
-    """A tensor in another type; with `scale` white stays white."""
+    """The tensor `inpt` in another type, `dtype`; with `scale` white stays white.
+
+    >>> naru.vision.transforms.v2.functional.to_dtype(naru.tensor([[[0, 255]]], dtype=naru.uint8), scale=True)
+    tensor([[[0., 1.]]])
+    """
     return convert_image_dtype(inpt, dtype) if scale else inpt.to(dtype)
 
 
 def grayscale_to_rgb(inpt: Any) -> Any:
-    """A grey picture in three channels; others stay as they are."""
+    """`inpt`, a grey picture, in three channels; others stay as they are.
+
+    >>> naru.vision.transforms.v2.functional.grayscale_to_rgb(naru.ones(1, 1, 1)).flatten()
+    tensor([1., 1., 1.])
+    """
     return rgb_to_grayscale(inpt, 3) if get_image_num_channels(inpt) == 1 else inpt
 
 
 def permute_channels(inpt: Any, permutation: list[int]) -> Any:
-    """The channels in another order."""
+    """The channels of `inpt` in another order, `permutation`.
+
+    >>> naru.vision.transforms.v2.functional.permute_channels(naru.tensor([1, 2, 3]).reshape(3, 1, 1), [2, 1, 0]).flatten()
+    tensor([3, 2, 1])
+    """
     if isinstance(inpt, Tensor):
         return inpt[..., list(permutation), :, :]
     return _v1.to_pil_image(pil_to_tensor(inpt)[list(permutation)])
