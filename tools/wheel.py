@@ -44,12 +44,17 @@ torch.save(model.state_dict(), "model.pt")
 kept = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 2))
 kept.load_state_dict(torch.load("model.pt"))
 assert torch.equal(kept(x), model(x)) and losses[-1] < losses[0] / 4, losses
-try:
-    print("NumPy:", x.numpy().shape)
-except RuntimeError as error:
-    print("NumPy:", error)
+for library, use in (("NumPy", lambda: x.numpy().shape), ("LAPACK", lambda: torch.linalg.det(torch.eye(2)))):
+    try:
+        print(f"{library}: {use()}")
+    except RuntimeError as error:
+        print(f"{library}: {error}")
+print("products:", torch.matmul_libraries())
 print(f"{torch.__version__} trained: {losses[0]:.3f} -> {losses[-1]:.3f}")
 """
+
+# What pip is asked for beside a wheel's file (None: it alone, and no library of the machine's either), and what a training must say then.
+BESIDE = {None: ("own kernels",), "": ("NumPy: (64, 20)", "LAPACK: 1.0", "OpenBLAS"), "[onednn]": ("oneDNN",)}
 
 
 def run(*command: object, **options: object) -> str:
@@ -64,7 +69,8 @@ def pip_wheel(python: Path | str, out: Path, *settings: str, platform: str | Non
     """A wheel of a tree as pip makes it, with the most general platform tag that its libraries allow."""
     environment = {**os.environ, **({"_PYTHON_HOST_PLATFORM": platform} if platform else {})}
     with tempfile.TemporaryDirectory() as folder:
-        run(python, "-m", "pip", "wheel", root, "-w", folder, "--no-deps", "-q", "--disable-pip-version-check", *settings, env=environment)
+        run(sys.executable, "-m", "pip", "--python", python, "wheel", root, "-w", folder, "--no-deps", "-q", "--disable-pip-version-check",
+            *settings, env=environment)  # fmt: skip
         (made,) = Path(folder).glob("*.whl")
         run(sys.executable, "-m", "auditwheel", "repair", "-w", out, made, env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
         return max(out.glob(made.name.split("-linux_")[0] + "-manylinux*"), key=os.path.getmtime)
@@ -77,13 +83,13 @@ def pack(extension: Path, out: Path, platform: str | None = None) -> Path:
                          platform=platform)  # fmt: skip
 
 
-def pack_sources(out: Path) -> tuple[Path, Path]:
-    """The sources as they are sent to where pip has to build, and a wheel that pip has built of them, and of nothing else in this tree.
+def pack_sources(out: Path, scratch: Path) -> tuple[Path, Path]:
+    """The sources as they are sent to where pip has to build, and a wheel in `scratch` that pip has built of them, and of nothing else in this tree.
 
     They are unpacked below build/, as deep as this tree's own build, so that ccache knows what it has compiled before.
     """
     with tempfile.TemporaryDirectory() as folder:
-        run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "-o", folder, ROOT)
+        run(sys.executable, "-c", "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])", folder, cwd=ROOT)
         (made,) = Path(folder).glob("*.tar.gz")
         sources = Path(shutil.copy(made, out))
     place = ROOT / "build" / "sdist"
@@ -91,7 +97,7 @@ def pack_sources(out: Path) -> tuple[Path, Path]:
     with tarfile.open(sources) as archive:
         archive.extractall(place, filter="data")
     (unpacked,) = place.iterdir()
-    wheel = pip_wheel(sys.executable, out, root=unpacked)
+    wheel = pip_wheel(sys.executable, scratch, root=unpacked)
     shutil.rmtree(place)
     return sources, wheel
 
@@ -125,22 +131,44 @@ def faults(wheel: Path) -> list[str]:
     return found
 
 
-def environment(folder: Path, wheel: Path, python: Path | str = sys.executable, packages: str | None = None) -> Path:
-    """The Python of a new environment that has the wheel and nothing else; `packages`: a folder whose packages it sees, too."""
+def environment(folder: Path, wheel: Path, python: Path | str = sys.executable, packages: str | None = None, extras: str | None = None) -> Path:
+    """The Python of a new environment that has the wheel and nothing else; `packages`: a folder whose packages it sees, too; `extras`: it
+    has what the wheel asks for, and what that of these extras ("", "[onednn]")."""
     run(python, "-m", "venv", "--without-pip", folder)
     inside = folder / "bin" / "python"
-    run(sys.executable, "-m", "pip", "--python", inside, "install", "-q", "--no-deps", "--no-index", "--disable-pip-version-check", wheel)
+    alone = ["--no-deps", "--no-index"] if extras is None else []
+    run(sys.executable, "-m", "pip", "--python", inside, "install", "-q", "--disable-pip-version-check", *alone, f"{wheel}{extras or ''}")
     if packages:
         (site,) = (folder / "lib").glob("python3*/site-packages")
         (site / "more.pth").write_text(packages + "\n", encoding="utf-8")
     return inside
 
 
-def tried(inside: Path) -> str:
+def tried(inside: Path, **variables: str) -> str:
     """What a training run prints in an environment, away from this tree."""
     with tempfile.TemporaryDirectory() as folder:
-        bare = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "NARU_"))}
+        bare = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "NARU_"))} | variables
         return run(inside, "-c", TRAIN, cwd=folder, env=bare)
+
+
+def tried_everywhere(wheel: Path, python: Path | str) -> str:
+    """What training runs print with the wheel alone, and with what pip installs beside it."""
+    printed = ""
+    for extras, words in BESIDE.items():
+        with tempfile.TemporaryDirectory() as folder:
+            beside = "alone" if extras is None else f"with what naru{extras} asks for"
+            try:
+                inside = environment(Path(folder), wheel, python, extras=extras)
+            except SystemExit as error:
+                if extras is None:
+                    raise
+                printed += f"{beside}: not tried, as pip could not install it: {str(error).splitlines()[-1]}\n"
+                continue
+            said = tried(inside, **({"NARU_MATMUL": "own"} if extras is None else {}))
+            if absent := [word for word in words if word not in said]:
+                raise SystemExit(f"{wheel.name}, {beside}: {absent} not in what it printed:\n{said}")
+            printed += f"{beside}:\n  " + said.strip().replace("\n", "\n  ") + "\n"
+    return printed
 
 
 def tried_on_aarch64(wheel: Path) -> str:
@@ -167,25 +195,28 @@ def main() -> None:
     options.add_argument("--platform")
     asked = options.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    made = [(sys.executable, pack(asked.extension.resolve(), asked.out, asked.platform))] if asked.extension else []
-    made += [(python, pip_wheel(python, asked.out)) for python in asked.build]
-    if asked.sdist:
-        sources, wheel = pack_sources(asked.out)
-        print(f"{sources.name}  {sources.stat().st_size / 1e6:.1f} MB")
-        made.append((sys.executable, wheel))
     wrong = False
-    for python, wheel in made:
+
+    def show(wheel: Path, python: Path | str) -> None:
+        """Says what a wheel is like; trains with it, unless something is wrong with it."""
+        nonlocal wrong
         found = faults(wheel)
         wrong = wrong or bool(found)
-        print(f"{wheel.name}  {wheel.stat().st_size / 1e6:.1f} MB  {'; '.join(found) or 'in order'}")
-        if found:
-            continue
-        if asked.platform:
-            print("  " + tried_on_aarch64(wheel).replace("\n", "\n  ").rstrip())
-        else:
-            with tempfile.TemporaryDirectory() as folder:
-                print("  " + tried(environment(Path(folder), wheel, python)).replace("\n", "\n  ").rstrip())
-    raise SystemExit(1 if wrong or not made else 0)
+        print(f"{wheel.name}  {wheel.stat().st_size / 1e6:.1f} MB  {'; '.join(found) or 'in order'}", flush=True)
+        if not found:
+            said = tried_on_aarch64(wheel) if asked.platform else tried_everywhere(wheel, python)
+            print("  " + said.rstrip().replace("\n", "\n  "), flush=True)
+
+    if asked.extension:
+        show(pack(asked.extension.resolve(), asked.out, asked.platform), sys.executable)
+    for python in asked.build:
+        show(pip_wheel(python, asked.out), python)
+    if asked.sdist:
+        with tempfile.TemporaryDirectory() as scratch:  # the wheel in `out` is that of the tested extension
+            sources, wheel = pack_sources(asked.out, Path(scratch))
+            print(f"{sources.name}  {sources.stat().st_size / 1e6:.1f} MB", flush=True)
+            show(wheel, sys.executable)
+    raise SystemExit(1 if wrong else 0)
 
 
 if __name__ == "__main__":
