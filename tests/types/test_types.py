@@ -22,6 +22,7 @@ SCRIPTS = ["--allow-untyped-defs", "--allow-incomplete-defs", "--allow-untyped-c
 # What is the programs' own: by file, what is said there, and why it is no fault of naru's types (PyTorch's say the same but for the last).
 THEIRS = {
     "seed_sequential_on_the_best_device": ("DataParallel|\"cpu\"|has no attribute|known attribute", "a name gets another type; .grad may be None"),
+    "docs_memory": ('expression has type "Sequential"', "a name gets a module of another type"),
     "docs_tutorials_gpu_basics": ("DataParallel", "a name gets a module of another type"),
     "seed_devices_of_tensors": ("expression has type \"str\"", "a name gets another type"),
     "seed_choosing_a_device": ("expression has type \"device\"|\"str\" has no attribute", "a name gets another type"),

@@ -11,6 +11,14 @@ from .._serialization.atomic_file import atomic_file as _atomic_file
 
 if TYPE_CHECKING:
     from .._device.history import memory_history
+    from . import (
+        empty_cache as empty_cache, get_allocator_backend as get_allocator_backend, get_per_process_memory_fraction as get_per_process_memory_fraction,
+        max_memory_allocated as max_memory_allocated, max_memory_reserved as max_memory_reserved, mem_get_info as mem_get_info,
+        memory_allocated as memory_allocated, memory_reserved as memory_reserved, memory_stats as memory_stats,
+        memory_stats_as_nested_dict as memory_stats_as_nested_dict, memory_summary as memory_summary,
+        reset_accumulated_memory_stats as reset_accumulated_memory_stats, reset_peak_memory_stats as reset_peak_memory_stats,
+        set_per_process_memory_fraction as set_per_process_memory_fraction,
+    )  # fmt: skip
 
 _NAMES = (
     "empty_cache", "get_allocator_backend", "get_per_process_memory_fraction", "max_memory_allocated", "max_memory_reserved", "mem_get_info",
