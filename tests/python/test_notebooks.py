@@ -96,7 +96,7 @@ def test_the_kernel_runs_this_python_under_naru_run(tmp_path, monkeypatch, capsy
     assert "env" not in json.loads((tmp_path / "data" / "kernels" / "mine" / "kernel.json").read_text())
     monkeypatch.setattr(kernel.importlib.util, "find_spec", lambda name: None)
     capsys.readouterr()
-    assert main(["jupyter", "install"]) == 1 and "pip install 'naru[notebook]'" in capsys.readouterr().err
+    assert main(["jupyter", "install"]) == 1 and "pip install ipykernel" in capsys.readouterr().err
 
 
 SHELL = """

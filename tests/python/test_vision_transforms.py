@@ -359,7 +359,7 @@ def test_without_pillow_tensors_are_transformed_and_the_rest_says_what_to_instal
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
     assert T.Compose([T.Resize(5), T.RandomCrop(3)])(BYTES).shape == (3, 3, 3)
     assert v2.Compose([v2.ToImage(), v2.Resize(5)])(ARRAY).shape == (3, 5, 6)
-    with pytest.raises(ImportError, match="install it with: pip install 'naru\\[vision\\]'"):
+    with pytest.raises(ImportError, match="install it with: pip install pillow"):
         T.ToPILImage()(BYTES)
 
 

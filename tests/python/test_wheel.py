@@ -1,5 +1,6 @@
 """The wheel of the tested extension: what is in it, and that it works where there is nothing else."""
 
+import re
 import subprocess
 import sys
 import sysconfig
@@ -41,6 +42,16 @@ def test_the_version_is_said_once(wheel):
     with zipfile.ZipFile(wheel) as archive:
         (metadata,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
         assert f"\nVersion: {said}\n" in archive.read(metadata).decode()
+    asked = {(page.name, version) for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+             for version in re.findall(r"\bnaru(?:\[\w+\])?==([\w.]+)", page.read_text(encoding="utf-8"))}  # fmt: skip
+    assert asked and {version for _, version in asked} == {said}, asked
+
+
+def test_no_page_and_no_message_asks_pip_for_a_naru_of_any_version():
+    """PyPI has a package of that name, which is not this one."""
+    texts = [ROOT / "README.md", *(p for folder in ("docs", "python/naru", "src") for p in (ROOT / folder).rglob("*") if p.suffix in (".md", ".py", ".cpp", ".h"))]
+    wrong = [str(p.relative_to(ROOT)) for p in texts if re.search(r"pip install [^\n#`]*\bnaru\b(?![=/_-])(?!\[\w+\]==)", p.read_text(encoding="utf-8"))]
+    assert wrong == []
 
 
 def test_naru_trains_saves_and_loads_where_there_is_no_other_package(alone):

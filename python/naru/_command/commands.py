@@ -243,7 +243,7 @@ def top(*, once: bool = False, interval: float = 1.0, json: bool = False) -> int
 def jupyter_install(
     *, name: str = "naru", display_name: str = "Python (naru)", virtual: str | None = None, prefix: str | None = None, json: bool = False
 ) -> int:
-    """Tells Jupyter of a kernel in which `import torch` is naru; needs ipykernel (`pip install 'naru[notebook]'`).
+    """Tells Jupyter of a kernel in which `import torch` is naru; needs ipykernel (`pip install ipykernel`).
 
     In a notebook of another kernel, `%load_ext naru` does the same for that notebook.
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from . import commands, plain, screen
 from .plain import WrongLine
 
-EXTRA = "pip install 'naru[cli]'"
+EXTRA = "pip install cyclopts rich"
 GROUPS = {"jupyter": "Notebooks in which `import torch` is naru."}
 COMMANDS: dict[str, Callable[..., int]] = {
     "run": commands.run, "check": commands.check, "devices": commands.devices, "doctor": commands.doctor, "selftest": commands.selftest,

@@ -12,7 +12,7 @@ from typing import Any
 from .._command.screen import wrong
 from .._serialization.atomic_file import atomic_file
 
-EXTRA = "pip install 'naru[notebook]'"
+EXTRA = "pip install ipykernel"
 
 
 def specification(display_name: str, virtual: str | None) -> dict[str, Any]:

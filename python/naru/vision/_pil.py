@@ -20,7 +20,7 @@ def pillow(part: str = "Image") -> Any:
     except ImportError as error:
         raise ImportError(
             f"naru.vision needs Pillow to read, write and change PIL images, and it can't be imported ({error}); "
-            "install it with: pip install 'naru[vision]', or: pip install pillow",
+            "install it with: pip install pillow",
             name="PIL",
         ) from error
 
