@@ -157,18 +157,21 @@ def main(arguments: list[str]) -> int:
     options, rest = parse(arguments)
     chosen = ["-k", options.k] if options.k else []
     paths = [argument for argument in rest if not argument.startswith("-") and (ROOT / argument.split("::")[0]).exists()]
-    cpp = not (options.python or options.k or paths)
-    python = not options.cpp
+    lane = options.aarch64 or options.notebooks or options.types or options.third_party  # has an environment of its own, and no other test
+    cpp = not (lane or options.python or options.k or paths)
+    python = not (lane or options.cpp)
     oracle = ROOT / "tests" / "python" / "oracle_torch"
 
     total = Count()
     if options.aarch64:
-        cpp, python = False, False
         total += aarch64_whole()
-    for lane, asked in (("notebooks", options.notebooks), ("types", options.types)):
-        if asked:  # in the lane's own environment, which is the one that runs this
-            cpp, python = False, False
-            total += pytest(lane, [f"tests/{lane}", *chosen, *rest])
+    for name, asked, where, interpreter in (
+        ("notebooks", options.notebooks, "tests/notebooks", sys.executable),  # the lane's own environment is the one that runs this
+        ("types", options.types, "tests/types", sys.executable),
+        ("packages of others", options.third_party, "tests/third_party", os.environ.get("NARU_THIRD_PARTY_PYTHON", "")),
+    ):
+        if asked:
+            total += pytest(name, [*([] if paths else [where]), *chosen, *rest], interpreter)
     if cpp:
         report = REPORTS / "cpp.json"
         command = [str(ROOT / "build/release/tests/cpp/naru_tests"), "--gtest_brief=1", f"--gtest_output=json:{report}"]
@@ -180,10 +183,6 @@ def main(arguments: list[str]) -> int:
             command = [str(ROOT / f"build/release/tests/{program}/naru_{program}"), "--gtest_brief=1", f"--gtest_output=json:{report}"]
             if not options.gtest_filter:
                 total += run_suite(name, command, report, count_gtest, NARU_VIRTUAL="", NARU_CACHE_DIR="")
-    if options.third_party:
-        cpp, python = False, False
-        where = [] if paths else ["tests/third_party"]
-        total += pytest("packages of others", [*where, *chosen, *rest], os.environ["NARU_THIRD_PARTY_PYTHON"])
     if not arguments:
         total += aarch64_share()
     if python:
