@@ -18,7 +18,7 @@ from ._serialization.atomic_file import atomic_file
 from ._serialization.allowed import plain_globals, refused
 from ._serialization.archive import ArchiveReader, WithSeekable, write_archive
 from ._serialization.legacy import LegacyReader, write_legacy
-from ._serialization.pickler import torch_name
+from ._serialization.places import find, torch_name
 from ._serialization.storages import _get_layout as _get_layout, placement
 from ._serialization.weights_only import WeightsOnlyUnpickler
 
@@ -158,7 +158,7 @@ class _Unpickler(pickle.Unpickler):
         if known is not None and module.split(".")[0] not in ("builtins", "__builtin__"):
             return known
         if module == "torch" or module.startswith("torch."):
-            module = "naru" + module[5:]
+            return find(module, name, super().find_class)
         return super().find_class(module, name)
 
     def persistent_load(self, pid: Any) -> Any:

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import pickle
 from collections import OrderedDict
+from types import FunctionType
 from typing import IO, Any
 
 from .. import _C, _utils
 from .._tensor import _rebuild_from_type_v2
+from .places import torch_name
 from .storages import STORAGE_OF_DTYPE, STORAGE_TYPES, STORAGES, StorageType, _get_layout, name_of
 
 Tensor = _C.Tensor
-
-
-def torch_name(obj: Any) -> tuple[str, str]:
-    """Module and name under which PyTorch knows one of naru's (or anyone's) globals."""
-    module, name = getattr(obj, "__module__", "") or "", getattr(obj, "__qualname__", "")
-    if module == "naru._C":
-        module = "torch"
-    elif module == "naru" or module.startswith("naru."):
-        module = "torch" + module[4:]
-    return module, name
 
 
 class _StorageRef:
@@ -120,17 +112,16 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
             return _get_layout, (str(obj),)
         if isinstance(obj, _C.Size):
             return _C.Size, (tuple(obj),)
-        if callable(obj) and not isinstance(obj, type) and torch_name(obj)[0].split(".")[0] == "torch":
-            name = getattr(obj, "__qualname__", None)
-            if name is not None and hasattr(obj, "__code__"):
-                return name
+        if isinstance(obj, FunctionType) and "<locals>" not in obj.__qualname__ and torch_name(obj)[0].split(".")[0] == "torch":
+            return obj.__qualname__
         return NotImplemented
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         if isinstance(obj, (StorageType, _C.dtype)):
             module = "torch.storage" if obj is STORAGE_TYPES["UntypedStorage"] else "torch"
         else:
-            module = torch_name(obj)[0]
+            module, known = torch_name(obj)
+            name = name or known
             if module.split(".")[0] != "torch":
                 super().save_global(obj, name)
                 return

@@ -31,17 +31,6 @@ class ReLU(_Inplace):
         return input.relu_() if self.inplace else input.relu()
 
 
-class ReLU6(_Inplace):
-    """min(max(x, 0), 6)
-
-    >>> naru.nn.ReLU6()(naru.tensor([-1.0, 2.0, 8.0]))
-    tensor([0., 2., 6.])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.relu6(input, self.inplace)
-
-
 class SELU(_Inplace):
     """Scaled ELU that keeps mean 0 and variance 1
 
@@ -163,6 +152,23 @@ class Hardtanh(Module):
 
     def extra_repr(self) -> str:
         return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
+
+
+class ReLU6(Hardtanh):
+    """min(max(x, 0), 6)
+
+    >>> naru.nn.ReLU6()(naru.tensor([-1.0, 2.0, 8.0]))
+    tensor([0., 2., 6.])
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu6(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
 
 
 class LeakyReLU(Module):

@@ -73,7 +73,7 @@ class _ConvNd(Module):
         self.kernel_size, self.stride, self.padding, self.dilation = kernel_size, stride, padding, dilation
         self.transposed, self.output_padding = transposed, output_padding
         self.groups, self.padding_mode = groups, padding_mode
-        self._reversed_padding_repeated_twice = self._padding_of_pad()
+        self._reversed_padding_repeated_twice = tuple(self._padding_of_pad())
         self._make_parameters(bias, device, dtype)
         self.reset_parameters()
 

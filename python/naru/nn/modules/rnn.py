@@ -118,6 +118,12 @@ class RNNBase(Module):
     def _flat_weights(self) -> list[Tensor]:
         return [getattr(self, name) for name in self._flat_weights_names]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_flat_weights": self._flat_weights}  # which PyTorch expects in a file
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({name: value for name, value in state.items() if name != "_flat_weights"})
+
     @property
     def all_weights(self) -> list[list[Parameter]]:
         """The parameters of each direction of each layer."""
