@@ -63,6 +63,11 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     >>> bool((x == x[:, :1]).all())
     True
     """
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that dropout1d exists to provide channel-wise "
+            "dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs)."
+        )
     if input.dim() == 2:
         return _channel_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
     return _channel_dropout(input, p, training, inplace)
