@@ -201,4 +201,34 @@ def load_state_dict_from_url(
     return read(path, map_location=map_location, weights_only=True)
 
 
-__getattr__ = _missing.module_getattr(__name__)
+class _Quiet:
+    """Stands in for the progress bar of the package tqdm where that is not installed: passes on what it is given, and shows nothing."""
+
+    def __init__(self, iterable: Any = (), *args: Any, **kwargs: Any) -> None:
+        self._iterable = iterable
+
+    def __iter__(self) -> Any:
+        return iter(self._iterable)
+
+    def __enter__(self) -> _Quiet:
+        return self
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing, as all the others."""
+
+    set_description = set_postfix = refresh = close = write = update
+
+
+_missing_name = _missing.module_getattr(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "tqdm":
+        return _missing_name(name)
+    try:  # at the first use: few want it
+        from tqdm import tqdm
+    except ImportError:
+        return _Quiet
+    return tqdm

@@ -1,5 +1,7 @@
 """torch.jit, torch.compiler, torch.hub, torch.utils.benchmark and kin: what public programs call of them works."""
+import sys
 import warnings
+from types import ModuleType
 
 import naru as torch
 import pytest
@@ -63,6 +65,18 @@ def repository(tmp_path):
     (tmp_path / "helper.py").write_text("VALUE = 7\n")
     (tmp_path / "hubconf.py").write_text("dependencies = ['math']\nfrom helper import VALUE\ndef _hidden(): pass\ndef entry(x=1):\n    'what it is'\n    return x + VALUE\nval = 3\n")
     return str(tmp_path)
+
+
+def test_the_hub_has_a_progress_bar_with_the_package_tqdm_and_without(monkeypatch):
+    bars = ModuleType("tqdm")
+    bars.tqdm = object()
+    monkeypatch.setitem(sys.modules, "tqdm", bars)
+    assert torch.hub.tqdm is bars.tqdm
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    with torch.hub.tqdm([1, 2], desc="epoch") as bar:
+        bar.set_postfix({"loss": 1.0})
+        bar.update(1)
+        assert list(bar) == [1, 2]
 
 
 def test_a_folder_with_a_hubconf_is_a_hub(repository):
