@@ -18,7 +18,12 @@ def _format(self: Tensor, spec: str) -> str:
 
 
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-    """The name of the tensor's type, e.g. "torch.FloatTensor"; with `dtype`, the tensor converted to it."""
+    """The name of the tensor's type, e.g. "torch.FloatTensor"; with `dtype` (a dtype, an old tensor type or its name), the tensor converted to
+    it. `non_blocking` as for `to`.
+
+    >>> naru.ones(2).type(), naru.ones(2).type(naru.int64)
+    ('torch.FloatTensor', tensor([1, 1]))
+    """
     from .legacy import parse_type, type_name
 
     if dtype is None:
@@ -30,7 +35,11 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
 
 
 def _new(self: Tensor, *args: Any, device: Any = None, size: Any = None) -> Tensor:
-    """A tensor of the same dtype on the same device: of the given sizes, or with the given data."""
+    """A tensor of the same dtype on the same device, or on `device`: of the given sizes, or of `size`, or with the given data.
+
+    >>> naru.ones(1, dtype=naru.int64).new([1, 2])
+    tensor([1, 2])
+    """
     from .legacy import legacy_tensor
 
     if size is not None:
@@ -68,12 +77,22 @@ def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
 
 
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """The tensor on another device, itself if it is there: `to(device)` by the array API's name. stream is of no concern."""
+    """The tensor on another `device`, itself if it is there: `to(device)` by the array API's name. `stream` is of no concern.
+
+    >>> naru.ones(2).to_device("meta").device
+    device(type='meta')
+    """
     return self.to(device)
 
 
 def _record_stream(self: Tensor, stream: Any) -> None:
-    """Nothing is to be done: memory remembers by itself which streams still use it."""
+    """Nothing is to be done: memory remembers by itself which streams still use it. RuntimeError where the tensor is not on the device of
+    `stream`.
+
+    >>> with naru.virtual("cuda"):
+    ...     x, s = naru.ones(2, device="cuda"), naru.Stream("cuda")
+    ...     x.record_stream(s)
+    """
     if self.device.type == "cpu":
         raise RuntimeError(f"record_stream: wanted a tensor on the stream's device ({stream.device}), got one on cpu")
 
@@ -195,14 +214,22 @@ def _torch_function(cls: type, func: Any, types: Any, args: tuple = (), kwargs: 
 
 
 def _hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
-    """naru.hardshrink(self, lambd)."""
+    """naru.hardshrink(self, `lambd`): 0 where the absolute value is at most lambd.
+
+    >>> naru.tensor([-1.0, 0.25, 0.75]).hardshrink()
+    tensor([-1.0000,  0.0000,  0.7500])
+    """
     from .nn.functional import hardshrink
 
     return hardshrink(self, lambd)
 
 
 def _hash_tensor(self: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Tensor:
-    """naru.hash_tensor(self, ...)."""
+    """naru.hash_tensor(self, `dim`): the exclusive or of the elements' bits; `keepdim` and `mode` as there.
+
+    >>> naru.tensor([1, 2, 4]).hash_tensor()
+    tensor(7, dtype=torch.uint64)
+    """
     from ._functions.native import hash_tensor
 
     return hash_tensor(self, dim, keepdim=keepdim, mode=mode)

@@ -155,9 +155,11 @@ def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: An
     """What an operator `op` (its name, or what `custom_op` gave) gives for tensors of the device "meta": `func`; a decorator without. `lib`
     and `allow_override` are taken. RuntimeError for an operator that is not there.
 
-    >>> double = naru.library.custom_op("example::double_a", lambda x: 2 * x, mutates_args=())
+    >>> @naru.library.custom_op("example::double_a", mutates_args=())
+    ... def double_a(x: naru.Tensor) -> naru.Tensor:
+    ...     return 2 * x
     >>> _ = naru.library.register_fake("example::double_a", lambda x: naru.empty_like(x))
-    >>> double(naru.empty(2, 3, device="meta"))
+    >>> double_a(naru.empty(2, 3, device="meta"))
     tensor(..., device='meta', size=(2, 3))
     """
     return _of(op).register_fake(func)
@@ -167,9 +169,11 @@ def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None 
     """The function `func` of an operator `op` (its name, or what `custom_op` gave) for some kinds of devices, `device_types`; a decorator
     without func. `lib` is taken. RuntimeError for an operator that is not there.
 
-    >>> double = naru.library.custom_op("example::double_b", lambda x: 2 * x, mutates_args=(), device_types="cuda")
-    >>> _ = naru.library.register_kernel(double, "cpu", lambda x: x + x)
-    >>> double(naru.ones(2))
+    >>> @naru.library.custom_op("example::double_b", mutates_args=(), device_types="cuda")
+    ... def double_b(x: naru.Tensor) -> naru.Tensor:
+    ...     return 2 * x
+    >>> _ = naru.library.register_kernel(double_b, "cpu", lambda x: x + x)
+    >>> double_b(naru.ones(2))
     tensor([2., 2.])
     """
     return _of(op).register_kernel(device_types, func)
@@ -179,12 +183,14 @@ def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context
     """The derivative of an operator `op` (its name, or what `custom_op` gave): `backward`(ctx, *gradients), with what `setup_context`(ctx,
     inputs, output) has saved. `lib` is taken. RuntimeError for an operator that is not there.
 
-    >>> square = naru.library.custom_op("example::square_of", lambda x: naru.square(x), mutates_args=())
+    >>> @naru.library.custom_op("example::square_of", mutates_args=())
+    ... def square_of(x: naru.Tensor) -> naru.Tensor:
+    ...     return x.square()
     >>> def setup_context(ctx, inputs, output):
     ...     ctx.save_for_backward(*inputs)
-    >>> naru.library.register_autograd(square, lambda ctx, g: g * 2 * ctx.saved_tensors[0], setup_context=setup_context)
+    >>> naru.library.register_autograd(square_of, lambda ctx, g: g * 2 * ctx.saved_tensors[0], setup_context=setup_context)
     >>> x = naru.tensor(3.0, requires_grad=True)
-    >>> square(x).backward(); x.grad
+    >>> square_of(x).backward(); x.grad
     tensor(6.)
     """
     _of(op).register_autograd(backward, setup_context=setup_context)
@@ -194,9 +200,11 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: An
     """Taken, and not needed: vmap calls the function of the operator `op`, whose operators have rules. `func` is given back, and `lib` is
     taken.
 
-    >>> double = naru.library.custom_op("example::double_c", lambda x: 2 * x, mutates_args=())
-    >>> _ = naru.library.register_vmap(double, lambda info, dims, x: (2 * x, 0))
-    >>> naru.vmap(double)(naru.tensor([1.0, 2.0]))
+    >>> @naru.library.custom_op("example::double_c", mutates_args=())
+    ... def double_c(x: naru.Tensor) -> naru.Tensor:
+    ...     return 2 * x
+    >>> _ = naru.library.register_vmap(double_c, lambda info, dims, x: (2 * x, 0))
+    >>> naru.vmap(double_c)(naru.tensor([1.0, 2.0]))
     tensor([2., 4.])
     """
     return _of(op).register_vmap(func)

@@ -28,7 +28,7 @@ def _best(device: Any) -> _C.device:
 
 
 class Event(_C._Event):
-    """A point in a stream's work, recorded by `record` or by a stream of `device` (the current one's). With `enable_timing` the time between
+    """A point in the work of the stream that is given to `record`, or of the current one of `device`. With `enable_timing` the time between
     two of them can be taken. `blocking` is taken; `interprocess` raises NotImplementedError.
 
     >>> with naru.virtual("cuda"):

@@ -17,14 +17,14 @@ class FunctionCtx:
     >>> class Double(naru.autograd.Function):
     ...     @staticmethod
     ...     def forward(ctx, x):
-    ...         ctx.needed = ctx.needs_input_grad
-    ...         return 2 * x
+    ...         ctx.factor = 2
+    ...         return ctx.factor * x
     ...     @staticmethod
     ...     def backward(ctx, grad):
-    ...         print(type(ctx).__name__, ctx.needed)
-    ...         return 2 * grad
+    ...         print(ctx.needs_input_grad, ctx.factor)
+    ...         return ctx.factor * grad
     >>> Double.apply(naru.ones(1, requires_grad=True)).backward()
-    FunctionCtx (True,)
+    (True,) 2
     """
 
     _to_save: tuple = ()
