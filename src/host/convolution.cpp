@@ -1,5 +1,6 @@
-// Convolutions by naru's own product kernel: the windows of a block of positions become columns, which a product with the weights turns into
-// results. Each element is one chain of fma in the order that ir::Convolution names, so its bits do not depend on blocks or threads.
+// Convolutions, by oneDNN where that is quicker (onednn_convolution.h), else by naru's own product kernel: the windows of a block of positions become
+// columns, which a product with the weights turns into results. Each element is one chain of fma then, in the order that ir::Convolution names, so its
+// bits do not depend on blocks or threads.
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +9,7 @@
 #include "host/instructions.h"
 #include "host/kernels.h"
 #include "host/layout.h"
+#include "host/onednn_convolution.h"
 #include "host/own_matmul.h"
 #include "host/product_types.h"
 #include "host/simd.h"
@@ -361,6 +363,7 @@ void run_wider(const Convolution& asked, DType wide) {
 }  // namespace
 
 void run(const Convolution& q) {
+  if (convolve_by_onednn(q)) return;
   const auto typed = [&](auto zero) { run_typed<decltype(zero)>(q); };
   if (!in_product_type(q.dtype, typed, [&](DType wide) { run_wider(q, wide); }))
     throw RuntimeError("convolution: wanted numbers, got bool; convert them first");

@@ -47,7 +47,7 @@ bool set_jit(bool on) noexcept;
 const char* isa_name() noexcept;
 bool set_isa(const char* name);
 
-// Libraries in use for products: "oneDNN 2.6.3, OpenBLAS 0.3.34 (SkylakeX)", or "own kernels". Opens them.
+// Libraries in use for products and convolutions: "oneDNN 2.6.3, OpenBLAS 0.3.34 (SkylakeX)", or "own kernels". Opens them.
 std::string matmul_libraries();
 // Which of them may be used: "own", "dnnl", "openblas", or "" for all (NARU_MATMUL; for tests). Throws RuntimeError
 // for another word.

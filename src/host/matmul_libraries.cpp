@@ -1,9 +1,5 @@
 #include "host/matmul_libraries.h"
 
-#include <fmt/format.h>
-
-#include <dlfcn.h>
-
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -15,9 +11,10 @@
 
 #include "host/execute.h"
 #include "host/library_call.h"
+#include "host/onednn.h"
+#include "host/onednn_primitives.h"
 #include "host/openblas.h"
 #include "naru/error.h"
-#include "runtime/library.h"
 
 namespace naru::host {
 namespace {
@@ -83,30 +80,9 @@ bool open_openblas(Products& p) {
 // ---- oneDNN
 // ----------------------------------------------------------------------------------------------------------------------------
 
-struct DnnlVersion {
-  int major, minor, patch;
-};
 using DnnlSgemm = int (*)(char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float, float*,
                           int64_t);
 DnnlSgemm dnnl_sgemm;
-void (*omp_set_num_threads)(int);
-int (*omp_get_max_threads)();
-
-// oneDNN asks OpenMP how many threads it may use: one, as the work is spread over our own pool. The setting is the
-// calling thread's.
-class OneOpenMpThread {
- public:
-  OneOpenMpThread() : before_(omp_get_max_threads ? omp_get_max_threads() : 1) {
-    if (before_ != 1) omp_set_num_threads(1);
-  }
-  OneOpenMpThread(const OneOpenMpThread&) = delete;
-  ~OneOpenMpThread() {
-    if (before_ != 1) omp_set_num_threads(before_);
-  }
-
- private:
-  int before_;
-};
 
 // The process may end while a thread is here, also at its first product.
 int call_sgemm(char ta, char tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float beta,
@@ -123,13 +99,6 @@ void onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float
     throw RuntimeError("matmul: oneDNN failed with status {} for m = {}, n = {}, k = {}", status, m, n, k);
 }
 
-// A process may hold a oneDNN of another version, whose symbols are global (libtorch has one): ours takes its own. Sanitizers can't have that.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kOwnSymbols = 0;
-#else
-constexpr int kOwnSymbols = RTLD_DEEPBIND;
-#endif
-
 // Whether it computes at all, which it does not with the symbols of another version.
 bool computes() {
   const float a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8};
@@ -137,31 +106,12 @@ bool computes() {
   return call_sgemm('N', 'N', 2, 2, 2, a, 2, b, 2, 0, c, 2) == 0 && c[0] == 19 && c[3] == 50;
 }
 
-// The system's, else that of a wheel (onednn-cpu-gomp), which lies two folders above Python's packages.
-void* open_dnnl() {
-  std::vector<std::string> names{"libdnnl.so.2", "libdnnl.so.3"};
-  for (const std::string& folder : runtime::Library::package_folders()) names.push_back(folder + "/../../libdnnl.so.3");
-  for (const std::string& name : names)
-    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | kOwnSymbols)) return library;
-  return nullptr;
-}
-
 bool open_onednn(Products& p) {
-  void* library = open_dnnl();
-  if (!library) return false;
-  dnnl_sgemm = reinterpret_cast<DnnlSgemm>(dlsym(library, "dnnl_sgemm"));
-  if (!dnnl_sgemm) return false;
-  // Found among the libraries that oneDNN itself uses; without them it is built for one thread.
-  omp_set_num_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "omp_set_num_threads"));
-  omp_get_max_threads = reinterpret_cast<int (*)()>(dlsym(library, "omp_get_max_threads"));
-  if (!omp_set_num_threads) omp_get_max_threads = nullptr;
-  if (!computes()) return false;
+  dnnl_sgemm = reinterpret_cast<DnnlSgemm>(onednn_function("dnnl_sgemm"));
+  if (!dnnl_sgemm || !computes()) return false;
   p.big_sgemm = onednn_sgemm;
-  p.names = "oneDNN";
-  if (auto version = reinterpret_cast<const DnnlVersion* (*)()>(dlsym(library, "dnnl_version"))) {
-    const DnnlVersion* v = version();
-    p.names += fmt::format(" {}.{}.{}", v->major, v->minor, v->patch);
-  }
+  p.names = onednn_name();
+  p.convolutions = dnnl::available();
   return true;
 }
 

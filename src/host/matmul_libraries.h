@@ -23,7 +23,8 @@ struct Products {
   Gemm<double> dgemm = nullptr;
   Gemv<float> sgemv = nullptr;
   Gemv<double> dgemv = nullptr;
-  std::string names;  // "oneDNN 2.6.3, OpenBLAS 0.3.34 (SkylakeX)"
+  bool convolutions = false;  // oneDNN's (host/onednn_convolution.h)
+  std::string names;          // "oneDNN 2.6.3, OpenBLAS 0.3.34 (SkylakeX)"
 };
 // Opened at the first call.
 const Products& products();

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
+#include <thread>
+#include <tuple>
 
 #include "host/execute.h"
 #include "host/switches.h"
@@ -139,6 +142,107 @@ TEST(Convolution, deterministic_elements_are_one_chain_of_fma_and_their_bits_do_
       execute(many.q);
       ASSERT_EQ(one.result().memory(), many.result().memory());
     }
+}
+
+// Large enough for oneDNN: windows of every kind, one, two and three dimensions, groups, a remainder that no window meets, padding behind that
+// differs from that in front, channels in no multiples of a vector.
+const Shape kLarge[] = {
+    {1, 1, 32, 64, {1, 6, 7}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}},
+    {3, 1, 16, 24, {1, 7, 8}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}},
+    {1, 1, 64, 96, {1, 7, 7}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}},
+    {2, 1, 3, 24, {1, 15, 16}, {1, 7, 7}, {1, 2, 2}, {0, 3, 3}, {1, 1, 1}},
+    {1, 4, 16, 16, {1, 9, 9}, {1, 3, 3}, {1, 2, 1}, {0, 0, 1}, {1, 1, 2}},
+    {2, 1, 18, 20, {1, 9, 8}, {1, 2, 5}, {1, 3, 1}, {0, 1, 2}, {1, 1, 1}},
+    {2, 1, 16, 24, {1, 1, 80}, {1, 1, 5}, {1, 1, 2}, {0, 0, 4}, {1, 1, 1}},
+    {1, 1, 16, 16, {4, 5, 6}, {3, 3, 3}, {1, 1, 1}, {1, 1, 0}, {1, 1, 1}},
+    {2, 32, 1, 1, {1, 16, 17}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}},
+};
+constexpr Use kUses[] = {Use::Forward, Use::Input, Use::Weight};
+
+// As channels_last lays x and y.
+void put_channels_last(Convolution::Array& a, const std::array<int64_t, 5>& sizes) {
+  a.strides = {sizes[1] * sizes[2] * sizes[3] * sizes[4], 1, sizes[1] * sizes[3] * sizes[4], sizes[1] * sizes[4], sizes[1]};
+}
+
+TEST(ConvolutionByLibrary, every_use_is_right_in_every_layout_and_type) {
+  for (const Shape& s : kLarge)
+    for (const Use use : kUses)
+      for (const auto& [layout, type, epsilon] : {std::tuple{Layout::Contiguous, DType::F32, 1e-6},
+                                                  {Layout::Offset, DType::F32, 1e-6},
+                                                  {Layout::Transposed, DType::F32, 1e-6},
+                                                  {Layout::Contiguous, DType::BF16, 1e-2}}) {
+        SCOPED_TRACE(::testing::Message() << &s - kLarge << ' ' << static_cast<int>(use) << ' ' << name_of(layout) << ' ' << name_of(type));
+        Operands o(s, use, type, layout, use != Use::Weight);
+        o.bias = Array(o.bias.shape(), type, Layout::Contiguous, 4);
+        if (o.q.bias) o.q.bias = o.bias.at(0);
+        execute(o.q);
+        expect_right(o, epsilon);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+}
+
+TEST(ConvolutionByLibrary, images_may_lie_channels_last) {
+  for (const Shape& s : kLarge)
+    for (const Use use : kUses) {
+      SCOPED_TRACE(::testing::Message() << &s - kLarge << ' ' << static_cast<int>(use));
+      Operands o(s, use, DType::F32, Layout::Contiguous, false);
+      std::vector<float> x(static_cast<size_t>(o.x.numel())), y(static_cast<size_t>(o.y.numel()));
+      // f(element of the rows' memory, element of the other) for each.
+      const auto each = [](Array& rows, std::vector<float>& last, const std::array<int64_t, 5>& sizes, auto f) {
+        const int64_t plane = sizes[2] * sizes[3] * sizes[4];
+        for (int64_t i = 0; i < rows.numel(); ++i)
+          f(*static_cast<float*>(rows.at(i)),
+            last[static_cast<size_t>((i / plane / sizes[1] * plane + i % plane) * sizes[1] + i / plane % sizes[1])]);
+      };
+      const auto lay = [&](Convolution::Array& a, Array& rows, std::vector<float>& last, const std::array<int64_t, 5>& sizes) {
+        put_channels_last(a, sizes);
+        a.data = last.data();
+        each(rows, last, sizes, [](float from, float& to) { to = from; });
+      };
+      lay(o.q.x, o.x, x, o.q.sizes_of_x()), lay(o.q.y, o.y, y, o.q.sizes_of_y());
+      execute(o.q);
+      const auto back = [](float& to, float from) { to = from; };
+      if (use == Use::Forward) each(o.y, y, o.q.sizes_of_y(), back);
+      if (use == Use::Input) each(o.x, x, o.q.sizes_of_x(), back);
+      expect_right(o, 1e-6);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+}
+
+TEST(ConvolutionByLibrary, bits_do_not_depend_on_threads_and_in_deterministic_mode_are_those_of_the_chain) {
+  bool any = false;
+  for (const Shape& s : kLarge)
+    for (const Use use : kUses) {
+      Operands one(s, use, DType::F32, Layout::Contiguous, false), many(s, use, DType::F32, Layout::Contiguous, false),
+          chain(s, use, DType::F32, Layout::Contiguous, false);
+      chain.q.precision.deterministic = true;
+      {
+        const Threads threads(1);
+        execute(one.q), execute(chain.q);
+      }
+      expect_right(chain, 0);
+      const Threads threads(3);
+      execute(many.q);
+      ASSERT_EQ(one.result().memory(), many.result().memory()) << &s - kLarge << ' ' << static_cast<int>(use);
+      any |= one.result().memory() != chain.result().memory();
+    }
+  if (matmul_libraries().find("oneDNN") == std::string::npos)
+    GTEST_SKIP() << "no oneDNN on this machine: own kernels were compared with themselves";
+  EXPECT_TRUE(any) << "oneDNN computed none of them";
+}
+
+TEST(ConvolutionByLibrary, threads_may_compute_the_same_shape_at_once) {
+  constexpr int kThreads = 4;
+  std::vector<std::unique_ptr<Operands>> all;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i)
+    all.push_back(std::make_unique<Operands>(kLarge[0], Use::Forward, DType::F32, Layout::Contiguous, true));
+  for (auto& o : all)
+    threads.emplace_back([&o] {
+      for (int round = 0; round < 5; ++round) execute(o->q);
+    });
+  for (std::thread& t : threads) t.join();
+  for (auto& o : all) ASSERT_EQ(o->y.memory(), all[0]->y.memory());
 }
 
 }  // namespace

@@ -1,0 +1,69 @@
+#include "host/onednn.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "runtime/library.h"
+
+namespace naru::host {
+namespace {
+
+// A process may hold a oneDNN of another version, whose symbols are global (libtorch has one): ours takes its own. Sanitizers can't have that.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kOwnSymbols = 0;
+#else
+constexpr int kOwnSymbols = RTLD_DEEPBIND;
+#endif
+
+struct Version {
+  int major, minor, patch;
+};
+
+struct OneDnn {
+  void* library = nullptr;
+  std::string name;
+  int major = 0;
+  // Found among the libraries that oneDNN itself uses; without them it is built for one thread.
+  void (*omp_set_num_threads)(int) = nullptr;
+  int (*omp_get_max_threads)() = nullptr;
+
+  OneDnn() {
+    // The system's, else that of a wheel (onednn-cpu-gomp), which lies two folders above Python's packages.
+    std::vector<std::string> names{"libdnnl.so.2", "libdnnl.so.3"};
+    for (const std::string& folder : runtime::Library::package_folders()) names.push_back(folder + "/../../libdnnl.so.3");
+    for (const std::string& place : names)
+      if ((library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL | kOwnSymbols))) break;
+    if (!library) return;
+    omp_set_num_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "omp_set_num_threads"));
+    omp_get_max_threads = reinterpret_cast<int (*)()>(dlsym(library, "omp_get_max_threads"));
+    if (!omp_set_num_threads) omp_get_max_threads = nullptr;
+    name = "oneDNN";
+    if (auto version = reinterpret_cast<const Version* (*)()>(dlsym(library, "dnnl_version"))) {
+      const Version* v = version();
+      name += fmt::format(" {}.{}.{}", v->major, v->minor, v->patch);
+      major = v->major;
+    }
+  }
+};
+
+const OneDnn& onednn() {
+  static const auto* const one = new OneDnn;
+  return *one;
+}
+
+}  // namespace
+
+void* onednn_function(const char* name) { return onednn().library ? dlsym(onednn().library, name) : nullptr; }
+const std::string& onednn_name() { return onednn().name; }
+int onednn_major() { return onednn().major; }
+
+OneOpenMpThread::OneOpenMpThread() noexcept : before_(onednn().omp_get_max_threads ? onednn().omp_get_max_threads() : 1) {
+  if (before_ != 1) onednn().omp_set_num_threads(1);
+}
+OneOpenMpThread::~OneOpenMpThread() {
+  if (before_ != 1) onednn().omp_set_num_threads(before_);
+}
+
+}  // namespace naru::host
