@@ -119,12 +119,17 @@ class Results {
  private:
   // A matrix for each group and phase: target channels by source channels and taps.
   void pack_weights() {
-    const auto [out, in, kd, kh, kw] = q_.sizes_of_w();
-    const std::array<int64_t, 5> plain{in * kd * kh * kw, kd * kh * kw, kh * kw, kw, 1};
+    const std::array<int64_t, 5> sizes = q_.sizes_of_w();
+    bool plain = true;
+    for (int64_t d = 5, next = 1; d-- > 0;) {
+      const auto i = static_cast<size_t>(d);
+      plain &= sizes[i] == 1 || q_.w.strides[i] == next;  // dimensions that are not there have stride 0
+      next *= sizes[i];
+    }
     int64_t at = 0;
     for (Phase& p : phases_) p.weights = at, at += q_.groups * target_ * source_ * p.taps;
     const T* from = static_cast<const T*>(q_.w.data);
-    if (forward_ && q_.w.strides == plain) {
+    if (forward_ && plain) {
       weights_ = from;
       return;
     }

@@ -353,20 +353,20 @@ bool multiplies_bfloat16() {
 
 // Where it was measured to be quicker than naru's own kernel (one core of Zen 5, AVX-512).
 bool is_quicker(const Convolution& q) {
-  constexpr int64_t kLeast = 1 << 16, kLarge = 256 << 20;
+  constexpr int64_t kLeast = 1 << 15, kLarge = 256 << 20;
   const int64_t work = work_of(q), taps = product(q.kernel), positions = product(q.result);
   if (work < kLeast || (q.dtype == DType::BF16 && !multiplies_bfloat16())) return false;
   if (q.groups > 1) return q.in == 1 && q.out == 1 ? q.groups >= 8 : q.in >= 8 && q.out >= 8;
   const bool product_as_it_lies = taps == 1 && product(q.size) == positions && !is_channels_last(q.x.strides, q.sizes_of_x());
   switch (q.use) {
     case Use::Forward:
-      if (product_as_it_lies) return work >= kLarge;
+      if (product_as_it_lies) return work >= kLarge || positions < 16;
       // Weights are laid anew for each call.
       return q.out >= 6 && (q.in == 1 || q.in * taps >= 24) && (q.batch * positions >= 64 || work < kLarge / 8);
     case Use::Input:
       return q.out >= 16;
     case Use::Weight:
-      if (product_as_it_lies) return positions <= (q.batch == 1 ? 800 : 256) && work >= 4 * kLeast;
+      if (product_as_it_lies) return positions <= (q.batch == 1 ? 800 : 256) && work >= 8 * kLeast;
       return q.out >= 6;
   }
   return false;
