@@ -6,6 +6,8 @@
 >>> x.grad
 tensor([[2., 2., 2.],
         [2., 2., 2.]])
+
+PYTEST_DONT_REWRITE: pytest would warn that it comes too late for asserts in here, where `naru run -m pytest` has loaded it before.
 """
 
 from __future__ import annotations

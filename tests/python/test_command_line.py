@@ -209,6 +209,24 @@ def test_figures_can_be_had_as_json(tmp_path, capsys):
     assert kinds["cpu"]["available"] and "libraries" in kinds["cpu"]
 
 
+def test_the_doctor_says_why_an_installed_onednn_is_not_in_use(monkeypatch, tmp_path):
+    from naru._command import report
+
+    class File:
+        name = "libdnnl.so.3"
+
+        def locate(self):
+            return tmp_path / "libdnnl.so.3"
+
+    (tmp_path / "libdnnl.so.3").write_text("no library")
+    monkeypatch.delenv("NARU_MATMUL", raising=False)
+    monkeypatch.setattr("importlib.metadata.files", lambda package: [File()])
+    assert "onednn-cpu-gomp: " in report.not_opened("OpenBLAS") and "libdnnl.so.3" in report.not_opened("OpenBLAS")
+    assert report.not_opened("oneDNN 3.2.0, OpenBLAS") is None
+    monkeypatch.setenv("NARU_MATMUL", "openblas")
+    assert report.not_opened("OpenBLAS") is None
+
+
 # --- programs ------------------------------------------------------------------------------------------------------
 
 

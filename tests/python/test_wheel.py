@@ -1,5 +1,6 @@
 """The wheel of the tested extension: what is in it, and that it works where there is nothing else."""
 
+import os
 import re
 import subprocess
 import sys
@@ -62,6 +63,12 @@ def test_naru_trains_saves_and_loads_where_there_is_no_other_package(alone):
 def test_naru_trains_beside_numpy(wheel, tmp_path):
     inside = wheels.environment(tmp_path, wheel, packages=sysconfig.get_path("platlib"))
     assert "NumPy: (64, 20)" in wheels.tried(inside)
+    # pytest looks into the package that brings it a plugin, and finds it loaded already.
+    (tmp_path / "test_it.py").write_text("import torch\n\n\ndef test_it(virtual_devices):\n    assert torch.__name__ == 'naru'\n")
+    bare = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "NARU_"))}
+    command = [inside.parent / "naru", "run", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "test_it.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=bare)
+    assert done.returncode == 0 and re.search(r"^1 passed in", done.stdout, re.MULTILINE), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("command", [["devices"], ["--version"], ["check", "script.py"], ["run", "script.py"]])

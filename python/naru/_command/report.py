@@ -50,11 +50,34 @@ def devices_json() -> str:
     return json.dumps({"devices": _C.devices(), "not_available": absent}, indent=2)
 
 
+def not_opened(libraries: str) -> str | None:
+    """Why oneDNN, whose package is installed, is not among the libraries in use; None where it is, or is not wanted."""
+    import ctypes
+    import importlib.metadata
+    import os
+
+    if "oneDNN" in libraries or os.environ.get("NARU_MATMUL"):
+        return None
+    try:
+        files = importlib.metadata.files("onednn-cpu-gomp") or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        if file.name == "libdnnl.so.3":
+            try:
+                ctypes.CDLL(str(file.locate()))
+            except OSError as error:
+                return f"oneDNN of the package onednn-cpu-gomp: {error}" + (" (Debian, Ubuntu: apt install libgomp1)" if "libgomp" in str(error) else "")
+    return None
+
+
 def diagnosis(kind: str) -> dict[str, Any]:
     """Whether devices of a kind can be used, how many there are, and else the state, the reason and the remedy, and how to go on without any."""
     found = {"kind": kind, "devices": _C.device_count(kind), **_C._availability(kind)}
     if found["available"]:
         found["libraries"] = _C._describe_device(_C.device(kind, 0))["libraries"]
+        if kind == "cpu" and (reason := not_opened(found["libraries"])):
+            found["not opened"] = reason
     elif kind != "cpu" and "NARU_VIRTUAL" not in found["remedy"]:
         found["meanwhile"] = f"NARU_VIRTUAL={kind}:1 gives a virtual one, to develop and to test with"
     return found
@@ -65,8 +88,9 @@ def show_diagnosis(found: dict[str, Any]) -> None:
     kind, count = (found["kind"], "bold"), found["devices"]
     if found["available"]:
         say(kind, ": ", ("available", "green"), f", {count} device" + ("s" if count != 1 else ""))
-        if found["libraries"]:
-            say(("  libraries: ", "dim"), found["libraries"])
+        for part in ("libraries", "not opened"):
+            if found.get(part):
+                say((f"  {part}: ", "dim"), found[part])
         return
     say(kind, ": ", ("not available", "red"), f" ({found['state']})")
     for part in ("reason", "remedy", "meanwhile"):
