@@ -52,7 +52,7 @@ def show(names: dict[str, Any], table: str, **words: str) -> None:
     >>> from naru._documentation import show
     >>> def synchronize(): "Waits."
     >>> show({"synchronize": synchronize}, "devices", MODULE="cuda", KIND="cuda")
-    >>> synchronize.__doc__.splitlines()[-2]
+    >>> synchronize.__doc__.splitlines()[3]
     '...     x = naru.ones(2, device="cuda") * 3'
     """
     for name, text in examples(table).items():
@@ -60,4 +60,6 @@ def show(names: dict[str, Any], table: str, **words: str) -> None:
         if value is not None and ">>>" not in (value.__doc__ or ""):
             for word, meant in words.items():
                 text = text.replace(word, meant)
-            value.__doc__ = f"{(value.__doc__ or '').rstrip()}\n\n{text}\n"
+            own = (value.__doc__ or "").rstrip()
+            indent = min((line[: len(line) - len(line.lstrip())] for line in own.splitlines()[1:] if line.strip()), default="")
+            value.__doc__ = f"{own}\n\n" + "".join(f"{indent}{line}\n" for line in text.splitlines())

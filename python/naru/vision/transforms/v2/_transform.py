@@ -107,7 +107,7 @@ class Transform(Module):
 def doc_of(base: type) -> str:
     """The docstring of a class of v1 for that of v2.
 
-    >>> doc_of(naru.vision.transforms.Pad).splitlines()[-2]
+    >>> doc_of(naru.vision.transforms.Pad).splitlines()[-2].strip()
     '>>> naru.vision.transforms.v2.Pad((1, 0), fill=9)(naru.tensor([[[1, 2]]]))'
     """
     return (base.__doc__ or "").replace("naru.vision.transforms.", "naru.vision.transforms.v2.")
