@@ -19,6 +19,11 @@ __all__ = ["Bernoulli"]
 class Bernoulli(OfProbability, ExponentialFamily):
     """1 with probability `probs` (or log odds `logits`), else 0.
 
+    Args:
+        probs: a tensor, or a number; in [0, 1].
+        logits: log odds, instead of probs.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> Bernoulli(naru.tensor(0.25)).log_prob(naru.tensor(1.0)).exp()
     tensor(0.2500)

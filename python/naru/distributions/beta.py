@@ -18,6 +18,10 @@ __all__ = ["Beta"]
 class Beta(ExponentialFamily):
     """The beta distribution of concentrations a (`concentration1`) and b (`concentration0`).
 
+    Args:
+        concentration1, concentration0: tensors that broadcast, or numbers; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> Beta(2.0, 2.0).mean
     tensor(0.5000)
     """

@@ -16,6 +16,12 @@ __all__ = ["Binomial"]
 class Binomial(OfProbability):
     """How many of `total_count` tries of probability `probs` (or log odds `logits`) succeed.
 
+    Args:
+        total_count: whole numbers from 0 on; a tensor or a number.
+        probs: a tensor, or a number; in [0, 1].
+        logits: log odds, instead of probs.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> Binomial(4, naru.tensor(0.5)).mean
     tensor(2.)

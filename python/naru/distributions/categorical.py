@@ -18,6 +18,9 @@ __all__ = ["Categorical"]
 class Categorical(Distribution):
     """The number of a category, with the probabilities in the last dimension of `probs` (any weights) or `logits`.
 
+    Args:
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> Categorical(naru.tensor([1.0, 3.0])).probs
     tensor([0.2500, 0.7500])

@@ -18,6 +18,11 @@ __all__ = ["Cauchy"]
 class Cauchy(Distribution):
     """Cauchy's distribution of median `loc` and half width at half maximum `scale`.
 
+    Args:
+        loc: a tensor, or a number.
+        scale: a tensor, or a number; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> Cauchy(0.0, 1.0).cdf(naru.tensor(1.0))
     tensor(0.7500)

@@ -16,6 +16,10 @@ __all__ = ["Chi2"]
 class Chi2(Gamma):
     """The chi-squared distribution of `df` degrees of freedom.
 
+    Args:
+        df: a tensor, or a number; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> Chi2(3.0).mean
     tensor(3.)
     """

@@ -20,6 +20,11 @@ class ContinuousBernoulli(ExponentialFamily):
     """Numbers in [0, 1] with a density proportional to probs^x (1 - probs)^(1 - x). Between the limits `lims`, where the formulas lose
     their digits, Taylor's are taken.
 
+    Args:
+        probs: a tensor, or a number; in [0, 1].
+        logits: log odds instead of probs.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> ContinuousBernoulli(0.5).mean
     tensor(0.5000)
     """

@@ -17,6 +17,10 @@ __all__ = ["Dirichlet"]
 class Dirichlet(ExponentialFamily):
     """Vectors of a simplex, with the concentrations in the last dimension.
 
+    Args:
+        concentration: (..., K), above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> Dirichlet(naru.tensor([1.0, 3.0])).mean
     tensor([0.2500, 0.7500])

@@ -17,6 +17,10 @@ __all__ = ["Exponential"]
 class Exponential(ExponentialFamily):
     """The exponential distribution of density rate * exp(-rate x).
 
+    Args:
+        rate: a tensor, or a number; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> Exponential(4.0).mean
     tensor(0.2500)
     """

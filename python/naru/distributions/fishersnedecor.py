@@ -19,6 +19,10 @@ __all__ = ["FisherSnedecor"]
 class FisherSnedecor(Distribution):
     """Fisher's and Snedecor's F distribution of `df1` and `df2` degrees of freedom.
 
+    Args:
+        df1, df2: tensors that broadcast, or numbers; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> FisherSnedecor(2.0, 4.0).mean
     tensor(2.)
     """

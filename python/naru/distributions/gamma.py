@@ -22,6 +22,10 @@ def _standard_gamma(concentration: Tensor) -> Tensor:
 class Gamma(ExponentialFamily):
     """The gamma distribution of shape `concentration` and inverse scale `rate`.
 
+    Args:
+        concentration, rate: tensors that broadcast, or numbers; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> Gamma(2.0, 4.0).mean
     tensor(0.5000)
     """

@@ -17,6 +17,12 @@ __all__ = ["GeneralizedPareto"]
 class GeneralizedPareto(Distribution):
     """The generalized Pareto distribution of location `loc`, `scale` and shape `concentration`.
 
+    Args:
+        loc: a tensor, or a number.
+        scale: a tensor, or a number; above 0.
+        concentration: a tensor, or a number.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> GeneralizedPareto(0.0, 1.0, 0.0).cdf(naru.tensor(0.0))
     tensor(0.)

@@ -19,6 +19,11 @@ __all__ = ["Geometric"]
 class Geometric(OfProbability):
     """How many tries of probability `probs` (or log odds `logits`) fail before one succeeds.
 
+    Args:
+        probs: a tensor, or a number; in [0, 1].
+        logits: log odds, instead of probs.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> Geometric(0.5).mean
     tensor(1.)
     """

@@ -21,6 +21,11 @@ __all__ = ["Gumbel"]
 class Gumbel(TransformedDistribution):
     """Gumbel's distribution of location `loc` and `scale`.
 
+    Args:
+        loc: a tensor, or a number.
+        scale: a tensor, or a number; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> Gumbel(1.0, 2.0).mode
     tensor(1.)
     """

@@ -18,6 +18,10 @@ __all__ = ["HalfCauchy"]
 class HalfCauchy(Half):
     """|x| for x of Cauchy's distribution around 0.
 
+    Args:
+        scale: half the width at half of the maximum.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> HalfCauchy(1.0).mode
     tensor(0.)
     """

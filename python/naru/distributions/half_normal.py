@@ -16,6 +16,10 @@ __all__ = ["HalfNormal"]
 class HalfNormal(Half):
     """|x| for normal x of mean 0 and standard deviation `scale`.
 
+    Args:
+        scale: a tensor, or a number; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> HalfNormal(1.0).mean
     tensor(0.7979)
     """

@@ -17,6 +17,11 @@ __all__ = ["Independent"]
 class Independent(Distribution):
     """Another distribution whose last batch dimensions count as dimensions of the event: their log_prob is summed.
 
+    Args:
+        base_distribution: the other distribution.
+        reinterpreted_batch_ndims: how many of its dimensions.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> from naru.distributions import Normal
     >>> Independent(Normal(naru.zeros(3), 1.0), 1).event_shape

@@ -18,6 +18,10 @@ __all__ = ["InverseGamma"]
 class InverseGamma(TransformedDistribution):
     """1 / x for x of the gamma distribution.
 
+    Args:
+        concentration, rate: of the gamma distribution.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> InverseGamma(3.0, 4.0).mean
     tensor(2.)
     """

@@ -25,6 +25,10 @@ def _moment(a: Tensor, b: Tensor, n: int) -> Tensor:
 class Kumaraswamy(TransformedDistribution):
     """Numbers in [0, 1] of the distribution function 1 - (1 - x^a)^b, with a = concentration1, b = concentration0.
 
+    Args:
+        concentration1, concentration0: tensors that broadcast, or numbers; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> Kumaraswamy(1.0, 1.0).mean
     tensor(0.5000)
     """

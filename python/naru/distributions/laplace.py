@@ -18,6 +18,11 @@ __all__ = ["Laplace"]
 class Laplace(Distribution):
     """Laplace's distribution of mean `loc` and `scale`.
 
+    Args:
+        loc: a tensor, or a number.
+        scale: a tensor, or a number; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> Laplace(0.0, 1.0).cdf(naru.tensor(0.0))
     tensor(0.5000)

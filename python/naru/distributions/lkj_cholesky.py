@@ -21,6 +21,10 @@ class LKJCholesky(Distribution):
     """Cholesky factors of `dim` x `dim` correlation matrices, whose density goes with the determinant to the power `concentration` - 1
     (Lewandowski, Kurowicka and Joe); drawn by the onion method.
 
+    Args:
+        concentration: a tensor, or a number; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> LKJCholesky(3, 0.5).sample().shape
     torch.Size([3, 3])
     """

@@ -18,6 +18,11 @@ __all__ = ["LogNormal"]
 class LogNormal(TransformedDistribution):
     """exp(x) for normal x of mean `loc` and standard deviation `scale`.
 
+    Args:
+        loc: a tensor, or a number.
+        scale: a tensor, or a number; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> LogNormal(0.0, 1.0).mode
     tensor(0.3679)
     """

@@ -18,6 +18,11 @@ __all__ = ["LogisticNormal"]
 class LogisticNormal(TransformedDistribution):
     """Vectors of a simplex, from normal ones by breaking sticks.
 
+    Args:
+        loc: the normal vectors' means.
+        scale: their standard deviations.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> LogisticNormal(naru.zeros(2), naru.ones(2)).sample().shape
     torch.Size([3])

@@ -28,6 +28,10 @@ def _capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
 class LowRankMultivariateNormal(Distribution):
     """Normal vectors of covariance cov_factor @ cov_factor^T + diag(cov_diag), computed by the matrix of the small size alone.
 
+    Args:
+        loc: the mean, (..., n).
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> LowRankMultivariateNormal(naru.zeros(2), naru.ones(2, 1), naru.ones(2)).variance
     tensor([2., 2.])

@@ -17,6 +17,10 @@ __all__ = ["MixtureSameFamily"]
 class MixtureSameFamily(Distribution):
     """A mixture: the component is drawn by a Categorical, its parameters are the last batch dimension of `component_distribution`.
 
+    Args:
+        mixture_distribution: the Categorical.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> from naru.distributions import Normal
     >>> MixtureSameFamily(Categorical(naru.ones(2)), Normal(naru.tensor([0.0, 4.0]), 1.0)).mean

@@ -19,6 +19,9 @@ __all__ = ["Multinomial"]
 class Multinomial(Distribution):
     """How often each category comes in `total_count` draws, with the probabilities of `probs` (any weights) or `logits`.
 
+    Args:
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> Multinomial(8, naru.tensor([1.0, 3.0])).mean
     tensor([2., 6.])

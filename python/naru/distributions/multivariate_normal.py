@@ -38,6 +38,9 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
 class MultivariateNormal(Distribution):
     """Normal vectors of mean `loc`, and one of covariance_matrix, precision_matrix (its inverse) and scale_tril (its Cholesky factor).
 
+    Args:
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> MultivariateNormal(naru.zeros(2), naru.eye(2)).log_prob(naru.zeros(2))
     tensor(-1.8379)

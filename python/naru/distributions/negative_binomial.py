@@ -19,6 +19,10 @@ __all__ = ["NegativeBinomial"]
 class NegativeBinomial(OfProbability):
     """How many tries of probability `probs` (or log odds `logits`) succeed before `total_count` have failed.
 
+    Args:
+        logits: log odds, instead of probs.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> NegativeBinomial(4.0, naru.tensor(0.5)).mean
     tensor(4.)

@@ -18,6 +18,11 @@ __all__ = ["Normal"]
 class Normal(ExponentialFamily):
     """The normal distribution of mean `loc` and standard deviation `scale` (tensors that broadcast, or numbers).
 
+    Args:
+        loc: a tensor, or a number.
+        scale: a tensor, or a number; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> Normal(0.0, 1.0).log_prob(naru.tensor(0.0))
     tensor(-0.9189)

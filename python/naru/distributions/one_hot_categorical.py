@@ -18,6 +18,9 @@ __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 class OneHotCategorical(Distribution):
     """Vectors with a 1 for a category drawn with the probabilities of `probs` (any weights) or `logits`.
 
+    Args:
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> OneHotCategorical(naru.tensor([0.0, 1.0])).sample()
     tensor([0., 1.])

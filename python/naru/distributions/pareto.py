@@ -19,6 +19,10 @@ __all__ = ["Pareto"]
 class Pareto(TransformedDistribution):
     """Pareto's distribution of the least value `scale` and exponent `alpha`.
 
+    Args:
+        scale, alpha: tensors that broadcast, or numbers; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> Pareto(1.0, 2.0).mean
     tensor(2.)
     """

@@ -17,6 +17,10 @@ __all__ = ["Poisson"]
 class Poisson(ExponentialFamily):
     """How many events come where `rate` do on average.
 
+    Args:
+        rate: a tensor, or a number; 0 or more.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> Poisson(3.0).variance
     tensor(3.)
     """

@@ -58,6 +58,11 @@ class LogitRelaxedBernoulli(OfProbability):
 class RelaxedBernoulli(TransformedDistribution):
     """Numbers between 0 and 1 that come near to a Bernoulli's as the `temperature` goes to 0, and have gradients.
 
+    Args:
+        probs: probabilities of 1, a tensor or a number.
+        logits: log odds, instead of probs.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> RelaxedBernoulli(naru.tensor(2.0), naru.tensor([0.1, 0.9])).sample().shape
     torch.Size([2])

@@ -71,6 +71,11 @@ class ExpRelaxedCategorical(Distribution):
 class RelaxedOneHotCategorical(TransformedDistribution):
     """Vectors of a simplex that come near to a OneHotCategorical's as the `temperature` goes to 0, and have gradients.
 
+    Args:
+        probs: weights (..., K), of which each row is divided by its sum.
+        logits: unnormalized logarithms, instead of probs.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> RelaxedOneHotCategorical(naru.tensor(2.0), naru.ones(3)).sample().shape
     torch.Size([3])

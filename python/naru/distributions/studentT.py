@@ -19,6 +19,12 @@ __all__ = ["StudentT"]
 class StudentT(Distribution):
     """Student's t distribution of `df` degrees of freedom, location `loc` and `scale`.
 
+    Args:
+        df: a tensor, or a number; above 0.
+        loc: a tensor, or a number.
+        scale: a tensor, or a number; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> StudentT(4.0).variance
     tensor(2.)
     """

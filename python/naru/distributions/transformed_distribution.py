@@ -19,6 +19,9 @@ __all__ = ["TransformedDistribution"]
 class TransformedDistribution(Distribution):
     """Samples of `base_distribution` put through `transforms`, one after the other.
 
+    Args:
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> from naru.distributions import Normal
     >>> TransformedDistribution(Normal(0.0, 1.0), ExpTransform()).support
     GreaterThan(lower_bound=0.0)

@@ -17,6 +17,9 @@ __all__ = ["Uniform"]
 class Uniform(Distribution):
     """Numbers uniform in [low, high).
 
+    Args:
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> Uniform(0.0, 4.0).log_prob(naru.tensor(1.0)).exp()
     tensor(0.2500)

@@ -23,6 +23,11 @@ def _log_bessel(order: int, x: Tensor) -> Tensor:
 class VonMises(Distribution):
     """Angles around `loc`, the nearer the larger `concentration` is. loc: any angle, modulo 2 pi. Samples lie in [-pi, pi).
 
+    Args:
+        loc: a tensor, or a number.
+        concentration: a tensor, or a number; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> VonMises(naru.tensor(0.0), naru.tensor(4.0)).sample().shape
     torch.Size([])

@@ -19,6 +19,10 @@ __all__ = ["Weibull"]
 class Weibull(TransformedDistribution):
     """The Weibull distribution of `scale` and shape `concentration`.
 
+    Args:
+        scale, concentration: tensors that broadcast, or numbers; above 0.
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> Weibull(1.0, 1.0).mean
     tensor(1.)
     """

@@ -21,6 +21,9 @@ class Wishart(ExponentialFamily):
     """Positive definite matrices: sums of outer products of `df` normal vectors of the covariance given, by one of covariance_matrix,
     precision_matrix (its inverse) and scale_tril (its Cholesky factor).
 
+    Args:
+        validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
+
     >>> import naru
     >>> Wishart(naru.tensor(3.0), naru.eye(2)).mean
     tensor([[3., 0.],

@@ -90,6 +90,9 @@ def _returned(obj: Any) -> Any:
 def script(obj: T, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None, **options: Any) -> T:
     """`obj` (a function, module or class) itself; a module gets a method `save(file)`.
 
+    Args:
+        optimize, example_inputs: of no account.
+
     >>> import naru, warnings
     >>> warnings.simplefilter("ignore")
     >>> script(naru.nn.ReLU())(naru.tensor([-1.0, 1.0]))

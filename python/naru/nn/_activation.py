@@ -11,6 +11,7 @@ from .._functions.arguments import takes_tensors
 
 Tensor = _C.Tensor
 
+
 def _finish(input: Tensor, out: Tensor, inplace: bool) -> Tensor:
     return input.copy_(out) if inplace else out
 
@@ -23,6 +24,9 @@ def _apart(input: Tensor, inplace: bool) -> Tensor:
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)
 
+    Args:
+        input: any shape, any real dtype. inplace: whether it is changed itself, and returned.
+
     >>> naru.nn.functional.relu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([0.0000, 0.5000, 3.0000])
     """
@@ -31,6 +35,9 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def relu_(input: Tensor) -> Tensor:
     """max(x, 0), in place
+
+    Args:
+        input: any shape, any real dtype.
 
     >>> naru.nn.functional.relu_(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([0.0000, 0.5000, 3.0000])
@@ -41,6 +48,9 @@ def relu_(input: Tensor) -> Tensor:
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x))
 
+    Args:
+        input: any shape, floating point.
+
     >>> naru.nn.functional.sigmoid(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([0.1192, 0.6225, 0.9526])
     """
@@ -50,6 +60,9 @@ def sigmoid(input: Tensor) -> Tensor:
 def tanh(input: Tensor) -> Tensor:
     """tanh(x)
 
+    Args:
+        input: any shape, floating point.
+
     >>> naru.nn.functional.tanh(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.9640,  0.4621,  0.9951])
     """
@@ -58,6 +71,9 @@ def tanh(input: Tensor) -> Tensor:
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6)
+
+    Args:
+        input: any shape, any real dtype. inplace: whether it is changed itself, and returned.
 
     >>> naru.nn.functional.relu6(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([0.0000, 0.5000, 3.0000])
@@ -70,6 +86,9 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x held between min_val and max_val; no gradient at or beyond the limits
 
+    Args:
+        input: any shape, any real dtype. inplace: whether it is changed itself, and returned.
+
     >>> naru.nn.functional.hardtanh(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.0000,  0.5000,  1.0000])
     """
@@ -78,6 +97,11 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """`hardtanh`, in place
+
+    Args:
+        input: any shape, any real dtype.
+        min_val: the least value.
+        max_val: the greatest value.
 
     >>> naru.nn.functional.hardtanh_(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.0000,  0.5000,  1.0000])
@@ -88,6 +112,9 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6
 
+    Args:
+        input: any shape, floating point. inplace: whether it is changed itself, and returned.
+
     >>> naru.nn.functional.hardsigmoid(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([0.1667, 0.5833, 1.0000])
     """
@@ -97,6 +124,9 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · hardsigmoid(x)
+
+    Args:
+        input: any shape, floating point. inplace: whether it is changed itself, and returned.
 
     >>> naru.nn.functional.hardswish(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.3333,  0.2917,  3.0000])
@@ -109,6 +139,9 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x where |x| > lambd, else 0
 
+    Args:
+        input: any shape, floating point.
+
     >>> naru.nn.functional.hardshrink(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-2.,  0.,  3.])
     """
@@ -118,6 +151,9 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 @takes_tensors
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x moved towards 0 by lambd, 0 within lambd of it
+
+    Args:
+        input: any shape, floating point.
 
     >>> naru.nn.functional.softshrink(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.5000,  0.0000,  2.5000])
@@ -129,6 +165,9 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)
 
+    Args:
+        input: any shape, floating point.
+
     >>> naru.nn.functional.tanhshrink(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.0360,  0.0379,  2.0049])
     """
@@ -138,6 +177,9 @@ def tanhshrink(input: Tensor) -> Tensor:
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)
 
+    Args:
+        input: any shape, floating point.
+
     >>> naru.nn.functional.softsign(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.6667,  0.3333,  0.7500])
     """
@@ -146,6 +188,9 @@ def softsign(input: Tensor) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value
+
+    Args:
+        input: any shape, any real dtype. inplace: whether it is changed itself, and returned.
 
     >>> naru.nn.functional.threshold(naru.tensor([-2.0, 0.5, 3.0]), 1.0, 20.0)
     tensor([20., 20.,  3.])
@@ -158,6 +203,10 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """The function `threshold`, in place
 
+    Args:
+        input: any shape, any real dtype.
+        value: what stands for numbers up to the threshold.
+
     >>> naru.nn.functional.threshold_(naru.tensor([-2.0, 0.5, 3.0]), 1.0, 20.0)
     tensor([20., 20.,  3.])
     """
@@ -166,6 +215,9 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope · x
+
+    Args:
+        input: any shape, floating point. inplace: whether it is changed itself, and returned.
 
     >>> naru.nn.functional.leaky_relu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.0200,  0.5000,  3.0000])
@@ -178,6 +230,10 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """`leaky_relu`, in place
 
+    Args:
+        input: any shape, floating point.
+        negative_slope: the factor of negative numbers.
+
     >>> naru.nn.functional.leaky_relu_(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.0200,  0.5000,  3.0000])
     """
@@ -186,6 +242,9 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha · (exp(x) - 1)
+
+    Args:
+        input: any shape, floating point. inplace: whether it is changed itself, and returned.
 
     >>> naru.nn.functional.elu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.8647,  0.5000,  3.0000])
@@ -198,6 +257,10 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """`elu`, in place
 
+    Args:
+        input: any shape, floating point.
+        alpha: what negative numbers are scaled by.
+
     >>> naru.nn.functional.elu_(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.8647,  0.5000,  3.0000])
     """
@@ -208,6 +271,9 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha · (exp(x / alpha) - 1)
 
+    Args:
+        input: any shape, floating point. inplace: whether it is changed itself, and returned.
+
     >>> naru.nn.functional.celu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.8647,  0.5000,  3.0000])
     """
@@ -216,6 +282,10 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """`celu`, in place
+
+    Args:
+        input: any shape, floating point.
+        alpha: what negative numbers are scaled by.
 
     >>> naru.nn.functional.celu_(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.8647,  0.5000,  3.0000])
@@ -227,6 +297,9 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """scale · elu(x, alpha) with the constants that keep mean 0 and variance 1
 
+    Args:
+        input: any shape, floating point. inplace: whether it is changed itself, and returned.
+
     >>> naru.nn.functional.selu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.5202,  0.5254,  3.1521])
     """
@@ -236,6 +309,9 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 def selu_(input: Tensor) -> Tensor:
     """`selu`, in place
 
+    Args:
+        input: any shape, floating point.
+
     >>> naru.nn.functional.selu_(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.5202,  0.5254,  3.1521])
     """
@@ -244,6 +320,9 @@ def selu_(input: Tensor) -> Tensor:
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x · Φ(x), Φ the normal distribution's; approximate="tanh" takes the usual approximation of it
+
+    Args:
+        input: any shape, floating point.
 
     >>> naru.nn.functional.gelu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.0455,  0.3457,  2.9960])
@@ -258,6 +337,9 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x · sigmoid(x)
 
+    Args:
+        input: any shape, floating point. inplace: whether it is changed itself, and returned.
+
     >>> naru.nn.functional.silu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.2384,  0.3112,  2.8577])
     """
@@ -267,6 +349,9 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · tanh(softplus(x))
+
+    Args:
+        input: any shape, floating point. inplace: whether it is changed itself, and returned.
 
     >>> naru.nn.functional.mish(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.2525,  0.3752,  2.9865])
@@ -278,6 +363,9 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta · x)) / beta; x itself where beta · x > threshold
 
+    Args:
+        input: any shape, floating point.
+
     >>> naru.nn.functional.softplus(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([0.1269, 0.9741, 3.0486])
     """
@@ -286,6 +374,9 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), without overflow
+
+    Args:
+        input: any shape, floating point.
 
     >>> naru.nn.functional.logsigmoid(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-2.1269, -0.4741, -0.0486])
@@ -296,85 +387,20 @@ def logsigmoid(input: Tensor) -> Tensor:
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x where x > 0, else weight · x; weight has one element, or one for each channel (dimension 1)
 
+    Args:
+        input: any shape, floating point.
+
     >>> naru.nn.functional.prelu(naru.tensor([-2.0, 0.5, 3.0]), naru.tensor([0.1]))
     tensor([-0.2000,  0.5000,  3.0000])
     """
     return _C.prelu(input, weight)
 
 
-@takes_tensors
-def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """first half · sigmoid(second half), the halves along `dim`
-
-    >>> naru.nn.functional.glu(naru.tensor([1.0, 2.0, 0.0, 0.0]))
-    tensor([0.5000, 1.0000])
-    """
-    return _C._glu(input, dim)
-
-
-def _default_dim(name: str, input: Tensor) -> int:
-    import warnings
-
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-
-    warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=3,
-    )
-    return 0 if input.dim() in (0, 1, 3) else 1
-
-
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None) -> Tensor:
-    """exp(x) / sum(exp(x)) along `dim`; computed in `dtype` if given
-
-    >>> naru.nn.functional.softmax(naru.tensor([1.0, 2.0]), dim=0)
-    tensor([0.2689, 0.7311])
-    """
-    if dim is None:
-        dim = _default_dim("softmax", input)
-    return _C.softmax(input, dim) if dtype is None else _C.softmax(input, dim, dtype=dtype)
-
-
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None) -> Tensor:
-    """log(softmax(x)) along `dim`; computed in `dtype` if given
-
-    >>> naru.nn.functional.log_softmax(naru.tensor([1.0, 2.0]), dim=0)
-    tensor([-1.3133, -0.3133])
-    """
-    if dim is None:
-        dim = _default_dim("log_softmax", input)
-    return _C.log_softmax(input, dim) if dtype is None else _C.log_softmax(input, dim, dtype=dtype)
-
-
-@takes_tensors
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _C.dtype | None = None) -> Tensor:
-    """softmax(-x) along `dim`
-
-    >>> naru.nn.functional.softmin(naru.tensor([1.0, 2.0]), dim=0)
-    tensor([0.7311, 0.2689])
-    """
-    if dim is None:
-        dim = _default_dim("softmin", input)
-    return softmax(-input, dim, dtype=dtype)
-
-
-@takes_tensors
-def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A sample of the Gumbel-softmax distribution; `hard` gives one-hot values with the soft ones' gradient
-
-    >>> naru.nn.functional.gumbel_softmax(naru.zeros(4), hard=True).sum()
-    tensor(1.)
-    """
-    if eps != 1e-10:
-        import warnings
-
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
-    return _C._gumbel_softmax(logits, tau, hard, dim)
-
-
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
     """x where x > 0, else x times a number between `lower` and `upper`: drawn for each element in training, else their mean
+
+    Args:
+        input: any shape, floating point. inplace: whether it is changed itself, and returned.
 
     >>> naru.nn.functional.rrelu(naru.tensor([-2.0, 0.5, 3.0]), 0.1, 0.1)
     tensor([-0.2000,  0.5000,  3.0000])

@@ -108,6 +108,9 @@ def multi_head_attention_forward(
         static_k, static_v: (N · num_heads, S, E / num_heads), in place of what key and value give.
         average_attn_weights: whether the weights returned are the mean over the heads.
         is_causal: attn_mask, which must be given, is the causal one.
+        in_proj_bias: (3 E,), or None.
+        out_proj_weight: (E, E).
+        out_proj_bias: (E,), or None.
 
     Returns:
         the result, of query's shape, and the weights (N, L, S), or (N, num_heads, L, S), without N where there is none; None unless needed.

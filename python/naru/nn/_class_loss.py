@@ -27,6 +27,11 @@ def triplet_margin_with_distance_loss(
 ) -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin); d is `pairwise_distance` where none is given.
 
+    Args:
+        distance_function: a function of two tensors, d.
+        swap: whether the distance of positive and negative counts where it is the smaller one.
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.functional.triplet_margin_with_distance_loss(naru.tensor([[0.0]]), naru.tensor([[1.0]]), naru.tensor([[3.0]]))
     tensor(0.)
     """
@@ -61,6 +66,8 @@ def multi_margin_loss(
         input: (N, C) or (C). target: class numbers, (N,) or ().
         p: 1 or 2.
         weight: a factor for each class, (C,).
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
 
     >>> import naru
     >>> naru.nn.functional.multi_margin_loss(naru.tensor([[0.5, 0.0, 1.0]]), naru.tensor([2]))
@@ -82,6 +89,8 @@ def multilabel_margin_loss(
 
     Args:
         input: (N, C) or (C). target: of the same shape, class numbers up to the first negative one.
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
 
     >>> naru.nn.functional.multilabel_margin_loss(naru.tensor([[0.1, 0.2]]), naru.tensor([[1, -1]]))
     tensor(0.4500)
@@ -100,6 +109,12 @@ def multilabel_soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Binary cross entropy of logits and targets (..., C), the mean over classes; weight (C,) is a factor for each.
+
+    Args:
+        input: logits.
+        target: 0 or 1, of the same shape.
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
 
     >>> naru.nn.functional.multilabel_soft_margin_loss(naru.tensor([[0.1, 0.2]]), naru.tensor([[1.0, 0.0]]))
     tensor(0.7213)

@@ -148,6 +148,12 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """`alpha_dropout` of whole channels: dimension 1 of (N, C, ...).
 
+    Args:
+        input: (N, C, ...), floating point.
+        p: the probability that a channel is replaced by SELU's limit to the left.
+        training: whether anything is done at all.
+        inplace: whether the input itself is changed and returned.
+
     >>> naru.nn.functional.feature_alpha_dropout(naru.ones(1, 3), p=0.5, training=False)
     tensor([[1., 1., 1.]])
     """

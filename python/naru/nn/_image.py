@@ -33,6 +33,7 @@ def batch_norm(
 
     Args:
         training: the statistics are the input's, and the running ones move towards them by `momentum`; else they are the running ones.
+        running_mean, running_var: (C,), or None.
 
     >>> naru.nn.functional.batch_norm(naru.arange(4.0).reshape(4, 1), None, None, training=True).flatten()
     tensor([-1.3416, -0.4472,  0.4472,  1.3416])
@@ -55,6 +56,12 @@ def instance_norm(
 ) -> Tensor:
     """(x - mean) / sqrt(variance + eps) * weight + bias for each channel of each image of (N, C, ...).
 
+    Args:
+        input: (N, C, ...), floating point.
+        running_mean, running_var: (C,), or None.
+        use_input_stats: whether the statistics are the input's; else the running ones.
+        momentum: how far the running statistics move towards the input's.
+
     >>> naru.nn.functional.instance_norm(naru.arange(4.0).reshape(1, 1, 4))
     tensor([[[-1.3416, -0.4472,  0.4472,  1.3416]]])
     """
@@ -73,6 +80,9 @@ def group_norm(
 ) -> Tensor:
     """(x - mean) / sqrt(variance + eps) for each of `num_groups` groups of channels of (N, C, ...), then weight and bias of each channel.
 
+    Args:
+        input: floating point.
+
     >>> naru.nn.functional.group_norm(naru.arange(4.0).reshape(1, 2, 2), 1)
     tensor([[[-1.3416, -0.4472],
              [ 0.4472,  1.3416]]])
@@ -86,6 +96,9 @@ def group_norm(
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta, of (N, C, d1...).
 
+    Args:
+        input: floating point.
+
     >>> naru.nn.functional.local_response_norm(naru.ones(1, 2, 1), 2).shape
     torch.Size([1, 2, 1])
     """
@@ -98,6 +111,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
     Args:
         mode: 'constant' (with `value`, 0 if None); or 'reflect', 'replicate', 'circular': 1 to 3 dimensions behind (N, C) or (C).
+        input: any shape and dtype.
 
     >>> naru.nn.functional.pad(naru.tensor([1.0, 2.0]), (1, 2), value=9.0)
     tensor([9., 1., 2., 9., 9.])
@@ -109,6 +123,13 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """The windows of (N, C, h, w) as columns: (N, C · kernel_h · kernel_w, positions); without N too.
 
+    Args:
+        input: floating point.
+        kernel_size: of the windows.
+        dilation: the distance of a window's elements.
+        padding: zeros on both sides.
+        stride: the step of the windows.
+
     >>> naru.nn.functional.unfold(naru.arange(4.0).reshape(1, 1, 2, 2), kernel_size=2).flatten()
     tensor([0., 1., 2., 3.])
     """
@@ -118,6 +139,13 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
 @takes_tensors
 def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Columns (N, C · kernel_h · kernel_w, positions) added up where `unfold` finds them: (N, C, *output_size); without N too.
+
+    Args:
+        input: floating point.
+        kernel_size: of the windows.
+        dilation: the distance of a window's elements.
+        padding: zeros on both sides.
+        stride: the step of the windows.
 
     >>> naru.nn.functional.fold(naru.ones(1, 4, 1), (2, 2), kernel_size=2)
     tensor([[[[1., 1.],
@@ -173,6 +201,7 @@ def interpolate(
         align_corners: the corners' centres stay where they are; else their outer edges do. Not of 'nearest' and 'area'.
         recompute_scale_factor: what counts is the quotient of sizes, not the `scale_factor` given.
         antialias: windows grow where the result is smaller ('bilinear', 'bicubic', 'lanczos').
+        input: (N, C, d1...), floating point or uint8.
 
     >>> import naru
     >>> naru.nn.functional.interpolate(naru.tensor([[[1.0, 2.0]]]), scale_factor=2)
@@ -198,6 +227,12 @@ def _deprecated(name: str) -> None:
 def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> Tensor:
     """The same as `interpolate`.
 
+    Args:
+        input: (N, C, d1...), floating point or uint8.
+        size: the sizes of the result, or scale_factor: how many times the input's.
+        scale_factor: how many times the input's sizes, where `size` is not given.
+        mode, align_corners: as of `interpolate`.
+
     >>> naru.nn.functional.upsample(naru.ones(1, 1, 2, 2), scale_factor=2).shape
     torch.Size([1, 1, 4, 4])
     """
@@ -208,6 +243,11 @@ def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: st
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """The same as `interpolate` by 'nearest'.
 
+    Args:
+        input: (N, C, d1...), floating point or uint8.
+        size: the sizes of the result, or scale_factor: how many times the input's.
+        scale_factor: how many times the input's sizes, where `size` is not given.
+
     >>> naru.nn.functional.upsample_nearest(naru.ones(1, 1, 2, 2), scale_factor=2).shape
     torch.Size([1, 1, 4, 4])
     """
@@ -217,6 +257,11 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """The same as `interpolate` by 'bilinear', corners aligned.
+
+    Args:
+        input: (N, C, d1...), floating point or uint8.
+        size: the sizes of the result, or scale_factor: how many times the input's.
+        scale_factor: how many times the input's sizes, where `size` is not given.
 
     >>> naru.nn.functional.upsample_bilinear(naru.ones(1, 1, 2, 2), scale_factor=2).shape
     torch.Size([1, 1, 4, 4])
@@ -235,6 +280,7 @@ def grid_sample(
         mode: 'bilinear', 'nearest' or 'bicubic' (two dimensions only).
         padding_mode: what stands outside: 'zeros', 'border' or 'reflection'.
         align_corners: -1 and 1 are the centres of the corners, not their outer edges.
+        input: floating point.
 
     >>> naru.nn.functional.grid_sample(naru.arange(4.0).reshape(1, 1, 2, 2), naru.zeros(1, 1, 1, 2), align_corners=True)
     tensor([[[[1.5000]]]])
@@ -245,6 +291,9 @@ def grid_sample(
 @takes_tensors
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
     """The grid of affine maps theta (N, 2, 3) for size (N, C, h, w), or (N, 3, 4) for (N, C, d, h, w), for `grid_sample`.
+
+    Args:
+        align_corners: whether -1 and 1 are the centres of the corners' pixels; else, and if None, their outer edges.
 
     >>> naru.nn.functional.affine_grid(naru.eye(2, 3)[None], (1, 1, 2, 2), align_corners=False).shape
     torch.Size([1, 2, 2, 2])

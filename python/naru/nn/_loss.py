@@ -13,6 +13,7 @@ from ._reduction import REDUCTIONS, check_reduction, chosen_reduction, legacy_re
 
 Tensor = _C.Tensor
 
+
 def _warn_shapes(input: Tensor, target: Tensor) -> None:
     import warnings
 
@@ -58,6 +59,8 @@ def cross_entropy(
         weight: a factor for each class, (C,).
         ignore_index: a class index that counts for nothing.
         label_smoothing: from 0 to 1, how far the target moves towards uniform.
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
 
     >>> import naru
     >>> naru.nn.functional.cross_entropy(naru.zeros(2, 4), naru.tensor([1, 3]))
@@ -89,6 +92,12 @@ def nll_loss(
 ) -> Tensor:
     """The negative of the log-probability (N, C, ...) that `input` gives to the class `target` (N, ...).
 
+    Args:
+        weight: a factor for each class, (C,).
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        ignore_index: a class that counts for nothing.
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.functional.nll_loss(naru.tensor([[-0.5, -2.0]]), naru.tensor([0]))
     tensor(0.5000)
     """
@@ -108,6 +117,11 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """(input - target)², reduced. The shapes should be equal; they broadcast with a warning.
+
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
+        weight: a factor for each element, or None.
 
     >>> naru.nn.functional.mse_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
     tensor(2.1250)
@@ -132,6 +146,11 @@ def l1_loss(
 ) -> Tensor:
     """|input - target|, reduced.
 
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
+        weight: a factor for each element, or None.
+
     >>> naru.nn.functional.l1_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
     tensor(1.2500)
     """
@@ -155,6 +174,10 @@ def smooth_l1_loss(
 ) -> Tensor:
     """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2, reduced.
 
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.functional.smooth_l1_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
     tensor(0.8125)
     """
@@ -173,6 +196,10 @@ def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
     """d² / 2 where d = |input - target| <= delta, else delta (d - delta / 2), reduced.
+
+    Args:
+        reduction: "mean", "sum" or "none".
+        weight: a factor for each element, or None.
 
     >>> naru.nn.functional.huber_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
     tensor(0.8125)
@@ -200,6 +227,11 @@ def binary_cross_entropy(
 
     `input` lies between 0 and 1 (RuntimeError otherwise) and has the target's shape.
 
+    Args:
+        weight: a factor for each element, which broadcasts.
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.functional.binary_cross_entropy(naru.tensor([0.5, 0.9]), naru.tensor([1.0, 1.0]))
     tensor(0.3993)
     """
@@ -224,6 +256,12 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Binary cross entropy of sigmoid(input), without overflow; pos_weight scales the positive targets' part.
 
+    Args:
+        target: of the input's shape.
+        weight: a factor for each element, which broadcasts.
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.functional.binary_cross_entropy_with_logits(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
     tensor(1.3005)
     """
@@ -243,6 +281,10 @@ def kl_div(
     log_target: bool = False,
 ) -> Tensor:
     """target (log(target) - input), `input` being log-probabilities; also reduction="batchmean".
+
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        log_target: whether the target is logarithms of probabilities, too.
 
     >>> naru.nn.functional.kl_div(naru.tensor([[0.5, 0.5]]).log(), naru.tensor([[0.25, 0.75]]), reduction='batchmean')
     tensor(0.1308)
@@ -273,6 +315,11 @@ def poisson_nll_loss(
 ) -> Tensor:
     """exp(input) - target · input, or input - target · log(input + eps) with log_input=False.
 
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        full: whether Stirling's approximation of log(target!) is added where the target is above 1.
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.functional.poisson_nll_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
     tensor(4.2689)
     """
@@ -286,6 +333,10 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """(log(var) + (input - target)² / var) / 2; var counts as at least eps.
 
+    Args:
+        full: whether the constant log(2π) / 2 is added.
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.functional.gaussian_nll_loss(naru.tensor([1.0]), naru.tensor([2.0]), naru.tensor([1.0]))
     tensor(0.5000)
     """
@@ -296,101 +347,3 @@ def gaussian_nll_loss(
             raise ValueError("var has negative entry/entries")
         var = var * _C.ones_like(input)
     return _C._gaussian_nll_loss(input, target, var, full, eps, reduction)
-
-
-@takes_tensors
-def cosine_embedding_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """1 - cos where target is 1, max(0, cos - margin) where it is -1; cos over the last dimension.
-
-    >>> naru.nn.functional.cosine_embedding_loss(naru.tensor([[1.0, 0.0]]), naru.tensor([[0.0, 1.0]]), naru.tensor([1.0]))
-    tensor(1.)
-    """
-    reduction = chosen_reduction(size_average, reduce, reduction)
-    return _C.cosine_embedding_loss(input1, input2, target, margin, reduction)
-
-
-@takes_tensors
-def hinge_embedding_loss(
-    input: Tensor,
-    target: Tensor,
-    margin: float = 1.0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """input where target is 1, max(0, margin - input) where it is -1.
-
-    >>> naru.nn.functional.hinge_embedding_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
-    tensor(1.2500)
-    """
-    reduction = chosen_reduction(size_average, reduce, reduction)
-    return _C.hinge_embedding_loss(input, target, margin, reduction)
-
-
-@takes_tensors
-def margin_ranking_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """max(0, -target (input1 - input2) + margin).
-
-    >>> naru.nn.functional.margin_ranking_loss(naru.tensor([1.0]), naru.tensor([2.0]), naru.tensor([1.0]))
-    tensor(1.)
-    """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    return _C.margin_ranking_loss(input1, input2, target, margin, reduction)
-
-
-@takes_tensors
-def soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """log(1 + exp(-target · input)).
-
-    >>> naru.nn.functional.soft_margin_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
-    tensor(0.5836)
-    """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    return _C.soft_margin_loss(input, target, reduction)
-
-
-@takes_tensors
-def triplet_margin_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: float = 1.0,
-    p: float = 2,
-    eps: float = 1e-6,
-    swap: bool = False,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """max(0, |anchor - positive| - |anchor - negative| + margin), distances as p-norms over the last dimension.
-
-    >>> naru.nn.functional.triplet_margin_loss(naru.tensor([[0.0]]), naru.tensor([[1.0]]), naru.tensor([[3.0]]))
-    tensor(0.)
-    """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
-    return _C.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)

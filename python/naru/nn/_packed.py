@@ -194,6 +194,9 @@ def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> Packe
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """The sequences that `pack_sequence` packed.
 
+    Args:
+        packed_sequences: the packed sequences.
+
     >>> packed = naru.nn.utils.rnn.pack_sequence([naru.tensor([1, 3, 5]), naru.tensor([2, 4])])
     >>> naru.nn.utils.rnn.unpack_sequence(packed)
     [tensor([1, 3, 5]), tensor([2, 4])]
@@ -206,6 +209,11 @@ def pad_sequence(
     sequences: list[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
     """Tensors (L_i, ...) stacked as (max L, N, ...), or (N, max L, ...) with batch_first.
+
+    Args:
+        sequences: tensors (L_i, ...).
+        padding_value: what stands behind the ends.
+        padding_side: "right" or "left".
 
     >>> import naru
     >>> naru.nn.utils.rnn.pad_sequence([naru.ones(2), naru.ones(1)], batch_first=True)

@@ -88,6 +88,9 @@ def _whole_sizes(input: Tensor, output_size: Any, n: int) -> Any:
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """The means of windows that cover (N, C, h, w) or (C, h, w), as many as `output_size` says; None keeps a size.
 
+    Args:
+        input: (N, C, h, w) or (C, h, w), floating point.
+
     >>> naru.nn.functional.adaptive_avg_pool2d(naru.arange(16.0).reshape(1, 1, 4, 4), 1)
     tensor([[[[7.5000]]]])
     """
@@ -98,6 +101,9 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """The means of windows that cover (N, C, d, h, w) or (C, d, h, w), as many as `output_size` says; None keeps a size.
 
+    Args:
+        input: (N, C, ...) or (C, ...), floating point.
+
     >>> naru.nn.functional.adaptive_avg_pool3d(naru.arange(8.0).reshape(1, 1, 2, 2, 2), 1)
     tensor([[[[[3.5000]]]]])
     """
@@ -107,6 +113,9 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 @takes_tensors
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The greatest elements of as many windows as `output_size` says; with `return_indices` also their places (int64).
+
+    Args:
+        input: (N, C, ...) or (C, ...), floating point.
 
     >>> naru.nn.functional.adaptive_max_pool1d(naru.arange(4.0).reshape(1, 1, 4), 1)
     tensor([[[3.]]])
@@ -119,6 +128,11 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The same for (N, C, h, w) or (C, h, w); None keeps a size.
 
+    Args:
+        input: (N, C, ...) or (C, ...), floating point.
+        output_size: how many windows: a number, or one for each dimension.
+        return_indices: whether the elements' places in their channel (int64) are returned, too.
+
     >>> naru.nn.functional.adaptive_max_pool2d(naru.arange(16.0).reshape(1, 1, 4, 4), 1)
     tensor([[[[15.]]]])
     """
@@ -129,6 +143,11 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 @takes_tensors
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The same for (N, C, d, h, w) or (C, d, h, w); None keeps a size.
+
+    Args:
+        input: (N, C, ...) or (C, ...), floating point.
+        output_size: how many windows: a number, or one for each dimension.
+        return_indices: whether the elements' places in their channel (int64) are returned, too.
 
     >>> naru.nn.functional.adaptive_max_pool3d(naru.arange(8.0).reshape(1, 1, 2, 2, 2), 1)
     tensor([[[[[7.]]]]])
@@ -141,6 +160,11 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """`adaptive_max_pool2d` with the places.
 
+    Args:
+        input: (N, C, ...) or (C, ...), floating point.
+        output_size: how many windows: a number, or one for each dimension.
+        return_indices: whether the elements' places in their channel (int64) are returned, too.
+
     >>> naru.nn.functional.adaptive_max_pool2d_with_indices(naru.arange(16.0).reshape(1, 1, 4, 4), 1)
     (tensor([[[[15.]]]]), tensor([[[[15]]]]))
     """
@@ -150,6 +174,11 @@ def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_ind
 @takes_tensors
 def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """`adaptive_max_pool3d` with the places.
+
+    Args:
+        input: (N, C, ...) or (C, ...), floating point.
+        output_size: how many windows: a number, or one for each dimension.
+        return_indices: whether the elements' places in their channel (int64) are returned, too.
 
     >>> naru.nn.functional.adaptive_max_pool3d_with_indices(naru.arange(8.0).reshape(1, 1, 2, 2, 2), 1)
     (tensor([[[[[7.]]]]]), tensor([[[[[7]]]]]))
@@ -161,6 +190,12 @@ def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_ind
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, l) or (C, l).
 
+    Args:
+        input: (N, C, ...) or (C, ...), floating point.
+        kernel_size: the windows' size.
+        stride: their step; their size if None.
+        ceil_mode: whether sizes are rounded up.
+
     >>> naru.nn.functional.lp_pool1d(naru.arange(4.0).reshape(1, 1, 4), 2, 2)
     tensor([[[1.0000, 3.6056]]])
     """
@@ -170,6 +205,12 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 @takes_tensors
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, h, w) or (C, h, w).
+
+    Args:
+        input: (N, C, ...) or (C, ...), floating point.
+        kernel_size: the windows' size.
+        stride: their step; their size if None.
+        ceil_mode: whether sizes are rounded up.
 
     >>> naru.nn.functional.lp_pool2d(naru.arange(16.0).reshape(1, 1, 4, 4), 2, 2)
     tensor([[[[ 6.4807,  9.8995],
@@ -181,6 +222,12 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 @takes_tensors
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, d, h, w) or (C, d, h, w).
+
+    Args:
+        input: (N, C, ...) or (C, ...), floating point.
+        kernel_size: the windows' size.
+        stride: their step; their size if None.
+        ceil_mode: whether sizes are rounded up.
 
     >>> naru.nn.functional.lp_pool3d(naru.arange(8.0).reshape(1, 1, 2, 2, 2), 2, 2)
     tensor([[[[[11.8322]]]]])

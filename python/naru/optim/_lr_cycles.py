@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Cosine annealing that starts again after T_0 epochs, then after T_0 · T_mult, and so on.
 
+    Args:
+        optimizer: the optimizer whose groups' "lr" is set.
+        eta_min: the least rate.
+        last_epoch: the epoch to go on from; -1 starts anew.
+
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
     >>> [round((optimizer.step(), schedule.step(), schedule.get_last_lr()[0])[2], 4) for _ in range(3)]
@@ -78,6 +83,8 @@ class OneCycleLR(LRScheduler):
         anneal_strategy: "cos" or "linear".
         cycle_momentum: momentum (or beta1) moves the other way, between base_momentum and max_momentum.
         three_phase: come down as long as up, then to the end rate.
+        optimizer: the optimizer whose groups' "lr" is set.
+        last_epoch: the epoch to go on from; -1 starts anew.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=4)
@@ -186,6 +193,17 @@ class OneCycleLR(LRScheduler):
 
 class CyclicLR(LRScheduler):
     """Between base_lr and max_lr, up in step_size_up steps and down in step_size_down; a step for each batch.
+
+    Args:
+        optimizer: the optimizer whose groups' "lr" is set.
+        mode: "triangular", "triangular2" (the amplitude is halved each cycle) or "exp_range" (it goes with gamma to the power of the step).
+        gamma: of "exp_range".
+        scale_fn: a function that gives the amplitude's factor, instead of `mode`.
+        scale_mode: whether scale_fn is given the "cycle" or the number of "iterations".
+        cycle_momentum: whether momentum moves the other way.
+        base_momentum: the least momentum.
+        max_momentum: the greatest momentum.
+        last_epoch: the epoch to go on from; -1 starts anew.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=1.0, step_size_up=2, cycle_momentum=False)

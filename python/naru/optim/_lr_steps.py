@@ -157,6 +157,10 @@ class LinearLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """The rate times gamma every epoch.
 
+    Args:
+        optimizer: the optimizer whose groups' "lr" is set.
+        last_epoch: the epoch to go on from; -1 starts anew.
+
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
     >>> [round((optimizer.step(), schedule.step(), schedule.get_last_lr()[0])[2], 4) for _ in range(3)]
@@ -178,6 +182,10 @@ class ExponentialLR(LRScheduler):
 
 class PolynomialLR(LRScheduler):
     """initial rate · (1 - epoch / total_iters) ** power, 0 from epoch total_iters on.
+
+    Args:
+        optimizer: the optimizer whose groups' "lr" is set.
+        last_epoch: the epoch to go on from; -1 starts anew.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)

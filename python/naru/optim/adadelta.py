@@ -18,6 +18,14 @@ class Adadelta(Descent):
 
     v = rho · v + (1 - rho) · g²;  d = sqrt(u + eps) / sqrt(v + eps) · g;  u = rho · u + (1 - rho) · d²;  p -= lr · d.
 
+    Args:
+        params: parameters, pairs of name and parameter, or groups of them.
+        weight_decay: adds weight_decay · p to the gradient.
+        foreach: of no account: many parameters are always updated together.
+        capturable: of no account: the steps are counted on the host, and can't be captured in a graph.
+        maximize: climbs instead.
+        differentiable: whether the step itself has a derivative.
+
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
     >>> naru.optim.Adadelta([p], lr=1.0).step()
     >>> p.data

@@ -18,6 +18,15 @@ class Adagrad(Descent):
 
     At step t:  s += g²;  p -= lr / (1 + (t - 1) · lr_decay) · g / (sqrt(s) + eps).
 
+    Args:
+        params: parameters, pairs of name and parameter, or groups of them.
+        weight_decay: adds weight_decay · p to the gradient.
+        initial_accumulator_value: what sums of squares begin with.
+        foreach: of no account: many parameters are always updated together.
+        maximize: climbs instead.
+        differentiable: whether the step itself has a derivative.
+        fused: of no account: updates are always fused.
+
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
     >>> naru.optim.Adagrad([p], lr=0.1).step()
     >>> p.data

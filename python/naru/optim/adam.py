@@ -23,6 +23,15 @@ class Adam(Descent):
     weight_decay · p to the gradient, or with decoupled_weight_decay shrinks p itself (AdamW). amsgrad takes the largest v
     so far.
 
+    Args:
+        params: parameters, pairs of name and parameter, or groups of them.
+        betas: of the running means of the gradient and of its square.
+        foreach: of no account: many parameters are always updated together.
+        maximize: climbs instead.
+        capturable: whether `step()` may be captured in a graph.
+        differentiable: whether the step itself has a derivative.
+        fused: of no account: updates are always fused.
+
     >>> import naru
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
     >>> naru.optim.Adam([p], lr=0.1).step()
@@ -157,6 +166,17 @@ def _with_state(
 
 class AdamW(Adam):
     """Adam whose weight decay shrinks the parameters directly: p -= lr · weight_decay · p.
+
+    Args:
+        params: parameters, pairs of name and parameter, or groups of them.
+        betas: of the running means of the gradient and of its square.
+        eps: added to what is divided by.
+        amsgrad: whether the largest mean of squares so far counts.
+        maximize: climbs instead.
+        foreach: of no account: many parameters are always updated together.
+        capturable: whether `step()` may be captured in a graph.
+        differentiable: whether the step itself has a derivative.
+        fused: of no account: updates are always fused.
 
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
     >>> naru.optim.AdamW([p], lr=0.1).step()

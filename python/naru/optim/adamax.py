@@ -25,6 +25,17 @@ def check_betas(lr: Any, betas: tuple[float, float], eps: float, weight_decay: f
 class Adamax(Descent):
     """Adam with the largest decayed gradient in place of the root mean square.
 
+    Args:
+        params: parameters, pairs of name and parameter, or groups of them.
+        lr: the step.
+        betas: of the running means of the gradient and of its square.
+        eps: added to what is divided by.
+        weight_decay: adds weight_decay · p to the gradient.
+        foreach: of no account: many parameters are always updated together.
+        maximize: climbs instead.
+        differentiable: whether the step itself has a derivative.
+        capturable: of no account: the steps are counted on the host, and can't be captured in a graph.
+
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
     >>> naru.optim.Adamax([p], lr=0.1).step()
     >>> p.data
@@ -69,6 +80,19 @@ class Adamax(Descent):
 
 class NAdam(Descent):
     """Adam with Nesterov's momentum.
+
+    Args:
+        params: parameters, pairs of name and parameter, or groups of them.
+        lr: the step.
+        betas: of the running means of the gradient and of its square.
+        eps: added to what is divided by.
+        weight_decay: adds weight_decay · p to the gradient.
+        momentum_decay: how fast the momentum's share grows.
+        decoupled_weight_decay: whether weight_decay shrinks the parameters themselves, as in AdamW.
+        foreach: of no account: many parameters are always updated together.
+        maximize: climbs instead.
+        capturable: of no account: the steps are counted on the host, and can't be captured in a graph.
+        differentiable: whether the step itself has a derivative.
 
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
     >>> naru.optim.NAdam([p], lr=0.1).step()

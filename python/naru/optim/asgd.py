@@ -22,6 +22,11 @@ class ASGD(Descent):
         lambd: the share of eta by which parameters decay at each step.
         alpha: how fast eta falls.
         t0: the step from which on parameters are averaged.
+        weight_decay: adds weight_decay · p to the gradient.
+        foreach: of no account: many parameters are always updated together.
+        maximize: climbs instead.
+        differentiable: whether the step itself has a derivative.
+        capturable: of no account: the steps are counted on the host, and can't be captured in a graph.
 
     ValueError for options out of range.
 

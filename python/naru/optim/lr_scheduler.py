@@ -27,6 +27,10 @@ _LRScheduler = LRScheduler
 class LambdaLR(LRScheduler):
     """initial rate · lr_lambda(epoch); one function for all groups or one for each.
 
+    Args:
+        optimizer: the optimizer whose groups' "lr" is set.
+        last_epoch: the epoch to go on from; -1 starts anew.
+
     >>> import naru
     >>> opt = naru.optim.SGD([naru.nn.Parameter(naru.zeros(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.LambdaLR(opt, lambda epoch: 0.5 ** epoch)
@@ -84,6 +88,10 @@ class CosineAnnealingLR(LRScheduler):
 
     eta_min + (initial rate - eta_min) · (1 + cos(π · epoch / T_max)) / 2
 
+    Args:
+        optimizer: the optimizer whose groups' "lr" is set.
+        last_epoch: the epoch to go on from; -1 starts anew.
+
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
     >>> [round((optimizer.step(), schedule.step(), schedule.get_last_lr()[0])[2], 4) for _ in range(3)]
@@ -118,6 +126,11 @@ class CosineAnnealingLR(LRScheduler):
 
 class SequentialLR(LRScheduler):
     """One schedule after the other; the next takes over at each of the epochs `milestones`.
+
+    Args:
+        optimizer: the optimizer whose groups' "lr" is set.
+        schedulers: schedules of that optimizer, one more than milestones.
+        last_epoch: the epoch to go on from; -1 starts anew.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> warm = naru.optim.lr_scheduler.ConstantLR(optimizer, factor=0.1, total_iters=2)
@@ -221,6 +234,8 @@ class ReduceLROnPlateau(LRScheduler):
         mode: "min" (the measure should fall) or "max".
         threshold: an improvement counts if it exceeds this, relative ("rel") or absolute ("abs").
         cooldown: epochs to wait after a reduction. min_lr: lower bounds. eps: smaller changes are not made.
+        optimizer: the optimizer whose groups' "lr" is set.
+        threshold_mode: "rel" or "abs".
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)

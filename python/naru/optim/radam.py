@@ -17,7 +17,19 @@ __all__ = ["RAdam"]
 class RAdam(Descent):
     """Adam whose steps are rectified by how many gradients have been seen (Liu et al., 2020); the first few steps are those of momentum alone.
 
-    Args: as `Adam`'s. ValueError for options out of range.
+    Args:
+        params: parameters, pairs of name and parameter, or groups of them.
+        lr: the step.
+        betas: of the running means of the gradient and of its square.
+        eps: added to what is divided by.
+        weight_decay: adds weight_decay · p to the gradient.
+        decoupled_weight_decay: whether weight_decay shrinks the parameters themselves, as in AdamW.
+        foreach: of no account: many parameters are always updated together.
+        maximize: climbs instead.
+        capturable: of no account: the steps are counted on the host, and can't be captured in a graph.
+        differentiable: whether the step itself has a derivative.
+
+    ValueError for options out of range.
 
     >>> import naru
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])

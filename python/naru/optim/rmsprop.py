@@ -19,6 +19,14 @@ class RMSprop(Descent):
     v = alpha · v + (1 - alpha) · g²;  p -= lr · g / (sqrt(v) + eps). centered subtracts the running mean of g, squared,
     from v. With momentum the steps are summed up first.
 
+    Args:
+        params: parameters, pairs of name and parameter, or groups of them.
+        weight_decay: adds weight_decay · p to the gradient.
+        capturable: whether `step()` may be captured in a graph.
+        foreach: of no account: many parameters are always updated together.
+        maximize: climbs instead.
+        differentiable: whether the step itself has a derivative.
+
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
     >>> naru.optim.RMSprop([p], lr=0.1).step()
     >>> p.data

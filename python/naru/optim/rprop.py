@@ -21,6 +21,10 @@ class Rprop(Descent):
         lr: the step size that each element begins with.
         etas: the factors of a step size that shrinks and that grows.
         step_sizes: the least and the greatest step size.
+        capturable: of no account: the steps are counted on the host, and can't be captured in a graph.
+        foreach: of no account: many parameters are always updated together.
+        maximize: climbs instead.
+        differentiable: whether the step itself has a derivative.
 
     ValueError for options out of range.
 

@@ -18,6 +18,13 @@ class SparseAdam(Descent):
 
     For dense gradients it raises RuntimeError. The count of steps is a parameter's, not a row's.
 
+    Args:
+        params: parameters, pairs of name and parameter, or groups of them.
+        lr: the step.
+        betas: of the running means of the gradient and of its square.
+        eps: added to what is divided by.
+        maximize: climbs instead.
+
     >>> import naru
     >>> table = naru.nn.Embedding(5, 2, sparse=True)
     >>> table(naru.tensor([1, 3])).sum().backward()

@@ -200,6 +200,7 @@ class SWALR(LRScheduler):
         swa_lr: the rate to arrive at, for all groups or a list of one for each.
         anneal_epochs: after how many epochs.
         anneal_strategy: "cos" or "linear". ValueError for others.
+        last_epoch: the epoch to go on from; -1 starts anew.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.swa_utils.SWALR(optimizer, swa_lr=0.0, anneal_epochs=4, anneal_strategy="linear")

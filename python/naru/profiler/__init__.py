@@ -92,6 +92,9 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
     """For each step what is done in it: `skip_first` are skipped; then, `repeat` times (0: always), `wait` steps nothing, `warmup` steps without
     a record, and `active` steps that are recorded.
 
+    Args:
+        skip_first_wait: another number than 0 leaves the first `wait` steps out.
+
     >>> actions = schedule(wait=1, warmup=1, active=2, repeat=1)
     >>> [actions(i).name for i in range(5)]
     ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
@@ -149,6 +152,10 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
 class record_function:
     """A block (or function) of its own in what is profiled; nothing where nothing is.
 
+    Args:
+        name: its name.
+        args: of no account.
+
     >>> with record_function("a part"):
     ...     pass
     """
@@ -184,6 +191,7 @@ class profile:
         record_shapes: sizes of the tensors that a call is given.
         profile_memory: the memory of all devices over time (see `naru.memory_history`), for traces and pages.
         activities, with_stack, with_flops, with_modules: taken.
+        use_cuda: of no account.
 
     >>> import naru
     >>> with profile() as p, record_function("sums"):

@@ -369,6 +369,8 @@ def checkpoint(
         context_fn: gives the contexts of the first and the second run.
         determinism_check: "default" compares shapes, dtypes and devices of what the runs keep (CheckpointError), "none" nothing.
         early_stop: the second run ends when all is there that backward needs.
+        debug: whether errors of second runs list what was saved; not with use_reentrant=True (ValueError).
+        respect_saved_tensors_hooks: of no account; not with use_reentrant=True (ValueError).
 
     >>> import naru
     >>> x = naru.tensor([0.0, 1.0], requires_grad=True)

@@ -32,6 +32,9 @@ def dlpack_device(self: Tensor) -> tuple[DLDeviceType, int]:
     """(kind, index) of the device, as DLPack numbers them. What is not on the host is on a device of no kind that others know (kDLExtDev), as its
     memory has no address that they could use.
 
+    Args:
+        self: the tensor.
+
     >>> kind, index = naru.ones(1).__dlpack_device__()
     >>> kind.name, index
     ('kDLCPU', 0)
@@ -54,6 +57,9 @@ def dlpack(
     max_version: the newest version of DLPack that the consumer reads, from (1, 0) on with a versioned capsule. dl_device: (1, 0) for memory of the host,
     a copy of what is on a device. stream is of no concern, as the values are there when this returns. Errors: BufferError for a tensor that requires
     grad, on a device where the host was not asked for, or where copy=False forbids the copy.
+
+    Args:
+        self: the tensor.
 
     >>> import numpy as np
     >>> x = naru.tensor([1, 2])
@@ -97,6 +103,9 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
     device: where the tensor is to be (a copy, if it is not there already). copy: True for memory of its own, False for an error where a copy
     would be needed.
+
+    Args:
+        ext_tensor: the other library's array, or a capsule.
 
     >>> import naru, numpy
     >>> a = numpy.arange(3.0)

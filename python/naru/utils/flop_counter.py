@@ -55,6 +55,11 @@ def _flops(name: str, args: tuple, result: Any) -> int:
 class FlopCounterMode(TorchFunctionMode):
     """Counts the operations of calls within `with FlopCounterMode() as counter:`.
 
+    Args:
+        mods, custom_mapping: of no account.
+        depth: of no account: what is counted is not told apart by modules.
+        display: whether the table is printed at the end.
+
     >>> import naru
     >>> with FlopCounterMode(display=False) as counter:
     ...     y = naru.ones(2, 3) @ naru.ones(3, 4)

@@ -59,6 +59,9 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
 
     AssertionError for anything but an SDPBackend or a list of them.
 
+    Args:
+        set_priority: of no account.
+
     >>> import naru
     >>> from naru.nn.attention import SDPBackend, sdpa_kernel
     >>> with sdpa_kernel(SDPBackend.MATH):

@@ -21,6 +21,10 @@ __all__ = ["AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_ma
 class AuxRequest(NamedTuple):
     """What `flex_attention` returns besides: the logarithms of the sums of exponentials, and the greatest scores, of each row.
 
+    Args:
+        lse: the logarithms of the sums of exponentials.
+        max_scores: the greatest scores.
+
     >>> from naru.nn.attention.flex_attention import AuxRequest, flex_attention
     >>> x = naru.ones(1, 1, 2, 1)
     >>> out, aux = flex_attention(x, x, x, return_aux=AuxRequest(max_scores=True))
@@ -34,6 +38,10 @@ class AuxRequest(NamedTuple):
 
 class AuxOutput(NamedTuple):
     """What was asked for by an AuxRequest, (B, H, L) each; else None.
+
+    Args:
+        lse: the logarithms of the sums of exponentials.
+        max_scores: the greatest scores.
 
     >>> from naru.nn.attention.flex_attention import AuxRequest, flex_attention
     >>> x = naru.ones(1, 1, 2, 1)
@@ -116,6 +124,7 @@ def create_mask(mod_fn: Callable[..., Tensor], B: int | None, H: int | None, Q_L
         mod_fn: a mask mod, f(b, h, q_idx, kv_idx), or a score mod, f(score, b, h, q_idx, kv_idx), of which -inf hides. It is called once, with tensors that
             broadcast against each other; so it may compute and index, not branch.
         B, H: 1 if None.
+        device: the current device of the best kind if None.
 
     >>> from naru.nn.attention.flex_attention import create_mask
     >>> create_mask(lambda b, h, q, k: q >= k, None, None, 2, 2, device="cpu")

@@ -20,7 +20,7 @@ __all__ = [
 
 
 class ReLU(_Inplace):
-    """max(x, 0)
+    """max(x, 0); `inplace` writes it into the input.
 
     >>> import naru
     >>> naru.nn.ReLU()(naru.tensor([-1.0, 2.0]))
@@ -32,7 +32,7 @@ class ReLU(_Inplace):
 
 
 class SELU(_Inplace):
-    """Scaled ELU that keeps mean 0 and variance 1
+    """Scaled ELU that keeps mean 0 and variance 1; `inplace` writes it into the input.
 
     >>> naru.nn.SELU()(naru.tensor([-1.0, 0.0, 1.0]))
     tensor([-1.1113,  0.0000,  1.0507])
@@ -43,7 +43,7 @@ class SELU(_Inplace):
 
 
 class SiLU(_Inplace):
-    """x · sigmoid(x)
+    """x · sigmoid(x); `inplace` writes it into the input.
 
     >>> naru.nn.SiLU()(naru.tensor([-1.0, 0.0, 1.0]))
     tensor([-0.2689,  0.0000,  0.7311])
@@ -54,7 +54,7 @@ class SiLU(_Inplace):
 
 
 class Mish(_Inplace):
-    """x · tanh(softplus(x))
+    """x · tanh(softplus(x)); `inplace` writes it into the input.
 
     >>> naru.nn.Mish()(naru.tensor([-1.0, 0.0, 1.0]))
     tensor([-0.3034,  0.0000,  0.8651])
@@ -65,7 +65,7 @@ class Mish(_Inplace):
 
 
 class Hardsigmoid(_Inplace):
-    """min(max(x + 3, 0), 6) / 6
+    """min(max(x + 3, 0), 6) / 6; `inplace` writes it into the input.
 
     >>> naru.nn.Hardsigmoid()(naru.tensor([-4.0, 0.0, 1.5]))
     tensor([0.0000, 0.5000, 0.7500])
@@ -79,7 +79,7 @@ class Hardsigmoid(_Inplace):
 
 
 class Hardswish(_Inplace):
-    """x · hardsigmoid(x)
+    """x · hardsigmoid(x); `inplace` writes it into the input.
 
     >>> naru.nn.Hardswish()(naru.tensor([-4.0, 1.0, 4.0]))
     tensor([-0.0000, 0.6667, 4.0000])
@@ -93,7 +93,7 @@ class Hardswish(_Inplace):
 
 
 class RReLU(Module):
-    """x where x > 0, else x times a slope: drawn from [lower, upper] for each element in training, else their mean
+    """x where x > 0, else x times a slope: drawn from [lower, upper] for each element in training, else their mean; `inplace` writes it into the input.
 
     >>> naru.nn.RReLU(0.1, 0.1)(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.2000,  0.5000,  3.0000])
@@ -113,7 +113,7 @@ class RReLU(Module):
 
 
 class Threshold(Module):
-    """x where x > threshold, else value
+    """x where x > threshold, else value; `inplace` writes it into the input.
 
     >>> naru.nn.Threshold(1.0, 20.0)(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([20., 20.,  3.])
@@ -133,7 +133,7 @@ class Threshold(Module):
 
 
 class Hardtanh(Module):
-    """x held between min_val and max_val
+    """x held between min_val and max_val; `inplace` writes it into the input.
 
     >>> naru.nn.Hardtanh()(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.0000,  0.5000,  1.0000])
@@ -172,7 +172,7 @@ class ReLU6(Hardtanh):
 
 
 class LeakyReLU(Module):
-    """x where x > 0, else negative_slope · x
+    """x where x > 0, else negative_slope · x; `inplace` writes it into the input.
 
     >>> naru.nn.LeakyReLU()(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.0200,  0.5000,  3.0000])
@@ -192,6 +192,11 @@ class LeakyReLU(Module):
 
 class PReLU(Module):
     """x where x > 0, else weight · x with a learned weight, one for all or one for each channel
+
+    Args:
+        num_parameters: 1, or the number of channels.
+        init: what they begin as.
+        device, dtype: of the parameters; the defaults if None.
 
     >>> naru.nn.PReLU()(naru.tensor([-2.0, 0.5, 3.0])).detach()
     tensor([-0.5000,  0.5000,  3.0000])
@@ -216,7 +221,7 @@ class PReLU(Module):
 
 
 class ELU(_Alpha):
-    """x where x > 0, else alpha · (exp(x) - 1)
+    """x where x > 0, else alpha · (exp(x) - 1); `inplace` writes it into the input.
 
     >>> naru.nn.ELU()(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.8647,  0.5000,  3.0000])
@@ -227,7 +232,7 @@ class ELU(_Alpha):
 
 
 class CELU(_Alpha):
-    """x where x > 0, else alpha · (exp(x / alpha) - 1)
+    """x where x > 0, else alpha · (exp(x / alpha) - 1); `inplace` writes it into the input.
 
     >>> naru.nn.CELU()(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.8647,  0.5000,  3.0000])

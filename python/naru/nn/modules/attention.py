@@ -30,6 +30,7 @@ class MultiheadAttention(Module):
         add_zero_attn: whether there is one more key and value of zeros.
         kdim, vdim: the features of key and value; E if None.
         batch_first: whether tensors are (N, L, E) in place of (L, N, E).
+        device, dtype: of the parameters; the defaults if None.
 
     Parameters: in_proj_weight (3 E, E), or q_proj_weight (E, E), k_proj_weight (E, kdim) and v_proj_weight (E, vdim), uniform by Glorot's bound;
     in_proj_bias (3 E,); out_proj, a Linear; bias_k and bias_v (1, 1, E).

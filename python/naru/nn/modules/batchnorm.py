@@ -99,6 +99,7 @@ class BatchNorm1d(_BatchNorm):
         momentum: how far the running statistics move towards those of a batch; None: they are the mean of all batches.
         affine: whether there are weight (starts as 1) and bias (starts as 0).
         track_running_stats: whether there are running statistics, which count in evaluation.
+        device, dtype: of the parameters; the defaults if None.
 
     >>> import naru
     >>> naru.nn.BatchNorm1d(1, affine=False)(naru.tensor([[1.0], [3.0]]))
@@ -114,6 +115,15 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """`BatchNorm1d` for (N, C, H, W).
 
+    Args:
+        num_features: C.
+        eps: added to variances before their root is taken.
+        momentum: how far the running statistics move towards those of a batch.
+        affine: whether there are weight (starts as 1) and bias (starts as 0).
+        track_running_stats: whether there are running statistics, which count in evaluation.
+        device, dtype: of the parameters; the defaults if None.
+        bias: False for the weight alone.
+
     >>> naru.nn.BatchNorm2d(1)(naru.ones(1, 1, 2, 2)).shape
     torch.Size([1, 1, 2, 2])
     """
@@ -125,6 +135,15 @@ class BatchNorm2d(_BatchNorm):
 
 class BatchNorm3d(_BatchNorm):
     """`BatchNorm1d` for (N, C, D, H, W).
+
+    Args:
+        num_features: C.
+        eps: added to variances before their root is taken.
+        momentum: how far the running statistics move towards those of a batch.
+        affine: whether there are weight (starts as 1) and bias (starts as 0).
+        track_running_stats: whether there are running statistics, which count in evaluation.
+        device, dtype: of the parameters; the defaults if None.
+        bias: False for the weight alone.
 
     >>> naru.nn.BatchNorm3d(1)(naru.ones(1, 1, 2, 2, 2)).shape
     torch.Size([1, 1, 2, 2, 2])
@@ -253,6 +272,13 @@ class InstanceNorm1d(_InstanceNorm):
 
     Args: as those of `BatchNorm1d`; without weight, bias and running statistics unless asked for.
 
+    Args:
+        num_features: C.
+        momentum: how far the running statistics move towards those of a batch.
+        affine: whether there are weight (starts as 1) and bias (starts as 0).
+        track_running_stats: whether there are running statistics, which count in evaluation.
+        device, dtype: of the parameters; the defaults if None.
+
     >>> import naru
     >>> naru.nn.InstanceNorm1d(1)(naru.tensor([[[1.0, 3.0]]]))
     tensor([[[-1.0000,  1.0000]]])
@@ -264,6 +290,15 @@ class InstanceNorm1d(_InstanceNorm):
 class InstanceNorm2d(_InstanceNorm):
     """`InstanceNorm1d` for (N, C, H, W) or (C, H, W).
 
+    Args:
+        num_features: C.
+        eps: added to variances before their root is taken.
+        momentum: how far the running statistics move towards those of a batch.
+        affine: whether there are weight (starts as 1) and bias (starts as 0).
+        track_running_stats: whether there are running statistics, which count in evaluation.
+        device, dtype: of the parameters; the defaults if None.
+        bias: False for the weight alone.
+
     >>> naru.nn.InstanceNorm2d(1)(naru.ones(1, 1, 2, 2)).shape
     torch.Size([1, 1, 2, 2])
     """
@@ -273,6 +308,15 @@ class InstanceNorm2d(_InstanceNorm):
 
 class InstanceNorm3d(_InstanceNorm):
     """`InstanceNorm1d` for (N, C, D, H, W) or (C, D, H, W).
+
+    Args:
+        num_features: C.
+        eps: added to variances before their root is taken.
+        momentum: how far the running statistics move towards those of a batch.
+        affine: whether there are weight (starts as 1) and bias (starts as 0).
+        track_running_stats: whether there are running statistics, which count in evaluation.
+        device, dtype: of the parameters; the defaults if None.
+        bias: False for the weight alone.
 
     >>> naru.nn.InstanceNorm3d(1)(naru.ones(1, 1, 2, 2, 2)).shape
     torch.Size([1, 1, 2, 2, 2])

@@ -44,6 +44,9 @@ class CosineSimilarity(Module):
 class PairwiseDistance(Module):
     """The p-norm of x1 - x2 + eps along the last dimension.
 
+    Args:
+        keepdim: whether the last dimension stays, with size 1.
+
     >>> naru.nn.PairwiseDistance()(naru.tensor([[0.0, 0.0]]), naru.tensor([[3.0, 4.0]]))
     tensor([5.0000])
     """
@@ -60,6 +63,10 @@ class PairwiseDistance(Module):
 
 class MultiMarginLoss(_WeightedLoss):
     """The mean over classes i other than the target y of max(0, margin - x[y] + x[i])^p, times weight[y]
+
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
 
     >>> naru.nn.MultiMarginLoss()(naru.tensor([[2.0, 1.5]]), naru.tensor([0]))
     tensor(0.2500)
@@ -89,6 +96,10 @@ class MultiMarginLoss(_WeightedLoss):
 class MultiLabelMarginLoss(_Loss):
     """The sum over targets y and classes i that are none of max(0, 1 - (x[y] - x[i])), divided by the number of classes
 
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.MultiLabelMarginLoss()(naru.tensor([[0.1, 0.2]]), naru.tensor([[1, -1]]))
     tensor(0.4500)
     """
@@ -100,6 +111,11 @@ class MultiLabelMarginLoss(_Loss):
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """Binary cross entropy of logits and targets (N, C), the mean over classes
 
+    Args:
+        weight: a factor for each class, (C,).
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.MultiLabelSoftMarginLoss()(naru.tensor([[0.1, 0.2]]), naru.tensor([[1.0, 0.0]]))
     tensor(0.7213)
     """
@@ -110,6 +126,11 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 class CTCLoss(_Loss):
     """Connectionist temporal classification: see `functional.ctc_loss`.
+
+    Args:
+        blank: the label that stands for none.
+        reduction: "mean" (each divided by its target's length first), "sum" or "none".
+        zero_infinity: whether targets that are too long for their input count as 0.
 
     >>> naru.nn.CTCLoss()(naru.zeros(2, 1, 2).log_softmax(-1), naru.tensor([[1]]), naru.tensor([2]), naru.tensor([1]))
     tensor(0.2877)
@@ -126,6 +147,11 @@ class CTCLoss(_Loss):
 
 class TripletMarginWithDistanceLoss(_Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin); d is PairwiseDistance() where none is given.
+
+    Args:
+        distance_function: a function of two tensors, d.
+        swap: whether the distance of positive and negative counts where it is the smaller one.
+        reduction: "mean", "sum" or "none".
 
     >>> naru.nn.TripletMarginWithDistanceLoss()(naru.tensor([[0.0]]), naru.tensor([[1.0]]), naru.tensor([[3.0]]))
     tensor(0.)
@@ -161,6 +187,12 @@ class TripletMarginWithDistanceLoss(_Loss):
 class NLLLoss2d(NLLLoss):
     """The old name of NLLLoss.
 
+    Args:
+        weight: a factor for each class, (C,).
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        ignore_index: a class that counts for nothing.
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.NLLLoss2d()(-naru.ones(1, 2, 1, 1), naru.tensor([[[0]]]))
     tensor(1.)
     """
@@ -184,6 +216,9 @@ class NLLLoss2d(NLLLoss):
 @dataclass(frozen=True)
 class LinearCrossEntropyOptions:
     """How PyTorch divides `linear_cross_entropy` into chunks of the batch. naru takes them with a warning, and makes all logits at once.
+
+    Args:
+        allow_retain_graph, batch_chunk_size, chunking_method, acc_policy, acc_dtype: kept, as PyTorch has it.
 
     >>> naru.nn.LinearCrossEntropyOptions(batch_chunk_size=64).batch_chunk_size
     64
@@ -277,6 +312,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     Args:
         cutoffs: rising numbers between 1 and n_classes - 1. Classes below the first stand in the head, the others in clusters between two.
         div_value: cluster i has in_features / div_value^(i + 1) hidden features.
+        head_bias: whether the head has a bias.
+        device, dtype: of the parameters; the defaults if None.
 
     Shapes: input (N, in_features) and target (N), or (in_features) and (). The result is (output, loss): the targets' log
     probabilities, and minus their mean.

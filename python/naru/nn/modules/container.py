@@ -276,6 +276,9 @@ def _describe(value: Any, by_dtype: bool) -> str:
 class ParameterList(Module):
     """A list of parameters; tensors that are added become parameters, other objects are kept as they are.
 
+    Args:
+        values: tensors and other objects.
+
     >>> len(naru.nn.ParameterList([naru.ones(2), naru.ones(3)]))
     2
     """

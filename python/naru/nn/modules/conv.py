@@ -179,6 +179,7 @@ class Conv1d(_Conv):
         groups: of channels that are computed apart from each other.
         bias: whether there is a bias.
         padding_mode: 'zeros', 'reflect', 'replicate' or 'circular'.
+        device, dtype: of the parameters; the defaults if None.
 
     Shapes: (N, in_channels, L) or (in_channels, L) to (N, out_channels, L'), with
     L' = (L + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down.
@@ -196,6 +197,11 @@ class Conv1d(_Conv):
 class Conv2d(_Conv):
     """The same as `Conv1d` for two dimensions: (N, in_channels, H, W) or (in_channels, H, W).
 
+    Args:
+        out_channels, groups, bias, padding_mode: as of `Conv1d`.
+        kernel_size, stride, padding, dilation: as of `Conv1d`, with a number for each dimension, or one for all.
+        device, dtype: of the parameters; the defaults if None.
+
     >>> import naru
     >>> naru.nn.Conv2d(3, 8, 3, stride=2, padding=1)(naru.ones(1, 3, 32, 32)).shape
     torch.Size([1, 8, 16, 16])
@@ -207,6 +213,11 @@ class Conv2d(_Conv):
 
 class Conv3d(_Conv):
     """The same as `Conv1d` for three dimensions: (N, in_channels, D, H, W) or (in_channels, D, H, W).
+
+    Args:
+        out_channels, groups, bias, padding_mode: as of `Conv1d`.
+        kernel_size, stride, padding, dilation: as of `Conv1d`, with a number for each dimension, or one for all.
+        device, dtype: of the parameters; the defaults if None.
 
     >>> naru.nn.Conv3d(1, 2, kernel_size=2)(naru.ones(1, 1, 2, 2, 2)).shape
     torch.Size([1, 2, 1, 1, 1])
@@ -298,6 +309,8 @@ class ConvTranspose1d(_ConvTransposeNd):
 
     Args:
         padding: cut off on both sides. output_padding: added behind. The others as in `Conv1d`.
+        padding_mode: 'zeros'; ValueError for others.
+        device, dtype: of the parameters; the defaults if None.
 
     Shapes: (N, in_channels, L) or (in_channels, L) to (N, out_channels, L'), with
     L' = (L - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1; `output_size` in a call chooses among those that
@@ -315,6 +328,18 @@ class ConvTranspose1d(_ConvTransposeNd):
 class ConvTranspose2d(_ConvTransposeNd):
     """The same as `ConvTranspose1d` for two dimensions: (N, in_channels, H, W) or (in_channels, H, W).
 
+    Args:
+        out_channels: of the result.
+        kernel_size: as of the module.
+        stride: of the window.
+        padding: cut off on both sides.
+        output_padding: added behind.
+        groups: of channels that are computed apart from each other.
+        bias: whether there is a bias.
+        dilation: the distance of a window's elements.
+        padding_mode: 'zeros'; ValueError for others.
+        device, dtype: of the parameters; the defaults if None.
+
     >>> naru.nn.ConvTranspose2d(1, 2, kernel_size=2)(naru.ones(1, 1, 2, 2)).shape
     torch.Size([1, 2, 3, 3])
     """
@@ -325,6 +350,18 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 class ConvTranspose3d(_ConvTransposeNd):
     """The same as `ConvTranspose1d` for three dimensions: (N, in_channels, D, H, W) or (in_channels, D, H, W).
+
+    Args:
+        out_channels: of the result.
+        kernel_size: as of the module.
+        stride: of the window.
+        padding: cut off on both sides.
+        output_padding: added behind.
+        groups: of channels that are computed apart from each other.
+        bias: whether there is a bias.
+        dilation: the distance of a window's elements.
+        padding_mode: 'zeros'; ValueError for others.
+        device, dtype: of the parameters; the defaults if None.
 
     >>> naru.nn.ConvTranspose3d(1, 2, kernel_size=2)(naru.ones(1, 1, 2, 2, 2)).shape
     torch.Size([1, 2, 3, 3, 3])

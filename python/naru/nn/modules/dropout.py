@@ -29,6 +29,9 @@ class _Dropout(Module):
 class Dropout(_Dropout):
     """Zeroes each element with probability `p` and scales the rest by 1 / (1 - p).
 
+    Args:
+        inplace: whether the input itself is changed and returned.
+
     >>> import naru
     >>> drop = naru.nn.Dropout(0.5).eval()
     >>> drop(naru.ones(2))
@@ -42,6 +45,10 @@ class Dropout(_Dropout):
 class Dropout1d(_Dropout):
     """Zeroes whole channels of (N, C, L) or (C, L).
 
+    Args:
+        p: the probability, in [0, 1] (ValueError).
+        inplace: whether the input itself is changed and returned.
+
     >>> naru.nn.Dropout1d(p=0.5)(naru.ones(1, 1, 2)).shape
     torch.Size([1, 1, 2])
     """
@@ -52,6 +59,10 @@ class Dropout1d(_Dropout):
 
 class Dropout2d(_Dropout):
     """Zeroes whole channels of (N, C, H, W).
+
+    Args:
+        p: the probability, in [0, 1] (ValueError).
+        inplace: whether the input itself is changed and returned.
 
     >>> naru.nn.Dropout2d(p=0.5)(naru.ones(1, 1, 2, 2)).shape
     torch.Size([1, 1, 2, 2])
@@ -64,6 +75,10 @@ class Dropout2d(_Dropout):
 class Dropout3d(_Dropout):
     """Zeroes whole channels of (N, C, D, H, W).
 
+    Args:
+        p: the probability, in [0, 1] (ValueError).
+        inplace: whether the input itself is changed and returned.
+
     >>> naru.nn.Dropout3d(p=0.5)(naru.ones(1, 1, 2, 2, 2)).shape
     torch.Size([1, 1, 2, 2, 2])
     """
@@ -75,6 +90,10 @@ class Dropout3d(_Dropout):
 class AlphaDropout(_Dropout):
     """Dropout for SELU networks.
 
+    Args:
+        p: the probability, in [0, 1] (ValueError).
+        inplace: whether the input itself is changed and returned.
+
     >>> naru.nn.AlphaDropout(p=0.5)(naru.ones(1, 3)).shape
     torch.Size([1, 3])
     """
@@ -85,6 +104,10 @@ class AlphaDropout(_Dropout):
 
 class FeatureAlphaDropout(_Dropout):
     """AlphaDropout of whole channels of (N, C, ...).
+
+    Args:
+        p: the probability, in [0, 1] (ValueError).
+        inplace: whether the input itself is changed and returned.
 
     >>> naru.nn.FeatureAlphaDropout(p=0.5)(naru.ones(1, 3)).shape
     torch.Size([1, 3])

@@ -121,6 +121,11 @@ if TYPE_CHECKING:
 class Upsample(Module):
     """Resamples (N, C, d1...) to `size`, or to its own size times `scale_factor`: `torch.nn.functional.interpolate`.
 
+    Args:
+        mode: 'nearest', 'linear', 'bilinear', 'bicubic' or 'trilinear'.
+        align_corners: the corners' centres stay where they are; else their outer edges do.
+        recompute_scale_factor: what counts is the quotient of sizes, not the `scale_factor` given.
+
     >>> import naru
     >>> naru.nn.Upsample(scale_factor=2)(naru.tensor([[[1.0, 2.0]]]))
     tensor([[[1., 1., 2., 2.]]])
@@ -163,6 +168,10 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """`Upsample` of (N, C, H, W) by 'nearest'.
 
+    Args:
+        size: the sizes of the result, or scale_factor: how many times the input's.
+        scale_factor: how many times the input's sizes, where `size` is not given.
+
     >>> naru.nn.UpsamplingNearest2d(scale_factor=2)(naru.ones(1, 1, 2, 2)).shape
     torch.Size([1, 1, 4, 4])
     """
@@ -173,6 +182,10 @@ class UpsamplingNearest2d(Upsample):
 
 class UpsamplingBilinear2d(Upsample):
     """`Upsample` of (N, C, H, W) by 'bilinear', corners aligned.
+
+    Args:
+        size: the sizes of the result, or scale_factor: how many times the input's.
+        scale_factor: how many times the input's sizes, where `size` is not given.
 
     >>> naru.nn.UpsamplingBilinear2d(scale_factor=2)(naru.ones(1, 1, 2, 2)).shape
     torch.Size([1, 1, 4, 4])
@@ -239,6 +252,12 @@ class ChannelShuffle(Module):
 class Fold(Module):
     """Columns (N, C · kernel_h · kernel_w, positions) added up where their windows are: (N, C, *output_size).
 
+    Args:
+        kernel_size: of the windows.
+        dilation: the distance of a window's elements.
+        padding: zeros on both sides.
+        stride: the step of the windows.
+
     >>> naru.nn.Fold((2, 2), kernel_size=2)(naru.ones(1, 4, 1))
     tensor([[[[1., 1.],
               [1., 1.]]]])
@@ -261,6 +280,12 @@ class Fold(Module):
 
 class Unfold(Module):
     """The windows of (N, C, H, W) as columns (N, C · kernel_h · kernel_w, positions).
+
+    Args:
+        kernel_size: of the windows.
+        dilation: the distance of a window's elements.
+        padding: zeros on both sides.
+        stride: the step of the windows.
 
     >>> import naru
     >>> naru.nn.Unfold(2)(naru.ones(1, 3, 4, 5)).shape

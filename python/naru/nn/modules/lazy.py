@@ -79,6 +79,9 @@ class LazyModuleMixin:
 class LazyLinear(LazyModuleMixin, Linear):
     """`Linear` whose in_features is found out at the first call.
 
+    Args:
+        device, dtype: of the parameters; the defaults if None.
+
     >>> import naru
     >>> layer = naru.nn.LazyLinear(3)
     >>> layer(naru.ones(2, 5)).shape, layer
@@ -184,12 +187,24 @@ class _LazyNorm(LazyModuleMixin):
             self.reset_parameters()
 
 
+_CONV_ARGS = "out_channels, kernel_size: channels of the result, and the size of the window."
+_NORM_ARGS = """eps: added to variances before their root is taken.
+        momentum: how far the running statistics move towards those of a batch.
+        affine: whether there are weight (starts as 1) and bias (starts as 0). bias: False for the weight alone.
+        track_running_stats: whether there are running statistics, which count in evaluation.
+        device, dtype: of the parameters; the defaults if None."""
+
+
 def _lazy(mixin: type, become: type) -> None:
     """Defines Lazy<become>."""
     name = f"Lazy{become.__name__}"
     what = "in_channels" if mixin is _LazyConv else "num_features"
     arguments, ones = "2, kernel_size=1" if mixin is _LazyConv else "", ", ".join("35" + "2" * int(name[-2]))
+    rows = _CONV_ARGS if mixin is _LazyConv else _NORM_ARGS
     doc = f"""`{become.__name__}` whose {what} is found out at the first call; the arguments are the others of `{become.__name__}`.
+
+    Args:
+        {rows}
 
     >>> layer = naru.nn.{name}({arguments})
     >>> out = layer(naru.ones({ones}))

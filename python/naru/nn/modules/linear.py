@@ -39,6 +39,7 @@ class Linear(Module):
         in_features: the size of the input's last dimension.
         out_features: the size of the output's.
         bias: whether there is a bias.
+        device, dtype: of the parameters; the defaults if None.
 
     Shapes: (..., in_features) to (..., out_features). weight (out_features, in_features) and bias (out_features,)
     start uniform in ± 1 / sqrt(in_features).
@@ -91,6 +92,9 @@ class Bilinear(Module):
     """out[..., k] = x1 · weight[k] · x2 + bias[k].
 
     Shapes: (..., in1_features) and (..., in2_features) to (..., out_features).
+
+    Args:
+        device, dtype: of the parameters; the defaults if None.
 
     >>> naru.nn.Bilinear(2, 3, 4)(naru.ones(5, 2), naru.ones(5, 3)).shape
     torch.Size([5, 4])

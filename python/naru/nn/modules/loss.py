@@ -40,6 +40,10 @@ class _WeightedLoss(_Loss):
 class L1Loss(_Loss):
     """|input - target|
 
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.L1Loss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
     tensor(1.2500)
     """
@@ -50,6 +54,10 @@ class L1Loss(_Loss):
 
 class MSELoss(_Loss):
     """(input - target)²
+
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
 
     >>> import naru
     >>> naru.nn.MSELoss()(naru.zeros(2), naru.tensor([1.0, 3.0]))
@@ -62,6 +70,12 @@ class MSELoss(_Loss):
 
 class NLLLoss(_WeightedLoss):
     """The negative of the log-probability (N, C, ...) given to the class (N, ...).
+
+    Args:
+        weight: a factor for each class, (C,).
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        ignore_index: a class that counts for nothing.
+        reduction: "mean", "sum" or "none".
 
     >>> naru.nn.NLLLoss()(naru.tensor([[-0.5, -2.0]]), naru.tensor([0]))
     tensor(0.5000)
@@ -89,6 +103,8 @@ class CrossEntropyLoss(_WeightedLoss):
         weight: a factor for each class, (C,).
         ignore_index: a class that counts for nothing.
         label_smoothing: from 0 to 1, how far the target moves towards uniform.
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
 
     >>> naru.nn.CrossEntropyLoss()(naru.tensor([[2.0, 0.0]]), naru.tensor([0]))
     tensor(0.1269)
@@ -121,6 +137,11 @@ class CrossEntropyLoss(_WeightedLoss):
 class BCELoss(_WeightedLoss):
     """Binary cross entropy of probabilities and targets of one shape.
 
+    Args:
+        weight: a factor for each element, which broadcasts.
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.BCELoss()(naru.tensor([0.5, 0.9]), naru.tensor([1.0, 1.0]))
     tensor(0.3993)
     """
@@ -131,6 +152,11 @@ class BCELoss(_WeightedLoss):
 
 class BCEWithLogitsLoss(_Loss):
     """Binary cross entropy of logits and targets of one shape; pos_weight scales the positive targets' part.
+
+    Args:
+        weight: a factor for each element, which broadcasts.
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
 
     >>> naru.nn.BCEWithLogitsLoss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
     tensor(1.3005)
@@ -157,6 +183,10 @@ class BCEWithLogitsLoss(_Loss):
 class SmoothL1Loss(_Loss):
     """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2
 
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.SmoothL1Loss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
     tensor(0.8125)
     """
@@ -178,6 +208,9 @@ class SmoothL1Loss(_Loss):
 class HuberLoss(_Loss):
     """d² / 2 where d = |input - target| <= delta, else delta (d - delta / 2)
 
+    Args:
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.HuberLoss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
     tensor(0.8125)
     """
@@ -192,6 +225,10 @@ class HuberLoss(_Loss):
 
 class KLDivLoss(_Loss):
     """target (log(target) - input), input being log-probabilities; also reduction="batchmean"
+
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        log_target: whether the target is logarithms of probabilities, too.
 
     >>> naru.nn.KLDivLoss(reduction='batchmean')(naru.tensor([[0.5, 0.5]]).log(), naru.tensor([[0.25, 0.75]]))
     tensor(0.1308)
@@ -213,6 +250,13 @@ class KLDivLoss(_Loss):
 
 class PoissonNLLLoss(_Loss):
     """exp(input) - target · input
+
+    Args:
+        log_input: whether the input is the logarithm of the rate.
+        full: whether Stirling's approximation of log(target!) is added where the target is above 1.
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        eps: added to the rate before its logarithm is taken, where log_input is False.
+        reduction: "mean", "sum" or "none".
 
     >>> naru.nn.PoissonNLLLoss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
     tensor(4.2689)
@@ -240,6 +284,11 @@ class PoissonNLLLoss(_Loss):
 
 class GaussianNLLLoss(_Loss):
     """(log(var) + (input - target)² / var) / 2
+
+    Args:
+        full: whether the constant log(2π) / 2 is added.
+        eps: the least variance.
+        reduction: "mean", "sum" or "none".
 
     >>> naru.nn.GaussianNLLLoss()(naru.tensor([1.0]), naru.tensor([2.0]), naru.tensor([1.0]))
     tensor(0.5000)
@@ -271,6 +320,10 @@ class _MarginLoss(_Loss):
 class CosineEmbeddingLoss(_MarginLoss):
     """1 - cos where target is 1, max(0, cos - margin) where it is -1
 
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.CosineEmbeddingLoss()(naru.tensor([[1.0, 0.0]]), naru.tensor([[0.0, 1.0]]), naru.tensor([1.0]))
     tensor(1.)
     """
@@ -281,6 +334,10 @@ class CosineEmbeddingLoss(_MarginLoss):
 
 class HingeEmbeddingLoss(_MarginLoss):
     """input where target is 1, max(0, margin - input) where it is -1
+
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
 
     >>> naru.nn.HingeEmbeddingLoss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
     tensor(1.2500)
@@ -302,6 +359,10 @@ class HingeEmbeddingLoss(_MarginLoss):
 class MarginRankingLoss(_MarginLoss):
     """max(0, -target (input1 - input2) + margin)
 
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.MarginRankingLoss()(naru.tensor([1.0]), naru.tensor([2.0]), naru.tensor([1.0]))
     tensor(1.)
     """
@@ -313,6 +374,10 @@ class MarginRankingLoss(_MarginLoss):
 class SoftMarginLoss(_Loss):
     """log(1 + exp(-target · input))
 
+    Args:
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
+
     >>> naru.nn.SoftMarginLoss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
     tensor(0.5836)
     """
@@ -323,6 +388,13 @@ class SoftMarginLoss(_Loss):
 
 class TripletMarginLoss(_Loss):
     """max(0, |anchor - positive| - |anchor - negative| + margin)
+
+    Args:
+        p: the order of the distances' norm.
+        eps: added to differences.
+        swap: whether the distance of positive and negative counts where it is the smaller one.
+        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        reduction: "mean", "sum" or "none".
 
     >>> naru.nn.TripletMarginLoss()(naru.tensor([[0.0]]), naru.tensor([[1.0]]), naru.tensor([[3.0]]))
     tensor(0.)

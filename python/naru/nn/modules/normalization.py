@@ -45,6 +45,7 @@ class LayerNorm(_Affine):
         normalized_shape: sizes of the dimensions that are normalised together, or one size.
         elementwise_affine: whether there is a weight (starts as 1).
         bias: whether there is a bias (starts as 0), given elementwise_affine.
+        device, dtype: of the parameters; the defaults if None.
 
     >>> import naru
     >>> naru.nn.LayerNorm(3)(naru.tensor([[1.0, 2.0, 3.0]]))
@@ -81,6 +82,11 @@ class LayerNorm(_Affine):
 
 class RMSNorm(Module):
     """x / sqrt(mean(x²) + eps) · weight over the last dimensions.
+
+    Args:
+        normalized_shape: sizes of the last dimensions, or one size.
+        elementwise_affine: whether there is a weight (starts as 1).
+        device, dtype: of the parameters; the defaults if None.
 
     >>> naru.nn.RMSNorm(2)(naru.tensor([3.0, 4.0])).detach()
     tensor([0.8485, 1.1314])
@@ -120,6 +126,7 @@ class GroupNorm(_Affine):
     Args:
         affine: whether there are a weight (starts as 1) and a bias (starts as 0) for each channel.
         bias: whether there is a bias, given affine.
+        device, dtype: of the parameters; the defaults if None.
 
     >>> naru.nn.GroupNorm(1, 2)(naru.ones(1, 2, 2)).shape
     torch.Size([1, 2, 2])
@@ -176,6 +183,9 @@ class LocalResponseNorm(Module):
 
 class CrossMapLRN2d(LocalResponseNorm):
     """LocalResponseNorm of (N, C, H, W) alone, with as many neighbours on either side; `size` counts for the mean where it is even, too.
+
+    Args:
+        alpha, beta, k: as of `LocalResponseNorm`.
 
     >>> naru.nn.CrossMapLRN2d(2)(naru.ones(1, 2, 1, 1)).shape
     torch.Size([1, 2, 1, 1])

@@ -140,6 +140,13 @@ class MaxUnpool3d(_MaxUnpoolNd):
 class AvgPool1d(Module):
     """The mean of each window of (N, C, L) or (C, L). See `AvgPool2d`.
 
+    Args:
+        kernel_size: of the windows.
+        stride: their step; their size if None.
+        padding: zeros on both sides.
+        ceil_mode: whether sizes are rounded up.
+        count_include_pad: whether padding counts as elements.
+
     >>> naru.nn.AvgPool1d(2)(naru.arange(4.0).reshape(1, 1, 4))
     tensor([[[0.5000, 2.5000]]])
     """
@@ -211,6 +218,14 @@ class AvgPool2d(Module):
 class AvgPool3d(AvgPool2d):
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W). See `AvgPool2d`.
 
+    Args:
+        kernel_size: of the windows.
+        stride: their step; their size if None.
+        padding: zeros on both sides.
+        ceil_mode: whether sizes are rounded up.
+        count_include_pad: whether padding counts as elements.
+        divisor_override: what sums are divided by instead of the number of elements.
+
     >>> naru.nn.AvgPool3d(2)(naru.arange(8.0).reshape(1, 1, 2, 2, 2))
     tensor([[[[[3.5000]]]]])
     """
@@ -268,6 +283,12 @@ class FractionalMaxPool2d(Module):
 class FractionalMaxPool3d(FractionalMaxPool2d):
     """The greatest elements of windows at random places of (N, C, D, H, W) or (C, D, H, W). See `FractionalMaxPool2d`.
 
+    Args:
+        kernel_size: of the windows.
+        output_size: how many windows; or output_ratio: how many for each element of the input.
+        output_ratio: how many windows for each element of the input.
+        return_indices: whether the elements' places in their channel (int64) are returned, too.
+
     >>> naru.nn.FractionalMaxPool3d(2, output_size=1)(naru.arange(8.0).reshape(1, 1, 2, 2, 2)).shape
     torch.Size([1, 1, 1, 1, 1])
     """
@@ -279,6 +300,11 @@ class FractionalMaxPool3d(FractionalMaxPool2d):
 class LPPool1d(_LPPoolNd):
     """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, L) or (C, L).
 
+    Args:
+        kernel_size: of the windows.
+        stride: their step; their size if None.
+        ceil_mode: whether sizes are rounded up.
+
     >>> naru.nn.LPPool1d(2, 2)(naru.arange(4.0).reshape(1, 1, 4))
     tensor([[[1.0000, 3.6056]]])
     """
@@ -288,6 +314,11 @@ class LPPool1d(_LPPoolNd):
 
 class LPPool2d(_LPPoolNd):
     """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, H, W) or (C, H, W).
+
+    Args:
+        kernel_size: of the windows.
+        stride: their step; their size if None.
+        ceil_mode: whether sizes are rounded up.
 
     >>> naru.nn.LPPool2d(2, 2)(naru.arange(16.0).reshape(1, 1, 4, 4))
     tensor([[[[ 6.4807,  9.8995],
@@ -299,6 +330,11 @@ class LPPool2d(_LPPoolNd):
 
 class LPPool3d(_LPPoolNd):
     """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, D, H, W) or (C, D, H, W).
+
+    Args:
+        kernel_size: of the windows.
+        stride: their step; their size if None.
+        ceil_mode: whether sizes are rounded up.
 
     >>> naru.nn.LPPool3d(2, 2)(naru.arange(8.0).reshape(1, 1, 2, 2, 2))
     tensor([[[[[11.8322]]]]])
@@ -320,6 +356,9 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """The same for (N, C, H, W) or (C, H, W); None in `output_size` keeps a size.
 
+    Args:
+        return_indices: whether the elements' places in their channel (int64) are returned, too.
+
     >>> naru.nn.AdaptiveMaxPool2d(1)(naru.arange(16.0).reshape(1, 1, 4, 4))
     tensor([[[[15.]]]])
     """
@@ -329,6 +368,9 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """The same for (N, C, D, H, W) or (C, D, H, W); None in `output_size` keeps a size.
+
+    Args:
+        return_indices: whether the elements' places in their channel (int64) are returned, too.
 
     >>> naru.nn.AdaptiveMaxPool3d(1)(naru.arange(8.0).reshape(1, 1, 2, 2, 2))
     tensor([[[[[7.]]]]])

@@ -288,6 +288,11 @@ class RNNCellBase(Module):
 class RNNCell(RNNCellBase):
     """One step of an RNN: input (N, input_size) or (input_size), hx (N, hidden_size), zeros unless given; returns the next hx.
 
+    Args:
+        bias: whether there are biases.
+        nonlinearity: "tanh" or "relu".
+        device, dtype: of the parameters; the defaults if None.
+
     >>> import naru
     >>> naru.nn.RNNCell(3, 5)(naru.ones(2, 3)).shape
     torch.Size([2, 5])
@@ -311,6 +316,12 @@ class RNNCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of an LSTM: hx is the pair of hidden state and cell, zeros unless given; returns the next pair.
 
+    Args:
+        input_size: of the input.
+        hidden_size: of the hidden state.
+        bias: whether there are biases.
+        device, dtype: of the parameters; the defaults if None.
+
     >>> import naru
     >>> h, c = naru.nn.LSTMCell(3, 5)(naru.ones(2, 3))
     >>> h.shape, c.shape
@@ -332,6 +343,12 @@ class LSTMCell(RNNCellBase):
 
 class GRUCell(RNNCellBase):
     """One step of gated recurrent units. Arguments and shapes: those of `RNNCell`.
+
+    Args:
+        input_size: of the input.
+        hidden_size: of the hidden state.
+        bias: whether there are biases.
+        device, dtype: of the parameters; the defaults if None.
 
     >>> import naru
     >>> naru.nn.GRUCell(3, 5)(naru.ones(3)).shape

@@ -21,6 +21,9 @@ class Embedding(Module):
     Args:
         padding_idx: a row that starts as zeros and gets no gradient.
         max_norm: rows whose norm (of order norm_type) exceeds it are shrunk when they are looked up.
+        scale_grad_by_freq: whether gradients are divided by how often a row is read.
+        sparse: whether the table's gradient is a sparse tensor.
+        device, dtype: of the parameters; the defaults if None.
 
     Shapes: integers (...) to (..., embedding_dim). weight starts standard normal. An index outside the table raises
     IndexError.
@@ -117,6 +120,13 @@ class EmbeddingBag(Module):
     Args:
         mode: "sum", "mean" or "max".
         padding_idx: integers that are in no bag; their row starts as zeros and gets no gradient.
+        num_embeddings: how many rows the table has.
+        max_norm: rows with a greater norm are shrunk to it when they are looked up.
+        norm_type: the order of that norm.
+        scale_grad_by_freq: whether gradients are divided by how often a row is read.
+        sparse: whether the table's gradient is a sparse tensor.
+        include_last_offset: whether the offsets end with the number of integers.
+        device, dtype: of the parameters; the defaults if None.
 
     Shapes: integers (N, L), or a vector with offsets, to (N, embedding_dim). weight starts standard normal.
 

@@ -100,6 +100,7 @@ class TransformerEncoderLayer(_Layer):
         batch_first: whether tensors are (N, S, E) in place of (S, N, E).
         norm_first: whether a norm comes before its part rather than behind it.
         bias: whether linear layers and norms have biases.
+        device, dtype: of the parameters; the defaults if None.
 
     Attributes: self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2.
 
@@ -152,7 +153,11 @@ class TransformerEncoderLayer(_Layer):
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to an encoder's output, then two linear layers, each with dropout, the input added to it, and a layer norm.
 
-    Args: those of `TransformerEncoderLayer`. Attributes: self_attn, multihead_attn, linear1, dropout, linear2, norm1 to norm3, dropout1 to dropout3.
+    Attributes: self_attn, multihead_attn, linear1, dropout, linear2, norm1 to norm3, dropout1 to dropout3.
+
+    Args:
+        d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias: as of `TransformerEncoderLayer`.
+        device, dtype: of the parameters; the defaults if None.
 
     >>> import naru
     >>> naru.nn.TransformerDecoderLayer(8, 2, 16)(naru.ones(3, 2, 8), naru.ones(5, 2, 8)).shape
@@ -316,8 +321,8 @@ class TransformerDecoder(Module):
         num_layers: how many copies.
         norm: a module behind them, or None.
 
-    >>> layer = naru.nn.TransformerDecoderLayer(d_model=4, nhead=2, dim_feedforward=8)
-    >>> naru.nn.TransformerDecoder(layer, num_layers=2)(naru.ones(3, 1, 4), naru.ones(5, 1, 4)).shape
+    >>> decoder = naru.nn.TransformerDecoder(naru.nn.TransformerDecoderLayer(d_model=4, nhead=2, dim_feedforward=8), num_layers=2)
+    >>> decoder(naru.ones(3, 1, 4), naru.ones(5, 1, 4)).shape
     torch.Size([3, 1, 4])
     """
 
@@ -361,8 +366,8 @@ class Transformer(Module):
         num_encoder_layers, num_decoder_layers: how many layers.
         dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias: those of the layers.
         custom_encoder, custom_decoder: modules in place of `TransformerEncoder` and `TransformerDecoder`.
+        device, dtype: of the parameters; the defaults if None.
 
-    >>> import naru
     >>> model = naru.nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
     >>> model(naru.ones(2, 5, 8), naru.ones(2, 3, 8)).shape
     torch.Size([2, 3, 8])

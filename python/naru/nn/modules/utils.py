@@ -39,6 +39,9 @@ def _list_with_default(out_size: Any, defaults: list[int]) -> Any:
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
     """Takes a prefix, as "module.", from the keys of a state dict and of its metadata, in place.
 
+    Args:
+        state_dict: the state, changed in place.
+
     >>> import naru
     >>> state = {"module.weight": 1, "bias": 2}
     >>> naru.nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")

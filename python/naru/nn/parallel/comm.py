@@ -119,6 +119,9 @@ def scatter(tensor: Tensor, devices: Sequence[Any], chunk_sizes: Sequence[int] |
 def gather(tensors: Sequence[Tensor], dim: int = 0, destination: Any = None) -> Tensor:
     """Tensors of several devices, one behind another along `dim`, on `destination` (the current device; -1: the CPU).
 
+    Args:
+        tensors: of equal sizes but along dim.
+
     >>> with naru.virtual("cuda", count=2):
     ...     naru.nn.parallel.comm.gather([naru.zeros(1, device="cuda:0"), naru.ones(1, device="cuda:1")], destination=-1)
     tensor([0., 1.])

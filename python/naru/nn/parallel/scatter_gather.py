@@ -21,6 +21,9 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     """For each device, `inputs` with every tensor in it replaced by that device's piece along `dim`. Tuples, lists, dicts and named tuples are
     gone through; anything else goes to every device as it is. As many as the first tensor has pieces.
 
+    Args:
+        target_gpus: devices or indices of cuda devices.
+
     >>> with naru.virtual("cuda", count=2):
     ...     parts = naru.nn.parallel.scatter_gather.scatter({"x": naru.arange(4), "n": 3}, [0, 1])
     ...     [(p["x"].tolist(), p["n"]) for p in parts]
@@ -45,6 +48,9 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
 
 def has_tensors(value: Any) -> bool:
     """Whether there is a tensor in nested tuples, lists and dicts.
+
+    Args:
+        value: anything.
 
     >>> from naru.nn.parallel.scatter_gather import has_tensors
     >>> has_tensors({"x": [naru.ones(1)]}), has_tensors((1, "a"))

@@ -18,6 +18,11 @@ def get_total_norm(
 ) -> Tensor:
     """The norm of all tensors taken as one vector, a tensor without dimensions on the first one's device.
 
+    Args:
+        norm_type: the order of the norm; inf for the greatest absolute value.
+        error_if_nonfinite: whether a norm that is no finite number is an error (RuntimeError).
+        foreach: of no account.
+
     >>> naru.nn.utils.get_total_norm([naru.tensor([3.0]), naru.tensor([4.0])])
     tensor(5.)
     """
@@ -57,6 +62,12 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scales all gradients, in place, so that their norm as one vector is at most `max_norm`; returns the norm before.
 
+    Args:
+        parameters: a tensor, or several; those without a gradient do not count.
+        norm_type: the order of the norm; inf for the greatest absolute value.
+        error_if_nonfinite: whether a norm that is no finite number is an error (RuntimeError).
+        foreach: of no account.
+
     >>> import naru
     >>> p = naru.nn.Parameter(naru.zeros(2)); p.grad = naru.tensor([3.0, 4.0])
     >>> naru.nn.utils.clip_grad_norm_([p], 1.0)
@@ -90,6 +101,10 @@ def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
     """Holds every element of the gradients, in place, between -clip_value and clip_value.
+
+    Args:
+        parameters: a tensor, or several; those without a gradient do not count.
+        foreach: of no account.
 
     >>> p = naru.nn.Parameter(naru.ones(2)); p.grad = naru.tensor([5.0, -5.0])
     >>> naru.nn.utils.clip_grad_value_([p], 1.0)

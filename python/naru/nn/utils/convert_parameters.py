@@ -30,6 +30,9 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Gives each parameter its part of `vec`, in order.
 
+    Args:
+        parameters: tensors, whose elements are written.
+
     >>> p = naru.nn.Parameter(naru.zeros(2))
     >>> naru.nn.utils.vector_to_parameters(naru.tensor([1.0, 2.0]), [p])
     >>> p.data

@@ -23,6 +23,9 @@ def _convert(module: Any, memory_format: _C.memory_format, kinds: tuple[type, ..
 def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
     """Lays the weights of the module's Conv2d and ConvTranspose2d out in a memory format, as `naru.channels_last`. Returns the module.
 
+    Args:
+        memory_format: the layout.
+
     >>> conv = naru.nn.Conv2d(2, 3, 2)
     >>> conv.weight.stride()
     (8, 4, 2, 1)
@@ -34,6 +37,10 @@ def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
 
 def convert_conv3d_weight_memory_format(module: M, memory_format: Any) -> M:
     """The same for Conv3d and ConvTranspose3d, as with `naru.channels_last_3d`.
+
+    Args:
+        module: any module.
+        memory_format: the layout.
 
     >>> conv = naru.nn.Conv3d(2, 3, 2)
     >>> conv.weight.stride()

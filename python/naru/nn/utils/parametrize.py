@@ -296,6 +296,9 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Whether a tensor of the module is parametrized: that of a name, or any.
 
+    Args:
+        tensor_name: the tensor's name.
+
     >>> layer = naru.nn.utils.parametrizations.weight_norm(naru.nn.Linear(2, 2))
     >>> naru.nn.utils.parametrize.is_parametrized(layer), naru.nn.utils.parametrize.is_parametrized(layer, "bias")
     (True, False)
@@ -356,7 +359,7 @@ def transfer_parametrizations_and_params(from_module: Module, to_module: Module,
     """Gives to_module the parametrizations of from_module, and the tensors they start from: those of one tensor, or all. Returns to_module.
 
     Args:
-        from_module, to_module: modules; RuntimeError or ValueError where a parametrized tensor's shape does not fit.
+        from_module, to_module: modules. A tensor that to_module does not have is made; one that it has is replaced, whatever its shape.
         tensor_name: the tensor's name; all parametrized ones if None.
 
     >>> old = naru.nn.utils.parametrizations.weight_norm(naru.nn.Linear(2, 2))

@@ -164,6 +164,10 @@ def random_unstructured(module: Any, name: str, amount: float) -> Any:
 def l1_unstructured(module: Any, name: str, amount: float, importance_scores: Tensor | None = None) -> Any:
     """Prunes the elements of module.name of least absolute value (or score): a share (float) or so many (int).
 
+    Args:
+        amount: the share (a float in [0, 1]) or the number (an int) of elements.
+        importance_scores: of the parameter's shape; the parameter itself if None.
+
     >>> import naru
     >>> layer = naru.nn.Linear(2, 2)
     >>> int((naru.nn.utils.prune.l1_unstructured(layer, "weight", 3).weight == 0).sum())

@@ -154,6 +154,10 @@ def spectral_norm(module: M, name: str = "weight", n_power_iterations: int = 1, 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
     """Undoes `spectral_norm`; the weight stays what it is. ValueError where there is none.
 
+    Args:
+        module: the module.
+        name: of its parameter.
+
     >>> layer = naru.nn.utils.spectral_norm(naru.nn.Linear(2, 1))
     >>> [name for name, _ in naru.nn.utils.remove_spectral_norm(layer).named_parameters()]
     ['bias', 'weight']

@@ -104,6 +104,10 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 def remove_weight_norm(module: M, name: str = "weight") -> M:
     """Undoes `weight_norm`; the weight stays what it is. ValueError where there is none.
 
+    Args:
+        module: the module.
+        name: of its parameter.
+
     >>> layer = naru.nn.utils.weight_norm(naru.nn.Linear(2, 1))
     >>> [name for name, _ in naru.nn.utils.remove_weight_norm(layer).named_parameters()]
     ['bias', 'weight']

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 class Compare:
     """Shows measurements beside one another.
 
+    Args:
+        results: measurements.
+
     >>> from naru.utils.benchmark import TaskSpec
     >>> spec = TaskSpec("f()", "", label="f", sub_label="small", description="first")
     >>> Compare([Measurement(1, [0.002], spec)]).print()

@@ -29,6 +29,9 @@ def unit_to_english(u: str) -> str:
 def select_unit(t: float) -> tuple[str, float]:
     """The unit in which a time in seconds reads best, and its length in seconds.
 
+    Args:
+        t: seconds.
+
     >>> select_unit(0.002)
     ('ms', 0.001)
     """

@@ -44,6 +44,19 @@ def timer() -> float:
 class Timer:
     """Measures a statement: on so many threads, after a warm-up, and with the devices waited for.
 
+    Args:
+        stmt: the statement.
+        setup: what is done before, once.
+        global_setup: of no account.
+        timer: the clock.
+        globals: names that the statement uses.
+        label: of the table's head.
+        sub_label: of its row.
+        description: of its column.
+        env: of which environment the times are.
+        num_threads: how many threads the statement may use.
+        language: `Language.PYTHON` (NotImplementedError for others).
+
     >>> t = Timer("x + 1", setup="x = 1")
     >>> t.timeit(10).number_per_run
     10

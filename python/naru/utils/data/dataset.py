@@ -111,6 +111,9 @@ class StackDataset(Dataset):
 class ConcatDataset(Dataset[T_co]):
     """The samples of several data sets, one set after the other.
 
+    Args:
+        datasets: data sets with a length (AssertionError for none).
+
     >>> len(naru.utils.data.ConcatDataset([[1, 2], [3]]))
     3
     """
@@ -171,6 +174,10 @@ class ChainDataset(IterableDataset):
 class Subset(Dataset[T_co]):
     """Some samples of a data set, by their numbers.
 
+    Args:
+        dataset: the data set.
+        indices: the numbers.
+
     >>> list(naru.utils.data.Subset([10, 20, 30], [2, 0]))
     [30, 10]
     """
@@ -200,6 +207,10 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
     """The data set cut, in random order, into parts of the given lengths, or shares that add up to 1.
 
     Where shares do not divide evenly, the first parts get one sample more.
+
+    Args:
+        dataset: the data set.
+        generator: draws the numbers; the default one if None.
 
     >>> import naru
     >>> [len(part) for part in random_split(range(10), [0.75, 0.25])]

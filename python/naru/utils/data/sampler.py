@@ -43,6 +43,9 @@ class Sampler(Generic[T_co]):
 class SequentialSampler(Sampler[int]):
     """0, 1, 2 ...
 
+    Args:
+        data_source: a data set, or anything with a length.
+
     >>> list(naru.utils.data.SequentialSampler([5, 6, 7]))
     [0, 1, 2]
     """
@@ -68,6 +71,10 @@ def _seeded(generator: Any) -> dict[str, Any]:
 
 class RandomSampler(Sampler[int]):
     """Sample numbers in random order, or drawn with replacement; `num_samples` of them (all, if None).
+
+    Args:
+        data_source: a data set, or anything with a length.
+        generator: draws the numbers; the default one if None.
 
     >>> sorted(naru.utils.data.RandomSampler([5, 6, 7]))
     [0, 1, 2]
@@ -116,6 +123,10 @@ class RandomSampler(Sampler[int]):
 class SubsetRandomSampler(Sampler[int]):
     """The given numbers in random order.
 
+    Args:
+        indices: the numbers.
+        generator: draws the numbers; the default one if None.
+
     >>> sorted(naru.utils.data.SubsetRandomSampler([2, 4]))
     [2, 4]
     """
@@ -149,6 +160,11 @@ def whole_order(sampler: Any) -> Any:
 
 class WeightedRandomSampler(Sampler[int]):
     """Numbers 0 to len(weights) - 1, drawn with probabilities in proportion to `weights`.
+
+    Args:
+        num_samples: how many.
+        replacement: whether a number may come again.
+        generator: draws the numbers; the default one if None.
 
     >>> list(naru.utils.data.WeightedRandomSampler([0.0, 1.0], 3))
     [1, 1, 1]

@@ -114,6 +114,13 @@ class SummaryWriter:
     """Writes numbers, histograms, images and texts, each under a tag and with a step, to an event file in `log_dir` (runs/<date>_<host> if
     None).
 
+    Args:
+        comment: put behind the folder's name where log_dir is None.
+        purge_step: of no account.
+        max_queue: how many events may wait to be written.
+        flush_secs: and for how many seconds.
+        filename_suffix: put behind the files' names.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
     ...     writer.add_scalar("loss", 0.5, 1)
