@@ -7,6 +7,7 @@ import argparse
 import datetime
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -27,7 +28,8 @@ def operands(library, text, seed):
         name, *sizes = part.split(" ")
         name, _, bound = name.partition("<")
         shape = [int(s) for s in sizes]
-        made[name] = library.tensor(rng.integers(0, int(bound), shape) if bound else rng.uniform(0.1, 0.9, shape).astype(np.float32))
+        floats = rng.uniform(-0.9 if name == "s" else 0.1, 0.9, shape).astype(np.float32)
+        made[name] = library.tensor(rng.integers(0, int(bound), shape) if bound else floats)
     return made
 
 
@@ -89,10 +91,15 @@ def show(seconds):
     return f"{seconds * 1e9:.3g} ns"
 
 
+def summary(found):
+    """One line: how many calls, what the middle one takes in PyTorch's times, how many are slower than they should be."""
+    ratio = [row["naru"] / row["torch"] for row in found.values()]
+    return f"{len(ratio)} calls, median naru / PyTorch {statistics.median(ratio):.2f}, {sum(r > SLOW for r in ratio)} above {SLOW}"
+
+
 def page(found, threads, rounds, version):
     """The page: the slowest beside PyTorch first."""
     ratio = {key: row["naru"] / row["torch"] for key, row in found.items()}
-    slow = sum(r > SLOW for r in ratio.values())
     out = [
         "# Operators beside PyTorch",
         "",
@@ -100,7 +107,7 @@ def page(found, threads, rounds, version):
         f"{threads} thread{'s' * (threads > 1)}, beside PyTorch {version} eager; the least of the medians of {rounds} rounds, in time of the processor where there is one thread. Slowest first. A machine that does other",
         "work at the same time shares its caches with it: small calls differ by half from run to run.",
         "",
-        f"{len(found)} calls: {slow} slower than {SLOW} × PyTorch's time, {sum(r < 1 for r in ratio.values())} faster than PyTorch.",
+        f"{summary(found)} (slower than they should be), {sum(r < 1 for r in ratio.values())} faster than PyTorch.",
         "",
         "| operator | operands | naru | PyTorch | naru / PyTorch |",
         "|---|---|---|---|---|",
@@ -127,6 +134,8 @@ def main():
         sys.exit("bench/ops.py: NARU_PEERS_PYTHON names no Python that has torch; ./run bench --ops does")
     version = subprocess.run([peers, "-c", "import torch; print(torch.__version__.split('+')[0])"], capture_output=True, text=True).stdout.strip()
     found = measure(options.threads, options.rounds, names, peers)
+    if not found:
+        sys.exit("bench/ops.py: nothing was measured")
     text = page(found, options.threads, options.rounds, version)
     if options.json:
         Path(options.json).write_text(json.dumps([{"name": n, "size": s, **row} for (n, s), row in found.items()], indent=1))
@@ -135,6 +144,7 @@ def main():
     else:
         PAGE.write_text(text)
         print(f"wrote {PAGE.relative_to(ROOT)}")
+    print(summary(found))
 
 
 if __name__ == "__main__":
