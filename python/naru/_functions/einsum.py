@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
 from .. import _C
@@ -83,22 +85,61 @@ def _contract(a: _Labelled, b: _Labelled, keep: set[str]) -> _Labelled:
     return _Labelled(out, batch + rows + columns)
 
 
-def einsum(*args: Any) -> Tensor:
-    """Products of the operands, summed over the subscripts that the result does not have.
+class _Product:
+    """What a contraction of two operands without sums or repeats is: orders of dimensions (None: as they stand) and shapes around one product."""
 
-    Args:
-        equation: e.g. "bij,bjk->bik"; "..." stands for further dimensions, which broadcast. Without "->" the result has
-            the subscripts that occur once, in alphabetical order.
-        operands: the tensors, one for each term.
+    def __init__(self, terms: tuple[str, str], wanted: str, sizes: dict[str, int]) -> None:
+        a, b = terms
+        shared = [name for name in a if name in b]
+        batch, inner = [n for n in shared if n in wanted], [n for n in shared if n not in wanted]
+        rows, columns = [n for n in a if n not in shared], [n for n in b if n not in shared]
+        self.left = self._side(a, batch, rows, inner, sizes)
+        self.right = self._side(b, batch, inner, columns, sizes)
+        made = batch + rows + columns
+        self.shape = [sizes[n] for n in made]
+        self.order = None if made == list(wanted) else [made.index(n) for n in wanted]
+        self.as_it_is = len(batch) == len(rows) == len(columns) == 1
 
-    >>> import naru
-    >>> x = naru.arange(4.0).reshape(2, 2)
-    >>> einsum("ij,jk->ik", x, x)
-    tensor([[ 2.,  3.],
-            [ 6., 11.]])
-    >>> einsum("ii", x)
-    tensor(3.)
-    """
+    @staticmethod
+    def _side(term: str, first: list[str], second: list[str], third: list[str], sizes: dict[str, int]) -> tuple[list[int] | None, list[int] | None]:
+        names = first + second + third
+        shape = [math.prod(sizes[n] for n in part) for part in (first, second, third)]
+        same = len(first) == len(second) == len(third) == 1
+        return (None if names == list(term) else [term.index(n) for n in names]), (None if same else shape)
+
+    def __call__(self, a: Tensor, b: Tensor) -> Tensor:
+        factors = []
+        for tensor, (order, shape) in ((a, self.left), (b, self.right)):
+            tensor = tensor if order is None else tensor.permute(order)
+            factors.append(tensor if shape is None else tensor.reshape(shape))
+        out = factors[0].bmm(factors[1])
+        if not self.as_it_is:
+            out = out.reshape(self.shape)
+        return out if self.order is None else out.permute(self.order)
+
+
+@functools.lru_cache(maxsize=256)
+def _product_of(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> _Product | None:
+    """None where there is more to do than one product, or something to refuse."""
+    inputs, arrow, wanted = equation.replace(" ", "").partition("->")
+    terms = tuple(inputs.split(","))
+    if not arrow or len(terms) != 2 or not (inputs.replace(",", "") + wanted).isalpha() or not equation.isascii():
+        return None
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, (a, b)):
+        if len(term) != len(shape) or len(set(term)) != len(term):
+            return None
+        for name, size in zip(term, shape):
+            if sizes.setdefault(name, size) != size:
+                return None
+    alone = set(terms[0]) ^ set(terms[1])
+    if len(set(wanted)) != len(wanted) or not set(wanted) <= set(sizes) or not alone <= set(wanted):
+        return None
+    return _Product(terms, wanted, sizes)
+
+
+def _general(args: tuple) -> Tensor:
+    """Of any number of operands, two after another."""
     if not args:
         raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
     if isinstance(args[0], str):
@@ -161,3 +202,26 @@ def einsum(*args: Any) -> Tensor:
         result = _contract(result, item.without_repeats(), set(wanted) | later)
     result = result.sum_over(set(result.labels) - set(wanted))
     return result.ordered(wanted)
+
+
+def einsum(*args: Any) -> Tensor:
+    """Products of the operands, summed over the subscripts that the result does not have.
+
+    Args:
+        equation: e.g. "bij,bjk->bik"; "..." stands for further dimensions, which broadcast. Without "->" the result has
+            the subscripts that occur once, in alphabetical order.
+        operands: the tensors, one for each term.
+
+    >>> import naru
+    >>> x = naru.arange(4.0).reshape(2, 2)
+    >>> einsum("ij,jk->ik", x, x)
+    tensor([[ 2.,  3.],
+            [ 6., 11.]])
+    >>> einsum("ii", x)
+    tensor(3.)
+    """
+    if len(args) == 3 and isinstance(args[0], str) and isinstance(args[1], Tensor) and isinstance(args[2], Tensor):
+        product = _product_of(args[0], args[1].shape, args[2].shape)
+        if product is not None:
+            return product(args[1], args[2])
+    return _general(args)
