@@ -155,7 +155,7 @@ class Hardtanh(Module):
 
 
 class ReLU6(Hardtanh):
-    """min(max(x, 0), 6)
+    """min(max(x, 0), 6); `inplace` writes it into the input.
 
     >>> naru.nn.ReLU6()(naru.tensor([-1.0, 2.0, 8.0]))
     tensor([0., 2., 6.])
