@@ -38,7 +38,7 @@ bool check_alpha(const Operand& a, const Operand& b, Scalar alpha) {
 
 Scalar negative(Scalar s) {
   if (s.is_complex()) return -s.to<std::complex<double>>();
-  return s.is_float() ? Scalar(-s.to_double()) : Scalar(-s.to_int());
+  return s.is_float() ? Scalar(-s.to_double()) : Scalar(static_cast<int64_t>(0 - static_cast<uint64_t>(s.to_int())));
 }
 
 // A factor as a number of the type in which all of them are computed: integers cut fractions off.

@@ -1,4 +1,5 @@
 // The parts of complex tensors: views of them, and what is made of two real tensors.
+#include "core/sizes.h"
 #include "naru/complex.h"
 
 #include "ops/autocast.h"
@@ -19,8 +20,8 @@ struct Geometry {
   int64_t offset;
 };
 Geometry geometry_of_parts(const Tensor& t) {
-  Geometry g{t.sizes(), t.strides(), t.storage_offset() * 2};
-  for (int64_t& s : g.strides) s *= 2;
+  Geometry g{t.sizes(), t.strides(), times(t.storage_offset(), 2)};
+  for (int64_t& s : g.strides) s = times(s, 2);
   g.sizes.push_back(2), g.strides.push_back(1);
   return g;
 }

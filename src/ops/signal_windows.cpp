@@ -20,10 +20,10 @@ Tensor filled(int64_t m, bool sym, const Options& options, F f) {
   Options o = options;
   o.requires_grad = false;
   if (!o.dtype) o.dtype = default_dtype();
-  const int64_t n = sym ? m : m + 1;
+  const double n = static_cast<double>(m) + (sym ? 0 : 1);
   std::vector<double> numbers(static_cast<size_t>(m), 1.0);
   if (m > 1)
-    for (int64_t i = 0; i < m; ++i) numbers[static_cast<size_t>(i)] = f(static_cast<double>(i), static_cast<double>(n));
+    for (int64_t i = 0; i < m; ++i) numbers[static_cast<size_t>(i)] = f(static_cast<double>(i), n);
   const Tensor t = from_data(numbers.data(), {m}, DType::F64, o).to(*o.dtype);
   return options.requires_grad ? t.requires_grad_() : t;
 }

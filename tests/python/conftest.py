@@ -1,6 +1,8 @@
 """Virtual devices for the whole run, so that every test sees several kinds of device on any machine."""
 import gc
 import os
+import sys
+from pathlib import Path
 
 os.environ.setdefault("NARU_VIRTUAL", "cuda:2,mps:1")
 if "NARU_TEST_DEVICES" not in os.environ:
@@ -8,6 +10,8 @@ if "NARU_TEST_DEVICES" not in os.environ:
         os.environ.pop(hides, None)
 # Kernels of devices are not kept: writing them takes as long as compiling (the test of the cache has one of its own).
 os.environ.setdefault("NARU_CACHE_DIR", "")
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # for tools
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402

@@ -7,11 +7,15 @@ import sys
 import naru
 import pytest
 
+from tools.sanitized import SANITIZED
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def run(*arguments):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, os.path.dirname(os.path.dirname(naru.__file__)), os.environ.get("PYTHONPATH", "")])}
+    if SANITIZED:  # signals are what the fuzzer looks for
+        environment["ASAN_OPTIONS"] += ":handle_segv=0"
     return subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import naru
 
+from ..sanitized import SANITIZED
 from . import work
 from .close import array_of, differs
 from .plain import CannotPack, Missing, Packer, Unpacker
@@ -178,7 +179,8 @@ def first_line(e: BaseException) -> str:
 def main() -> None:
     warnings.simplefilter("ignore")
     naru.random.set_algorithm("pytorch")
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+    if not SANITIZED:
+        resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     for line in sys.stdin:
         path, first = line.rsplit(" ", 1)
         with open(path, "rb") as f:

@@ -24,10 +24,12 @@ import time
 import warnings
 from typing import Any, Callable
 
+from ..sanitized import SANITIZED
 from . import ROOT, search_path
 
 CALLS_PER_CHILD = 3000
-PROCESSOR_SECONDS, CLOCK_SECONDS = 5.0, 60.0
+PROCESSOR_SECONDS, CLOCK_SECONDS = 5.0 * (10 if SANITIZED else 1), 60.0 * (10 if SANITIZED else 1)
+REFUSED_MEMORY = re.compile(r"AddressSanitizer: (allocator is out of memory|requested allocation size)")  # an answer, where it ends the process
 M_ARENA_MAX = -8  # of glibc's mallopt
 ADDRESS_SPACE = 1 << 30  # beyond what the process has taken when it begins
 BAD_WORDS = re.compile(r"std::|vector::_M|basic_string|bitset::|bad_alloc|max_size\(\)|_M_\w+|cannot create std|(list|tuple) index out of range")
@@ -177,8 +179,8 @@ def described(value: Any) -> str:
 
 def limit_memory() -> None:
     """Lets this process take no more than ADDRESS_SPACE beside what it has."""
-    if "libasan" in os.environ.get("LD_PRELOAD", ""):
-        return  # an address sanitizer ends the process where memory is refused
+    if SANITIZED:
+        return
     ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)  # else each thread's arena reserves addresses that nobody asked for
     with open("/proc/self/statm") as file:
         limit = int(file.read().split()[0]) * resource.getpagesize() + ADDRESS_SPACE
@@ -231,6 +233,8 @@ def watched(arguments: list[str], progress: str, first: int, deadline: float) ->
     with open(progress, "wb") as file:
         file.write(f"{first:12d}".encode())
     environment = {**os.environ, "PYTHONPATH": search_path(), "NARU_VIRTUAL": "cuda:2,mps:1", "NARU_CACHE_DIR": ""}
+    if SANITIZED:
+        environment["ASAN_OPTIONS"] += ":log_path=stderr"
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         process = subprocess.Popen([sys.executable, *arguments], stdout=out, stderr=errors, env=environment, cwd=ROOT)
         at, since, used, ended = -1, time.monotonic(), 0.0, ""
@@ -256,7 +260,9 @@ def watched(arguments: list[str], progress: str, first: int, deadline: float) ->
             at = int(file.read() or b"0")
         out.seek(0), errors.seek(0)
         lines, trace = out.read().decode(errors="replace").splitlines(), errors.read().decode(errors="replace")
-    if not ended and status != 0:
+    if not ended and REFUSED_MEMORY.search(trace):
+        ended = "refused memory"
+    elif not ended and status != 0:
         ended = f"signal {-status}" if status < 0 else f"exit status {status}"
         lines.append("TRACE " + " | ".join(line.strip() for line in trace.splitlines()[:6]))
     return ended, at, lines
@@ -276,7 +282,7 @@ def fuzz(seconds: float, seed: int, calls: float) -> int:
             for line in wrong:
                 print(f"seed {seed}, call {line[6:]}", flush=True)
             found += len(wrong)
-            if ended and ended != "deadline":
+            if ended not in ("", "deadline", "refused memory"):
                 found += 1
                 print(f"seed {seed}, call {at}: {ended}", *[line for line in lines if line.startswith("TRACE")], flush=True)
             first = at + 1 if ended else first + count

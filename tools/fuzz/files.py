@@ -26,6 +26,8 @@ import zipfile
 from collections import Counter, OrderedDict, defaultdict
 from pathlib import Path
 
+from ..sanitized import SANITIZED
+
 KEPT = Path(__file__).resolve().parents[2] / "build" / "fuzz"
 MOST_SECONDS = 5.0
 MEMORY = 8 << 30
@@ -320,7 +322,7 @@ def worker(pipe, seed: int, first: int, formats: list[str]) -> None:
 
 
 def work(pipe, seed: int, first: int, formats: list[str]) -> None:
-    if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # which ends the process where memory is refused
+    if not SANITIZED:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     import naru
