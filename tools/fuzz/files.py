@@ -14,7 +14,6 @@ import contextlib
 import io
 import json
 import multiprocessing
-import os
 import pickle
 import pickletools
 import random
