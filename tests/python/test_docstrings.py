@@ -2,6 +2,7 @@
 import contextlib
 import doctest
 import enum
+import functools
 import importlib
 import inspect
 import io
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import naru
 import pytest
-from naru._documentation import example, examples, tables
+from naru._documentation import _blocks, _glossary, example, examples, tables
 
 ALL = {"naru": naru} | {
     info.name: importlib.import_module(info.name)
@@ -41,6 +42,33 @@ def of_the_extension():
     return found | {n for n, value in vars(naru._C.Tensor).items() if not n.startswith("_") and isinstance(value, FUNCTIONS)}
 
 
+def attributes():
+    """Tensor's public attributes that are no functions of the extension: those with a getter, and methods in Python."""
+    return {
+        n: value for n, value in vars(naru.Tensor).items()
+        if not n.startswith("_") and (inspect.isgetsetdescriptor(value) or inspect.isfunction(value))
+    }  # fmt: skip
+
+
+@functools.cache
+def texts_of(name):
+    """What the docstrings of a function of the extension, and of the method, say before the example."""
+    found = (getattr(naru._C, name, None), vars(naru.Tensor).get(name))
+    return [value.__doc__.partition("\n>>>")[0] for value in found if isinstance(value, FUNCTIONS)]
+
+
+def signatures(name):
+    """The lines that begin them, one for each set of parameters."""
+    return [line for text in texts_of(name) for line in text.splitlines() if line.startswith(f"{name}(")]
+
+
+def parameters_of(name):
+    """The names in the signatures of a function of the extension: the last word of what stands before a comma or an equals sign."""
+    rows = [line[len(name) + 1 : line.rindex(")", 0, (line.rfind(") ->") + 1) or None)] for line in signatures(name)]
+    parts = [part.partition(" = ")[0].split() for row in rows for part in re.sub(r"\(.*?\)|\[.*?\]", "", row).split(",")]
+    return {part[-1].strip("*") for part in parts if part} - {""}
+
+
 def text_of(value):
     """A docstring; of a class that of its construction with it."""
     own = inspect.getdoc(value) or ""
@@ -62,6 +90,14 @@ def test_no_example_is_of_a_function_that_is_not_there():
     assert sorted(set(examples()) - of_the_extension()) == []
 
 
+def test_what_is_said_of_a_parameter_is_of_one_that_is_there():
+    asked = {(p, name) for name, (listed, _) in _blocks("examples").items() for p in listed}
+    unknown = [(p, name) for p, name in asked if p not in parameters_of(name) | parameters_of(name + "_") or p not in {w.split()[0] for w in _glossary()}]
+    assert unknown == []
+    used = {f"{p} {name}" for p, name in asked} | {p for p, _ in asked}
+    assert sorted(words for words in _glossary() if words not in used) == []
+
+
 def test_an_example_calls_the_function_it_is_of():
     for name, text in ((name, text) for table in tables() for name, text in examples(table).items()):
         called = re.sub(r"^(fft|linalg|special|signal)_", "", name).removesuffix("_with_indices")
@@ -76,6 +112,8 @@ def docstrings():
         if isinstance(value, (staticmethod, classmethod)):
             value = value.__func__
         inner = value.fget if isinstance(value, property) else value
+        if inspect.isgetsetdescriptor(inner):
+            add(name, inner.__doc__)
         if id(inner) in seen or not (inspect.isroutine(inner) or inspect.isclass(inner)) or not str(getattr(inner, "__module__", "")).startswith("naru"):
             return
         seen.add(id(inner))
@@ -157,7 +195,7 @@ def test_the_parameters_that_a_docstring_lists_are_those_of_the_signature():
     wrong = {}
     for name, value in NAMES:
         listed = parameters_listed(inspect.getdoc(value) or "")
-        if not listed:
+        if not listed or isinstance(value, FUNCTIONS):
             continue
         there = inspect.signature(value).parameters
         open_ended = any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in there.values())
@@ -175,10 +213,15 @@ def test_a_public_name_shows_an_example_and_names_its_parameters_unless_the_list
     listed = {line for path in LACKING.glob("*.txt") for line in path.read_text().splitlines()}
     found = {line for lines in lacking().values() for line in lines}
     assert sorted(found - listed) == []
-    there = {name for name, _ in NAMES}  # others are not on this machine, or are there by another way (an installed torchvision)
+    there = {name for name, _ in NAMES} | {f"naru.Tensor.{name}" for name in attributes()}  # others are not on this machine, or are there by another way (an installed torchvision)
     assert sorted(line for line in listed - found if line.split()[0] in there or line.startswith("naru._C.")) == []
     print(f"{len(NAMES)} public names; without an example {sum(line.endswith(' example') for line in found)}, "
           f"without some of their parameters {sum(' parameters ' in line for line in found)}")  # fmt: skip
+
+
+def words_of(text):
+    """Those of a docstring's prose."""
+    return set(re.findall(r"\w+", re.sub(r"^ *(>>>|\.\.\.) .*$", "", text, flags=re.MULTILINE)))
 
 
 def unnamed_parameters(value):
@@ -190,8 +233,7 @@ def unnamed_parameters(value):
     except (TypeError, ValueError):
         return []
     passed_on = {p.name for p in there if p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) and p.name in ("args", "kwargs", "arguments", "options")}
-    words = set(re.findall(r"\w+", re.sub(r"^ *(>>>|\.\.\.) .*$", "", text_of(value), flags=re.MULTILINE)))
-    return [p.name for p in there if p.name not in words | passed_on and not p.name.startswith("_")]
+    return [p.name for p in there if p.name not in words_of(text_of(value)) | passed_on and not p.name.startswith("_")]
 
 
 def lacking():
@@ -204,7 +246,12 @@ def lacking():
                 lines[package].append(f"{name} example")
             if unnamed := unnamed_parameters(value):
                 lines[package].append(f"{name} parameters {' '.join(unnamed)}")
-    lines["naru"] += [f"naru._C.{name} example" for name in of_the_extension() if not example(name)]
+    for name in of_the_extension():
+        prose = (line for text in texts_of(name) for line in text.splitlines() if not line.startswith(f"{name}("))
+        unnamed = parameters_of(name) - words_of("\n".join(prose)) - {"input", "out", "self"}
+        lines["naru"] += [f"naru._C.{name} example"] if ">>>" not in example(name) else []
+        lines["naru"] += [f"naru._C.{name} parameters {' '.join(sorted(unnamed))}"] if unnamed else []
+    lines["naru"] += [f"naru.Tensor.{name} example" for name, value in attributes().items() if ">>>" not in (value.__doc__ or "")]
     return {package: sorted(found) for package, found in lines.items() if found}
 
 

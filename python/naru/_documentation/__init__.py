@@ -1,7 +1,8 @@
 """Examples in tables beside this file, which docstrings show and a test runs: `examples.doctest` has those of the functions that are written in C++,
 the others those of Python functions that are made in loops or for several kinds of devices.
 
-A block is a name, as the extension has it (`fft_fft`), and lines as Python shows them; an empty line ends it.
+A block is a name, as the extension has it (`fft_fft`), and lines as Python shows them; an empty line ends it. Behind a colon the name may have those of
+parameters that the function's own text does not explain: `parameters.txt` says what they are, everywhere or of some functions.
 """
 
 from __future__ import annotations
@@ -24,6 +25,16 @@ def tables() -> list[str]:
 
 
 @functools.cache
+def _blocks(table: str) -> dict[str, tuple[list[str], str]]:
+    """The blocks of a table by name: the parameters that are to be explained, and the example."""
+    found = {}
+    for block in (_FOLDER / f"{table}.doctest").read_text(encoding="utf-8").strip().split("\n\n"):
+        head, text = block.split("\n", 1)
+        name, _, parameters = head.partition(":")
+        found[name] = parameters.split(), text
+    return found
+
+
 def examples(table: str = "examples") -> dict[str, str]:
     """The examples of a table, by name.
 
@@ -31,18 +42,34 @@ def examples(table: str = "examples") -> dict[str, str]:
     >>> examples()["numel"].splitlines()[-1]
     '6'
     """
-    text = (_FOLDER / f"{table}.doctest").read_text(encoding="utf-8")
-    return dict(block.split("\n", 1) for block in text.strip().split("\n\n"))
+    return {name: text for name, (_, text) in _blocks(table).items()}
+
+
+@functools.cache
+def _glossary() -> dict[str, str]:
+    """What parameters are, by name, or by name and function: "dim", "dim cat"."""
+    found = {}
+    for line in (_FOLDER / "parameters.txt").read_text(encoding="utf-8").splitlines():
+        head, _, text = line.partition(": ")
+        name, _, functions = head.partition(" of ")
+        found |= dict.fromkeys([f"{name} {function}" for function in functions.split()] or [name], text)
+    return found
 
 
 def example(name: str) -> str:
-    """What stands below the text of a function: its example, or that of the function which it does in place; "" where there is none.
+    """What stands below the text of a function: what parameters are that the text does not name, and its example, or those of the function which
+    it does in place; "" where there is none.
 
     >>> from naru._documentation import example
-    >>> example("abs_").splitlines()[1]
-    'tensor([1.5000, 0.0000, 2.2500])'
+    >>> print(example("atan2_").partition("\\n\\n")[0])
+    Args:
+        other: the second operand, which is broadcast against the first; dtypes are promoted
     """
-    return examples().get(name) or examples().get(name.removesuffix("_"), "")
+    blocks, base = _blocks("examples"), name.removesuffix("_")
+    parameters, text = blocks.get(name) or blocks.get(base) or ([], "")
+    words = _glossary()
+    rows = [f"    {p}: {words.get(f'{p} {name}') or words.get(f'{p} {base}') or words[p]}" for p in parameters]
+    return "\n".join(["Args:", *rows, "", text] if rows else [text])
 
 
 def show(names: dict[str, Any], table: str, **words: str) -> None:

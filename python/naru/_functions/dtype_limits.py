@@ -37,7 +37,7 @@ def _name(dtype: Any) -> str:
 
 
 class finfo:
-    """The limits of a floating-point dtype (the default one if None).
+    """The limits of `type`, a floating-point dtype (the default one if None).
 
     >>> import naru
     >>> naru.finfo(naru.float32).eps
@@ -68,7 +68,7 @@ class finfo:
 
 
 class iinfo:
-    """The limits of an integer dtype.
+    """The limits of `type`, an integer dtype.
 
     >>> naru.iinfo(naru.int8).max
     127
