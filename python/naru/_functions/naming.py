@@ -27,3 +27,22 @@ def named(name: str, doc: str) -> Callable[[F], F]:
         return function
 
     return give
+
+
+def inherit_docs(cls: type) -> None:
+    """Gives each property of a class that has no docstring that of its bases, which `help` does not find by itself.
+
+    >>> from naru._functions.naming import inherit_docs
+    >>> class Base:
+    ...     @property
+    ...     def mean(self):
+    ...         "The mean."
+    >>> class Zero(Base):
+    ...     mean = property(lambda self: 0)
+    >>> inherit_docs(Zero)
+    >>> Zero.mean.__doc__
+    'The mean.'
+    """
+    for name, value in vars(cls).items():
+        if isinstance(value, property) and not value.__doc__:
+            value.__doc__ = next((base.__dict__[name].__doc__ for base in cls.__mro__[1:] if name in base.__dict__), None)

@@ -27,7 +27,14 @@ class Constraint:
     event_dim: Any = 0
 
     def check(self, value: Tensor) -> Tensor:
-        """For each event, as a bool tensor, whether it is in the set."""
+        """For each event, as a bool tensor, whether it is in the set.
+
+        Args:
+            value: events.
+
+        >>> naru.distributions.constraints.positive.check(naru.tensor([-1.0, 1.0]))
+        tensor([False,  True])
+        """
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -173,8 +180,8 @@ class MixtureSameFamilyConstraint(Constraint):
         self.base_constraint = base_constraint
         super().__init__()
 
-    is_discrete = property(lambda self: self.base_constraint.is_discrete)
-    event_dim = property(lambda self: self.base_constraint.event_dim)
+    is_discrete = property(lambda self: self.base_constraint.is_discrete, doc="Whether it is countable.")
+    event_dim = property(lambda self: self.base_constraint.event_dim, doc="How many dimensions a value has.")
 
     def check(self, value: Tensor) -> Tensor:
         """Whether a value is in the support of all components."""

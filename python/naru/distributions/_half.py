@@ -14,7 +14,7 @@ Tensor = _C.Tensor
 class Half(TransformedDistribution):
     """|x| for x of a distribution around 0 with a `scale`."""
 
-    scale = property(lambda self: self.base_dist.scale)
+    scale = property(lambda self: self.base_dist.scale, doc="The normal distribution's standard deviation.")
     mode = property(lambda self: _C.zeros_like(self.scale))
 
     def log_prob(self, value: Any) -> Tensor:

@@ -223,8 +223,8 @@ class CatTransform(Transform):
         assert len(self.lengths) == len(self.transforms)
         self.dim = dim
 
-    event_dim = property(lambda self: max(t.event_dim for t in self.transforms))
-    length = property(lambda self: sum(self.lengths))
+    event_dim = property(lambda self: max(t.event_dim for t in self.transforms), doc="How many dimensions a value has.")
+    length = property(lambda self: sum(self.lengths), doc="The size of all pieces together.")
     bijective = property(lambda self: all(t.bijective for t in self.transforms))
 
     def with_cache(self, cache_size: int = 1) -> Transform:
@@ -254,10 +254,12 @@ class CatTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Any:
+        """The set of arguments."""
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
     def codomain(self) -> Any:
+        """The set of values."""
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
 
@@ -304,10 +306,12 @@ class StackTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Any:
+        """The set of arguments."""
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
     def codomain(self) -> Any:
+        """The set of values."""
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
 
 

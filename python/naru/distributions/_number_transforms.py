@@ -218,6 +218,7 @@ class AffineTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
+        """The set of arguments."""
         return constraints.real if self.event_dim == 0 else constraints.independent(constraints.real, self.event_dim)
 
     codomain = domain

@@ -8,6 +8,7 @@ import weakref
 from typing import Any
 
 from .. import _C
+from .._functions.naming import inherit_docs
 from . import constraints
 from .utils import _sum_rightmost, lazy_property
 
@@ -35,6 +36,10 @@ class Transform:
     bijective = False
     domain: Any
     codomain: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        inherit_docs(cls)
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -69,7 +74,16 @@ class Transform:
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """The transform with such a cache."""
+        """The transform with such a cache.
+
+        Args:
+            cache_size: 0 or 1.
+
+        >>> t = naru.distributions.transforms.ExpTransform().with_cache()
+        >>> x = naru.tensor(0.3)
+        >>> t.inv(t(x)) is x
+        True
+        """
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -111,7 +125,16 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """log |dy/dx| of each event."""
+        """log |dy/dx| of each event.
+
+        Args:
+            x: an argument. y: its value.
+
+        >>> t = naru.distributions.transforms.AffineTransform(0.0, 2.0)
+        >>> x = naru.tensor([1.0, 3.0])
+        >>> t.log_abs_det_jacobian(x, t(x))
+        tensor([0.6931, 0.6931])
+        """
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -183,6 +206,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
+        """The set of arguments."""
         if not self.parts:
             return constraints.real
         found = self.parts[0].domain
@@ -194,6 +218,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
+        """The set of values."""
         if not self.parts:
             return constraints.real
         found = self.parts[-1].codomain
@@ -283,10 +308,12 @@ class IndependentTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
+        """The set of arguments."""
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
+        """The set of values."""
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     bijective = property(lambda self: self.base_transform.bijective)
@@ -337,10 +364,12 @@ class ReshapeTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Any:
+        """The set of arguments."""
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
     def codomain(self) -> Any:
+        """The set of values."""
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def with_cache(self, cache_size: int = 1) -> Transform:

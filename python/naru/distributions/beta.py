@@ -40,8 +40,8 @@ class Beta(ExponentialFamily):
         new._dirichlet = self._dirichlet.expand(_C.Size(batch_shape))
         return new
 
-    concentration1 = property(lambda self: self._dirichlet.concentration[..., 0])
-    concentration0 = property(lambda self: self._dirichlet.concentration[..., 1])
+    concentration1 = property(lambda self: self._dirichlet.concentration[..., 0], doc="The concentration a.")
+    concentration0 = property(lambda self: self._dirichlet.concentration[..., 1], doc="The concentration b.")
     mean = property(lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
     mode = property(lambda self: self._dirichlet.mode[..., 0])
 

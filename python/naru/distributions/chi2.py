@@ -32,4 +32,4 @@ class Chi2(Gamma):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(Chi2, _instance))
 
-    df = property(lambda self: self.concentration * 2)
+    df = property(lambda self: self.concentration * 2, doc="The degrees of freedom.")

@@ -313,8 +313,8 @@ class _Cat(Constraint):
         self.dim = dim
         super().__init__()
 
-    is_discrete = property(lambda self: any(c.is_discrete for c in self.cseq))
-    event_dim = property(lambda self: max(c.event_dim for c in self.cseq))
+    is_discrete = property(lambda self: any(c.is_discrete for c in self.cseq), doc="Whether it is countable.")
+    event_dim = property(lambda self: max(c.event_dim for c in self.cseq), doc="How many dimensions a value has.")
 
     def check(self, value: Tensor) -> Tensor:
         assert -value.dim() <= self.dim < value.dim()
@@ -343,7 +343,7 @@ class _Stack(Constraint):
         self.dim = dim
         super().__init__()
 
-    is_discrete = property(lambda self: any(c.is_discrete for c in self.cseq))
+    is_discrete = property(lambda self: any(c.is_discrete for c in self.cseq), doc="Whether it is countable.")
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]

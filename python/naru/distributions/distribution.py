@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from .. import _C, _missing
+from .._functions.naming import inherit_docs
 from . import constraints
 from .utils import lazy_property
 
@@ -39,9 +40,22 @@ class Distribution:
     has_enumerate_support = False
     _validate_args = __debug__
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        inherit_docs(cls)
+
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Sets whether distributions check their arguments where they are not told."""
+        """Sets whether distributions check their arguments where they are not told.
+
+        Args:
+            value: whether they do.
+
+        >>> naru.distributions.Distribution.set_default_validate_args(False)
+        >>> naru.distributions.Normal(0.0, -1.0).scale
+        tensor(-1.)
+        >>> naru.distributions.Distribution.set_default_validate_args(True)
+        """
         if value not in (True, False):
             raise ValueError
         Distribution._validate_args = value
@@ -78,7 +92,14 @@ class Distribution:
                 )
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The distribution with its parameters expanded to another batch shape."""
+        """The distribution with its parameters expanded to another batch shape.
+
+        Args:
+            batch_shape: sizes that the parameters' broadcast to.
+
+        >>> naru.distributions.Normal(0.0, 1.0).expand((2,)).batch_shape
+        torch.Size([2])
+        """
         raise NotImplementedError
 
     @property
@@ -122,12 +143,24 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Any = _C.Size()) -> Tensor:
-        """Events, of the shape sample_shape + batch_shape + event_shape, without history."""
+        """Events, of the shape sample_shape + batch_shape + event_shape, without history.
+
+        >>> naru.distributions.Normal(naru.zeros(3), 1.0).sample((2,)).shape
+        torch.Size([2, 3])
+        """
         with _C.no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = _C.Size()) -> Tensor:
-        """Events as a differentiable function of the parameters."""
+        """Events as a differentiable function of the parameters.
+
+        Args:
+            sample_shape: how many, as sizes in front of batch_shape.
+
+        >>> scale = naru.tensor(2.0, requires_grad=True)
+        >>> naru.distributions.Uniform(0.0, scale).rsample().requires_grad
+        True
+        """
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Tensor:
@@ -136,27 +169,60 @@ class Distribution:
         return self.sample(_C.Size((n,)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the density (or probability) of an event."""
+        """The logarithm of the density (or probability) of an event.
+
+        Args:
+            value: events (..., *batch_shape, *event_shape); ValueError for one outside of the support.
+
+        >>> naru.distributions.Bernoulli(0.25).log_prob(naru.tensor([0.0, 1.0])).exp()
+        tensor([0.7500, 0.2500])
+        """
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """The probability of being `value` at most."""
+        """The probability of being `value` at most.
+
+        >>> naru.distributions.Exponential(1.0).cdf(naru.tensor(1.0))
+        tensor(0.6321)
+        """
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
-        """The inverse of `cdf`."""
+        """The inverse of `cdf`.
+
+        Args:
+            value: probabilities.
+
+        >>> naru.distributions.Uniform(0.0, 4.0).icdf(naru.tensor(0.25))
+        tensor(1.)
+        """
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All events of a discrete distribution, along the first dimension."""
+        """All events of a discrete distribution, along the first dimension.
+
+        Args:
+            expand: whether they are expanded to the batch shape.
+
+        >>> naru.distributions.Categorical(naru.ones(3)).enumerate_support()
+        tensor([0, 1, 2])
+        """
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
-        """The entropy, in nats."""
+        """The entropy, in nats.
+
+        >>> naru.distributions.Bernoulli(0.5).entropy()
+        tensor(0.6931)
+        """
         raise NotImplementedError
 
     def perplexity(self) -> Tensor:
-        """exp of the entropy."""
+        """exp of the entropy.
+
+        >>> naru.distributions.Categorical(naru.ones(3)).perplexity()
+        tensor(3.)
+        """
         return _C.exp(self.entropy())
 
     def _extended_shape(self, sample_shape: Any = _C.Size()) -> _C.Size:

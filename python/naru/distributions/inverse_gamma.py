@@ -37,8 +37,8 @@ class InverseGamma(TransformedDistribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, _instance=self._get_checked_instance(InverseGamma, _instance))
 
-    concentration = property(lambda self: self.base_dist.concentration)
-    rate = property(lambda self: self.base_dist.rate)
+    concentration = property(lambda self: self.base_dist.concentration, doc="The gamma distribution's shape.")
+    rate = property(lambda self: self.base_dist.rate, doc="The gamma distribution's inverse scale.")
 
     @property
     def mean(self) -> Tensor:

@@ -37,8 +37,8 @@ class LogNormal(TransformedDistribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, _instance=self._get_checked_instance(LogNormal, _instance))
 
-    loc = property(lambda self: self.base_dist.loc)
-    scale = property(lambda self: self.base_dist.scale)
+    loc = property(lambda self: self.base_dist.loc, doc="The normal distribution's mean.")
+    scale = property(lambda self: self.base_dist.scale, doc="The normal distribution's standard deviation.")
     mean = property(lambda self: (self.loc + self.scale.pow(2) / 2).exp())
     mode = property(lambda self: (self.loc - self.scale.square()).exp())
 

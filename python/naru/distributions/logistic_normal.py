@@ -41,5 +41,5 @@ class LogisticNormal(TransformedDistribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, _instance=self._get_checked_instance(LogisticNormal, _instance))
 
-    loc = property(lambda self: self.base_dist.base_dist.loc)
-    scale = property(lambda self: self.base_dist.base_dist.scale)
+    loc = property(lambda self: self.base_dist.base_dist.loc, doc="The normal distribution's mean.")
+    scale = property(lambda self: self.base_dist.base_dist.scale, doc="The normal distribution's standard deviation.")

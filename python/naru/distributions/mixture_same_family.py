@@ -66,8 +66,8 @@ class MixtureSameFamily(Distribution):
     def support(self) -> Any:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
-    mixture_distribution = property(lambda self: self._mixture_distribution)
-    component_distribution = property(lambda self: self._component_distribution)
+    mixture_distribution = property(lambda self: self._mixture_distribution, doc="The Categorical that chooses.")
+    component_distribution = property(lambda self: self._component_distribution, doc="The components.")
 
     def _weights(self) -> Tensor:
         probs = self.mixture_distribution.probs

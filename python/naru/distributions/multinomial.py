@@ -54,9 +54,9 @@ class Multinomial(Distribution):
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
 
-    logits = property(lambda self: self._categorical.logits)
-    probs = property(lambda self: self._categorical.probs)
-    param_shape = property(lambda self: self._categorical.param_shape)
+    logits = property(lambda self: self._categorical.logits, doc="Logarithms of the probabilities.")
+    probs = property(lambda self: self._categorical.probs, doc="The probabilities.")
+    param_shape = property(lambda self: self._categorical.param_shape, doc="The shape of the parameter.")
 
     def sample(self, sample_shape: Any = _C.Size()) -> Tensor:
         sample_shape = _C.Size(sample_shape)

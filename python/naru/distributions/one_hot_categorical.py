@@ -43,11 +43,11 @@ class OneHotCategorical(Distribution):
         return self._categorical._new(*args, **kwargs)
 
     _param = property(lambda self: self._categorical._param)
-    probs = property(lambda self: self._categorical.probs)
-    logits = property(lambda self: self._categorical.logits)
+    probs = property(lambda self: self._categorical.probs, doc="The probabilities.")
+    logits = property(lambda self: self._categorical.logits, doc="Logarithms of the probabilities.")
     mean = property(lambda self: self._categorical.probs)
     variance = property(lambda self: self._categorical.probs * (1 - self._categorical.probs))
-    param_shape = property(lambda self: self._categorical.param_shape)
+    param_shape = property(lambda self: self._categorical.param_shape, doc="The shape of the parameter.")
 
     @property
     def mode(self) -> Tensor:

@@ -78,6 +78,6 @@ class RelaxedBernoulli(TransformedDistribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, _instance=self._get_checked_instance(RelaxedBernoulli, _instance))
 
-    temperature = property(lambda self: self.base_dist.temperature)
-    logits = property(lambda self: self.base_dist.logits)
-    probs = property(lambda self: self.base_dist.probs)
+    temperature = property(lambda self: self.base_dist.temperature, doc="How near it comes to the discrete one.")
+    logits = property(lambda self: self.base_dist.logits, doc="The log odds.")
+    probs = property(lambda self: self.base_dist.probs, doc="The probabilities.")

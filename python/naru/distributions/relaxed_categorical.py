@@ -48,9 +48,9 @@ class ExpRelaxedCategorical(Distribution):
     def _new(self, *args: Any, **kwargs: Any) -> Tensor:
         return self._categorical._new(*args, **kwargs)
 
-    param_shape = property(lambda self: self._categorical.param_shape)
-    logits = property(lambda self: self._categorical.logits)
-    probs = property(lambda self: self._categorical.probs)
+    param_shape = property(lambda self: self._categorical.param_shape, doc="The shape of the parameter.")
+    logits = property(lambda self: self._categorical.logits, doc="Logarithms of the probabilities.")
+    probs = property(lambda self: self._categorical.probs, doc="The probabilities.")
 
     def rsample(self, sample_shape: Any = _C.Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -92,6 +92,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, _instance=self._get_checked_instance(RelaxedOneHotCategorical, _instance))
 
-    temperature = property(lambda self: self.base_dist.temperature)
-    logits = property(lambda self: self.base_dist.logits)
-    probs = property(lambda self: self.base_dist.probs)
+    temperature = property(lambda self: self.base_dist.temperature, doc="How near it comes to the discrete one.")
+    logits = property(lambda self: self.base_dist.logits, doc="Logarithms of the probabilities.")
+    probs = property(lambda self: self.base_dist.probs, doc="The probabilities.")

@@ -106,11 +106,24 @@ class LRScheduler:
         raise NotImplementedError
 
     def get_last_lr(self) -> list[float]:
-        """The rates set last."""
+        """The rates set last.
+
+        >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+        >>> naru.optim.lr_scheduler.StepLR(optimizer, 1).get_last_lr()
+        [1.0]
+        """
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Goes one epoch on (or to `epoch`) and sets the rates."""
+        """Goes one epoch on (or to `epoch`) and sets the rates.
+
+        >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+        >>> schedule = naru.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> optimizer.param_groups[0]["lr"]
+        0.5
+        """
         first = self._step_count == 1 and not self._is_initial
         if first and getattr(self.optimizer.step, "__func__", None) is not getattr(self.optimizer, "_step_watched", None):
             _warn(
@@ -141,11 +154,23 @@ class LRScheduler:
         return [_number(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """All of the schedule's state but the optimizer."""
+        """All of the schedule's state but the optimizer.
+
+        >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+        >>> naru.optim.lr_scheduler.StepLR(optimizer, 1).state_dict()["last_epoch"]
+        0
+        """
         return {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_is_initial")}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes back what `state_dict` gave."""
+        """Takes back what `state_dict` gave.
+
+        >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+        >>> schedule = naru.optim.lr_scheduler.StepLR(optimizer, 1)
+        >>> schedule.load_state_dict({**schedule.state_dict(), "last_epoch": 7})
+        >>> schedule.last_epoch
+        7
+        """
         self.__dict__.update(state_dict)
 
 

@@ -85,7 +85,16 @@ class Optimizer(OptimizerHooks):
     _group_tensors_by_device_and_dtype = staticmethod(_group_tensors_by_device_and_dtype)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Adds a group: a dict with "params" and any options that differ from the defaults."""
+        """Adds a group: a dict with "params" and any options that differ from the defaults.
+
+        Args:
+            param_group: the dict. ValueError for parameters that are in a group already.
+
+        >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+        >>> optimizer.add_param_group({"params": [naru.nn.Parameter(naru.ones(1))], "lr": 0.5})
+        >>> [group["lr"] for group in optimizer.param_groups]
+        [1.0, 0.5]
+        """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         params = param_group["params"]
@@ -127,7 +136,13 @@ class Optimizer(OptimizerHooks):
         self.param_groups.append(group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drops the gradients of all parameters, or zeroes them with set_to_none=False."""
+        """Drops the gradients of all parameters, or zeroes them with set_to_none=False.
+
+        >>> p = naru.nn.Parameter(naru.ones(1)); p.grad = naru.ones(1)
+        >>> naru.optim.SGD([p], lr=1.0).zero_grad()
+        >>> p.grad is None
+        True
+        """
         for group in self.param_groups:
             if set_to_none:
                 _C._drop_gradients(group["params"])
@@ -141,7 +156,13 @@ class Optimizer(OptimizerHooks):
                     param.grad.zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates the parameters once; `closure` computes the loss again and returns it."""
+        """Updates the parameters once; `closure` computes the loss again and returns it.
+
+        >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([2.0])
+        >>> naru.optim.SGD([p], lr=0.25).step()
+        >>> p.data
+        tensor([0.5000])
+        """
         raise NotImplementedError
 
     profile_hook_step = staticmethod(with_hooks)
@@ -182,7 +203,14 @@ class Optimizer(OptimizerHooks):
     # --- state -------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """{"state": a dict for each parameter's number, "param_groups": the options with the numbers as "params"}."""
+        """{"state": a dict for each parameter's number, "param_groups": the options with the numbers as "params"}.
+
+        >>> p = naru.nn.Parameter(naru.ones(1)); p.grad = naru.ones(1)
+        >>> optimizer = naru.optim.SGD([p], lr=1.0, momentum=0.5)
+        >>> optimizer.step()
+        >>> optimizer.state_dict()["state"]
+        {0: {'momentum_buffer': tensor([1.])}}
+        """
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
         numbers: dict[int, int] = {}
@@ -201,7 +229,17 @@ class Optimizer(OptimizerHooks):
         return collected
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes back what `state_dict` gave. Tensors that have the parameter's device and dtype are used as they are, not copied."""
+        """Takes back what `state_dict` gave. Tensors that have the parameter's device and dtype are used as they are, not copied.
+
+        Args:
+            state_dict: what it gave. ValueError where the groups' sizes differ.
+
+        >>> first = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=0.5)
+        >>> second = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+        >>> second.load_state_dict(first.state_dict())
+        >>> second.param_groups[0]["lr"]
+        0.5
+        """
         import copy
 
         state_dict = state_dict.copy()  # hooks may change it

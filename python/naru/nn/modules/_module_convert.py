@@ -25,7 +25,16 @@ class ConvertMethods:
         parameters: Callable[[], Iterator[Any]]
 
     def apply(self, fn: Callable[[Any], Any]) -> Self:
-        """Calls `fn` on every submodule, children first, and on this module; returns self."""
+        """Calls `fn` on every submodule, children first, and on this module; returns self.
+
+        Args:
+            fn: a function of a module.
+
+        >>> _ = naru.nn.Sequential(naru.nn.ReLU(), naru.nn.Tanh()).apply(lambda module: print(type(module).__name__))
+        ReLU
+        Tanh
+        Sequential
+        """
         for module in self.children():
             module.apply(fn)
         fn(self)
@@ -57,6 +66,13 @@ class ConvertMethods:
         """Moves and casts parameters and buffers, in place: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`.
 
         Only floating-point tensors are cast; `memory_format` is for those of 4 and 5 dimensions. Returns self.
+
+        >>> layer = naru.nn.Linear(3, 2).to(naru.float64)
+        >>> layer.weight.dtype
+        torch.float64
+        >>> with naru.virtual("cuda", count=1):
+        ...     str(naru.nn.Linear(3, 2).to("cuda").weight.device)
+        'cuda:0'
         """
         memory_format = kwargs.get("memory_format")
         device, dtype, non_blocking = _parse_to(args, kwargs)
@@ -81,43 +97,93 @@ class ConvertMethods:
         return self._apply(convert)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Moves parameters and buffers to `device` without copying their values."""
+        """Moves parameters and buffers to `device` without copying their values.
+
+        Args:
+            device: where. recurse: whether submodules go along.
+
+        >>> layer = naru.nn.Linear(3, 2, device="meta").to_empty(device="cpu")
+        >>> layer.weight.device
+        device(type='cpu')
+        """
         return self._apply(lambda t: _C.empty_like(t, device=device), recurse=recurse)
 
     def cpu(self) -> Self:
-        """Moves parameters and buffers to the CPU."""
+        """Moves parameters and buffers to the CPU.
+
+        >>> naru.nn.Linear(3, 2).cpu().weight.device
+        device(type='cpu')
+        """
         return self._apply(lambda t: t.cpu())
 
     def cuda(self, device: Any = None) -> Self:
-        """Moves parameters and buffers to a cuda device (the current one if None)."""
+        """Moves parameters and buffers to a cuda device (the current one if None).
+
+        >>> with naru.virtual("cuda", count=2):
+        ...     str(naru.nn.Linear(3, 2).cuda(1).weight.device)
+        'cuda:1'
+        """
         return self._apply(lambda t: t.cuda(device))
 
     def xpu(self, device: Any = None) -> Self:
-        """Moves parameters and buffers to an xpu device (the current one if None)."""
+        """Moves parameters and buffers to an xpu device (the current one if None).
+
+        >>> with naru.virtual("xpu", count=1):
+        ...     str(naru.nn.Linear(3, 2).xpu().weight.device)
+        'xpu:0'
+        """
         return self._apply(lambda t: t.to(_C.device("xpu") if device is None else _C.device("xpu", device) if isinstance(device, int) else device))
 
     def float(self) -> Self:
-        """Casts floating-point parameters and buffers to float32."""
+        """Casts floating-point parameters and buffers to float32.
+
+        >>> naru.nn.Linear(3, 2, dtype=naru.float64).float().weight.dtype
+        torch.float32
+        """
         return self._apply(lambda t: t.float() if t.is_floating_point() else t)
 
     def double(self) -> Self:
-        """Casts floating-point parameters and buffers to float64."""
+        """Casts floating-point parameters and buffers to float64.
+
+        >>> naru.nn.Linear(3, 2).double().weight.dtype
+        torch.float64
+        """
         return self._apply(lambda t: t.double() if t.is_floating_point() else t)
 
     def half(self) -> Self:
-        """Casts floating-point parameters and buffers to float16."""
+        """Casts floating-point parameters and buffers to float16.
+
+        >>> naru.nn.Linear(3, 2).half().weight.dtype
+        torch.float16
+        """
         return self._apply(lambda t: t.half() if t.is_floating_point() else t)
 
     def bfloat16(self) -> Self:
-        """Casts floating-point parameters and buffers to bfloat16."""
+        """Casts floating-point parameters and buffers to bfloat16.
+
+        >>> naru.nn.Linear(3, 2).bfloat16().weight.dtype
+        torch.bfloat16
+        """
         return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
     def type(self, dst_type: Any) -> Self:
-        """Casts all parameters and buffers to `dst_type`."""
+        """Casts all parameters and buffers to `dst_type`.
+
+        >>> naru.nn.Linear(3, 2).type(naru.float64).weight.dtype
+        torch.float64
+        """
         return self._apply(lambda t: t.type(dst_type))
 
     def train(self, mode: bool = True) -> Self:
-        """Sets training mode (Dropout and the like act) on all submodules; returns self."""
+        """Sets training mode (Dropout and the like act) on all submodules; returns self.
+
+        Args:
+            mode: True for training, False for evaluation.
+
+        >>> layer = naru.nn.Dropout().eval()
+        >>> layer.train().training
+        True
+        """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -126,17 +192,33 @@ class ConvertMethods:
         return self
 
     def eval(self) -> Self:
-        """Sets evaluation mode: the same as `train(False)`."""
+        """Sets evaluation mode: the same as `train(False)`.
+
+        >>> naru.nn.Dropout().eval()(naru.ones(3))
+        tensor([1., 1., 1.])
+        """
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Switches gradients on or off for all parameters; returns self."""
+        """Switches gradients on or off for all parameters; returns self.
+
+        >>> layer = naru.nn.Linear(3, 2).requires_grad_(False)
+        >>> [p.requires_grad for p in layer.parameters()]
+        [False, False]
+        """
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drops all gradients, or zeroes them with set_to_none=False."""
+        """Drops all gradients, or zeroes them with set_to_none=False.
+
+        >>> layer = naru.nn.Linear(2, 1)
+        >>> layer(naru.ones(2)).sum().backward()
+        >>> layer.zero_grad()
+        >>> layer.weight.grad is None
+        True
+        """
         for param in self.parameters():
             if param.grad is None:
                 continue
@@ -153,6 +235,9 @@ class ConvertMethods:
         """Moves parameters and buffers into memory that processes forked from here on share: what one writes the others read.
 
         NotImplementedError where tensors can't be shared. What is on a device stays where it is.
+
+        >>> naru.nn.Linear(3, 2).share_memory().weight.is_shared()
+        True
         """
 
         def share(tensor: Tensor) -> Tensor:
@@ -164,7 +249,13 @@ class ConvertMethods:
         return self._apply(share)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Does nothing: naru compiles as it runs."""
+        """Does nothing: naru compiles as it runs.
+
+        >>> layer = naru.nn.ReLU()
+        >>> layer.compile()
+        >>> layer(naru.tensor([-1.0, 1.0]))
+        tensor([0., 1.])
+        """
 
 
 def _parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, bool]:

@@ -38,7 +38,20 @@ class HookMethods:
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Calls `hook(module, args)` before forward; what it returns, if not None, becomes the arguments."""
+        """Calls `hook(module, args)` before forward; what it returns, if not None, becomes the arguments.
+
+        Args:
+            prepend: whether it is called before the others.
+            with_kwargs: whether it is called as `hook(module, args, kwargs)`, and returns both.
+
+        Returns a handle whose `remove()` takes the hook away.
+
+        >>> layer = naru.nn.ReLU()
+        >>> handle = layer.register_forward_pre_hook(lambda module, args: (args[0] + 1,))
+        >>> layer(naru.tensor([-1.5, 1.0]))
+        tensor([0., 2.])
+        >>> handle.remove()
+        """
         self._hooked = True
         handle = RemovableHandle(self._forward_pre_hooks, extra_dict=self._forward_pre_hooks_with_kwargs)
         self._forward_pre_hooks[handle.id] = hook
@@ -56,7 +69,21 @@ class HookMethods:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """Calls `hook(module, args, output)` after forward; what it returns, if not None, becomes the output."""
+        """Calls `hook(module, args, output)` after forward; what it returns, if not None, becomes the output.
+
+        Args:
+            prepend: whether it is called before the others.
+            with_kwargs: whether it is called as `hook(module, args, kwargs, output)`.
+            always_call: whether it is called, too, where forward raises.
+
+        Returns a handle whose `remove()` takes the hook away.
+
+        >>> layer = naru.nn.ReLU()
+        >>> handle = layer.register_forward_hook(lambda module, args, output: output * 2)
+        >>> layer(naru.tensor([-1.5, 1.0]))
+        tensor([0., 2.])
+        >>> handle.remove()
+        """
         self._hooked = True
         handle = RemovableHandle(
             self._forward_hooks, extra_dict=[self._forward_hooks_with_kwargs, self._forward_hooks_always_called]
@@ -74,6 +101,16 @@ class HookMethods:
         """Calls `hook(module, grad_input, grad_output)` once the gradients of the inputs have been computed.
 
         What it returns, if not None, replaces grad_input in what follows.
+
+        Args:
+            prepend: whether it is called before the others.
+
+        Returns a handle whose `remove()` takes the hook away.
+
+        >>> layer = naru.nn.ReLU()
+        >>> handle = layer.register_full_backward_hook(lambda module, grad_input, grad_output: print(grad_input))
+        >>> layer(naru.tensor([-1.5, 1.0], requires_grad=True)).sum().backward()
+        (tensor([0., 1.]),)
         """
         self._hooked = True
         handle = RemovableHandle(self._backward_hooks)
@@ -83,7 +120,20 @@ class HookMethods:
         return handle
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Calls `hook(module, grad_output)` before the module's backward; what it returns replaces grad_output."""
+        """Calls `hook(module, grad_output)` before the module's backward; what it returns replaces grad_output.
+
+        Args:
+            prepend: whether it is called before the others.
+
+        Returns a handle whose `remove()` takes the hook away.
+
+        >>> layer = naru.nn.ReLU()
+        >>> handle = layer.register_full_backward_pre_hook(lambda module, grad_output: (grad_output[0] * 2,))
+        >>> x = naru.tensor([-1.5, 1.0], requires_grad=True)
+        >>> layer(x).sum().backward()
+        >>> x.grad
+        tensor([0., 2.])
+        """
         self._hooked = True
         handle = RemovableHandle(self._backward_pre_hooks)
         self._backward_pre_hooks[handle.id] = hook

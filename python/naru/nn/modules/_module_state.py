@@ -45,13 +45,27 @@ class StateMethods:
     _version: int = 1
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(module, prefix, keep_vars)` before `state_dict` collects."""
+        """Calls `hook(module, prefix, keep_vars)` before `state_dict` collects.
+
+        >>> layer = naru.nn.ReLU()
+        >>> handle = layer.register_state_dict_pre_hook(lambda module, prefix, keep_vars: print("collecting"))
+        >>> _ = layer.state_dict()
+        collecting
+        """
         handle = RemovableHandle(self._state_dict_pre_hooks)
         self._state_dict_pre_hooks[handle.id] = hook
         return handle
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(module, state_dict, prefix, local_metadata)` after `state_dict` has collected."""
+        """Calls `hook(module, state_dict, prefix, local_metadata)` after `state_dict` has collected.
+
+        >>> layer = naru.nn.Linear(1, 1)
+        >>> def drop_bias(module, state_dict, prefix, local_metadata):
+        ...     del state_dict[prefix + "bias"]
+        >>> handle = layer.register_state_dict_post_hook(drop_bias)
+        >>> list(layer.state_dict())
+        ['weight']
+        """
         handle = RemovableHandle(self._state_dict_hooks)
         self._state_dict_hooks[handle.id] = (hook, False)
         return handle
@@ -62,7 +76,15 @@ class StateMethods:
         return handle
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)` before loading."""
+        """Calls `hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)` before loading.
+
+        >>> layer = naru.nn.Linear(1, 1)
+        >>> def rename(module, state_dict, prefix, metadata, strict, missing, unexpected, errors):
+        ...     state_dict["weight"] = state_dict.pop("w")
+        >>> handle = layer.register_load_state_dict_pre_hook(rename)
+        >>> layer.load_state_dict({"w": naru.ones(1, 1), "bias": naru.zeros(1)})
+        <All keys matched successfully>
+        """
         handle = RemovableHandle(self._load_state_dict_pre_hooks)
         self._load_state_dict_pre_hooks[handle.id] = (hook, True)
         return handle
@@ -73,20 +95,51 @@ class StateMethods:
         return handle
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(module, incompatible_keys)` after loading; it may change the lists of keys."""
+        """Calls `hook(module, incompatible_keys)` after loading; it may change the lists of keys.
+
+        >>> layer = naru.nn.Linear(1, 1)
+        >>> handle = layer.register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.clear())
+        >>> layer.load_state_dict({"weight": naru.ones(1, 1)})
+        <All keys matched successfully>
+        """
         handle = RemovableHandle(self._load_state_dict_post_hooks)
         self._load_state_dict_post_hooks[handle.id] = hook
         return handle
 
     def get_extra_state(self) -> Any:
-        """State beyond parameters and buffers, for a subclass to define together with `set_extra_state`."""
+        """State beyond parameters and buffers, for a subclass to define together with `set_extra_state`.
+
+        >>> class Counter(naru.nn.Module):
+        ...     count = 3
+        ...     def get_extra_state(self):
+        ...         return self.count
+        ...     def set_extra_state(self, state):
+        ...         self.count = state
+        >>> Counter().state_dict()
+        OrderedDict([('_extra_state', 3)])
+        """
         raise RuntimeError(
             "Reached a code path in Module.get_extra_state() that should never be called. A subclass that defines "
             "set_extra_state() must define get_extra_state() too."
         )
 
     def set_extra_state(self, state: Any) -> None:
-        """Takes back what `get_extra_state` gave."""
+        """Takes back what `get_extra_state` gave.
+
+        Args:
+            state: what it gave.
+
+        >>> class Counter(naru.nn.Module):
+        ...     count = 3
+        ...     def get_extra_state(self):
+        ...         return self.count
+        ...     def set_extra_state(self, state):
+        ...         self.count = state
+        >>> counter = Counter()
+        >>> _ = counter.load_state_dict({"_extra_state": 5})
+        >>> counter.count
+        5
+        """
         raise RuntimeError(
             "Reached a code path in Module.set_extra_state() that should never be called. A subclass that defines "
             "get_extra_state() must define set_extra_state() too."
@@ -233,6 +286,12 @@ class StateMethods:
 
         Returns:
             the lists missing_keys and unexpected_keys.
+
+        >>> layer = naru.nn.Linear(2, 1, bias=False)
+        >>> layer.load_state_dict({"weight": naru.tensor([[1.0, 2.0]])})
+        <All keys matched successfully>
+        >>> layer.weight.data
+        tensor([[1., 2.]])
         """
         from collections.abc import Mapping as MappingType
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import _C
 from ..._missing import fail
@@ -23,10 +23,8 @@ from ._global_hooks import (
     registered,
 )
 from ._module_hooks import HookMethods
+from ._module_members import MemberMethods
 from ._module_state import StateMethods, _IncompatibleKeys as _IncompatibleKeys
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 Tensor = _C.Tensor
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
@@ -53,7 +51,7 @@ def type_name(value: object) -> str:
     return kind.__qualname__ if module in ("builtins", None) else f"{module}.{kind.__qualname__}"
 
 
-class Module(ConvertMethods, HookMethods, StateMethods):
+class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
     """The base class of all layers and models.
 
     Parameters, buffers and modules that are assigned as attributes are registered under the attribute's name.
@@ -117,7 +115,14 @@ class Module(ConvertMethods, HookMethods, StateMethods):
     )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The computation; every subclass defines it. Call the module, not this method, so that hooks run."""
+        """The computation; every subclass defines it. Call the module, not this method, so that hooks run.
+
+        >>> class Twice(naru.nn.Module):
+        ...     def forward(self, x):
+        ...         return 2 * x
+        >>> Twice()(naru.ones(2))
+        tensor([2., 2.])
+        """
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     # --- calling -----------------------------------------------------------------------------------------------
@@ -227,7 +232,16 @@ class Module(ConvertMethods, HookMethods, StateMethods):
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Adds a parameter under `name`; None stands for one that is absent (as Linear's bias=False)."""
+        """Adds a parameter under `name`; None stands for one that is absent (as Linear's bias=False).
+
+        Args:
+            param: the parameter (TypeError for what is none, KeyError for a name that is taken or has a dot).
+
+        >>> module = naru.nn.Module()
+        >>> module.register_parameter("scale", naru.nn.Parameter(naru.ones(2)))
+        >>> [name for name, _ in module.named_parameters()]
+        ['scale']
+        """
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
         self._check_name("parameter", name, self._parameters)
@@ -247,7 +261,17 @@ class Module(ConvertMethods, HookMethods, StateMethods):
             self._parameters[name] = registered("parameter", self, name, param) if _registration_hooks["parameter"] else param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Adds a tensor that is state but no parameter: it moves with `to` and, if persistent, is in the state_dict."""
+        """Adds a tensor that is state but no parameter: it moves with `to` and, if persistent, is in the state_dict.
+
+        Args:
+            name: without a dot (KeyError).
+            tensor: the tensor; None for one that is absent.
+
+        >>> module = naru.nn.Module()
+        >>> module.register_buffer("mean", naru.zeros(2))
+        >>> module.mean, list(module.state_dict())
+        (tensor([0., 0.]), ['mean'])
+        """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, self._buffers)
@@ -262,18 +286,44 @@ class Module(ConvertMethods, HookMethods, StateMethods):
             self._non_persistent_buffers_set.add(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Adds a child module under `name`."""
+        """Adds a child module under `name`.
+
+        Args:
+            module: the child, which is found as an attribute, too; None for one that is absent.
+
+        >>> module = naru.nn.Module()
+        >>> module.add_module("act", naru.nn.ReLU())
+        >>> module.act
+        ReLU()
+        """
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{type_name(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
         self._modules[name] = registered("module", self, name, module) if _registration_hooks["module"] else module
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """The same as `add_module`."""
+        """The same as `add_module`.
+
+        Args:
+            name, module: those of `add_module`.
+
+        >>> module = naru.nn.Module()
+        >>> module.register_module("act", naru.nn.ReLU())
+        >>> module.act
+        ReLU()
+        """
         self.add_module(name, module)
 
     def get_submodule(self, target: str) -> Module:
-        """The submodule at a dotted path, e.g. "encoder.0"; AttributeError if there is none."""
+        """The submodule at a dotted path, e.g. "encoder.0"; AttributeError if there is none.
+
+        Args:
+            target: the path; "" for this module.
+
+        >>> model = naru.nn.Sequential(naru.nn.Sequential(naru.nn.ReLU()))
+        >>> model.get_submodule("0.0")
+        ReLU()
+        """
         module = self
         for part in target.split(".") if target else []:
             if not hasattr(module, part):
@@ -284,7 +334,17 @@ class Module(ConvertMethods, HookMethods, StateMethods):
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Puts a module at a dotted path, whose last part may be new unless strict. ValueError, AttributeError for what can't be there."""
+        """Puts a module at a dotted path, whose last part may be new unless strict. ValueError, AttributeError for what can't be there.
+
+        Args:
+            target: the path. module: the module that is put there.
+            strict: whether its last part must be there already.
+
+        >>> model = naru.nn.Sequential(naru.nn.ReLU())
+        >>> model.set_submodule("0", naru.nn.Tanh())
+        >>> model[0]
+        Tanh()
+        """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
         if not isinstance(module, Module):
@@ -299,7 +359,14 @@ class Module(ConvertMethods, HookMethods, StateMethods):
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter at a dotted path."""
+        """The parameter at a dotted path.
+
+        Args:
+            target: the path. AttributeError where there is none.
+
+        >>> naru.nn.Sequential(naru.nn.Linear(3, 2)).get_parameter("0.bias").shape
+        torch.Size([2])
+        """
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         if not hasattr(module, name):
@@ -310,7 +377,14 @@ class Module(ConvertMethods, HookMethods, StateMethods):
         return param
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a dotted path."""
+        """The buffer at a dotted path.
+
+        Args:
+            target: the path. AttributeError where there is none.
+
+        >>> naru.nn.Sequential(naru.nn.BatchNorm1d(2)).get_buffer("0.running_mean")
+        tensor([0., 0.])
+        """
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         if not hasattr(module, name):
@@ -320,75 +394,6 @@ class Module(ConvertMethods, HookMethods, StateMethods):
         return module._buffers[name]
 
     # --- walking the tree --------------------------------------------------------------------------------------
-
-    def _named_members(
-        self, members: Callable[[Module], Any], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Any]]:
-        seen: set[int] = set()
-        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
-        for path, module in modules:
-            for name, value in members(module):
-                if value is None or id(value) in seen:
-                    continue
-                if remove_duplicate:
-                    seen.add(id(value))
-                yield (path + "." if path else "") + name, value
-
-    def named_parameters(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Parameter]]:
-        """Pairs of dotted name and parameter; one that is shared comes once."""
-        yield from self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
-
-    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters of this module and, with recurse, of its submodules."""
-        for _, param in self.named_parameters(recurse=recurse):
-            yield param
-
-    def named_buffers(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Tensor]]:
-        """Pairs of dotted name and buffer."""
-        yield from self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
-
-    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers of this module and, with recurse, of its submodules."""
-        for _, buffer in self.named_buffers(recurse=recurse):
-            yield buffer
-
-    def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Pairs of name and direct submodule; one that is shared comes once."""
-        seen: set[int] = set()
-        for name, module in self._modules.items():
-            if module is not None and id(module) not in seen:
-                seen.add(id(module))
-                yield name, module
-
-    def children(self) -> Iterator[Module]:
-        """The direct submodules."""
-        for _, module in self.named_children():
-            yield module
-
-    def named_modules(
-        self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Module]]:
-        """Pairs of dotted name and module, this one first; a shared module comes once."""
-        if memo is None:
-            memo = set()
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                path = (prefix + "." if prefix else "") + name
-                yield from module.named_modules(memo, path, remove_duplicate)
-
-    def modules(self) -> Iterator[Module]:
-        """This module and all below it."""
-        for _, module in self.named_modules():
-            yield module
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__.copy()
@@ -407,7 +412,14 @@ class Module(ConvertMethods, HookMethods, StateMethods):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of repr; for subclasses to define."""
+        """What stands between the parentheses of repr; for subclasses to define.
+
+        >>> class Scale(naru.nn.Module):
+        ...     def extra_repr(self):
+        ...         return "by=2"
+        >>> Scale()
+        Scale(by=2)
+        """
         return ""
 
     def __repr__(self) -> str:

@@ -157,7 +157,20 @@ class SummaryWriter:
         self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None, new_style: bool = False,
         double_precision: bool = False,
     ) -> None:  # fmt: skip
-        """A number: a Python one, or a tensor of one element."""
+        """A number: a Python one, or a tensor of one element.
+
+        Args:
+            tag: its name. scalar_value: the number. global_step: the step.
+            walltime: seconds since 1970; now if None.
+            new_style: of no account. double_precision: whether it is written with 64 bits.
+
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with naru.utils.tensorboard.SummaryWriter(folder) as writer:
+        ...         writer.add_scalar("loss", naru.tensor(0.5), global_step=1)
+        ...     [b"loss" in file.read_bytes() for file in pathlib.Path(folder).iterdir()]
+        [True]
+        """
         self._get_file_writer().add_summary(_records.scalar(tag, _number(scalar_value)), global_step, walltime)
 
     def add_scalars(self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None, walltime: float | None = None) -> None:
