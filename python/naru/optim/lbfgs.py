@@ -128,7 +128,22 @@ class LBFGS(Optimizer):
         state["H_diag"] = change.new_tensor(curve / change.dot(change).item())
 
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """Up to max_iter iterations; returns the loss before them."""
+        """Up to max_iter iterations; returns the loss before them.
+
+        Args:
+            closure: a function that computes the loss and its gradients anew, and returns the loss.
+
+        >>> p = naru.nn.Parameter(naru.tensor([3.0]))
+        >>> optimizer = naru.optim.LBFGS([p])
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = (p - 1).square().sum()
+        ...     loss.backward()
+        ...     return loss
+        >>> _ = optimizer.step(closure)
+        >>> p.data.round(decimals=3)
+        tensor([1.])
+        """
         with _C.no_grad():
             return self._step(closure)
 

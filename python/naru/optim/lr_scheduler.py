@@ -299,7 +299,16 @@ class ReduceLROnPlateau(LRScheduler):
         return a < bound if self.mode == "min" else a > bound
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Takes the epoch's measure and reduces the rates where it is time."""
+        """Takes the epoch's measure and reduces the rates where it is time.
+
+        Args:
+            metrics: the measure, a number or a tensor of one element.
+
+        >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
+        >>> schedule = naru.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
+        >>> [(schedule.step(loss), schedule.get_last_lr()[0])[1] for loss in (3.0, 2.0, 2.0)]
+        [1.0, 1.0, 0.5]
+        """
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):

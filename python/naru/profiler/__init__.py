@@ -286,17 +286,46 @@ class profile:
         self._apply(self.current_action)
 
     def events(self) -> EventList:
-        """The calls that were recorded, in order, and behind them what devices other than the cpu did."""
+        """The calls that were recorded, in order, and behind them what devices other than the cpu did.
+
+        >>> with naru.profiler.profile() as profiled:
+        ...     _ = naru.ones(2)
+        >>> "aten::ones" in [event.name for event in profiled.events()]
+        True
+        """
         if self._recorder is not None:
             return EventList(self._recorder.events)
         return EventList([*self._events, *(k for k in self._kernels if k.device != "cpu")])
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False) -> EventList:
-        """What was recorded, by name (and sizes)."""
+        """What was recorded, by name (and sizes).
+
+        Args:
+            group_by_input_shape: whether calls with other sizes count apart.
+            group_by_stack_n, group_by_overload_name: of no account.
+
+        >>> with naru.profiler.profile() as profiled:
+        ...     _ = naru.ones(2) + naru.ones(2)
+        >>> [(row.key, row.count) for row in profiled.key_averages() if "ones" in row.key]
+        [('aten::ones', 2)]
+        """
         return self.events().key_averages(group_by_input_shape)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Adds a word to traces."""
+        """Adds a word to traces.
+
+        Args:
+            key: its name. value: the word.
+
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "trace.json")
+        ...     with naru.profiler.profile() as profiled:
+        ...         profiled.add_metadata("run", "seven")
+        ...     profiled.export_chrome_trace(str(path))
+        ...     "seven" in path.read_text()
+        True
+        """
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:

@@ -118,7 +118,23 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """The result and the weights; `functional.multi_head_attention_forward` says of what shapes, and what the masks mean."""
+        """The result and the weights; `functional.multi_head_attention_forward` says of what shapes, and what the masks mean.
+
+        Args:
+            query, key, value: (L, N, E), (S, N, kdim) and (S, N, vdim), or with N first as batch_first has it, or without N.
+            key_padding_mask: keys that do not count, (N, S).
+            need_weights: whether the weights are returned, too; average_attn_weights: as their mean over the heads.
+            attn_mask: (L, S) or (N · num_heads, L, S), bool (True: does not take part) or added to the scores.
+            is_causal: whether attn_mask is the causal one, which must be given.
+
+        >>> attention = naru.nn.MultiheadAttention(4, 2)
+        >>> x = naru.ones(3, 1, 4)
+        >>> out, weights = attention(x, x, x)
+        >>> out.shape, weights
+        (torch.Size([3, 1, 4]), tensor([[[0.3333, 0.3333, 0.3333],
+                 [0.3333, 0.3333, 0.3333],
+                 [0.3333, 0.3333, 0.3333]]], grad_fn=<MeanBackward1>))
+        """
         padding = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype)
         mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
         turn = self.batch_first and query.dim() == 3

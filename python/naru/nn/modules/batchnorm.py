@@ -197,7 +197,15 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
-        """The module with SyncBatchNorm in the place of each batch norm, with the same parameters and statistics."""
+        """The module with SyncBatchNorm in the place of each batch norm, with the same parameters and statistics.
+
+        Args:
+            process_group: kept, and not used.
+
+        >>> model = naru.nn.SyncBatchNorm.convert_sync_batchnorm(naru.nn.Sequential(naru.nn.BatchNorm1d(2)))
+        >>> type(model[0]).__name__
+        'SyncBatchNorm'
+        """
         made = module
         if isinstance(module, _BatchNorm):
             made = SyncBatchNorm(

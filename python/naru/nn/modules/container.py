@@ -248,7 +248,13 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Adds modules from a dict or from pairs; a name that exists is replaced."""
+        """Adds modules from a dict or from pairs; a name that exists is replaced.
+
+        >>> acts = naru.nn.ModuleDict({"a": naru.nn.ReLU()})
+        >>> acts.update({"a": naru.nn.Tanh(), "b": naru.nn.ReLU()})
+        >>> list(acts.items())
+        [('a', Tanh()), ('b', ReLU())]
+        """
         if not hasattr(modules, "__iter__"):
             raise TypeError(
                 f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules).__name__}"
@@ -404,7 +410,16 @@ class ParameterDict(Module):
             del self[key]
 
     def update(self, parameters: Mapping[str, Any] | Iterable[Any]) -> None:
-        """Adds values from a dict or from pairs."""
+        """Adds values from a dict or from pairs.
+
+        Args:
+            parameters: tensors and other objects by name.
+
+        >>> values = naru.nn.ParameterDict()
+        >>> values.update({"scale": naru.ones(2)})
+        >>> type(values["scale"]).__name__
+        'Parameter'
+        """
         if not hasattr(parameters, "__iter__"):
             raise TypeError(
                 "ParametersDict.update should be called with an iterable of key/value pairs, but got "

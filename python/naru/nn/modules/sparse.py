@@ -107,7 +107,17 @@ class Embedding(Module):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """An Embedding with the given table, (rows, size), that is not trained if `freeze`."""
+        """An Embedding with the given table, (rows, size), that is not trained if `freeze`.
+
+        Args:
+            embeddings: the table.
+            padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse: as of `Embedding`.
+
+        >>> table = naru.nn.Embedding.from_pretrained(naru.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        >>> table(naru.tensor([1, 0])), table.weight.requires_grad
+        (tensor([[3., 4.],
+                [1., 2.]]), False)
+        """
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, size = embeddings.shape
@@ -206,7 +216,15 @@ class EmbeddingBag(Module):
 
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> EmbeddingBag:
-        """An EmbeddingBag with the given table, (rows, size), that is not trained if `freeze`; options as when one is made."""
+        """An EmbeddingBag with the given table, (rows, size), that is not trained if `freeze`; options as when one is made.
+
+        Args:
+            embeddings: the table.
+
+        >>> bags = naru.nn.EmbeddingBag.from_pretrained(naru.tensor([[1.0, 2.0], [3.0, 4.0]]), mode="sum")
+        >>> bags(naru.tensor([[0, 1]]))
+        tensor([[4., 6.]])
+        """
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         bag = cls(*embeddings.shape, _weight=embeddings, **options)

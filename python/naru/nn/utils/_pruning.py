@@ -38,7 +38,14 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask for a tensor of importance scores, given the mask there is."""
+        """The mask for a tensor of importance scores, given the mask there is.
+
+        Args:
+            t: the scores. default_mask: the mask there is.
+
+        >>> naru.nn.utils.prune.L1Unstructured(1).compute_mask(naru.tensor([3.0, -1.0]), naru.ones(2))
+        tensor([1., 0.])
+        """
 
     def apply_mask(self, module: Any) -> Tensor:
         """The module's tensor, masked."""
@@ -66,7 +73,17 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> BasePruningMethod:
-        """Prunes module.name, on top of what it was pruned by before; scores say which elements matter, the tensor itself unless given."""
+        """Prunes module.name, on top of what it was pruned by before; scores say which elements matter, the tensor itself unless given.
+
+        Args:
+            args, kwargs: what the method is made with.
+            importance_scores: the scores, of the tensor's shape.
+
+        >>> layer = naru.nn.Linear(3, 1)
+        >>> _ = naru.nn.utils.prune.L1Unstructured.apply(layer, "weight", amount=2)
+        >>> layer.weight_mask.sum()
+        tensor(1.)
+        """
         method = cls._joined(module, name, args, kwargs)
         original = getattr(module, name)
         scores = original if importance_scores is None else importance_scores
@@ -93,7 +110,15 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
-        """A pruned copy of a tensor."""
+        """A pruned copy of a tensor.
+
+        Args:
+            t: the tensor. default_mask: a mask there is; ones if None.
+            importance_scores: of the tensor's shape; the tensor itself if None.
+
+        >>> naru.nn.utils.prune.L1Unstructured(1).prune(naru.tensor([3.0, -1.0]))
+        tensor([3., -0.])
+        """
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
             raise AssertionError(f"importance_scores should have the same shape as tensor t, got {scores.shape} vs {t.shape}")

@@ -203,7 +203,16 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """One measurement for each task, of all its runs."""
+        """One measurement for each task, of all its runs.
+
+        Args:
+            measurements: any.
+
+        >>> from naru.utils.benchmark import Measurement, TaskSpec
+        >>> task = TaskSpec("x + y", setup="pass")
+        >>> [m.raw_times for m in Measurement.merge([Measurement(1, [0.5], task), Measurement(1, [0.25], task)])]
+        [[0.5, 0.25]]
+        """
         grouped: dict[TaskSpec, list[Measurement]] = {}
         for m in measurements:
             grouped.setdefault(m.task_spec, []).append(m)

@@ -101,7 +101,14 @@ class Timer:
             _C.set_num_threads(before)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """Runs the statement so many times, after some for warming up."""
+        """Runs the statement so many times, after some for warming up.
+
+        Args:
+            number: how many times.
+
+        >>> naru.utils.benchmark.Timer("x + 1", setup="x = 1").timeit(100).number_per_run
+        100
+        """
         self._timeit(max(int(number // 100), 2))
         return Measurement(number, [self._timeit(number)], self._task_spec)
 
@@ -128,7 +135,16 @@ class Timer:
     def adaptive_autorange(
         self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = 10.0, callback: Any = None
     ) -> Measurement:
-        """`blocked_autorange` that ends when the quartiles lie within `threshold` of the median, or after max_run_time seconds."""
+        """`blocked_autorange` that ends when the quartiles lie within `threshold` of the median, or after max_run_time seconds.
+
+        Args:
+            min_run_time: seconds that it takes at least.
+            callback: told of each block, as in `blocked_autorange`.
+
+        >>> found = naru.utils.benchmark.Timer("x + 1", setup="x = 1").adaptive_autorange(min_run_time=0.001, max_run_time=0.01)
+        >>> found.median > 0
+        True
+        """
         number, times, total = self._block_size(0.05), [], 0.0
         while total < max_run_time:
             taken = self._timeit(number)

@@ -174,7 +174,12 @@ class SummaryWriter:
         self._get_file_writer().add_summary(_records.scalar(tag, _number(scalar_value)), global_step, walltime)
 
     def add_scalars(self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None, walltime: float | None = None) -> None:
-        """Several numbers in one picture; each has a file of its own."""
+        """Several numbers in one picture; each has a file of its own.
+
+        Args:
+            main_tag: the picture's name. tag_scalar_dict: numbers by name.
+            global_step: the step. walltime: seconds since 1970; now if None.
+        """
         for tag, value in tag_scalar_dict.items():
             folder = os.path.join(self.log_dir, main_tag.replace("/", "_") + "_" + tag)
             writer = self.all_writers.setdefault(folder, None) or FileWriter(folder, *self._options)  # type: ignore[arg-type]
@@ -185,7 +190,13 @@ class SummaryWriter:
         self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow", walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:  # fmt: skip
-        """How often which values come. bins: a number of equal buckets; by default buckets whose sizes grow with the values."""
+        """How often which values come. bins: a number of equal buckets; by default buckets whose sizes grow with the values.
+
+        Args:
+            tag: its name. values: numbers of any shape.
+            global_step: the step. walltime: seconds since 1970; now if None.
+            max_bins: of no account.
+        """
         x = _tensor(values).flatten().double()
         if x.numel() == 0:
             raise ValueError("The input has no element.")
@@ -203,17 +214,32 @@ class SummaryWriter:
         self._get_file_writer().add_summary(_records.histogram(tag, stats, edges, counts), global_step, walltime)
 
     def add_image(self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None, dataformats: str = "CHW") -> None:
-        """An image: uint8, or floating point from 0 to 1. dataformats: the order of its dimensions."""
+        """An image: uint8, or floating point from 0 to 1. dataformats: the order of its dimensions.
+
+        Args:
+            tag: its name. img_tensor: a tensor or an array.
+            global_step: the step. walltime: seconds since 1970; now if None.
+        """
         x = _pixels(img_tensor, dataformats)
         summary = _records.image(tag, x.shape[0], x.shape[1], x.shape[2], _records.png(x))
         self._get_file_writer().add_summary(summary, global_step, walltime)
 
     def add_images(self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None, dataformats: str = "NCHW") -> None:
-        """Images in a grid."""
+        """Images in a grid.
+
+        Args:
+            tag: its name. img_tensor: a tensor or an array. dataformats: the order of its dimensions.
+            global_step: the step. walltime: seconds since 1970; now if None.
+        """
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_figure(self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None) -> None:
-        """A figure of Matplotlib's, or several."""
+        """A figure of Matplotlib's, or several.
+
+        Args:
+            tag: its name. global_step: the step. walltime: seconds since 1970; now if None.
+            close: whether the figures are closed.
+        """
         import numpy as np
 
         figures = figure if isinstance(figure, list) else [figure]
@@ -228,14 +254,24 @@ class SummaryWriter:
         self.add_image(tag, _C.stack(images), global_step, walltime, "NHWC")
 
     def add_text(self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None) -> None:
-        """A text, in Markdown."""
+        """A text, in Markdown.
+
+        Args:
+            tag: its name. text_string: the text.
+            global_step: the step. walltime: seconds since 1970; now if None.
+        """
         self._get_file_writer().add_summary(_records.text(tag + "/text_summary", text_string), global_step, walltime)
 
     def add_hparams(
         self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: Any = None, run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:  # fmt: skip
-        """Settings of a run, as a text, and its results, as numbers, in a file of their own."""
+        """Settings of a run, as a text, and its results, as numbers, in a file of their own.
+
+        Args:
+            hparam_dict: settings by name. metric_dict: results by name. hparam_domain_discrete: of no account.
+            run_name: the file's folder; the time if None. global_step: the step.
+        """
         if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):
             raise TypeError("hparam_dict and metric_dict should be dictionary.")
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
