@@ -72,6 +72,7 @@ NB_MODULE(_C, m) {
   define_methods();
   define_compositions();
   define_selecting();
+  define_masked();
   define_scattered_views();
   define_fourier();
   define_deprecated();

@@ -57,6 +57,7 @@ void define_scatters();
 void define_counting();
 void define_linalg();
 void define_selecting();
+void define_masked();
 void define_scattered_views();
 void define_fourier();
 void define_networks();

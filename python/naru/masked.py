@@ -18,8 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import _C, _missing, linalg
-from .nn import functional as F
+from . import _C, _missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,59 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median", "norm", "normalize",
            "prod", "softmax", "softmin", "std", "sum", "var"]  # fmt: skip
 
-_SMALL_INTEGERS = (_C.bool, _C.uint8, _C.int8, _C.int16, _C.int32)
 
-
-def _mask_of(input: Tensor, mask: Tensor | None) -> Tensor:
-    """The mask in the input's shape."""
-    if mask is None:
-        return _C.ones(input.shape, dtype=_C.bool, device=input.device)
-    if mask.ndim > input.ndim:
-        raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
-    return mask.to(_C.bool).expand(input.shape)
-
-
-def _filled(input: Tensor, mask: Tensor | None, value: Any) -> Tensor:
-    """The input with a value in the place of what is left out."""
-    if mask is None:
-        return input
-    return _C.where(_mask_of(input, mask), input, _C.full((), value, dtype=input.dtype, device=input.device))
-
-
-def _least(dtype: DType) -> Any:
-    if dtype.is_floating_point:
-        return float("-inf")
-    return 0 if dtype is _C.bool else _integers(dtype).min
-
-
-def _greatest(dtype: DType) -> Any:
-    if dtype.is_floating_point:
-        return float("inf")
-    return 1 if dtype is _C.bool else _integers(dtype).max
-
-
-def _integers(dtype: DType) -> Any:
-    from . import iinfo
-
-    return iinfo(dtype)
-
-
-def _dims(input: Tensor, dim: Dims) -> list[int]:
-    """The dimensions of a reduction, each once; all of them for None and for ()."""
-    wanted = [dim] if isinstance(dim, int) else list(dim) if dim is not None else []
-    n = max(input.ndim, 1)
-    found: list[int] = []
-    for d in wanted:
-        if not -n <= d < n:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
-        if d % n in found:
-            raise RuntimeError(f"dim={d} appears multiple times in the list of dims")
-        found.append(d % n)
-    return sorted(d for d in (found or range(input.ndim)) if input.ndim)
-
-
-def _summed_as(input: Tensor, dtype: DType | None) -> DType:
-    return dtype or (_C.int64 if input.dtype in _SMALL_INTEGERS else input.dtype)
+def _correction(unbiased: bool | None, correction: float | None) -> float:
+    """What is taken from the number of elements that a spread divides by."""
+    if unbiased is not None and correction is not None:
+        raise ValueError("Only one of unbiased and correction may be given")
+    return correction if correction is not None else 1 if unbiased is None or unbiased else 0
 
 
 def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
@@ -95,7 +47,7 @@ def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType 
     >>> naru.masked.sum(naru.tensor([1, 2, 4]), mask=naru.tensor([True, False, True]))
     tensor(5)
     """
-    return _C.sum(_filled(input, mask, 0), _dims(input, dim), bool(keepdim), dtype=_summed_as(input, dtype))
+    return _C._masked_sum(input, mask, dim, bool(keepdim), dtype)
 
 
 def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
@@ -107,10 +59,7 @@ def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType
     >>> naru.masked.prod(naru.tensor([2.0, 3.0, 4.0]), mask=naru.tensor([True, False, True]))
     tensor(8.)
     """
-    out = _filled(input, mask, 1).to(_summed_as(input, dtype))
-    for d in reversed(_dims(input, dim)):
-        out = out.prod(d, bool(keepdim))
-    return out
+    return _C._masked_prod(input, mask, dim, bool(keepdim), dtype)
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
@@ -121,7 +70,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor 
     >>> naru.masked.cumsum(naru.tensor([1.0, 2.0, 4.0]), 0, mask=naru.tensor([True, False, True]))
     tensor([1., 1., 5.])
     """
-    return _C.cumsum(_filled(input, mask, 0), dim, dtype=dtype or input.dtype)
+    return _C._masked_cumsum(input, mask, dim, dtype)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
@@ -132,7 +81,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor
     >>> naru.masked.cumprod(naru.tensor([2.0, 3.0, 4.0]), 0, mask=naru.tensor([True, False, True]))
     tensor([2., 2., 8.])
     """
-    return _C.cumprod(_filled(input, mask, 1), dim, dtype=dtype or input.dtype)
+    return _C._masked_cumprod(input, mask, dim, dtype)
 
 
 def amax(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
@@ -144,7 +93,7 @@ def amax(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType
     >>> naru.masked.amax(naru.tensor([1.0, 5.0, 3.0]), mask=naru.tensor([True, False, True]))
     tensor(3.)
     """
-    return _C.amax(_filled(input, mask, _least(input.dtype)), _dims(input, dim), bool(keepdim)).to(dtype or input.dtype)
+    return _C._masked_amax(input, mask, dim, bool(keepdim), dtype)
 
 
 def amin(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
@@ -156,7 +105,7 @@ def amin(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType
     >>> naru.masked.amin(naru.tensor([1.0, 5.0, 3.0]), mask=naru.tensor([False, True, True]))
     tensor(3.)
     """
-    return _C.amin(_filled(input, mask, _greatest(input.dtype)), _dims(input, dim), bool(keepdim)).to(dtype or input.dtype)
+    return _C._masked_amin(input, mask, dim, bool(keepdim), dtype)
 
 
 def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
@@ -168,7 +117,7 @@ def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtyp
     >>> naru.masked.argmax(naru.tensor([1.0, 5.0, 3.0]), mask=naru.tensor([True, False, True]), dtype=naru.int64)
     tensor(2)
     """
-    return _C.argmax(_filled(input, mask, _least(input.dtype)), dim, bool(keepdim)).to(dtype or input.dtype)
+    return _C._masked_argmax(input, mask, dim, bool(keepdim), dtype)
 
 
 def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
@@ -180,11 +129,7 @@ def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtyp
     >>> naru.masked.argmin(naru.tensor([1.0, 5.0, 3.0]), mask=naru.tensor([False, True, True]), dtype=naru.int64)
     tensor(2)
     """
-    return _C.argmin(_filled(input, mask, _greatest(input.dtype)), dim, bool(keepdim)).to(dtype or input.dtype)
-
-
-def _count(input: Tensor, dims: list[int], keepdim: bool, mask: Tensor | None) -> Tensor:
-    return _C.sum(_mask_of(input, mask), dims, bool(keepdim), dtype=_C.int64)
+    return _C._masked_argmin(input, mask, dim, bool(keepdim), dtype)
 
 
 def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
@@ -196,8 +141,7 @@ def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType
     >>> naru.masked.mean(naru.tensor([1.0, 5.0, 3.0]), mask=naru.tensor([True, False, True]))
     tensor(2.)
     """
-    total = sum(input, dim, keepdim=keepdim, dtype=dtype or input.dtype, mask=mask)
-    return total / _count(input, _dims(input, dim), keepdim, mask)
+    return _C._masked_mean(input, mask, dim, bool(keepdim), dtype)
 
 
 def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
@@ -209,13 +153,7 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType 
     >>> naru.masked.median(naru.tensor([1.0, 9.0, 5.0, 3.0]), 0, mask=naru.tensor([True, False, True, True]))
     tensor(3.)
     """
-    if not input.dtype.is_floating_point:
-        kept = _mask_of(input, mask).any(dim)
-        if not bool(kept.all()):
-            raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
-        wide = _filled(input.to(_C.float64), mask, float("nan"))
-        return _C.nanmedian(wide, dim, bool(keepdim)).values.to(dtype or input.dtype)
-    return _C.nanmedian(_filled(input, mask, float("nan")), dim, bool(keepdim)).values.to(dtype or input.dtype)
+    return _C._masked_median(input, mask, dim, bool(keepdim), dtype)
 
 
 def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
@@ -227,8 +165,7 @@ def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: 
     >>> naru.masked.logsumexp(naru.tensor([0.0, 9.0, 0.0]), 0, mask=naru.tensor([True, False, True]))
     tensor(0.6931)
     """
-    fill = float("-inf") if input.dtype.is_complex else _least(input.dtype)
-    return _C.logsumexp(_filled(input, mask, fill), _dims(input, dim), bool(keepdim)).to(dtype or input.dtype)
+    return _C._masked_logsumexp(input, mask, dim, bool(keepdim), dtype)
 
 
 def logaddexp(
@@ -242,8 +179,7 @@ def logaddexp(
     >>> naru.masked.logaddexp(naru.zeros(2), naru.zeros(2), other_mask=naru.tensor([True, False]))
     tensor([0.6931, 0.0000])
     """
-    least = float("-inf")
-    return _C.logaddexp(_filled(input, input_mask, least), _filled(other, other_mask, least)).to(dtype or input.dtype)
+    return _C._masked_logaddexp(input, other, input_mask, other_mask, dtype)
 
 
 def norm(
@@ -257,26 +193,7 @@ def norm(
     >>> naru.masked.norm(naru.tensor([3.0, 9.0, 4.0]), mask=naru.tensor([True, False, True]))
     tensor(5.)
     """
-    order = 2.0 if ord is None else ord
-    fill = float("inf") if order == float("-inf") else 0
-    return linalg.vector_norm(_filled(input, mask, fill), order, _dims(input, dim), bool(keepdim), dtype=dtype)
-
-
-def _spread(
-    input: Tensor, dim: Dims, unbiased: bool | None, correction: float | None, keepdim: bool, dtype: DType | None, mask: Tensor | None
-) -> Tensor:
-    """The variance of what the mask leaves, in the dtype that it is computed in."""
-    if unbiased is not None and correction is not None:
-        raise ValueError("Only one of unbiased and correction may be given")
-    less = correction if correction is not None else 1 if unbiased is None or unbiased else 0
-    dims, kept = _dims(input, dim), _mask_of(input, mask)
-    wide = dtype or input.dtype
-    if not (wide.is_floating_point or wide.is_complex):
-        wide = _C.float32
-    total = sum(input, dims, keepdim=True, dtype=wide, mask=mask)
-    x = input - total / _C.sum(kept, dims, True, dtype=_C.int64)
-    squares = sum(x * x.conj(), dims, keepdim=keepdim, dtype=wide, mask=mask)
-    return (squares / _C.clamp(_count(input, dims, keepdim, mask) - less, min=0)).to(wide)
+    return _C._masked_norm(input, mask, 2.0 if ord is None else ord, dim, bool(keepdim), dtype)
 
 
 def var(
@@ -291,7 +208,7 @@ def var(
     >>> naru.masked.var(naru.tensor([1.0, 9.0, 3.0]), mask=naru.tensor([True, False, True]))
     tensor(2.)
     """
-    return _spread(input, dim, unbiased, correction, keepdim, dtype, mask)
+    return _C._masked_var(input, mask, dim, _correction(unbiased, correction), bool(keepdim), dtype)
 
 
 def std(
@@ -305,7 +222,7 @@ def std(
     >>> naru.masked.std(naru.tensor([1.0, 9.0, 3.0]), mask=naru.tensor([True, False, True]))
     tensor(1.4142)
     """
-    return _C.sqrt(_spread(input, dim, unbiased, correction, keepdim, dtype, mask))
+    return _C._masked_std(input, mask, dim, _correction(unbiased, correction), bool(keepdim), dtype)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
@@ -316,7 +233,7 @@ def softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor
     >>> naru.masked.softmax(naru.zeros(3), 0, mask=naru.tensor([True, False, True]))
     tensor([0.5000, 0.0000, 0.5000])
     """
-    return F.softmax(_filled(input, mask, float("-inf")), dim, dtype=dtype)
+    return _C._masked_softmax(input, mask, dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
@@ -327,7 +244,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Te
     >>> naru.masked.log_softmax(naru.zeros(3), 0, mask=naru.tensor([True, False, True]))
     tensor([-0.6931,    -inf, -0.6931])
     """
-    return F.log_softmax(_filled(input, mask, float("-inf")), dim, dtype=dtype)
+    return _C._masked_log_softmax(input, mask, dim, dtype)
 
 
 def softmin(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
@@ -338,7 +255,7 @@ def softmin(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor
     >>> naru.masked.softmin(naru.zeros(3), 0, mask=naru.tensor([True, False, True]))
     tensor([0.5000, 0.0000, 0.5000])
     """
-    return F.softmin(_filled(input, mask, float("inf")), dim, dtype=dtype)
+    return _C._masked_softmin(input, mask, dim, dtype)
 
 
 def normalize(
@@ -351,9 +268,7 @@ def normalize(
     >>> naru.masked.normalize(naru.tensor([3.0, 9.0, 4.0]), 2.0, 0, mask=naru.tensor([True, False, True]))
     tensor([0.6000, 0.0000, 0.8000])
     """
-    size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
-    least = _C.full((), eps, dtype=size.dtype, device=size.device)
-    return _filled(input, mask, 0) / _C.maximum(size, least)
+    return _C._masked_normalize(input, mask, ord, dim, eps, dtype)
 
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -1,5 +1,6 @@
 """naru.masked beside NumPy over what the mask leaves; the functions that stand behind nn.functional's beside those."""
 import functools
+import warnings
 
 import naru
 import numpy as np
@@ -70,3 +71,13 @@ def test_empty_permuted_lies_in_memory_in_the_order_that_was_asked_for():
     assert naru.empty_permuted((2, 3, 5), (2, 0, 1)).stride() == (3, 1, 6)
     with pytest.raises(RuntimeError, match="Duplicate dim not allowed"):
         naru.empty_permuted((2, 3), (1, 1))
+
+
+@pytest.mark.parametrize("name, args", [("sum", (1,)), ("mean", (None,)), ("softmax", (0,)), ("norm", (2.0, -1)), ("std", (0,)), ("normalize", (2.0, 1))])
+def test_vmap_takes_the_batch_of_the_tensor_and_that_of_the_mask_at_once(name, args):
+    f, x = getattr(naru.masked, name), naru.tensor(X)
+    masks = naru.tensor(np.broadcast_to(MASK, X.shape).copy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = naru.vmap(lambda t, m: f(t, *args, mask=m))(x, masks)
+    assert naru.allclose(got, naru.stack([f(t, *args, mask=m) for t, m in zip(x, masks)]), equal_nan=True)

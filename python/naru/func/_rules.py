@@ -201,6 +201,22 @@ def _with_dim(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> A
 rule(*_DIMS)(_with_dim)
 
 
+@rule(*(f"_masked_{name}" for name in "sum prod amax amin mean logsumexp argmax argmin median var std norm cumsum cumprod softmax softmin log_softmax normalize".split()))
+def _masked(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """naru.masked: of the tensor, its mask, and a dimension behind them."""
+    x, mask, rest = args[0], args[1], list(args[2:])
+    of_rank = rank(x, level)
+    at = 1 if func.__name__ in ("_masked_norm", "_masked_normalize") else 0
+    whole = rest[at] is None or rest[at] == ()
+    if of_rank == 0 or (whole and "arg" in func.__name__) or any(is_batched(a) for a in rest):
+        return NotImplemented
+    rest[at] = tuple(range(1, of_rank + 1)) if whole else _moved(rest[at], of_rank)
+    return wrapped(func(with_batch(x, level), _aligned(mask, level, of_rank), *rest), level)
+
+
+rule("_masked_logaddexp")(_elementwise)
+
+
 # --- views
 
 
