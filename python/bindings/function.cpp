@@ -200,17 +200,6 @@ PyObject* with_out(const Definition& d, PyObject* out, nb::object result) {
   throw TypeError("{}(): argument 'out' must be Tensor, not {}", d.name, short_name(out));
 }
 
-PyObject* into_self(PyObject* self, nb::object result) {
-  const Tensor &t = tensor_or_throw(self, "input"), &r = tensor_of(result.ptr());
-  if (category_of(r.dtype()) > category_of(t.dtype()))
-    throw RuntimeError("result type {} can't be cast to the desired output type {}", ops::torch_name(r.dtype()),
-                       ops::torch_name(t.dtype()));
-  if (!(r.sizes() == t.sizes()))
-    throw RuntimeError("output with shape {} doesn't match the broadcast shape {}", t.sizes().str(), r.sizes().str());
-  Tensor(t).copy_(r);
-  return Py_NewRef(self);
-}
-
 void warn_of_deprecated(const Definition& d, const Overload& o, PyObject*& result) {
   const std::string text =
       fmt::format("This overload of {0} is deprecated:\n\t{0}{1}\nConsider using one of the following signatures instead:\n\t{0}{2}",
@@ -238,9 +227,13 @@ PyObject* call(PyObject* self, const Definition& d, PyObject* const* args, int n
       follow_out(d.name, d.out_rule, tensor_of(out), o->dtype >= 0 ? &binding.slots[o->dtype] : nullptr,
                  o->device >= 0 ? &binding.slots[o->device] : nullptr);
     Match match;
+    PyObject* const target = binding.slots[0];
+    const nb::object copy = d.in_place ? copy_to_be_read(target) : nb::object();
+    if (copy.is_valid()) [[unlikely]]
+      binding.slots[0] = copy.ptr();
     PyObject* result = o->thunk(o->state, binding.slots, match);
     if (result && o->deprecated) warn_of_deprecated(d, *o, result);
-    if (result && d.in_place) return into_self(binding.slots[0], nb::steal(result));
+    if (result && d.in_place) return into_self(target, nb::steal(result));
     if (result) return out == Py_None ? result : with_out(d, out, nb::steal(result));
     if (match.bad < 0) return nullptr;  // a Python error
     if (failure.kind != Failure::Type && !o->deprecated) failure = {Failure::Type, match.bad, binding.slots[match.bad]};

@@ -237,4 +237,20 @@ void write_out(const char* function, OutRule rule, const Tensor& out, const Tens
   target.copy_(result);
 }
 
+nb::object copy_to_be_read(PyObject* self) {
+  if (!is_tensor(self) || !grad_enabled() || !tensor_of(self).requires_grad()) return {};
+  return nb::steal(wrap(tensor_of(self).clone()));
+}
+
+PyObject* into_self(PyObject* self, nb::object result) {
+  const Tensor &t = tensor_or_throw(self, "input"), &r = tensor_of(result.ptr());
+  if (category_of(r.dtype()) > category_of(t.dtype()))
+    throw RuntimeError("result type {} can't be cast to the desired output type {}", ops::torch_name(r.dtype()),
+                       ops::torch_name(t.dtype()));
+  if (!(r.sizes() == t.sizes()))
+    throw RuntimeError("output with shape {} doesn't match the broadcast shape {}", t.sizes().str(), r.sizes().str());
+  Tensor(t).copy_(r);
+  return Py_NewRef(self);
+}
+
 }  // namespace naru::py

@@ -27,4 +27,9 @@ void follow_out(const char* function, OutRule rule, const Tensor& out, PyObject*
 // as the rule wants it, where it needs a gradient, or where several of its elements are one place in memory.
 void write_out(const char* function, OutRule rule, const Tensor& out, const Tensor& result);
 
+// What a function is given whose result is written to `self`: a copy, where backward may look at it; nothing where self will do.
+nb::object copy_to_be_read(PyObject* self);
+// Writes the result to self, which is returned. RuntimeError for another shape, or a type that self can't take.
+PyObject* into_self(PyObject* self, nb::object result);
+
 }  // namespace naru::py

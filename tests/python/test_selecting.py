@@ -153,3 +153,17 @@ def test_special_functions_hold_far_out():
     assert S.ndtri(torch.tensor([-0.1, 1.1, NAN])).isnan().all() and S.entr(torch.tensor([0.0, -1.0])).tolist() == [0, -INF]
     assert S.xlog1py(0, torch.tensor([-1.0, INF])).tolist() == [0, 0] and S.xlog1py(torch.tensor([0.0]), NAN).isnan().all()
     assert S.chebyshev_polynomial_t(torch.tensor([0.5]), torch.tensor([-1, 0, 1, 2])).tolist() == [0, 1, 0.5, -0.5]
+
+
+IN_PLACE = {"i0_": (), "logit_": (), "cumprod_": (0,), "sinc_": (), "mvlgamma_": (2,), "polygamma_": (1,), "renorm_": (2.0, 0, 0.1), "nan_to_num_": (), "ldexp_": (2,)}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_a_form_that_writes_in_place_has_its_functions_gradient(name):
+    def gradient(f):
+        w = torch.tensor([[0.3, 0.6]], dtype=torch.float64, requires_grad=True)
+        f(w + (1 if name == "mvlgamma_" else 0)).sum().backward()
+        return w.grad
+
+    args = IN_PLACE[name]
+    assert torch.equal(gradient(lambda x: getattr(x, name)(*args)), gradient(lambda x: getattr(x, name[:-1])(*args)))
