@@ -39,7 +39,7 @@ def forwarders(header: str) -> tuple[str, str]:
     """Declarations and definitions."""
     body = header[header.index("\nclass Tensor {") :]
     body = body[: body.index("\n private:")]
-    body = re.sub(r'^#include "(naru/tensor_methods.inc)"$', lambda m: (ROOT / "include" / m[1]).read_text(), body, flags=re.M)
+    body = re.sub(r'^#include "(naru/(?:tensor|function)_methods.inc)"$', lambda m: (ROOT / "include" / m[1]).read_text(), body, flags=re.M)
     body = re.sub(r"//[^\n]*", "", body)
     body = re.sub(r"#define NARU_OP(?:.*\\\n)*.*\n", "", body)
     body = re.sub(r"  template <[^\n]*\n(?:[^\n]*\n)", "", body)

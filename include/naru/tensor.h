@@ -82,6 +82,7 @@ struct Slice {
 };
 struct Index;
 class Indexed;
+class Generator;
 template <class T, size_t N>
 class Accessor;
 using IndexList = std::initializer_list<Index>;
@@ -339,9 +340,14 @@ class Tensor {
   Tensor index_put(std::span<const Index> indices, const Operand& value, bool accumulate = false) const;
   Tensor index_put(IndexList indices, const Operand& value, bool accumulate = false) const;
 
+#include "naru/function_methods.inc"
 #include "naru/tensor_methods.inc"
 
  private:
+  // Writes what a function gave to the tensor; RuntimeError, which names the method, for another shape, and for a type that this one can't take.
+  const Tensor& write_result(const Tensor& made, const char* method) const;
+  // What such a function is given: a copy, where backward will look at what it was given.
+  Tensor to_be_written() const;
   Tensor select_first(int64_t i) const;
   TensorImpl* impl_ = nullptr;
 };

@@ -88,6 +88,10 @@ void Tensor::remove_hook(int64_t number) const {
   std::erase_if(*m->hooks, [&](const auto& h) { return h.first == number; });
 }
 
+bool Tensor::retains_grad() const {
+  const autograd::Meta* m = autograd::meta_of(*this);
+  return m && m->retains_grad;
+}
 void Tensor::retain_grad() const {
   if (!autograd::requires_grad(*this)) throw RuntimeError("can't retain_grad on Tensor that has requires_grad=False");
   const autograd::Edge e = autograd::gradient_edge(*this);

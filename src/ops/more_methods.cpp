@@ -1,4 +1,5 @@
 // The methods of naru/tensor_methods.inc.
+#include "naru/autograd.h"
 #include "naru/compositions.h"
 #include "naru/linalg.h"
 #include "naru/ops.h"
@@ -14,6 +15,22 @@ Options like_this(const Tensor& t, Options o) {
 }
 
 }  // namespace
+
+const Tensor& Tensor::write_result(const Tensor& made, const char* method) const {
+  if (category_of(made.dtype()) > category_of(dtype()))
+    throw RuntimeError("result type {} can't be cast to the desired output type {} ({} writes to its tensor)",
+                       traits_of(made.dtype()).scalar_type, traits_of(dtype()).scalar_type, method);
+  if (made.sizes() != sizes())
+    throw RuntimeError("output with shape {} doesn't match the broadcast shape {} ({})", sizes().str(), made.sizes().str(), method);
+  return copy_(made);
+}
+
+Tensor Tensor::to_be_written() const { return grad_enabled() && requires_grad() ? clone() : *this; }
+
+int64_t Tensor::stride(int64_t d) const {
+  if (strides().empty()) throw IndexError("Dimension specified as {} but tensor has no dimensions", d);
+  return strides()[static_cast<size_t>(wrap_dim(d, dim()))];
+}
 
 Tensor Tensor::argmin(std::optional<int64_t> dim, bool keepdim) const { return naru::argmin(*this, dim, keepdim); }
 Tensor Tensor::prod(std::optional<int64_t> dim, bool keepdim) const { return naru::prod(*this, dim, keepdim); }
@@ -91,6 +108,8 @@ std::pair<Tensor, Tensor> Tensor::topk(int64_t k, int64_t dim, bool largest, boo
   return naru::topk(*this, k, dim, largest, sorted);
 }
 Tensor Tensor::bincount(int64_t minlength) const { return naru::bincount(*this, minlength); }
+Tensor Tensor::clip(const Operand& low, const Operand& high) const { return clamp(low, high); }
+const Tensor& Tensor::clip_(const Operand& low, const Operand& high) const { return clamp_(low, high); }
 Tensor Tensor::softmax(int64_t dim, std::optional<DType> dtype) const { return naru::softmax(*this, dim, dtype); }
 Tensor Tensor::log_softmax(int64_t dim, std::optional<DType> dtype) const { return naru::log_softmax(*this, dim, dtype); }
 Tensor Tensor::bernoulli() const { return naru::bernoulli(*this); }

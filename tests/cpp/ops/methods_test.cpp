@@ -4,6 +4,7 @@
 #include "naru/devices.h"
 #include "naru/linalg.h"
 #include "naru/ops.h"
+#include "naru/other_names.h"
 
 namespace naru {
 namespace {
@@ -34,6 +35,37 @@ TEST(Methods, AreTheFunctionsOfThatName) {
   w.masked_fill_(mask, 0).scatter_(1, at, 5);
   EXPECT_EQ(w[0][0].item<float>(), 5);
   EXPECT_TRUE(same(x[mask].softmax(0), softmax(x[mask], 0)));
+}
+
+TEST(Methods, WriteToTheTensorWhatTheirFunctionGives) {
+  const Tensor x = tensor({{1.0, 2.0}, {3.0, 4.0}}), before = x.clone();
+  x.addmm_(x.clone(), ones({2, 2})).deg2rad_().sinc_();
+  EXPECT_TRUE(equal(x, sinc(deg2rad(addmm(before, before, ones({2, 2}))))));
+  EXPECT_TRUE(equal(x.polygamma(1), polygamma(1, x)));
+  EXPECT_EQ(before.clone().greater_(2).to_doubles(), (std::vector<double>{0, 0, 1, 1}));
+  const Tensor whole = tensor({4, 6});
+  EXPECT_EQ(whole.gcd_(tensor({6, 4})).to_ints(), (std::vector<int64_t>{2, 2}));
+  try {
+    whole.sinc_();
+    FAIL();
+  } catch (const RuntimeError& e) {
+    EXPECT_STREQ(e.what(), "result type Float can't be cast to the desired output type Long (sinc_ writes to its tensor)");
+  }
+  EXPECT_THROW(tensor({1.0}).heaviside_(ones({2})), RuntimeError);
+  const Tensor w = tensor({2.0}).requires_grad_(), y = w * 1.0;
+  y.arctan_().backward();
+  EXPECT_NEAR(w.grad().item<double>(), 0.2, 1e-7);
+}
+
+TEST(Methods, OtherNamesAreTheSameFunctions) {
+  const Tensor x = tensor({{0.5, -0.25}, {0.75, 0.1}}), y = x + 2;
+  EXPECT_TRUE(equal(x.arccos(), acos(x)) && equal(absolute(x), x.abs()) && equal(x.multiply(y), x * y) &&
+              equal(subtract(x, y, 2), sub(x, y, 2)));
+  EXPECT_TRUE(equal(x.swapaxes(0, 1), x.t()) && equal(x.fliplr(), flip(x, {1})) && equal(x.clip(0, 0.5), clamp(x, 0, 0.5)));
+  EXPECT_TRUE(equal(clip(x, 0, 0.5), clamp(x, 0, 0.5)) && equal(concat({x, y}), cat({x, y})) && x.is_same_size(y));
+  EXPECT_EQ(x.stride(-2), 2);
+  EXPECT_EQ(atleast_3d(x).sizes(), (Dims{2, 2, 1}));
+  EXPECT_TRUE(equal(special::psi(y), digamma(y)) && equal(special::hermite_polynomial_h(y, 2), y * y * 4 - 2));
 }
 
 TEST(Methods, DimsAreANumberAListOrDims) {
