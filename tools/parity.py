@@ -11,14 +11,18 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from functools import cache
 from importlib import import_module
 
+from tools import parity_core
 from tools.pages import ROOT, write_page
 
 PAGE = ROOT / "docs" / "cpp-parity.md"
 
 # Python's namespace: C++'s, and the headers it is declared in.
 NAMESPACES = {
+    "": ("naru", ["*"]),
+    "Tensor": ("naru::Tensor", ["tensor", "tensor_methods", "function_methods"]),
     "autograd": ("naru::autograd", ["autograd", "function", "derivatives", "node"]),
     "autograd.functional": ("naru::autograd", ["derivatives"]),
     "nn": ("naru::nn", ["module", "nn", "nn_activations", "nn_classes", "nn_images", "nn_lazy", "nn_losses", "nn_recurrent", "nn_transformer", "parallel"]),
@@ -32,6 +36,8 @@ NAMESPACES = {
     "fft": ("naru::fft", ["fft"]),
     "linalg": ("naru::linalg", ["linalg"]),
     "sparse": ("naru::sparse", ["sparse"]),
+    "masked": ("naru::masked", ["masked"]),
+    "special": ("naru::special", ["special", "other_names"]),
     "signal.windows": ("naru::signal::windows", ["signal"]),
     "accelerator": ("naru", ["devices", "memory", "stream", "graph", "sync"]),
     "cuda": ("naru", ["devices", "memory", "stream", "graph", "random", "sync"]),
@@ -61,6 +67,8 @@ LAZY_START = "devices start at their first use"
 
 # (namespace, name): what it is called, or None and the reason.
 SPELT = {
+    **{("", name): row for name, row in parity_core.FUNCTIONS.items()},
+    **{("Tensor", name): row for name, row in parity_core.METHODS.items()},
     ("linalg", "diagonal"): ("naru::Tensor::diagonal", "a method"),
     ("linalg", "LinAlgError"): ("naru::LinAlgError", ""),
     ("linalg", "matmul"): ("naru::matmul", ""),
@@ -167,7 +175,14 @@ SPELT = {
 
 
 def public_names(namespace: str) -> list[str]:
-    """The names that `from naru.<namespace> import *` gives, or would."""
+    """The names that `from naru.<namespace> import *` gives, or would; of naru itself its functions, of Tensor its methods and attributes."""
+    if namespace in ("", "Tensor"):
+        naru = import_module("naru")
+        owner = naru.Tensor if namespace else naru
+        names = [n for n in dir(owner) if not n.startswith("_")]
+        if not namespace:
+            names = [n for n in names if callable(getattr(naru, n)) and not inspect.isclass(getattr(naru, n))]
+        return sorted(names, key=str.lower)
     module = import_module("naru." + namespace)
     names = getattr(module, "__all__", None)
     if names is None or namespace == "nn":
@@ -180,16 +195,41 @@ def public_names(namespace: str) -> list[str]:
     return sorted(names, key=str.lower)
 
 
+@cache
+def texts(headers: tuple[str, ...]) -> str:
+    """What the headers, or tables of methods, of these names say."""
+    folder = ROOT / "include" / "naru"
+    paths = sorted(folder.glob("*.h")) if headers == ("*",) else [p for h in headers for p in sorted(folder.glob(f"{h}.*"))]
+    return "\n".join(p.read_text() for p in paths)
+
+
+@cache
+def operators() -> frozenset[str]:
+    """The elementwise table's names: functions of naru, and methods of Tensor, in place too."""
+    names = re.findall(r"NARU_OP\d\((\w+),", (ROOT / "include" / "naru" / "elementwise.inc").read_text())
+    return frozenset((*names, *(f"{n}_" for n in names)))
+
+
 def declared(headers: list[str], name: str) -> bool:
     """Whether one of the headers declares the name: a class, an alias, a using, or a function."""
     word = re.escape(name)
-    pattern = re.compile(rf"\b(?:class|struct) {word}\b|\busing {word} =|\busing (?:\w+::)+{word};|^[\w:&<>, ]*[\s&*]{word}\(", re.M)
-    return any(pattern.search((ROOT / "include" / "naru" / f"{h}.h").read_text()) for h in headers)
+    pattern = re.compile(rf"\b(?:class|struct) {word}\b|\busing {word} =|\busing (?:\w+::)+{word};|^[\w:&<>,* ]*[\s&*]{word}\(", re.M)
+    return pattern.search(texts(tuple(headers))) is not None
+
+
+def spelt_alike(namespace: str, name: str) -> tuple[str | None, str]:
+    """What has Python's name in C++, and a remark; None where nothing has."""
+    prefix, headers = NAMESPACES[namespace]
+    if declared(headers, name) or (namespace in ("", "Tensor") and name in operators() and not (name.endswith("_") and not namespace)):
+        return f"{prefix}::{name}", ""
+    if namespace == "" and spelt_alike("Tensor", name)[0]:
+        return f"naru::Tensor::{name}", "a method"
+    return None, ""
 
 
 def rows(namespace: str) -> list[tuple[str, str | None, str]]:
     """(name, C++'s name or None, remark or reason) for each public name; None without a reason is a hole."""
-    prefix, headers = NAMESPACES[namespace]
+    prefix, _ = NAMESPACES[namespace]
     found = []
     for name in public_names(namespace):
         if (namespace, name) in SPELT:
@@ -197,7 +237,7 @@ def rows(namespace: str) -> list[tuple[str, str | None, str]]:
         elif namespace == "nn.init" and not name.endswith("_") and name != "calculate_gain":
             found.append((name, f"{prefix}::{name}_", DEPRECATED))
         else:
-            found.append((name, f"{prefix}::{name}" if declared(headers, name) else None, ""))
+            found.append((name, *spelt_alike(namespace, name)))
     return found
 
 
@@ -212,14 +252,16 @@ def page() -> str:
         "# Python's names in C++",
         "",
         "Made by `python -m tools.parity`; `tests/python/test_parity.py` keeps it up to date. Each public name of these namespaces has a C++ one, or a reason why not.",
-        "Methods and functions of `naru` itself: [architecture.md](architecture.md) says where they are.",
+        "Of `naru` itself and of `Tensor` those are listed that C++ spells otherwise.",
         "",
     ]
     for namespace in NAMESPACES:
         table = rows(namespace)
         there = sum(other is not None for _, other, _ in table)
-        out += [f"## naru.{namespace}: {there} of {len(table)}", "", "| Python | C++ | |", "|---|---|---|"]
+        out += [f"## {'naru.' + namespace if namespace else 'naru'}: {there} of {len(table)}", "", "| Python | C++ | |", "|---|---|---|"]
         for name, other, why in table:
+            if namespace in ("", "Tensor") and other == f"{NAMESPACES[namespace][0]}::{name}":
+                continue
             out.append(f"| `{name}` | {f'`{other}`' if other else '–'} | {why} |")
         out.append("")
     return "\n".join(out)
