@@ -1,0 +1,321 @@
+"""Functions of PyTorch's top-level namespace that few programs call: control flow, older names of sparse products, a row of settings."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from .. import _C, sparse
+from ..nn import functional as F
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Tensor = _C.Tensor
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()) -> Any:
+    """What `true_fn`(*`operands`) gives, or `false_fn`(*`operands`) where `pred` is false. It is Python's `if`: a tensor is read.
+
+    >>> import naru
+    >>> cond(naru.tensor(True), lambda x: x + 1, lambda x: x - 1, (naru.tensor(1),))
+    tensor(2)
+    """
+    if not isinstance(pred, (bool, int, float, Tensor)):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if isinstance(pred, Tensor) and pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    return (true_fn if bool(pred) else false_fn)(*operands)
+
+
+def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """`carried_inputs` = `body_fn`(*`carried_inputs`) as long as `cond_fn`(*`carried_inputs`) is true; then they are given back.
+
+    >>> import naru
+    >>> while_loop(lambda x: x < 5, lambda x: (x + 2,), (naru.tensor(0),))
+    (tensor(6),)
+    """
+    carried = tuple(carried_inputs)
+    while bool(cond_fn(*carried)):
+        made = body_fn(*carried)
+        made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+        if len(made) != len(carried):
+            raise RuntimeError(f"body_fn should return the same number of elements as carried_inputs, but got {len(made)} and {len(carried)}")
+        carried = made
+    return carried
+
+
+_INTEROP = [0]
+
+
+def get_num_interop_threads() -> int:
+    """What set_num_interop_threads was told, else the number of threads: naru has one pool of threads for all work of the cpu.
+
+    >>> get_num_interop_threads() > 0
+    True
+    """
+    return _INTEROP[0] or _C.get_num_threads()
+
+
+def set_num_interop_threads(n: int) -> None:
+    """Noted, and without effect: naru has one pool of threads (`set_num_threads`). RuntimeError where `n` is not positive.
+
+    >>> set_num_interop_threads(0)
+    Traceback (most recent call last):
+    RuntimeError: Expected positive number of threads
+    """
+    if n <= 0:
+        raise RuntimeError("Expected positive number of threads")
+    _INTEROP[0] = int(n)
+
+
+_WARN_ALWAYS = [False]
+
+
+def set_warn_always(b: bool) -> None:
+    """`b` is noted: what naru warns of once a process stays so; Python's warning filters decide about all else.
+
+    >>> set_warn_always(False)
+    """
+    _WARN_ALWAYS[0] = bool(b)
+
+
+def is_warn_always_enabled() -> bool:
+    """What set_warn_always was told.
+
+    >>> is_warn_always_enabled()
+    False
+    """
+    return _WARN_ALWAYS[0]
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switches anomaly mode on or off (`enabled`), with a look for NaN or without (`check_nan`), for all threads; see autograd.set_detect_anomaly.
+
+    >>> import naru
+    >>> set_anomaly_enabled(False)
+    >>> naru.is_anomaly_enabled()
+    False
+    """
+    _C._set_anomaly_mode(enabled, check_nan)
+
+
+def compiled_with_cxx11_abi() -> bool:
+    """True: naru is C++20.
+
+    >>> compiled_with_cxx11_abi()
+    True
+    """
+    return True
+
+
+def is_vulkan_available() -> bool:
+    """False.
+
+    >>> is_vulkan_available()
+    False
+    """
+    return False
+
+
+def is_distributed(input: Tensor) -> bool:
+    """False: no tensor `input` is in parts.
+
+    >>> import naru
+    >>> is_distributed(naru.ones(1))
+    False
+    """
+    return False
+
+
+def sym_sum(args: Sequence[Any]) -> Any:
+    """The sum of the numbers `args`.
+
+    >>> sym_sum([1, 2])
+    3
+    """
+    return sum(args)
+
+
+def sym_ite(b: bool, t: Any, f: Any) -> Any:
+    """`t` if `b` else `f`.
+
+    >>> sym_ite(True, 1, 2)
+    1
+    """
+    return t if b else f
+
+
+def sym_sqrt(a: float) -> float:
+    """The square root of the number `a`.
+
+    >>> sym_sqrt(4)
+    2.0
+    """
+    return math.sqrt(a)
+
+
+def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """A vector of `size` elements over a file of memory as it is, mapped: of `dtype` (the default dtype), on the cpu (`device` and `pin_memory` are
+    accepted), with `requires_grad`.
+
+    Args:
+        filename: the file.
+        shared: what is written to the tensor is written to the file, which is made, or made longer, where it must be. Else only the tensor has it.
+
+    Raises:
+        RuntimeError: the file is shorter than the elements, and not shared.
+
+    >>> import tempfile, naru
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     from_file(file.name, shared=True, size=2).fill_(3)
+    tensor([3., 3.])
+    """
+    import os
+
+    import numpy as np
+
+    kind = dtype or _C.get_default_dtype()
+    wanted = size * kind.itemsize
+    held = os.path.getsize(filename) if os.path.exists(filename) else 0
+    if held < wanted and not shared:
+        raise RuntimeError(f"unable to mmap {wanted} bytes from file <{filename}>: the file has only {held} bytes")
+    if held < wanted:
+        with open(filename, "ab") as file:
+            file.truncate(wanted)
+    memory = np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(wanted,)) if wanted else np.zeros(0, np.uint8)
+    made = _C.from_numpy(memory).view(kind)
+    return made.requires_grad_() if requires_grad else made
+
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 1, zero_infinity: bool = False) -> Tensor:
+    """nn.functional.ctc_loss of `log_probs`, `targets`, `input_lengths`, `target_lengths`, `blank` and `zero_infinity`, with a number for the
+    `reduction`: 0 none, 1 mean, 2 sum.
+
+    >>> import naru
+    >>> ctc_loss(naru.zeros(2, 1, 2).log_softmax(2), naru.tensor([[1]]), naru.tensor([2]), naru.tensor([1]))
+    tensor(0.2877)
+    """
+    return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, ("none", "mean", "sum")[reduction], zero_infinity)
+
+
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """(`input` with elements dropped with probability `p`, which it kept); nothing is dropped where `train` is false.
+
+    >>> import naru
+    >>> native_dropout(naru.ones(2), 0.5, False)
+    (tensor([1., 1.]), tensor([True, True]))
+    """
+    if not train and train is not None:
+        return input.clone(), _C.ones_like(input, dtype=_C.bool)
+    kept = _C.empty_like(input, dtype=_C.bool).bernoulli_(1 - p)
+    return input * kept * (0.0 if p == 1 else 1 / (1 - p)), kept
+
+
+def embedding_renorm_(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    """Scales those rows of `weight` that `indices` name and whose norm (of `norm_type`) is greater than `max_norm` to it, in place; gives `weight`.
+
+    >>> import naru
+    >>> embedding_renorm_(naru.tensor([[3.0, 4.0], [6.0, 8.0]]), naru.tensor([1]), 5.0, 2.0)
+    tensor([[3., 4.],
+            [3., 4.]])
+    """
+    F.embedding(indices, weight.detach(), max_norm=max_norm, norm_type=norm_type)
+    return weight
+
+
+def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    """A copy of `input`[`start`:`end`:`step`] along the dimension `dim`.
+
+    >>> import naru
+    >>> slice_copy(naru.arange(5), 0, 1, None, 2)
+    tensor([1, 3])
+    """
+    return input[(slice(None),) * (dim % max(input.dim(), 1)) + (slice(start, end, step),)].clone()
+
+
+def _stored_rows(mat1: Tensor, mat2: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows of which a sparse matrix stores something, and those rows of its product with a dense one."""
+    rows = mat1.detach().coalesce().indices()[0].unique()
+    return rows, sparse.mm(mat1, mat2).index_select(0, rows)
+
+
+def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """The product of the sparse COO matrix `mat1` and the dense `mat2`, as a COO tensor of one sparse dimension: the rows of which `mat1` stores something.
+
+    >>> import naru
+    >>> hspmm(naru.sparse_coo_tensor([[1], [0]], [2.0], (2, 2)), naru.ones(2, 2))
+    tensor(indices=tensor([[1]]),
+           values=tensor([[2., 2.]]),
+           size=(2, 2), nnz=1, layout=torch.sparse_coo)
+    """
+    rows, values = _stored_rows(mat1, mat2)
+    return sparse.sparse_coo_tensor(rows.unsqueeze(0), values, (mat1.shape[0], mat2.shape[1]), is_coalesced=True)
+
+
+def smm(input: Tensor, mat: Tensor) -> Tensor:
+    """The product of the sparse COO matrix `input` and the dense `mat`, as a sparse matrix: all of the rows of which `input` stores something.
+
+    >>> import naru
+    >>> smm(naru.eye(2).to_sparse(), naru.eye(2)).to_dense()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    rows, values = _stored_rows(input, mat)
+    places = _C.stack([rows.repeat_interleave(mat.shape[1]), _C.arange(mat.shape[1], device=rows.device).repeat(rows.numel())])
+    return sparse.sparse_coo_tensor(places, values.reshape(-1), (input.shape[0], mat.shape[1]), is_coalesced=True)
+
+
+def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta` * `input` + `alpha` * (`mat1` @ `mat2`) of sparse matrices `input` and `mat1` and a dense one, as a sparse matrix.
+
+    >>> import naru
+    >>> s = naru.eye(2).to_sparse()
+    >>> sspaddmm(s, s, naru.ones(2, 2)).to_dense()
+    tensor([[2., 1.],
+            [1., 2.]])
+    """
+    return input * beta + smm(mat1, mat2) * alpha
+
+
+def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of the matrices `input` and `mat2`, of which one is sparse.
+
+    >>> import naru
+    >>> dsmm(naru.eye(2).to_sparse(), naru.ones(2, 1))
+    tensor([[1.],
+            [1.]])
+    """
+    return sparse.mm(input, mat2)
+
+
+hsmm, saddmm = hspmm, sspaddmm
+
+
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """nn.functional.embedding_bag of `weight`, `indices`, `offsets`, `per_sample_weights` and `padding_idx`, with a number for the `mode` (0 sum, 1 mean,
+    2 max); `scale_grad_by_freq`, `sparse` and `include_last_offset` are that function's. (result, the bag of each index, how many indices each bag has,
+    the same)
+
+    >>> import naru
+    >>> embedding_bag(naru.eye(2), naru.tensor([0, 1]), naru.tensor([0]))
+    (tensor([[1., 1.]]), tensor([0, 0]), tensor([2]), tensor([2]))
+    """
+    out = F.embedding_bag(
+        indices, weight, offsets, None, 2.0, scale_grad_by_freq, ("sum", "mean", "max")[mode], sparse, per_sample_weights, include_last_offset, padding_idx
+    )
+    ends = offsets if include_last_offset else _C.cat([offsets, _C.tensor([indices.numel()], dtype=offsets.dtype, device=offsets.device)])
+    sizes = ends.diff()
+    return out, _C.repeat_interleave(_C.arange(sizes.numel(), device=sizes.device), sizes), sizes, sizes.clone()
