@@ -81,6 +81,8 @@ def _contract(a: _Labelled, b: _Labelled, keep: set[str]) -> _Labelled:
 
     left = left.expand([sizes[n] for n in batch + rows + inner]).reshape(count(batch), count(rows), count(inner))
     right = right.expand([sizes[n] for n in batch + inner + columns]).reshape(count(batch), count(inner), count(columns))
+    if left.dtype != right.dtype:  # sums of small integers are int64
+        left, right = (t.to(_C.promote_types(left.dtype, right.dtype)) for t in (left, right))
     out = left.bmm(right).reshape([sizes[n] for n in batch + rows + columns])
     return _Labelled(out, batch + rows + columns)
 

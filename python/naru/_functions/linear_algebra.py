@@ -47,21 +47,21 @@ def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
 def _require_matrices(name: str, A: Tensor) -> None:  # noqa: N803
     if A.dim() < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions. (got shape {list(A.shape)})")
-    if A.dtype not in _EPSILON:
-        raise NotImplementedError(f"{name}: wanted float32 or float64, got {A.dtype}")
+    if A.dtype not in _EPSILON and (name == "lobpcg" or A.dtype not in (_C.complex64, _C.complex128)):
+        raise NotImplementedError(f"{name}: wanted float32 or float64{'' if name == 'lobpcg' else ', complex64 or complex128'}, got {A.dtype}")
 
 
 def _range_of(A: Tensor, q: int, niter: int) -> Tensor:  # noqa: N803
     """Orthonormal columns that span nearly what A's q greatest singular vectors do."""
     basis = linalg.qr(A @ _C.randn(A.shape[-1], q, dtype=A.dtype, device=A.device))[0]
     for _ in range(niter):
-        basis = linalg.qr(A @ linalg.qr(A.mT @ basis)[0])[0]
+        basis = linalg.qr(A @ linalg.qr(A.mH @ basis)[0])[0]
     return basis
 
 
 @takes_tensors
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple:  # noqa: N803
-    """(U, S, V) with U diag(S) Vᵀ nearly `A` (..., m, n), less `M` where that is given, of rank `q`: found from products with random vectors,
+    """(U, S, V) with U diag(S) Vᴴ nearly `A` (..., m, n), less `M` where that is given, of rank `q`: found from products with random vectors,
     in `niter` rounds. ValueError where q is greater than m or n.
 
     >>> A = naru.tensor([[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
@@ -76,12 +76,12 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
         raise ValueError(f"niter(={niter}) must not be greater than 1000")
     wide = A.shape[-2] < A.shape[-1]
     if wide:
-        A = A.mT  # noqa: N806
+        A = A.mH  # noqa: N806
     if not 0 <= q <= A.shape[-1]:
         raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={A.shape[-1]}")
     basis = _range_of(A, q, niter)
-    u, s, vt = linalg.svd(basis.mT @ A, full_matrices=False)
-    u, v = basis @ u, vt.mT
+    u, s, vt = linalg.svd(basis.mH @ A, full_matrices=False)
+    u, v = basis @ u, vt.mH
     return (v, s, u) if wide else (u, s, v)
 
 

@@ -60,7 +60,9 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tens
     >>> naru.constant_pad_nd(naru.tensor([1, 2]), (1, 1), 7)
     tensor([7, 1, 2, 7])
     """
-    return F.pad(input, pad, "constant", value)
+    if isinstance(value, complex):
+        return _C.complex(_C._pad(_C.real(input), pad, "constant", value.real), _C._pad(_C.imag(input), pad, "constant", value.imag))
+    return _C._pad(input, pad, "constant", value)
 
 
 def _of_code(codes: tuple[str, ...], code: int, what: str) -> str:

@@ -116,6 +116,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     >>> naru.nn.functional.pad(naru.tensor([1.0, 2.0]), (1, 2), value=9.0)
     tensor([9., 1., 2., 9., 9.])
     """
+    if isinstance(value, complex):  # which constant_pad_nd takes
+        raise TypeError("pad(): argument 'value' (position 4) must be float, not complex")
     return _C._pad(input, pad, mode, value)
 
 
