@@ -27,8 +27,8 @@ def _same(names: str, target: str | None, remark: str) -> dict[str, tuple[str | 
 
 FUNCTIONS: dict[str, tuple[str | None, str]] = {
     "affine_grid_generator": ("naru::nn::functional::affine_grid", PLAIN),
-    **_same("alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy select_copy split_copy split_with_sizes_copy squeeze_copy t_copy "
-            "transpose_copy unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy", "naru::Tensor::clone", COPY),
+    **_same("alias_copy as_strided_copy col_indices_copy crow_indices_copy detach_copy diagonal_copy expand_copy indices_copy permute_copy select_copy slice_copy "
+            "split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy values_copy unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy", "naru::Tensor::clone", COPY),
     **_same("alpha_dropout_ feature_alpha_dropout_", "naru::nn::functional::*", "not in place"),
     "feature_dropout_": ("naru::nn::functional::dropout2d", "not in place"),
     **_same("are_deterministic_algorithms_enabled get_deterministic_debug_mode is_deterministic_algorithms_warn_only_enabled", "naru::deterministic_algorithms", ""),
@@ -38,7 +38,11 @@ FUNCTIONS: dict[str, tuple[str | None, str]] = {
     **_same("autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype "
             "is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_dtype "
             "set_autocast_enabled set_autocast_gpu_dtype", "naru::Autocast", AUTOCAST),
-    **_same("as_torch compile load_ipython_extension unload_ipython_extension is_storage typename get_device_module set_default_tensor_type", None, PYTHON),
+    **_same("as_torch compile compiled_with_cxx11_abi is_warn_always_enabled load_ipython_extension set_warn_always unload_ipython_extension is_storage typename get_device_module set_default_tensor_type", None, PYTHON),
+    "embedding_renorm_": ("naru::nn::functional::embedding", "with max_norm"),
+    "from_file": ("naru::from_blob", "of memory that the program has mapped"),
+    **_same("get_num_interop_threads set_num_interop_threads", None, "there is no second pool of threads"),
+    **_same("is_distributed is_vulkan_available", None, "no, always"),
     "can_cast": ("naru::category_of", "categories are in order: a type goes to those of its own and of higher ones"),
     "constant_pad_nd": ("naru::nn::functional::pad", PLAIN),
     "empty_permuted": ("naru::empty_strided", "strides say the order"),
@@ -63,17 +67,21 @@ FUNCTIONS: dict[str, tuple[str | None, str]] = {
     **_same("lobpcg pca_lowrank svd_lowrank", None, "programs over the functions of linalg, in Python"),
     "make_graphed_callables": (None, "a module's calls are made by Python; naru::Graph captures C++'s"),
     "native_batch_norm": ("naru::batch_norm", RESULTS),
+    "native_dropout": ("naru::nn::functional::dropout", RESULTS),
     "native_group_norm": ("naru::group_norm", RESULTS),
     "native_layer_norm": ("naru::layer_norm", RESULTS),
     "native_channel_shuffle": ("naru::nn::functional::channel_shuffle", PLAIN),
     **_same("promote_types result_type", "naru::promote", "of tensors' dtypes; an Operand's number counts by its category"),
+    "set_anomaly_enabled": ("naru::set_detect_anomaly", ""),
     "set_flush_denormal": (None, "denormals are honoured, always: it says False in Python"),
-    "spmm": ("naru::sparse::mm", PLAIN),
-    **_same("sym_float sym_int sym_max sym_min sym_not", None, SYMBOL),
+    **_same("dsmm hsmm hspmm smm spmm", "naru::sparse::mm", PLAIN),
+    **_same("saddmm sspaddmm", "naru::sparse::mm", "and a sum"),
+    **_same("sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum", None, SYMBOL),
     **_same("symeig", None, OLD),
     "total_memory": ("naru::get_device_properties", "total_memory"),
     "unsafe_chunk": ("naru::chunk", "pieces may be written to in any case"),
     **_same("unsafe_split unsafe_split_with_sizes", "naru::split", "pieces may be written to in any case"),
+    "while_loop": (None, "C++'s own while"),
     "vmap": (None, "sees Python's functions through __torch_function__; in C++ the batch is a dimension"),
 }
 
