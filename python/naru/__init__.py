@@ -71,6 +71,33 @@ if TYPE_CHECKING:
     from ._functions.dtype_limits import finfo as finfo, iinfo as iinfo
     from ._functions.einsum import einsum as einsum
     from ._functions.kernel import kernel as kernel
+    from ._functions.more_names import (
+        compiled_with_cxx11_abi as compiled_with_cxx11_abi,
+        cond as cond,
+        ctc_loss as ctc_loss,
+        dsmm as dsmm,
+        embedding_bag as embedding_bag,
+        embedding_renorm_ as embedding_renorm_,
+        from_file as from_file,
+        get_num_interop_threads as get_num_interop_threads,
+        hsmm as hsmm,
+        hspmm as hspmm,
+        is_distributed as is_distributed,
+        is_vulkan_available as is_vulkan_available,
+        is_warn_always_enabled as is_warn_always_enabled,
+        native_dropout as native_dropout,
+        saddmm as saddmm,
+        set_anomaly_enabled as set_anomaly_enabled,
+        set_num_interop_threads as set_num_interop_threads,
+        set_warn_always as set_warn_always,
+        slice_copy as slice_copy,
+        smm as smm,
+        sspaddmm as sspaddmm,
+        sym_ite as sym_ite,
+        sym_sqrt as sym_sqrt,
+        sym_sum as sym_sum,
+        while_loop as while_loop,
+    )
     from ._functions.printing import set_printoptions as set_printoptions
     from ._functions.linear_algebra import (
         chain_matmul as chain_matmul,
@@ -87,6 +114,7 @@ if TYPE_CHECKING:
         symeig as symeig,
     )
     from ._notebook.extension import load_ipython_extension as load_ipython_extension, unload_ipython_extension as unload_ipython_extension
+    from .amp import GradScaler as GradScaler
     from .amp.autocast_mode import autocast as autocast
     from .autograd.grad_mode import enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled
     from .backends._precision import (
@@ -100,6 +128,10 @@ if TYPE_CHECKING:
         atleast_2d as atleast_2d,
         atleast_3d as atleast_3d,
         block_diag as block_diag,
+        col_indices_copy as col_indices_copy,
+        crow_indices_copy as crow_indices_copy,
+        indices_copy as indices_copy,
+        values_copy as values_copy,
         broadcast_shapes as broadcast_shapes,
         cartesian_prod as cartesian_prod,
         compile as compile,

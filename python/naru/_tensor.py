@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Any
 
-from . import _C
+from . import _C, _more_methods
 from ._missing import Absent, mark_absent
 from ._missing.tensor_names import NAMES
 
@@ -330,44 +328,6 @@ the device is lost
 }
 
 
-def _dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-    """The dimensions, that of the greatest stride first.
-
-    >>> import naru
-    >>> naru.ones(2, 3).t().dim_order()
-    (1, 0)
-    """
-    order = sorted(range(self.dim()), key=lambda d: (-self.stride(d), d))
-    if ambiguity_check and any(self.stride(a) == self.stride(b) for a, b in zip(order, order[1:])):
-        raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
-    return tuple(order)
-
-
-def _map2(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
-    """Replaces each element by callable(element, of x, of y), one by one, in place."""
-    made = [callable(*each) for each in zip(self.reshape(-1).tolist(), x.expand_as(self).reshape(-1).tolist(), y.expand_as(self).reshape(-1).tolist())]
-    return self.copy_(_C.tensor(made, dtype=self.dtype).reshape(self.shape))
-
-
-def _resize(self: Tensor, *sizes: Any) -> Tensor:
-    """The elements in other sizes; in PyTorch deprecated in favour of `resize_`."""
-    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
-    return self.contiguous().view(*sizes)
-
-
-def _of_name(name: str) -> Any:
-    """The function of that name as a method; imported when it is first called."""
-
-    def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        return getattr(sys.modules[__package__], name)(self, *args, **kwargs)
-
-    call.__doc__ = f"The same as torch.{name}(input, ...)."
-    return call
-
-
-_AS_FUNCTIONS = ("smm", "sspaddmm", "is_distributed", "cholesky", "eig", "lstsq", "qr", "solve", "symeig")
-
-
 def install() -> None:
     """Gives `Tensor` these methods. What the core defines itself stays, but for pickling."""
     own = vars(Tensor)
@@ -387,12 +347,7 @@ def install() -> None:
         "hardshrink": _hardshrink,
         "hash_tensor": _hash_tensor,
         "__rdiv__": _rdiv,
-        "dim_order": _dim_order,
-        "map2_": _map2,
-        "resize": _resize,
-        "resize_as": lambda self, tensor: _resize(self, tensor.shape),
-        "const_data_ptr": lambda self: self.data_ptr(),
-        **{name: _of_name(name) for name in _AS_FUNCTIONS},
+        **_more_methods.METHODS,
     }.items():
         method.__name__ = name
         method.__qualname__ = "Tensor." + name

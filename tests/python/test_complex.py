@@ -280,7 +280,7 @@ FUNCTIONS = [(s, n) for s, space in SPACES.items() for n in dir(space)
 def test_no_function_takes_the_memory_of_pairs_for_numbers(space, name):
     """Of every function: it refuses, or gives of z what it gives of an equal tensor whose memory lies otherwise."""
     if name.startswith(("set_", "use_", "load_", "unload_")) or name in ("rand_like", "randn_like", "randint_like", "bernoulli", "dropout", "multinomial", "normal", "empty_like", "save", "seed",
-                "initial_seed", "manual_seed", "get_rng_state", "randperm", "poisson", "rrelu", "breakpoint", "normal_", "alpha_dropout",
+                "initial_seed", "manual_seed", "get_rng_state", "randperm", "pca_lowrank", "svd_lowrank", "poisson", "rrelu", "breakpoint", "normal_", "alpha_dropout",
                 "feature_alpha_dropout", "feature_dropout", "dropout_", "dropout1d", "dropout2d", "dropout3d", "gumbel_softmax", "data_ptr", "stride", "is_contiguous",
                 "as_strided", "as_strided_", "storage_offset", "resize_", "set_", "float", "double", "half", "bfloat16", "int", "long", "short",
                 "char", "byte", "new_empty", "new", "untyped_storage", "storage", "to", "type", "type_as", "copy_", "share_memory_",

@@ -1,0 +1,105 @@
+"""Methods of tensors that few programs call; `_tensor` installs them."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+from . import _C
+
+Tensor = _C.Tensor
+
+
+def _dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions, that of the greatest stride first.
+
+    >>> import naru
+    >>> naru.ones(2, 3).t().dim_order()
+    (1, 0)
+    """
+    order = sorted(range(self.dim()), key=lambda d: (-self.stride(d), d))
+    if ambiguity_check and any(self.stride(a) == self.stride(b) for a, b in zip(order, order[1:])):
+        raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
+    return tuple(order)
+
+
+def _map2(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
+    """Replaces each element by `callable`(element, of `x`, of `y`), one by one, in place.
+
+    >>> import naru
+    >>> naru.ones(2).map2_(naru.tensor([1.0, 2.0]), naru.zeros(2), lambda a, b, c: a + 2 * b + c)
+    tensor([3., 5.])
+    """
+    made = [callable(*each) for each in zip(self.reshape(-1).tolist(), x.expand_as(self).reshape(-1).tolist(), y.expand_as(self).reshape(-1).tolist())]
+    return self.copy_(_C.tensor(made, dtype=self.dtype).reshape(self.shape))
+
+
+def _resize(self: Tensor, *sizes: Any) -> Tensor:
+    """The elements in other `sizes`; in PyTorch deprecated in favour of `resize_`.
+
+    >>> import naru, warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     naru.arange(4).resize(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+    return self.contiguous().view(*sizes)
+
+
+def _resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """The elements in the sizes of `tensor`; in PyTorch deprecated in favour of `resize_as_`.
+
+    >>> import naru, warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     naru.arange(4).resize_as(naru.ones(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    return _resize(self, tensor.shape)
+
+
+def _const_data_ptr(self: Tensor) -> int:
+    """data_ptr(), of memory that is only read.
+
+    >>> import naru
+    >>> x = naru.ones(2)
+    >>> x.const_data_ptr() == x.data_ptr()
+    True
+    """
+    return self.data_ptr()
+
+
+# Functions that are methods, too, and an example of each: those that were taken away say what is there instead.
+_AS_FUNCTIONS = {
+    "smm": ">>> naru.eye(2).to_sparse().smm(naru.ones(2, 1)).to_dense()\ntensor([[1.],\n        [1.]])",
+    "sspaddmm": ">>> s = naru.eye(2).to_sparse()\n>>> s.sspaddmm(s, naru.ones(2, 2)).to_dense()\ntensor([[2., 1.],\n        [1., 2.]])",
+    "is_distributed": ">>> naru.ones(1).is_distributed()\nFalse",
+    **{
+        name: f">>> try:\n...     naru.eye(2).{name}()\n... except RuntimeError as error:\n...     print(str(error)[:65])\nThis function was deprecated since version 1.9 and is now removed"
+        for name in ("cholesky", "eig", "lstsq", "qr", "solve", "symeig")
+    },
+}
+
+
+def _of_name(name: str) -> Any:
+    """The function of that name as a method; imported when it is first called."""
+
+    def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return getattr(sys.modules[__package__], name)(self, *args, **kwargs)
+
+    call.__doc__ = f"torch.{name}(self, ...), as a method.\n\n{_AS_FUNCTIONS[name]}"
+    return call
+
+
+METHODS = {
+    "dim_order": _dim_order,
+    "map2_": _map2,
+    "resize": _resize,
+    "resize_as": _resize_as,
+    "const_data_ptr": _const_data_ptr,
+    **{name: _of_name(name) for name in _AS_FUNCTIONS},
+}
