@@ -8,6 +8,7 @@ Each file says that the names are naru's own, so that types, docstrings and defi
 
 from __future__ import annotations
 
+import ast
 import base64
 import hashlib
 import importlib
@@ -44,11 +45,31 @@ def _is_module(space: str, name: str) -> bool:
         return False
 
 
+def _assigned(module: ModuleType) -> set[str]:
+    """The names that a module's own lines give to a value (an alias of a type says nothing of its module)."""
+    if not (getattr(module, "__file__", None) or "").endswith(".py"):
+        return set()
+    body = ast.parse(inspect.getsource(module)).body
+    body += [inner for node in body if isinstance(node, ast.If) for inner in (*node.body, *node.orelse)]
+    targets = [t for node in body if isinstance(node, (ast.Assign, ast.AnnAssign)) for t in (node.targets if isinstance(node, ast.Assign) else [node.target])]
+    return {t.id for t in targets if isinstance(t, ast.Name)}
+
+
+def _over_lists() -> str:
+    """`torch._foreach_*`, which optimizers of others call: naru makes each when it is asked for."""
+    import naru
+    from naru._functions import foreach
+
+    words = sorted({*foreach._UNARY, *foreach._BINARY, *foreach._TERNARY, *(w.rstrip("_") for w in foreach._OTHERS), "lerp"})
+    names = [f"_foreach_{w}{end}" for w in words for end in ("", "_") if hasattr(naru, f"_foreach_{w}{end}")]
+    return "from typing import Any as _Any\n" + "".join(f"def {n}(self: _Any, *args: _Any, **options: _Any) -> _Any: ...\n" for n in names)
+
+
 def names_of(module: ModuleType) -> list[str]:
     """The public names of a module: those that PyTorch's has, and its own."""
     from naru._missing import names
 
-    found, pytorchs = [], set(names().get(module.__name__.removeprefix("naru").removeprefix("."), ()))
+    found, pytorchs = [], set(names().get(module.__name__.removeprefix("naru").removeprefix("."), ())) | _assigned(module)
     for name in sorted(set(dir(module))):
         if name.startswith("_") or keyword.iskeyword(name) or name in ("annotations", "TYPE_CHECKING", "Any"):
             continue
@@ -72,6 +93,7 @@ def stub(space: str, known: list[str]) -> str:
     lines += [f"from {space} import {name} as {name}\n" for name in names_of(module) if name not in inner and not _is_module(space, name)]
     if space == "naru":
         lines.append("from naru import __version__ as __version__\n")
+        lines.append(_over_lists())
     return "".join(lines)
 
 

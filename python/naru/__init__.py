@@ -20,6 +20,8 @@ from ._C import *  # also `float`, `int`, `bool`, `abs` ...: in this file the bu
 from .torch_version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from . import (
         accelerator as accelerator,
         amp as amp,
@@ -237,16 +239,16 @@ if TYPE_CHECKING:
     )
     from .jit import ScriptModule as ScriptModule
 
-    FloatTensor: type[_C.Tensor]
-    DoubleTensor: type[_C.Tensor]
-    HalfTensor: type[_C.Tensor]
-    BFloat16Tensor: type[_C.Tensor]
-    ByteTensor: type[_C.Tensor]
-    CharTensor: type[_C.Tensor]
-    ShortTensor: type[_C.Tensor]
-    IntTensor: type[_C.Tensor]
-    LongTensor: type[_C.Tensor]
-    BoolTensor: type[_C.Tensor]
+    FloatTensor: TypeAlias = _C.Tensor
+    DoubleTensor: TypeAlias = _C.Tensor
+    HalfTensor: TypeAlias = _C.Tensor
+    BFloat16Tensor: TypeAlias = _C.Tensor
+    ByteTensor: TypeAlias = _C.Tensor
+    CharTensor: TypeAlias = _C.Tensor
+    ShortTensor: TypeAlias = _C.Tensor
+    IntTensor: TypeAlias = _C.Tensor
+    LongTensor: TypeAlias = _C.Tensor
+    BoolTensor: TypeAlias = _C.Tensor
 
 if getattr(_C.Tensor, "__module__", "").split(".")[0] == "naru":
     from . import _tensor

@@ -23,9 +23,13 @@ from ._optimizer_hooks import OptimizerHooks, register_optimizer_step_post_hook,
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import TypeAlias
+
+    ParamsT: TypeAlias = Iterable[_C.Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, _C.Tensor]]
+else:
+    ParamsT = Any
 
 Tensor = _C.Tensor
-ParamsT = Any  # an iterable of tensors, of dicts, or of pairs of name and tensor
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .._missing import fail
 from . import hooks
 
@@ -10,8 +12,14 @@ __all__ = ["benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "hooks"
 _MODULES = frozenset(("benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "model_zoo", "tensorboard", "_pytree"))
 
 
+if TYPE_CHECKING:
+    from . import (
+        benchmark as benchmark, checkpoint as checkpoint, cpp_extension as cpp_extension, data as data, dlpack as dlpack, model_zoo as model_zoo,
+        tensorboard as tensorboard,
+    )  # fmt: skip
 
-def __getattr__(name: str) -> object:
+
+def __getattr__(name: str) -> Any:
     if name in _MODULES:
         import importlib
 
