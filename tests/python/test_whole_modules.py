@@ -130,3 +130,48 @@ def test_relu6_is_a_hardtanh_of_its_limits():
 def test_dropout1d_takes_channels_with_one_dimension_only(n):
     with pytest.raises(RuntimeError, match=f"dropout1d: Expected 2D or 3D input, but received a {n}D input"):
         nn.Dropout1d().eval()(torch.ones([1] * n))
+
+
+def test_lazy_modules_come_back_lazy():
+    for layer, shape in ((nn.LazyLinear(3), (2, 4)), (nn.LazyBatchNorm1d(), (2, 4)), (nn.LazyConv2d(2, 1), (1, 4, 2, 2))):
+        kind = type(layer)
+        same = again(layer)
+        assert type(same) is kind and same.has_uninitialized_params()
+        same(torch.ones(shape))
+        assert type(same) is kind.cls_to_become and not same._load_state_dict_pre_hooks and not hasattr(same, "_load_hook")
+
+
+def test_hooks_of_a_modules_state_come_back_with_their_module():
+    layer = nn.utils.spectral_norm(nn.Linear(4, 3))
+    same = again(layer)
+    assert same.state_dict()._metadata[""]["spectral_norm"] == {"weight.version": 1}
+    same.load_state_dict(layer.state_dict())
+    nn.utils.remove_spectral_norm(same)
+    assert not same._state_dict_hooks and not same._load_state_dict_pre_hooks
+
+    layer = nn.Linear(2, 2)
+    layer.register_load_state_dict_pre_hook(_note)
+    layer.register_state_dict_post_hook(_mark)
+    same = again(layer)
+    assert same.state_dict()["mark"] == 1
+    del same.noted[:]
+    same.load_state_dict(layer.state_dict(), strict=False)
+    assert same.noted == [id(same)]
+
+
+def _note(module, *rest):
+    module.__dict__.setdefault("noted", []).append(id(module))
+
+
+def _mark(module, state, prefix, metadata):
+    _note(module)
+    state[prefix + "mark"] = 1
+
+
+def test_the_handle_of_a_hook_comes_back_with_the_hook():
+    layer = nn.Linear(2, 2)
+    layer.handle = layer.register_forward_hook(_note)
+    same = again(layer)
+    same.handle.remove()
+    assert not same._forward_hooks and layer._forward_hooks
+    assert torch.nn.ReLU().register_forward_hook(_note).id > same.handle.id

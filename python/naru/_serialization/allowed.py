@@ -68,7 +68,7 @@ def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Te
 @functools.lru_cache(maxsize=1)
 def plain_globals() -> dict[tuple[str, str], Any]:
     """The only globals that a file read as data may name, but for those of `add_safe_globals`."""
-    from ..nn.parameter import Parameter
+    from ..nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
     table: dict[tuple[str, str], Any] = {
         ("collections", "OrderedDict"): OrderedDict,
@@ -80,6 +80,8 @@ def plain_globals() -> dict[tuple[str, str], Any]:
         ("torch", "Tensor"): new_tensor,
         ("torch._tensor", "_rebuild_from_type_v2"): _rebuild_from_type_v2,
         ("torch.nn.parameter", "Parameter"): Parameter,
+        ("torch.nn.parameter", "UninitializedBuffer"): UninitializedBuffer,
+        ("torch.nn.parameter", "UninitializedParameter"): UninitializedParameter,
         ("torch.storage", "UntypedStorage"): STORAGE_TYPES["UntypedStorage"],
         ("torch.serialization", "_get_layout"): _get_layout,
     }

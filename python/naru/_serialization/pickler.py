@@ -129,8 +129,10 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
         self.memoize(obj)
 
     def _reduce_tensor(self, tensor: Tensor) -> tuple:
-        from ..nn.parameter import Parameter
+        from ..nn.parameter import Parameter, is_lazy
 
+        if is_lazy(tensor):
+            return type(tensor), (tensor.requires_grad,)
         if isinstance(tensor, Parameter):
             state = {k: v for k, v in tensor.__dict__.items()}
             data = tensor.data

@@ -30,6 +30,7 @@ _FILES = {
         "linear_cross_entropy_options": "LinearCrossEntropyOptions",
         "loss": "CTCLoss LinearCrossEntropyLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss2d "
         "TripletMarginWithDistanceLoss",
+        "module": "_WrappedHook",
         "padding": _sized("CircularPad", "ConstantPad", "ReflectionPad", "ReplicationPad", "ZeroPad"),
         "pixelshuffle": "PixelShuffle PixelUnshuffle",
         "upsampling": "Upsample UpsamplingNearest2d UpsamplingBilinear2d",

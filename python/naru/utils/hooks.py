@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
+from typing import Any
 
 __all__ = ["RemovableHandle"]
-
-_ids = itertools.count()
 
 
 class RemovableHandle:
@@ -25,8 +23,11 @@ class RemovableHandle:
     'RemovableHandle'
     """
 
+    next_id: int = 0
+
     def __init__(self, hooks_dict: dict, *, extra_dict: dict | list | None = None) -> None:
-        self.id = next(_ids)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
         self._dicts = [hooks_dict]
         if isinstance(extra_dict, dict):
             self._dicts.append(extra_dict)
@@ -37,6 +38,15 @@ class RemovableHandle:
         """Removes the hook; a second call does nothing."""
         for hooks in self._dicts:
             hooks.pop(self.id, None)
+
+    def __getstate__(self) -> tuple:
+        first, *more = self._dicts
+        return (first, self.id, tuple(more)) if more else (first, self.id)
+
+    def __setstate__(self, state: tuple) -> None:
+        first, self.id, *more = state
+        self._dicts: list[Any] = [first if first is not None else {}, *(more[0] if more else ())]
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +29,33 @@ class _IncompatibleKeys(NamedTuple("IncompatibleKeys", [("missing_keys", list), 
         return super().__repr__()
 
     __str__ = __repr__
+
+
+class _WrappedHook:
+    """A hook before loading, and the module that it is called with, if it is. Under its name in the files of modules saved whole."""
+
+    def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
+        self.hook, self.with_module = hook, module is not None
+        if module is not None:
+            self.module = weakref.ref(module)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self.with_module:
+            return self.hook(*args, **kwargs)
+        module = self.module()
+        if module is None:
+            raise RuntimeError("You are trying to call the hook of a dead Module!")
+        return self.hook(module, *args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"hook": self.hook, "with_module": self.with_module, **({"module": self.module()} if self.with_module else {})}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.hook, self.with_module = state["hook"], state["with_module"]
+        if self.with_module:
+            if state["module"] is None:
+                raise RuntimeError("You are trying to revive the hook of a dead Module!")
+            self.module = weakref.ref(state["module"])
 
 
 class StateMethods:
@@ -67,12 +96,15 @@ class StateMethods:
         ['weight']
         """
         handle = RemovableHandle(self._state_dict_hooks)
-        self._state_dict_hooks[handle.id] = (hook, False)
+        if not hasattr(hook, "__dict__") or hasattr(hook, "__self__"):
+            hook = functools.partial(hook)  # which takes the mark
+        hook._from_public_api = True  # type: ignore[attr-defined]  # its result must be None
+        self._state_dict_hooks[handle.id] = hook
         return handle
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         handle = RemovableHandle(self._state_dict_hooks)
-        self._state_dict_hooks[handle.id] = (hook, True)
+        self._state_dict_hooks[handle.id] = hook
         return handle
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -86,12 +118,12 @@ class StateMethods:
         <All keys matched successfully>
         """
         handle = RemovableHandle(self._load_state_dict_pre_hooks)
-        self._load_state_dict_pre_hooks[handle.id] = (hook, True)
+        self._load_state_dict_pre_hooks[handle.id] = _WrappedHook(hook, self)
         return handle
 
     def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
         handle = RemovableHandle(self._load_state_dict_pre_hooks)
-        self._load_state_dict_pre_hooks[handle.id] = (hook, with_module)
+        self._load_state_dict_pre_hooks[handle.id] = _WrappedHook(hook, self if with_module else None)
         return handle
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -186,11 +218,11 @@ class StateMethods:
         for name, module in self._modules.items():
             if module is not None:
                 module.state_dict(destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars)
-        for hook, may_replace in self._state_dict_hooks.values():
+        for hook in self._state_dict_hooks.values():
             result = hook(self, destination, prefix, local_metadata)
             if result is None:
                 continue
-            if not may_replace:
+            if getattr(hook, "_from_public_api", False):
                 raise RuntimeError("state_dict post-hook must return None")
             destination = result
         return destination  # type: ignore[return-value]
@@ -205,9 +237,8 @@ class StateMethods:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        for hook, with_module in self._load_state_dict_pre_hooks.values():
-            rest = (state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-            hook(self, *rest) if with_module else hook(*rest)
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = local_metadata.get("assign_to_params_buffers", False)
         mine = {**self._parameters, **{k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}}
         for name, target in mine.items():

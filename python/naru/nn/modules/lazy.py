@@ -33,6 +33,7 @@ class LazyModuleMixin:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
@@ -47,8 +48,9 @@ class LazyModuleMixin:
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():
             raise RuntimeError(f"module {self._get_name()} has not been fully initialized")
-        module._initialize_hook.remove()
-        del module._initialize_hook
+        for name in ("_initialize_hook", "_load_hook"):
+            getattr(module, name).remove()
+            delattr(module, name)
         if module.cls_to_become is not None:
             module.__class__ = module.cls_to_become
 
@@ -58,20 +60,22 @@ class LazyModuleMixin:
             if is_lazy(t) and prefix + name in destination:
                 destination[prefix + name] = t  # as it is: there are no values yet
 
+    def _lazy_load_hook(
+        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing: list, unexpected: list, errors: list
+    ) -> None:
+        """Gives the parameters the shapes of those that will be loaded."""
+        for name, t in itertools.chain(self._parameters.items(), self._buffers.items()):
+            found = state_dict.get(prefix + name)
+            if is_lazy(t) and found is not None and not is_lazy(found):
+                with _C.no_grad():
+                    t.materialize(found.shape)
+
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing: list, unexpected: list, errors: list
     ) -> None:
-        known, nothing_yet = dict(state_dict), []
-        for name, t in itertools.chain(self._parameters.items(), self._buffers.items()):
-            found = state_dict.get(prefix + name)
-            if not is_lazy(t) or found is None:
-                continue
-            if is_lazy(found):
-                nothing_yet.append(prefix + name)
-                del known[prefix + name]
-            else:
-                with _C.no_grad():
-                    t.materialize(found.shape)
+        lazy = [prefix + name for name, t in itertools.chain(self._parameters.items(), self._buffers.items()) if is_lazy(t)]
+        nothing_yet = [key for key in lazy if is_lazy(state_dict.get(key))]
+        known = {key: value for key, value in state_dict.items() if key not in nothing_yet}
         super()._load_from_state_dict(known, prefix, local_metadata, strict, missing, unexpected, errors)
         missing[:] = [key for key in missing if key not in nothing_yet]
 

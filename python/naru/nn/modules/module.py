@@ -24,7 +24,7 @@ from ._global_hooks import (
 )
 from ._module_hooks import HookMethods
 from ._module_members import MemberMethods
-from ._module_state import StateMethods, _IncompatibleKeys as _IncompatibleKeys
+from ._module_state import StateMethods, _IncompatibleKeys as _IncompatibleKeys, _WrappedHook as _WrappedHook
 
 Tensor = _C.Tensor
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"

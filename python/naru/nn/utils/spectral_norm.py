@@ -102,23 +102,37 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(hook)
-        module._register_state_dict_hook(hook._note_version)
-        module._register_load_state_dict_pre_hook(hook._read_older)
+        module._register_state_dict_hook(SpectralNormStateDictHook(hook))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(hook))
         return hook
 
-    def _note_version(self, module: Any, state_dict: dict, prefix: str, local_metadata: dict) -> None:
+
+class SpectralNormStateDictHook:
+    """The hook of states that notes the version of `fn`, a SpectralNorm."""
+
+    def __init__(self, fn: SpectralNorm) -> None:
+        self.fn = fn
+
+    def __call__(self, module: Any, state_dict: dict, prefix: str, local_metadata: dict) -> None:
         versions = local_metadata.setdefault("spectral_norm", {})
-        key = self.name + ".version"
+        key = self.fn.name + ".version"
         if key in versions:
             raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
-        versions[key] = self._version
+        versions[key] = self.fn._version
 
-    def _read_older(
+
+class SpectralNormLoadStateDictPreHook:
+    """The hook before loading that reads the states of older versions for `fn`, a SpectralNorm."""
+
+    def __init__(self, fn: SpectralNorm) -> None:
+        self.fn = fn
+
+    def __call__(
         self, state_dict: dict, prefix: str, local_metadata: dict, strict: bool, missing_keys: list, unexpected_keys: list, error_msgs: list
     ) -> None:
         """States from before PyTorch 1.0 have the weight and no v, which follows from the others."""
-        version = local_metadata.get("spectral_norm", {}).get(self.name + ".version")
-        key = prefix + self.name
+        version = local_metadata.get("spectral_norm", {}).get(self.fn.name + ".version")
+        key = prefix + self.fn.name
         if (version or 0) >= 1 or (version is None and key not in state_dict and all(key + end in state_dict for end in ("_orig", "_u", "_v"))):
             return
         missing = [key + end for end in ("_orig", "", "_u") if key + end not in state_dict]
@@ -129,7 +143,7 @@ class SpectralNorm:
         with _C.no_grad():
             original, u = state_dict[key + "_orig"], state_dict[key + "_u"]
             sigma = (original / state_dict.pop(key)).mean()
-            matrix = self.reshape_weight_to_matrix(original)
+            matrix = self.fn.reshape_weight_to_matrix(original)
             v = matrix.t().mm(matrix).pinverse().mm(matrix.t()).mv(u)
             state_dict[key + "_v"] = v.mul_(sigma / _C.dot(u, _C.mv(matrix, v)))
 
@@ -165,8 +179,8 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
     if not take_off(module, lambda hook: isinstance(hook, SpectralNorm) and hook.name == name):
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
     for hooks in (module._state_dict_hooks, module._load_state_dict_pre_hooks):
-        for key, (hook, _) in list(hooks.items()):
-            owner = getattr(hook, "__self__", None)
+        for key, hook in list(hooks.items()):
+            owner = getattr(getattr(hook, "hook", hook), "fn", None)
             if isinstance(owner, SpectralNorm) and owner.name == name:
                 del hooks[key]
     return module
