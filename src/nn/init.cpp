@@ -176,10 +176,10 @@ Tensor orthogonal_(const Tensor& t, double gain, Generator* generator) {
   if (t.dim() < 2) throw ValueError("Only tensors with 2 or more dimensions are supported");
   if (t.numel() == 0 || t.device().is_meta()) return t;
   const int64_t rows = t.size(0), columns = t.numel() / rows, tall = std::max(rows, columns), wide = std::min(rows, columns);
-  const Tensor flat = empty({tall, wide}, Options(DType::F64, Device(DeviceType::Cpu)));
+  const Tensor flat = empty({rows, columns}, Options(t.dtype(), Device(DeviceType::Cpu)));
   const NoGrad off;
-  naru::normal_(flat, 0, 1, generator);
-  std::vector<double> values = flat.to_doubles();
+  naru::normal_(flat, 0, 1, generator);  // as the weight lies and in its dtype: PyTorch's numbers come in that order
+  std::vector<double> values = (rows < columns ? flat.t() : flat).to_doubles();
   orthogonalize(values, static_cast<size_t>(tall), static_cast<size_t>(wide));
   Tensor q = from_data(values.data(), {tall, wide}, DType::F64, Options(Device(DeviceType::Cpu)));
   if (rows < columns) q = q.t();

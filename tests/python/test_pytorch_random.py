@@ -42,6 +42,20 @@ def test_every_device_gets_the_same(pytorchs, device):
     assert F.dropout(torch.ones(9, device=device), 0.3).cpu().double().tolist() == WANTED["F.dropout(torch.ones(9), .3)"]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("shape", [(6, 5), (3, 8), (4, 2, 3)], ids=str)
+def test_orthogonal_weights_are_made_of_the_numbers_that_normal_draws(pytorchs, shape, dtype):
+    torch.manual_seed(7)
+    drawn, after = torch.empty(shape, dtype=dtype).normal_().flatten(1).double(), torch.rand(1)
+    torch.manual_seed(7)
+    q = nn.init.orthogonal_(torch.empty(shape, dtype=dtype)).flatten(1).double()
+    assert torch.equal(torch.rand(1), after)
+    if q.shape[0] < q.shape[1]:
+        drawn, q = drawn.T, q.T
+    r = q.T @ drawn
+    assert (r.diagonal() > 0).all() and r.tril(-1).abs().max() < 1e-5
+
+
 def test_a_state_brings_the_numbers_back(pytorchs):
     torch.manual_seed(1)
     torch.randn(3)
