@@ -288,7 +288,7 @@ std::pair<Tensor, Tensor> fractional_max_pool(int64_t n, const Tensor& input, co
   constexpr const char* kSides[] = {"time", "height", "width"};
   for (size_t d = 0; d < sizes.size(); ++d) {
     const int64_t in = input.sizes()[static_cast<size_t>(input.dim() - n) + d];
-    if (sizes[d] < 1 || sizes[d] + kernel[d] - 1 > in)
+    if (sizes[d] < 1 || sizes[d] + kernel[d] - 1 + (n == 3 ? 1 : 0) > in)  // in three dimensions PyTorch wants one more
       throw RuntimeError("{}(): pool {} {} too large relative to input {} {} (output_size {})", p.op, kSides[3 - sizes.size() + d],
                          kernel[d], kSides[3 - sizes.size() + d], in, sizes.str());
   }

@@ -50,6 +50,7 @@ BAD = {
     "adaptive: list": (lambda x: F.adaptive_avg_pool2d(x, (1, 2, 3)), RuntimeError, "adaptive_avg_pool2d: output_size must be 2"),
     "adaptive: empty": (lambda x: F.adaptive_max_pool2d(x[..., :0], 2), RuntimeError, "Expected input to have non-zero size for non-batch dimensions, but input has sizes [2, 4, 5, 0]"),
     "fractional": (lambda x: F.fractional_max_pool2d(x, 2), ValueError, "fractional_max_pool2d requires specifying either an output_size or an output_ratio"),
+    "fractional: too many in 3d": (lambda x: F.fractional_max_pool3d(x[..., None].expand(-1, -1, -1, -1, 5), 3, x.shape[-1] - 2), RuntimeError, "fractional_max_pool3d(): pool time 3 too large relative to input time 5"),
     "fractional: too many": (lambda x: F.fractional_max_pool2d(x, 2, 5), RuntimeError, "fractional_max_pool2d(): pool height 2 too large relative to input height 5"),
     "unpool": (lambda x: F.max_unpool2d(x, x.long() + 1000, 2), RuntimeError, "Found an invalid max index"),
     "unpool: shapes": (lambda x: F.max_unpool2d(x, x[:1].long(), 2), RuntimeError, "Expected shape of indices to be same as that of the input tensor"),
