@@ -32,15 +32,11 @@ def require_tensors(function: Callable[..., Any], args: tuple, kwargs: dict[str,
 def takes_tensors(function: F) -> F:
     """Decorates a function whose parameters annotated as `Tensor` want tensors: where it fails for want of one, the error says so.
 
-    >>> from naru.nn.functional import takes_tensors
-    >>> @takes_tensors
-    ... def twice(x: naru.Tensor) -> naru.Tensor:
-    ...     return x.mul(2)
     >>> try:
-    ...     twice(3)
+    ...     naru.nn.functional.adaptive_avg_pool2d(3, 1)
     ... except TypeError as error:
     ...     print(error)
-    twice(): argument 'x' (position 1) must be Tensor, not int
+    adaptive_avg_pool2d(): argument 'input' (position 1) must be Tensor, not int
     """
 
     @functools.wraps(function)

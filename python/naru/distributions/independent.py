@@ -22,10 +22,9 @@ class Independent(Distribution):
         reinterpreted_batch_ndims: how many of its dimensions.
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
 
-    >>> import naru
-    >>> from naru.distributions import Normal
-    >>> Independent(Normal(naru.zeros(3), 1.0), 1).event_shape
-    torch.Size([3])
+    >>> rows = naru.distributions.Independent(naru.distributions.Normal(naru.zeros(3), 1.0), 1)
+    >>> rows.event_shape, rows.log_prob(naru.zeros(3))
+    (torch.Size([3]), tensor(-2.7568))
     """
 
     arg_constraints: dict[str, Any] = {}

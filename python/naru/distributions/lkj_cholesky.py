@@ -25,8 +25,9 @@ class LKJCholesky(Distribution):
         concentration: a tensor, or a number; above 0.
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
 
-    >>> LKJCholesky(3, 0.5).sample().shape
-    torch.Size([3, 3])
+    >>> factor = naru.distributions.LKJCholesky(3, 0.5).sample()
+    >>> naru.allclose((factor @ factor.T).diagonal(), naru.ones(3))
+    True
     """
 
     arg_constraints = {"concentration": constraints.positive}

@@ -63,9 +63,9 @@ class RelaxedBernoulli(TransformedDistribution):
         logits: log odds, instead of probs.
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
 
-    >>> import naru
-    >>> RelaxedBernoulli(naru.tensor(2.0), naru.tensor([0.1, 0.9])).sample().shape
-    torch.Size([2])
+    >>> relaxed = naru.distributions.RelaxedBernoulli(naru.tensor(1.0), naru.tensor(0.5))
+    >>> relaxed.log_prob(naru.tensor(0.3)).exp(), relaxed.sample() < 1
+    (tensor(1.), tensor(True))
     """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}

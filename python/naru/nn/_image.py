@@ -99,8 +99,8 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     Args:
         input: floating point.
 
-    >>> naru.nn.functional.local_response_norm(naru.ones(1, 2, 1), 2).shape
-    torch.Size([1, 2, 1])
+    >>> naru.nn.functional.local_response_norm(naru.tensor([[[1.0], [3.0]]]), 1, alpha=1.0, beta=1.0).flatten()
+    tensor([0.5000, 0.3000])
     """
     return _C._local_response_norm(input, size, alpha, beta, k)
 
@@ -235,8 +235,8 @@ def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: st
         scale_factor: how many times the input's sizes, where `size` is not given.
         mode, align_corners: as of `interpolate`.
 
-    >>> naru.nn.functional.upsample(naru.ones(1, 1, 2, 2), scale_factor=2).shape
-    torch.Size([1, 1, 4, 4])
+    >>> naru.nn.functional.upsample(naru.tensor([[[1.0, 2.0]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
     """
     _deprecated("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
@@ -250,8 +250,8 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
         size: the sizes of the result, or scale_factor: how many times the input's.
         scale_factor: how many times the input's sizes, where `size` is not given.
 
-    >>> naru.nn.functional.upsample_nearest(naru.ones(1, 1, 2, 2), scale_factor=2).shape
-    torch.Size([1, 1, 4, 4])
+    >>> naru.nn.functional.upsample_nearest(naru.tensor([[[1.0, 2.0]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
     """
     _deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, "nearest")
@@ -265,8 +265,8 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
         size: the sizes of the result, or scale_factor: how many times the input's.
         scale_factor: how many times the input's sizes, where `size` is not given.
 
-    >>> naru.nn.functional.upsample_bilinear(naru.ones(1, 1, 2, 2), scale_factor=2).shape
-    torch.Size([1, 1, 4, 4])
+    >>> naru.nn.functional.upsample_bilinear(naru.tensor([[[[0.0, 1.0]]]]), size=(1, 3))
+    tensor([[[[0.0000, 0.5000, 1.0000]]]])
     """
     _deprecated("upsample_bilinear")
     return interpolate(input, size, scale_factor, "bilinear", True)
@@ -297,7 +297,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     Args:
         align_corners: whether -1 and 1 are the centres of the corners' pixels; else, and if None, their outer edges.
 
-    >>> naru.nn.functional.affine_grid(naru.eye(2, 3)[None], (1, 1, 2, 2), align_corners=False).shape
-    torch.Size([1, 2, 2, 2])
+    >>> naru.nn.functional.affine_grid(naru.eye(2, 3)[None], (1, 1, 1, 2), align_corners=False)
+    tensor([[[[-0.5000,  0.0000],
+              [ 0.5000,  0.0000]]]])
     """
     return _C.affine_grid_generator(theta, size, bool(align_corners))

@@ -294,8 +294,9 @@ fractional_max_pool3d = _fractional(
 def fractional_max_pool2d_with_indices(*args: Any, **kwargs: Any) -> Any:
     """`fractional_max_pool2d` with the places.
 
-    >>> naru.nn.functional.fractional_max_pool2d_with_indices(naru.arange(16.0).reshape(1, 1, 4, 4), 2, output_size=1)[0].shape
-    torch.Size([1, 1, 1, 1])
+    >>> values, places = naru.nn.functional.fractional_max_pool2d_with_indices(naru.arange(16.0).reshape(1, 4, 4), 2, output_size=2)
+    >>> values[0, -1, -1], places[0, -1, -1]
+    (tensor(15.), tensor(15))
     """
     return fractional_max_pool2d(*args, **{**kwargs, "return_indices": True})
 
@@ -303,8 +304,9 @@ def fractional_max_pool2d_with_indices(*args: Any, **kwargs: Any) -> Any:
 def fractional_max_pool3d_with_indices(*args: Any, **kwargs: Any) -> Any:
     """`fractional_max_pool3d` with the places.
 
-    >>> naru.nn.functional.fractional_max_pool3d_with_indices(naru.arange(8.0).reshape(1, 1, 2, 2, 2), 2, output_size=1)[0].shape
-    torch.Size([1, 1, 1, 1, 1])
+    >>> values, places = naru.nn.functional.fractional_max_pool3d_with_indices(naru.arange(64.0).reshape(1, 4, 4, 4), 2, output_size=2)
+    >>> values[0, -1, -1, -1], places[0, -1, -1, -1]
+    (tensor(63.), tensor(63))
     """
     return fractional_max_pool3d(*args, **{**kwargs, "return_indices": True})
 

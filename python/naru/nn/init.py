@@ -156,9 +156,8 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
         tensor: of at least two dimensions (ValueError).
         generator: draws the numbers; the default one if None.
 
-    >>> w = naru.empty(2, 2)
-    >>> naru.nn.init.xavier_uniform_(w).shape
-    torch.Size([2, 2])
+    >>> naru.nn.init.xavier_uniform_(naru.empty(3, 3)).abs().max() <= 1
+    tensor(True)
     """
     bound = gain * math.sqrt(6.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return uniform_(tensor, -bound, bound, generator)
@@ -171,9 +170,8 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
         tensor: of at least two dimensions (ValueError).
         generator: draws the numbers; the default one if None.
 
-    >>> w = naru.empty(2, 2)
-    >>> naru.nn.init.xavier_normal_(w).shape
-    torch.Size([2, 2])
+    >>> naru.nn.init.xavier_normal_(naru.empty(200, 200)).std().round(decimals=2)
+    tensor(0.0700)
     """
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor))), generator)
 
@@ -196,9 +194,8 @@ def kaiming_uniform_(
         nonlinearity: what follows, as of `calculate_gain`.
         generator: draws the numbers; the default one if None.
 
-    >>> w = naru.empty(2, 2)
-    >>> naru.nn.init.kaiming_uniform_(w).shape
-    torch.Size([2, 2])
+    >>> naru.nn.init.kaiming_uniform_(naru.empty(2, 3), nonlinearity="linear").abs().max() <= 1
+    tensor(True)
     """
     if 0 in tensor.shape:
         _warn_empty()
@@ -220,9 +217,8 @@ def kaiming_normal_(
         nonlinearity: what follows, as of `calculate_gain`.
         generator: draws the numbers; the default one if None.
 
-    >>> w = naru.empty(2, 2)
-    >>> naru.nn.init.kaiming_normal_(w).shape
-    torch.Size([2, 2])
+    >>> naru.nn.init.kaiming_normal_(naru.empty(200, 200), nonlinearity="relu").std().round(decimals=2)
+    tensor(0.1000)
     """
     if 0 in tensor.shape:
         _warn_empty()

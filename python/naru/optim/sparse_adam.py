@@ -25,10 +25,11 @@ class SparseAdam(Descent):
         eps: added to what is divided by.
         maximize: climbs instead.
 
-    >>> import naru
-    >>> table = naru.nn.Embedding(5, 2, sparse=True)
-    >>> table(naru.tensor([1, 3])).sum().backward()
-    >>> naru.optim.SparseAdam(table.parameters()).step()
+    >>> table = naru.nn.Embedding.from_pretrained(naru.zeros(3, 1), freeze=False, sparse=True)
+    >>> table(naru.tensor([1])).sum().backward()
+    >>> naru.optim.SparseAdam(table.parameters(), lr=0.1).step()
+    >>> table.weight.data.flatten()
+    tensor([ 0.0000, -0.1000,  0.0000])
     """
 
     _may_be_captured = False

@@ -156,8 +156,11 @@ class record_function:
         name: its name.
         args: of no account.
 
-    >>> with record_function("a part"):
-    ...     pass
+    >>> with naru.profiler.profile() as profiled:
+    ...     with naru.profiler.record_function("a part"):
+    ...         _ = naru.ones(2)
+    >>> "a part" in [event.name for event in profiled.events()]
+    True
     """
 
     def __init__(self, name: str, args: str | None = None) -> None:

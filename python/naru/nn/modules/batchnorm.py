@@ -307,8 +307,8 @@ class InstanceNorm2d(_InstanceNorm):
         device, dtype: of the parameters; the defaults if None.
         bias: False for the weight alone.
 
-    >>> naru.nn.InstanceNorm2d(1)(naru.ones(1, 1, 2, 2)).shape
-    torch.Size([1, 1, 2, 2])
+    >>> naru.nn.InstanceNorm2d(1)(naru.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
     """
 
     _dims = 2
@@ -326,8 +326,8 @@ class InstanceNorm3d(_InstanceNorm):
         device, dtype: of the parameters; the defaults if None.
         bias: False for the weight alone.
 
-    >>> naru.nn.InstanceNorm3d(1)(naru.ones(1, 1, 2, 2, 2)).shape
-    torch.Size([1, 1, 2, 2, 2])
+    >>> naru.nn.InstanceNorm3d(1)(naru.tensor([[[[1.0, 3.0]]]]))
+    tensor([[[[-1.0000,  1.0000]]]])
     """
 
     _dims = 3

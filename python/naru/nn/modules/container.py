@@ -199,9 +199,9 @@ class ModuleList(_ModuleSequence):
 class ModuleDict(Module):
     """A dict of modules, in order of insertion.
 
-    >>> layers = naru.nn.ModuleDict({'first': naru.nn.Linear(2, 3)})
-    >>> layers['first'](naru.ones(2)).shape
-    torch.Size([3])
+    >>> layers = naru.nn.ModuleDict({"act": naru.nn.ReLU()})
+    >>> layers["act"](naru.tensor([-1.0, 2.0])), list(layers)
+    (tensor([0., 2.]), ['act'])
     """
 
     def __init__(self, modules: Any = None) -> None:

@@ -185,8 +185,11 @@ class Conv1d(_Conv):
     L' = (L + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down.
     weight (out_channels, in_channels / groups, kernel_size) and bias (out_channels) start uniform in ± 1 / sqrt(elements of a window).
 
-    >>> import naru
-    >>> naru.nn.Conv1d(2, 3, 5, padding='same')(naru.ones(1, 2, 9)).shape
+    >>> conv = naru.nn.Conv1d(1, 1, 2, bias=False)
+    >>> _ = naru.nn.init.ones_(conv.weight)
+    >>> conv(naru.tensor([[1.0, 2.0, 3.0]])).data
+    tensor([[3., 5.]])
+    >>> naru.nn.Conv1d(2, 3, 5, padding="same")(naru.ones(1, 2, 9)).shape
     torch.Size([1, 3, 9])
     """
 
@@ -316,9 +319,10 @@ class ConvTranspose1d(_ConvTransposeNd):
     L' = (L - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1; `output_size` in a call chooses among those that
     a stride leaves open. weight (in_channels, out_channels / groups, kernel_size), bias (out_channels).
 
-    >>> import naru
-    >>> naru.nn.ConvTranspose1d(2, 3, 4, stride=2, padding=1)(naru.ones(1, 2, 5)).shape
-    torch.Size([1, 3, 10])
+    >>> conv = naru.nn.ConvTranspose1d(1, 1, 2, stride=2, bias=False)
+    >>> _ = naru.nn.init.ones_(conv.weight)
+    >>> conv(naru.tensor([[1.0, 2.0]])).data
+    tensor([[1., 1., 2., 2.]])
     """
 
     _dims = 1
@@ -340,8 +344,11 @@ class ConvTranspose2d(_ConvTransposeNd):
         padding_mode: 'zeros'; ValueError for others.
         device, dtype: of the parameters; the defaults if None.
 
-    >>> naru.nn.ConvTranspose2d(1, 2, kernel_size=2)(naru.ones(1, 1, 2, 2)).shape
-    torch.Size([1, 2, 3, 3])
+    >>> conv = naru.nn.ConvTranspose2d(1, 1, 2, bias=False)
+    >>> _ = naru.nn.init.ones_(conv.weight)
+    >>> conv(naru.tensor([[[1.0, 2.0]]])).data
+    tensor([[[1., 3., 2.],
+             [1., 3., 2.]]])
     """
 
     _dims = 2
@@ -363,8 +370,10 @@ class ConvTranspose3d(_ConvTransposeNd):
         padding_mode: 'zeros'; ValueError for others.
         device, dtype: of the parameters; the defaults if None.
 
-    >>> naru.nn.ConvTranspose3d(1, 2, kernel_size=2)(naru.ones(1, 1, 2, 2, 2)).shape
-    torch.Size([1, 2, 3, 3, 3])
+    >>> conv = naru.nn.ConvTranspose3d(1, 1, (1, 1, 2), bias=False)
+    >>> _ = naru.nn.init.ones_(conv.weight)
+    >>> conv(naru.tensor([[[[1.0, 2.0]]]])).data
+    tensor([[[[1., 3., 2.]]]])
     """
 
     _dims = 3

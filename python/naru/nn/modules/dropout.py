@@ -49,8 +49,9 @@ class Dropout1d(_Dropout):
         p: the probability, in [0, 1] (ValueError).
         inplace: whether the input itself is changed and returned.
 
-    >>> naru.nn.Dropout1d(p=0.5)(naru.ones(1, 1, 2)).shape
-    torch.Size([1, 1, 2])
+    >>> x = naru.nn.Dropout1d(p=0.5)(naru.ones(4, 8, 2))
+    >>> x.unique(), bool((x[..., 0] == x[..., 1]).all())
+    (tensor([0., 2.]), True)
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -64,8 +65,9 @@ class Dropout2d(_Dropout):
         p: the probability, in [0, 1] (ValueError).
         inplace: whether the input itself is changed and returned.
 
-    >>> naru.nn.Dropout2d(p=0.5)(naru.ones(1, 1, 2, 2)).shape
-    torch.Size([1, 1, 2, 2])
+    >>> x = naru.nn.Dropout2d(p=0.5)(naru.ones(4, 8, 1, 2))
+    >>> x.unique(), bool((x[..., 0] == x[..., 1]).all())
+    (tensor([0., 2.]), True)
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -79,8 +81,9 @@ class Dropout3d(_Dropout):
         p: the probability, in [0, 1] (ValueError).
         inplace: whether the input itself is changed and returned.
 
-    >>> naru.nn.Dropout3d(p=0.5)(naru.ones(1, 1, 2, 2, 2)).shape
-    torch.Size([1, 1, 2, 2, 2])
+    >>> x = naru.nn.Dropout3d(p=0.5)(naru.ones(4, 8, 1, 1, 2))
+    >>> x.unique(), bool((x[..., 0] == x[..., 1]).all())
+    (tensor([0., 2.]), True)
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -94,8 +97,8 @@ class AlphaDropout(_Dropout):
         p: the probability, in [0, 1] (ValueError).
         inplace: whether the input itself is changed and returned.
 
-    >>> naru.nn.AlphaDropout(p=0.5)(naru.ones(1, 3)).shape
-    torch.Size([1, 3])
+    >>> naru.nn.AlphaDropout(p=0.5)(naru.ones(1000)).unique()
+    tensor([-0.7792,  1.6656])
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -109,8 +112,9 @@ class FeatureAlphaDropout(_Dropout):
         p: the probability, in [0, 1] (ValueError).
         inplace: whether the input itself is changed and returned.
 
-    >>> naru.nn.FeatureAlphaDropout(p=0.5)(naru.ones(1, 3)).shape
-    torch.Size([1, 3])
+    >>> x = naru.nn.FeatureAlphaDropout(p=0.5)(naru.ones(4, 8, 2))
+    >>> bool((x[..., 0] == x[..., 1]).all())
+    True
     """
 
     def forward(self, input: Tensor) -> Tensor:

@@ -15,9 +15,8 @@ __all__ = ["Flatten", "Unflatten"]
 class Flatten(Module):
     """Joins the dimensions start_dim to end_dim into one.
 
-    >>> import naru
-    >>> naru.nn.Flatten()(naru.zeros(2, 3, 4)).shape
-    torch.Size([2, 12])
+    >>> naru.nn.Flatten()(naru.tensor([[[1, 2], [3, 4]]]))
+    tensor([[1, 2, 3, 4]])
     """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
@@ -35,8 +34,9 @@ class Flatten(Module):
 class Unflatten(Module):
     """Splits dimension `dim` into `unflattened_size`, a tuple of sizes of which one may be -1.
 
-    >>> naru.nn.Unflatten(1, (2, 3))(naru.ones(4, 6)).shape
-    torch.Size([4, 2, 3])
+    >>> naru.nn.Unflatten(1, (2, 2))(naru.tensor([[1, 2, 3, 4]]))
+    tensor([[[1, 2],
+             [3, 4]]])
     """
 
     def __init__(self, dim: int, unflattened_size: tuple[int, ...]) -> None:

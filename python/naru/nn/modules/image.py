@@ -66,24 +66,24 @@ class _ZeroPad(_ConstantPad):
         return f"{self.padding}"
 
 
-def _pads(base: type, kind: str, mode: str, what: str) -> None:
-    """Defines kind1d, kind2d and kind3d."""
+def _pads(base: type, kind: str, mode: str, what: str, shown: str) -> None:
+    """Defines kind1d, kind2d and kind3d; `shown` is 1, 2, 3 with one more at either end."""
     for n in _DIMS:
-        ones, sizes = ", ".join("1" * 2 + "2" * n), ", ".join("1" * 2 + "4" * n)
+        padding, left, right = ", ".join("11" + "00" * (n - 1)), "[" * (n + 1), "]" * (n + 1)
         doc = f"""Pads the last {n} dimension{"s" if n > 1 else ""} {what}: `padding` is (in front, behind), the last dimension first, or one number.
 
-        >>> naru.nn.{kind}{n}d({"1, 7.0" if kind == "ConstantPad" else "1"})(naru.ones({ones})).shape
-        torch.Size([{sizes}])
+        >>> naru.nn.{kind}{n}d(({padding}){", 7" if kind == "ConstantPad" else ""})(naru.tensor({left}1, 2, 3{right}))
+        tensor({left}{shown}{right})
         """
         body = {"_dims": n, "_mode": mode, "__doc__": doc, "__module__": __name__}
         globals()[f"{kind}{n}d"] = type(f"{kind}{n}d", (base,), body)
 
 
-_pads(_ConstantPad, "ConstantPad", "constant", "with a value")
-_pads(_ZeroPad, "ZeroPad", "constant", "with zeros")
-_pads(_Pad, "ReflectionPad", "reflect", "with the elements as seen from the edge, which is not repeated")
-_pads(_Pad, "ReplicationPad", "replicate", "with the element at the edge")
-_pads(_Pad, "CircularPad", "circular", "with the elements of the other end")
+_pads(_ConstantPad, "ConstantPad", "constant", "with a value", "7, 1, 2, 3, 7")
+_pads(_ZeroPad, "ZeroPad", "constant", "with zeros", "0, 1, 2, 3, 0")
+_pads(_Pad, "ReflectionPad", "reflect", "with the elements as seen from the edge, which is not repeated", "2, 1, 2, 3, 2")
+_pads(_Pad, "ReplicationPad", "replicate", "with the element at the edge", "1, 1, 2, 3, 3")
+_pads(_Pad, "CircularPad", "circular", "with the elements of the other end", "3, 1, 2, 3, 1")
 
 if TYPE_CHECKING:
 
@@ -172,8 +172,9 @@ class UpsamplingNearest2d(Upsample):
         size: the sizes of the result, or scale_factor: how many times the input's.
         scale_factor: how many times the input's sizes, where `size` is not given.
 
-    >>> naru.nn.UpsamplingNearest2d(scale_factor=2)(naru.ones(1, 1, 2, 2)).shape
-    torch.Size([1, 1, 4, 4])
+    >>> naru.nn.UpsamplingNearest2d(scale_factor=2)(naru.tensor([[[[1.0, 2.0]]]]))
+    tensor([[[[1., 1., 2., 2.],
+              [1., 1., 2., 2.]]]])
     """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
@@ -187,8 +188,8 @@ class UpsamplingBilinear2d(Upsample):
         size: the sizes of the result, or scale_factor: how many times the input's.
         scale_factor: how many times the input's sizes, where `size` is not given.
 
-    >>> naru.nn.UpsamplingBilinear2d(scale_factor=2)(naru.ones(1, 1, 2, 2)).shape
-    torch.Size([1, 1, 4, 4])
+    >>> naru.nn.UpsamplingBilinear2d(size=(1, 3))(naru.tensor([[[[0.0, 1.0]]]]))
+    tensor([[[[0.0000, 0.5000, 1.0000]]]])
     """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
@@ -198,8 +199,9 @@ class UpsamplingBilinear2d(Upsample):
 class PixelShuffle(Module):
     """(..., C · r², H, W) to (..., C, H · r, W · r), r the `upscale_factor` (Shi et al., 2016).
 
-    >>> naru.nn.PixelShuffle(2)(naru.ones(1, 4, 1, 1)).shape
-    torch.Size([1, 1, 2, 2])
+    >>> naru.nn.PixelShuffle(2)(naru.arange(4).reshape(4, 1, 1))
+    tensor([[[0, 1],
+             [2, 3]]])
     """
 
     def __init__(self, upscale_factor: int) -> None:
@@ -216,8 +218,11 @@ class PixelShuffle(Module):
 class PixelUnshuffle(Module):
     """(..., C, H · r, W · r) to (..., C · r², H, W), r the `downscale_factor`.
 
-    >>> naru.nn.PixelUnshuffle(2)(naru.ones(1, 1, 2, 2)).shape
-    torch.Size([1, 4, 1, 1])
+    >>> naru.nn.PixelUnshuffle(2)(naru.arange(4).reshape(1, 2, 2)).flatten(1)
+    tensor([[0],
+            [1],
+            [2],
+            [3]])
     """
 
     def __init__(self, downscale_factor: int) -> None:
@@ -287,9 +292,11 @@ class Unfold(Module):
         padding: zeros on both sides.
         stride: the step of the windows.
 
-    >>> import naru
-    >>> naru.nn.Unfold(2)(naru.ones(1, 3, 4, 5)).shape
-    torch.Size([1, 12, 12])
+    >>> naru.nn.Unfold(2)(naru.arange(6.0).reshape(1, 1, 2, 3))
+    tensor([[[0., 1.],
+             [1., 2.],
+             [3., 4.],
+             [4., 5.]]])
     """
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:

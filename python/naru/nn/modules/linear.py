@@ -96,8 +96,10 @@ class Bilinear(Module):
     Args:
         device, dtype: of the parameters; the defaults if None.
 
-    >>> naru.nn.Bilinear(2, 3, 4)(naru.ones(5, 2), naru.ones(5, 3)).shape
-    torch.Size([5, 4])
+    >>> layer = naru.nn.Bilinear(2, 2, 1, bias=False)
+    >>> _ = naru.nn.init.ones_(layer.weight)
+    >>> layer(naru.tensor([1.0, 2.0]), naru.tensor([3.0, 4.0])).data
+    tensor([21.])
     """
 
     def __init__(

@@ -163,8 +163,8 @@ class GroupNorm(_Affine):
 class LocalResponseNorm(Module):
     """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta, of (N, C, d1...).
 
-    >>> naru.nn.LocalResponseNorm(2)(naru.ones(1, 2, 1, 1)).shape
-    torch.Size([1, 2, 1, 1])
+    >>> naru.nn.LocalResponseNorm(1, alpha=1.0, beta=1.0)(naru.tensor([[[1.0], [3.0]]])).flatten()
+    tensor([0.5000, 0.3000])
     """
 
     def __init__(self, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> None:
@@ -184,11 +184,13 @@ class LocalResponseNorm(Module):
 class CrossMapLRN2d(LocalResponseNorm):
     """LocalResponseNorm of (N, C, H, W) alone, with as many neighbours on either side; `size` counts for the mean where it is even, too.
 
+    PyTorch's leaves the first channel in the sums of all channels behind it, which is none of their neighbours; this one does not.
+
     Args:
         alpha, beta, k: as of `LocalResponseNorm`.
 
-    >>> naru.nn.CrossMapLRN2d(2)(naru.ones(1, 2, 1, 1)).shape
-    torch.Size([1, 2, 1, 1])
+    >>> naru.nn.CrossMapLRN2d(3, alpha=1.0, beta=1.0)(naru.tensor([1.0, 3.0]).reshape(1, 2, 1, 1)).flatten()
+    tensor([0.2308, 0.6923])
     """
 
     def __init__(self, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1) -> None:

@@ -241,8 +241,8 @@ class FractionalMaxPool2d(Module):
         output_size: how many windows; or output_ratio: how many for each element, between 0 and 1.
         return_indices: also the elements' places in their channel.
 
-    >>> naru.nn.FractionalMaxPool2d(2, output_size=1)(naru.arange(16.0).reshape(1, 1, 4, 4)).shape
-    torch.Size([1, 1, 1, 1])
+    >>> naru.nn.FractionalMaxPool2d(2, output_size=2)(naru.arange(16.0).reshape(1, 4, 4))[..., -1, -1]
+    tensor([15.])
     """
 
     _dims = 2
@@ -289,8 +289,8 @@ class FractionalMaxPool3d(FractionalMaxPool2d):
         output_ratio: how many windows for each element of the input.
         return_indices: whether the elements' places in their channel (int64) are returned, too.
 
-    >>> naru.nn.FractionalMaxPool3d(2, output_size=1)(naru.arange(8.0).reshape(1, 1, 2, 2, 2)).shape
-    torch.Size([1, 1, 1, 1, 1])
+    >>> naru.nn.FractionalMaxPool3d(2, output_size=2)(naru.arange(64.0).reshape(1, 4, 4, 4))[..., -1, -1, -1]
+    tensor([63.])
     """
 
     _dims = 3

@@ -293,9 +293,10 @@ class RNNCell(RNNCellBase):
         nonlinearity: "tanh" or "relu".
         device, dtype: of the parameters; the defaults if None.
 
-    >>> import naru
-    >>> naru.nn.RNNCell(3, 5)(naru.ones(2, 3)).shape
-    torch.Size([2, 5])
+    >>> cell = naru.nn.RNNCell(1, 1, bias=False)
+    >>> _ = naru.nn.init.ones_(cell.weight_ih), naru.nn.init.zeros_(cell.weight_hh)
+    >>> cell(naru.tensor([1.0])).data
+    tensor([0.7616])
     """
 
     def __init__(
@@ -350,9 +351,12 @@ class GRUCell(RNNCellBase):
         bias: whether there are biases.
         device, dtype: of the parameters; the defaults if None.
 
-    >>> import naru
-    >>> naru.nn.GRUCell(3, 5)(naru.ones(3)).shape
-    torch.Size([5])
+    >>> cell = naru.nn.GRUCell(3, 2)
+    >>> h = naru.zeros(2)
+    >>> for x in naru.ones(4, 3):
+    ...     h = cell(x, h)
+    >>> h.shape, bool((h.abs() < 1).all())
+    (torch.Size([2]), True)
     """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:

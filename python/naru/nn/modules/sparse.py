@@ -28,9 +28,9 @@ class Embedding(Module):
     Shapes: integers (...) to (..., embedding_dim). weight starts standard normal. An index outside the table raises
     IndexError.
 
-    >>> import naru
-    >>> naru.nn.Embedding(10, 3)(naru.tensor([1, 5])).shape
-    torch.Size([2, 3])
+    >>> table = naru.nn.Embedding(4, 2)
+    >>> naru.equal(table(naru.tensor([1, 3])), table.weight[[1, 3]])
+    True
     """
 
     def __init__(
@@ -140,8 +140,9 @@ class EmbeddingBag(Module):
 
     Shapes: integers (N, L), or a vector with offsets, to (N, embedding_dim). weight starts standard normal.
 
-    >>> naru.nn.EmbeddingBag(5, 3)(naru.tensor([[0, 1], [2, 4]])).shape
-    torch.Size([2, 3])
+    >>> bags = naru.nn.EmbeddingBag(5, 3, mode="sum")
+    >>> naru.allclose(bags(naru.tensor([[0, 1]]))[0], bags.weight[0] + bags.weight[1])
+    True
     """
 
     def __init__(

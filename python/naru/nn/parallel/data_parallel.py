@@ -33,12 +33,11 @@ class DataParallel(Module):
     Gradients are added up on the originals. Any batch size will do: a batch smaller than the number of devices uses fewer of them. Without
     devices the module runs as it is. Replicas' parameters are kept from call to call and copied again only when they have changed.
 
-    >>> import naru
-    >>> from naru import nn
     >>> with naru.virtual("cuda", count=4):
-    ...     model = nn.DataParallel(nn.Linear(3, 2).to("cuda"))
-    ...     model(naru.ones(6, 3, device="cuda")).shape
-    torch.Size([6, 2])
+    ...     model = naru.nn.DataParallel(naru.nn.Linear(3, 2).to("cuda"))
+    ...     x = naru.ones(6, 3, device="cuda")
+    ...     naru.allclose(model(x), model.module(x), atol=1e-5), str(model(x).device)
+    (True, 'cuda:0')
     """
 
     def __init__(self, module: Module, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0) -> None:

@@ -20,9 +20,8 @@ def _check_devices(parameters: list[Tensor]) -> None:
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """The elements of all parameters, one after the other, in one dimension.
 
-    >>> from naru import nn
-    >>> nn.utils.parameters_to_vector(nn.Linear(3, 2).parameters()).shape
-    torch.Size([8])
+    >>> naru.nn.utils.parameters_to_vector([naru.tensor([[1.0, 2.0]]), naru.tensor([3.0])])
+    tensor([1., 2., 3.])
     """
     return _C._parameters_to_vector(list(parameters))
 

@@ -157,9 +157,13 @@ def spectral_norm(module: M, name: str = "weight", n_power_iterations: int = 1, 
         eps: the least length that they are divided by.
         dim: the dimension of outputs; 0, of transposed convolutions 1, if None.
 
-    >>> layer = naru.nn.utils.spectral_norm(naru.nn.Linear(2, 1))
-    >>> layer(naru.ones(2)).shape
-    torch.Size([1])
+    >>> layer = naru.nn.Linear(2, 2)
+    >>> layer.weight.data = naru.tensor([[4.0, 0.0], [0.0, 1.0]])
+    >>> layer = naru.nn.utils.spectral_norm(layer, n_power_iterations=20)
+    >>> _ = layer(naru.ones(2))
+    >>> layer.weight.data
+    tensor([[1.0000, 0.0000],
+            [0.0000, 0.2500]])
     """
     SpectralNorm.apply(module, name, n_power_iterations, default_dim(module) if dim is None else dim, eps)
     return module

@@ -121,9 +121,12 @@ class SummaryWriter:
         flush_secs: and for how many seconds.
         filename_suffix: put behind the files' names.
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
-    ...     writer.add_scalar("loss", 0.5, 1)
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with naru.utils.tensorboard.SummaryWriter(folder) as writer:
+    ...         writer.add_scalar("loss", 0.5, 1)
+    ...     [name.startswith("events.out.tfevents.") for name in os.listdir(folder)]
+    [True]
     """
 
     def __init__(

@@ -46,7 +46,8 @@ _info: WorkerInfo | None = None
 def get_worker_info() -> WorkerInfo | None:
     """In a worker process of a DataLoader: its `id`, `num_workers`, `seed` and `dataset` (its own copy). Elsewhere None.
 
-    >>> naru.utils.data.get_worker_info()
+    >>> naru.utils.data.get_worker_info() is None
+    True
     """
     return _info
 
