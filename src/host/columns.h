@@ -29,6 +29,9 @@ struct Phase {
 // Of y over x (Forward, Weight): one phase. Of x over y (Input): one for each remainder of a position by the stride.
 std::vector<Phase> phases_of(const ir::Convolution& q);
 
+// Convolutions of float32 channels by themselves (forward and the input's gradient), results in rows. False: not for this one; nothing is done.
+bool depthwise(const ir::Convolution& q);
+
 // A channel's elements, and how far apart they are.
 template <class T>
 struct Source {

@@ -20,6 +20,17 @@ struct OwnMatMul {
   bool add = false;  // the chains go on from what c holds; else from 0
 };
 
+// y[i] = the chain of x[at[t] + i] * weights[t] over the taps t, from 0, plus the bias where there is one. Up to kTapsBehind elements behind the n that
+// a tap reads are read, too.
+struct Taps {
+  int64_t n, taps;
+  const float* x;
+  const int64_t* at;
+  const float *weights, *bias;
+  float* y;
+};
+constexpr int64_t kTapsBehind = 64;
+
 // The same function for each kind of processors. float and double: fused multiply-add; int32_t and int64_t wrap.
 #define NARU_OWN_PRODUCT(set)                 \
   namespace set {                             \
@@ -27,6 +38,7 @@ struct OwnMatMul {
   void own_matmul(const OwnMatMul<double>&);  \
   void own_matmul(const OwnMatMul<int32_t>&); \
   void own_matmul(const OwnMatMul<int64_t>&); \
+  void own_taps(const Taps&);                 \
   }
 NARU_OWN_PRODUCT(plain)
 #if defined(__x86_64__)
@@ -53,6 +65,16 @@ void own_product(const OwnMatMul<T>& q) {
   neon::own_matmul(q);
 #else
   plain::own_matmul(q);
+#endif
+}
+inline auto own_taps_function() noexcept {
+#if defined(__x86_64__)
+  const int level = wide_level();
+  return level == 2 ? avx512::own_taps : level == 1 ? avx2::own_taps : plain::own_taps;
+#elif defined(__aarch64__)
+  return neon::own_taps;
+#else
+  return plain::own_taps;
 #endif
 }
 
