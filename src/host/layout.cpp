@@ -88,6 +88,51 @@ size_t read_cache_bytes() noexcept {
   return best;
 }
 
+// Rows of kBytes neighbouring bytes, from a row's beginning on.
+template <size_t kBytes>
+void pack_rows(const Space& space, int k, int64_t first, int64_t rows, char* target) noexcept {
+  const Operand& o = space.operands[k];
+  const int across = space.rank - 2;
+  int64_t index[kMaxRank];
+  const char* at = o.data;
+  for (int d = across; d >= 0; --d) {
+    index[d] = first % space.sizes[d];
+    first /= space.sizes[d];
+    at += index[d] * o.strides[d];
+  }
+  while (rows > 0) {
+    const int64_t run = std::min(space.sizes[across] - index[across], rows), step = o.strides[across];
+    for (int64_t i = 0; i < run; ++i) std::memcpy(target + static_cast<size_t>(i) * kBytes, at + i * step, kBytes);
+    target += static_cast<size_t>(run) * kBytes, rows -= run;
+    at -= index[across] * step;
+    index[across] = 0;
+    for (int d = across - 1; d >= 0; --d) {
+      at += o.strides[d];
+      if (++index[d] < space.sizes[d]) break;
+      at -= index[d] * o.strides[d];
+      index[d] = 0;
+    }
+  }
+}
+
+// Whole rows that are few bytes long. False: nothing is done.
+bool pack_short_rows(const Space& space, int k, int64_t first, int64_t n, char* target) noexcept {
+  const Operand& o = space.operands[k];
+  const int last = space.rank - 1;
+  const int64_t inner = space.sizes[last];
+  if (last < 1 || o.strides[last] != o.item || first % inner != 0 || n % inner != 0) return false;
+  switch (inner * o.item) {
+    case 8:
+      return pack_rows<8>(space, k, first / inner, n / inner, target), true;
+    case 16:
+      return pack_rows<16>(space, k, first / inner, n / inner, target), true;
+    case 32:
+      return pack_rows<32>(space, k, first / inner, n / inner, target), true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 void Walk::seek(int64_t row) {
@@ -150,6 +195,7 @@ void unpack(const char* source, int64_t item, int64_t n, char* target, int64_t s
 
 void pack_flat(const Space& space, int k, int64_t first, int64_t n, char* target, int64_t shift) noexcept {
   const int64_t item = space.operands[k].item;
+  if (shift == 0 && pack_short_rows(space, k, first, n, target)) return;
   each_run(space, k, first, n, [&](const char* at, int64_t stride, int64_t run) {
     pack(at + shift, stride, item, run, target);
     target += run * item;

@@ -211,6 +211,8 @@ void Run::run_rows(int64_t begin, int64_t end, intptr_t shift) const {
 }
 
 void Run::run_flat(int64_t begin, int64_t end, intptr_t shift) const {
+  if (kernel->copies && ways[0] == Way::Packed && ways[1] == Way::Direct && kept < 0)
+    return pack_flat(space, 0, begin, end - begin, space.operands[1].data + begin * space.operands[1].item);
   char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
   void* pointers[kMaxOperands];
   for (int64_t at = begin; at < end; at += kBlock) {
