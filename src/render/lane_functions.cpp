@@ -39,6 +39,26 @@ double fmod_of(double a, double b) {
 // Machine code that calls these runs on processors with AVX2 only.
 #define NARU_LANES __attribute__((target("avx2")))
 
+// All lanes, eight at a time, where each has a quotient below 2^22; else false, and the lanes are as they were. The quotient may have been rounded up to
+// the integer above: what is left is then negative, and exact, as it is otherwise, for it has no more digits than b.
+__attribute__((target("avx2,fma"))) bool smaller_rem(float* a, const float* b, int64_t lanes) {
+  const __m256 sign = _mm256_set1_ps(-0.0f), most = _mm256_set1_ps(0x1p22f), infinity = _mm256_set1_ps(HUGE_VALF);
+  __m256 rest[kMost / 8], good = _mm256_castsi256_ps(_mm256_set1_epi32(-1));
+  if (lanes % 8 != 0) return false;
+  for (int64_t i = 0; i < lanes; i += 8) {
+    const __m256 with_sign = _mm256_loadu_ps(a + i), x = _mm256_andnot_ps(sign, with_sign),
+                 y = _mm256_andnot_ps(sign, _mm256_loadu_ps(b + i));
+    const __m256 quotient = _mm256_div_ps(x, y);
+    good = _mm256_and_ps(good, _mm256_and_ps(_mm256_cmp_ps(quotient, most, _CMP_LT_OQ), _mm256_cmp_ps(y, infinity, _CMP_LT_OQ)));
+    const __m256 left = _mm256_fnmadd_ps(_mm256_round_ps(quotient, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC), y, x);
+    const __m256 up = _mm256_and_ps(_mm256_cmp_ps(left, _mm256_setzero_ps(), _CMP_LT_OQ), y);
+    rest[i / 8] = _mm256_or_ps(_mm256_andnot_ps(sign, _mm256_add_ps(left, up)), _mm256_and_ps(sign, with_sign));
+  }
+  if (_mm256_movemask_ps(good) != 255) return false;
+  for (int64_t i = 0; i < lanes; i += 8) _mm256_storeu_ps(a + i, rest[i / 8]);
+  return true;
+}
+
 // All lanes, four at a time, where each has a small quotient; else false, and the lanes are as they were.
 NARU_LANES bool small_rem(float* a, const float* b, int64_t lanes) {
   const __m256d sign = _mm256_set1_pd(-0.0), most = _mm256_set1_pd(0x1p28), infinity = _mm256_set1_pd(HUGE_VAL);
@@ -82,6 +102,7 @@ NARU_LANES bool small_division(int64_t* a, const int64_t* b, int64_t lanes, bool
 }
 #undef NARU_LANES
 #else
+bool smaller_rem(float*, const float*, int64_t) { return false; }
 bool small_rem(float*, const float*, int64_t) { return false; }
 bool small_division(int64_t*, const int64_t*, int64_t, bool) { return false; }
 #endif
@@ -92,6 +113,7 @@ const T* second(void* scratch) {
 }
 
 void rem_f32(void* s, int64_t lanes) {
+  if (smaller_rem(static_cast<float*>(s), second<float>(s), lanes)) return;
   if (small_rem(static_cast<float*>(s), second<float>(s), lanes)) return;
   for_lanes<float>(s, lanes, [](float a, float b) { return fmod_of(a, b); });
 }
