@@ -1,5 +1,6 @@
 // Functions that need no approximation.
 #include "ir/math_detail.h"
+#include "ir/math_special.h"
 
 namespace naru::ir {
 
@@ -59,6 +60,13 @@ V hypot(V a, V b) {
   const auto by = [&](double low, double high) { return where(most > large, a.lit(low), where(most < small, a.lit(high), a.lit(1))); };
   const V factor = by(down, up), x = a * factor, y = b * factor;
   return where((abs(a) == kInf) | (abs(b) == kInf), inf(a), sqrt(x * x + y * y) * by(1 / down, 1 / up));
+}
+
+// Numbers of one sign follow each other as their bits do.
+V next_after(V a, V b) {
+  const V i = bits(a), stepped = from_bits(where((b > a) == (a > 0.0), i + 1.0, i - 1.0));
+  const V moved = where(a == 0.0, with_sign(a.lit_bits(1), sign_of(b)), stepped);
+  return where(isnan(a) | isnan(b), a + b, where(a == b, b, moved));
 }
 
 V remainder(V a, V b) {

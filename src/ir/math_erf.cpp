@@ -1,5 +1,6 @@
-// The error function, its complement and its inverse.
+// The error function, its complement and its inverse; the scaled complement, and the normal distribution's logarithm.
 #include "ir/math_detail.h"
+#include "ir/math_special.h"
 
 namespace naru::ir {
 namespace {
@@ -53,6 +54,14 @@ constexpr double kInverseTailF64[] = {4.8499064014085844,      1.010300464864545
                                       7.6216752348270461e-09,  -3.4907954746560122e-09, 1.5043988641879052e-09,  -4.2537630642236758e-10,
                                       -2.6385610376544164e-11, 3.9784755926236908e-11};
 
+// 1 / (x sqrt(pi)) times this series in 1 / (2 x²) is exp(x²) erfc(x), as far as a float needs it from 10 on, a double from 8 on.
+constexpr double kOverRootPi = 0.56418958354775628, kOverRoot2 = 0.70710678118654752;
+std::vector<double> scaled_series(int terms) {
+  std::vector<double> c{1};
+  for (int k = 1; k <= terms; ++k) c.push_back(-c.back() * (2 * k - 1));
+  return c;
+}
+
 // erfc(a) for F64 a >= 0, with all its bits or as many as a float needs.
 V erfc_core(V a, bool full) {
   a = at_most(a, full ? 28 : 10.3);  // where it underflows
@@ -67,6 +76,30 @@ V erfc_core(V a, bool full) {
   const V x = a * a * -kLog2E;
   const V n = round(x), r = x - n;
   return scale(fma(polynomial(r, kExp2Short), r, 1.0), n) * ratio;
+}
+
+// exp(x²) erfc(x) for F64 x, likewise.
+V erfcx_core(V x, bool full) {
+  const V a = abs(x);
+  const double far = full ? 8 : 10;
+  const V large = at_least(a, far), small = at_most(a, far);
+  const V tail = polynomial(1.0 / (large * large * 2.0), scaled_series(full ? 20 : 5)) / large * kOverRootPi;
+  if (!full) {
+    const V t = (small - 2.5) / (small + 2.5);
+    const V positive = where(a > far, tail, polynomial(t, kErfcShort) / fma(small, 2.0, 1.0));
+    return where(x < 0.0, 2.0 * exp(x * x) - positive, positive);
+  }
+  // The square's rounding error counts as often as the square is large. Infinite from -26.7 on.
+  const V low = at_least(at_most(x, far), -27.0), high = convert(convert(low, DType::F32), DType::F64);
+  const V square = exp(high * high) * exp((low - high) * (low + high));
+  return where(x > far, tail, square * erfc(low));
+}
+
+// erfc(x) for F64 x, likewise.
+V erfc_of(V x, bool full) {
+  if (full) return erfc(x);
+  const V tail = erfc_core(abs(x), false);
+  return where(x < 0.0, 2 - tail, tail);
 }
 
 }  // namespace
@@ -102,6 +135,15 @@ V erfinv(V x) {
                           : where(w < 6.25, polynomial(w - 3.125, kInverseF64),
                                   where(root < 4.0, polynomial(root - 3.25, kInverseMiddleF64), polynomial(root - 5, kInverseTailF64)));
   return with_sign(where(a < 1.0, a * ratio, where(a == 1.0, inf(x), nan(x))), sign_of(x));
+}
+
+V erfcx(V x) { return convert(erfcx_core(convert(x, DType::F64), !is32(x)), float_dtype(x)); }
+
+V log_ndtr(V x) {
+  const bool full = !is32(x);
+  const V wide = convert(x, DType::F64), low = at_most(wide, -1.0), high = at_least(wide, -1.0);
+  const V left = log(erfcx_core(low * -kOverRoot2, full) * 0.5) - low * low * 0.5;
+  return convert(where(wide < -1.0, left, log1p(erfc_of(high * kOverRoot2, full) * -0.5)), float_dtype(x));
 }
 
 }  // namespace naru::ir

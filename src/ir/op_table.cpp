@@ -4,7 +4,8 @@
 #include <type_traits>
 
 #include "ir/math.h"
-#include "ir/op_ids.h"
+#include "ir/math_special.h"
+#include "ir/special_ids.h"
 
 namespace naru::ir {
 namespace {
@@ -158,6 +159,16 @@ const ElementwiseOp kInternal[] = {
        const V close = (a[0] == a[1]) | (finite & (abs(a[0] - a[1]) <= a[3] + a[2] * abs(a[1])));
        return close | (a[4] & (a[0] != a[0]) & (a[1] != a[1]));
      }},
+    {"erfcx", 1, [](Args a) { return erfcx(a[0]); }},
+    {"log_ndtr", 1, [](Args a) { return log_ndtr(a[0]); }},
+    {"ndtri", 1, [](Args a) { return ndtri(a[0]); }},
+    {"bessel_i0", 1, [](Args a) { return bessel_i0(a[0]); }},
+    {"bessel_i1", 1, [](Args a) { return bessel_i1(a[0]); }},
+    {"bessel_i0e", 1, [](Args a) { return bessel_i0e(a[0]); }},
+    {"bessel_i1e", 1, [](Args a) { return bessel_i1e(a[0]); }},
+    {"nextafter", 2, [](Args a) { return next_after(a[0], a[1]); }},
+    {"hardshrink", 2, [](Args a) { return where(abs(a[0]) <= a[1], 0.0, a[0]); }},
+    {"softshrink", 2, [](Args a) { return where(abs(a[0]) <= a[1], 0.0, a[0] - minimum(maximum(a[0], -a[1]), a[1])); }},
 };
 
 }  // namespace
@@ -171,7 +182,7 @@ std::span<const ElementwiseOp> op_table() {
     return made;
   }();
   static_assert(std::size(kForward) == op::kTable && std::size(kDerivatives) == op::kTable * 3 &&
-                std::size(kInternal) == op::kCount - op::copy);
+                op::copy + std::size(kInternal) == op::kAll);
   return all;
 }
 

@@ -8,6 +8,7 @@
 #include "nn/limits.h"
 #include "ops/common.h"
 #include "ops/host_draws.h"
+#include "ops/shrink.h"
 
 namespace naru::nn::functional {
 namespace {
@@ -65,12 +66,14 @@ Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
 
 Tensor hardshrink(const Tensor& x, double lambd) {
   ops::require_floating(x.dtype(), "hardshrink_cpu");
+  if (!(x.requires_grad() && grad_enabled())) return ops::hard_shrunk(x, lambd);
   return where(x.abs() <= lambd, zeros_like(x), x);
 }
 
 Tensor softshrink(const Tensor& x, double lambd) {
   ops::require_floating(x.dtype(), "softshrink_check");
   if (lambd < 0) throw RuntimeError("lambda must be greater or equal to 0, but found to be {}.", lambd);
+  if (!(x.requires_grad() && grad_enabled())) return ops::soft_shrunk(x, lambd);
   return where(x.abs() <= lambd, zeros_like(x), x - x.clamp(-lambd, lambd));
 }
 

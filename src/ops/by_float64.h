@@ -13,6 +13,20 @@ namespace naru::ops {
 // The type that such a function of t computes to.
 inline DType result_type(const Tensor& t) { return is_inexact(t.dtype()) ? t.dtype() : default_dtype(); }
 
+// An internal operator of the elementwise table of t, whose kernel computes in float64 by itself, with the derivative (t, y) -> dy / dt, likewise.
+template <class D>
+Tensor by_kernel(const Tensor& given, const char* name, ir::OpId id, D derivative) {
+  require_defined(given, name, "input");
+  const Tensor t = given.to(result_type(given));
+  const Tensor y = apply(id, {{&t, {}, t.dtype()}}, t.dtype(), name);
+  return autograd::record(
+      y, name, {&t}, {&t},
+      [derivative](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
+        return {g[0] * derivative(saved[0], saved[1])};
+      },
+      true);
+}
+
 // f of t in float64, with the derivative (t, y) -> dy / dt, written in functions that can be derived again.
 template <class F, class D>
 Tensor by_float64(const Tensor& given, const char* name, F f, D derivative) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ir/special_ids.h"
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
@@ -132,7 +133,7 @@ namespace {
 // The integers that hold a floating type's bits.
 DType bits_type(DType t) { return t == DType::F64 ? DType::I64 : t == DType::F32 ? DType::I32 : DType::I16; }
 
-// Numbers of one sign follow each other as their bits do.
+// The kernel's next_after for 16-bit types, which kernels widen.
 Tensor neighbour(const Tensor& given, const Tensor& towards, DType type) {
   const Dims shape = broadcast_shapes(given.sizes(), towards.sizes());
   const Tensor a = given.to(type).expand(shape).contiguous(), b = towards.to(type).expand(shape);
@@ -153,7 +154,12 @@ Tensor nextafter(const Tensor& given, const Tensor& towards) {
   Tensor value;
   {
     const NoGrad off;
-    value = neighbour(given, towards, type);
+    if (size_of(type) == 2) {
+      value = neighbour(given, towards, type);
+    } else {
+      const Tensor a = given.detach(), b = towards.detach();
+      value = ops::apply(ir::op::next_after, {{&a, {}, type}, {&b, {}, type}}, type, "nextafter");
+    }
   }
   return autograd::record(
       value, "NextafterBackward0", {&given, &towards}, {},

@@ -1,0 +1,16 @@
+// hardshrink and softshrink as one kernel, without a history.
+#pragma once
+
+#include "ir/special_ids.h"
+#include "ops/common.h"
+
+namespace naru::ops {
+
+inline Tensor hard_shrunk(const Tensor& x, double lambd) {
+  return apply(ir::op::hard_shrink, {{&x, {}, x.dtype()}, {nullptr, lambd, x.dtype()}}, x.dtype(), "hardshrink");
+}
+inline Tensor soft_shrunk(const Tensor& x, double lambd) {
+  return apply(ir::op::soft_shrink, {{&x, {}, x.dtype()}, {nullptr, lambd, x.dtype()}}, x.dtype(), "softshrink");
+}
+
+}  // namespace naru::ops
