@@ -119,7 +119,7 @@ bool depthwise(const Convolution& q) {
   const auto &source = forward ? q.size : q.result, &target = forward ? q.result : q.size;
   if ((from.strides[4] != 1 && source[2] != 1) || (to.strides[4] != 1 && target[2] != 1)) return false;
   const std::vector<Phase> phases = phases_of(q);
-  if (phases.size() != 1 || phases[0].taps == 0 || phases[0].taps > kMostTaps) return false;
+  if (phases.size() != 1 || phases[0].positions == 0 || phases[0].taps == 0 || phases[0].taps > kMostTaps) return false;
   const Depthwise work(q, phases[0]);
   // Wide dilations and paddings would make more of the copy than there is to read.
   if (work.room() > 16.0 * static_cast<double>(source[0] * source[1] * source[2] + phases[0].positions) + (1 << 16)) return false;

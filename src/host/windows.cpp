@@ -177,11 +177,7 @@ class Job {
   }
   // What one position of each plane sees.
   template <int64_t kPlanes>
-#if defined(__GNUC__) && !defined(__clang__)
-  __attribute__((optimize("no-tree-slp-vectorize")))
-#endif
-  void
-  see(const T* const (&x)[kPlanes], int64_t p0, int64_t p1, int64_t p2, T (&result)[kPlanes], int64_t (&numbers)[kPlanes]) const {
+  void see(const T* const (&x)[kPlanes], int64_t p0, int64_t p1, int64_t p2, T (&result)[kPlanes], int64_t (&numbers)[kPlanes]) const {
     T value[kPlanes];
     int64_t place[kPlanes];
     const bool sums = q_.op == Op::Sum;

@@ -5,6 +5,7 @@
 #include "naru/autograd.h"
 #include "naru/nn_functional.h"
 #include "ops/common.h"
+#include "ops/host_loop.h"
 #include "ops/type_names.h"
 
 namespace naru::nn::functional {
@@ -127,6 +128,14 @@ Tensor embedding_bag(const Tensor& index, const Tensor& weight, const EmbeddingB
     return o.per_sample_weights.defined() ? rows * o.per_sample_weights.unsqueeze(-1) : rows;
   };
   const Tensor counts = padding < 0 ? Tensor() : index != padding;
+  // Rows that are wide are added in order, as many as a chunk of them holds (ir/reduce.h), so that a loop may do it.
+  if (index.dim() == 2 && padding < 0 && !o.max_norm && o.mode != "max" && !o.per_sample_weights.defined() && index.dtype() == DType::I64 &&
+      weight.size(1) > 1 && index.size(1) <= ir::kStridedChunk && size_of(weight.dtype()) >= 4 && ops::takes_host_loop({&index, &weight})) {
+    const Tensor rows = weight.contiguous(), places = index.contiguous();
+    const Tensor out = ops::make_result({index.size(0), weight.size(1)}, weight.dtype(), weight.device(), "embedding_bag");
+    ops::run_host_loop(ir::HostLoop::Kind::BagSums, {&places, &rows}, {&out}, {o.mode == "mean" ? index.size(1) : 1});
+    return out;
+  }
   if (index.dim() == 2) return of_rows(rows_of(), counts, o.mode);
   check_offsets(o.offsets, index.numel(), o.include_last_offset);
   const Tensor offsets = o.offsets.to(DType::I64);

@@ -9,8 +9,11 @@
 #include "ops/common.h"
 #include "ops/complex.h"
 #include "ops/half.h"
+#include "ops/host_loop.h"
+#include "ops/reduction.h"
 #include "ops/rules.h"
 #include "ops/scan.h"
+#include "ops/sparse.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -40,6 +43,12 @@ Tensor scanned(Tensor value, int64_t dim, F f) {
 // The greatest so far, and where it stands: the later of equal ones, and of NaNs.
 std::pair<Tensor, Tensor> running_greatest(const Tensor& t, int64_t dim, bool greatest) {
   const NoGrad no_history;
+  if (dim == t.dim() - 1 && size_of(t.dtype()) >= 4 && ops::takes_host_loop({&t})) {
+    const Tensor rows = t.contiguous(), values = ops::make_result(t.sizes(), t.dtype(), t.device(), "cummax"),
+                 places = ops::make_result(t.sizes(), DType::I64, t.device(), "cummax");
+    ops::run_host_loop(ir::HostLoop::Kind::RunningExtreme, {&rows}, {&values, &places}, {greatest});
+    return {values, places};
+  }
   const Tensor x = t.detach(), values = ops::running_extreme(x, dim, greatest);
   // Places that float32 holds exactly are faster to go through.
   const bool few = x.size(dim) <= int64_t{1} << 24;
@@ -88,6 +97,14 @@ std::pair<Tensor, Tensor> mode(const Tensor& t, int64_t dim, bool keepdim) {
   const int64_t d = wrap_dim(dim, t.dim()), n = t.size(d);
   if (n == 0) throw IndexError("mode(): Expected reduction dim {} to have non-zero size.", d);
   const auto [sorted, order] = sort(t.detach(), d);
+  if (d == t.dim() - 1 && size_of(t.dtype()) >= 4 && ops::takes_host_loop({&t})) {
+    const Dims shape = ops::reduced_shape(t.sizes(), ops::dim_set(d, t.dim()), keepdim);
+    const Tensor values = ops::make_result(shape, t.dtype(), t.device(), "mode"),
+                 places = ops::make_result(shape, DType::I64, t.device(), "mode");
+    const Tensor rows = sorted.contiguous(), numbers = order.contiguous();
+    ops::run_host_loop(ir::HostLoop::Kind::Modes, {&rows, &numbers}, {&values, &places});
+    return {values, places};
+  }
   const Tensor at = places_along(sorted, d);
   // Each element's place in its run; the longest run is met first where its values are least.
   const Tensor same =
@@ -119,6 +136,13 @@ Tensor gcd(const Tensor& a, const Tensor& b) {
   require_integers(a, "gcd_cpu");
   require_integers(b, "gcd_cpu");
   const DType type = promote(a.dtype(), b.dtype());
+  if (ops::takes_host_loop({&a, &b})) {
+    const Dims shape = broadcast_shapes(a.sizes(), b.sizes());
+    const auto operand = [&](const Tensor& t) { return t.to(type).expand(shape).contiguous(); };
+    const Tensor first = operand(a), second = operand(b), out = ops::make_result(shape, type, a.device(), "gcd");
+    ops::run_host_loop(ir::HostLoop::Kind::Gcd, {&first, &second}, {&out});
+    return out;
+  }
   Tensor x = abs(a.to(type)), y = abs(b.to(type));
   // Euclid's steps, until all are done.
   while (ops::number_or(any(y != 0), 0) != 0) {
@@ -198,6 +222,25 @@ Tensor cartesian_prod(const std::vector<Tensor>& vectors) {
   return stack(columns, 1);
 }
 
+namespace {
+// Matrices of one type without a history are written into zeros, undefined else.
+Tensor block_diag_at_once(const std::vector<Tensor>& blocks, int64_t width) {
+  int64_t height = 0;
+  for (const Tensor& b : blocks) {
+    if (b.dtype() != blocks[0].dtype() || b.device() != blocks[0].device() || (b.requires_grad() && grad_enabled()) ||
+        ops::has_sparse_form(b))
+      return {};
+    height += b.size(0);
+  }
+  const Tensor out = zeros({height, width}, Options(blocks[0].dtype(), blocks[0].device()));
+  for (int64_t row = 0, column = 0; const Tensor& b : blocks) {
+    if (b.numel() > 0) ops::make_view(out, b.sizes(), out.strides(), row * width + column, "block_diag").copy_(b);
+    row += b.size(0), column += b.size(1);
+  }
+  return out;
+}
+}  // namespace
+
 Tensor block_diag(const std::vector<Tensor>& matrices) {
   std::vector<Tensor> blocks;
   int64_t width = 0;
@@ -209,6 +252,7 @@ Tensor block_diag(const std::vector<Tensor>& matrices) {
     width += blocks.back().size(1);
   }
   if (blocks.empty()) return empty({1, 0});
+  if (Tensor out = block_diag_at_once(blocks, width); out.defined()) return out;
   std::vector<Tensor> rows;
   for (int64_t at = 0; const Tensor& b : blocks) {
     const auto gap = [&](int64_t n) { return zeros({b.size(0), n}, Options(b.dtype(), b.device())); };

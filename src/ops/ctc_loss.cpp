@@ -9,6 +9,7 @@
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/history.h"
+#include "ops/host_loop.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -106,6 +107,11 @@ Tensor forward_variables(const Tensor& emitted, const Tensor& skips) {
   const int64_t steps = emitted.size(0), length = emitted.size(2);
   const Tensor all = full({steps + 1, emitted.size(1), length + 2}, kNever, Options(emitted.dtype(), emitted.device()));
   all[0].narrow(1, 1, 1).zero_();
+  if (ops::takes_host_loop({&emitted, &skips})) {
+    const Tensor made = emitted.contiguous(), may_skip = skips.contiguous();
+    ops::run_host_loop(ir::HostLoop::Kind::CtcForward, {&made, &may_skip}, {&all});
+    return all;
+  }
   for (int64_t t = 0; t < steps; ++t) {
     const Tensor before = all[t];
     const Tensor near = logaddexp(before.narrow(1, 2, length), before.narrow(1, 1, length));

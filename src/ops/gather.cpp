@@ -1,4 +1,6 @@
 // Gathering and scattering along one dimension, and what is built of it.
+#include <algorithm>
+
 #include "naru/ops.h"
 #include "ops/addressing.h"
 #include "ops/autocast.h"
@@ -167,6 +169,17 @@ Tensor take(const Tensor& t, const Tensor& index) {
   return ops::gather_at(flat, at, {ops::as_positions(index, t.device(), "take")}, "TakeBackward0");
 }
 
+namespace {
+// The least and the greatest of integers, read by the host.
+std::pair<int64_t, int64_t> extremes_of(const Tensor& t) {
+  if (!t.device().is_cpu() || ops::recording_host()) return {min(t).item().to_int(), max(t).item().to_int()};
+  const Tensor numbers = t.contiguous();
+  const int64_t* const first = numbers.data<int64_t>();
+  const auto [least, greatest] = std::minmax_element(first, first + numbers.numel());
+  return {*least, *greatest};
+}
+}  // namespace
+
 Tensor one_hot(const Tensor& t, int64_t classes) {
   ops::require_defined(t, "one_hot", "input");
   if (t.dtype() != DType::I64)
@@ -175,8 +188,8 @@ Tensor one_hot(const Tensor& t, int64_t classes) {
     if (classes <= 0) throw RuntimeError("Can not infer total number of classes from empty tensor.");
   } else {
     const bool unknown = t.device().is_meta() && classes > 0;
-    if (!unknown && min(t).item().to_int() < 0) throw RuntimeError("Class values must be non-negative.");
-    const int64_t greatest = unknown ? 0 : max(t).item().to_int();
+    const auto [least, greatest] = unknown ? std::pair<int64_t, int64_t>() : extremes_of(t);
+    if (least < 0) throw RuntimeError("Class values must be non-negative.");
     if (classes == -1) classes = greatest + 1;
     if (classes < 1) throw RuntimeError("num_classes should be positive (got {})", classes);
     if (greatest >= classes)

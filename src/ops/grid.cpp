@@ -8,6 +8,7 @@
 #include "naru/resampling.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/host_loop.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -163,6 +164,13 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, std::string_view mode, s
   const int64_t n = x.dim() - 2;
   Dims out{x.size(0), x.size(1)};
   for (int64_t d = 1; d <= n; ++d) out.push_back(grid.size(d));
+  if (n == 2 && mode != "bicubic" && s.outside != Outside::Reflection && product(out) > 0 && size_of(x.dtype()) >= 4 &&
+      ops::takes_host_loop({&x, &grid})) {
+    const Tensor image = x.contiguous(), places = grid.contiguous(), y = ops::make_result(out, x.dtype(), x.device(), "grid_sample");
+    ops::run_host_loop(ir::HostLoop::Kind::GridSample, {&image, &places}, {&y},
+                       {mode == "bilinear", s.outside == Outside::Border, align_corners});
+    return y;
+  }
   // 16-bit types: places are computed in float32.
   const DType exact = x.dtype() == DType::F64 ? DType::F64 : DType::F32;
   const Tensor flat = grid.flatten(1, n).to(exact);

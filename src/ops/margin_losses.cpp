@@ -1,9 +1,14 @@
 // multi_margin_loss, multilabel_margin_loss, multilabel_soft_margin_loss.
+#include <algorithm>
+#include <bit>
+#include <span>
+
 #include "naru/autograd.h"
 #include "naru/compositions.h"
 #include "naru/losses.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/host_loop.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -45,7 +50,19 @@ void check_operands(const Tensor& input, const Tensor& target, const Tensor& wei
 // Whether all elements lie in [low, high). Asked for on cpu only: elsewhere the host would have to wait, and index kernels check positions, too.
 bool within(const Tensor& t, int64_t low, int64_t high) {
   if (!t.device().is_cpu() || ops::recording_host() || t.numel() == 0) return true;
-  return all(logical_and(t >= low, t < high)).item().to_bool();
+  const Tensor numbers = t.contiguous();
+  const std::span<const int64_t> all(numbers.data<int64_t>(), static_cast<size_t>(numbers.numel()));
+  return std::all_of(all.begin(), all.end(), [=](int64_t v) { return v >= low && v < high; });
+}
+
+// Whether the cpu adds up the losses of a row, of as many as a chunk of a reduction has (ir/reduce.h), in one loop.
+bool sums_at_once(const Tensor& input, const Tensor& target, int64_t each) {
+  return each <= ir::kContiguousChunk && size_of(input.dtype()) >= 4 && ops::takes_host_loop({&input, &target});
+}
+Tensor summed(ir::HostLoop::Kind kind, const Tensor& input, const Tensor& target, std::array<int64_t, 3> numbers = {}) {
+  const Tensor x = input.contiguous(), t = target.contiguous(), sums = ops::make_result({x.size(0)}, x.dtype(), x.device(), "margin_loss");
+  ops::run_host_loop(kind, {&x, &t}, {&sums}, numbers);
+  return sums;
 }
 
 }  // namespace
@@ -72,6 +89,10 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, d
         "The function 'multi_margin_loss' is not differentiable with respect to argument 'weight'. This input cannot have requires_grad "
         "True.");
   if (!within(target, 0, classes)) throw RuntimeError("target out of range (multi_margin_loss: wanted classes in [0, {}))", classes);
+  if (!weight.defined() && sums_at_once(input, target, classes)) {
+    const Tensor sums = summed(ir::HostLoop::Kind::Margins, input.reshape({rows, classes}), target, {p, std::bit_cast<int64_t>(margin)});
+    return reduced((sums / classes).reshape(target.sizes()), reduction);
+  }
   const Tensor x = input.reshape({rows, classes}), t = target.reshape({rows, 1});
   Tensor each = hinge(Scalar(margin) - gather(x, 1, t) + x);
   if (p == 2) each = each * each;
@@ -90,6 +111,10 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reducti
     throw RuntimeError("argument #2 'target' is out of range (multilabel_margin_loss: wanted classes in [0, {}), and -1 behind them)",
                        classes);
   const Tensor x = input.reshape({rows, classes}), t = target.reshape({rows, classes});
+  if (sums_at_once(input, target, classes * classes)) {
+    const Tensor losses = summed(ir::HostLoop::Kind::LabelMargins, x, t) / classes;
+    return reduced(input.dim() == 2 ? losses : losses.squeeze(0), reduction);
+  }
   // Labels count up to the first that is negative; of all rows, so many are looked at as the longest has.
   const Tensor valid = cumsum((t < 0).to(DType::I64), 1) == 0;
   const auto longest = static_cast<double>(classes);

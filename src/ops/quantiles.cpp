@@ -7,6 +7,7 @@
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/host_loop.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -88,6 +89,15 @@ Tensor places(const Tensor& sorted, const Tensor& values, bool right) {
   };
   if (n <= kFew) return sum(is_before(sorted.unsqueeze(-2), values.unsqueeze(-1)), Dims{-1});
   const Tensor order = sorted.contiguous();
+  if (sorted.dtype() == values.dtype() && size_of(sorted.dtype()) >= 4 && ops::takes_host_loop({&order, &values})) {
+    const Dims& shape = values.sizes();
+    if (order.dim() == 1 || (values.dim() == order.dim() && product(std::span<const int64_t>(order.sizes()).first(shape.size() - 1)) ==
+                                                                product(std::span<const int64_t>(shape).first(shape.size() - 1)))) {
+      const Tensor wanted = values.contiguous(), out = ops::make_result(shape, DType::I64, values.device(), "searchsorted");
+      ops::run_host_loop(ir::HostLoop::Kind::Places, {&order, &wanted}, {&out}, {right});
+      return out;
+    }
+  }
   Tensor below = zeros(values.sizes(), Options(DType::I64, values.device()));  // so many are known to
   int64_t step = 1;
   while (step <= n / 2) step *= 2;

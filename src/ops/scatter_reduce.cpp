@@ -5,6 +5,7 @@
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/history.h"
+#include "ops/host_loop.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -70,8 +71,22 @@ Tensor prod(const Call& c) {
   return c.self * scatter(ones_like(c.self.detach()), c.dim, places, value);
 }
 
+// Without a history, on the cpu: one after the other into a copy; undefined else. Sizes that do not fit are told by what devices do.
+Tensor extreme_at_once(const Call& c, bool greatest) {
+  const Dims &to = c.self.sizes(), &from = c.index.sizes();
+  if (to.empty() || to.size() != from.size() || !(c.source.sizes() == from) || c.index.dtype() != DType::I64 ||
+      size_of(c.self.dtype()) < 4 || !ops::takes_host_loop({&c.self, &c.index, &c.source}))
+    return {};
+  for (size_t d = 0; d < to.size(); ++d)
+    if (static_cast<int64_t>(d) != c.dim && from[d] > to[d]) return {};
+  const Tensor out = c.self.clone(MemoryFormat::Contiguous), index = c.index.contiguous(), source = c.source.contiguous();
+  ops::run_host_loop(ir::HostLoop::Kind::ScatterExtreme, {&index, &source, &out}, {&out}, {c.dim, greatest, c.include_self});
+  return out;
+}
+
 // The gradient goes to all that are equal to the result, in equal parts.
 Tensor extreme(const Call& c, bool greatest) {
+  if (Tensor out = extreme_at_once(c, greatest); out.defined()) return out;
   const bool floats = is_inexact(c.self.dtype());
   const auto [value, order] = sort(c.source.detach(), c.dim, !greatest);
   const Tensor places = gather(c.index, c.dim, order);

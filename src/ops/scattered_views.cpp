@@ -6,6 +6,7 @@
 #include "naru/autograd.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/host_loop.h"
 #include "ops/reduction.h"
 #include "ops/sparse.h"
 #include "ops/type_names.h"
@@ -164,6 +165,11 @@ Tensor pdist(const Tensor& t, double p) {
   const int64_t n = t.size(0);
   if (n > 1 && size_of(t.dtype()) == 2) ops::throw_not_implemented("pdist", t.dtype());
   if (n <= 1) return sum(t.narrow(0, 0, 0), Dims{1});
+  if (p == 2 && t.size(1) > 0 && t.size(1) <= ir::kContiguousChunk && ops::takes_host_loop({&t})) {
+    const Tensor rows = t.contiguous(), sums = ops::make_result({times(n, n - 1) / 2}, t.dtype(), t.device(), "pdist");
+    ops::run_host_loop(ir::HostLoop::Kind::Distances, {&rows}, {&sums});
+    return sqrt(sums);
+  }
   // Many short pieces of work cost devices more than all pairs at once.
   if (t.device().is_cpu() && n >= 64 && !(t.requires_grad() && grad_enabled())) {
     std::vector<Tensor> rows;

@@ -10,6 +10,7 @@
 #include "ops/autocast.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"
+#include "ops/host_loop.h"
 #include "ops/sparse.h"
 #include "ops/strides.h"
 #include "ops/unsigned.h"
@@ -301,6 +302,11 @@ Tensor triangle(const Tensor& t, int64_t diagonal, bool lower, const char* op, c
   ops::require_defined(t, op, "input");
   if (t.dim() < 2) throw RuntimeError("{}: input tensor must have at least 2 dimensions", op);
   diagonal = std::clamp(diagonal, -t.size(-2), t.size(-1));  // beyond, all or nothing is kept anyway
+  if (t.is_contiguous() && ops::takes_host_loop({&t})) {
+    const Tensor out = ops::make_result(t.sizes(), t.dtype(), t.device(), op);
+    ops::run_host_loop(ir::HostLoop::Kind::Triangle, {&t}, {&out}, {diagonal, lower});
+    return out;
+  }
   const Options places(DType::I64, t.device());
   const Tensor columns = arange(0, t.size(-1), 1, places), rows = arange(diagonal, t.size(-2) + diagonal, 1, places).unsqueeze(1);
   Tensor out = ops::make_result(t.sizes(), t.dtype(), t.device(), op, true);

@@ -4,6 +4,7 @@
 
 #include "ops/common.h"
 #include "ops/history.h"
+#include "ops/host_loop.h"
 #include "ops/reductions.h"
 #include "ops/row_fused.h"
 #include "ops/type_names.h"
@@ -103,7 +104,19 @@ ops::SoftmaxParts parts_of(ops::RowFused& rows, const Tensor& x, const Plan& p, 
   return parts;
 }
 
+// A few small rows: at once, where an instruction would cost more than the work.
+Tensor of_small_rows(const Tensor& x, const Plan& p, bool log) {
+  const int64_t n = ops::reduced_count(x.sizes(), p.set);
+  if (x.numel() > 4 * ops::kSmall || n < 2 || p.dim + 1 != x.dim() || p.out != x.dtype() || p.acc != p.out || !x.is_contiguous()) return {};
+  const Tensor from = x.detach();
+  if (!ops::takes_host_loop({&from})) return {};
+  const Tensor y = ops::make_result(x.sizes(), p.out, x.device(), log ? "log_softmax" : "softmax");
+  ops::run_host_loop(ir::HostLoop::Kind::Softmax, {&from}, {&y}, {n, log});
+  return y;
+}
+
 Tensor softmax_of_rows(const Tensor& x, const Plan& p) {
+  if (Tensor y = of_small_rows(x, p, false); y.defined()) return y;
   ops::RowFused rows(x, p.set, "softmax");
   if (!rows.together() || !is_floating(x.dtype()))
     return ops::softmax_of(x, ops::softmax_parts(x, p.set, p.acc, true, "softmax"), p.acc, p.out, "softmax");
@@ -124,6 +137,7 @@ Tensor softmax_of_rows(const Tensor& x, const Plan& p) {
 }
 
 Tensor log_softmax_of_rows(const Tensor& x, const Plan& p) {
+  if (Tensor y = of_small_rows(x, p, true); y.defined()) return y;
   ops::RowFused rows(x, p.set, "log_softmax");
   const DType acc = p.acc;
   const ops::SoftmaxParts parts =

@@ -10,6 +10,7 @@
 #include "ops/elementwise.h"
 #include "ops/half.h"
 #include "ops/history.h"
+#include "ops/host_loop.h"
 #include "ops/numbers.h"
 #include "ops/rules.h"
 #include "ops/type_names.h"
@@ -85,6 +86,12 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view comput
   if (a.element_size() == 2)
     throw NotImplementedError("\"cdist\" not implemented for '{}' (convert to float32 first)", ops::torch_name(a.dtype()));
   if (by_products(a, b, p, compute_mode) && a.dtype() == b.dtype() && a.size(-1) > 0) return euclidean_by_products(a, b);
+  if (p == 2 && a.dim() == 2 && b.dim() == 2 && a.dtype() == b.dtype() && a.size(1) <= ir::kContiguousChunk &&
+      ops::takes_host_loop({&a, &b})) {
+    const Tensor x = a.contiguous(), y = b.contiguous(), sums = ops::make_result({x.size(0), y.size(0)}, x.dtype(), x.device(), "cdist");
+    ops::run_host_loop(ir::HostLoop::Kind::Distances, {&x, &y}, {&sums});
+    return sqrt(sums);
+  }
   return norm(sub(a.unsqueeze(-2), b.unsqueeze(-3)), p, Dims{-1});
 }
 

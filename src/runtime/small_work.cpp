@@ -1,5 +1,6 @@
 #include "runtime/small_work.h"
 
+#include "runtime/host_loops.h"
 #include "runtime/registry.h"
 
 namespace naru::runtime {
@@ -17,5 +18,10 @@ constinit SmallWork small_work{
     +[](DType t, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) { return made().multiply(t, m, n, k, a, b, c); },
     +[](DType t, int64_t n, const void* in, void* out) { return made().add_up(t, n, in, out); },
 };
+
+constinit std::atomic<void (*)(const ir::HostLoop&)> run_host_loop{+[](const ir::HostLoop& loop) {
+  backend_of(DeviceType::Cpu);
+  run_host_loop.load(std::memory_order_acquire)(loop);
+}};
 
 }  // namespace naru::runtime

@@ -12,8 +12,10 @@
 
 #include "host/execute.h"
 #include "host/host_time.h"
+#include "host/loops.h"
 #include "host/thread_pool.h"
 #include "runtime/backend.h"
+#include "runtime/host_loops.h"
 #include "runtime/small_work.h"
 
 namespace naru::backends {
@@ -152,6 +154,7 @@ std::unique_ptr<runtime::Backend> make_cpu() {
   runtime::small_work.kernel_of = host::small_kernel;
   runtime::small_work.matmul = host::small_matmul;
   runtime::small_work.sum = host::small_sum;
+  runtime::run_host_loop = host::run_loop;
   return std::make_unique<CpuBackend>();
 }
 

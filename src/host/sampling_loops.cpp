@@ -1,0 +1,187 @@
+// Loops over floats: samples of images at places of a grid, and distances of pairs of rows. In the order of operations of what devices do instead.
+#include <algorithm>
+#include <cstring>
+
+#include "host/buffer.h"
+#include "host/layout.h"
+#include "host/loops.h"
+#include "host/simd.h"
+
+namespace naru::host {
+
+using ir::HostLoop;
+
+namespace {
+
+// A block of places of one image: the elements that each reads, and what they weigh.
+template <class T>
+struct Samples {
+  static constexpr int64_t kMost = 256;
+  int64_t element[4][kMost];
+  T weight[4][kMost];
+  bool there[4][kMost];
+  bool all_there = true;
+};
+
+struct Sampling {
+  int64_t height, width;
+  bool bilinear, border, align_corners;
+};
+
+// -1 ... 1 as a place among `size` elements.
+template <class T>
+T place_of(T t, int64_t size, const Sampling& s) {
+  const T n = static_cast<T>(size);
+  const T at = s.align_corners ? (t + T(1)) / T(2) * static_cast<T>(size - 1) : ((t + T(1)) * n - T(1)) / T(2);
+  if (!s.border) return at;
+  const T last = static_cast<T>(size - 1);
+  return at < T(0) ? T(0) : at > last ? last : at;
+}
+
+// To the nearest, of two to the even one, as the host rounds; what is too large for that is whole already.
+template <class T>
+T round_of(T v) {
+  return sizeof(T) == 4 ? __builtin_nearbyintf(v) : __builtin_nearbyint(v);
+}
+template <class T>
+T floor_of(T v) {
+  return sizeof(T) == 4 ? __builtin_floorf(v) : __builtin_floor(v);
+}
+
+// Corner c of place i is the element at whole y and x, or 0 where there is none; a NaN is nowhere.
+template <class T>
+void set_corner(Samples<T>& to, int c, int64_t i, T y, T x, T weight, const Sampling& s) {
+  const bool there = y >= T(0) && y <= static_cast<T>(s.height - 1) && x >= T(0) && x <= static_cast<T>(s.width - 1);
+  to.there[c][i] = there;
+  to.all_there &= there;
+  to.element[c][i] = there ? static_cast<int64_t>(y) * s.width + static_cast<int64_t>(x) : 0;
+  to.weight[c][i] = weight;
+}
+
+template <class T>
+void find_samples(const T* grid, int64_t n, const Sampling& s, Samples<T>& to) {
+  to.all_there = true;
+  for (int64_t i = 0; i < n; ++i) {
+    const T x = place_of(grid[2 * i], s.width, s), y = place_of(grid[2 * i + 1], s.height, s);
+    if (!s.bilinear) {
+      set_corner(to, 0, i, round_of(y), round_of(x), T(1), s);
+      continue;
+    }
+    const T left = floor_of(x), top = floor_of(y);
+    const T right = left + T(1), below = top + T(1);
+    const T wx[2] = {right - x, x - left}, wy[2] = {below - y, y - top};
+    for (int c = 0; c < 4; ++c) set_corner(to, c, i, c & 2 ? below : top, c & 1 ? right : left, wy[c >> 1] * wx[c & 1], s);
+  }
+}
+
+template <class T>
+void take_samples(const T* image, const Samples<T>& at, int64_t n, bool bilinear, T* out) {
+  const auto value = [&](int c, int64_t i) {
+    const T v = image[at.element[c][i]];
+    return at.there[c][i] ? v : T(0);
+  };
+  if (!bilinear)
+    for (int64_t i = 0; i < n; ++i) out[i] = value(0, i);
+  else if (at.all_there)
+    for (int64_t i = 0; i < n; ++i) {
+      const auto term = [&](int c) { return image[at.element[c][i]] * at.weight[c][i]; };
+      out[i] = term(0) + term(1) + term(2) + term(3);
+    }
+  else
+    for (int64_t i = 0; i < n; ++i)
+      out[i] =
+          value(0, i) * at.weight[0][i] + value(1, i) * at.weight[1][i] + value(2, i) * at.weight[2][i] + value(3, i) * at.weight[3][i];
+}
+
+}  // namespace
+
+void grid_sample(const HostLoop& loop) {
+  const auto &x = loop.arrays[0], &grid = loop.arrays[1], &out = loop.arrays[2];
+  const Sampling s{x.sizes[2], x.sizes[3], loop.numbers[0] != 0, loop.numbers[1] != 0, loop.numbers[2] != 0};
+  const int64_t channels = x.sizes[1], area = s.height * s.width, places = grid.sizes[1] * grid.sizes[2];
+  with_type<float, double>(x.dtype, [&]<class T>(T) {
+    constexpr int64_t kMost = Samples<T>::kMost;
+    const int64_t blocks = (places + kMost - 1) / kMost;
+    split(x.sizes[0] * blocks, 1.5 * static_cast<double>(out.numel()), 1, [&](int64_t begin, int64_t end) {
+      Samples<T> samples;
+      for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t image = unit / blocks, first = unit % blocks * kMost, n = std::min(kMost, places - first);
+        find_samples(grid.as<T>() + (image * places + first) * 2, n, s, samples);
+        for (int64_t c = image * channels; c < (image + 1) * channels; ++c)
+          take_samples(x.as<T>() + c * area, samples, n, s.bilinear, out.as<T>() + c * places + first);
+      }
+    });
+  });
+}
+
+namespace {
+
+constexpr int64_t kLanes = 64;
+template <class T>
+constexpr int64_t kWidth = static_cast<int64_t>(64 / sizeof(T));
+
+// The sums of the squares of a column's differences from `row`, kWidth columns side by side: 64 lanes over the depth, then their tree (ir/reduce.h).
+template <class T>
+[[gnu::always_inline]] inline void sums_of_squares(const T* columns, int64_t pitch, const T* row, int64_t depth, T* out) {
+  typedef T Wide __attribute__((vector_size(64)));
+  Wide lanes[kLanes];
+  for (Wide& lane : lanes) lane = Wide{};
+  for (int64_t first = 0; first < depth; first += kLanes) {
+    const int64_t n = depth - first < kLanes ? depth - first : kLanes;
+    for (int64_t l = 0; l < n; ++l, columns += pitch) {
+      Wide there;
+      std::memcpy(&there, columns, sizeof there);
+      const Wide difference = there - row[first + l];
+      lanes[l] += difference * difference;
+    }
+  }
+  for (int64_t width = kLanes / 2; width > 0; width /= 2)
+    for (int64_t l = 0; l < width; ++l) lanes[l] += lanes[l + width];
+  std::memcpy(out, &lanes[0], sizeof lanes[0]);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void distances_of_row(const T* columns, int64_t pitch, const T* row, int64_t depth, int64_t begin,
+                                                    int64_t end, T* out) {
+  constexpr int64_t kStep = kWidth<T>;
+  for (int64_t j = begin; j < end; j += kStep, out += kStep) {
+    if (j + kStep <= end) {
+      sums_of_squares(columns + j, pitch, row, depth, out);
+    } else {
+      T last[kStep];
+      sums_of_squares(columns + j, pitch, row, depth, last);
+      std::copy_n(last, end - j, out);
+    }
+  }
+}
+#define NARU_DISTANCES(T)                                                                                                          \
+  NARU_WIDE void row_distances(const T* columns, int64_t pitch, const T* row, int64_t depth, int64_t begin, int64_t end, T* out) { \
+    distances_of_row(columns, pitch, row, depth, begin, end, out);                                                                 \
+  }
+NARU_DISTANCES(float)
+NARU_DISTANCES(double)
+#undef NARU_DISTANCES
+
+}  // namespace
+
+void distances(const HostLoop& loop) {
+  const bool pairs = loop.arrays.size() == 2;  // of rows of one
+  const auto &x = loop.arrays[0], &y = loop.arrays[pairs ? 0 : 1], &out = loop.arrays.back();
+  const int64_t rows = pairs ? x.sizes[0] - 1 : x.sizes[0], n = y.sizes[0], depth = x.sizes[1];
+  with_type<float, double>(x.dtype, [&]<class T>(T) {
+    const int64_t pitch = n + kWidth<T>;  // rows behind the last are read, and not used
+    const Buffer memory = make_buffer({depth, pitch}, sizeof(T));
+    T* const columns = reinterpret_cast<T*>(memory.get());
+    for (int64_t k = 0; k < depth; ++k) {
+      for (int64_t i = 0; i < n; ++i) columns[k * pitch + i] = y.as<T>()[i * depth + k];
+      std::fill_n(columns + k * pitch + n, kWidth<T>, T(0));
+    }
+    split(rows, 0.1 * static_cast<double>(out.numel() * depth), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        row_distances(columns, pitch, x.as<T>() + i * depth, depth, pairs ? i + 1 : 0, n,
+                      out.as<T>() + (pairs ? i * (2 * n - 1 - i) / 2 : i * n));
+    });
+  });
+}
+
+}  // namespace naru::host
