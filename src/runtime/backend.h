@@ -155,6 +155,11 @@ class Backend {
   virtual bool can_access_peer(Device from, Device to) { return static_cast<void>(from), static_cast<void>(to), false; }
   // Optional: what a device can do; unless a backend says otherwise, all that instructions can ask for. See runtime/fallback.h.
   virtual Capabilities capabilities(Device device) { return static_cast<void>(device), Capabilities(); }
+  // Optional: whether its streams can do an instruction that capabilities() leaves out, by a library that may be there or not. Asked for each one,
+  // the library is opened when first asked; what is not taken is done on the cpu, and counted.
+  virtual bool takes(Device device, const ir::Instruction& instruction) {
+    return static_cast<void>(device), static_cast<void>(instruction), false;
+  }
 };
 
 // All backends of this build, in the order of src/backends/CMakeLists.txt (generated).

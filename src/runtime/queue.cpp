@@ -239,11 +239,17 @@ void Queue::wait(StreamPoint m) {
   stream_->wait(*m.stream, m.seq);
 }
 
+// The operator that makes it one for the cpu.
+const char* Queue::unsupported(const ir::Instruction& instruction) const {
+  const char* const op = unsupported_in(capabilities_, instruction);
+  return op && !backend_.takes(device_, instruction) ? op : nullptr;
+}
+
 uint64_t Queue::submit_locked(ir::Instruction&& instruction, const Accesses& accesses) {
   if constexpr (kChecksOperands) check_operands(instruction, accesses);
   Capture* const capture = capture_.load(std::memory_order_relaxed);
   if (!supports_everything_ || ir::is_host_only(instruction))
-    if (const char* op = unsupported_in(capabilities_, instruction)) {
+    if (const char* op = unsupported(instruction)) {
       if (capture) capture->refuse(fmt::format("{} is done on the cpu, for {} does not support it", op, device_.str()));
       run_on_host(*this, std::move(instruction), accesses, op);
       return stream_->submitted();
@@ -280,7 +286,7 @@ uint64_t Queue::submit(ir::Instruction&& instruction, const Accesses& accesses) 
   for (Storage* s : accesses.writes) flush_other(*s, this);
   std::lock_guard lock(mutex_);
   if (!supports_everything_ || ir::is_host_only(instruction))
-    if (const char* op = unsupported_in(capabilities_, instruction)) note_unsupported(device_, op);
+    if (const char* op = unsupported(instruction)) note_unsupported(device_, op);
   flush_locked();
   return submit_locked(std::move(instruction), accesses);
 }

@@ -65,6 +65,7 @@ class Queue {
   void flush_locked();
   void run(Group& group, Group::Chosen stored);
   void run(DeferredReduction& deferred);
+  const char* unsupported(const ir::Instruction& instruction) const;
   uint64_t submit_locked(ir::Instruction&& instruction, const Accesses& accesses);
   void await(Storage& storage, bool write);
   // Hands it to the stream; its number.

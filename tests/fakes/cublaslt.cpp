@@ -4,19 +4,13 @@
      NARU_FAKE_ERROR        "cublasLtMatmul=13@2": only the second call fails
      NARU_FAKE_NO_ALGORITHM no product has one
      NARU_FAKE_WORKSPACE    bytes that each product needs (4096); those who allow less get no algorithm */
-#include <dlfcn.h>
-#include <unistd.h>
-
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <memory>
 #include <vector>
 
-#define EXPORT extern "C" __attribute__((visibility("default")))
+#include "cuda_library.h"
 
 namespace {
 
@@ -24,22 +18,6 @@ enum { kNotInitialized = 1, kInvalidValue = 7, kExecutionFailed = 13, kInternalE
 enum { kF32 = 0, kF64 = 1, kF16 = 2, kBF16 = 14 };
 enum { kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77 };
 enum { kDefaultEpilogue = 1, kBiasEpilogue = 4 };
-
-// --- the driver ------------------------------------------------------------------------------------------------------
-
-template <class F>
-F* driver(const char* name) {
-  static void* const library = dlopen(getenv("NARU_CUDA_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
-  void* const f = library ? dlsym(library, name) : nullptr;
-  if (!f) abort();
-  return reinterpret_cast<F*>(f);
-}
-int called(const char* name) { return driver<int(const char*)>("fake_cuda_called")(name); }
-void* context() { return driver<void*()>("fake_cuda_context")(); }
-char* host(void* c, const void* p, size_t bytes) {
-  return static_cast<char*>(
-      driver<void*(void*, unsigned long long, size_t)>("fake_cuda_host")(c, reinterpret_cast<unsigned long long>(p), bytes));
-}
 
 // --- descriptors -----------------------------------------------------------------------------------------------------
 
@@ -220,7 +198,6 @@ struct Product {
 };
 
 constexpr uint64_t kMagic = 0x6e61727566616b65;
-bool aligned(const void* p, uint64_t bytes) { return reinterpret_cast<uintptr_t>(p) % bytes == 0; }
 
 }  // namespace
 
@@ -229,7 +206,7 @@ EXPORT size_t cublasLtGetVersion() { return 120905; }
 EXPORT int cublasLtCreate(Handle** h) {
   if (const int code = called("cublasLtCreate")) return code;
   if (!context()) return kNotInitialized;
-  if (driver<int(void*)>("fake_cuda_capturing")(context())) return kInternalError;  // it may wait for the device
+  if (capturing(context())) return kInternalError;  // it may wait for the device
   *h = new Handle{context()};
   return 0;
 }
@@ -303,7 +280,7 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(Handle* h, Operation* o, Layout* a, La
   if (h->context != context()) return kNotInitialized;
   const Product product{*o, *a, *b, *c, *d};
   *found = 0;
-  if (const int code = product.trouble(driver<int(void*)>("fake_cuda_capability")(h->context))) return code;
+  if (const int code = product.trouble(capability(h->context))) return code;
   const char* needs = getenv("NARU_FAKE_WORKSPACE");
   const uint64_t workspace = needs ? strtoull(needs, nullptr, 10) : 4096;
   if (getenv("NARU_FAKE_NO_ALGORITHM") || workspace > p->workspace) return 0;
@@ -330,7 +307,7 @@ EXPORT int cublasLtMatmul(Handle* h, Operation* o, const void* alpha, const void
   if (!h || !o || !alpha || !beta || !a || !b || !c || !d || !la || !lb || !lc || !ld || !stream) return kInvalidValue;
   if (h->context != context()) return kNotInitialized;
   const Product product{*o, *la, *lb, *lc, *ld};
-  if (const int code = product.trouble(driver<int(void*)>("fake_cuda_capability")(h->context))) return code;
+  if (const int code = product.trouble(capability(h->context))) return code;
   if (!algorithm || algorithm->magic != kMagic || algorithm->product != product.hash() || bytes < algorithm->workspace)
     return kInvalidValue;
   const uint64_t element = size_of(ld->type);
@@ -343,23 +320,8 @@ EXPORT int cublasLtMatmul(Handle* h, Operation* o, const void* alpha, const void
   void* const where = h->context;
   const size_t used = algorithm->workspace;
   const int64_t parts = algorithm->parts;
-  static std::atomic<unsigned char> calls{0};
-  const unsigned char mark = ++calls;
-  const auto give = [&](const std::function<void()>& work) {
-    return driver<int(void*, const std::function<void()>&)>("fake_cuda_give")(stream, work);
-  };
-  const int code = used == 0 ? 0 : give([=] {
-    if (char* const own = host(where, workspace, used)) memset(own, mark, used);
-  });
-  if (code) return kExecutionFailed;
-  return give([=] {
-           bool mine = true;
-           if (used > 0) {
-             const char* const own = host(where, workspace, used);
-             for (size_t i = 0; own && i < used; ++i) mine = mine && static_cast<unsigned char>(own[i]) == mark;
-           }
-           product.run(where, mine ? times : NAN, plus, a, b, c, d, parts);
-         }) == 0
+  return give_with_workspace(stream, where, workspace, used,
+                             [=](bool mine) { product.run(where, mine ? times : NAN, plus, a, b, c, d, parts); }) == 0
              ? 0
              : kExecutionFailed;
 }

@@ -31,6 +31,7 @@ def environment(tmp_path_factory):
         "NARU_CUDA_LIBRARY": str(FAKES / "libcuda.so"),
         "NARU_NVRTC_LIBRARY": str(FAKES / "libnvrtc.so"),
         "NARU_CUBLASLT_LIBRARY": str(FAKES / "libcublasLt.so"),
+        "NARU_CUFFT_LIBRARY": str(FAKES / "libcufft.so"),
         "NARU_CUDA_DEVICE_NODE": "/dev/null",
         "NARU_FAKE_GPUS": "0000:01:00.0 a 9.0 2048 H100;0000:02:00.0 b 7.5 2048 T4",
         "CUDA_VISIBLE_DEVICES": "0,1",
@@ -56,13 +57,37 @@ def test_what_holds_on_every_device_holds_there(environment, file, part, least):
 
 def test_devices_and_doctor_say_that_it_never_ran_on_a_gpu(environment):
     code, said = run(environment, "-m", "naru", "devices")
-    assert code == 0 and len(re.findall(r"^cuda:[01] .*NVRTC .*, cuBLASLt .*never run on a GPU.*not tested", said, re.MULTILINE)) == 2, said
+    assert code == 0 and len(re.findall(r"^cuda:[01] .*NVRTC .*, cuBLASLt .*, cuFFT .*never run on a GPU.*not tested", said, re.MULTILINE)) == 2, said
     code, said = run(environment, "-m", "naru", "doctor", "cuda")
-    assert code == 0 and "cuda: available, 2 devices\n  libraries: NVRTC 12.9, cuBLASLt 12.9.5" in said
+    assert code == 0 and "cuda: available, 2 devices\n  libraries: NVRTC 12.9, cuBLASLt 12.9.5, cuFFT 11.3.3" in said
     code, said = run({**environment, "NARU_CUBLASLT_LIBRARY": "/nowhere"}, "-m", "naru", "doctor", "cuda")
     assert code == 0 and "own kernels for products (no cuBLASLt: pip install nvidia-cublas-cu12, or the CUDA toolkit)" in said
     code, said = run({**environment, "NARU_FAKE_VERSION": "11080"}, "-m", "naru", "doctor", "cuda")
     assert code == 0 and "own kernels for products (cuBLASLt 12.9.5 needs a driver of CUDA 12, this one is of CUDA 11: pip install nvidia-cublas-cu11," in said
+
+
+FOURIER = """
+import naru
+naru.fallback.set_policy("count")
+x = naru.arange(12.0).reshape(3, 4)
+there = x.to("cuda").requires_grad_()
+y = naru.fft.rfft(there)
+naru.fft.irfft(y * 2, n=4).square().sum().backward()
+g = naru.Graph()
+with naru.graph(g):
+    z = naru.fft.fft(there.detach(), dim=0)
+g.replay()
+print((y.cpu() - naru.fft.rfft(x)).abs().max().item() < 1e-5, (there.grad.cpu() - 8 * x).abs().max().item() < 1e-4, (z.cpu() - naru.fft.fft(x, dim=0)).abs().max().item() < 1e-5)
+print(sorted({use.op for use in naru.fallback.report()}))
+"""
+
+
+def test_fourier_transforms_are_the_librarys_where_it_is_there_and_else_a_counted_fallback(environment):
+    assert run(environment, "-c", FOURIER) == (0, "True True True\n[]\n")
+    code, said = run({**environment, "NARU_CUFFT_LIBRARY": "/nowhere"}, "-c", FOURIER.replace("with naru.graph(g):", "if True:").replace("g.replay()", ""))
+    assert (code, said) == (0, "True True True\n['fft', 'irfft', 'rfft']\n")
+    code, said = run({**environment, "NARU_CUFFT_LIBRARY": "/nowhere"}, "-m", "naru", "doctor", "cuda")
+    assert code == 0 and "Fourier transforms on the cpu (no cuFFT: pip install nvidia-cufft-cu12, or the CUDA toolkit)" in said
 
 
 # The driver lists the T4 first; by its address the H100 comes first.
@@ -295,7 +320,11 @@ def test_products_of_the_library_are_within_bounds_and_deterministic_ones_have_t
 
 NUMBERS = r"""
 #include "backends/cuda/cublaslt.h"
+#include "backends/cuda/cufft.h"
 constexpr long long kOurs[] = {OURS};
+#if __has_include(<cufft.h>)
+#include <cufft.h>
+#endif
 #include <cublasLt.h>
 #include <cuda.h>
 #include <nvrtc.h>
@@ -312,6 +341,10 @@ constexpr bool alike(R (*)(A...), S (*)(B...)) {
 #define LT(name, parameters) static_assert(alike(decltype(ours::CublasLt::name){}, decltype(&::name){}), #name);
 #define DRIVER(name, parameters) static_assert(alike(decltype(ours::Api::name){}, decltype(&::name){}), #name);
 NARU_CUBLASLT(LT)
+#if __has_include(<cufft.h>)
+#define FFT(name, parameters) static_assert(alike(decltype(ours::Cufft::name){}, decltype(&::name){}), #name);
+NARU_CUFFT(FFT)
+#endif
 NARU_CUDA(DRIVER)
 NARU_CUDA_GRAPHS(DRIVER)
 using Ours = ours::cublasLtMatmulHeuristicResult_t;
@@ -353,12 +386,12 @@ ATTRIBUTES = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROC
 
 
 def test_numbers_and_functions_are_those_of_nvidias_headers(tmp_path):
-    """What naru declares of the driver, NVRTC and cuBLASLt itself, as it needs no header to build."""
+    """What naru declares of the driver, NVRTC, cuBLASLt and cuFFT itself, as it needs no header to build."""
     include = headers()
     if include is None:
         pytest.skip("NVIDIA's headers are not on this machine (the CUDA toolkit has them)")
-    declared = source("backends/cuda/api.h") + source("backends/cuda/cublaslt.h")
-    names = re.findall(r"^  (CU\w+) = \d", declared, re.MULTILINE)
+    declared = "".join(source(f"backends/cuda/{ours}") for ours, theirs in (("api.h", "cuda.h"), ("cublaslt.h", "cublasLt.h"), ("cufft.h", "cufft.h")) if (include / theirs).exists())
+    names = re.findall(r"^  (CU\w+) = -?\d", declared, re.MULTILINE)
     assert len(names) > 35
     ours = ", ".join(f"naru::backends::cuda::{name}" for name in names)
     same = "".join(f'static_assert(kOurs[{i}] == static_cast<long long>({name}), "{name}");\n' for i, name in enumerate(names))
@@ -386,6 +419,7 @@ def test_nvidias_libraries_have_the_functions_by_the_names_that_naru_asks_for():
         "libcuda.so": re.findall(r"^  F\((cu\w+),", source("backends/cuda/api.h"), re.MULTILINE) + [name for name, _ in probe_functions()],
         "libnvrtc.so.*": [name for name, _ in nvrtc_functions()],
         "libcublasLt.so.*": re.findall(r"^  F\((cublasLt\w+),", source("backends/cuda/cublaslt.h"), re.MULTILINE) + ["cublasLtGetVersion"],
+        "libcufft.so.*": re.findall(r"^  F\((cufft\w+),", source("backends/cuda/cufft.h"), re.MULTILINE),
     }
     home = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
     places = [home / "lib64", home / "lib64/stubs", *(p for s in sys.path if s for p in (Path(s) / "nvidia").glob("*/lib"))]

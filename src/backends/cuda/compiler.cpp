@@ -32,8 +32,7 @@ std::string kept_text(const std::string& source) {
 
 }  // namespace
 
-Compiler::Compiler(int driver_version)
-    : driver_version_(driver_version), library_(open_library("NARU_NVRTC_LIBRARY", Product::Nvrtc, driver_version)) {
+Compiler::Compiler(int driver_version) : driver_version_(driver_version), library_(open_library(Product::Nvrtc, driver_version)) {
   const bool all = library_.find(version_, "nvrtcVersion") && library_.find(create_, "nvrtcCreateProgram") &&
                    library_.find(compile_, "nvrtcCompileProgram") && library_.find(destroy_, "nvrtcDestroyProgram") &&
                    library_.find(log_size_, "nvrtcGetProgramLogSize") && library_.find(log_, "nvrtcGetProgramLog") &&

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "backends/cuda/libraries.h"
 #include "naru/error.h"
 
 namespace naru::backends::cuda {
@@ -21,14 +20,11 @@ std::unique_ptr<T, cublasStatus_t (*)(T*)> owned(T* object, cublasStatus_t (*des
 
 }  // namespace
 
-CublasLt CublasLt::open(int driver_version) {
-  CublasLt lt;
-  lt.library = open_library("NARU_CUBLASLT_LIBRARY", Product::CublasLt, driver_version);
-  lt.library.find(lt.cublasLtGetVersion, "cublasLtGetVersion");
-#define NARU_FIND(name, parameters) lt.library.find(lt.name, #name);
+void CublasLt::find() {
+  library.find(cublasLtGetVersion, "cublasLtGetVersion");
+#define NARU_FIND(name, parameters) library.find(name, #name);
   NARU_CUBLASLT(NARU_FIND)
 #undef NARU_FIND
-  return lt;
 }
 
 std::string CublasLt::name() const {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "backends/cuda/api.h"
+#include "backends/cuda/vendor_library.h"
 #include "runtime/library.h"
 
 namespace naru::backends::cuda {
@@ -92,18 +93,17 @@ enum : int {
                      const cublasLtMatmulAlgo_t*, void* workspace, size_t workspace_bytes, CUstream))
 
 struct CublasLt {
+  static constexpr Product kProduct = Product::CublasLt;
   runtime::Library library;
   size_t (*cublasLtGetVersion)() = nullptr;
 #define NARU_DECLARE(name, parameters) cublasStatus_t(*name) parameters = nullptr;
   NARU_CUBLASLT(NARU_DECLARE)
 #undef NARU_DECLARE
 
-  // Opens NARU_CUBLASLT_LIBRARY, else the best one for a driver of this version (see libraries.h); trouble() of `library` says what is wrong.
-  static CublasLt open(int driver_version);
+  void find();
   // "cuBLASLt 13.1.0"
   std::string name() const;
-  // 13: the version of CUDA that it is of.
-  int major() const { return static_cast<int>(cublasLtGetVersion() / 10000); }
+  int cuda() const { return cublasLtGetVersion ? static_cast<int>(cublasLtGetVersion() / 10000) : 0; }
 };
 // "CUBLAS_STATUS_NOT_SUPPORTED"
 std::string status_name(cublasStatus_t status);

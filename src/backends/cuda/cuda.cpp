@@ -81,7 +81,7 @@ class CudaBackend final : public Backend {
   }
   std::string libraries(Device) override {
     const CudaDevices& d = devices();
-    return d.compiler().name() + ", " + d.products().text() + "; never run on a GPU by naru's authors";
+    return d.compiler().name() + ", " + d.libraries().text() + "; never run on a GPU by naru's authors";
   }
 
   size_t free_memory(Device device) override { return devices().at(device).free_memory(); }
@@ -103,6 +103,7 @@ class CudaBackend final : public Backend {
     for (const char* op : ir::host_only_names()) c.exclude_host_only(op);
     return c;
   }
+  bool takes(Device device, const ir::Instruction& instruction) override { return devices().at(device).takes(instruction); }
 
  private:
   const Found& found() {

@@ -33,14 +33,15 @@ Pinned& pinned() {
 
 }  // namespace
 
-CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler, const MatMulLibrary& products)
+CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler, const VendorLibraries& libraries)
     : device_(device),
       gpu_(gpu),
       api_(api),
       compiler_(compiler),
       process_(getpid()),
       generation_(runtime::fork_generation()),
-      products_(*this, products) {
+      products_(*this, libraries.products),
+      transforms_(*this, libraries.transforms) {
   architecture_ = compiler_.architecture(gpu_.major, gpu_.minor);
   if (architecture_.empty())
     throw DeviceUnavailableError(fmt::format(
@@ -225,8 +226,15 @@ CUfunction CudaDevice::compile(const std::string& text) {
   return function;
 }
 
+bool CudaDevice::takes(const ir::Instruction& instruction) {
+  check_usable();
+  const Current scope(*this);
+  if (const auto* f = std::get_if<ir::Fft>(&instruction)) return transforms_.takes(*f);
+  return false;
+}
+
 CudaDevices::CudaDevices(std::vector<runtime::Gpu> gpus, int driver_version)
-    : gpus_(std::move(gpus)), compiler_(driver_version), products_(driver_version), opened_(gpus_.size()) {}
+    : gpus_(std::move(gpus)), compiler_(driver_version), libraries_(driver_version), opened_(gpus_.size()) {}
 
 void CudaDevices::open_driver() {
   auto api = std::make_unique<Api>(Api::open());
@@ -250,7 +258,7 @@ CudaDevice& CudaDevices::at(Device device) {
   const std::lock_guard lock(mutex_);
   if (i >= gpus_.size()) throw DeviceUnavailableError("CUDA has no device " + device.str());
   if (!api_) open_driver();
-  if (!opened_[i]) opened_[i] = std::make_unique<CudaDevice>(device, gpus_[i], *api_, compiler_, products_);
+  if (!opened_[i]) opened_[i] = std::make_unique<CudaDevice>(device, gpus_[i], *api_, compiler_, libraries_);
   return *opened_[i];
 }
 

@@ -11,17 +11,27 @@
 #include "backends/cuda/api.h"
 #include "backends/cuda/compiler.h"
 #include "backends/cuda/matmul.h"
+#include "backends/cuda/transforms.h"
 #include "naru/device.h"
 #include "render/c/kernel_table.h"
 #include "runtime/gpu_driver.h"
 
 namespace naru::backends::cuda {
 
+// NVIDIA's libraries beside the compiler.
+struct VendorLibraries {
+  explicit VendorLibraries(int driver_version) : products(driver_version), transforms(driver_version) {}
+  const MatMulLibrary products;
+  const VendorLibrary<Cufft> transforms;
+  // "cuBLASLt 13.1.0, cuFFT 12.0.0", or why not.
+  std::string text() const { return products.text() + ", " + transforms.text(); }
+};
+
 // Thread-safe.
 class CudaDevice {
  public:
   // Opens the context (the process's own, which other libraries share).
-  CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler, const MatMulLibrary& products);
+  CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler, const VendorLibraries& libraries);
   CudaDevice(const CudaDevice&) = delete;
 
   // Makes the context the thread's current one for the length of a scope, as each call of the driver needs. Throws where it can't be; with
@@ -82,8 +92,11 @@ class CudaDevice {
   // The kernel of a launch, compiled if it has not been before.
   CUfunction kernel_of(const render::c::Launch& launch);
 
+  // Whether a library does what only hosts have code for.
+  bool takes(const ir::Instruction& instruction);
   // Those that a library computes.
   Products& products() noexcept { return products_; }
+  Transforms& transforms() noexcept { return transforms_; }
 
   const Api& api() const noexcept { return api_; }
   const render::c::Target& target() const noexcept { return target_; }
@@ -112,6 +125,7 @@ class CudaDevice {
   render::c::KernelTable<CUfunction> kernels_;
   std::mutex kernels_mutex_;
   Products products_;
+  Transforms transforms_;
 };
 
 // The devices in use, by number; opened at the first use and never closed.
@@ -125,13 +139,13 @@ class CudaDevices {
   static bool driver_in_use();
   const std::vector<runtime::Gpu>& gpus() const noexcept { return gpus_; }
   const Compiler& compiler() const noexcept { return compiler_; }
-  const MatMulLibrary& products() const noexcept { return products_; }
+  const VendorLibraries& libraries() const noexcept { return libraries_; }
 
  private:
   void open_driver();
   const std::vector<runtime::Gpu> gpus_;
   const Compiler compiler_;
-  const MatMulLibrary products_;
+  const VendorLibraries libraries_;
   std::mutex mutex_;
   std::unique_ptr<Api> api_;
   std::vector<std::unique_ptr<CudaDevice>> opened_;

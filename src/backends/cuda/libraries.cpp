@@ -9,16 +9,54 @@
 namespace naru::backends::cuda {
 namespace {
 
+// A file, and the folder in site-packages of the wheel that has it.
+struct File {
+  const char *name, *folder;
+};
+struct Row {
+  const char *label, *variable, *wheel, *without;
+  File of[3];             // of CUDA 13, 12 and 11
+  bool numbered = false;  // wheels of CUDA 13 carry its number, too
+};
+// In the order of Product.
+constexpr Row kRows[] = {
+    {"NVRTC",
+     "NARU_NVRTC_LIBRARY",
+     "cuda-nvrtc",
+     "no kernels",
+     {{"libnvrtc.so.13", "nvidia/cu13/lib"}, {"libnvrtc.so.12", "nvidia/cuda_nvrtc/lib"}, {"libnvrtc.so.11.2", "nvidia/cuda_nvrtc/lib"}}},
+    {"cuBLASLt",
+     "NARU_CUBLASLT_LIBRARY",
+     "cublas",
+     "own kernels for products",
+     {{"libcublasLt.so.13", "nvidia/cu13/lib"}, {"libcublasLt.so.12", "nvidia/cublas/lib"}, {"libcublasLt.so.11", "nvidia/cublas/lib"}}},
+    {"cuFFT",
+     "NARU_CUFFT_LIBRARY",
+     "cufft",
+     "Fourier transforms on the cpu",
+     {{"libcufft.so.12", "nvidia/cu13/lib"}, {"libcufft.so.11", "nvidia/cufft/lib"}, {"libcufft.so.10", "nvidia/cufft/lib"}}},
+    {"cuSOLVER",
+     "NARU_CUSOLVER_LIBRARY",
+     "cusolver",
+     "linear algebra on the cpu",
+     {{"libcusolver.so.12", "nvidia/cu13/lib"},
+      {"libcusolver.so.11", "nvidia/cusolver/lib"},
+      {"libcusolver.so.11", "nvidia/cusolver/lib"}}},
+    {"cuDNN",
+     "NARU_CUDNN_LIBRARY",
+     "cudnn",
+     "own kernels for convolutions",
+     {{"libcudnn.so.9", "nvidia/cudnn/lib"}, {"libcudnn.so.9", "nvidia/cudnn/lib"}, {"libcudnn.so.9", "nvidia/cudnn/lib"}},
+     true},
+};
+const Row& row_of(Product product) { return kRows[static_cast<size_t>(product)]; }
+
 struct Version {
   int major;
-  const char *nvrtc, *cublaslt;                          // how the files are called
-  const char *nvrtc_wheel, *blas_wheel, *headers_wheel;  // their folders in site-packages
+  size_t column;              // in Row::of
+  const char* headers_wheel;  // its folder in site-packages
 };
-constexpr Version kVersions[] = {
-    {13, "libnvrtc.so.13", "libcublasLt.so.13", "nvidia/cu13/lib", "nvidia/cu13/lib", "nvidia/cu13"},
-    {12, "libnvrtc.so.12", "libcublasLt.so.12", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib", "nvidia/cuda_runtime"},
-    {11, "libnvrtc.so.11.2", "libcublasLt.so.11", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib", "nvidia/cuda_runtime"},
-};
+constexpr Version kVersions[] = {{13, 0, "nvidia/cu13"}, {12, 1, "nvidia/cuda_runtime"}, {11, 2, "nvidia/cuda_runtime"}};
 
 std::vector<std::string> homes() {
   std::vector<std::string> folders;
@@ -48,11 +86,11 @@ std::vector<Version> versions_for(int driver_version) {
 std::vector<std::string> places_of(Product product, int driver_version) {
   std::vector<std::string> places;
   for (const Version& v : versions_for(driver_version)) {
-    const bool nvrtc = product == Product::Nvrtc;
-    const char *name = nvrtc ? v.nvrtc : v.cublaslt, *wheel = nvrtc ? v.nvrtc_wheel : v.blas_wheel;
-    places.push_back(name);
-    for (const std::string& folder : toolkits()) places.push_back(folder + "/" + name);
-    for (const std::string& folder : runtime::Library::package_folders()) places.push_back(fmt::format("{}/{}/{}", folder, wheel, name));
+    const File& file = row_of(product).of[v.column];
+    places.push_back(file.name);
+    for (const std::string& folder : toolkits()) places.push_back(folder + "/" + file.name);
+    for (const std::string& folder : runtime::Library::package_folders())
+      places.push_back(fmt::format("{}/{}/{}", folder, file.folder, file.name));
   }
   return places;
 }
@@ -69,19 +107,21 @@ std::vector<std::string> include_folders(int driver_version) {
   return folders;
 }
 
+const char* label_of(Product product) { return row_of(product).label; }
+const char* without(Product product) { return row_of(product).without; }
+
 std::string remedy_of(Product product, int driver_version) {
-  // Wheels of CUDA 13 and newer carry no number.
-  return fmt::format("pip install nvidia-{}{}, or the CUDA toolkit", product == Product::Nvrtc ? "cuda-nvrtc" : "cublas",
-                     driver_version / 1000 >= 13   ? ""
-                     : driver_version / 1000 == 12 ? "-cu12"
-                                                   : "-cu11");
+  const int major = driver_version / 1000;
+  // Most wheels of CUDA 13 and newer carry no number.
+  const char* const number = major >= 13 ? (row_of(product).numbered ? "-cu13" : "") : major == 12 ? "-cu12" : "-cu11";
+  return fmt::format("pip install nvidia-{}{}, or the CUDA toolkit", row_of(product).wheel, number);
 }
 
-runtime::Library open_library(const char* variable, Product product, int driver_version) {
+runtime::Library open_library(Product product, int driver_version) {
   const std::vector<std::string> places = places_of(product, driver_version);
   std::vector<const char*> names;
   for (const std::string& p : places) names.push_back(p.c_str());
-  return runtime::Library::open(variable, names);
+  return runtime::Library::open(row_of(product).variable, names);
 }
 
 }  // namespace naru::backends::cuda

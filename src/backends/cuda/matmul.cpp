@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "backends/cuda/device.h"
-#include "backends/cuda/libraries.h"
 #include "naru/error.h"
 
 namespace naru::backends::cuda {
@@ -73,31 +72,6 @@ std::string described(const ir::MatMul& q) {
 
 }  // namespace
 
-const CublasLt* MatMulLibrary::get() const {
-  const std::lock_guard lock(mutex_);
-  if (!lt_) lt_ = CublasLt::open(driver_version_);
-  return lt_->library.trouble().empty() && !too_new() ? &*lt_ : nullptr;
-}
-
-bool MatMulLibrary::too_new() const { return lt_->cublasLtGetVersion && driver_version_ > 0 && lt_->major() > driver_version_ / 1000; }
-
-void MatMulLibrary::refused(cublasStatus_t status) const {
-  const std::lock_guard lock(mutex_);
-  refused_ = status;
-}
-
-std::string MatMulLibrary::text() const {
-  const CublasLt* const lt = get();
-  const std::lock_guard lock(mutex_);
-  if (lt && refused_ == CUBLAS_STATUS_SUCCESS) return lt->name();
-  const std::string why =
-      lt              ? fmt::format("{} failed to start with {}", lt->name(), status_name(refused_))
-      : !lt_->library ? "no cuBLASLt"
-      : too_new() ? fmt::format("{} needs a driver of CUDA {}, this one is of CUDA {}", lt_->name(), lt_->major(), driver_version_ / 1000)
-                  : lt_->library.trouble();
-  return fmt::format("own kernels for products ({}: {})", why, remedy_of(Product::CublasLt, driver_version_));
-}
-
 bool unit_stride(const Matrix& matrix, int64_t rows, int64_t cols) noexcept { return operand(matrix, rows, cols, 1).has_value(); }
 
 std::optional<LtMatMul> for_library(const ir::MatMul& q, bool tf32) noexcept {
@@ -127,7 +101,7 @@ bool Products::open() {
   if (!lt_) return false;
   const cublasStatus_t status = lt_->cublasLtCreate(&handle_);
   if (status == CUBLAS_STATUS_SUCCESS) return true;
-  library_.refused(status);
+  library_.refused(status_name(status));
   handle_ = nullptr;
   return false;
 }

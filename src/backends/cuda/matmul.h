@@ -15,27 +15,7 @@ namespace naru::backends::cuda {
 
 class CudaDevice;
 
-// The library, opened when it is first asked for. Thread-safe.
-class MatMulLibrary {
- public:
-  // driver_version: 12080 is CUDA 12.8.
-  explicit MatMulLibrary(int driver_version) : driver_version_(driver_version) {}
-  MatMulLibrary(const MatMulLibrary&) = delete;
-  // Null where it can't be used; see text().
-  const CublasLt* get() const;
-  // A device would not open it, as where the driver is too old.
-  void refused(cublasStatus_t status) const;
-  // "cuBLASLt 13.1.0", or what is wrong and what to do about it.
-  std::string text() const;
-
- private:
-  const int driver_version_;
-  mutable std::mutex mutex_;
-  // Libraries run on drivers of their own CUDA version and of newer ones.
-  bool too_new() const;
-  mutable std::optional<CublasLt> lt_;
-  mutable cublasStatus_t refused_ = CUBLAS_STATUS_SUCCESS;
-};
+using MatMulLibrary = VendorLibrary<CublasLt>;
 
 // Whether rows or columns of the matrix are neighbours in memory, as the library wants it.
 bool unit_stride(const ir::MatMul::Matrix& matrix, int64_t rows, int64_t cols) noexcept;

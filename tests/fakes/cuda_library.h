@@ -1,0 +1,53 @@
+// What the libraries over the driver for tests (cuda.cpp) ask of it.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+template <class F>
+F* driver(const char* name) {
+  static void* const library = dlopen(getenv("NARU_CUDA_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+  void* const f = library ? dlsym(library, name) : nullptr;
+  if (!f) abort();
+  return reinterpret_cast<F*>(f);
+}
+// Counts the call; what it is to fail with, if anything.
+inline int called(const char* name) { return driver<int(const char*)>("fake_cuda_called")(name); }
+// The thread's current context, the device's capability, whether one of its streams is in a capture.
+inline void* context() { return driver<void*()>("fake_cuda_context")(); }
+inline int capability(void* c) { return driver<int(void*)>("fake_cuda_capability")(c); }
+inline bool capturing(void* c) { return driver<int(void*)>("fake_cuda_capturing")(c) != 0; }
+// The host's address of the device's memory; null, and the context is broken, where it has not so many bytes there.
+inline char* host(void* c, const void* p, size_t bytes) {
+  return static_cast<char*>(
+      driver<void*(void*, unsigned long long, size_t)>("fake_cuda_host")(c, reinterpret_cast<unsigned long long>(p), bytes));
+}
+// Work for the stream, done when it gets there. Not 0: it does not take it.
+inline int give(void* stream, const std::function<void()>& work) {
+  return driver<int(void*, const std::function<void()>&)>("fake_cuda_give")(stream, work);
+}
+inline bool aligned(const void* p, uint64_t bytes) { return reinterpret_cast<uintptr_t>(p) % bytes == 0; }
+
+// Work that needs memory of its own until it is done: it is marked in one step, and in the next `work` is told whether the mark is still there.
+inline int give_with_workspace(void* stream, void* where, void* workspace, size_t bytes, const std::function<void(bool mine)>& work) {
+  static std::atomic<unsigned char> calls{0};
+  const unsigned char mark = ++calls;
+  if (bytes > 0)
+    if (const int code = give(stream, [=] {
+          if (char* const own = host(where, workspace, bytes)) memset(own, mark, bytes);
+        }))
+      return code;
+  return give(stream, [=] {
+    bool mine = true;
+    const char* const own = bytes > 0 ? host(where, workspace, bytes) : nullptr;
+    for (size_t i = 0; own && i < bytes; ++i) mine = mine && static_cast<unsigned char>(own[i]) == mark;
+    work(mine);
+  });
+}
