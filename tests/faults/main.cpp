@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   setenv("NARU_NVRTC_LIBRARY", NARU_FAKES "/libnvrtc.so", 1);
   setenv("NARU_CUBLASLT_LIBRARY", NARU_FAKES "/libcublasLt.so", 1);
   setenv("NARU_CUFFT_LIBRARY", NARU_FAKES "/libcufft.so", 1);
+  setenv("NARU_CUSOLVER_LIBRARY", NARU_FAKES "/libcusolver.so", 1);
   setenv("NARU_CUDA_DEVICE_NODE", "/dev/null", 1);
   setenv("NARU_FAKE_GPUS", "0000:01:00.0 a 9.0 512 H100", 1);
   setenv("NARU_OPENCL_LIBRARY", NARU_FAKES "/libopencl.so", 1);

@@ -41,7 +41,8 @@ CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, c
       process_(getpid()),
       generation_(runtime::fork_generation()),
       products_(*this, libraries.products),
-      transforms_(*this, libraries.transforms) {
+      transforms_(*this, libraries.transforms),
+      factors_(*this, libraries.factors) {
   architecture_ = compiler_.architecture(gpu_.major, gpu_.minor);
   if (architecture_.empty())
     throw DeviceUnavailableError(fmt::format(
@@ -230,6 +231,7 @@ bool CudaDevice::takes(const ir::Instruction& instruction) {
   check_usable();
   const Current scope(*this);
   if (const auto* f = std::get_if<ir::Fft>(&instruction)) return transforms_.takes(*f);
+  if (const auto* l = std::get_if<ir::Lapack>(&instruction)) return factors_.takes(*l);
   return false;
 }
 

@@ -10,6 +10,7 @@
 
 #include "backends/cuda/api.h"
 #include "backends/cuda/compiler.h"
+#include "backends/cuda/factors.h"
 #include "backends/cuda/matmul.h"
 #include "backends/cuda/transforms.h"
 #include "naru/device.h"
@@ -20,11 +21,12 @@ namespace naru::backends::cuda {
 
 // NVIDIA's libraries beside the compiler.
 struct VendorLibraries {
-  explicit VendorLibraries(int driver_version) : products(driver_version), transforms(driver_version) {}
+  explicit VendorLibraries(int driver_version) : products(driver_version), transforms(driver_version), factors(driver_version) {}
   const MatMulLibrary products;
   const VendorLibrary<Cufft> transforms;
+  const VendorLibrary<Cusolver> factors;
   // "cuBLASLt 13.1.0, cuFFT 12.0.0", or why not.
-  std::string text() const { return products.text() + ", " + transforms.text(); }
+  std::string text() const { return products.text() + ", " + transforms.text() + ", " + factors.text(); }
 };
 
 // Thread-safe.
@@ -97,6 +99,7 @@ class CudaDevice {
   // Those that a library computes.
   Products& products() noexcept { return products_; }
   Transforms& transforms() noexcept { return transforms_; }
+  Factors& factors() noexcept { return factors_; }
 
   const Api& api() const noexcept { return api_; }
   const render::c::Target& target() const noexcept { return target_; }
@@ -126,6 +129,7 @@ class CudaDevice {
   std::mutex kernels_mutex_;
   Products products_;
   Transforms transforms_;
+  Factors factors_;
 };
 
 // The devices in use, by number; opened at the first use and never closed.

@@ -20,6 +20,7 @@ constexpr size_t kLeast = 2;
 bool fits(const ir::Instruction& i) {
   if (const auto* g = std::get_if<ir::Gather>(&i)) return g->indices.empty();
   if (const auto* s = std::get_if<ir::Scatter>(&i)) return s->indices.empty();
+  if (std::holds_alternative<ir::Lapack>(i)) return false;  // the library may wait for the device
   if (const auto* c = std::get_if<ir::CopyBytes>(&i)) return c->source_device == c->target_device;
   return true;
 }

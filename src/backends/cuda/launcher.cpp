@@ -48,6 +48,7 @@ void StreamLauncher::run(const ir::Instruction& instruction) {
   if (const auto* c = std::get_if<ir::CopyBytes>(&instruction)) return copy(*c);
   if (const auto* m = std::get_if<ir::MatMul>(&instruction); m && matmul_by_library(*m)) return;
   if (const auto* f = std::get_if<ir::Fft>(&instruction)) return transform(*f);
+  if (const auto* l = std::get_if<ir::Lapack>(&instruction)) return factor(*l);
   std::visit(
       [this](const auto& i) {
         using Kind = std::decay_t<decltype(i)>;

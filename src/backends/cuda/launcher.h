@@ -28,6 +28,7 @@ class StreamLauncher : protected render::c::Launcher {
   // False where own kernels are to do it, and nothing has happened.
   bool matmul_by_library(const ir::MatMul& product);
   void transform(const ir::Fft& op);
+  void factor(const ir::Lapack& op);
   bool by_library(ir::MatMul product, const Products::Workspace& memory);
   void copy(const ir::CopyBytes& copy);
   void copy_within(const ir::CopyBytes& copy);
