@@ -8,10 +8,19 @@
 
 namespace naru::host {
 
-// In a process that is ending, no call begins (its thread rests until the process is gone), and exit waits for those under way before the library's
-// own destructors run. The thread that ends the process may still call, and may be in a call.
+// In a process that is ending, no call begins, and exit waits for those under way before the library's own destructors run.
 class LibraryCall {
  public:
+  struct OrNone {};
+  // For what can be done without the library as well: false in a process that is ending. (Whoever runs at its end may wait for another thread, so
+  // nobody may rest.)
+  LibraryCall(std::atomic<bool>& known, OrNone) noexcept : known_(known) {
+    count(1);
+    if (ending_.load()) [[unlikely]]
+      count(-1), begun_ = false;
+  }
+  explicit operator bool() const noexcept { return begun_; }
+  // For all else: the thread rests until the process is gone. The thread that ends the process may still call, and may be in a call.
   // `known`: of the function that is called, false at first. What it makes at its first call is destroyed before what was registered earlier, so
   // exit's handler is registered behind that call.
   explicit LibraryCall(std::atomic<bool>& known) noexcept : known_(known) {
@@ -21,6 +30,8 @@ class LibraryCall {
   }
   LibraryCall(const LibraryCall&) = delete;
   ~LibraryCall() {
+    if (!begun_) [[unlikely]]
+      return;
     count(-1);
     if (!known_.load(std::memory_order_relaxed)) [[unlikely]]
       wait_at_exit(known_);
@@ -43,6 +54,7 @@ class LibraryCall {
   static inline constinit thread_local int of_this_thread_ =
       0;  // a library may end the process itself: OpenBLAS does, where no memory is left
   std::atomic<bool>& known_;
+  bool begun_ = true;
 };
 
 }  // namespace naru::host

@@ -14,10 +14,46 @@
 #include "host/onednn.h"
 #include "host/onednn_primitives.h"
 #include "host/openblas.h"
+#include "host/own_matmul.h"
 #include "naru/error.h"
 
 namespace naru::host {
 namespace {
+
+// ---- without a library, when the process ends: beta is 0 or 1
+// --------------------------------------------------------------------------------------------------------------------------
+
+template <class T>
+void own_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb, T beta, T* c,
+              int64_t ldc) {
+  own_product(OwnMatMul<T>{.m = m,
+                           .n = n,
+                           .k = k,
+                           .a = a,
+                           .a_row = ta ? 1 : lda,
+                           .a_col = ta ? lda : 1,
+                           .b = b,
+                           .b_row = tb ? 1 : ldb,
+                           .b_col = tb ? ldb : 1,
+                           .c = c,
+                           .c_row = ldc,
+                           .add = beta != T(0)});
+}
+template <class T>
+void own_gemv(bool t, int64_t rows, int64_t cols, const T* a, int64_t lda, const T* x, int64_t incx, T beta, T* y, int64_t incy) {
+  own_product(OwnMatMul<T>{.m = rows,
+                           .n = 1,
+                           .k = cols,
+                           .a = a,
+                           .a_row = t ? 1 : lda,
+                           .a_col = t ? lda : 1,
+                           .b = x,
+                           .b_row = incx,
+                           .b_col = 1,
+                           .c = y,
+                           .c_row = incy,
+                           .add = beta != T(0)});
+}
 
 // ---- OpenBLAS
 // --------------------------------------------------------------------------------------------------------------------------
@@ -39,27 +75,35 @@ int order(bool transposed) { return transposed ? kTrans : kNoTrans; }
 void openblas_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float beta,
                     float* c, int64_t ldc) {
   static constinit std::atomic<bool> known{false};
-  const LibraryCall call(known);
+  const LibraryCall call(known, LibraryCall::OrNone());
+  if (!call) [[unlikely]]
+    return own_gemm(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
   cblas_sgemm(kRowMajor, order(ta), order(tb), as_int(m), as_int(n), as_int(k), 1, a, as_int(lda), b, as_int(ldb), beta, c, as_int(ldc));
 }
 void openblas_dgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, const double* b, int64_t ldb,
                     double beta, double* c, int64_t ldc) {
   static constinit std::atomic<bool> known{false};
-  const LibraryCall call(known);
+  const LibraryCall call(known, LibraryCall::OrNone());
+  if (!call) [[unlikely]]
+    return own_gemm(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
   cblas_dgemm(kRowMajor, order(ta), order(tb), as_int(m), as_int(n), as_int(k), 1, a, as_int(lda), b, as_int(ldb), beta, c, as_int(ldc));
 }
 // CBLAS counts the rows and columns of the matrix as it is stored.
 void openblas_sgemv(bool t, int64_t rows, int64_t cols, const float* a, int64_t lda, const float* x, int64_t incx, float beta, float* y,
                     int64_t incy) {
   static constinit std::atomic<bool> known{false};
-  const LibraryCall call(known);
+  const LibraryCall call(known, LibraryCall::OrNone());
+  if (!call) [[unlikely]]
+    return own_gemv(t, rows, cols, a, lda, x, incx, beta, y, incy);
   cblas_sgemv(kRowMajor, order(t), as_int(t ? cols : rows), as_int(t ? rows : cols), 1, a, as_int(lda), x, as_int(incx), beta, y,
               as_int(incy));
 }
 void openblas_dgemv(bool t, int64_t rows, int64_t cols, const double* a, int64_t lda, const double* x, int64_t incx, double beta, double* y,
                     int64_t incy) {
   static constinit std::atomic<bool> known{false};
-  const LibraryCall call(known);
+  const LibraryCall call(known, LibraryCall::OrNone());
+  if (!call) [[unlikely]]
+    return own_gemv(t, rows, cols, a, lda, x, incx, beta, y, incy);
   cblas_dgemv(kRowMajor, order(t), as_int(t ? cols : rows), as_int(t ? rows : cols), 1, a, as_int(lda), x, as_int(incx), beta, y,
               as_int(incy));
 }
@@ -89,7 +133,11 @@ int call_sgemm(char ta, char tb, int64_t m, int64_t n, int64_t k, const float* a
                float* c, int64_t ldc) {
   const OneOpenMpThread one;
   static constinit std::atomic<bool> known{false};
-  const LibraryCall call(known);
+  const LibraryCall call(known, LibraryCall::OrNone());
+  if (!call) [[unlikely]] {
+    own_gemm(ta == 'T', tb == 'T', m, n, k, a, lda, b, ldb, beta, c, ldc);
+    return 0;
+  }
   return dnnl_sgemm(ta, tb, m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
 }
 
