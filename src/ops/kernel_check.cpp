@@ -17,8 +17,9 @@ using ir::KernelParam;
 
 constexpr int64_t kMostThreads = 1024, kMostShared = 1 << 20;
 
-// "float32", as PyTorch names it.
-std::string type_name(DType t) { return fmt::format("torch.{}", name_of(t)); }
+// "float32", in Python as PyTorch names it; and as it is written in a call.
+std::string type_name(DType t) { return fmt::format("{}{}", spelled("", "torch."), name_of(t)); }
+std::string written(DType t) { return program_in_python ? type_name(t) : fmt::format("parse_dtype(\"{}\")", name_of(t)); }
 std::string parameter(const Kernel::Plan& plan, const KernelParam& p) {
   return fmt::format("{}(): parameter '{}' ({})", plan.entry().name, p.name, p.text());
 }
@@ -31,8 +32,8 @@ void check_tensor(const Kernel::Plan& plan, const KernelParam& p, const Tensor& 
   const DType wanted = *ir::dtype_of(p.type);
   if (t.dtype() != wanted)
     throw TypeError("{} wants a {} tensor, got {}. {}", parameter(plan, p), type_name(wanted), what(t),
-                    p.constant ? fmt::format("Convert it: {}.to({})", p.name, type_name(wanted))
-                               : fmt::format("Make it with dtype={}", type_name(wanted)));
+                    fmt::format(fmt::runtime(p.constant ? "Convert it: {1}.to({2})" : "Make it with {0}{2}"), spelled("", "dtype="), p.name,
+                                written(wanted)));
   if (!t.is_contiguous())
     throw ValueError("{} wants a contiguous tensor, got {} with strides {}. {}", parameter(plan, p), what(t), t.strides().str(),
                      p.constant ? fmt::format("Pass {}.contiguous()", p.name) : "Pass a contiguous tensor and copy it over with copy_()");
