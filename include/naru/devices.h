@@ -63,10 +63,10 @@ BestDevice best_device();
 
 // What a device is to have; members left as they are want nothing.
 struct PickOptions {
-  std::optional<DeviceType> kind;  // cpu only if it is asked for
-  size_t free_memory = 0;          // bytes that new tensors could take
-  std::string uuid;                // or its beginning; "GPU-" in front may be left out
-  std::string pci;                 // "0000:17:00.0", "17:00.0" or "17:00"
+  std::optional<DeviceType> kind = {};  // cpu only if it is asked for
+  size_t free_memory = 0;               // bytes that new tensors could take
+  std::string uuid = {};                // or its beginning; "GPU-" in front may be left out
+  std::string pci = {};                 // "0000:17:00.0", "17:00.0" or "17:00"
 };
 // Of the first kind (in best_device()'s order) that has a fitting device the one with the most free memory. Throws
 // DeviceUnavailableError that lists what each device has when none fits, ValueError for a pci that is none.

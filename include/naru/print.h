@@ -13,11 +13,11 @@ namespace naru {
 
 // How tensors are written. A tensor on a device is copied to the host for it, of a large one the edges only.
 struct PrintOptions {
-  int precision = 4;             // digits behind the point
-  double threshold = 1000;       // a tensor with more elements is summarised
-  int64_t edgeitems = 3;         // elements shown at each end of a summarised dimension
-  int64_t linewidth = 80;        // characters
-  std::optional<bool> sci_mode;  // scientific notation; unset: the values decide
+  int precision = 4;                  // digits behind the point
+  double threshold = 1000;            // a tensor with more elements is summarised
+  int64_t edgeitems = 3;              // elements shown at each end of a summarised dimension
+  int64_t linewidth = 80;             // characters
+  std::optional<bool> sci_mode = {};  // scientific notation; unset: the values decide
 
   // "default", "short" or "full". Throws ValueError for any other name.
   static PrintOptions profile(std::string_view name);
