@@ -20,6 +20,7 @@ class LibraryCall {
       count(-1), begun_ = false;
   }
   explicit operator bool() const noexcept { return begun_; }
+  static bool process_ends() noexcept { return ending_.load(std::memory_order_relaxed); }
   // For all else: the thread rests until the process is gone. The thread that ends the process may still call, and may be in a call.
   // `known`: of the function that is called, false at first. What it makes at its first call is destroyed before what was registered earlier, so
   // exit's handler is registered behind that call.

@@ -11,6 +11,7 @@
 #include "core/per_thread.h"
 #include "host/buffer.h"
 #include "host/layout.h"
+#include "host/library_call.h"
 #include "host/matmul_libraries.h"
 #include "host/onednn_primitives.h"
 #include "host/thread_pool.h"
@@ -375,6 +376,7 @@ bool is_quicker(const Convolution& q) {
 }  // namespace
 
 bool convolve_by_onednn(const Convolution& q) {
+  if (LibraryCall::process_ends()) return false;  // the library is gone, or about to be
   if (q.precision.deterministic || (q.dtype != DType::F32 && q.dtype != DType::BF16) || !is_quicker(q)) return false;
   if (!products().convolutions) return false;
   if (q.bias && (q.use != Use::Forward || (q.bias_stride != 1 && q.groups * q.out != 1))) return false;
