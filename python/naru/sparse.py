@@ -12,6 +12,7 @@ tensor([[3.],
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from . import _C, _missing
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 Tensor = _C.Tensor
 
-__all__ = ["addmm", "log_softmax", "mm", "sampled_addmm", "softmax", "sum"]
+__all__ = ["addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum"]
 
 
 def _like(data: Any, dtype: Any, device: Any) -> Tensor:
@@ -206,6 +207,93 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
             [-0.6931, -0.6931]])
     """
     return _C._sparse_log_softmax(input, dim, dtype)
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None) -> Tensor:
+    """A sparse matrix of its diagonals.
+
+    Args:
+        diagonals: (diagonals, n), or one diagonal; element j stands in column j of the matrix.
+        offsets: integers: how far above the main diagonal each one is; negative ones are below. Each once.
+        shape: rows and columns of the matrix.
+        layout: of the result, torch.sparse_coo where it is not given.
+
+    >>> import naru
+    >>> naru.sparse.spdiags(naru.tensor([[1, 2, 3], [4, 5, 6]]), naru.tensor([0, 1]), (3, 3)).to_dense()
+    tensor([[1, 5, 0],
+            [0, 2, 6],
+            [0, 0, 3]])
+    """
+    rows = diagonals.unsqueeze(0) if diagonals.dim() == 1 else diagonals
+    above = offsets.reshape(1) if offsets.dim() == 0 else offsets
+    if rows.dim() != 2:
+        raise RuntimeError("Diagonals must be vector or matrix")
+    if len(shape) != 2:
+        raise RuntimeError("Output shape must be 2d")
+    if above.dim() != 1:
+        raise RuntimeError("Offsets must be scalar or vector")
+    if above.numel() != rows.shape[0]:
+        raise RuntimeError(f"Number of diagonals ({rows.shape[0]}) does not match the number of offsets ({above.numel()})")
+    if above.dtype is not _C.int64:
+        raise RuntimeError(f"Offset Tensor must have dtype Long but got {above.dtype}")
+    numbers = above.tolist()
+    if len(set(numbers)) != len(numbers):
+        raise RuntimeError("Offset tensor contains duplicate values")
+    high, wide = shape
+    spans = [(max(0, k), max(0, k, min(wide, rows.shape[1], high + k))) for k in numbers]
+    columns = [_C.arange(first, last, device=rows.device) for first, last in spans]
+    places = _C.stack([_C.cat([c - k for c, k in zip(columns, numbers)]), _C.cat(columns)])
+    made = sparse_coo_tensor(places, _C.cat([row[first:last] for row, (first, last) in zip(rows.unbind(0), spans)]), (high, wide))
+    return made if layout is None else made.to_sparse(layout=layout)
+
+
+class check_sparse_tensor_invariants:  # noqa: N801
+    """Whether parts of sparse tensors are looked at when one is made. naru looks always; what is switched here is noted.
+
+    Args:
+        enable: inside a `with`, or a function that this decorates.
+
+    >>> import naru
+    >>> with naru.sparse.check_sparse_tensor_invariants():
+    ...     naru.sparse.check_sparse_tensor_invariants.is_enabled()
+    True
+    """
+
+    _on = False
+
+    @classmethod
+    def is_enabled(cls) -> bool:
+        """What was switched last."""
+        return check_sparse_tensor_invariants._on
+
+    @classmethod
+    def enable(cls) -> None:
+        """Notes that it is on."""
+        check_sparse_tensor_invariants._on = True
+
+    @classmethod
+    def disable(cls) -> None:
+        """Notes that it is off."""
+        check_sparse_tensor_invariants._on = False
+
+    def __init__(self, enable: bool = True) -> None:
+        self._wanted = enable
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(check_sparse_tensor_invariants._on)
+        check_sparse_tensor_invariants._on = self._wanted
+
+    def __exit__(self, *_: object) -> None:
+        check_sparse_tensor_invariants._on = self._before.pop()
+
+    def __call__(self, function: Any) -> Any:
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self._wanted):
+                return function(*args, **kwargs)
+
+        return run
 
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -55,3 +55,14 @@ def test_complex_matrices_have_low_rank_factors_and_complex_numbers_pad():
 def test_sums_of_small_integers_meet_them_in_a_product():
     made = torch.einsum("...ik, ...j -> ij", torch.ones(1, 2, 3, dtype=torch.uint8), torch.ones(3, dtype=torch.uint8))
     assert made.tolist() == [[3, 3, 3]] * 2 and made.dtype == torch.int64
+
+
+def test_a_sparse_matrix_is_made_of_its_diagonals():
+    x = torch.arange(1.0, 10).reshape(3, 3)
+    assert torch.sparse.spdiags(x, torch.tensor([0, 1, -1]), (3, 3)).to_dense().tolist() == [[1, 5, 0], [7, 2, 6], [0, 8, 3]]
+    assert torch.sparse.spdiags(x, torch.tensor([-2, 0, 7]), (4, 2), torch.sparse_csr).to_dense().tolist() == [[4, 0], [0, 5], [1, 0], [0, 2]]
+    for offsets, said in (([0, 0, 1], "duplicate values"), ([0, 1], r"Number of diagonals \(3\) does not match the number of offsets \(2\)"), ([0.0, 1.0, 2.0], "must have dtype Long")):
+        with pytest.raises(RuntimeError, match=said):
+            torch.sparse.spdiags(x, torch.tensor(offsets), (3, 3))
+    check = torch.sparse.check_sparse_tensor_invariants
+    assert check(True)(check.is_enabled)() and not check.is_enabled()
