@@ -47,7 +47,7 @@ void add_kinds(std::vector<PyGetSetDef>& list) {
     if (!k.python) continue;
     Words& w = words[static_cast<size_t>(k.type)];
     w = {fmt::format("is_{}", k.python), fmt::format("Whether it lives on a device of kind '{}'.", k.name)};
-    list.push_back({w.name.c_str(), is_on, nullptr, w.doc.c_str(), const_cast<DeviceKind*>(&k)});
+    list.push_back({w.name.c_str(), is_on, nullptr, attribute_text(w.name.c_str(), w.doc.c_str()), const_cast<DeviceKind*>(&k)});
   }
 }
 bool never(const Tensor&) { return false; }
@@ -146,7 +146,9 @@ PyObject* none(const Tensor&) { return Py_NewRef(Py_None); }
 }  // namespace
 
 void add_attributes(std::vector<PyGetSetDef>& list) {
-  const auto add = [&](const char* name, getter g, const char* doc, setter s = nullptr) { list.push_back({name, g, s, doc, nullptr}); };
+  const auto add = [&](const char* name, getter g, const char* doc, setter s = nullptr) {
+    list.push_back({name, g, s, attribute_text(name, doc), nullptr});
+  };
   add("shape", get<[](const Tensor& t) -> const Dims& { return t.sizes(); }>, "The sizes.");
   add("dtype", get<[](const Tensor& t) { return t.dtype(); }>, "The type of the elements.");
   add("device", get<[](const Tensor& t) { return t.device(); }>, "Where the tensor lives.");

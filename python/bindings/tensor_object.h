@@ -16,10 +16,12 @@ namespace naru::py {
 runtime::CachingAllocator& allocator(Device device);
 
 void make_tensor_type(nb::module_& m);
-void add_attributes(std::vector<PyGetSetDef>& getset);   // attributes.cpp
-void add_number_slots(std::vector<PyType_Slot>& slots);  // operators.cpp
-void add_index_slots(std::vector<PyType_Slot>& slots);   // subscript.cpp
-void add_print_slots(std::vector<PyType_Slot>& slots);   // printing.cpp
+void add_attributes(std::vector<PyGetSetDef>& getset);  // attributes.cpp
+// The docstring of an attribute: the text, and its example.
+const char* attribute_text(const char* name, const char* text);  // attribute_examples.cpp
+void add_number_slots(std::vector<PyType_Slot>& slots);          // operators.cpp
+void add_index_slots(std::vector<PyType_Slot>& slots);           // subscript.cpp
+void add_print_slots(std::vector<PyType_Slot>& slots);           // printing.cpp
 
 // What torch.FloatTensor(*args) gives (data.cpp).
 Tensor legacy_tensor(DType dtype, std::optional<Device> device, PyObject* args);

@@ -256,6 +256,7 @@ def lacking():
 
 
 if __name__ == "__main__":
+    LACKING.mkdir(exist_ok=True)
     for old in LACKING.glob("*.txt"):
         old.unlink()
     for package, lines in lacking().items():
