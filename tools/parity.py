@@ -118,6 +118,8 @@ SPELT = {
     ("utils.data", "default_convert"): (None, "NumPy's arrays and Python's containers become tensors; C++'s samples are tensors"),
     ("utils.data", "get_worker_info"): (None, PICKLED),
     ("utils.data", "Sampler"): ("naru::data::Sampler", ""),
+    ("sparse", "check_sparse_tensor_invariants"): (None, "a switch of Python's: C++'s constructors of sparse tensors look at their parts, always"),
+    ("sparse", "spdiags"): ("naru::sparse_coo_tensor", "of the diagonals' places"),
     ("accelerator", "current_accelerator"): ("naru::best_device", ""),
     ("accelerator", "current_device_index"): ("naru::current_device", ""),
     ("accelerator", "current_device_idx"): ("naru::current_device", DEPRECATED),
