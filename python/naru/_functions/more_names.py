@@ -198,7 +198,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     >>> ctc_loss(naru.zeros(2, 1, 2).log_softmax(2), naru.tensor([[1]]), naru.tensor([2]), naru.tensor([1]))
     tensor(0.2877)
     """
-    return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, ("none", "mean", "sum")[reduction], zero_infinity)
+    return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, {1: "mean", 2: "sum"}.get(reduction, "none"), zero_infinity)
 
 
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
@@ -313,6 +313,8 @@ def embedding_bag(
     >>> embedding_bag(naru.eye(2), naru.tensor([0, 1]), naru.tensor([0]))
     (tensor([[1., 1.]]), tensor([0, 0]), tensor([2]), tensor([2]))
     """
+    if mode not in (0, 1, 2):
+        raise RuntimeError(f"embedding_bag: wanted mode 0 (sum), 1 (mean) or 2 (max), got {mode}")
     out = F.embedding_bag(
         indices, weight, offsets, None, 2.0, scale_grad_by_freq, ("sum", "mean", "max")[mode], sparse, per_sample_weights, include_last_offset, padding_idx
     )

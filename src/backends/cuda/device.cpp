@@ -12,6 +12,7 @@
 
 #include "backends/cuda/driver.h"
 #include "naru/error.h"
+#include "naru/precision.h"
 #include "runtime/fork.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/streams.h"
@@ -228,6 +229,7 @@ CUfunction CudaDevice::compile(const std::string& text) {
 }
 
 bool CudaDevice::takes(const ir::Instruction& instruction) {
+  if (deterministic_algorithms()) return false;  // then all devices give the cpu's bits
   check_usable();
   const Current scope(*this);
   if (const auto* f = std::get_if<ir::Fft>(&instruction)) return transforms_.takes(*f);

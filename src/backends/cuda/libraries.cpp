@@ -15,8 +15,7 @@ struct File {
 };
 struct Row {
   const char *label, *variable, *wheel, *without;
-  File of[3];             // of CUDA 13, 12 and 11
-  bool numbered = false;  // wheels of CUDA 13 carry its number, too
+  File of[3];  // of CUDA 13, 12 and 11
 };
 // In the order of Product.
 constexpr Row kRows[] = {
@@ -42,12 +41,6 @@ constexpr Row kRows[] = {
      {{"libcusolver.so.12", "nvidia/cu13/lib"},
       {"libcusolver.so.11", "nvidia/cusolver/lib"},
       {"libcusolver.so.11", "nvidia/cusolver/lib"}}},
-    {"cuDNN",
-     "NARU_CUDNN_LIBRARY",
-     "cudnn",
-     "own kernels for convolutions",
-     {{"libcudnn.so.9", "nvidia/cudnn/lib"}, {"libcudnn.so.9", "nvidia/cudnn/lib"}, {"libcudnn.so.9", "nvidia/cudnn/lib"}},
-     true},
 };
 const Row& row_of(Product product) { return kRows[static_cast<size_t>(product)]; }
 
@@ -113,7 +106,7 @@ const char* without(Product product) { return row_of(product).without; }
 std::string remedy_of(Product product, int driver_version) {
   const int major = driver_version / 1000;
   // Most wheels of CUDA 13 and newer carry no number.
-  const char* const number = major >= 13 ? (row_of(product).numbered ? "-cu13" : "") : major == 12 ? "-cu12" : "-cu11";
+  const char* const number = major >= 13 ? "" : major == 12 ? "-cu12" : "-cu11";
   return fmt::format("pip install nvidia-{}{}, or the CUDA toolkit", row_of(product).wheel, number);
 }
 
