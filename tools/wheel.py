@@ -68,6 +68,8 @@ def run(*command: object, **options: object) -> str:
 def pip_wheel(python: Path | str, out: Path, *settings: str, platform: str | None = None, root: Path = ROOT) -> Path:
     """A wheel of a tree as pip makes it, with the most general platform tag that its libraries allow."""
     environment = {**os.environ, **({"_PYTHON_HOST_PLATFORM": platform} if platform else {})}
+    if compiler := shutil.which("c++"):
+        environment.setdefault("CXX", compiler)  # by the name that ./run build calls it, which ccache tells compilations apart by
     with tempfile.TemporaryDirectory() as folder:
         run(sys.executable, "-m", "pip", "--python", python, "wheel", root, "-w", folder, "--no-deps", "-q", "--disable-pip-version-check",
             *settings, env=environment)  # fmt: skip
